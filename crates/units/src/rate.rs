@@ -1,0 +1,71 @@
+//! Speeds of links and senders.
+
+use crate::{Bytes, Duration};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::ops::Mul;
+
+/// Bits per second.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Rate(u64);
+
+impl Rate {
+    /// `n` bits per second.
+    pub const fn from_bps(n: u64) -> Rate {
+        Rate(n)
+    }
+    /// `n` megabits per second.
+    pub const fn mbps(n: u64) -> Rate {
+        Rate(n * 1_000_000)
+    }
+    /// `n` gigabits per second.
+    pub const fn gbps(n: u64) -> Rate {
+        Rate(n * 1_000_000_000)
+    }
+    /// Bits per second.
+    pub const fn bps(self) -> u64 {
+        self.0
+    }
+    /// Packets of `wire_bytes` per second, as the papers' C.
+    pub fn packets_per_sec(self, wire_bytes: u32) -> f64 {
+        self.0 as f64 / (8.0 * f64::from(wire_bytes))
+    }
+}
+
+impl Mul<Duration> for Rate {
+    type Output = Bytes;
+    /// What fits into `d` at this rate, rounded down.
+    fn mul(self, d: Duration) -> Bytes {
+        let bytes = u128::from(self.0) * u128::from(d.ps()) / 8_000_000_000_000;
+        Bytes::new(u64::try_from(bytes).unwrap_or(u64::MAX))
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (unit, name) = match self.0 {
+            n if n >= 1_000_000_000 => (1_000_000_000, "Gbps"),
+            n if n >= 1_000_000 => (1_000_000, "Mbps"),
+            n if n >= 1_000 => (1_000, "kbps"),
+            _ => (1, "bps"),
+        };
+        write!(f, "{}{name}", self.0 as f64 / f64::from(unit))
+    }
+}
+impl fmt::Debug for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn capacity_in_packets_is_the_papers_c() {
+        assert!((Rate::gbps(1).packets_per_sec(1500) - 83_333.333_333_333_33).abs() < 1e-6);
+        assert_eq!(Rate::gbps(1) * Duration::us(12), Bytes::new(1500));
+    }
+}
