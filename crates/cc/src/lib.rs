@@ -1,1 +1,35 @@
-//! Placeholder.
+//! Congestion control as pure state machines: one file per algorithm, no clock, no randomness, no I/O, no simulator.
+//!
+//! A sender (the one in `fanin-sim`, a test, or somebody else's stack) tells a [`CongestionControl`] what happened and reads
+//! back its [`Control`]: how much may be in flight and, for some, how fast. Everything an algorithm may know is in the event,
+//! so a run is a function of its events and can be replayed against a kernel twin.
+//!
+//! | you want to | look at |
+//! |---|---|
+//! | add an algorithm | one file in `algorithms/` and one line in `algorithms/mod.rs` |
+//! | add a slow start that any algorithm can use | [`SlowStart`], `algorithms/gss.rs` |
+//! | act from the receiver's side | [`ReceiverControl`] |
+//! | build one by name | [`registry::build`] |
+//!
+//! ```
+//! use fanin_cc::{registry, Setup};
+//! let transport = registry::build("newreno", &Setup::default(), &Default::default()).unwrap();
+//! assert_eq!(transport.sender.control().cwnd, 2.0);
+//! ```
+
+pub mod algorithms;
+mod control;
+mod event;
+mod growth;
+mod params;
+mod receiver;
+pub mod registry;
+mod setup;
+
+pub use control::{CongestionControl, Control, Gate, Needs, Probe, RecoveryKind, SlowStart, Window};
+pub use event::{Ack, Cause, Conn, Message, RateSample, State};
+pub use growth::{Avoidance, Counting, StandardSlowStart};
+pub use params::{Args, Param, ParamError, Value};
+pub use receiver::{Advice, Arrival, ReceiverControl};
+pub use registry::{Algorithm, BuildError, Kind, Transport};
+pub use setup::{Flavour, PathKnowledge, Setup};

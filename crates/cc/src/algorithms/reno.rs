@@ -1,0 +1,159 @@
+//! Reno's window: slow start, additive increase, halving (RFC 5681). NewReno (RFC 6582) and SACK (RFC 6675) share it and differ in
+//! how the sender repairs losses, which they say through [`Needs::recovery`].
+
+use crate::{
+    Ack, Algorithm, Args, Avoidance, Cause, CongestionControl, Conn, Control, Kind, Needs, ParamError, RecoveryKind,
+    Setup, SlowStart, Window,
+};
+use fanin_units::Duration;
+
+/// `reno`, `newreno`, `sack`.
+pub const ALGORITHMS: &[Algorithm] = &[
+    Algorithm {
+        name: "reno",
+        title: "Reno: halve on loss, leave recovery at the first new ACK",
+        source: "RFC 5681",
+        needs_switch: false,
+        params: &[],
+        kind: Kind::Sender(|setup, args, ss| build(setup, args, ss, RecoveryKind::Reno)),
+    },
+    Algorithm {
+        name: "newreno",
+        title: "NewReno: stays in recovery until the whole window is repaired",
+        source: "RFC 6582",
+        needs_switch: false,
+        params: &[],
+        kind: Kind::Sender(|setup, args, ss| build(setup, args, ss, RecoveryKind::NewReno)),
+    },
+    Algorithm {
+        name: "sack",
+        title: "Reno's window with selective acknowledgements",
+        source: "RFC 5681, RFC 6675",
+        needs_switch: false,
+        params: &[],
+        kind: Kind::Sender(|setup, args, ss| build(setup, args, ss, RecoveryKind::Sack)),
+    },
+];
+
+fn build(
+    setup: &Setup,
+    _args: &Args,
+    slow_start: Box<dyn SlowStart>,
+    recovery: RecoveryKind,
+) -> Result<Box<dyn CongestionControl>, ParamError> {
+    Ok(Box::new(Reno { core: RenoCore::new(setup, slow_start), recovery }))
+}
+
+/// The conventional sender.
+#[derive(Debug)]
+pub struct Reno {
+    core: RenoCore,
+    recovery: RecoveryKind,
+}
+
+impl CongestionControl for Reno {
+    fn needs(&self) -> Needs {
+        Needs { recovery: Some(self.recovery), ..Needs::default() }
+    }
+    fn on_ack(&mut self, conn: &Conn, ack: &Ack) {
+        self.core.on_ack(conn, ack, 1.0);
+    }
+    fn on_congestion(&mut self, conn: &Conn, cause: Cause) {
+        self.core.on_congestion(conn, cause);
+    }
+    fn on_recovered(&mut self, _conn: &Conn, limit: Option<f64>) {
+        self.core.on_recovered(limit);
+    }
+    fn on_undo(&mut self, _conn: &Conn) {
+        self.core.on_undo();
+    }
+    fn on_restart(&mut self, conn: &Conn, _idle: Duration, to: Window) {
+        self.core.on_restart(conn, to);
+    }
+    fn control(&self) -> Control {
+        self.core.window.into()
+    }
+}
+
+/// The window that Reno, DCTCP, D2TCP, L2DCT and TRIM have in common.
+#[derive(Debug)]
+pub struct RenoCore {
+    /// cwnd and ssthresh.
+    pub window: Window,
+    slow_start: Box<dyn SlowStart>,
+    avoidance: Avoidance,
+    /// The window before the last reduction. Set by `on_congestion`, taken by `on_undo`.
+    before_reduction: Option<Window>,
+}
+
+impl RenoCore {
+    /// At the initial window.
+    pub fn new(setup: &Setup, slow_start: Box<dyn SlowStart>) -> RenoCore {
+        RenoCore {
+            window: Window { cwnd: setup.initial_window, ssthresh: setup.initial_ssthresh },
+            slow_start,
+            avoidance: Avoidance::new(setup.counting),
+            before_reduction: None,
+        }
+    }
+
+    /// Grows by `step` packets per window above ssthresh, by slow start below.
+    pub fn on_ack(&mut self, conn: &Conn, ack: &Ack, step: f64) {
+        let mut segments = ack.acked_segments;
+        if self.window.in_slow_start() {
+            segments = self.slow_start.on_ack(conn, ack, &mut self.window, ack.may_grow);
+        } else {
+            self.slow_start.on_ack(conn, ack, &mut self.window, false);
+        }
+        if ack.may_grow && !self.window.in_slow_start() {
+            self.avoidance.grow(&mut self.window.cwnd, conn.mss, segments, step);
+        }
+    }
+
+    /// Halves what `conn.basis` counts, at least to 2; a timeout goes on from 1 (RFC 5681 section 3.1, equation 4).
+    pub fn on_congestion(&mut self, conn: &Conn, cause: Cause) {
+        let half = (conn.basis / 2.0).max(2.0);
+        match cause {
+            Cause::Loss | Cause::Ecn => self.reduce(conn, half),
+            Cause::Timeout { repeated } => self.timeout(conn, (!repeated).then_some(half)),
+        }
+    }
+
+    /// Sets cwnd and ssthresh to `packets`.
+    pub fn reduce(&mut self, conn: &Conn, packets: f64) {
+        self.before_reduction = Some(self.window);
+        self.window = Window { cwnd: packets, ssthresh: packets };
+        self.avoidance.reset();
+        self.slow_start.reset(conn);
+    }
+
+    /// One packet, and a new ssthresh unless this is a repeated timeout of the same segment.
+    pub fn timeout(&mut self, conn: &Conn, ssthresh: Option<f64>) {
+        self.before_reduction = Some(self.window);
+        self.window = Window { cwnd: 1.0, ssthresh: ssthresh.unwrap_or(self.window.ssthresh) };
+        self.avoidance.reset();
+        self.slow_start.reset(conn);
+    }
+
+    /// Caps cwnd at the end of a recovery.
+    pub fn on_recovered(&mut self, limit: Option<f64>) {
+        if let Some(limit) = limit {
+            self.window.cwnd = self.window.cwnd.min(limit);
+        }
+    }
+
+    /// Takes the last reduction back.
+    pub fn on_undo(&mut self) {
+        if let Some(before) = self.before_reduction.take() {
+            self.window.cwnd = self.window.cwnd.max(before.cwnd);
+            self.window.ssthresh = self.window.ssthresh.max(before.ssthresh);
+        }
+    }
+
+    /// Window validation's verdict.
+    pub fn on_restart(&mut self, conn: &Conn, to: Window) {
+        self.window = to;
+        self.avoidance.reset();
+        self.slow_start.reset(conn);
+    }
+}

@@ -1,0 +1,146 @@
+//! The trait every sender-side algorithm implements.
+
+use crate::{Ack, Cause, Conn};
+use fanin_units::{Duration, Rate, Time};
+
+/// cwnd and ssthresh in packets; infinite ssthresh means "not yet known".
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Window {
+    /// Congestion window. Real-valued; the sender uses its integer part.
+    pub cwnd: f64,
+    /// Slow-start threshold.
+    pub ssthresh: f64,
+}
+
+impl Window {
+    /// Slow start goes on while cwnd is below ssthresh (RFC 5681 section 3.1).
+    pub fn in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
+    }
+}
+
+/// The decision in force, read at every opportunity to send.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Control {
+    /// Congestion window in packets.
+    pub cwnd: f64,
+    /// Slow-start threshold in packets.
+    pub ssthresh: f64,
+    /// Pace at this rate (wire bits per second); `None` sends as ACKs allow.
+    pub pacing: Option<Rate>,
+}
+
+impl From<Window> for Control {
+    fn from(w: Window) -> Control {
+        Control { cwnd: w.cwnd, ssthresh: w.ssthresh, pacing: None }
+    }
+}
+
+/// What host and network must provide; checked before a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Needs {
+    /// ECN-capable packets, the receiver echoing each mark as DCTCP's does (RFC 8257 section 3.2), and a marking switch.
+    pub dctcp_ecn: bool,
+    /// Fills [`Conn::uniform`].
+    pub randomness: bool,
+    /// Fills [`Ack::rate`].
+    pub rate_samples: bool,
+    /// [`CongestionControl::before_send`] is called.
+    pub send_hook: bool,
+    /// [`CongestionControl::segment_size`] is called.
+    pub segment_sizes: bool,
+    /// The window counts bytes even where the stack's counts packets (TCPRand on ns-3).
+    pub byte_window: bool,
+    /// The loss recovery that belongs to the algorithm's name; `None` takes the stack's.
+    pub recovery: Option<RecoveryKind>,
+    /// The algorithm decides for itself what idleness means; the stack's window validation is off (Linux: `cong_control`).
+    pub own_idle: bool,
+}
+
+/// How losses are found and repaired.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RecoveryKind {
+    /// Leave fast recovery at the first new ACK (RFC 5681; NS2's TCP/Reno).
+    Reno,
+    /// Stay until everything outstanding at the loss is acknowledged (RFC 6582).
+    NewReno,
+    /// Scoreboard and pipe (RFC 6675).
+    Sack,
+    /// Loss by time and tail-loss probes (RFC 8985) with proportional rate reduction (RFC 6937): Linux.
+    Rack,
+}
+
+/// Whether a new segment may leave now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Gate {
+    /// Send it.
+    Go,
+    /// Ask again at this time, or after the next ACK if that comes first.
+    HoldUntil(Time),
+    /// Ask again after the next ACK.
+    HoldForAck,
+}
+
+/// Receives an algorithm's named internals when somebody traces them.
+pub trait Probe {
+    /// One value, in the unit its name states.
+    fn value(&mut self, name: &'static str, value: f64);
+}
+
+/// One sender's policy: how much may be in flight, and how fast.
+///
+/// A pure state machine. It has no clock, no randomness and no I/O: all it may know is in the event. It is the only writer of
+/// its window; the extra allowance of a loss recovery (NewReno's inflation, PRR) is the sender's and never touches cwnd.
+pub trait CongestionControl: std::fmt::Debug + Send {
+    /// What host and network must provide. Constant over the connection's life.
+    fn needs(&self) -> Needs {
+        Needs::default()
+    }
+
+    /// New data was delivered. Called before [`Self::on_congestion`] when one ACK does both.
+    fn on_ack(&mut self, conn: &Conn, ack: &Ack);
+
+    /// Send less. `Ecn` and `Loss` come at most once per window of data.
+    fn on_congestion(&mut self, conn: &Conn, cause: Cause);
+
+    /// Loss recovery ended; cwnd should not exceed `limit` packets if one is given (RFC 6582 section 3.2 step 3: flight + 1).
+    fn on_recovered(&mut self, _conn: &Conn, _limit: Option<f64>) {}
+
+    /// The last reduction was a mistake (D-SACK, Eifel, F-RTO): take it back.
+    fn on_undo(&mut self, _conn: &Conn) {}
+
+    /// Window validation (RFC 5681 section 4.1, RFC 2861, RFC 7661) asks for this window after `idle` without sending.
+    fn on_restart(&mut self, conn: &Conn, idle: Duration, to: Window);
+
+    /// A new (not retransmitted) segment is about to leave, `since_last` after the previous transmission of data (`None`: the
+    /// first). Called only when [`Needs::send_hook`] is set, once per segment until it returns [`Gate::Go`].
+    fn before_send(&mut self, _conn: &Conn, _since_last: Option<Duration>) -> Gate {
+        Gate::Go
+    }
+
+    /// Payload bytes of the next new segment, at most `conn.mss`. Called only when [`Needs::segment_sizes`] is set.
+    fn segment_size(&mut self, conn: &Conn) -> u32 {
+        conn.mss
+    }
+
+    /// The decision in force.
+    fn control(&self) -> Control;
+
+    /// The curve TCPRand's adaptive rule reads: (cwnd at the start of the epoch, Wmax), once there was a loss.
+    fn epoch(&self) -> Option<(f64, f64)> {
+        None
+    }
+
+    /// Named internals for traces. Called only when somebody listens.
+    fn observe(&self, _probe: &mut dyn Probe) {}
+}
+
+/// A replacement for the growth below ssthresh; composes with every window-based algorithm (`gss+dctcp`).
+pub trait SlowStart: std::fmt::Debug + Send {
+    /// Grows `window` for this ACK, not past ssthresh, and returns the acknowledged segments left over for congestion avoidance.
+    ///
+    /// Called for every ACK with `ack.may_grow` while in slow start; with `grow` false only to keep estimates current.
+    fn on_ack(&mut self, conn: &Conn, ack: &Ack, window: &mut Window, grow: bool) -> u32;
+    /// The window was reduced or restarted by something else.
+    fn reset(&mut self, conn: &Conn);
+}

@@ -1,0 +1,109 @@
+//! Turning ACKs into growth: the counting rules of RFC 5681, RFC 3465, Linux and ns-3, written once.
+
+use crate::{Ack, Conn, SlowStart, Window};
+
+/// How much an ACK is worth (spec: the same traffic grows twice as fast under `per_ack` as under delayed ACKs with bytes).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Counting {
+    /// +1 per ACK in slow start, +1/cwnd in avoidance, whatever the ACK covers (NS2, RFC 5681 in packets).
+    #[default]
+    PerAck,
+    /// Appropriate byte counting with limit L (RFC 3465): at most L segments per ACK.
+    Abc {
+        /// The limit in segments, 1 or 2.
+        limit: u8,
+    },
+    /// Every covered segment counts; what slow start leaves spills into avoidance (`tcp_cong.c`).
+    Linux,
+    /// +1 per ACK in slow start; in avoidance max(1, mss*mss/cwnd) bytes per ACK (ns-3's `TcpNewReno`).
+    Ns3,
+}
+
+/// Reno's slow start under a counting rule (RFC 5681 section 3.1).
+#[derive(Clone, Debug)]
+pub struct StandardSlowStart {
+    counting: Counting,
+}
+
+impl StandardSlowStart {
+    /// Slow start that counts as told.
+    pub fn new(counting: Counting) -> StandardSlowStart {
+        StandardSlowStart { counting }
+    }
+}
+
+impl SlowStart for StandardSlowStart {
+    fn on_ack(&mut self, _conn: &Conn, ack: &Ack, window: &mut Window, grow: bool) -> u32 {
+        if !grow || ack.acked_bytes == 0 {
+            return 0;
+        }
+        match self.counting {
+            Counting::PerAck | Counting::Ns3 => {
+                window.cwnd += 1.0;
+                0
+            }
+            Counting::Abc { limit } => {
+                window.cwnd += (f64::from(ack.acked_segments)).min(f64::from(limit));
+                0
+            }
+            Counting::Linux => {
+                let room = (window.ssthresh - window.cwnd).ceil();
+                let used = f64::from(ack.acked_segments).min(room);
+                window.cwnd += used;
+                ack.acked_segments - used as u32
+            }
+        }
+    }
+
+    fn reset(&mut self, _conn: &Conn) {}
+}
+
+/// Additive increase of `step` packets per window under a counting rule.
+#[derive(Clone, Debug)]
+pub struct Avoidance {
+    counting: Counting,
+    /// Segments (Linux, ABC) acknowledged towards the next +1.
+    credit: f64,
+}
+
+impl Avoidance {
+    /// Avoidance that counts as told, starting without credit.
+    pub fn new(counting: Counting) -> Avoidance {
+        Avoidance { counting, credit: 0.0 }
+    }
+
+    /// Grows cwnd for an ACK worth `segments`, at `step` packets per window (1 for Reno).
+    ///
+    /// ```
+    /// use fanin_cc::{Avoidance, Counting};
+    /// let (mut cwnd, mut avoidance) = (10.0, Avoidance::new(Counting::PerAck));
+    /// for _ in 0..10 { avoidance.grow(&mut cwnd, 1460, 1, 1.0); }
+    /// assert!((cwnd - 10.958647968473018f64).abs() < 1e-9);
+    /// ```
+    pub fn grow(&mut self, cwnd: &mut f64, mss: u32, segments: u32, step: f64) {
+        if segments == 0 {
+            return;
+        }
+        match self.counting {
+            Counting::PerAck => *cwnd += step / *cwnd,
+            Counting::Ns3 => {
+                let bytes = (f64::from(mss) / *cwnd).max(1.0).floor();
+                *cwnd += step * bytes / f64::from(mss);
+            }
+            Counting::Abc { .. } | Counting::Linux => {
+                self.credit += f64::from(segments) * step;
+                let needed = cwnd.floor().max(1.0);
+                if self.credit >= needed {
+                    let whole = (self.credit / needed).floor();
+                    self.credit -= whole * needed;
+                    *cwnd += whole;
+                }
+            }
+        }
+    }
+
+    /// Forgets the credit, as after a reduction.
+    pub fn reset(&mut self) {
+        self.credit = 0.0;
+    }
+}

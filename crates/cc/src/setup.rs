@@ -1,0 +1,61 @@
+//! What an algorithm knows before the first packet.
+
+use crate::Counting;
+use fanin_units::{Bytes, Duration, Rate};
+
+/// Whose details to follow where sources differ: decides parameter defaults only.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Flavour {
+    /// The RFCs as written.
+    #[default]
+    Rfc,
+    /// NS2's agents and the papers that rest on them.
+    Ns2,
+    /// A current Linux kernel.
+    Linux,
+}
+
+/// What the operator configured about the path: TRIM's C, D and B, IA-TCP's capacity.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct PathKnowledge {
+    /// Rate of the bottleneck.
+    pub rate: Rate,
+    /// Round trip of a full-size packet through empty queues, serialisation included.
+    pub base_rtt: Duration,
+    /// Buffer of the bottleneck port in packets of full size.
+    pub buffer_packets: f64,
+}
+
+/// Constants of a connection.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Payload of a full segment in bytes.
+    pub mss: u32,
+    /// Bytes a full segment takes on the wire.
+    pub wire: Bytes,
+    /// Initial window in packets.
+    pub initial_window: f64,
+    /// Initial slow-start threshold in packets.
+    pub initial_ssthresh: f64,
+    /// How an ACK is turned into growth.
+    pub counting: Counting,
+    /// Whose defaults.
+    pub flavour: Flavour,
+    /// What is known of the path; always present in a simulation.
+    pub path: Option<PathKnowledge>,
+}
+
+impl Default for Setup {
+    /// The RFC's sender on an unknown path, with the papers' initial window of 2.
+    fn default() -> Setup {
+        Setup {
+            mss: 1460,
+            wire: Bytes::new(1500),
+            initial_window: 2.0,
+            initial_ssthresh: f64::INFINITY,
+            counting: Counting::PerAck,
+            flavour: Flavour::Rfc,
+            path: None,
+        }
+    }
+}
