@@ -1,1 +1,32 @@
-//! Placeholder.
+//! Packet captures: read them once, in memory that does not grow with the file, and say what the applications did.
+//!
+//! [`analyse`] streams a pcap or pcapng file (either byte order, micro- or nanoseconds, gzip or plain) and returns, for
+//! every TCP connection, what tshark's `tcp.stream` would number: counts, retransmissions by sequence coverage, round trips
+//! as far as the tap can see them, request/response [`Turn`]s, and packet [`Train`]s after Jain and Routhier. From those,
+//! [`Analysis::workload`] extracts what the simulator's `replay` needs: who asked whom for how much, and when the
+//! *application* paused, as opposed to when the network made it wait.
+//!
+//! The `write` module is the way out: nanosecond pcap files of simulated packets that Wireshark reads.
+//!
+//! ```no_run
+//! use fanin_capture::{Options, analyse};
+//! use std::{ops::ControlFlow, path::Path};
+//!
+//! let found = analyse(Path::new("traffic.pcap.gz"), &Options::default(), &mut |_| ControlFlow::Continue(()))?;
+//! for train in &found.trains {
+//!     println!("{} {} B in {} packets", train.connection, train.bytes, train.packets);
+//! }
+//! # Ok::<(), fanin_capture::CaptureError>(())
+//! ```
+
+mod error;
+mod options;
+mod results;
+mod warning;
+mod workload;
+
+pub use error::{CaptureError, Damage, Partial, WorkloadError};
+pub use options::{Gap, Options, Progress};
+pub use results::{Analysis, Burst, Connection, Direction, DirectionStats, Host, Sink, Summary, Train, Turn};
+pub use warning::Warning;
+pub use workload::{Message, Piece, ReplayConnection, WORKLOAD_VERSION, Workload};

@@ -1,0 +1,48 @@
+//! What a caller may choose.
+
+use fanin_units::Duration;
+
+/// What ends a packet train: a gap between two data packets of one direction longer than this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gap {
+    /// The connection's smoothed round trip (weight 0.25 per sample, as TCP-TRIM's `smooth_RTT`), never below `floor`.
+    ///
+    /// The floor matters: a tap sees round trips at its own place in the path. In front of an empty queue, or behind the
+    /// full one, they are far shorter than what the sender experiences, and used alone they cut one response into many
+    /// trains.
+    SmoothedRtt {
+        /// The shortest gap that may end a train.
+        floor: Duration,
+    },
+    /// The same gap for everybody.
+    Fixed(Duration),
+}
+
+impl Gap {
+    /// The default floor of [`Gap::SmoothedRtt`].
+    pub const DEFAULT_FLOOR: Duration = Duration::us(500);
+}
+
+impl Default for Gap {
+    fn default() -> Gap {
+        Gap::SmoothedRtt { floor: Gap::DEFAULT_FLOOR }
+    }
+}
+
+/// How to analyse a capture.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// What ends a packet train, and what counts as a pause of the application inside a response.
+    pub gap: Gap,
+}
+
+/// How far the reader has come; handed to the caller's callback every few megabytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes of the file as stored (compressed bytes for a `.gz`).
+    pub bytes_read: u64,
+    /// Size of the file as stored, where it is known (not for a pipe).
+    pub bytes_total: Option<u64>,
+    /// Packets read.
+    pub packets: u64,
+}

@@ -1,0 +1,278 @@
+//! What comes out: flat rows, times in whole nanoseconds since the first packet of the capture.
+
+use crate::{Partial, Warning};
+use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
+
+/// Everything found in one capture.
+///
+/// Rows refer to each other by number: `connection` is an index into `connections`, `turn` is a [`Turn::turn`] of the same
+/// connection. `turns`, `trains` and `bursts` are sorted by start, then connection.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Analysis {
+    /// Counts over the whole file.
+    pub summary: Summary,
+    /// One row per TCP connection, in order of first packet, as tshark's `tcp.stream`.
+    pub connections: Vec<Connection>,
+    /// One row per request/response exchange.
+    pub turns: Vec<Turn>,
+    /// One row per packet train.
+    pub trains: Vec<Train>,
+    /// Where a request or a response was written by its application in several pieces, one row per piece.
+    pub bursts: Vec<Burst>,
+    /// Hosts, the likeliest aggregator first.
+    pub hosts: Vec<Host>,
+    /// What a reader of the numbers should know.
+    pub warnings: Vec<Warning>,
+    /// Set when the file is damaged and only its front could be read.
+    pub partial: Option<Partial>,
+}
+
+/// Counts over a whole capture. Packets, connections and payload are what tshark counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Summary {
+    /// File name as given.
+    pub file: String,
+    /// `pcap` or `pcapng`, with ` (gzip)` where compressed.
+    pub format: String,
+    /// Packets in the file (the readable part of it).
+    pub packets: u64,
+    /// Packets that carry TCP, every copy of a mirrored packet included.
+    pub tcp_packets: u64,
+    /// TCP connections.
+    pub connections: u64,
+    /// TCP payload on the wire: retransmissions and every copy of a mirrored packet included, from the IP headers, whatever the snaplen.
+    pub payload_bytes: u64,
+    /// Wall-clock time of the first packet, nanoseconds since 1970-01-01 UTC. All other times count from here.
+    pub start_epoch_ns: i64,
+    /// From the first to the last packet.
+    pub duration_ns: u64,
+}
+
+/// Which way, by role. The client is who sent the SYN; without a handshake, who has the higher port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// From the client to the server: requests.
+    ToServer,
+    /// From the server to the client: responses.
+    ToClient,
+}
+
+impl Direction {
+    /// The name used in tables and files: `to_server` or `to_client`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Direction::ToServer => "to_server",
+            Direction::ToClient => "to_client",
+        }
+    }
+}
+
+/// One TCP connection.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Connection {
+    /// Its number, from zero.
+    pub connection: u32,
+    /// Who opened it (see [`Direction`]).
+    pub client_ip: IpAddr,
+    /// The client's port.
+    pub client_port: u16,
+    /// The other side.
+    pub server_ip: IpAddr,
+    /// The server's port.
+    pub server_port: u16,
+    /// First packet.
+    pub start_ns: u64,
+    /// Last packet.
+    pub end_ns: u64,
+    /// SYN and SYN/ACK are both in the file.
+    pub handshake_seen: bool,
+    /// SYN to the ACK of the SYN/ACK as the tap saw it: a whole unloaded round trip. None if a part is missing or was sent twice.
+    pub handshake_rtt_ns: Option<u64>,
+    /// SYN to SYN/ACK: the part of the round trip between the tap and the server.
+    pub handshake_server_ns: Option<u64>,
+    /// SYN/ACK to ACK: the part between the tap and the client.
+    pub handshake_client_ns: Option<u64>,
+    /// Request/response exchanges.
+    pub turns: u32,
+    /// What the client sent.
+    pub to_server: DirectionStats,
+    /// What the server sent.
+    pub to_client: DirectionStats,
+}
+
+/// One direction of a connection. Copies made by a mirror port count once; `payload_bytes = unique_bytes + retransmitted_bytes +
+/// keepalive_bytes`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct DirectionStats {
+    /// Packets, bare ACKs included, mirrored copies left out.
+    pub packets: u64,
+    /// Packets with payload.
+    pub data_packets: u64,
+    /// Payload on the wire.
+    pub payload_bytes: u64,
+    /// Payload seen for the first time.
+    pub unique_bytes: u64,
+    /// Payload seen before at this tap.
+    pub retransmitted_bytes: u64,
+    /// Packets with at least one byte seen before at this tap.
+    pub retransmitted_packets: u64,
+    /// Packets that filled a hole and were sent after the packet behind the hole: sent again because the first copy was lost before this tap.
+    pub refilled_packets: u64,
+    /// Packets that filled a hole because the network (or the tap) changed the order.
+    pub out_of_order_packets: u64,
+    /// Payload that the receiver acknowledged, or that later data skipped, and that is not in the file.
+    pub missing_bytes: u64,
+    /// Second copies of a packet, as a mirror port makes them.
+    pub mirrored_packets: u64,
+    /// Payload in those copies.
+    pub mirrored_bytes: u64,
+    /// Keep-alive probes.
+    pub keepalive_packets: u64,
+    /// Payload in keep-alive probes (old bytes, one per probe).
+    pub keepalive_bytes: u64,
+    /// Bare ACKs that repeat the last one while data is outstanding.
+    pub duplicate_acks: u64,
+    /// Packets marked CE in the IP header.
+    pub ce_packets: u64,
+    /// Packets with the ECE flag set, SYN and SYN/ACK left out.
+    pub ece_packets: u64,
+    /// SYN packets.
+    pub syn: u32,
+    /// FIN packets.
+    pub fin: u32,
+    /// RST packets.
+    pub rst: u32,
+    /// Largest payload of one packet.
+    pub largest_segment: u32,
+    /// Maximum segment size announced in the SYN.
+    pub mss_option: Option<u16>,
+    /// Window shift announced in the SYN.
+    pub window_scale: Option<u8>,
+    /// First packet.
+    pub first_ns: Option<u64>,
+    /// Last packet.
+    pub last_ns: Option<u64>,
+    /// Round-trip samples taken for this direction's data.
+    pub rtt_samples: u64,
+    /// Shortest round trip: data to its acknowledgement, plus the least seen on the sender's side of the tap.
+    pub min_rtt_ns: Option<u64>,
+    /// Smoothed round trip (weight 0.25) after the last sample.
+    pub smoothed_rtt_ns: Option<u64>,
+}
+
+/// A request and its response: a run of payload from the client, answered by a run of payload from the server.
+///
+/// Times are when the tap saw the packets. A response ends with the last packet that carried any of its bytes, retransmissions included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Turn {
+    /// Index into [`Analysis::connections`].
+    pub connection: u32,
+    /// Number of the turn in its connection, from zero.
+    pub turn: u32,
+    /// First request byte; none when the server spoke unasked or the request is not in the file.
+    pub request_start_ns: Option<u64>,
+    /// Last request byte.
+    pub request_end_ns: Option<u64>,
+    /// Payload of the request, each byte once, missing ones included.
+    pub request_bytes: u64,
+    /// First response byte; none when no response is in the file.
+    pub response_start_ns: Option<u64>,
+    /// Last response byte.
+    pub response_end_ns: Option<u64>,
+    /// When the client's acknowledgement of all of it passed, if it passed before the next request.
+    pub response_acked_ns: Option<u64>,
+    /// Payload of the response, each byte once, missing ones included.
+    pub response_bytes: u64,
+    /// How many of these bytes are known only from acknowledgements.
+    pub missing_bytes: u64,
+    /// Retransmitted payload within the response.
+    pub retransmitted_bytes: u64,
+    /// How long the client's application waited after it had the previous response; none in the first turn.
+    pub think_ns: Option<u64>,
+    /// How long the server's application took to begin its answer.
+    pub service_ns: Option<u64>,
+    /// In how many pieces the client wrote the request (see [`Burst`]).
+    pub request_pieces: u32,
+    /// In how many pieces the server wrote the response.
+    pub response_pieces: u32,
+    /// The request was sent before the client had all of the previous response (pipelining, or both sides talking at once).
+    pub overlapped: bool,
+}
+
+/// A piece of a request or response that its application wrote after a pause of its own.
+///
+/// Only runs with two or more pieces have rows. A pause counts as the application's when everything sent before it was acknowledged (or
+/// one segment at most was not), nothing was being repaired, and the peer's window was open: then nothing but the application held the data back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Burst {
+    /// Index into [`Analysis::connections`].
+    pub connection: u32,
+    /// Who wrote it.
+    pub direction: Direction,
+    /// The turn it belongs to.
+    pub turn: u32,
+    /// Number of the piece in its run, from zero.
+    pub piece: u32,
+    /// First byte.
+    pub start_ns: u64,
+    /// Last byte.
+    pub end_ns: u64,
+    /// Payload, each byte once.
+    pub bytes: u64,
+    /// From the moment everything before was delivered (or, unacknowledged, sent) to the first byte of this piece; zero for piece 0.
+    pub pause_ns: u64,
+}
+
+/// A packet train (Jain and Routhier 1986): consecutive data packets of one direction without a gap above the threshold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Train {
+    /// Index into [`Analysis::connections`].
+    pub connection: u32,
+    /// Which way it went.
+    pub direction: Direction,
+    /// First packet.
+    pub start_ns: u64,
+    /// Last packet.
+    pub end_ns: u64,
+    /// Packets with payload, retransmissions included.
+    pub packets: u64,
+    /// Payload, each byte once: what the application sent.
+    pub bytes: u64,
+    /// Payload seen before at this tap; not part of `bytes`.
+    pub retransmitted_bytes: u64,
+    /// Idle time before the train; none for the first of its direction.
+    pub gap_before_ns: Option<u64>,
+    /// The threshold in force when the train began.
+    pub threshold_ns: u64,
+    /// The turn in which the train began.
+    pub turn: u32,
+    /// Over how many turns it extends: more than one when think times are below the threshold.
+    pub turns: u32,
+}
+
+/// One host, as sender and receiver of payload.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Host {
+    /// Its address.
+    pub ip: IpAddr,
+    /// Payload it received, each byte once.
+    pub received_bytes: u64,
+    /// Payload it sent, each byte once.
+    pub sent_bytes: u64,
+    /// Hosts that sent it payload.
+    pub senders: u32,
+    /// Connections it took part in.
+    pub connections: u32,
+}
+
+/// Where rows go as soon as they are known, for callers who do not want to keep them all.
+pub trait Sink {
+    /// A turn ended.
+    fn turn(&mut self, turn: Turn);
+    /// A train ended.
+    fn train(&mut self, train: Train);
+    /// A piece of a run with several pieces ended.
+    fn burst(&mut self, burst: Burst);
+}
