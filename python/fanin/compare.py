@@ -1,0 +1,229 @@
+"""Replay a capture's traffic under several TCPs on a rack, and rank them.
+
+`compare` is the main job: :func:`compare` runs it and returns a :class:`CompareResult`, which prints, serialises to the JSON of
+``fanin compare --json`` and is all that the report is written from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import polars as pl
+
+RankBy = Literal["mean", "p50", "p95", "p99", "p99_9"]
+"""What the ranking is by; ties of equal value are broken by the mean, then by name."""
+
+STATISTICS: tuple[RankBy, ...] = ("mean", "p50", "p95", "p99", "p99_9")
+"""The statistics of a completion time that every ranking row has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A statistic over seeds.
+
+    Attributes
+    ----------
+    value : float or None
+        Mean of the per-seed values. None when no seed gave one (no response was completed).
+    low, high : float or None
+        95% confidence interval, Student's t over the per-seed values. None with fewer than two seeds.
+    """
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RankingRow:
+    """One algorithm's place and its numbers, means over seeds.
+
+    Attributes
+    ----------
+    rank : int
+        From 1, by the statistic the comparison was ranked by.
+    tier : int
+        From 1. Rows of one tier cannot be told apart: their confidence interval overlaps that of the tier's best row.
+    cc : str
+        Algorithm as given, such as ``dctcp`` or ``gss+newreno``.
+    needs_switch : bool
+        It needs the switch to mark (ECN).
+    completion_ms : dict of str to Estimate
+        Completion time of responses in milliseconds, keys as in :data:`STATISTICS`.
+    timeouts, retransmissions, drops, marks : Estimate
+        Per run: retransmission timeouts, retransmitted segments, packets dropped and packets marked anywhere.
+    goodput_bps : Estimate
+        Response payload delivered per second, from the first release to the last delivery.
+    queue_mean_packets, queue_p99_packets : Estimate
+        Queue of the port to the aggregator, over time, the packet in transmission included.
+    responses : int
+        Responses per run.
+    unfinished : int
+        Responses that were not complete when a run ended, all seeds together.
+    seeds : tuple of int
+        Seeds that this row rests on.
+    """
+
+    rank: int
+    tier: int
+    cc: str
+    needs_switch: bool
+    completion_ms: dict[str, Estimate]
+    timeouts: Estimate
+    retransmissions: Estimate
+    drops: Estimate
+    marks: Estimate
+    goodput_bps: Estimate
+    queue_mean_packets: Estimate
+    queue_p99_packets: Estimate
+    responses: int
+    unfinished: int
+    seeds: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An algorithm that could not be run, and why; the others are kept."""
+
+    cc: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureSummary:
+    """What was in the capture.
+
+    Attributes
+    ----------
+    file : str
+        As given.
+    packets, tcp_packets, connections, payload_bytes : int
+        Over the whole file.
+    duration_s : float
+        From the first to the last packet.
+    aggregator : str
+        Address of the host that the responses go to.
+    aggregator_found : bool
+        It was found (True) or given by the user (False).
+    servers : tuple of str
+        Addresses of the hosts that send.
+    responses : int
+        Responses that are replayed.
+    warnings : tuple of str
+        What a reader of the numbers should know.
+    """
+
+    file: str
+    packets: int
+    tcp_packets: int
+    connections: int
+    payload_bytes: int
+    duration_s: float
+    aggregator: str
+    aggregator_found: bool
+    servers: tuple[str, ...]
+    responses: int
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class CompareResult:
+    """Everything a comparison found; the report and the JSON are written from this alone.
+
+    Attributes
+    ----------
+    ranking : list of RankingRow
+        Best first.
+    rank_by : str
+        The statistic it is ranked by.
+    failures : list of Failure
+        Algorithms that could not be run.
+    missing : list of (str, int)
+        (algorithm, seed) that were not run because the comparison was interrupted; empty otherwise.
+    capture : CaptureSummary
+        What was in the capture.
+    responses : polars.DataFrame
+        One row per algorithm, seed and response. Columns: ``cc`` (String), ``seed`` (UInt64), ``connection`` (UInt32, number in the
+        capture), ``server`` (String, address), ``response`` (UInt32, number within the connection), ``bytes`` (UInt64), ``release_ms`` (Float64,
+        when the server's application wrote it, from the start of the run), ``done_ms`` (Float64, last byte delivered; null: unfinished),
+        ``completion_ms`` (Float64, ``done_ms - release_ms``; null: unfinished), ``timeouts`` (UInt32).
+    flows : polars.DataFrame
+        One row per algorithm, seed and response flow. Columns: ``cc``, ``seed``, ``flow`` (UInt32), ``connection`` (UInt32), ``src``,
+        ``dst`` (String), ``segments``, ``bytes_sent``, ``bytes_delivered``, ``retransmissions``, ``timeouts``, ``drops``, ``marks`` (UInt64),
+        ``max_cwnd`` (Float64, packets), ``min_rtt_ms`` (Float64).
+    runs : polars.DataFrame
+        One row per algorithm and seed: ``cc``, ``seed``, ``mean``, ``p50``, ``p95``, ``p99``, ``p99_9`` (Float64, ms), ``timeouts``,
+        ``retransmissions``, ``drops``, ``marks`` (UInt64), ``goodput_bps``, ``queue_mean_packets``, ``queue_p99_packets`` (Float64),
+        ``responses``, ``unfinished`` (UInt64), ``end_ms`` (Float64), ``packet_hops`` (UInt64).
+    queue : polars.DataFrame
+        Queue of the port to the aggregator in the run of `trace_seed`, one row per change, thinned for long runs: ``cc``, ``time_ms``
+        (Float64), ``packets`` (UInt32), ``bytes`` (UInt64).
+    window : polars.DataFrame
+        Senders in the run of `trace_seed`: ``cc``, ``connection`` (UInt32), ``time_ms`` (Float64), ``cwnd``, ``ssthresh`` (Float64,
+        packets; ssthresh is null while infinite), ``in_flight`` (Float64, packets), ``srtt_ms`` (Float64), ``state`` (String: open, disorder, cwr,
+        recovery, loss).
+    trains : polars.DataFrame
+        The capture's packet trains towards the aggregator: ``connection`` (UInt32), ``start_ms``, ``end_ms`` (Float64), ``packets``,
+        ``bytes``, ``retransmitted_bytes`` (UInt64), ``gap_before_ms`` (Float64, null for the first of a connection).
+    seeds : tuple of int
+        Seeds asked for.
+    trace_seed : int
+        Seed of `queue` and `window`.
+    port : str
+        Name of the port to the aggregator.
+    rack_path, rack_text : str
+        The rack file, as given and as read.
+    scenario_hash : str
+        Identifies capture, rack and settings; equal hashes and seeds give equal numbers.
+    command : str
+        The command that makes it again.
+    version : str
+        Version of fanin.
+    elapsed_s : float
+        Wall-clock time of the runs.
+    interrupted : bool
+        It was stopped before the end.
+    notes : list of str
+        Remarks on how the numbers came about, for print.
+    """
+
+    ranking: list[RankingRow]
+    rank_by: RankBy
+    failures: list[Failure]
+    missing: list[tuple[str, int]]
+    capture: CaptureSummary
+    responses: pl.DataFrame
+    flows: pl.DataFrame
+    runs: pl.DataFrame
+    queue: pl.DataFrame
+    window: pl.DataFrame
+    trains: pl.DataFrame
+    seeds: tuple[int, ...]
+    trace_seed: int
+    port: str
+    rack_path: str
+    rack_text: str
+    scenario_hash: str
+    command: str
+    version: str
+    elapsed_s: float
+    interrupted: bool = False
+    notes: list[str] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object that ``fanin compare --json`` prints (schema: docs/json/compare.schema.json)."""
+        raise NotImplementedError
+
+    def write(self, folder: str | Path) -> Path:
+        """Write ``report.html``, ``compare.json`` and the tables to a folder, all or nothing.
+
+        Returns
+        -------
+        pathlib.Path
+            The report.
+        """
+        raise NotImplementedError
