@@ -21,6 +21,7 @@ pub mod algorithms;
 mod control;
 mod event;
 mod growth;
+pub mod model;
 mod params;
 mod receiver;
 pub mod registry;
