@@ -7,83 +7,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
+
+from fanin.ranking import RankBy, RankingRow
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import polars as pl
-
-RankBy = Literal["mean", "p50", "p95", "p99", "p99_9"]
-"""What the ranking is by; ties of equal value are broken by the mean, then by name."""
-
-STATISTICS: tuple[RankBy, ...] = ("mean", "p50", "p95", "p99", "p99_9")
-"""The statistics of a completion time that every ranking row has."""
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A statistic over seeds.
-
-    Attributes
-    ----------
-    value : float or None
-        Mean of the per-seed values. None when no seed gave one (no response was completed).
-    low, high : float or None
-        95% confidence interval, Student's t over the per-seed values. None with fewer than two seeds.
-    """
-
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RankingRow:
-    """One algorithm's place and its numbers, means over seeds.
-
-    Attributes
-    ----------
-    rank : int
-        From 1, by the statistic the comparison was ranked by.
-    tier : int
-        From 1. Rows of one tier cannot be told apart: their confidence interval overlaps that of the tier's best row.
-    cc : str
-        Algorithm as given, such as ``dctcp`` or ``gss+newreno``.
-    needs_switch : bool
-        It needs the switch to mark (ECN).
-    completion_ms : dict of str to Estimate
-        Completion time of responses in milliseconds, keys as in :data:`STATISTICS`.
-    timeouts, retransmissions, drops, marks : Estimate
-        Per run: retransmission timeouts, retransmitted segments, packets dropped and packets marked anywhere.
-    goodput_bps : Estimate
-        Response payload delivered per second, from the first release to the last delivery.
-    queue_mean_packets, queue_p99_packets : Estimate
-        Queue of the port to the aggregator, over time, the packet in transmission included.
-    responses : int
-        Responses per run.
-    unfinished : int
-        Responses that were not complete when a run ended, all seeds together.
-    seeds : tuple of int
-        Seeds that this row rests on.
-    """
-
-    rank: int
-    tier: int
-    cc: str
-    needs_switch: bool
-    completion_ms: dict[str, Estimate]
-    timeouts: Estimate
-    retransmissions: Estimate
-    drops: Estimate
-    marks: Estimate
-    goodput_bps: Estimate
-    queue_mean_packets: Estimate
-    queue_p99_packets: Estimate
-    responses: int
-    unfinished: int
-    seeds: tuple[int, ...]
-
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -160,8 +91,8 @@ class CompareResult:
         ``retransmissions``, ``drops``, ``marks`` (UInt64), ``goodput_bps``, ``queue_mean_packets``, ``queue_p99_packets`` (Float64),
         ``responses``, ``unfinished`` (UInt64), ``end_ms`` (Float64), ``packet_hops`` (UInt64).
     queue : polars.DataFrame
-        Queue of the port to the aggregator in the run of `trace_seed`, one row per change, thinned for long runs: ``cc``, ``time_ms``
-        (Float64), ``packets`` (UInt32), ``bytes`` (UInt64).
+        Queue of the port to the aggregator in the run of `trace_seed`, one row per change (:func:`fanin.frames.thin` makes it fit a
+        picture): ``cc``, ``time_ms`` (Float64), ``packets`` (UInt32), ``bytes`` (UInt64).
     window : polars.DataFrame
         Senders in the run of `trace_seed`: ``cc``, ``connection`` (UInt32), ``time_ms`` (Float64), ``cwnd``, ``ssthresh`` (Float64,
         packets; ssthresh is null while infinite), ``in_flight`` (Float64, packets), ``srtt_ms`` (Float64), ``state`` (String: open, disorder, cwr,

@@ -1,0 +1,63 @@
+"""fanin: which TCP your data centre's many-to-one traffic needs.
+
+>>> import fanin
+>>> [entry.name for entry in fanin.entries("cc") if entry.name == "dctcp"]
+['dctcp']
+
+The command of the same name does the same: ``fanin --help``.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from fanin.errors import AlgorithmError, CaptureError, FaninError, Interrupted, OutputError, ScenarioError
+
+if TYPE_CHECKING:
+    from fanin.comparison import CompareResult, compare
+    from fanin.registries import Entry, entries
+    from fanin.simulation import RunResult, run
+    from fanin.traffic import TrainsResult, trains
+
+__all__ = [
+    "AlgorithmError",
+    "CaptureError",
+    "CompareResult",
+    "Entry",
+    "FaninError",
+    "Interrupted",
+    "OutputError",
+    "RunResult",
+    "ScenarioError",
+    "TrainsResult",
+    "__version__",
+    "compare",
+    "entries",
+    "run",
+    "trains",
+]
+
+# Polars and the engine are loaded when something needs them: `fanin --help` must not wait for them.
+_HOME = {
+    "CompareResult": "fanin.comparison",
+    "compare": "fanin.comparison",
+    "Entry": "fanin.registries",
+    "entries": "fanin.registries",
+    "RunResult": "fanin.simulation",
+    "run": "fanin.simulation",
+    "TrainsResult": "fanin.traffic",
+    "trains": "fanin.traffic",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return importlib.import_module("fanin._native").VERSION
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'fanin' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

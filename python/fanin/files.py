@@ -1,0 +1,76 @@
+"""Results on disk: whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from fanin.errors import OutputError
+
+
+@contextmanager
+def output_folder(folder: str | Path) -> Iterator[Path]:
+    """Give a scratch folder whose files move into `folder` when the block ends well.
+
+    The folder is proved writable at once, before hours are spent on what is to be written there. Files that are there under the
+    same names are replaced one by one, each atomically; others are left alone. When the block raises, nothing is left behind.
+
+    Raises
+    ------
+    OutputError
+        When the folder cannot be made or written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     with output_folder(Path(place) / "results") as scratch:
+    ...         _ = (scratch / "table.csv").write_text("a,b")
+    ...     sorted(p.name for p in (Path(place) / "results").iterdir())
+    ['table.csv']
+    """
+    target = Path(folder)
+    missing = _missing_parents(target)
+    scratch: Path | None = None
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix=".fanin-", dir=target))
+    except OSError as error:
+        _remove_empty(missing)
+        raise OutputError(f"{target}: {_why(error)}; choose another folder with --out") from error
+    try:
+        yield scratch
+        for source in sorted(p for p in scratch.rglob("*") if p.is_file()):
+            destination = target / source.relative_to(scratch)
+            try:
+                destination.parent.mkdir(parents=True, exist_ok=True)
+                source.replace(destination)
+            except OSError as error:
+                raise OutputError(f"{destination}: {_why(error)}; choose another folder with --out") from error
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+        _remove_empty(missing)
+
+
+def _missing_parents(target: Path) -> list[Path]:
+    """Folders that would be made for `target`, innermost first."""
+    return [p for p in [target, *target.parents] if not os.path.lexists(p)]
+
+
+def _remove_empty(folders: list[Path]) -> None:
+    """Takes back what was made for nothing."""
+    for folder in folders:
+        try:
+            folder.rmdir()
+        except OSError:
+            return
+
+
+def _why(error: OSError) -> str:
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        return "cannot hold results, since a file stands in the way"
+    return f"cannot be written ({(error.strerror or 'unknown reason').lower()})"
