@@ -19,12 +19,20 @@
 //! # Ok::<(), fanin_capture::CaptureError>(())
 //! ```
 
+mod analyse;
+mod conn;
+mod decode;
 mod error;
+mod file;
+mod hosts;
 mod options;
 mod results;
+mod table;
+mod timeline;
 mod warning;
 mod workload;
 
+pub use analyse::{analyse, analyse_into, analyse_reader};
 pub use error::{CaptureError, Damage, Partial, WorkloadError};
 pub use options::{Gap, Options, Progress};
 pub use results::{Analysis, Burst, Connection, Direction, DirectionStats, Host, Sink, Summary, Train, Turn};

@@ -1,0 +1,301 @@
+//! The one pass over a capture.
+
+use crate::conn::LARGEST_ON_WIRE;
+use crate::decode::{Decoded, decode, knows_linktype};
+use crate::file::{CaptureFile, Input, Position};
+use crate::table::Table;
+use crate::timeline::{Clock, Noted, Sorter};
+use crate::{
+    Analysis, Burst, CaptureError, Connection, DirectionStats, Options, Partial, Progress, Sink, Summary, Train, Turn,
+    Warning, hosts,
+};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+/// Packets between two calls of the progress callback: a few milliseconds of work.
+const PROGRESS_EVERY: u64 = 1 << 15;
+
+/// Analyses the capture at `path`, keeping every row.
+///
+/// `progress` is called every few milliseconds; answering [`ControlFlow::Break`] ends the work with [`CaptureError::Interrupted`].
+///
+/// # Errors
+/// When the file cannot be read or holds no TCP. A file damaged behind its first packet is not an error: see [`Analysis::partial`].
+pub fn analyse(
+    path: &Path,
+    options: &Options,
+    progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<Analysis, CaptureError> {
+    let failed = |source: io::Error| match source.kind() {
+        io::ErrorKind::NotFound => CaptureError::NotFound { path: path.to_path_buf() },
+        io::ErrorKind::IsADirectory => CaptureError::IsDirectory { path: path.to_path_buf() },
+        _ => CaptureError::Io { path: path.to_path_buf(), source },
+    };
+    let about = fs::metadata(path).map_err(failed)?;
+    if about.is_dir() {
+        return Err(CaptureError::IsDirectory { path: path.to_path_buf() });
+    }
+    let total = about.is_file().then_some(about.len());
+    analyse_reader(File::open(path).map_err(failed)?, path, total, options, progress)
+}
+
+/// Analyses a capture from any reader (a pipe, a buffer), keeping every row. `name` appears in results and messages.
+///
+/// # Errors
+/// As [`analyse`].
+pub fn analyse_reader(
+    reader: impl Read,
+    name: &Path,
+    total: Option<u64>,
+    options: &Options,
+    progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<Analysis, CaptureError> {
+    let mut rows = Rows::default();
+    let mut found = analyse_into(reader, name, total, options, &mut rows, progress)?;
+    rows.turns.sort_by_key(|r| (r.request_start_ns.or(r.response_start_ns), r.connection, r.turn));
+    rows.trains.sort_by_key(|r| (r.start_ns, r.connection, r.direction));
+    rows.bursts.sort_by_key(|r| (r.start_ns, r.connection, r.direction));
+    (found.turns, found.trains, found.bursts) = (rows.turns, rows.trains, rows.bursts);
+    Ok(found)
+}
+
+/// Analyses a capture, handing turns, trains and bursts to `sink` as they end: memory grows with the number of connections only.
+///
+/// The returned [`Analysis`] has none of those rows.
+///
+/// # Errors
+/// As [`analyse`].
+pub fn analyse_into(
+    reader: impl Read,
+    name: &Path,
+    total: Option<u64>,
+    options: &Options,
+    sink: &mut dyn Sink,
+    progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<Analysis, CaptureError> {
+    let (input, position) = Input::new(reader).map_err(|source| match source.kind() {
+        io::ErrorKind::IsADirectory => CaptureError::IsDirectory { path: name.to_path_buf() },
+        _ => CaptureError::Io { path: name.to_path_buf(), source },
+    })?;
+    let file = CaptureFile::open(input, name)?;
+    if let Some(linktype) = file.only_linktype().filter(|&l| !knows_linktype(l)) {
+        return Err(CaptureError::UnknownLinktype { path: name.to_path_buf(), linktype });
+    }
+    Pass::new(options).run(file, &position, total, name, sink, progress)
+}
+
+/// What is known on the way.
+struct Pass {
+    clock: Clock,
+    sorter: Sorter,
+    table: Table,
+    tcp_packets: u64,
+    payload: u64,
+    fraction: Noted,
+    no_time: Noted,
+    stored_more: Noted,
+    bad: Noted,
+    cut: Noted,
+    fragments: Noted,
+    unknown_links: BTreeMap<u32, u64>,
+}
+
+impl Pass {
+    fn new(options: &Options) -> Pass {
+        Pass {
+            clock: Clock::default(),
+            sorter: Sorter::new(),
+            table: Table::new(options.gap),
+            tcp_packets: 0,
+            payload: 0,
+            fraction: Noted::default(),
+            no_time: Noted::default(),
+            stored_more: Noted::default(),
+            bad: Noted::default(),
+            cut: Noted::default(),
+            fragments: Noted::default(),
+            unknown_links: BTreeMap::new(),
+        }
+    }
+
+    fn run(
+        mut self,
+        mut file: CaptureFile<'_>,
+        position: &Position,
+        total: Option<u64>,
+        name: &Path,
+        sink: &mut dyn Sink,
+        progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+    ) -> Result<Analysis, CaptureError> {
+        let damage = loop {
+            match file.next() {
+                Ok(Some(frame)) => {
+                    let packet = file.packets();
+                    let t = self.clock.at(frame.t_ns, packet, self.sorter.released());
+                    if frame.bad_fraction {
+                        self.fraction.note(packet);
+                    }
+                    if frame.t_ns.is_none() {
+                        self.no_time.note(packet);
+                    }
+                    if frame.stored > frame.original {
+                        self.stored_more.note(packet);
+                    }
+                    match decode(frame.linktype, file.bytes(), frame.original) {
+                        Decoded::Tcp(segment) => {
+                            self.tcp_packets += 1;
+                            self.payload += u64::from(segment.payload);
+                            if segment.bad {
+                                self.bad.note(packet);
+                            }
+                            if let Some(next) = self.sorter.push(t, packet, segment, &self.clock) {
+                                self.table.segment(&next, sink);
+                            }
+                        }
+                        Decoded::Other => {}
+                        Decoded::Fragment => self.fragments.note(packet),
+                        Decoded::Cut => self.cut.note(packet),
+                        Decoded::Bad => self.bad.note(packet),
+                        Decoded::UnknownLink => *self.unknown_links.entry(frame.linktype).or_default() += 1,
+                    }
+                    if packet.is_multiple_of(PROGRESS_EVERY) {
+                        let now = Progress { bytes_read: position.get(), bytes_total: total, packets: packet };
+                        if progress(now).is_break() {
+                            return Err(CaptureError::Interrupted { path: name.to_path_buf(), packets: packet });
+                        }
+                    }
+                }
+                Ok(None) => break None,
+                Err(damage) => break Some(damage),
+            }
+        };
+        while let Some(next) = self.sorter.pop(&self.clock) {
+            self.table.segment(&next, sink);
+        }
+        let partial = damage.map(|damage| Partial { packets: file.packets(), at_byte: file.offset(), damage });
+        self.refuse_without_tcp(&file, name, partial.as_ref())?;
+        // The last call says that it is over; it is too late to stop.
+        let _ = progress(Progress { bytes_read: position.get(), bytes_total: total, packets: file.packets() });
+        Ok(self.results(&file, name, partial, sink))
+    }
+
+    fn refuse_without_tcp(
+        &self,
+        file: &CaptureFile<'_>,
+        name: &Path,
+        partial: Option<&Partial>,
+    ) -> Result<(), CaptureError> {
+        let path = || name.to_path_buf();
+        match (self.tcp_packets, file.packets(), partial) {
+            (1.., _, _) => Ok(()),
+            (0, 0, Some(p)) => {
+                Err(CaptureError::Damaged { path: path(), damage: p.damage.clone(), at_byte: p.at_byte })
+            }
+            (0, 0, None) => Err(CaptureError::NoPackets { path: path() }),
+            (0, packets, partial) => Err(match self.unknown_links.iter().next() {
+                Some((&linktype, _)) => CaptureError::UnknownLinktype { path: path(), linktype },
+                None => CaptureError::NoTcp { path: path(), packets, cut: self.cut.packets, partial: partial.cloned() },
+            }),
+        }
+    }
+
+    fn results(self, file: &CaptureFile<'_>, name: &Path, partial: Option<Partial>, sink: &mut dyn Sink) -> Analysis {
+        let start = self.sorter.start().unwrap_or(0);
+        let summary = Summary {
+            file: name.display().to_string(),
+            format: file.format(),
+            packets: file.packets(),
+            tcp_packets: self.tcp_packets,
+            connections: self.table.len() as u64,
+            payload_bytes: self.payload,
+            start_epoch_ns: start,
+            duration_ns: self.clock.latest().abs_diff(start),
+        };
+        let mut warnings = self.warnings();
+        let connections: Vec<Connection> = self.table.into_connections().map(|c| c.finish(sink)).collect();
+        warnings.extend(about_connections(&connections));
+        let hosts = hosts::rank(&connections);
+        Analysis { summary, connections, turns: vec![], trains: vec![], bursts: vec![], hosts, warnings, partial }
+    }
+
+    fn warnings(&self) -> Vec<Warning> {
+        let mut all = Vec::new();
+        let mut say = |noted: Noted, warning: fn(u64, u64) -> Warning| {
+            if noted.packets > 0 {
+                all.push(warning(noted.packets, noted.first));
+            }
+        };
+        say(self.table.mirrored, |packets, first| Warning::Mirrored { packets, first });
+        say(self.clock.unsorted, |packets, first| Warning::Unsorted { packets, first });
+        say(self.fraction, |packets, first| Warning::BadFraction { packets, first });
+        say(self.no_time, |packets, first| Warning::NoTime { packets, first });
+        say(self.stored_more, |packets, first| Warning::StoredMoreThanOriginal { packets, first });
+        say(self.bad, |packets, first| Warning::BadHeaders { packets, first });
+        say(self.cut, |packets, first| Warning::HeadersCut { packets, first });
+        say(self.fragments, |packets, first| Warning::Fragments { packets, first });
+        let jumps = self.clock.jumps;
+        if jumps.packets > 0 {
+            all.push(Warning::ClockJump { packets: jumps.packets, first: jumps.first, back_ns: self.clock.first_jump });
+        }
+        all.extend(
+            self.unknown_links.iter().map(|(&linktype, &packets)| Warning::UnknownLinktype { linktype, packets }),
+        );
+        all
+    }
+}
+
+fn about_connections(connections: &[Connection]) -> Vec<Warning> {
+    let of = connections.len() as u64;
+    let count = |what: fn(&&Connection) -> bool| connections.iter().filter(what).count() as u64;
+    let one_sided = count(|c| c.to_server.packets == 0 || c.to_client.packets == 0);
+    let unopened = count(|c| c.to_server.syn + c.to_client.syn == 0);
+    let missing = |c: &Connection| c.to_server.missing_bytes + c.to_client.missing_bytes;
+    let bytes: u64 = connections.iter().map(missing).sum();
+    let merged = connections.iter().flat_map(|c| {
+        let beyond = |n: &DirectionStats, peer: &DirectionStats| {
+            let most = peer.mss_option.map_or(LARGEST_ON_WIRE, u32::from);
+            (n.largest_segment > most).then_some(n.largest_segment)
+        };
+        [beyond(&c.to_server, &c.to_client), beyond(&c.to_client, &c.to_server)]
+    });
+    let mut all = Vec::new();
+    if let Some(largest) = merged.flatten().max() {
+        all.push(Warning::MergedSegments { largest });
+    }
+    if one_sided > 0 {
+        all.push(Warning::OneSided { connections: one_sided, of });
+    }
+    if unopened > 0 {
+        all.push(Warning::NoHandshake { connections: unopened, of });
+    }
+    if bytes > 0 {
+        all.push(Warning::MissingData {
+            bytes,
+            connections: connections.iter().filter(|c| missing(c) > 0).count() as u64,
+        });
+    }
+    all
+}
+
+/// Keeps every row.
+#[derive(Default)]
+struct Rows {
+    turns: Vec<Turn>,
+    trains: Vec<Train>,
+    bursts: Vec<Burst>,
+}
+
+impl Sink for Rows {
+    fn turn(&mut self, turn: Turn) {
+        self.turns.push(turn);
+    }
+    fn train(&mut self, train: Train) {
+        self.trains.push(train);
+    }
+    fn burst(&mut self, burst: Burst) {
+        self.bursts.push(burst);
+    }
+}

@@ -1,0 +1,107 @@
+//! Round trips as a tap can see them: data to its acknowledgement, which is the part of the path behind the tap.
+
+/// The half of a round trip from the tap to the receiver of one direction's data and back.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Half {
+    least: Option<u64>,
+    smoothed: Option<u64>,
+    samples: u64,
+    /// One packet at a time is timed, as RFC 6298 senders without time stamps do: constant state, about one sample per round trip.
+    timed: Option<Timed>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Timed {
+    end: u64,
+    at: u64,
+    /// More data went out behind it. The acknowledgement of the very last segment may wait for a delayed-ACK timer or ride on the next
+    /// request, and then says nothing about the network.
+    followed: bool,
+}
+
+impl Half {
+    /// A part of the handshake.
+    pub fn handshake(&mut self, ns: u64) {
+        self.least = Some(self.least.map_or(ns, |l| l.min(ns)));
+    }
+
+    /// New data up to `end` passed.
+    #[inline]
+    pub fn sent(&mut self, end: u64, at: u64) {
+        match &mut self.timed {
+            Some(t) => t.followed |= end > t.end,
+            None => self.timed = Some(Timed { end, at, followed: false }),
+        }
+    }
+
+    /// Data was repaired: acknowledgements are ambiguous now (Karn's rule).
+    pub fn cancel(&mut self) {
+        self.timed = None;
+    }
+
+    /// Everything below `acked` has arrived.
+    #[inline]
+    pub fn acknowledged(&mut self, acked: u64, at: u64) {
+        let Some(t) = self.timed.take_if(|t| acked >= t.end) else { return };
+        if !t.followed {
+            return;
+        }
+        let sample = at - t.at;
+        self.samples += 1;
+        self.least = Some(self.least.map_or(sample, |l| l.min(sample)));
+        // TRIM section 9.1: smooth_RTT = (1 - a) smooth_RTT + a RTT with a = 0.25.
+        self.smoothed = Some(self.smoothed.map_or(sample, |s| s - s / 4 + sample / 4));
+    }
+
+    /// The least seen.
+    pub fn least(&self) -> Option<u64> {
+        self.least
+    }
+    /// The smoothed estimate; before any sample, the handshake's.
+    pub fn smoothed(&self) -> Option<u64> {
+        self.smoothed.or(self.least)
+    }
+    /// Samples from data.
+    pub fn samples(&self) -> u64 {
+        self.samples
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_acknowledgement_of_the_last_segment_is_no_sample() {
+        let mut h = Half::default();
+        h.sent(100, 0);
+        h.acknowledged(100, 40_000_000);
+        assert_eq!(h.samples(), 0);
+        h.sent(200, 50_000_000);
+        h.sent(300, 50_000_010);
+        h.acknowledged(300, 50_000_500);
+        assert_eq!((h.samples(), h.smoothed()), (1, Some(500)));
+    }
+
+    #[test]
+    fn one_quarter_of_a_new_sample_counts() {
+        let mut h = Half::default();
+        for (i, rtt) in [400, 800].into_iter().enumerate() {
+            let t = i as u64 * 10_000;
+            h.sent(t + 1, t);
+            h.sent(t + 2, t);
+            h.acknowledged(t + 2, t + rtt);
+        }
+        assert_eq!((h.least(), h.smoothed()), (Some(400), Some(500)));
+    }
+
+    #[test]
+    fn a_retransmission_spoils_the_sample() {
+        let mut h = Half::default();
+        h.sent(100, 0);
+        h.sent(200, 1);
+        h.cancel();
+        h.acknowledged(200, 9);
+        assert_eq!(h.samples(), 0);
+    }
+}

@@ -1,0 +1,136 @@
+//! Runs: payload of one direction until the other side speaks. Two runs make a turn.
+
+use super::sequence::Sequence;
+use crate::{Burst, Direction, Sink, Turn};
+
+/// The run in progress, or the request waiting for its response.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    /// 0 or 1, as [`super::Conn`] numbers directions.
+    pub dir: usize,
+    /// First and last packet; none while its bytes are known from acknowledgements alone.
+    pub start: Option<u64>,
+    pub end: Option<u64>,
+    /// Its place in the sequence space.
+    pub from: u64,
+    pub to: u64,
+    /// When all of it was acknowledged.
+    pub acked_at: Option<u64>,
+    pub retransmitted: u64,
+    /// How long its application waited after it had the run before.
+    pub waited: Option<u64>,
+    pub overlapped: bool,
+    pieces: u32,
+    piece: Piece,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    start: u64,
+    from: u64,
+    pause: u64,
+}
+
+impl Run {
+    /// Begins at `from`; `at` is none when nobody saw it.
+    pub fn new(dir: usize, from: u64, at: Option<u64>, waited: Option<u64>, overlapped: bool) -> Run {
+        let piece = Piece { start: at.unwrap_or(0), from, pause: 0 };
+        Run {
+            dir,
+            start: at,
+            end: at,
+            from,
+            to: from,
+            acked_at: None,
+            retransmitted: 0,
+            waited,
+            overlapped,
+            pieces: 1,
+            piece,
+        }
+    }
+
+    /// Goes on up to `to`.
+    #[inline]
+    pub fn extend(&mut self, to: u64, at: Option<u64>) {
+        self.to = to;
+        self.acked_at = None;
+        if at.is_some() {
+            if self.start.is_none() {
+                (self.start, self.piece.start) = (at, at.unwrap_or(0));
+            }
+            self.end = at;
+        }
+    }
+
+    /// Its application went on after a pause: a new piece begins at `from`. Called before [`Run::extend`].
+    pub fn split(&mut self, from: u64, at: u64, pause: u64, place: Place, sink: &mut dyn Sink) {
+        if self.start.is_none() {
+            return;
+        }
+        self.finish_piece(place, sink);
+        self.pieces += 1;
+        self.piece = Piece { start: at, from, pause };
+    }
+
+    /// Nothing more will come: the last of several pieces is told.
+    pub fn close(&self, place: Place, sink: &mut dyn Sink) {
+        if self.pieces > 1 {
+            self.finish_piece(place, sink);
+        }
+    }
+
+    fn finish_piece(&self, place: Place, sink: &mut dyn Sink) {
+        sink.burst(Burst {
+            connection: place.connection,
+            direction: place.direction,
+            turn: place.turn,
+            piece: self.pieces - 1,
+            start_ns: self.piece.start,
+            end_ns: self.end.unwrap_or(self.piece.start),
+            bytes: self.to - self.piece.from,
+            pause_ns: self.piece.pause,
+        });
+    }
+
+    fn bytes(&self) -> u64 {
+        self.to - self.from
+    }
+}
+
+/// Where a row belongs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub connection: u32,
+    pub direction: Direction,
+    pub turn: u32,
+}
+
+/// The row for a request and its response, either of which may be absent.
+pub(super) fn turn(
+    connection: u32,
+    number: u32,
+    request: Option<(&Run, &Sequence)>,
+    response: Option<(&Run, &Sequence)>,
+) -> Turn {
+    let unseen = |r: Option<(&Run, &Sequence)>| r.map_or(0, |(run, seq)| seq.unseen(run.from, run.to));
+    let (q, a) = (request.map(|r| r.0), response.map(|r| r.0));
+    Turn {
+        connection,
+        turn: number,
+        request_start_ns: q.and_then(|r| r.start),
+        request_end_ns: q.and_then(|r| r.end),
+        request_bytes: q.map_or(0, Run::bytes),
+        response_start_ns: a.and_then(|r| r.start),
+        response_end_ns: a.and_then(|r| r.end),
+        response_acked_ns: a.and_then(|r| r.acked_at),
+        response_bytes: a.map_or(0, Run::bytes),
+        missing_bytes: unseen(request) + unseen(response),
+        retransmitted_bytes: a.map_or(0, |r| r.retransmitted),
+        think_ns: q.and_then(|r| r.waited),
+        service_ns: a.and_then(|r| r.waited),
+        request_pieces: q.map_or(0, |r| r.pieces),
+        response_pieces: a.map_or(0, |r| r.pieces),
+        overlapped: q.is_some_and(|r| r.overlapped),
+    }
+}

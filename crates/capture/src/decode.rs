@@ -1,0 +1,398 @@
+//! From the bytes of a frame to a TCP segment.
+//!
+//! By hand rather than with `etherparse`: the frames are cut by snaplen, so lengths must come from the IP header while the bytes behind are
+//! missing, and one frame must cost tens of nanoseconds. Nothing here allocates or can index past the end: every read asks.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// An IP address of either family; IPv4 as `::ffff:a.b.c.d`, which no packet on the wire carries as IPv6.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub(crate) struct Addr(pub u128);
+
+impl Addr {
+    const V4: u128 = 0xffff_0000_0000;
+
+    fn v4(bytes: [u8; 4]) -> Addr {
+        Addr(Addr::V4 | u128::from(u32::from_be_bytes(bytes)))
+    }
+    /// For people and tables.
+    pub fn ip(self) -> IpAddr {
+        if self.0 >> 32 == Addr::V4 >> 32 {
+            Ipv4Addr::from_bits(self.0 as u32).into()
+        } else {
+            Ipv6Addr::from_bits(self.0).into()
+        }
+    }
+}
+
+/// TCP flags as in byte 13 of the header.
+pub(crate) mod flag {
+    pub const FIN: u8 = 0x01;
+    pub const SYN: u8 = 0x02;
+    pub const RST: u8 = 0x04;
+    pub const ACK: u8 = 0x10;
+    pub const ECE: u8 = 0x40;
+}
+
+/// One TCP segment, as far as its headers are stored.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Segment {
+    pub src: Addr,
+    pub dst: Addr,
+    pub sport: u16,
+    pub dport: u16,
+    pub seq: u32,
+    pub ack: u32,
+    pub flags: u8,
+    pub window: u16,
+    pub checksum: u16,
+    /// The IPv4 identification; zero for IPv6, and where the sender does not count.
+    pub ip_id: u16,
+    /// Marked CE in the IP header.
+    pub ce: bool,
+    /// The header lengths make no sense, so the payload length is not known.
+    pub bad: bool,
+    /// Payload on the wire, stored or not.
+    pub payload: u32,
+    /// From a SYN: maximum segment size.
+    pub mss: Option<u16>,
+    /// From a SYN: window shift.
+    pub window_scale: Option<u8>,
+}
+
+/// What a frame is.
+pub(crate) enum Decoded {
+    /// A TCP segment.
+    Tcp(Segment),
+    /// Something else, whole or at least recognisably so.
+    Other,
+    /// A fragment of an IP packet, not the first.
+    Fragment,
+    /// Cut before it could be recognised as TCP, or before ports and sequence numbers end.
+    Cut,
+    /// Headers whose lengths contradict each other; not usable.
+    Bad,
+    /// A link type that is not supported.
+    UnknownLink,
+}
+
+/// Link types (https://www.tcpdump.org/linktypes.html) that [`decode`] knows.
+pub(crate) fn knows_linktype(linktype: u32) -> bool {
+    matches!(linktype, 0 | 1 | 12 | 14 | 101 | 108 | 113 | 228 | 229 | 276)
+}
+
+/// Decodes a frame of `original` bytes on the wire, of which `bytes` are stored.
+#[inline]
+pub(crate) fn decode(linktype: u32, bytes: &[u8], original: u32) -> Decoded {
+    let (ethertype, at) = match linktype {
+        1 => return ethernet(bytes, original, 0),
+        0 | 108 => {
+            // The address family of the capturing host, in its byte order (0) or the network's (108).
+            let Some(&family) = bytes.first_chunk::<4>() else { return Decoded::Cut };
+            match u32::from_le_bytes(family).min(u32::from_be_bytes(family)) {
+                2 => (0x0800, 4),
+                // IPv6 has a different number in every BSD: 24, 28, 30; Linux and Windows have 10 and 23.
+                10 | 23 | 24 | 28 | 30 => (0x86dd, 4),
+                _ => return Decoded::Other,
+            }
+        }
+        12 | 14 | 101 | 228 | 229 => match bytes.first().map(|b| b >> 4) {
+            Some(4) => (0x0800, 0),
+            Some(6) => (0x86dd, 0),
+            Some(_) => return Decoded::Other,
+            None => return Decoded::Cut,
+        },
+        113 => match be16(bytes, 14) {
+            Some(protocol) => (protocol, 16),
+            None => return Decoded::Cut,
+        },
+        276 => match be16(bytes, 0) {
+            Some(protocol) if bytes.len() >= 20 => (protocol, 20),
+            _ => return Decoded::Cut,
+        },
+        _ => return Decoded::UnknownLink,
+    };
+    network(ethertype, bytes, at, original, 0)
+}
+
+/// An Ethernet frame; `depth` counts the tunnels around it.
+#[inline]
+fn ethernet(bytes: &[u8], original: u32, depth: u8) -> Decoded {
+    match be16(bytes, 12) {
+        Some(ethertype) => network(ethertype, bytes, 14, original, depth),
+        None => Decoded::Cut,
+    }
+}
+
+/// What an EtherType announces at `at`, VLAN tags first.
+#[inline]
+fn network(mut ethertype: u16, bytes: &[u8], mut at: usize, original: u32, depth: u8) -> Decoded {
+    // 802.1Q, 802.1ad, and two older numbers for stacked tags; nobody stacks more than a handful.
+    for _ in 0..8 {
+        if !matches!(ethertype, 0x8100 | 0x88a8 | 0x9100 | 0x9200) {
+            break;
+        }
+        match be16(bytes, at + 2) {
+            Some(inner) => ethertype = inner,
+            None => return Decoded::Cut,
+        }
+        at += 4;
+    }
+    match ethertype {
+        0x0800 => ipv4(bytes, at, original, depth),
+        0x86dd => ipv6(bytes, at, original, depth),
+        _ => Decoded::Other,
+    }
+}
+
+#[inline]
+fn ipv4(bytes: &[u8], at: usize, original: u32, depth: u8) -> Decoded {
+    let Some(h) = bytes.get(at..at + 20) else {
+        // Of a packet that short on the wire nothing is missing: it is just not IP.
+        return if (original as usize) < at + 20 { Decoded::Bad } else { Decoded::Cut };
+    };
+    let header = usize::from(h[0] & 0x0f) * 4;
+    if h[0] >> 4 != 4 || header < 20 {
+        return Decoded::Bad;
+    }
+    let total = match u16::from_be_bytes([h[2], h[3]]) {
+        // A packet beyond 64 KiB that the host itself merged (BIG TCP): only the frame knows its length.
+        0 => (original as usize).saturating_sub(at),
+        n => usize::from(n),
+    };
+    if total < header {
+        return Decoded::Bad;
+    }
+    let fragment = u16::from_be_bytes([h[6], h[7]]) & 0x1fff;
+    if fragment != 0 {
+        return if h[9] == 6 { Decoded::Fragment } else { Decoded::Other };
+    }
+    let ip = Ip {
+        src: Addr::v4([h[12], h[13], h[14], h[15]]),
+        dst: Addr::v4([h[16], h[17], h[18], h[19]]),
+        id: u16::from_be_bytes([h[4], h[5]]),
+        ce: h[1] & 3 == 3,
+    };
+    transport(h[9], &ip, bytes, at + header, total - header, depth)
+}
+
+#[inline]
+fn ipv6(bytes: &[u8], at: usize, original: u32, depth: u8) -> Decoded {
+    let Some(h) = bytes.get(at..at + 40) else {
+        return if (original as usize) < at + 40 { Decoded::Bad } else { Decoded::Cut };
+    };
+    if h[0] >> 4 != 6 {
+        return Decoded::Bad;
+    }
+    let address = |i: usize| Addr(h[i..i + 16].iter().fold(0, |a, &b| a << 8 | u128::from(b)));
+    let ip = Ip { src: address(8), dst: address(24), id: 0, ce: h[1] & 0x30 == 0x30 };
+    // Zero: a jumbogram, or BIG TCP with its jumbo header already taken away. The frame's length is right for both.
+    let mut left = match u16::from_be_bytes([h[4], h[5]]) {
+        0 => (original as usize).saturating_sub(at + 40),
+        n => usize::from(n),
+    };
+    let (mut next, mut at) = (h[6], at + 40);
+    for _ in 0..16 {
+        let length = match next {
+            0 | 43 | 60 | 135 | 139 | 140 => bytes.get(at + 1).map(|&n| (usize::from(n) + 1) * 8),
+            51 => bytes.get(at + 1).map(|&n| (usize::from(n) + 2) * 4),
+            44 => match be16(bytes, at + 2) {
+                Some(n) if n & 0xfff8 != 0 => {
+                    return if bytes[at] == 6 { Decoded::Fragment } else { Decoded::Other };
+                }
+                Some(_) => Some(8),
+                None => None,
+            },
+            _ => return transport(next, &ip, bytes, at, left, depth),
+        };
+        let Some(length) = length else { return Decoded::Cut };
+        if length > left {
+            return Decoded::Bad;
+        }
+        next = bytes[at];
+        at += length;
+        left -= length;
+    }
+    Decoded::Other
+}
+
+struct Ip {
+    src: Addr,
+    dst: Addr,
+    id: u16,
+    ce: bool,
+}
+
+#[inline]
+fn transport(protocol: u8, ip: &Ip, bytes: &[u8], at: usize, length: usize, depth: u8) -> Decoded {
+    match protocol {
+        6 => tcp(ip, bytes, at, length),
+        17 => {
+            // VXLAN (RFC 7348): UDP to port 4789, 8 bytes of its own, then an Ethernet frame. The inner TCP is what counts.
+            if depth < 4 && be16(bytes, at + 2) == Some(4789) && length >= 16 {
+                let inner = bytes.get(at + 16..).unwrap_or(&[]);
+                ethernet(inner, (length - 16) as u32, depth + 1)
+            } else {
+                Decoded::Other
+            }
+        }
+        _ => Decoded::Other,
+    }
+}
+
+#[inline]
+fn tcp(ip: &Ip, bytes: &[u8], at: usize, length: usize) -> Decoded {
+    let Some(h) = bytes.get(at..at + 20) else {
+        return if length < 20 { Decoded::Bad } else { Decoded::Cut };
+    };
+    let header = usize::from(h[12] >> 4) * 4;
+    let bad = header < 20 || header > length;
+    let mut segment = Segment {
+        src: ip.src,
+        dst: ip.dst,
+        sport: u16::from_be_bytes([h[0], h[1]]),
+        dport: u16::from_be_bytes([h[2], h[3]]),
+        seq: u32::from_be_bytes([h[4], h[5], h[6], h[7]]),
+        ack: u32::from_be_bytes([h[8], h[9], h[10], h[11]]),
+        flags: h[13],
+        window: u16::from_be_bytes([h[14], h[15]]),
+        checksum: u16::from_be_bytes([h[16], h[17]]),
+        ip_id: ip.id,
+        ce: ip.ce,
+        bad,
+        payload: if bad { 0 } else { (length - header) as u32 },
+        mss: None,
+        window_scale: None,
+    };
+    if segment.flags & flag::SYN != 0 && !bad {
+        let end = bytes.len().min(at + header);
+        syn_options(&mut segment, &bytes[at + 20..end]);
+    }
+    Decoded::Tcp(segment)
+}
+
+/// Reads what a SYN announces, as far as it is stored.
+fn syn_options(segment: &mut Segment, mut rest: &[u8]) {
+    while let [kind, tail @ ..] = rest {
+        match (kind, tail) {
+            (0, _) => return,
+            (1, _) => rest = tail,
+            (2, [4, a, b, ..]) => {
+                segment.mss = Some(u16::from_be_bytes([*a, *b]));
+                rest = &tail[3..];
+            }
+            (3, [3, shift, ..]) => {
+                // RFC 7323: a shift above 14 is used as 14.
+                segment.window_scale = Some((*shift).min(14));
+                rest = &tail[2..];
+            }
+            (_, [length, ..]) if *length >= 2 && usize::from(*length) - 1 <= tail.len() => {
+                rest = &tail[usize::from(*length) - 1..]
+            }
+            _ => return,
+        }
+    }
+}
+
+#[inline]
+fn be16(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Twenty bytes of TCP with a payload of 3.
+    const TCP: [u8; 23] = [0, 80, 1, 0, 0, 0, 0, 9, 0, 0, 0, 7, 0x50, 0x18, 1, 0, 0xaa, 0xbb, 0, 0, b'a', b'b', b'c'];
+
+    fn segment(linktype: u32, bytes: &[u8], original: usize) -> Option<Segment> {
+        match decode(linktype, bytes, original as u32) {
+            Decoded::Tcp(s) => Some(s),
+            _ => None,
+        }
+    }
+
+    fn ipv4_packet(options: usize, total: u16) -> Vec<u8> {
+        let mut p = vec![0x45 + (options / 4) as u8, 3];
+        p.extend(total.to_be_bytes());
+        p.extend([0x12, 0x34, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+        p.resize(20 + options, 1);
+        p.extend(TCP);
+        p
+    }
+
+    #[test]
+    fn ipv4_options_shift_the_tcp_header_and_the_ce_mark_is_seen() {
+        let p = ipv4_packet(8, 51);
+        let s = segment(101, &p, p.len()).unwrap();
+        assert_eq!((s.sport, s.seq, s.payload, s.ip_id, s.ce), (80, 9, 3, 0x1234, true));
+        assert_eq!(s.src.ip(), IpAddr::from([10, 0, 0, 1]));
+    }
+
+    #[test]
+    fn the_length_comes_from_ip_however_little_is_stored_and_padding_is_not_payload() {
+        let p = ipv4_packet(0, 1500);
+        assert_eq!(segment(228, &p, 1500).unwrap().payload, 1460);
+        let mut padded = ipv4_packet(0, 43);
+        padded.resize(46, 0);
+        assert_eq!(segment(101, &padded, 46).unwrap().payload, 3);
+    }
+
+    #[test]
+    fn an_ip_length_of_zero_means_the_length_of_the_frame() {
+        let p = ipv4_packet(0, 0);
+        assert_eq!(segment(101, &p, 80_040).unwrap().payload, 80_000);
+    }
+
+    #[test]
+    fn ipv6_extension_headers_are_walked_and_later_fragments_are_told_apart() {
+        let packet = |offset: u8| {
+            let mut p = vec![0x60, 0, 0, 0];
+            p.extend((8 + 8 + TCP.len() as u16).to_be_bytes());
+            p.extend([0, 64]);
+            p.extend([0xfd; 16]);
+            p.extend([0xfe; 16]);
+            p.extend([44, 0, 1, 4, 0, 0, 0, 0]); // hop-by-hop, then a fragment header
+            p.extend([6, 0, 0, offset, 0, 0, 0, 1]);
+            p.extend(TCP);
+            p
+        };
+        assert_eq!(segment(229, &packet(0), packet(0).len()).unwrap().payload, 3);
+        assert!(matches!(decode(229, &packet(8), 79), Decoded::Fragment));
+    }
+
+    #[test]
+    fn loopback_families_of_either_byte_order_are_understood() {
+        let ip = ipv4_packet(0, 43);
+        for family in [[2, 0, 0, 0], [0, 0, 0, 2]] {
+            let p = [&family[..], &ip].concat();
+            assert_eq!(segment(0, &p, p.len()).unwrap().payload, 3);
+        }
+    }
+
+    #[test]
+    fn cooked_version_two_has_its_protocol_in_front() {
+        let mut p = vec![0x08, 0];
+        p.resize(20, 0);
+        p.extend(ipv4_packet(0, 43));
+        assert_eq!(segment(276, &p, p.len()).unwrap().payload, 3);
+    }
+
+    #[test]
+    fn a_tcp_header_longer_than_its_packet_has_no_payload() {
+        let mut p = ipv4_packet(0, 43);
+        p[20 + 12] = 0xf0;
+        let s = segment(101, &p, p.len()).unwrap();
+        assert!(s.bad && s.payload == 0);
+    }
+
+    #[test]
+    fn no_cut_of_a_packet_is_read_past_its_end() {
+        let p = ipv4_packet(40, 83);
+        for end in 0..p.len() {
+            let _ = decode(101, &p[..end], 83);
+            let _ = decode(1, &p[..end], 83);
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! From segments to connections: who belongs to whom, and which packets are copies.
+
+use crate::conn::Conn;
+use crate::decode::{Addr, Segment, flag};
+use crate::timeline::{Noted, Timed};
+use crate::{Gap, Sink};
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hash};
+
+/// Both ends, the lower one first: addresses and ports alone, like tshark. VLAN tags differ between the directions of real captures.
+type Key = [(Addr, u16); 2];
+
+/// All connections of a capture.
+pub(crate) struct Table {
+    /// The latest connection between two ends. Hash order is never used for anything, so the hasher's seed cannot show.
+    by_ends: HashMap<Key, u32, foldhash::fast::RandomState>,
+    conns: Vec<Conn>,
+    copies: Copies,
+    pub mirrored: Noted,
+    gap: Gap,
+}
+
+impl Table {
+    /// Empty.
+    pub fn new(gap: Gap) -> Table {
+        Table { by_ends: HashMap::default(), conns: Vec::new(), copies: Copies::new(), mirrored: Noted::default(), gap }
+    }
+
+    /// Hands a segment to its connection, a new one if need be.
+    #[inline]
+    pub fn segment(&mut self, timed: &Timed, sink: &mut dyn Sink) {
+        let Timed { at, packet, segment: s } = timed;
+        let (a, b) = ((s.src, s.sport), (s.dst, s.dport));
+        let key = if a <= b { [a, b] } else { [b, a] };
+        let fresh = self.conns.len() as u32;
+        let index = *self.by_ends.entry(key).or_insert(fresh);
+        let mut index = index as usize;
+        if index == self.conns.len() {
+            self.conns.push(Conn::new(fresh, s, key, *at));
+        }
+        let mut d = self.conns[index].direction(s);
+        if self.conns[index].is_reused_by(s, d) {
+            // A copy of the SYN must not open yet another connection: it has the same number, which the rule above knows.
+            index = self.conns.len();
+            self.conns.push(Conn::new(fresh, s, key, *at));
+            self.by_ends.insert(key, fresh);
+            d = self.conns[index].direction(s);
+        }
+        let conn = &mut self.conns[index];
+        if self.copies.is_copy(s, index, d, *at, conn) {
+            self.mirrored.note(*packet);
+            conn.mirrored(d, s.payload);
+        } else {
+            conn.segment(s, d, *at, self.gap, sink);
+        }
+    }
+
+    /// Connections so far.
+    pub fn len(&self) -> usize {
+        self.conns.len()
+    }
+
+    /// All connections, in order of their first packet.
+    pub fn into_connections(self) -> impl Iterator<Item = Conn> {
+        self.conns.into_iter()
+    }
+}
+
+/// The packets of the last moments, to know a second copy when it comes.
+///
+/// A mirror port that sends what enters and what leaves delivers every packet twice, a few microseconds or a queue apart. Copies are equal in
+/// all that a retransmission would change: most senders number their IPv4 packets, and the checksum covers the TCP time stamps.
+struct Copies {
+    hasher: foldhash::fast::FixedState,
+    recent: Vec<(u64, u64)>,
+}
+
+/// Slots; each keeps the last packet that hashed there.
+const SLOTS: usize = 4096;
+/// How far apart copies with an IP identification may be: a queue lies between the two mirrored ports.
+const COPY_WINDOW: u64 = 1_000_000;
+/// How far apart without: no sender repeats itself that soon.
+const COPY_WINDOW_UNNUMBERED: u64 = 10_000;
+
+impl Copies {
+    fn new() -> Copies {
+        Copies { hasher: foldhash::fast::FixedState::with_seed(0), recent: vec![(0, 0); SLOTS] }
+    }
+
+    #[inline]
+    fn is_copy(&mut self, s: &Segment, index: usize, d: usize, at: u64, conn: &Conn) -> bool {
+        let identity = self.hasher.hash_one(Identity {
+            conn: (index as u64) << 1 | d as u64,
+            place: u64::from(s.seq) << 32 | u64::from(s.ack),
+            rest: u64::from(s.payload) << 32 | u64::from(s.ip_id) << 16 | u64::from(s.checksum),
+            more: u64::from(s.window) << 8 | u64::from(s.flags),
+        });
+        let slot = &mut self.recent[identity as usize % SLOTS];
+        let (seen, before) = std::mem::replace(slot, (identity, at));
+        if seen != identity {
+            return false;
+        }
+        let apart = at - before;
+        if s.ip_id != 0 {
+            return apart <= COPY_WINDOW;
+        }
+        // Duplicate ACKs without an identification may be equal to the last bit, and at 10 Gb/s a microsecond apart. Only where data is
+        // delivered twice as well are they copies.
+        let bare = s.payload == 0 && s.flags & flag::SYN == 0;
+        apart <= COPY_WINDOW_UNNUMBERED && (!bare || conn.is_mirrored())
+    }
+}
+
+#[derive(Hash)]
+struct Identity {
+    conn: u64,
+    place: u64,
+    rest: u64,
+    more: u64,
+}
