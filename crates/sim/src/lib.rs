@@ -1,1 +1,32 @@
-//! Placeholder.
+//! A packet-level simulator of data-center TCP: one event per packet-hop, exact integer time, the same result everywhere.
+//!
+//! [`run`] takes a [`spec::Spec`] and gives [`results::Results`]. Most people write a scenario file and let `fanin-scenario` make the
+//! spec; by hand it looks like the tests in `tests/`.
+//!
+//! | room | what is in it |
+//! |---|---|
+//! | [`spec`], [`stack`], [`knobs`] | what a run is made of |
+//! | [`results`] | what it leaves behind |
+//! | `engine`, `build`, `report`, `app` | the run itself |
+//! | `net`, `port`, [`queue`], `routing`, `calendar` | the network |
+//! | `tcp` | the endpoint |
+
+mod app;
+mod build;
+mod calendar;
+mod engine;
+pub mod knobs;
+mod net;
+pub mod packet;
+mod port;
+pub mod queue;
+mod report;
+pub mod results;
+pub mod rng;
+mod routing;
+pub mod spec;
+pub mod stack;
+mod tcp;
+mod trace;
+
+pub use engine::{Progress, RunError, run};

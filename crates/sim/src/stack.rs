@@ -72,8 +72,105 @@ pub struct Stack {
     pub send_jitter: Duration,
     /// Pace an algorithm that does not ask for it at Linux's 2.0/1.2 x cwnd/srtt.
     pub pacing: bool,
-    /// Minimal RTT seeds: `min_rtt` known before the first packet, from the path.
-    pub know_path: bool,
+    /// cwnd may grow between an ECN reduction and the end of that window of data (not on ACKs with ECE themselves).
+    pub grow_in_cwr: bool,
+}
+
+impl Stack {
+    /// What NS2's one-way agents do, and the TRIM, GSS and DCVegas papers rest on.
+    ///
+    /// RTT samples are exact: with NS2's default 10 ms tick every delay-based algorithm of the papers would be blind
+    /// (`quantise_rtt` and `clock_granularity` bring the tick back).
+    pub fn ns2() -> Stack {
+        Stack {
+            flavour: Flavour::Ns2,
+            mss: 1460,
+            header: Bytes::new(40),
+            frame_overhead: Bytes::ZERO,
+            initial_window: 2.0,
+            initial_ssthresh: f64::INFINITY,
+            window_unit: WindowUnit::Packets,
+            counting: Counting::PerAck,
+            recovery: RecoveryKind::NewReno,
+            halve: HalveBasis::Window,
+            dup_thresh: 3,
+            limited_transmit: true,
+            ack_every: 1,
+            ack_timeout: Duration::ms(100),
+            quick_acks: 0,
+            nagle: Nagle::Off,
+            receive_window: Bytes::mb(1000),
+            min_rto: Duration::ms(200),
+            max_rto: Duration::s(60),
+            initial_rto: Duration::s(3),
+            clock_granularity: Duration::us(1),
+            quantise_rtt: false,
+            linux_rto: false,
+            timestamps: true,
+            ecn: EcnMode::Off,
+            ect_on_control: false,
+            cwnd_validation: CwndValidation::None,
+            handshake: false,
+            merge_writes: false,
+            max_burst: 0,
+            send_jitter: Duration::ZERO,
+            pacing: false,
+            grow_in_cwr: true,
+        }
+    }
+
+    /// RFC 5681, 6582, 6675, 6298, 3042, 7661 as written.
+    pub fn rfc() -> Stack {
+        Stack {
+            flavour: Flavour::Rfc,
+            // RFC 5681 section 3.1: three segments where 1095 < SMSS <= 2190.
+            initial_window: 3.0,
+            window_unit: WindowUnit::Bytes,
+            counting: Counting::Abc { limit: 1 },
+            recovery: RecoveryKind::Sack,
+            halve: HalveBasis::Flight,
+            ack_every: 2,
+            ack_timeout: Duration::ms(200),
+            // RFC 6298 section 2.4.
+            min_rto: Duration::s(1),
+            initial_rto: Duration::s(1),
+            cwnd_validation: CwndValidation::Rfc7661,
+            handshake: true,
+            merge_writes: true,
+            ..Stack::ns2()
+        }
+    }
+
+    /// What a current Linux kernel does with its default settings.
+    pub fn linux() -> Stack {
+        Stack {
+            flavour: Flavour::Linux,
+            // Timestamps take 12 bytes of every segment.
+            mss: 1448,
+            header: Bytes::new(52),
+            initial_window: 10.0,
+            counting: Counting::Linux,
+            recovery: RecoveryKind::Rack,
+            ack_every: 2,
+            ack_timeout: Duration::ms(40),
+            quick_acks: 16,
+            nagle: Nagle::Minshall,
+            receive_window: Bytes::new(6 * 1024 * 1024),
+            max_rto: Duration::s(120),
+            initial_rto: Duration::s(1),
+            linux_rto: true,
+            cwnd_validation: CwndValidation::Linux,
+            handshake: true,
+            merge_writes: true,
+            grow_in_cwr: false,
+            ..Stack::ns2()
+        }
+    }
+
+    /// Bytes on the wire of a segment with `payload` bytes.
+    pub fn wire(&self, payload: u32) -> Bytes {
+        Bytes::new(u64::from(payload)) + self.header + self.frame_overhead
+    }
 }
 
 /// What cwnd and flight count.

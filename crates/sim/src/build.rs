@@ -1,0 +1,353 @@
+//! From a [`Spec`] to a network and endpoints that can run.
+
+use crate::app::Application;
+use crate::calendar::Calendar;
+use crate::engine::{HostControl, Run, RunError, TimerMap};
+use crate::net::{FlowCounters, Net, Pool, Ways};
+use crate::port::{Port, Rules};
+use crate::queue::{self, Build, Context};
+use crate::rng::Stream;
+use crate::routing::{END, Router};
+use crate::spec::{Flow, Link, LinkId, Message, NodeId, Routing, Spec, TransportSpec};
+use crate::stack::{EcnMode, Stack};
+use crate::tcp::{Config, Receiver, Sender};
+use crate::trace::Tracer;
+use fanin_cc::{ParamError, PathKnowledge, Setup, registry};
+use fanin_units::{Bytes, Duration, QueueLimit, Rate, Time};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// Builds everything; nothing is scheduled yet.
+pub(crate) fn build(spec: &Spec) -> Result<Run<'_>, RunError> {
+    let paths = Paths::make(spec)?;
+    let flows = spec.flows.len() as u32;
+    let links = spec.links.len() as u32;
+    let timers = TimerMap {
+        senders: links,
+        receivers: links + flows,
+        messages: links + 2 * flows,
+        cbr: links + 2 * flows + spec.messages.len() as u32,
+        stops: links + 2 * flows + spec.messages.len() as u32 + spec.cbr.len() as u32,
+        sampler: links + 3 * flows + spec.messages.len() as u32 + spec.cbr.len() as u32,
+    };
+    let mut net = network(spec, &paths)?;
+    let queue_samples = spec.trace.queue_interval.is_some() && !spec.trace.queues.is_empty();
+    if !queue_samples {
+        for link in &spec.trace.queues {
+            net.ports[link.index()].changes = Some(Vec::new());
+        }
+    }
+    let mut senders = Vec::with_capacity(spec.flows.len());
+    let mut receivers = Vec::with_capacity(spec.flows.len());
+    let mut configs: BTreeMap<u32, Arc<Config>> = BTreeMap::new();
+    for (i, flow) in spec.flows.iter().enumerate() {
+        let transport = &spec.transports[flow.transport as usize];
+        let setup = setup_for(spec, &transport.stack, &paths.flows[i]);
+        let sender = registry::build(&transport.cc, &setup, &transport.args)?.sender;
+        let config = match configs.get(&flow.transport) {
+            Some(config) => config.clone(),
+            None => {
+                let config = Arc::new(resolve(transport, sender.needs())?);
+                configs.insert(flow.transport, config.clone());
+                config
+            }
+        };
+        let random = (config.needs.randomness || !config.stack.send_jitter.is_zero())
+            .then(|| Stream::new(spec.seed, "flow", i as u64));
+        senders.push(Sender::new(i as u32, timers.senders + i as u32, config.clone(), sender, random));
+        receivers.push(Receiver::new(i as u32, timers.receivers + i as u32, config));
+    }
+    let base_rtt: Vec<Duration> = spec
+        .flows
+        .iter()
+        .enumerate()
+        .map(|(i, f)| path_knowledge(spec, &spec.transports[f.transport as usize].stack, &paths.flows[i]).base_rtt)
+        .collect();
+    let (controls, controlled) = receiver_controls(spec, &paths, &base_rtt, &mut receivers)?;
+    let app = Application::new(spec, |m| ideal_time(spec, m, &paths.flows[m.flow.index()]));
+    Ok(Run {
+        spec,
+        net,
+        senders,
+        receivers,
+        controlled,
+        controls,
+        app,
+        cbr_sent: vec![0; spec.cbr.len()],
+        cbr_received: vec![0; spec.cbr.len()],
+        base_rtt,
+        timers,
+        queue_samples,
+    })
+}
+
+/// Links of a flow's first path in each direction.
+#[derive(Clone, Debug)]
+struct FlowPaths {
+    forward: Arc<[LinkId]>,
+    backward: Arc<[LinkId]>,
+}
+
+struct Paths {
+    table: Vec<u32>,
+    choices: Vec<u32>,
+    ways: Vec<[Ways; 2]>,
+    flows: Vec<FlowPaths>,
+}
+
+impl Paths {
+    fn make(spec: &Spec) -> Result<Paths, RunError> {
+        let mut router = Router::new(&spec.nodes, &spec.links, spec.routing, spec.seed);
+        let mut made = Paths { table: Vec::new(), choices: Vec::new(), ways: Vec::new(), flows: Vec::new() };
+        let mut starts: HashMap<Vec<LinkId>, (u32, Arc<[LinkId]>)> = HashMap::new();
+        let mut ranges: HashMap<(NodeId, NodeId), (Ways, Arc<[LinkId]>)> = HashMap::new();
+        let mut way =
+            |made: &mut Paths, from: NodeId, to: NodeId, key: u64| -> Result<(Ways, Arc<[LinkId]>), RunError> {
+                let no_path = || RunError::NoPath {
+                    from: spec.nodes[from.index()].name.clone(),
+                    to: spec.nodes[to.index()].name.clone(),
+                };
+                let mut add = |made: &mut Paths, path: Vec<LinkId>| -> (u32, Arc<[LinkId]>) {
+                    if let Some(known) = starts.get(&path) {
+                        return known.clone();
+                    }
+                    let start = made.table.len() as u32;
+                    made.table.extend(path.iter().map(|l| l.0));
+                    made.table.push(END);
+                    let links: Arc<[LinkId]> = path.as_slice().into();
+                    starts.insert(path, (start, links.clone()));
+                    (start, links)
+                };
+                if spec.routing != Routing::Spray {
+                    let path = router.path(from, to, key).filter(|p| !p.is_empty()).ok_or_else(no_path)?;
+                    let (first, links) = add(made, path);
+                    return Ok((Ways { first, count: 1 }, links));
+                }
+                if let Some(known) = ranges.get(&(from, to)) {
+                    return Ok(known.clone());
+                }
+                let first = made.choices.len() as u32;
+                let mut shown = None;
+                for path in router.all_paths(from, to) {
+                    let (start, links) = add(made, path);
+                    made.choices.push(start);
+                    shown.get_or_insert(links);
+                }
+                let links = shown.filter(|l| !l.is_empty()).ok_or_else(no_path)?;
+                let ways = (Ways { first, count: made.choices.len() as u32 - first }, links);
+                ranges.insert((from, to), ways.clone());
+                Ok(ways)
+            };
+        for (i, flow) in spec.flows.iter().enumerate() {
+            let (forward, there) = way(&mut made, flow.src, flow.dst, 2 * i as u64)?;
+            let (backward, back) = way(&mut made, flow.dst, flow.src, 2 * i as u64 + 1)?;
+            made.ways.push([forward, backward]);
+            made.flows.push(FlowPaths { forward: there, backward: back });
+        }
+        for (i, cbr) in spec.cbr.iter().enumerate() {
+            let (ways, _) = way(&mut made, cbr.src, cbr.dst, u64::MAX - i as u64)?;
+            made.ways.push([ways, Ways::default()]);
+        }
+        Ok(made)
+    }
+}
+
+fn network(spec: &Spec, paths: &Paths) -> Result<Net, RunError> {
+    let mut ports = Vec::with_capacity(spec.links.len());
+    for (i, link) in spec.links.iter().enumerate() {
+        // A switch's processing time is constant per switch, so it only lengthens the links that lead to it.
+        let processing = match spec.nodes[link.to.index()].kind {
+            crate::spec::NodeKind::Switch => spec.nodes[link.to.index()].processing,
+            crate::spec::NodeKind::Host => Duration::ZERO,
+        };
+        let shared = spec.nodes[link.from.index()].shared_buffer.is_some();
+        let limit = if shared { None } else { link.queue.limit };
+        let rules = rules(spec, link, i)?;
+        ports.push(Port::new(link.rate, (link.delay + processing).ps(), limit, link.queue.mark_above, rules));
+    }
+    let mut pools = Vec::new();
+    let mut pool_of = vec![None; ports.len()];
+    for (n, node) in spec.nodes.iter().enumerate() {
+        let Some(shared) = node.shared_buffer else { continue };
+        let own: Vec<u32> =
+            (0..spec.links.len() as u32).filter(|&l| spec.links[l as usize].from.index() == n).collect();
+        for &l in &own {
+            pool_of[l as usize] = Some(pools.len() as u32);
+        }
+        pools.push(Pool { ports: own, size: shared.size.get(), alpha: shared.alpha });
+    }
+    let (spacing, horizon) = event_density(spec);
+    Ok(Net {
+        now: 0,
+        calendar: Calendar::new(ports.len(), spacing, horizon),
+        ports,
+        paths: paths.table.clone(),
+        choices: paths.choices.clone(),
+        spray: (spec.routing == Routing::Spray).then(|| Stream::new(spec.seed, "spray", 0)),
+        ways: paths.ways.clone(),
+        flows: vec![FlowCounters::default(); spec.flows.len()],
+        datagram_drops: vec![0; spec.cbr.len()],
+        pools,
+        pool_of,
+        port_timers: 0,
+        hops: 0,
+        open_runs: 0,
+        trace: Tracer::new(&spec.trace, spec.links.len(), spec.flows.len()),
+    })
+}
+
+fn rules(spec: &Spec, link: &Link, number: usize) -> Result<Rules, RunError> {
+    let found = queue::find(&link.queue.discipline)
+        .ok_or_else(|| RunError::UnknownDiscipline { name: link.queue.discipline.clone() })?;
+    let bad = |error| RunError::Discipline { port: port_name(spec, link), error };
+    let known: Vec<&'static str> = found.params.iter().map(|p| p.name).collect();
+    if let Some(name) = link.queue.args.names().find(|n| !known.contains(n)) {
+        return Err(bad(ParamError::Unknown { algorithm: found.name.to_owned(), name: name.to_owned(), known }));
+    }
+    let context =
+        Context { rate: link.rate, limit: link.queue.limit, random: Stream::new(spec.seed, "queue", number as u64) };
+    match found.build {
+        Build::Plain => Ok(Rules::Plain),
+        Build::Admission(make) => make(&context, &link.queue.args).map(Rules::Admission).map_err(bad),
+        Build::Scheduler(make) => make(&context, &link.queue.args).map(Rules::Scheduler).map_err(bad),
+    }
+}
+
+/// `from->to`.
+pub(crate) fn port_name(spec: &Spec, link: &Link) -> String {
+    format!("{}->{}", spec.nodes[link.from.index()].name, spec.nodes[link.to.index()].name)
+}
+
+/// A guess at the time between events, and the longest usual time until a link's next arrival; ps.
+fn event_density(spec: &Spec) -> (u64, u64) {
+    let wire = Bytes::new(1500);
+    let busy: f64 = spec.links.iter().map(|l| 1.0 / (wire / l.rate).ps().max(1) as f64).sum();
+    // A tenth of all ports busy at any time is typical for fan-in.
+    let spacing = if busy > 0.0 { (5.0 / busy) as u64 } else { 1 };
+    let horizon = spec.links.iter().map(|l| (l.delay + wire / l.rate).ps()).max().unwrap_or(1);
+    (spacing.clamp(1, 1_000_000_000), horizon)
+}
+
+fn resolve(transport: &TransportSpec, needs: fanin_cc::Needs) -> Result<Config, RunError> {
+    let mut stack = transport.stack.clone();
+    if needs.dctcp_ecn {
+        stack.ecn = EcnMode::Dctcp;
+    }
+    if let Some(recovery) = needs.recovery {
+        stack.recovery = recovery;
+    }
+    if !Sender::fits(&stack) {
+        return Err(RunError::SegmentTooLarge { mss: stack.mss });
+    }
+    Ok(Config { stack, needs })
+}
+
+fn setup_for(spec: &Spec, stack: &Stack, paths: &FlowPaths) -> Setup {
+    Setup {
+        mss: stack.mss,
+        wire: stack.wire(stack.mss),
+        initial_window: stack.initial_window,
+        initial_ssthresh: stack.initial_ssthresh,
+        counting: stack.counting,
+        flavour: stack.flavour,
+        path: Some(path_knowledge(spec, stack, paths)),
+    }
+}
+
+/// What an operator could know: the slowest port with a buffer on the way, and the round trip of one full segment.
+fn path_knowledge(spec: &Spec, stack: &Stack, paths: &FlowPaths) -> PathKnowledge {
+    let full = stack.wire(stack.mss);
+    let link = |l: &LinkId| &spec.links[l.index()];
+    let one_way = |links: &[LinkId], wire: Bytes| {
+        links.iter().fold(Duration::ZERO, |sum, l| sum + wire / link(l).rate + hop_delay(spec, link(l)))
+    };
+    // Of equally slow ports the last one with a limited buffer: that is where fan-in meets.
+    let bottleneck = paths.forward.iter().map(link).reduce(|best, l| {
+        let better = l.rate < best.rate || (l.rate == best.rate && l.queue.limit.is_some());
+        if better { l } else { best }
+    });
+    let buffer_packets = match bottleneck.and_then(|l| l.queue.limit) {
+        Some(QueueLimit::Packets(n)) => f64::from(n),
+        Some(QueueLimit::Bytes(b)) => b.get() as f64 / full.get() as f64,
+        None => bottleneck
+            .and_then(|l| spec.nodes[l.from.index()].shared_buffer)
+            .map_or(f64::INFINITY, |s| s.size.get() as f64 / full.get() as f64),
+    };
+    PathKnowledge {
+        rate: bottleneck.map_or(Rate::gbps(1), |l| l.rate),
+        base_rtt: one_way(&paths.forward, full) + one_way(&paths.backward, stack.wire(0)),
+        buffer_packets,
+    }
+}
+
+fn hop_delay(spec: &Spec, link: &Link) -> Duration {
+    match spec.nodes[link.to.index()].kind {
+        crate::spec::NodeKind::Switch => link.delay + spec.nodes[link.to.index()].processing,
+        crate::spec::NodeKind::Host => link.delay,
+    }
+}
+
+/// What a message would take alone on empty links without slow start: its bytes through the slowest link, the last packet through
+/// the others, and the delays.
+fn ideal_time(spec: &Spec, message: &Message, paths: &FlowPaths) -> u64 {
+    if message.bytes == Message::UNLIMITED || message.bytes == 0 {
+        return 0;
+    }
+    let flow: &Flow = &spec.flows[message.flow.index()];
+    let stack = &spec.transports[flow.transport as usize].stack;
+    let mss = u64::from(stack.mss);
+    let packets = message.bytes.div_ceil(mss);
+    let last = (message.bytes - (packets - 1) * mss) as u32;
+    let slowest = paths.forward.iter().map(|l| spec.links[l.index()].rate).min().unwrap_or(Rate::gbps(1));
+    let full = Duration::from_ps((stack.wire(stack.mss) / slowest).ps());
+    let mut time = full * (packets - 1);
+    for l in paths.forward.iter() {
+        let link = &spec.links[l.index()];
+        time += stack.wire(last) / link.rate + hop_delay(spec, link);
+    }
+    time.ps()
+}
+
+type Controls = (Vec<HostControl>, Vec<Option<(u32, u32)>>);
+
+/// One policy per receiving host and transport; connections count from when their first message is released.
+fn receiver_controls(
+    spec: &Spec,
+    paths: &Paths,
+    base_rtt: &[Duration],
+    receivers: &mut [Receiver],
+) -> Result<Controls, RunError> {
+    let mut controls: Vec<HostControl> = Vec::new();
+    let mut controlled = vec![None; spec.flows.len()];
+    let mut known: BTreeMap<(NodeId, u32), (u32, u32)> = BTreeMap::new();
+    for (i, flow) in spec.flows.iter().enumerate() {
+        let transport = &spec.transports[flow.transport as usize];
+        let slot = match known.get_mut(&(flow.dst, flow.transport)) {
+            Some(slot) => slot,
+            None => {
+                let setup = setup_for(spec, &transport.stack, &paths.flows[i]);
+                let Some(policy) = registry::build_receiver(&transport.cc, &setup, &transport.args)? else { continue };
+                controls.push(HostControl { policy });
+                known.entry((flow.dst, flow.transport)).or_insert((controls.len() as u32 - 1, 0))
+            }
+        };
+        let (control, conn) = *slot;
+        slot.1 += 1;
+        let mut random = Stream::new(spec.seed, "receiver", i as u64);
+        let policy = &mut controls[control as usize].policy;
+        policy.on_open(Time::ZERO, conn, base_rtt[i], random.uniform());
+        policy.on_close(Time::ZERO, conn);
+        controlled[i] = Some((control, conn));
+        // The first window is the policy's: until the first ACK says otherwise, what an empty arrival is answered with.
+        let advice = policy.on_data(&fanin_cc::Arrival {
+            now: Time::ZERO,
+            conn,
+            mss: transport.stack.mss,
+            wire_bytes: 0,
+            payload_bytes: 0,
+            rtt: None,
+        });
+        receivers[i].limit_window(advice.window);
+    }
+    Ok((controls, controlled))
+}

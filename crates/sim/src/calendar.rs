@@ -1,0 +1,227 @@
+//! The event structure: a bucketed calendar of links and a heap of timers.
+//!
+//! A link delivers in order, so only the head of its ring can be the next event: at most one entry per link, kept as intrusive
+//! lists (no allocation). Timers are few, move lazily, and live in an ordinary heap.
+//!
+//! Total order: (time, links by number, then timers by number). It depends on the scenario alone, never on the order of insertion.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+const NIL: u32 = u32::MAX;
+const BUCKETS: usize = 8192;
+
+/// What happens next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// The packet at the head of this link's ring reaches the far end.
+    Link(u32),
+    /// This timer may be due.
+    Timer(u32),
+}
+
+/// Events in their total order.
+#[derive(Debug)]
+pub struct Calendar {
+    /// log2 of a bucket's width in ps.
+    shift: u32,
+    /// The bucket being emptied, as an absolute number (time >> shift).
+    today: u64,
+    /// Events of today and before, latest first, so that the next is popped from the end.
+    current: Vec<(u64, u32)>,
+    /// First link of each future bucket within the year.
+    heads: Vec<u32>,
+    /// A bit per non-empty bucket.
+    occupied: Vec<u64>,
+    /// Next link in the same bucket.
+    next: Vec<u32>,
+    /// Due time per link.
+    due: Vec<u64>,
+    /// Events beyond the year.
+    far: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Links in buckets.
+    in_buckets: usize,
+    timers: BinaryHeap<Reverse<(u64, u32)>>,
+}
+
+impl Calendar {
+    /// For `links` links, with buckets about `spacing_ps` wide: a little more than the mean time between events, and wide enough
+    /// that `horizon_ps`, the longest usual time until a scheduled event, lies within the year.
+    pub fn new(links: usize, spacing_ps: u64, horizon_ps: u64) -> Calendar {
+        let width = spacing_ps.max(horizon_ps / (BUCKETS as u64 - 1)).max(1);
+        Calendar {
+            shift: width.next_power_of_two().trailing_zeros(),
+            today: 0,
+            current: Vec::with_capacity(64),
+            heads: vec![NIL; BUCKETS],
+            occupied: vec![0; BUCKETS / 64],
+            next: vec![NIL; links],
+            due: vec![0; links],
+            far: BinaryHeap::new(),
+            in_buckets: 0,
+            timers: BinaryHeap::new(),
+        }
+    }
+
+    /// The head of `link`'s ring arrives at `time`. The link must have no other entry.
+    #[inline]
+    pub fn schedule_link(&mut self, time: u64, link: u32) {
+        let bucket = time >> self.shift;
+        if bucket <= self.today {
+            let at = self.current.iter().rposition(|&e| e > (time, link)).map_or(0, |i| i + 1);
+            self.current.insert(at, (time, link));
+        } else if bucket - self.today < BUCKETS as u64 {
+            self.put(bucket, time, link);
+        } else {
+            self.far.push(Reverse((time, link)));
+        }
+    }
+
+    /// `timer` may be due at `time`. Earlier entries stay; who pops one checks whether it still means something.
+    #[inline]
+    pub fn schedule_timer(&mut self, time: u64, timer: u32) {
+        self.timers.push(Reverse((time, timer)));
+    }
+
+    #[inline]
+    fn put(&mut self, bucket: u64, time: u64, link: u32) {
+        let slot = (bucket as usize) & (BUCKETS - 1);
+        self.due[link as usize] = time;
+        self.next[link as usize] = self.heads[slot];
+        self.heads[slot] = link;
+        self.occupied[slot / 64] |= 1 << (slot % 64);
+        self.in_buckets += 1;
+    }
+
+    /// The next event, if it is not after `end`.
+    #[inline]
+    pub fn pop(&mut self, end: u64) -> Option<(u64, Event)> {
+        if self.current.is_empty() {
+            self.turn_page();
+        }
+        let link = self.current.last().copied();
+        let timer = self.timers.peek().map(|r| r.0);
+        let take_link = match (link, timer) {
+            (Some(l), Some(t)) => l.0 <= t.0,
+            (Some(_), None) => true,
+            (None, Some(_)) => false,
+            (None, None) => return None,
+        };
+        if take_link {
+            let (time, link) = link?;
+            if time > end {
+                return None;
+            }
+            self.current.pop();
+            Some((time, Event::Link(link)))
+        } else {
+            let (time, timer) = timer?;
+            if time > end {
+                return None;
+            }
+            self.timers.pop();
+            Some((time, Event::Timer(timer)))
+        }
+    }
+
+    /// Makes the next non-empty bucket today's. Events scheduled later for an earlier time still come first: they are inserted into
+    /// `current`.
+    fn turn_page(&mut self) {
+        let near = (self.in_buckets > 0).then(|| self.next_occupied());
+        let far = self.far.peek().map(|r| r.0.0 >> self.shift);
+        let day = match (near, far) {
+            (Some(n), Some(f)) => n.min(f),
+            (Some(n), None) => n,
+            (None, Some(f)) => f,
+            (None, None) => return,
+        };
+        self.today = day;
+        while let Some(&Reverse((time, link))) = self.far.peek() {
+            let bucket = time >> self.shift;
+            if bucket - day >= BUCKETS as u64 {
+                break;
+            }
+            self.far.pop();
+            self.put(bucket, time, link);
+        }
+        let slot = (day as usize) & (BUCKETS - 1);
+        let mut link = std::mem::replace(&mut self.heads[slot], NIL);
+        self.occupied[slot / 64] &= !(1 << (slot % 64));
+        while link != NIL {
+            self.current.push((self.due[link as usize], link));
+            link = self.next[link as usize];
+            self.in_buckets -= 1;
+        }
+        if self.current.len() > 1 {
+            self.current.sort_unstable_by(|a, b| b.cmp(a));
+        }
+    }
+
+    /// Absolute number of the first non-empty bucket after today. There must be one.
+    fn next_occupied(&self) -> u64 {
+        let start = ((self.today + 1) as usize) & (BUCKETS - 1);
+        let words = self.occupied.len();
+        let mut word = start / 64;
+        let mut bits = self.occupied[word] & (u64::MAX << (start % 64));
+        for _ in 0..=words {
+            if bits != 0 {
+                let slot = word * 64 + bits.trailing_zeros() as usize;
+                let ahead = (slot + BUCKETS - start) & (BUCKETS - 1);
+                return self.today + 1 + ahead as u64;
+            }
+            word = (word + 1) % words;
+            bits = self.occupied[word];
+        }
+        unreachable!("in_buckets says that a bucket is occupied")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn events_come_in_the_order_of_time_then_kind_then_number(
+            times in proptest::collection::vec(0u64..5_000_000_000, 1..200),
+            timers in proptest::collection::vec(0u64..5_000_000_000, 0..50),
+        ) {
+            let mut calendar = Calendar::new(times.len(), 1000, 100_000);
+            for (link, &t) in times.iter().enumerate() {
+                calendar.schedule_link(t, link as u32);
+            }
+            for (n, &t) in timers.iter().enumerate() {
+                calendar.schedule_timer(t, n as u32);
+            }
+            let mut expected: Vec<(u64, bool, u32)> = times.iter().enumerate().map(|(l, &t)| (t, false, l as u32)).collect();
+            expected.extend(timers.iter().enumerate().map(|(n, &t)| (t, true, n as u32)));
+            expected.sort_unstable();
+            let mut got = Vec::new();
+            while let Some((time, event)) = calendar.pop(u64::MAX) {
+                got.push(match event {
+                    Event::Link(l) => (time, false, l),
+                    Event::Timer(t) => (time, true, t),
+                });
+            }
+            prop_assert_eq!(got, expected);
+        }
+
+        #[test]
+        fn links_rescheduled_from_now_never_go_back_in_time(delays in proptest::collection::vec(1u64..200_000_000, 500)) {
+            let links = 7;
+            let mut calendar = Calendar::new(links, 1000, 100_000);
+            for l in 0..links {
+                calendar.schedule_link(delays[l], l as u32);
+            }
+            let mut now = 0;
+            for &d in &delays {
+                let (time, event) = calendar.pop(u64::MAX).unwrap();
+                prop_assert!(time >= now);
+                now = time;
+                let Event::Link(l) = event else { panic!("no timers here") };
+                calendar.schedule_link(now + d, l);
+            }
+        }
+    }
+}

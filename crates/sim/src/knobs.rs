@@ -1,0 +1,285 @@
+//! The declared table of stack knobs: what people write under `[stack]`, what it stands for, and how it reaches [`Stack`].
+//!
+//! One line per field of [`Stack`]: a field without a line does not compile.
+
+use crate::stack::{CwndValidation, EcnMode, HalveBasis, Nagle, Stack, WindowUnit};
+use fanin_cc::{Counting, RecoveryKind};
+use fanin_units::{Bytes, Duration};
+
+/// One knob.
+pub struct Knob {
+    /// Key in a scenario's `[stack]` table.
+    pub name: &'static str,
+    /// What it accepts.
+    pub kind: KnobKind,
+    /// What it does, and the RFC, kernel or NS2 behaviour it stands for.
+    pub help: &'static str,
+    /// Its value, as it would be written.
+    pub get: fn(&Stack) -> String,
+    /// Sets it from text; the error says what would be accepted.
+    ///
+    /// # Errors
+    /// One clause without the knob's name.
+    pub set: fn(&mut Stack, &str) -> Result<(), String>,
+}
+
+/// What a knob accepts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum KnobKind {
+    /// A whole number in the closed interval.
+    Count {
+        /// Least.
+        min: u64,
+        /// Greatest.
+        max: u64,
+    },
+    /// A real number, at least this; `inf` is one.
+    Number {
+        /// Least.
+        min: f64,
+    },
+    /// A time with its unit, `200ms`.
+    Time,
+    /// A size with its unit, `64KB`.
+    Size,
+    /// `true` or `false`.
+    Flag,
+    /// One of these words.
+    Word(&'static [&'static str]),
+}
+
+/// The named sets of knobs: name, what it is, and its values.
+pub static PROFILES: &[Profile] = &[
+    Profile { name: "ns2", title: "NS2's one-way agents, as in the TRIM, GSS and DCVegas papers", stack: Stack::ns2 },
+    Profile { name: "rfc", title: "RFC 5681, 6582, 6675, 6298, 3042 and 7661 as written", stack: Stack::rfc },
+    Profile { name: "linux", title: "a current Linux kernel with its default settings", stack: Stack::linux },
+];
+
+/// A named set of knobs.
+pub struct Profile {
+    /// As written in `profile = "..."`.
+    pub name: &'static str,
+    /// One line.
+    pub title: &'static str,
+    /// Its values.
+    pub stack: fn() -> Stack,
+}
+
+/// A type of field.
+trait Field: Sized {
+    fn parse(text: &str, kind: KnobKind) -> Result<Self, String>;
+    fn print(&self) -> String;
+}
+
+impl Field for u32 {
+    fn parse(text: &str, kind: KnobKind) -> Result<u32, String> {
+        let (min, max) = match kind {
+            KnobKind::Count { min, max } => (min, max),
+            _ => (0, u64::from(u32::MAX)),
+        };
+        match text.parse::<u64>() {
+            Ok(n) if (min..=max).contains(&n) => {
+                u32::try_from(n).map_err(|_| format!("it must be at most {}", u32::MAX))
+            }
+            _ => Err(format!("it must be a whole number from {min} to {max}")),
+        }
+    }
+    fn print(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Field for f64 {
+    fn parse(text: &str, kind: KnobKind) -> Result<f64, String> {
+        let min = if let KnobKind::Number { min } = kind { min } else { f64::NEG_INFINITY };
+        match text.parse::<f64>() {
+            Ok(x) if x >= min => Ok(x),
+            _ => Err(format!("it must be a number, at least {min}")),
+        }
+    }
+    fn print(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Field for bool {
+    fn parse(text: &str, _kind: KnobKind) -> Result<bool, String> {
+        text.parse().map_err(|_| "it must be true or false".to_owned())
+    }
+    fn print(&self) -> String {
+        self.to_string()
+    }
+}
+
+macro_rules! quantities {
+    ($($type:ty),*) => {$(
+        impl Field for $type {
+            fn parse(text: &str, _kind: KnobKind) -> Result<$type, String> {
+                text.parse().map_err(|e: fanin_units::ParseUnitError| e.to_string())
+            }
+            fn print(&self) -> String {
+                self.to_string()
+            }
+        }
+    )*};
+}
+quantities!(Duration, Bytes);
+
+macro_rules! words {
+    ($($type:ty { $($word:literal => $value:expr),* $(,)? })*) => {$(
+        impl Field for $type {
+            fn parse(text: &str, _kind: KnobKind) -> Result<$type, String> {
+                match text {
+                    $($word => Ok($value),)*
+                    _ => Err(format!("it must be one of {}", Self::WORDS.join(", "))),
+                }
+            }
+            fn print(&self) -> String {
+                let known: &[($type, &str)] = &[$(($value, $word)),*];
+                known.iter().find(|(v, _)| v == self).map_or_else(|| format!("{self:?}"), |(_, w)| (*w).to_owned())
+            }
+        }
+        impl Words for $type {
+            const WORDS: &'static [&'static str] = &[$($word),*];
+        }
+    )*};
+}
+
+/// A choice and its spellings.
+trait Words {
+    const WORDS: &'static [&'static str];
+}
+
+words! {
+    WindowUnit { "packets" => WindowUnit::Packets, "bytes" => WindowUnit::Bytes }
+    Counting {
+        "per-ack" => Counting::PerAck,
+        "abc1" => Counting::Abc { limit: 1 },
+        "abc2" => Counting::Abc { limit: 2 },
+        "linux" => Counting::Linux,
+        "ns3" => Counting::Ns3,
+    }
+    RecoveryKind {
+        "reno" => RecoveryKind::Reno,
+        "newreno" => RecoveryKind::NewReno,
+        "sack" => RecoveryKind::Sack,
+        "rack" => RecoveryKind::Rack,
+    }
+    HalveBasis { "flight" => HalveBasis::Flight, "window" => HalveBasis::Window }
+    Nagle { "off" => Nagle::Off, "rfc896" => Nagle::Rfc896, "minshall" => Nagle::Minshall }
+    EcnMode { "off" => EcnMode::Off, "classic" => EcnMode::Classic, "dctcp" => EcnMode::Dctcp }
+    CwndValidation {
+        "none" => CwndValidation::None,
+        "rfc5681" => CwndValidation::Rfc5681,
+        "rfc2861" => CwndValidation::Rfc2861,
+        "rfc7661" => CwndValidation::Rfc7661,
+        "ns2-oneway" => CwndValidation::Ns2Oneway,
+        "ns2-full" => CwndValidation::Ns2Full,
+        "linux" => CwndValidation::Linux,
+    }
+}
+
+const FLAG: KnobKind = KnobKind::Flag;
+const TIME: KnobKind = KnobKind::Time;
+const SIZE: KnobKind = KnobKind::Size;
+const fn count(min: u64, max: u64) -> KnobKind {
+    KnobKind::Count { min, max }
+}
+const fn number(min: f64) -> KnobKind {
+    KnobKind::Number { min }
+}
+const fn word<T: Words>() -> KnobKind {
+    KnobKind::Word(T::WORDS)
+}
+
+macro_rules! knobs {
+    ($($field:ident: $kind:expr, $help:literal;)*) => {
+        /// Every knob, in the order `fanin list stack` shows them.
+        pub static KNOBS: &[Knob] = &[$(Knob {
+            name: stringify!($field),
+            kind: $kind,
+            help: $help,
+            get: |stack| Field::print(&stack.$field),
+            set: |stack, text| {
+                stack.$field = Field::parse(text, $kind)?;
+                Ok(())
+            },
+        }),*];
+
+        /// Fails to compile when [`Stack`] has a field without a line above.
+        #[allow(dead_code)]
+        fn every_field_has_a_knob(stack: &Stack) {
+            let Stack { flavour: _, $($field: _),* } = stack;
+        }
+    };
+}
+
+knobs! {
+    mss: count(1, 65_495), "Payload of a full segment in bytes; 1460 on Ethernet, 1448 where timestamps take 12 bytes";
+    header: SIZE, "IP and TCP headers with options, on data and ACKs; 40B without options, 52B with timestamps";
+    frame_overhead: SIZE, "link-layer bytes per frame; 38B on Ethernet with FCS, preamble and gap, 0B in the papers' simulators";
+    initial_window: number(1.0), "initial window in segments: 2 in NS2, 3 by RFC 5681, 10 by RFC 6928 and in Linux";
+    initial_ssthresh: number(1.0), "initial slow-start threshold in segments; NS2's window_ does this too";
+    window_unit: word::<WindowUnit>(), "whether cwnd and flight count segments (Linux, NS2) or bytes (RFC 5681, ns-3)";
+    counting: word::<Counting>(), "how an ACK becomes growth: per-ack (NS2), abc1 or abc2 (RFC 3465), linux (tcp_cong.c), ns3";
+    recovery: word::<RecoveryKind>(), "how losses are found and repaired, unless the algorithm says: RFC 5681, 6582, 6675 or 8985 with 6937";
+    halve: word::<HalveBasis>(), "what a loss halves: the data in flight (RFC 5681 equation 4) or the window (NS2, Linux)";
+    dup_thresh: count(1, 300), "duplicate ACKs that mean loss (RFC 5681: 3; Linux: tcp_reordering)";
+    limited_transmit: FLAG, "one new segment on each of the first two duplicate ACKs (RFC 3042; NS2's singledup_)";
+    ack_every: count(1, 1000), "full segments per ACK: 1 acknowledges every packet (NS2's TCPSink), 2 is RFC 1122's delayed ACK";
+    ack_timeout: TIME, "longest an ACK is delayed: 40ms in Linux, 100ms in NS2's DelAck, 200ms in BSD, at most 500ms by RFC 1122";
+    quick_acks: count(0, 1_000_000), "segments acknowledged at once when a connection begins (Linux quick-ACK mode: 16)";
+    nagle: word::<Nagle>(), "holding small segments: off (TCP_NODELAY), rfc896, or minshall as in Linux";
+    receive_window: SIZE, "receive window (Linux: tcp_rmem's maximum, 6MiB)";
+    min_rto: TIME, "floor of the retransmission timer: 1s by RFC 6298, 200ms in Linux and NS2";
+    max_rto: TIME, "ceiling of the retransmission timer: 60s by RFC 6298 and in NS2, 120s in Linux";
+    initial_rto: TIME, "retransmission timer before the first sample: 1s by RFC 6298, 3s in NS2";
+    clock_granularity: TIME, "G of RFC 6298, and the tick that quantise_rtt rounds to (NS2's tcpTick_: 10ms)";
+    quantise_rtt: FLAG, "round RTT samples up to whole clock ticks, as NS2 does";
+    linux_rto: FLAG, "RTO = SRTT + max(4*mdev, min_rto) with the windowed maximum of the deviation (tcp_rtt_estimator)";
+    timestamps: FLAG, "a valid RTT sample from every ACK, also of retransmissions (RFC 7323)";
+    ecn: word::<EcnMode>(), "ECN unless the algorithm needs DCTCP's: off, classic (RFC 3168; Linux tcp_ecn=1), dctcp (RFC 8257)";
+    ect_on_control: FLAG, "ECT also on SYN, pure ACKs and retransmissions, as DCTCP deployments have it";
+    cwnd_validation: word::<CwndValidation>(), "idle and application-limited periods; linux is the cwnd-limited test and tcp_slow_start_after_idle";
+    handshake: FLAG, "three-way handshake before the first data (NS2's one-way agents have none)";
+    merge_writes: FLAG, "a segment may join bytes of different application writes (byte streams do, NS2's one-way agents do not)";
+    max_burst: count(0, 1_000_000), "most segments sent in answer to one ACK; 0 is unlimited (NS2's maxburst_)";
+    send_jitter: TIME, "random processing time before each data packet leaves the host, uniform on [0, this) (NS2's overhead_)";
+    pacing: FLAG, "pace algorithms that do not ask for it at 2.0 or 1.2 times cwnd/srtt (Linux with the fq qdisc)";
+    grow_in_cwr: FLAG, "cwnd may grow between an ECN reduction and the end of that window; Linux does not, NS2 does";
+}
+
+/// The knob of this exact name.
+pub fn find(name: &str) -> Option<&'static Knob> {
+    KNOBS.iter().find(|k| k.name == name)
+}
+
+/// The profile of this exact name.
+pub fn profile(name: &str) -> Option<&'static Profile> {
+    PROFILES.iter().find(|p| p.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_knob_reads_back_what_it_prints_in_every_profile() {
+        for profile in PROFILES {
+            let stack = (profile.stack)();
+            for knob in KNOBS {
+                let mut copy = stack.clone();
+                (knob.set)(&mut copy, &(knob.get)(&stack)).unwrap();
+                assert_eq!(copy, stack, "{} of {}", knob.name, profile.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_value_outside_the_domain_is_refused_with_the_domain() {
+        let says = |knob: &str, text: &str| (find(knob).unwrap().set)(&mut Stack::ns2(), text).unwrap_err();
+        assert_eq!(says("mss", "70000"), "it must be a whole number from 1 to 65495");
+        assert_eq!(says("initial_window", "0"), "it must be a number, at least 1");
+        assert_eq!(says("nagle", "on"), "it must be one of off, rfc896, minshall");
+    }
+}

@@ -1,0 +1,273 @@
+//! The network: ports, paths and the clock. Endpoints send into it; the engine takes arrivals out of it.
+
+use crate::calendar::Calendar;
+use crate::packet::{Packet, flags};
+use crate::port::{Outcome, Port};
+use crate::rng::Stream;
+use crate::routing::END;
+use crate::trace::{PacketEvent, Tracer};
+
+/// IP and UDP headers of a background datagram.
+const DATAGRAM_HEADER: u16 = 28;
+
+/// What the network knows of a flow.
+#[derive(Clone, Debug, Default)]
+pub struct FlowCounters {
+    /// Data segments dropped.
+    pub drops: u32,
+    /// ACKs dropped.
+    pub ack_drops: u32,
+    /// Data segments marked.
+    pub marks: u32,
+    /// Port and length of the run of drops that is open, if one is.
+    run: Option<(u32, u32)>,
+    /// Closed runs by length (1, 2, ..., 16 or more). Boxed: most flows never lose.
+    pub runs: Option<Box<[u32; 16]>>,
+}
+
+impl FlowCounters {
+    /// Counts a drop into the run at `port`; true if that opened the flow's only run.
+    fn dropped_at(&mut self, port: u32) -> bool {
+        let was_open = self.run.is_some();
+        self.run = match self.run {
+            Some((p, n)) if p == port => Some((p, n + 1)),
+            _ => {
+                self.close_run();
+                Some((port, 1))
+            }
+        };
+        !was_open
+    }
+
+    /// Ends the open run of drops.
+    pub fn close_run(&mut self) {
+        if let Some((_, n)) = self.run.take() {
+            let runs = self.runs.get_or_insert_default();
+            runs[(n as usize).min(16) - 1] += 1;
+        }
+    }
+}
+
+/// Output ports of one switch that share its buffer.
+#[derive(Debug)]
+pub struct Pool {
+    /// The ports.
+    pub ports: Vec<u32>,
+    /// Bytes in common.
+    pub size: u64,
+    /// A port may take this times what is free.
+    pub alpha: f64,
+}
+
+/// Where a flow's packets may go.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ways {
+    /// First path, as an index into `Net::choices` when spraying, else into the path table.
+    pub first: u32,
+    /// How many.
+    pub count: u32,
+}
+
+/// Ports, links, paths, the calendar.
+#[derive(Debug)]
+pub struct Net {
+    /// Now, ps.
+    pub now: u64,
+    /// What happens next.
+    pub calendar: Calendar,
+    /// All ports, by link.
+    pub ports: Vec<Port>,
+    /// Links of all paths, each closed by [`END`].
+    pub paths: Vec<u32>,
+    /// Starts of paths, for spraying.
+    pub choices: Vec<u32>,
+    /// Draws a path per packet.
+    pub spray: Option<Stream>,
+    /// Forward and backward ways per flow.
+    pub ways: Vec<[Ways; 2]>,
+    /// Per flow.
+    pub flows: Vec<FlowCounters>,
+    /// Per background source.
+    pub datagram_drops: Vec<u64>,
+    /// Shared buffers.
+    pub pools: Vec<Pool>,
+    /// The pool of each port.
+    pub pool_of: Vec<Option<u32>>,
+    /// Timer number of the first port, for scheduled ports.
+    pub port_timers: u32,
+    /// Packets accepted by ports.
+    pub hops: u64,
+    /// Flows with an open run of drops: while zero, accepted packets need no look at their flow.
+    pub open_runs: u32,
+    /// What is being recorded.
+    pub trace: Tracer,
+}
+
+impl Net {
+    /// Sends a packet of `flow` on its way: data forward, ACKs back.
+    #[inline]
+    pub fn send(&mut self, mut packet: Packet) {
+        let way = self.ways[packet.flow as usize][usize::from(packet.has(flags::ACK))];
+        packet.path = match &mut self.spray {
+            None => way.first,
+            Some(stream) => self.choices[way.first as usize + stream.below(u64::from(way.count)) as usize],
+        };
+        self.offer(packet);
+    }
+
+    /// Sends a background datagram of a source; its ways stand behind those of `flows` flows.
+    pub fn send_datagram(&mut self, source: u32, flows: u32, wire: u16) {
+        let way = self.ways[(flows + source) as usize][0];
+        let path = match &mut self.spray {
+            None => way.first,
+            Some(stream) => self.choices[way.first as usize + stream.below(u64::from(way.count)) as usize],
+        };
+        let packet = Packet {
+            seq: 0,
+            timestamp: self.now,
+            sack: [0; 6],
+            flow: source,
+            path,
+            len: wire.saturating_sub(DATAGRAM_HEADER),
+            wire,
+            flags: flags::DATAGRAM,
+            window: 0,
+        };
+        self.offer(packet);
+    }
+
+    /// Offers a packet to the port its path names.
+    #[inline]
+    pub fn offer(&mut self, packet: Packet) {
+        let link = self.paths[packet.path as usize];
+        let port = &mut self.ports[link as usize];
+        if port.is_scheduled() {
+            return self.offer_scheduled(link, packet);
+        }
+        let room = if self.pools.is_empty() { u64::MAX } else { self.room(link) };
+        match self.ports[link as usize].offer(self.now, packet, room) {
+            Outcome::Accepted { head, marked } => {
+                self.hops += 1;
+                if let Some(time) = head {
+                    self.calendar.schedule_link(time, link);
+                }
+                if marked {
+                    self.count_mark(link, &packet);
+                }
+                if self.open_runs != 0 {
+                    self.close_run(link, &packet);
+                }
+                if self.trace.sees(link) {
+                    self.trace.packet(self.now, link, PacketEvent::Accepted, &packet);
+                }
+            }
+            Outcome::Dropped => self.count_drop(link, &packet),
+        }
+    }
+
+    #[cold]
+    fn offer_scheduled(&mut self, link: u32, packet: Packet) {
+        let now = self.now;
+        let done = self.ports[link as usize].offer_scheduled(now, packet);
+        self.hops += 1;
+        if self.trace.sees(link) {
+            self.trace.packet(now, link, PacketEvent::Accepted, &packet);
+        }
+        if done.marked {
+            self.count_mark(link, &packet);
+        }
+        if let Some(victim) = done.victim {
+            self.hops -= 1;
+            self.count_drop(link, &victim);
+        }
+        if let Some(time) = done.head {
+            self.calendar.schedule_link(time, link);
+        }
+        if done.free_at > now {
+            self.calendar.schedule_timer(done.free_at, self.port_timers + link);
+        }
+    }
+
+    /// Bytes a shared buffer leaves to `link`'s port (Choudhury and Hahne's dynamic threshold).
+    fn room(&mut self, link: u32) -> u64 {
+        let Some(pool) = self.pool_of[link as usize] else { return u64::MAX };
+        let now = self.now;
+        let pool = &self.pools[pool as usize];
+        let mut used = 0;
+        for &port in &pool.ports {
+            self.ports[port as usize].advance(now);
+            used += self.ports[port as usize].queued_bytes();
+        }
+        let free = pool.size.saturating_sub(used);
+        let own = self.ports[link as usize].queued_bytes();
+        ((pool.alpha * free as f64) as u64).min(own + free)
+    }
+
+    fn count_drop(&mut self, link: u32, packet: &Packet) {
+        if packet.has(flags::DATAGRAM) {
+            self.datagram_drops[packet.flow as usize] += 1;
+        } else {
+            let flow = &mut self.flows[packet.flow as usize];
+            if packet.has(flags::ACK) {
+                flow.ack_drops += 1;
+            } else {
+                flow.drops += 1;
+                if flow.dropped_at(link) {
+                    self.open_runs += 1;
+                }
+            }
+        }
+        self.trace.lost_or_marked(self.now, link, PacketEvent::Dropped, packet);
+    }
+
+    fn count_mark(&mut self, link: u32, packet: &Packet) {
+        if !packet.has(flags::DATAGRAM | flags::ACK) {
+            self.flows[packet.flow as usize].marks += 1;
+        }
+        self.trace.lost_or_marked(self.now, link, PacketEvent::Marked, packet);
+    }
+
+    /// A packet that gets through ends its flow's run of drops at this port.
+    fn close_run(&mut self, link: u32, packet: &Packet) {
+        if !packet.has(flags::DATAGRAM | flags::ACK) {
+            let flow = &mut self.flows[packet.flow as usize];
+            if flow.run.is_some_and(|(port, _)| port == link) {
+                flow.close_run();
+                self.open_runs -= 1;
+            }
+        }
+    }
+
+    /// The packet at the head of `link` reaches the far end: returns it if that is its destination, else passes it on.
+    #[inline]
+    pub fn arrive(&mut self, link: u32) -> Option<Packet> {
+        let (mut packet, next) = self.ports[link as usize].deliver(self.now)?;
+        if let Some(time) = next {
+            self.calendar.schedule_link(time, link);
+        }
+        if self.trace.sees(link) {
+            self.trace.packet(self.now, link, PacketEvent::Delivered, &packet);
+        }
+        packet.path += 1;
+        if self.paths[packet.path as usize] == END {
+            return Some(packet);
+        }
+        self.offer(packet);
+        None
+    }
+
+    /// A scheduled port has become free.
+    pub fn port_free(&mut self, link: u32) {
+        let port = &mut self.ports[link as usize];
+        if port.free_at() > self.now {
+            return;
+        }
+        if let Some(time) = port.serve(self.now) {
+            self.calendar.schedule_link(time, link);
+        }
+        let free_at = self.ports[link as usize].free_at();
+        if free_at > self.now {
+            self.calendar.schedule_timer(free_at, self.port_timers + link);
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! A packet in the simulated network: at most 64 bytes, copied from ring to ring, never allocated.
+
+/// What a packet is, as a bit set.
+pub mod flags {
+    /// Acknowledges; without it the packet carries data.
+    pub const ACK: u16 = 1;
+    /// Opens a connection.
+    pub const SYN: u16 = 1 << 1;
+    /// Sent before.
+    pub const RETRANSMISSION: u16 = 1 << 2;
+    /// ECN-capable transport.
+    pub const ECT: u16 = 1 << 3;
+    /// Congestion experienced.
+    pub const CE: u16 = 1 << 4;
+    /// ECN-Echo (ACKs).
+    pub const ECE: u16 = 1 << 5;
+    /// Congestion window reduced (data).
+    pub const CWR: u16 = 1 << 6;
+    /// Background datagram: `flow` is the number of its source.
+    pub const DATAGRAM: u16 = 1 << 7;
+    /// Last segment of what the application handed over.
+    pub const PUSH: u16 = 1 << 8;
+    /// Repeats data the receiver already had (on an ACK: the first SACK block is a D-SACK).
+    pub const DSACK: u16 = 1 << 9;
+}
+
+/// A data segment or an acknowledgement.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Packet {
+    /// Data: first byte. ACK: next byte expected.
+    pub seq: u64,
+    /// Data: when it was sent, ps. ACK: echo of the time of the segment that advanced it.
+    pub timestamp: u64,
+    /// ACK: up to three SACK blocks, (left, right) as distances from `seq`; zeros when absent. D-SACK blocks lie below `seq` and are
+    /// only flagged.
+    pub sack: [u32; 6],
+    /// Index of the flow.
+    pub flow: u32,
+    /// Where the packet is on its way: index into the table of paths.
+    pub path: u32,
+    /// Payload bytes.
+    pub len: u16,
+    /// Bytes on the wire.
+    pub wire: u16,
+    /// Bits of [`flags`].
+    pub flags: u16,
+    /// ACK: advertised window in bytes, counted from `seq`.
+    pub window: u32,
+}
+
+impl Packet {
+    /// Whether any of the bits is set.
+    pub fn has(&self, bits: u16) -> bool {
+        self.flags & bits != 0
+    }
+}
+
+const _: () = assert!(size_of::<Packet>() <= 64);

@@ -1,0 +1,102 @@
+//! The only list of queue disciplines: a new one is a file here and a line below.
+//!
+//! Drop-tail and step marking are part of every port ([`crate::port`]); what is listed here decides more than that. An [`Admission`]
+//! keeps the port first-in-first-out and decides about each arriving packet; a [`Scheduler`] owns the packets and decides their order.
+
+use crate::packet::Packet;
+use crate::rng::Stream;
+use fanin_cc::{Args, Param, ParamError};
+use fanin_units::{QueueLimit, Rate};
+
+mod red;
+mod sfq;
+
+/// Every discipline.
+pub static DISCIPLINES: &[Discipline] = &[
+    Discipline {
+        name: "droptail",
+        title: "First in, first out; drops what does not fit; marks above a step if told to",
+        source: "RFC 8257 section 3.1 for the step",
+        params: &[],
+        build: Build::Plain,
+    },
+    red::DISCIPLINE,
+    sfq::DISCIPLINE,
+];
+
+/// One registry line.
+pub struct Discipline {
+    /// The name people type.
+    pub name: &'static str,
+    /// One line for `fanin list queue`.
+    pub title: &'static str,
+    /// Who defined it.
+    pub source: &'static str,
+    /// Declared parameters.
+    pub params: &'static [Param],
+    /// How to make one.
+    pub build: Build,
+}
+
+/// How to make a discipline.
+pub enum Build {
+    /// The port does it alone.
+    Plain,
+    /// Decides about arriving packets.
+    Admission(fn(&Context, &Args) -> Result<Box<dyn Admission>, ParamError>),
+    /// Decides about order.
+    Scheduler(fn(&Context, &Args) -> Result<Box<dyn Scheduler>, ParamError>),
+}
+
+/// What a discipline knows of its port.
+pub struct Context {
+    /// The port's rate.
+    pub rate: Rate,
+    /// The port's limit.
+    pub limit: Option<QueueLimit>,
+    /// The port's own random stream.
+    pub random: Stream,
+}
+
+/// The queue as an arriving packet finds it, itself not included.
+#[derive(Clone, Copy, Debug)]
+pub struct View {
+    /// Now, ps.
+    pub now: u64,
+    /// Packets, the one in transmission included.
+    pub packets: u32,
+    /// Bytes.
+    pub bytes: u64,
+    /// When the port will have sent everything, ps; in the past if it is idle.
+    pub free_at: u64,
+}
+
+/// What happens to an arriving packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// Goes into the queue.
+    Accept,
+    /// Goes into the queue, marked.
+    Mark,
+    /// Dropped.
+    Drop,
+}
+
+/// Decides about arriving packets; the port stays first in, first out.
+pub trait Admission: std::fmt::Debug + Send {
+    /// Called for every packet that fits; only ECN-capable packets may be answered with [`Verdict::Mark`].
+    fn admit(&mut self, packet: &Packet, view: View) -> Verdict;
+}
+
+/// Owns the waiting packets and decides their order.
+pub trait Scheduler: std::fmt::Debug + Send {
+    /// Takes a packet; returns the one that had to be dropped for it, which may be itself.
+    fn enqueue(&mut self, packet: Packet) -> Option<Packet>;
+    /// The next to transmit.
+    fn dequeue(&mut self) -> Option<Packet>;
+}
+
+/// The registered discipline of this exact name.
+pub fn find(name: &str) -> Option<&'static Discipline> {
+    DISCIPLINES.iter().find(|d| d.name == name)
+}

@@ -1,0 +1,105 @@
+//! Closing the books of a run.
+
+use crate::build::port_name;
+use crate::engine::Run;
+use crate::port::Totals;
+use crate::results::{CbrStats, FlowStats, PortStats, Results};
+
+/// Collects everything measured until `end`, ps.
+pub(crate) fn report(mut run: Run<'_>, end: u64) -> Results {
+    let spec = run.spec;
+    let mut ports = Vec::with_capacity(spec.links.len());
+    for (i, link) in spec.links.iter().enumerate() {
+        let port = &mut run.net.ports[i];
+        port.finish(end);
+        if let Some(changes) = port.changes.take() {
+            let t = &mut run.net.trace.out.queue;
+            for (time, packets, bytes) in changes {
+                t.time_ps.push(time);
+                t.link.push(i as u32);
+                t.packets.push(packets);
+                t.bytes.push(bytes);
+            }
+        }
+        ports.push(port_stats(port_name(spec, link), &port.totals, end));
+    }
+    let flows = (0..spec.flows.len()).map(|i| flow_stats(&mut run, i)).collect();
+    let cbr = spec
+        .cbr
+        .iter()
+        .enumerate()
+        .map(|(i, c)| CbrStats {
+            class: c.class,
+            sent: run.cbr_sent[i],
+            received: run.cbr_received[i],
+            dropped: run.net.datagram_drops[i],
+        })
+        .collect();
+    let (delivered, finite) = run.app.delivered();
+    Results {
+        seed: spec.seed,
+        end_ps: end,
+        complete: delivered == finite,
+        packet_hops: run.net.hops,
+        ports,
+        flows,
+        messages: run.app.into_rows(),
+        cbr,
+        traces: run.net.trace.finish(),
+    }
+}
+
+fn port_stats(name: String, t: &Totals, end: u64) -> PortStats {
+    let weighted: u128 = t.time_at.iter().enumerate().map(|(q, &ps)| q as u128 * u128::from(ps)).sum();
+    PortStats {
+        name,
+        offered_packets: t.offered,
+        packets: t.accepted,
+        bytes: t.accepted_bytes,
+        sent_packets: t.departed,
+        sent_bytes: t.departed_bytes,
+        drops: t.drops,
+        dropped_bytes: t.dropped_bytes,
+        marks: t.marks,
+        max_queue_packets: u64::from(t.max_packets),
+        max_queue_bytes: t.max_bytes,
+        mean_queue_packets: if end == 0 { 0.0 } else { weighted as f64 / end as f64 },
+        mean_queue_bytes: if end == 0 { 0.0 } else { t.byte_time as f64 / end as f64 },
+        p99_queue_packets: percentile_over_time(&t.time_at, 0.99),
+        busy_ps: t.busy,
+        wait_ps: t.wait,
+    }
+}
+
+/// The least queue length that is not exceeded for `share` of the time.
+fn percentile_over_time(time_at: &[u64], share: f64) -> u64 {
+    let total: u64 = time_at.iter().sum();
+    let mut below = 0;
+    for (length, &time) in time_at.iter().enumerate() {
+        below += time;
+        if below as f64 >= share * total as f64 {
+            return length as u64;
+        }
+    }
+    0
+}
+
+fn flow_stats(run: &mut Run<'_>, i: usize) -> FlowStats {
+    let flow = &run.spec.flows[i];
+    let mut row = FlowStats {
+        src: run.spec.nodes[flow.src.index()].name.clone(),
+        dst: run.spec.nodes[flow.dst.index()].name.clone(),
+        class: flow.class,
+        ..FlowStats::default()
+    };
+    run.senders[i].report(&mut row);
+    row.bytes_delivered = run.receivers[i].delivered();
+    row.last_delivery_ps = run.receivers[i].last_delivery();
+    let counters = &mut run.net.flows[i];
+    counters.close_run();
+    row.drops = u64::from(counters.drops);
+    row.ack_drops = u64::from(counters.ack_drops);
+    row.marks = u64::from(counters.marks);
+    row.drop_runs = counters.runs.as_ref().map_or_else(Vec::new, |r| r.iter().map(|&n| u64::from(n)).collect());
+    row
+}

@@ -1,0 +1,319 @@
+//! The receiving side: reassembly, acknowledgements, ECN echo, advertised window.
+
+use super::sender::Config;
+use crate::net::Net;
+use crate::packet::{Packet, flags};
+use crate::stack::EcnMode;
+use fanin_cc::{Arrival, ReceiverControl};
+use fanin_units::{Duration, Time};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// A run of bytes that arrived ahead of a hole.
+#[derive(Clone, Copy, Debug)]
+struct Range {
+    start: u64,
+    end: u64,
+    /// Greater is more recent: SACK reports the latest first (RFC 2018 section 4).
+    stamp: u64,
+}
+
+/// The receiving endpoint of one flow.
+#[derive(Debug)]
+pub struct Receiver {
+    flow: u32,
+    /// Number of this receiver's timer.
+    timer: u32,
+    timer_at: u64,
+    config: Arc<Config>,
+    /// Next byte expected.
+    nxt: u64,
+    ahead: Vec<Range>,
+    stamp: u64,
+    /// One past the last byte of each message that is under way, with its number.
+    messages: VecDeque<(u64, u32)>,
+    /// Bytes the application expects in all.
+    expected: u64,
+    /// Segments not acknowledged yet.
+    pending: u32,
+    ack_at: u64,
+    quick_left: u32,
+    /// Echoed in the next ACK: the timestamp of the segment that will advance it (RFC 7323 section 4.3).
+    ts_recent: u64,
+    last_ack_sent: u64,
+    /// DCTCP: CE of the last segment. RFC 3168: ECE until CWR.
+    ce: bool,
+    /// Right edge advertised so far.
+    edge: u64,
+    window: u64,
+    /// ACKs held by receiver control: due time and the ACK.
+    held: VecDeque<(u64, Packet)>,
+    /// One-window delay measurement: when its mark passes, a round trip has.
+    rtt_mark: Option<(u64, u64)>,
+    last_delivery: Option<u64>,
+}
+
+impl Receiver {
+    /// A connection's receiver, before anything arrived.
+    pub fn new(flow: u32, timer: u32, config: Arc<Config>) -> Receiver {
+        let window = config.stack.receive_window.get();
+        let quick_left = config.stack.quick_acks;
+        Receiver {
+            flow,
+            timer,
+            timer_at: u64::MAX,
+            config,
+            nxt: 0,
+            ahead: Vec::new(),
+            stamp: 0,
+            messages: VecDeque::new(),
+            expected: 0,
+            pending: 0,
+            ack_at: u64::MAX,
+            quick_left,
+            ts_recent: 0,
+            last_ack_sent: 0,
+            ce: false,
+            edge: window,
+            window,
+            held: VecDeque::new(),
+            rtt_mark: None,
+            last_delivery: None,
+        }
+    }
+
+    /// A message was written: its last byte ends at `end` of the stream.
+    pub fn expect(&mut self, id: u32, end: u64) {
+        self.messages.push_back((end, id));
+        self.expected = end;
+    }
+
+    /// Bytes delivered in order.
+    pub fn delivered(&self) -> u64 {
+        self.nxt
+    }
+
+    /// When data was last delivered in order, ps.
+    pub fn last_delivery(&self) -> Option<u64> {
+        self.last_delivery
+    }
+
+    /// Everything the application expects has arrived.
+    pub fn is_satisfied(&self) -> bool {
+        self.nxt >= self.expected
+    }
+
+    /// The message that ended with the bytes delivered so far, if one did; call until `None`.
+    pub fn take_complete(&mut self) -> Option<u32> {
+        let &(end, id) = self.messages.front()?;
+        (end <= self.nxt).then(|| {
+            self.messages.pop_front();
+            id
+        })
+    }
+
+    /// The first window of a connection under receiver control.
+    pub fn limit_window(&mut self, window: u64) {
+        self.window = window;
+        self.edge = self.nxt + window;
+    }
+
+    /// A data segment arrived.
+    pub fn on_data(&mut self, packet: &Packet, control: Option<&mut dyn ReceiverControl>, conn: u32, net: &mut Net) {
+        if packet.has(flags::SYN) {
+            return self.answer_syn(packet, net);
+        }
+        let ce = packet.has(flags::CE) && self.config.stack.ecn != EcnMode::Off;
+        self.echo_congestion(packet, ce, net);
+        let end = packet.seq + u64::from(packet.len);
+        if packet.seq <= self.last_ack_sent && end > self.last_ack_sent {
+            self.ts_recent = packet.timestamp;
+        }
+        let before = self.nxt;
+        let had_hole = !self.ahead.is_empty();
+        let duplicate = end <= self.nxt || self.ahead.iter().any(|r| r.start <= packet.seq && end <= r.end);
+        self.reassemble(packet.seq, end);
+        if self.nxt > before {
+            self.last_delivery = Some(net.now);
+            net.trace.delivered(net.now, self.flow, self.nxt - before);
+        }
+        let in_order = packet.seq == before && !had_hole;
+        let rtt = self.measure_round_trip(net.now);
+        let ack_delay = match control {
+            None => Duration::ZERO,
+            Some(control) => {
+                let advice = control.on_data(&Arrival {
+                    now: Time::from_ps(net.now),
+                    conn,
+                    mss: self.config.stack.mss,
+                    wire_bytes: u32::from(packet.wire),
+                    payload_bytes: if duplicate { 0 } else { u32::from(packet.len) },
+                    rtt,
+                });
+                self.window = advice.window;
+                advice.ack_delay
+            }
+        };
+        self.pending += 1;
+        let quick = self.quick_left > 0;
+        self.quick_left = self.quick_left.saturating_sub(1);
+        let at_once =
+            !in_order || duplicate || quick || self.pending >= self.config.stack.ack_every || self.ack_at == 0;
+        if at_once {
+            let dsack = if duplicate { flags::DSACK } else { 0 };
+            self.acknowledge(dsack, ack_delay, net);
+        } else if self.ack_at == u64::MAX {
+            self.ack_at = net.now + self.config.stack.ack_timeout.ps();
+            self.arm(net);
+        }
+    }
+
+    /// The calendar says that the delayed ACK or a held one may be due.
+    pub fn on_timer(&mut self, net: &mut Net) {
+        if net.now != self.timer_at {
+            return;
+        }
+        self.timer_at = u64::MAX;
+        while let Some(&(due, ack)) = self.held.front() {
+            if due > net.now {
+                break;
+            }
+            self.held.pop_front();
+            net.send(ack);
+        }
+        if self.ack_at <= net.now && self.pending > 0 {
+            self.acknowledge(0, Duration::ZERO, net);
+        }
+        self.arm(net);
+    }
+
+    fn arm(&mut self, net: &mut Net) {
+        let held = self.held.front().map_or(u64::MAX, |h| h.0);
+        let due = held.min(self.ack_at);
+        if due < self.timer_at {
+            self.timer_at = due.max(net.now);
+            net.calendar.schedule_timer(self.timer_at, self.timer);
+        }
+    }
+
+    fn answer_syn(&mut self, packet: &Packet, net: &mut Net) {
+        let ect =
+            if self.config.stack.ect_on_control && self.config.stack.ecn != EcnMode::Off { flags::ECT } else { 0 };
+        net.send(Packet {
+            seq: 0,
+            timestamp: packet.timestamp,
+            sack: [0; 6],
+            flow: self.flow,
+            path: 0,
+            len: 0,
+            wire: self.config.stack.wire(0).get() as u16,
+            flags: flags::SYN | flags::ACK | ect,
+            window: u32::try_from(self.window).unwrap_or(u32::MAX),
+        });
+    }
+
+    /// RFC 8257 section 3.2 (one bit of state, an immediate ACK on every change) or RFC 3168 section 6.1.3 (ECE until CWR).
+    fn echo_congestion(&mut self, packet: &Packet, ce: bool, net: &mut Net) {
+        match self.config.stack.ecn {
+            EcnMode::Off => {}
+            EcnMode::Classic => {
+                if packet.has(flags::CWR) {
+                    self.ce = false;
+                }
+                self.ce |= ce;
+            }
+            EcnMode::Dctcp => {
+                if ce != self.ce {
+                    if self.pending > 0 {
+                        self.acknowledge(0, Duration::ZERO, net);
+                    }
+                    self.ce = ce;
+                    // Makes on_data acknowledge this packet at once.
+                    self.ack_at = 0;
+                }
+            }
+        }
+    }
+
+    fn reassemble(&mut self, start: u64, end: u64) {
+        if end <= self.nxt {
+            return;
+        }
+        if start <= self.nxt {
+            self.nxt = end;
+        } else {
+            self.stamp += 1;
+            let mut merged = Range { start, end, stamp: self.stamp };
+            let from = self.ahead.partition_point(|r| r.end < start);
+            let mut to = from;
+            while to < self.ahead.len() && self.ahead[to].start <= end {
+                merged.start = merged.start.min(self.ahead[to].start);
+                merged.end = merged.end.max(self.ahead[to].end);
+                to += 1;
+            }
+            self.ahead.splice(from..to, [merged]);
+            return;
+        }
+        let reached = self.ahead.iter().take_while(|r| r.start <= self.nxt).count();
+        if reached > 0 {
+            self.nxt = self.nxt.max(self.ahead[reached - 1].end);
+            self.ahead.drain(..reached);
+        }
+    }
+
+    /// A round trip has passed when data arrives beyond what was the right edge one ACK ago.
+    fn measure_round_trip(&mut self, now: u64) -> Option<Duration> {
+        let (mark, since) = self.rtt_mark?;
+        (self.nxt >= mark).then(|| {
+            self.rtt_mark = None;
+            Duration::from_ps(now - since)
+        })
+    }
+
+    fn acknowledge(&mut self, extra: u16, delay: Duration, net: &mut Net) {
+        self.pending = 0;
+        self.ack_at = u64::MAX;
+        self.edge = self.edge.max(self.nxt.saturating_add(self.window));
+        if self.rtt_mark.is_none() && self.edge > self.nxt {
+            self.rtt_mark = Some((self.edge, net.now + delay.ps()));
+        }
+        let stack = &self.config.stack;
+        let ece = if self.ce { flags::ECE } else { 0 };
+        let ect = if stack.ect_on_control && stack.ecn != EcnMode::Off { flags::ECT } else { 0 };
+        let ack = Packet {
+            seq: self.nxt,
+            timestamp: self.ts_recent,
+            sack: self.sack_blocks(),
+            flow: self.flow,
+            path: 0,
+            len: 0,
+            wire: stack.wire(0).get() as u16,
+            flags: flags::ACK | ece | ect | extra,
+            window: u32::try_from(self.edge - self.nxt).unwrap_or(u32::MAX),
+        };
+        self.last_ack_sent = self.nxt;
+        if delay.is_zero() && self.held.is_empty() {
+            return net.send(ack);
+        }
+        // Held ACKs leave in order.
+        let due = (net.now + delay.ps()).max(self.held.back().map_or(0, |h| h.0));
+        self.held.push_back((due, ack));
+        self.arm(net);
+    }
+
+    /// The three most recent runs ahead of the hole, relative to the acknowledgement number.
+    fn sack_blocks(&self) -> [u32; 6] {
+        let mut blocks = [0; 6];
+        if self.ahead.is_empty() {
+            return blocks;
+        }
+        let mut below = u64::MAX;
+        for slot in 0..3 {
+            let Some(latest) = self.ahead.iter().filter(|r| r.stamp < below).max_by_key(|r| r.stamp) else { break };
+            below = latest.stamp;
+            blocks[2 * slot] = u32::try_from(latest.start - self.nxt).unwrap_or(u32::MAX);
+            blocks[2 * slot + 1] = u32::try_from(latest.end - self.nxt).unwrap_or(u32::MAX);
+        }
+        blocks
+    }
+}

@@ -1,0 +1,155 @@
+//! Round-trip estimation and the retransmission timer (RFC 6298).
+
+use crate::stack::Stack;
+use fanin_units::Duration;
+
+/// SRTT, RTTVAR and RTO of one connection.
+#[derive(Clone, Debug)]
+pub struct RttEstimator {
+    srtt: Duration,
+    rttvar: Duration,
+    min: Duration,
+    /// Consecutive timeouts without an acknowledgement of new data: the timer doubles for each.
+    pub backoff: u32,
+    /// Linux: greatest mean deviation of the current window of data, and where that window ends.
+    mdev_max: Duration,
+    mdev: Duration,
+    window_end: u64,
+}
+
+impl RttEstimator {
+    /// Before the first sample.
+    pub fn new() -> RttEstimator {
+        RttEstimator {
+            srtt: Duration::ZERO,
+            rttvar: Duration::ZERO,
+            min: Duration::ZERO,
+            backoff: 0,
+            mdev_max: Duration::ZERO,
+            mdev: Duration::ZERO,
+            window_end: 0,
+        }
+    }
+
+    /// Smoothed round trip; zero before the first sample.
+    pub fn srtt(&self) -> Duration {
+        self.srtt
+    }
+
+    /// Smallest sample; zero before the first.
+    pub fn min(&self) -> Duration {
+        self.min
+    }
+
+    /// A sample, when `una` was acknowledged and `nxt` is the next byte to send.
+    pub fn sample(&mut self, rtt: Duration, una: u64, nxt: u64, stack: &Stack) {
+        self.min = if self.min.is_zero() { rtt } else { self.min.min(rtt) };
+        let rtt = if stack.quantise_rtt {
+            let tick = stack.clock_granularity.ps().max(1);
+            Duration::from_ps(rtt.ps().div_ceil(tick).max(1) * tick)
+        } else {
+            rtt
+        };
+        if self.srtt.is_zero() {
+            self.srtt = rtt;
+            self.rttvar = rtt / 2;
+            self.mdev = rtt / 2;
+            self.mdev_max = self.rttvar.max(stack.min_rto / 4);
+            self.window_end = nxt;
+            return;
+        }
+        let deviation = if rtt > self.srtt { rtt - self.srtt } else { self.srtt - rtt };
+        self.rttvar = weighted(self.rttvar, 3, deviation, 1, 4);
+        self.mdev = self.linux_mdev(rtt, deviation);
+        self.srtt = weighted(self.srtt, 7, rtt, 1, 8);
+        if stack.linux_rto {
+            self.mdev_max = self.mdev_max.max(self.mdev);
+            if una >= self.window_end {
+                self.window_end = nxt;
+                self.mdev_max = self.mdev.max(stack.min_rto / 4);
+            }
+        }
+    }
+
+    /// Linux gives a falling RTT's deviation an eighth of the usual weight (`tcp_rtt_estimator`).
+    fn linux_mdev(&self, rtt: Duration, deviation: Duration) -> Duration {
+        if rtt < self.srtt && deviation > self.mdev {
+            weighted(self.mdev, 31, deviation, 1, 32)
+        } else {
+            weighted(self.mdev, 3, deviation, 1, 4)
+        }
+    }
+
+    /// The timer without backoff.
+    pub fn rto(&self, stack: &Stack) -> Duration {
+        if stack.linux_rto && !self.srtt.is_zero() {
+            return self.srtt + (self.mdev_max * 4).max(stack.min_rto);
+        }
+        self.raw_rto(stack).max(if self.srtt.is_zero() { Duration::ZERO } else { stack.min_rto })
+    }
+
+    /// The estimate before any floor.
+    pub fn raw_rto(&self, stack: &Stack) -> Duration {
+        if self.srtt.is_zero() {
+            return stack.initial_rto;
+        }
+        self.srtt + (self.rttvar * 4).max(stack.clock_granularity)
+    }
+
+    /// The timer in force, backoff included.
+    pub fn timer(&self, stack: &Stack) -> Duration {
+        self.rto(stack).saturating_mul(1 << self.backoff.min(20)).min(stack.max_rto)
+    }
+}
+
+/// (a*na + b*nb)/d rounded to the nearest picosecond.
+fn weighted(a: Duration, na: u64, b: Duration, nb: u64, d: u64) -> Duration {
+    Duration::from_ps((a.ps() * na + b.ps() * nb + d / 2) / d)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 6298 by hand for samples 225, 400, 310 us with G = 1 us.
+    #[test]
+    fn the_estimator_follows_rfc_6298_step_by_step() {
+        let stack = Stack { min_rto: Duration::ms(1), ..Stack::ns2() };
+        let mut e = RttEstimator::new();
+        let mut states = Vec::new();
+        for us in [225, 400, 310] {
+            e.sample(Duration::us(us), 0, 0, &stack);
+            states.push((e.srtt.as_secs(), e.rttvar.as_secs()));
+            assert_eq!(e.rto(&stack), Duration::ms(1));
+            assert_eq!(e.rto(&Stack::ns2()), Duration::ms(200));
+        }
+        let expected = [(0.000225, 0.0001125), (0.000246875, 0.000128125), (0.000254765625, 0.000111875)];
+        for (got, want) in states.iter().zip(expected) {
+            assert!((got.0 / want.0 - 1.0).abs() < 1e-9 && (got.1 / want.1 - 1.0).abs() < 1e-9, "{got:?} {want:?}");
+        }
+        let unfloored = Stack { min_rto: Duration::ZERO, ..Stack::ns2() };
+        assert!((e.rto(&unfloored).as_secs() / 0.000702265625 - 1.0).abs() < 1e-8);
+    }
+
+    #[test]
+    fn timeouts_back_off_to_the_ceiling() {
+        let stack = Stack::ns2();
+        let mut e = RttEstimator::new();
+        e.sample(Duration::us(225), 0, 0, &stack);
+        let timers: Vec<f64> = (0..10)
+            .map(|n| {
+                e.backoff = n;
+                e.timer(&stack).as_secs()
+            })
+            .collect();
+        assert_eq!(timers, [0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 60.0]);
+    }
+
+    #[test]
+    fn linux_adds_the_floor_to_srtt() {
+        let stack = Stack::linux();
+        let mut e = RttEstimator::new();
+        e.sample(Duration::us(300), 0, 0, &stack);
+        assert_eq!(e.rto(&stack), Duration::us(200_300));
+    }
+}

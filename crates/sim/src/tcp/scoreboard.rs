@@ -1,0 +1,404 @@
+//! What is outstanding: one record per segment, with the flags that recovery needs and the pipe of RFC 6675 kept up to date.
+
+use std::collections::VecDeque;
+
+/// A segment that was sent and is not cumulatively acknowledged.
+#[derive(Clone, Copy, Debug)]
+pub struct Segment {
+    /// First byte.
+    pub seq: u64,
+    /// Last transmission, ps.
+    pub sent_at: u64,
+    /// Segments delivered on the connection when it was sent.
+    pub delivered: u64,
+    /// When the last of those was delivered, ps.
+    pub delivered_at: u64,
+    /// When the first segment of the sample's window was sent, ps.
+    pub first_sent_at: u64,
+    /// Payload bytes.
+    pub len: u32,
+    /// Selectively acknowledged.
+    pub sacked: bool,
+    /// Declared lost.
+    pub lost: bool,
+    /// Retransmitted since it was last declared lost.
+    pub retransmitted: bool,
+    /// Sent more than once.
+    pub ever_retransmitted: bool,
+    /// Sent while the application limited the connection.
+    pub app_limited: bool,
+}
+
+impl Segment {
+    /// One past the last byte.
+    pub fn end(&self) -> u64 {
+        self.seq + u64::from(self.len)
+    }
+    /// Counted as being in the network.
+    fn in_pipe(&self) -> bool {
+        !self.sacked && (!self.lost || self.retransmitted)
+    }
+}
+
+/// What an ACK delivered.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Delivered {
+    /// Cumulatively acknowledged.
+    pub acked_bytes: u64,
+    pub acked_segments: u32,
+    /// Delivered for the first time, cumulatively or selectively.
+    pub bytes: u64,
+    pub segments: u32,
+    /// One of them had been sent more than once (Karn).
+    pub any_retransmitted: bool,
+    /// The most recently sent of the newly delivered ones.
+    pub newest: Option<Segment>,
+}
+
+/// Outstanding segments in order of sequence.
+#[derive(Clone, Debug, Default)]
+pub struct Scoreboard {
+    segments: VecDeque<Segment>,
+    /// Number of the front segment, counting from the first ever sent.
+    base: u64,
+    /// Segments and bytes in the network.
+    pipe: u32,
+    pipe_bytes: u64,
+    /// Lost and not retransmitted yet.
+    pending: u32,
+    sacked: u32,
+    /// No lost segment below this number awaits retransmission.
+    hint: u64,
+    /// Everything unsacked below this number has been declared lost.
+    lost_below: u64,
+    /// Number of the highest sacked segment + 1; 0 if none.
+    top_sacked: u64,
+    /// SACK blocks of the last ACK, so that only what is new in a block is walked.
+    seen: [(u64, u64); 3],
+}
+
+impl Scoreboard {
+    /// Nothing outstanding.
+    pub fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
+    /// Outstanding segments, lost ones included.
+    pub fn outstanding(&self) -> u32 {
+        self.segments.len() as u32
+    }
+    /// Segments believed to be in the network.
+    pub fn pipe(&self) -> u32 {
+        self.pipe
+    }
+    /// Bytes believed to be in the network.
+    pub fn pipe_bytes(&self) -> u64 {
+        self.pipe_bytes
+    }
+    /// Lost segments that wait for retransmission.
+    pub fn pending(&self) -> u32 {
+        self.pending
+    }
+    /// Selectively acknowledged segments.
+    pub fn sacked(&self) -> u32 {
+        self.sacked
+    }
+    /// The first outstanding one.
+    pub fn front(&self) -> Option<&Segment> {
+        self.segments.front()
+    }
+    /// The last outstanding one.
+    pub fn back(&self) -> Option<&Segment> {
+        self.segments.back()
+    }
+    /// All, in order.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Segment> {
+        self.segments.iter()
+    }
+    /// The one at a position from the front.
+    pub fn get(&self, index: usize) -> &Segment {
+        &self.segments[index]
+    }
+
+    /// A new segment leaves.
+    pub fn push(&mut self, segment: Segment) {
+        self.pipe += 1;
+        self.pipe_bytes += u64::from(segment.len);
+        self.segments.push_back(segment);
+    }
+
+    /// Everything below `ack` is acknowledged.
+    pub fn acknowledge(&mut self, ack: u64, d: &mut Delivered) {
+        while let Some(front) = self.segments.front() {
+            if front.end() > ack {
+                break;
+            }
+            let s = *front;
+            self.segments.pop_front();
+            self.base += 1;
+            if s.in_pipe() {
+                self.pipe -= 1;
+                self.pipe_bytes -= u64::from(s.len);
+            }
+            if s.lost && !s.retransmitted && !s.sacked {
+                self.pending -= 1;
+            }
+            if s.sacked {
+                self.sacked -= 1;
+            } else {
+                note_delivery(&s, d);
+            }
+            d.acked_bytes += u64::from(s.len);
+            d.acked_segments += 1;
+            d.any_retransmitted |= s.ever_retransmitted;
+        }
+        self.hint = self.hint.max(self.base);
+        self.lost_below = self.lost_below.max(self.base);
+    }
+
+    /// Marks what the blocks (absolute, left inclusive, right exclusive) cover; true if anything was new.
+    pub fn sack(&mut self, blocks: [(u64, u64); 3], d: &mut Delivered) -> bool {
+        let mut news = false;
+        for (left, right) in blocks {
+            if left == right {
+                continue;
+            }
+            let (mut from, mut to) = (left, right);
+            for (l, r) in self.seen {
+                if l == left && r <= right && r > l {
+                    from = from.max(r);
+                } else if r == right && l >= left && r > l {
+                    to = to.min(l);
+                }
+            }
+            let mut i = self.segments.partition_point(|s| s.seq < from);
+            while let Some(s) = self.segments.get_mut(i) {
+                if s.end() > to {
+                    break;
+                }
+                if !s.sacked {
+                    if s.in_pipe() {
+                        self.pipe -= 1;
+                        self.pipe_bytes -= u64::from(s.len);
+                    }
+                    if s.lost && !s.retransmitted {
+                        self.pending -= 1;
+                    }
+                    s.sacked = true;
+                    self.sacked += 1;
+                    note_delivery(s, d);
+                    d.any_retransmitted |= s.ever_retransmitted;
+                    self.top_sacked = self.top_sacked.max(self.base + i as u64 + 1);
+                    news = true;
+                }
+                i += 1;
+            }
+        }
+        self.seen = blocks;
+        news
+    }
+
+    /// RFC 6675's IsLost for all segments at once: declares lost what has enough SACKed above it; returns how many.
+    ///
+    /// Enough: `threshold` discontiguous ranges, or more than `threshold - 1` segments' worth of bytes; by segments alone when
+    /// `by_count`, as segments of random size demand.
+    pub fn detect_losses(&mut self, threshold: u32, mss: u32, by_count: bool) -> u32 {
+        if self.sacked == 0 || self.top_sacked <= self.base {
+            return 0;
+        }
+        let enough_bytes = u64::from(threshold - 1) * u64::from(mss);
+        let (mut ranges, mut bytes, mut count, mut in_range) = (0, 0u64, 0, false);
+        let mut at = self.top_sacked;
+        while at > self.lost_below.max(self.base) {
+            at -= 1;
+            let s = &self.segments[(at - self.base) as usize];
+            if !s.sacked {
+                in_range = false;
+                continue;
+            }
+            if !in_range {
+                ranges += 1;
+                in_range = true;
+            }
+            bytes += u64::from(s.len);
+            count += 1;
+            let enough = if by_count { count >= threshold } else { ranges >= threshold || bytes > enough_bytes };
+            if enough {
+                return self.lose_range(self.lost_below.max(self.base), at);
+            }
+        }
+        0
+    }
+
+    fn lose_range(&mut self, from: u64, to: u64) -> u32 {
+        let mut lost = 0;
+        for at in from..to {
+            let index = (at - self.base) as usize;
+            // A retransmission is not judged by what was SACKed for the original (RFC 6675 section 5).
+            if !self.segments[index].retransmitted {
+                lost += u32::from(self.lose(index));
+            }
+        }
+        self.lost_below = self.lost_below.max(to);
+        lost
+    }
+
+    /// Declares the segment at `index` lost (again, if it was retransmitted); false if it is delivered or already waiting.
+    pub fn lose(&mut self, index: usize) -> bool {
+        let s = &mut self.segments[index];
+        if s.sacked || (s.lost && !s.retransmitted) {
+            return false;
+        }
+        s.lost = true;
+        s.retransmitted = false;
+        self.pipe -= 1;
+        self.pipe_bytes -= u64::from(s.len);
+        self.pending += 1;
+        self.hint = self.hint.min(self.base + index as u64);
+        true
+    }
+
+    /// A retransmission timeout: nothing is believed to be in the network any more.
+    pub fn lose_all(&mut self) {
+        for i in 0..self.segments.len() {
+            self.lose(i);
+        }
+        self.hint = self.base;
+    }
+
+    /// A reduction is undone: nothing waits for retransmission.
+    pub fn unlose_all(&mut self) {
+        for s in &mut self.segments {
+            if s.lost && !s.retransmitted && !s.sacked {
+                self.pipe += 1;
+                self.pipe_bytes += u64::from(s.len);
+            }
+            s.lost = false;
+        }
+        self.pending = 0;
+        self.lost_below = self.base;
+    }
+
+    /// Position of the first lost segment that waits for retransmission.
+    pub fn next_lost(&mut self) -> Option<usize> {
+        if self.pending == 0 {
+            return None;
+        }
+        let mut i = (self.hint.max(self.base) - self.base) as usize;
+        while i < self.segments.len() {
+            let s = &self.segments[i];
+            if s.lost && !s.retransmitted && !s.sacked {
+                self.hint = self.base + i as u64;
+                return Some(i);
+            }
+            i += 1;
+        }
+        None
+    }
+
+    /// Position of the first unsacked segment above everything retransmitted and below something sacked (RFC 6675 NextSeg rule 3).
+    pub fn next_hole(&self) -> Option<usize> {
+        let top = self.top_sacked.checked_sub(self.base)? as usize;
+        let after = self.segments.iter().take(top).rposition(|s| s.retransmitted).map_or(0, |i| i + 1);
+        (after..top.min(self.segments.len())).find(|&i| {
+            let s = &self.segments[i];
+            !s.sacked && !s.retransmitted
+        })
+    }
+
+    /// Position of the highest unsacked segment below `limit` (RFC 6675 NextSeg rule 4).
+    pub fn highest_unsacked_below(&self, limit: u64) -> Option<usize> {
+        self.segments.iter().rposition(|s| !s.sacked && s.seq < limit)
+    }
+
+    /// The segment at `index` is sent again at `now`; returns it.
+    pub fn retransmit(&mut self, index: usize, now: u64) -> Segment {
+        self.lose(index);
+        let s = &mut self.segments[index];
+        s.retransmitted = true;
+        s.ever_retransmitted = true;
+        s.sent_at = now;
+        self.pending -= 1;
+        self.pipe += 1;
+        self.pipe_bytes += u64::from(s.len);
+        *s
+    }
+
+    /// Rewrites the delivery-rate snapshot of the segment at `index`.
+    pub fn stamp(&mut self, index: usize, delivered: u64, delivered_at: u64, first_sent_at: u64, app_limited: bool) {
+        let s = &mut self.segments[index];
+        s.delivered = delivered;
+        s.delivered_at = delivered_at;
+        s.first_sent_at = first_sent_at;
+        s.app_limited = app_limited;
+    }
+}
+
+fn note_delivery(s: &Segment, d: &mut Delivered) {
+    d.bytes += u64::from(s.len);
+    d.segments += 1;
+    if d.newest.is_none_or(|n| (s.sent_at, s.end()) > (n.sent_at, n.end())) {
+        d.newest = Some(*s);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ten_packets() -> Scoreboard {
+        let mut board = Scoreboard::default();
+        for n in 0..10 {
+            board.push(Segment {
+                seq: n * 1000,
+                sent_at: n,
+                delivered: 0,
+                delivered_at: 0,
+                first_sent_at: 0,
+                len: 1000,
+                sacked: false,
+                lost: false,
+                retransmitted: false,
+                ever_retransmitted: false,
+                app_limited: false,
+            });
+        }
+        board
+    }
+
+    /// RFC 6675 by hand: packets 1..10 outstanding, SACK covers {2, 4, 5}.
+    #[test]
+    fn three_sacked_segments_above_mean_lost_and_two_do_not() {
+        let mut board = ten_packets();
+        let mut d = Delivered::default();
+        board.sack([(3000, 5000), (1000, 2000), (0, 0)], &mut d);
+        assert_eq!(board.detect_losses(3, 1000, false), 1);
+        assert!(board.get(0).lost && !board.get(2).lost);
+        assert_eq!(board.pipe(), 6);
+        assert_eq!(board.next_lost(), Some(0));
+        board.retransmit(0, 99);
+        assert_eq!((board.pipe(), board.pending()), (7, 0));
+        assert_eq!(d.segments, 3);
+    }
+
+    #[test]
+    fn a_growing_block_is_walked_only_where_it_is_new_and_counts_once() {
+        let mut board = ten_packets();
+        let mut d = Delivered::default();
+        assert!(board.sack([(1000, 2000), (0, 0), (0, 0)], &mut d));
+        assert!(board.sack([(1000, 4000), (0, 0), (0, 0)], &mut d));
+        assert!(!board.sack([(1000, 4000), (0, 0), (0, 0)], &mut d));
+        assert_eq!((d.segments, board.pipe(), board.sacked()), (3, 7, 3));
+        let mut d = Delivered::default();
+        board.acknowledge(4000, &mut d);
+        assert_eq!((d.acked_segments, d.segments, board.sacked()), (4, 1, 0));
+    }
+
+    #[test]
+    fn a_timeout_empties_the_pipe_and_spares_what_was_sacked() {
+        let mut board = ten_packets();
+        let mut d = Delivered::default();
+        board.sack([(5000, 6000), (0, 0), (0, 0)], &mut d);
+        board.lose_all();
+        assert_eq!((board.pipe(), board.pending()), (0, 9));
+    }
+}

@@ -1,0 +1,263 @@
+//! What becomes of cwnd when the application, not the network, is the limit. One file, because this decides whether the papers'
+//! problem exists at all.
+
+use crate::stack::CwndValidation;
+use fanin_cc::Window;
+
+/// Five minutes: RFC 7661's non-validated period.
+const NON_VALIDATED_PERIOD_PS: u64 = 300_000_000_000_000;
+const SECOND_PS: u64 = 1_000_000_000_000;
+
+/// What validation asks of the window.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Restart {
+    /// The window to go on from.
+    pub window: Window,
+    /// How long nothing was sent, ps.
+    pub idle: u64,
+}
+
+/// The sender's state that validation judges by; times in ps, windows in packets.
+#[derive(Clone, Copy, Debug)]
+pub struct Situation {
+    pub now: u64,
+    pub window: Window,
+    pub initial_window: f64,
+    pub in_flight: f64,
+    /// Floored RTO with backoff.
+    pub rto: u64,
+    /// RTO estimate before the floor.
+    pub raw_rto: u64,
+    pub srtt: u64,
+    pub una: u64,
+    pub nxt: u64,
+}
+
+/// Bookkeeping of one sender.
+#[derive(Clone, Debug)]
+pub struct Validation {
+    mode: CwndValidation,
+    /// Last transmission of data.
+    last_send: u64,
+    /// Last ACK of new data.
+    last_ack: u64,
+    /// The window was the limit at the last transmission, over the current window of data (Linux).
+    limited: bool,
+    /// Most packets out in the current window of data, and where it ends (Linux).
+    max_out: f64,
+    usage_end: u64,
+    /// Most used since the window was last full, and when that was (RFC 2861, Linux).
+    used: f64,
+    stamp: u64,
+    /// RFC 7661: volume acknowledged in the current round (packets), where the round ends, the best of this and the last period.
+    round: f64,
+    round_end: u64,
+    best: [f64; 2],
+    period_start: u64,
+    not_validated_since: Option<u64>,
+}
+
+impl Validation {
+    /// For a connection that starts now, in this mode.
+    pub fn new(mode: CwndValidation) -> Validation {
+        Validation {
+            mode,
+            last_send: 0,
+            last_ack: 0,
+            limited: false,
+            max_out: 0.0,
+            usage_end: 0,
+            used: 0.0,
+            stamp: 0,
+            round: 0.0,
+            round_end: 0,
+            best: [f64::INFINITY, 0.0],
+            period_start: 0,
+            not_validated_since: None,
+        }
+    }
+
+    /// When data was last sent; ps.
+    pub fn last_send(&self) -> u64 {
+        self.last_send
+    }
+
+    /// The window held the sender back in the last window of data (Linux's test, used by every mode for information).
+    pub fn cwnd_limited(&self, s: &Situation) -> bool {
+        self.limited || (s.window.in_slow_start() && s.window.cwnd < 2.0 * self.max_out)
+    }
+
+    /// Data was sent; `limited` tells that the window stopped the sender after it.
+    pub fn on_send(&mut self, s: &Situation, limited: bool) -> Option<Restart> {
+        self.last_send = s.now;
+        if s.una >= self.usage_end || limited || (!self.limited && s.in_flight > self.max_out) {
+            self.limited = limited;
+            self.max_out = s.in_flight;
+            self.usage_end = s.nxt;
+        }
+        let tracks_use = matches!(self.mode, CwndValidation::Linux | CwndValidation::Rfc2861);
+        if !tracks_use {
+            return None;
+        }
+        if self.cwnd_limited(s) {
+            self.used = 0.0;
+            self.stamp = s.now;
+            return None;
+        }
+        self.used = self.used.max(s.in_flight);
+        if s.now - self.stamp < s.rto {
+            return None;
+        }
+        // Application-limited for an RTO (RFC 2861 section 3.2; tcp_cwnd_application_limited).
+        let used = self.used.max(s.initial_window);
+        self.used = 0.0;
+        self.stamp = s.now;
+        (used < s.window.cwnd).then(|| Restart {
+            window: Window { cwnd: (s.window.cwnd + used) / 2.0, ssthresh: raised(s.window) },
+            idle: 0,
+        })
+    }
+
+    /// New data is about to leave and nothing is outstanding.
+    pub fn on_start(&mut self, s: &Situation) -> Option<Restart> {
+        if self.last_send == 0 {
+            self.stamp = s.now;
+            return None;
+        }
+        let idle = s.now - self.last_send;
+        let restart_window = s.initial_window.min(s.window.cwnd);
+        let window = match self.mode {
+            CwndValidation::None => return None,
+            CwndValidation::Rfc5681 if idle > s.rto => Window { cwnd: restart_window, ..s.window },
+            CwndValidation::Ns2Full if idle > s.raw_rto => Window { cwnd: s.initial_window, ..s.window },
+            CwndValidation::Ns2Oneway if s.now - self.last_ack >= s.rto => Window { cwnd: 1.0, ..s.window },
+            CwndValidation::Rfc2861 | CwndValidation::Linux if idle > s.rto => {
+                let window = decayed(s, idle, restart_window, self.mode == CwndValidation::Linux);
+                self.stamp = s.now;
+                self.used = 0.0;
+                window
+            }
+            CwndValidation::Rfc7661 => {
+                let since = self.not_validated_since?;
+                if s.now - since < NON_VALIDATED_PERIOD_PS {
+                    return None;
+                }
+                self.not_validated_since = Some(s.now);
+                Window { cwnd: (s.window.cwnd / 2.0).max(s.initial_window), ssthresh: raised(s.window) }
+            }
+            CwndValidation::Rfc5681
+            | CwndValidation::Ns2Full
+            | CwndValidation::Ns2Oneway
+            | CwndValidation::Rfc2861
+            | CwndValidation::Linux => return None,
+        };
+        Some(Restart { window, idle })
+    }
+
+    /// New data was acknowledged; tells whether the window may grow on it.
+    pub fn on_ack(&mut self, s: &Situation, acked: f64) -> bool {
+        self.last_ack = s.now;
+        match self.mode {
+            CwndValidation::Linux => self.cwnd_limited(s),
+            CwndValidation::Rfc2861 => self.cwnd_limited(s),
+            CwndValidation::Rfc7661 => self.pipe_ack(s, acked),
+            CwndValidation::None | CwndValidation::Rfc5681 | CwndValidation::Ns2Oneway | CwndValidation::Ns2Full => {
+                true
+            }
+        }
+    }
+
+    /// RFC 7661 section 4.2: pipeACK is the largest volume acknowledged in a round trip over the last max(3 RTT, 1 s), here kept as the
+    /// best of the present and the previous period of that length.
+    fn pipe_ack(&mut self, s: &Situation, acked: f64) -> bool {
+        self.round += acked;
+        if s.una >= self.round_end {
+            self.best[1] = self.best[1].max(self.round);
+            self.round = 0.0;
+            self.round_end = s.nxt;
+        }
+        if s.now - self.period_start >= (3 * s.srtt).max(SECOND_PS) {
+            // The first period ends with "undefined" replaced by what was measured.
+            self.best = [self.best[1], 0.0];
+            self.period_start = s.now;
+        }
+        let validated = self.best[0].max(self.best[1]) >= s.window.cwnd / 2.0;
+        if validated {
+            self.not_validated_since = None;
+        } else {
+            self.not_validated_since.get_or_insert(s.now);
+        }
+        validated
+    }
+}
+
+/// 3/4 of cwnd, but never lower than before.
+fn raised(w: Window) -> f64 {
+    w.ssthresh.max(0.75 * w.cwnd)
+}
+
+/// Halved once per whole RTO of silence. RFC 2861 section 3.2 halves for every RTO that passed, Linux while more than one remains.
+fn decayed(s: &Situation, idle: u64, floor: f64, linux: bool) -> Window {
+    let mut cwnd = s.window.cwnd;
+    let mut left = idle as i128;
+    let rto = i128::from(s.rto.max(1));
+    loop {
+        left -= rto;
+        let go_on = if linux { left > 0 && cwnd > floor } else { left >= 0 && cwnd > floor };
+        if !go_on {
+            break;
+        }
+        cwnd /= 2.0;
+        if linux {
+            cwnd = cwnd.floor();
+        }
+    }
+    Window { cwnd: cwnd.max(floor), ssthresh: raised(s.window) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn idle_for(mode: CwndValidation, initial_window: f64, rtos: f64) -> Window {
+        let rto = 200_000_000_000;
+        let mut v = Validation::new(mode);
+        let window = Window { cwnd: 64.0, ssthresh: 10.0 };
+        let at = |now| Situation {
+            now,
+            window,
+            initial_window,
+            in_flight: 64.0,
+            rto,
+            raw_rto: 1_000_000_000,
+            srtt: 1_000_000_000,
+            una: 0,
+            nxt: 1,
+        };
+        v.on_send(&at(1), true);
+        let later = at(1 + (rtos * rto as f64) as u64);
+        v.on_start(&later).map_or(window, |r| r.window)
+    }
+
+    #[test]
+    fn rfc_2861_halves_once_per_rto_of_silence() {
+        let w = idle_for(CwndValidation::Rfc2861, 2.0, 3.4);
+        assert_eq!((w.cwnd, w.ssthresh), (8.0, 48.0));
+    }
+
+    #[test]
+    fn linux_halves_per_rto_but_not_below_the_initial_window() {
+        let w = idle_for(CwndValidation::Linux, 10.0, 3.4);
+        assert_eq!((w.cwnd, w.ssthresh), (10.0, 48.0));
+    }
+
+    #[test]
+    fn the_other_modes_do_as_their_names_say() {
+        assert_eq!(idle_for(CwndValidation::None, 2.0, 3.4).cwnd, 64.0);
+        assert_eq!(idle_for(CwndValidation::Rfc5681, 2.0, 1.5).cwnd, 2.0);
+        assert_eq!(idle_for(CwndValidation::Rfc5681, 2.0, 0.5).cwnd, 64.0);
+        assert_eq!(idle_for(CwndValidation::Ns2Oneway, 2.0, 1.5).cwnd, 1.0);
+        assert_eq!(idle_for(CwndValidation::Ns2Full, 2.0, 0.02).cwnd, 2.0);
+        assert_eq!(idle_for(CwndValidation::Rfc7661, 2.0, 3.4).cwnd, 64.0);
+    }
+}

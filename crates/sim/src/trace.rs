@@ -1,0 +1,160 @@
+//! Recording what was asked for. Off means free: one branch per packet.
+
+use crate::packet::Packet;
+use crate::results::Traces;
+use crate::spec::TraceSpec;
+use std::collections::BTreeMap;
+
+/// What happened to a packet at a port.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PacketEvent {
+    /// Taken into the queue.
+    Accepted = 0,
+    /// Not taken.
+    Dropped = 1,
+    /// Taken and marked.
+    Marked = 2,
+    /// Reached the link's far end.
+    Delivered = 3,
+}
+
+/// State of a sender worth a row.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct WindowRow {
+    /// Window in force, packets.
+    pub cwnd: f64,
+    /// Slow-start threshold, packets.
+    pub ssthresh: f64,
+    /// Outstanding, packets.
+    pub in_flight: f64,
+    /// Smoothed round trip, ps.
+    pub srtt: u64,
+    /// State of the loss machine, as in the results' table.
+    pub state: u8,
+}
+
+/// Collects traces.
+#[derive(Debug, Default)]
+pub struct Tracer {
+    ports: Vec<bool>,
+    any_port: bool,
+    lost_and_marked: bool,
+    flows: Vec<bool>,
+    /// Last row per traced flow, so that only changes are written.
+    last: BTreeMap<u32, WindowRow>,
+    interval: Option<u64>,
+    /// Bytes delivered in the current interval by flow.
+    delivered: BTreeMap<u32, u64>,
+    interval_end: u64,
+    /// The columns.
+    pub out: Traces,
+}
+
+impl Tracer {
+    /// As asked, for so many ports and flows.
+    pub fn new(spec: &TraceSpec, ports: usize, flows: usize) -> Tracer {
+        let mut tracer = Tracer {
+            any_port: !spec.packets.is_empty(),
+            lost_and_marked: spec.drops_and_marks,
+            interval: spec.throughput_interval.map(|d| d.ps().max(1)),
+            interval_end: spec.throughput_interval.map_or(u64::MAX, |d| d.ps().max(1)),
+            ..Tracer::default()
+        };
+        if tracer.any_port {
+            tracer.ports = vec![false; ports];
+            for link in &spec.packets {
+                tracer.ports[link.index()] = true;
+            }
+        }
+        if !spec.windows.is_empty() {
+            tracer.flows = vec![false; flows];
+            for flow in &spec.windows {
+                tracer.flows[flow.index()] = true;
+            }
+        }
+        tracer
+    }
+
+    /// Whether packets at this port are recorded.
+    #[inline]
+    pub fn sees(&self, link: u32) -> bool {
+        self.any_port && self.ports[link as usize]
+    }
+
+    /// Whether this flow's window is recorded.
+    #[inline]
+    pub fn watches(&self, flow: u32) -> bool {
+        !self.flows.is_empty() && self.flows[flow as usize]
+    }
+
+    /// A packet event at a recorded port.
+    pub fn packet(&mut self, now: u64, link: u32, event: PacketEvent, packet: &Packet) {
+        let t = &mut self.out.packets;
+        t.time_ps.push(now);
+        t.link.push(link);
+        t.event.push(event as u8);
+        t.flow.push(packet.flow);
+        t.flags.push(packet.flags);
+        t.seq.push(packet.seq);
+        t.payload.push(u32::from(packet.len));
+        t.window.push(packet.window);
+        t.sack.push(packet.sack);
+        t.timestamp_ps.push(packet.timestamp);
+    }
+
+    /// A drop or mark anywhere.
+    pub fn lost_or_marked(&mut self, now: u64, link: u32, event: PacketEvent, packet: &Packet) {
+        if self.lost_and_marked || self.sees(link) {
+            self.packet(now, link, event, packet);
+        }
+    }
+
+    /// The state of a watched sender; writes a row if something changed.
+    pub fn window(&mut self, now: u64, flow: u32, row: WindowRow) {
+        if self.last.insert(flow, row) == Some(row) {
+            return;
+        }
+        let t = &mut self.out.window;
+        t.time_ps.push(now);
+        t.flow.push(flow);
+        t.cwnd.push(row.cwnd);
+        t.ssthresh.push(row.ssthresh);
+        t.in_flight.push(row.in_flight);
+        t.srtt_ps.push(row.srtt);
+        t.state.push(row.state);
+    }
+
+    /// One value of an algorithm's internals.
+    pub fn internal(&mut self, now: u64, flow: u32, name: &'static str, value: f64) {
+        let t = &mut self.out.internals;
+        t.time_ps.push(now);
+        t.flow.push(flow);
+        t.name.push(name);
+        t.value.push(value);
+    }
+
+    /// Payload delivered in order to a flow's application.
+    #[inline]
+    pub fn delivered(&mut self, now: u64, flow: u32, bytes: u64) {
+        let Some(interval) = self.interval else { return };
+        if now >= self.interval_end {
+            self.close_interval();
+            self.interval_end = (now / interval + 1) * interval;
+        }
+        *self.delivered.entry(flow).or_insert(0) += bytes;
+    }
+
+    fn close_interval(&mut self) {
+        for (flow, bytes) in std::mem::take(&mut self.delivered) {
+            self.out.throughput.time_ps.push(self.interval_end);
+            self.out.throughput.flow.push(flow);
+            self.out.throughput.bytes.push(bytes);
+        }
+    }
+
+    /// Hands over the columns.
+    pub fn finish(&mut self) -> Traces {
+        self.close_interval();
+        std::mem::take(&mut self.out)
+    }
+}
