@@ -131,6 +131,11 @@ pub trait CongestionControl: std::fmt::Debug + Send {
         None
     }
 
+    /// Whether [`Self::epoch`] will ever answer: the algorithm grows along a curve towards an earlier maximum.
+    fn has_epochs(&self) -> bool {
+        false
+    }
+
     /// Named internals for traces. Called only when somebody listens.
     fn observe(&self, _probe: &mut dyn Probe) {}
 }

@@ -13,4 +13,7 @@ macro_rules! algorithms {
 
 algorithms! {
     reno,
+    trim,
+    gss,
+    tcprand,
 }

@@ -1,0 +1,367 @@
+//! TCP-TRIM: a connection that starts a new train of packets on an inherited window first sends two probes and lets their round trip
+//! decide how much of that window it may use; in between, delay above a threshold K shrinks the window before the queue overflows.
+//!
+//! *Source*: "Tuning the Aggressive TCP Behavior for Highly Concurrent HTTP Connections in Intra-datacenter" (ToN 2017), section
+//! III, Algorithms 1 and 2, equations 1 to 3 and 22 to 33 (those in [`crate::model::trim`]).
+//!
+//! *Departures*, each a switch where the paper can be read both ways (docs/algorithms/trim.md):
+//! - The delay cut comes once per window, as the analysis has it, not on every ACK (`trim_cut`).
+//! - Slow start stays, but a cut or a probe's verdict lowers ssthresh to the window it sets (`trim_growth`).
+//! - The minimum round trip starts as the configured base of the path (`trim_min_rtt`).
+//! - No probing and no delay cut in fast recovery, which has just halved the window; ACKs of older data leave the window alone
+//!   while probes are out; the end of a verdict's wait counts as a transmission, so that resuming a train is not a new train.
+
+use crate::algorithms::reno::RenoCore;
+use crate::model::trim as model;
+use crate::{
+    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Gate, Kind, Needs, Param, ParamError, Probe, Setup,
+    SlowStart, State, Window,
+};
+use fanin_units::{Duration, Time};
+
+const CUT: Param = Param::word("trim_cut", &["per_window", "per_ack"])
+    .doc("Algorithm 2 line 18, equation 10", "how often a round trip above K shrinks the window");
+const GROWTH: Param = Param::word("trim_growth", &["standard", "literal"]).doc(
+    "Algorithm 2 line 20",
+    "standard: slow start below an ssthresh that cuts and probes lower; literal: +1/cwnd per ACK always",
+);
+const K: Param = Param::word("trim_k", &["lower", "upper", "fixed"]).doc(
+    "equations 22 to 26",
+    "delay threshold: an end of the paper's interval (the upper one where the interval is empty) or trim_k_fixed",
+);
+const K_FIXED: Param =
+    Param::number("trim_k_fixed", 0.0, 0.0, 10.0).unit("s").doc("equation 26", "the threshold when trim_k is fixed");
+const PROBE_TEST: Param = Param::word("trim_probe_test", &["any", "mean"]).doc(
+    "Algorithm 2 line 8",
+    "what must come back within the smoothed round trip for the old window to count: every probe, or their mean",
+);
+const ASYNC: Param = Param::flag("trim_async", true)
+    .doc("section III-B", "random waits before the probes (AD) and before the rest of the train (AS)");
+const MIN_RTT: Param = Param::word("trim_min_rtt", &["preset", "measured"])
+    .doc("Algorithm 2 line 4", "the minimum round trip starts at the path's configured base, or at the first sample");
+const WEIGHT: Param = Param::number("trim_rtt_weight", 0.25, 0.001, 1.0)
+    .doc("section IV", "weight of a new sample in the smoothed round trip");
+
+/// `trim`.
+pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
+    name: "trim",
+    title: "TCP-TRIM: probes before reusing an old window, keeps the delay below a threshold",
+    source: "Zhang et al., ToN 2017",
+    needs_switch: false,
+    params: &[CUT, GROWTH, K, K_FIXED, PROBE_TEST, ASYNC, MIN_RTT, WEIGHT],
+    kind: Kind::Sender(|setup, args, ss| Ok(Box::new(Trim::new(setup, args, ss)?))),
+}];
+
+/// Least window that TRIM itself sets (section III-C); a timeout still goes on from 1.
+const MIN_CWND: f64 = 2.0;
+/// Probes of a train.
+const PROBES: usize = 2;
+
+/// Which point of the paper's interval K is.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum KChoice {
+    Lower,
+    Upper,
+    Fixed(f64),
+}
+
+/// What the operator knows of the bottleneck: packets/s (infinite where unknown) and packets.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Bottleneck {
+    c: f64,
+    b: f64,
+}
+
+/// The conventional sender with TRIM's probing and delay control.
+#[derive(Debug)]
+pub struct Trim {
+    core: RenoCore,
+    cut_per_ack: bool,
+    additive_only: bool,
+    k_choice: KChoice,
+    compare_mean: bool,
+    waits: bool,
+    weight: f64,
+    path: Bottleneck,
+    /// Smallest round trip in seconds, the paper's D; infinite before anything is known.
+    min_rtt: f64,
+    /// Greatest sample in seconds; never reset (section III-B).
+    max_rtt: f64,
+    /// Smoothed round trip in seconds.
+    smooth_rtt: Option<f64>,
+    /// Delay threshold in seconds.
+    k: f64,
+    /// Set while a train start is being probed.
+    probing: Option<Probing>,
+    /// No new segment before this time: the AD or the AS wait.
+    hold: Time,
+    /// When the last verdict let the train go on; takes the place of a transmission (spec 9.6.7).
+    resumed: Option<Time>,
+    /// First byte that was not sent at the last delay cut: the next cut waits until data from here on is acknowledged.
+    cut_mark: Option<u64>,
+}
+
+/// A train start under test.
+#[derive(Debug)]
+struct Probing {
+    /// The inherited window in packets.
+    saved_cwnd: f64,
+    /// What a probe may take, in seconds: the smoothed round trip when the train started.
+    deadline: f64,
+    /// First byte of each probe, in the order sent.
+    probes: [u64; PROBES],
+    sent: usize,
+    acked: usize,
+    /// Sum of the round trips of acknowledged probes in seconds; NaN once one has none (retransmitted).
+    rtt_sum: f64,
+}
+
+impl Trim {
+    fn new(setup: &Setup, args: &Args, slow_start: Box<dyn SlowStart>) -> Result<Trim, ParamError> {
+        let word = |param| args.word(param, setup.flavour);
+        let fixed = args.number(&K_FIXED, setup.flavour)?;
+        let k_choice = match word(&K)?.as_str() {
+            "upper" => KChoice::Upper,
+            "fixed" => KChoice::Fixed(fixed),
+            _ => KChoice::Lower,
+        };
+        let is_fixed = matches!(k_choice, KChoice::Fixed(_));
+        if is_fixed != (fixed > 0.0) {
+            return Err(ParamError::BadValue {
+                name: K_FIXED.name,
+                value: fixed.to_string(),
+                expected: if is_fixed {
+                    "above 0 s when `trim_k` is fixed"
+                } else {
+                    "left out unless `trim_k` is fixed"
+                }
+                .to_owned(),
+            });
+        }
+        let preset = word(&MIN_RTT)? == "preset";
+        let path = match setup.path {
+            Some(p) => Bottleneck { c: p.rate.bps() as f64 / (8.0 * setup.wire.get() as f64), b: p.buffer_packets },
+            None => Bottleneck { c: f64::INFINITY, b: f64::INFINITY },
+        };
+        let mut trim = Trim {
+            core: RenoCore::new(setup, slow_start),
+            cut_per_ack: word(&CUT)? == "per_ack",
+            additive_only: word(&GROWTH)? == "literal",
+            k_choice,
+            compare_mean: word(&PROBE_TEST)? == "mean",
+            waits: args.flag(&ASYNC, setup.flavour)?,
+            weight: args.number(&WEIGHT, setup.flavour)?,
+            path,
+            min_rtt: setup.path.filter(|_| preset).map_or(f64::INFINITY, |p| p.base_rtt.as_secs()),
+            max_rtt: 0.0,
+            smooth_rtt: None,
+            k: f64::INFINITY,
+            probing: None,
+            hold: Time::ZERO,
+            resumed: None,
+            cut_mark: None,
+        };
+        trim.update_k();
+        Ok(trim)
+    }
+
+    /// K for the present minimum round trip (Algorithm 2 line 5).
+    fn update_k(&mut self) {
+        let Bottleneck { c, b } = self.path;
+        self.k = match self.k_choice {
+            KChoice::Fixed(k) => k,
+            _ if self.min_rtt.is_infinite() => f64::INFINITY,
+            // The interval's upper end needs a known buffer; without one there is only the limit of the lower.
+            _ if c.is_infinite() => model::k_lower(c, self.min_rtt),
+            KChoice::Lower => model::KInterval::new(c, self.min_rtt, b).lower_choice(),
+            KChoice::Upper => model::k_upper(c, self.min_rtt, b),
+        };
+    }
+
+    /// Algorithm 2 lines 2 to 6.
+    fn sample(&mut self, rtt: f64) {
+        let w = self.weight;
+        self.smooth_rtt = Some(self.smooth_rtt.map_or(rtt, |s| (1.0 - w) * s + w * rtt));
+        self.max_rtt = self.max_rtt.max(rtt);
+        if rtt < self.min_rtt {
+            self.min_rtt = rtt;
+            self.update_k();
+        }
+    }
+
+    /// Sets the window, not below the floor, and what has to follow from that.
+    fn set_cwnd(&mut self, conn: &Conn, packets: f64) {
+        let cwnd = packets.max(MIN_CWND);
+        let ssthresh = self.core.window.ssthresh.min(cwnd);
+        self.core.on_restart(conn, Window { cwnd, ssthresh });
+    }
+
+    /// Passes an ACK that must not grow the window to the estimators below.
+    fn keep_estimates(&mut self, conn: &Conn, ack: &Ack) {
+        let quiet = Ack { may_grow: false, ..*ack };
+        self.core.on_ack(conn, &quiet, 1.0);
+    }
+
+    fn start_probing(&mut self, conn: &Conn, deadline: f64) {
+        let saved_cwnd = self.core.window.cwnd;
+        self.probing =
+            Some(Probing { saved_cwnd, deadline, probes: [0; PROBES], sent: 0, acked: 0, rtt_sum: 0.0 });
+        self.core.window.cwnd = MIN_CWND;
+        self.wait(conn, self.max_rtt);
+    }
+
+    /// A random wait of at most `most` seconds for the next new segment.
+    fn wait(&mut self, conn: &Conn, most: f64) {
+        if self.waits {
+            self.hold = conn.now + Duration::from_secs(conn.uniform * most);
+        }
+    }
+
+    /// Counts what this ACK says about the probes; true if it settles them, with the verdict "on time".
+    fn verdict(&mut self, ack: &Ack) -> Option<bool> {
+        let probing = self.probing.as_mut()?;
+        let newly = probing.probes[probing.acked..probing.sent].iter().filter(|&&start| start < ack.ack_seq).count();
+        if newly == 0 {
+            return None;
+        }
+        probing.acked += newly;
+        let rtt = ack.rtt.map_or(f64::NAN, |r| r.as_secs());
+        probing.rtt_sum += newly as f64 * rtt;
+        let mean = probing.rtt_sum / probing.acked as f64;
+        let in_time = |rtt: f64| rtt <= probing.deadline;
+        // A late probe settles it at once; the mean is known only when the last is back. NaN is never in time.
+        if (!self.compare_mean && !in_time(rtt)) || mean.is_nan() {
+            return Some(false);
+        }
+        (probing.acked == probing.sent).then(|| in_time(if self.compare_mean { mean } else { rtt }))
+    }
+
+    /// Algorithm 2 lines 8 to 14, and the AS wait.
+    fn resolve(&mut self, conn: &Conn, on_time: bool) {
+        let Some(probing) = self.probing.take() else { return };
+        let probe_rtt = probing.rtt_sum / probing.acked as f64;
+        let cwnd =
+            if on_time { model::resumed_window(probing.saved_cwnd, probe_rtt, self.min_rtt) } else { MIN_CWND };
+        self.set_cwnd(conn, cwnd);
+        self.hold = Time::ZERO;
+        if probe_rtt.is_finite() && self.path.c.is_finite() {
+            let n = model::concurrent_probers(self.path.c, probe_rtt);
+            self.wait(conn, model::as_upper(self.path.c, n, self.core.window.cwnd));
+        }
+        self.resumed = Some(self.hold.max(conn.now));
+    }
+
+    /// Algorithm 2 lines 16 to 21.
+    fn control_queue(&mut self, conn: &Conn, ack: &Ack) {
+        match ack.rtt.map(|r| r.as_secs()) {
+            Some(rtt) if rtt >= self.k => {
+                self.keep_estimates(conn, ack);
+                let due = self.cut_per_ack || self.cut_mark.is_none_or(|mark| ack.ack_seq > mark);
+                if due && conn.state != State::Recovery {
+                    self.set_cwnd(conn, self.core.window.cwnd * (1.0 - model::excess(rtt, self.k) / 2.0));
+                    self.cut_mark = Some(conn.snd_nxt);
+                }
+            }
+            _ if self.additive_only => {
+                self.keep_estimates(conn, ack);
+                if ack.may_grow {
+                    self.core.window.cwnd += 1.0 / self.core.window.cwnd;
+                }
+            }
+            _ => self.core.on_ack(conn, ack, 1.0),
+        }
+    }
+
+    /// Seconds since this connection last sent or was let go on (Algorithm 1's ti).
+    fn gap(&self, conn: &Conn, since_last: Option<Duration>) -> Option<f64> {
+        let since_resumed = self.resumed.map_or(Duration::MAX, |t| conn.now.since(t));
+        since_last.map(|d| d.min(since_resumed).as_secs())
+    }
+}
+
+impl CongestionControl for Trim {
+    fn needs(&self) -> Needs {
+        Needs { send_hook: true, randomness: self.waits, ..Needs::default() }
+    }
+
+    fn on_ack(&mut self, conn: &Conn, ack: &Ack) {
+        if ack.acked_bytes == 0 {
+            return;
+        }
+        // The probe's deadline was taken before its own sample: the same test, since s + w (rtt - s) >= rtt iff s >= rtt.
+        let verdict = self.verdict(ack);
+        if let Some(rtt) = ack.rtt {
+            self.sample(rtt.as_secs());
+        }
+        match (verdict, &self.probing) {
+            (Some(on_time), _) => {
+                self.keep_estimates(conn, ack);
+                self.resolve(conn, on_time);
+            }
+            (None, Some(_)) => self.keep_estimates(conn, ack),
+            (None, None) => self.control_queue(conn, ack),
+        }
+    }
+
+    fn on_congestion(&mut self, conn: &Conn, cause: Cause) {
+        let probing = self.probing.take().is_some();
+        self.core.on_congestion(conn, cause);
+        if probing {
+            // A lost probe is a late one.
+            self.core.window.cwnd = self.core.window.cwnd.min(MIN_CWND);
+            self.hold = Time::ZERO;
+            self.resumed = Some(conn.now);
+        }
+    }
+
+    fn on_recovered(&mut self, _conn: &Conn, limit: Option<f64>) {
+        self.core.on_recovered(limit);
+    }
+
+    fn on_undo(&mut self, _conn: &Conn) {
+        self.core.on_undo();
+    }
+
+    fn on_restart(&mut self, conn: &Conn, _idle: Duration, to: Window) {
+        self.core.on_restart(conn, to);
+    }
+
+    fn before_send(&mut self, conn: &Conn, since_last: Option<Duration>) -> Gate {
+        if self.probing.is_none() {
+            let repairing = matches!(conn.state, State::Recovery | State::Loss);
+            if let (Some(gap), Some(smooth)) = (self.gap(conn, since_last), self.smooth_rtt)
+                && gap > smooth
+                && !repairing
+            {
+                self.start_probing(conn, smooth);
+            }
+        }
+        if conn.now < self.hold {
+            return Gate::HoldUntil(self.hold);
+        }
+        let Some(probing) = &mut self.probing else { return Gate::Go };
+        // The window is 2 whatever the caller read before it asked.
+        if probing.sent == PROBES || conn.in_flight >= MIN_CWND {
+            return Gate::HoldForAck;
+        }
+        probing.probes[probing.sent] = conn.snd_nxt;
+        probing.sent += 1;
+        Gate::Go
+    }
+
+    fn control(&self) -> Control {
+        self.core.window.into()
+    }
+
+    fn observe(&self, probe: &mut dyn Probe) {
+        probe.value("trim_k_s", self.k);
+        probe.value("trim_smooth_rtt_s", self.smooth_rtt.unwrap_or(0.0));
+        probe.value("trim_min_rtt_s", self.min_rtt);
+        probe.value("trim_probing", f64::from(u8::from(self.probing.is_some())));
+        probe.value("trim_saved_cwnd", self.probing.as_ref().map_or(0.0, |p| p.saved_cwnd));
+    }
+}
+
+#[cfg(test)]
+#[path = "trim_tests.rs"]
+mod tests;
