@@ -1,1 +1,33 @@
-//! Placeholder.
+//! What users write, checked and resolved for the engine: TOML in, [`fanin_sim::spec::Spec`] out.
+//!
+//! | you want to | look at |
+//! |---|---|
+//! | read a scenario | [`Scenario`] |
+//! | add a topology | one file in `topology/` and one line in `topology/mod.rs` |
+//! | add a workload | one file in `workload/` and one line in `workload/mod.rs` |
+//! | know what a file may contain | `docs/reference/scenario.md`, made from the same tables |
+//!
+//! ```
+//! let text = "[[workload]]\nkind = \"incast\"\nbytes = \"64KB\"";
+//! let spec = fanin_scenario::Scenario::from_text(text, "example").unwrap().plan(1).unwrap();
+//! assert_eq!(spec.flows.len(), 8);
+//! ```
+
+pub mod distribution;
+mod draw;
+mod error;
+pub mod keys;
+mod measure;
+mod net;
+mod plan;
+mod reader;
+mod scenario;
+pub mod topology;
+mod transport;
+mod tree;
+pub mod workload;
+
+pub use error::{Place, Report, ScenarioError};
+pub use scenario::Scenario;
+pub use transport::{DEFAULT_CC, DEFAULT_PROFILE};
+pub use tree::Override;

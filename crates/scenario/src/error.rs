@@ -1,0 +1,155 @@
+//! What is wrong with a scenario, where, and what to do about it.
+
+use serde::Serialize;
+use std::fmt;
+use std::ops::Deref;
+
+/// One problem in what the user wrote.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ScenarioError(Box<Report>);
+
+/// The parts of a [`ScenarioError`].
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Report {
+    /// Stable code, such as `scenario::unknown-key`.
+    pub code: &'static str,
+    /// The file as it was named.
+    pub file: String,
+    /// Where it says so.
+    pub place: Place,
+    /// Dotted path of the key, as in `topology.buffer` or `workload[0].bytes`; empty for the file as a whole.
+    pub key: String,
+    /// One clear sentence.
+    pub message: String,
+    /// What would be accepted, with its unit.
+    pub expected: Option<String>,
+    /// The valid key or name that was probably meant.
+    pub nearest: Option<String>,
+}
+
+/// Where a value was written.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// In the file, counted from 1.
+    Line {
+        /// Line.
+        line: u32,
+        /// Column in characters.
+        column: u32,
+    },
+    /// In an option, as it was typed.
+    CommandLine(String),
+    /// Nowhere: it is missing, or the file as a whole is meant.
+    #[default]
+    Nowhere,
+}
+
+impl ScenarioError {
+    /// A problem with no place yet.
+    pub fn new(code: &'static str, message: impl Into<String>) -> ScenarioError {
+        ScenarioError(Box::new(Report {
+            code,
+            file: String::new(),
+            place: Place::Nowhere,
+            key: String::new(),
+            message: message.into(),
+            expected: None,
+            nearest: None,
+        }))
+    }
+    /// Says where.
+    #[must_use]
+    pub fn at(mut self, file: &str, place: &Place, key: impl Into<String>) -> ScenarioError {
+        self.0.file = file.to_owned();
+        self.0.place = place.clone();
+        self.0.key = key.into();
+        self
+    }
+    /// Says what would be accepted.
+    #[must_use]
+    pub fn expected(mut self, what: impl Into<String>) -> ScenarioError {
+        self.0.expected = Some(what.into());
+        self
+    }
+    /// Says what was probably meant, if anything.
+    #[must_use]
+    pub fn nearest(mut self, name: Option<String>) -> ScenarioError {
+        self.0.nearest = name;
+        self
+    }
+}
+
+impl Deref for ScenarioError {
+    type Target = Report;
+    fn deref(&self) -> &Report {
+        &self.0
+    }
+}
+
+impl std::error::Error for ScenarioError {}
+
+impl fmt::Display for ScenarioError {
+    /// `incast.toml:3:10: topology.buffer: ...; did you mean ...?`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            Place::Line { line, column } => write!(f, "{}:{line}:{column}: ", self.file)?,
+            Place::CommandLine(option) => write!(f, "command line `{option}`: ")?,
+            Place::Nowhere if self.file.is_empty() => {}
+            Place::Nowhere => write!(f, "{}: ", self.file)?,
+        }
+        if !self.key.is_empty() {
+            write!(f, "{}: ", self.key)?;
+        }
+        f.write_str(&self.message)?;
+        if let Some(expected) = &self.expected {
+            write!(f, "; expected {expected}")?;
+        }
+        if let Some(nearest) = &self.nearest {
+            write!(f, "; did you mean `{nearest}`?")?;
+        }
+        Ok(())
+    }
+}
+
+/// The candidate closest to `name`, if one is close enough to have been meant.
+pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    candidates
+        .into_iter()
+        .map(|c| (distance(name, c), c))
+        .filter(|&(d, c)| d <= (c.len().max(name.len()) / 3).max(1) || (name.len() >= 3 && c.starts_with(name)))
+        .min()
+        .map(|(_, c)| c.to_owned())
+}
+
+/// Optimal string alignment distance: insertions, deletions, substitutions and swaps of neighbours, ignoring case.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.to_lowercase().chars().collect(), b.to_lowercase().chars().collect());
+    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
+    for i in 1..=a.len() {
+        let mut row = vec![i; b.len() + 1];
+        for j in 1..=b.len() {
+            let mut best =
+                (rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1])).min(row[j - 1] + 1).min(rows[i - 1][j] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                best = best.min(rows[i - 2][j - 2] + 1);
+            }
+            row[j] = best;
+        }
+        rows.push(row);
+    }
+    rows[a.len()][b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_name_is_offered_only_when_it_may_have_been_meant() {
+        let keys = ["senders", "rate", "delay", "buffer", "mark"];
+        assert_eq!(nearest("sender", keys), Some("senders".to_owned()));
+        assert_eq!(nearest("buffre", keys), Some("buffer".to_owned()));
+        assert_eq!(nearest("colour", keys), None);
+    }
+}

@@ -1,0 +1,196 @@
+//! A run under construction: what workloads add to it.
+
+use crate::draw::Draw;
+use crate::error::ScenarioError;
+use crate::net::Net;
+use crate::reader::Reader;
+use fanin_sim::rng::Stream;
+use fanin_sim::spec::{BarrierId, Cbr, Flow, FlowId, Message, NodeId, Release, TransportSpec};
+use fanin_units::{Duration, Time};
+
+/// Everything workloads have added so far.
+pub(crate) struct Plan {
+    pub net: Net,
+    pub transports: Vec<TransportSpec>,
+    pub flows: Vec<Flow>,
+    pub messages: Vec<Message>,
+    pub barriers: u32,
+    pub cbr: Vec<Cbr>,
+    pub classes: Vec<String>,
+    pub seed: u64,
+    pub end: Time,
+}
+
+impl Plan {
+    pub fn new(net: Net, seed: u64, end: Time) -> Plan {
+        Plan {
+            net,
+            transports: Vec::new(),
+            flows: Vec::new(),
+            messages: Vec::new(),
+            barriers: 0,
+            cbr: Vec::new(),
+            classes: Vec::new(),
+            seed,
+            end,
+        }
+    }
+
+    /// Number of a class, made if it is new.
+    pub fn class(&mut self, name: &str) -> u16 {
+        let at = self.classes.iter().position(|c| c == name).unwrap_or_else(|| {
+            self.classes.push(name.to_owned());
+            self.classes.len() - 1
+        });
+        at as u16
+    }
+
+    /// Position of a transport; equal ones are one.
+    pub fn transport(&mut self, transport: TransportSpec) -> u32 {
+        let same = |t: &TransportSpec| t.cc == transport.cc && t.args == transport.args && t.stack == transport.stack;
+        let at = self.transports.iter().position(same).unwrap_or_else(|| {
+            self.transports.push(transport);
+            self.transports.len() - 1
+        });
+        at as u32
+    }
+
+    pub fn barrier(&mut self) -> BarrierId {
+        self.barriers += 1;
+        BarrierId(self.barriers - 1)
+    }
+}
+
+/// One `[[workload]]` being built: the plan, and what all workloads have in common.
+pub(crate) struct Workload<'a> {
+    pub plan: &'a mut Plan,
+    /// Position in the file; names the random streams.
+    pub index: usize,
+    pub transport: u32,
+    pub class: u16,
+    pub start: Time,
+    pub deadline: Option<(Draw, Stream)>,
+}
+
+impl Workload<'_> {
+    /// The random stream of a component of this workload, number `n`.
+    pub fn stream(&self, component: &str, n: u64) -> Stream {
+        Stream::new(self.plan.seed, &format!("workload {} {component}", self.index), n)
+    }
+
+    pub fn flow(&mut self, src: NodeId, dst: NodeId) -> FlowId {
+        self.plan.flows.push(Flow {
+            src,
+            dst,
+            transport: self.transport,
+            class: self.class,
+            reverse: None,
+            stop: None,
+        });
+        FlowId(self.plan.flows.len() as u32 - 1)
+    }
+
+    /// Two flows of one connection: from client to server, and back.
+    pub fn connection(&mut self, client: NodeId, server: NodeId) -> (FlowId, FlowId) {
+        let (there, back) = (self.flow(client, server), self.flow(server, client));
+        self.plan.flows[there.index()].reverse = Some(back);
+        self.plan.flows[back.index()].reverse = Some(there);
+        (there, back)
+    }
+
+    pub fn message(&mut self, flow: FlowId, bytes: u64, release: Release, completes: Option<BarrierId>) {
+        let deadline = self.deadline.as_mut().map(|(draw, stream)| draw.time(stream));
+        self.add(flow, bytes, release, completes, deadline);
+    }
+
+    /// A message without a deadline, such as a request.
+    pub fn request(&mut self, flow: FlowId, bytes: u64, release: Release, completes: Option<BarrierId>) {
+        self.add(flow, bytes, release, completes, None);
+    }
+
+    fn add(
+        &mut self,
+        flow: FlowId,
+        bytes: u64,
+        release: Release,
+        completes: Option<BarrierId>,
+        deadline: Option<Duration>,
+    ) {
+        self.plan.messages.push(Message { flow, bytes, release, deadline, class: self.class, completes });
+    }
+
+    /// Sending hosts.
+    pub fn from(&self, reader: &Reader<'_>) -> Result<Vec<NodeId>, ScenarioError> {
+        self.plan.net.select(reader, "from", self.plan.net.default_from)
+    }
+
+    /// Receiving hosts.
+    pub fn to(&self, reader: &Reader<'_>) -> Result<Vec<NodeId>, ScenarioError> {
+        self.plan.net.select(reader, "to", self.plan.net.default_to)
+    }
+
+    /// Senders and the one receiver; the receiver is never among the senders.
+    pub fn many_to_one(&self, reader: &Reader<'_>) -> Result<(Vec<NodeId>, NodeId), ScenarioError> {
+        let to = self.to(reader)?;
+        let &[receiver] = to.as_slice() else {
+            let message = format!(
+                "this workload has one receiver, and `to` names {} hosts; name one, as in `to = \"{}\"`",
+                to.len(),
+                {
+                    let first = to.first().map_or("client", |h| self.plan.net.nodes[h.index()].name.as_str());
+                    first
+                }
+            );
+            return Err(reader.refuse("to", message));
+        };
+        let senders: Vec<NodeId> = self.from(reader)?.into_iter().filter(|&h| h != receiver).collect();
+        if senders.is_empty() {
+            return Err(reader.refuse("from", "the only sender is the receiver itself"));
+        }
+        Ok((senders, receiver))
+    }
+
+    /// All to one receiver, or each sender to the receiver at its position.
+    pub fn pairs(&self, reader: &Reader<'_>) -> Result<Vec<(NodeId, NodeId)>, ScenarioError> {
+        let to = self.to(reader)?;
+        if to.len() == 1 {
+            let (senders, receiver) = self.many_to_one(reader)?;
+            return Ok(senders.into_iter().map(|s| (s, receiver)).collect());
+        }
+        let from = self.from(reader)?;
+        if from.len() != to.len() {
+            let message = format!(
+                "{} senders and {} receivers make no pairs; name one receiver or as many as senders",
+                from.len(),
+                to.len()
+            );
+            return Err(reader.refuse("to", message));
+        }
+        match from.iter().zip(&to).find(|(a, b)| a == b) {
+            Some((a, _)) => {
+                let name = &self.plan.net.nodes[a.index()].name;
+                Err(reader
+                    .refuse("to", format!("`{name}` would send to itself; name different hosts in `from` and `to`")))
+            }
+            None => Ok(from.into_iter().zip(to).collect()),
+        }
+    }
+
+    /// The time of a key; it must lie within the run.
+    pub fn within(&self, reader: &Reader<'_>, key: &str, time: Time) -> Result<Time, ScenarioError> {
+        if time < self.plan.end {
+            return Ok(time);
+        }
+        Err(reader.refuse(key, format!("it is {time}, but the run ends at {} (`run.duration`)", self.plan.end)))
+    }
+
+    /// The optional end of a transfer; it must come after its start.
+    pub fn stop(&self, reader: &Reader<'_>, key: &str, start: Time) -> Result<Option<Time>, ScenarioError> {
+        match reader.opt::<Duration>(key)? {
+            Some(stop) if Time::ZERO + stop <= start => {
+                Err(reader.refuse(key, format!("it is {stop}, not after the start at {start}")))
+            }
+            stop => Ok(stop.map(|s| Time::ZERO + s)),
+        }
+    }
+}

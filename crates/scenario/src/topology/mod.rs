@@ -1,0 +1,218 @@
+//! The only list of topologies: a new one is a file here and a line below.
+
+use crate::error::{ScenarioError, nearest};
+use crate::keys::{Key, Kind};
+use crate::net::{Common, Lane, Net};
+use crate::reader::Reader;
+use crate::transport::params;
+use crate::tree::{Item, Node};
+use fanin_sim::queue;
+use fanin_sim::spec::{Queue, Routing, SharedBuffer};
+use fanin_units::{Bytes, Duration, QueueLimit, Rate};
+
+mod dumbbell;
+mod star;
+
+/// Every topology, in the order `fanin list topology` shows them.
+pub static TOPOLOGIES: &[Topology] = &[star::TOPOLOGY, dumbbell::TOPOLOGY];
+
+/// One registry line.
+pub struct Topology {
+    /// As written in `kind = "..."`.
+    pub name: &'static str,
+    /// One line for `fanin list topology`.
+    pub title: &'static str,
+    /// Who used it.
+    pub source: &'static str,
+    /// Named hosts, groups and ports.
+    pub names: &'static str,
+    /// Its own keys, beside the common ones.
+    pub keys: &'static [Key],
+    pub(crate) build: fn(&Reader<'_>, &Common) -> Result<Net, ScenarioError>,
+}
+
+/// `kind`, and the keys of every topology.
+pub static COMMON: &[Key] = &[
+    Key::text("kind", "which topology").default("star"),
+    Key::rate("rate", "rate of every link").default("1Gbps"),
+    Key::time("delay", "propagation delay of every link, one way").default("50us"),
+    Key::queue("buffer", "drop-tail limit of every switch port, in packets or bytes").default("100p").positive(),
+    Key::queue("mark", "mark ECN-capable packets when a switch port's queue exceeds this (DCTCP's K); off unless set")
+        .positive(),
+    Key::of(
+        "queue",
+        Kind::Discipline,
+        "another discipline at every switch port, with its parameters; drop-tail unless set",
+    ),
+    Key::queue("host_buffer", "limit of a host's own port; unlimited unless set").positive(),
+    Key::time("processing", "added to every packet a switch forwards").default("0s"),
+    Key::size("shared_buffer", "a buffer that all ports of a switch share, instead of `buffer` per port").positive(),
+    Key::number(
+        "shared_alpha",
+        0.001,
+        1e6,
+        "share of the free shared buffer that one port may take (dynamic threshold)",
+    )
+    .default("1"),
+    Key::word(
+        "routing",
+        &["flow-hash", "spray", "equal-length"],
+        "ECMP by flow, per packet, or always through the core",
+    )
+    .default("flow-hash"),
+];
+
+/// The registered topology of this exact name.
+pub fn find(name: &str) -> Option<&'static Topology> {
+    TOPOLOGIES.iter().find(|t| t.name == name)
+}
+
+/// Builds what `[topology]` describes.
+pub(crate) fn build(context: crate::reader::Context<'_>, node: Option<&Node>) -> Result<Net, ScenarioError> {
+    let kind = crate::scenario::kind_of(context, "topology", node, COMMON[0].default, |name| {
+        find(name).ok_or_else(|| (nearest(name, TOPOLOGIES.iter().map(|t| t.name)), "topology"))
+    })?;
+    let reader = Reader::new(context, "topology", node, &[COMMON, kind.keys])?;
+    reader.opt::<String>("kind")?;
+    let common = common(&reader)?;
+    let net = (kind.build)(&reader, &common)?;
+    reader.finish()?;
+    check_names(&reader, &net)?;
+    Ok(net)
+}
+
+fn common(reader: &Reader<'_>) -> Result<Common, ScenarioError> {
+    let routing: String = reader.get("routing")?;
+    let shared_buffer = match reader.opt::<Bytes>("shared_buffer")? {
+        Some(size) => Some(SharedBuffer { size, alpha: reader.get("shared_alpha")? }),
+        None => None,
+    };
+    if shared_buffer.is_some() && reader.has("buffer") {
+        return Err(reader
+            .refuse("buffer", "with `shared_buffer` the ports have no limits of their own; remove one of the two"));
+    }
+    Ok(Common {
+        processing: reader.get("processing")?,
+        shared_buffer,
+        host_queue: Queue::drop_tail(reader.opt("host_buffer")?),
+        routing: match routing.as_str() {
+            "spray" => Routing::Spray,
+            "equal-length" => Routing::EqualLength,
+            _ => Routing::FlowHash,
+        },
+    })
+}
+
+/// Rate, delay and switch queue from `<prefix>rate`, `<prefix>delay`, `<prefix>buffer`, `<prefix>mark`; what is not set is as in
+/// `base`, the lane of the unprefixed keys.
+pub(crate) fn lane(reader: &Reader<'_>, prefix: &str, base: Option<&Lane>) -> Result<Lane, ScenarioError> {
+    let key = |name: &str| format!("{prefix}{name}");
+    let Some(base) = base else {
+        let limit = if reader.has("shared_buffer") { None } else { Some(reader.get("buffer")?) };
+        let mut queue = Queue::drop_tail(limit);
+        queue.mark_above = reader.opt("mark")?;
+        discipline(reader, &mut queue)?;
+        check_mark(reader, "mark", &queue)?;
+        return Ok(Lane { rate: reader.get("rate")?, delay: reader.get("delay")?, queue });
+    };
+    let mut lane = base.clone();
+    lane.rate = reader.or::<Rate>(&key("rate"), lane.rate)?;
+    lane.delay = reader.or::<Duration>(&key("delay"), lane.delay)?;
+    let (buffer, mark) = (key("buffer"), key("mark"));
+    if let Some(limit) = reader.opt::<QueueLimit>(&buffer)? {
+        if reader.has("shared_buffer") {
+            return Err(reader
+                .refuse(&buffer, "with `shared_buffer` the ports have no limits of their own; remove one of the two"));
+        }
+        lane.queue.limit = Some(limit);
+    }
+    if let Some(k) = reader.opt::<QueueLimit>(&mark)? {
+        lane.queue.mark_above = Some(k);
+    }
+    check_mark(reader, if reader.has(&mark) { &mark } else { &buffer }, &lane.queue)?;
+    Ok(lane)
+}
+
+/// The keys that [`lane`] reads for a prefix.
+macro_rules! lane_keys {
+    ($prefix:literal, $what:literal) => {
+        [
+            $crate::keys::Key::rate(concat!($prefix, "rate"), concat!("rate of ", $what, "; as `rate` unless set")),
+            $crate::keys::Key::time(concat!($prefix, "delay"), concat!("delay of ", $what, "; as `delay` unless set")),
+            $crate::keys::Key::queue(
+                concat!($prefix, "buffer"),
+                concat!("drop-tail limit at ", $what, "; as `buffer` unless set"),
+            )
+            .positive(),
+            $crate::keys::Key::queue(concat!($prefix, "mark"), concat!("K at ", $what, "; as `mark` unless set"))
+                .positive(),
+        ]
+    };
+}
+pub(crate) use lane_keys;
+
+fn check_mark(reader: &Reader<'_>, key: &str, queue: &Queue) -> Result<(), ScenarioError> {
+    let above = match (queue.mark_above, queue.limit) {
+        (Some(QueueLimit::Packets(k)), Some(QueueLimit::Packets(limit))) => k >= limit,
+        (Some(QueueLimit::Bytes(k)), Some(QueueLimit::Bytes(limit))) => k >= limit,
+        _ => false,
+    };
+    match (above, queue.mark_above, queue.limit) {
+        (true, Some(mark), Some(limit)) => Err(reader.refuse(
+            key,
+            format!("the marking threshold of {mark} must lie below the buffer of {limit}, or nothing is ever marked"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn discipline(reader: &Reader<'_>, queue: &mut Queue) -> Result<(), ScenarioError> {
+    let Some(node) = reader.node("queue") else { return Ok(()) };
+    let path = reader.key_path("queue");
+    let Item::Table(table) = &node.item else {
+        return Err(reader
+            .fail("queue", "scenario::wrong-kind", format!("it is {}", node.item.what()))
+            .expected(Kind::Discipline.expects()));
+    };
+    let (name, place) = match table.get("name") {
+        Some(Node { item: Item::Text(name), place }) => (name, place),
+        Some(other) => {
+            return Err(ScenarioError::new("scenario::wrong-kind", format!("it is {}", other.item.what()))
+                .at(reader.context.file, &other.place, format!("{path}.name"))
+                .expected("the name of a discipline in quotes"));
+        }
+        None => {
+            return Err(reader
+                .fail("queue", "scenario::missing-key", "`name` must be set: which discipline")
+                .expected(Kind::Discipline.expects()));
+        }
+    };
+    let Some(found) = queue::find(name) else {
+        let names = || queue::DISCIPLINES.iter().map(|d| d.name);
+        let near = nearest(name, names());
+        let message =
+            format!("no queue discipline is named `{name}`; there are {}", names().collect::<Vec<_>>().join(", "));
+        return Err(ScenarioError::new("scenario::unknown-queue", message)
+            .at(reader.context.file, place, format!("{path}.name"))
+            .nearest(near));
+    };
+    queue.discipline = found.name.to_owned();
+    queue.args = params(reader.context, &path, table, &[("queue", name, found.params)], fanin_cc::Flavour::Rfc)?;
+    let port =
+        queue::Context { rate: Rate::gbps(1), limit: queue.limit, random: fanin_sim::rng::Stream::new(0, "check", 0) };
+    let problem = match found.build {
+        queue::Build::Plain => None,
+        queue::Build::Admission(build) => build(&port, &queue.args).err(),
+        queue::Build::Scheduler(build) => build(&port, &queue.args).err(),
+    };
+    problem.map_or(Ok(()), |e| Err(reader.refuse("queue", e.to_string())))
+}
+
+fn check_names(reader: &Reader<'_>, net: &Net) -> Result<(), ScenarioError> {
+    let mut names: Vec<&str> = net.nodes.iter().map(|n| n.name.as_str()).collect();
+    names.sort_unstable();
+    match names.windows(2).find(|w| w[0] == w[1]) {
+        Some(w) => Err(reader.fail_here("scenario::not-possible", format!("two nodes are named `{}`", w[0]))),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,99 @@
+//! Many senders answer one receiver at once, round after round.
+
+use super::WorkloadKind;
+use crate::error::ScenarioError;
+use crate::keys::Key;
+use crate::plan::Workload;
+use crate::reader::Reader;
+use fanin_sim::spec::{BarrierId, FlowId, Release};
+use fanin_units::{Bytes, Duration};
+
+pub const WORKLOAD: WorkloadKind = WorkloadKind {
+    name: "incast",
+    title: "every sender answers one receiver at once, in rounds with or without a barrier",
+    source: "GSS section 2, DCVegas section IV (server request units)",
+    keys: KEYS,
+    build,
+};
+
+const KEYS: &[Key] = &[
+    Key::size("bytes", "what each sender sends per round (the server request unit)").positive(),
+    Key::size("total", "what all senders send together per round, in equal parts, instead of `bytes`").positive(),
+    Key::count_to("rounds", 1, 1_000_000, "how many rounds").default("1"),
+    Key::flag("barrier", "a round begins when every answer of the one before is complete, not each sender for itself")
+        .default("true"),
+    Key::time("gap", "pause between the end of a round and the next").default("0s"),
+    Key::time("jitter", "each answer is delayed by a random time, uniform on [0, this)").default("0s"),
+    Key::size(
+        "request",
+        "the receiver asks each sender with a message of this size; senders start by themselves unless set",
+    )
+    .positive(),
+    Key::count_to("connections", 1, 10_000, "connections per sender, each with its answer").default("1"),
+];
+
+fn build(reader: &Reader<'_>, workload: &mut Workload<'_>) -> Result<(), ScenarioError> {
+    let (senders, receiver) = workload.many_to_one(reader)?;
+    let connections: usize = reader.get("connections")?;
+    let answers = (senders.len() * connections) as u64;
+    let bytes = per_answer(reader, answers)?;
+    let request: Option<Bytes> = reader.opt("request")?;
+    let flows: Vec<(Option<FlowId>, FlowId)> = senders
+        .iter()
+        .flat_map(|&sender| std::iter::repeat_n(sender, connections))
+        .map(|sender| match request {
+            Some(_) => {
+                let (ask, answer) = workload.connection(receiver, sender);
+                (Some(ask), answer)
+            }
+            None => (None, workload.flow(sender, receiver)),
+        })
+        .collect();
+    let rounds: u64 = reader.get("rounds")?;
+    let gap: Duration = reader.get("gap")?;
+    let barrier: bool = reader.get("barrier")?;
+    let jitter: Duration = reader.get("jitter")?;
+    let mut streams: Vec<_> = (0..answers).map(|n| workload.stream("jitter", n)).collect();
+    // What the next round of each connection waits for.
+    let mut before: Vec<Option<BarrierId>> = vec![None; flows.len()];
+    for _ in 0..rounds {
+        let all = barrier.then(|| workload.plan.barrier());
+        for (n, &(ask, answer)) in flows.iter().enumerate() {
+            let late = Duration::from_ps(streams[n].below(jitter.ps()));
+            let done = all.unwrap_or_else(|| workload.plan.barrier());
+            let begin = |late: Duration| match before[n] {
+                None => Release::At(workload.start + late),
+                Some(b) => Release::After(b, gap + late),
+            };
+            match (ask, request) {
+                (Some(ask), Some(size)) => {
+                    let release = begin(Duration::ZERO);
+                    let asked = workload.plan.barrier();
+                    workload.request(ask, size.get(), release, Some(asked));
+                    workload.message(answer, bytes, Release::After(asked, late), Some(done));
+                }
+                _ => {
+                    let release = begin(late);
+                    workload.message(answer, bytes, release, Some(done));
+                }
+            }
+            before[n] = Some(done);
+        }
+    }
+    Ok(())
+}
+
+/// Bytes of one answer.
+pub(super) fn per_answer(reader: &Reader<'_>, answers: u64) -> Result<u64, ScenarioError> {
+    match (reader.opt::<Bytes>("bytes")?, reader.opt::<Bytes>("total")?) {
+        (Some(bytes), None) => Ok(bytes.get()),
+        (None, Some(total)) if total.get() >= answers => Ok(total.get() / answers),
+        (None, Some(total)) => {
+            Err(reader.refuse("total", format!("{total} cannot be shared by {answers} answers of at least one byte")))
+        }
+        (Some(_), Some(_)) => Err(reader.refuse("total", "`bytes` is set too; remove one of the two")),
+        (None, None) => Err(reader
+            .fail_here("scenario::missing-key", "`bytes` per sender or `total` must be set")
+            .expected("a size such as \"256KB\"")),
+    }
+}

@@ -1,0 +1,183 @@
+//! Every message a scenario can be answered with, in one snapshot: what was written, and what it says.
+
+use fanin_scenario::{Override, Scenario};
+use std::fmt::Write as _;
+
+const INCAST: &str = "[[workload]]\nkind = \"incast\"\nbytes = \"64KB\"\n";
+
+/// A scenario that is right but for `text`, which goes in front of a good workload.
+fn with_incast(text: &str) -> String {
+    format!("{text}\n{INCAST}")
+}
+
+fn message(text: &str, overrides: &[Override]) -> String {
+    let result = Scenario::from_text(text, "x.toml").and_then(|s| s.with(overrides)).and_then(|s| {
+        s.plan(1)?;
+        s.seeds()
+    });
+    match result {
+        Ok(_) => "(accepted)".to_owned(),
+        Err(e) => format!("[{}] {e}", e.code),
+    }
+}
+
+#[test]
+fn every_mistake_is_answered_with_one_clear_sentence() {
+    let front = [
+        // Syntax and structure.
+        "[topology",
+        "[topology]\nkind = \"star\"\nkind = \"star\"",
+        "topology = \"star\"",
+        "[topolgy]\nkind = \"star\"",
+        "when = 2020-01-01",
+        // Keys.
+        "[topology]\nsender = 4",
+        "[topology]\ncolour = 4",
+        "[topology]\nkind = \"ring\"",
+        "[topology]\nkind = \"starr\"",
+        "[topology]\nkind = 4",
+        "[topology]\nkind = \"dumbbell\"\nsenders = 4",
+        "[topology]\nshared_alpha = 2.0",
+        // Kinds and units.
+        "[topology]\nbuffer = 100",
+        "[topology]\nrate = \"fast\"",
+        "[topology]\nrate = \"10\"",
+        "[topology]\nrate = \"10Gb\"",
+        "[topology]\ndelay = \"5Gbps\"",
+        "[topology]\nsenders = \"four\"",
+        "[topology]\nsenders = 4.5",
+        "[topology]\nrouting = \"ecmp\"",
+        "[topology]\nrouting = \"spry\"",
+        // Impossible values.
+        "[topology]\nrate = \"0Gbps\"",
+        "[topology]\ndelay = \"-5us\"",
+        "[topology]\nsenders = 0",
+        "[topology]\nbuffer = \"0p\"",
+        "[topology]\nbuffer = \"20p\"\nmark = \"65p\"",
+        "[topology]\nbuffer = \"30KB\"\nmark = \"40KB\"",
+        "[topology]\nmark = \"65p\"\nreceiver_buffer = \"50p\"",
+        "[topology]\nbuffer = \"100p\"\nshared_buffer = \"1MB\"",
+        "[topology.queue]\nred_min = 5",
+        "[topology.queue]\nname = \"rod\"",
+        "[topology.queue]\nname = \"red\"\nred_mim = 5",
+        "[topology.queue]\nname = \"red\"\nred_max_p = 5.0",
+        "[topology.queue]\nname = \"red\"\nred_min = 50\nred_max = 20",
+        // Stack.
+        "[stack]\nprofile = \"linus\"",
+        "[stack]\nminrto = \"1ms\"",
+        "[stack]\nmin_rto = 0.2",
+        "[stack]\nmin_rto = \"0.2\"",
+        "[stack]\nmin_rto = \"90s\"",
+        "[stack]\nmss = 0",
+        "[stack]\nmss = 65496",
+        "[stack]\nmss = 65495\nheader = \"52B\"",
+        "[stack]\ninitial_window = 0",
+        "[stack]\nnagle = \"minshal\"",
+        "[stack]\nhandshake = \"yes\"",
+        // Congestion control.
+        "[cc]\nname = \"newrino\"",
+        "[cc]\nname = \"quick\"",
+        "[cc]\nnme = \"newreno\"",
+        "[cc]\nname = \"newreno\"\ng = 0.0625",
+        "[cc]\nname = \"newreno+reno\"",
+        "cc = \"newreno\"",
+        // Run and measure.
+        "[run]\nduration = \"0s\"",
+        "[run]\nduration = 10",
+        "[run]\nseed = -1",
+        "[run]\nseeds = 0",
+        "[run]\nseeds = []",
+        "[run]\nseeds = [1, 1]",
+        "[run]\nseed = 1\nseeds = 2",
+        "[measure]\nqueues = [\"switch->clint\"]",
+        "[measure]\nwindows = [\"incest\"]",
+        "[measure]\nwindows = [\"flow 8\"]",
+        "[measure]\nqueue_interval = \"1ms\"",
+        "[measure]\ndrops = 1",
+    ];
+    let whole = [
+        // Workloads.
+        "",
+        "workload = 3",
+        "[workload]\nkind = \"incast\"",
+        "[[workload]]\nbytes = \"64KB\"",
+        "[[workload]]\nkind = \"incats\"",
+        "[[workload]]\nkind = \"incast\"",
+        "[[workload]]\nkind = \"incast\"\nbytes = \"0B\"",
+        "[[workload]]\nkind = \"incast\"\nbytes = \"1KB\"\ntotal = \"1MB\"",
+        "[[workload]]\nkind = \"incast\"\ntotal = \"7B\"",
+        "[[workload]]\nkind = \"incast\"\nbytes = \"1KB\"\nround = 3",
+        "[[workload]]\nkind = \"incast\"\nbytes = \"1KB\"\nfrom = \"s9\"",
+        "[[workload]]\nkind = \"incast\"\nbytes = \"1KB\"\nfrom = \"sender\"",
+        "[[workload]]\nkind = \"incast\"\nbytes = \"1KB\"\nto = \"senders\"",
+        "[[workload]]\nkind = \"incast\"\nbytes = \"1KB\"\nfrom = \"client\"",
+        "[[workload]]\nkind = \"incast\"\nbytes = \"1KB\"\nstart = \"20s\"",
+        "[[workload]]\nkind = \"incast\"\nbytes = \"1KB\"\n[workload.cc]\nname = \"newrino\"",
+        "[[workload]]\nkind = \"incast\"\nbytes = \"1KB\"\n[workload.stack]\nmss = 70000",
+        "[[workload]]\nkind = \"incast\"\nbytes = \"1KB\"\ndeadline = \"websearch_pfabrik\"",
+        "[[workload]]\nkind = \"incast\"\nbytes = \"1KB\"\ndeadline = \"websearch_pfabric\"",
+        "[[workload]]\nkind = \"incast\"\nbytes = \"1KB\"\ndeadline = \"none.csv\"",
+        "[[workload]]\nkind = \"incast\"\nbytes = \"1KB\"\ndeadline = { uniform = [\"2ms\"] }",
+        "[[workload]]\nkind = \"incast\"\nbytes = \"1KB\"\ndeadline = { uniform = [\"2ms\", \"1ms\"] }",
+        "[[workload]]\nkind = \"incast\"\nbytes = \"1KB\"\ndeadline = { exponental = \"1ms\" }",
+        "[[workload]]\nkind = \"incast\"\nbytes = \"1KB\"\ndeadline = 5",
+        "[[workload]]\nkind = \"long\"\nstart = \"2s\"\nstop = \"1s\"",
+        "[[workload]]\nkind = \"long\"\nstop = \"1s\"\nstagger = \"1s\"",
+        "[[workload]]\nkind = \"long\"\nstagger = \"5s\"",
+        "[[workload]]\nkind = \"long\"\nstop_stagger = \"1s\"",
+        "[topology]\nkind = \"dumbbell\"\n[[workload]]\nkind = \"long\"\nfrom = \"s1\"",
+        "[topology]\nkind = \"dumbbell\"\n[[workload]]\nkind = \"long\"\nto = \"senders\"",
+        "[run]\nstop_when_done = true\n[[workload]]\nkind = \"long\"",
+    ];
+    let mut shown = String::new();
+    for text in front.map(with_incast).iter().zip(front).chain(whole.map(str::to_owned).iter().zip(whole)) {
+        let said = message(text.0, &[]);
+        assert_ne!(said, "(accepted)", "{}", text.1);
+        let _ = writeln!(shown, "{}\n  {said}\n", text.1);
+    }
+    insta::assert_snapshot!(shown);
+}
+
+#[test]
+fn a_mistake_in_an_option_names_the_option() {
+    let set = |argument: &str| {
+        Override::set(argument).map_or_else(|e| format!("[{}] {e}", e.code), |o| message(&with_incast(""), &[o]))
+    };
+    let mut shown = String::new();
+    for argument in [
+        "topology.buffer",
+        "=3",
+        "topology.buffer=100",
+        "topology.bufer=100p",
+        "topology..buffer=100p",
+        "topology.rate.x=1",
+        "topolgy.buffer=100p",
+        "workload[1].bytes=1KB",
+        "workload.0.bytes=fast",
+        "workload.bytes=0B",
+        "cc.g=0.1",
+        "stack.mss=big",
+    ] {
+        let _ = writeln!(shown, "--set {argument}\n  {}\n", set(argument));
+    }
+    let _ = writeln!(shown, "--cc newrino\n  {}\n", message(&with_incast(""), &[Override::Cc("newrino".to_owned())]));
+    let _ = writeln!(shown, "--seed 2^63\n  {}\n", message(&with_incast(""), &[Override::Seed(1 << 63)]));
+    assert!(!shown.contains("(accepted)"), "{shown}");
+    insta::assert_snapshot!(shown);
+}
+
+#[test]
+fn a_file_that_cannot_be_a_scenario_says_why() {
+    let folder = std::env::temp_dir().join(format!("fanin-scenario-errors-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("empty.toml"), "").unwrap();
+    std::fs::write(folder.join("binary.toml"), [0xff, 0xfe, 0x00]).unwrap();
+    let mut shown = String::new();
+    for name in ["", "missing.toml", "empty.toml", "binary.toml"] {
+        let path = if name.is_empty() { folder.clone() } else { folder.join(name) };
+        let said = Scenario::from_file(&path).unwrap_err().to_string();
+        let _ = writeln!(shown, "{}", said.replace(&folder.display().to_string(), "FOLDER"));
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+    insta::assert_snapshot!(shown);
+}
