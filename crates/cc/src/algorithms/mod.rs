@@ -16,4 +16,7 @@ algorithms! {
     trim,
     gss,
     tcprand,
+    dcvegas,
+    iatcp,
+    ictcp,
 }

@@ -1,0 +1,247 @@
+//! IA-TCP: the receiving host knows its link and how many connections feed it, gives each the same share of the pipe as its
+//! advertised window, and holds ACKs when even one packet each would be too much.
+//!
+//! *Source*: "A Delay-Based TCP for Data Center Networks", section II-C, equations 3 and 4, which describes it; the original paper
+//! (ICC 2012) was not available. The formulas are in [`crate::model::iatcp`].
+//!
+//! *Departures*: windows are whole packets, at least one; a first ACK is held for up to one period more, and the ACKs of the same
+//! connection that follow are not sent before it, since a later cumulative ACK would make its delay void.
+
+use crate::model::{iatcp as model, packets_per_second};
+use crate::{Advice, Algorithm, Args, Arrival, Kind, Param, ParamError, ReceiverControl, Setup};
+use fanin_units::{Duration, Time};
+
+const CAPACITY: Param = Param::number("iatcp_capacity", 0.0, 0.0, 1e15)
+    .unit("bit/s")
+    .doc("equation 4", "rate that the host's connections share; 0 takes the path's bottleneck");
+const SPREAD: Param = Param::flag("iatcp_spread_first", true)
+    .doc("figure 1", "hold each connection's first ACK for a random part of a period");
+
+/// `iatcp`.
+pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
+    name: "iatcp",
+    title: "IA-TCP: the receiver shares the pipe out as advertised windows and paces ACKs",
+    source: "Hwang, Yoo, Choi, ICC 2012, as described by Chan and Chang",
+    needs_switch: false,
+    params: &[CAPACITY, SPREAD],
+    kind: Kind::Receiver(|setup, args| Ok(Box::new(IaTcp::new(setup, args)?))),
+}];
+
+/// One receiving host.
+#[derive(Debug)]
+pub struct IaTcp {
+    /// Link capacity in packets/s.
+    c: f64,
+    spread_first: bool,
+    conns: Vec<Incoming>,
+    /// How many of them are active.
+    active: u32,
+    /// Smallest base round trip of the active ones in seconds (equation 4's RTTmin).
+    rtt_min: f64,
+}
+
+/// One incoming connection.
+#[derive(Clone, Debug, Default)]
+struct Incoming {
+    active: bool,
+    base_rtt: Duration,
+    /// Random share of a period that the first ACK waits.
+    uniform: f64,
+    /// When the first ACK leaves; set by the first data.
+    first_ack: Option<Time>,
+}
+
+impl IaTcp {
+    fn new(setup: &Setup, args: &Args) -> Result<IaTcp, ParamError> {
+        let capacity = capacity(setup, args, &CAPACITY)?;
+        Ok(IaTcp {
+            c: packets_per_second(capacity, setup.wire.get() as f64),
+            spread_first: args.flag(&SPREAD, setup.flavour)?,
+            conns: Vec::new(),
+            active: 0,
+            rtt_min: 0.0,
+        })
+    }
+
+    fn entry(&mut self, conn: u32) -> &mut Incoming {
+        let index = conn as usize;
+        if index >= self.conns.len() {
+            self.conns.resize(index + 1, Incoming::default());
+        }
+        &mut self.conns[index]
+    }
+
+    fn set_active(&mut self, conn: u32, active: bool) {
+        self.entry(conn).active = active;
+        let open = self.conns.iter().filter(|c| c.active);
+        self.active = open.clone().count() as u32;
+        if let Some(least) = open.map(|c| c.base_rtt).min() {
+            // The last value stays when nothing is open: a late retransmission still gets an answer.
+            self.rtt_min = least.as_secs();
+        }
+    }
+}
+
+/// The capacity a receiver policy works with, in bit/s: its parameter, or the path's.
+pub(super) fn capacity(setup: &Setup, args: &Args, param: &'static Param) -> Result<f64, ParamError> {
+    let set = args.number(param, setup.flavour)?;
+    match setup.path {
+        _ if set > 0.0 => Ok(set),
+        Some(path) => Ok(path.rate.bps() as f64),
+        None => Err(ParamError::BadValue {
+            name: param.name,
+            value: set.to_string(),
+            expected: "the rate of the host's link in bit/s, since nothing is known of the path".to_owned(),
+        }),
+    }
+}
+
+impl ReceiverControl for IaTcp {
+    fn on_open(&mut self, _now: Time, conn: u32, base_rtt: Duration, uniform: f64) {
+        *self.entry(conn) = Incoming { active: true, base_rtt, uniform, first_ack: None };
+        self.set_active(conn, true);
+    }
+
+    fn on_close(&mut self, _now: Time, conn: u32) {
+        self.set_active(conn, false);
+    }
+
+    fn on_reopen(&mut self, _now: Time, conn: u32) {
+        self.set_active(conn, true);
+    }
+
+    fn on_data(&mut self, arrival: &Arrival) -> Advice {
+        let (n, rtt_min) = (f64::from(self.active.max(1)), self.rtt_min);
+        let window = model::window(self.c, rtt_min, n) as u64 * u64::from(arrival.mss);
+        let delay = model::ack_delay(self.c, rtt_min, n);
+        if arrival.payload_bytes == 0 {
+            return Advice { window, ack_delay: Duration::ZERO };
+        }
+        let spread = if self.spread_first { rtt_min + delay } else { 0.0 };
+        let entry = self.entry(arrival.conn);
+        let uniform = entry.uniform;
+        let regular = arrival.now + Duration::from_secs(delay);
+        let first = *entry.first_ack.get_or_insert_with(|| regular + Duration::from_secs(uniform * spread));
+        Advice { window, ack_delay: regular.max(first) - arrival.now }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::close;
+    use crate::{PathKnowledge, Value, registry};
+    use fanin_units::Rate;
+
+    const MSS: u32 = 1460;
+
+    fn setup() -> Setup {
+        let path = PathKnowledge {
+            rate: Rate::gbps(1),
+            base_rtt: Duration::from_secs(224.64e-6),
+            buffer_packets: 100.0,
+        };
+        Setup { path: Some(path), ..Setup::default() }
+    }
+
+    fn host(connections: u32, uniform: f64) -> Box<dyn ReceiverControl> {
+        let mut host = registry::build_receiver("iatcp", &setup(), &Args::default()).unwrap().unwrap();
+        for conn in 0..connections {
+            host.on_open(Time::ZERO, conn, Duration::from_secs(224.64e-6), uniform);
+        }
+        host
+    }
+
+    fn data(conn: u32, us: u64, payload: u32) -> Arrival {
+        Arrival {
+            now: Time::ZERO + Duration::us(us),
+            conn,
+            mss: MSS,
+            wire_bytes: payload + 40,
+            payload_bytes: payload,
+            rtt: None,
+        }
+    }
+
+    #[test]
+    fn eight_connections_get_two_packets_each_and_prompt_acks() {
+        let mut host = host(8, 0.0);
+        assert_eq!(host.on_data(&data(3, 100, MSS)), Advice { window: 2 * 1460, ack_delay: Duration::ZERO });
+    }
+
+    #[test]
+    fn sixty_four_connections_get_one_packet_and_held_acks() {
+        let mut host = host(64, 0.0);
+        let advice = host.on_data(&data(0, 100, MSS));
+        assert_eq!(advice.window, 1460);
+        close(advice.ack_delay.as_secs(), 543.36e-6);
+    }
+
+    #[test]
+    fn the_first_ack_waits_a_random_part_of_a_period_and_later_ones_do_not_overtake_it() {
+        let mut host = host(8, 0.5);
+        let half = 224.64e-6 / 2.0;
+        close(host.on_data(&data(0, 100, MSS)).ack_delay.as_secs(), half);
+        close(host.on_data(&data(0, 112, MSS)).ack_delay.as_secs(), half - 12e-6);
+        assert!(host.on_data(&data(0, 400, MSS)).ack_delay.is_zero());
+    }
+
+    #[test]
+    fn the_period_includes_the_delay_of_every_ack() {
+        let mut host = host(64, 0.5);
+        close(host.on_data(&data(0, 0, MSS)).ack_delay.as_secs(), 543.36e-6 + 0.5 * 768e-6);
+        close(host.on_data(&data(0, 2_000, MSS)).ack_delay.as_secs(), 543.36e-6);
+    }
+
+    #[test]
+    fn the_first_ack_is_prompt_when_it_need_not_be_spread() {
+        let mut args = Args::default();
+        args.set("iatcp_spread_first", Value::Flag(false));
+        let mut host = registry::build_receiver("iatcp", &setup(), &args).unwrap().unwrap();
+        host.on_open(Time::ZERO, 0, Duration::us(200), 0.9);
+        assert!(host.on_data(&data(0, 0, MSS)).ack_delay.is_zero());
+    }
+
+    #[test]
+    fn shares_change_as_connections_close_and_open_again() {
+        let mut host = host(8, 0.0);
+        for conn in 4..8 {
+            host.on_close(Time::ZERO, conn);
+            host.on_close(Time::ZERO, conn);
+        }
+        assert_eq!(host.on_data(&data(0, 100, MSS)).window, 4 * 1460);
+        host.on_reopen(Time::ZERO, 7);
+        assert_eq!(host.on_data(&data(0, 100, MSS)).window, 3 * 1460);
+    }
+
+    #[test]
+    fn the_smallest_round_trip_of_the_open_connections_counts() {
+        let mut host = host(4, 0.0);
+        host.on_open(Time::ZERO, 4, Duration::us(120), 0.0);
+        // 83333 x 120 us / 5 = 2.
+        assert_eq!(host.on_data(&data(0, 100, MSS)).window, 2 * 1460);
+        host.on_close(Time::ZERO, 4);
+        assert_eq!(host.on_data(&data(0, 100, MSS)).window, 4 * 1460);
+    }
+
+    #[test]
+    fn an_opening_is_answered_at_once_with_the_window() {
+        let mut host = host(64, 0.9);
+        assert_eq!(host.on_data(&data(5, 0, 0)), Advice { window: 1460, ack_delay: Duration::ZERO });
+    }
+
+    #[test]
+    fn a_set_capacity_replaces_the_paths_and_none_at_all_is_an_error() {
+        let mut args = Args::default();
+        args.set("iatcp_capacity", Value::Number(10e9));
+        let mut host = registry::build_receiver("iatcp", &Setup::default(), &args).unwrap().unwrap();
+        host.on_open(Time::ZERO, 0, Duration::us(120), 0.0);
+        assert_eq!(host.on_data(&data(0, 0, MSS)).window, 100 * 1460);
+        let error = registry::build_receiver("iatcp", &Setup::default(), &Args::default()).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "parameter `iatcp_capacity` = 0: it must be the rate of the host's link in bit/s, since nothing is known of \
+             the path"
+        );
+    }
+}
