@@ -45,6 +45,8 @@ pub enum Domain {
     },
     /// One of these words, the first unless set.
     Word(&'static [&'static str]),
+    /// Any text; who declares it checks it. Empty unless set.
+    Text,
 }
 
 /// One declared parameter.
@@ -87,6 +89,10 @@ impl Param {
     pub const fn word(name: &'static str, words: &'static [&'static str]) -> Param {
         Param { name, domain: Domain::Word(words), ns2: None, linux: None, unit: "", source: "", help: "" }
     }
+    /// A text that its owner checks.
+    pub const fn text(name: &'static str) -> Param {
+        Param { name, domain: Domain::Text, ns2: None, linux: None, unit: "", source: "", help: "" }
+    }
     /// States the unit.
     pub const fn unit(mut self, unit: &'static str) -> Param {
         self.unit = unit;
@@ -122,6 +128,7 @@ impl Param {
             (Domain::Flag { .. }, Some(x)) => Value::Flag(x != 0.0),
             (Domain::Flag { default }, None) => Value::Flag(default),
             (Domain::Word(words), _) => Value::Word(words[0].to_owned()),
+            (Domain::Text, _) => Value::Word(String::new()),
         }
     }
 
@@ -130,6 +137,7 @@ impl Param {
             (Domain::Number { min, max, .. }, Value::Number(x)) => (min..=max).contains(x),
             (Domain::Flag { .. }, Value::Flag(_)) => true,
             (Domain::Word(words), Value::Word(w)) => words.contains(&w.as_str()),
+            (Domain::Text, Value::Word(_)) => true,
             _ => false,
         };
         if ok {
@@ -142,6 +150,7 @@ impl Param {
             }
             Domain::Flag { .. } => "true or false".to_owned(),
             Domain::Word(words) => format!("one of {}", words.join(", ")),
+            Domain::Text => "a text".to_owned(),
         };
         Err(ParamError::BadValue { name: self.name, value: value.to_string(), expected })
     }

@@ -115,6 +115,13 @@ impl Net {
         self.offer(packet);
     }
 
+    /// When the port of the host that sends `flow` will have sent everything it holds, ps.
+    pub fn host_port_free_at(&self, flow: u32) -> u64 {
+        let way = self.ways[flow as usize][0];
+        let path = if self.spray.is_some() { self.choices[way.first as usize] } else { way.first };
+        self.ports[self.paths[path as usize] as usize].free_at()
+    }
+
     /// Sends a background datagram of a source; its ways stand behind those of `flows` flows.
     pub fn send_datagram(&mut self, source: u32, flows: u32, wire: u16) {
         let way = self.ways[(flows + source) as usize][0];

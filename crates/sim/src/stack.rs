@@ -70,6 +70,8 @@ pub struct Stack {
     pub max_burst: u32,
     /// Random processing time before each data packet leaves the host, uniform on [0, this) (NS2's overhead_).
     pub send_jitter: Duration,
+    /// A flow waits while its host's port has more than this much left to send; zero is unlimited (TCP small queues).
+    pub small_queue: Duration,
     /// Pace an algorithm that does not ask for it at Linux's 2.0/1.2 x cwnd/srtt.
     pub pacing: bool,
     /// cwnd may grow between an ECN reduction and the end of that window of data (not on ACKs with ECE themselves).
@@ -114,6 +116,7 @@ impl Stack {
             merge_writes: false,
             max_burst: 0,
             send_jitter: Duration::ZERO,
+            small_queue: Duration::ZERO,
             pacing: false,
             grow_in_cwr: true,
         }
@@ -162,6 +165,8 @@ impl Stack {
             cwnd_validation: CwndValidation::Linux,
             handshake: true,
             merge_writes: true,
+            // sk_pacing_shift 10: about a millisecond of data below the socket.
+            small_queue: Duration::ms(1),
             grow_in_cwr: false,
             ..Stack::ns2()
         }

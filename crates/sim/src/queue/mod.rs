@@ -8,6 +8,7 @@ use crate::rng::Stream;
 use fanin_cc::{Args, Param, ParamError};
 use fanin_units::{QueueLimit, Rate};
 
+mod lossy;
 mod red;
 mod sfq;
 
@@ -22,6 +23,7 @@ pub static DISCIPLINES: &[Discipline] = &[
     },
     red::DISCIPLINE,
     sfq::DISCIPLINE,
+    lossy::DISCIPLINE,
 ];
 
 /// One registry line.

@@ -181,6 +181,7 @@ impl Sender {
             Phase::Closed => self.phase = Phase::Established,
         }
         self.pump(net);
+        self.trace(net);
     }
 
     /// Nothing new is sent from now on.
@@ -433,7 +434,7 @@ impl Sender {
         let mut sent = 0;
         let burst = if self.config.stack.max_burst == 0 { u32::MAX } else { self.config.stack.max_burst };
         while sent < burst {
-            if self.paced() && self.pace_at > net.now {
+            if self.paced() && self.pace_at > net.now || self.host_is_busy(net) {
                 break;
             }
             if self.board.pending() > 0 && self.recovery.resends(self.state) {
@@ -447,6 +448,19 @@ impl Sender {
         }
         self.schedule_tail_probe(net);
         self.arm(net);
+    }
+
+    /// TCP small queues: waits until the host's own port has less than the limit left to send.
+    fn host_is_busy(&mut self, net: &Net) -> bool {
+        let limit = self.config.stack.small_queue.ps();
+        if limit == 0 || !self.has_something_to_send() {
+            return false;
+        }
+        let drained = net.host_port_free_at(self.flow).saturating_sub(limit);
+        if drained > net.now {
+            self.held_until = self.held_until.max(drained);
+        }
+        drained > net.now
     }
 
     fn resend_next_lost(&mut self, net: &mut Net) -> bool {

@@ -41,6 +41,13 @@ pub fn star(n: u32, rate: Rate, delay: Duration, buffer: Option<QueueLimit>, mar
     }
 }
 
+/// Gives every link but the client's this rate.
+pub fn fast_access(spec: &mut Spec, rate: Rate) {
+    for link in &mut spec.links[2..] {
+        link.rate = rate;
+    }
+}
+
 pub fn transport(spec: &mut Spec, cc: &str, stack: Stack) -> u32 {
     spec.transports.push(TransportSpec { cc: cc.to_owned(), args: Args::default(), stack });
     spec.transports.len() as u32 - 1

@@ -1,0 +1,74 @@
+//! Loss and marking on purpose: at random, or of chosen packets. For experiments on recovery and for this crate's own oracles.
+
+use super::{Admission, Build, Context, Discipline, Verdict, View};
+use crate::packet::{Packet, flags};
+use crate::rng::Stream;
+use fanin_cc::{Args, Flavour, Param, ParamError};
+
+const PROBABILITY: Param =
+    Param::number("loss_probability", 0.0, 0.0, 1.0).doc("fanin", "each packet is lost with this probability");
+const DROP: Param =
+    Param::text("loss_of").doc("fanin", "numbers of the data packets to lose at this port, the first is 1: \"1, 5\"");
+const MARK: Param = Param::text("mark_of").doc("fanin", "numbers of the data packets to mark at this port: \"3, 4\"");
+
+/// `lossy`.
+pub const DISCIPLINE: Discipline = Discipline {
+    name: "lossy",
+    title: "Loses or marks packets on purpose, at random or by number",
+    source: "fanin",
+    params: &[PROBABILITY, DROP, MARK],
+    build: Build::Admission(build),
+};
+
+fn build(context: &Context, args: &Args) -> Result<Box<dyn Admission>, ParamError> {
+    Ok(Box::new(Lossy {
+        probability: args.number(&PROBABILITY, Flavour::Rfc)?,
+        drop: numbers(args, &DROP)?,
+        mark: numbers(args, &MARK)?,
+        seen: 0,
+        random: context.random.clone(),
+    }))
+}
+
+fn numbers(args: &Args, param: &Param) -> Result<Vec<u64>, ParamError> {
+    let text = args.word(param, Flavour::Rfc)?;
+    let mut numbers = Vec::new();
+    for part in text.split(',').map(str::trim).filter(|p| !p.is_empty()) {
+        numbers.push(part.parse().map_err(|_| ParamError::BadValue {
+            name: param.name,
+            value: text.clone(),
+            expected: "packet numbers separated by commas, such as 1, 5".to_owned(),
+        })?);
+    }
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+#[derive(Debug)]
+struct Lossy {
+    probability: f64,
+    drop: Vec<u64>,
+    mark: Vec<u64>,
+    /// Data packets that reached the port.
+    seen: u64,
+    random: Stream,
+}
+
+impl Admission for Lossy {
+    fn admit(&mut self, packet: &Packet, _view: View) -> Verdict {
+        if self.probability > 0.0 && self.random.uniform() < self.probability {
+            return Verdict::Drop;
+        }
+        if packet.has(flags::ACK | flags::SYN) {
+            return Verdict::Accept;
+        }
+        self.seen += 1;
+        if self.drop.binary_search(&self.seen).is_ok() {
+            Verdict::Drop
+        } else if self.mark.binary_search(&self.seen).is_ok() && packet.has(flags::ECT) {
+            Verdict::Mark
+        } else {
+            Verdict::Accept
+        }
+    }
+}
