@@ -1,4 +1,4 @@
-//! Prints what one pass over a capture finds: `cargo run --release -p fanin-capture --example summary -- FILE [GAP | --json]`.
+//! Prints what one pass over a capture finds: `cargo run --release -p fanin-capture --example summary -- FILE [GAP | floor=GAP | --json]`.
 
 use fanin_capture::{Gap, Options, analyse};
 use std::{env, ops::ControlFlow, path::PathBuf, process::ExitCode};
@@ -6,14 +6,16 @@ use std::{env, ops::ControlFlow, path::PathBuf, process::ExitCode};
 fn main() -> ExitCode {
     let mut args = env::args().skip(1);
     let Some(path) = args.next().map(PathBuf::from) else {
-        eprintln!("usage: summary FILE [GAP, as 1ms | --json]");
+        eprintln!("usage: summary FILE [GAP, as 1ms | floor=GAP | --json]");
         return ExitCode::from(2);
     };
     let second = args.next();
     let json = second.as_deref() == Some("--json");
-    let gap = match second.filter(|_| !json).map(|text| text.parse()) {
+    let floor = second.as_deref().and_then(|s| s.strip_prefix("floor="));
+    let gap = match floor.or(second.as_deref()).filter(|_| !json).map(str::parse) {
         None => Gap::default(),
-        Some(Ok(gap)) => Gap::Fixed(gap),
+        Some(Ok(gap)) if floor.is_none() => Gap::Fixed(gap),
+        Some(Ok(floor)) => Gap::SmoothedRtt { floor },
         Some(Err(e)) => {
             eprintln!("{e}");
             return ExitCode::from(2);
@@ -45,6 +47,15 @@ fn main() -> ExitCode {
                 a.trains.len(),
                 a.bursts.len()
             );
+            let exact = a.turns.iter().filter(|turn| {
+                let same =
+                    |t: &&fanin_capture::Train| (t.connection, t.turn, t.turns) == (turn.connection, turn.turn, 1);
+                a.trains
+                    .iter()
+                    .filter(|t| t.direction.name() == "to_client" && t.bytes == turn.response_bytes)
+                    .any(|t| same(&t))
+            });
+            println!("  {} responses are one train exactly", exact.count());
             for w in &a.warnings {
                 println!("  note: {w}");
             }

@@ -17,6 +17,9 @@ const REORDERING: Duration = Duration::ms(3);
 /// so its sender had the data long before.
 const DELAYED_ACK: u64 = 30_000_000;
 
+/// A shorter pause inside a response cannot be told from waiting for acknowledgements behind a queue that the tap does not see, or from the
+/// scheduling of a busy host.
+const SHORTEST_PAUSE: u64 = 2_000_000;
 /// Payload beyond this was merged by an offload: not even jumbo frames carry it.
 pub(crate) const LARGEST_ON_WIRE: u32 = 9_000;
 
@@ -56,6 +59,8 @@ struct Dir {
     train: Option<Train>,
     last_data: Option<u64>,
     last_payload: u32,
+    /// The packet with the highest byte so far was flagged PSH: with it its sender had sent all that its application had written.
+    pushed: bool,
     /// When the peer last acknowledged something new, or opened its window.
     progress: u64,
     /// Everything below must be acknowledged before a pause can be the application's: data up to here was being repaired.
@@ -251,6 +256,7 @@ impl Conn {
             dir.half.sent(dir.seq.max(), at);
         }
         if arrival.extends {
+            self.dirs[d].pushed = s.flags & flag::PSH != 0;
             let overlapped = acks && !self.dirs[1 - d].seq.covers_all(s.ack);
             if let (Some(pause), Some(run)) = (pause, self.run.as_mut().filter(|r| r.dir == d)) {
                 let place = Place { connection: self.id, direction: direction(d, self.client), turn: self.turns };
@@ -269,17 +275,14 @@ impl Conn {
 
     /// If the sender of `d` sends new data now: how long had nothing but its application held it back?
     ///
-    /// None when something else may have: unacknowledged data beyond one segment (any window has room for two), a repair in progress, a closed
+    /// None when something else may have: the last segment before did not end what the application had written, unacknowledged data beyond one segment (any window has room for two), a repair in progress, a closed
     /// window, packets lost before the tap, or simply an acknowledgement that came just now.
     #[inline]
     fn application_pause(&self, s: &Segment, d: usize, at: u64, gap: Gap) -> Option<u64> {
         let (dir, peer) = (&self.dirs[d], &self.dirs[1 - d]);
         let last = dir.last_data?;
-        let threshold = match gap {
-            Gap::Fixed(_) => self.threshold(d, gap) + merged_duration(dir.last_payload),
-            Gap::SmoothedRtt { .. } => self.threshold(d, gap),
-        };
-        if at - last <= threshold || lost_before_the_tap(dir.last_ip_id, s.ip_id) {
+        let threshold = (2 * self.threshold(d, gap) + merged_duration(dir.last_payload)).max(SHORTEST_PAUSE);
+        if at - last <= threshold || !dir.pushed || lost_before_the_tap(dir.last_ip_id, s.ip_id) {
             return None;
         }
         let idle_since = if peer.stats.packets == 0 {
@@ -322,7 +325,7 @@ impl Conn {
         let had = match before.acked_at {
             Some(acked) if acked - end <= half.smoothed().unwrap_or(0) + DELAYED_ACK => acked,
             Some(_) => end + half.smoothed().unwrap_or(0),
-            None => end + half.least().unwrap_or(0),
+            None => end + half.smoothed().unwrap_or(0),
         };
         Some(at.saturating_sub(had))
     }

@@ -1,8 +1,15 @@
 //! The workload file: what the applications asked for and when, without what the network made of it.
 
+use crate::{Analysis, Connection, Direction, Turn, WorkloadError};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
 use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 
+/// First field of every workload file.
+const FORMAT: &str = "fanin-workload";
 /// Version of the file format written and read here.
 pub const WORKLOAD_VERSION: u32 = 1;
 
@@ -73,4 +80,231 @@ pub struct Piece {
     pub pause_ns: u64,
     /// How much it wrote.
     pub bytes: u64,
+}
+
+impl Analysis {
+    /// What the hosts sent to one of them, ready to be replayed.
+    ///
+    /// `aggregator` is the receiver; without one, the likeliest is taken ([`Analysis::hosts`]). A stall from loss or from waiting for
+    /// acknowledgements is no pause; what was sent without being asked for becomes one message per piece.
+    ///
+    /// # Errors
+    /// When the host received nothing, or nobody did.
+    pub fn workload(&self, aggregator: Option<IpAddr>) -> Result<Workload, WorkloadError> {
+        let receivers = || self.hosts.iter().filter(|h| h.received_bytes > 0);
+        let aggregator = match aggregator {
+            Some(ip) if receivers().any(|h| h.ip == ip) => ip,
+            Some(ip) => {
+                let known: Vec<String> = receivers().take(5).map(|h| h.ip.to_string()).collect();
+                return Err(match known.is_empty() {
+                    true => WorkloadError::NoPayload,
+                    false => WorkloadError::UnknownAggregator { ip, known: known.join(", ") },
+                });
+            }
+            None => receivers().next().ok_or(WorkloadError::NoPayload)?.ip,
+        };
+        let mut turns: BTreeMap<u32, Vec<&Turn>> = BTreeMap::new();
+        for turn in &self.turns {
+            turns.entry(turn.connection).or_default().push(turn);
+        }
+        let mut pieces: BTreeMap<(u32, Direction, u32), Vec<TimedPiece>> = BTreeMap::new();
+        for b in &self.bursts {
+            let piece = Piece { pause_ns: b.pause_ns, bytes: b.bytes };
+            pieces
+                .entry((b.connection, b.direction, b.turn))
+                .or_default()
+                .push(TimedPiece { start_ns: b.start_ns, piece });
+        }
+        let mut servers: Vec<IpAddr> = Vec::new();
+        let mut connections = Vec::new();
+        for c in &self.connections {
+            let server = match (c.client_ip == aggregator, c.server_ip == aggregator) {
+                (true, _) => c.server_ip,
+                (_, true) => c.client_ip,
+                _ => continue,
+            };
+            let Some(turns) = turns.get_mut(&c.connection) else { continue };
+            turns.sort_by_key(|t| t.turn);
+            let messages = messages(exchanges(c, turns, aggregator), &pieces);
+            let index = servers.iter().position(|&s| s == server).unwrap_or_else(|| {
+                servers.push(server);
+                servers.len() - 1
+            });
+            connections.push(ReplayConnection {
+                server: index as u32,
+                connection: c.connection,
+                start_ns: c.start_ns,
+                opened: c.to_server.syn > 0,
+                messages,
+            });
+        }
+        Ok(Workload {
+            format: FORMAT.to_owned(),
+            version: WORKLOAD_VERSION,
+            source: self.summary.file.clone(),
+            aggregator,
+            servers,
+            connections,
+        })
+    }
+}
+
+struct TimedPiece {
+    start_ns: u64,
+    piece: Piece,
+}
+
+/// A request by the aggregator and what came back, whoever opened the connection.
+#[derive(Default)]
+struct Exchange {
+    request_start: Option<u64>,
+    request_bytes: u64,
+    waited: Option<u64>,
+    response_start: Option<u64>,
+    response_end: Option<u64>,
+    response_bytes: u64,
+    service: Option<u64>,
+    overlapped: bool,
+    /// Where to find the pieces of the response.
+    pieces: Option<(u32, Direction, u32)>,
+}
+
+/// The turns of a connection as the aggregator sees them. Where it is the server, what it answers is its request, and the client's next request
+/// is the response to that.
+fn exchanges(c: &Connection, turns: &[&Turn], aggregator: IpAddr) -> Vec<Exchange> {
+    if c.client_ip == aggregator {
+        let exchange = |t: &&Turn| Exchange {
+            request_start: t.request_start_ns,
+            request_bytes: t.request_bytes,
+            waited: t.think_ns,
+            response_start: t.response_start_ns,
+            response_end: t.response_end_ns,
+            response_bytes: t.response_bytes,
+            service: t.service_ns,
+            overlapped: t.overlapped,
+            pieces: Some((t.connection, Direction::ToClient, t.turn)),
+        };
+        return turns.iter().map(exchange).collect();
+    }
+    let mut all = Vec::with_capacity(turns.len() + 1);
+    let mut open = Exchange::default();
+    for t in turns {
+        (open.response_start, open.response_end) = (t.request_start_ns, t.request_end_ns);
+        (open.response_bytes, open.service) = (t.request_bytes, t.think_ns);
+        open.pieces = Some((t.connection, Direction::ToServer, t.turn));
+        all.push(std::mem::take(&mut open));
+        open.request_start = t.response_start_ns;
+        open.request_bytes = t.response_bytes;
+        open.waited = t.service_ns;
+    }
+    all.push(open);
+    all.retain(|e| e.request_bytes > 0 || e.response_bytes > 0);
+    all
+}
+
+fn messages(exchanges: Vec<Exchange>, pieces: &BTreeMap<(u32, Direction, u32), Vec<TimedPiece>>) -> Vec<Message> {
+    let mut all: Vec<Message> = Vec::with_capacity(exchanges.len());
+    let mut ended: Option<u64> = None;
+    for e in exchanges {
+        let start_ns = e.request_start.or(e.response_start).or(ended).unwrap_or(0);
+        let first = all.is_empty();
+        // A request that is not in the file was sent somewhere in the gap between two responses: all of the gap becomes think time.
+        let gap = e.response_start.zip(ended).map(|(start, end)| start.saturating_sub(end));
+        let think_ns = if first { 0 } else { e.waited.or(gap.filter(|_| e.request_start.is_none())).unwrap_or(0) };
+        ended = e.response_end.or(ended);
+        let written = e.pieces.and_then(|key| pieces.get(&key)).map_or(&[][..], |p| p);
+        if e.request_bytes == 0 && written.len() > 1 {
+            // Nobody asked: each piece stands for itself.
+            all.extend(written.iter().enumerate().map(|(i, p)| Message {
+                start_ns: p.start_ns,
+                think_ns: if i == 0 { think_ns } else { p.piece.pause_ns },
+                request_bytes: 0,
+                service_ns: 0,
+                response_bytes: p.piece.bytes,
+                pieces: vec![Piece { pause_ns: 0, bytes: p.piece.bytes }],
+                overlapped: false,
+            }));
+            continue;
+        }
+        let pieces = match written {
+            [] if e.response_bytes == 0 => vec![],
+            [] => vec![Piece { pause_ns: 0, bytes: e.response_bytes }],
+            several => several.iter().map(|p| p.piece).collect(),
+        };
+        all.push(Message {
+            start_ns,
+            think_ns,
+            request_bytes: e.request_bytes,
+            service_ns: e.service.filter(|_| e.request_bytes > 0).unwrap_or(0),
+            response_bytes: e.response_bytes,
+            pieces,
+            overlapped: e.overlapped,
+        });
+    }
+    all
+}
+
+impl Workload {
+    /// Reads a workload file and checks that it is consistent.
+    ///
+    /// # Errors
+    /// When it cannot be read, is not a workload, or is of another version.
+    pub fn read(path: &Path) -> Result<Workload, WorkloadError> {
+        #[derive(Deserialize)]
+        struct Head {
+            format: String,
+            version: u32,
+        }
+        let text =
+            fs::read_to_string(path).map_err(|source| WorkloadError::Read { path: path.to_path_buf(), source })?;
+        let format = |reason: String| WorkloadError::Format { path: path.to_path_buf(), reason };
+        let head: Head = serde_json::from_str(&text).map_err(|e| format(e.to_string()))?;
+        if head.format != FORMAT {
+            return Err(format(format!("its format is {:?}", head.format)));
+        }
+        if head.version != WORKLOAD_VERSION {
+            let (found, supported) = (head.version, WORKLOAD_VERSION);
+            return Err(WorkloadError::Version { path: path.to_path_buf(), found, supported });
+        }
+        let workload: Workload = serde_json::from_str(&text).map_err(|e| format(e.to_string()))?;
+        workload.check().map_err(format)?;
+        Ok(workload)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        for (i, c) in self.connections.iter().enumerate() {
+            if c.server as usize >= self.servers.len() {
+                return Err(format!("connections[{i}].server is {} of {} servers", c.server, self.servers.len()));
+            }
+            for (j, m) in c.messages.iter().enumerate() {
+                let written = m.pieces.iter().try_fold(0_u64, |sum, p| sum.checked_add(p.bytes));
+                if written != Some(m.response_bytes) {
+                    return Err(format!(
+                        "connections[{i}].messages[{j}]: its pieces do not add up to its response_bytes"
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the workload as JSON. The file appears whole or not at all.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn write(&self, path: &Path) -> Result<(), WorkloadError> {
+        let failed = |source: std::io::Error| WorkloadError::Write { path: path.to_path_buf(), source };
+        let mut text = serde_json::to_vec(self).map_err(|e| failed(e.into()))?;
+        text.push(b'\n');
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(format!(".{}.part", std::process::id()));
+        let beside = PathBuf::from(beside);
+        let written =
+            fs::File::create(&beside).and_then(|mut f| f.write_all(&text)).and_then(|()| fs::rename(&beside, path));
+        written.map_err(|e| {
+            // Best effort: the first error is the one to tell.
+            let _ = fs::remove_file(&beside);
+            failed(e)
+        })
+    }
 }
