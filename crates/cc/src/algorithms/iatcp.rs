@@ -34,15 +34,16 @@ pub struct IaTcp {
     c: f64,
     spread_first: bool,
     conns: Vec<Incoming>,
-    /// How many of them are active.
-    active: u32,
-    /// Smallest base round trip of the active ones in seconds (equation 4's RTTmin).
+    /// How many share the link: the active ones, or all that were opened while none is, since they may all start now.
+    n: u32,
+    /// Smallest base round trip of those in seconds (equation 4's RTTmin).
     rtt_min: f64,
 }
 
 /// One incoming connection.
 #[derive(Clone, Debug, Default)]
 struct Incoming {
+    opened: bool,
     active: bool,
     base_rtt: Duration,
     /// Random share of a period that the first ACK waits.
@@ -58,7 +59,7 @@ impl IaTcp {
             c: packets_per_second(capacity, setup.wire.get() as f64),
             spread_first: args.flag(&SPREAD, setup.flavour)?,
             conns: Vec::new(),
-            active: 0,
+            n: 1,
             rtt_min: 0.0,
         })
     }
@@ -73,12 +74,10 @@ impl IaTcp {
 
     fn set_active(&mut self, conn: u32, active: bool) {
         self.entry(conn).active = active;
-        let open = self.conns.iter().filter(|c| c.active);
-        self.active = open.clone().count() as u32;
-        if let Some(least) = open.map(|c| c.base_rtt).min() {
-            // The last value stays when nothing is open: a late retransmission still gets an answer.
-            self.rtt_min = least.as_secs();
-        }
+        let any = self.conns.iter().any(|c| c.active);
+        let sharing = self.conns.iter().filter(|c| if any { c.active } else { c.opened });
+        self.n = sharing.clone().count().max(1) as u32;
+        self.rtt_min = sharing.map(|c| c.base_rtt).min().unwrap_or(Duration::ZERO).as_secs();
     }
 }
 
@@ -98,7 +97,7 @@ pub(super) fn capacity(setup: &Setup, args: &Args, param: &'static Param) -> Res
 
 impl ReceiverControl for IaTcp {
     fn on_open(&mut self, _now: Time, conn: u32, base_rtt: Duration, uniform: f64) {
-        *self.entry(conn) = Incoming { active: true, base_rtt, uniform, first_ack: None };
+        *self.entry(conn) = Incoming { opened: true, active: true, base_rtt, uniform, first_ack: None };
         self.set_active(conn, true);
     }
 
@@ -111,7 +110,7 @@ impl ReceiverControl for IaTcp {
     }
 
     fn on_data(&mut self, arrival: &Arrival) -> Advice {
-        let (n, rtt_min) = (f64::from(self.active.max(1)), self.rtt_min);
+        let (n, rtt_min) = (f64::from(self.n), self.rtt_min);
         let window = model::window(self.c, rtt_min, n) as u64 * u64::from(arrival.mss);
         let delay = model::ack_delay(self.c, rtt_min, n);
         if arrival.payload_bytes == 0 {
@@ -212,6 +211,15 @@ mod tests {
         assert_eq!(host.on_data(&data(0, 100, MSS)).window, 4 * 1460);
         host.on_reopen(Time::ZERO, 7);
         assert_eq!(host.on_data(&data(0, 100, MSS)).window, 3 * 1460);
+    }
+
+    #[test]
+    fn before_anybody_starts_all_that_are_open_are_counted() {
+        let mut host = host(8, 0.0);
+        (0..8).for_each(|conn| host.on_close(Time::ZERO, conn));
+        assert_eq!(host.on_data(&data(0, 0, 0)).window, 2 * 1460);
+        host.on_reopen(Time::ZERO, 0);
+        assert_eq!(host.on_data(&data(0, 0, 0)).window, 18 * 1460);
     }
 
     #[test]

@@ -341,7 +341,14 @@ impl CongestionControl for Trim {
         }
         let Some(probing) = &mut self.probing else { return Gate::Go };
         // The window is 2 whatever the caller read before it asked.
-        if probing.sent == PROBES || conn.in_flight >= MIN_CWND {
+        if conn.in_flight >= MIN_CWND {
+            return Gate::HoldForAck;
+        }
+        if probing.sent > 0 && probing.probes[probing.sent - 1] == conn.snd_nxt {
+            // Let go before, but kept back by something else (host jitter, a window in bytes).
+            return Gate::Go;
+        }
+        if probing.sent == PROBES {
             return Gate::HoldForAck;
         }
         probing.probes[probing.sent] = conn.snd_nxt;

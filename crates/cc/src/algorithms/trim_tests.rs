@@ -217,6 +217,17 @@ fn a_train_of_one_packet_is_a_probe_too() {
 }
 
 #[test]
+fn a_probe_that_was_let_go_but_kept_back_is_not_counted_twice() {
+    let mut s = Sender::before_train(225, &[quiet()]);
+    for _ in 0..3 {
+        assert_eq!(s.cc.before_send(&s.conn, Some(Duration::us(10_000))), Gate::Go);
+    }
+    assert_eq!(s.send_up_to(5), 2);
+    s.at(10_240).ack(240);
+    close(s.at(10_252).ack(252), 27.2);
+}
+
+#[test]
 fn one_ack_for_both_probes_settles_both() {
     let mut s = Sender::before_train(225, &[quiet()]);
     s.send_up_to(2);
