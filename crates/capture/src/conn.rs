@@ -6,13 +6,12 @@ mod sequence;
 
 use crate::decode::{Addr, Segment, flag};
 use crate::{Connection, Direction, DirectionStats, Gap, Sink, Train};
-use fanin_units::Duration;
 use rtt::Half;
 use run::{Place, Run};
 use sequence::{Kind, Sequence};
 
 /// How late a packet may be and still count as reordered, where neither the IP identification nor a handshake says better; tshark's value.
-const REORDERING: Duration = Duration::ms(3);
+const REORDERING: u64 = 3_000_000;
 /// An acknowledgement this much later than the round trip was held back by a delayed-ACK timer (Linux 40 ms at least, others up to 200 ms),
 /// so its sender had the data long before.
 const DELAYED_ACK: u64 = 30_000_000;
@@ -225,7 +224,7 @@ impl Conn {
     #[inline]
     fn data(&mut self, s: &Segment, d: usize, at: u64, acks: bool, gap: Gap, sink: &mut dyn Sink) {
         let reordering = match (self.dirs[0].half.least(), self.dirs[1].half.least()) {
-            (Some(a), Some(b)) => Duration::ns(a + b).min(REORDERING),
+            (Some(a), Some(b)) => REORDERING.min(a + b),
             _ => REORDERING,
         };
         let seq = if s.flags & flag::SYN != 0 { s.seq.wrapping_add(1) } else { s.seq };

@@ -98,7 +98,7 @@ pub enum CaptureError {
         partial: Option<Partial>,
     },
     /// Damaged before the first packet.
-    #[error("{path}: {damage} at byte {at_byte}, before the first packet; nothing could be read, so capture again or try `pcapfix`", path = .path.display())]
+    #[error("{path}: {damage} (byte {at_byte}, before the first packet); nothing could be read, so capture again or try `pcapfix`", path = .path.display())]
     Damaged {
         /// As given.
         path: PathBuf,
@@ -124,7 +124,7 @@ fn no_tcp(packets: u64, cut: u64, partial: &Option<Partial>) -> String {
         text += &format!(" ({cut} cut before the end of the headers)");
     }
     if let Some(p) = partial {
-        text += &format!(", and {} at byte {}", p.damage, p.at_byte);
+        text += &format!(", and {} (byte {})", p.damage, p.at_byte);
     }
     text
 }
@@ -194,10 +194,10 @@ pub enum Damage {
     #[error("the gzip data end too early")]
     GzipCut,
     /// The gzip stream is wrong.
-    #[error("the gzip data are corrupt ({0})")]
+    #[error("the gzip data are corrupt: {0}")]
     GzipCorrupt(String),
     /// The system could not read on.
-    #[error("reading failed ({0})")]
+    #[error("reading failed: {0}")]
     Read(String),
 }
 
@@ -216,7 +216,7 @@ impl std::fmt::Display for Partial {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "{} at byte {}; the results are about the {} packets before it, so capture again to have the rest",
+            "{} (byte {}); the results are about the {} packets before it, so capture again to have the rest",
             self.damage, self.at_byte, self.packets
         )
     }

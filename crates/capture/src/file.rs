@@ -170,7 +170,7 @@ fn other_compression(begins: &[u8]) -> Option<&'static str> {
 
 /// First bytes for a message: as text where they are text, in hex otherwise.
 fn describe(bytes: &[u8]) -> String {
-    let some = &bytes[..bytes.len().min(16)];
+    let some = &bytes[..bytes.len().min(12)];
     if some.iter().all(|b| b.is_ascii_graphic() || b.is_ascii_whitespace()) {
         format!("the text {:?}", String::from_utf8_lossy(some))
     } else {

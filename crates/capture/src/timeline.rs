@@ -12,6 +12,9 @@ const BEFORE_FIRST: i64 = 60_000_000_000;
 /// After so many packets in a row on the other side of a jump, the clock was set rather than a stamp spoilt.
 const SETTLED: u32 = 8;
 
+/// Nothing lasts longer than this (73 years), whatever a damaged stamp says; so sums of a few times cannot overflow.
+const LONGEST: u64 = 1 << 61;
+
 /// A segment on its way to its connection.
 #[derive(Clone, Copy)]
 pub(crate) struct Timed {
@@ -138,7 +141,8 @@ impl Sorter {
         let first = self.held.pop_front()?;
         let start = *self.start.get_or_insert_with(|| clock.first().map_or(first.t, |t| t.min(first.t)));
         self.released = self.released.max(first.t);
-        Some(Timed { at: self.released.abs_diff(start), packet: first.packet, segment: first.segment })
+        let at = self.released.abs_diff(start).min(LONGEST);
+        Some(Timed { at, packet: first.packet, segment: first.segment })
     }
 
     /// The time of the last packet given back.

@@ -135,54 +135,63 @@ fn count(n: u64, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
+/// `packet 7 has`, or `3 packets (the first is packet 7) have`.
+fn packets(n: u64, first: u64, one: &str, several: &str) -> String {
+    if n == 1 {
+        format!("packet {first} {one}")
+    } else {
+        format!("{n} packets (the first is packet {first}) {several}")
+    }
+}
+
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Warning::Mirrored { packets, first } => write!(
+            Warning::Mirrored { packets: n, first } => write!(
                 f,
-                "{} (the first is packet {first}) repeat an earlier packet exactly, as a mirror port makes them; each is counted once",
-                count(*packets, "packet")
+                "{} an earlier packet exactly, as a mirror port makes them; each packet is counted once",
+                packets(*n, *first, "repeats", "repeat")
             ),
-            Warning::Unsorted { packets, first } => write!(
+            Warning::Unsorted { packets: n, first } => write!(
                 f,
-                "the time goes back at {} (the first is packet {first}); packets were analysed in order of time",
-                count(*packets, "packet")
+                "{} earlier than the packet before in the file; packets were analysed in order of time",
+                packets(*n, *first, "is", "are")
             ),
-            Warning::ClockJump { packets, first, back_ns } => write!(
+            Warning::ClockJump { packets: n, first, back_ns } => write!(
                 f,
-                "the time jumps back by {:.3} s at packet {first}; {} taken at the time of the packet before, so check gaps around there",
+                "the time jumps back by {:.3} s at packet {first}; {} the time of the packet before, so check the gaps around there",
                 *back_ns as f64 / 1e9,
-                if *packets == 1 { "1 packet was".to_owned() } else { format!("{packets} packets were") }
+                if *n == 1 { "it took".to_owned() } else { format!("{n} packets took") }
             ),
-            Warning::BadFraction { packets, first } => write!(
+            Warning::BadFraction { packets: n, first } => write!(
                 f,
-                "the time stamps of {} (the first is packet {first}) have a fraction of a second or more; the excess was carried into the seconds, so do not trust these times",
-                count(*packets, "packet")
+                "{} a time stamp whose fraction is a second or more; the excess was carried into the seconds, so do not trust these times",
+                packets(*n, *first, "has", "have")
             ),
-            Warning::NoTime { packets, first } => write!(
+            Warning::NoTime { packets: n, first } => write!(
                 f,
-                "{} (the first is packet {first}) have no time stamp and took the time of the packet before; capture with enhanced packet blocks to have times",
-                count(*packets, "packet")
+                "{} no time stamp and took the time of the packet before; capture with enhanced packet blocks to have times",
+                packets(*n, *first, "has", "have")
             ),
-            Warning::StoredMoreThanOriginal { packets, first } => write!(
+            Warning::StoredMoreThanOriginal { packets: n, first } => write!(
                 f,
-                "{} (the first is packet {first}) claim fewer bytes than the file holds of them; lengths were taken from the IP headers",
-                count(*packets, "packet")
+                "{} fewer bytes on the wire than the file holds; lengths were taken from the IP headers",
+                packets(*n, *first, "claims", "claim")
             ),
-            Warning::BadHeaders { packets, first } => write!(
+            Warning::BadHeaders { packets: n, first } => write!(
                 f,
-                "{} (the first is packet {first}) have header lengths that contradict each other; what could be read was counted, their payload was not trusted",
-                count(*packets, "packet")
+                "{} header lengths that contradict each other; what could be read was counted, the payload was not trusted",
+                packets(*n, *first, "has", "have")
             ),
-            Warning::HeadersCut { packets, first } => write!(
+            Warning::HeadersCut { packets: n, first } => write!(
                 f,
-                "{} (the first is packet {first}) are cut before the end of the TCP header and were left out; capture with a snaplen of 128 or more",
-                count(*packets, "packet")
+                "{} before the end of the headers and left out; capture with a snaplen of 128 or more",
+                packets(*n, *first, "is cut", "are cut")
             ),
-            Warning::Fragments { packets, first } => write!(
+            Warning::Fragments { packets: n, first } => write!(
                 f,
-                "{} (the first is packet {first}) are IP fragments without a TCP header and were left out",
-                count(*packets, "packet")
+                "{} without a TCP header and left out",
+                packets(*n, *first, "is an IP fragment", "are IP fragments")
             ),
             Warning::UnknownLinktype { linktype, packets } => write!(
                 f,

@@ -1,7 +1,5 @@
 //! Which bytes of one direction have been seen: sequence numbers unwrapped, holes kept, everything else a number.
 
-use fanin_units::Duration;
-
 /// More holes than this in one direction, and the oldest is given up as missing: memory per connection stays bounded.
 const MOST_HOLES: usize = 64;
 /// Unwrapped offsets start here, so that there is room below.
@@ -111,8 +109,8 @@ impl Sequence {
         self.known && self.acked >= self.max && self.max32.wrapping_sub(seq) == 1
     }
 
-    /// A packet with data. `reordering` is how late a packet may be and still count as reordered where the IP identification does not tell.
-    pub fn data(&mut self, seq: u32, length: u32, at: u64, ip_id: u16, reordering: Duration) -> Arrival {
+    /// A packet with data. `reordering` is how late (in ns) a packet may be and still count as reordered where the IP identification does not tell.
+    pub fn data(&mut self, seq: u32, length: u32, at: u64, ip_id: u16, reordering: u64) -> Arrival {
         if !self.known {
             self.place(seq);
         }
@@ -260,10 +258,10 @@ impl Sequence {
 /// Was the packet that fills `hole` sent before the one that showed it?
 ///
 /// Most senders count their IPv4 packets in the identification field, which settles it; otherwise only the delay speaks.
-fn sent_earlier(hole: Hole, at: u64, ip_id: u16, reordering: Duration) -> Kind {
+fn sent_earlier(hole: Hole, at: u64, ip_id: u16, reordering: u64) -> Kind {
     let step = ip_id.wrapping_sub(hole.ip_id) as i16;
     let counted = ip_id != 0 && hole.ip_id != 0 && step != 0 && step.unsigned_abs() < 4096;
-    let earlier = if counted { step < 0 } else { Duration::ns(at - hole.at) <= reordering };
+    let earlier = if counted { step < 0 } else { at - hole.at <= reordering };
     if earlier { Kind::Reordered } else { Kind::Refill }
 }
 
@@ -272,7 +270,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const SOON: Duration = Duration::us(100);
+    const SOON: u64 = 100_000;
 
     fn space(isn: u32) -> Sequence {
         let mut s = Sequence::default();
