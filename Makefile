@@ -1,0 +1,73 @@
+# Every chore by one name. `make run` and `make test` set up what they need: Rust, Python 3.11+, a C compiler and the package
+# registries are all that must be there before.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# uv makes the environment from the lock file; where there is none, one is installed from PyPI for this tree alone.
+OWN_UV := target/uv/bin/uv
+UV := $(shell uv --version >/dev/null 2>&1 && echo uv || echo $(OWN_UV))
+
+RUST := Cargo.toml Cargo.lock $(shell find crates \( -name '*.rs' -o -name Cargo.toml \) -not -path '*/tests/*' -not -path '*/benches/*') $(shell find data -name '*.csv' 2>/dev/null)
+
+CAPTURE ?= data/captures/http_onoff_8to1.pcap.gz
+RACK ?= examples/rack.toml
+OUT ?= out/http_onoff_8to1
+
+.PHONY: help run test lint format docs bench build clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make run     build, then compare every TCP on a shipped capture; prints where the report is"
+	@echo "make test    build, then all tests (Rust and Python)"
+	@echo "make lint    formats, clippy, ruff, types, stubs"
+	@echo "make format  what lint asks for"
+	@echo "make docs    the Rust documentation"
+	@echo "make bench   the benchmarks (minutes)"
+	@echo "make build   only the command: $(BIN)/fanin"
+	@echo "make clean   everything that was built"
+
+run: build
+	$(BIN)/fanin compare $(CAPTURE) --rack $(RACK) --out $(OUT)
+
+test: build
+	cargo test --workspace --quiet
+	$(BIN)/pytest
+
+lint: build
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	MYPYPATH=python $(BIN)/stubtest fanin._native
+
+format:
+	cargo fmt --all
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: build
+	cargo doc --workspace --no-deps --quiet
+
+bench:
+	cargo bench --workspace
+
+build: $(VENV)/.extension
+
+# The parts, exactly as locked.
+$(VENV)/.parts: pyproject.toml uv.lock | $(if $(filter uv,$(UV)),,$(OWN_UV))
+	$(UV) sync --locked --no-install-project --compile-bytecode
+	@touch $@
+
+# The engine as a Python module, optimised; Cargo compiles only what changed.
+$(VENV)/.extension: $(VENV)/.parts $(RUST)
+	VIRTUAL_ENV="$(CURDIR)/$(VENV)" PATH="$(CURDIR)/target/uv/bin:$$PATH" $(BIN)/maturin develop --release --uv
+	@touch $@
+
+$(OWN_UV):
+	$(PYTHON) -m venv target/uv
+	target/uv/bin/pip install --quiet uv
+
+clean:
+	rm -rf target $(VENV) out site python/fanin/_native*.so

@@ -1,0 +1,242 @@
+"""Arguments and printing of the `fanin` command; the work is done by the functions that `import fanin` gives.
+
+Heavy modules (Polars, Altair, the engine) are imported by the commands that need them: `fanin --help` must not wait.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(
+    name="fanin",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    help="Which TCP your data centre's many-to-one traffic needs, from a packet capture.",
+    epilog="Start with:  fanin compare traffic.pcap --rack rack.toml",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class Kind(StrEnum):
+    """What there are registries of."""
+
+    cc = "cc"
+    queue = "queue"
+    topology = "topology"
+    workload = "workload"
+    stack = "stack"
+    paper = "paper"
+
+
+class RankBy(StrEnum):
+    """What a ranking may be by; as :data:`fanin.ranking.STATISTICS`, which would load too much here."""
+
+    mean = "mean"
+    p50 = "p50"
+    p95 = "p95"
+    p99 = "p99"
+    p99_9 = "p99_9"
+
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables (schemas: docs/json).")]
+CaptureArgument = Annotated[Path, typer.Argument(metavar="CAPTURE", help="pcap or pcapng file, plain or gzip.", show_default=False)]
+GapOption = Annotated[
+    str | None,
+    typer.Option("--gap", help="Time without data that ends a train, such as 1ms; without it the smoothed round trip of each connection does."),
+]
+AggregatorOption = Annotated[str | None, typer.Option("--aggregator", metavar="IP", help="Host that the responses go to; found unless given.")]
+
+
+@app.callback(invoke_without_command=True)
+def _version(version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False) -> None:
+    if version:
+        from fanin import __version__
+
+        typer.echo(f"fanin {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def compare(
+    capture: CaptureArgument,
+    rack: Annotated[Path, typer.Option("--rack", metavar="RACK.toml", help="The rack: link rate, delay, buffer, K.", show_default=False)],
+    cc: Annotated[str | None, typer.Option("--cc", metavar="A,B,...", help="Algorithms, by comma; all stand-alone ones unless given.")] = None,
+    seeds: Annotated[int, typer.Option("--seeds", metavar="N", help="Runs per algorithm; more narrow the confidence intervals.")] = 5,
+    rank_by: Annotated[RankBy, typer.Option("--rank-by", help="Completion-time statistic to rank by.")] = RankBy.p99,
+    trace_seed: Annotated[int | None, typer.Option("--trace-seed", help="Seed whose queue and windows the report draws; the first unless given.")] = None,
+    aggregator: AggregatorOption = None,
+    gap: GapOption = None,
+    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Folder for report.html and tables; fanin-CAPTURE unless given, none with --json.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Replay a capture's traffic under every TCP on your rack, and rank them.
+
+    Each response is sent as the application sent it in the capture: think times are kept, and a slow response delays the next request.
+    """
+    from fanin import display
+    from fanin.comparison import compare as run_compare
+    from fanin.files import output_folder
+
+    folder = out or (None if as_json else Path(f"fanin-{_stem(capture)}"))
+    command = _command("compare", capture, rack=rack, cc=cc, seeds=seeds, rank_by=rank_by.value, trace_seed=trace_seed, aggregator=aggregator, gap=gap, out=folder)  # fmt: skip
+
+    def work() -> Any:
+        return run_compare(
+            capture,
+            rack,
+            cc=cc.split(",") if cc is not None else None,
+            seeds=seeds,
+            rank_by=rank_by.value,
+            trace_seed=trace_seed,
+            aggregator=aggregator,
+            gap=gap,
+            command=command,
+            progress=display.Bar,
+        )
+
+    if folder is None:
+        result = work()
+    else:
+        with output_folder(folder) as scratch:
+            result = work()
+            if result.ranking:
+                result.write_files(scratch)
+    if as_json:
+        _print_json(result.to_dict())
+    else:
+        display.compare_result(result)
+    display.compare_notes(result, folder)
+    if result.interrupted:
+        raise typer.Exit(130)
+    if not result.ranking:
+        raise typer.Exit(2)
+
+
+@app.command()
+def trains(
+    capture: CaptureArgument,
+    gap: GapOption = None,
+    aggregator: AggregatorOption = None,
+    workload: Annotated[Path | None, typer.Option("--workload", metavar="FILE", help="Write the traffic to the aggregator as a file for the workload `replay`.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Folder for tables, plots and the workload file; none unless given.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Packet trains of a capture: sizes, gaps, plots, and a workload file for the workload `replay`."""
+    from contextlib import nullcontext
+
+    from fanin import display
+    from fanin.files import output_folder
+    from fanin.traffic import trains as run_trains
+
+    command = _command("trains", capture, gap=gap, aggregator=aggregator, workload=workload, out=out)
+    with output_folder(out) if out else nullcontext(None) as scratch:
+        result = run_trains(capture, gap=gap, command=command, progress=display.Bar)
+        if scratch is not None:
+            result.write_files(scratch, aggregator=aggregator)
+        if workload is not None:
+            result.workload(aggregator).write(workload)
+    if as_json:
+        _print_json(result.to_dict())
+    else:
+        display.trains_result(result)
+    display.trains_notes(result, out)
+
+
+@app.command()
+def run(
+    scenario: Annotated[Path, typer.Argument(metavar="SCENARIO", help="Scenario file (TOML).", show_default=False)],
+    cc: Annotated[str | None, typer.Option("--cc", metavar="A,B,...", help="Run with these algorithms instead of the scenario's.")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Run with this seed only.")] = None,
+    seeds: Annotated[int | None, typer.Option("--seeds", metavar="N", help="Run with seeds 1 to N.")] = None,
+    settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a value of the scenario, such as topology.buffer=250p; repeatable.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Folder for tables (Parquet) and the summary; none unless given.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run one scenario."""
+    from contextlib import nullcontext
+
+    from fanin import display
+    from fanin.files import output_folder
+    from fanin.simulation import run as run_scenario
+
+    command = _command("run", scenario, cc=cc, seed=seed, seeds=seeds, set=settings, out=out)
+    with output_folder(out) if out else nullcontext(None) as scratch:
+        result = run_scenario(
+            scenario,
+            cc=cc.split(",") if cc is not None else None,
+            seed=seed,
+            seeds=seeds,
+            settings=_settings(settings or []),
+            command=command,
+            progress=display.Bar,
+        )
+        if scratch is not None:
+            result.write_files(scratch)
+    if as_json:
+        _print_json(result.to_dict())
+    else:
+        display.run_result(result)
+    display.run_notes(result, out)
+    if result.interrupted:
+        raise typer.Exit(130)
+
+
+@app.command(name="list")
+def list_(
+    kind: Annotated[Kind, typer.Argument(help="What to list.", show_default=False)],
+    as_json: JsonOption = False,
+) -> None:
+    """What there is: algorithms, queues, topologies, workloads, stack knobs, papers."""
+    from fanin import __version__, display
+    from fanin.registries import entries
+
+    found = entries(kind.value)
+    if as_json:
+        rows = [entry.to_dict() for entry in found]
+        _print_json({"version": __version__, "command": f"fanin list {kind.value}", "kind": kind.value, "entries": rows})
+    else:
+        display.entries(kind.value, found)
+
+
+def _settings(texts: list[str]) -> dict[str, str]:
+    from fanin.errors import ScenarioError
+
+    settings = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise ScenarioError(f"command line `--set {text}`: it has no `=`; write KEY=VALUE, as in --set topology.buffer=250p")
+        settings[key.strip()] = value.strip()
+    return settings
+
+
+def _command(name: str, first: Path, **options: Any) -> str:
+    """The command line that does the same again, without what is left at its default."""
+    words = ["fanin", name, str(first)]
+    for option, value in options.items():
+        values = value if isinstance(value, list) else [] if value is None else [value]
+        for one in values:
+            words += [f"--{option.replace('_', '-')}", str(one)]
+    return shlex.join(words)
+
+
+def _stem(capture: Path) -> str:
+    """A capture's name without its endings."""
+    name = capture.name
+    for ending in (".gz", ".pcap", ".pcapng", ".cap"):
+        name = name.removesuffix(ending)
+    return name or "capture"
+
+
+def _print_json(thing: dict[str, Any]) -> None:
+    json.dump(thing, sys.stdout, allow_nan=False)
+    sys.stdout.write("\n")

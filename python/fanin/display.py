@@ -1,0 +1,336 @@
+"""Tables and progress bars of the command: results on standard output, everything else on standard error."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as RichProgress
+from rich.table import Table
+
+from fanin.ranking import METHOD
+
+if TYPE_CHECKING:
+    from fanin.comparison import CompareResult
+    from fanin.ranking import RankingRow
+    from fanin.registries import Entry
+    from fanin.simulation import RunResult
+    from fanin.stats import Estimate
+    from fanin.traffic import TrainsResult
+
+WIDTH_WITHOUT_TERMINAL = 160
+"""A table that goes to a file or a pipe is not folded at 80 columns."""
+
+MOST_ROWS = 20
+"""Longer lists are cut on the terminal, and say so; `--json` has them whole."""
+
+
+def _out() -> Console:
+    terminal = sys.stdout.isatty()
+    return Console(file=sys.stdout, width=None if terminal else WIDTH_WITHOUT_TERMINAL, highlight=False)
+
+
+def _err() -> Console:
+    terminal = sys.stderr.isatty()
+    return Console(file=sys.stderr, width=None if terminal else 10_000, highlight=False)
+
+
+class Bar:
+    """A progress bar on standard error with an estimate of the time left; silent where there is no terminal."""
+
+    def __init__(self, title: str, total: int) -> None:
+        columns = [TextColumn("{task.description}"), BarColumn(), TaskProgressColumn()]
+        if total > 1:
+            columns.append(MofNCompleteColumn())
+        columns += [TextColumn("elapsed"), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()]
+        console = _err()
+        self._bar = RichProgress(*columns, console=console, transient=True, disable=not console.is_terminal)
+        self._task = self._bar.add_task(escape(title), total=total)
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        self._bar.stop()
+
+    def update(self, done: float) -> None:
+        """Show that so much is done."""
+        self._bar.update(self._task, completed=done)
+
+
+def note(text: str) -> None:
+    """A remark for the person, on standard error."""
+    _err().print(escape(text), soft_wrap=True)
+
+
+# ---- compare
+
+
+def compare_result(result: CompareResult) -> None:
+    """Print the ranking."""
+    by = result.rank_by.replace("p99_9", "p99.9")
+    table = Table(title=f"Response completion time on {escape(result.rack_path)}, best {by} first", title_justify="left")
+    table.add_column("#", justify="right")
+    table.add_column("tier", justify="right")
+    table.add_column("algorithm")
+    table.add_column("switch")
+    for name in ("mean", "p50", "p95", "p99", "p99_9"):
+        style = "bold" if name == result.rank_by else None
+        table.add_column(f"{name.replace('_', '.')} ms", justify="right", style=style)
+    for title in ("timeouts", "retrans.", "drops", "marks", "goodput Mbit/s", "queue mean", "queue p99", "unfinished"):
+        table.add_column(title, justify="right")
+    last_tier = 1
+    for row in result.ranking:
+        if row.tier != last_tier:
+            table.add_section()
+            last_tier = row.tier
+        table.add_row(*_ranking_cells(row, result.rank_by))
+    out = _out()
+    out.print(table)
+    out.print(
+        "± is the 95% confidence half-width over seeds. Rows of one tier cannot be told apart. "
+        "ECN: the switch must mark, at the rack's K. Queue: packets at the port to the aggregator.",
+        soft_wrap=True,
+    )
+
+
+def _ranking_cells(row: RankingRow, rank_by: str) -> Iterable[str]:
+    yield str(row.rank)
+    yield str(row.tier)
+    yield escape(row.cc)
+    yield "ECN" if row.needs_switch else ""
+    for name in ("mean", "p50", "p95", "p99", "p99_9"):
+        estimate = row.completion_ms[name]
+        yield with_half_width(estimate) if name in {"mean", rank_by} else number(estimate.value)
+    for estimate in (row.timeouts, row.retransmissions, row.drops, row.marks):
+        yield number(estimate.value)
+    yield number(None if row.goodput_bps.value is None else row.goodput_bps.value / 1e6)
+    yield number(row.queue_mean_packets.value)
+    yield number(row.queue_p99_packets.value)
+    yield str(row.unfinished) if row.unfinished else ""
+
+
+def compare_notes(result: CompareResult, folder: Path | None) -> None:
+    """Say what surrounds the ranking: failures, what is missing, where the report is."""
+    capture = result.capture
+    found = "found" if capture.aggregator_found else "as given"
+    note(
+        f"{capture.file}: {capture.responses} responses of {len(capture.servers)} servers to {capture.aggregator} ({found}); "
+        f"seeds {_span(result.seeds)}; ranked by {result.rank_by.replace('_', '.')}. {METHOD}"
+    )
+    for warning in capture.warnings:
+        note(f"warning: {warning}")
+    for text in result.notes:
+        note(f"note: {text}")
+    for failure in result.failures:
+        note(f"{failure.cc}: not ranked: {failure.message}")
+    if result.interrupted:
+        parts = [f"{cc} (seeds {_span(seeds)})" for cc, seeds in _by_first(result.missing)]
+        note(f"interrupted: not run: {', '.join(parts)}")
+    if folder is not None and result.ranking:
+        note(f"report: {folder / 'report.html'}")
+
+
+# ---- trains
+
+
+def trains_result(result: TrainsResult) -> None:
+    """Print connections and distributions."""
+    out = _out()
+    table = Table(title=f"Connections of {escape(Path(result.summary['file']).name)}", title_justify="left")
+    for title, justify in (("connection", "right"), ("client", "left"), ("server", "left"), ("turns", "right")):
+        table.add_column(title, justify=justify)  # type: ignore[arg-type]
+    for title in ("packets →", "bytes →", "retrans. →", "packets ←", "bytes ←", "retrans. ←", "RTT ms"):
+        table.add_column(title, justify="right")
+    heaviest = sorted(
+        result.connections, key=lambda c: -(c["to_client"]["payload_bytes"] + c["to_server"]["payload_bytes"])
+    )
+    for c in sorted(heaviest[:MOST_ROWS], key=lambda c: int(c["connection"])):
+        there, back = c["to_server"], c["to_client"]
+        rtt = c["handshake_rtt_ns"] or back["min_rtt_ns"] or there["min_rtt_ns"]
+        table.add_row(
+            str(c["connection"]),
+            _address(c["client_ip"], c["client_port"]),
+            _address(c["server_ip"], c["server_port"]),
+            str(c["turns"]),
+            *(str(side[key]) for side in (there, back) for key in ("packets", "payload_bytes", "retransmitted_bytes")),
+            number(None if rtt is None else rtt / 1e6),
+        )
+    out.print(table)
+    if len(heaviest) > MOST_ROWS:
+        out.print(f"the {MOST_ROWS} with the most payload, of {len(heaviest)}; --json has all")
+
+    table = Table(title=f"Packet trains (a gap ends one: {escape(result.gap)})", title_justify="left")
+    for title in ("direction", "trains", "of", "mean", "p10", "p50", "p90", "p99", "max"):
+        table.add_column(title, justify="left" if title in {"direction", "of"} else "right")
+    for direction, told in result.distributions().items():
+        name = "to the client ←" if direction == "to_client" else "to the server →"
+        for column, title in (("bytes", "bytes"), ("packets", "packets"), ("gap_before_ms", "gap before, ms")):
+            values = (told[column][key] for key in ("mean", "p10", "p50", "p90", "p99", "p100"))
+            first = column == "bytes"
+            table.add_row(name if first else "", str(told["trains"]) if first else "", title, *map(number, values))
+    out.print(table)
+
+
+def trains_notes(result: TrainsResult, folder: Path | None) -> None:
+    """Say what surrounds the tables: warnings, damage, where the files are."""
+    s = result.summary
+    note(
+        f"{s['file']}: {s['format']}, {s['packets']} packets, {s['tcp_packets']} of them TCP, {s['connections']} connections, "
+        f"{s['payload_bytes']} B of payload in {s['duration_ns'] / 1e9:g} s"
+    )
+    for warning in result.warnings:
+        note(f"warning: {warning['message']}")
+    if result.partial is not None:
+        note(f"partial: {result.partial['message']}")
+    if folder is not None:
+        note(f"written: {folder}")
+
+
+# ---- run
+
+
+def run_result(result: RunResult) -> None:
+    """Print messages by class, ports, and flows as totals."""
+    import polars as pl
+
+    out = _out()
+    table = Table(title=escape(result.title or result.scenario), title_justify="left")
+    titles = ("algorithm", "seed", "class", "messages", "finished", "mean ms", "p50", "p95", "p99", "p99.9", "timeouts")
+    for title in titles:
+        table.add_column(title, justify="left" if title in {"algorithm", "class"} else "right")
+    summary = result.summary()
+    for row in summary.head(MOST_ROWS).iter_rows(named=True):
+        values = (row[f"{name}_ms"] for name in ("mean", "p50", "p95", "p99", "p99_9"))
+        cells = (row["cc"], str(row["seed"]), row["class"], str(row["messages"]), str(row["finished"]))
+        table.add_row(*map(escape, cells), *map(number, values), str(row["timeouts"]))
+    out.print(table)
+
+    totals = result.flows.group_by("cc", "seed", "class", maintain_order=True).agg(
+        pl.len().alias("flows"),
+        pl.col("bytes_delivered", "retransmissions", "timeouts", "drops", "marks").sum(),
+        pl.col("goodput_bps").mean() / 1e6,
+        pl.col("max_cwnd").max(),
+    )
+    table = Table(title="Flows", title_justify="left")
+    for title in ("algorithm", "seed", "class", "flows", "delivered B", "retrans.", "timeouts", "drops", "marks", "mean Mbit/s", "max cwnd"):
+        table.add_column(title, justify="left" if title in {"algorithm", "class"} else "right")
+    for values in totals.head(MOST_ROWS).rows():
+        table.add_row(*(escape(v) if isinstance(v, str) else number(v) for v in values))
+    out.print(table)
+
+    busy = result.ports.filter((pl.col("drops") > 0) | (pl.col("marks") > 0) | (pl.col("max_queue_packets") > 1))
+    busy = busy.sort("max_queue_packets", descending=True, maintain_order=True)
+    table = Table(title="Ports with a queue", title_justify="left")
+    for title in ("algorithm", "seed", "port", "packets", "drops", "marks", "queue mean", "p99", "max", "utilisation"):
+        table.add_column(title, justify="left" if title in {"algorithm", "port"} else "right")
+    columns = ["cc", "seed", "port", "packets", "drops", "marks", "mean_queue_packets", "p99_queue_packets", "max_queue_packets", "utilisation"]
+    for values in busy.head(MOST_ROWS).select(columns).rows():
+        table.add_row(*(escape(v) if isinstance(v, str) else number(v) for v in values))
+    out.print(table)
+    if max(summary.height, totals.height, busy.height) > MOST_ROWS:
+        out.print(f"each table shows at most {MOST_ROWS} rows; --json and --out have all")
+
+
+def run_notes(result: RunResult, folder: Path | None) -> None:
+    """Say what surrounds the tables."""
+    note(f"{result.scenario}: scenario {result.scenario_hash[:12]}")
+    unfinished = result.runs.filter(~result.runs["complete"]).height
+    endless = result.messages["bytes"].null_count() > 0
+    if unfinished and not endless:
+        note(f"note: {unfinished} of {result.runs.height} runs ended before every message was delivered; raise run.duration to see them finish")
+    if result.interrupted:
+        parts = [f"{cc} (seeds {_span(seeds)})" for cc, seeds in _by_first(result.missing)]
+        note(f"interrupted: not run: {', '.join(parts)}")
+    if folder is not None:
+        note(f"written: {folder}")
+
+
+# ---- list
+
+
+def entries(kind: str, found: list[Entry]) -> None:
+    """Print a registry."""
+    table = Table(show_edge=False, title_justify="left")
+    table.add_column("name", no_wrap=True)
+    table.add_column("what")
+    if kind == "cc":
+        table.add_column("needs")
+    table.add_column("settings" if kind != "paper" else "proposes")
+    table.add_column("source")
+    for entry in found:
+        details: dict[str, Any] = entry.details
+        cells = [entry.name, entry.title]
+        if kind == "cc":
+            needs = ["switch (ECN)"] if details["needs_switch"] else []
+            needs += [] if details["stands_alone"] else ["a sender, as in " + entry.name + "+newreno"]
+            cells.append(", ".join(needs))
+        cells.append(details.get("proposes") or ", ".join(key["name"] for key in details.get("keys", [])))
+        table.add_row(*map(escape, cells), escape(entry.source))
+    _out().print(table)
+
+
+# ---- numbers
+
+
+def number(value: float | None) -> str:
+    """A number with three or four significant digits, integers whole.
+
+    Examples
+    --------
+    >>> number(0.012345), number(12.3456), number(1234.5), number(7.0), number(None)
+    ('0.0123', '12.35', '1235', '7', '-')
+    """
+    if value is None:
+        return "-"
+    if value == int(value) and abs(value) < 1e15:
+        return str(int(value))
+    digits = 3 if abs(value) < 10 else 4
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    return f"{value:.{decimals}f}"
+
+
+def with_half_width(estimate: Estimate) -> str:
+    """A value with its confidence half-width.
+
+    Examples
+    --------
+    >>> from fanin.stats import Estimate
+    >>> with_half_width(Estimate(2.5, 2.0, 3.0))
+    '2.50 ±0.50'
+    >>> with_half_width(Estimate(2.5))
+    '2.50'
+    """
+    text = number(estimate.value)
+    if estimate.value is None or estimate.high is None:
+        return text
+    decimals = len(text.partition(".")[2])
+    return f"{text} ±{estimate.high - estimate.value:.{decimals}f}"
+
+
+def _address(ip: str, port: int) -> str:
+    return f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}"
+
+
+def _span(seeds: Iterable[int]) -> str:
+    numbers = sorted(seeds)
+    if len(numbers) > 2 and numbers[-1] - numbers[0] == len(numbers) - 1:
+        return f"{numbers[0]} to {numbers[-1]}"
+    return ", ".join(map(str, numbers))
+
+
+def _by_first(pairs: Iterable[tuple[str, int]]) -> list[tuple[str, list[int]]]:
+    groups: dict[str, list[int]] = {}
+    for first, second in pairs:
+        groups.setdefault(first, []).append(second)
+    return list(groups.items())

@@ -1,0 +1,254 @@
+"""What the page's figures draw, taken from a comparison and thinned to what they can show."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from fanin.frames import thin
+from fanin.ranking import STATISTICS
+from fanin.report import words
+
+if TYPE_CHECKING:
+    from fanin.comparison import CompareResult
+
+TRACE_ROWS = 700_000
+"""Rows of queue and window traces in a page, all together: about 3 MB as they are packed."""
+
+CONNECTIONS = 16
+"""Connections whose windows a page can show: those with the slowest responses."""
+
+SCATTER_BINS = 700
+"""Slots of time per run of the response figure, at most four responses in each; the slowest of a slot is always one of them."""
+
+CURVE_POINTS = 240
+"""Points of a distribution's body, and as many of its tail."""
+
+NS_PER_MS = 1e6
+
+
+def names(result: CompareResult) -> list[str]:
+    """Algorithms in the order of their rank: the order of every figure and colour."""
+    return [row.cc for row in result.ranking]
+
+
+def payload(result: CompareResult) -> dict[str, Any]:
+    """All that the page's script reads, ready for JSON."""
+    order = names(result)
+    shown = words.leaders(result)
+    return {
+        "algorithms": [
+            {"name": row.cc, "tier": row.tier, "needsSwitch": row.needs_switch, "shown": row.cc in shown}
+            for row in result.ranking
+        ],
+        "baseline": words.baseline(result),
+        "rankBy": result.rank_by,
+        "statistics": words.STATISTIC_NAMES,
+        "estimates": [
+            {"cc": row.cc, "statistic": name, **row.completion_ms[name].to_dict()}
+            for row in result.ranking
+            for name in STATISTICS
+        ],
+        "curves": completion_curves(result, order),
+        "trains": train_curves(result.trains),
+        "seeds": list(result.seeds),
+        "tracedSeeds": traced_seeds(result),
+        "connections": connections(result),
+        "endMs": _greatest(result.runs, "end_ms"),
+        "bufferPackets": words.packets(words.rack_facts(result.rack_text).get("buffer")),
+        "markPackets": words.packets(words.rack_facts(result.rack_text).get("mark")),
+        "packed": pack({"responses": responses(result), "queue": queues(result), "window": windows(result)}),
+    }
+
+
+def pack(thing: Any) -> str:
+    """JSON, deflated, in base64; the page unpacks it with what every browser has."""
+    return base64.b64encode(zlib.compress(json.dumps(thing, separators=(",", ":"), allow_nan=False).encode(), 9)).decode()
+
+
+def completion_curves(result: CompareResult, order: list[str]) -> list[dict[str, Any]]:
+    """Per algorithm, the distribution of completion times over the responses of all seeds.
+
+    ``share`` is the share of responses that took at most ``ms``; ``beyond`` the share that took at least as long. Both count unfinished
+    responses as longer than any finished one, so a curve with such responses ends below 1.
+    """
+    rows = []
+    for cc in order:
+        mine = result.responses.filter(pl.col("cc") == cc)["completion_ms"]
+        total, done = len(mine), mine.drop_nulls().sort().to_list()
+        rows += [
+            {"cc": cc, "ms": done[i], "share": (i + 1) / total, "beyond": (total - i) / total}
+            for i in curve_indices(len(done))
+            if done[i] > 0
+        ]
+    return rows
+
+
+def curve_indices(count: int) -> list[int]:
+    """Which of `count` ordered values to draw: evenly over the body, ever closer towards the greatest, which is always kept.
+
+    Examples
+    --------
+    >>> curve_indices(5)
+    [0, 1, 2, 3, 4]
+    >>> kept = curve_indices(100_000)
+    >>> len(kept) < 600, kept[0], kept[-3:]
+    (True, 0, [99997, 99998, 99999])
+    """
+    if count <= 2 * CURVE_POINTS:
+        return list(range(count))
+    body = {round(i * (count - 1) / (CURVE_POINTS - 1)) for i in range(CURVE_POINTS)}
+    tail = {count - max(1, round(count ** (i / (CURVE_POINTS - 1)))) for i in range(CURVE_POINTS)}
+    return sorted(body | tail)
+
+
+def train_curves(trains: pl.DataFrame) -> dict[str, list[dict[str, float]]]:
+    """Distributions of the capture's train sizes (bytes) and of the gaps before trains (ms)."""
+
+    def curve(column: str) -> list[dict[str, float]]:
+        ordered = trains[column].drop_nulls().sort().to_list()
+        return [
+            {"value": float(ordered[i]), "share": (i + 1) / len(ordered)}
+            for i in curve_indices(len(ordered))
+            if ordered[i] > 0
+        ]
+
+    return {"sizes": curve("bytes"), "gaps": curve("gap_before_ms")}
+
+
+def responses(result: CompareResult) -> list[dict[str, Any]]:
+    """Per algorithm and seed: when each response was released, how long it took, on which connection, with how many timeouts.
+
+    A response that was not completed has completion null and is drawn at the top.
+    """
+    unfinished = result.responses.filter(pl.col("completion_ms").is_null())
+    finished = thin(
+        result.responses.filter(pl.col("completion_ms").is_not_null()).sort("cc", "seed", "release_ms", maintain_order=True),
+        "release_ms",
+        "completion_ms",
+        by=["cc", "seed"],
+        points=SCATTER_BINS,
+    )
+    kept = pl.concat([finished, unfinished]).filter(pl.col("release_ms").is_not_null())
+    series = []
+    for (cc, seed), mine in _groups(kept, ["cc", "seed"], "release_ms"):
+        series.append(
+            {
+                "cc": cc,
+                "seed": seed,
+                "ms": _rounded(mine["release_ms"], 3),
+                "completion": _rounded(mine["completion_ms"], 4),
+                "connection": mine["connection"].to_list(),
+                "bytes": mine["bytes"].to_list(),
+                "timeouts": mine["timeouts"].to_list(),
+            }
+        )
+    return series
+
+
+def traced_seeds(result: CompareResult) -> list[int]:
+    """Seeds whose queue and windows were traced."""
+    if "seed" in result.queue.columns:
+        return [int(seed) for seed in result.queue["seed"].unique().sort()]
+    return [result.trace_seed]
+
+
+def queues(result: CompareResult) -> list[dict[str, Any]]:
+    """Per algorithm and traced seed: the queue of the port to the aggregator, at every change or as an envelope that keeps peaks."""
+    trace = _with_seed(result.queue, result.trace_seed)
+    kept = thin(trace, "time_ms", "packets", by=["cc", "seed"], points=_pixels(trace, ["cc", "seed"], TRACE_ROWS // 2))
+    return [
+        {"cc": cc, "seed": seed, "dt": _deltas(mine["time_ms"]), "packets": mine["packets"].to_list()}
+        for (cc, seed), mine in _groups(kept, ["cc", "seed"], "time_ms")
+    ]
+
+
+def windows(result: CompareResult) -> list[dict[str, Any]]:
+    """Per algorithm, traced seed and shown connection: cwnd and ssthresh, and when retransmission timeouts came."""
+    shown = [c["connection"] for c in connections(result)]
+    trace = _with_seed(result.window, result.trace_seed).filter(pl.col("connection").is_in(shown))
+    keys = ["cc", "seed", "connection"]
+    timeouts = {key: _timeout_times(mine) for key, mine in _groups(trace, keys, "time_ms")}
+    kept = thin(trace, "time_ms", "cwnd", by=keys, points=_pixels(trace, keys, TRACE_ROWS // 2))
+    return [
+        {
+            "cc": cc,
+            "seed": seed,
+            "connection": connection,
+            "dt": _deltas(mine["time_ms"]),
+            "cwnd": _rounded(mine["cwnd"], 2),
+            "ssthresh": _rounded(mine["ssthresh"], 1),
+            "timeouts": timeouts[cc, seed, connection],
+        }
+        for (cc, seed, connection), mine in _groups(kept, keys, "time_ms")
+    ]
+
+
+def connections(result: CompareResult) -> list[dict[str, Any]]:
+    """The connections whose windows the page can show, slowest response first: number, server, slowest completion."""
+    traced = result.window["connection"].unique().to_list()
+    slowest = (
+        result.responses.filter(pl.col("connection").is_in(traced))
+        .group_by("connection", "server")
+        .agg(pl.col("completion_ms").max().alias("slowest"), pl.col("timeouts").sum())
+        .sort("timeouts", "slowest", "connection", descending=[True, True, False], nulls_last=True)
+        .head(CONNECTIONS)
+    )
+    return slowest.select("connection", "server", "timeouts").to_dicts()
+
+
+def fan(result: CompareResult) -> dict[str, Any]:
+    """The fan-in of the capture for the drawing at the head of the page: servers with their share of the bytes, in order of share."""
+    first = result.responses.filter(
+        (pl.col("cc") == result.ranking[0].cc) & (pl.col("seed") == result.ranking[0].seeds[0])
+    )
+    per_server = first.group_by("server").agg(pl.col("bytes").sum()).sort("bytes", "server", descending=[True, False])
+    total = max(1, int(per_server["bytes"].sum()))
+    lines = [{"server": row["server"], "share": row["bytes"] / total} for row in per_server.iter_rows(named=True)]
+    height, shown = 120.0, lines[:40]
+    step = height / max(1, len(shown))
+    for i, line in enumerate(shown):
+        line["y"] = round((i + 0.5) * step, 2)
+        line["width"] = round(max(0.6, min(step * 0.7, 22 * line["share"])), 2)
+    return {"lines": shown, "servers": len(lines), "height": height}
+
+
+def _timeout_times(trace: pl.DataFrame) -> list[float]:
+    """When the sender entered state `loss`, in ms."""
+    entered = (trace["state"] == "loss") & (trace["state"].shift(1) != "loss").fill_null(value=True)
+    return _rounded(trace.filter(entered)["time_ms"], 3)
+
+
+def _with_seed(trace: pl.DataFrame, seed: int) -> pl.DataFrame:
+    return trace if "seed" in trace.columns else trace.with_columns(pl.lit(seed).alias("seed"))
+
+
+def _pixels(trace: pl.DataFrame, keys: list[str], rows: int) -> int:
+    """Slots of time that keep a thinned trace within `rows`: four rows per slot and line at most."""
+    lines = max(1, trace.select(keys).n_unique())
+    return max(200, rows // (4 * lines))
+
+
+def _groups(frame: pl.DataFrame, keys: list[str], time: str) -> list[tuple[tuple[Any, ...], pl.DataFrame]]:
+    """Lines of a frame, each in order of time, in the order of their keys."""
+    ordered = frame.sort(*keys, time, maintain_order=True)
+    return [(tuple(key), mine) for key, mine in ordered.group_by(keys, maintain_order=True)]
+
+
+def _deltas(times: pl.Series) -> list[int]:
+    """Times in ms as steps in whole nanoseconds: short to write."""
+    whole = (times * NS_PER_MS).round(0).cast(pl.Int64)
+    return whole.diff().fill_null(whole[0] if len(whole) else 0).to_list()
+
+
+def _rounded(values: pl.Series, digits: int) -> list[Any]:
+    return values.cast(pl.Float64).round(digits).to_list()
+
+
+def _greatest(frame: pl.DataFrame, column: str) -> float:
+    value = frame[column].max()
+    return float(value) if isinstance(value, int | float) else 0.0

@@ -1,0 +1,306 @@
+"""What the page says: the answer in sentences, numbers as people write them, and what the numbers rest on."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from fanin.ranking import METHOD
+from fanin.stats import Estimate
+
+if TYPE_CHECKING:
+    from fanin.comparison import CompareResult
+    from fanin.ranking import RankingRow
+
+STATISTIC_NAMES = {"mean": "mean", "p50": "median", "p95": "p95", "p99": "p99", "p99_9": "p99.9"}
+"""Statistics as the page names them."""
+
+PRESUMED = (
+    ("cubic", "what Linux runs unless told otherwise"),
+    ("newreno", "standard TCP"),
+    ("reno", "standard TCP"),
+    ("sack", "standard TCP with SACK"),
+)
+"""What hosts are presumed to run today, likeliest first; the comparison is against the first that was ranked."""
+
+ASSUMPTIONS = (
+    "Applications behave as in the capture: what a server sends, and how long it and the client think in between, is taken from it. A response "
+    "that arrives later delays what followed it on its connection; a faster one brings it forward.",
+    "The rack is as the file above says and carries this traffic alone. Cables lose nothing; packets are lost only where a queue is full.",
+    "Hosts cost no time: no interrupts, no scheduling, no segmentation offload. On real hosts these add to every response, "
+    "whichever TCP runs, and matter most where responses take well under a millisecond.",
+    "Algorithms are run as their papers and RFCs describe them, all on the same endpoint. Kernels differ in details, so try the winner on two hosts "
+    "before all of them.",
+    "Confidence intervals cover chance between seeds. They say nothing about traffic that the capture does not hold: "
+    "another hour, another service.",
+)
+"""What the simulation takes for granted, for the end of the page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer in sentences.
+
+    Attributes
+    ----------
+    headline : str
+        One sentence.
+    support : tuple of str
+        What else one needs before acting on it.
+    cautions : tuple of str
+        Why to trust it less: few seeds, an interrupted run, failed algorithms, a damaged capture.
+    """
+
+    headline: str
+    support: tuple[str, ...]
+    cautions: tuple[str, ...]
+
+
+def answer(result: CompareResult) -> Answer:
+    """What the comparison found, for somebody who reads nothing else."""
+    best = result.ranking[0]
+    usual = _row(result, baseline(result))
+    return Answer(_headline(result, best, usual), tuple(_support(result, best, usual)), tuple(_cautions(result)))
+
+
+def baseline(result: CompareResult) -> str | None:
+    """The algorithm that the hosts are presumed to run today; None when none of the presumed was ranked."""
+    ranked = {row.cc for row in result.ranking}
+    return next((cc for cc, _ in PRESUMED if cc in ranked), None)
+
+
+def leaders(result: CompareResult) -> list[str]:
+    """Algorithms that the figures show at first: the best, the best without the switch, the best with it, and the presumed one."""
+    rows = result.ranking
+    wanted = [
+        rows[0].cc,
+        next((row.cc for row in rows if not row.needs_switch), None),
+        next((row.cc for row in rows if row.needs_switch), None),
+        baseline(result),
+    ]
+    chosen = {cc for cc in wanted if cc is not None}
+    for row in rows:
+        if len(chosen) >= min(3, len(rows)):
+            break
+        chosen.add(row.cc)
+    return [row.cc for row in rows if row.cc in chosen]
+
+
+def _headline(result: CompareResult, best: RankingRow, usual: RankingRow | None) -> str:
+    name, value = STATISTIC_NAMES[result.rank_by], best.completion_ms[result.rank_by].value
+    if value is None:
+        return f"No algorithm completes enough responses on this rack for a {name} completion time."
+    if len(result.ranking) == 1:
+        return f"With {best.cc}, the {name} response takes {duration(value)} on this rack."
+    if usual is None:
+        return f"{best.cc} serves this traffic best on this rack: {name} {duration(value)}."
+    now = usual.completion_ms[result.rank_by].value
+    if usual.tier == best.tier:
+        return f"Stay with {usual.cc}: no TCP measurably shortens the {name} response of this traffic on this rack."
+    if now is None:
+        return f"{best.cc} brings the {name} response to {duration(value)}; {usual.cc} leaves too many responses unfinished to have one."
+    return f"{best.cc} brings the {name} response from {duration(now)} with {usual.cc} to {duration(value)}: {shortening(now, value)}."
+
+
+def _support(result: CompareResult, best: RankingRow, usual: RankingRow | None) -> list[str]:
+    by, name = result.rank_by, STATISTIC_NAMES[result.rank_by]
+    sentences = []
+    if usual is not None and len(result.ranking) > 1:
+        why = dict(PRESUMED)[usual.cc]
+        verb = "leads on" if usual.rank == best.rank else "is at" if usual.tier == best.tier else ""
+        now = usual.completion_ms[by].value
+        at = f", which {verb} {name} {duration(now)}" if verb and now is not None else ""
+        sentences.append(f"Your hosts are presumed to run {usual.cc}, {why}{at}.")
+    peers = [row.cc for row in result.ranking if row.tier == best.tier and row.cc != best.cc]
+    if peers:
+        be = "is" if len(peers) == 1 else "are"
+        sentences.append(f"{enumeration(peers)} {be} not measurably different from {best.cc} over {_seeds(best)}.")
+    if best.completion_ms[by].value is not None:
+        sentences += _about_the_switch(result, best, usual)
+    return sentences
+
+
+def _about_the_switch(result: CompareResult, best: RankingRow, usual: RankingRow | None) -> list[str]:
+    by, name = result.rank_by, STATISTIC_NAMES[result.rank_by]
+
+    def at(row: RankingRow) -> str:
+        value = row.completion_ms[by].value
+        text = f"no {name}" if value is None else f"{name} {duration(value)}"
+        now = usual.completion_ms[by].value if usual is not None and usual.tier != row.tier else None
+        return text if value is None or now is None or usual is row else f"{text}, {shortening(now, value)} than {usual.cc}"
+
+    plain = next((row for row in result.ranking if not row.needs_switch), None)
+    marking = next((row for row in result.ranking if row.needs_switch), None)
+    if best.needs_switch:
+        if plain is None:
+            return [f"{best.cc} needs switches that mark packets (ECN), and so does everything compared."]
+        return [
+            f"{best.cc} needs switches that mark packets (ECN). If yours cannot be touched, {plain.cc} is the best that needs nothing "
+            f"from them: {at(plain)}."
+        ]
+    if marking is None:
+        return [f"{best.cc} needs nothing from the switch."]
+    return [f"{best.cc} needs nothing from the switch; {marking.cc}, the best that needs marking (ECN), is at {at(marking)}."]
+
+
+def _cautions(result: CompareResult) -> list[str]:
+    cautions = []
+    if result.interrupted:
+        left = len(result.missing)
+        cautions.append(
+            f"The comparison was stopped early: {left} {'run is' if left == 1 else 'runs are'} missing, and what is here rests on what was done."
+        )
+    counts = {len(row.seeds) for row in result.ranking}
+    if counts == {1}:
+        cautions.append("One seed only: there is no confidence interval, and a difference may be chance. Run again with --seeds 5.")
+    elif len(counts) > 1:
+        cautions.append("Not every algorithm ran with the same seeds; the table says how many each row rests on.")
+    unfinished = [row.cc for row in result.ranking if row.unfinished]
+    if unfinished:
+        cautions.append(
+            f"Some responses were not complete when the run ended, with {enumeration(unfinished)}. They count as slower than any that were."
+        )
+    cautions += [f"{failure.cc} could not be run: {failure.message}" for failure in result.failures]
+    cautions += result.capture.warnings
+    return cautions
+
+
+def _row(result: CompareResult, cc: str | None) -> RankingRow | None:
+    return next((row for row in result.ranking if row.cc == cc), None)
+
+
+def _seeds(row: RankingRow) -> str:
+    return "1 seed" if len(row.seeds) == 1 else f"{len(row.seeds)} seeds"
+
+
+def shortening(before: float, after: float) -> str:
+    """How much shorter.
+
+    Examples
+    --------
+    >>> shortening(200.0, 8.0), shortening(10.0, 8.0), shortening(8.0, 10.0), shortening(8.0, 8.01)
+    ('25 times shorter', '20% shorter', '25% longer', 'as long')
+    """
+    if after <= 0 or before <= 0:
+        return "shorter" if after < before else "as long"
+    if before / after >= 2:
+        return f"{significant(before / after, 2)} times shorter"
+    if after / before >= 2:
+        return f"{significant(after / before, 2)} times longer"
+    percent = round(100 * abs(before - after) / before)
+    if percent == 0:
+        return "as long"
+    return f"{percent}% {'shorter' if after < before else 'longer'}"
+
+
+def enumeration(items: list[str]) -> str:
+    """A list in a sentence.
+
+    Examples
+    --------
+    >>> enumeration(["a"]), enumeration(["a", "b"]), enumeration(["a", "b", "c"])
+    ('a', 'a and b', 'a, b and c')
+    """
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """A number with so many significant digits, never in powers of ten.
+
+    Examples
+    --------
+    >>> significant(0.012345), significant(12.345), significant(123456.0), significant(0)
+    ('0.0123', '12.3', '123,456', '0')
+    """
+    if value == 0:
+        return "0"
+    whole = len(str(int(abs(value)))) if abs(value) >= 1 else 0
+    if whole >= digits:
+        return f"{value:,.0f}"
+    text = f"{value:.{digits - whole}f}" if whole else f"{value:.{digits}g}"
+    return f"{float(text):f}".rstrip("0").rstrip(".") if "e" in text else text
+
+
+def duration(ms: float) -> str:
+    """A time in the unit that reads best.
+
+    Examples
+    --------
+    >>> duration(0.0125), duration(3.14159), duration(2345.0)
+    ('12.5 µs', '3.14 ms', '2.35 s')
+    """
+    if ms < 1:
+        return f"{significant(ms * 1000)} µs"
+    return f"{significant(ms)} ms" if ms < 1000 else f"{significant(ms / 1000)} s"
+
+
+def rate(bps: float) -> str:
+    """A rate in decimal units.
+
+    Examples
+    --------
+    >>> rate(9.41e8), rate(1.0e10)
+    ('941 Mbps', '10.0 Gbps')
+    """
+    for scale, unit in ((1e9, "Gbps"), (1e6, "Mbps"), (1e3, "kbps")):
+        if bps >= scale:
+            return f"{significant(bps / scale)} {unit}"
+    return f"{significant(bps)} bps"
+
+
+def size(count: float) -> str:
+    """A number of bytes in decimal units.
+
+    Examples
+    --------
+    >>> size(1500), size(2.5e6), size(12)
+    ('1.50 kB', '2.50 MB', '12 B')
+    """
+    for scale, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if count >= scale:
+            return f"{significant(count / scale)} {unit}"
+    return f"{count:.0f} B"
+
+
+def half_width(estimate: Estimate) -> float | None:
+    """Half of a confidence interval; None without one."""
+    return None if estimate.low is None or estimate.high is None else (estimate.high - estimate.low) / 2
+
+
+def rack_facts(text: str) -> dict[str, Any]:
+    """The [topology] of a rack file; empty when it cannot be read here (the engine's reader is the judge of it)."""
+    try:
+        topology = tomllib.loads(text).get("topology", {})
+    except tomllib.TOMLDecodeError:
+        return {}
+    return topology if isinstance(topology, dict) else {}
+
+
+def packets(limit: object) -> int | None:
+    """A queue limit that is written in packets.
+
+    Examples
+    --------
+    >>> packets("250p"), packets("64KB"), packets(None)
+    (250, None, None)
+    """
+    found = re.fullmatch(r"\s*(\d+)\s*(?:p|pkts?|packets?)\s*", limit) if isinstance(limit, str) else None
+    return int(found[1]) if found else None
+
+
+def method() -> str:
+    """How the statistics came about."""
+    return METHOD
+
+
+FILTERS = {
+    "significant": significant,
+    "duration": duration,
+    "rate": rate,
+    "size": size,
+    "half_width": half_width,
+    "enumeration": lambda items: enumeration(list(items)),
+}
+"""For the page's template."""

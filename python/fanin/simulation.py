@@ -1,0 +1,365 @@
+"""Run scenarios, over algorithms and seeds, on every core."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from fanin import _native
+from fanin.errors import ScenarioError
+from fanin.frames import frame, ms
+from fanin.progress import Progress, on_every_core, silent
+from fanin.ranking import STATISTICS, completion_statistics
+
+if TYPE_CHECKING:
+    from fanin._native import Run, Watch
+
+STATES = ("open", "disorder", "cwr", "recovery", "loss")
+"""States of a sender, in the order of the engine's codes."""
+
+EVENTS = ("accepted", "dropped", "marked", "delivered")
+"""Packet events, in the order of the engine's codes."""
+
+MAX_SEEDS = 10_000
+"""More seeds than this are a mistake."""
+
+
+@dataclass(slots=True)
+class RunResult:
+    """What one scenario did under each algorithm and seed.
+
+    Every frame begins with the columns ``cc`` (String) and ``seed`` (UInt64). Times are milliseconds from the start of the run (Float64).
+
+    Attributes
+    ----------
+    messages : polars.DataFrame
+        One row per message: ``message``, ``flow`` (UInt32), ``class`` (String), ``bytes`` (UInt64, null: endless), ``release_ms``,
+        ``first_send_ms``, ``done_ms`` (null: not within the run), ``completion_ms`` (done - release), ``ideal_ms``, ``slowdown``
+        (completion / ideal), ``deadline_ms`` (null: none), ``timeouts`` (UInt32).
+    flows : polars.DataFrame
+        One row per one-way byte stream: ``flow`` (UInt32), ``src``, ``dst``, ``class`` (String), counts (UInt64) ``segments``,
+        ``bytes_sent``, ``bytes_delivered``, ``bytes_acked``, ``retransmissions``, ``fast_recoveries``, ``timeouts``, ``drops``, ``ack_drops``,
+        ``marks``, ``ece_acks``, ``ecn_reductions``, ``undos``, ``tail_probes``; ``timeout_ms``, ``first_send_ms``, ``last_delivery_ms``, ``srtt_ms``,
+        ``min_rtt_ms``; ``cwnd``, ``max_cwnd`` (Float64, packets), ``goodput_bps`` (Float64, first send to last delivery).
+    ports : polars.DataFrame
+        One row per output port: ``port`` (String, ``from->to``), counts (UInt64) ``offered_packets``, ``packets``, ``bytes``,
+        ``sent_packets``, ``sent_bytes``, ``drops``, ``dropped_bytes``, ``marks``, ``max_queue_packets``, ``max_queue_bytes``,
+        ``p99_queue_packets``; ``mean_queue_packets``, ``mean_queue_bytes``, ``utilisation`` (Float64), ``wait_ms`` (sum over packets).
+    background : polars.DataFrame
+        One row per source of background datagrams: ``class``, ``sent``, ``received``, ``dropped``.
+    queue : polars.DataFrame
+        Queue lengths, for ports that the scenario's ``[measure]`` names: ``port``, ``time_ms``, ``packets`` (UInt32), ``bytes`` (UInt64).
+    window : polars.DataFrame
+        Senders that ``[measure]`` names: ``flow`` (UInt32), ``time_ms``, ``cwnd``, ``ssthresh`` (Float64, packets; null while infinite),
+        ``in_flight`` (Float64, packets), ``srtt_ms``, ``state`` (String).
+    packets : polars.DataFrame
+        Packet events that ``[measure]`` asks for: ``port``, ``time_ms``, ``event`` (String), ``flow``, ``flags`` (UInt32), ``seq`` (UInt64),
+        ``payload`` (UInt32).
+    throughput : polars.DataFrame
+        Delivered payload per flow and interval: ``flow``, ``time_ms`` (end of the interval), ``bytes``.
+    internals : polars.DataFrame
+        Named values of the traced algorithms: ``flow``, ``time_ms``, ``name`` (String), ``value`` (Float64).
+    runs : polars.DataFrame
+        One row per run: ``end_ms``, ``complete`` (Boolean), ``packet_hops`` (UInt64).
+    missing : list of (str, int)
+        (algorithm, seed) that were not run because somebody interrupted.
+    scenario, title, scenario_hash, command, version : str
+        Where the numbers come from; `title` may be None.
+    """
+
+    messages: pl.DataFrame
+    flows: pl.DataFrame
+    ports: pl.DataFrame
+    background: pl.DataFrame
+    queue: pl.DataFrame
+    window: pl.DataFrame
+    packets: pl.DataFrame
+    throughput: pl.DataFrame
+    internals: pl.DataFrame
+    runs: pl.DataFrame
+    scenario: str
+    title: str | None
+    scenario_hash: str
+    command: str
+    version: str
+    missing: list[tuple[str, int]] = field(default_factory=list)
+
+    @property
+    def interrupted(self) -> bool:
+        """It was stopped before the end."""
+        return bool(self.missing)
+
+    def summary(self) -> pl.DataFrame:
+        """Completion of messages per run and class.
+
+        Returns
+        -------
+        polars.DataFrame
+            ``cc``, ``seed``, ``class``, ``messages``, ``finished`` (UInt64), ``bytes`` (UInt64, of finite messages), ``mean_ms``, ``p50_ms``, ``p95_ms``,
+            ``p99_ms``, ``p99_9_ms`` (Float64; nearest-rank, an unfinished message counting as longer than any finished one),
+            ``timeouts`` (UInt64).
+        """
+        rows = []
+        for (cc, seed, group), part in self.messages.group_by("cc", "seed", "class", maintain_order=True):
+            finite = part.filter(pl.col("bytes").is_not_null())
+            statistics = completion_statistics(finite["completion_ms"].to_list())
+            rows.append(
+                {
+                    "cc": cc,
+                    "seed": seed,
+                    "class": group,
+                    "messages": finite.height,
+                    "finished": finite["done_ms"].count(),
+                    "bytes": int(finite["bytes"].sum()),
+                    **{f"{name}_ms": statistics[name] for name in STATISTICS},
+                    "timeouts": int(part["timeouts"].sum()),
+                }
+            )
+        schema = {
+            "cc": pl.String,
+            "seed": pl.UInt64,
+            "class": pl.String,
+            "messages": pl.UInt64,
+            "finished": pl.UInt64,
+            "bytes": pl.UInt64,
+            **{f"{name}_ms": pl.Float64 for name in STATISTICS},
+            "timeouts": pl.UInt64,
+        }
+        return pl.DataFrame(rows, schema=schema)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object that ``fanin run --json`` prints (schema: docs/json/run.schema.json)."""
+
+        def of(rows: pl.DataFrame, cc: str, seed: int) -> list[dict[str, Any]]:
+            return rows.filter(pl.col("cc") == cc, pl.col("seed") == seed).drop("cc", "seed").to_dicts()
+
+        summary = self.summary()
+        return {
+            "version": self.version,
+            "command": self.command,
+            "scenario": {"file": self.scenario, "title": self.title, "hash": self.scenario_hash},
+            "runs": [
+                {
+                    **run,
+                    "messages": of(summary, run["cc"], run["seed"]),
+                    "flows": of(self.flows, run["cc"], run["seed"]),
+                    "ports": of(self.ports, run["cc"], run["seed"]),
+                    "background": of(self.background, run["cc"], run["seed"]),
+                }
+                for run in self.runs.to_dicts()
+            ],
+            "missing": [{"cc": cc, "seed": seed} for cc, seed in self.missing],
+        }
+
+    def write_files(self, folder: Path) -> None:
+        """Write ``run.json`` and one Parquet file per frame that has rows to a folder."""
+        folder.joinpath("run.json").write_text(json.dumps(self.to_dict(), allow_nan=False) + "\n")
+        for name in FRAMES:
+            rows = getattr(self, name)
+            if rows.height:
+                rows.write_parquet(folder / f"{name}.parquet")
+
+
+FRAMES = ("messages", "flows", "ports", "background", "queue", "window", "packets", "throughput", "internals", "runs")
+"""Names of the frames of a :class:`RunResult`."""
+
+
+def run(
+    scenario: str | Path,
+    *,
+    cc: str | Sequence[str] | None = None,
+    seed: int | None = None,
+    seeds: int | Sequence[int] | None = None,
+    settings: Mapping[str, object] | None = None,
+    text: str | None = None,
+    command: str | None = None,
+    progress: Callable[[str, int], Progress] = silent,
+) -> RunResult:
+    """Run one scenario under one or more algorithms and seeds.
+
+    Parameters
+    ----------
+    scenario : path
+        A scenario file; with `text`, only the name it goes by in messages.
+    cc : str or sequence of str, optional
+        Algorithms instead of the scenario's, each with its default parameters.
+    seed : int, optional
+        This seed alone instead of the scenario's.
+    seeds : int or sequence of int, optional
+        How many seeds, counted from 1, or which.
+    settings : mapping, optional
+        Values by key, such as ``{"topology.buffer": "250p"}``, on top of the file.
+    text : str, optional
+        The scenario itself (TOML) instead of a file.
+    command : str, optional
+        What to state as the command that does the same.
+    progress : callable, optional
+        Makes the progress display; see :mod:`fanin.progress`.
+
+    Returns
+    -------
+    RunResult
+
+    Raises
+    ------
+    fanin.ScenarioError
+        When the scenario cannot be read, or something in it is unknown, unused, out of range or contradictory.
+    fanin.AlgorithmError
+        When there is no such algorithm.
+
+    Examples
+    --------
+    >>> import fanin
+    >>> incast = '''
+    ... [topology]
+    ... senders = 4
+    ... [[workload]]
+    ... kind = "incast"
+    ... bytes = "32KB"
+    ... '''
+    >>> result = fanin.run("incast.toml", text=incast, cc=["newreno", "dctcp"], seeds=2)
+    >>> result.runs.select("cc", "seed", "complete").rows()
+    [('newreno', 1, True), ('newreno', 2, True), ('dctcp', 1, True), ('dctcp', 2, True)]
+    >>> result.messages.filter(cc="dctcp", seed=1)["bytes"].to_list()
+    [32000, 32000, 32000, 32000]
+    """
+    base = _native.Scenario.from_text(text, str(scenario)) if text is not None else _native.Scenario.from_file(scenario)
+    if seed is not None and seeds is not None:
+        raise ScenarioError("command line `--seed` and `--seeds`: give one of the two")
+    wanted = [(k, _toml(v)) for k, v in (settings or {}).items()]
+    algorithms = [cc] if isinstance(cc, str) else cc
+    variants = [base.changed(name, seed, wanted) for name in (algorithms if algorithms is not None else [None])]
+    if not variants:
+        raise ScenarioError("command line `--cc`: it names no algorithm; `fanin list cc` shows all")
+    numbers = chosen_seeds(seeds) if seeds is not None else variants[0].seeds()
+
+    plans = {}
+    for number, variant in enumerate(variants):
+        plan = variant.plan(numbers[0])
+        plans[number] = ", ".join(dict.fromkeys(plan.algorithms))
+    work = [(plans[number], s, variant) for number, variant in enumerate(variants) for s in numbers]
+
+    done: dict[int, dict[str, pl.DataFrame]] = {}
+
+    def finished(number: int, outcome: dict[str, pl.DataFrame] | Exception) -> None:
+        if isinstance(outcome, Exception):
+            raise outcome
+        done[number] = outcome
+
+    with progress("running", len(work)) as bar:
+        on_every_core([_job(variant, name, s) for name, s, variant in work], bar, finished)
+    if not done:
+        raise KeyboardInterrupt
+    return RunResult(
+        **{name: pl.concat([done[i][name] for i in sorted(done)]) for name in FRAMES},
+        scenario=base.file,
+        title=base.title(),
+        scenario_hash=variants[0].hash(),
+        command=command or f"fanin run {scenario}",
+        version=_native.VERSION,
+        missing=[(name, s) for i, (name, s, _) in enumerate(work) if i not in done],
+    )
+
+
+def chosen_seeds(seeds: int | Sequence[int]) -> list[int]:
+    """Seeds from a count or a list.
+
+    Raises
+    ------
+    fanin.ScenarioError
+        When there are none, too many, or one twice.
+
+    Examples
+    --------
+    >>> chosen_seeds(3)
+    [1, 2, 3]
+    """
+    if isinstance(seeds, int):
+        if not 1 <= seeds <= MAX_SEEDS:
+            raise ScenarioError(f"command line `--seeds {seeds}`: the number of seeds must be from 1 to {MAX_SEEDS}")
+        return list(range(1, seeds + 1))
+    numbers = list(seeds)
+    if not numbers or len(set(numbers)) < len(numbers) or not all(0 <= s < 2**63 for s in numbers):
+        raise ScenarioError(f"the seeds {numbers} must be different whole numbers from 0 to 2^63 - 1, at least one")
+    return numbers
+
+
+def _toml(value: object) -> str:
+    """A Python value as it would be written in a scenario."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _job(variant: _native.Scenario, cc: str, seed: int) -> Callable[[Watch], dict[str, pl.DataFrame]]:
+    def work(watch: Watch) -> dict[str, pl.DataFrame]:
+        # The plan is made here and not before: with many messages it takes time and memory, and this is one thread of several.
+        plan = variant.plan(seed)
+        return tables(plan.run(watch), plan, cc, seed)
+
+    return work
+
+
+def tables(results: Run, plan: _native.Plan, cc: str, seed: int) -> dict[str, pl.DataFrame]:
+    """The frames of one run, as described in :class:`RunResult`."""
+    names = plan.ports
+    messages = frame(results.messages()).with_row_index("message")
+    flows = frame(results.flows()).with_row_index("flow")
+    ports = frame(results.ports())
+    end_ps = results.end_ps
+    busy = pl.col("last_delivery_ps").cast(pl.Float64) - pl.col("first_send_ps")
+    made = {
+        "messages": messages.select(
+            "message",
+            "flow",
+            "class",
+            "bytes",
+            ms("release_ps"),
+            ms("first_send_ps"),
+            ms("done_ps"),
+            ((pl.col("done_ps") - pl.col("release_ps")) / 1e9).alias("completion_ms"),
+            ms("ideal_ps"),
+            ((pl.col("done_ps") - pl.col("release_ps")) / pl.col("ideal_ps")).alias("slowdown"),
+            ms("deadline_ps"),
+            "timeouts",
+        ),
+        "flows": flows.with_columns(
+            goodput_bps=pl.when(busy > 0).then(pl.col("bytes_delivered") * 8e12 / busy), **_all_ms(flows)
+        ).drop([c for c in flows.columns if c.endswith("_ps")]),
+        "ports": ports.rename({"name": "port"})
+        .with_columns(utilisation=pl.col("busy_ps") / end_ps if end_ps else pl.lit(0.0), wait_ms=pl.col("wait_ps") / 1e9)
+        .drop("busy_ps", "wait_ps"),
+        "background": frame(results.background()),
+        "queue": _with_port(frame(results.queue()), names).select("port", ms("time_ps"), "packets", "bytes"),
+        "window": frame(results.window()).select(
+            "flow", ms("time_ps"), "cwnd", "ssthresh", "in_flight", ms("srtt_ps"), _word("state", STATES)
+        ),
+        "packets": _with_port(frame(results.packets()), names).select(
+            "port", ms("time_ps"), _word("event", EVENTS), "flow", "flags", "seq", "payload"
+        ),
+        "throughput": frame(results.throughput()).select("flow", ms("time_ps"), "bytes"),
+        "internals": frame(results.internals()).select("flow", ms("time_ps"), "name", "value"),
+        "runs": pl.DataFrame(
+            {"end_ms": [end_ps / 1e9], "complete": [results.complete], "packet_hops": [results.packet_hops]},
+            schema_overrides={"packet_hops": pl.UInt64},
+        ),
+    }
+    whose = [pl.lit(cc).alias("cc"), pl.lit(seed, dtype=pl.UInt64).alias("seed")]
+    return {name: rows.select(*whose, pl.all()) for name, rows in made.items()}
+
+
+def _all_ms(rows: pl.DataFrame) -> dict[str, pl.Expr]:
+    return {c.removesuffix("_ps") + "_ms": pl.col(c) / 1e9 for c in rows.columns if c.endswith("_ps")}
+
+
+def _word(column: str, words: Sequence[str]) -> pl.Expr:
+    return pl.col(column).replace_strict(dict(enumerate(words)), return_dtype=pl.String)
+
+
+def _with_port(rows: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    return rows.with_columns(pl.col("port").replace_strict(dict(enumerate(names)), return_dtype=pl.String))

@@ -1,0 +1,217 @@
+"""What a capture holds: connections, packet trains, requests and responses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fanin.frames import frame
+from fanin.progress import Progress, silent, watched
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from fanin._native import Capture, Replay
+
+NS_PER_MS = 1e6
+
+QUANTILES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0)
+"""Shares at which distributions are told."""
+
+
+@dataclass(slots=True)
+class TrainsResult:
+    """What was found in one capture.
+
+    Attributes
+    ----------
+    summary : dict
+        Counts over the file: ``file``, ``format``, ``packets``, ``tcp_packets``, ``connections``, ``payload_bytes``,
+        ``start_epoch_ns``, ``duration_ns``.
+    connections : list of dict
+        One per TCP connection, numbered as tshark's ``tcp.stream``: addresses, ports, and per direction (``to_server``,
+        ``to_client``) ``packets``, ``payload_bytes``, ``retransmitted_bytes`` and more (docs/json/trains.schema.json has them all).
+    trains : polars.DataFrame
+        One row per packet train. Columns: ``connection`` (UInt32), ``direction`` (String: to_server or to_client), ``start_ms``, ``end_ms``
+        (Float64, from the first packet of the capture), ``packets``, ``bytes`` (UInt64, each byte once), ``retransmitted_bytes``
+        (UInt64), ``gap_before_ms`` (Float64, null for the first of its direction), ``threshold_ms`` (Float64), ``turn``, ``turns`` (UInt32).
+    turns : polars.DataFrame
+        One row per request and its response: ``connection``, ``turn`` (UInt32), ``request_start_ms``, ``request_end_ms`` (Float64),
+        ``request_bytes`` (UInt64), ``response_start_ms``, ``response_end_ms`` (Float64), ``response_bytes``, ``missing_bytes``,
+        ``retransmitted_bytes`` (UInt64), ``think_ms``, ``service_ms`` (Float64).
+    hosts : list of dict
+        The likeliest aggregator first: ``ip``, ``received_bytes``, ``sent_bytes``, ``senders``, ``connections``.
+    warnings : list of dict
+        What a reader of the numbers should know: ``kind``, ``message``.
+    partial : dict or None
+        Set when the file is damaged and only its front was read: ``packets``, ``at_byte``, ``message``.
+    gap : str
+        What ended a train.
+    command : str
+        The command that does the same.
+    version : str
+        Version of fanin.
+    """
+
+    summary: dict[str, Any]
+    connections: list[dict[str, Any]]
+    trains: pl.DataFrame
+    turns: pl.DataFrame
+    hosts: list[dict[str, Any]]
+    warnings: list[dict[str, Any]]
+    partial: dict[str, Any] | None
+    gap: str
+    command: str
+    version: str
+    _capture: Capture = field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object that ``fanin trains --json`` prints (schema: docs/json/trains.schema.json)."""
+        return {
+            "version": self.version,
+            "command": self.command,
+            "capture": self.summary,
+            "gap": self.gap,
+            "connections": self.connections,
+            "trains": self.trains.to_dicts(),
+            "distributions": self.distributions(),
+            "hosts": self.hosts,
+            "warnings": self.warnings,
+            "partial": self.partial,
+        }
+
+    def distributions(self) -> dict[str, Any]:
+        """Quantiles of train sizes and gaps per direction.
+
+        Returns
+        -------
+        dict
+            Per direction (``to_server``, ``to_client``) the number of ``trains`` and, for ``bytes``, ``packets`` and ``gap_before_ms``, an
+            object with ``mean`` and the quantiles ``p0`` to ``p100``; null where there is no train.
+        """
+        import polars as pl
+
+        def told(values: pl.Series) -> dict[str, float | None]:
+            known = values.drop_nulls()
+            mean = known.cast(pl.Float64).mean()
+            quantiles = {f"p{q * 100:g}": known.cast(pl.Float64).quantile(q, "nearest") for q in QUANTILES}
+            return {"mean": mean, **quantiles}  # type: ignore[dict-item]
+
+        result: dict[str, Any] = {}
+        for direction in ("to_server", "to_client"):
+            mine = self.trains.filter(pl.col("direction") == direction)
+            result[direction] = {
+                "trains": mine.height,
+                **{column: told(mine[column]) for column in ("bytes", "packets", "gap_before_ms")},
+            }
+        return result
+
+    def workload(self, aggregator: str | None = None) -> Replay:
+        """The traffic towards one host, ready to be replayed.
+
+        Parameters
+        ----------
+        aggregator : str, optional
+            Address of the host that the responses go to; the likeliest unless given.
+
+        Raises
+        ------
+        fanin.CaptureError
+            When no such host received payload.
+        """
+        return self._capture.workload(aggregator)
+
+    def write_files(self, folder: Path, *, aggregator: str | None = None) -> None:
+        """Write ``trains.json``, ``trains.parquet``, ``turns.parquet``, ``workload.json``, ``trains.html`` and ``trains.svg`` to a folder."""
+        from fanin.errors import CaptureError
+        from fanin.plots import train_plots
+
+        folder.joinpath("trains.json").write_text(json.dumps(self.to_dict(), allow_nan=False) + "\n")
+        self.trains.write_parquet(folder / "trains.parquet")
+        self.turns.write_parquet(folder / "turns.parquet")
+        try:
+            folder.joinpath("workload.json").write_text(self.workload(aggregator).to_json() + "\n")
+        except CaptureError:
+            # Connections that carried nothing (handshakes) have trains of none and no workload; an aggregator asked for is an error.
+            if aggregator is not None or self.trains.height:
+                raise
+        chart = train_plots(self.trains, title=Path(self.summary["file"]).name)
+        if chart is not None:
+            chart.save(folder / "trains.html", inline=True)
+            chart.save(folder / "trains.svg")
+
+
+def trains(
+    capture: str | Path,
+    *,
+    gap: str | None = None,
+    command: str | None = None,
+    progress: Callable[[str, int], Progress] = silent,
+) -> TrainsResult:
+    """Read a capture and find its packet trains.
+
+    A gap between two data packets of one direction above a threshold begins a new train (Jain and Routhier 1986).
+
+    Parameters
+    ----------
+    capture : path
+        pcap or pcapng, plain or gzip.
+    gap : str, optional
+        The threshold, such as ``"1ms"``. Without it the smoothed round trip of each connection, at least 500 us, as TCP-TRIM takes it.
+    command : str, optional
+        What to state as the command that does the same.
+    progress : callable, optional
+        Makes the progress display; see :mod:`fanin.progress`.
+
+    Returns
+    -------
+    TrainsResult
+
+    Raises
+    ------
+    fanin.CaptureError
+        When the file cannot be read or holds no TCP.
+    fanin.ScenarioError
+        When `gap` is no time.
+
+    Examples
+    --------
+    >>> import fanin
+    >>> found = fanin.trains("data/captures/http_onoff_8to1.pcap.gz", gap="1ms")
+    >>> found.summary["connections"], found.summary["packets"]
+    (8, 73483)
+    >>> found.connections[0]["to_client"]["retransmitted_bytes"] > 0
+    True
+    >>> found.trains.columns[:4]
+    ['connection', 'direction', 'start_ms', 'end_ms']
+    """
+    import polars as pl
+
+    from fanin import _native
+
+    path = Path(capture)
+    with progress(f"reading {path.name}", 1) as bar:
+        found = watched(lambda watch: _native.analyse(path, gap, watch), bar)
+
+    def ms(table: Any) -> pl.DataFrame:
+        columns = frame(table)
+        return columns.with_columns(
+            [(pl.col(c) / NS_PER_MS).alias(c.removesuffix("_ns") + "_ms") for c in columns.columns if c.endswith("_ns")]
+        ).select([c.removesuffix("_ns") + "_ms" if c.endswith("_ns") else c for c in columns.columns])
+
+    return TrainsResult(
+        summary=json.loads(found.summary_json()),
+        connections=json.loads(found.connections_json()),
+        trains=ms(found.trains()),
+        turns=ms(found.turns()),
+        hosts=json.loads(found.hosts_json()),
+        warnings=json.loads(found.warnings_json()),
+        partial=json.loads(found.partial_json()),
+        gap=gap or "smoothed round trip of each connection, at least 500us",
+        command=command or f"fanin trains {path}" + (f" --gap {gap}" if gap else ""),
+        version=_native.VERSION,
+        _capture=found,
+    )
