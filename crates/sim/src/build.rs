@@ -75,7 +75,6 @@ pub(crate) fn build(spec: &Spec) -> Result<Run<'_>, RunError> {
         app,
         cbr_sent: vec![0; spec.cbr.len()],
         cbr_received: vec![0; spec.cbr.len()],
-        base_rtt,
         timers,
         queue_samples,
     })
@@ -191,6 +190,8 @@ fn network(spec: &Spec, paths: &Paths) -> Result<Net, RunError> {
         pool_of,
         port_timers: 0,
         hops: 0,
+        created: 0,
+        arrived: 0,
         open_runs: 0,
         trace: Tracer::new(&spec.trace, spec.links.len(), spec.flows.len()),
     })
@@ -204,8 +205,7 @@ fn rules(spec: &Spec, link: &Link, number: usize) -> Result<Rules, RunError> {
     if let Some(name) = link.queue.args.names().find(|n| !known.contains(n)) {
         return Err(bad(ParamError::Unknown { algorithm: found.name.to_owned(), name: name.to_owned(), known }));
     }
-    let context =
-        Context { rate: link.rate, limit: link.queue.limit, random: Stream::new(spec.seed, "queue", number as u64) };
+    let context = Context { rate: link.rate, random: Stream::new(spec.seed, "queue", number as u64) };
     match found.build {
         Build::Plain => Ok(Rules::Plain),
         Build::Admission(make) => make(&context, &link.queue.args).map(Rules::Admission).map_err(bad),

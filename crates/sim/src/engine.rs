@@ -9,7 +9,7 @@ use crate::spec::Spec;
 use crate::tcp::{Receiver, Sender};
 use crate::{build, report};
 use fanin_cc::{BuildError, ReceiverControl};
-use fanin_units::{Duration, Time};
+use fanin_units::Time;
 use std::ops::ControlFlow;
 use thiserror::Error;
 
@@ -86,7 +86,6 @@ pub(crate) struct Run<'a> {
     pub app: Application,
     pub cbr_sent: Vec<u64>,
     pub cbr_received: Vec<u64>,
-    pub base_rtt: Vec<Duration>,
     pub timers: TimerMap,
     /// Of traced ports, every so often.
     pub queue_samples: bool,

@@ -97,6 +97,10 @@ pub struct Net {
     pub port_timers: u32,
     /// Packets accepted by ports.
     pub hops: u64,
+    /// Packets that hosts put into the network, and that reached their destination.
+    pub created: u64,
+    /// See `created`.
+    pub arrived: u64,
     /// Flows with an open run of drops: while zero, accepted packets need no look at their flow.
     pub open_runs: u32,
     /// What is being recorded.
@@ -107,6 +111,7 @@ impl Net {
     /// Sends a packet of `flow` on its way: data forward, ACKs back.
     #[inline]
     pub fn send(&mut self, mut packet: Packet) {
+        self.created += 1;
         let way = self.ways[packet.flow as usize][usize::from(packet.has(flags::ACK))];
         packet.path = match &mut self.spray {
             None => way.first,
@@ -124,6 +129,7 @@ impl Net {
 
     /// Sends a background datagram of a source; its ways stand behind those of `flows` flows.
     pub fn send_datagram(&mut self, source: u32, flows: u32, wire: u16) {
+        self.created += 1;
         let way = self.ways[(flows + source) as usize][0];
         let path = match &mut self.spray {
             None => way.first,
@@ -183,9 +189,9 @@ impl Net {
         if done.marked {
             self.count_mark(link, &packet);
         }
-        if let Some(victim) = done.victim {
+        for victim in &done.victims {
             self.hops -= 1;
-            self.count_drop(link, &victim);
+            self.count_drop(link, victim);
         }
         if let Some(time) = done.head {
             self.calendar.schedule_link(time, link);
@@ -257,6 +263,7 @@ impl Net {
         }
         packet.path += 1;
         if self.paths[packet.path as usize] == END {
+            self.arrived += 1;
             return Some(packet);
         }
         self.offer(packet);

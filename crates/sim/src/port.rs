@@ -23,10 +23,10 @@ pub enum Outcome {
 }
 
 /// What became of a packet offered to a scheduled port.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Scheduled {
-    /// The packet that was dropped, perhaps another one.
-    pub victim: Option<Packet>,
+    /// The packets that were dropped, perhaps others.
+    pub victims: Vec<Packet>,
     /// The link's new head arrives then, if it had none.
     pub head: Option<u64>,
     /// The offered packet was marked.
@@ -262,21 +262,24 @@ impl Port {
             marked = true;
         }
         self.account(now);
-        let victim = match &mut self.rules {
-            Rules::Scheduler(scheduler) => scheduler.enqueue(packet),
-            Rules::Plain | Rules::Admission(_) => None,
-        };
         self.packets += 1;
         self.bytes += wire;
         self.totals.accepted += 1;
         self.totals.accepted_bytes += wire;
-        if let Some(victim) = &victim {
-            let wire = u64::from(victim.wire);
-            self.packets -= 1;
-            self.bytes -= wire;
-            self.totals.accepted -= 1;
-            self.totals.accepted_bytes -= wire;
-            self.drop(wire);
+        let mut victims = Vec::new();
+        if let Rules::Scheduler(scheduler) = &mut self.rules {
+            scheduler.enqueue(packet);
+            while self.limit.exceeded_by(self.packets, self.bytes) {
+                let Some(victim) = scheduler.evict() else { break };
+                let wire = u64::from(victim.wire);
+                self.packets -= 1;
+                self.bytes -= wire;
+                self.totals.accepted -= 1;
+                self.totals.accepted_bytes -= wire;
+                self.totals.drops += 1;
+                self.totals.dropped_bytes += wire;
+                victims.push(victim);
+            }
         }
         self.totals.max_packets = self.totals.max_packets.max(self.packets);
         self.totals.max_bytes = self.totals.max_bytes.max(self.bytes);
@@ -284,7 +287,7 @@ impl Port {
             changes.push((now, self.packets, self.bytes));
         }
         let head = if self.free_at <= now { self.serve(now) } else { None };
-        Scheduled { victim, head, marked, free_at: self.free_at }
+        Scheduled { victims, head, marked, free_at: self.free_at }
     }
 
     /// The port is free: transmits what its scheduler chooses; the new head's arrival if the link was empty.
@@ -304,11 +307,6 @@ impl Port {
     /// The order is a scheduler's.
     pub fn is_scheduled(&self) -> bool {
         matches!(self.rules, Rules::Scheduler(_))
-    }
-
-    /// Packets waiting or in transmission, as of the last change.
-    pub fn packets(&self) -> u32 {
-        self.packets
     }
 
     /// Puts a packet behind everything that is being sent.
@@ -350,6 +348,7 @@ impl Port {
         self.account(end);
         // Transmission time that lies beyond the end was counted when the packets were accepted.
         self.totals.busy -= self.free_at.saturating_sub(end).min(self.totals.busy);
-        self.ring.len()
+        // A scheduler's waiting packets are in the count but not in the ring.
+        self.on_wire + self.packets as usize
     }
 }

@@ -9,9 +9,10 @@ use crate::results::{CbrStats, FlowStats, PortStats, Results};
 pub(crate) fn report(mut run: Run<'_>, end: u64) -> Results {
     let spec = run.spec;
     let mut ports = Vec::with_capacity(spec.links.len());
+    let mut in_flight = 0;
     for (i, link) in spec.links.iter().enumerate() {
         let port = &mut run.net.ports[i];
-        port.finish(end);
+        in_flight += port.finish(end) as u64;
         if let Some(changes) = port.changes.take() {
             let t = &mut run.net.trace.out.queue;
             for (time, packets, bytes) in changes {
@@ -41,6 +42,9 @@ pub(crate) fn report(mut run: Run<'_>, end: u64) -> Results {
         end_ps: end,
         complete: delivered == finite,
         packet_hops: run.net.hops,
+        packets_created: run.net.created,
+        packets_arrived: run.net.arrived,
+        packets_in_flight: in_flight,
         ports,
         flows,
         messages: run.app.into_rows(),

@@ -13,6 +13,12 @@ pub struct Results {
     pub complete: bool,
     /// Packets accepted by output ports: the engine's unit of work.
     pub packet_hops: u64,
+    /// Packets that hosts put into the network.
+    pub packets_created: u64,
+    /// Packets that reached their destination.
+    pub packets_arrived: u64,
+    /// Packets queued or on a wire at the end.
+    pub packets_in_flight: u64,
     /// Per output port, in the order of the scenario's links.
     pub ports: Vec<PortStats>,
     /// Per flow.

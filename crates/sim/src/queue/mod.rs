@@ -6,7 +6,7 @@
 use crate::packet::Packet;
 use crate::rng::Stream;
 use fanin_cc::{Args, Param, ParamError};
-use fanin_units::{QueueLimit, Rate};
+use fanin_units::Rate;
 
 mod lossy;
 mod red;
@@ -54,8 +54,6 @@ pub enum Build {
 pub struct Context {
     /// The port's rate.
     pub rate: Rate,
-    /// The port's limit.
-    pub limit: Option<QueueLimit>,
     /// The port's own random stream.
     pub random: Stream,
 }
@@ -92,8 +90,10 @@ pub trait Admission: std::fmt::Debug + Send {
 
 /// Owns the waiting packets and decides their order.
 pub trait Scheduler: std::fmt::Debug + Send {
-    /// Takes a packet; returns the one that had to be dropped for it, which may be itself.
-    fn enqueue(&mut self, packet: Packet) -> Option<Packet>;
+    /// Takes a packet.
+    fn enqueue(&mut self, packet: Packet);
+    /// The buffer is over its limit: gives up one packet, perhaps the one that was just taken.
+    fn evict(&mut self) -> Option<Packet>;
     /// The next to transmit.
     fn dequeue(&mut self) -> Option<Packet>;
 }

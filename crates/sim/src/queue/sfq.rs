@@ -5,7 +5,6 @@ use super::{Build, Context, Discipline, Scheduler};
 use crate::packet::{Packet, flags};
 use crate::rng::mix;
 use fanin_cc::{Args, Flavour, Param, ParamError};
-use fanin_units::QueueLimit;
 use std::collections::VecDeque;
 
 const BUCKETS: Param =
@@ -23,14 +22,7 @@ pub const DISCIPLINE: Discipline = Discipline {
 fn build(context: &Context, args: &Args) -> Result<Box<dyn Scheduler>, ParamError> {
     let buckets = args.number(&BUCKETS, Flavour::Rfc)? as usize;
     let mut random = context.random.clone();
-    Ok(Box::new(Sfq {
-        queues: vec![VecDeque::new(); buckets],
-        turns: VecDeque::new(),
-        salt: random.below(u64::MAX),
-        limit: context.limit,
-        packets: 0,
-        bytes: 0,
-    }))
+    Ok(Box::new(Sfq { queues: vec![VecDeque::new(); buckets], turns: VecDeque::new(), salt: random.below(u64::MAX) }))
 }
 
 #[derive(Debug)]
@@ -40,40 +32,22 @@ struct Sfq {
     turns: VecDeque<usize>,
     /// Makes the hash differ between ports and seeds.
     salt: u64,
-    limit: Option<QueueLimit>,
-    packets: u32,
-    bytes: u64,
-}
-
-impl Sfq {
-    fn over_limit(&self) -> bool {
-        match self.limit {
-            None => false,
-            // The packet in transmission has left the scheduler but still occupies the port's buffer.
-            Some(QueueLimit::Packets(n)) => self.packets + 1 > n,
-            Some(QueueLimit::Bytes(b)) => self.bytes > b.get(),
-        }
-    }
 }
 
 impl Scheduler for Sfq {
-    fn enqueue(&mut self, packet: Packet) -> Option<Packet> {
-        let key = u64::from(packet.flow) << 2 | u64::from(packet.flags & (flags::ACK | flags::DATAGRAM) != 0);
+    fn enqueue(&mut self, packet: Packet) {
+        let key = u64::from(packet.flow) << 2 | u64::from(packet.flags & (flags::ACK | flags::DATAGRAM));
         let slot = (mix(key ^ self.salt) % self.queues.len() as u64) as usize;
         if self.queues[slot].is_empty() {
             self.turns.push_back(slot);
         }
         self.queues[slot].push_back(packet);
-        self.packets += 1;
-        self.bytes += u64::from(packet.wire);
-        if !self.over_limit() {
-            return None;
-        }
+    }
+
+    fn evict(&mut self) -> Option<Packet> {
         // The longest queue pays; of equally long ones the lowest-numbered, so that the choice depends on nothing else.
         let longest = (0..self.queues.len()).max_by_key(|&i| (self.queues[i].len(), std::cmp::Reverse(i)))?;
         let dropped = self.queues[longest].pop_back()?;
-        self.packets -= 1;
-        self.bytes -= u64::from(dropped.wire);
         if self.queues[longest].is_empty() {
             self.turns.retain(|&t| t != longest);
         }
@@ -86,8 +60,6 @@ impl Scheduler for Sfq {
         if !self.queues[slot].is_empty() {
             self.turns.push_back(slot);
         }
-        self.packets -= 1;
-        self.bytes -= u64::from(packet.wire);
         Some(packet)
     }
 }

@@ -209,11 +209,10 @@ impl Sender {
     }
 
     fn enter_recovery(&mut self, net: &mut Net) {
-        let stack_prior = self.cc.control().cwnd;
+        let stack_prior = self.control.cwnd;
         // ECN and loss in one window of data count once (RFC 3168 section 6.1.2; RFC 8257 section 3.5).
         if self.state != State::Cwr {
-            let conn = self.conn(net.now);
-            self.cc.on_congestion(&conn, Cause::Loss);
+            self.tell(net.now, |cc, conn| cc.on_congestion(conn, Cause::Loss));
             self.start_prr(stack_prior);
         }
         self.counters.fast_recoveries += 1;
@@ -267,7 +266,7 @@ impl Sender {
             self.recovery.partial_acks += 1;
             let acked = d.acked_bytes as f64 / f64::from(self.config.stack.mss);
             let acked = if self.window_counts_packets() { f64::from(d.acked_segments) } else { acked };
-            let cwnd = self.cc.control().cwnd;
+            let cwnd = self.control.cwnd;
             let deflated = self.recovery.inflation - acked + if acked >= 1.0 { 1.0 } else { 0.0 };
             self.recovery.inflation = deflated.max(1.0 - cwnd);
             self.resend_front(net);
@@ -284,15 +283,13 @@ impl Sender {
         // RFC 6582 section 3.2 step 3: no burst on the way out. NS2 (exit_recovery_fix_ 0) simply deflates.
         let limit = (self.recovery.kind == RecoveryKind::NewReno && self.config.stack.flavour != Flavour::Ns2)
             .then(|| self.in_flight().max(1.0) + 1.0);
-        let conn = self.conn(net.now);
-        self.cc.on_recovered(&conn, limit);
+        self.tell(net.now, |cc, conn| cc.on_recovered(conn, limit));
         self.set_state(State::Open, net);
     }
 
     fn reduce_for_ecn(&mut self, net: &mut Net) {
-        let prior = self.cc.control().cwnd;
-        let conn = self.conn(net.now);
-        self.cc.on_congestion(&conn, Cause::Ecn);
+        let prior = self.control.cwnd;
+        self.tell(net.now, |cc, conn| cc.on_congestion(conn, Cause::Ecn));
         self.counters.ecn_reductions += 1;
         self.recovery.high = self.nxt;
         self.start_prr(prior);
@@ -302,8 +299,7 @@ impl Sender {
 
     /// A retransmission timeout: go back to the first unacknowledged segment and slow-start.
     pub(super) fn time_out(&mut self, repeated: bool, net: &mut Net) {
-        let conn = self.conn(net.now);
-        self.cc.on_congestion(&conn, Cause::Timeout { repeated });
+        self.tell(net.now, |cc, conn| cc.on_congestion(conn, Cause::Timeout { repeated }));
         self.board.lose_all();
         self.recovery.forget_duplicates();
         self.recovery.inflation = 0.0;
@@ -342,7 +338,7 @@ impl Sender {
     // ---- proportional rate reduction --------------------------------------------------------------------------------
 
     fn start_prr(&mut self, prior_cwnd: f64) {
-        let ssthresh = self.cc.control().ssthresh.min(self.cc.control().cwnd);
+        let ssthresh = self.control.ssthresh.min(self.control.cwnd);
         self.recovery.prr = Prr {
             prior_cwnd: prior_cwnd.max(1.0),
             ssthresh,

@@ -110,10 +110,6 @@ impl Scoreboard {
     pub fn back(&self) -> Option<&Segment> {
         self.segments.back()
     }
-    /// All, in order.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Segment> {
-        self.segments.iter()
-    }
     /// The one at a position from the front.
     pub fn get(&self, index: usize) -> &Segment {
         &self.segments[index]
@@ -263,19 +259,6 @@ impl Scoreboard {
             self.lose(i);
         }
         self.hint = self.base;
-    }
-
-    /// A reduction is undone: nothing waits for retransmission.
-    pub fn unlose_all(&mut self) {
-        for s in &mut self.segments {
-            if s.lost && !s.retransmitted && !s.sacked {
-                self.pipe += 1;
-                self.pipe_bytes += u64::from(s.len);
-            }
-            s.lost = false;
-        }
-        self.pending = 0;
-        self.lost_below = self.base;
     }
 
     /// Position of the first lost segment that waits for retransmission.

@@ -76,7 +76,9 @@ pub struct Sender {
     /// The earliest entry in the calendar that still means something; `u64::MAX` when there is none.
     timer_at: u64,
     pub(super) config: Arc<Config>,
-    pub(super) cc: Box<dyn CongestionControl>,
+    cc: Box<dyn CongestionControl>,
+    /// The algorithm's decision in force, read after every event it was told.
+    pub(super) control: Control,
     phase: Phase,
     pub(super) board: Scoreboard,
     pub(super) una: u64,
@@ -131,6 +133,7 @@ impl Sender {
             timer,
             timer_at: u64::MAX,
             config,
+            control: cc.control(),
             cc,
             phase: Phase::Closed,
             board: Scoreboard::default(),
@@ -193,11 +196,6 @@ impl Sender {
     /// The connection is open, or opening.
     pub fn is_connected(&self) -> bool {
         self.phase == Phase::Established
-    }
-
-    /// Everything handed over is acknowledged.
-    pub fn is_idle(&self) -> bool {
-        self.una >= self.written
     }
 
     /// Messages whose first byte has been sent since the last call, with the time.
@@ -282,8 +280,7 @@ impl Sender {
             ack.may_grow = may_grow;
             ack.newly_lost = lost;
             ack.rate = rate;
-            let conn = self.conn(now);
-            self.cc.on_ack(&conn, &ack);
+            self.tell(now, |cc, conn| cc.on_ack(conn, &ack));
         }
         self.react(packet, advanced, ece, sacked, &d, net);
         self.held_for_ack = false;
@@ -302,9 +299,8 @@ impl Sender {
             self.rtt.sample(rtt, self.una, self.nxt, &self.config.stack);
         } else {
             // RFC 5681 section 3.1: the loss of a SYN or SYN/ACK leaves an initial window of one segment.
-            let one = Window { cwnd: 1.0, ssthresh: self.cc.control().ssthresh };
-            let conn = self.conn(net.now);
-            self.cc.on_restart(&conn, Duration::ZERO, one);
+            let one = Window { cwnd: 1.0, ssthresh: self.control.ssthresh };
+            self.tell(net.now, |cc, conn| cc.on_restart(conn, Duration::ZERO, one));
         }
         self.rtt.backoff = 0;
         self.rto_at = u64::MAX;
@@ -629,8 +625,7 @@ impl Sender {
     }
 
     fn restart(&mut self, restart: Restart, now: u64) {
-        let conn = self.conn(now);
-        self.cc.on_restart(&conn, Duration::from_ps(restart.idle), restart.window);
+        self.tell(now, |cc, conn| cc.on_restart(conn, Duration::from_ps(restart.idle), restart.window));
     }
 
     fn segment_size(&mut self, now: u64) -> u32 {
@@ -640,8 +635,7 @@ impl Sender {
         if let Some(size) = self.next_size {
             return size;
         }
-        let conn = self.conn(now);
-        let size = self.cc.segment_size(&conn).clamp(1, self.config.stack.mss);
+        let size = self.tell(now, |cc, conn| cc.segment_size(conn)).clamp(1, self.config.stack.mss);
         self.next_size = Some(size);
         size
     }
@@ -665,8 +659,7 @@ impl Sender {
         }
         if self.config.needs.send_hook {
             let since = (self.counters.segments > 0).then(|| Duration::from_ps(now - self.validation.last_send()));
-            let conn = self.conn(now);
-            match self.cc.before_send(&conn, since) {
+            match self.tell(now, |cc, conn| cc.before_send(conn, since)) {
                 Gate::Go => {}
                 Gate::HoldUntil(time) if time.ps() > now => {
                     self.held_until = time.ps();
@@ -697,7 +690,8 @@ impl Sender {
             let bytes = (window * f64::from(self.config.stack.mss)).floor();
             (self.board.pipe_bytes() + u64::from(len)) as f64 <= bytes
         } else {
-            f64::from(self.board.pipe()) < window.floor()
+            // The cast truncates and saturates.
+            self.board.pipe() < window as u32
         }
     }
 
@@ -707,7 +701,7 @@ impl Sender {
 
     /// cwnd, or what a recovery allows instead, in packets.
     pub(super) fn window_in_force(&self) -> f64 {
-        let cwnd = self.cc.control().cwnd;
+        let cwnd = self.control.cwnd;
         self.recovery.allowance(self.state, cwnd, self.in_flight(), &self.config.stack)
     }
 
@@ -721,12 +715,12 @@ impl Sender {
     }
 
     fn paced(&self) -> bool {
-        self.config.stack.pacing || self.cc.control().pacing.is_some()
+        self.config.stack.pacing || self.control.pacing.is_some()
     }
 
     /// The algorithm's rate, or Linux's 2.0 or 1.2 times cwnd per round trip (`tcp_update_pacing_rate`).
     fn pacing_rate(&self) -> Option<Rate> {
-        let Control { cwnd, ssthresh, pacing } = self.cc.control();
+        let Control { cwnd, ssthresh, pacing } = self.control;
         if pacing.is_some() || !self.config.stack.pacing || self.rtt.srtt().is_zero() {
             return pacing;
         }
@@ -739,7 +733,7 @@ impl Sender {
     // ---- what others see --------------------------------------------------------------------------------------------
 
     pub(super) fn situation(&self, now: u64) -> Situation {
-        let Control { cwnd, ssthresh, .. } = self.cc.control();
+        let Control { cwnd, ssthresh, .. } = self.control;
         Situation {
             now,
             window: Window { cwnd, ssthresh },
@@ -753,7 +747,15 @@ impl Sender {
         }
     }
 
-    pub(super) fn conn(&mut self, now: u64) -> Conn {
+    /// Tells the algorithm something, with the connection as it is, and reads its decision.
+    pub(super) fn tell<R>(&mut self, now: u64, event: impl FnOnce(&mut dyn CongestionControl, &Conn) -> R) -> R {
+        let conn = self.conn(now);
+        let answer = event(self.cc.as_mut(), &conn);
+        self.control = self.cc.control();
+        answer
+    }
+
+    fn conn(&mut self, now: u64) -> Conn {
         let mut conn = Conn::new(self.config.stack.mss);
         conn.now = Time::from_ps(now);
         conn.srtt = self.rtt.srtt();
@@ -790,8 +792,8 @@ impl Sender {
                 outstanding - f64::from(self.recovery.limited_transmitted())
             }
             // NS2 halves the integer part: int(window / 2).
-            HalveBasis::Window if stack.flavour == Flavour::Ns2 => 2.0 * (self.cc.control().cwnd / 2.0).floor(),
-            HalveBasis::Window => self.cc.control().cwnd,
+            HalveBasis::Window if stack.flavour == Flavour::Ns2 => 2.0 * (self.control.cwnd / 2.0).floor(),
+            HalveBasis::Window => self.control.cwnd,
         }
     }
 
@@ -802,14 +804,14 @@ impl Sender {
 
     /// Writes a row if this flow is watched.
     pub(super) fn trace(&mut self, net: &mut Net) {
-        let cwnd = self.cc.control().cwnd;
+        let cwnd = self.control.cwnd;
         self.counters.max_cwnd = self.counters.max_cwnd.max(cwnd);
         if !net.trace.watches(self.flow) {
             return;
         }
         let row = WindowRow {
             cwnd: self.window_in_force(),
-            ssthresh: self.cc.control().ssthresh,
+            ssthresh: self.control.ssthresh,
             in_flight: self.in_flight(),
             srtt: self.rtt.srtt().ps(),
             state: self.state as u8,
@@ -846,7 +848,7 @@ impl Sender {
         row.undos = c.undos;
         row.tail_probes = c.tail_probes;
         row.first_send_ps = c.first_send;
-        row.cwnd = self.cc.control().cwnd;
+        row.cwnd = self.control.cwnd;
         row.max_cwnd = c.max_cwnd.max(row.cwnd);
         row.srtt_ps = self.rtt.srtt().ps();
         row.min_rtt_ps = self.rtt.min().ps();
