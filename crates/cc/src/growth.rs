@@ -58,6 +58,42 @@ impl SlowStart for StandardSlowStart {
     fn reset(&mut self, _conn: &Conn) {}
 }
 
+impl Counting {
+    /// Segments that an ACK for `segments` is worth to a rule that grows per acknowledged packet.
+    pub fn worth(self, segments: u32) -> f64 {
+        match self {
+            Counting::PerAck | Counting::Ns3 => f64::from(segments.min(1)),
+            Counting::Abc { limit } => f64::from(segments.min(u32::from(limit))),
+            Counting::Linux => f64::from(segments),
+        }
+    }
+}
+
+/// The kernel's credit towards the next packet of window (`tcp_cong_avoid_ai`): +1 once `needed` segments were acknowledged.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Credit(u64);
+
+impl Credit {
+    /// Grows cwnd for `segments` acknowledged at one packet per `needed`.
+    ///
+    /// ```
+    /// let (mut cwnd, mut credit) = (10.0, fanin_cc::Credit::default());
+    /// for _ in 0..19 { credit.grow(&mut cwnd, 10, 1); }
+    /// assert_eq!(cwnd, 11.0);
+    /// ```
+    pub fn grow(&mut self, cwnd: &mut f64, needed: u64, segments: u32) {
+        let needed = needed.max(1);
+        // Credit from a time when more was needed is worth one packet, not several.
+        if self.0 >= needed {
+            self.0 = 0;
+            *cwnd += 1.0;
+        }
+        self.0 += u64::from(segments);
+        *cwnd += (self.0 / needed) as f64;
+        self.0 %= needed;
+    }
+}
+
 /// Additive increase of `step` packets per window under a counting rule.
 #[derive(Clone, Debug)]
 pub struct Avoidance {

@@ -29,7 +29,7 @@ mod setup;
 
 pub use control::{CongestionControl, Control, Gate, Needs, Probe, RecoveryKind, SlowStart, Window};
 pub use event::{Ack, Cause, Conn, Message, RateSample, State};
-pub use growth::{Avoidance, Counting, StandardSlowStart};
+pub use growth::{Avoidance, Counting, Credit, StandardSlowStart};
 pub use params::{Args, Param, ParamError, Value};
 pub use receiver::{Advice, Arrival, ReceiverControl};
 pub use registry::{Algorithm, BuildError, Kind, Transport};

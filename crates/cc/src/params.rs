@@ -60,6 +60,8 @@ pub struct Param {
     pub ns2: Option<f64>,
     /// Default under Linux's flavour where it differs.
     pub linux: Option<f64>,
+    /// Default of a choice under Linux's flavour where it differs.
+    pub linux_word: Option<&'static str>,
     /// Unit of a number, empty when it has none.
     pub unit: &'static str,
     /// Paper section, RFC or kernel file that defines it.
@@ -76,6 +78,7 @@ impl Param {
             domain: Domain::Number { default, min, max },
             ns2: None,
             linux: None,
+            linux_word: None,
             unit: "",
             source: "",
             help: "",
@@ -83,15 +86,33 @@ impl Param {
     }
     /// A switch with its default.
     pub const fn flag(name: &'static str, default: bool) -> Param {
-        Param { name, domain: Domain::Flag { default }, ns2: None, linux: None, unit: "", source: "", help: "" }
+        Param {
+            name,
+            domain: Domain::Flag { default },
+            ns2: None,
+            linux: None,
+            linux_word: None,
+            unit: "",
+            source: "",
+            help: "",
+        }
     }
     /// A choice; the first word is the default.
     pub const fn word(name: &'static str, words: &'static [&'static str]) -> Param {
-        Param { name, domain: Domain::Word(words), ns2: None, linux: None, unit: "", source: "", help: "" }
+        Param {
+            name,
+            domain: Domain::Word(words),
+            ns2: None,
+            linux: None,
+            linux_word: None,
+            unit: "",
+            source: "",
+            help: "",
+        }
     }
     /// A text that its owner checks.
     pub const fn text(name: &'static str) -> Param {
-        Param { name, domain: Domain::Text, ns2: None, linux: None, unit: "", source: "", help: "" }
+        Param { name, domain: Domain::Text, ns2: None, linux: None, linux_word: None, unit: "", source: "", help: "" }
     }
     /// States the unit.
     pub const fn unit(mut self, unit: &'static str) -> Param {
@@ -106,6 +127,11 @@ impl Param {
     /// Another default under Linux's flavour (a flag: 0 or 1).
     pub const fn linux(mut self, default: f64) -> Param {
         self.linux = Some(default);
+        self
+    }
+    /// Another default of a choice under Linux's flavour.
+    pub const fn linux_word(mut self, word: &'static str) -> Param {
+        self.linux_word = Some(word);
         self
     }
     /// Says what it does and who says so.
@@ -127,7 +153,10 @@ impl Param {
             (Domain::Number { default, .. }, None) => Value::Number(default),
             (Domain::Flag { .. }, Some(x)) => Value::Flag(x != 0.0),
             (Domain::Flag { default }, None) => Value::Flag(default),
-            (Domain::Word(words), _) => Value::Word(words[0].to_owned()),
+            (Domain::Word(words), _) => {
+                let special = self.linux_word.filter(|_| flavour == Flavour::Linux);
+                Value::Word(special.unwrap_or(words[0]).to_owned())
+            }
             (Domain::Text, _) => Value::Word(String::new()),
         }
     }
@@ -197,6 +226,10 @@ impl Args {
     /// The names that were set, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
+    }
+    /// Names and values, in order of the names.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
     /// True if nothing was set.
     pub fn is_empty(&self) -> bool {

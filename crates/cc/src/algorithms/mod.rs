@@ -13,6 +13,7 @@ macro_rules! algorithms {
 
 algorithms! {
     reno,
+    dctcp,
     trim,
     gss,
     tcprand,
@@ -20,3 +21,6 @@ algorithms! {
     iatcp,
     ictcp,
 }
+
+#[cfg(test)]
+pub(crate) mod testing;

@@ -119,10 +119,10 @@ impl RenoCore {
         }
     }
 
-    /// Sets cwnd and ssthresh to `packets`.
+    /// Sets ssthresh, and cwnd unless it is smaller already (1 after a timeout), to `packets`.
     pub fn reduce(&mut self, conn: &Conn, packets: f64) {
         self.before_reduction = Some(self.window);
-        self.window = Window { cwnd: packets, ssthresh: packets };
+        self.window = Window { cwnd: packets.min(self.window.cwnd), ssthresh: packets };
         self.avoidance.reset();
         self.slow_start.reset(conn);
     }
