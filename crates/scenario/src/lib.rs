@@ -3,6 +3,7 @@
 //! | you want to | look at |
 //! |---|---|
 //! | read a scenario | [`Scenario`] |
+//! | replay a capture on a rack | [`Rack`], [`Replay`] |
 //! | add a topology | one file in `topology/` and one line in `topology/mod.rs` |
 //! | add a workload | one file in `workload/` and one line in `workload/mod.rs` |
 //! | know what a file may contain | `docs/reference/scenario.md`, made from the same tables |
@@ -16,11 +17,14 @@
 pub mod distribution;
 mod draw;
 mod error;
+mod hash;
 pub mod keys;
 mod measure;
 mod net;
 mod plan;
+mod rack;
 mod reader;
+pub mod replay;
 mod scenario;
 pub mod topology;
 mod transport;
@@ -28,6 +32,9 @@ mod tree;
 pub mod workload;
 
 pub use error::{Place, Report, ScenarioError};
+pub use plan::REQUEST_CLASS;
+pub use rack::{Rack, RackPlan};
+pub use replay::{Replay, ReplayedResponse};
 pub use scenario::Scenario;
 pub use transport::{DEFAULT_CC, DEFAULT_PROFILE};
 pub use tree::Override;

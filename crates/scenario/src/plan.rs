@@ -5,8 +5,11 @@ use crate::error::ScenarioError;
 use crate::net::Net;
 use crate::reader::Reader;
 use fanin_sim::rng::Stream;
-use fanin_sim::spec::{BarrierId, Cbr, Flow, FlowId, Message, NodeId, Release, TransportSpec};
+use fanin_sim::spec::{BarrierId, Cbr, Flow, FlowId, Message, MessageId, NodeId, Release, TransportSpec};
 use fanin_units::{Duration, Time};
+
+/// Class of all requests: what the answers' completion times are about must not be mixed with them.
+pub const REQUEST_CLASS: &str = "request";
 
 /// Everything workloads have added so far.
 pub(crate) struct Plan {
@@ -79,44 +82,63 @@ impl Workload<'_> {
     }
 
     pub fn flow(&mut self, src: NodeId, dst: NodeId) -> FlowId {
-        self.plan.flows.push(Flow {
-            src,
-            dst,
-            transport: self.transport,
-            class: self.class,
-            reverse: None,
-            stop: None,
-        });
+        self.flow_of(src, dst, self.class)
+    }
+
+    fn flow_of(&mut self, src: NodeId, dst: NodeId, class: u16) -> FlowId {
+        self.plan.flows.push(Flow { src, dst, transport: self.transport, class, reverse: None, stop: None });
         FlowId(self.plan.flows.len() as u32 - 1)
     }
 
-    /// Two flows of one connection: from client to server, and back.
+    /// Two flows of one connection: requests from client to server, and answers back.
     pub fn connection(&mut self, client: NodeId, server: NodeId) -> (FlowId, FlowId) {
-        let (there, back) = (self.flow(client, server), self.flow(server, client));
+        let class = self.plan.class(REQUEST_CLASS);
+        let (there, back) = (self.flow_of(client, server, class), self.flow(server, client));
         self.plan.flows[there.index()].reverse = Some(back);
         self.plan.flows[back.index()].reverse = Some(there);
         (there, back)
     }
 
-    pub fn message(&mut self, flow: FlowId, bytes: u64, release: Release, completes: Option<BarrierId>) {
+    pub fn message(&mut self, flow: FlowId, bytes: u64, release: Release, completes: Option<BarrierId>) -> MessageId {
         let deadline = self.deadline.as_mut().map(|(draw, stream)| draw.time(stream));
-        self.add(flow, bytes, release, completes, deadline);
+        let class = self.class;
+        self.add(Message { flow, bytes, release, deadline, class, completes })
     }
 
-    /// A message without a deadline, such as a request.
-    pub fn request(&mut self, flow: FlowId, bytes: u64, release: Release, completes: Option<BarrierId>) {
-        self.add(flow, bytes, release, completes, None);
+    /// A request: in a class of its own, without a deadline.
+    pub fn request(&mut self, flow: FlowId, bytes: u64, release: Release, completes: BarrierId) -> MessageId {
+        let class = self.plan.class(REQUEST_CLASS);
+        self.add(Message { flow, bytes, release, deadline: None, class, completes: Some(completes) })
     }
 
-    fn add(
+    fn add(&mut self, message: Message) -> MessageId {
+        self.plan.messages.push(message);
+        MessageId(self.plan.messages.len() as u32 - 1)
+    }
+
+    /// A request and the answer to it, `service` after the request has arrived; without a request, the answer at `release`.
+    pub fn ask(
         &mut self,
-        flow: FlowId,
+        (there, back): (Option<(FlowId, u64)>, FlowId),
         bytes: u64,
         release: Release,
+        service: Duration,
         completes: Option<BarrierId>,
-        deadline: Option<Duration>,
-    ) {
-        self.plan.messages.push(Message { flow, bytes, release, deadline, class: self.class, completes });
+    ) -> MessageId {
+        match there {
+            Some((flow, size)) => {
+                let asked = self.plan.barrier();
+                self.request(flow, size, release, asked);
+                self.message(back, bytes, Release::After(asked, service), completes)
+            }
+            None => {
+                let release = match release {
+                    Release::At(time) => Release::At(time + service),
+                    Release::After(barrier, pause) => Release::After(barrier, pause + service),
+                };
+                self.message(back, bytes, release, completes)
+            }
+        }
     }
 
     /// Sending hosts.

@@ -101,6 +101,11 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// The table has such a key.
+    pub fn declares(&self, name: &str) -> bool {
+        self.keys.iter().any(|k| k.name == name)
+    }
+
     /// The user set it.
     pub fn has(&self, name: &str) -> bool {
         self.table.get(name).is_some()

@@ -5,7 +5,7 @@ use crate::keys::{Key, Kind};
 use crate::plan::Plan;
 use crate::reader::{Context, FromNode, Reader};
 use crate::tree::{Item, Node, Override, Table, parse};
-use crate::{measure, topology, transport, workload};
+use crate::{hash, measure, topology, transport, workload};
 use fanin_sim::spec::{Message, Spec};
 use fanin_sim::stack::Stack;
 use fanin_units::{Duration, Time};
@@ -131,6 +131,15 @@ impl Scenario {
         run.finish()?;
         let trace = measure::read(context, self.root.get("measure"), &plan)?;
         Ok(finish(plan, trace, stop_when_done))
+    }
+
+    /// Stable hash of everything that decides the results, the seed aside: two scenarios with equal hashes give equal results for
+    /// equal seeds. Comments, order and spelling do not count; defaults and distribution files do.
+    ///
+    /// # Errors
+    /// As [`Scenario::plan`].
+    pub fn hash(&self) -> Result<String, ScenarioError> {
+        Ok(hash::spec(&self.plan(0)?))
     }
 
     fn workloads(&self) -> Result<&[Node], ScenarioError> {

@@ -31,21 +31,34 @@ pub struct Topology {
     pub(crate) build: fn(&Reader<'_>, &Common) -> Result<Net, ScenarioError>,
 }
 
-/// `kind`, and the keys of every topology.
+/// Which topology.
+pub static KIND: &[Key] = &[Key::text("kind", "which topology; `fanin list topology` shows all").default("star")];
+
+/// The keys of every topology.
 pub static COMMON: &[Key] = &[
-    Key::text("kind", "which topology").default("star"),
     Key::rate("rate", "rate of every link").default("1Gbps"),
     Key::time("delay", "propagation delay of every link, one way").default("50us"),
     Key::queue("buffer", "drop-tail limit of every switch port, in packets or bytes").default("100p").positive(),
+    MARK,
+    QUEUE,
+    HOST_BUFFER,
+    PROCESSING,
+    SHARED[0],
+    SHARED[1],
+];
+
+pub(crate) const MARK: Key =
     Key::queue("mark", "mark ECN-capable packets when a switch port's queue exceeds this (DCTCP's K); off unless set")
-        .positive(),
-    Key::of(
-        "queue",
-        Kind::Discipline,
-        "another discipline at every switch port, with its parameters; drop-tail unless set",
-    ),
-    Key::queue("host_buffer", "limit of a host's own port; unlimited unless set").positive(),
-    Key::time("processing", "added to every packet a switch forwards").default("0s"),
+        .positive();
+pub(crate) const QUEUE: Key = Key::of(
+    "queue",
+    Kind::Discipline,
+    "another discipline at every switch port, with its parameters; drop-tail unless set",
+);
+pub(crate) const HOST_BUFFER: Key =
+    Key::queue("host_buffer", "limit of a host's own port; unlimited unless set").positive();
+pub(crate) const PROCESSING: Key = Key::time("processing", "added to every packet a switch forwards").default("0s");
+pub(crate) const SHARED: [Key; 2] = [
     Key::size("shared_buffer", "a buffer that all ports of a switch share, instead of `buffer` per port").positive(),
     Key::number(
         "shared_alpha",
@@ -54,13 +67,15 @@ pub static COMMON: &[Key] = &[
         "share of the free shared buffer that one port may take (dynamic threshold)",
     )
     .default("1"),
-    Key::word(
-        "routing",
-        &["flow-hash", "spray", "equal-length"],
-        "ECMP by flow, per packet, or always through the core",
-    )
-    .default("flow-hash"),
 ];
+
+/// For topologies with more than one path.
+pub(crate) const ROUTING: Key = Key::word(
+    "routing",
+    &["flow-hash", "spray", "equal-length"],
+    "ECMP by a hash of the flow, a path per packet, or always through the core so that all paths are equally long",
+)
+.default("flow-hash");
 
 /// The registered topology of this exact name.
 pub fn find(name: &str) -> Option<&'static Topology> {
@@ -69,10 +84,10 @@ pub fn find(name: &str) -> Option<&'static Topology> {
 
 /// Builds what `[topology]` describes.
 pub(crate) fn build(context: crate::reader::Context<'_>, node: Option<&Node>) -> Result<Net, ScenarioError> {
-    let kind = crate::scenario::kind_of(context, "topology", node, COMMON[0].default, |name| {
+    let kind = crate::scenario::kind_of(context, "topology", node, KIND[0].default, |name| {
         find(name).ok_or_else(|| (nearest(name, TOPOLOGIES.iter().map(|t| t.name)), "topology"))
     })?;
-    let reader = Reader::new(context, "topology", node, &[COMMON, kind.keys])?;
+    let reader = Reader::new(context, "topology", node, &[KIND, COMMON, kind.keys])?;
     reader.opt::<String>("kind")?;
     let common = common(&reader)?;
     let net = (kind.build)(&reader, &common)?;
@@ -81,8 +96,8 @@ pub(crate) fn build(context: crate::reader::Context<'_>, node: Option<&Node>) ->
     Ok(net)
 }
 
-fn common(reader: &Reader<'_>) -> Result<Common, ScenarioError> {
-    let routing: String = reader.get("routing")?;
+pub(crate) fn common(reader: &Reader<'_>) -> Result<Common, ScenarioError> {
+    let routing = if reader.declares("routing") { reader.get("routing")? } else { String::new() };
     let shared_buffer = match reader.opt::<Bytes>("shared_buffer")? {
         Some(size) => Some(SharedBuffer { size, alpha: reader.get("shared_alpha")? }),
         None => None,
@@ -198,8 +213,7 @@ fn discipline(reader: &Reader<'_>, queue: &mut Queue) -> Result<(), ScenarioErro
     };
     queue.discipline = found.name.to_owned();
     queue.args = params(reader.context, &path, table, &[("queue", name, found.params)], fanin_cc::Flavour::Rfc)?;
-    let port =
-        queue::Context { rate: Rate::gbps(1), limit: queue.limit, random: fanin_sim::rng::Stream::new(0, "check", 0) };
+    let port = queue::Context { rate: Rate::gbps(1), random: fanin_sim::rng::Stream::new(0, "check", 0) };
     let problem = match found.build {
         queue::Build::Plain => None,
         queue::Build::Admission(build) => build(&port, &queue.args).err(),

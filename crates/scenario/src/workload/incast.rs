@@ -37,7 +37,7 @@ fn build(reader: &Reader<'_>, workload: &mut Workload<'_>) -> Result<(), Scenari
     let connections: usize = reader.get("connections")?;
     let answers = (senders.len() * connections) as u64;
     let bytes = per_answer(reader, answers)?;
-    let request: Option<Bytes> = reader.opt("request")?;
+    let request = reader.opt::<Bytes>("request")?.map(Bytes::get);
     let flows: Vec<(Option<FlowId>, FlowId)> = senders
         .iter()
         .flat_map(|&sender| std::iter::repeat_n(sender, connections))
@@ -61,22 +61,11 @@ fn build(reader: &Reader<'_>, workload: &mut Workload<'_>) -> Result<(), Scenari
         for (n, &(ask, answer)) in flows.iter().enumerate() {
             let late = Duration::from_ps(streams[n].below(jitter.ps()));
             let done = all.unwrap_or_else(|| workload.plan.barrier());
-            let begin = |late: Duration| match before[n] {
-                None => Release::At(workload.start + late),
-                Some(b) => Release::After(b, gap + late),
+            let release = match before[n] {
+                None => Release::At(workload.start),
+                Some(b) => Release::After(b, gap),
             };
-            match (ask, request) {
-                (Some(ask), Some(size)) => {
-                    let release = begin(Duration::ZERO);
-                    let asked = workload.plan.barrier();
-                    workload.request(ask, size.get(), release, Some(asked));
-                    workload.message(answer, bytes, Release::After(asked, late), Some(done));
-                }
-                _ => {
-                    let release = begin(late);
-                    workload.message(answer, bytes, release, Some(done));
-                }
-            }
+            workload.ask((ask.zip(request), answer), bytes, release, late, Some(done));
             before[n] = Some(done);
         }
     }

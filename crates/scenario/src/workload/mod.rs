@@ -9,11 +9,13 @@ use crate::tree::Node;
 use fanin_sim::spec::TransportSpec;
 use fanin_units::{Duration, Time};
 
+mod http_on_off;
 mod incast;
 mod long;
+mod replay;
 
 /// Every workload, in the order `fanin list workload` shows them.
-pub static WORKLOADS: &[WorkloadKind] = &[incast::WORKLOAD, long::WORKLOAD];
+pub static WORKLOADS: &[WorkloadKind] = &[incast::WORKLOAD, long::WORKLOAD, http_on_off::WORKLOAD, replay::WORKLOAD];
 
 /// One registry line.
 pub struct WorkloadKind {

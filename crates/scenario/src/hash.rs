@@ -1,0 +1,154 @@
+//! A stable hash of everything that decides a run's results.
+//!
+//! It is taken of the resolved plan, so that comments, order and spelling do not matter, and a changed default or a changed
+//! distribution file does. Every field is named here: one that is added to the plan does not compile until it is.
+
+use fanin_cc::Args;
+use fanin_sim::knobs::KNOBS;
+use fanin_sim::spec::{
+    Cbr, Flow, Link, Message, Node, NodeKind, Queue, Release, Routing, Spec, TraceSpec, TransportSpec,
+};
+use fanin_units::QueueLimit;
+use sha2::{Digest, Sha256};
+
+/// 16 hexadecimal digits. The seed and what is recorded do not count.
+pub(crate) fn spec(spec: &Spec) -> String {
+    let Spec { nodes, links, routing, transports, flows, messages, barriers, cbr, end, stop_when_done, seed: _, trace } =
+        spec;
+    let TraceSpec {
+        classes,
+        queues: _,
+        queue_interval: _,
+        windows: _,
+        packets: _,
+        throughput_interval: _,
+        drops_and_marks: _,
+    } = trace;
+    let mut feed = Feed(Sha256::new());
+    feed.text(concat!("fanin ", env!("CARGO_PKG_VERSION")));
+    feed.all(nodes, Feed::node);
+    feed.all(links, Feed::link);
+    feed.number(match routing {
+        Routing::FlowHash => 0,
+        Routing::Spray => 1,
+        Routing::EqualLength => 2,
+    });
+    feed.all(transports, Feed::transport);
+    feed.all(flows, Feed::flow);
+    feed.all(messages, Feed::message);
+    feed.number(u64::from(*barriers));
+    feed.all(cbr, Feed::cbr);
+    feed.number(end.ps());
+    feed.number(u64::from(*stop_when_done));
+    feed.all(classes, |feed, name| feed.text(name));
+    feed.0.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+struct Feed(Sha256);
+
+impl Feed {
+    fn number(&mut self, n: u64) {
+        self.0.update(n.to_le_bytes());
+    }
+    fn real(&mut self, x: f64) {
+        self.number(x.to_bits());
+    }
+    fn text(&mut self, text: &str) {
+        self.number(text.len() as u64);
+        self.0.update(text.as_bytes());
+    }
+    fn option(&mut self, n: Option<u64>) {
+        self.number(u64::from(n.is_some()));
+        self.number(n.unwrap_or(0));
+    }
+    fn all<T>(&mut self, items: &[T], each: fn(&mut Feed, &T)) {
+        self.number(items.len() as u64);
+        for item in items {
+            each(self, item);
+        }
+    }
+
+    fn node(&mut self, node: &Node) {
+        let Node { name, kind, processing, shared_buffer } = node;
+        self.text(name);
+        self.number(u64::from(*kind == NodeKind::Switch));
+        self.number(processing.ps());
+        self.option(shared_buffer.map(|b| b.size.get()));
+        self.real(shared_buffer.map_or(0.0, |b| b.alpha));
+    }
+    fn link(&mut self, link: &Link) {
+        let Link { from, to, rate, delay, queue } = link;
+        for n in [u64::from(from.0), u64::from(to.0), rate.bps(), delay.ps()] {
+            self.number(n);
+        }
+        let Queue { limit, mark_above, discipline, args } = queue;
+        self.limit(*limit);
+        self.limit(*mark_above);
+        self.text(discipline);
+        self.args(args);
+    }
+    fn limit(&mut self, limit: Option<QueueLimit>) {
+        match limit {
+            None => self.number(0),
+            Some(QueueLimit::Packets(n)) => {
+                self.number(1);
+                self.number(u64::from(n));
+            }
+            Some(QueueLimit::Bytes(b)) => {
+                self.number(2);
+                self.number(b.get());
+            }
+        }
+    }
+    fn args(&mut self, args: &Args) {
+        self.number(args.names().count() as u64);
+        for (name, value) in args.iter() {
+            self.text(name);
+            self.text(&value.to_string());
+        }
+    }
+    fn transport(&mut self, transport: &TransportSpec) {
+        let TransportSpec { cc, args, stack } = transport;
+        self.text(cc);
+        self.args(args);
+        self.text(&format!("{:?}", stack.flavour));
+        for knob in KNOBS {
+            self.text(&(knob.get)(stack));
+        }
+    }
+    fn flow(&mut self, flow: &Flow) {
+        let Flow { src, dst, transport, class, reverse, stop } = flow;
+        for n in [src.0, dst.0, *transport, u32::from(*class)] {
+            self.number(u64::from(n));
+        }
+        self.option(reverse.map(|f| u64::from(f.0)));
+        self.option(stop.map(|t| t.ps()));
+    }
+    fn message(&mut self, message: &Message) {
+        let Message { flow, bytes, release, deadline, class, completes } = message;
+        self.number(u64::from(flow.0));
+        self.number(*bytes);
+        match release {
+            Release::At(time) => {
+                self.number(0);
+                self.number(time.ps());
+            }
+            Release::After(barrier, pause) => {
+                self.number(1);
+                self.number(u64::from(barrier.0));
+                self.number(pause.ps());
+            }
+        }
+        self.option(deadline.map(|d| d.ps()));
+        self.number(u64::from(*class));
+        self.option(completes.map(|b| u64::from(b.0)));
+    }
+    fn cbr(&mut self, source: &Cbr) {
+        let Cbr { src, dst, rate, packet, start, stop, class } = source;
+        let numbers =
+            [u64::from(src.0), u64::from(dst.0), rate.bps(), packet.get(), start.ps(), stop.ps(), u64::from(*class)];
+        for n in numbers {
+            self.number(n);
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! A rack to replay a capture on: `rack.toml` of `fanin compare`.
+
+use crate::error::{Place, ScenarioError, nearest};
+use crate::keys::{Key, Kind};
+use crate::net::Net;
+use crate::plan::{Plan, REQUEST_CLASS, Workload};
+use crate::reader::{Context, Reader};
+use crate::replay::{Replay, ReplayedResponse};
+use crate::topology::{self, lane, lane_keys};
+use crate::tree::{Item, Node, Override, Table, parse};
+use crate::{hash, scenario, transport};
+use fanin_cc::algorithms::ALGORITHMS;
+use fanin_sim::spec::{FlowId, LinkId, Spec, TraceSpec, TransportSpec};
+use fanin_units::{Duration, Time};
+use std::path::{Path, PathBuf};
+
+/// The endpoint of a rack that does not say: a rack's hosts run Linux.
+pub const RACK_PROFILE: &str = "linux";
+
+/// Class of the replayed responses.
+pub const RESPONSE_CLASS: &str = "response";
+
+/// A parsed rack file with its overrides.
+#[derive(Clone, Debug)]
+pub struct Rack {
+    file: String,
+    folder: PathBuf,
+    root: Table,
+}
+
+/// One replay, ready to run.
+#[derive(Clone, Debug)]
+pub struct RackPlan {
+    /// For the engine.
+    pub spec: Spec,
+    /// The port to the aggregator: the one that fills.
+    pub port: LinkId,
+    /// Where each response of the capture went.
+    pub responses: Vec<ReplayedResponse>,
+}
+
+/// Keys of the document.
+pub static ROOT: &[Key] = &[
+    Key::of("rack", Kind::Tables(RACK), "the switch and its links"),
+    Key::of("stack", Kind::Stack, "the endpoint: a profile, and any knob; Linux unless set"),
+    Key::of("cc", Kind::Cc, "parameters for whichever algorithm has them; the names come with `--cc`"),
+    Key::of("replay", Kind::Tables(REPLAY), "how the capture is replayed"),
+];
+
+const RECEIVER: [Key; 4] = lane_keys!("receiver_", "the link between switch and aggregator");
+
+/// Keys of `[rack]`.
+pub static RACK: &[Key] = &[
+    Key::rate("rate", "rate of every link").required(),
+    Key::time(
+        "delay",
+        "delay of every link, one way; the base round trip is four times this, so put a quarter of what ping says",
+    )
+    .required(),
+    Key::queue("buffer", "drop-tail limit of every switch port, in packets or bytes").required().positive(),
+    topology::MARK,
+    topology::QUEUE,
+    topology::HOST_BUFFER,
+    topology::PROCESSING,
+    topology::SHARED[0],
+    topology::SHARED[1],
+    RECEIVER[0],
+    RECEIVER[1],
+    RECEIVER[2],
+    RECEIVER[3],
+];
+
+/// Keys of `[replay]`.
+pub static REPLAY: &[Key] = &[
+    Key::time(
+        "jitter",
+        "each release is late by a random time, uniform on [0, this): stands for scheduling noise, and is what seeds differ in",
+    )
+    .default("20us"),
+    Key::time("duration", "the run ends here at the latest; ten times the capture and a minute unless set").positive(),
+];
+
+impl Rack {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`ScenarioError`] when the file cannot be read or is not a rack.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Rack, ScenarioError> {
+        let path = path.as_ref();
+        let text = scenario::read_text(path)?;
+        let folder = path.parent().map_or_else(PathBuf::new, Path::to_path_buf);
+        Rack { root: parse(&text, &path.display().to_string())?, file: path.display().to_string(), folder }.checked()
+    }
+
+    /// Reads text; `name` stands for the file in messages.
+    ///
+    /// # Errors
+    /// [`ScenarioError`] when it is not a rack.
+    pub fn from_text(text: &str, name: &str) -> Result<Rack, ScenarioError> {
+        Rack { root: parse(text, name)?, file: name.to_owned(), folder: PathBuf::new() }.checked()
+    }
+
+    /// The rack with changes on top. `--cc` and `--seed` are not part of a rack: [`Rack::plan`] takes them.
+    ///
+    /// # Errors
+    /// [`ScenarioError`] when the result is not a rack.
+    pub fn with(mut self, overrides: &[Override]) -> Result<Rack, ScenarioError> {
+        for change in overrides {
+            if let Override::Set { .. } = change {
+                change.apply(&mut self.root)?;
+            }
+        }
+        self.checked()
+    }
+
+    /// Everything that does not depend on the replay is refused here, before anything runs.
+    fn checked(self) -> Result<Rack, ScenarioError> {
+        let nothing = Replay { source: String::new(), servers: Vec::new(), connections: Vec::new() };
+        self.plan(&nothing, transport::DEFAULT_CC, 1, false)?;
+        Ok(self)
+    }
+
+    /// Its name in messages.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// Its switch marks: algorithms that need ECN get it.
+    ///
+    /// # Errors
+    /// As [`Rack::plan`].
+    pub fn marks(&self) -> Result<bool, ScenarioError> {
+        let node = self.root.get("rack");
+        let has = |key: &str| matches!(node, Some(Node { item: Item::Table(t), .. }) if t.get(key).is_some());
+        Ok(has("mark") || has("receiver_mark") || has("queue"))
+    }
+
+    /// `replay` on this rack under the algorithm `cc`. With `trace`, the queue to the aggregator and the senders' windows are recorded.
+    ///
+    /// # Errors
+    /// [`ScenarioError`] for what is wrong with the rack or the algorithm's name.
+    pub fn plan(&self, replay: &Replay, cc: &str, seed: u64, trace: bool) -> Result<RackPlan, ScenarioError> {
+        let context = Context { file: &self.file, folder: &self.folder };
+        let root = Node { place: Place::Nowhere, item: Item::Table(self.root.clone()) };
+        Reader::new(context, "", Some(&root), &[ROOT])?;
+        let transport = self.transport(context, cc)?;
+        let options = Reader::new(context, "replay", self.root.get("replay"), &[REPLAY])?;
+        let jitter: Duration = options.get("jitter")?;
+        let end = options.or::<Duration>("duration", replay.span() * 10 + Duration::s(60))?;
+        options.finish()?;
+
+        let net = self.net(context, replay)?;
+        let client = net.groups[1].1[0];
+        let servers = net.groups[0].1.clone();
+        let mut plan = Plan::new(net, seed, Time::ZERO + end);
+        let class = plan.class(RESPONSE_CLASS);
+        plan.class(REQUEST_CLASS);
+        let transport = plan.transport(transport);
+        let mut workload = Workload { plan: &mut plan, index: 0, transport, class, start: Time::ZERO, deadline: None };
+        let responses = if replay.connections.is_empty() {
+            Vec::new()
+        } else {
+            replay.add(&mut workload, &servers, client, jitter)
+        };
+        // The first cable is the aggregator's, its first direction the one from the switch.
+        let port = LinkId(0);
+        let of_class =
+            |c: u16| (0..plan.flows.len() as u32).map(FlowId).filter(|f| plan.flows[f.index()].class == c).collect();
+        let trace = TraceSpec {
+            classes: plan.classes.clone(),
+            queues: if trace { vec![port] } else { Vec::new() },
+            windows: if trace { of_class(class) } else { Vec::new() },
+            ..TraceSpec::default()
+        };
+        Ok(RackPlan { spec: scenario::finish(plan, trace, true), port, responses })
+    }
+
+    /// Stable hash of everything that decides the results of `replay` on this rack under `cc`, the seed aside.
+    ///
+    /// # Errors
+    /// As [`Rack::plan`].
+    pub fn hash(&self, replay: &Replay, cc: &str) -> Result<String, ScenarioError> {
+        Ok(hash::spec(&self.plan(replay, cc, 0, false)?.spec))
+    }
+
+    fn net(&self, context: Context<'_>, replay: &Replay) -> Result<Net, ScenarioError> {
+        let node = self.root.get("rack");
+        if node.is_none() {
+            return Err(ScenarioError::new(
+                "scenario::missing-key",
+                "there is no `[rack]`: a rack file has one with rate, delay and buffer",
+            )
+            .at(&self.file, &Place::Nowhere, ""));
+        }
+        let reader = Reader::new(context, "rack", node, &[RACK])?;
+        let common = topology::common(&reader)?;
+        let servers = lane(&reader, "", None)?;
+        let aggregator = lane(&reader, "receiver_", Some(&servers))?;
+        reader.finish()?;
+        let mut net = Net::new(&common);
+        let switch = net.switch("switch", &common);
+        let client = net.host("client");
+        net.cable(switch, client, &aggregator, &common);
+        let names = if replay.servers.is_empty() { vec!["server".to_owned()] } else { replay.servers.clone() };
+        let hosts: Vec<_> = names.into_iter().map(|name| net.host(name)).collect();
+        for &host in &hosts {
+            net.cable(host, switch, &servers, &common);
+        }
+        net.group("senders", hosts);
+        net.group("receiver", vec![client]);
+        Ok(net)
+    }
+
+    /// `[cc]` holds parameters of any algorithm; those of the one in question apply.
+    fn transport(&self, context: Context<'_>, cc: &str) -> Result<TransportSpec, ScenarioError> {
+        let base = fanin_sim::knobs::profile(RACK_PROFILE).map_or_else(scenario::default_stack, |p| (p.stack)());
+        let stack = transport::stack(context, "stack", self.root.get("stack"), &base)?;
+        let parts =
+            fanin_cc::registry::parts(cc).map_err(|e| ScenarioError::new("scenario::unknown-cc", e.to_string()))?;
+        let mut own = Table::default();
+        let place = Place::CommandLine(format!("--cc {cc}"));
+        own.insert("name", Node { place: place.clone(), item: Item::Text(cc.to_owned()) });
+        match self.root.get("cc") {
+            None => {}
+            Some(Node { item: Item::Table(table), .. }) => {
+                for entry in &table.entries {
+                    let known = || ALGORITHMS.iter().flat_map(|a| a.params.iter().map(|p| p.name));
+                    if !known().any(|p| p == entry.key) {
+                        return Err(ScenarioError::new("scenario::unknown-key", "no algorithm has such a parameter")
+                            .at(&self.file, &entry.place, format!("cc.{}", entry.key))
+                            .nearest(nearest(&entry.key, known())));
+                    }
+                    if parts.iter().any(|a| a.params.iter().any(|p| p.name == entry.key)) {
+                        own.insert(&entry.key, entry.node.clone());
+                    }
+                }
+            }
+            Some(other) => {
+                return Err(ScenarioError::new(
+                    "scenario::wrong-kind",
+                    format!("it is {}, not a table", other.item.what()),
+                )
+                .at(&self.file, &other.place, "cc"));
+            }
+        }
+        transport::transport(context, "cc", Some(&Node { place, item: Item::Table(own) }), stack)
+    }
+}

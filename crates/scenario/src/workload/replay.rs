@@ -1,0 +1,35 @@
+//! The traffic of a capture, from a workload file.
+
+use super::WorkloadKind;
+use crate::error::ScenarioError;
+use crate::keys::Key;
+use crate::plan::Workload;
+use crate::reader::Reader;
+use crate::replay::Replay;
+use fanin_units::Duration;
+
+pub const WORKLOAD: WorkloadKind = WorkloadKind {
+    name: "replay",
+    title: "what the applications of a capture sent, with their think times and waits kept",
+    source: "a file written by `fanin trains CAPTURE --workload FILE`",
+    keys: KEYS,
+    build,
+};
+
+const KEYS: &[Key] = &[
+    Key::text("file", "the workload file; relative paths start from the scenario's folder").required(),
+    Key::time("jitter", "each release is late by a random time, uniform on [0, this): scheduling noise of the hosts")
+        .default("20us"),
+];
+
+fn build(reader: &Reader<'_>, workload: &mut Workload<'_>) -> Result<(), ScenarioError> {
+    let file: String = reader.get("file")?;
+    let read = fanin_capture::Workload::read(&reader.context.folder.join(&file));
+    let replay = Replay::from(&read.map_err(|e| reader.fail("file", "scenario::file", e.to_string()))?);
+    if replay.connections.is_empty() {
+        return Err(reader.refuse("file", format!("`{file}` has no connections to replay")));
+    }
+    let (hosts, client) = workload.many_to_one(reader)?;
+    replay.add(workload, &hosts, client, reader.get::<Duration>("jitter")?);
+    Ok(())
+}

@@ -1,0 +1,130 @@
+//! A capture on a rack.
+
+use fanin_scenario::replay::{Connection, Turn};
+use fanin_scenario::{Override, Rack, Replay};
+use fanin_sim::spec::Release;
+use fanin_units::{Duration, Rate, Time};
+use std::fmt::Write as _;
+
+const RACK: &str = "[rack]\nrate = \"1Gbps\"\ndelay = \"25us\"\nbuffer = \"100p\"\nmark = \"20p\"\n";
+
+fn turn(start: Time, think: Duration, request: u64, pieces: &[(Duration, u64)]) -> Turn {
+    Turn { start, think, request, service: Duration::us(300), pieces: pieces.to_vec(), overlapped: false }
+}
+
+fn replay() -> Replay {
+    let connection = |server: u32, opened: bool| Connection {
+        server,
+        number: server + 4,
+        opened,
+        turns: vec![
+            turn(Time::ZERO + Duration::ms(1), Duration::ZERO, 200, &[(Duration::ZERO, 40_000)]),
+            turn(Time::ZERO + Duration::ms(9), Duration::ms(2), 0, &[(Duration::ZERO, 1000), (Duration::ms(3), 500)]),
+        ],
+    };
+    Replay {
+        source: "test".to_owned(),
+        servers: vec!["10.0.0.1".to_owned(), "10.0.0.2".to_owned()],
+        connections: vec![connection(0, true), connection(1, false)],
+    }
+}
+
+#[test]
+fn turns_keep_their_order_their_think_times_and_their_pauses() {
+    let rack = Rack::from_text(&format!("{RACK}[replay]\njitter = \"0s\""), "rack.toml").unwrap();
+    let plan = rack.plan(&replay(), "newreno", 1, false).unwrap();
+    let spec = &plan.spec;
+    assert_eq!((spec.flows.len(), spec.messages.len(), plan.responses.len()), (4, 8, 4));
+    let [request, response, first, last] = &spec.messages[..4] else { panic!() };
+    assert_eq!(request.release, Release::At(Time::ZERO + Duration::ms(1)));
+    assert_eq!(response.release, Release::After(request.completes.unwrap(), Duration::us(300)));
+    // The server speaks unasked: think time and service time add up.
+    assert_eq!(first.release, Release::After(response.completes.unwrap(), Duration::us(2300)));
+    assert_eq!(last.release, Release::After(first.completes.unwrap(), Duration::ms(3)));
+    let second = &plan.responses[1];
+    assert_eq!((second.connection, second.number, second.bytes), (4, 1, 1500));
+    assert_eq!((second.first.0, second.last.0, second.request), (2, 3, None));
+    // Only the connection whose opening the capture saw begins with a handshake.
+    let handshake = |n: usize| spec.transports[spec.flows[n].transport as usize].stack.handshake;
+    assert!(handshake(0) && !handshake(2));
+    assert_eq!(spec.nodes[2].name, "10.0.0.1");
+    assert_eq!(spec.links[plan.port.index()].rate, Rate::gbps(1));
+}
+
+#[test]
+fn an_overlapping_turn_does_not_wait_for_the_response_before() {
+    let mut replay = replay();
+    replay.connections[0].turns[1].overlapped = true;
+    let rack = Rack::from_text(&format!("{RACK}[replay]\njitter = \"0s\""), "rack.toml").unwrap();
+    let plan = rack.plan(&replay, "newreno", 1, false).unwrap();
+    assert_eq!(plan.spec.messages[2].release, Release::At(Time::ZERO + Duration::ms(9)));
+}
+
+#[test]
+fn seeds_differ_in_the_jitter_alone_and_a_hash_covers_all_else() {
+    let rack = Rack::from_text(RACK, "rack.toml").unwrap();
+    let release = |seed: u64| match rack.plan(&replay(), "newreno", seed, false).unwrap().spec.messages[0].release {
+        Release::At(time) => time.since(Time::ZERO + Duration::ms(1)),
+        Release::After(..) => panic!(),
+    };
+    assert_eq!(release(1), release(1));
+    assert_ne!(release(1), release(2));
+    assert!((1..100).all(|seed| release(seed) < Duration::us(20)));
+    let hash = |rack: &Rack, cc: &str| rack.hash(&replay(), cc).unwrap();
+    assert_eq!(
+        hash(&rack, "newreno"),
+        hash(&Rack::from_text(&format!("# the same\n{RACK}"), "other.toml").unwrap(), "newreno")
+    );
+    assert_ne!(hash(&rack, "newreno"), hash(&rack, "reno"));
+    let changed = rack.clone().with(&[Override::set("rack.buffer=101p").unwrap()]).unwrap();
+    assert_ne!(hash(&rack, "newreno"), hash(&changed, "newreno"));
+}
+
+#[test]
+fn every_response_of_a_replay_is_delivered() {
+    let rack = Rack::from_text(RACK, "rack.toml").unwrap();
+    let plan = rack.plan(&replay(), "newreno", 1, true).unwrap();
+    let results = fanin_sim::run(&plan.spec, &mut |_| std::ops::ControlFlow::Continue(())).unwrap();
+    assert!(results.complete);
+    for response in &plan.responses {
+        let (first, last) = (&results.messages[response.first.index()], &results.messages[response.last.index()]);
+        assert!(last.done_ps.unwrap() > first.release_ps.unwrap());
+    }
+    assert!(!results.traces.queue.time_ps.is_empty() && !results.traces.window.time_ps.is_empty());
+}
+
+#[test]
+fn a_rack_is_answered_with_one_clear_sentence() {
+    let mut shown = String::new();
+    for text in [
+        "",
+        "[rack]",
+        "[rack]\nrate = \"0bps\"\ndelay = \"25us\"\nbuffer = \"100p\"",
+        "[rack]\nrate = \"1Gbps\"\ndelay = \"-1us\"\nbuffer = \"100p\"",
+        "[rack]\nrate = \"1Gbps\"\ndelay = \"1us\"\nbuffer = \"20p\"\nmark = \"65p\"",
+        "[rack]\nrate = \"1Gbps\"\ndelay = \"1us\"\nbufer = \"20p\"",
+        "[rack]\nrate = \"1Gbps\"\ndelay = \"1us\"\nbuffer = \"20p\"\nsenders = 4",
+        "[topology]\nrate = \"1Gbps\"",
+        "rack = 3",
+        &format!("{RACK}[stack]\nprofile = \"bsd\""),
+        &format!("{RACK}[cc]\nname = \"dctcp\""),
+        &format!("{RACK}[replay]\njitter = 20"),
+        &format!("{RACK}[replay]\nduration = \"0s\""),
+    ] {
+        let _ = writeln!(shown, "{text}\n  {}\n", Rack::from_text(text, "rack.toml").unwrap_err());
+    }
+    let rack = Rack::from_text(RACK, "rack.toml").unwrap();
+    let _ = writeln!(shown, "--cc newrino\n  {}\n", rack.plan(&replay(), "newrino", 1, false).unwrap_err());
+    let _ = writeln!(
+        shown,
+        "--set rack.rate=fast\n  {}",
+        rack.with(&[Override::set("rack.rate=fast").unwrap()]).unwrap_err()
+    );
+    insta::assert_snapshot!(shown);
+}
+
+#[test]
+fn the_shipped_rack_is_one() {
+    let rack = Rack::from_file(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/rack.toml")).unwrap();
+    assert!(rack.marks().unwrap());
+}
