@@ -6,15 +6,28 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fanin.ranking import RankBy, RankingRow
+import polars as pl
+
+from fanin import _native
+from fanin.errors import AlgorithmError, CaptureError, FaninError, ScenarioError
+from fanin.frames import frame
+from fanin.progress import Progress, on_every_core, silent
+from fanin.ranking import METHOD, STATISTICS, RankBy, RankingRow, completion_statistics, rank
+from fanin.registries import stand_alone_algorithms
+from fanin.simulation import chosen_seeds, tables, toml
+from fanin.traffic import trains as read_trains
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    import polars as pl
+    from fanin._native import Rack, Replay, Watch
+    from fanin.traffic import TrainsResult
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -147,14 +160,402 @@ class CompareResult:
 
     def to_dict(self) -> dict[str, Any]:
         """The object that ``fanin compare --json`` prints (schema: docs/json/compare.schema.json)."""
-        raise NotImplementedError
+        capture = self.capture
+        return {
+            "version": self.version,
+            "command": self.command,
+            "capture": {
+                "file": capture.file,
+                "packets": capture.packets,
+                "tcp_packets": capture.tcp_packets,
+                "connections": capture.connections,
+                "payload_bytes": capture.payload_bytes,
+                "duration_s": capture.duration_s,
+                "aggregator": capture.aggregator,
+                "aggregator_found": capture.aggregator_found,
+                "servers": list(capture.servers),
+                "responses": capture.responses,
+                "warnings": list(capture.warnings),
+            },
+            "rack": {"file": self.rack_path, "text": self.rack_text},
+            "port": self.port,
+            "scenario_hash": self.scenario_hash,
+            "seeds": list(self.seeds),
+            "trace_seed": self.trace_seed,
+            "rank_by": self.rank_by,
+            "method": METHOD,
+            "ranking": [row.to_dict() for row in self.ranking],
+            "failures": [{"cc": f.cc, "message": f.message} for f in self.failures],
+            "missing": [{"cc": cc, "seed": seed} for cc, seed in self.missing],
+            "interrupted": self.interrupted,
+            "notes": list(self.notes),
+        }
 
-    def write(self, folder: str | Path) -> Path:
-        """Write ``report.html``, ``compare.json`` and the tables to a folder, all or nothing.
+    def write_files(self, folder: Path) -> None:
+        """Write ``report.html``, ``compare.json``, ``responses.parquet`` and ``runs.parquet`` to a folder."""
+        from fanin import report
 
-        Returns
-        -------
-        pathlib.Path
-            The report.
-        """
-        raise NotImplementedError
+        folder.joinpath("compare.json").write_text(json.dumps(self.to_dict(), allow_nan=False) + "\n")
+        self.responses.write_parquet(folder / "responses.parquet")
+        self.runs.write_parquet(folder / "runs.parquet")
+        report.write(self, folder / "report.html")
+
+
+def compare(
+    capture: str | Path,
+    rack: str | Path,
+    *,
+    cc: Sequence[str] | None = None,
+    seeds: int | Sequence[int] = 5,
+    rank_by: RankBy = "p99",
+    trace_seed: int | None = None,
+    aggregator: str | None = None,
+    gap: str | None = None,
+    settings: Mapping[str, object] | None = None,
+    command: str | None = None,
+    progress: Callable[[str, int], Progress] = silent,
+) -> CompareResult:
+    """Replay the traffic of a capture under several TCPs on a rack, and rank them.
+
+    Each response is sent as its application sent it: think times, service times and pauses are kept, and what waited for a delivery in the
+    capture waits for it in the replay.
+
+    Parameters
+    ----------
+    capture : path
+        pcap or pcapng, plain or gzip.
+    rack : path
+        The rack (TOML): link rate, delay, buffer, K.
+    cc : sequence of str, optional
+        Algorithms; all that stand alone unless given, without those that need a marking switch when the rack has none.
+    seeds : int or sequence of int
+        How many seeds, counted from 1, or which.
+    rank_by : {"mean", "p50", "p95", "p99", "p99_9"}
+        Completion-time statistic to rank by.
+    trace_seed : int, optional
+        The seed whose queue and windows are kept; the first unless given.
+    aggregator : str, optional
+        Address of the host that the responses go to; the likeliest unless given.
+    gap : str, optional
+        Time without data that ends a packet train, such as ``"1ms"``; see :func:`fanin.trains`.
+    settings : mapping, optional
+        Values by key, such as ``{"rack.buffer": "250p"}``, on top of the rack file.
+    command : str, optional
+        What to state as the command that does the same.
+    progress : callable, optional
+        Makes the progress display; see :mod:`fanin.progress`.
+
+    Returns
+    -------
+    CompareResult
+        After Ctrl-C, of what was done until then; `CompareResult.missing` says what was not.
+
+    Raises
+    ------
+    fanin.CaptureError
+        When the capture cannot be used.
+    fanin.ScenarioError
+        When the rack or an option is wrong.
+    fanin.AlgorithmError
+        When there is no such algorithm.
+
+    Examples
+    --------
+    >>> import fanin
+    >>> result = fanin.compare(
+    ...     "data/captures/http_onoff_8to1.pcap.gz", "examples/rack.toml", cc=["newreno", "dctcp"], seeds=1
+    ... )
+    >>> sorted(row.cc for row in result.ranking)
+    ['dctcp', 'newreno']
+    >>> result.responses.filter(cc="dctcp").height
+    2000
+    """
+    if rank_by not in STATISTICS:
+        raise ScenarioError(f"rank_by is `{rank_by}`; it must be one of {', '.join(STATISTICS)}")
+    numbers = chosen_seeds(seeds)
+    traced = numbers[0] if trace_seed is None else trace_seed
+    if traced not in numbers:
+        raise ScenarioError(f"command line `--trace-seed {traced}`: only seeds that are run can be traced: {_listed(numbers)}")
+    changes = [(key, toml(value)) for key, value in (settings or {}).items()]
+    the_rack = _native.Rack.from_file(rack, changes)
+    algorithms, notes = _algorithms(cc, the_rack)
+    needs_switch = {name: _native.needs_switch(name) for name in algorithms}
+
+    found = read_trains(capture, gap=gap, progress=progress)
+    replay = found.workload(aggregator)
+    if replay.responses == 0:
+        raise CaptureError(
+            f"{capture}: no response with payload goes to {replay.aggregator}, so there is nothing to replay; name another host with --aggregator"
+        )
+
+    started = time.monotonic()
+    outcome = _run_all(the_rack, replay, algorithms, numbers, traced, progress)
+    elapsed = time.monotonic() - started
+    runs = outcome.frame("runs", RUNS)
+    ranking = rank(runs, needs_switch, rank_by) if runs.height else []
+    notes += _remarks(ranking, numbers)
+    return CompareResult(
+        ranking=ranking,
+        rank_by=rank_by,
+        failures=outcome.failures,
+        missing=outcome.missing,
+        capture=_summary(found, replay, aggregator_found=aggregator is None),
+        responses=outcome.frame("responses", RESPONSES),
+        flows=outcome.frame("flows", FLOWS),
+        runs=runs,
+        queue=outcome.frame("queue", QUEUE),
+        window=outcome.frame("window", WINDOW),
+        trains=_trains_to(found, replay),
+        seeds=tuple(numbers),
+        trace_seed=traced,
+        port=outcome.port,
+        rack_path=str(rack),
+        rack_text=Path(rack).read_text(),
+        scenario_hash=outcome.scenario_hash,
+        command=command or f"fanin compare {capture} --rack {rack} --seeds {len(numbers)}",
+        version=_native.VERSION,
+        elapsed_s=elapsed,
+        interrupted=outcome.interrupted,
+        notes=notes,
+    )
+
+
+RUNS = {
+    "cc": pl.String,
+    "seed": pl.UInt64,
+    **dict.fromkeys(STATISTICS, pl.Float64),
+    **dict.fromkeys(("timeouts", "retransmissions", "drops", "marks"), pl.UInt64),
+    **dict.fromkeys(("goodput_bps", "queue_mean_packets", "queue_p99_packets"), pl.Float64),
+    **dict.fromkeys(("responses", "unfinished"), pl.UInt64),
+    "end_ms": pl.Float64,
+    "packet_hops": pl.UInt64,
+}
+"""Columns of :attr:`CompareResult.runs`."""
+
+RESPONSES = {
+    "cc": pl.String,
+    "seed": pl.UInt64,
+    "connection": pl.UInt32,
+    "server": pl.String,
+    "response": pl.UInt32,
+    "bytes": pl.UInt64,
+    "release_ms": pl.Float64,
+    "done_ms": pl.Float64,
+    "completion_ms": pl.Float64,
+    "timeouts": pl.UInt32,
+}
+"""Columns of :attr:`CompareResult.responses`."""
+
+FLOWS = {
+    "cc": pl.String,
+    "seed": pl.UInt64,
+    "flow": pl.UInt32,
+    "connection": pl.UInt32,
+    "src": pl.String,
+    "dst": pl.String,
+    **dict.fromkeys(
+        ("segments", "bytes_sent", "bytes_delivered", "retransmissions", "timeouts", "drops", "marks"), pl.UInt64
+    ),
+    "max_cwnd": pl.Float64,
+    "min_rtt_ms": pl.Float64,
+}
+"""Columns of :attr:`CompareResult.flows`."""
+
+QUEUE = {"cc": pl.String, "time_ms": pl.Float64, "packets": pl.UInt32, "bytes": pl.UInt64}
+"""Columns of :attr:`CompareResult.queue`."""
+
+WINDOW = {
+    "cc": pl.String,
+    "connection": pl.UInt32,
+    "time_ms": pl.Float64,
+    **dict.fromkeys(("cwnd", "ssthresh", "in_flight", "srtt_ms"), pl.Float64),
+    "state": pl.String,
+}
+"""Columns of :attr:`CompareResult.window`."""
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """What the runs of a comparison left."""
+
+    frames: list[dict[str, pl.DataFrame]]
+    failures: list[Failure]
+    missing: list[tuple[str, int]]
+    interrupted: bool
+    port: str
+    scenario_hash: str
+
+    def frame(self, name: str, schema: Mapping[str, Any]) -> pl.DataFrame:
+        """One frame over all runs, its columns in the documented order."""
+        parts = [frames[name].select(*schema) for frames in self.frames if name in frames]
+        return pl.concat(parts) if parts else pl.DataFrame(schema=dict(schema))
+
+
+def _algorithms(asked: Sequence[str] | None, rack: Rack) -> tuple[list[str], list[str]]:
+    """The algorithms to compare, and remarks on the choice."""
+    marks = rack.marks()
+    if asked is not None:
+        names = [name.strip() for name in asked]
+        if not names or "" in names:
+            raise AlgorithmError("command line `--cc`: there is an empty name in the list; `fanin list cc` shows all names")
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise AlgorithmError(f"command line `--cc`: `{twice}` is named twice")
+        blind = [name for name in names if _native.needs_switch(name) and not marks]
+        if blind:
+            return names, [f"{rack.file} has no `rack.mark`, so the switch marks nothing and {_listed(blind)} cannot act on marks"]
+        return names, []
+    names = stand_alone_algorithms()
+    if marks:
+        return names, []
+    left_out = [name for name in names if _native.needs_switch(name)]
+    note = f"left out, since {rack.file} has no `rack.mark` and they need a switch that marks: {_listed(left_out)}"
+    return [name for name in names if name not in left_out], [note] if left_out else []
+
+
+def _run_all(
+    rack: Rack,
+    replay: Replay,
+    algorithms: list[str],
+    seeds: list[int],
+    traced: int,
+    progress: Callable[[str, int], Progress],
+) -> _Outcome:
+    """Run every algorithm under every seed, on every core."""
+    # What is wrong with one algorithm on this rack is known before the others have run.
+    failed: dict[str, str] = {}
+    hashes: dict[str, str] = {}
+    for name in algorithms:
+        try:
+            hashes[name] = rack.hash(replay, name)
+        except FaninError as error:
+            failed[name] = str(error)
+    # Seed by seed, so that after an interruption every algorithm has run as often as the others.
+    work = [(name, seed) for seed in seeds for name in hashes]
+    done: dict[tuple[str, int], dict[str, pl.DataFrame]] = {}
+
+    def finished(number: int, result: dict[str, pl.DataFrame] | Exception) -> None:
+        name, seed = work[number]
+        if isinstance(result, Exception):
+            failed.setdefault(name, f"seed {seed}: {result}")
+        else:
+            done[name, seed] = result
+
+    with progress("replaying", len(work)) as bar:
+        whole = on_every_core([_job(rack, replay, name, seed, seed == traced) for name, seed in work], bar, finished)
+    if not whole and not done:
+        raise KeyboardInterrupt
+    kept = [key for name in hashes if name not in failed for key in ((name, s) for s in seeds) if key in done]
+    port = ""
+    if hashes:
+        plan = rack.plan(replay, next(iter(hashes)), seeds[0])
+        port = plan.plan.ports[plan.port]
+    return _Outcome(
+        frames=[done[key] for key in kept],
+        failures=[Failure(name, failed[name]) for name in algorithms if name in failed],
+        missing=[key for key in work if key not in done and key[0] not in failed],
+        interrupted=not whole,
+        port=port,
+        scenario_hash=hashlib.sha256("\n".join(f"{cc} {h}" for cc, h in sorted(hashes.items())).encode()).hexdigest(),
+    )
+
+
+def _job(rack: Rack, replay: Replay, cc: str, seed: int, trace: bool) -> Callable[[Watch], dict[str, pl.DataFrame]]:
+    def work(watch: Watch) -> dict[str, pl.DataFrame]:
+        made = rack.plan(replay, cc, seed, trace)
+        results = tables(made.plan.run(watch), made.plan, cc, seed)
+        servers = dict(enumerate(replay.servers))
+        where = frame(made.responses()).with_columns(pl.col("server").replace_strict(servers, return_dtype=pl.String))
+        return _measured(results, where, made.plan.ports[made.port], trace)
+
+    return work
+
+
+def _measured(results: dict[str, pl.DataFrame], where: pl.DataFrame, port: str, trace: bool) -> dict[str, pl.DataFrame]:
+    """What the comparison keeps of one run. `where` says which messages and which flow each response of the capture became."""
+    messages = results["messages"]
+    # A response may be written in several pieces, which are consecutive messages.
+    until = messages["timeouts"].cast(pl.UInt32).cum_sum()
+    whose = pl.col("cc", "seed")
+    responses = where.with_columns(
+        messages[where["first"]].select(whose, "release_ms"),
+        messages[where["last"]].select("done_ms"),
+        timeouts=until[where["last"]] - until[where["first"]] + messages["timeouts"][where["first"]],
+    ).with_columns(completion_ms=pl.col("done_ms") - pl.col("release_ms"))
+
+    connection = where.select("flow", "connection").unique("flow", maintain_order=True)
+    flows = results["flows"].join(connection, on="flow", maintain_order="left")
+    ports = results["ports"]
+    aggregator = ports.row(by_predicate=pl.col("port") == port, named=True)
+    run = results["runs"].row(0, named=True)
+    busy_ms = (responses["done_ms"].max() or 0.0) - (responses["release_ms"].min() or 0.0)  # type: ignore[operator]
+    finished = responses.filter(pl.col("done_ms").is_not_null())
+    row = {
+        "cc": run["cc"],
+        "seed": run["seed"],
+        **completion_statistics(responses["completion_ms"].to_list()),
+        "timeouts": int(flows["timeouts"].sum()),
+        "retransmissions": int(flows["retransmissions"].sum()),
+        "drops": int(ports["drops"].sum()),
+        "marks": int(ports["marks"].sum()),
+        "goodput_bps": int(finished["bytes"].sum()) * 8e3 / busy_ms if busy_ms > 0 else None,
+        "queue_mean_packets": aggregator["mean_queue_packets"],
+        "queue_p99_packets": float(aggregator["p99_queue_packets"]),
+        "responses": responses.height,
+        "unfinished": responses.height - finished.height,
+        "end_ms": run["end_ms"],
+        "packet_hops": run["packet_hops"],
+    }
+    kept = {"responses": responses, "flows": flows, "runs": pl.DataFrame([row], schema=RUNS)}
+    if trace:
+        kept["queue"] = results["queue"]
+        kept["window"] = results["window"].join(connection, on="flow", maintain_order="left")
+    return kept
+
+
+def _summary(found: TrainsResult, replay: Replay, *, aggregator_found: bool) -> CaptureSummary:
+    s = found.summary
+    warnings = [w["message"] for w in found.warnings]
+    if found.partial is not None:
+        warnings.append(found.partial["message"])
+    return CaptureSummary(
+        file=s["file"],
+        packets=s["packets"],
+        tcp_packets=s["tcp_packets"],
+        connections=s["connections"],
+        payload_bytes=s["payload_bytes"],
+        duration_s=s["duration_ns"] / 1e9,
+        aggregator=replay.aggregator,
+        aggregator_found=aggregator_found,
+        servers=tuple(replay.servers),
+        responses=replay.responses,
+        warnings=tuple(warnings),
+    )
+
+
+def _trains_to(found: TrainsResult, replay: Replay) -> pl.DataFrame:
+    """The packet trains towards the aggregator, whichever side opened the connection."""
+    clients = [c["connection"] for c in found.connections if c["client_ip"] == replay.aggregator]
+    servers = [c["connection"] for c in found.connections if c["server_ip"] == replay.aggregator]
+    return found.trains.filter(
+        ((pl.col("direction") == "to_client") & pl.col("connection").is_in(clients))
+        | ((pl.col("direction") == "to_server") & pl.col("connection").is_in(servers))
+    ).select("connection", "start_ms", "end_ms", "packets", "bytes", "retransmitted_bytes", "gap_before_ms")
+
+
+def _remarks(ranking: list[RankingRow], seeds: list[int]) -> list[str]:
+    """What a reader of the ranking should know."""
+    remarks = []
+    if len(seeds) == 1:
+        remarks.append("one seed gives no confidence interval; add seeds to see which differences are real")
+    unfinished = [row.cc for row in ranking if row.unfinished]
+    if unfinished:
+        remarks.append(
+            f"not every response was complete when the run ended under {_listed(unfinished)}: "
+            "means are over completed ones, and a percentile that falls on an unfinished one has no value"
+        )
+    return remarks
+
+
+def _listed(things: Sequence[object]) -> str:
+    return ", ".join(map(str, things))

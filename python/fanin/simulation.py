@@ -231,7 +231,7 @@ def run(
     base = _native.Scenario.from_text(text, str(scenario)) if text is not None else _native.Scenario.from_file(scenario)
     if seed is not None and seeds is not None:
         raise ScenarioError("command line `--seed` and `--seeds`: give one of the two")
-    wanted = [(k, _toml(v)) for k, v in (settings or {}).items()]
+    wanted = [(k, toml(v)) for k, v in (settings or {}).items()]
     algorithms = [cc] if isinstance(cc, str) else cc
     variants = [base.changed(name, seed, wanted) for name in (algorithms if algorithms is not None else [None])]
     if not variants:
@@ -289,7 +289,7 @@ def chosen_seeds(seeds: int | Sequence[int]) -> list[int]:
     return numbers
 
 
-def _toml(value: object) -> str:
+def toml(value: object) -> str:
     """A Python value as it would be written in a scenario."""
     if isinstance(value, bool):
         return "true" if value else "false"

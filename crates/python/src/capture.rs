@@ -1,0 +1,157 @@
+//! Captures for Python.
+
+use crate::columns::{Table, optional_u64s, texts, u32s, u64s};
+use crate::error::{Class, capture_error, internal, raise, workload_error};
+use crate::watch::Watch;
+use fanin_capture::{Analysis, Gap, Options, Workload};
+use fanin_units::Duration;
+use pyo3::prelude::*;
+use serde::Serialize;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+/// What was found in one capture.
+#[pyclass(frozen, module = "fanin._native")]
+pub struct Capture(Analysis);
+
+/// Reads a capture.
+///
+/// `gap` is the time without data that ends a train, such as `1ms`; without it the connection's smoothed round trip does.
+#[pyfunction]
+#[pyo3(signature = (path, gap=None, watch=None))]
+pub fn analyse(py: Python<'_>, path: PathBuf, gap: Option<&str>, watch: Option<Watch>) -> PyResult<Capture> {
+    let gap = match gap {
+        None => Gap::default(),
+        Some(text) => Gap::Fixed(
+            text.parse::<Duration>()
+                .map_err(|error| error.to_string())
+                .and_then(|d| if d == Duration::ZERO { Err("it must be longer than zero".to_owned()) } else { Ok(d) })
+                .map_err(|why| raise(py, Class::Scenario, format!("command line `--gap {text}`: {why}")))?,
+        ),
+    };
+    let watch = watch.unwrap_or_default();
+    py.detach(|| {
+        fanin_capture::analyse(&path, &Options { gap }, &mut |progress| {
+            let total = progress.bytes_total.filter(|&t| t > 0);
+            watch.report(total.map_or(0.0, |t| progress.bytes_read as f64 / t as f64))
+        })
+    })
+    .map(Capture)
+    .map_err(|error| capture_error(py, &error))
+}
+
+#[pymethods]
+impl Capture {
+    /// Counts over the file, as JSON.
+    fn summary_json(&self) -> PyResult<String> {
+        json(&self.0.summary)
+    }
+    /// One object per TCP connection, as JSON.
+    fn connections_json(&self) -> PyResult<String> {
+        json(&self.0.connections)
+    }
+    /// Hosts, the likeliest aggregator first, as JSON.
+    fn hosts_json(&self) -> PyResult<String> {
+        json(&self.0.hosts)
+    }
+    /// What a reader of the numbers should know, as JSON.
+    fn warnings_json(&self) -> PyResult<String> {
+        json(&self.0.warnings)
+    }
+    /// Where a damaged file ends, as JSON; `null` for a whole one.
+    fn partial_json(&self) -> PyResult<String> {
+        json(&self.0.partial)
+    }
+
+    /// One row per packet train.
+    fn trains(&self) -> PyResult<Table> {
+        let rows = &self.0.trains;
+        Table::new(vec![
+            ("connection", u32s(rows.iter().map(|t| t.connection))),
+            ("direction", texts(rows.iter().map(|t| t.direction.name()))),
+            ("start_ns", u64s(rows.iter().map(|t| t.start_ns))),
+            ("end_ns", u64s(rows.iter().map(|t| t.end_ns))),
+            ("packets", u64s(rows.iter().map(|t| t.packets))),
+            ("bytes", u64s(rows.iter().map(|t| t.bytes))),
+            ("retransmitted_bytes", u64s(rows.iter().map(|t| t.retransmitted_bytes))),
+            ("gap_before_ns", optional_u64s(rows.iter().map(|t| t.gap_before_ns))),
+            ("threshold_ns", u64s(rows.iter().map(|t| t.threshold_ns))),
+            ("turn", u32s(rows.iter().map(|t| t.turn))),
+            ("turns", u32s(rows.iter().map(|t| t.turns))),
+        ])
+    }
+
+    /// One row per request and its response.
+    fn turns(&self) -> PyResult<Table> {
+        let rows = &self.0.turns;
+        Table::new(vec![
+            ("connection", u32s(rows.iter().map(|t| t.connection))),
+            ("turn", u32s(rows.iter().map(|t| t.turn))),
+            ("request_start_ns", optional_u64s(rows.iter().map(|t| t.request_start_ns))),
+            ("request_end_ns", optional_u64s(rows.iter().map(|t| t.request_end_ns))),
+            ("request_bytes", u64s(rows.iter().map(|t| t.request_bytes))),
+            ("response_start_ns", optional_u64s(rows.iter().map(|t| t.response_start_ns))),
+            ("response_end_ns", optional_u64s(rows.iter().map(|t| t.response_end_ns))),
+            ("response_bytes", u64s(rows.iter().map(|t| t.response_bytes))),
+            ("missing_bytes", u64s(rows.iter().map(|t| t.missing_bytes))),
+            ("retransmitted_bytes", u64s(rows.iter().map(|t| t.retransmitted_bytes))),
+            ("think_ns", optional_u64s(rows.iter().map(|t| t.think_ns))),
+            ("service_ns", optional_u64s(rows.iter().map(|t| t.service_ns))),
+        ])
+    }
+
+    /// The traffic towards one aggregator, ready to be replayed.
+    #[pyo3(signature = (aggregator=None))]
+    fn workload(&self, py: Python<'_>, aggregator: Option<&str>) -> PyResult<Replay> {
+        let ip = aggregator
+            .map(|text| {
+                text.parse::<IpAddr>().map_err(|_| {
+                    let why =
+                        format!("command line `--aggregator {text}`: not an IP address; give one such as 10.0.0.1");
+                    raise(py, Class::Capture, why)
+                })
+            })
+            .transpose()?;
+        let workload = self.0.workload(ip).map_err(|error| workload_error(py, &error))?;
+        Ok(Replay { traffic: fanin_scenario::Replay::from(&workload), workload })
+    }
+}
+
+/// Traffic to be replayed.
+#[pyclass(frozen, module = "fanin._native")]
+pub struct Replay {
+    workload: Workload,
+    /// The same, as the simulator takes it.
+    pub(crate) traffic: fanin_scenario::Replay,
+}
+
+#[pymethods]
+impl Replay {
+    /// Who receives.
+    #[getter]
+    fn aggregator(&self) -> String {
+        self.workload.aggregator.to_string()
+    }
+    /// Who sends.
+    #[getter]
+    fn servers(&self) -> Vec<String> {
+        self.workload.servers.iter().map(IpAddr::to_string).collect()
+    }
+    /// Responses with payload, of all connections.
+    #[getter]
+    fn responses(&self) -> usize {
+        self.workload.connections.iter().flat_map(|c| &c.messages).filter(|m| m.response_bytes > 0).count()
+    }
+    /// Writes the workload file, whole or not at all.
+    fn write(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        self.workload.write(&path).map_err(|error| workload_error(py, &error))
+    }
+    /// The workload file's text (JSON).
+    fn to_json(&self) -> PyResult<String> {
+        serde_json::to_string_pretty(&self.workload).map_err(internal)
+    }
+}
+
+fn json(part: &impl Serialize) -> PyResult<String> {
+    serde_json::to_string(part).map_err(internal)
+}

@@ -1,0 +1,83 @@
+//! The one place where Rust errors become Python exceptions (`fanin.errors`).
+
+use fanin_capture::{CaptureError, WorkloadError};
+use fanin_scenario::ScenarioError;
+use fanin_sim::RunError;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use std::fmt::Display;
+
+/// The exception classes of `fanin.errors`.
+#[derive(Clone, Copy)]
+pub enum Class {
+    /// The scenario or the rack is wrong.
+    Scenario,
+    /// The capture cannot be used.
+    Capture,
+    /// The algorithm is unknown or cannot be run so.
+    Algorithm,
+    /// Stopped because somebody asked.
+    Interrupted,
+}
+
+impl Class {
+    const fn name(self) -> &'static str {
+        match self {
+            Class::Scenario => "ScenarioError",
+            Class::Capture => "CaptureError",
+            Class::Algorithm => "AlgorithmError",
+            Class::Interrupted => "Interrupted",
+        }
+    }
+}
+
+/// An exception of `class` that says `message`.
+pub fn raise(py: Python<'_>, class: Class, message: impl Display) -> PyErr {
+    let class = py.import("fanin.errors").and_then(|errors| errors.getattr(class.name()));
+    match class.and_then(|class| class.call1((message.to_string(),))) {
+        Ok(exception) => PyErr::from_value(exception),
+        // `fanin.errors` is part of the package: it cannot be missing, but if it were, this says so.
+        Err(error) => error,
+    }
+}
+
+/// A scenario or rack that is wrong.
+pub fn scenario_error(py: Python<'_>, error: &ScenarioError) -> PyErr {
+    let class = match error.code {
+        "scenario::unknown-cc" => Class::Algorithm,
+        _ => Class::Scenario,
+    };
+    raise(py, class, error)
+}
+
+/// A run that could not start or was stopped.
+pub fn run_error(py: Python<'_>, error: &RunError) -> PyErr {
+    let class = match error {
+        RunError::CongestionControl(_) => Class::Algorithm,
+        RunError::NoPath { .. }
+        | RunError::UnknownDiscipline { .. }
+        | RunError::Discipline { .. }
+        | RunError::SegmentTooLarge { .. } => Class::Scenario,
+        RunError::Interrupted { .. } => Class::Interrupted,
+    };
+    raise(py, class, error)
+}
+
+/// A capture that cannot be used.
+pub fn capture_error(py: Python<'_>, error: &CaptureError) -> PyErr {
+    let class = match error {
+        CaptureError::Interrupted { .. } => Class::Interrupted,
+        _ => Class::Capture,
+    };
+    raise(py, class, error)
+}
+
+/// A capture whose traffic cannot be replayed, or a workload file that cannot be used.
+pub fn workload_error(py: Python<'_>, error: &WorkloadError) -> PyErr {
+    raise(py, Class::Capture, error)
+}
+
+/// A fault of fanin itself.
+pub fn internal(error: impl Display) -> PyErr {
+    PyRuntimeError::new_err(format!("fanin: internal error: {error}"))
+}

@@ -1,0 +1,83 @@
+//! What there is, from the registries, for `fanin list`.
+
+use crate::error::{Class, internal, raise};
+use fanin_cc::algorithms::ALGORITHMS;
+use fanin_cc::{Flavour, Kind, Param, Value};
+use fanin_scenario::keys::Key;
+use fanin_scenario::{topology, workload};
+use fanin_sim::{knobs, queue};
+use pyo3::prelude::*;
+use serde_json::json;
+
+/// The entries of a registry (`cc`, `queue`, `topology`, `workload` or `stack`) as a JSON list of objects with `name` and `title`.
+#[pyfunction]
+pub fn registry_json(py: Python<'_>, kind: &str) -> PyResult<String> {
+    let entries: Vec<serde_json::Value> = match kind {
+        "cc" => ALGORITHMS
+            .iter()
+            .map(|a| {
+                json!({
+                    "name": a.name, "title": a.title, "source": a.source, "needs_switch": a.needs_switch,
+                    "stands_alone": a.stands_alone(), "role": role(&a.kind), "keys": params(a.params),
+                })
+            })
+            .collect(),
+        "queue" => queue::DISCIPLINES
+            .iter()
+            .map(|d| json!({ "name": d.name, "title": d.title, "source": d.source, "keys": params(d.params) }))
+            .collect(),
+        "topology" => topology::TOPOLOGIES
+            .iter()
+            .map(|t| json!({ "name": t.name, "title": t.title, "source": t.source, "keys": keys(t.keys, topology::COMMON) }))
+            .collect(),
+        "workload" => workload::WORKLOADS
+            .iter()
+            .map(|w| json!({ "name": w.name, "title": w.title, "source": w.source, "keys": keys(w.keys, workload::COMMON) }))
+            .collect(),
+        "stack" => knobs::PROFILES
+            .iter()
+            .map(|profile| {
+                let stack = (profile.stack)();
+                let keys: Vec<_> = knobs::KNOBS
+                    .iter()
+                    .map(|k| json!({ "name": k.name, "default": (k.get)(&stack), "help": k.help }))
+                    .collect();
+                json!({ "name": profile.name, "title": profile.title, "source": "", "keys": keys })
+            })
+            .collect(),
+        other => return Err(raise(py, Class::Scenario, format!("no registry is named `{other}`"))),
+    };
+    serde_json::to_string(&entries).map_err(internal)
+}
+
+fn role(kind: &Kind) -> &'static str {
+    match kind {
+        Kind::Sender(_) => "sender",
+        Kind::SlowStart(_) => "slow start",
+        Kind::Wrapper(_) => "wrapper",
+        Kind::Receiver(_) => "receiver",
+    }
+}
+
+fn params(params: &[Param]) -> Vec<serde_json::Value> {
+    params
+        .iter()
+        .map(|p| {
+            let default = match p.default(Flavour::Rfc) {
+                Value::Number(x) if p.unit.is_empty() => x.to_string(),
+                Value::Number(x) => format!("{x} {}", p.unit),
+                Value::Flag(x) => x.to_string(),
+                Value::Word(x) => x,
+            };
+            json!({ "name": p.name, "default": default, "help": p.help, "source": p.source })
+        })
+        .collect()
+}
+
+fn keys(own: &[Key], common: &[Key]) -> Vec<serde_json::Value> {
+    own.iter()
+        .chain(common)
+        .filter(|k| k.name != "kind")
+        .map(|k| json!({ "name": k.name, "default": k.default, "help": k.help, "expects": k.kind.expects(), "required": k.required }))
+        .collect()
+}

@@ -1,0 +1,184 @@
+//! Scenarios and their runs for Python.
+
+use crate::capture::Replay;
+use crate::columns::{Table, u32s, u64s};
+use crate::error::{Class, internal, raise, run_error, scenario_error};
+use crate::results::Run;
+use crate::watch::Watch;
+use fanin_scenario::{Override, ReplayedResponse};
+use fanin_sim::results::Results;
+use fanin_sim::spec::Spec;
+use fanin_sim::{Progress, RunError};
+use pyo3::prelude::*;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+
+/// A scenario as its user wrote it, with changes on top.
+#[pyclass(frozen, module = "fanin._native")]
+pub struct Scenario(fanin_scenario::Scenario);
+
+#[pymethods]
+impl Scenario {
+    /// Reads a TOML file.
+    #[staticmethod]
+    fn from_file(py: Python<'_>, path: PathBuf) -> PyResult<Scenario> {
+        fanin_scenario::Scenario::from_file(path).map(Scenario).map_err(|e| scenario_error(py, &e))
+    }
+    /// Reads TOML text; `name` stands for the file in messages.
+    #[staticmethod]
+    fn from_text(py: Python<'_>, text: &str, name: &str) -> PyResult<Scenario> {
+        fanin_scenario::Scenario::from_text(text, name).map(Scenario).map_err(|e| scenario_error(py, &e))
+    }
+    /// The scenario with another algorithm, another seed, and other values, in this order.
+    #[pyo3(signature = (cc=None, seed=None, settings=Vec::new()))]
+    fn changed(
+        &self,
+        py: Python<'_>,
+        cc: Option<String>,
+        seed: Option<u64>,
+        settings: Vec<(String, String)>,
+    ) -> PyResult<Scenario> {
+        let changes: Vec<Override> = cc
+            .map(Override::Cc)
+            .into_iter()
+            .chain(seed.map(Override::Seed))
+            .chain(settings.into_iter().map(|(path, value)| Override::Set { path, value }))
+            .collect();
+        self.0.clone().with(&changes).map(Scenario).map_err(|e| scenario_error(py, &e))
+    }
+    /// Its name in messages.
+    #[getter]
+    fn file(&self) -> &str {
+        self.0.file()
+    }
+    /// One line for reports, if it has one.
+    fn title(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        self.0.title().map_err(|e| scenario_error(py, &e))
+    }
+    /// The seeds it asks for.
+    fn seeds(&self, py: Python<'_>) -> PyResult<Vec<u64>> {
+        self.0.seeds().map_err(|e| scenario_error(py, &e))
+    }
+    /// Identifies what it says; equal hashes and seeds give equal results.
+    fn hash(&self, py: Python<'_>) -> PyResult<String> {
+        self.0.hash().map_err(|e| scenario_error(py, &e))
+    }
+    /// Everything resolved for one seed.
+    fn plan(&self, py: Python<'_>, seed: u64) -> PyResult<Plan> {
+        py.detach(|| self.0.plan(seed)).map(Plan).map_err(|e| scenario_error(py, &e))
+    }
+}
+
+/// One simulation, checked and ready to run.
+#[pyclass(frozen, module = "fanin._native")]
+pub struct Plan(pub(crate) Spec);
+
+#[pymethods]
+impl Plan {
+    /// Algorithms in use, in the order of the scenario's transports.
+    #[getter]
+    fn algorithms(&self) -> Vec<String> {
+        self.0.transports.iter().map(|t| t.cc.clone()).collect()
+    }
+    /// Names of the output ports, `from->to`, in the order of the scenario's links.
+    #[getter]
+    fn ports(&self) -> Vec<String> {
+        let name = |node: fanin_sim::spec::NodeId| &self.0.nodes[node.index()].name;
+        self.0.links.iter().map(|link| format!("{}->{}", name(link.from), name(link.to))).collect()
+    }
+    /// Runs it. Other Python threads go on meanwhile.
+    #[pyo3(signature = (watch=None))]
+    fn run(&self, py: Python<'_>, watch: Option<Watch>) -> PyResult<Run> {
+        let watch = watch.unwrap_or_default();
+        // A panic would be a fault of fanin, and must cost one run, not all that are under way on other threads.
+        let results = py
+            .detach(|| catch_unwind(AssertUnwindSafe(|| simulate(&self.0, &watch))))
+            .map_err(|_| internal("the engine gave up on this run; please report it with the message above"))?;
+        results.map(|results| Run::new(results, self.0.trace.classes.clone())).map_err(|error| run_error(py, &error))
+    }
+}
+
+fn simulate(spec: &Spec, watch: &Watch) -> Result<Results, RunError> {
+    fanin_sim::run(spec, &mut |progress| watch.report(share(&progress)))
+}
+
+/// How much of a run is done: by time, or by messages where that is further (the run may stop with the last one).
+fn share(progress: &Progress) -> f64 {
+    let of = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
+    of(progress.now.ps(), progress.end.ps()).max(of(progress.messages.0, progress.messages.1))
+}
+
+/// A rack to replay captures on.
+#[pyclass(frozen, module = "fanin._native")]
+pub struct Rack(fanin_scenario::Rack);
+
+#[pymethods]
+impl Rack {
+    /// Reads a TOML file, with changes on top.
+    #[staticmethod]
+    #[pyo3(signature = (path, settings=Vec::new()))]
+    fn from_file(py: Python<'_>, path: PathBuf, settings: Vec<(String, String)>) -> PyResult<Rack> {
+        let changes: Vec<Override> = settings.into_iter().map(|(path, value)| Override::Set { path, value }).collect();
+        fanin_scenario::Rack::from_file(path)
+            .and_then(|rack| rack.with(&changes))
+            .map(Rack)
+            .map_err(|e| scenario_error(py, &e))
+    }
+    /// Its name in messages.
+    #[getter]
+    fn file(&self) -> &str {
+        self.0.file()
+    }
+    /// Its switch marks: algorithms that need ECN get it.
+    fn marks(&self, py: Python<'_>) -> PyResult<bool> {
+        self.0.marks().map_err(|e| scenario_error(py, &e))
+    }
+    /// Identifies the replay on this rack under this algorithm; equal hashes and seeds give equal results.
+    fn hash(&self, py: Python<'_>, replay: &Replay, cc: &str) -> PyResult<String> {
+        py.detach(|| self.0.hash(&replay.traffic, cc)).map_err(|e| scenario_error(py, &e))
+    }
+    /// The replay on this rack under this algorithm. With `trace`, the queue to the aggregator and the servers' windows are recorded.
+    #[pyo3(signature = (replay, cc, seed, trace=false))]
+    fn plan(&self, py: Python<'_>, replay: &Replay, cc: &str, seed: u64, trace: bool) -> PyResult<RackPlan> {
+        let made = py.detach(|| self.0.plan(&replay.traffic, cc, seed, trace)).map_err(|e| scenario_error(py, &e))?;
+        let port = made.port.index();
+        Ok(RackPlan { plan: Py::new(py, Plan(made.spec))?, port, responses: made.responses })
+    }
+}
+
+/// A replay, checked and ready to run.
+#[pyclass(frozen, module = "fanin._native")]
+pub struct RackPlan {
+    /// What to run.
+    #[pyo3(get)]
+    plan: Py<Plan>,
+    /// The port to the aggregator: a position in the plan's ports.
+    #[pyo3(get)]
+    port: usize,
+    responses: Vec<ReplayedResponse>,
+}
+
+#[pymethods]
+impl RackPlan {
+    /// Where each response of the capture went: flow, and the messages of its first and last piece.
+    fn responses(&self) -> PyResult<Table> {
+        let rows = &self.responses;
+        Table::new(vec![
+            ("connection", u32s(rows.iter().map(|r| r.connection))),
+            ("server", u32s(rows.iter().map(|r| r.server))),
+            ("response", u32s(rows.iter().map(|r| r.number))),
+            ("flow", u32s(rows.iter().map(|r| r.flow.0))),
+            ("first", u32s(rows.iter().map(|r| r.first.0))),
+            ("last", u32s(rows.iter().map(|r| r.last.0))),
+            ("bytes", u64s(rows.iter().map(|r| r.bytes))),
+        ])
+    }
+}
+
+/// Checks the name of an algorithm, as in `gss+dctcp`, and tells whether it needs a marking switch.
+///
+/// Raises when there is none of that name.
+#[pyfunction]
+pub fn needs_switch(py: Python<'_>, cc: &str) -> PyResult<bool> {
+    fanin_cc::registry::needs_switch(cc).map_err(|error| raise(py, Class::Algorithm, error))
+}
