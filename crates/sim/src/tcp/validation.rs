@@ -173,11 +173,14 @@ impl Validation {
         self.round += acked;
         if s.una >= self.round_end {
             self.best[1] = self.best[1].max(self.round);
+            if self.best[0].is_infinite() {
+                // "Undefined", which counts as validated, lasts until there is a measurement.
+                self.best[0] = 0.0;
+            }
             self.round = 0.0;
             self.round_end = s.nxt;
         }
         if s.now - self.period_start >= (3 * s.srtt).max(SECOND_PS) {
-            // The first period ends with "undefined" replaced by what was measured.
             self.best = [self.best[1], 0.0];
             self.period_start = s.now;
         }
