@@ -38,7 +38,12 @@ def bars(names: list[str]) -> alt.LayerChart:
         y=alt.Y("cc:N", sort=names, title=None, axis=alt.Axis(ticks=False, domain=False, labelPadding=8, labelLimit=220)),
         opacity=alt.condition("datum.shown", alt.value(1.0), alt.value(0.3)),
     )
-    time = alt.X("value:Q", title="completion time (ms)", scale=alt.Scale(zero=True, nice=True), axis=alt.Axis(tickCount=6))
+    time = alt.X(
+        "value:Q",
+        title="completion time (ms)",
+        scale=alt.Scale(domainMin=0, domainMax=alt.ExprRef("greatest"), nice=False),
+        axis=alt.Axis(tickCount=6),
+    )
     body = base.mark_bar(height=alt.RelativeBandSize(0.62)).encode(x=time, color=_color(names), tooltip=_estimate_tooltip())
     whisker = base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=1.5).encode(x="low:Q", x2="high:Q")
     caps = [
@@ -52,7 +57,8 @@ def bars(names: list[str]) -> alt.LayerChart:
         .encode(x="value:Q")
     )
     text = base.mark_text(align="left", baseline="middle", dx=8).encode(x=alt.X("reach:Q"), text="label:N")
-    return alt.layer(usual, body, whisker, *caps, text).properties(height=alt.Step(26))
+    greatest = alt.param(name="greatest", value=1)
+    return alt.layer(usual, body, whisker, *caps, text).add_params(greatest).properties(height=alt.Step(26))
 
 
 def curves(names: list[str], *, tail: bool) -> alt.LayerChart:
@@ -92,14 +98,15 @@ def curves(names: list[str], *, tail: bool) -> alt.LayerChart:
     return alt.layer(rule, label, lines, crossing).properties(height=340)
 
 
-def responses(names: list[str]) -> alt.Chart:
-    """Each response at its release; table ``responses``. Dragging selects a span of time (`span`) for the figures below."""
-    span = alt.selection_interval(name="span", encodings=["x"])
-    return (
+def responses(names: list[str]) -> alt.LayerChart:
+    """Each response at its release, over the whole run; tables ``responses`` and ``span``, the span of time that other figures show."""
+    scale = alt.Scale(domainMin=0, domainMax=alt.ExprRef("end_ms"), nice=False)
+    chosen = alt.Chart(alt.NamedData("span")).mark_rect(opacity=0.16, color="hue-1").encode(x="from:Q", x2="to:Q")
+    points = (
         alt.Chart(alt.NamedData("responses"))
         .mark_point(filled=True, size=16, opacity=0.6, clip=True)
         .encode(
-            x=alt.X("ms:Q", title="released at (ms)", scale=alt.Scale(nice=False, zero=False), axis=alt.Axis(format="~g")),
+            x=alt.X("ms:Q", title="released at (ms)", scale=scale, axis=alt.Axis(format="~r")),
             y=alt.Y("completion:Q", title="completion (ms)", scale=alt.Scale(type="log"), axis=alt.Axis(format="~g", tickCount=5)),
             color=_color(names),
             shape=alt.Shape("outcome:N", scale=alt.Scale(domain=["done", "unfinished"], range=["circle", "triangle-up"]), legend=None),
@@ -114,9 +121,8 @@ def responses(names: list[str]) -> alt.Chart:
                 alt.Tooltip("timeouts:Q"),
             ],
         )
-        .add_params(span)
-        .properties(height=190)
     )
+    return alt.layer(chosen, points).add_params(alt.param(name="end_ms", value=1)).properties(height=190)
 
 
 def queue(names: list[str]) -> alt.FacetChart:
@@ -163,12 +169,14 @@ def train_curve(table: str, title: str, number: str) -> alt.Chart:
 
 
 def _strip_time() -> alt.X:
-    return alt.X("ms:Q", title="time of the run (ms)", scale=alt.Scale(nice=False, zero=False), axis=alt.Axis(format="~g", grid=False))
+    scale = alt.Scale(domainMin=alt.ExprRef("from_ms"), domainMax=alt.ExprRef("to_ms"), nice=False)
+    return alt.X("ms:Q", title="time of the run (ms)", scale=scale, axis=alt.Axis(format="~r", grid=False))
 
 
 def _strips(layers: alt.LayerChart, table: str, names: list[str]) -> alt.FacetChart:
     row = alt.Row("cc:N", sort=names, title=None, header=alt.Header(labelOrient="top", labelAnchor="start", labelAngle=0, labelPadding=2))
-    return layers.facet(row=row, data=alt.NamedData(table)).properties(spacing=10)
+    span = [alt.param(name=name, value=value) for name, value in (("from_ms", 0), ("to_ms", 1))]
+    return layers.facet(row=row, data=alt.NamedData(table)).add_params(*span).properties(spacing=10)
 
 
 def _color(names: list[str]) -> alt.Color:

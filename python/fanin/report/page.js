@@ -1,0 +1,353 @@
+// The page's controls and figures. It reads one JSON block, never builds HTML from text, and asks the network for nothing.
+(() => {
+  "use strict";
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const byId = (id) => document.getElementById(id);
+  const names = data.algorithms.map((a) => a.name);
+  const state = {
+    shown: new Set(data.algorithms.filter((a) => a.shown).map((a) => a.name)),
+    statistic: data.rankBy,
+    tail: false,
+    seed: data.tracedSeeds[0],
+    connection: data.connections.length ? data.connections[0].connection : null,
+    span: [0, data.endMs],
+  };
+  let runs = { responses: [], queue: [], window: [] }; // until unpacked
+
+  // ---- the reader's colours -------------------------------------------------------------------------------------------------
+
+  const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const dark = () => css("color-scheme") === "dark" || getComputedStyle(document.documentElement).colorScheme === "dark";
+
+  /** A copy of a chart with `hue-N` put right for the theme. */
+  function recoloured(thing) {
+    if (Array.isArray(thing)) return thing.map(recoloured);
+    if (thing && typeof thing === "object") return Object.fromEntries(Object.entries(thing).map(([k, v]) => [k, recoloured(v)]));
+    return typeof thing === "string" && /^hue-\d$/.test(thing) ? css(`--${thing}`) : thing;
+  }
+
+  function config() {
+    const ink = css("--ink"), muted = css("--muted"), hair = css("--hair"), font = css("--sans");
+    return {
+      background: "transparent", font,
+      view: { stroke: null },
+      axis: { labelColor: muted, titleColor: muted, titleFontWeight: 400, titleFontSize: 12, labelFontSize: 11.5, gridColor: hair, domainColor: muted, tickColor: hair, titlePadding: 8, labelOverlap: true },
+      axisY: { domain: false, ticks: false },
+      header: { labelColor: ink, labelFont: css("--mono"), labelFontSize: 12, labelFontWeight: 600 },
+      rule: { color: muted }, tick: { color: ink }, text: { color: ink, fontSize: 12 }, line: { color: css("--accent") }, point: { color: ink },
+    };
+  }
+
+  // ---- figures: drawn once, then fed ----------------------------------------------------------------------------------------
+
+  const figures = new Map(); // element id -> { chart, result }
+  const queues = new Map(); // element id -> the last of what is being drawn there, so that drawings never overtake each other
+
+  function inTurn(id, work) {
+    const next = (queues.get(id) || Promise.resolve()).then(work);
+    queues.set(id, next.catch((error) => { byId(id).dataset.error = String(error); }));
+    return next;
+  }
+
+  /** Draws `chart` in element `id` with these tables and parameters; feeds the drawing that is there when it is the same one. */
+  function draw(id, chart, tables, parameters = {}, { renderer = "svg", strips = false, fresh = false } = {}) {
+    return inTurn(id, async () => {
+      const element = byId(id), old = figures.get(id);
+      element.dataset.algorithms = names.filter((n) => Object.values(tables).some((rows) => rows.some((r) => r.cc === n))).join(" ");
+      element.dataset.rows = Object.values(tables).reduce((sum, rows) => sum + rows.length, 0);
+      if (old && old.chart === chart && !fresh) {
+        const view = old.result.view;
+        for (const [name, value] of Object.entries(parameters)) view.signal(name, value);
+        for (const [name, rows] of Object.entries(tables)) view.data(name, rows);
+        await view.resize().runAsync();
+        return;
+      }
+      if (old) old.result.finalize();
+      const spec = recoloured(data.charts[chart]);
+      spec.datasets = tables;
+      spec.config = config();
+      spec.params = (spec.params || []).map((p) => (p.name in parameters ? { ...p, value: parameters[p.name] } : p));
+      if (strips) spec.spec.width = Math.max(160, element.clientWidth - 58);
+      else { spec.width = "container"; spec.autosize = { type: "fit-x", contains: "padding" }; }
+      // `ast`: expressions are interpreted, not compiled, so the page's policy can forbid evaluation.
+      const result = await vegaEmbed(element, spec, { mode: "vega-lite", ast: true, renderer, actions: false, tooltip: { theme: dark() ? "dark" : "light" } });
+      figures.set(id, { chart, result });
+    });
+  }
+
+  const shownOnly = (rows) => rows.filter((row) => state.shown.has(row.cc));
+  const finite = (value) => value !== null && value !== undefined;
+  const brief = (value) => Number(value.toPrecision(3)).toLocaleString("en");
+
+  function drawBars(fresh) {
+    const rows = data.estimates.filter((e) => e.statistic === state.statistic).map((e) => ({
+      ...e,
+      low: finite(e.low) ? Math.max(0, e.low) : null,
+      reach: finite(e.high) ? e.high : finite(e.value) ? e.value : 0,
+      label: (finite(e.value) ? `${brief(e.value)} ms` : "too many unfinished") + (data.algorithms[names.indexOf(e.cc)].needsSwitch ? "  · needs marking" : ""),
+      shown: state.shown.has(e.cc),
+      usual: e.cc === data.baseline,
+    }));
+    const room = byId("bars").clientWidth > 600 ? 1.25 : 1.9; // for the labels
+    byId("bars").dataset.statistic = state.statistic;
+    return draw("bars", "bars", { estimates: rows }, { greatest: Math.max(1e-9, ...rows.map((r) => r.reach)) * room }, { fresh });
+  }
+
+  function drawDistribution(fresh) {
+    byId("view-cdf").setAttribute("aria-pressed", String(!state.tail));
+    byId("view-tail").setAttribute("aria-pressed", String(state.tail));
+    return draw("distribution", state.tail ? "tail" : "cdf", { curves: shownOnly(data.curves) }, {}, { fresh });
+  }
+
+  function drawResponses(fresh) {
+    const rows = [];
+    for (const run of runs.responses) {
+      if (run.seed !== state.seed || !state.shown.has(run.cc)) continue;
+      const slowest = run.completion.reduce((most, c) => (finite(c) && c > most ? c : most), 0) || data.endMs;
+      run.ms.forEach((ms, i) => {
+        const done = finite(run.completion[i]);
+        rows.push({ cc: run.cc, ms, completion: Math.max(1e-6, done ? run.completion[i] : slowest), outcome: done ? "done" : "unfinished", connection: run.connection[i], bytes: run.bytes[i], timeouts: run.timeouts[i] });
+      });
+    }
+    byId("responses").dataset.seed = state.seed;
+    const whole = state.span[0] <= 0 && state.span[1] >= data.endMs;
+    const span = whole ? [] : [{ from: state.span[0], to: state.span[1] }];
+    return draw("responses", "responses", { responses: rows, span }, { end_ms: data.endMs }, { renderer: "canvas", fresh });
+  }
+
+  function drawStrips(fresh) {
+    const traced = data.tracedSeeds.includes(state.seed);
+    const [from, to] = state.span, bins = 1200, queue = [], window = [];
+    for (const run of traced ? runs.queue : []) {
+      if (run.seed !== state.seed || !state.shown.has(run.cc)) continue;
+      for (const [ms, value] of envelope(times(run), run.packets, from, to, bins)) queue.push({ cc: run.cc, ms, value, kind: "queue" });
+      for (const [kind, value] of [["buffer", data.bufferPackets], ["mark", data.markPackets]]) {
+        if (finite(value)) queue.push({ cc: run.cc, ms: from, value, kind }, { cc: run.cc, ms: to, value, kind });
+      }
+    }
+    for (const run of traced ? runs.window : []) {
+      if (run.seed !== state.seed || run.connection !== state.connection || !state.shown.has(run.cc)) continue;
+      for (const [kind, values] of [["cwnd", run.cwnd], ["ssthresh", run.ssthresh]]) {
+        for (const [ms, value] of envelope(times(run), values, from, to, bins)) if (finite(value)) window.push({ cc: run.cc, ms, value: Math.max(value, 0.5), kind });
+      }
+      for (const ms of run.timeouts) if (ms >= from && ms <= to) window.push({ cc: run.cc, ms, kind: "timeout" });
+    }
+    const note = byId("untraced");
+    note.hidden = traced;
+    if (!traced) {
+      const command = byId("command").textContent.replace(/ --trace-seed \S+/, "");
+      note.textContent = `Queue and windows were recorded for seed ${data.tracedSeeds.join(", ")}. For seed ${state.seed}: ${command} --trace-seed ${state.seed}`;
+    }
+    const server = (data.connections.find((c) => c.connection === state.connection) || {}).server;
+    byId("window-of").textContent = server === undefined ? "the sender" : `${server}, connection ${state.connection}`;
+    byId("time-seed").textContent = state.seed;
+    for (const id of ["queue", "window"]) Object.assign(byId(id).dataset, { seed: state.seed, connection: state.connection, from, to });
+    const options = { renderer: "canvas", strips: true, fresh }, span = { from_ms: from, to_ms: to };
+    return Promise.all([draw("queue", "queue", { queue }, span, options), draw("window", "window", { window }, span, options)]);
+  }
+
+  /** Times of a trace in ms, from its steps in ns; kept once computed. */
+  function times(run) {
+    if (!run.ms) {
+      let sum = 0;
+      run.ms = run.dt.map((step) => (sum += step) / 1e6);
+    }
+    return run.ms;
+  }
+
+  /** A step function between two times, at most four points per bin: first, least, greatest, last. */
+  function envelope(ms, values, from, to, bins) {
+    const points = [], width = (to - from) / bins || 1;
+    let i = 0;
+    while (i < ms.length && ms[i] <= from) i++;
+    if (i > 0) points.push([from, values[i - 1]]);
+    while (i < ms.length && ms[i] <= to) {
+      const bin = Math.floor((ms[i] - from) / width), kept = [i, i, i, i];
+      for (; i < ms.length && ms[i] <= to && Math.floor((ms[i] - from) / width) === bin; i++) {
+        if (values[i] < values[kept[1]]) kept[1] = i;
+        if (values[i] > values[kept[2]]) kept[2] = i;
+        kept[3] = i;
+      }
+      for (const k of [...new Set(kept)].sort((a, b) => a - b)) points.push([ms[k], values[k]]);
+    }
+    if (points.length) points.push([to, points[points.length - 1][1]]);
+    return points;
+  }
+
+  function drawTrains(fresh) {
+    return Promise.all(["sizes", "gaps"].map((id) => draw(id, id, { [id]: data.trains[id] }, {}, { fresh })));
+  }
+
+  function drawAll(fresh = false) {
+    return Promise.all([drawBars(fresh), drawDistribution(fresh), drawResponses(fresh), drawStrips(fresh), drawTrains(fresh)]);
+  }
+
+  // ---- controls -------------------------------------------------------------------------------------------------------------
+
+  function swatch(index) {
+    const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+    const line = document.createElementNS("http://www.w3.org/2000/svg", "line");
+    const dash = ["", "5 2", "1.5 2"][Math.min(2, Math.floor(index / 8))];
+    for (const [k, v] of Object.entries({ x1: 0, x2: 20, y1: 4, y2: 4, "stroke-width": 3, "stroke-dasharray": dash })) line.setAttribute(k, v);
+    line.style.stroke = `var(--hue-${(index % 8) + 1})`;
+    svg.setAttribute("viewBox", "0 0 20 8");
+    svg.setAttribute("aria-hidden", "true");
+    svg.append(line);
+    return svg;
+  }
+
+  function show(chosen) {
+    state.shown = new Set(chosen);
+    for (const chip of byId("chips").children) chip.setAttribute("aria-pressed", String(state.shown.has(chip.dataset.cc)));
+    return Promise.all([drawBars(), drawDistribution(), drawResponses(), drawStrips()]);
+  }
+
+  function makeChips() {
+    names.forEach((name, index) => {
+      const chip = document.createElement("button");
+      chip.type = "button";
+      chip.className = "chip";
+      chip.dataset.cc = name;
+      chip.setAttribute("aria-pressed", String(state.shown.has(name)));
+      chip.append(swatch(index), name);
+      chip.addEventListener("click", () => {
+        const next = new Set(state.shown);
+        if (!next.delete(name)) next.add(name);
+        if (next.size) show(next);
+      });
+      byId("chips").append(chip);
+    });
+    const presets = { leaders: data.algorithms.filter((a) => a.shown).map((a) => a.name), all: names };
+    for (const button of document.querySelectorAll("[data-preset]")) button.addEventListener("click", () => show(presets[button.dataset.preset]));
+  }
+
+  function option(value, text) {
+    const element = document.createElement("option");
+    element.value = value;
+    element.textContent = text;
+    return element;
+  }
+
+  function setSpan(from, to) {
+    const low = Math.max(0, Math.min(from, to)), high = Math.min(data.endMs, Math.max(from, to));
+    if (!(high > low)) return;
+    state.span = [low, high];
+    byId("from").value = Number(low.toFixed(3));
+    byId("to").value = Number(high.toFixed(3));
+    drawResponses();
+    drawStrips();
+  }
+
+  /** Around the slowest response of what hosts are presumed to run, else of the first algorithm shown. */
+  function goToSlowest() {
+    const of = state.shown.has(data.baseline) ? data.baseline : names.find((n) => state.shown.has(n));
+    const run = runs.responses.find((r) => r.cc === of && r.seed === state.seed);
+    if (!run || !run.ms.length) return;
+    let worst = 0;
+    run.completion.forEach((c, i) => { if (finite(c) && c > (run.completion[worst] ?? -1)) worst = i; });
+    const took = run.completion[worst] ?? data.endMs - run.ms[worst], room = Math.max(took * 0.15, 0.2);
+    if (data.connections.some((c) => c.connection === run.connection[worst])) {
+      state.connection = run.connection[worst];
+      byId("connection").value = state.connection;
+    }
+    setSpan(run.ms[worst] - room, run.ms[worst] + took + room);
+  }
+
+  function dragToZoom() {
+    const figure = byId("responses");
+    let start = null;
+    const at = (event) => {
+      const { view } = figures.get("responses").result;
+      const box = figure.querySelector("canvas").getBoundingClientRect();
+      return view.scale("x").invert(Math.min(Math.max(event.clientX - box.left - view.origin()[0], 0), view.width()));
+    };
+    figure.addEventListener("pointerdown", (event) => { if (figures.has("responses") && event.button === 0) start = { x: event.clientX, ms: at(event) }; });
+    addEventListener("pointerup", (event) => {
+      if (!start) return;
+      if (Math.abs(event.clientX - start.x) > 4) setSpan(start.ms, at(event));
+      start = null;
+    });
+    addEventListener("pointermove", (event) => {
+      if (start && Math.abs(event.clientX - start.x) > 4) figures.get("responses").result.view.data("span", [{ from: Math.min(start.ms, at(event)), to: Math.max(start.ms, at(event)) }]).runAsync();
+    });
+  }
+
+  function sortable(table) {
+    const body = table.tBodies[0], rows = [...body.rows];
+    for (const button of table.querySelectorAll("button[data-column]")) {
+      button.addEventListener("click", () => {
+        const column = Number(button.dataset.column), header = button.closest("th");
+        const up = header.getAttribute("aria-sort") !== "ascending";
+        for (const th of table.querySelectorAll("th[aria-sort]")) th.removeAttribute("aria-sort");
+        header.setAttribute("aria-sort", up ? "ascending" : "descending");
+        const value = (row) => row.cells[column].dataset.value;
+        const compare = (a, b) => {
+          const x = value(a), y = value(b);
+          if (x === "" || y === "") return (x === "") - (y === ""); // what has no value comes last either way
+          const order = header.classList.contains("text") && column === 1 ? x.localeCompare(y) : Number(x) - Number(y);
+          return up ? order : -order;
+        };
+        const sorted = [...rows].sort(compare);
+        const byRank = column === 0 && up;
+        for (const row of sorted) row.classList.toggle("tier", byRank && row.dataset.tier === "true");
+        body.append(...sorted);
+      });
+    }
+    for (const row of rows) row.dataset.tier = String(row.classList.contains("tier"));
+  }
+
+  async function copyCommand() {
+    const command = byId("command");
+    try {
+      await navigator.clipboard.writeText(command.textContent);
+      byId("copy").textContent = "copied";
+    } catch {
+      getSelection().selectAllChildren(command); // the browser does not let pages copy: one key press is left to the reader
+      byId("copy").textContent = "selected";
+    }
+  }
+
+  function listen() {
+    byId("statistic").addEventListener("change", (event) => { state.statistic = event.target.value; drawBars(); });
+    byId("view-cdf").addEventListener("click", () => { state.tail = false; drawDistribution(); });
+    byId("view-tail").addEventListener("click", () => { state.tail = true; drawDistribution(); });
+    byId("seed").addEventListener("change", (event) => { state.seed = Number(event.target.value); drawResponses(); drawStrips(); });
+    byId("connection").addEventListener("change", (event) => { state.connection = Number(event.target.value); drawStrips(); });
+    for (const id of ["from", "to"]) byId(id).addEventListener("change", () => setSpan(Number(byId("from").value), Number(byId("to").value)));
+    byId("whole").addEventListener("click", () => setSpan(0, data.endMs));
+    byId("slowest").addEventListener("click", goToSlowest);
+    byId("copy").addEventListener("click", copyCommand);
+    byId("theme").addEventListener("click", () => { document.documentElement.dataset.theme = dark() ? "light" : "dark"; drawAll(true); });
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawAll(true));
+    let width = innerWidth, pending;
+    addEventListener("resize", () => {
+      if (innerWidth === width) return;
+      width = innerWidth;
+      clearTimeout(pending);
+      pending = setTimeout(() => { drawBars(); drawStrips(true); }, 120);
+    });
+  }
+
+  async function unpack(packed) {
+    const bytes = Uint8Array.from(atob(packed), (c) => c.charCodeAt(0));
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
+  }
+
+  async function start() {
+    makeChips();
+    sortable(byId("ranking"));
+    for (const seed of data.seeds) byId("seed").append(option(seed, data.tracedSeeds.includes(seed) ? String(seed) : `${seed} (responses only)`));
+    byId("seed").value = state.seed;
+    for (const c of data.connections) byId("connection").append(option(c.connection, `${c.connection}: ${c.server}`));
+    byId("from").value = 0;
+    byId("to").value = Number(data.endMs.toFixed(3));
+    listen();
+    await Promise.all([drawBars(), drawDistribution(), drawTrains()]);
+    runs = await unpack(data.packed);
+    dragToZoom();
+    await Promise.all([drawResponses(), drawStrips()]);
+    document.documentElement.dataset.ready = "true";
+  }
+
+  start();
+})();

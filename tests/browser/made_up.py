@@ -1,0 +1,180 @@
+"""A comparison that no simulator ran, of the shape that `fanin.compare` returns: deterministic, small, with every trap a report must survive."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+
+from fanin.comparison import CaptureSummary, CompareResult, Failure
+from fanin.ranking import completion_statistics, rank
+
+HOSTILE = "</script><img src=x onerror=\"document.title='pwned'\"><!--"
+"""Text that a page which trusts its input would execute."""
+
+ALGORITHMS = {
+    # name: (typical completion in ms, share that meets a timeout, needs the switch, queue it keeps)
+    "dctcp": (2.1, 0.0, True, 18),
+    "trim": (2.3, 0.0004, False, 22),
+    "gss": (2.9, 0.004, False, 60),
+    "cubic": (3.2, 0.03, False, 85),
+    "newreno": (3.3, 0.028, False, 80),
+    "reno": (3.4, 0.035, False, 80),
+}
+
+RACK = f"""# {HOSTILE}
+[topology]
+kind = "star"
+rate = "1Gbps"
+delay = "10us"
+buffer = "100p"
+mark = "20p"
+"""
+
+SERVERS = [f"10.77.0.{11 + i}" for i in range(8)]
+RESPONSES = 60
+"""Responses per connection."""
+
+
+def result(*, seeds: int = 3, ccs: tuple[str, ...] = tuple(ALGORITHMS), hostile: bool = False, **changes: Any) -> CompareResult:
+    """A comparison of `ccs`; with `hostile`, every text that comes from outside carries markup."""
+    servers = [f"{server}{HOSTILE}" for server in SERVERS] if hostile else SERVERS
+    responses = pl.DataFrame(
+        [row for cc in ccs for seed in range(1, seeds + 1) for row in _responses(cc, seed, servers)],
+        schema={
+            "cc": pl.String, "seed": pl.UInt64, "connection": pl.UInt32, "server": pl.String, "response": pl.UInt32, "bytes": pl.UInt64,
+            "release_ms": pl.Float64, "done_ms": pl.Float64, "completion_ms": pl.Float64, "timeouts": pl.UInt32,
+        },
+        orient="row",
+    )  # fmt: skip
+    runs = pl.DataFrame([_run(cc, seed, responses) for cc in ccs for seed in range(1, seeds + 1)])
+    needs = {cc: ALGORITHMS[cc][2] for cc in ccs}
+    made = CompareResult(
+        ranking=rank(runs, needs, "p99"),
+        rank_by="p99",
+        failures=[Failure("ia-tcp", HOSTILE)] if hostile else [],
+        missing=[],
+        capture=CaptureSummary(
+            file=f"{HOSTILE}.pcap" if hostile else "service.pcap.gz",
+            packets=73483,
+            tcp_packets=73483,
+            connections=8,
+            payload_bytes=61_000_000,
+            duration_s=6.5,
+            aggregator="10.77.0.1",
+            aggregator_found=True,
+            servers=tuple(servers),
+            responses=RESPONSES * len(SERVERS),
+            warnings=(HOSTILE,) if hostile else (),
+        ),
+        responses=responses,
+        flows=pl.DataFrame(),
+        runs=runs,
+        queue=_queue(ccs),
+        window=_window(ccs),
+        trains=_trains(),
+        seeds=tuple(range(1, seeds + 1)),
+        trace_seed=1,
+        port="switch->client",
+        rack_path=f"{HOSTILE}.toml" if hostile else "rack.toml",
+        rack_text=RACK,
+        scenario_hash="5ca1ab1e" * 8,
+        command=f"fanin compare service.pcap.gz --rack rack.toml{' ' + HOSTILE if hostile else ''}",
+        version="0.0.0",
+        elapsed_s=12.3,
+    )
+    return replace(made, **changes)
+
+
+def _responses(cc: str, seed: int, servers: list[str]) -> list[tuple[Any, ...]]:
+    typical, timeouts, _, _ = ALGORITHMS[cc]
+    draw = random.Random(f"{cc}/{seed}")
+    rows = []
+    for connection, server in enumerate(servers):
+        now = draw.uniform(0, 3)
+        for number in range(RESPONSES):
+            late = draw.random() < timeouts
+            took = typical * math.exp(draw.gauss(0, 0.5)) + (200 if late else 0)
+            rows.append((cc, seed, connection, server, number, draw.randrange(2_000, 40_000), now, now + took, took, int(late)))
+            now += took + draw.expovariate(1 / 8)
+    return rows
+
+
+def _run(cc: str, seed: int, responses: pl.DataFrame) -> dict[str, Any]:
+    mine = responses.filter((pl.col("cc") == cc) & (pl.col("seed") == seed))
+    late = int(mine["timeouts"].sum())
+    _, _, marks, queue = ALGORITHMS[cc]
+    return {
+        "cc": cc,
+        "seed": seed,
+        **completion_statistics(mine["completion_ms"].to_list()),
+        "timeouts": late,
+        "retransmissions": 9 * late + seed,
+        "drops": 8 * late,
+        "marks": 900 + seed if marks else 0,
+        "goodput_bps": 8e8 - 1e6 * late,
+        "queue_mean_packets": queue / 3 + seed / 10,
+        "queue_p99_packets": float(queue),
+        "responses": mine.height,
+        "unfinished": mine["done_ms"].null_count(),
+        "end_ms": mine["done_ms"].max(),
+        "packet_hops": 400_000,
+    }
+
+
+def _queue(ccs: tuple[str, ...]) -> pl.DataFrame:
+    parts = []
+    for cc in ccs:
+        most = ALGORITHMS[cc][3]
+        times = [i * 0.05 for i in range(20_000)]
+        packets = [round(most * max(0.0, math.sin(t / 9)) ** 2 * (0.8 + 0.2 * math.sin(t * 7))) for t in times]
+        packets[7_777] = 99 if cc == "cubic" else packets[7_777]  # one lonely peak
+        parts.append(pl.DataFrame({"cc": cc, "time_ms": times, "packets": packets, "bytes": [1500 * p for p in packets]}))
+    return pl.concat(parts).with_columns(pl.col("packets").cast(pl.UInt32), pl.col("bytes").cast(pl.UInt64))
+
+
+def _window(ccs: tuple[str, ...]) -> pl.DataFrame:
+    parts = []
+    for cc in ccs:
+        for connection in range(len(SERVERS)):
+            times = [i * 1.5 + connection / 10 for i in range(600)]
+            phase = [(i + 11 * connection) % 120 for i in range(600)]
+            cwnd = [2.0 + p / 4 for p in phase]
+            parts.append(
+                pl.DataFrame(
+                    {
+                        "cc": cc,
+                        "connection": connection,
+                        "time_ms": times,
+                        "cwnd": cwnd,
+                        "ssthresh": [None if i < 120 else 16.0 for i in range(600)],
+                        "in_flight": cwnd,
+                        "srtt_ms": [0.3] * 600,
+                        "state": ["loss" if p < 3 and i > 10 else "open" for i, p in enumerate(phase)],
+                    }
+                )
+            )
+    return pl.concat(parts).with_columns(pl.col("connection").cast(pl.UInt32))
+
+
+def _trains() -> pl.DataFrame:
+    draw = random.Random("trains")
+    rows = []
+    for connection in range(len(SERVERS)):
+        now, gap = 0.0, None
+        for _ in range(80):
+            size = int(math.exp(draw.gauss(9, 1)))
+            rows.append((connection, now, now + 0.4, size // 1448 + 1, size, 0, gap))
+            gap = draw.expovariate(1 / 3)
+            now += 0.4 + gap
+    return pl.DataFrame(
+        rows,
+        schema={
+            "connection": pl.UInt32, "start_ms": pl.Float64, "end_ms": pl.Float64, "packets": pl.UInt64, "bytes": pl.UInt64,
+            "retransmitted_bytes": pl.UInt64, "gap_before_ms": pl.Float64,
+        },
+        orient="row",
+    )  # fmt: skip
