@@ -4,9 +4,10 @@
 //! *Source*: "A Delay-Based TCP for Data Center Networks", section II-C, equations 3 and 4, which describes it; the original paper
 //! (ICC 2012) was not available. The formulas are in [`crate::model::iatcp`].
 //!
-//! *Departures*: windows are whole packets, at least one; a first ACK is held for up to one period more, and the ACKs of the same
+//! *Departures*: windows are the nearest whole number of packets, at least one (`iatcp_round`); a first ACK is held for up to one period more, and the ACKs of the same
 //! connection that follow are not sent before it, since a later cumulative ACK would make its delay void.
 
+use crate::model::iatcp::Rounding;
 use crate::model::{iatcp as model, packets_per_second};
 use crate::{Advice, Algorithm, Args, Arrival, Kind, Param, ParamError, ReceiverControl, Setup};
 use fanin_units::{Duration, Time};
@@ -14,6 +15,8 @@ use fanin_units::{Duration, Time};
 const CAPACITY: Param = Param::number("iatcp_capacity", 0.0, 0.0, 1e15)
     .unit("bit/s")
     .doc("equation 4", "rate that the host's connections share; 0 takes the path's bottleneck");
+const ROUND: Param = Param::word("iatcp_round", &["nearest", "down", "up"])
+    .doc("equation 4", "how a connection's share becomes whole packets, at least one");
 const SPREAD: Param = Param::flag("iatcp_spread_first", true)
     .doc("figure 1", "hold each connection's first ACK for a random part of a period");
 
@@ -23,7 +26,7 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     title: "IA-TCP: the receiver shares the pipe out as advertised windows and paces ACKs",
     source: "Hwang, Yoo, Choi, ICC 2012, as described by Chan and Chang",
     needs_switch: false,
-    params: &[CAPACITY, SPREAD],
+    params: &[CAPACITY, ROUND, SPREAD],
     kind: Kind::Receiver(|setup, args| Ok(Box::new(IaTcp::new(setup, args)?))),
 }];
 
@@ -32,6 +35,7 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
 pub struct IaTcp {
     /// Link capacity in packets/s.
     c: f64,
+    rounding: Rounding,
     spread_first: bool,
     conns: Vec<Incoming>,
     /// How many share the link: the active ones, or all that were opened while none is, since they may all start now.
@@ -57,6 +61,11 @@ impl IaTcp {
         let capacity = capacity(setup, args, &CAPACITY)?;
         Ok(IaTcp {
             c: packets_per_second(capacity, setup.wire.get() as f64),
+            rounding: match args.word(&ROUND, setup.flavour)?.as_str() {
+                "down" => Rounding::Down,
+                "up" => Rounding::Up,
+                _ => Rounding::Nearest,
+            },
             spread_first: args.flag(&SPREAD, setup.flavour)?,
             conns: Vec::new(),
             n: 1,
@@ -111,8 +120,9 @@ impl ReceiverControl for IaTcp {
 
     fn on_data(&mut self, arrival: &Arrival) -> Advice {
         let (n, rtt_min) = (f64::from(self.n), self.rtt_min);
-        let window = model::window(self.c, rtt_min, n) as u64 * u64::from(arrival.mss);
-        let delay = model::ack_delay(self.c, rtt_min, n);
+        let packets = model::window(self.c, rtt_min, n, self.rounding);
+        let window = packets as u64 * u64::from(arrival.mss);
+        let delay = model::ack_delay(self.c, rtt_min, n, packets);
         if arrival.payload_bytes == 0 {
             return Advice { window, ack_delay: Duration::ZERO };
         }
@@ -177,6 +187,19 @@ mod tests {
     }
 
     #[test]
+    fn how_a_share_is_rounded_is_a_switch() {
+        // 4.68 packets each; five need 240 us, 15.36 us more than the round trip.
+        for (round, packets, delay_us) in [("nearest", 5, 15.36), ("down", 4, 0.0), ("up", 5, 15.36)] {
+            let mut args = Args::default();
+            args.set("iatcp_round", Value::Word(round.to_owned()));
+            let mut host = registry::build_receiver("iatcp", &setup(), &args).unwrap().unwrap();
+            (0..4).for_each(|conn| host.on_open(Time::ZERO, conn, Duration::from_secs(224.64e-6), 0.0));
+            let advice = host.on_data(&data(0, 0, MSS));
+            assert_eq!((advice.window, advice.ack_delay), (packets * 1460, Duration::from_secs(delay_us * 1e-6)));
+        }
+    }
+
+    #[test]
     fn the_first_ack_waits_a_random_part_of_a_period_and_later_ones_do_not_overtake_it() {
         let mut host = host(8, 0.5);
         let half = 224.64e-6 / 2.0;
@@ -197,7 +220,8 @@ mod tests {
         let mut args = Args::default();
         args.set("iatcp_spread_first", Value::Flag(false));
         let mut host = registry::build_receiver("iatcp", &setup(), &args).unwrap().unwrap();
-        host.on_open(Time::ZERO, 0, Duration::us(200), 0.9);
+        // 16.25 packets, so 16.
+        host.on_open(Time::ZERO, 0, Duration::us(195), 0.9);
         assert!(host.on_data(&data(0, 0, MSS)).ack_delay.is_zero());
     }
 
@@ -208,9 +232,9 @@ mod tests {
             host.on_close(Time::ZERO, conn);
             host.on_close(Time::ZERO, conn);
         }
-        assert_eq!(host.on_data(&data(0, 100, MSS)).window, 4 * 1460);
+        assert_eq!(host.on_data(&data(0, 100, MSS)).window, 5 * 1460);
         host.on_reopen(Time::ZERO, 7);
-        assert_eq!(host.on_data(&data(0, 100, MSS)).window, 3 * 1460);
+        assert_eq!(host.on_data(&data(0, 100, MSS)).window, 4 * 1460);
     }
 
     #[test]
@@ -219,7 +243,7 @@ mod tests {
         (0..8).for_each(|conn| host.on_close(Time::ZERO, conn));
         assert_eq!(host.on_data(&data(0, 0, 0)).window, 2 * 1460);
         host.on_reopen(Time::ZERO, 0);
-        assert_eq!(host.on_data(&data(0, 0, 0)).window, 18 * 1460);
+        assert_eq!(host.on_data(&data(0, 0, 0)).window, 19 * 1460);
     }
 
     #[test]
@@ -229,7 +253,7 @@ mod tests {
         // 83333 x 120 us / 5 = 2.
         assert_eq!(host.on_data(&data(0, 100, MSS)).window, 2 * 1460);
         host.on_close(Time::ZERO, 4);
-        assert_eq!(host.on_data(&data(0, 100, MSS)).window, 4 * 1460);
+        assert_eq!(host.on_data(&data(0, 100, MSS)).window, 5 * 1460);
     }
 
     #[test]
