@@ -114,14 +114,15 @@ fn sack_repairs_many_losses_of_a_window_within_one_round_trip() {
 
 #[test]
 fn the_linux_endpoint_repairs_a_lost_tail_by_a_probe_without_a_timeout() {
-    let mut spec = lose("newreno", Stack { handshake: false, ..Stack::linux() }, "10");
+    // The probe repeats packet 10; its SACK tells that 9 is lost too. (Of a lone packet Linux waits 200 ms longer.)
+    let mut spec = lose("newreno", Stack { handshake: false, ..Stack::linux() }, "9, 10");
     spec.transports[0].cc = "dctcp".to_owned();
     spec.messages[0].bytes = 14_480;
     spec.end = Time::ZERO + Duration::s(2);
     let r = run(&spec);
     assert!(r.complete);
     assert_eq!((r.flows[0].timeouts, r.flows[0].tail_probes), (0, 1), "{:?}", r.flows[0]);
-    assert!(r.messages[0].done_ps.unwrap() < Duration::ms(60).ps(), "{:?}", r.messages[0]);
+    assert!(r.messages[0].done_ps.unwrap() < Duration::ms(20).ps(), "{:?}", r.messages[0]);
 }
 
 #[test]

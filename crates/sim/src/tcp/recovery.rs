@@ -7,6 +7,9 @@ use crate::packet::{Packet, flags};
 use crate::stack::{Stack, WindowUnit};
 use fanin_cc::{Cause, Flavour, RecoveryKind, State};
 
+/// Linux's least timer, `TCP_TIMEOUT_MIN_US`: 2 ms.
+const PROBE_TIMEOUT_MIN_PS: u64 = 2_000_000_000;
+
 /// State of loss recovery.
 #[derive(Clone, Debug)]
 pub struct Recovery {
@@ -474,11 +477,14 @@ impl Sender {
         }
         let srtt = self.rtt.srtt().ps();
         let stack = &self.config.stack;
-        let mut wait = if srtt == 0 { stack.initial_rto.ps() } else { 2 * srtt };
-        if self.board.outstanding() == 1 {
-            // A lone segment's ACK may be delayed: TCP_RTO_MIN's worth in Linux, the worst delayed ACK in the RFC.
-            wait += stack.min_rto.ps().min(stack.ack_timeout.ps() * 5);
-        }
+        let wait = if srtt == 0 {
+            stack.initial_rto.ps()
+        } else if self.board.outstanding() == 1 {
+            // A lone segment's ACK may be delayed: Linux waits its RTO floor on top.
+            2 * srtt + stack.min_rto.ps()
+        } else {
+            2 * srtt + PROBE_TIMEOUT_MIN_PS
+        };
         let last_sent = self.board.back().map_or(net.now, |s| s.sent_at);
         self.recovery.timer_at = (last_sent + wait).max(net.now + 1).min(self.rto_at);
         self.recovery.rack.is_probe = true;
