@@ -4,8 +4,9 @@
 //! *Source*: "A Delay-Based TCP for Data Center Networks", section II-C, equations 3 and 4, which describes it; the original paper
 //! (ICC 2012) was not available. The formulas are in [`crate::model::iatcp`].
 //!
-//! *Departures*: windows are the nearest whole number of packets, at least one (`iatcp_round`); a first ACK is held for up to one period more, and the ACKs of the same
-//! connection that follow are not sent before it, since a later cumulative ACK would make its delay void.
+//! *Departures*: windows are the nearest whole number of packets, at least one (`iatcp_round`); a first ACK is held for up to one
+//! period more, and the ACKs of the same connection that follow are not sent before it, since a later cumulative ACK would make its
+//! delay void.
 
 use crate::model::iatcp::Rounding;
 use crate::model::{iatcp as model, packets_per_second};
