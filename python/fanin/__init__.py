@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from fanin.errors import AlgorithmError, CaptureError, FaninError, Interrupted, OutputError, ScenarioError
+from fanin.errors import AlgorithmError, CaptureError, EngineError, FaninError, Interrupted, OutputError, ScenarioError
 
 if TYPE_CHECKING:
     from fanin.comparison import CompareResult, compare
@@ -24,6 +24,7 @@ __all__ = [
     "AlgorithmError",
     "CaptureError",
     "CompareResult",
+    "EngineError",
     "Entry",
     "FaninError",
     "Interrupted",

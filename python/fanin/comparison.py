@@ -436,8 +436,10 @@ def _run_all(
 
     def finished(number: int, result: dict[str, pl.DataFrame] | Exception) -> None:
         name, seed = work[number]
-        if isinstance(result, Exception):
+        if isinstance(result, FaninError):
             failed.setdefault(name, f"seed {seed}: {result}")
+        elif isinstance(result, Exception):
+            raise result
         else:
             done[name, seed] = result
 
@@ -476,10 +478,12 @@ def _measured(results: dict[str, pl.DataFrame], where: pl.DataFrame, port: str, 
     messages = results["messages"]
     # A response may be written in several pieces, which are consecutive messages.
     until = messages["timeouts"].cast(pl.UInt32).cum_sum()
-    whose = pl.col("cc", "seed")
+    first, last = messages[where["first"]], messages[where["last"]]
     responses = where.with_columns(
-        messages[where["first"]].select(whose, "release_ms"),
-        messages[where["last"]].select("done_ms"),
+        first["cc"],
+        first["seed"],
+        first["release_ms"],
+        last["done_ms"],
         timeouts=until[where["last"]] - until[where["first"]] + messages["timeouts"][where["first"]],
     ).with_columns(completion_ms=pl.col("done_ms") - pl.col("release_ms"))
 

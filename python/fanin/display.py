@@ -80,26 +80,28 @@ def compare_result(result: CompareResult) -> None:
     """Print the ranking."""
     by = result.rank_by.replace("p99_9", "p99.9")
     table = Table(title=f"Response completion time on {escape(result.rack_path)}, best {by} first", title_justify="left")
-    table.add_column("#", justify="right")
-    table.add_column("tier", justify="right")
-    table.add_column("algorithm")
-    table.add_column("switch")
+    for title in ("#", "tier", "algorithm", "needs"):
+        table.add_column(title, justify="left" if len(title) > 4 else "right", no_wrap=True)
     for name in ("mean", "p50", "p95", "p99", "p99_9"):
         style = "bold" if name == result.rank_by else None
-        table.add_column(f"{name.replace('_', '.')} ms", justify="right", style=style)
-    for title in ("timeouts", "retrans.", "drops", "marks", "goodput Mbit/s", "queue mean", "queue p99", "unfinished"):
-        table.add_column(title, justify="right")
+        title = f"{name.replace('_', '.')} ms"
+        table.add_column(title, justify="right", style=style, no_wrap=True)
+    for title in ("timeouts", "retrans.", "drops", "marks", "Mbit/s", "queue", "q. p99"):
+        table.add_column(title, justify="right", no_wrap=True)
+    unfinished = any(row.unfinished for row in result.ranking)
+    if unfinished:
+        table.add_column("unfinished", justify="right", no_wrap=True)
     last_tier = 1
     for row in result.ranking:
         if row.tier != last_tier:
             table.add_section()
             last_tier = row.tier
-        table.add_row(*_ranking_cells(row, result.rank_by))
+        table.add_row(*_ranking_cells(row, result.rank_by), *([str(row.unfinished)] if unfinished else []))
     out = _out()
     out.print(table)
     out.print(
-        "± is the 95% confidence half-width over seeds. Rows of one tier cannot be told apart. "
-        "ECN: the switch must mark, at the rack's K. Queue: packets at the port to the aggregator.",
+        "± is the 95% confidence half-width over seeds; rows of one tier cannot be told apart. Counts are means per run. "
+        "needs ECN: the switch must mark, at the rack's K. queue: packets at the port to the aggregator, mean over time and 99th percentile.",
         soft_wrap=True,
     )
 
@@ -117,7 +119,6 @@ def _ranking_cells(row: RankingRow, rank_by: str) -> Iterable[str]:
     yield number(None if row.goodput_bps.value is None else row.goodput_bps.value / 1e6)
     yield number(row.queue_mean_packets.value)
     yield number(row.queue_p99_packets.value)
-    yield str(row.unfinished) if row.unfinished else ""
 
 
 def compare_notes(result: CompareResult, folder: Path | None) -> None:

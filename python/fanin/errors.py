@@ -23,5 +23,9 @@ class OutputError(FaninError, OSError):
     """Results cannot be written where they were asked for."""
 
 
+class EngineError(FaninError, RuntimeError):
+    """The engine failed: a fault of fanin itself, please report it."""
+
+
 class Interrupted(FaninError):  # noqa: N818 - it is not an error, somebody asked
     """A run was stopped because somebody asked."""

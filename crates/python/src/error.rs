@@ -3,7 +3,6 @@
 use fanin_capture::{CaptureError, WorkloadError};
 use fanin_scenario::ScenarioError;
 use fanin_sim::RunError;
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::fmt::Display;
 
@@ -16,6 +15,8 @@ pub enum Class {
     Capture,
     /// The algorithm is unknown or cannot be run so.
     Algorithm,
+    /// A fault of fanin itself.
+    Engine,
     /// Stopped because somebody asked.
     Interrupted,
 }
@@ -26,6 +27,7 @@ impl Class {
             Class::Scenario => "ScenarioError",
             Class::Capture => "CaptureError",
             Class::Algorithm => "AlgorithmError",
+            Class::Engine => "EngineError",
             Class::Interrupted => "Interrupted",
         }
     }
@@ -79,5 +81,5 @@ pub fn workload_error(py: Python<'_>, error: &WorkloadError) -> PyErr {
 
 /// A fault of fanin itself.
 pub fn internal(error: impl Display) -> PyErr {
-    PyRuntimeError::new_err(format!("fanin: internal error: {error}"))
+    Python::attach(|py| raise(py, Class::Engine, format!("internal error: {error}")))
 }
