@@ -47,15 +47,6 @@ fn main() -> ExitCode {
                 a.trains.len(),
                 a.bursts.len()
             );
-            let exact = a.turns.iter().filter(|turn| {
-                let same =
-                    |t: &&fanin_capture::Train| (t.connection, t.turn, t.turns) == (turn.connection, turn.turn, 1);
-                a.trains
-                    .iter()
-                    .filter(|t| t.direction.name() == "to_client" && t.bytes == turn.response_bytes)
-                    .any(|t| same(&t))
-            });
-            println!("  {} responses are one train exactly", exact.count());
             for w in &a.warnings {
                 println!("  note: {w}");
             }

@@ -31,6 +31,7 @@ mod table;
 mod timeline;
 mod warning;
 mod workload;
+pub mod write;
 
 pub use analyse::{analyse, analyse_into, analyse_reader};
 pub use error::{CaptureError, Damage, Partial, WorkloadError};
