@@ -148,4 +148,9 @@ pub trait SlowStart: std::fmt::Debug + Send {
     fn on_ack(&mut self, conn: &Conn, ack: &Ack, window: &mut Window, grow: bool) -> u32;
     /// The window was reduced or restarted by something else.
     fn reset(&mut self, conn: &Conn);
+
+    /// Nobody asked for a slow start: an algorithm that has its own may use that.
+    fn is_standard(&self) -> bool {
+        false
+    }
 }

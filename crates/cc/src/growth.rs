@@ -56,6 +56,10 @@ impl SlowStart for StandardSlowStart {
     }
 
     fn reset(&mut self, _conn: &Conn) {}
+
+    fn is_standard(&self) -> bool {
+        true
+    }
 }
 
 impl Counting {

@@ -8,7 +8,7 @@
 
 use crate::{
     Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Counting, Kind, Param, ParamError, Probe, Setup,
-    Window,
+    SlowStart, Window,
 };
 use fanin_units::Duration;
 
@@ -32,7 +32,7 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     source: "Chan and Chang, A Delay-Based TCP for Data Center Networks",
     needs_switch: false,
     params: &[ALPHA, BETA, GAMMA, START_STEP, CHECK],
-    kind: Kind::Sender(|setup, args, _slow_start| Ok(Box::new(DcVegas::new(setup, args)?))),
+    kind: Kind::Sender(|setup, args, slow_start| Ok(Box::new(DcVegas::new(setup, args, slow_start)?))),
 }];
 
 /// Least window in packets.
@@ -49,6 +49,8 @@ pub struct DcVegas {
     start_step: f64,
     check: bool,
     counting: Counting,
+    /// Set when another slow start was asked for (`gss+dcvegas`).
+    start: Option<Box<dyn SlowStart>>,
     window: Window,
     before_reduction: Option<Window>,
     /// Smallest sample in seconds.
@@ -66,7 +68,7 @@ pub struct DcVegas {
 }
 
 impl DcVegas {
-    fn new(setup: &Setup, args: &Args) -> Result<DcVegas, ParamError> {
+    fn new(setup: &Setup, args: &Args, slow_start: Box<dyn SlowStart>) -> Result<DcVegas, ParamError> {
         let number = |param| args.number(param, setup.flavour);
         let (alpha, beta) = (number(&ALPHA)?, number(&BETA)?);
         if alpha > beta {
@@ -83,6 +85,7 @@ impl DcVegas {
             start_step: number(&START_STEP)?,
             check: args.flag(&CHECK, setup.flavour)?,
             counting: setup.counting,
+            start: (!slow_start.is_standard()).then_some(slow_start),
             window: Window { cwnd: setup.initial_window, ssthresh: setup.initial_ssthresh },
             before_reduction: None,
             base_rtt: f64::INFINITY,
@@ -136,6 +139,16 @@ impl DcVegas {
     }
 
     fn grow(&mut self, conn: &Conn, ack: &Ack) {
+        let growing = ack.may_grow && self.window.in_slow_start();
+        if let Some(start) = &mut self.start {
+            start.on_ack(conn, ack, &mut self.window, growing);
+            if growing {
+                return;
+            }
+        }
+        if !ack.may_grow {
+            return;
+        }
         let segments = f64::from(ack.acked_segments);
         // NS2 demands cwnd - flight <= 2 after one packet was acknowledged; an ACK for more may leave that much more room.
         if self.check && self.window.cwnd - (conn.in_flight + segments) > 1.0 {
@@ -149,12 +162,10 @@ impl DcVegas {
         self.window.cwnd += worth * if self.window.in_slow_start() { self.start_step } else { self.incr };
     }
 
-    fn reduce(&mut self, window: Window) {
-        self.before_reduction = Some(self.window);
-        self.restart(window);
-    }
-
-    fn restart(&mut self, window: Window) {
+    fn restart(&mut self, conn: &Conn, window: Window) {
+        if let Some(start) = &mut self.start {
+            start.reset(conn);
+        }
         self.window = window;
         self.incr = 0.0;
         self.succ = 0.0;
@@ -176,9 +187,7 @@ impl CongestionControl for DcVegas {
             }
             self.mark = Some(conn.snd_nxt);
         }
-        if ack.may_grow {
-            self.grow(conn, ack);
-        }
+        self.grow(conn, ack);
         // As in NS2 the sample of the ACK that ends a round trip belongs to the next: its packet was the first of it.
         if let Some(rtt) = ack.rtt {
             let rtt = rtt.as_secs();
@@ -190,7 +199,8 @@ impl CongestionControl for DcVegas {
     fn on_congestion(&mut self, conn: &Conn, cause: Cause) {
         let cwnd = self.window.cwnd;
         let half = (conn.basis / 2.0).max(MIN_CWND);
-        self.reduce(match cause {
+        self.before_reduction = Some(self.window);
+        let reduced = match cause {
             // NS2: a quarter on a fast retransmit, and 2 from windows up to 3.
             Cause::Loss if cwnd.floor() <= 3.0 => Window { cwnd: MIN_CWND, ssthresh: MIN_CWND },
             Cause::Loss => Window { cwnd: cwnd * 0.75, ssthresh: MIN_CWND },
@@ -199,7 +209,8 @@ impl CongestionControl for DcVegas {
             Cause::Timeout { repeated } => {
                 Window { cwnd: MIN_CWND, ssthresh: if repeated { self.window.ssthresh } else { half } }
             }
-        });
+        };
+        self.restart(conn, reduced);
     }
 
     fn on_recovered(&mut self, _conn: &Conn, limit: Option<f64>) {
@@ -215,8 +226,8 @@ impl CongestionControl for DcVegas {
         }
     }
 
-    fn on_restart(&mut self, _conn: &Conn, _idle: Duration, to: Window) {
-        self.restart(to);
+    fn on_restart(&mut self, conn: &Conn, _idle: Duration, to: Window) {
+        self.restart(conn, to);
     }
 
     fn control(&self) -> Control {
@@ -300,6 +311,20 @@ mod tests {
         }
     }
 
+    /// The algorithm without a sender around it, for the table of section 12.2.
+    fn bare(cwnd: f64) -> DcVegas {
+        let setup = Setup { initial_window: cwnd, ..Setup::default() };
+        DcVegas::new(&setup, &Args::default(), Box::new(crate::StandardSlowStart::new(setup.counting))).unwrap()
+    }
+
+    #[test]
+    fn a_slow_start_that_is_asked_for_replaces_its_own() {
+        let cc = registry::build("gss+dcvegas", &Setup::default(), &Args::default()).unwrap().sender;
+        let mut s = Sender { cc, conn: Conn::new(MSS) };
+        s.fill();
+        assert_eq!((s.acks(2, 200), s.acks(4, 200)), (4.0, 8.0));
+    }
+
     #[test]
     fn slow_start_adds_one_and_a_half_per_ack() {
         let mut s = Sender::new(2.0, f64::INFINITY, &[]);
@@ -344,7 +369,7 @@ mod tests {
 
     #[test]
     fn one_step_never_more_than_doubles() {
-        let mut vegas = DcVegas::new(&Setup { initial_window: 40.0, ..Setup::default() }, &Args::default()).unwrap();
+        let mut vegas = bare(40.0);
         vegas.succ = 24.0;
         vegas.delta = 0.0;
         vegas.avoid();
@@ -360,7 +385,7 @@ mod tests {
     #[test]
     fn between_the_bounds_the_window_drifts_by_one() {
         let decide = |delta: f64| {
-            let mut vegas = DcVegas::new(&Setup { initial_window: 20.0, ..Setup::default() }, &Args::default()).unwrap();
+            let mut vegas = bare(20.0);
             (vegas.succ, vegas.delta) = (7.0, delta);
             vegas.avoid();
             (vegas.window.cwnd, vegas.incr, vegas.succ)
