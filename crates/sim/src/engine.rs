@@ -216,6 +216,11 @@ impl Run<'_> {
         for (message, time) in self.senders[flow].take_started() {
             self.app.started(message, time);
         }
+        if self.senders[flow].take_sent_data() {
+            if let Some(peer) = self.spec.flows[flow].reverse {
+                self.receivers[peer.index()].flush(&mut self.net);
+            }
+        }
     }
 
     fn timer(&mut self, timer: u32) {

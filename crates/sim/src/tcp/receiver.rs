@@ -168,6 +168,13 @@ impl Receiver {
         }
     }
 
+    /// The host sends data on the same connection the other way: what waits for the delayed ACK goes with it.
+    pub fn flush(&mut self, net: &mut Net) {
+        if self.pending > 0 {
+            self.acknowledge(0, Duration::ZERO, net);
+        }
+    }
+
     /// The calendar says that the delayed ACK or a held one may be due.
     pub fn on_timer(&mut self, net: &mut Net) {
         if net.now != self.timer_at {

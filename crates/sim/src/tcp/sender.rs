@@ -103,6 +103,8 @@ pub struct Sender {
     held_until: u64,
     held_for_ack: bool,
     jitter_drawn: bool,
+    /// Data was sent since the engine last asked.
+    sent_data: bool,
     /// The next segment's size, once the algorithm has drawn it.
     next_size: Option<u32>,
     /// End of the last segment smaller than the MSS (Minshall).
@@ -154,6 +156,7 @@ impl Sender {
             held_until: 0,
             held_for_ack: false,
             jitter_drawn: false,
+            sent_data: false,
             next_size: None,
             small_end: 0,
             random: random.map(Box::new),
@@ -201,6 +204,11 @@ impl Sender {
     /// Messages whose first byte has been sent since the last call, with the time.
     pub fn take_started(&mut self) -> std::vec::Drain<'_, (u32, u64)> {
         self.started.drain(..)
+    }
+
+    /// Whether data was sent since the last call.
+    pub fn take_sent_data(&mut self) -> bool {
+        std::mem::take(&mut self.sent_data)
     }
 
     /// The opposite direction of this connection completed the handshake.
@@ -315,7 +323,12 @@ impl Sender {
         }
         let rtt = Duration::from_ps(now - packet.timestamp);
         self.rtt.sample(rtt, self.una, self.nxt, &self.config.stack);
-        Some(rtt)
+        if self.config.stack.flavour != Flavour::Linux {
+            return Some(rtt);
+        }
+        // Linux tells congestion control the round trip of the newest delivered segment (`ca_rtt_us`), which delayed ACKs inflate
+        // least.
+        d.newest.filter(|n| !n.ever_retransmitted).map(|n| Duration::from_ps(now - n.sent_at))
     }
 
     fn may_grow(&mut self, before: &Situation, advanced: bool, ece: bool, d: &Delivered) -> bool {
@@ -611,6 +624,7 @@ impl Sender {
             window: 0,
         });
         self.jitter_drawn = false;
+        self.sent_data = true;
         if let Some(rate) = self.pacing_rate() {
             self.pace_at = self.pace_at.max(now).saturating_add((wire / rate).ps());
         }
