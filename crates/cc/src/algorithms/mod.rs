@@ -14,6 +14,8 @@ macro_rules! algorithms {
 algorithms! {
     reno,
     dctcp,
+    cubic,
+    hystart,
     trim,
     gss,
     tcprand,
