@@ -425,6 +425,8 @@ impl Conn {
             && s.flags & (flag::SYN | flag::FIN | flag::RST) == 0
             && s.ack == dir.last_ack
             && s.window == dir.last_window
+            // A closed window repeats itself for its own reasons.
+            && s.window > 0
             && peer.seq.in_flight() > 0
         {
             dir.stats.duplicate_acks += 1;
