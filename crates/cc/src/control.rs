@@ -53,6 +53,8 @@ pub struct Needs {
     pub byte_window: bool,
     /// The loss recovery that belongs to the algorithm's name; `None` takes the stack's.
     pub recovery: Option<RecoveryKind>,
+    /// Its RTT samples must not contain a receiver's delayed ACKs: every packet is acknowledged (Linux: `ip route ... quickack 1`).
+    pub prompt_acks: bool,
     /// The algorithm decides for itself what idleness means; the stack's window validation is off (Linux: `cong_control`).
     pub own_idle: bool,
 }
@@ -148,6 +150,10 @@ pub trait SlowStart: std::fmt::Debug + Send {
     fn on_ack(&mut self, conn: &Conn, ack: &Ack, window: &mut Window, grow: bool) -> u32;
     /// The window was reduced or restarted by something else.
     fn reset(&mut self, conn: &Conn);
+    /// See [`Needs::prompt_acks`].
+    fn needs_prompt_acks(&self) -> bool {
+        false
+    }
 
     /// Nobody asked for a slow start: an algorithm that has its own may use that.
     fn is_standard(&self) -> bool {

@@ -55,6 +55,8 @@ impl Algorithm {
 pub struct Transport {
     /// The sender's policy.
     pub sender: Box<dyn CongestionControl>,
+    /// Some part lives on RTT samples and needs every packet acknowledged.
+    pub prompt_acks: bool,
 }
 
 /// Why a name or its settings are no algorithm.
@@ -139,6 +141,7 @@ pub fn build(spec: &str, setup: &Setup, args: &Args) -> Result<Transport, BuildE
             slow_start = build(setup, args)?;
         }
     }
+    let paced_by_rtt = slow_start.needs_prompt_acks();
     let mut layers = parts.iter().rev();
     let base = layers.next().map(|a| a.kind);
     let Some(Kind::Sender(build)) = base else {
@@ -150,7 +153,8 @@ pub fn build(spec: &str, setup: &Setup, args: &Args) -> Result<Transport, BuildE
             sender = build(setup, args, sender)?;
         }
     }
-    Ok(Transport { sender })
+    let prompt_acks = paced_by_rtt || sender.needs().prompt_acks;
+    Ok(Transport { sender, prompt_acks })
 }
 
 /// Builds the receiving host's policy that `spec` names, if it names one.
@@ -180,7 +184,8 @@ fn nearest(name: &str) -> Option<&'static str> {
         .iter()
         .map(|a| (distance(name, a.name), a.name))
         .filter(|&(d, n)| d <= 2.max(n.len() / 3))
-        .min()
+        // Of equally close ones the first registered.
+        .min_by_key(|&(d, _)| d)
         .map(|(_, n)| n)
 }
 

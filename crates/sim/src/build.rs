@@ -12,7 +12,7 @@ use crate::spec::{Flow, Link, LinkId, Message, NodeId, Routing, Spec, TransportS
 use crate::stack::{EcnMode, Stack};
 use crate::tcp::{Config, Receiver, Sender};
 use crate::trace::Tracer;
-use fanin_cc::{ParamError, PathKnowledge, Setup, registry};
+use fanin_cc::{Arrival, ParamError, PathKnowledge, Setup, registry};
 use fanin_units::{Bytes, Duration, QueueLimit, Rate, Time};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -43,11 +43,12 @@ pub(crate) fn build(spec: &Spec) -> Result<Run<'_>, RunError> {
     for (i, flow) in spec.flows.iter().enumerate() {
         let transport = &spec.transports[flow.transport as usize];
         let setup = setup_for(spec, &transport.stack, &paths.flows[i]);
-        let sender = registry::build(&transport.cc, &setup, &transport.args)?.sender;
+        let built = registry::build(&transport.cc, &setup, &transport.args)?;
+        let (sender, prompt_acks) = (built.sender, built.prompt_acks);
         let config = match configs.get(&flow.transport) {
             Some(config) => config.clone(),
             None => {
-                let config = Arc::new(resolve(transport, sender.needs())?);
+                let config = Arc::new(resolve(transport, sender.needs(), prompt_acks)?);
                 configs.insert(flow.transport, config.clone());
                 config
             }
@@ -63,7 +64,7 @@ pub(crate) fn build(spec: &Spec) -> Result<Run<'_>, RunError> {
         .enumerate()
         .map(|(i, f)| path_knowledge(spec, &spec.transports[f.transport as usize].stack, &paths.flows[i]).base_rtt)
         .collect();
-    let (controls, controlled) = receiver_controls(spec, &paths, &base_rtt, &mut receivers)?;
+    let (controls, controlled) = receiver_controls(spec, &paths, &base_rtt, &mut senders, &mut receivers)?;
     let app = Application::new(spec, |m| ideal_time(spec, m, &paths.flows[m.flow.index()]));
     Ok(Run {
         spec,
@@ -228,8 +229,11 @@ fn event_density(spec: &Spec) -> (u64, u64) {
     (spacing.clamp(1, 1_000_000_000), horizon)
 }
 
-fn resolve(transport: &TransportSpec, needs: fanin_cc::Needs) -> Result<Config, RunError> {
+fn resolve(transport: &TransportSpec, needs: fanin_cc::Needs, prompt_acks: bool) -> Result<Config, RunError> {
     let mut stack = transport.stack.clone();
+    if prompt_acks && stack.prompt_acks {
+        stack.ack_every = 1;
+    }
     if needs.dctcp_ecn {
         stack.ecn = EcnMode::Dctcp;
     }
@@ -310,11 +314,13 @@ fn ideal_time(spec: &Spec, message: &Message, paths: &FlowPaths) -> u64 {
 
 type Controls = (Vec<HostControl>, Vec<Option<(u32, u32)>>);
 
-/// One policy per receiving host and transport; connections count from when their first message is released.
+/// One policy per receiving host and transport. All connections open before any asks for its first window, then rest until their first
+/// message.
 fn receiver_controls(
     spec: &Spec,
     paths: &Paths,
     base_rtt: &[Duration],
+    senders: &mut [Sender],
     receivers: &mut [Receiver],
 ) -> Result<Controls, RunError> {
     let mut controls: Vec<HostControl> = Vec::new();
@@ -334,20 +340,20 @@ fn receiver_controls(
         let (control, conn) = *slot;
         slot.1 += 1;
         let mut random = Stream::new(spec.seed, "receiver", i as u64);
-        let policy = &mut controls[control as usize].policy;
-        policy.on_open(Time::ZERO, conn, base_rtt[i], random.uniform());
-        policy.on_close(Time::ZERO, conn);
+        controls[control as usize].policy.on_open(Time::ZERO, conn, base_rtt[i], random.uniform());
         controlled[i] = Some((control, conn));
-        // The first window is the policy's: until the first ACK says otherwise, what an empty arrival is answered with.
-        let advice = policy.on_data(&fanin_cc::Arrival {
-            now: Time::ZERO,
-            conn,
-            mss: transport.stack.mss,
-            wire_bytes: 0,
-            payload_bytes: 0,
-            rtt: None,
-        });
-        receivers[i].limit_window(advice.window);
+    }
+    for (i, slot) in controlled.iter().enumerate() {
+        let Some((control, conn)) = *slot else { continue };
+        let stack = &spec.transports[spec.flows[i].transport as usize].stack;
+        // The first window is the policy's answer to an arrival of nothing.
+        let opening = Arrival { now: Time::ZERO, conn, mss: stack.mss, wire_bytes: 0, payload_bytes: 0, rtt: None };
+        let window = controls[control as usize].policy.on_data(&opening).window;
+        receivers[i].limit_window(window);
+        senders[i].limit_window(window);
+    }
+    for (control, conn) in controlled.iter().flatten() {
+        controls[*control as usize].policy.on_close(Time::ZERO, *conn);
     }
     Ok((controls, controlled))
 }

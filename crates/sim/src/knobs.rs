@@ -228,6 +228,7 @@ knobs! {
     limited_transmit: FLAG, "one new segment on each of the first two duplicate ACKs (RFC 3042; NS2's singledup_)";
     ack_every: count(1, 1000), "full segments per ACK: 1 acknowledges every packet (NS2's TCPSink), 2 is RFC 1122's delayed ACK";
     ack_timeout: TIME, "longest an ACK is delayed: 40ms in Linux, 100ms in NS2's DelAck, 200ms in BSD, at most 500ms by RFC 1122";
+    prompt_acks: FLAG, "receivers acknowledge every packet of algorithms that live on RTT samples (ip route ... quickack 1), whatever ack_every says";
     quick_acks: count(0, 1_000_000), "segments acknowledged at once when a connection begins (Linux quick-ACK mode: 16)";
     nagle: word::<Nagle>(), "holding small segments: off (TCP_NODELAY), rfc896, or minshall as in Linux";
     receive_window: SIZE, "receive window (Linux: tcp_rmem's maximum, 6MiB)";

@@ -36,6 +36,8 @@ pub struct Stack {
     pub ack_every: u32,
     /// Longest an ACK is delayed.
     pub ack_timeout: Duration,
+    /// Receivers acknowledge every packet of algorithms that live on RTT samples, whatever `ack_every` says.
+    pub prompt_acks: bool,
     /// Segments acknowledged at once at the start of a connection (Linux quick-ACK mode).
     pub quick_acks: u32,
     /// Holding small segments.
@@ -99,6 +101,7 @@ impl Stack {
             limited_transmit: true,
             ack_every: 1,
             ack_timeout: Duration::ms(100),
+            prompt_acks: true,
             quick_acks: 0,
             nagle: Nagle::Off,
             receive_window: Bytes::mb(1000),

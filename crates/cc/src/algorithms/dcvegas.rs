@@ -6,10 +6,7 @@
 //! *Departures*: NS2's retransmission on the first duplicate ACK after a fine-grained timeout belongs to loss recovery and is left
 //! to the sender, with its rule to halve instead of cutting a quarter when the lost packet had been retransmitted before.
 
-use crate::{
-    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Counting, Kind, Param, ParamError, Probe, Setup,
-    SlowStart, Window,
-};
+use crate::{Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Counting, Kind, Needs, Param, ParamError, Probe, Setup, SlowStart, Window};
 use fanin_units::Duration;
 
 const ALPHA: Param =
@@ -173,6 +170,9 @@ impl DcVegas {
 }
 
 impl CongestionControl for DcVegas {
+    fn needs(&self) -> Needs {
+        Needs { prompt_acks: true, ..Needs::default() }
+    }
     fn on_ack(&mut self, conn: &Conn, ack: &Ack) {
         if ack.acked_bytes == 0 {
             return;

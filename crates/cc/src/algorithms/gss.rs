@@ -99,6 +99,10 @@ impl SlowStart for Gss {
         self.sum = (0.0, 0);
         self.per_segment = 1.0;
     }
+
+    fn needs_prompt_acks(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

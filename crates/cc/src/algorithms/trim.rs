@@ -281,7 +281,7 @@ impl Trim {
 
 impl CongestionControl for Trim {
     fn needs(&self) -> Needs {
-        Needs { send_hook: true, randomness: self.waits, ..Needs::default() }
+        Needs { send_hook: true, randomness: self.waits, prompt_acks: true, ..Needs::default() }
     }
 
     fn on_ack(&mut self, conn: &Conn, ack: &Ack) {

@@ -98,9 +98,11 @@ pub struct Sender {
     validation: Validation,
     /// Set CWR on the next new segment.
     cwr_pending: bool,
-    /// Not before this time: pacing, send jitter, or a hold by the algorithm.
+    /// Nothing leaves before these times: pacing; small queues and send jitter.
     pace_at: u64,
     held_until: u64,
+    /// The algorithm holds new segments until then, or until the next ACK.
+    gate_until: u64,
     held_for_ack: bool,
     jitter_drawn: bool,
     /// Data was sent since the engine last asked.
@@ -154,6 +156,7 @@ impl Sender {
             cwr_pending: false,
             pace_at: 0,
             held_until: 0,
+            gate_until: 0,
             held_for_ack: false,
             jitter_drawn: false,
             sent_data: false,
@@ -169,6 +172,11 @@ impl Sender {
     }
 
     // ---- the application's side -------------------------------------------------------------------------------------
+
+    /// The first window that a receiver under control offers.
+    pub fn limit_window(&mut self, bytes: u64) {
+        self.edge = bytes;
+    }
 
     /// Where the next message will start in the stream.
     pub fn write_position(&self) -> u64 {
@@ -292,6 +300,7 @@ impl Sender {
         }
         self.react(packet, advanced, ece, sacked, &d, net);
         self.held_for_ack = false;
+        self.gate_until = 0;
         self.restart_rto(advanced, now);
         self.pump(net);
         self.trace(net);
@@ -410,6 +419,7 @@ impl Sender {
         self.rtt.backoff += 1;
         self.rto_at = net.now.saturating_add(self.rtt.timer(&self.config.stack).ps());
         self.held_for_ack = false;
+        self.gate_until = 0;
         self.held_until = 0;
         self.pace_at = net.now;
     }
@@ -426,7 +436,7 @@ impl Sender {
     }
 
     fn not_before(&self) -> u64 {
-        if self.held_for_ack { u64::MAX } else { self.pace_at.max(self.held_until) }
+        if self.held_for_ack { u64::MAX } else { self.pace_at.max(self.held_until).max(self.gate_until) }
     }
 
     fn has_something_to_send(&self) -> bool {
@@ -668,7 +678,7 @@ impl Sender {
     /// Asks the algorithm (TRIM's probes and timers) and the host's jitter.
     fn gate_opens(&mut self, net: &mut Net) -> bool {
         let now = net.now;
-        if self.held_for_ack || self.held_until > now {
+        if self.held_for_ack || self.held_until > now || self.gate_until > now {
             return false;
         }
         if self.config.needs.send_hook {
@@ -676,7 +686,7 @@ impl Sender {
             match self.tell(now, |cc, conn| cc.before_send(conn, since)) {
                 Gate::Go => {}
                 Gate::HoldUntil(time) if time.ps() > now => {
-                    self.held_until = time.ps();
+                    self.gate_until = time.ps();
                     return false;
                 }
                 Gate::HoldUntil(_) => return self.gate_opens(net),
