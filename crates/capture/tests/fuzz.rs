@@ -39,6 +39,8 @@ fn check(a: &Analysis) -> Result<(), TestCaseError> {
     for n in sides {
         prop_assert_eq!(n.payload_bytes, n.unique_bytes + n.retransmitted_bytes + n.keepalive_bytes);
     }
+    let unique: u64 = a.connections.iter().map(|c| c.to_server.unique_bytes + c.to_client.unique_bytes).sum();
+    prop_assert_eq!(a.trains.iter().map(|t| t.bytes).sum::<u64>(), unique);
     for t in &a.trains {
         prop_assert!(t.connection < of && t.start_ns <= t.end_ns && t.packets > 0 && t.turns > 0);
     }
@@ -89,6 +91,35 @@ proptest! {
             bytes[i] = value;
         }
         if let Ok(a) = run_bytes(&bytes) {
+            check(&a)?;
+        }
+    }
+
+    /// The records stay whole, so every packet is reached; headers, stamps and payload lie.
+    #[test]
+    fn lies_in_stamps_and_headers_never_panic(
+        seed in prop::sample::select(vec![0_usize, 5, 6, 7, 8, 13, 14, 15]),
+        lies in prop::collection::vec((any::<prop::sample::Index>(), 0_usize..90, any::<u8>()), 1..120),
+    ) {
+        let mut bytes = SEEDS[seed].clone();
+        let mut records = Vec::new();
+        let mut at = 24;
+        while at + 16 <= bytes.len() {
+            let stored = u32::from_le_bytes(bytes[at + 8..at + 12].try_into().unwrap()) as usize;
+            records.push((at, stored));
+            at += 16 + stored;
+        }
+        for (record, offset, value) in lies {
+            let &(at, stored) = record.get(&records);
+            match offset {
+                0..8 => bytes[at + offset] = value,
+                8..12 => bytes[at + 4 + offset] = value,
+                _ if offset - 12 < stored => bytes[at + 4 + offset] = value,
+                _ => {}
+            }
+        }
+        if let Ok(a) = run_bytes(&bytes) {
+            prop_assert_eq!(a.summary.packets, records.len() as u64);
             check(&a)?;
         }
     }
