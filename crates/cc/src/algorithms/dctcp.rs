@@ -12,21 +12,18 @@ use crate::{
 };
 use fanin_units::Duration;
 
-const G: Param =
+pub(crate) const G: Param =
     Param::number("dctcp_g", 0.0625, 1e-4, 1.0).doc("RFC 8257 section 4.2", "weight of a window's fraction of marks");
-const ALPHA0: Param = Param::number("dctcp_alpha0", 1.0, 0.0, 1.0)
+pub(crate) const ALPHA0: Param = Param::number("dctcp_alpha0", 1.0, 0.0, 1.0)
     .ns2(0.0)
     .doc("RFC 8257 section 3.3", "alpha before the first window: 1 halves at the first mark");
-const FLOOR: Param = Param::number("dctcp_floor", 2.0, 1.0, 1000.0)
+pub(crate) const FLOOR: Param = Param::number("dctcp_floor", 2.0, 1.0, 1000.0)
     .unit("packets")
     .ns2(1.0)
     .doc("tcp_dctcp.c", "least window a mark leaves: decides how many senders an incast can hold");
-const FORM: Param = Param::word("dctcp_form", &["rfc", "linux"])
+pub(crate) const FORM: Param = Param::word("dctcp_form", &["rfc", "linux"])
     .linux_word("linux")
     .doc("tcp_dctcp.c", "real numbers over bytes, or the kernel's integers over packets (g is 1/16 there)");
-
-/// What DCTCP, D2TCP and L2DCT declare in common.
-pub(crate) const PARAMS: [Param; 4] = [G, ALPHA0, FLOOR, FORM];
 
 /// `dctcp`.
 pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
@@ -34,7 +31,7 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     title: "DCTCP: cuts the window by the fraction of marked bytes",
     source: "RFC 8257",
     needs_switch: true,
-    params: &PARAMS,
+    params: &[G, ALPHA0, FLOOR, FORM],
     kind: Kind::Sender(|setup, args, ss| Ok(Box::new(Dctcp::new(setup, args, ss)?))),
 }];
 
@@ -135,6 +132,11 @@ impl MarkedFraction {
             }
         }
         .max(self.floor)
+    }
+
+    /// What α raised to `exponent` leaves: cwnd (1 - α^exponent/2), not below the floor. There is no kernel form of this.
+    pub fn cut_by(&self, cwnd: f64, exponent: f64) -> f64 {
+        (cwnd * (1.0 - self.alpha().powf(exponent) / 2.0)).max(self.floor)
     }
 
     /// alpha and the last window's fraction, for traces.

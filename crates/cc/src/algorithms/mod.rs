@@ -14,6 +14,8 @@ macro_rules! algorithms {
 algorithms! {
     reno,
     dctcp,
+    d2tcp,
+    l2dct,
     cubic,
     hystart,
     trim,
