@@ -55,9 +55,9 @@ bench:
 
 build: $(VENV)/.extension
 
-# The parts, exactly as locked.
+# The parts, as locked. Inexact: what is installed beside them (this package) stays when the engine then does not compile.
 $(VENV)/.parts: pyproject.toml uv.lock | $(if $(filter uv,$(UV)),,$(OWN_UV))
-	$(UV) sync --locked --no-install-project --compile-bytecode
+	$(UV) sync --locked --inexact --no-install-project --compile-bytecode
 	@touch $@
 
 # The engine as a Python module, optimised; Cargo compiles only what changed.

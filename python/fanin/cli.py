@@ -47,13 +47,28 @@ class RankBy(StrEnum):
     p99_9 = "p99_9"
 
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables (schemas: docs/json).")]
-CaptureArgument = Annotated[Path, typer.Argument(metavar="CAPTURE", help="pcap or pcapng file, plain or gzip.", show_default=False)]
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object instead of tables (schemas: docs/json).")
+]
+CaptureArgument = Annotated[
+    Path, typer.Argument(metavar="CAPTURE", help="pcap or pcapng file, plain or gzip.", show_default=False)
+]
 GapOption = Annotated[
     str | None,
-    typer.Option("--gap", help="Time without data that ends a train, such as 1ms; without it the smoothed round trip of each connection does."),
+    typer.Option(
+        "--gap",
+        help="Time without data that ends a train, such as 1ms; without it the smoothed round trip of each connection does.",
+    ),
 ]
-AggregatorOption = Annotated[str | None, typer.Option("--aggregator", metavar="IP", help="Host that the responses go to; found unless given.")]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Change a value of the file, such as topology.buffer=250p; repeatable."
+    ),
+]
+AggregatorOption = Annotated[
+    str | None, typer.Option("--aggregator", metavar="IP", help="Host that the responses go to; found unless given.")
+]
 
 
 @app.callback(invoke_without_command=True)
@@ -68,14 +83,33 @@ def _version(version: Annotated[bool, typer.Option("--version", help="Print the 
 @app.command()
 def compare(
     capture: CaptureArgument,
-    rack: Annotated[Path, typer.Option("--rack", metavar="RACK.toml", help="The rack: link rate, delay, buffer, K.", show_default=False)],
-    cc: Annotated[str | None, typer.Option("--cc", metavar="A,B,...", help="Algorithms, by comma; all stand-alone ones unless given.")] = None,
-    seeds: Annotated[int, typer.Option("--seeds", metavar="N", help="Runs per algorithm; more narrow the confidence intervals.")] = 5,
+    rack: Annotated[
+        Path,
+        typer.Option("--rack", metavar="RACK.toml", help="The rack: link rate, delay, buffer, K.", show_default=False),
+    ],
+    cc: Annotated[
+        str | None,
+        typer.Option("--cc", metavar="A,B,...", help="Algorithms, by comma; all stand-alone ones unless given."),
+    ] = None,
+    seeds: Annotated[
+        int, typer.Option("--seeds", metavar="N", help="Runs per algorithm; more narrow the confidence intervals.")
+    ] = 5,
     rank_by: Annotated[RankBy, typer.Option("--rank-by", help="Completion-time statistic to rank by.")] = RankBy.p99,
-    trace_seed: Annotated[int | None, typer.Option("--trace-seed", help="Seed whose queue and windows the report draws; the first unless given.")] = None,
+    trace_seed: Annotated[
+        int | None,
+        typer.Option("--trace-seed", help="Seed whose queue and windows the report draws; the first unless given."),
+    ] = None,
     aggregator: AggregatorOption = None,
     gap: GapOption = None,
-    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Folder for report.html and tables; fanin-CAPTURE unless given, none with --json.")] = None,
+    settings: SetOption = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="Folder for report.html and tables; fanin-CAPTURE unless given, none with --json.",
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Replay a capture's traffic under every TCP on your rack, and rank them.
@@ -87,7 +121,6 @@ def compare(
     from fanin.files import output_folder
 
     folder = out or (None if as_json else Path(f"fanin-{_stem(capture)}"))
-    command = _command("compare", capture, rack=rack, cc=cc, seeds=seeds, rank_by=rank_by.value, trace_seed=trace_seed, aggregator=aggregator, gap=gap, out=folder)  # fmt: skip
 
     def work() -> Any:
         return run_compare(
@@ -99,7 +132,8 @@ def compare(
             trace_seed=trace_seed,
             aggregator=aggregator,
             gap=gap,
-            command=command,
+            settings=_settings(settings),
+            command=_command(),
             progress=display.Bar,
         )
 
@@ -126,8 +160,18 @@ def trains(
     capture: CaptureArgument,
     gap: GapOption = None,
     aggregator: AggregatorOption = None,
-    workload: Annotated[Path | None, typer.Option("--workload", metavar="FILE", help="Write the traffic to the aggregator as a file for the workload `replay`.")] = None,
-    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Folder for tables, plots and the workload file; none unless given.")] = None,
+    workload: Annotated[
+        Path | None,
+        typer.Option(
+            "--workload",
+            metavar="FILE",
+            help="Write the traffic to the aggregator as a file for the workload `replay`.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Folder for tables, plots and the workload file; none unless given."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Packet trains of a capture: sizes, gaps, plots, and a workload file for the workload `replay`."""
@@ -137,9 +181,8 @@ def trains(
     from fanin.files import output_folder
     from fanin.traffic import trains as run_trains
 
-    command = _command("trains", capture, gap=gap, aggregator=aggregator, workload=workload, out=out)
     with output_folder(out) if out else nullcontext(None) as scratch:
-        result = run_trains(capture, gap=gap, command=command, progress=display.Bar)
+        result = run_trains(capture, gap=gap, command=_command(), progress=display.Bar)
         if scratch is not None:
             result.write_files(scratch, aggregator=aggregator)
         if workload is not None:
@@ -154,11 +197,16 @@ def trains(
 @app.command()
 def run(
     scenario: Annotated[Path, typer.Argument(metavar="SCENARIO", help="Scenario file (TOML).", show_default=False)],
-    cc: Annotated[str | None, typer.Option("--cc", metavar="A,B,...", help="Run with these algorithms instead of the scenario's.")] = None,
+    cc: Annotated[
+        str | None, typer.Option("--cc", metavar="A,B,...", help="Run with these algorithms instead of the scenario's.")
+    ] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Run with this seed only.")] = None,
     seeds: Annotated[int | None, typer.Option("--seeds", metavar="N", help="Run with seeds 1 to N.")] = None,
-    settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a value of the scenario, such as topology.buffer=250p; repeatable.")] = None,
-    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Folder for tables (Parquet) and the summary; none unless given.")] = None,
+    settings: SetOption = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Folder for tables (Parquet) and the summary; none unless given."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run one scenario."""
@@ -168,15 +216,14 @@ def run(
     from fanin.files import output_folder
     from fanin.simulation import run as run_scenario
 
-    command = _command("run", scenario, cc=cc, seed=seed, seeds=seeds, set=settings, out=out)
     with output_folder(out) if out else nullcontext(None) as scratch:
         result = run_scenario(
             scenario,
             cc=cc.split(",") if cc is not None else None,
             seed=seed,
             seeds=seeds,
-            settings=_settings(settings or []),
-            command=command,
+            settings=_settings(settings),
+            command=_command(),
             progress=display.Bar,
         )
         if scratch is not None:
@@ -188,6 +235,24 @@ def run(
     display.run_notes(result, out)
     if result.interrupted:
         raise typer.Exit(130)
+
+
+@app.command()
+def reproduce(
+    what: Annotated[list[str] | None, typer.Argument(metavar="[PAPER[.FIGURE]]...", help="Papers, figures or claims, such as trim or trim.fig4; all unless given.", show_default=False)] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer seeds and points: a look, not a verdict.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Run again what was run before.")] = False,
+    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Folder for gallery.html and claims.json; papers unless given, none with --json.")] = None,
+    pictures: Annotated[str | None, typer.Option("--pictures", metavar="svg,pdf,png", help="Write each figure on its own too.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run the papers' experiments again: each claim as published, as we get it, and a verdict.
+
+    Exit code 1 when a claim could not be run.
+    """
+    from fanin.papers.command import command
+
+    command(what or [], quick=quick, fresh=fresh, out=out, pictures=pictures, as_json=as_json)
 
 
 @app.command(name="list")
@@ -202,31 +267,30 @@ def list_(
     found = entries(kind.value)
     if as_json:
         rows = [entry.to_dict() for entry in found]
-        _print_json({"version": __version__, "command": f"fanin list {kind.value}", "kind": kind.value, "entries": rows})
+        _print_json(
+            {"version": __version__, "command": f"fanin list {kind.value}", "kind": kind.value, "entries": rows}
+        )
     else:
         display.entries(kind.value, found)
 
 
-def _settings(texts: list[str]) -> dict[str, str]:
+def _settings(texts: list[str] | None) -> dict[str, str]:
     from fanin.errors import ScenarioError
 
     settings = {}
-    for text in texts:
+    for text in texts or []:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
-            raise ScenarioError(f"command line `--set {text}`: it has no `=`; write KEY=VALUE, as in --set topology.buffer=250p")
+            raise ScenarioError(
+                f"command line `--set {text}`: it has no `=`; write KEY=VALUE, as in --set topology.buffer=250p"
+            )
         settings[key.strip()] = value.strip()
     return settings
 
 
-def _command(name: str, first: Path, **options: Any) -> str:
-    """The command line that does the same again, without what is left at its default."""
-    words = ["fanin", name, str(first)]
-    for option, value in options.items():
-        values = value if isinstance(value, list) else [] if value is None else [value]
-        for one in values:
-            words += [f"--{option.replace('_', '-')}", str(one)]
-    return shlex.join(words)
+def _command() -> str:
+    """The command line that does the same again."""
+    return shlex.join(["fanin", *sys.argv[1:]])
 
 
 def _stem(capture: Path) -> str:

@@ -23,11 +23,13 @@ from fanin.progress import Progress, on_every_core, silent
 from fanin.ranking import METHOD, STATISTICS, RankBy, RankingRow, completion_statistics, rank
 from fanin.registries import stand_alone_algorithms
 from fanin.simulation import chosen_seeds, tables, toml
+from fanin.stats import extremes
 from fanin.traffic import trains as read_trains
 
 if TYPE_CHECKING:
     from fanin._native import Rack, Replay, Watch
     from fanin.traffic import TrainsResult
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -101,7 +103,7 @@ class CompareResult:
         ``max_cwnd`` (Float64, packets), ``min_rtt_ms`` (Float64).
     runs : polars.DataFrame
         One row per algorithm and seed: ``cc``, ``seed``, ``mean``, ``p50``, ``p95``, ``p99``, ``p99_9`` (Float64, ms), ``timeouts``,
-        ``retransmissions``, ``drops``, ``marks`` (UInt64), ``goodput_bps``, ``queue_mean_packets``, ``queue_p99_packets`` (Float64),
+        ``retransmissions``, ``drops``, ``marks`` (UInt64), ``goodput_bps``, ``queue_mean_packets``, ``queue_p99_packets``, ``queue_max_packets`` (Float64),
         ``responses``, ``unfinished`` (UInt64), ``end_ms`` (Float64), ``packet_hops`` (UInt64).
     queue : polars.DataFrame
         Queue of the port to the aggregator in the run of `trace_seed`, one row per change (:func:`fanin.frames.thin` makes it fit a
@@ -275,7 +277,9 @@ def compare(
     numbers = chosen_seeds(seeds)
     traced = numbers[0] if trace_seed is None else trace_seed
     if traced not in numbers:
-        raise ScenarioError(f"command line `--trace-seed {traced}`: only seeds that are run can be traced: {_listed(numbers)}")
+        raise ScenarioError(
+            f"command line `--trace-seed {traced}`: only seeds that are run can be traced: {_listed(numbers)}"
+        )
     changes = [(key, toml(value)) for key, value in (settings or {}).items()]
     the_rack = _native.Rack.from_file(rack, changes)
     algorithms, notes = _algorithms(cc, the_rack)
@@ -292,7 +296,7 @@ def compare(
     outcome = _run_all(the_rack, replay, algorithms, numbers, traced, progress)
     elapsed = time.monotonic() - started
     runs = outcome.frame("runs", RUNS)
-    ranking = rank(runs, needs_switch, rank_by) if runs.height else []
+    ranking = rank(runs, needs_switch, outcome.hashes, rank_by) if runs.height else []
     notes += _remarks(ranking, numbers)
     return CompareResult(
         ranking=ranking,
@@ -311,7 +315,7 @@ def compare(
         port=outcome.port,
         rack_path=str(rack),
         rack_text=Path(rack).read_text(),
-        scenario_hash=outcome.scenario_hash,
+        scenario_hash=_one_hash(outcome.hashes),
         command=command or f"fanin compare {capture} --rack {rack} --seeds {len(numbers)}",
         version=_native.VERSION,
         elapsed_s=elapsed,
@@ -320,19 +324,19 @@ def compare(
     )
 
 
-RUNS = {
+RUNS: dict[str, pl.DataType | type[pl.DataType]] = {
     "cc": pl.String,
     "seed": pl.UInt64,
     **dict.fromkeys(STATISTICS, pl.Float64),
     **dict.fromkeys(("timeouts", "retransmissions", "drops", "marks"), pl.UInt64),
-    **dict.fromkeys(("goodput_bps", "queue_mean_packets", "queue_p99_packets"), pl.Float64),
+    **dict.fromkeys(("goodput_bps", "queue_mean_packets", "queue_p99_packets", "queue_max_packets"), pl.Float64),
     **dict.fromkeys(("responses", "unfinished"), pl.UInt64),
     "end_ms": pl.Float64,
     "packet_hops": pl.UInt64,
 }
 """Columns of :attr:`CompareResult.runs`."""
 
-RESPONSES = {
+RESPONSES: dict[str, pl.DataType | type[pl.DataType]] = {
     "cc": pl.String,
     "seed": pl.UInt64,
     "connection": pl.UInt32,
@@ -346,7 +350,7 @@ RESPONSES = {
 }
 """Columns of :attr:`CompareResult.responses`."""
 
-FLOWS = {
+FLOWS: dict[str, pl.DataType | type[pl.DataType]] = {
     "cc": pl.String,
     "seed": pl.UInt64,
     "flow": pl.UInt32,
@@ -361,10 +365,15 @@ FLOWS = {
 }
 """Columns of :attr:`CompareResult.flows`."""
 
-QUEUE = {"cc": pl.String, "time_ms": pl.Float64, "packets": pl.UInt32, "bytes": pl.UInt64}
+QUEUE: dict[str, pl.DataType | type[pl.DataType]] = {
+    "cc": pl.String,
+    "time_ms": pl.Float64,
+    "packets": pl.UInt32,
+    "bytes": pl.UInt64,
+}
 """Columns of :attr:`CompareResult.queue`."""
 
-WINDOW = {
+WINDOW: dict[str, pl.DataType | type[pl.DataType]] = {
     "cc": pl.String,
     "connection": pl.UInt32,
     "time_ms": pl.Float64,
@@ -383,7 +392,7 @@ class _Outcome:
     missing: list[tuple[str, int]]
     interrupted: bool
     port: str
-    scenario_hash: str
+    hashes: dict[str, str]
 
     def frame(self, name: str, schema: Mapping[str, Any]) -> pl.DataFrame:
         """One frame over all runs, its columns in the documented order."""
@@ -397,13 +406,17 @@ def _algorithms(asked: Sequence[str] | None, rack: Rack) -> tuple[list[str], lis
     if asked is not None:
         names = [name.strip() for name in asked]
         if not names or "" in names:
-            raise AlgorithmError("command line `--cc`: there is an empty name in the list; `fanin list cc` shows all names")
+            raise AlgorithmError(
+                "command line `--cc`: there is an empty name in the list; `fanin list cc` shows all names"
+            )
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise AlgorithmError(f"command line `--cc`: `{twice}` is named twice")
         blind = [name for name in names if _native.needs_switch(name) and not marks]
         if blind:
-            return names, [f"{rack.file} has no `rack.mark`, so the switch marks nothing and {_listed(blind)} cannot act on marks"]
+            return names, [
+                f"{rack.file} has no `rack.mark`, so the switch marks nothing and {_listed(blind)} cannot act on marks"
+            ]
         return names, []
     names = stand_alone_algorithms()
     if marks:
@@ -458,7 +471,7 @@ def _run_all(
         missing=[key for key in work if key not in done and key[0] not in failed],
         interrupted=not whole,
         port=port,
-        scenario_hash=hashlib.sha256("\n".join(f"{cc} {h}" for cc, h in sorted(hashes.items())).encode()).hexdigest(),
+        hashes=hashes,
     )
 
 
@@ -492,7 +505,8 @@ def _measured(results: dict[str, pl.DataFrame], where: pl.DataFrame, port: str, 
     ports = results["ports"]
     aggregator = ports.row(by_predicate=pl.col("port") == port, named=True)
     run = results["runs"].row(0, named=True)
-    busy_ms = (responses["done_ms"].max() or 0.0) - (responses["release_ms"].min() or 0.0)  # type: ignore[operator]
+    released, done = extremes(responses["release_ms"]), extremes(responses["done_ms"])
+    busy_ms = done[1] - released[0] if released and done else 0.0
     finished = responses.filter(pl.col("done_ms").is_not_null())
     row = {
         "cc": run["cc"],
@@ -505,6 +519,7 @@ def _measured(results: dict[str, pl.DataFrame], where: pl.DataFrame, port: str, 
         "goodput_bps": int(finished["bytes"].sum()) * 8e3 / busy_ms if busy_ms > 0 else None,
         "queue_mean_packets": aggregator["mean_queue_packets"],
         "queue_p99_packets": float(aggregator["p99_queue_packets"]),
+        "queue_max_packets": float(aggregator["max_queue_packets"]),
         "responses": responses.height,
         "unfinished": responses.height - finished.height,
         "end_ms": run["end_ms"],
@@ -559,6 +574,11 @@ def _remarks(ranking: list[RankingRow], seeds: list[int]) -> list[str]:
             "means are over completed ones, and a percentile that falls on an unfinished one has no value"
         )
     return remarks
+
+
+def _one_hash(hashes: Mapping[str, str]) -> str:
+    """Identifies several scenarios at once, whatever their order."""
+    return hashlib.sha256("\n".join(f"{cc} {h}" for cc, h in sorted(hashes.items())).encode()).hexdigest()
 
 
 def _listed(things: Sequence[object]) -> str:

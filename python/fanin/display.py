@@ -11,13 +11,22 @@ from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.progress import Progress as RichProgress
 from rich.table import Table
 
 from fanin.ranking import METHOD
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from fanin.comparison import CompareResult
     from fanin.ranking import RankingRow
     from fanin.registries import Entry
@@ -79,7 +88,9 @@ def note(text: str) -> None:
 def compare_result(result: CompareResult) -> None:
     """Print the ranking."""
     by = result.rank_by.replace("p99_9", "p99.9")
-    table = Table(title=f"Response completion time on {escape(result.rack_path)}, best {by} first", title_justify="left")
+    table = Table(
+        title=f"Response completion time on {escape(result.rack_path)}, best {by} first", title_justify="left"
+    )
     for title in ("#", "tier", "algorithm", "needs"):
         table.add_column(title, justify="left" if len(title) > 4 else "right", no_wrap=True)
     for name in ("mean", "p50", "p95", "p99", "p99_9"):
@@ -218,38 +229,49 @@ def run_result(result: RunResult) -> None:
     out.print(table)
 
     totals = result.flows.group_by("cc", "seed", "class", maintain_order=True).agg(
-        pl.len().alias("flows"),
-        pl.col("bytes_delivered", "retransmissions", "timeouts", "drops", "marks").sum(),
-        pl.col("goodput_bps").mean() / 1e6,
-        pl.col("max_cwnd").max(),
+        flows=pl.len(),
+        delivered_B=pl.col("bytes_delivered").sum(),
+        retrans=pl.col("retransmissions").sum(),
+        timeouts=pl.col("timeouts").sum(),
+        drops=pl.col("drops").sum(),
+        marks=pl.col("marks").sum(),
+        mean_Mbps=pl.col("goodput_bps").mean() / 1e6,
+        max_cwnd=pl.col("max_cwnd").max(),
     )
-    table = Table(title="Flows", title_justify="left")
-    for title in ("algorithm", "seed", "class", "flows", "delivered B", "retrans.", "timeouts", "drops", "marks", "mean Mbit/s", "max cwnd"):
-        table.add_column(title, justify="left" if title in {"algorithm", "class"} else "right")
-    for values in totals.head(MOST_ROWS).rows():
-        table.add_row(*(escape(v) if isinstance(v, str) else number(v) for v in values))
-    out.print(table)
+    out.print(_frame_table("Flows", totals))
 
-    busy = result.ports.filter((pl.col("drops") > 0) | (pl.col("marks") > 0) | (pl.col("max_queue_packets") > 1))
-    busy = busy.sort("max_queue_packets", descending=True, maintain_order=True)
-    table = Table(title="Ports with a queue", title_justify="left")
-    for title in ("algorithm", "seed", "port", "packets", "drops", "marks", "queue mean", "p99", "max", "utilisation"):
-        table.add_column(title, justify="left" if title in {"algorithm", "port"} else "right")
-    columns = ["cc", "seed", "port", "packets", "drops", "marks", "mean_queue_packets", "p99_queue_packets", "max_queue_packets", "utilisation"]
-    for values in busy.head(MOST_ROWS).select(columns).rows():
-        table.add_row(*(escape(v) if isinstance(v, str) else number(v) for v in values))
-    out.print(table)
+    busy = (
+        result.ports.filter((pl.col("drops") > 0) | (pl.col("marks") > 0) | (pl.col("max_queue_packets") > 1))
+        .sort("max_queue_packets", descending=True, maintain_order=True)
+        .select(
+            *("cc", "seed", "port", "packets", "drops", "marks"),
+            queue_mean="mean_queue_packets",
+            queue_p99="p99_queue_packets",
+            queue_max="max_queue_packets",
+            utilisation="utilisation",
+        )
+    )
+    out.print(_frame_table("Ports with a queue", busy))
     if max(summary.height, totals.height, busy.height) > MOST_ROWS:
         out.print(f"each table shows at most {MOST_ROWS} rows; --json and --out have all")
+
+
+def _frame_table(title: str, rows: pl.DataFrame) -> Table:
+    """The first rows of a frame as a table."""
+    table = Table(title=title, title_justify="left")
+    for name, kind in rows.schema.items():
+        heading = "algorithm" if name == "cc" else name.replace("_", " ")
+        table.add_column(heading, justify="left" if kind.is_numeric() is False else "right")
+    for cells in rows.head(MOST_ROWS).rows():
+        table.add_row(*(escape(cell) if isinstance(cell, str) else number(cell) for cell in cells))
+    return table
 
 
 def run_notes(result: RunResult, folder: Path | None) -> None:
     """Say what surrounds the tables."""
     note(f"{result.scenario}: scenario {result.scenario_hash[:12]}")
-    unfinished = result.runs.filter(~result.runs["complete"]).height
-    endless = result.messages["bytes"].null_count() > 0
-    if unfinished and not endless:
-        note(f"note: {unfinished} of {result.runs.height} runs ended before every message was delivered; raise run.duration to see them finish")
+    for text in result.notes:
+        note(f"note: {text}")
     if result.interrupted:
         parts = [f"{cc} (seeds {_span(seeds)})" for cc, seeds in _by_first(result.missing)]
         note(f"interrupted: not run: {', '.join(parts)}")

@@ -60,15 +60,21 @@ def train_plots(trains: pl.DataFrame, *, title: str) -> alt.HConcatChart | None:
         if not rows:
             return None
         return (
-            alt.Chart(alt.Data(values=rows))
+            alt.Chart(alt.InlineData(values=rows))
             .mark_line(interpolate="step-after")
             .encode(
-                x=alt.X("value:Q", title=axis, scale=alt.Scale(type="log"), axis=alt.Axis(format="~s", labelOverlap=True)),
+                x=alt.X(
+                    "value:Q", title=axis, scale=alt.Scale(type="log"), axis=alt.Axis(format="~s", labelOverlap=True)
+                ),
                 y=alt.Y("share:Q", title="share of trains", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%")),
                 color=alt.Color(
                     "direction:N", title=None, scale=alt.Scale(domain=list(names.values()), range=[BLUE, ORANGE])
                 ),
-                tooltip=["direction:N", alt.Tooltip("value:Q", title=axis, format=".4~s"), alt.Tooltip("share:Q", format=".1%")],
+                tooltip=[
+                    "direction:N",
+                    alt.Tooltip("value:Q", title=axis, format=".4~s"),
+                    alt.Tooltip("share:Q", format=".1%"),
+                ],
             )
             .properties(width=420, height=280)
         )

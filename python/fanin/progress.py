@@ -49,7 +49,7 @@ class Silent:
         """Show nothing."""
 
 
-def silent(title: str, total: int) -> Progress:  # noqa: ARG001 - the signature of a display
+def silent(title: str, total: int) -> Progress:
     """Make a display that shows nothing."""
     return Silent()
 
@@ -94,7 +94,9 @@ def on_every_core(
     watches = [Watch() for _ in jobs]
     count = 0
     with ThreadPoolExecutor(max_workers=cores()) as pool:
-        pending: dict[Future[T], int] = {pool.submit(job, w): i for i, (job, w) in enumerate(zip(jobs, watches, strict=True))}
+        pending: dict[Future[T], int] = {
+            pool.submit(job, w): i for i, (job, w) in enumerate(zip(jobs, watches, strict=True))
+        }
         try:
             while pending:
                 done, _ = wait(pending, timeout=TICK_S, return_when=FIRST_COMPLETED)
@@ -104,7 +106,7 @@ def on_every_core(
                     if error is not None and not isinstance(error, Exception):
                         raise error
                     count += 1
-                    finished(number, future.result() if error is None else error)  # type: ignore[arg-type]
+                    finished(number, future.result() if error is None else error)
                 bar.update(count + sum(watches[number].fraction for number in pending.values()))
         except KeyboardInterrupt:
             return False

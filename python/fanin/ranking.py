@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from fanin.stats import Estimate, estimate, nearest_rank
@@ -27,7 +27,16 @@ METHOD = (
 )
 """How the numbers came about, for people."""
 
-COUNTS = ("timeouts", "retransmissions", "drops", "marks", "goodput_bps", "queue_mean_packets", "queue_p99_packets")
+COUNTS = (
+    "timeouts",
+    "retransmissions",
+    "drops",
+    "marks",
+    "goodput_bps",
+    "queue_mean_packets",
+    "queue_p99_packets",
+    "queue_max_packets",
+)
 """The other columns of a run that the ranking averages."""
 
 
@@ -51,7 +60,7 @@ class RankingRow:
         Per run: retransmission timeouts and retransmitted segments of the servers, packets dropped and packets marked at any port.
     goodput_bps : Estimate
         Response payload delivered per second, from the first release to the last delivery.
-    queue_mean_packets, queue_p99_packets : Estimate
+    queue_mean_packets, queue_p99_packets, queue_max_packets : Estimate
         Queue of the port to the aggregator, over time, the packet in transmission included.
     responses : int
         Responses per run.
@@ -59,6 +68,8 @@ class RankingRow:
         Responses that were not complete when a run ended, all seeds together.
     seeds : tuple of int
         Seeds that this row rests on.
+    scenario_hash : str
+        Identifies capture, rack, settings and algorithm; equal hashes and seeds give equal numbers.
     """
 
     rank: int
@@ -76,6 +87,8 @@ class RankingRow:
     responses: int
     unfinished: int
     seeds: tuple[int, ...]
+    queue_max_packets: Estimate = field(default=Estimate(None))
+    scenario_hash: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in JSON."""
@@ -89,6 +102,7 @@ class RankingRow:
             "responses": self.responses,
             "unfinished": self.unfinished,
             "seeds": list(self.seeds),
+            "scenario_hash": self.scenario_hash,
         }
 
 
@@ -118,15 +132,19 @@ def completion_statistics(completion_ms: Sequence[float | None]) -> dict[str, fl
     return statistics
 
 
-def rank(runs: pl.DataFrame, needs_switch: dict[str, bool], by: RankBy) -> list[RankingRow]:
+def rank(
+    runs: pl.DataFrame, needs_switch: Mapping[str, bool], hashes: Mapping[str, str], by: RankBy
+) -> list[RankingRow]:
     """Rank algorithms by their runs.
 
     Parameters
     ----------
     runs : polars.DataFrame
         As :attr:`fanin.CompareResult.runs`.
-    needs_switch : dict
-        Per algorithm.
+    needs_switch : mapping
+        Per algorithm, whether the switch must mark.
+    hashes : mapping
+        Per algorithm, the scenario's hash.
     by : str
         One of :data:`STATISTICS`. Equal values are ordered by the mean, then by name; what has no value comes last.
     """
@@ -144,9 +162,12 @@ def rank(runs: pl.DataFrame, needs_switch: dict[str, bool], by: RankBy) -> list[
                 responses=int(mine["responses"][0]),
                 unfinished=int(mine["unfinished"].sum()),
                 seeds=tuple(mine["seed"].to_list()),
+                scenario_hash=hashes[cc],
             )
         )
-    rows.sort(key=lambda row: (_or_last(row.completion_ms[by].value), _or_last(row.completion_ms["mean"].value), row.cc))
+    rows.sort(
+        key=lambda row: (_or_last(row.completion_ms[by].value), _or_last(row.completion_ms["mean"].value), row.cc)
+    )
     return list(_with_tiers(rows, by))
 
 
@@ -155,8 +176,6 @@ def _or_last(value: float | None) -> tuple[bool, float]:
 
 
 def _with_tiers(rows: Iterable[RankingRow], by: RankBy) -> Iterable[RankingRow]:
-    from dataclasses import replace
-
     tier, best = 0, None
     for place, row in enumerate(rows, start=1):
         mine = row.completion_ms[by]

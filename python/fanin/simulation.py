@@ -90,6 +90,24 @@ class RunResult:
     missing: list[tuple[str, int]] = field(default_factory=list)
 
     @property
+    def notes(self) -> list[str]:
+        """What a reader of the numbers should know."""
+        notes = []
+        unfinished = self.runs.filter(~self.runs["complete"]).height
+        if unfinished and self.messages["bytes"].null_count() == 0:
+            notes.append(
+                f"{unfinished} of {self.runs.height} runs ended before every message was delivered; raise run.duration to see them finish"
+            )
+        seeds = self.runs["seed"].n_unique()
+        if seeds > 1 and self.flows.drop("seed").unique().height * seeds == self.flows.height:
+            notes.append("every seed gave the same results: nothing in this scenario is random")
+        for cc in self.runs["cc"].unique(maintain_order=True):
+            blind = self.ports.filter(pl.col("cc") == cc)["marks"].sum() == 0
+            if blind and "," not in cc and _native.needs_switch(cc):
+                notes.append(f"{cc} acts on marks, and no port marked a packet; set topology.mark")
+        return notes
+
+    @property
     def interrupted(self) -> bool:
         """It was stopped before the end."""
         return bool(self.missing)
@@ -154,6 +172,7 @@ class RunResult:
                 for run in self.runs.to_dicts()
             ],
             "missing": [{"cc": cc, "seed": seed} for cc, seed in self.missing],
+            "notes": self.notes,
         }
 
     def write_files(self, folder: Path) -> None:
@@ -332,7 +351,9 @@ def tables(results: Run, plan: _native.Plan, cc: str, seed: int) -> dict[str, pl
             goodput_bps=pl.when(busy > 0).then(pl.col("bytes_delivered") * 8e12 / busy), **_all_ms(flows)
         ).drop([c for c in flows.columns if c.endswith("_ps")]),
         "ports": ports.rename({"name": "port"})
-        .with_columns(utilisation=pl.col("busy_ps") / end_ps if end_ps else pl.lit(0.0), wait_ms=pl.col("wait_ps") / 1e9)
+        .with_columns(
+            utilisation=pl.col("busy_ps") / end_ps if end_ps else pl.lit(0.0), wait_ms=pl.col("wait_ps") / 1e9
+        )
         .drop("busy_ps", "wait_ps"),
         "background": frame(results.background()),
         "queue": _with_port(frame(results.queue()), names).select("port", ms("time_ps"), "packets", "bytes"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 
@@ -55,6 +55,18 @@ def estimate(values: Sequence[float | None]) -> Estimate:
     variance = math.fsum((v - mean) ** 2 for v in known) / (n - 1)
     half = student_t_975(n - 1) * math.sqrt(variance / n)
     return Estimate(mean, mean - half, mean + half)
+
+
+def extremes(values: Iterable[float | None]) -> tuple[float, float] | None:
+    """Least and greatest of the values there are.
+
+    Examples
+    --------
+    >>> extremes([2.0, None, 1.0]), extremes([None])
+    ((1.0, 2.0), None)
+    """
+    known = [v for v in values if v is not None]
+    return (min(known), max(known)) if known else None
 
 
 def nearest_rank(ordered: Sequence[float], total: int, q: float) -> float | None:
