@@ -221,3 +221,26 @@ fn a_request_carries_the_delayed_ack_of_the_response_before_it() {
     let ack = (0..p.time_ps.len()).find(|&i| p.flow[i] == 0 && p.flags[i] & flags::ACK != 0).unwrap();
     assert_eq!(p.time_ps[ack], Duration::ms(1).ps(), "not after 100 ms");
 }
+
+#[test]
+fn receiver_control_works_through_the_window_from_the_first_packet() {
+    let run_with = |cc: &str| {
+        let mut spec = star(16, Rate::gbps(1), Duration::us(50), Some(QueueLimit::Packets(40)), None);
+        let t = transport(&mut spec, cc, Stack { initial_window: 10.0, ..Stack::linux() });
+        for i in 0..16 {
+            let f = flow(&mut spec, i, t);
+            message(&mut spec, f, 100_000, Duration::ZERO);
+        }
+        let r = run(&spec);
+        assert!(r.complete, "{cc}");
+        (r.ports[1].drops, r.end_ps)
+    };
+    let (plain, _) = run_with("newreno");
+    assert!(plain > 0);
+    for cc in ["iatcp", "ictcp"] {
+        let (drops, end) = run_with(cc);
+        assert_eq!(drops, 0, "{cc}");
+        // 16 x 100 KB at 1 Gbps take 13 ms; nobody waits for a delayed ACK.
+        assert!(end < Duration::ms(30).ps(), "{cc}: {end}");
+    }
+}

@@ -139,6 +139,8 @@ impl Receiver {
         }
         let in_order = packet.seq == before && !had_hole;
         let rtt = self.measure_round_trip(net.now);
+        // A policy that meters ACKs must see them leave: a delayed ACK would wait for the packet that the ACK is to release.
+        let controlled = control.is_some();
         let ack_delay = match control {
             None => Duration::ZERO,
             Some(control) => {
