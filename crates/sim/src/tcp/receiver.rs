@@ -159,8 +159,8 @@ impl Receiver {
         self.pending += 1;
         let quick = self.quick_left > 0;
         self.quick_left = self.quick_left.saturating_sub(1);
-        let at_once =
-            !in_order || duplicate || quick || self.pending >= self.config.stack.ack_every || self.ack_at == 0;
+        let every = if controlled { 1 } else { self.config.stack.ack_every };
+        let at_once = !in_order || duplicate || quick || self.pending >= every || self.ack_at == 0;
         if at_once {
             let dsack = if duplicate { flags::DSACK } else { 0 };
             self.acknowledge(dsack, ack_delay, net);
