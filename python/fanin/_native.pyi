@@ -17,6 +17,7 @@ __all__ = [
     "analyse",
     "needs_switch",
     "registry_json",
+    "trim_k",
 ]
 
 VERSION: str
@@ -145,3 +146,6 @@ def registry_json(kind: str) -> str:
 
 def needs_switch(cc: str) -> bool:
     """Check the name of an algorithm and tell whether it needs a marking switch."""
+
+def trim_k(c: float, d: float, b: float) -> tuple[float, float, float]:
+    """TRIM's threshold: (lower in s, upper in s, buffer needed in packets) from packets/s, seconds, packets."""

@@ -4,6 +4,7 @@
 mod capture;
 mod columns;
 mod error;
+mod model;
 mod registries;
 mod results;
 mod simulate;
@@ -17,6 +18,8 @@ mod _native {
     use crate::capture::{Capture, Replay, analyse};
     #[pymodule_export]
     use crate::columns::Table;
+    #[pymodule_export]
+    use crate::model::trim_k;
     #[pymodule_export]
     use crate::registries::registry_json;
     #[pymodule_export]

@@ -1,0 +1,207 @@
+"""What `papers/` says: papers, their claims, and the experiments that answer them."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fanin.errors import FaninError
+
+
+class CatalogueError(FaninError, ValueError):
+    """Something in `papers/` cannot be used, or a paper, figure or claim that was asked for does not exist."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One value of an axis: what it is called in results, and what it sets in the scenario."""
+
+    label: str | int | float
+    settings: Mapping[str, object]
+    cost: float = 1.0
+    quick: bool = True
+    cc: str | None = None
+    """The algorithm, on the axis of algorithms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A column of the results: every combination of the axes' points is run."""
+
+    name: str
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """A scenario under every combination of algorithms, settings and seeds.
+
+    Attributes
+    ----------
+    name : str
+        How evaluations find it.
+    scenario : Path
+        Scenario file.
+    axes : tuple of Axis
+        The last is ``cc``: the algorithms.
+    seeds, quick : int
+        How many seeds in full and with ``--quick``.
+    frames : tuple of str
+        What is kept of each run: names of frames of :class:`fanin.RunResult`.
+    reduce : str or None
+        Function of the paper's module that makes smaller frames of each batch of runs before they are kept.
+    cost : float
+        Seconds of one run, roughly: long runs begin first, and the estimate of the time left weighs by it.
+    """
+
+    name: str
+    scenario: Path
+    axes: tuple[Axis, ...]
+    seeds: int
+    quick: int
+    frames: tuple[str, ...]
+    reduce: str | None
+    cost: float
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a paper publishes, as something that can be checked.
+
+    Attributes
+    ----------
+    id : str
+        ``paper.figure.what``, sometimes ``paper.what``.
+    kind : {"value", "shape"}
+        A number with a band (`within`), or a relation (`holds_when`).
+    setup, published, band : str
+        Word for word; for a shape `published` is the relation.
+    note : str
+        What is odd about it.
+    cause : str
+        Why ours differs, found by experiment; empty while it does not.
+    """
+
+    id: str
+    kind: str
+    setup: str
+    published: str
+    band: str
+    note: str
+    cause: str
+
+    @property
+    def figure(self) -> str:
+        """Figure or table, the second part of the id."""
+        return self.id.split(".")[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Paper:
+    """One paper."""
+
+    name: str
+    title: str
+    source: str
+    proposes: str
+    folder: Path
+    claims: tuple[Claim, ...]
+    experiments: Mapping[str, Experiment] = field(default_factory=dict)
+
+
+def papers_folder() -> Path:
+    """Where the papers are: ``papers`` of this folder, or of the source tree that this module stands in.
+
+    Raises
+    ------
+    CatalogueError
+        When there is none.
+    """
+    for folder in (Path("papers"), Path(__file__).resolve().parents[3] / "papers"):
+        if (folder / "index.toml").is_file():
+            return folder
+    raise CatalogueError("there is no folder `papers` with an index.toml here: go to fanin's source tree, which has them")
+
+
+def load(folder: Path | None = None) -> list[Paper]:
+    """Every paper of the index, in its order.
+
+    Raises
+    ------
+    CatalogueError
+        With file and key, when something in it cannot be used.
+    """
+    folder = folder or papers_folder()
+    index = _read(folder / "index.toml")
+    return [_paper(folder / str(place), name) for name, place in index.get("papers", {}).items()]
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CatalogueError(f"{file}: it cannot be read ({(error.strerror or 'unknown reason').lower()})") from error
+    except tomllib.TOMLDecodeError as error:
+        raise CatalogueError(f"{file}: it is not TOML: {error}") from error
+
+
+def _paper(folder: Path, name: str) -> Paper:
+    file = folder / "paper.toml"
+    table = _read(file)
+    try:
+        claims = tuple(_claim(row, name) for row in table.pop("claim", []))
+        experiments = {row["name"]: _experiment(row, folder) for row in table.pop("experiment", [])}
+        return Paper(
+            name, table.pop("title"), table.pop("source"), table.pop("proposes"), folder, claims, experiments
+        )
+    except KeyError as error:
+        raise CatalogueError(f"{file}: the key {error} is missing") from error
+    except ValueError as error:
+        raise CatalogueError(f"{file}: {error}") from error
+
+
+def _claim(row: dict[str, Any], paper: str) -> Claim:
+    kind = row["kind"]
+    if not row["id"].startswith(f"{paper}.") or kind not in ("value", "shape"):
+        raise ValueError(f"claim `{row['id']}`: its id must begin with `{paper}.` and its kind be value or shape")
+    # A relation is its own band.
+    published, band = (row["published"], row["within"]) if kind == "value" else (row["holds_when"], "")
+    return Claim(row["id"], kind, row["setup"], published, band, row.get("note", ""), row.get("cause", ""))
+
+
+def _experiment(row: dict[str, Any], folder: Path) -> Experiment:
+    axes = [_axis(axis) for axis in row.get("axes", [])]
+    algorithms = [_algorithm(one) for one in row["cc"]]
+    axes.append(Axis("cc", tuple(algorithms)))
+    seeds = row.get("seeds", 1)
+    return Experiment(
+        name=row["name"],
+        scenario=folder / row["scenario"],
+        axes=tuple(axes),
+        seeds=seeds,
+        quick=min(seeds, row.get("quick", seeds)),
+        frames=tuple(row.get("frames", ["flows"])),
+        reduce=row.get("reduce"),
+        cost=float(row.get("cost", 0.01)),
+    )
+
+
+def _axis(row: dict[str, Any]) -> Axis:
+    if "values" in row:
+        quick = row.get("quick", row["values"])
+        return Axis(row["name"], tuple(Point(v, {row["key"]: v}, quick=v in quick) for v in row["values"]))
+    return Axis(row["name"], tuple(_point(point) for point in row["points"]))
+
+
+def _point(row: dict[str, Any]) -> Point:
+    return Point(row["label"], row.get("set", {}), row.get("cost", 1.0), row.get("quick", True))
+
+
+def _algorithm(row: str | dict[str, Any]) -> Point:
+    if isinstance(row, str):
+        return Point(row, {}, cc=row)
+    label = row.get("label", row["name"])
+    return Point(label, row.get("set", {}), row.get("cost", 1.0), row.get("quick", True), cc=row["name"])

@@ -1,0 +1,185 @@
+"""From results to verdicts: what evaluations are given and what they give back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+if TYPE_CHECKING:
+    import altair as alt
+
+Frames = Mapping[str, pl.DataFrame]
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """Results of the experiments that a claim or figure needs.
+
+    ``data["fig4"]["flows"]`` has the experiment's axes as columns, then ``cc``, ``seed``, and the frame's own.
+    """
+
+    frames: Mapping[str, Frames]
+    quick: bool = False
+
+    def __getitem__(self, experiment: str) -> Frames:
+        return self.frames[experiment]
+
+    def only(self, keep: pl.Expr) -> Data:
+        """The same with the rows for which `keep` holds, in every frame."""
+        cut = {name: {k: rows.filter(keep) for k, rows in frames.items()} for name, frames in self.frames.items()}
+        return Data(cut, self.quick)
+
+    def seeds(self) -> list[int]:
+        """Every seed that was run, in order."""
+        seen = {s for frames in self.frames.values() for rows in frames.values() for s in rows["seed"].unique()}
+        return sorted(seen)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What we got, and whether it is inside the band.
+
+    Attributes
+    ----------
+    ours : str
+        In the words and units of what was published.
+    holds : bool
+        Every condition of the band holds.
+    reason : str
+        Which condition does not, or what else has to be said.
+    """
+
+    ours: str
+    holds: bool
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class Checks:
+    """Conditions of a band, gathered one by one.
+
+    >>> checks = Checks()
+    >>> checks.that(5 > 3, "five is above three")
+    >>> checks.that(1 > 3, "one is above three")
+    >>> checks.outcome("5 and 1")
+    Outcome(ours='5 and 1', holds=False, reason='not so: one is above three')
+    """
+
+    failed: list[str] = field(default_factory=list)
+
+    def that(self, condition: bool, statement: str) -> None:
+        """Note a condition, stated as what should be true."""
+        if not condition:
+            self.failed.append(statement)
+
+    def outcome(self, ours: str, remark: str = "") -> Outcome:
+        """The verdict of all of them."""
+        why = f"not so: {'; '.join(self.failed)}" if self.failed else ""
+        return Outcome(ours, not self.failed, "; ".join(x for x in (why, remark) if x))
+
+
+Evaluate = Callable[[Data], Outcome]
+Draw = Callable[[Data], "alt.TopLevelMixin"]
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """How a claim is judged."""
+
+    judge: Evaluate
+    needs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """How a figure is drawn."""
+
+    draw: Draw
+    needs: tuple[str, ...]
+    caption: str
+
+
+EVALUATIONS: dict[str, Evaluation] = {}
+"""By claim."""
+
+PICTURES: dict[str, Picture] = {}
+"""By ``paper.figure``."""
+
+
+def claim(name: str, *needs: str) -> Callable[[Evaluate], Evaluate]:
+    """Register the evaluation of a claim and the experiments that it needs."""
+
+    def register(judge: Evaluate) -> Evaluate:
+        EVALUATIONS[name] = Evaluation(judge, needs)
+        return judge
+
+    return register
+
+
+def figure(name: str, *needs: str, caption: str = "") -> Callable[[Draw], Draw]:
+    """Register the drawing of a figure (``paper.figure``) and the experiments that it needs."""
+
+    def register(draw: Draw) -> Draw:
+        PICTURES[name] = Picture(draw, needs, caption)
+        return draw
+
+    return register
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A claim with its verdict; `verdict` is ``reproduced``, ``differs`` or ``not run``."""
+
+    id: str
+    published: str
+    ours: str
+    verdict: str
+    reason: str
+    seeds: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it stands in JSON."""
+        return {n: getattr(self, n) for n in ("id", "published", "ours", "verdict", "reason", "seeds")}
+
+
+def judge(name: str, published: str, data: Data, cause: str = "") -> Judged:
+    """The verdict over all seeds, if the two halves of the seeds agree with it.
+
+    Parameters
+    ----------
+    name : str
+        The claim.
+    published : str
+        What the paper says.
+    data : Data
+        With every experiment that the evaluation needs.
+    cause : str
+        Why ours differs, for when it does.
+    """
+    evaluate = EVALUATIONS[name].judge
+    whole = evaluate(data)
+    seeds = data.seeds()
+    reason = whole.reason
+    holds = whole.holds
+    if holds and len(seeds) > 1:
+        middle = seeds[len(seeds) // 2]
+        halves = [evaluate(data.only(half)) for half in (pl.col("seed") < middle, pl.col("seed") >= middle)]
+        unstable = [h for h in halves if not h.holds]
+        if unstable:
+            holds = False
+            reason = f"it holds over all {len(seeds)} seeds but flips over half of them ({unstable[0].reason})"
+    if not holds and cause:
+        reason = f"{reason}. Why: {cause}" if reason else cause
+    return Judged(name, published, whole.ours, "reproduced" if holds else "differs", reason, len(seeds))
+
+
+def listed(values: Iterable[float | int | None], digits: int = 0) -> str:
+    """Numbers for a sentence.
+
+    >>> listed([1.26, 2, None], 1)
+    '1.3, 2.0, none'
+    """
+    return ", ".join("none" if v is None else f"{v:.{digits}f}" for v in values)
