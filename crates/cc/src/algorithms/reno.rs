@@ -2,7 +2,7 @@
 //! how the sender repairs losses, which they say through [`Needs::recovery`].
 
 use crate::{
-    Ack, Algorithm, Args, Avoidance, Cause, CongestionControl, Conn, Control, Kind, Needs, ParamError, RecoveryKind,
+    Ack, Algorithm, Args, Avoidance, Cause, CongestionControl, Conn, Control, Flavour, Kind, Needs, ParamError, RecoveryKind,
     Setup, SlowStart, Window,
 };
 use fanin_units::Duration;
@@ -11,7 +11,7 @@ use fanin_units::Duration;
 pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm {
         name: "reno",
-        title: "Reno: halve on loss, leave recovery at the first new ACK",
+        title: "Reno: halve on loss, leave recovery at the first new ACK (profile linux: with RACK and PRR)",
         source: "RFC 5681",
         needs_switch: false,
         params: &[],
@@ -41,19 +41,21 @@ fn build(
     slow_start: Box<dyn SlowStart>,
     recovery: RecoveryKind,
 ) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(Box::new(Reno { core: RenoCore::new(setup, slow_start), recovery }))
+    // Linux's module of this name decides the window alone; how losses are repaired is its stack's business (RACK-TLP, PRR).
+    let stack_decides = recovery == RecoveryKind::Reno && setup.flavour == Flavour::Linux;
+    Ok(Box::new(Reno { core: RenoCore::new(setup, slow_start), recovery: (!stack_decides).then_some(recovery) }))
 }
 
 /// The conventional sender.
 #[derive(Debug)]
 pub struct Reno {
     core: RenoCore,
-    recovery: RecoveryKind,
+    recovery: Option<RecoveryKind>,
 }
 
 impl CongestionControl for Reno {
     fn needs(&self) -> Needs {
-        Needs { recovery: Some(self.recovery), ..Needs::default() }
+        Needs { recovery: self.recovery, ..Needs::default() }
     }
     fn on_ack(&mut self, conn: &Conn, ack: &Ack) {
         self.core.on_ack(conn, ack, 1.0);
