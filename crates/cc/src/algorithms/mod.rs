@@ -17,6 +17,7 @@ algorithms! {
     d2tcp,
     l2dct,
     cubic,
+    bic,
     hystart,
     trim,
     gss,
