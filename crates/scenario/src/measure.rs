@@ -86,7 +86,13 @@ fn flows(reader: &Reader<'_>, plan: &Plan) -> Result<Vec<FlowId>, ScenarioError>
             return Err(reader.fail("windows", "scenario::unknown-class", message).nearest(near));
         }
         let of_class = plan.flows.iter().enumerate().filter(|(_, f)| classes[usize::from(f.class)]);
+        let before = found.len();
         found.extend(of_class.map(|(n, _)| FlowId(n as u32)));
+        if found.len() == before {
+            let message =
+                format!("the class `{name}` has messages but no flows of its own; name the class of their flows");
+            return Err(reader.fail("windows", "scenario::unknown-class", message));
+        }
     }
     found.sort_unstable();
     found.dedup();

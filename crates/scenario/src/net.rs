@@ -84,6 +84,48 @@ impl Net {
         (0..self.nodes.len() as u32).map(NodeId).filter(|n| self.nodes[n.index()].kind == NodeKind::Host).collect()
     }
 
+    /// The first host receives, all others send.
+    pub fn first_receives(&mut self) {
+        let hosts = self.hosts();
+        if let Some((&first, others)) = hosts.split_first() {
+            self.group("senders", others.to_vec());
+            self.group("receiver", vec![first]);
+        }
+    }
+
+    /// Links on a shortest way from `host` to each node; hosts do not forward.
+    pub fn hops(&self, host: NodeId) -> Vec<Option<u32>> {
+        let mut out = vec![Vec::new(); self.nodes.len()];
+        for link in &self.links {
+            out[link.from.index()].push(link.to);
+        }
+        let mut hops = vec![None; self.nodes.len()];
+        hops[host.index()] = Some(0);
+        let (mut wave, mut depth) = (vec![host], 0);
+        while !wave.is_empty() {
+            depth += 1;
+            let mut next = Vec::new();
+            for node in wave {
+                for &to in &out[node.index()] {
+                    if hops[to.index()].is_none() {
+                        hops[to.index()] = Some(depth);
+                        if self.nodes[to.index()].kind == NodeKind::Switch {
+                            next.push(to);
+                        }
+                    }
+                }
+            }
+            wave = next;
+        }
+        hops
+    }
+
+    /// Rate of the first link into (`incoming`) or out of a host.
+    pub fn host_rate(&self, host: NodeId, incoming: bool) -> Rate {
+        let own = |l: &&Link| if incoming { l.to == host } else { l.from == host };
+        self.links.iter().find(own).map_or(Rate::from_bps(0), |l| l.rate)
+    }
+
     /// Results call a port after its two ends.
     pub fn port_name(&self, link: LinkId) -> String {
         let link = &self.links[link.index()];

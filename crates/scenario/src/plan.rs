@@ -100,7 +100,10 @@ impl Workload<'_> {
     }
 
     pub fn message(&mut self, flow: FlowId, bytes: u64, release: Release, completes: Option<BarrierId>) -> MessageId {
-        let deadline = self.deadline.as_mut().map(|(draw, stream)| draw.time(stream));
+        let deadline = match &mut self.deadline {
+            Some((draw, stream)) if bytes != Message::UNLIMITED => Some(draw.time(stream)),
+            _ => None,
+        };
         let class = self.class;
         self.add(Message { flow, bytes, release, deadline, class, completes })
     }
@@ -155,13 +158,10 @@ impl Workload<'_> {
     pub fn many_to_one(&self, reader: &Reader<'_>) -> Result<(Vec<NodeId>, NodeId), ScenarioError> {
         let to = self.to(reader)?;
         let &[receiver] = to.as_slice() else {
+            let first = to.first().map_or("client", |h| self.plan.net.nodes[h.index()].name.as_str());
             let message = format!(
-                "this workload has one receiver, and `to` names {} hosts; name one, as in `to = \"{}\"`",
-                to.len(),
-                {
-                    let first = to.first().map_or("client", |h| self.plan.net.nodes[h.index()].name.as_str());
-                    first
-                }
+                "this workload has one receiver, and `to` names {} hosts; name one, as in `to = \"{first}\"`",
+                to.len()
             );
             return Err(reader.refuse("to", message));
         };
@@ -172,8 +172,16 @@ impl Workload<'_> {
         Ok((senders, receiver))
     }
 
-    /// All to one receiver, or each sender to the receiver at its position.
+    /// Who sends to whom, by `pattern`: all to one receiver or each to the receiver at its position, or at random.
     pub fn pairs(&self, reader: &Reader<'_>) -> Result<Vec<(NodeId, NodeId)>, ScenarioError> {
+        match reader.get::<String>("pattern")?.as_str() {
+            "random" => self.random_pairs(reader),
+            "permutation" => self.permutation(reader),
+            _ => self.fixed_pairs(reader),
+        }
+    }
+
+    fn fixed_pairs(&self, reader: &Reader<'_>) -> Result<Vec<(NodeId, NodeId)>, ScenarioError> {
         let to = self.to(reader)?;
         if to.len() == 1 {
             let (senders, receiver) = self.many_to_one(reader)?;
@@ -196,6 +204,39 @@ impl Workload<'_> {
             }
             None => Ok(from.into_iter().zip(to).collect()),
         }
+    }
+
+    /// Each sender has a receiver of its own choice, never itself.
+    fn random_pairs(&self, reader: &Reader<'_>) -> Result<Vec<(NodeId, NodeId)>, ScenarioError> {
+        let (from, to) = self.everybody(reader)?;
+        let pick = |n: usize, src: NodeId| {
+            let others: Vec<NodeId> = to.iter().copied().filter(|&h| h != src).collect();
+            others.get(self.stream("receiver", n as u64).below(others.len() as u64) as usize).map(|&dst| (src, dst))
+        };
+        let pairs: Option<Vec<_>> = from.iter().enumerate().map(|(n, &src)| pick(n, src)).collect();
+        pairs.ok_or_else(|| reader.refuse("to", "the only receiver is one of the senders"))
+    }
+
+    /// A random cycle through all hosts: everybody sends to one and receives from one.
+    fn permutation(&self, reader: &Reader<'_>) -> Result<Vec<(NodeId, NodeId)>, ScenarioError> {
+        if reader.has("to") {
+            return Err(reader.refuse("to", "a permutation is among the hosts of `from`; remove `to`"));
+        }
+        let (mut hosts, _) = self.everybody(reader)?;
+        if hosts.len() < 2 {
+            return Err(reader.refuse("from", "a permutation needs at least two hosts"));
+        }
+        let mut stream = self.stream("permutation", 0);
+        for i in (1..hosts.len()).rev() {
+            hosts.swap(i, stream.below(i as u64 + 1) as usize);
+        }
+        Ok((0..hosts.len()).map(|i| (hosts[i], hosts[(i + 1) % hosts.len()])).collect())
+    }
+
+    /// Senders and receivers of workloads that are not about one receiver: all hosts unless named.
+    pub fn everybody(&self, reader: &Reader<'_>) -> Result<(Vec<NodeId>, Vec<NodeId>), ScenarioError> {
+        let all = crate::topology::ALL;
+        Ok((self.plan.net.select(reader, "from", all)?, self.plan.net.select(reader, "to", all)?))
     }
 
     /// The time of a key; it must lie within the run.

@@ -136,9 +136,9 @@ impl<'a> Reader<'a> {
         self.node(name).map(|node| T::from_node(self, key, node)).transpose()
     }
 
-    /// The value of a key if it was set, else of another key.
+    /// The value of a key if it was set or has a default, else `other`.
     pub fn or<T: FromNode>(&self, name: &str, other: T) -> Result<T, ScenarioError> {
-        Ok(self.opt(name)?.unwrap_or(other))
+        if self.declared(name).default.is_some() { self.get(name) } else { Ok(self.opt(name)?.unwrap_or(other)) }
     }
 
     /// Refuses keys that nothing asked for; `why` says what they would need.

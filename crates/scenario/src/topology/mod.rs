@@ -10,11 +10,26 @@ use fanin_sim::queue;
 use fanin_sim::spec::{Queue, Routing, SharedBuffer};
 use fanin_units::{Bytes, Duration, QueueLimit, Rate};
 
+mod custom;
+mod dctcp_multihop;
 mod dumbbell;
+mod fat_tree;
+mod leaf_spine;
+mod multihop;
 mod star;
+mod testbed;
 
 /// Every topology, in the order `fanin list topology` shows them.
-pub static TOPOLOGIES: &[Topology] = &[star::TOPOLOGY, dumbbell::TOPOLOGY];
+pub static TOPOLOGIES: &[Topology] = &[
+    star::TOPOLOGY,
+    dumbbell::TOPOLOGY,
+    multihop::TOPOLOGY,
+    dctcp_multihop::TOPOLOGY,
+    testbed::TOPOLOGY,
+    leaf_spine::TOPOLOGY,
+    fat_tree::TOPOLOGY,
+    custom::TOPOLOGY,
+];
 
 /// One registry line.
 pub struct Topology {
@@ -77,6 +92,9 @@ pub(crate) const ROUTING: Key = Key::word(
 )
 .default("flow-hash");
 
+/// Group of all hosts, in every topology.
+pub(crate) const ALL: &str = "hosts";
+
 /// The registered topology of this exact name.
 pub fn find(name: &str) -> Option<&'static Topology> {
     TOPOLOGIES.iter().find(|t| t.name == name)
@@ -90,8 +108,9 @@ pub(crate) fn build(context: crate::reader::Context<'_>, node: Option<&Node>) ->
     let reader = Reader::new(context, "topology", node, &[KIND, COMMON, kind.keys])?;
     reader.opt::<String>("kind")?;
     let common = common(&reader)?;
-    let net = (kind.build)(&reader, &common)?;
+    let mut net = (kind.build)(&reader, &common)?;
     reader.finish()?;
+    net.group(ALL, net.hosts());
     check_names(&reader, &net)?;
     Ok(net)
 }

@@ -1,6 +1,6 @@
 //! Servers that answer in trains: responses with pauses between them, then optionally one long train (TRIM section II).
 
-use super::WorkloadKind;
+use super::{PATTERN, WorkloadKind};
 use crate::draw::Draw;
 use crate::error::ScenarioError;
 use crate::keys::Key;
@@ -14,6 +14,8 @@ pub const WORKLOAD: WorkloadKind = WorkloadKind {
     title: "HTTP responses as packet trains with gaps between them, then a long train if wanted",
     source: "TRIM sections II.A, II.B, IV.C (base case and normal case)",
     keys: KEYS,
+    tcp: true,
+    one_class: true,
     build,
 };
 
@@ -21,6 +23,7 @@ pub const WORKLOAD: WorkloadKind = WorkloadKind {
 const TRAIN_CLASS: &str = "train";
 
 const KEYS: &[Key] = &[
+    PATTERN,
     Key::count_to("responses", 1, 10_000_000, "responses per connection, before the long train").default("200"),
     Key::sizes("size", "bytes of a response").default("trim_http_train_size"),
     Key::times("gap", "time from the start of a response to the next, the first counted from `start`; with `closed_loop`, from its end")
@@ -140,12 +143,6 @@ impl Trains {
     }
 
     fn open(&self, workload: &mut Workload<'_>, (server, client): (NodeId, NodeId)) -> (Option<(FlowId, u64)>, FlowId) {
-        match self.request {
-            Some(size) => {
-                let (there, back) = workload.connection(client, server);
-                (Some((there, size)), back)
-            }
-            None => (None, workload.flow(server, client)),
-        }
+        super::incast::answering(workload, server, client, self.request)
     }
 }

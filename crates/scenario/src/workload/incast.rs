@@ -5,7 +5,7 @@ use crate::error::ScenarioError;
 use crate::keys::Key;
 use crate::plan::Workload;
 use crate::reader::Reader;
-use fanin_sim::spec::{BarrierId, FlowId, Release};
+use fanin_sim::spec::{BarrierId, FlowId, NodeId, Release};
 use fanin_units::{Bytes, Duration};
 
 pub const WORKLOAD: WorkloadKind = WorkloadKind {
@@ -13,6 +13,8 @@ pub const WORKLOAD: WorkloadKind = WorkloadKind {
     title: "every sender answers one receiver at once, in rounds with or without a barrier",
     source: "GSS section 2, DCVegas section IV (server request units)",
     keys: KEYS,
+    tcp: true,
+    one_class: true,
     build,
 };
 
@@ -35,41 +37,67 @@ const KEYS: &[Key] = &[
 fn build(reader: &Reader<'_>, workload: &mut Workload<'_>) -> Result<(), ScenarioError> {
     let (senders, receiver) = workload.many_to_one(reader)?;
     let connections: usize = reader.get("connections")?;
-    let answers = (senders.len() * connections) as u64;
-    let bytes = per_answer(reader, answers)?;
-    let request = reader.opt::<Bytes>("request")?.map(Bytes::get);
-    let flows: Vec<(Option<FlowId>, FlowId)> = senders
-        .iter()
-        .flat_map(|&sender| std::iter::repeat_n(sender, connections))
-        .map(|sender| match request {
-            Some(_) => {
-                let (ask, answer) = workload.connection(receiver, sender);
-                (Some(ask), answer)
+    let senders: Vec<NodeId> = senders.into_iter().flat_map(|s| std::iter::repeat_n(s, connections)).collect();
+    let rounds = Rounds {
+        bytes: per_answer(reader, senders.len() as u64)?,
+        rounds: reader.get("rounds")?,
+        gap: reader.get("gap")?,
+        barrier: reader.get("barrier")?,
+        jitter: reader.get("jitter")?,
+        request: reader.opt::<Bytes>("request")?.map(Bytes::get),
+    };
+    rounds.add(workload, &senders, receiver);
+    Ok(())
+}
+
+/// Answers of many connections to one receiver, round after round.
+pub(super) struct Rounds {
+    pub bytes: u64,
+    pub rounds: u64,
+    pub gap: Duration,
+    pub barrier: bool,
+    pub jitter: Duration,
+    pub request: Option<u64>,
+}
+
+impl Rounds {
+    /// One connection for each entry of `senders`.
+    pub fn add(&self, workload: &mut Workload<'_>, senders: &[NodeId], receiver: NodeId) {
+        let flows: Vec<(Option<(FlowId, u64)>, FlowId)> =
+            senders.iter().map(|&sender| answering(workload, sender, receiver, self.request)).collect();
+        let mut streams: Vec<_> = (0..flows.len() as u64).map(|n| workload.stream("jitter", n)).collect();
+        // What the next round of each connection waits for.
+        let mut before: Vec<Option<BarrierId>> = vec![None; flows.len()];
+        for _ in 0..self.rounds {
+            let all = self.barrier.then(|| workload.plan.barrier());
+            for (n, &flow) in flows.iter().enumerate() {
+                let late = Duration::from_ps(streams[n].below(self.jitter.ps()));
+                let done = all.unwrap_or_else(|| workload.plan.barrier());
+                let release = match before[n] {
+                    None => Release::At(workload.start),
+                    Some(b) => Release::After(b, self.gap),
+                };
+                workload.ask(flow, self.bytes, release, late, Some(done));
+                before[n] = Some(done);
             }
-            None => (None, workload.flow(sender, receiver)),
-        })
-        .collect();
-    let rounds: u64 = reader.get("rounds")?;
-    let gap: Duration = reader.get("gap")?;
-    let barrier: bool = reader.get("barrier")?;
-    let jitter: Duration = reader.get("jitter")?;
-    let mut streams: Vec<_> = (0..answers).map(|n| workload.stream("jitter", n)).collect();
-    // What the next round of each connection waits for.
-    let mut before: Vec<Option<BarrierId>> = vec![None; flows.len()];
-    for _ in 0..rounds {
-        let all = barrier.then(|| workload.plan.barrier());
-        for (n, &(ask, answer)) in flows.iter().enumerate() {
-            let late = Duration::from_ps(streams[n].below(jitter.ps()));
-            let done = all.unwrap_or_else(|| workload.plan.barrier());
-            let release = match before[n] {
-                None => Release::At(workload.start),
-                Some(b) => Release::After(b, gap),
-            };
-            workload.ask((ask.zip(request), answer), bytes, release, late, Some(done));
-            before[n] = Some(done);
         }
     }
-    Ok(())
+}
+
+/// The flow of a sender's answers, and the one that asks for them, with the size of a request.
+pub(super) fn answering(
+    workload: &mut Workload<'_>,
+    sender: NodeId,
+    receiver: NodeId,
+    request: Option<u64>,
+) -> (Option<(FlowId, u64)>, FlowId) {
+    match request {
+        Some(size) => {
+            let (ask, answer) = workload.connection(receiver, sender);
+            (Some((ask, size)), answer)
+        }
+        None => (None, workload.flow(sender, receiver)),
+    }
 }
 
 /// Bytes of one answer.

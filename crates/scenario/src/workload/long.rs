@@ -1,6 +1,6 @@
 //! Long-lived flows, with start and stop times.
 
-use super::WorkloadKind;
+use super::{PATTERN, WorkloadKind};
 use crate::error::ScenarioError;
 use crate::keys::Key;
 use crate::plan::Workload;
@@ -13,10 +13,13 @@ pub const WORKLOAD: WorkloadKind = WorkloadKind {
     title: "long-lived flows from every sender, starting and stopping together or one after another",
     source: "TRIM section IV.B (long trains), GSS section 4 (background flows)",
     keys: KEYS,
+    tcp: true,
+    one_class: true,
     build,
 };
 
 const KEYS: &[Key] = &[
+    PATTERN,
     Key::count_to("count", 1, 1_000_000, "flows per sender").default("1"),
     Key::size("bytes", "each flow ends after this much; without an end unless set").positive(),
     Key::time("stop", "nothing new is sent from here on; never unless set"),

@@ -13,6 +13,8 @@ pub const WORKLOAD: WorkloadKind = WorkloadKind {
     title: "what the applications of a capture sent, with their think times and waits kept",
     source: "a file written by `fanin trains CAPTURE --workload FILE`",
     keys: KEYS,
+    tcp: true,
+    one_class: true,
     build,
 };
 
