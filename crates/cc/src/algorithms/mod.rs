@@ -18,6 +18,7 @@ algorithms! {
     l2dct,
     cubic,
     bic,
+    vegas,
     hystart,
     trim,
     gss,
