@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import polars as pl
-
 from fanin.comparison import CaptureSummary, CompareResult, Failure
 from fanin.ranking import completion_statistics, rank
 
@@ -26,8 +25,7 @@ ALGORITHMS = {
 }
 
 RACK = f"""# {HOSTILE}
-[topology]
-kind = "star"
+[rack]
 rate = "1Gbps"
 delay = "10us"
 buffer = "100p"
@@ -35,11 +33,14 @@ mark = "20p"
 """
 
 SERVERS = [f"10.77.0.{11 + i}" for i in range(8)]
+HASHES = {cc: f"{i:08x}" * 8 for i, cc in enumerate(ALGORITHMS, start=0x5CA1AB1E)}
 RESPONSES = 60
 """Responses per connection."""
 
 
-def result(*, seeds: int = 3, ccs: tuple[str, ...] = tuple(ALGORITHMS), hostile: bool = False, **changes: Any) -> CompareResult:
+def result(
+    *, seeds: int = 3, ccs: tuple[str, ...] = tuple(ALGORITHMS), hostile: bool = False, **changes: Any
+) -> CompareResult:
     """A comparison of `ccs`; with `hostile`, every text that comes from outside carries markup."""
     servers = [f"{server}{HOSTILE}" for server in SERVERS] if hostile else SERVERS
     responses = pl.DataFrame(
@@ -53,7 +54,7 @@ def result(*, seeds: int = 3, ccs: tuple[str, ...] = tuple(ALGORITHMS), hostile:
     runs = pl.DataFrame([_run(cc, seed, responses) for cc in ccs for seed in range(1, seeds + 1)])
     needs = {cc: ALGORITHMS[cc][2] for cc in ccs}
     made = CompareResult(
-        ranking=rank(runs, needs, "p99"),
+        ranking=rank(runs, needs, HASHES, "p99"),
         rank_by="p99",
         failures=[Failure("ia-tcp", HOSTILE)] if hostile else [],
         missing=[],
@@ -98,7 +99,9 @@ def _responses(cc: str, seed: int, servers: list[str]) -> list[tuple[Any, ...]]:
         for number in range(RESPONSES):
             late = draw.random() < timeouts
             took = typical * math.exp(draw.gauss(0, 0.5)) + (200 if late else 0)
-            rows.append((cc, seed, connection, server, number, draw.randrange(2_000, 40_000), now, now + took, took, int(late)))
+            rows.append(
+                (cc, seed, connection, server, number, draw.randrange(2_000, 40_000), now, now + took, took, int(late))
+            )
             now += took + draw.expovariate(1 / 8)
     return rows
 
@@ -118,6 +121,7 @@ def _run(cc: str, seed: int, responses: pl.DataFrame) -> dict[str, Any]:
         "goodput_bps": 8e8 - 1e6 * late,
         "queue_mean_packets": queue / 3 + seed / 10,
         "queue_p99_packets": float(queue),
+        "queue_max_packets": float(queue + 3),
         "responses": mine.height,
         "unfinished": mine["done_ms"].null_count(),
         "end_ms": mine["done_ms"].max(),
@@ -132,7 +136,9 @@ def _queue(ccs: tuple[str, ...]) -> pl.DataFrame:
         times = [i * 0.05 for i in range(20_000)]
         packets = [round(most * max(0.0, math.sin(t / 9)) ** 2 * (0.8 + 0.2 * math.sin(t * 7))) for t in times]
         packets[7_777] = 99 if cc == "cubic" else packets[7_777]  # one lonely peak
-        parts.append(pl.DataFrame({"cc": cc, "time_ms": times, "packets": packets, "bytes": [1500 * p for p in packets]}))
+        parts.append(
+            pl.DataFrame({"cc": cc, "time_ms": times, "packets": packets, "bytes": [1500 * p for p in packets]})
+        )
     return pl.concat(parts).with_columns(pl.col("packets").cast(pl.UInt32), pl.col("bytes").cast(pl.UInt64))
 
 

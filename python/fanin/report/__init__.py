@@ -60,6 +60,7 @@ def page(result: CompareResult) -> str:
     return environment.from_string(_asset("page.html")).render(
         result=result,
         capture=result.capture,
+        names=data.names(result),
         answer=words.answer(result),
         rack=words.rack_facts(result.rack_text),
         statistics=words.STATISTIC_NAMES,
@@ -93,7 +94,7 @@ def _trusted(text: str) -> Any:
     """Text of our own making, or made safe above, that goes into the page as it is."""
     import markupsafe
 
-    return markupsafe.Markup(text)  # noqa: S704
+    return markupsafe.Markup(text)
 
 
 def _asset(name: str) -> str:
@@ -105,7 +106,7 @@ def _libraries() -> str:
     """Vega, Vega-Lite and Vega-Embed in one script, in a scope of their own."""
     import vl_convert
 
-    return f"(()=>{{{vl_convert.javascript_bundle()}}})();"
+    return f"(()=>{{{vl_convert.javascript_bundle('window.vegaEmbed = vegaEmbed;')}}})();"
 
 
 def _sha256(script: str) -> str:

@@ -67,7 +67,9 @@ def payload(result: CompareResult) -> dict[str, Any]:
 
 def pack(thing: Any) -> str:
     """JSON, deflated, in base64; the page unpacks it with what every browser has."""
-    return base64.b64encode(zlib.compress(json.dumps(thing, separators=(",", ":"), allow_nan=False).encode(), 9)).decode()
+    return base64.b64encode(
+        zlib.compress(json.dumps(thing, separators=(",", ":"), allow_nan=False).encode(), 9)
+    ).decode()
 
 
 def completion_curves(result: CompareResult, order: list[str]) -> list[dict[str, Any]]:
@@ -127,7 +129,9 @@ def responses(result: CompareResult) -> list[dict[str, Any]]:
     """
     unfinished = result.responses.filter(pl.col("completion_ms").is_null())
     finished = thin(
-        result.responses.filter(pl.col("completion_ms").is_not_null()).sort("cc", "seed", "release_ms", maintain_order=True),
+        result.responses.filter(pl.col("completion_ms").is_not_null()).sort(
+            "cc", "seed", "release_ms", maintain_order=True
+        ),
         "release_ms",
         "completion_ms",
         by=["cc", "seed"],

@@ -19,11 +19,11 @@
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const dark = () => css("color-scheme") === "dark" || getComputedStyle(document.documentElement).colorScheme === "dark";
 
-  /** A copy of a chart with `hue-N` put right for the theme. */
+  /** A copy of a chart with the page's variables (`--muted`) replaced by their values in the theme. */
   function recoloured(thing) {
     if (Array.isArray(thing)) return thing.map(recoloured);
     if (thing && typeof thing === "object") return Object.fromEntries(Object.entries(thing).map(([k, v]) => [k, recoloured(v)]));
-    return typeof thing === "string" && /^hue-\d$/.test(thing) ? css(`--${thing}`) : thing;
+    return typeof thing === "string" && thing.startsWith("--") ? css(thing) : thing;
   }
 
   function config() {
@@ -55,11 +55,18 @@
       const element = byId(id), old = figures.get(id);
       element.dataset.algorithms = names.filter((n) => Object.values(tables).some((rows) => rows.some((r) => r.cc === n))).join(" ");
       element.dataset.rows = Object.values(tables).reduce((sum, rows) => sum + rows.length, 0);
+      if (!Number(element.dataset.rows)) { // nothing to draw, and scales without an extent
+        if (old) old.result.finalize();
+        figures.delete(id);
+        element.replaceChildren();
+        return;
+      }
       if (old && old.chart === chart && !fresh) {
         const view = old.result.view;
         for (const [name, value] of Object.entries(parameters)) view.signal(name, value);
         for (const [name, rows] of Object.entries(tables)) view.data(name, rows);
         await view.resize().runAsync();
+        if (strips) await fit(element, view);
         return;
       }
       if (old) old.result.finalize();
@@ -72,7 +79,14 @@
       // `ast`: expressions are interpreted, not compiled, so the page's policy can forbid evaluation.
       const result = await vegaEmbed(element, spec, { mode: "vega-lite", ast: true, renderer, actions: false, tooltip: { theme: dark() ? "dark" : "light" } });
       figures.set(id, { chart, result });
+      if (strips) await fit(element, result.view);
     });
+  }
+
+  /** Makes strips exactly as wide as the page: what stands beside them is known only once it is drawn. */
+  async function fit(element, view) {
+    const over = element.querySelector("canvas").clientWidth - element.clientWidth;
+    if (over) await view.signal("child_width", Math.max(100, view.signal("child_width") - over)).resize().runAsync();
   }
 
   const shownOnly = (rows) => rows.filter((row) => state.shown.has(row.cc));

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup, escape
 
 from fanin.ranking import METHOD
 from fanin.stats import Estimate
@@ -128,8 +131,10 @@ def _about_the_switch(result: CompareResult, best: RankingRow, usual: RankingRow
     def at(row: RankingRow) -> str:
         value = row.completion_ms[by].value
         text = f"no {name}" if value is None else f"{name} {duration(value)}"
-        now = usual.completion_ms[by].value if usual is not None and usual.tier != row.tier else None
-        return text if value is None or now is None or usual is row else f"{text}, {shortening(now, value)} than {usual.cc}"
+        if value is None or usual is None or usual.tier == row.tier:
+            return text
+        now = usual.completion_ms[by].value
+        return text if now is None else f"{text}, {shortening(now, value)} than {usual.cc}"
 
     plain = next((row for row in result.ranking if not row.needs_switch), None)
     marking = next((row for row in result.ranking if row.needs_switch), None)
@@ -142,7 +147,9 @@ def _about_the_switch(result: CompareResult, best: RankingRow, usual: RankingRow
         ]
     if marking is None:
         return [f"{best.cc} needs nothing from the switch."]
-    return [f"{best.cc} needs nothing from the switch; {marking.cc}, the best that needs marking (ECN), is at {at(marking)}."]
+    return [
+        f"{best.cc} needs nothing from the switch; {marking.cc}, the best that needs marking (ECN), is at {at(marking)}."
+    ]
 
 
 def _cautions(result: CompareResult) -> list[str]:
@@ -154,7 +161,9 @@ def _cautions(result: CompareResult) -> list[str]:
         )
     counts = {len(row.seeds) for row in result.ranking}
     if counts == {1}:
-        cautions.append("One seed only: there is no confidence interval, and a difference may be chance. Run again with --seeds 5.")
+        cautions.append(
+            "One seed only: there is no confidence interval, and a difference may be chance. Run again with --seeds 5."
+        )
     elif len(counts) > 1:
         cautions.append("Not every algorithm ran with the same seeds; the table says how many each row rests on.")
     unfinished = [row.cc for row in result.ranking if row.unfinished]
@@ -270,12 +279,12 @@ def half_width(estimate: Estimate) -> float | None:
 
 
 def rack_facts(text: str) -> dict[str, Any]:
-    """The [topology] of a rack file; empty when it cannot be read here (the engine's reader is the judge of it)."""
+    """The [rack] of a rack file; empty when it cannot be read here (the engine's reader is the judge of it)."""
     try:
-        topology = tomllib.loads(text).get("topology", {})
+        rack = tomllib.loads(text).get("rack", {})
     except tomllib.TOMLDecodeError:
         return {}
-    return topology if isinstance(topology, dict) else {}
+    return rack if isinstance(rack, dict) else {}
 
 
 def packets(limit: object) -> int | None:
@@ -295,7 +304,36 @@ def method() -> str:
     return METHOD
 
 
+def count(value: float) -> str:
+    """A mean of counts: whole from 100 up, with one decimal where it has one below.
+
+    Examples
+    --------
+    >>> count(0), count(2.0), count(13.333), count(1234.5)
+    ('0', '2', '13.3', '1,234')
+    """
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}".removesuffix(".0")
+
+
+def named(text: str, names: Sequence[str]) -> Markup:
+    """Escaped text with the algorithms' names set apart.
+
+    Examples
+    --------
+    >>> str(named("newreno <b> reno", ["reno", "newreno"]))
+    '<span class="cc">newreno</span> &lt;b&gt; <span class="cc">reno</span>'
+    """
+    longest_first = sorted(names, key=len, reverse=True)
+    pattern = rf"(?<![\w+-])({'|'.join(map(re.escape, longest_first))})(?![\w+-])"
+    pieces = re.split(pattern, text) if names else [text]
+    return Markup("").join(
+        Markup('<span class="cc">{}</span>').format(piece) if i % 2 else escape(piece) for i, piece in enumerate(pieces)
+    )
+
+
 FILTERS = {
+    "count": count,
+    "named": named,
     "significant": significant,
     "duration": duration,
     "rate": rate,
