@@ -230,6 +230,16 @@ fn event_density(spec: &Spec) -> (u64, u64) {
 }
 
 fn resolve(transport: &TransportSpec, needs: fanin_cc::Needs, prompt_acks: bool) -> Result<Config, RunError> {
+/// A transport's stack as its endpoints run it: with the recovery, ECN and acknowledgements that its algorithm asks for.
+///
+/// # Errors
+/// As [`crate::run`].
+pub fn resolved_stack(transport: &TransportSpec) -> Result<Stack, RunError> {
+    // What an algorithm needs of its host does not depend on the path.
+    let built = registry::build(&transport.cc, &Setup::default(), &transport.args)?;
+    Ok(resolve(transport, built.sender.needs(), built.prompt_acks)?.stack)
+}
+
     let mut stack = transport.stack.clone();
     if prompt_acks && stack.prompt_acks {
         stack.ack_every = 1;

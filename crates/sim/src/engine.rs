@@ -7,6 +7,7 @@ use crate::packet::flags;
 use crate::results::Results;
 use crate::spec::Spec;
 use crate::tcp::{Receiver, Sender};
+use crate::trace::Tap;
 use crate::{build, report};
 use fanin_cc::{BuildError, ReceiverControl};
 use fanin_units::Time;
@@ -110,7 +111,28 @@ const EVENTS_PER_LOOK: u64 = 1 << 18;
 /// # Errors
 /// [`RunError`] when the spec names something that does not exist, or the caller interrupts.
 pub fn run(spec: &Spec, progress: &mut dyn FnMut(Progress) -> ControlFlow<()>) -> Result<Results, RunError> {
+    go(spec, build::build(spec)?, progress)
+}
+
+/// As [`run`], and shows every packet event at every port to `tap`, which changes nothing in the results.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_with_tap(
+    spec: &Spec,
+    tap: Box<dyn Tap>,
+    progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<Results, RunError> {
     let mut run = build::build(spec)?;
+    run.net.trace.connect(tap);
+    go(spec, run, progress)
+}
+
+fn go(
+    spec: &Spec,
+    mut run: Run<'_>,
+    progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<Results, RunError> {
     run.start();
     let end = spec.end.ps();
     let mut events: u64 = 0;

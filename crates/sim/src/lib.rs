@@ -29,4 +29,6 @@ pub mod stack;
 mod tcp;
 mod trace;
 
-pub use engine::{Progress, RunError, run};
+pub use build::resolved_stack;
+pub use engine::{Progress, RunError, run, run_with_tap};
+pub use trace::{PacketEvent, Tap};

@@ -112,6 +112,7 @@ impl Net {
     #[inline]
     pub fn send(&mut self, mut packet: Packet) {
         self.created += 1;
+        packet.id = self.created as u32;
         let way = self.ways[packet.flow as usize][usize::from(packet.has(flags::ACK))];
         packet.path = match &mut self.spray {
             None => way.first,
@@ -145,6 +146,7 @@ impl Net {
             wire,
             flags: flags::DATAGRAM,
             window: 0,
+            id: self.created as u32,
         };
         self.offer(packet);
     }

@@ -47,6 +47,8 @@ pub struct Packet {
     pub flags: u16,
     /// ACK: advertised window in bytes, counted from `seq`.
     pub window: u32,
+    /// Number of the packet in the run, counted from 1 (it wraps): the same at every port. The network sets it.
+    pub id: u32,
 }
 
 impl Packet {

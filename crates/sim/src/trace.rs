@@ -2,7 +2,8 @@
 
 use crate::packet::Packet;
 use crate::results::Traces;
-use crate::spec::TraceSpec;
+use crate::spec::{LinkId, TraceSpec};
+use fanin_units::Time;
 use std::collections::BTreeMap;
 
 /// What happened to a packet at a port.
@@ -16,6 +17,13 @@ pub enum PacketEvent {
     Marked = 2,
     /// Reached the link's far end.
     Delivered = 3,
+}
+
+/// Is shown every packet event at every port while the run goes on; nothing is kept for it.
+pub trait Tap: std::fmt::Debug + Send {
+    /// An event as it happens. A packet that is marked on acceptance is shown as marked, then as accepted without the mark, and from
+    /// its delivery on with it.
+    fn packet(&mut self, now: Time, link: LinkId, event: PacketEvent, packet: &Packet);
 }
 
 /// State of a sender worth a row.
@@ -37,7 +45,9 @@ pub struct WindowRow {
 #[derive(Debug, Default)]
 pub struct Tracer {
     ports: Vec<bool>,
+    /// Some port is recorded, or all are tapped.
     any_port: bool,
+    tap: Option<Box<dyn Tap>>,
     lost_and_marked: bool,
     flows: Vec<bool>,
     /// Last row per traced flow, so that only changes are written.
@@ -75,10 +85,20 @@ impl Tracer {
         tracer
     }
 
-    /// Whether packets at this port are recorded.
+    /// Shows every packet event to `tap`.
+    pub fn connect(&mut self, tap: Box<dyn Tap>) {
+        self.any_port = true;
+        self.tap = Some(tap);
+    }
+
+    /// Whether somebody wants to know of packets at this port.
     #[inline]
     pub fn sees(&self, link: u32) -> bool {
-        self.any_port && self.ports[link as usize]
+        self.any_port && (self.tap.is_some() || self.records(link))
+    }
+
+    fn records(&self, link: u32) -> bool {
+        self.ports.get(link as usize).is_some_and(|&asked| asked)
     }
 
     /// Whether this flow's window is recorded.
@@ -87,8 +107,21 @@ impl Tracer {
         !self.flows.is_empty() && self.flows[flow as usize]
     }
 
-    /// A packet event at a recorded port.
+    /// A packet event at a port that [`Self::sees`].
     pub fn packet(&mut self, now: u64, link: u32, event: PacketEvent, packet: &Packet) {
+        self.show(now, link, event, packet);
+        if self.records(link) {
+            self.record(now, link, event, packet);
+        }
+    }
+
+    fn show(&mut self, now: u64, link: u32, event: PacketEvent, packet: &Packet) {
+        if let Some(tap) = &mut self.tap {
+            tap.packet(Time::from_ps(now), LinkId(link), event, packet);
+        }
+    }
+
+    fn record(&mut self, now: u64, link: u32, event: PacketEvent, packet: &Packet) {
         let t = &mut self.out.packets;
         t.time_ps.push(now);
         t.link.push(link);
@@ -104,8 +137,9 @@ impl Tracer {
 
     /// A drop or mark anywhere.
     pub fn lost_or_marked(&mut self, now: u64, link: u32, event: PacketEvent, packet: &Packet) {
-        if self.lost_and_marked || self.sees(link) {
-            self.packet(now, link, event, packet);
+        self.show(now, link, event, packet);
+        if self.lost_and_marked || self.records(link) {
+            self.record(now, link, event, packet);
         }
     }
 

@@ -231,6 +231,7 @@ impl Receiver {
                 }
                 self.ce |= ce;
             }
+            id: 0,
             EcnMode::Dctcp => {
                 if ce != self.ce {
                     if self.pending > 0 {
@@ -312,6 +313,7 @@ impl Receiver {
 
     /// The three most recent runs ahead of the hole, relative to the acknowledgement number.
     fn sack_blocks(&self) -> [u32; 6] {
+            id: 0,
         let mut blocks = [0; 6];
         if self.ahead.is_empty() {
             return blocks;

@@ -238,6 +238,7 @@ impl Sender {
             path: 0,
             len: 0,
             wire: self.config.stack.wire(0).get() as u16,
+            id: 0,
             flags: flags::SYN | ect,
             window: 0,
         });
@@ -632,8 +633,10 @@ impl Sender {
             wire: wire.get() as u16,
             flags: bits | if ect { flags::ECT } else { 0 },
             window: 0,
-        });
-        self.jitter_drawn = false;
+            id: 0,
+        };
+        let lag = self.random.as_mut().map_or(0, |r| r.below(self.config.stack.send_jitter.ps()));
+        net.send_late(packet, lag);
         self.sent_data = true;
         if let Some(rate) = self.pacing_rate() {
             self.pace_at = self.pace_at.max(now).saturating_add((wire / rate).ps());
