@@ -53,10 +53,11 @@ pub(crate) fn build(spec: &Spec) -> Result<Run<'_>, RunError> {
                 config
             }
         };
-        let random = (config.needs.randomness || !config.stack.send_jitter.is_zero())
-            .then(|| Stream::new(spec.seed, "flow", i as u64));
+        let jitters = !config.stack.send_jitter.is_zero();
+        let random = (config.needs.randomness || jitters).then(|| Stream::new(spec.seed, "flow", i as u64));
+        let ack_random = jitters.then(|| Stream::new(spec.seed, "acks", i as u64));
         senders.push(Sender::new(i as u32, timers.senders + i as u32, config.clone(), sender, random));
-        receivers.push(Receiver::new(i as u32, timers.receivers + i as u32, config));
+        receivers.push(Receiver::new(i as u32, timers.receivers + i as u32, config, ack_random));
     }
     let base_rtt: Vec<Duration> = spec
         .flows
@@ -229,7 +230,6 @@ fn event_density(spec: &Spec) -> (u64, u64) {
     (spacing.clamp(1, 1_000_000_000), horizon)
 }
 
-fn resolve(transport: &TransportSpec, needs: fanin_cc::Needs, prompt_acks: bool) -> Result<Config, RunError> {
 /// A transport's stack as its endpoints run it: with the recovery, ECN and acknowledgements that its algorithm asks for.
 ///
 /// # Errors
@@ -240,6 +240,7 @@ pub fn resolved_stack(transport: &TransportSpec) -> Result<Stack, RunError> {
     Ok(resolve(transport, built.sender.needs(), built.prompt_acks)?.stack)
 }
 
+fn resolve(transport: &TransportSpec, needs: fanin_cc::Needs, prompt_acks: bool) -> Result<Config, RunError> {
     let mut stack = transport.stack.clone();
     if prompt_acks && stack.prompt_acks {
         stack.ack_every = 1;

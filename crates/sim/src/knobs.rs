@@ -245,7 +245,7 @@ knobs! {
     handshake: FLAG, "three-way handshake before the first data (NS2's one-way agents have none)";
     merge_writes: FLAG, "a segment may join bytes of different application writes (byte streams do, NS2's one-way agents do not)";
     max_burst: count(0, 1_000_000), "most segments sent in answer to one ACK; 0 is unlimited (NS2's maxburst_)";
-    send_jitter: TIME, "random processing time before each data packet leaves the host, uniform on [0, this) (NS2's overhead_)";
+    send_jitter: TIME, "random processing time of each packet in the host that sends it, uniform on [0, this), order and rate kept (NS2's overhead_; Linux: interrupts, softirqs)";
     small_queue: TIME, "a flow waits while its host's port has more than this left to send; 0s is unlimited (Linux: TCP small queues, about 1 ms)";
     pacing: FLAG, "pace algorithms that do not ask for it at 2.0 or 1.2 times cwnd/srtt (Linux with the fq qdisc)";
     grow_in_cwr: FLAG, "cwnd may grow between an ECN reduction and the end of that window; Linux does not, NS2 does";

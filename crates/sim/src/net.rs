@@ -151,6 +151,17 @@ impl Net {
         self.offer(packet);
     }
 
+    /// Sends a packet that the host needs `lag` ps more to process; packets of a host keep their order and its port its rate.
+    #[inline]
+    pub fn send_late(&mut self, packet: Packet, lag: u64) {
+        if lag > 0 {
+            let way = self.ways[packet.flow as usize][usize::from(packet.has(flags::ACK))];
+            let path = if self.spray.is_some() { self.choices[way.first as usize] } else { way.first };
+            self.ports[self.paths[path as usize] as usize].lag = lag;
+        }
+        self.send(packet);
+    }
+
     /// Offers a packet to the port its path names.
     #[inline]
     pub fn offer(&mut self, packet: Packet) {

@@ -116,6 +116,8 @@ pub struct Port {
     rules: Rules,
     rate: Rate,
     last_change: u64,
+    /// The next packet's transmission starts no earlier than so long after it was offered: processing in the host.
+    pub lag: u64,
     /// Totals so far.
     pub totals: Totals,
     /// Every change of the queue since last taken, when traced: (time, packets, bytes).
@@ -140,6 +142,7 @@ impl Port {
             rules,
             rate,
             last_change: 0,
+            lag: 0,
             totals: Totals::default(),
             changes: None,
         }
@@ -312,7 +315,7 @@ impl Port {
     /// Puts a packet behind everything that is being sent.
     #[inline]
     fn transmit(&mut self, now: u64, packet: Packet) -> Option<u64> {
-        let start = self.free_at.max(now);
+        let start = self.free_at.max(now + std::mem::take(&mut self.lag));
         let time = self.serialisation(packet.wire);
         self.free_at = start + time;
         self.totals.busy += time;

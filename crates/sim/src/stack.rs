@@ -70,7 +70,7 @@ pub struct Stack {
     pub merge_writes: bool,
     /// Most segments sent in answer to one ACK (NS2's burst limit in recovery is separate); 0 is unlimited.
     pub max_burst: u32,
-    /// Random processing time before each data packet leaves the host, uniform on [0, this) (NS2's overhead_).
+    /// Random processing time of each packet in the host that sends it, uniform on [0, this); order and rate are kept (NS2's overhead_).
     pub send_jitter: Duration,
     /// A flow waits while its host's port has more than this much left to send; zero is unlimited (TCP small queues).
     pub small_queue: Duration,
@@ -170,6 +170,9 @@ impl Stack {
             merge_writes: true,
             // sk_pacing_shift 10: about a millisecond of data below the socket.
             small_queue: Duration::ms(1),
+            // Interrupts and softirqs. Without it packets of hosts with equal links keep an exact rhythm, and a drop-tail port can lock
+            // one of them out for whole windows (Floyd and Jacobson 1991: a service time of jitter removes the phase effect).
+            send_jitter: Duration::us(10),
             grow_in_cwr: false,
             ..Stack::ns2()
         }

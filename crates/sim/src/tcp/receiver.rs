@@ -3,6 +3,7 @@
 use super::sender::Config;
 use crate::net::Net;
 use crate::packet::{Packet, flags};
+use crate::rng::Stream;
 use crate::stack::EcnMode;
 use fanin_cc::{Arrival, ReceiverControl};
 use fanin_units::{Duration, Time};
@@ -50,12 +51,15 @@ pub struct Receiver {
     held: VecDeque<(u64, Packet)>,
     /// One-window delay measurement: when its mark passes, a round trip has.
     rtt_mark: Option<(u64, u64)>,
+    /// When data last arrived, in order or not.
+    last_arrival: u64,
+    random: Option<Box<Stream>>,
     last_delivery: Option<u64>,
 }
 
 impl Receiver {
     /// A connection's receiver, before anything arrived.
-    pub fn new(flow: u32, timer: u32, config: Arc<Config>) -> Receiver {
+    pub fn new(flow: u32, timer: u32, config: Arc<Config>, random: Option<Stream>) -> Receiver {
         let window = config.stack.receive_window.get();
         let quick_left = config.stack.quick_acks;
         Receiver {
@@ -78,6 +82,8 @@ impl Receiver {
             window,
             held: VecDeque::new(),
             rtt_mark: None,
+            last_arrival: 0,
+            random: random.map(Box::new),
             last_delivery: None,
         }
     }
@@ -157,6 +163,13 @@ impl Receiver {
             }
         };
         self.pending += 1;
+        // Linux goes back to quick ACKs after a gap longer than its RTO floor and whenever order breaks (`tcp_event_data_recv`,
+        // `tcp_enter_quickack_mode`).
+        let gap = net.now - self.last_arrival > self.config.stack.min_rto.ps();
+        self.last_arrival = net.now;
+        if gap || !in_order {
+            self.quick_left = self.config.stack.quick_acks;
+        }
         let quick = self.quick_left > 0;
         self.quick_left = self.quick_left.saturating_sub(1);
         let every = if controlled { 1 } else { self.config.stack.ack_every };
@@ -218,6 +231,7 @@ impl Receiver {
             wire: self.config.stack.wire(0).get() as u16,
             flags: flags::SYN | flags::ACK | ect,
             window: u32::try_from(self.window).unwrap_or(u32::MAX),
+            id: 0,
         });
     }
 
@@ -231,7 +245,6 @@ impl Receiver {
                 }
                 self.ce |= ce;
             }
-            id: 0,
             EcnMode::Dctcp => {
                 if ce != self.ce {
                     if self.pending > 0 {
@@ -300,10 +313,12 @@ impl Receiver {
             wire: stack.wire(0).get() as u16,
             flags: flags::ACK | ece | ect | extra,
             window: u32::try_from(self.edge - self.nxt).unwrap_or(u32::MAX),
+            id: 0,
         };
         self.last_ack_sent = self.nxt;
         if delay.is_zero() && self.held.is_empty() {
-            return net.send(ack);
+            let lag = self.random.as_mut().map_or(0, |r| r.below(self.config.stack.send_jitter.ps()));
+            return net.send_late(ack, lag);
         }
         // Held ACKs leave in order.
         let due = (net.now + delay.ps()).max(self.held.back().map_or(0, |h| h.0));
@@ -313,7 +328,6 @@ impl Receiver {
 
     /// The three most recent runs ahead of the hole, relative to the acknowledgement number.
     fn sack_blocks(&self) -> [u32; 6] {
-            id: 0,
         let mut blocks = [0; 6];
         if self.ahead.is_empty() {
             return blocks;

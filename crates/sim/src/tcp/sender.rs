@@ -98,13 +98,12 @@ pub struct Sender {
     validation: Validation,
     /// Set CWR on the next new segment.
     cwr_pending: bool,
-    /// Nothing leaves before these times: pacing; small queues and send jitter.
+    /// Nothing leaves before these times: pacing; small queues.
     pace_at: u64,
     held_until: u64,
     /// The algorithm holds new segments until then, or until the next ACK.
     gate_until: u64,
     held_for_ack: bool,
-    jitter_drawn: bool,
     /// Data was sent since the engine last asked.
     sent_data: bool,
     /// The next segment's size, once the algorithm has drawn it.
@@ -158,7 +157,6 @@ impl Sender {
             held_until: 0,
             gate_until: 0,
             held_for_ack: false,
-            jitter_drawn: false,
             sent_data: false,
             next_size: None,
             small_end: 0,
@@ -238,9 +236,9 @@ impl Sender {
             path: 0,
             len: 0,
             wire: self.config.stack.wire(0).get() as u16,
-            id: 0,
             flags: flags::SYN | ect,
             window: 0,
+            id: 0,
         });
         self.rto_at = net.now.saturating_add(self.rtt.timer(&self.config.stack).ps());
         self.arm(net);
@@ -623,7 +621,7 @@ impl Sender {
         self.counters.segments += 1;
         self.counters.bytes_sent += u64::from(len);
         self.counters.first_send.get_or_insert(now);
-        net.send(Packet {
+        let packet = Packet {
             seq,
             timestamp: now,
             sack: [0; 6],
@@ -678,7 +676,7 @@ impl Sender {
         }
     }
 
-    /// Asks the algorithm (TRIM's probes and timers) and the host's jitter.
+    /// Asks the algorithm (TRIM's probes and timers).
     fn gate_opens(&mut self, net: &mut Net) -> bool {
         let now = net.now;
         if self.held_for_ack || self.held_until > now || self.gate_until > now {
@@ -698,12 +696,6 @@ impl Sender {
                     return false;
                 }
             }
-        }
-        let jitter = self.config.stack.send_jitter.ps();
-        if jitter > 0 && !self.jitter_drawn {
-            self.jitter_drawn = true;
-            self.held_until = now + self.random.as_mut().map_or(0, |r| r.below(jitter));
-            return self.held_until <= now;
         }
         true
     }
