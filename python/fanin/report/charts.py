@@ -60,8 +60,6 @@ def bars(names: list[str]) -> Any:
     body = base.mark_bar(height=alt.RelativeBandSize(0.62)).encode(
         x=time, color=_color(names), opacity=dimmed, tooltip=_estimate_tooltip()
     )
-        x=time, color=_color(names), tooltip=_estimate_tooltip()
-    )
     whisker = base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=1.5).encode(x="low:Q", x2="high:Q")
     caps = [
         base.transform_filter("isValid(datum.low)").mark_tick(size=7, thickness=1.5).encode(x=f"{end}:Q")
@@ -104,7 +102,9 @@ def curves(names: list[str], *, tail: bool) -> Any:
         )
     )
     rule = (
-        alt.Chart(alt.InlineData(values=[{"level": level}])).mark_rule(strokeDash=[2, 2], strokeWidth=1).encode(y="level:Q")
+        alt.Chart(alt.InlineData(values=[{"level": level}]))
+        .mark_rule(strokeDash=[2, 2], strokeWidth=1)
+        .encode(y="level:Q")
     )
     label = (
         alt.Chart(alt.InlineData(values=[{"level": level}]))
