@@ -19,6 +19,7 @@ algorithms! {
     cubic,
     bic,
     vegas,
+    bbr,
     hystart,
     trim,
     gss,

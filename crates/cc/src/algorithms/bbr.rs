@@ -1,0 +1,457 @@
+//! BBR v1: models the path by its greatest recent delivery rate and its smallest recent round trip, paces at the one and keeps about
+//! their product in flight; losses and marks are no signal.
+//!
+//! *Source*: Cardwell et al., "BBR: Congestion-Based Congestion Control" (ACM Queue 14, 2016); `tcp_bbr.c`, version 1.
+//!
+//! *Departures* (docs/algorithms/bbr.md): real numbers for the kernel's fixed point; the rate's maximum over the window is exact, where
+//! the kernel keeps three samples; no long-term bandwidth (its policer detector).
+
+mod filter;
+#[cfg(test)]
+mod tests;
+
+use self::filter::{Aggregation, MaxRate};
+use crate::{
+    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Gate, Kind, Needs, Param, ParamError, Probe,
+    RateSample, Setup, State, Window,
+};
+use fanin_units::{Duration, Rate, Time};
+
+const BW_WINDOW: Param = Param::number("bbr_bw_window", 10.0, 1.0, 1000.0)
+    .unit("round trips")
+    .doc("tcp_bbr.c bbr_bw_rtts", "how long a delivery rate counts");
+const MIN_RTT_WINDOW: Param = Param::number("bbr_min_rtt_window", 10.0, 0.001, 3600.0)
+    .unit("s")
+    .doc("tcp_bbr.c bbr_min_rtt_win_sec", "how long a smallest round trip counts before the pipe is emptied to find another");
+const PROBE_RTT_TIME: Param = Param::number("bbr_probe_rtt_time", 0.2, 0.0, 10.0)
+    .unit("s")
+    .doc("tcp_bbr.c bbr_probe_rtt_mode_ms", "how long the pipe is kept empty for that");
+const CWND_GAIN: Param = Param::number("bbr_cwnd_gain", 2.0, 1.0, 10.0)
+    .doc("tcp_bbr.c bbr_cwnd_gain", "window in bandwidth-delay products while probing for bandwidth");
+const QUANTUM: Param = Param::number("bbr_send_quantum", 1.0, 1.0, 64.0)
+    .unit("packets")
+    .doc("tcp_bbr.c bbr_tso_segs_goal", "packets the host sends in one burst; three bursts more than the product may be in flight");
+const EXTRA_ACKED: Param = Param::flag("bbr_extra_acked", false)
+    .linux(1.0)
+    .doc("tcp_bbr.c bbr_update_ack_aggregation", "allow for ACKs that come in bunches (kernels from 5.1)");
+
+/// `bbr`.
+pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
+    name: "bbr",
+    title: "BBR v1: paces at the measured rate of the bottleneck",
+    source: "Cardwell et al., ACM Queue 2016; tcp_bbr.c",
+    needs_switch: false,
+    params: &[BW_WINDOW, MIN_RTT_WINDOW, PROBE_RTT_TIME, CWND_GAIN, QUANTUM, EXTRA_ACKED],
+    kind: Kind::Sender(|setup, args, _slow_start| Ok(Box::new(Bbr::new(setup, args)?))),
+}];
+
+/// 2/ln 2: doubles the delivery rate every round trip.
+const HIGH_GAIN: f64 = 739.0 / 256.0;
+/// Drains in one round trip the queue that start-up made.
+const DRAIN_GAIN: f64 = 88.0 / 256.0;
+const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
+/// Paces a little below the estimate, so that queues drain.
+const MARGIN: f64 = 0.99;
+const MIN_CWND: f64 = 4.0;
+/// The pipe is full after so many rounds in which the rate did not grow by a quarter.
+const FULL_ROUNDS: u32 = 3;
+const FULL_GROWTH: f64 = 1.25;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Mode {
+    Startup,
+    Drain,
+    ProbeBw,
+    ProbeRtt,
+}
+
+/// The sender. Rates are packets per second.
+#[derive(Debug)]
+pub struct Bbr {
+    min_rtt_window: Duration,
+    probe_rtt_time: Duration,
+    cwnd_gain: f64,
+    quantum: f64,
+    initial_window: f64,
+    wire_bits: f64,
+
+    mode: Mode,
+    cwnd: f64,
+    ssthresh: f64,
+    /// Packets per second.
+    pacing: f64,
+    has_seen_rtt: bool,
+
+    bw: MaxRate,
+    min_rtt: Option<Duration>,
+    min_rtt_at: Time,
+    /// A round ends when a packet sent after this many were delivered is acknowledged.
+    next_round: u64,
+    round_start: bool,
+    delivered: u64,
+
+    full_bw: f64,
+    full_rounds: u32,
+    full: bool,
+
+    phase: usize,
+    phase_at: Time,
+
+    probe_rtt_done: Option<Time>,
+    probe_rtt_round_done: bool,
+    /// Deliveries between which packets were sent on PROBE_RTT's small window: their rates say nothing.
+    probe_rtt_span: Option<(u64, u64)>,
+    idle_restart: bool,
+
+    aggregation: Option<Aggregation>,
+
+    /// Window to go back to after recovery or PROBE_RTT.
+    prior_cwnd: f64,
+    prior_state: State,
+    conserve: bool,
+    last_acked: f64,
+}
+
+impl Bbr {
+    fn new(setup: &Setup, args: &Args) -> Result<Bbr, ParamError> {
+        let number = |param| args.number(param, setup.flavour);
+        let initial_window = setup.initial_window;
+        Ok(Bbr {
+            min_rtt_window: Duration::from_secs(number(&MIN_RTT_WINDOW)?),
+            probe_rtt_time: Duration::from_secs(number(&PROBE_RTT_TIME)?),
+            cwnd_gain: number(&CWND_GAIN)?,
+            quantum: number(&QUANTUM)?.round(),
+            initial_window,
+            wire_bits: setup.wire.get() as f64 * 8.0,
+            mode: Mode::Startup,
+            cwnd: initial_window,
+            ssthresh: f64::INFINITY,
+            // A round trip of 1 ms until one is known.
+            pacing: MARGIN * HIGH_GAIN * initial_window / 1e-3,
+            has_seen_rtt: false,
+            bw: MaxRate::new(number(&BW_WINDOW)?.round() as u64),
+            min_rtt: None,
+            min_rtt_at: Time::ZERO,
+            next_round: 0,
+            round_start: false,
+            delivered: 0,
+            full_bw: 0.0,
+            full_rounds: 0,
+            full: false,
+            phase: 0,
+            phase_at: Time::ZERO,
+            probe_rtt_done: None,
+            probe_rtt_round_done: false,
+            probe_rtt_span: None,
+            idle_restart: false,
+            aggregation: args.flag(&EXTRA_ACKED, setup.flavour)?.then(Aggregation::default),
+            prior_cwnd: 0.0,
+            prior_state: State::Open,
+            conserve: false,
+            last_acked: 0.0,
+        })
+    }
+
+    // ---- the model ----------------------------------------------------------------------------------------------------
+
+    fn update_rate(&mut self, conn: &Conn, rate: &RateSample) {
+        self.delivered = rate.total_delivered;
+        if rate.prior_delivered >= self.next_round {
+            self.next_round = rate.total_delivered;
+            self.bw.next_round();
+            self.round_start = true;
+            self.conserve = false;
+        }
+        // An interval shorter than the shortest round trip is a retransmission taken for its original (`tcp_rate_gen`).
+        if rate.delivered == 0 || rate.interval.is_zero() || rate.interval < conn.min_rtt {
+            return;
+        }
+        let sample = f64::from(rate.delivered) / rate.interval.as_secs();
+        if !self.app_limited(rate) || sample >= self.bw.get() {
+            self.bw.add(sample);
+        }
+    }
+
+    fn app_limited(&self, rate: &RateSample) -> bool {
+        let on_small_window =
+            |(from, until): (u64, u64)| rate.prior_delivered >= from && rate.prior_delivered <= until;
+        rate.app_limited || self.probe_rtt_span.is_some_and(on_small_window)
+    }
+
+    fn check_full(&mut self, app_limited: bool) {
+        if self.full || !self.round_start || app_limited {
+            return;
+        }
+        if self.bw.get() >= self.full_bw * FULL_GROWTH {
+            self.full_bw = self.bw.get();
+            self.full_rounds = 0;
+        } else {
+            self.full_rounds += 1;
+            self.full = self.full_rounds >= FULL_ROUNDS;
+        }
+    }
+
+    fn update_min_rtt(&mut self, conn: &Conn, ack: &Ack) {
+        let expired = conn.now.since(self.min_rtt_at) > self.min_rtt_window && self.min_rtt.is_some();
+        if let Some(rtt) = ack.rtt
+            && (expired || self.min_rtt.is_none_or(|m| rtt < m))
+        {
+            self.min_rtt = Some(rtt);
+            self.min_rtt_at = conn.now;
+        }
+        if expired && !self.idle_restart && self.mode != Mode::ProbeRtt {
+            self.save_cwnd();
+            self.mode = Mode::ProbeRtt;
+            self.probe_rtt_done = None;
+            self.probe_rtt_span = Some((self.delivered, self.delivered));
+        }
+        if self.mode == Mode::ProbeRtt {
+            self.probe_rtt(conn);
+        }
+        if ack.delivered_segments > 0 {
+            self.idle_restart = false;
+        }
+    }
+
+    /// At least the set time and one round with four packets or fewer in flight.
+    fn probe_rtt(&mut self, conn: &Conn) {
+        if let Some((_, until)) = &mut self.probe_rtt_span {
+            *until = self.delivered + conn.in_flight.max(0.0) as u64;
+        }
+        if self.probe_rtt_done.is_some() {
+            self.probe_rtt_round_done |= self.round_start;
+            if self.probe_rtt_round_done {
+                self.leave_probe_rtt(conn);
+            }
+        } else if conn.in_flight <= MIN_CWND {
+            self.probe_rtt_done = Some(conn.now + self.probe_rtt_time);
+            self.probe_rtt_round_done = false;
+            self.next_round = self.delivered;
+        }
+    }
+
+    fn leave_probe_rtt(&mut self, conn: &Conn) {
+        if self.probe_rtt_done.is_some_and(|done| conn.now > done) {
+            self.min_rtt_at = conn.now;
+            self.cwnd = self.cwnd.max(self.prior_cwnd);
+            if self.full { self.enter_probe_bw(conn) } else { self.mode = Mode::Startup }
+        }
+    }
+
+    // ---- the modes ----------------------------------------------------------------------------------------------------
+
+    /// Any phase but the one that drains.
+    fn enter_probe_bw(&mut self, conn: &Conn) {
+        self.mode = Mode::ProbeBw;
+        let phases = CYCLE.len() - 1;
+        let back = ((conn.uniform * phases as f64) as usize).min(phases - 1);
+        self.phase = (CYCLE.len() - back) % CYCLE.len();
+        self.phase_at = conn.now;
+    }
+
+    fn update_phase(&mut self, conn: &Conn, ack: &Ack) {
+        if self.mode != Mode::ProbeBw {
+            return;
+        }
+        let lasted = self.min_rtt.is_some_and(|m| conn.now.since(self.phase_at) > m);
+        let before_ack = conn.in_flight + f64::from(ack.delivered_segments) + f64::from(ack.newly_lost);
+        let gain = CYCLE[self.phase];
+        let next = if gain > 1.0 {
+            lasted && (ack.newly_lost > 0 || before_ack >= self.in_flight_at(gain))
+        } else if gain < 1.0 {
+            lasted || before_ack <= self.in_flight_at(1.0)
+        } else {
+            lasted
+        };
+        if next {
+            self.phase = (self.phase + 1) % CYCLE.len();
+            self.phase_at = conn.now;
+        }
+    }
+
+    fn check_drain(&mut self, conn: &Conn) {
+        if self.mode == Mode::Startup && self.full {
+            self.mode = Mode::Drain;
+            self.ssthresh = self.in_flight_at(1.0);
+        }
+        if self.mode == Mode::Drain && conn.in_flight <= self.in_flight_at(1.0) {
+            self.enter_probe_bw(conn);
+        }
+    }
+
+    fn gains(&self) -> (f64, f64) {
+        match self.mode {
+            Mode::Startup => (HIGH_GAIN, HIGH_GAIN),
+            Mode::Drain => (DRAIN_GAIN, HIGH_GAIN),
+            Mode::ProbeBw => (CYCLE[self.phase], self.cwnd_gain),
+            Mode::ProbeRtt => (1.0, 1.0),
+        }
+    }
+
+    // ---- the controls -------------------------------------------------------------------------------------------------
+
+    /// `gain` bandwidth-delay products in whole packets; the initial window before a round trip is known.
+    fn product(&self, gain: f64) -> f64 {
+        self.min_rtt.map_or(self.initial_window, |m| (gain * self.bw.get() * m.as_secs()).ceil())
+    }
+
+    /// Room for bursts in flight, even, and two more while probing.
+    fn budget(&self, packets: f64) -> f64 {
+        let even = ((packets + 3.0 * self.quantum) / 2.0).ceil() * 2.0;
+        if self.mode == Mode::ProbeBw && self.phase == 0 { even + 2.0 } else { even }
+    }
+
+    fn in_flight_at(&self, gain: f64) -> f64 {
+        self.budget(self.product(gain))
+    }
+
+    fn set_pacing(&mut self, conn: &Conn, gain: f64) {
+        self.first_rtt(conn);
+        let rate = MARGIN * gain * self.bw.get();
+        if self.full || rate > self.pacing {
+            self.pacing = rate;
+        }
+    }
+
+    /// The initial rate, once a round trip (the handshake's, or the first packet's) is known.
+    fn first_rtt(&mut self, conn: &Conn) {
+        if !self.has_seen_rtt && !conn.srtt.is_zero() {
+            self.has_seen_rtt = true;
+            self.pacing = MARGIN * HIGH_GAIN * self.cwnd / conn.srtt.as_secs();
+        }
+    }
+
+    fn set_cwnd(&mut self, conn: &Conn, ack: &Ack, gain: f64) {
+        let acked = f64::from(ack.delivered_segments);
+        self.last_acked = acked;
+        if acked > 0.0 && !self.conserves(conn, ack, acked) {
+            let extra = self.aggregation.as_ref().filter(|_| self.full).map_or(0.0, |a| a.extra(self.bw.get()));
+            let target = self.budget(self.product(gain) + extra);
+            if self.full {
+                self.cwnd = (self.cwnd + acked).min(target);
+            } else if self.cwnd < target || (self.delivered as f64) < self.initial_window {
+                self.cwnd += acked;
+            }
+            self.cwnd = self.cwnd.max(MIN_CWND);
+        }
+        if self.mode == Mode::ProbeRtt {
+            self.cwnd = self.cwnd.min(MIN_CWND);
+        }
+    }
+
+    /// Losses come off the window, its first round of recovery sends what was delivered, and the end of repair restores it.
+    fn conserves(&mut self, conn: &Conn, ack: &Ack, acked: f64) -> bool {
+        self.cwnd = (self.cwnd - f64::from(ack.newly_lost)).max(1.0);
+        let repairing = |s| matches!(s, State::Recovery | State::Loss);
+        if repairing(self.prior_state) && !repairing(conn.state) {
+            self.restore_cwnd();
+        }
+        if self.conserve {
+            self.cwnd = self.cwnd.max(conn.in_flight + acked);
+        }
+        self.conserve
+    }
+
+    fn save_cwnd(&mut self) {
+        let fresh = !matches!(self.prior_state, State::Recovery | State::Loss) && self.mode != Mode::ProbeRtt;
+        self.prior_cwnd = if fresh { self.cwnd } else { self.prior_cwnd.max(self.cwnd) };
+    }
+
+    fn restore_cwnd(&mut self) {
+        self.cwnd = self.cwnd.max(self.prior_cwnd);
+        self.conserve = false;
+        self.prior_state = State::Open;
+    }
+}
+
+impl CongestionControl for Bbr {
+    fn needs(&self) -> Needs {
+        Needs { randomness: true, rate_samples: true, send_hook: true, own_idle: true, ..Needs::default() }
+    }
+
+    fn on_ack(&mut self, conn: &Conn, ack: &Ack) {
+        self.round_start = false;
+        if let Some(rate) = &ack.rate {
+            self.update_rate(conn, rate);
+            if let Some(aggregation) = &mut self.aggregation {
+                let acked = f64::from(ack.delivered_segments);
+                aggregation.update(conn.now, acked, self.bw.get(), self.cwnd, self.round_start);
+            }
+        }
+        self.update_phase(conn, ack);
+        if let Some(rate) = &ack.rate {
+            self.check_full(self.app_limited(rate));
+        }
+        self.check_drain(conn);
+        self.update_min_rtt(conn, ack);
+        let (pacing_gain, cwnd_gain) = self.gains();
+        self.set_pacing(conn, pacing_gain);
+        self.set_cwnd(conn, ack, cwnd_gain);
+    }
+
+    fn on_congestion(&mut self, conn: &Conn, cause: Cause) {
+        match cause {
+            Cause::Ecn => {}
+            Cause::Loss => {
+                self.save_cwnd();
+                self.prior_state = State::Recovery;
+                self.conserve = true;
+                self.next_round = self.delivered;
+                self.cwnd = (conn.in_flight + self.last_acked).clamp(1.0, self.cwnd);
+            }
+            Cause::Timeout { .. } => {
+                self.save_cwnd();
+                self.prior_state = State::Loss;
+                self.conserve = false;
+                self.full_bw = 0.0;
+                self.cwnd = 1.0;
+            }
+        }
+    }
+
+    fn on_recovered(&mut self, _conn: &Conn, _limit: Option<f64>) {
+        // Pacing keeps the restored window from leaving in a burst.
+        self.restore_cwnd();
+    }
+
+    fn on_undo(&mut self, _conn: &Conn) {
+        self.full_bw = 0.0;
+        self.full_rounds = 0;
+        self.restore_cwnd();
+    }
+
+    fn on_restart(&mut self, _conn: &Conn, _idle: Duration, to: Window) {
+        self.cwnd = to.cwnd;
+    }
+
+    fn before_send(&mut self, conn: &Conn, _since_last: Option<Duration>) -> Gate {
+        self.first_rtt(conn);
+        let starts_flight = conn.snd_una == conn.snd_nxt && self.delivered > 0;
+        if starts_flight && !self.idle_restart {
+            self.idle_restart = true;
+            match self.mode {
+                Mode::ProbeBw => self.set_pacing(conn, 1.0),
+                Mode::ProbeRtt => self.leave_probe_rtt(conn),
+                Mode::Startup | Mode::Drain => {}
+            }
+        }
+        Gate::Go
+    }
+
+    fn control(&self) -> Control {
+        let pacing = Rate::from_bps((self.pacing * self.wire_bits).max(1.0) as u64);
+        Control { cwnd: self.cwnd, ssthresh: self.ssthresh, pacing: Some(pacing) }
+    }
+
+    fn observe(&self, probe: &mut dyn Probe) {
+        let (pacing_gain, cwnd_gain) = self.gains();
+        probe.value("bbr_mode", f64::from(self.mode as u8));
+        probe.value("bbr_bw_packets_per_s", self.bw.get());
+        if let Some(min_rtt) = self.min_rtt {
+            probe.value("bbr_min_rtt_s", min_rtt.as_secs());
+        }
+        probe.value("bbr_pacing_gain", pacing_gain);
+        probe.value("bbr_cwnd_gain", cwnd_gain);
+        probe.value("bbr_pacing_bps", self.pacing * self.wire_bits);
+    }
+}

@@ -1,0 +1,310 @@
+use super::*;
+use crate::algorithms::testing::{Driver, set};
+use crate::model::close;
+use crate::{Flavour, Value};
+
+const MSS: u64 = 1460;
+const MIN_RTT_US: f64 = 224.64;
+
+/// A path of 1 Gbps and 224.64 us with an endless buffer, on which this sender is alone: what is in flight beyond the product waits.
+struct Path {
+    s: Driver,
+    delivered: u64,
+    /// When the link is done with the last packet sent, and for each outstanding packet: when sent, ACK time, delivered then.
+    link_free: f64,
+    outstanding: std::collections::VecDeque<(f64, f64, u64, f64)>,
+    clock: f64,
+    pace_at: f64,
+    last_delivery: f64,
+    uniform: f64,
+    unlimited: bool,
+    /// ACKs come at multiples of this many seconds, if it is not 0.
+    bunch: f64,
+}
+
+const PER_PACKET: f64 = 12e-6;
+
+impl Path {
+    fn new(args: &Args) -> Path {
+        Path::with(Setup { initial_window: 10.0, ..Setup::default() }, args)
+    }
+
+    fn with(setup: Setup, args: &Args) -> Path {
+        let mut s = Driver::new("bbr", setup, args);
+        s.conn.snd_nxt = 0;
+        Path {
+            s,
+            delivered: 0,
+            link_free: 0.0,
+            outstanding: Default::default(),
+            clock: 0.0,
+            pace_at: 0.0,
+            last_delivery: 0.0,
+            uniform: 0.0,
+            unlimited: true,
+            bunch: 0.0,
+        }
+    }
+
+    fn conn(&mut self) {
+        self.s.at(self.clock);
+        self.s.conn.in_flight = self.outstanding.len() as f64;
+        self.s.conn.basis = self.s.cc.control().cwnd;
+        self.s.conn.uniform = self.uniform;
+    }
+
+    /// The next thing that happens: a packet leaves, or an ACK comes.
+    fn step(&mut self) {
+        let control = self.s.cc.control();
+        let room = self.unlimited && (self.outstanding.len() as f64) < control.cwnd.floor();
+        let send_at = self.pace_at.max(self.clock);
+        let ack_at = self.outstanding.front().map(|o| o.1);
+        if room && ack_at.is_none_or(|a| send_at <= a) {
+            self.clock = send_at;
+            self.conn();
+            self.s.cc.before_send(&self.s.conn, None);
+            if self.outstanding.is_empty() {
+                self.last_delivery = self.clock;
+            }
+            let rate = self.s.cc.control().pacing.unwrap().bps() as f64;
+            self.pace_at = self.clock + 12000.0 / rate;
+            self.link_free = self.link_free.max(self.clock) + PER_PACKET;
+            let mut ack = self.link_free - PER_PACKET + MIN_RTT_US * 1e-6;
+            if self.bunch > 0.0 {
+                ack = (ack / self.bunch).ceil() * self.bunch;
+            }
+            self.outstanding.push_back((self.clock, ack, self.delivered, self.last_delivery));
+            self.s.conn.snd_nxt += MSS;
+        } else if let Some((sent, at, delivered, delivered_at)) = self.outstanding.pop_front() {
+            self.clock = at;
+            self.delivered += 1;
+            let rtt = Duration::from_secs(at - sent);
+            if self.s.conn.min_rtt.is_zero() || rtt < self.s.conn.min_rtt {
+                self.s.conn.min_rtt = rtt;
+            }
+            self.s.conn.srtt = rtt;
+            self.s.conn.snd_una += MSS;
+            self.conn();
+            let mut ack = Ack::of(1, MSS as u32, self.s.conn.snd_una, Some(rtt));
+            ack.rate = Some(RateSample {
+                delivered: (self.delivered - delivered) as u32,
+                prior_delivered: delivered,
+                total_delivered: self.delivered,
+                interval: Duration::from_secs(at - delivered_at),
+                app_limited: false,
+            });
+            self.last_delivery = at;
+            self.s.cc.on_ack(&self.s.conn, &ack);
+        } else {
+            self.clock = send_at;
+        }
+    }
+
+    fn run(&mut self, until: f64) {
+        while self.clock < until {
+            self.step();
+        }
+    }
+
+    fn run_while(&mut self, go: impl Fn(&Driver) -> bool) {
+        for _ in 0..200_000 {
+            if !go(&self.s) {
+                return;
+            }
+            self.step();
+        }
+        panic!("still so after 200000 steps");
+    }
+
+    fn seen(&self, name: &str) -> f64 {
+        self.s.observed(name)
+    }
+
+    fn cwnd(&self) -> f64 {
+        self.s.cc.control().cwnd
+    }
+}
+
+fn mode(s: &Driver) -> f64 {
+    s.observed("bbr_mode")
+}
+
+#[test]
+fn the_kernels_gains() {
+    assert_eq!((HIGH_GAIN * 256.0, DRAIN_GAIN * 256.0), (739.0, 88.0));
+    assert_eq!((HIGH_GAIN, DRAIN_GAIN), (2.88671875, 0.34375));
+}
+
+#[test]
+fn the_model_finds_rate_and_round_trip_and_goes_from_startup_over_drain_to_probing() {
+    let mut p = Path::new(&Args::default());
+    p.run_while(|s| mode(s) == 0.0);
+    // The pipe is full at 58 packets: three bandwidth-delay products of 18.72 and the budget for bursts.
+    assert_eq!(p.cwnd(), 58.0);
+    close(p.seen("bbr_pacing_gain"), 0.34375);
+    // The first packet of the connection saw the empty path.
+    assert!((p.seen("bbr_min_rtt_s") - MIN_RTT_US * 1e-6).abs() < 1e-11);
+    assert!((p.seen("bbr_bw_packets_per_s") / 83_333.333 - 1.0).abs() < 1e-6);
+    p.run_while(|s| mode(s) == 1.0);
+    assert_eq!(mode(&p.s), 2.0);
+    // ceil(18.72) = 19, and 3, made even.
+    assert_eq!(p.s.cc.control().ssthresh, 22.0);
+    assert!(p.outstanding.len() as f64 <= 22.0);
+}
+
+#[test]
+fn probing_keeps_42_packets_and_44_in_the_phase_that_asks_for_more() {
+    let mut p = Path::new(&Args::default());
+    p.run_while(|s| mode(s) != 2.0);
+    p.run(p.clock + 5e-3);
+    let mut windows = Vec::new();
+    for _ in 0..2000 {
+        p.step();
+        windows.push((p.seen("bbr_pacing_gain"), p.cwnd()));
+    }
+    assert!(windows.contains(&(1.25, 44.0)), "{windows:?}");
+    assert!(windows.iter().all(|&(gain, cwnd)| cwnd <= if gain == 1.25 { 44.0 } else { 42.0 }));
+    assert!(windows.contains(&(1.0, 42.0)));
+    for gain in [1.25, 0.75, 1.0] {
+        p.run_while(|s| s.observed("bbr_pacing_gain") != gain);
+        let bps = p.s.cc.control().pacing.unwrap().bps() as f64;
+        assert!((bps / (0.99 * gain * 1e9) - 1.0).abs() < 1e-6, "{gain}: {bps}");
+    }
+}
+
+#[test]
+fn the_burst_budget_follows_the_quantum() {
+    let mut p = Path::new(&set("bbr_send_quantum", Value::Number(2.0)));
+    p.run_while(|s| mode(s) == 0.0);
+    // 55 + 6, made even.
+    assert_eq!(p.cwnd(), 62.0);
+}
+
+#[test]
+fn probing_never_begins_with_the_phase_that_drains() {
+    for i in 0..70 {
+        let mut p = Path::new(&Args::default());
+        p.uniform = f64::from(i) / 70.0;
+        p.run_while(|s| mode(s) != 2.0);
+        let expected = if i < 10 { 1.25 } else { 1.0 };
+        assert_eq!(p.seen("bbr_pacing_gain"), expected, "{i}");
+    }
+}
+
+#[test]
+fn the_first_rate_is_the_initial_window_in_a_round_trip() {
+    let p = Path::new(&Args::default());
+    assert_eq!(p.s.cc.control().pacing.unwrap().bps(), (0.99 * HIGH_GAIN * 10.0 * 12000.0 / 1e-3) as u64);
+    let mut p = Path::new(&Args::default());
+    p.s.conn.srtt = Duration::us(200);
+    p.step();
+    assert_eq!(p.s.cc.control().pacing.unwrap().bps(), (0.99 * HIGH_GAIN * 10.0 * 12000.0 / 200e-6) as u64);
+}
+
+#[test]
+fn every_ten_seconds_the_pipe_is_emptied_for_200_milliseconds() {
+    let mut args = set("bbr_min_rtt_window", Value::Number(0.1));
+    args.set("bbr_probe_rtt_time", Value::Number(0.02));
+    let mut p = Path::new(&args);
+    p.run_while(|s| mode(s) != 2.0);
+    p.run_while(|s| mode(s) != 3.0);
+    let began = p.clock;
+    assert!(began > 0.1 && p.cwnd() == 4.0);
+    p.run_while(|s| mode(s) == 3.0);
+    assert!(p.clock - began > 0.02 && p.clock - began < 0.022, "{}", p.clock - began);
+    assert!(p.cwnd() >= 42.0, "{}", p.cwnd());
+    // The small window's rates did not enter the model.
+    assert!((p.seen("bbr_bw_packets_per_s") / 83_333.333 - 1.0).abs() < 1e-6);
+    p.run(p.clock + 2e-3);
+    assert!((p.seen("bbr_bw_packets_per_s") / 83_333.333 - 1.0).abs() < 1e-6);
+    // By default not before ten seconds.
+    let mut p = Path::new(&Args::default());
+    p.run(1.0);
+    assert_eq!(mode(&p.s), 2.0);
+}
+
+#[test]
+fn a_loss_conserves_packets_for_a_round_and_is_then_forgotten() {
+    let mut p = Path::new(&Args::default());
+    p.run_while(|s| mode(s) != 2.0);
+    p.run(p.clock + 5e-3);
+    p.conn();
+    let (before, flight) = (p.cwnd(), p.s.conn.in_flight);
+    p.s.cc.on_congestion(&p.s.conn, Cause::Loss);
+    assert_eq!(p.cwnd(), (flight + 1.0).min(before));
+    p.s.conn.state = State::Recovery;
+    for _ in 0..5 {
+        p.step();
+    }
+    p.s.cc.on_recovered(&p.s.conn, Some(3.0));
+    assert!(p.cwnd() >= before);
+}
+
+#[test]
+fn after_a_timeout_the_window_is_one_and_comes_back_when_all_is_repaired() {
+    let mut p = Path::new(&Args::default());
+    p.run_while(|s| mode(s) != 2.0);
+    p.run(p.clock + 5e-3);
+    let before = p.cwnd();
+    p.conn();
+    p.s.cc.on_congestion(&p.s.conn, Cause::Timeout { repeated: false });
+    p.s.cc.on_congestion(&p.s.conn, Cause::Timeout { repeated: true });
+    assert_eq!(p.cwnd(), 1.0);
+    p.s.conn.state = State::Loss;
+    p.run_while(|s| s.cc.control().cwnd == 1.0);
+    assert!(p.cwnd() >= 4.0 && p.cwnd() < before);
+    p.s.conn.state = State::Open;
+    p.run_while(|s| s.cc.control().cwnd < 40.0);
+    assert!(p.cwnd() >= before.min(42.0));
+}
+
+#[test]
+fn losses_found_come_off_the_window_and_marks_do_nothing() {
+    let mut p = Path::new(&Args::default());
+    p.run_while(|s| mode(s) != 2.0);
+    p.conn();
+    let before = p.s.cc.control();
+    p.s.cc.on_congestion(&p.s.conn, Cause::Ecn);
+    assert_eq!(p.s.cc.control(), before);
+    p.s.cc.on_congestion(&p.s.conn, Cause::Loss);
+    p.s.conn.state = State::Recovery;
+    p.s.conn.in_flight = 5.0;
+    let cwnd = p.cwnd();
+    let mut ack = Ack::of(1, MSS as u32, p.s.conn.snd_una + MSS, None);
+    ack.newly_lost = 6;
+    p.s.cc.on_ack(&p.s.conn, &ack);
+    assert_eq!(p.cwnd(), cwnd - 6.0);
+}
+
+#[test]
+fn an_idle_connection_comes_back_at_the_estimated_rate() {
+    let mut p = Path::new(&Args::default());
+    p.run_while(|s| mode(s) != 2.0);
+    p.run(p.clock + 5e-3);
+    p.run_while(|s| s.observed("bbr_pacing_gain") != 1.25);
+    p.unlimited = false;
+    while !p.outstanding.is_empty() {
+        p.step();
+    }
+    p.clock += 0.5;
+    p.unlimited = true;
+    let window = p.cwnd();
+    p.step();
+    let bps = p.s.cc.control().pacing.unwrap().bps() as f64;
+    assert!((bps / 0.99e9 - 1.0).abs() < 1e-6, "{bps}");
+    assert_eq!(p.cwnd(), window);
+}
+
+#[test]
+fn linux_allows_for_bunched_acks() {
+    let window = |flavour| {
+        let mut p = Path::with(Setup { initial_window: 10.0, flavour, ..Setup::default() }, &Args::default());
+        p.bunch = 120e-6;
+        p.run_while(|s| mode(s) != 2.0);
+        p.run(p.clock + 20e-3);
+        p.cwnd() - (2.0 * p.seen("bbr_bw_packets_per_s") * p.seen("bbr_min_rtt_s")).ceil()
+    };
+    // The budget for bursts, made even, and in one phase two more.
+    assert!(window(Flavour::Rfc) <= 6.0);
+    assert!(window(Flavour::Linux) >= 10.0);
+}
