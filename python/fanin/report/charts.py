@@ -79,7 +79,12 @@ def bars(names: list[str]) -> Any:
 def curves(names: list[str], *, tail: bool) -> Any:
     """Completion-time distributions, or the share of responses beyond each time; table ``curves``. The p99 is drawn across."""
     if tail:
-        y = alt.Y("beyond:Q", title="responses that take longer", scale=alt.Scale(type="log"), axis=_decades("~%"))
+        y = alt.Y(
+            "beyond:Q",
+            title="responses that take longer",
+            scale=alt.Scale(type="log", domain=[alt.ExprRef("least"), 1], nice=False),
+            axis=_decades("~%"),
+        )
         level = 0.01
     else:
         y = alt.Y(
@@ -134,7 +139,9 @@ def curves(names: list[str], *, tail: bool) -> Any:
             ],
         )
     )
-    return alt.layer(rule, label, lines, crossing).properties(height=340)
+    return (
+        alt.layer(lines, rule, label, crossing).add_params(alt.param(name="least", value=1e-4)).properties(height=340)
+    )
 
 
 def responses(names: list[str]) -> Any:
@@ -145,7 +152,7 @@ def responses(names: list[str]) -> Any:
         alt.Chart(alt.NamedData("responses"))
         .mark_point(filled=True, size=16, opacity=0.6, clip=True)
         .encode(
-            x=alt.X("ms:Q", title="released at (ms)", scale=scale, axis=alt.Axis(format="~r")),
+            x=alt.X("ms:Q", title="released at (ms)", scale=scale, axis=alt.Axis(format="~r", tickCount=10)),
             y=alt.Y("completion:Q", title="completion (ms)", scale=alt.Scale(type="log"), axis=_decades("~g")),
             color=_color(names),
             shape=alt.Shape(
@@ -243,7 +250,9 @@ def _decades(number: str) -> alt.Axis:
 
 def _strip_time() -> alt.X:
     scale = alt.Scale(domain=[alt.ExprRef("from_ms"), alt.ExprRef("to_ms")], nice=False)
-    return alt.X("ms:Q", title="time of the run (ms)", scale=scale, axis=alt.Axis(format="~r", grid=False))
+    return alt.X(
+        "ms:Q", title="time of the run (ms)", scale=scale, axis=alt.Axis(format="~r", grid=False, tickCount=10)
+    )
 
 
 def _strips(layers: Any, table: str, names: list[str]) -> Any:

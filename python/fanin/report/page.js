@@ -110,7 +110,8 @@
   function drawDistribution(fresh) {
     byId("view-cdf").setAttribute("aria-pressed", String(!state.tail));
     byId("view-tail").setAttribute("aria-pressed", String(state.tail));
-    return draw("distribution", state.tail ? "tail" : "cdf", { curves: shownOnly(data.curves) }, {}, { fresh });
+    const least = data.curves.reduce((l, row) => Math.min(l, row.beyond), 0.01);
+    return draw("distribution", state.tail ? "tail" : "cdf", { curves: shownOnly(data.curves) }, { least }, { fresh });
   }
 
   function drawResponses(fresh) {

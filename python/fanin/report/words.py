@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
-from fanin.ranking import METHOD
+from fanin.ranking import METHOD, overlap
 from fanin.stats import Estimate
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ ASSUMPTIONS = (
     "Applications behave as in the capture: what a server sends, and how long it and the client think in between, is taken from it. A response "
     "that arrives later delays what followed it on its connection; a faster one brings it forward.",
     "The rack is as the file above says and carries this traffic alone. Cables lose nothing; packets are lost only where a queue is full.",
-    "Hosts cost no time: no interrupts, no scheduling, no segmentation offload. On real hosts these add to every response, "
-    "whichever TCP runs, and matter most where responses take well under a millisecond.",
+    "Hosts cost no time beyond the jitter that the rack file states: no interrupts, no scheduling, no segmentation offload. On real hosts "
+    "these add to every response, whichever TCP runs, and matter most where responses take well under a millisecond.",
     "Algorithms are run as their papers and RFCs describe them, all on the same endpoint. Kernels differ in details, so try the winner on two hosts "
     "before all of them.",
     "Confidence intervals cover chance between seeds. They say nothing about traffic that the capture does not hold: "
@@ -116,6 +117,7 @@ def _support(result: CompareResult, best: RankingRow, usual: RankingRow | None) 
         now = usual.completion_ms[by].value
         at = f", which {verb} {name} {duration(now)}" if verb and now is not None else ""
         sentences.append(f"Your hosts are presumed to run {usual.cc}, {why}{at}.")
+    sentences += _beyond(result, usual if usual is not None and usual.tier == best.tier else best)
     peers = [row.cc for row in result.ranking if row.tier == best.tier and row.cc != best.cc]
     if peers:
         be = "is" if len(peers) == 1 else "are"
@@ -123,6 +125,24 @@ def _support(result: CompareResult, best: RankingRow, usual: RankingRow | None) 
     if best.completion_ms[by].value is not None:
         sentences += _about_the_switch(result, best, usual)
     return sentences
+
+
+def _beyond(result: CompareResult, advised: RankingRow) -> list[str]:
+    """A warning when the slowest of a thousand responses would ask for another algorithm: a rare timeout hides behind a good p99."""
+    if result.rank_by == "p99_9":
+        return []
+    with_value = [row for row in result.ranking if row.completion_ms["p99_9"].value is not None]
+    best = min(with_value, key=lambda row: row.completion_ms["p99_9"].value or 0.0, default=None)
+    if best is None:
+        return []
+    theirs, ours = best.completion_ms["p99_9"], advised.completion_ms["p99_9"]
+    if theirs.value is None or (ours.value is not None and ours.value < 2 * theirs.value):
+        return []
+    now = "is never complete" if ours.value is None else f"takes {duration(ours.value)}"
+    doubt = ", though over so few seeds that may be chance" if overlap(theirs, ours) else ""
+    return [
+        f"Further out it is another story: the p99.9 response {now} with {advised.cc} and {duration(theirs.value)} with {best.cc}{doubt}."
+    ]
 
 
 def _about_the_switch(result: CompareResult, best: RankingRow, usual: RankingRow | None) -> list[str]:
@@ -220,16 +240,31 @@ def significant(value: float, digits: int = 3) -> str:
 
     Examples
     --------
-    >>> significant(0.012345), significant(12.345), significant(123456.0), significant(0)
-    ('0.0123', '12.3', '123,456', '0')
+    >>> significant(0.012345), significant(0.25), significant(12.345), significant(123456.0), significant(0)
+    ('0.0123', '0.250', '12.3', '123,456', '0')
     """
-    if value == 0:
+    return "0" if value == 0 else f"{value:,.{_decimals(value, digits)}f}"
+
+
+def spread(half: float, value: float) -> str:
+    """Half of an interval, to the last digit that its value is written with.
+
+    Examples
+    --------
+    >>> spread(0.0312, 1.5), spread(0.0004, 1.5), spread(0, 1.5), spread(28.4, 230.0)
+    ('0.03', '<0.01', '0', '28')
+    """
+    decimals = _decimals(value, 3) if value else 3
+    if half == 0:
         return "0"
-    whole = len(str(int(abs(value)))) if abs(value) >= 1 else 0
-    if whole >= digits:
-        return f"{value:,.0f}"
-    text = f"{value:.{digits - whole}f}" if whole else f"{value:.{digits}g}"
-    return f"{float(text):f}".rstrip("0").rstrip(".") if "e" in text else text
+    text = f"{half:,.{decimals}f}"
+    return text if float(text.replace(",", "")) else f"<{10**-decimals:.{decimals}f}"
+
+
+def _decimals(value: float, digits: int) -> int:
+    """Decimals that give `digits` significant digits after rounding."""
+    magnitude = math.floor(math.log10(float(f"{abs(value):.{digits - 1}e}")))
+    return max(0, digits - 1 - magnitude)
 
 
 def duration(ms: float) -> str:
@@ -335,6 +370,7 @@ FILTERS = {
     "count": count,
     "named": named,
     "significant": significant,
+    "spread": spread,
     "duration": duration,
     "rate": rate,
     "size": size,
