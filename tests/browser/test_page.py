@@ -97,7 +97,7 @@ def test_the_page_holds_no_address_to_fetch_from_outside_its_libraries() -> None
 
 
 def test_a_peak_of_one_packet_is_in_the_page_even_when_the_trace_is_thinned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data, "TRACE_ROWS", 12_000)
+    monkeypatch.setattr(data, "TRACE_ROWS", 6_000)
     traces = packed(fanin.report.page(made_up.result()))["queue"]
     cubic = next(t for t in traces if t["cc"] == "cubic")
     assert len(cubic["packets"]) < 20_000 / 2

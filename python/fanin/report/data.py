@@ -16,8 +16,11 @@ from fanin.report import words
 if TYPE_CHECKING:
     from fanin.comparison import CompareResult
 
-TRACE_ROWS = 700_000
-"""Rows of queue and window traces in a page, all together: about 3 MB as they are packed."""
+TRACE_ROWS = 250_000
+"""Rows of each of a page's traces (queue, windows), over all algorithms: together some 3 MB as they are packed."""
+
+FINER = 6
+"""How many times an envelope may be made twice as fine to fill them."""
 
 CONNECTIONS = 16
 """Connections whose windows a page can show: those with the slowest responses."""
@@ -164,7 +167,7 @@ def traced_seeds(result: CompareResult) -> list[int]:
 def queues(result: CompareResult) -> list[dict[str, Any]]:
     """Per algorithm and traced seed: the queue of the port to the aggregator, at every change or as an envelope that keeps peaks."""
     trace = _with_seed(result.queue, result.trace_seed)
-    kept = thin(trace, "time_ms", "packets", by=["cc", "seed"], points=_pixels(trace, ["cc", "seed"], TRACE_ROWS // 2))
+    kept = fitted(trace, "packets", ["cc", "seed"], TRACE_ROWS)
     return [
         {"cc": cc, "seed": seed, "dt": _deltas(mine["time_ms"]), "packets": mine["packets"].to_list()}
         for (cc, seed), mine in _groups(kept, ["cc", "seed"], "time_ms")
@@ -177,7 +180,7 @@ def windows(result: CompareResult) -> list[dict[str, Any]]:
     trace = _with_seed(result.window, result.trace_seed).filter(pl.col("connection").is_in(shown))
     keys = ["cc", "seed", "connection"]
     timeouts = {key: _timeout_times(mine) for key, mine in _groups(trace, keys, "time_ms")}
-    kept = thin(trace, "time_ms", "cwnd", by=keys, points=_pixels(trace, keys, TRACE_ROWS // 2))
+    kept = fitted(trace, "cwnd", keys, TRACE_ROWS)
     return [
         {
             "cc": cc,
@@ -231,10 +234,25 @@ def _with_seed(trace: pl.DataFrame, seed: int) -> pl.DataFrame:
     return trace if "seed" in trace.columns else trace.with_columns(pl.lit(seed).alias("seed"))
 
 
-def _pixels(trace: pl.DataFrame, keys: list[str], rows: int) -> int:
-    """Slots of time that keep a thinned trace within `rows`: four rows per slot and line at most."""
-    lines = max(1, trace.select(keys).n_unique())
-    return max(200, rows // (4 * lines))
+def fitted(trace: pl.DataFrame, value: str, keys: list[str], rows: int) -> pl.DataFrame:
+    """A trace within `rows`: whole if it fits, else as fine an envelope as does. Slots of time without a change cost nothing.
+
+    Examples
+    --------
+    >>> trace = pl.DataFrame({"cc": "a", "time_ms": [0.001 * i for i in range(9999)] + [100.0], "packets": range(10_000)})
+    >>> 250 < fitted(trace, "packets", ["cc"], 1000).height <= 1000
+    True
+    """
+    if trace.height <= rows:
+        return trace
+    coarsest = max(1, rows // (4 * trace.select(keys).n_unique()))
+    low, high = _least(trace, "time_ms"), _greatest(trace, "time_ms")
+    for doublings in range(FINER, 0, -1):
+        points = coarsest << doublings
+        slot = ((pl.col("time_ms") - low) / ((high - low) / points or 1.0)).cast(pl.Int64)
+        if 4 * trace.select(*keys, slot).n_unique() <= rows:
+            return thin(trace, "time_ms", value, by=keys, points=points)
+    return thin(trace, "time_ms", value, by=keys, points=coarsest)
 
 
 def _groups(frame: pl.DataFrame, keys: list[str], time: str) -> list[tuple[tuple[Any, ...], pl.DataFrame]]:
@@ -251,6 +269,11 @@ def _deltas(times: pl.Series) -> list[int]:
 
 def _rounded(values: pl.Series, digits: int) -> list[Any]:
     return values.cast(pl.Float64).round(digits).to_list()
+
+
+def _least(frame: pl.DataFrame, column: str) -> float:
+    value = frame[column].min()
+    return float(value) if isinstance(value, int | float) else 0.0
 
 
 def _greatest(frame: pl.DataFrame, column: str) -> float:
