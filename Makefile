@@ -22,7 +22,7 @@ help:
 	@echo "make test    build, then all tests (Rust and Python)"
 	@echo "make lint    formats, clippy, ruff, types, stubs"
 	@echo "make format  what lint asks for"
-	@echo "make docs    the Rust documentation"
+	@echo "make docs    the manual (site/) and the Rust documentation; a dead link is an error"
 	@echo "make bench   the benchmarks (minutes)"
 	@echo "make build   only the command: $(BIN)/fanin"
 	@echo "make clean   everything that was built"
@@ -48,6 +48,7 @@ format:
 	$(BIN)/ruff format .
 
 docs: build
+	$(BIN)/mkdocs build --strict --quiet
 	cargo doc --workspace --no-deps --quiet
 
 bench:
