@@ -117,7 +117,9 @@ pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a s
     candidates
         .into_iter()
         .map(|c| (distance(name, c), c))
-        .filter(|&(d, c)| d <= (c.len().max(name.len()) / 3).max(1) || (name.len() >= 3 && c.starts_with(name)))
+        .filter(|&(d, c)| {
+            (d < name.len() && d <= (c.len().max(name.len()) / 3).max(1)) || (name.len() >= 3 && c.starts_with(name))
+        })
         .min()
         .map(|(_, c)| c.to_owned())
 }

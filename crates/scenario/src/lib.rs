@@ -14,6 +14,7 @@
 //! assert_eq!(spec.flows.len(), 8);
 //! ```
 
+mod describe;
 pub mod distribution;
 mod draw;
 mod error;
@@ -24,13 +25,16 @@ mod net;
 mod plan;
 mod rack;
 mod reader;
+pub mod reference;
 pub mod replay;
 mod scenario;
+pub mod schema;
 pub mod topology;
 mod transport;
 mod tree;
 pub mod workload;
 
+pub use describe::{Description, DrawnLink, DrawnNode, DrawnTraffic, describe};
 pub use error::{Place, Report, ScenarioError};
 pub use plan::REQUEST_CLASS;
 pub use rack::{Rack, RackPlan};

@@ -178,16 +178,19 @@ pub(crate) fn params(
     Ok(args)
 }
 
-/// Numbers with the unit `s`, `B` or `bps` are written as quantities; others bare.
-fn param_value(context: Context<'_>, path: &str, entry: &Entry, param: &Param) -> Result<Value, ScenarioError> {
-    let bad = |message: String| Err(at(context, path, entry, "scenario::bad-value", message));
-    let quantity = match param.unit {
+/// Parameters in seconds, bytes or bits per second are written with a unit; others bare.
+pub(crate) fn quantity(param: &Param) -> Option<Kind> {
+    match param.unit {
         "s" => Some(Kind::Time),
         "B" | "bytes" => Some(Kind::Size),
-        "bps" => Some(Kind::Rate),
+        "bps" | "bit/s" => Some(Kind::Rate),
         _ => None,
-    };
-    match (&entry.node.item, quantity) {
+    }
+}
+
+fn param_value(context: Context<'_>, path: &str, entry: &Entry, param: &Param) -> Result<Value, ScenarioError> {
+    let bad = |message: String| Err(at(context, path, entry, "scenario::bad-value", message));
+    match (&entry.node.item, quantity(param)) {
         (Item::Flag(x), _) => Ok(Value::Flag(*x)),
         (Item::Text(text), Some(Kind::Time)) => match text.parse::<Duration>() {
             Ok(d) => Ok(Value::Number(d.as_secs())),

@@ -42,6 +42,7 @@ fn build(reader: &Reader<'_>, common: &Common) -> Result<Net, ScenarioError> {
     for name in reader.get::<Vec<String>>("switches")? {
         net.switch(name, common);
     }
+    super::check_names(reader, &net)?;
     let links = match reader.node("link") {
         Some(Node { item: Item::List(list), .. }) => list.as_slice(),
         Some(other) => {

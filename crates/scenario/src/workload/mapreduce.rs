@@ -25,7 +25,7 @@ const BACKGROUND_CLASS: &str = "background";
 const KEYS: &[Key] = &[
     Key::size("unit", "what each worker answers (the server request unit)").default("256KB").positive(),
     Key::count_to("rounds", 1, 1_000_000, "how many units are fetched one after another").default("1"),
-    Key::size("request", "size of the request to each worker").default("100B").positive(),
+    Key::size("request", "size of the request to each worker; with 0B the workers start by themselves").default("100B"),
     Key::time("jitter", "each answer is delayed by a random time, uniform on [0, this)").default("0s"),
     Key::count(
         "background",
@@ -50,7 +50,7 @@ fn build(reader: &Reader<'_>, workload: &mut Workload<'_>) -> Result<(), Scenari
         gap: fanin_units::Duration::ZERO,
         barrier: true,
         jitter: reader.get("jitter")?,
-        request: Some(reader.get::<Bytes>("request")?.get()),
+        request: Some(reader.get::<Bytes>("request")?.get()).filter(|&size| size > 0),
     };
     rounds.add(workload, &workers, receiver);
     if !busy.is_empty() {

@@ -1,0 +1,196 @@
+//! The reference page of scenario files, made from the same tables that read them.
+
+use crate::distribution::SHIPPED;
+use crate::keys::{Key, Kind};
+use crate::{measure, rack, scenario, topology, transport, workload};
+use fanin_sim::knobs::{KNOBS, PROFILES};
+use fanin_sim::queue::DISCIPLINES;
+use std::fmt::Write as _;
+
+const HEAD: &str = "\
+# Scenario files
+
+<!-- Made by `FANIN_BLESS=1 cargo test -p fanin-scenario --test generated`; edit the tables in crates/scenario instead. -->
+
+A scenario is a TOML file: a network, a stack, an algorithm, what the applications send, how long, and what to record. Only a
+workload must be there; everything else has a default.
+
+```toml
+[topology]
+kind = \"star\"
+senders = 40
+
+[stack]
+profile = \"linux\"
+
+[cc]
+name = \"dctcp\"
+
+[[workload]]
+kind = \"incast\"
+bytes = \"64KB\"
+rounds = 10
+
+[run]
+duration = \"5s\"
+seeds = 10
+```
+
+Quantities are text with a unit: times `\"50us\"`, rates `\"10Gbps\"`, sizes `\"256KB\"` (1000 B; `KiB` is 1024 B), queues `\"100p\"` (packets) or
+`\"350KB\"`. A key that is unknown, or that has no effect beside the others, is an error with its line and the nearest valid key.
+
+On the command line, `--cc NAME` stands for a `[cc]` table with that name alone, `--seed N` for one seed, and `--set KEY.PATH=VALUE` for any
+key: `--set topology.buffer=250p`, `--set 'workload[1].bytes=1MB'` (lists are counted from 0).
+
+For completion in editors, point them to `schema/scenario.schema.json`; with Taplo, by a first line `#:schema PATH`.
+
+";
+
+/// `docs/reference/scenario.md`.
+pub fn page() -> String {
+    let mut page = HEAD.to_owned();
+    section(&mut page, "The file", "", scenario::ROOT);
+
+    page.push_str("## `[topology]`\n\nWhich one is said by `kind`, `star` unless set.\n\n### All kinds\n\n");
+    table(&mut page, topology::COMMON);
+    for t in topology::TOPOLOGIES {
+        let _ = write!(
+            page,
+            "### `kind = \"{}\"`\n\n{}. {}Names: {}.\n\n",
+            t.name,
+            capital(t.title),
+            source(t.source),
+            t.names
+        );
+        table(&mut page, t.keys);
+        for key in t.keys {
+            if let Kind::Tables(keys) = key.kind {
+                let _ = write!(page, "Each `[[topology.{}]]`:\n\n", key.name);
+                table(&mut page, keys);
+            }
+        }
+    }
+    page.push_str("Queue disciplines, for `[topology.queue]` with `name` and these parameters beside it:\n\n| name | what | parameters |\n|---|---|---|\n");
+    for d in DISCIPLINES {
+        let params: Vec<String> = d.params.iter().map(|p| format!("`{}`", p.name)).collect();
+        let _ = writeln!(page, "| `{}` | {} | {} |", d.name, cell(d.title), params.join(", "));
+    }
+
+    page.push_str("\n## `[stack]`\n\n");
+    let _ = write!(
+        page,
+        "`profile` is a named set of knobs (`{}` unless set), and each knob can be set on its own.\n\n",
+        transport::DEFAULT_PROFILE
+    );
+    for p in PROFILES {
+        let _ = writeln!(page, "- `{}`: {}", p.name, p.title);
+    }
+    let names: Vec<String> = PROFILES.iter().map(|p| format!("`{}`", p.name)).collect();
+    let _ =
+        write!(page, "\n| knob | {} | what it does |\n|---|{}---|\n", names.join(" | "), "---|".repeat(names.len()));
+    for knob in KNOBS {
+        let values: Vec<String> = PROFILES.iter().map(|p| (knob.get)(&(p.stack)())).collect();
+        let _ = writeln!(page, "| `{}` | {} | {} |", knob.name, values.join(" | "), cell(knob.help));
+    }
+
+    page.push_str("\n## `[cc]`\n\n");
+    let _ = write!(
+        page,
+        "`name` is a registered algorithm (`{}` unless set), alone or composed as in `gss+dctcp`; its parameters stand beside it. \
+         `fanin list cc` shows both. Parameters in seconds, bytes or bits per second are written with a unit.\n\n",
+        transport::DEFAULT_CC
+    );
+
+    page.push_str("## `[[workload]]`\n\nAny number of them, each of some `kind`.\n\n### All kinds\n\n");
+    table(&mut page, workload::COMMON);
+    page.push_str("### All kinds over TCP\n\n");
+    table(&mut page, workload::TCP);
+    for w in workload::WORKLOADS {
+        let _ =
+            write!(page, "### `kind = \"{}\"`\n\n{}. {}\n\n", w.name, capital(w.title), source(w.source).trim_end());
+        table(&mut page, w.keys);
+    }
+    page.push_str("Requests are a class of their own, `request`, so that completion times of answers are not mixed with them.\n\n");
+
+    section(&mut page, "`[run]`", "", scenario::RUN);
+    section(&mut page, "`[measure]`", "Totals per port, flow and message are always there.\n\n", measure::KEYS);
+    distributions(&mut page);
+    let intro = format!(
+        "`fanin compare CAPTURE --rack rack.toml` replays a capture on one switch. Hosts run the `{}` profile unless `[stack]` says otherwise.\n\n",
+        rack::RACK_PROFILE
+    );
+    section(&mut page, "Rack files", &intro, rack::ROOT);
+    page.push_str("### `[rack]`\n\n");
+    table(&mut page, rack::RACK);
+    page.push_str("### `[replay]`\n\n");
+    table(&mut page, rack::REPLAY);
+    while page.ends_with("\n\n") {
+        page.pop();
+    }
+    page
+}
+
+fn distributions(page: &mut String) {
+    page.push_str(
+        "## Distributions\n\nWhere sizes or times are drawn, a value is a constant (`\"8KB\"`), `{ uniform = [\"2KB\", \"10KB\"] }`, \
+         `{ exponential = \"1ms\" }`, or a distribution by name or by the path of a CSV file:\n\n\
+         ```csv\n# interpolation: linear\nsize_bytes,cdf\n1460,0\n14600,0.5\n146000,1\n```\n\n\
+         The first line says how to go between rows: `linear` is uniform, `step` takes exactly the listed values, `loglinear` is uniform in the \
+         logarithm. Columns are `size_bytes`, or `gap_ns`, `gap_us`, `gap_ms`, `gap_s`. Shipped (see `data/distributions/README.md` for sources): ",
+    );
+    let names: Vec<String> = SHIPPED.iter().map(|(name, _)| format!("`{name}`")).collect();
+    let _ = write!(page, "{}.\n\n", names.join(", "));
+}
+
+fn section(page: &mut String, title: &str, intro: &str, keys: &[Key]) {
+    let _ = write!(page, "## {title}\n\n{intro}");
+    table(page, keys);
+}
+
+fn table(page: &mut String, keys: &[Key]) {
+    if keys.is_empty() {
+        return;
+    }
+    page.push_str("| key | value | default | |\n|---|---|---|---|\n");
+    for key in keys {
+        let default = match (key.default, key.required) {
+            (Some(text), _) => format!("`{text}`"),
+            (None, true) => "must be set".to_owned(),
+            (None, false) => String::new(),
+        };
+        let _ = writeln!(page, "| `{}` | {} | {default} | {} |", key.name, value(&key.kind), cell(key.help));
+    }
+    page.push('\n');
+}
+
+fn value(kind: &Kind) -> String {
+    match kind {
+        Kind::Count { .. } | Kind::Number { .. } => cell(&kind.expects()),
+        Kind::Word(words) => words.iter().map(|w| format!("`{w}`")).collect::<Vec<_>>().join(", "),
+        Kind::Time => "time".to_owned(),
+        Kind::Rate => "rate".to_owned(),
+        Kind::Size => "size".to_owned(),
+        Kind::Queue => "queue length".to_owned(),
+        Kind::Flag => "`true`, `false`".to_owned(),
+        Kind::Text => "text".to_owned(),
+        Kind::Texts => "text or a list".to_owned(),
+        Kind::Seeds => "count or a list".to_owned(),
+        Kind::Sizes => "size, or drawn".to_owned(),
+        Kind::Times => "time, or drawn".to_owned(),
+        Kind::Tables(_) | Kind::Groups | Kind::Cc | Kind::Stack | Kind::Discipline => "table".to_owned(),
+    }
+}
+
+fn source(source: &str) -> String {
+    if source.is_empty() { String::new() } else { format!("Source: {source}. ") }
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// A table's cell may not contain its separator.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}
