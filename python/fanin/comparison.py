@@ -447,11 +447,11 @@ def _run_all(
     work = [(name, seed) for seed in seeds for name in hashes]
     done: dict[tuple[str, int], dict[str, pl.DataFrame]] = {}
 
-    def finished(number: int, result: dict[str, pl.DataFrame] | Exception) -> None:
+    def finished(number: int, result: dict[str, pl.DataFrame] | BaseException) -> None:
         name, seed = work[number]
         if isinstance(result, FaninError):
             failed.setdefault(name, f"seed {seed}: {result}")
-        elif isinstance(result, Exception):
+        elif isinstance(result, BaseException):
             raise result
         else:
             done[name, seed] = result

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from fanin.stats import Estimate
     from fanin.traffic import TrainsResult
 
-WIDTH_WITHOUT_TERMINAL = 160
+WIDTH_WITHOUT_TERMINAL = 200
 """A table that goes to a file or a pipe is not folded at 80 columns."""
 
 MOST_ROWS = 20

@@ -7,10 +7,12 @@ A display is made by a callable ``(title, total) -> Progress``; :func:`silent` m
 from __future__ import annotations
 
 import os
+import queue
+import signal
+import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self, TypeVar
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 if TYPE_CHECKING:
     from fanin._native import Watch
@@ -54,24 +56,49 @@ def silent(title: str, total: int) -> Progress:
     return Silent()
 
 
+class Interrupt:
+    """Ctrl-C as a flag instead of an exception, so that it cannot strike between two steps that belong together.
+
+    A second Ctrl-C is an exception again. On other threads than the main one, where Python delivers no signals, it never comes.
+    """
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._before: Any = None
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGINT, self._handle)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _handle(self, number: int, where: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+
+
 def watched(work: Callable[[Watch], T], bar: Progress) -> T:
     """Do one piece of native work on a thread, so that Ctrl-C stops it and `bar` moves."""
-    from fanin._native import Watch
+    results: list[T] = []
+    if not on_every_core([work], bar, lambda _, outcome: results.append(_value(outcome))):
+        raise KeyboardInterrupt
+    return results[0]
 
-    watch = Watch()
-    with ThreadPoolExecutor(max_workers=1) as pool:
-        future = pool.submit(work, watch)
-        try:
-            while not wait([future], timeout=TICK_S).done:
-                bar.update(watch.fraction)
-        except BaseException:
-            watch.stop()
-            raise
-        return future.result()
+
+def _value(outcome: T | BaseException) -> T:
+    if isinstance(outcome, BaseException):
+        raise outcome
+    return outcome
 
 
 def on_every_core(
-    jobs: Sequence[Callable[[Watch], T]], bar: Progress, finished: Callable[[int, T | Exception], None]
+    jobs: Sequence[Callable[[Watch], T]], bar: Progress, finished: Callable[[int, T | BaseException], None]
 ) -> bool:
     """Do pieces of native work, as many at once as there are cores.
 
@@ -91,30 +118,50 @@ def on_every_core(
     """
     from fanin._native import Watch
 
-    watches = [Watch() for _ in jobs]
+    under_way: dict[int, Watch] = {}
+    outcomes: queue.SimpleQueue[tuple[int, T | BaseException]] = queue.SimpleQueue()
+    numbers = iter(range(len(jobs)))
+    lock = threading.Lock()
+    stopping = threading.Event()
+
+    def worker() -> None:
+        while not stopping.is_set():
+            with lock:
+                number = next(numbers, None)
+            if number is None:
+                return
+            watch = under_way[number] = Watch()
+            if stopping.is_set():
+                watch.stop()
+            try:
+                outcome: T | BaseException = jobs[number](watch)
+            except BaseException as error:
+                outcome = error
+            outcomes.put((number, outcome))
+
+    threads = [threading.Thread(target=worker, daemon=True) for _ in range(min(cores(), len(jobs)))]
     count = 0
-    with ThreadPoolExecutor(max_workers=cores()) as pool:
-        pending: dict[Future[T], int] = {
-            pool.submit(job, w): i for i, (job, w) in enumerate(zip(jobs, watches, strict=True))
-        }
+    with Interrupt() as interrupt:
+        for thread in threads:
+            thread.start()
         try:
-            while pending:
-                done, _ = wait(pending, timeout=TICK_S, return_when=FIRST_COMPLETED)
-                for future in done:
-                    number = pending.pop(future)
-                    error = future.exception()
-                    if error is not None and not isinstance(error, Exception):
-                        raise error
+            while count < len(jobs) and not interrupt.asked:
+                try:
+                    number, outcome = outcomes.get(timeout=TICK_S)
+                except queue.Empty:
+                    pass
+                else:
                     count += 1
-                    finished(number, future.result() if error is None else error)
-                bar.update(count + sum(watches[number].fraction for number in pending.values()))
-        except KeyboardInterrupt:
-            return False
+                    under_way.pop(number, None)
+                    finished(number, outcome)
+                bar.update(count + sum(watch.fraction for watch in list(under_way.values())))
         finally:
-            for future, number in pending.items():
-                future.cancel()
-                watches[number].stop()
-    return True
+            stopping.set()
+            for watch in list(under_way.values()):
+                watch.stop()
+            for thread in threads:
+                thread.join()
+    return count == len(jobs)
 
 
 def cores() -> int:

@@ -248,8 +248,10 @@ def run(
     [32000, 32000, 32000, 32000]
     """
     base = _native.Scenario.from_text(text, str(scenario)) if text is not None else _native.Scenario.from_file(scenario)
-    if seed is not None and seeds is not None:
-        raise ScenarioError("command line `--seed` and `--seeds`: give one of the two")
+    if seed is not None:
+        if seeds is not None:
+            raise ScenarioError("command line `--seed` and `--seeds`: give one of the two")
+        chosen_seeds([seed])
     wanted = [(k, toml(v)) for k, v in (settings or {}).items()]
     algorithms = [cc] if isinstance(cc, str) else cc
     variants = [base.changed(name, seed, wanted) for name in (algorithms if algorithms is not None else [None])]
@@ -265,8 +267,8 @@ def run(
 
     done: dict[int, dict[str, pl.DataFrame]] = {}
 
-    def finished(number: int, outcome: dict[str, pl.DataFrame] | Exception) -> None:
-        if isinstance(outcome, Exception):
+    def finished(number: int, outcome: dict[str, pl.DataFrame] | BaseException) -> None:
+        if isinstance(outcome, BaseException):
             raise outcome
         done[number] = outcome
 

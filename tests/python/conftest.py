@@ -1,0 +1,70 @@
+"""What the tests of the command share."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CAPTURES = ROOT / "tests/data/pcap"
+HTTP = ROOT / "data/captures/http_onoff_8to1.pcap.gz"
+SMALL = CAPTURES / "memcached_incast_8to1.pcap.gz"
+RACK = ROOT / "examples/rack.toml"
+INCAST = """
+title = "four at once"
+[topology]
+senders = 4
+mark = "20p"
+[[workload]]
+kind = "incast"
+bytes = "64KB"
+jitter = "100us"
+"""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command printed and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+    def json(self) -> Any:
+        """The one object on standard output."""
+        return json.loads(self.out)
+
+
+Fanin = Callable[..., Outcome]
+
+
+@pytest.fixture
+def fanin(tmp_path: Path) -> Fanin:
+    """Run the command in an empty folder, as a user would."""
+
+    def run(*arguments: object, cwd: Path = tmp_path) -> Outcome:
+        done = subprocess.run(
+            [sys.executable, "-m", "fanin", *map(str, arguments)],
+            cwd=cwd,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "COLUMNS": "200"},
+            check=False,
+        )
+        return Outcome(done.returncode, done.stdout, done.stderr)
+
+    return run
+
+
+@pytest.fixture(autouse=True)
+def _in_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Examples name files as a reader of the repository would."""
+    monkeypatch.chdir(ROOT)

@@ -1,0 +1,166 @@
+"""Bad input ends in one clear sentence on standard error, exit code 2, and nothing written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .conftest import CAPTURES, RACK, Fanin
+
+VLAN = CAPTURES / "zeek_http_vlan.pcap"
+SENTENCES = {
+    # captures
+    ("compare", "nosuch.pcap", "--rack", RACK): "nosuch.pcap: there is no such file; check the name",
+    ("compare", ".", "--rack", RACK): ".: this is a directory, not a capture; name a file in it",
+    ("compare", "empty.pcap", "--rack", RACK): "empty.pcap: the file is empty; was the capture stopped before its first packet?",
+    ("compare", "text.pcap", "--rack", RACK): (
+        'text.pcap: not a packet capture: the file begins with the text "Dear reader,"; give a pcap or pcapng file, plain or gzip'
+    ),
+    ("compare", "no_tcp.pcap", "--rack", RACK): "no_tcp.pcap: no TCP in its 2 packets; check the capture filter and interface",
+    ("compare", "handshake.pcap", "--rack", RACK): (
+        "no TCP payload in this capture, so there is nothing to replay; check the capture filter"
+    ),
+    ("trains", "nosuch.pcap"): "nosuch.pcap: there is no such file; check the name",
+    ("trains", "text.pcap"): (
+        'text.pcap: not a packet capture: the file begins with the text "Dear reader,"; give a pcap or pcapng file, plain or gzip'
+    ),
+    # racks
+    ("compare", VLAN, "--rack", "nosuch.toml"): "nosuch.toml: it cannot be read: there is no such file",
+    ("compare", VLAN, "--rack", "."): ".: this is a folder; name the scenario file in it",
+    ("compare", VLAN, "--rack", "zero_rate.toml"): "zero_rate.toml:2:8: rack.rate: `0Gbps` is zero; it must be more",
+    ("compare", VLAN, "--rack", "negative_delay.toml"): (
+        "negative_delay.toml:3:9: rack.delay: `-25us` is out of range for a time: it must be finite and not negative"
+    ),
+    ("compare", VLAN, "--rack", "k_above_buffer.toml"): (
+        "k_above_buffer.toml:5:8: rack.mark: the marking threshold of 200p must lie below the buffer of 100p, or nothing is ever marked"
+    ),
+    ("compare", VLAN, "--rack", "typo.toml"): "typo.toml:4:1: rack.bufer: there is no such key here; did you mean `buffer`?",
+    ("compare", VLAN, "--rack", "not_toml.toml"): "not_toml.toml:1:8: not valid TOML: string values must be quoted, expected literal string",
+    ("compare", VLAN, "--rack", RACK, "--set", "rack.rate=fast"): (
+        "command line `--set rack.rate=fast`: rack.rate: `fast` is not a rate: it should be a number and a unit, such as `10Gbps`"
+    ),
+    # options
+    ("compare", VLAN): "command line: missing option '--rack'; see --help",
+    ("compare", VLAN, "--rack", RACK, "--cc", "dtcp"): (
+        "no congestion control named `dtcp`; did you mean `dctcp`?; `fanin list cc` shows all"
+    ),
+    ("compare", VLAN, "--rack", RACK, "--cc", "newreno,"): (
+        "command line `--cc`: there is an empty name in the list; `fanin list cc` shows all names"
+    ),
+    ("compare", VLAN, "--rack", RACK, "--cc", "newreno,newreno"): "command line `--cc`: `newreno` is named twice",
+    ("compare", VLAN, "--rack", RACK, "--seeds", "0"): "command line `--seeds 0`: the number of seeds must be from 1 to 10000",
+    ("compare", VLAN, "--rack", RACK, "--seeds", "-3"): "command line `--seeds -3`: the number of seeds must be from 1 to 10000",
+    ("compare", VLAN, "--rack", RACK, "--seeds", "99999999"): (
+        "command line `--seeds 99999999`: the number of seeds must be from 1 to 10000"
+    ),
+    ("compare", VLAN, "--rack", RACK, "--trace-seed", "9"): (
+        "command line `--trace-seed 9`: only seeds that are run can be traced: 1, 2, 3, 4, 5"
+    ),
+    ("compare", VLAN, "--rack", RACK, "--aggregator", "me"): (
+        "command line `--aggregator me`: not an IP address; give one such as 10.0.0.1"
+    ),
+    ("compare", VLAN, "--rack", RACK, "--aggregator", "1.2.3.4"): (
+        "no host 1.2.3.4 received TCP payload in this capture; choose one of 141.142.228.5, 192.150.187.43"
+    ),
+    ("trains", VLAN, "--gap", "0ms"): "command line `--gap 0ms`: it must be longer than zero",
+    ("trains", VLAN, "--gap", "5"): (
+        "command line `--gap 5`: `5` has no unit: a time needs one, such as `50us` (ps, ns, us, µs, ms, s, min)"
+    ),
+    # where results go
+    ("compare", VLAN, "--rack", RACK, "--out", "text.pcap"): (
+        "text.pcap: cannot hold results, since a file stands in the way; choose another folder with --out"
+    ),
+    ("compare", VLAN, "--rack", RACK, "--out", "text.pcap/inside"): (
+        "text.pcap/inside: cannot hold results, since a file stands in the way; choose another folder with --out"
+    ),
+    ("compare", VLAN, "--rack", RACK, "--out", "/proc/fanin"): (
+        "/proc/fanin: cannot be written (no such file or directory); choose another folder with --out"
+    ),
+    ("trains", VLAN, "--out", "/proc/fanin"): (
+        "/proc/fanin: cannot be written (no such file or directory); choose another folder with --out"
+    ),
+    # run and list
+    ("run", "nosuch.toml"): "nosuch.toml: it cannot be read: there is no such file",
+    ("run", RACK): f"{RACK}:3:2: rack: there is no such key here; there are title, topology, stack, cc, workload, run, measure",
+    ("run", "incast.toml", "--set", "topology.bufer=9p"): (
+        "command line `--set topology.bufer=9p`: topology.bufer: there is no such key here; did you mean `buffer`?"
+    ),
+    ("run", "incast.toml", "--set", "buffer"): (
+        "command line `--set buffer`: it has no `=`; write KEY=VALUE, as in --set topology.buffer=250p"
+    ),
+    ("run", "incast.toml", "--cc", "cubik"): (
+        "command line `--cc cubik`: cc.name: no congestion control named `cubik`; did you mean `cubic`?; `fanin list cc` shows all"
+    ),
+    ("run", "incast.toml", "--seed", "1", "--seeds", "2"): "command line `--seed` and `--seeds`: give one of the two",
+    ("run", "incast.toml", "--seed", "-1"): "the seeds [-1] must be different whole numbers from 0 to 2^63 - 1, at least one",
+    ("list", "cheese"): (
+        "command line: invalid value for 'kind': Value error, 'cheese' is not one of 'cc', 'queue', 'topology', "
+        "'workload', 'stack', 'paper'; see --help"
+    ),
+}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A folder with every kind of bad file."""
+    rack = '[rack]\nrate = "1Gbps"\ndelay = "25us"\nbuffer = "100p"\nmark = "20p"\n'
+    texts = {
+        "empty.pcap": "",
+        "text.pcap": "Dear reader, this is no capture.\n",
+        "zero_rate.toml": rack.replace("1Gbps", "0Gbps"),
+        "negative_delay.toml": rack.replace("25us", "-25us"),
+        "k_above_buffer.toml": rack.replace("20p", "200p"),
+        "typo.toml": rack.replace("buffer", "bufer"),
+        "not_toml.toml": "rate = fast\n",
+        "incast.toml": '[topology]\nsenders = 2\n[[workload]]\nkind = "incast"\nbytes = "8KB"\n',
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "no_tcp.pcap").write_bytes((CAPTURES / "arkime_bigendian.pcap").read_bytes())
+    (tmp_path / "handshake.pcap").write_bytes((CAPTURES / "tcpdump_tcp_handshake_nsec.pcap").read_bytes())
+    return tmp_path
+
+
+@pytest.mark.parametrize(("arguments", "sentence"), SENTENCES.items(), ids=lambda v: " ".join(map(str, v))[-60:])
+def test_bad_input_ends_in_one_sentence_and_nothing_is_written(
+    fanin: Fanin, place: Path, arguments: tuple[object, ...], sentence: str
+) -> None:
+    before = sorted(place.rglob("*"))
+    outcome = fanin(*arguments)
+    assert outcome.err == f"fanin: error: {sentence}\n"
+    assert outcome.code == 2
+    assert outcome.out == ""
+    assert sorted(place.rglob("*")) == before
+
+
+def test_results_of_an_earlier_run_survive_a_run_that_fails(fanin: Fanin, place: Path) -> None:
+    kept = place / "results" / "report.html"
+    kept.parent.mkdir()
+    kept.write_text("of last week")
+    outcome = fanin("compare", "text.pcap", "--rack", RACK, "--out", "results")
+    assert outcome.code == 2
+    assert [p.name for p in kept.parent.iterdir()] == ["report.html"]
+    assert kept.read_text() == "of last week"
+
+
+@pytest.mark.parametrize("capture", sorted((CAPTURES / "bad").iterdir()), ids=lambda p: p.name)
+def test_a_damaged_capture_ends_in_a_sentence_or_in_results_marked_as_partial(fanin: Fanin, capture: Path) -> None:
+    outcome = fanin("trains", capture, "--json")
+    assert "Traceback" not in outcome.err
+    if outcome.code == 0:
+        found = outcome.json()
+        assert found["capture"]["packets"] > 0
+    else:
+        assert outcome.code == 2
+        assert outcome.out == ""
+        assert outcome.err.startswith("fanin: error: ")
+        assert outcome.err.count("\n") == 1
+
+
+def test_a_capture_of_one_direction_is_compared_and_says_so(fanin: Fanin) -> None:
+    capture = CAPTURES / "formats/one_direction.pcap"
+    outcome = fanin("compare", capture, "--rack", RACK, "--cc", "newreno", "--seeds", "1", "--json")
+    assert outcome.code == 0
+    assert outcome.json()["ranking"][0]["responses"] > 0
+    assert any("one direction only" in warning for warning in outcome.json()["capture"]["warnings"])

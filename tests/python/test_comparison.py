@@ -1,0 +1,162 @@
+"""The comparison: what it counts, how it ranks, and that it is the same every time."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import fanin
+from fanin import progress
+from fanin.comparison import FLOWS, QUEUE, RESPONSES, RUNS, WINDOW
+from fanin.stats import estimate
+
+from .conftest import HTTP, RACK, SMALL, Fanin
+
+
+@pytest.fixture(scope="module")
+def result() -> fanin.CompareResult:
+    return fanin.compare(SMALL, RACK, cc=["newreno", "dctcp"], seeds=3, trace_seed=2)
+
+
+def test_frames_have_the_documented_columns(result: fanin.CompareResult) -> None:
+    for frame, schema in (
+        (result.responses, RESPONSES),
+        (result.flows, FLOWS),
+        (result.runs, RUNS),
+        (result.queue, QUEUE),
+        (result.window, WINDOW),
+    ):
+        assert dict(frame.schema) == schema
+        assert frame.height > 0
+
+
+def test_every_response_of_the_capture_is_replayed_once_per_algorithm_and_seed(result: fanin.CompareResult) -> None:
+    counts = result.responses.group_by("cc", "seed").len()["len"].to_list()
+    assert counts == [result.capture.responses] * 6
+    key = ["cc", "seed", "connection", "response"]
+    assert result.responses.select(key).is_unique().all()
+    sizes = result.responses.group_by("cc", "seed").agg(pl.col("bytes").sum())["bytes"].unique()
+    assert sizes.len() == 1
+
+
+def test_the_ranking_is_what_the_responses_say(result: fanin.CompareResult) -> None:
+    for row in result.ranking:
+        per_seed = []
+        for seed in result.seeds:
+            times = sorted(result.responses.filter(cc=row.cc, seed=seed)["completion_ms"].to_list())
+            per_seed.append(times[-(-99 * len(times) // 100) - 1])
+        assert row.completion_ms["p99"] == estimate(per_seed)
+        flows = result.flows.filter(cc=row.cc)
+        assert row.timeouts.value == pytest.approx(flows["timeouts"].sum() / 3)
+        assert row.retransmissions.value == pytest.approx(flows["retransmissions"].sum() / 3)
+        assert row.unfinished == 0
+        assert row.seeds == (1, 2, 3)
+    values = [row.completion_ms["p99"].value for row in result.ranking]
+    assert values == sorted(values, key=lambda v: v or 0)
+    assert [row.rank for row in result.ranking] == [1, 2]
+
+
+def test_a_response_is_never_faster_than_its_bytes_on_the_wire(result: fanin.CompareResult) -> None:
+    slowest_rate = result.responses["bytes"] * 8 / 1e9 * 1e3
+    assert (result.responses["completion_ms"] > slowest_rate).all()
+
+
+def test_only_what_needs_the_switch_is_marked(result: fanin.CompareResult) -> None:
+    by_name = {row.cc: row for row in result.ranking}
+    assert by_name["dctcp"].needs_switch
+    assert not by_name["newreno"].needs_switch
+    assert by_name["newreno"].marks.value == 0
+    assert (by_name["dctcp"].marks.value or 0) > 0
+
+
+def test_traces_are_of_the_chosen_seed_alone(result: fanin.CompareResult) -> None:
+    assert result.trace_seed == 2
+    run = result.runs.filter(cc="newreno", seed=2).row(0, named=True)
+    assert result.queue.filter(cc="newreno")["packets"].max() == run["queue_max_packets"]
+    assert set(result.window["state"].unique()) <= {"open", "disorder", "cwr", "recovery", "loss"}
+
+
+def numbers(result: fanin.CompareResult) -> Any:
+    return result.to_dict()["ranking"], result.responses.sort("cc", "seed", "connection", "response").rows()
+
+
+def test_one_core_or_many_gives_the_same_numbers(result: fanin.CompareResult, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "cores", lambda: 1)
+    alone = fanin.compare(SMALL, RACK, cc=["newreno", "dctcp"], seeds=3, trace_seed=2)
+    assert numbers(alone) == numbers(result)
+    assert alone.scenario_hash == result.scenario_hash
+
+
+def test_the_order_of_algorithms_changes_nothing(result: fanin.CompareResult) -> None:
+    other = fanin.compare(SMALL, RACK, cc=["dctcp", "newreno"], seeds=3, trace_seed=2)
+    assert numbers(other) == numbers(result)
+    assert other.scenario_hash == result.scenario_hash
+
+
+def test_the_command_says_what_python_says(result: fanin.CompareResult, fanin: Fanin) -> None:
+    said = fanin("compare", SMALL, "--rack", RACK, "--cc", "newreno,dctcp", "--seeds", "3", "--json").json()
+    assert said["ranking"] == result.to_dict()["ranking"]
+
+
+def test_another_rack_is_another_scenario(result: fanin.CompareResult) -> None:
+    other = fanin.compare(SMALL, RACK, cc=["newreno", "dctcp"], seeds=1, settings={"rack.buffer": "1000p"})
+    assert other.scenario_hash != result.scenario_hash
+    assert all(row.drops.value == 0 for row in other.ranking)
+
+
+def test_without_marking_what_needs_it_is_left_out_and_named() -> None:
+    rack_without = {"rack.buffer": "100p"}
+    text = RACK.read_text().replace('mark = "20p"\n', "")
+    assert "mark" not in text.partition("[rack]")[2].partition("[")[0]
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as place:
+        rack = Path(place) / "rack.toml"
+        rack.write_text(text)
+        asked = fanin.compare(SMALL, rack, cc=["dctcp"], seeds=1, settings=rack_without)
+        assert any("dctcp cannot act on marks" in note for note in asked.notes)
+
+
+def test_a_seed_gives_the_same_numbers_whatever_the_others_are(result: fanin.CompareResult) -> None:
+    alone = fanin.compare(SMALL, RACK, cc=["newreno"], seeds=[2])
+    same = result.runs.filter(cc="newreno", seed=2)
+    assert alone.runs.equals(same)
+    assert any("one seed" in note for note in alone.notes)
+
+
+def test_the_report_and_the_tables_are_written_together(fanin: Fanin, tmp_path: Path) -> None:
+    outcome = fanin("compare", SMALL, "--rack", RACK, "--cc", "newreno", "--seeds", "1", "--out", "results")
+    assert outcome.code == 0, outcome.err
+    assert "results/report.html" in outcome.err
+    assert sorted(p.name for p in (tmp_path / "results").iterdir()) == [
+        "compare.json",
+        "report.html",
+        "responses.parquet",
+        "runs.parquet",
+    ]
+
+
+def test_an_interrupted_comparison_keeps_what_was_done_and_says_what_is_missing(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "fanin", "compare", HTTP, "--rack", RACK, "--cc", "newreno,dctcp", "--seeds", "5000"]
+    process = subprocess.Popen(
+        [*map(str, command), "--out", "results"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    # The folder appears when the command is under way; a moment later some of its ten thousand runs are done.
+    while not (tmp_path / "results").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    time.sleep(4)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate()
+    assert process.returncode == 130
+    assert "interrupted: not run: " in err
+    assert "newreno" in out
+    assert (tmp_path / "results/report.html").exists()
+    assert not [p.name for p in (tmp_path / "results").iterdir() if p.name.startswith(".")]

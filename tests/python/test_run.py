@@ -1,0 +1,88 @@
+"""Scenarios from Python and from the command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import fanin
+from fanin.simulation import FRAMES
+
+from .conftest import INCAST, Fanin
+
+
+@pytest.fixture(scope="module")
+def result() -> fanin.RunResult:
+    measured = INCAST + '[measure]\nqueues = ["switch->client"]\nwindows = "*"\n'
+    return fanin.run("incast.toml", text=measured, cc=["newreno", "dctcp"], seeds=2)
+
+
+def test_every_frame_names_its_run(result: fanin.RunResult) -> None:
+    for name in FRAMES:
+        frame = getattr(result, name)
+        assert frame.columns[:2] == ["cc", "seed"]
+        assert frame.schema["seed"] == pl.UInt64
+    assert result.runs.select("cc", "seed").rows() == [("newreno", 1), ("newreno", 2), ("dctcp", 1), ("dctcp", 2)]
+
+
+def test_bytes_are_conserved(result: fanin.RunResult) -> None:
+    sent = result.messages.group_by("cc", "seed", maintain_order=True).agg(pl.col("bytes").sum())
+    delivered = result.flows.group_by("cc", "seed", maintain_order=True).agg(pl.col("bytes_delivered").sum())
+    assert sent["bytes"].to_list() == delivered["bytes_delivered"].to_list() == [4 * 64000] * 4
+
+
+def test_times_of_a_message_are_in_order(result: fanin.RunResult) -> None:
+    m = result.messages
+    assert (m["release_ms"] <= m["first_send_ms"]).all()
+    assert (m["first_send_ms"] < m["done_ms"]).all()
+    assert (m["slowdown"] >= 1).all()
+
+
+def test_the_trace_reaches_the_greatest_queue(result: fanin.RunResult) -> None:
+    for cc, seed in result.runs.select("cc", "seed").rows():
+        port = result.ports.filter(cc=cc, seed=seed, port="switch->client")
+        traced = result.queue.filter(cc=cc, seed=seed)
+        assert set(traced["port"].unique()) == {"switch->client"}
+        assert traced["packets"].max() == port["max_queue_packets"][0]
+
+
+def test_seeds_differ_and_repeat(result: fanin.RunResult) -> None:
+    first, second = (result.messages.filter(cc="newreno", seed=s).drop("seed") for s in (1, 2))
+    assert not first.equals(second)
+    again = fanin.run("incast.toml", text=INCAST, cc="newreno", seed=2)
+    assert again.messages.drop("seed").equals(second)
+
+
+def test_a_setting_reaches_the_scenario() -> None:
+    small = fanin.run("incast.toml", text=INCAST, seeds=1, settings={"topology.buffer": "25p"})
+    large = fanin.run("incast.toml", text=INCAST, seeds=1, settings={"topology.buffer": "1000p"})
+    assert small.ports["drops"].sum() > 0 == large.ports["drops"].sum()
+    assert small.scenario_hash != large.scenario_hash
+
+
+def test_seeds_that_make_no_difference_are_pointed_out() -> None:
+    fixed = INCAST.replace('jitter = "100us"\n', "").replace('mark = "20p"\n', "")
+    result = fanin.run("incast.toml", text=fixed, cc=["newreno", "dctcp"], seeds=2)
+    assert any("every seed gave the same results" in note for note in result.notes)
+    assert any("dctcp acts on marks" in note for note in result.notes)
+
+
+def test_the_command_says_what_python_says(result: fanin.RunResult, fanin: Fanin, tmp_path: Path) -> None:
+    (tmp_path / "incast.toml").write_text(INCAST)
+    said = fanin("run", "incast.toml", "--cc", "newreno,dctcp", "--seeds", "2", "--json", "--out", "results").json()
+    assert [r["packet_hops"] for r in said["runs"]] == result.runs["packet_hops"].to_list()
+    stored = pl.read_parquet(tmp_path / "results/messages.parquet")
+    assert stored.equals(result.messages)
+
+
+def test_errors_are_of_their_class() -> None:
+    with pytest.raises(fanin.ScenarioError):
+        fanin.run("incast.toml", text=INCAST + "colour = 3\n")
+    with pytest.raises(fanin.AlgorithmError):
+        fanin.run("incast.toml", text=INCAST, cc="nosuch")
+    with pytest.raises(fanin.CaptureError):
+        fanin.trains("nosuch.pcap")
+    assert issubclass(fanin.ScenarioError, ValueError)
+    assert issubclass(fanin.CaptureError, fanin.FaninError)

@@ -1,0 +1,33 @@
+"""The command starts without loading what `--help` does not need."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import fanin
+
+HEAVY = {"polars", "altair", "vl_convert", "fanin._native", "rich.progress", "fanin.comparison"}
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = "import sys, fanin.__main__; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert HEAVY.isdisjoint(loaded)
+    assert "fanin.cli" in loaded
+
+
+def test_everything_promised_is_there() -> None:
+    for name in fanin.__all__:
+        assert getattr(fanin, name) is not None
+    assert set(fanin.__all__) <= set(dir(fanin))
+
+
+def test_every_registered_algorithm_can_be_listed_and_the_alone_ones_checked() -> None:
+    from fanin._native import needs_switch
+
+    entries = fanin.entries("cc")
+    assert {"reno", "newreno", "sack", "cubic", "dctcp"} <= {e.name for e in entries}
+    for entry in entries:
+        if entry.details["stands_alone"]:
+            assert needs_switch(entry.name) == entry.details["needs_switch"]
