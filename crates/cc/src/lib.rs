@@ -30,7 +30,7 @@ mod setup;
 pub use control::{CongestionControl, Control, Gate, Needs, Probe, RecoveryKind, SlowStart, Window};
 pub use event::{Ack, Cause, Conn, Message, RateSample, State};
 pub use growth::{Avoidance, Counting, Credit, StandardSlowStart};
-pub use params::{Args, Param, ParamError, Value};
+pub use params::{Args, Domain, Param, ParamError, Value};
 pub use receiver::{Advice, Arrival, ReceiverControl};
 pub use registry::{Algorithm, BuildError, Kind, Transport};
 pub use setup::{Flavour, PathKnowledge, Setup};
