@@ -39,6 +39,15 @@ pub fn rack() -> Value {
 fn document(mut root: Value, title: &str) -> Value {
     root["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
     root["title"] = json!(title);
+    let shared = [
+        ("cc", Kind::Cc),
+        ("stack", Kind::Stack),
+        ("sizes", Kind::Sizes),
+        ("times", Kind::Times),
+        ("queue", Kind::Discipline),
+    ];
+    let definitions: Map<String, Value> = shared.iter().map(|(name, kind)| ((*name).to_owned(), whole(kind))).collect();
+    root["$defs"] = Value::Object(definitions);
     root
 }
 
@@ -79,7 +88,19 @@ fn key(key: &Key) -> Value {
 /// A number and a unit. Which units there are is checked by fanin itself.
 const QUANTITY: &str = "^\\s*\\+?[0-9.][0-9_.eE+-]*\\s*[A-Za-zµ]+\\s*$";
 
+/// What a value looks like; the large ones are written once and referred to.
 fn kind(kind: &Kind) -> Value {
+    match kind {
+        Kind::Cc => json!({ "$ref": "#/$defs/cc" }),
+        Kind::Stack => json!({ "$ref": "#/$defs/stack" }),
+        Kind::Sizes => json!({ "$ref": "#/$defs/sizes" }),
+        Kind::Times => json!({ "$ref": "#/$defs/times" }),
+        Kind::Discipline => json!({ "$ref": "#/$defs/queue" }),
+        other => whole(other),
+    }
+}
+
+fn whole(kind: &Kind) -> Value {
     let quantity = |example: &str| json!({ "type": "string", "pattern": QUANTITY, "examples": [example] });
     let names = json!({ "oneOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }] });
     match *kind {
