@@ -239,11 +239,27 @@ def run(
 
 @app.command()
 def reproduce(
-    what: Annotated[list[str] | None, typer.Argument(metavar="[PAPER[.FIGURE]]...", help="Papers, figures or claims, such as trim or trim.fig4; all unless given.", show_default=False)] = None,
+    what: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[PAPER[.FIGURE]]...",
+            help="Papers, figures or claims, such as trim or trim.fig4; all unless given.",
+            show_default=False,
+        ),
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer seeds and points: a look, not a verdict.")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Run again what was run before.")] = False,
-    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Folder for gallery.html and claims.json; papers unless given, none with --json.")] = None,
-    pictures: Annotated[str | None, typer.Option("--pictures", metavar="svg,pdf,png", help="Write each figure on its own too.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="Folder for gallery.html and claims.json; papers unless given, none with --json.",
+        ),
+    ] = None,
+    pictures: Annotated[
+        str | None, typer.Option("--pictures", metavar="svg,pdf,png", help="Write each figure on its own too.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run the papers' experiments again: each claim as published, as we get it, and a verdict.

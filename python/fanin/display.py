@@ -311,7 +311,7 @@ def number(value: float | None) -> str:
 
     Examples
     --------
-    >>> number(0.012345), number(12.3456), number(1234.5), number(7.0), number(None)
+    >>> number(0.012345), number(12.3456), number(1234.6), number(7.0), number(None)
     ('0.0123', '12.35', '1235', '7', '-')
     """
     if value is None:

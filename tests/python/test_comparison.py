@@ -9,10 +9,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+import fanin
 import polars as pl
 import pytest
-
-import fanin
 from fanin import progress
 from fanin.comparison import FLOWS, QUEUE, RESPONSES, RUNS, WINDOW
 from fanin.stats import estimate
@@ -144,9 +143,25 @@ def test_the_report_and_the_tables_are_written_together(fanin: Fanin, tmp_path: 
 
 
 def test_an_interrupted_comparison_keeps_what_was_done_and_says_what_is_missing(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "fanin", "compare", HTTP, "--rack", RACK, "--cc", "newreno,dctcp", "--seeds", "5000"]
+    command = [
+        sys.executable,
+        "-m",
+        "fanin",
+        "compare",
+        HTTP,
+        "--rack",
+        RACK,
+        "--cc",
+        "newreno,dctcp",
+        "--seeds",
+        "5000",
+    ]
     process = subprocess.Popen(
-        [*map(str, command), "--out", "results"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*map(str, command), "--out", "results"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     # The folder appears when the command is under way; a moment later some of its ten thousand runs are done.
     while not (tmp_path / "results").exists():

@@ -48,9 +48,7 @@ def test_every_field_is_described() -> None:
         if not isinstance(part, dict):
             return []
         missing = [
-            f"{path}.{name}"
-            for name, field in part.get("properties", {}).items()
-            if not field.get("description")
+            f"{path}.{name}" for name, field in part.get("properties", {}).items() if not field.get("description")
         ]
         return missing + [m for key, inner in part.items() for m in fields(inner, f"{path}.{key}")]
 

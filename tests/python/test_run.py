@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import fanin
 import polars as pl
 import pytest
-
-import fanin
 from fanin.simulation import FRAMES
 
 from .conftest import INCAST, Fanin

@@ -6,13 +6,12 @@ import math
 
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from fanin.comparison import RUNS
 from fanin.frames import thin
 from fanin.ranking import STATISTICS, overlap, rank
 from fanin.stats import Estimate, estimate, nearest_rank, student_t_975
+from hypothesis import given
+from hypothesis import strategies as st
 
 times = st.lists(st.floats(0.001, 1e6), min_size=1, max_size=200)
 
@@ -35,7 +34,20 @@ def test_unfinished_responses_can_only_raise_a_percentile(values: list[float], u
         assert with_them is None or (without is not None and with_them >= without)
 
 
-@pytest.mark.parametrize(("degrees", "t"), [(1, 12.7062), (4, 2.7764), (9, 2.2622), (30, 2.0423), (31, 2.0395), (40, 2.0211), (60, 2.0003), (120, 1.9799), (1000, 1.9623)])
+@pytest.mark.parametrize(
+    ("degrees", "t"),
+    [
+        (1, 12.7062),
+        (4, 2.7764),
+        (9, 2.2622),
+        (30, 2.0423),
+        (31, 2.0395),
+        (40, 2.0211),
+        (60, 2.0003),
+        (120, 1.9799),
+        (1000, 1.9623),
+    ],
+)
 def test_students_t_is_the_tables(degrees: int, t: float) -> None:
     assert student_t_975(degrees) == pytest.approx(t, abs=6e-5)
 
