@@ -48,7 +48,7 @@ format:
 	$(BIN)/ruff format .
 
 docs: build
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	cargo doc --workspace --no-deps --quiet
 
 bench:

@@ -1,0 +1,27 @@
+"""The manual's order. Folders are listed from what is in them: a new page finds its place unasked."""
+
+from pathlib import Path
+from typing import Any
+
+PAGES = [
+    ("Start", "index.md"),
+    ("Watch a window grow", "tutorial.md"),
+    ("From a capture to an answer", "how-to/capture-to-answer.md"),
+    ("How the numbers are made", "numbers.md"),
+    ("Performance", "performance.md"),
+    ("Validation", "validation.md"),
+    ("Differences", "differences.md"),
+]
+FOLDERS = [("Algorithms", "algorithms"), ("Papers", "papers"), ("Reference", "reference"), ("JSON", "json")]
+
+
+def on_config(config: Any) -> Any:
+    """Write the navigation that mkdocs would otherwise have read from mkdocs.yml."""
+    docs = Path(config["docs_dir"])
+    nav: list[Any] = [{title: page} for title, page in PAGES if (docs / page).exists()]
+    for title, folder in FOLDERS:
+        pages = sorted(p.relative_to(docs).as_posix() for p in (docs / folder).glob("*.md"))
+        if pages:
+            nav.append({title: pages})
+    config["nav"] = nav
+    return config
