@@ -16,7 +16,7 @@ PICTURES = ROOT / "docs" / "pictures"
 
 def window() -> None:
     """Two flows on a dumbbell."""
-    result = fanin.run(ROOT / "examples" / "dumbbell.toml")
+    result = fanin.run(ROOT / "examples" / "dumbbell.toml", cc=["sack"])
     trace = thin(result.window, "time_ms", "cwnd", by=["flow"], points=360)
     chart = (
         alt.Chart(trace)

@@ -46,9 +46,9 @@ def test_a_winner_that_needs_the_switch_comes_with_the_best_that_does_not() -> N
     assert "dctcp needs switches that mark packets (ECN). If yours cannot be touched, gss is the best" in told
 
 
-def test_when_nothing_beats_what_hosts_run_the_advice_is_to_stay() -> None:
+def test_when_nothing_beats_what_hosts_run_the_headline_says_so() -> None:
     made = made_up.result(ccs=("cubic", "newreno"))
-    assert words.answer(made).headline.startswith("Stay with cubic: no TCP measurably shortens the p99 response")
+    assert words.answer(made).headline.startswith("At p99, no TCP measurably beats cubic")
 
 
 def test_one_seed_an_interruption_and_a_failure_are_said_at_the_top() -> None:

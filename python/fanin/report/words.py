@@ -102,7 +102,7 @@ def _headline(result: CompareResult, best: RankingRow, usual: RankingRow | None)
         return f"{best.cc} serves this traffic best on this rack: {name} {duration(value)}."
     now = usual.completion_ms[result.rank_by].value
     if usual.tier == best.tier:
-        return f"Stay with {usual.cc}: no TCP measurably shortens the {name} response of this traffic on this rack."
+        return f"At {name}, no TCP measurably beats {usual.cc} for this traffic on this rack."
     if now is None:
         return f"{best.cc} brings the {name} response to {duration(value)}; {usual.cc} leaves too many responses unfinished to have one."
     return f"{best.cc} brings the {name} response from {duration(now)} with {usual.cc} to {duration(value)}: {shortening(now, value)}."
