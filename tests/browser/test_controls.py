@@ -106,6 +106,14 @@ def test_markup_in_a_capture_or_a_rack_stays_text(opened: Open) -> None:
     assert page.page.locator("img").count() == 0
 
 
+def test_without_traces_the_page_shows_what_there_is(opened: Open) -> None:
+    made = made_up.result()
+    page = opened(queue=made.queue.clear(), window=made.window.clear())
+    assert page.console == []
+    assert page.drawn("queue", "rows") == page.drawn("window", "rows") == "0"
+    assert int(page.drawn("responses", "rows")) > 0
+
+
 def test_a_click_on_a_heading_sorts_the_table_and_a_second_turns_it_round(opened: Open) -> None:
     page = opened()
     names = page.page.locator("#ranking tbody tr")

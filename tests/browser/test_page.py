@@ -122,3 +122,11 @@ def test_the_page_stays_small_with_sixteen_algorithms_and_long_traces(tmp_path: 
     many = replace(few, queue=pl.concat([few.queue, *copies.values()]))
     path = fanin.report.write(many, tmp_path / "report.html")
     assert path.stat().st_size < 6e6
+
+
+def test_a_comparison_that_was_stopped_before_anything_was_traced_still_has_a_page() -> None:
+    made = made_up.result(interrupted=True)
+    made = replace(made, queue=made.queue.clear(), window=made.window.clear(), trains=made.trains.clear())
+    html = fanin.report.page(made)
+    assert packed(html)["queue"] == packed(html)["window"] == []
+    assert payload_of(html)["connections"] == []

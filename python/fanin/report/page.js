@@ -45,8 +45,12 @@
 
   function inTurn(id, work) {
     const next = (queues.get(id) || Promise.resolve()).then(work);
-    queues.set(id, next.catch((error) => { byId(id).dataset.error = String(error); }));
-    return next;
+    const settled = next.catch((error) => {
+      byId(id).dataset.error = String(error);
+      byId(id).textContent = `This figure could not be drawn (${error}); the tables have its numbers.`;
+    });
+    queues.set(id, settled);
+    return settled;
   }
 
   /** Draws `chart` in element `id` with these tables and parameters; feeds the drawing that is there when it is the same one. */
