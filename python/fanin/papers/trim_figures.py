@@ -102,13 +102,13 @@ def throughput(data: Data, cc: str, rto: str, flow: int | None) -> Any:
 def window(data: Data, cc: str, rto: str, flows: list[int], end: float = 1.2) -> Any:
     """Windows in packets, with timeouts to be seen as falls to 1."""
     rows = one_run(data, "window", cc, rto).filter(pl.col("flow").is_in(flows), pl.col("time_ms") <= end * 1000)
-    kept = thin(rows, "time_ms", "cwnd", by=["flow"], points=500)
+    kept = thin(rows.sort("time_ms"), "time_ms", "cwnd", by=["flow"], points=500)
     shown = kept.select((pl.col("time_ms") / 1000).alias("s"), "cwnd", (pl.col("flow") + 1).cast(pl.String).alias("connection"))
     return (
         alt.Chart(values(shown))
         .mark_line(interpolate="step-after", strokeWidth=1.2)
         .encode(
-            x=alt.X("s:Q", title="time (s)"),
+            x=alt.X("s:Q", title="time (s)", scale=alt.Scale(domain=[0, end])),
             y=alt.Y("cwnd:Q", title="window (packets)"),
             color=alt.Color("connection:N", title="connection"),
         )
@@ -125,7 +125,10 @@ def drops(data: Data, cc: str, rto: str) -> Any:
     line = (
         alt.Chart(values(kept))
         .mark_line(interpolate="step-after", color="#555555", strokeWidth=1)
-        .encode(x=alt.X("s:Q", title="time (s)"), y=alt.Y("packets:Q", title="queue (packets), drops in red", scale=alt.Scale(domain=[0, 105])))
+        .encode(
+            x=alt.X("s:Q", title="time (s)", scale=alt.Scale(domain=[0, 1.2])),
+            y=alt.Y("packets:Q", title="queue (packets), drops in red", scale=alt.Scale(domain=[0, 105])),
+        )
     )
     return (line + alt.Chart(values(spots)).mark_tick(color="red", thickness=2).encode(x="s:Q", y="packets:Q")).properties(width=340, height=180)
 
