@@ -24,9 +24,9 @@ pub mod flags {
     pub const DSACK: u16 = 1 << 9;
 }
 
-/// A data segment or an acknowledgement.
+/// A data segment or an acknowledgement: one cache line.
 #[derive(Clone, Copy, Debug)]
-#[repr(C)]
+#[repr(C, align(64))]
 pub struct Packet {
     /// Data: first byte. ACK: next byte expected.
     pub seq: u64,

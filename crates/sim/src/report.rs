@@ -4,6 +4,7 @@ use crate::build::port_name;
 use crate::engine::Run;
 use crate::port::Totals;
 use crate::results::{CbrStats, FlowStats, PortStats, Results};
+use std::sync::Arc;
 
 /// Collects everything measured until `end`, ps.
 pub(crate) fn report(mut run: Run<'_>, end: u64) -> Results {
@@ -22,9 +23,11 @@ pub(crate) fn report(mut run: Run<'_>, end: u64) -> Results {
                 t.bytes.push(bytes);
             }
         }
-        ports.push(port_stats(port_name(spec, link), &port.totals, end));
+        let queued = (u64::from(port.queued_packets()), port.queued_bytes());
+        ports.push(port_stats(port_name(spec, link), &port.totals, queued, end));
     }
-    let flows = (0..spec.flows.len()).map(|i| flow_stats(&mut run, i)).collect();
+    let names: Vec<Arc<str>> = spec.nodes.iter().map(|n| n.name.as_str().into()).collect();
+    let flows = (0..spec.flows.len()).map(|i| flow_stats(&mut run, &names, i)).collect();
     let cbr = spec
         .cbr
         .iter()
@@ -53,15 +56,15 @@ pub(crate) fn report(mut run: Run<'_>, end: u64) -> Results {
     }
 }
 
-fn port_stats(name: String, t: &Totals, end: u64) -> PortStats {
+fn port_stats(name: String, t: &Totals, queued: (u64, u64), end: u64) -> PortStats {
     let weighted: u128 = t.time_at.iter().enumerate().map(|(q, &ps)| q as u128 * u128::from(ps)).sum();
     PortStats {
         name,
-        offered_packets: t.offered,
+        offered_packets: t.accepted + t.drops,
         packets: t.accepted,
         bytes: t.accepted_bytes,
-        sent_packets: t.departed,
-        sent_bytes: t.departed_bytes,
+        sent_packets: t.accepted - queued.0,
+        sent_bytes: t.accepted_bytes - queued.1,
         drops: t.drops,
         dropped_bytes: t.dropped_bytes,
         marks: t.marks,
@@ -88,11 +91,11 @@ fn percentile_over_time(time_at: &[u64], share: f64) -> u64 {
     0
 }
 
-fn flow_stats(run: &mut Run<'_>, i: usize) -> FlowStats {
+fn flow_stats(run: &mut Run<'_>, names: &[Arc<str>], i: usize) -> FlowStats {
     let flow = &run.spec.flows[i];
     let mut row = FlowStats {
-        src: run.spec.nodes[flow.src.index()].name.clone(),
-        dst: run.spec.nodes[flow.dst.index()].name.clone(),
+        src: names[flow.src.index()].clone(),
+        dst: names[flow.dst.index()].clone(),
         class: flow.class,
         ..FlowStats::default()
     };

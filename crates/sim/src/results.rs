@@ -1,6 +1,7 @@
 //! What a run leaves behind: totals per port, flow and message, and the traces that were asked for, as columns.
 
 use serde::Serialize;
+use std::sync::Arc;
 
 /// Everything measured in one run. Times are picoseconds since the start of the run.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -72,9 +73,9 @@ pub struct PortStats {
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct FlowStats {
     /// Sending host.
-    pub src: String,
+    pub src: Arc<str>,
     /// Receiving host.
-    pub dst: String,
+    pub dst: Arc<str>,
     /// Group.
     pub class: u16,
     /// Data segments sent, retransmissions included.
