@@ -210,7 +210,8 @@ impl CongestionControl for DcVegas {
                 Window { cwnd: MIN_CWND, ssthresh: if repeated { self.window.ssthresh } else { half } }
             }
         };
-        self.restart(conn, reduced);
+        // No cause leads up to the floor from a window below it.
+        self.restart(conn, Window { cwnd: reduced.cwnd.min(cwnd), ..reduced });
     }
 
     fn on_recovered(&mut self, _conn: &Conn, limit: Option<f64>) {

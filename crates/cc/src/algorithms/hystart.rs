@@ -150,6 +150,10 @@ impl SlowStart for HyStart {
         self.round = None;
         self.growth.reset(conn);
     }
+
+    fn needs_prompt_acks(&self) -> bool {
+        self.growth.needs_prompt_acks()
+    }
 }
 
 #[cfg(test)]

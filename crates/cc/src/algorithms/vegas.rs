@@ -9,7 +9,7 @@
 mod kernel;
 
 use crate::{
-    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Counting, Kind, Param, ParamError, Probe, Setup,
+    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Counting, Kind, Needs, Param, ParamError, Probe, Setup,
     SlowStart, State, Window,
 };
 use fanin_units::Duration;
@@ -173,6 +173,11 @@ impl Vegas {
 }
 
 impl CongestionControl for Vegas {
+    fn needs(&self) -> Needs {
+        // The kernel's form takes the smallest sample of a window and can do without.
+        Needs { prompt_acks: true, ..Needs::default() }
+    }
+
     fn on_ack(&mut self, conn: &Conn, ack: &Ack) {
         if ack.acked_bytes == 0 {
             return;
