@@ -163,10 +163,18 @@ def test_the_statistic_that_is_chosen_is_the_one_that_is_drawn(opened: Open) -> 
     assert labels.first.text_content() == f"{best:.3g} ms"
 
 
+def test_the_p99_is_drawn_across_the_distribution_and_on_each_curve(opened: Open) -> None:
+    page = opened()
+    assert page.page.locator("#distribution svg").get_by_text("p99", exact=True).count() == 1
+    assert page.page.locator("#distribution svg .mark-rule.role-mark line").count() == 1
+    assert page.page.locator("#distribution svg .mark-symbol.role-mark path").count() == 3
+
+
 def test_the_slow_tail_is_another_view_of_the_same_responses(opened: Open) -> None:
     page = opened()
     page.page.get_by_role("button", name="the slow tail").click()
     page.page.get_by_text("responses that take longer").wait_for()
+    assert page.page.locator("#distribution svg").get_by_text("p99", exact=True).count() == 1
     assert page.page.locator("#view-tail").get_attribute("aria-pressed") == "true"
     assert page.console == []
 

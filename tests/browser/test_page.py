@@ -51,6 +51,15 @@ def test_when_nothing_beats_what_hosts_run_the_headline_says_so() -> None:
     assert words.answer(made).headline.startswith("At p99, no TCP measurably beats cubic")
 
 
+def test_a_rare_timeout_behind_a_good_p99_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(made_up.ALGORITHMS, "gss", (0.5, 0.006, False, 60))
+    made = made_up.result(ccs=("gss", "cubic", "dctcp"), seeds=5)
+    assert made.ranking[0].cc == "gss"
+    told = " ".join(words.answer(made).support)
+    assert re.search(r"the p99\.9 response takes 20\d ms with gss and \d+(\.\d+)? ms with dctcp", told)
+    assert words.leaders(made) == ["gss", "dctcp", "cubic"]
+
+
 def test_one_seed_an_interruption_and_a_failure_are_said_at_the_top() -> None:
     made = made_up.result(
         seeds=1, interrupted=True, missing=[("reno", 2)], failures=[made_up.Failure("x", "it has no y.")]

@@ -75,7 +75,7 @@
       }
       if (old) old.result.finalize();
       const spec = recoloured(data.charts[chart]);
-      spec.datasets = tables;
+      spec.datasets = { ...spec.datasets, ...tables };
       spec.config = config();
       spec.params = (spec.params || []).map((p) => (p.name in parameters ? { ...p, value: parameters[p.name] } : p));
       if (strips) spec.spec.width = Math.max(160, element.clientWidth - 58);

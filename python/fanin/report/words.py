@@ -76,9 +76,10 @@ def baseline(result: CompareResult) -> str | None:
 
 
 def leaders(result: CompareResult) -> list[str]:
-    """Algorithms that the figures show at first: the best, the best without the switch, the best with it, and the presumed one."""
-    rows = result.ranking
+    """Algorithms that the figures show at first: the best, also without and with the switch and further out, and the presumed one."""
+    rows, further = result.ranking, _best_further_out(result)
     wanted = [
+        further.cc if further else None,
         rows[0].cc,
         next((row.cc for row in rows if not row.needs_switch), None),
         next((row.cc for row in rows if row.needs_switch), None),
@@ -117,7 +118,7 @@ def _support(result: CompareResult, best: RankingRow, usual: RankingRow | None) 
         now = usual.completion_ms[by].value
         at = f", which {verb} {name} {duration(now)}" if verb and now is not None else ""
         sentences.append(f"Your hosts are presumed to run {usual.cc}, {why}{at}.")
-    sentences += _beyond(result, usual if usual is not None and usual.tier == best.tier else best)
+    sentences += _beyond(result, best, usual)
     peers = [row.cc for row in result.ranking if row.tier == best.tier and row.cc != best.cc]
     if peers:
         be = "is" if len(peers) == 1 else "are"
@@ -127,22 +128,28 @@ def _support(result: CompareResult, best: RankingRow, usual: RankingRow | None) 
     return sentences
 
 
-def _beyond(result: CompareResult, advised: RankingRow) -> list[str]:
+def _beyond(result: CompareResult, best: RankingRow, usual: RankingRow | None) -> list[str]:
     """A warning when the slowest of a thousand responses would ask for another algorithm: a rare timeout hides behind a good p99."""
-    if result.rank_by == "p99_9":
+    other = _best_further_out(result)
+    if other is None:
         return []
-    with_value = [row for row in result.ranking if row.completion_ms["p99_9"].value is not None]
-    best = min(with_value, key=lambda row: row.completion_ms["p99_9"].value or 0.0, default=None)
-    if best is None:
-        return []
-    theirs, ours = best.completion_ms["p99_9"], advised.completion_ms["p99_9"]
+    advised = usual if usual is not None and usual.tier == best.tier else best
+    theirs, ours = other.completion_ms["p99_9"], advised.completion_ms["p99_9"]
     if theirs.value is None or (ours.value is not None and ours.value < 2 * theirs.value):
         return []
     now = "is never complete" if ours.value is None else f"takes {duration(ours.value)}"
     doubt = ", though over so few seeds that may be chance" if overlap(theirs, ours) else ""
     return [
-        f"Further out it is another story: the p99.9 response {now} with {advised.cc} and {duration(theirs.value)} with {best.cc}{doubt}."
+        f"Further out it is another story: the p99.9 response {now} with {advised.cc} and {duration(theirs.value)} with {other.cc}{doubt}."
     ]
+
+
+def _best_further_out(result: CompareResult) -> RankingRow | None:
+    """The algorithm with the least p99.9, when that is not what the ranking is by."""
+    if result.rank_by == "p99_9":
+        return None
+    rows = [row for row in result.ranking if row.completion_ms["p99_9"].value is not None]
+    return min(rows, key=lambda row: row.completion_ms["p99_9"].value or 0.0, default=None)
 
 
 def _about_the_switch(result: CompareResult, best: RankingRow, usual: RankingRow | None) -> list[str]:
