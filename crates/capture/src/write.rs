@@ -24,6 +24,8 @@ use std::ops::BitOr;
 
 /// Ethernet, IPv4 and TCP without options.
 const PLAIN_HEADERS: usize = 14 + 20 + 20;
+/// Where the transport's header begins.
+const TRANSPORT: usize = 14 + 20;
 /// Room for TCP options.
 const OPTION_SPACE: usize = 40;
 /// What readers accept at most (libpcap's limit).
@@ -245,46 +247,87 @@ impl Segment<'_> {
     ///
     /// Checksums are those of a payload of zeros. An IP packet beyond 65 535 bytes gets length zero, as Linux writes BIG TCP.
     pub fn headers(&self, out: &mut Vec<u8>) -> u32 {
-        out.clear();
-        out.reserve(PLAIN_HEADERS + OPTION_SPACE);
-        out.extend(self.to.mac);
-        out.extend(self.from.mac);
-        out.extend([0x08, 0x00]);
-        out.extend([0; 20]);
-        let tcp = out.len();
-        out.extend(self.from.port.to_be_bytes());
-        out.extend(self.to.port.to_be_bytes());
+        put_frame(&self.from, &self.to, Protocol::Tcp, self.ecn, self.ip_id, out);
         out.extend(self.seq.to_be_bytes());
         out.extend(self.ack.to_be_bytes());
         out.extend([0, self.flags.0]);
         out.extend(self.window.to_be_bytes());
         out.extend([0; 4]);
         self.options.put(out);
-        let tcp_header = out.len() - tcp;
+        let tcp_header = out.len() - TRANSPORT;
         // At most 60 bytes: fifteen words.
-        out[tcp + 12] = ((tcp_header / 4) << 4) as u8;
+        out[TRANSPORT + 12] = ((tcp_header / 4) << 4) as u8;
         let tcp_length = tcp_header as u32 + self.payload;
-        let total = tcp_length + 20;
-
-        let ip = &mut out[14..34];
-        ip[0] = 0x45;
-        ip[1] = self.ecn as u8;
-        ip[2..4].copy_from_slice(&u16::try_from(total).unwrap_or(0).to_be_bytes());
-        ip[4..6].copy_from_slice(&self.ip_id.to_be_bytes());
-        ip[6] = 0x40; // do not fragment
-        ip[8] = 64;
-        ip[9] = 6;
-        ip[12..16].copy_from_slice(&self.from.ip.octets());
-        ip[16..20].copy_from_slice(&self.to.ip.octets());
-        let sum = checksum(0, ip);
-        ip[10..12].copy_from_slice(&sum.to_be_bytes());
-
-        // The pseudo header: addresses, protocol, length.
-        let pseudo = words(&out[26..34]) + 6 + u64::from(tcp_length);
-        let sum = checksum(pseudo, &out[tcp..]);
-        out[tcp + 16..tcp + 18].copy_from_slice(&sum.to_be_bytes());
-        14 + total
+        let sum = close_frame(Protocol::Tcp, tcp_length, out);
+        out[TRANSPORT + 16..TRANSPORT + 18].copy_from_slice(&sum.to_be_bytes());
+        TRANSPORT as u32 + tcp_length
     }
+}
+
+/// A UDP datagram to be written. Its checksum is that of a payload of zeros.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Datagram {
+    /// Who sends.
+    pub from: Endpoint,
+    /// Who receives.
+    pub to: Endpoint,
+    /// IP identification.
+    pub ip_id: u16,
+    /// ECN bits.
+    pub ecn: Ecn,
+    /// Bytes of payload, at most 65 507.
+    pub payload: u16,
+}
+
+impl Datagram {
+    /// Puts Ethernet, IPv4 and UDP headers into `out` (which is cleared) and returns the length of the whole frame.
+    pub fn headers(&self, out: &mut Vec<u8>) -> u32 {
+        put_frame(&self.from, &self.to, Protocol::Udp, self.ecn, self.ip_id, out);
+        let length = self.payload.min(65_507) + 8;
+        out.extend(length.to_be_bytes());
+        out.extend([0; 2]);
+        // A sum of zero is sent as its other form: zero says that there is none (RFC 768).
+        let sum = match close_frame(Protocol::Udp, u32::from(length), out) {
+            0 => u16::MAX,
+            sum => sum,
+        };
+        out[TRANSPORT + 6..TRANSPORT + 8].copy_from_slice(&sum.to_be_bytes());
+        TRANSPORT as u32 + u32::from(length)
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Protocol {
+    Tcp = 6,
+    Udp = 17,
+}
+
+/// Ethernet, IPv4 without length and checksum, and ports into `out`, which is cleared.
+fn put_frame(from: &Endpoint, to: &Endpoint, protocol: Protocol, ecn: Ecn, ip_id: u16, out: &mut Vec<u8>) {
+    out.clear();
+    out.reserve(PLAIN_HEADERS + OPTION_SPACE);
+    out.extend(to.mac);
+    out.extend(from.mac);
+    out.extend([0x08, 0x00]);
+    out.extend([0x45, ecn as u8, 0, 0]);
+    out.extend(ip_id.to_be_bytes());
+    // Do not fragment; 64 hops.
+    out.extend([0x40, 0, 64, protocol as u8, 0, 0]);
+    out.extend(from.ip.octets());
+    out.extend(to.ip.octets());
+    out.extend(from.port.to_be_bytes());
+    out.extend(to.port.to_be_bytes());
+}
+
+/// Completes IPv4 for a transport header with payload of this length, and returns the checksum over pseudo header and header.
+fn close_frame(protocol: Protocol, length: u32, out: &mut [u8]) -> u16 {
+    let total = u16::try_from(length + 20).unwrap_or(0);
+    out[16..18].copy_from_slice(&total.to_be_bytes());
+    let sum = checksum(0, &out[14..TRANSPORT]);
+    out[24..26].copy_from_slice(&sum.to_be_bytes());
+    // The pseudo header: addresses, protocol, length.
+    let pseudo = words(&out[26..TRANSPORT]) + protocol as u64 + u64::from(length);
+    checksum(pseudo, &out[TRANSPORT..])
 }
 
 /// Sum of big-endian 16-bit words; `bytes` is of even length.

@@ -4,7 +4,7 @@ mod common;
 
 use common::run_bytes;
 use etherparse::{SlicedPacket, TcpOptionElement, TransportSlice};
-use fanin_capture::write::{Ecn, Endpoint, Flags, PcapWriter, Segment, TcpOptions};
+use fanin_capture::write::{Datagram, Ecn, Endpoint, Flags, PcapWriter, Segment, TcpOptions};
 use fanin_units::{Duration, Time};
 use std::process::Command;
 
@@ -118,6 +118,22 @@ fn headers_agree_with_an_independent_parser_and_its_checksums() {
             _ => None,
         });
         assert_eq!(sack, segment.options.sack.first().copied());
+    }
+}
+
+#[test]
+fn a_datagram_agrees_with_an_independent_parser_and_its_checksums() {
+    for payload in [0, 1, 1472, 65_507] {
+        let datagram = Datagram { from: CLIENT, to: SERVER, ip_id: 7, ecn: Ecn::NotEct, payload };
+        let mut bytes = Vec::new();
+        let length = datagram.headers(&mut bytes);
+        assert_eq!((bytes.len(), length), (42, 42 + u32::from(payload)));
+        bytes.resize(length as usize, 0);
+        let packet = SlicedPacket::from_ethernet(&bytes).unwrap();
+        let Some(TransportSlice::Udp(udp)) = &packet.transport else { panic!("no UDP") };
+        let (from, to) = (CLIENT.ip.octets(), SERVER.ip.octets());
+        let checksum = udp.to_header().calc_checksum_ipv4_raw(from, to, udp.payload()).unwrap();
+        assert_eq!((udp.checksum(), udp.payload().len()), (checksum, usize::from(payload)));
     }
 }
 

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | read a scenario | [`Scenario`] |
 //! | replay a capture on a rack | [`Rack`], [`Replay`] |
+//! | see a run as Wireshark would | [`pcap::run`] |
 //! | add a topology | one file in `topology/` and one line in `topology/mod.rs` |
 //! | add a workload | one file in `workload/` and one line in `workload/mod.rs` |
 //! | know what a file may contain | `docs/reference/scenario.md`, made from the same tables |
@@ -22,6 +23,7 @@ mod hash;
 pub mod keys;
 mod measure;
 mod net;
+pub mod pcap;
 mod plan;
 mod rack;
 mod reader;
