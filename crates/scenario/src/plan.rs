@@ -11,6 +11,9 @@ use fanin_units::{Duration, Time};
 /// Class of all requests: what the answers' completion times are about must not be mixed with them.
 pub const REQUEST_CLASS: &str = "request";
 
+/// More messages than this in one workload are a mistake: they would take some gigabytes.
+const MAX_MESSAGES: u64 = 20_000_000;
+
 /// Everything workloads have added so far.
 pub(crate) struct Plan {
     pub net: Net,
@@ -237,6 +240,16 @@ impl Workload<'_> {
     pub fn everybody(&self, reader: &Reader<'_>) -> Result<(Vec<NodeId>, Vec<NodeId>), ScenarioError> {
         let all = crate::topology::ALL;
         Ok((self.plan.net.select(reader, "from", all)?, self.plan.net.select(reader, "to", all)?))
+    }
+
+    /// Refuses more messages than a machine can hold; `key` is what multiplied them.
+    pub fn room_for(&self, reader: &Reader<'_>, key: &str, messages: &[u64]) -> Result<(), ScenarioError> {
+        let wanted = messages.iter().fold(1_u64, |product, &n| product.saturating_mul(n));
+        if wanted > MAX_MESSAGES {
+            let message = format!("this makes {wanted} messages, and {MAX_MESSAGES} are the most; use fewer");
+            return Err(reader.refuse(key, message));
+        }
+        Ok(())
     }
 
     /// The time of a key; it must lie within the run.

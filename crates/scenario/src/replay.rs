@@ -158,7 +158,7 @@ impl Connection {
                     request,
                     first,
                     last,
-                    bytes: turn.pieces.iter().map(|(_, bytes)| bytes).sum(),
+                    bytes: turn.pieces.iter().fold(0, |sum, (_, bytes)| sum.saturating_add(*bytes)),
                 });
                 number += 1;
             }

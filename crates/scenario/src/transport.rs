@@ -75,7 +75,7 @@ pub(crate) fn stack(
             .at(context.file, place, path));
         }
     }
-    let wire = stack.wire(stack.mss).get();
+    let wire = u64::from(stack.mss).saturating_add(stack.header.get()).saturating_add(stack.frame_overhead.get());
     if wire > MAX_WIRE {
         let entry = table.entries.iter().find(|e| e.key == "mss" || e.key == "header" || e.key == "frame_overhead");
         let place = entry.map_or(&node.place, |e| &e.node.place);

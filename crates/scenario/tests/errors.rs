@@ -168,6 +168,15 @@ fn every_mistake_is_answered_with_one_clear_sentence() {
         "[topology]\nkind = \"graph\"\nhosts = [\"a\", \"b\"]\nswitches = [\"x\"]\nlink = [{ between = [\"a\", \"x\"], rte = \"1Gbps\" }]\n[[workload]]\nkind = \"long\"",
         "[topology]\nkind = \"graph\"\nhosts = [\"a\", \"a\"]\nswitches = [\"x\"]\nlink = [{ between = [\"a\", \"x\"] }]\n[[workload]]\nkind = \"long\"",
         "[topology]\nkind = \"graph\"\nhosts = [\"a\", \"b\"]\nswitches = [\"x\"]\nlink = [{ between = [\"a\", \"x\"] }, { between = [\"b\", \"x\"] }]\ngroups = { web = [\"x\"] }\n[[workload]]\nkind = \"long\"",
+        "[topology]\nsenders = 1000\n[[workload]]\nkind = \"incast\"\nbytes = \"1KB\"\nrounds = 1000000",
+        "[topology]\nsenders = 10000\n[[workload]]\nkind = \"incast\"\nbytes = \"1KB\"\nconnections = 10000",
+        "[[workload]]\nkind = \"web_search\"\nqueries = 10000000",
+        "[[workload]]\nkind = \"mapreduce\"\nrounds = 1000000\nfrom = \"s*\"\n[topology]\nsenders = 100",
+        "[topology]\nsenders = 100\n[[workload]]\nkind = \"long\"\ncount = 1000000",
+        "[[workload]]\nkind = \"http_on_off\"\nresponses = 10000000",
+        "[topology]\nkind = \"leaf_spine\"\nleaves = 4000\nhosts_per_leaf = 4000\n[[workload]]\nkind = \"long\"",
+        "[topology]\nkind = \"leaf_spine\"\nleaves = 4000\nspines = 4000\n[[workload]]\nkind = \"long\"",
+        "[stack]\nheader = \"18000000TB\"\nframe_overhead = \"18000000TB\"\n[[workload]]\nkind = \"long\"",
         "[run]\nstop_when_done = true\n[[workload]]\nkind = \"long\"",
     ];
     let mut shown = String::new();

@@ -1,6 +1,9 @@
 //! The shipped examples are right, and overrides reach them.
 
-use fanin_scenario::{Override, Scenario};
+use fanin_scenario::{Override, Scenario, warnings};
+use fanin_sim::spec::Release;
+use fanin_units::Duration;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 fn examples() -> Vec<PathBuf> {
@@ -51,4 +54,20 @@ fn overrides_change_the_plan_as_if_they_stood_in_the_file() {
     assert_eq!(spec.transports[0].stack.mss, 1000);
     assert!(spec.messages.iter().all(|m| m.bytes == 1000));
     assert_eq!(spec.trace.windows.len(), 3);
+}
+
+#[test]
+fn the_engine_accepts_every_example_and_carries_its_traffic() {
+    for path in examples().into_iter().filter(|p| !is_rack(p)) {
+        let mut spec = Scenario::from_file(&path).unwrap().plan(1).unwrap();
+        // The beginning is enough: 20 ms after the first release.
+        let first = spec.messages.iter().filter_map(|m| match m.release {
+            Release::At(time) => Some(time),
+            Release::After(..) => None,
+        });
+        spec.end = spec.end.min(first.min().unwrap() + Duration::ms(20));
+        let results = fanin_sim::run(&spec, &mut |_| ControlFlow::Continue(())).unwrap_or_else(|e| panic!("{e}"));
+        assert!(results.flows.iter().any(|f| f.bytes_delivered > 0), "{}", path.display());
+        assert_eq!(warnings(&spec), [""; 0], "{}", path.display());
+    }
 }

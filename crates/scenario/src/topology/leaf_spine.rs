@@ -28,6 +28,9 @@ const KEYS: &[Key] = &[
     ROUTING,
 ];
 
+/// More links than this are a mistake.
+const MAX_LINKS: u64 = 1_000_000;
+
 fn build(reader: &Reader<'_>, common: &Common) -> Result<Net, ScenarioError> {
     let edge = lane(reader, "", None)?;
     let fabric = lane(reader, "fabric_", Some(&edge))?;
@@ -35,6 +38,12 @@ fn build(reader: &Reader<'_>, common: &Common) -> Result<Net, ScenarioError> {
         (reader.get("leaves")?, reader.get("spines")?, reader.get("hosts_per_leaf")?);
     if leaves * per_leaf < 2 {
         return Err(reader.refuse("hosts_per_leaf", "one host alone has nobody to talk to"));
+    }
+    for (key, count) in [("hosts_per_leaf", leaves * per_leaf), ("spines", leaves * spines)] {
+        if count > MAX_LINKS {
+            return Err(reader
+                .refuse(key, format!("with {leaves} leaves that makes {count} links, and {MAX_LINKS} are the most")));
+        }
     }
     let mut net = Net::new(common);
     let spine_switches: Vec<NodeId> = (0..spines).map(|i| net.switch(format!("spine{i}"), common)).collect();

@@ -55,6 +55,7 @@ fn build(reader: &Reader<'_>, workload: &mut Workload<'_>) -> Result<(), Scenari
     }
     let connections: usize = reader.get("connections")?;
     let pairs = workload.pairs(reader)?;
+    workload.room_for(reader, "responses", &[plan.responses, connections as u64, pairs.len() as u64])?;
     for (n, pair) in pairs.into_iter().flat_map(|p| std::iter::repeat_n(p, connections)).enumerate() {
         plan.add(reader, workload, n as u64, pair)?;
     }
@@ -104,7 +105,7 @@ impl Trains {
         let (mut sizes, mut gaps) = (workload.stream("size", n), workload.stream("gap", n));
         let mut flows = self.open(workload, pair);
         let mut time = workload.start;
-        let mut sent = 0;
+        let mut sent = 0_u64;
         let mut before = None;
         for number in 0..self.responses {
             if number > 0 && self.new_connection {
@@ -116,7 +117,7 @@ impl Trains {
             let done = self.closed_loop.then(|| workload.plan.barrier());
             workload.ask(flows, bytes, release, Duration::ZERO, done);
             before = done;
-            sent += bytes;
+            sent = sent.saturating_add(bytes);
         }
         let Some((start, train)) = &self.train else { return Ok(()) };
         let bytes = match train {

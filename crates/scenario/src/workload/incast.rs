@@ -37,6 +37,7 @@ const KEYS: &[Key] = &[
 fn build(reader: &Reader<'_>, workload: &mut Workload<'_>) -> Result<(), ScenarioError> {
     let (senders, receiver) = workload.many_to_one(reader)?;
     let connections: usize = reader.get("connections")?;
+    workload.room_for(reader, "connections", &[connections as u64, senders.len() as u64])?;
     let senders: Vec<NodeId> = senders.into_iter().flat_map(|s| std::iter::repeat_n(s, connections)).collect();
     let rounds = Rounds {
         bytes: per_answer(reader, senders.len() as u64)?,
@@ -46,6 +47,7 @@ fn build(reader: &Reader<'_>, workload: &mut Workload<'_>) -> Result<(), Scenari
         jitter: reader.get("jitter")?,
         request: reader.opt::<Bytes>("request")?.map(Bytes::get),
     };
+    workload.room_for(reader, "rounds", &[rounds.rounds, senders.len() as u64])?;
     rounds.add(workload, &senders, receiver);
     Ok(())
 }

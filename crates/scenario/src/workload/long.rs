@@ -36,6 +36,7 @@ fn build(reader: &Reader<'_>, workload: &mut Workload<'_>) -> Result<(), Scenari
     let stagger: Duration = reader.get("stagger")?;
     let stop_stagger = if first_stop.is_some() { reader.get("stop_stagger")? } else { Duration::ZERO };
     let jitter: Duration = reader.get("jitter")?;
+    workload.room_for(reader, "count", &[count as u64, pairs.len() as u64])?;
     for (n, (src, dst)) in pairs.into_iter().flat_map(|p| std::iter::repeat_n(p, count)).enumerate() {
         let n = n as u64;
         let late = Duration::from_ps(workload.stream("jitter", n).below(jitter.ps()));

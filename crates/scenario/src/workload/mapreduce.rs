@@ -52,6 +52,7 @@ fn build(reader: &Reader<'_>, workload: &mut Workload<'_>) -> Result<(), Scenari
         jitter: reader.get("jitter")?,
         request: Some(reader.get::<Bytes>("request")?.get()).filter(|&size| size > 0),
     };
+    workload.room_for(reader, "rounds", &[rounds.rounds, workers.len() as u64])?;
     rounds.add(workload, &workers, receiver);
     if !busy.is_empty() {
         let class = workload.class;

@@ -44,6 +44,7 @@ fn build(reader: &Reader<'_>, workload: &mut Workload<'_>) -> Result<(), Scenari
         if count == 0 {
             continue;
         }
+        workload.room_for(reader, name, &[count as u64])?;
         if hosts.is_empty() {
             return Err(reader.refuse(name, format!("no sender is {name} in this topology; set `{name} = 0`")));
         }

@@ -40,6 +40,7 @@ fn build(reader: &Reader<'_>, workload: &mut Workload<'_>) -> Result<(), Scenari
         return Err(reader.refuse("total", format!("{total} cannot be shared by {} workers", workers.len())));
     }
     let (queries, request): (u64, Bytes) = (reader.get("queries")?, reader.get("request")?);
+    workload.room_for(reader, "queries", &[queries, workers.len() as u64])?;
     let jitter: Duration = reader.get("jitter")?;
     let Some(interval) = reader.opt::<Draw>("interval")? else {
         let gap = reader.get("gap")?;
