@@ -61,7 +61,9 @@ def series(
     marks = points if points is not None else data.height <= 400
     width = 520 if panel is None else 290
     base = alt.Chart(alt.Data(values=data.select(c for c in dict.fromkeys((x, y, colour, panel)) if c).to_dicts()))
-    horizontal = alt.X(f"{x}:Q", title=x_title or x, scale=alt.Scale(type="log") if log_x else alt.Undefined)
+    horizontal = alt.X(
+        f"{x}:Q", title=x_title or x, scale=alt.Scale(type="log", nice=False) if log_x else alt.Undefined
+    )
     vertical = alt.Y(f"{y}:Q", title=y_title or y, scale=scale if scale is not None else alt.Undefined)
     lines = base.mark_line(point={"size": 22} if marks else False, strokeWidth=1.6, clip=True).encode(
         x=horizontal,
@@ -74,19 +76,26 @@ def series(
     if panel is None:
         return alt.layer(*layers).properties(width=width, height=300)
     parts = []
-    for value in data[panel].unique(maintain_order=True).sort().to_list():
+    for value in data[panel].unique(maintain_order=True).to_list():
         layer = [lines.transform_filter(alt.FieldEqualPredicate(field=panel, equal=value))]
         if published is not None:
             layer += _published(published, x, y, colour)
-        parts.append(alt.layer(*layer).properties(width=width, height=240, title=f"{panel}: {value}" if not isinstance(value, str) else value))
-    return alt.concat(*parts, columns=columns).resolve_scale(color="shared")
+        parts.append(
+            alt.layer(*layer).properties(
+                width=width, height=240, title=f"{panel}: {value}" if not isinstance(value, str) else value
+            )
+        )
+    together: alt.TopLevelMixin = alt.concat(*parts, columns=columns).resolve_scale(color="shared")
+    return together
 
 
 def _published(points: pl.DataFrame, x: str, y: str, words: str) -> list[Any]:
     import altair as alt
 
-    base = alt.Chart(alt.Data(values=points.to_dicts())).encode(x=f"{x}:Q", y=f"{y}:Q")
-    return [
-        base.mark_point(shape="cross", color="black", size=70, filled=True),
-        base.mark_text(align="left", dx=7, dy=-7, fontSize=10).encode(text=f"{words}:N"),
-    ]
+    layers: list[Any] = []
+    for number, point in enumerate(points.to_dicts()):
+        base = alt.Chart(alt.Data(values=[point])).encode(x=f"{x}:Q", y=f"{y}:Q")
+        layers.append(base.mark_point(shape="cross", color="black", size=70, filled=True))
+        # Words of neighbouring points stand one below the other.
+        layers.append(base.mark_text(align="left", dx=7, dy=-7 + 14 * number, fontSize=10).encode(text=f"{words}:N"))
+    return layers

@@ -1,0 +1,63 @@
+"""Single numbers out of columns, for evaluations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+
+def number(value: Any) -> float:
+    """What Polars gives for one cell as a number; nothing is infinitely much, since it never happened.
+
+    >>> number(None), number(3)
+    (inf, 3.0)
+    """
+    return float("inf") if value is None else float(value)
+
+
+def median(values: pl.Series) -> float:
+    """The median, where what is missing counts as longer than anything.
+
+    >>> import polars as pl
+    >>> median(pl.Series([3.0, None, 1.0]))
+    3.0
+    """
+    return number(values.cast(pl.Float64).fill_null(float("inf")).median())
+
+
+def mean(values: pl.Series) -> float:
+    """The mean; infinite where something is missing."""
+    return number(values.cast(pl.Float64).fill_null(float("inf")).mean())
+
+
+def greatest(values: pl.Series) -> float:
+    """The greatest; infinite where something is missing."""
+    return number(values.cast(pl.Float64).fill_null(float("inf")).max())
+
+
+def least(values: pl.Series) -> float:
+    """The least."""
+    return number(values.min())
+
+
+def share(holds: pl.Series) -> float:
+    """Which part of a column of truths holds.
+
+    >>> import polars as pl
+    >>> share(pl.Series([True, False]))
+    0.5
+    """
+    return number(holds.cast(pl.Float64).mean())
+
+
+def jain(values: Sequence[float] | pl.Series) -> float:
+    """Jain's fairness index of shares, 1/n to 1.
+
+    >>> jain([1, 1, 1]), jain([3, 0, 0])
+    (1.0, 0.3333333333333333)
+    """
+    shares = [float(v) for v in values]
+    squares = sum(v * v for v in shares)
+    return sum(shares) ** 2 / (len(shares) * squares) if squares else 1.0
