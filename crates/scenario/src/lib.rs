@@ -34,6 +34,7 @@ pub mod schema;
 pub mod topology;
 mod transport;
 mod tree;
+mod warnings;
 pub mod workload;
 
 pub use describe::{Description, DrawnLink, DrawnNode, DrawnTraffic, describe};
@@ -44,3 +45,4 @@ pub use replay::{Replay, ReplayedResponse};
 pub use scenario::Scenario;
 pub use transport::{DEFAULT_CC, DEFAULT_PROFILE};
 pub use tree::Override;
+pub use warnings::warnings;
