@@ -1,0 +1,81 @@
+"""What `papers/` says is whole: every claim has a judgement, every experiment a scenario that can be planned."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fanin import _native
+from fanin.papers import CatalogueError, Experiment, Paper, load
+from fanin.papers.experiments import batches
+from fanin.papers.verdicts import EVALUATIONS, PICTURES
+
+PAPERS = load()
+FORTY_NINE = 49
+
+
+def with_module(papers: list[Paper]) -> Iterator[Paper]:
+    for paper in papers:
+        if importlib.util.find_spec(f"fanin.papers.{paper.name}"):
+            importlib.import_module(f"fanin.papers.{paper.name}")
+            if importlib.util.find_spec(f"fanin.papers.{paper.name}_figures"):
+                importlib.import_module(f"fanin.papers.{paper.name}_figures")
+            yield paper
+
+
+EXPERIMENTS = [(p, e) for p in with_module(PAPERS) for e in p.experiments.values()]
+
+
+def test_there_are_forty_nine_claims_each_with_an_id_of_its_own() -> None:
+    ids = [claim.id for paper in PAPERS for claim in paper.claims]
+    assert len(ids) == len(set(ids)) == FORTY_NINE
+
+
+def test_every_claim_is_judged_unless_it_is_about_a_real_kernel_alone() -> None:
+    for paper in with_module(PAPERS):
+        for claim in paper.claims:
+            purely_real = claim.setup.startswith("real kernel") and "simulated" not in claim.setup
+            assert (claim.id in EVALUATIONS) != purely_real, claim.id
+
+
+def test_judgements_and_pictures_name_experiments_that_exist() -> None:
+    papers = {paper.name: paper for paper in with_module(PAPERS)}
+    for name, needs in [*((n, e.needs) for n, e in EVALUATIONS.items()), *((n, p.needs) for n, p in PICTURES.items())]:
+        paper = papers[name.split(".")[0]]
+        assert not set(needs) - set(paper.experiments), name
+
+
+@pytest.mark.parametrize(("paper", "experiment"), EXPERIMENTS, ids=[f"{p.name}.{e.name}" for p, e in EXPERIMENTS])
+def test_the_corners_of_every_experiment_can_be_planned(paper: Paper, experiment: Experiment) -> None:
+    every = batches(paper, experiment, quick=False)
+    scenario = _native.Scenario.from_file(experiment.scenario)
+    for batch in (every[0], every[-1]):
+        scenario.changed(batch.cc, None, list(batch.settings().items())).plan(1)
+
+
+def test_the_quick_points_are_some_of_all_points() -> None:
+    for paper, experiment in EXPERIMENTS:
+        every, quick = (
+            {(tuple(p.label for p in b.points), s) for b in batches(paper, experiment, quick=q) for s in b.seeds} for q in (False, True)
+        )
+        assert quick <= every
+        assert quick
+
+
+def test_a_broken_paper_is_named_with_its_file(tmp_path: Path) -> None:
+    (tmp_path / "index.toml").write_text('[papers]\nodd = "odd"\n')
+    (tmp_path / "odd").mkdir()
+    file = tmp_path / "odd/paper.toml"
+    file.write_text('title = "t"\nsource = "s"\nproposes = "p"\n[[claim]]\nid = "other.fig1"\nkind = "value"\n')
+    with pytest.raises(CatalogueError, match=r"odd/paper\.toml: claim `other\.fig1`: its id must begin with `odd\.`"):
+        load(tmp_path)
+    file.write_text('title = "t"\n')
+    with pytest.raises(CatalogueError, match=r"odd/paper\.toml: the key 'source' is missing"):
+        load(tmp_path)
+    file.write_text("title = \n")
+    with pytest.raises(CatalogueError, match=r"odd/paper\.toml: it is not TOML"):
+        load(tmp_path)

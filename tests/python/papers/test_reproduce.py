@@ -1,0 +1,119 @@
+"""The machinery: what is kept, what is run again, what is printed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fanin.errors import FaninError
+from fanin.papers import CatalogueError, experiments, load, reproduce
+from fanin.papers.experiments import Batch, Store, batches, run_all
+from fanin.progress import silent
+
+CHEAP = "trim.eq26"
+SMALL = "trim.fig7"
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def some_work() -> list[Batch]:
+    paper = next(p for p in load() if p.name == "trim")
+    return batches(paper, paper.experiments["fig4"], quick=True)[:2]
+
+
+def test_what_was_run_is_found_again_with_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, whole = run_all(some_work(), silent)
+    assert whole
+    monkeypatch.setattr(experiments, "run", lambda *_: pytest.fail("it was run again"))
+    again, _ = run_all(some_work(), silent)
+    for before, after in zip(first, again, strict=True):
+        assert not isinstance(before, FaninError | None)
+        assert not isinstance(after, FaninError | None)
+        for name, rows in before.items():
+            assert rows.equals(after[name]), name
+
+
+def test_a_damaged_file_is_run_again() -> None:
+    batch = some_work()[0]
+    run_all([batch], silent)
+    store = Store()
+    kept = next(store._folder.glob("*/flows.parquet"))
+    kept.write_bytes(b"")
+    assert store.get(batch) is None
+    done, _ = run_all([batch], silent)
+    assert not isinstance(done[0], FaninError | None)
+
+
+def test_another_seed_setting_algorithm_or_scenario_is_another_result(tmp_path: Path) -> None:
+    paper = next(p for p in load() if p.name == "trim")
+    every = batches(paper, paper.experiments["fig4"], quick=False)
+    assert len({b.key() for b in every}) == len(every)
+    batch = every[0]
+    text = batch.experiment.scenario.read_text()
+    moved = tmp_path / "fig4.toml"
+    other = Batch(_at(batch, moved), batch.points, batch.seeds, batch.reduce)
+    moved.write_text("# a comment\n" + text)
+    assert other.key() == batch.key()
+    moved.write_text(text.replace("100p", "101p"))
+    assert other.key() != batch.key()
+
+
+def _at(batch: Batch, scenario: Path) -> experiments.Experiment:
+    from dataclasses import replace
+
+    return replace(batch.experiment, scenario=scenario)
+
+
+def test_an_interrupted_command_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    work = some_work()
+    real = experiments.run
+
+    def second_is_interrupted(batch: Batch, watch: object) -> object:
+        if batch.points == work[1].points:
+            raise FaninError("stopped")
+        return real(batch, watch)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(experiments, "run", second_is_interrupted)
+    done, _ = run_all(work, silent)
+    assert isinstance(done[1], FaninError)
+    monkeypatch.setattr(experiments, "run", lambda batch, watch: real(batch, watch) if batch.points == work[1].points else pytest.fail("again"))
+    done, _ = run_all(work, silent)
+    assert not any(isinstance(one, FaninError | None) for one in done)
+
+
+def test_results_are_objects_of_the_promised_form() -> None:
+    told = reproduce([CHEAP, SMALL], quick=True).to_dict()
+    assert set(told) == {"version", "command", "quick", "claims"}
+    assert [c["id"] for c in told["claims"]] == ["trim.eq26.k-guideline", "trim.fig7.queue"]
+    for one in told["claims"]:
+        assert set(one) == {"id", "published", "ours", "verdict", "reason", "seeds"}
+        assert one["verdict"] in ("reproduced", "differs", "not run")
+    assert told["claims"][1]["seeds"] > 1
+    json.dumps(told, allow_nan=False)
+
+
+def test_what_does_not_exist_is_refused_with_what_does() -> None:
+    with pytest.raises(CatalogueError, match=r"`trim\.fig99` is no paper, figure or claim: .* the figures trim\.eq26"):
+        reproduce("trim.fig99")
+    with pytest.raises(CatalogueError, match="the papers are trim"):
+        reproduce("dream")
+
+
+def test_the_gallery_stands_alone_and_shows_published_beside_ours(tmp_path: Path) -> None:
+    result = reproduce([CHEAP, SMALL], quick=True)
+    result.write_files(tmp_path, ["svg"])
+    page = (tmp_path / "gallery.html").read_text()
+    assert "<svg" in page
+    assert "http://" not in page.replace("http://www.w3.org/", "")
+    assert "<script" not in page
+    for one in result.claims:
+        assert one.id in page
+        assert f">{one.verdict}<" in page
+    assert "fanin run" in page
+    assert (tmp_path / "trim.fig7.svg").read_text().startswith("<svg")
+    assert json.loads((tmp_path / "claims.json").read_text()) == result.to_dict()

@@ -1,0 +1,45 @@
+"""From results to verdicts."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from fanin.papers import verdicts
+from fanin.papers.verdicts import Checks, Data, Outcome, judge
+
+
+def seeds(values: dict[int, float]) -> Data:
+    return Data({"fig1": {"runs": pl.DataFrame({"seed": list(values), "x": list(values.values())})}})
+
+
+@pytest.fixture(autouse=True)
+def _mean_above_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def evaluate(data: Data) -> Outcome:
+        x = data["fig1"]["runs"]["x"].mean()
+        checks = Checks()
+        checks.that(float(x or 0) > 1, "the mean is above 1")  # type: ignore[arg-type]
+        return checks.outcome(f"{x}")
+
+    monkeypatch.setitem(verdicts.EVALUATIONS, "odd.fig1", verdicts.Evaluation(evaluate, ("fig1",)))
+
+
+def test_a_claim_that_holds_over_both_halves_is_reproduced() -> None:
+    judged = judge("odd.fig1", "above 1", seeds({1: 2, 2: 2, 3: 2, 4: 2}))
+    assert (judged.verdict, judged.seeds, judged.reason) == ("reproduced", 4, "")
+
+
+def test_a_claim_that_flips_over_half_of_the_seeds_differs_and_says_so() -> None:
+    judged = judge("odd.fig1", "above 1", seeds({1: 9, 2: 9, 3: 0, 4: 0}))
+    assert judged.verdict == "differs"
+    assert judged.reason == "it holds over all 4 seeds but flips over half of them (not so: the mean is above 1)"
+
+
+def test_a_claim_that_differs_says_which_condition_failed_and_why() -> None:
+    judged = judge("odd.fig1", "above 1", seeds({1: 0, 2: 0}), cause="the paper counts otherwise")
+    assert judged.verdict == "differs"
+    assert judged.reason == "not so: the mean is above 1. Why: the paper counts otherwise"
+
+
+def test_a_cause_is_not_told_of_a_claim_that_holds() -> None:
+    assert judge("odd.fig1", "above 1", seeds({1: 2}), cause="the paper counts otherwise").reason == ""
