@@ -86,7 +86,6 @@ impl Run {
             "marks": u64s(rows.iter().map(|f| f.marks)),
             "ece_acks": u64s(rows.iter().map(|f| f.ece_acks)),
             "ecn_reductions": u64s(rows.iter().map(|f| f.ecn_reductions)),
-            "undos": u64s(rows.iter().map(|f| f.undos)),
             "tail_probes": u64s(rows.iter().map(|f| f.tail_probes)),
             "first_send_ps": optional_u64s(rows.iter().map(|f| f.first_send_ps)),
             "last_delivery_ps": optional_u64s(rows.iter().map(|f| f.last_delivery_ps)),

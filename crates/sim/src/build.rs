@@ -89,6 +89,9 @@ struct FlowPaths {
     backward: Arc<[LinkId]>,
 }
 
+/// The ways between two hosts, and the links of the first.
+type Found = (Ways, Arc<[LinkId]>);
+
 struct Paths {
     table: Vec<u32>,
     choices: Vec<u32>,
@@ -101,44 +104,43 @@ impl Paths {
         let mut router = Router::new(&spec.nodes, &spec.links, spec.routing, spec.seed);
         let mut made = Paths { table: Vec::new(), choices: Vec::new(), ways: Vec::new(), flows: Vec::new() };
         let mut starts: HashMap<Vec<LinkId>, (u32, Arc<[LinkId]>)> = HashMap::new();
-        let mut ranges: HashMap<(NodeId, NodeId), (Ways, Arc<[LinkId]>)> = HashMap::new();
-        let mut way =
-            |made: &mut Paths, from: NodeId, to: NodeId, key: u64| -> Result<(Ways, Arc<[LinkId]>), RunError> {
-                let no_path = || RunError::NoPath {
-                    from: spec.nodes[from.index()].name.clone(),
-                    to: spec.nodes[to.index()].name.clone(),
-                };
-                let mut add = |made: &mut Paths, path: Vec<LinkId>| -> (u32, Arc<[LinkId]>) {
-                    if let Some(known) = starts.get(&path) {
-                        return known.clone();
-                    }
-                    let start = made.table.len() as u32;
-                    made.table.extend(path.iter().map(|l| l.0));
-                    made.table.push(END);
-                    let links: Arc<[LinkId]> = path.as_slice().into();
-                    starts.insert(path, (start, links.clone()));
-                    (start, links)
-                };
-                if spec.routing != Routing::Spray {
-                    let path = router.path(from, to, key).filter(|p| !p.is_empty()).ok_or_else(no_path)?;
-                    let (first, links) = add(made, path);
-                    return Ok((Ways { first, count: 1 }, links));
-                }
-                if let Some(known) = ranges.get(&(from, to)) {
-                    return Ok(known.clone());
-                }
-                let first = made.choices.len() as u32;
-                let mut shown = None;
-                for path in router.all_paths(from, to) {
-                    let (start, links) = add(made, path);
-                    made.choices.push(start);
-                    shown.get_or_insert(links);
-                }
-                let links = shown.filter(|l| !l.is_empty()).ok_or_else(no_path)?;
-                let ways = (Ways { first, count: made.choices.len() as u32 - first }, links);
-                ranges.insert((from, to), ways.clone());
-                Ok(ways)
+        let mut ranges: HashMap<(NodeId, NodeId), Found> = HashMap::new();
+        let mut way = |made: &mut Paths, from: NodeId, to: NodeId, key: u64| -> Result<Found, RunError> {
+            let no_path = || RunError::NoPath {
+                from: spec.nodes[from.index()].name.clone(),
+                to: spec.nodes[to.index()].name.clone(),
             };
+            let mut add = |made: &mut Paths, path: Vec<LinkId>| -> (u32, Arc<[LinkId]>) {
+                if let Some(known) = starts.get(&path) {
+                    return known.clone();
+                }
+                let start = made.table.len() as u32;
+                made.table.extend(path.iter().map(|l| l.0));
+                made.table.push(END);
+                let links: Arc<[LinkId]> = path.as_slice().into();
+                starts.insert(path, (start, links.clone()));
+                (start, links)
+            };
+            if spec.routing != Routing::Spray {
+                let path = router.path(from, to, key).filter(|p| !p.is_empty()).ok_or_else(no_path)?;
+                let (first, links) = add(made, path);
+                return Ok((Ways { first, count: 1 }, links));
+            }
+            if let Some(known) = ranges.get(&(from, to)) {
+                return Ok(known.clone());
+            }
+            let first = made.choices.len() as u32;
+            let mut shown = None;
+            for path in router.all_paths(from, to) {
+                let (start, links) = add(made, path);
+                made.choices.push(start);
+                shown.get_or_insert(links);
+            }
+            let links = shown.filter(|l| !l.is_empty()).ok_or_else(no_path)?;
+            let ways = (Ways { first, count: made.choices.len() as u32 - first }, links);
+            ranges.insert((from, to), ways.clone());
+            Ok(ways)
+        };
         for (i, flow) in spec.flows.iter().enumerate() {
             let (forward, there) = way(&mut made, flow.src, flow.dst, 2 * i as u64)?;
             let (backward, back) = way(&mut made, flow.dst, flow.src, 2 * i as u64 + 1)?;

@@ -211,8 +211,8 @@ mod tests {
         fn links_rescheduled_from_now_never_go_back_in_time(delays in proptest::collection::vec(1u64..200_000_000, 500)) {
             let links = 7;
             let mut calendar = Calendar::new(links, 1000, 100_000);
-            for l in 0..links {
-                calendar.schedule_link(delays[l], l as u32);
+            for (l, &delay) in delays.iter().take(links).enumerate() {
+                calendar.schedule_link(delay, l as u32);
             }
             let mut now = 0;
             for &d in &delays {

@@ -225,10 +225,10 @@ impl Run<'_> {
             for (time, next) in self.app.complete(message, now, timeouts) {
                 self.net.calendar.schedule_timer(time, self.timers.messages + next);
             }
-            if let Some((control, conn)) = self.controlled[flow] {
-                if self.receivers[flow].is_satisfied() {
-                    self.controls[control as usize].policy.on_close(Time::from_ps(now), conn);
-                }
+            if let Some((control, conn)) = self.controlled[flow]
+                && self.receivers[flow].is_satisfied()
+            {
+                self.controls[control as usize].policy.on_close(Time::from_ps(now), conn);
             }
         }
     }
@@ -238,10 +238,10 @@ impl Run<'_> {
         for (message, time) in self.senders[flow].take_started() {
             self.app.started(message, time);
         }
-        if self.senders[flow].take_sent_data() {
-            if let Some(peer) = self.spec.flows[flow].reverse {
-                self.receivers[peer.index()].flush(&mut self.net);
-            }
+        if self.senders[flow].take_sent_data()
+            && let Some(peer) = self.spec.flows[flow].reverse
+        {
+            self.receivers[peer.index()].flush(&mut self.net);
         }
     }
 
@@ -277,11 +277,11 @@ impl Run<'_> {
         if self.spec.flows[flow].stop.is_some_and(|s| s.ps() <= now) {
             return;
         }
-        if let Some((control, conn)) = self.controlled[flow] {
-            if self.receivers[flow].is_satisfied() {
-                let policy = &mut self.controls[control as usize].policy;
-                policy.on_reopen(Time::from_ps(now), conn);
-            }
+        if let Some((control, conn)) = self.controlled[flow]
+            && self.receivers[flow].is_satisfied()
+        {
+            let policy = &mut self.controls[control as usize].policy;
+            policy.on_reopen(Time::from_ps(now), conn);
         }
         let end = self.senders[flow].write_position().saturating_add(m.bytes);
         self.receivers[flow].expect(message, end);

@@ -27,7 +27,7 @@ pub(crate) fn report(mut run: Run<'_>, end: u64) -> Results {
         ports.push(port_stats(port_name(spec, link), &port.totals, queued, end));
     }
     let names: Vec<Arc<str>> = spec.nodes.iter().map(|n| n.name.as_str().into()).collect();
-    let flows = (0..spec.flows.len()).map(|i| flow_stats(&mut run, &names, i)).collect();
+    let flows = flow_table(&mut run, &names);
     let cbr = spec
         .cbr
         .iter()
@@ -89,6 +89,23 @@ fn percentile_over_time(time_at: &[u64], share: f64) -> u64 {
         }
     }
     0
+}
+
+/// One row per flow. Endpoints are given up as their rows are written: with a million flows both together would not fit.
+fn flow_table(run: &mut Run<'_>, names: &[Arc<str>]) -> Vec<FlowStats> {
+    const CHUNK: usize = 1 << 16;
+    let mut rows = Vec::with_capacity(run.senders.len());
+    while let Some(i) = run.senders.len().checked_sub(1) {
+        rows.push(flow_stats(run, names, i));
+        run.senders.truncate(i);
+        run.receivers.truncate(i);
+        if i.is_multiple_of(CHUNK) {
+            run.senders.shrink_to_fit();
+            run.receivers.shrink_to_fit();
+        }
+    }
+    rows.reverse();
+    rows
 }
 
 fn flow_stats(run: &mut Run<'_>, names: &[Arc<str>], i: usize) -> FlowStats {

@@ -106,8 +106,6 @@ pub struct FlowStats {
     pub ece_acks: u64,
     /// Window reductions for ECN.
     pub ecn_reductions: u64,
-    /// Undone reductions.
-    pub undos: u64,
     /// Tail-loss probes sent.
     pub tail_probes: u64,
     /// First data transmission.

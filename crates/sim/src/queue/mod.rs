@@ -40,14 +40,19 @@ pub struct Discipline {
     pub build: Build,
 }
 
+/// Makes an [`Admission`] from what is known of the port and the settings.
+pub type BuildAdmission = fn(&Context, &Args) -> Result<Box<dyn Admission>, ParamError>;
+/// Makes a [`Scheduler`] likewise.
+pub type BuildScheduler = fn(&Context, &Args) -> Result<Box<dyn Scheduler>, ParamError>;
+
 /// How to make a discipline.
 pub enum Build {
     /// The port does it alone.
     Plain,
     /// Decides about arriving packets.
-    Admission(fn(&Context, &Args) -> Result<Box<dyn Admission>, ParamError>),
+    Admission(BuildAdmission),
     /// Decides about order.
-    Scheduler(fn(&Context, &Args) -> Result<Box<dyn Scheduler>, ParamError>),
+    Scheduler(BuildScheduler),
 }
 
 /// What a discipline knows of its port.

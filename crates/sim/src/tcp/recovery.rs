@@ -27,9 +27,16 @@ pub struct Recovery {
     limited_sent: u32,
     /// RFC 6675's one rescue retransmission of this recovery was used.
     rescued: bool,
-    prr: Prr,
+    /// PRR and RACK, for the connections that use them.
+    linux: Option<Box<Linux>>,
     /// When the reordering timer or tail-loss probe is due, ps.
     pub timer_at: u64,
+}
+
+/// What only Linux's recovery needs. Boxed: other connections, idle ones above all, are smaller without it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Linux {
+    prr: Prr,
     rack: Rack,
 }
 
@@ -69,9 +76,8 @@ impl Recovery {
             partial_acks: 0,
             limited_sent: 0,
             rescued: false,
-            prr: Prr::default(),
+            linux: (kind == RecoveryKind::Rack).then(Box::default),
             timer_at: u64::MAX,
-            rack: Rack::default(),
         }
     }
 
@@ -92,8 +98,7 @@ impl Recovery {
     /// The window in force, packets.
     pub fn allowance(&self, state: State, cwnd: f64, _in_flight: f64, stack: &Stack) -> f64 {
         match state {
-            State::Recovery if self.uses_prr() => self.prr.window,
-            State::Cwr if self.uses_prr() => self.prr.window,
+            State::Recovery | State::Cwr if self.uses_prr() => self.linux.as_ref().map_or(cwnd, |l| l.prr.window),
             State::Recovery if !self.uses_sack() => (cwnd + self.inflation).max(1.0),
             State::Disorder if !self.uses_sack() && stack.limited_transmit => {
                 cwnd + f64::from(self.dup_acks.min(stack.dup_thresh - 1))
@@ -116,12 +121,19 @@ impl Recovery {
 
     /// Segments left, new or not.
     pub fn note_sent(&mut self, segments: u32) {
-        self.prr.out += f64::from(segments);
+        if let Some(linux) = &mut self.linux {
+            linux.prr.out += f64::from(segments);
+        }
     }
 
     /// Whether an ACK of new data restarts the retransmission timer.
     pub fn restarts_timer(&self, state: State) -> bool {
         !(state == State::Recovery && self.kind == RecoveryKind::NewReno && self.partial_acks > 1)
+    }
+
+    /// RACK's state. Only connections that use it ask.
+    fn rack(&mut self) -> &mut Rack {
+        &mut self.linux.get_or_insert_default().rack
     }
 
     fn forget_duplicates(&mut self) {
@@ -182,7 +194,9 @@ impl Sender {
         if matches!(self.state, State::Recovery | State::Cwr) && self.recovery.uses_prr() {
             self.proportional_rate(advanced, d);
         }
-        self.end_tail_probe(ack);
+        if self.recovery.kind == RecoveryKind::Rack {
+            self.end_tail_probe(ack);
+        }
     }
 
     fn watch_for_loss(&mut self, advanced: bool, sacked: bool, net: &mut Net) {
@@ -232,12 +246,12 @@ impl Sender {
             RecoveryKind::Reno | RecoveryKind::NewReno => self.resend_front(net),
             RecoveryKind::Sack | RecoveryKind::Rack => {
                 // RFC 6675 section 5 step 4.3: the first lost segment goes at once.
-                if self.board.next_lost().is_none() {
-                    if let Some(front) = self.board.front().copied() {
-                        if !front.sacked && !front.retransmitted {
-                            self.board.lose(0);
-                        }
-                    }
+                if self.board.next_lost().is_none()
+                    && let Some(front) = self.board.front().copied()
+                    && !front.sacked
+                    && !front.retransmitted
+                {
+                    self.board.lose(0);
                 }
                 if let Some(index) = self.board.next_lost() {
                     self.resend(index, net);
@@ -309,7 +323,9 @@ impl Sender {
         self.recovery.high = self.nxt;
         self.recovery.recover = Some(self.nxt);
         self.recovery.timer_at = u64::MAX;
-        self.recovery.rack.probe_end = None;
+        if let Some(linux) = &mut self.recovery.linux {
+            linux.rack.probe_end = None;
+        }
         self.set_state(State::Loss, net);
     }
 
@@ -328,11 +344,11 @@ impl Sender {
         }
         if !self.recovery.rescued {
             self.recovery.rescued = true;
-            if let Some(index) = self.board.highest_unsacked_below(self.recovery.high) {
-                if !self.board.get(index).retransmitted {
-                    self.resend(index, net);
-                    return true;
-                }
+            if let Some(index) = self.board.highest_unsacked_below(self.recovery.high)
+                && !self.board.get(index).retransmitted
+            {
+                self.resend(index, net);
+                return true;
             }
         }
         false
@@ -342,13 +358,9 @@ impl Sender {
 
     fn start_prr(&mut self, prior_cwnd: f64) {
         let ssthresh = self.control.ssthresh.min(self.control.cwnd);
-        self.recovery.prr = Prr {
-            prior_cwnd: prior_cwnd.max(1.0),
-            ssthresh,
-            delivered: 0.0,
-            out: 0.0,
-            window: self.in_flight().max(1.0),
-        };
+        let window = self.in_flight().max(1.0);
+        let Some(linux) = &mut self.recovery.linux else { return };
+        linux.prr = Prr { prior_cwnd: prior_cwnd.max(1.0), ssthresh, delivered: 0.0, out: 0.0, window };
     }
 
     /// RFC 6937 as `tcp_cwnd_reduction` has it: sndcnt for this ACK, on top of what is in flight.
@@ -358,7 +370,8 @@ impl Sender {
         }
         let in_flight = self.in_flight();
         let newly_lost = self.board.pending() > 0;
-        let p = &mut self.recovery.prr;
+        let Some(linux) = &mut self.recovery.linux else { return };
+        let p = &mut linux.prr;
         p.delivered += f64::from(d.segments);
         let delta = p.ssthresh - in_flight;
         let mut allowed = if delta < 0.0 {
@@ -376,7 +389,7 @@ impl Sender {
     /// A segment is lost when one sent later was delivered and a reordering window has passed.
     fn detect_by_time(&mut self, d: &Delivered, now: u64) -> u32 {
         if let Some(newest) = d.newest {
-            let rack = &mut self.recovery.rack;
+            let rack = self.recovery.rack();
             let rtt = now - newest.sent_at;
             // A retransmission acknowledged sooner than any round trip was spurious: not evidence (section 6.2 step 2). With few samples
             // the least one still holds both hosts' jitter.
@@ -392,7 +405,7 @@ impl Sender {
     }
 
     fn lose_by_time(&mut self, now: u64) -> u32 {
-        let rack = self.recovery.rack;
+        let rack = *self.recovery.rack();
         if rack.sent_at == 0 && rack.end == 0 {
             return 0;
         }
@@ -424,8 +437,8 @@ impl Sender {
         }
         if wait > 0 {
             self.recovery.timer_at = now + wait;
-            self.recovery.rack.is_probe = false;
-        } else if !self.recovery.rack.is_probe {
+            self.recovery.rack().is_probe = false;
+        } else if !self.recovery.rack().is_probe {
             self.recovery.timer_at = u64::MAX;
         }
         lost
@@ -440,15 +453,15 @@ impl Sender {
         if self.board.is_empty() {
             return;
         }
-        if !self.recovery.rack.is_probe {
+        if !self.recovery.rack().is_probe {
             if self.lose_by_time(net.now) > 0 && !matches!(self.state, State::Recovery | State::Loss) {
                 self.enter_recovery(net);
             }
             return;
         }
         // Section 7.3: a new segment if there is one and the receiver allows it, else the last one again.
-        self.recovery.rack.is_probe = false;
-        self.recovery.rack.probe_end = Some(self.nxt);
+        self.recovery.rack().is_probe = false;
+        self.recovery.rack().probe_end = Some(self.nxt);
         self.counters.tail_probes += 1;
         if !self.probe_with_new_data(net) {
             let last = self.board.outstanding() as usize - 1;
@@ -465,16 +478,16 @@ impl Sender {
         }
         let idle = self.board.is_empty()
             || !matches!(self.state, State::Open | State::Cwr)
-            || self.recovery.rack.probe_end.is_some()
+            || self.recovery.rack().probe_end.is_some()
             || self.board.sacked() > 0;
         if idle {
-            if self.recovery.rack.is_probe {
-                self.recovery.rack.is_probe = false;
+            if self.recovery.rack().is_probe {
+                self.recovery.rack().is_probe = false;
                 self.recovery.timer_at = u64::MAX;
             }
             return;
         }
-        if self.recovery.timer_at != u64::MAX && !self.recovery.rack.is_probe {
+        if self.recovery.timer_at != u64::MAX && !self.recovery.rack().is_probe {
             return;
         }
         let srtt = self.rtt.srtt().ps();
@@ -489,15 +502,15 @@ impl Sender {
         };
         let last_sent = self.board.back().map_or(net.now, |s| s.sent_at);
         self.recovery.timer_at = (last_sent + wait).max(net.now + 1).min(self.rto_at);
-        self.recovery.rack.is_probe = true;
+        self.recovery.rack().is_probe = true;
     }
 
     /// Section 7.4: an ACK of the probe ends the episode; a probe that repaired a loss costs one reduction.
     fn end_tail_probe(&mut self, ack: &Packet) {
-        if let Some(end) = self.recovery.rack.probe_end {
-            if self.una >= end || ack.has(flags::DSACK) {
-                self.recovery.rack.probe_end = None;
-            }
+        if let Some(end) = self.recovery.rack().probe_end
+            && (self.una >= end || ack.has(flags::DSACK))
+        {
+            self.recovery.rack().probe_end = None;
         }
     }
 }

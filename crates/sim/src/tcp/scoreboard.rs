@@ -73,8 +73,8 @@ pub struct Scoreboard {
     lost_below: u64,
     /// Number of the highest sacked segment + 1; 0 if none.
     top_sacked: u64,
-    /// SACK blocks of the last ACK, so that only what is new in a block is walked.
-    seen: [(u64, u64); 3],
+    /// SACK blocks of the last ACK, so that only what is new in a block is walked. Boxed: most connections never see one.
+    seen: Option<Box<[(u64, u64); 3]>>,
 }
 
 impl Scoreboard {
@@ -159,7 +159,7 @@ impl Scoreboard {
                 continue;
             }
             let (mut from, mut to) = (left, right);
-            for (l, r) in self.seen {
+            for (l, r) in self.seen.as_deref().copied().unwrap_or_default() {
                 if l == left && r <= right && r > l {
                     from = from.max(r);
                 } else if r == right && l >= left && r > l {
@@ -189,7 +189,9 @@ impl Scoreboard {
                 i += 1;
             }
         }
-        self.seen = blocks;
+        if self.seen.is_some() || news {
+            **self.seen.get_or_insert_default() = blocks;
+        }
         news
     }
 

@@ -54,17 +54,16 @@ enum Phase {
 pub(super) struct Counters {
     pub segments: u64,
     pub bytes_sent: u64,
-    pub bytes_acked: u64,
-    pub retransmissions: u64,
-    pub fast_recoveries: u64,
-    pub timeouts: u64,
     pub timeout_ps: u64,
-    pub ece_acks: u64,
-    pub ecn_reductions: u64,
-    pub undos: u64,
-    pub tail_probes: u64,
-    pub first_send: Option<u64>,
+    /// `u64::MAX` before it.
+    pub first_send: u64,
     pub max_cwnd: f64,
+    pub retransmissions: u32,
+    pub fast_recoveries: u32,
+    pub timeouts: u32,
+    pub ece_acks: u32,
+    pub ecn_reductions: u32,
+    pub tail_probes: u32,
 }
 
 /// The sending endpoint of one flow.
@@ -165,7 +164,7 @@ impl Sender {
             delivered_at: 0,
             first_sent_at: 0,
             app_limited_until: 0,
-            counters: Counters::default(),
+            counters: Counters { first_send: u64::MAX, ..Counters::default() },
         }
     }
 
@@ -276,7 +275,6 @@ impl Sender {
         }
         let rtt = self.round_trip(packet, advanced, &d, now);
         if advanced {
-            self.counters.bytes_acked += d.acked_bytes;
             self.rtt.backoff = 0;
         }
         if self.state == State::Cwr && self.una >= self.recovery.high {
@@ -599,11 +597,12 @@ impl Sender {
             self.messages.pop_front();
         }
         // A message that starts inside this segment has started too.
-        if let Some(message) = self.messages.front_mut() {
-            if message.first_send.is_none() && message.start < self.nxt {
-                message.first_send = Some(now);
-                self.started.push((message.id, now));
-            }
+        if let Some(message) = self.messages.front_mut()
+            && message.first_send.is_none()
+            && message.start < self.nxt
+        {
+            message.first_send = Some(now);
+            self.started.push((message.id, now));
         }
         self.recovery.note_new_segment(self.state);
         self.emit(seq, len, bits, net);
@@ -620,7 +619,7 @@ impl Sender {
         let wire = stack.wire(len);
         self.counters.segments += 1;
         self.counters.bytes_sent += u64::from(len);
-        self.counters.first_send.get_or_insert(now);
+        self.counters.first_send = self.counters.first_send.min(now);
         let packet = Packet {
             seq,
             timestamp: now,
@@ -641,10 +640,10 @@ impl Sender {
         }
         let s = self.situation(now);
         let limited = !self.window_has_room(stack_mss(&self.config));
-        if let Some(restart) = self.validation.on_send(&s, limited) {
-            if !self.config.needs.own_idle {
-                self.restart(restart, now);
-            }
+        if let Some(restart) = self.validation.on_send(&s, limited)
+            && !self.config.needs.own_idle
+        {
+            self.restart(restart, now);
         }
         self.recovery.note_sent(1);
     }
@@ -857,16 +856,15 @@ impl Sender {
         let c = &self.counters;
         row.segments = c.segments;
         row.bytes_sent = c.bytes_sent;
-        row.bytes_acked = c.bytes_acked;
-        row.retransmissions = c.retransmissions;
-        row.fast_recoveries = c.fast_recoveries;
-        row.timeouts = c.timeouts;
+        row.bytes_acked = self.una;
+        row.retransmissions = u64::from(c.retransmissions);
+        row.fast_recoveries = u64::from(c.fast_recoveries);
+        row.timeouts = u64::from(c.timeouts);
         row.timeout_ps = c.timeout_ps;
-        row.ece_acks = c.ece_acks;
-        row.ecn_reductions = c.ecn_reductions;
-        row.undos = c.undos;
-        row.tail_probes = c.tail_probes;
-        row.first_send_ps = c.first_send;
+        row.ece_acks = u64::from(c.ece_acks);
+        row.ecn_reductions = u64::from(c.ecn_reductions);
+        row.tail_probes = u64::from(c.tail_probes);
+        row.first_send_ps = (c.first_send != u64::MAX).then_some(c.first_send);
         row.cwnd = self.control.cwnd;
         row.max_cwnd = c.max_cwnd.max(row.cwnd);
         row.srtt_ps = self.rtt.srtt().ps();
@@ -875,7 +873,7 @@ impl Sender {
 
     /// Timeouts so far.
     pub fn timeouts(&self) -> u64 {
-        self.counters.timeouts
+        u64::from(self.counters.timeouts)
     }
 
     /// Whether the path's bytes per segment fit a packet's 16-bit length.

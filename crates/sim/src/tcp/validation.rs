@@ -49,7 +49,13 @@ pub struct Validation {
     /// Most used since the window was last full, and when that was (RFC 2861, Linux).
     used: f64,
     stamp: u64,
-    /// RFC 7661: volume acknowledged in the current round (packets), where the round ends, the best of this and the last period.
+    /// RFC 7661's own, in its mode.
+    pipe_ack: Option<Box<PipeAck>>,
+}
+
+/// RFC 7661: volume acknowledged in the current round (packets), where the round ends, the best of this and the last period.
+#[derive(Clone, Debug)]
+struct PipeAck {
     round: f64,
     round_end: u64,
     best: [f64; 2],
@@ -69,11 +75,15 @@ impl Validation {
             usage_end: 0,
             used: 0.0,
             stamp: 0,
-            round: 0.0,
-            round_end: 0,
-            best: [f64::INFINITY, 0.0],
-            period_start: 0,
-            not_validated_since: None,
+            pipe_ack: (mode == CwndValidation::Rfc7661).then(|| {
+                Box::new(PipeAck {
+                    round: 0.0,
+                    round_end: 0,
+                    best: [f64::INFINITY, 0.0],
+                    period_start: 0,
+                    not_validated_since: None,
+                })
+            }),
         }
     }
 
@@ -138,11 +148,11 @@ impl Validation {
                 window
             }
             CwndValidation::Rfc7661 => {
-                let since = self.not_validated_since?;
-                if s.now - since < NON_VALIDATED_PERIOD_PS {
+                let p = self.pipe_ack.as_mut()?;
+                if s.now - p.not_validated_since? < NON_VALIDATED_PERIOD_PS {
                     return None;
                 }
-                self.not_validated_since = Some(s.now);
+                p.not_validated_since = Some(s.now);
                 Window { cwnd: (s.window.cwnd / 2.0).max(s.initial_window), ssthresh: raised(s.window) }
             }
             CwndValidation::Rfc5681
@@ -160,16 +170,18 @@ impl Validation {
         match self.mode {
             CwndValidation::Linux => self.cwnd_limited(s),
             CwndValidation::Rfc2861 => self.cwnd_limited(s),
-            CwndValidation::Rfc7661 => self.pipe_ack(s, acked),
+            CwndValidation::Rfc7661 => self.pipe_ack.as_mut().is_none_or(|p| p.on_ack(s, acked)),
             CwndValidation::None | CwndValidation::Rfc5681 | CwndValidation::Ns2Oneway | CwndValidation::Ns2Full => {
                 true
             }
         }
     }
+}
 
-    /// RFC 7661 section 4.2: pipeACK is the largest volume acknowledged in a round trip over the last max(3 RTT, 1 s), here kept as the
+impl PipeAck {
+    /// Whether the window is validated. RFC 7661 section 4.2: pipeACK is the largest volume acknowledged in a round trip over the last max(3 RTT, 1 s), here kept as the
     /// best of the present and the previous period of that length.
-    fn pipe_ack(&mut self, s: &Situation, acked: f64) -> bool {
+    fn on_ack(&mut self, s: &Situation, acked: f64) -> bool {
         self.round += acked;
         if s.una >= self.round_end {
             self.best[1] = self.best[1].max(self.round);
