@@ -9,6 +9,7 @@
 //! | add an algorithm | one file in `algorithms/` and one line in `algorithms/mod.rs` |
 //! | add a slow start that any algorithm can use | [`SlowStart`], `algorithms/gss.rs` |
 //! | act from the receiver's side | [`ReceiverControl`] |
+//! | bring one from another language | [`extension`] |
 //! | build one by name | [`registry::build`] |
 //!
 //! ```
@@ -20,6 +21,7 @@
 pub mod algorithms;
 mod control;
 mod event;
+pub mod extension;
 mod growth;
 pub mod model;
 mod params;

@@ -1,6 +1,7 @@
 //! Algorithms by name: `newreno`, `gss+dctcp`, `tcprand+cubic`.
 
 use crate::algorithms::ALGORITHMS;
+use crate::extension::{self, Extension};
 use crate::{Args, CongestionControl, Param, ParamError, ReceiverControl, Setup, SlowStart, StandardSlowStart};
 use thiserror::Error;
 
@@ -41,12 +42,20 @@ pub enum Kind {
     Wrapper(BuildWrapper),
     /// A policy of the receiving host over ordinary senders (NewReno unless named: `ictcp+reno`).
     Receiver(BuildReceiver),
+    /// A complete sender from outside this crate, found at run time (a Python class).
+    Extension(&'static dyn Extension),
+}
+
+impl Kind {
+    fn is_sender(&self) -> bool {
+        matches!(self, Kind::Sender(_) | Kind::Extension(_))
+    }
 }
 
 impl Algorithm {
     /// It can be used without a `+`.
     pub fn stands_alone(&self) -> bool {
-        matches!(self.kind, Kind::Sender(_) | Kind::Receiver(_))
+        self.kind.is_sender() || matches!(self.kind, Kind::Receiver(_))
     }
 }
 
@@ -81,6 +90,14 @@ pub enum BuildError {
     /// A parameter is unknown or out of range.
     #[error(transparent)]
     Param(#[from] ParamError),
+    /// An algorithm from outside this crate cannot be had.
+    #[error("`{name}`: {why}")]
+    Extension {
+        /// As named.
+        name: String,
+        /// What its language says.
+        why: String,
+    },
 }
 
 fn did_you_mean(nearest: &Option<&'static str>) -> String {
@@ -99,18 +116,21 @@ pub fn find(name: &str) -> Option<&'static Algorithm> {
 pub fn parts(spec: &str) -> Result<Vec<&'static Algorithm>, BuildError> {
     let mut found = Vec::new();
     for name in spec.split('+').map(str::trim) {
-        found
-            .push(find(name).ok_or_else(|| BuildError::UnknownName { name: name.to_owned(), nearest: nearest(name) })?);
+        let algorithm = match find(name) {
+            Some(registered) => Some(registered),
+            None => extension::find(name)?,
+        };
+        found.push(algorithm.ok_or_else(|| BuildError::UnknownName { name: name.to_owned(), nearest: nearest(name) })?);
     }
     let bad = |why: &str| Err(BuildError::BadComposition { spec: spec.to_owned(), why: why.to_owned() });
     let count = |test: fn(&Kind) -> bool| found.iter().filter(|a| test(&a.kind)).count();
-    let senders = count(|k| matches!(k, Kind::Sender(_)));
+    let senders = count(Kind::is_sender);
     let receivers = count(|k| matches!(k, Kind::Receiver(_)));
     let slow_starts = count(|k| matches!(k, Kind::SlowStart(_)));
     match senders {
         0 if receivers == 0 => return bad("it names no sender; put one at the end, as in `gss+newreno`"),
         0 => found.push(find("newreno").expect("newreno is registered: a test looks")),
-        1 if !matches!(found[found.len() - 1].kind, Kind::Sender(_)) => {
+        1 if !found[found.len() - 1].kind.is_sender() => {
             return bad("the sender comes last, as in `gss+newreno`");
         }
         1 => {}
@@ -121,6 +141,9 @@ pub fn parts(spec: &str) -> Result<Vec<&'static Algorithm>, BuildError> {
     }
     if slow_starts > 1 {
         return bad("it names more than one slow start");
+    }
+    if slow_starts == 1 && found.iter().any(|a| matches!(a.kind, Kind::Extension(_))) {
+        return bad("an algorithm from outside has its own slow start; name it alone");
     }
     Ok(found)
 }
@@ -144,10 +167,13 @@ pub fn build(spec: &str, setup: &Setup, args: &Args) -> Result<Transport, BuildE
     let paced_by_rtt = slow_start.needs_prompt_acks();
     let mut layers = parts.iter().rev();
     let base = layers.next().map(|a| a.kind);
-    let Some(Kind::Sender(build)) = base else {
-        return Err(BuildError::BadComposition { spec: spec.to_owned(), why: "it names no sender".to_owned() });
+    let mut sender = match base {
+        Some(Kind::Sender(build)) => build(setup, args, slow_start)?,
+        Some(Kind::Extension(extension)) => {
+            extension.build(setup, args).map_err(|why| BuildError::Extension { name: spec.to_owned(), why })?
+        }
+        _ => return Err(BuildError::BadComposition { spec: spec.to_owned(), why: "it names no sender".to_owned() }),
     };
-    let mut sender = build(setup, args, slow_start)?;
     for layer in layers {
         if let Kind::Wrapper(build) = layer.kind {
             sender = build(setup, args, sender)?;
@@ -176,6 +202,19 @@ pub fn build_receiver(spec: &str, setup: &Setup, args: &Args) -> Result<Option<B
 /// As [`parts`].
 pub fn needs_switch(spec: &str) -> Result<bool, BuildError> {
     Ok(parts(spec)?.iter().any(|a| a.needs_switch))
+}
+
+/// Identifies what the parts of `spec` from outside this crate do, so that results under one version are not taken for another's; empty
+/// where there are none.
+///
+/// # Errors
+/// As [`parts`].
+pub fn fingerprint(spec: &str) -> Result<String, BuildError> {
+    let versions = parts(spec)?
+        .iter()
+        .filter_map(|a| if let Kind::Extension(e) = a.kind { Some(e.version()) } else { None })
+        .collect();
+    Ok(versions)
 }
 
 /// The registered name closest to `name`, if one is close enough to have been meant.

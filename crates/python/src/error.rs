@@ -2,6 +2,7 @@
 
 use fanin_capture::{CaptureError, WorkloadError};
 use fanin_scenario::ScenarioError;
+use fanin_scenario::pcap::PcapError;
 use fanin_sim::RunError;
 use pyo3::prelude::*;
 use std::fmt::Display;
@@ -17,6 +18,8 @@ pub enum Class {
     Algorithm,
     /// A fault of fanin itself.
     Engine,
+    /// Results cannot be written.
+    Output,
     /// Stopped because somebody asked.
     Interrupted,
 }
@@ -28,6 +31,7 @@ impl Class {
             Class::Capture => "CaptureError",
             Class::Algorithm => "AlgorithmError",
             Class::Engine => "EngineError",
+            Class::Output => "OutputError",
             Class::Interrupted => "Interrupted",
         }
     }
@@ -63,6 +67,15 @@ pub fn run_error(py: Python<'_>, error: &RunError) -> PyErr {
         RunError::Interrupted { .. } => Class::Interrupted,
     };
     raise(py, class, error)
+}
+
+/// A run that left no captures.
+pub fn pcap_error(py: Python<'_>, error: &PcapError) -> PyErr {
+    match error {
+        PcapError::Place(error) => scenario_error(py, error),
+        PcapError::Run(error) => run_error(py, error),
+        PcapError::Write { .. } => raise(py, Class::Output, error),
+    }
 }
 
 /// A capture that cannot be used.

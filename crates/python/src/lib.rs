@@ -1,10 +1,13 @@
 //! `fanin._native`: the engine for Python. Conversions and error mapping only; what things mean is said in the crates below
 //! and in `python/fanin`.
 
+mod algorithm;
 mod capture;
 mod columns;
 mod error;
+mod graph;
 mod model;
+mod pcap;
 mod registries;
 mod results;
 mod simulate;
@@ -14,12 +17,19 @@ use pyo3::prelude::*;
 
 #[pymodule]
 mod _native {
+    use super::*;
+    #[pymodule_export]
+    use crate::algorithm::{PyAck, PyConn, PySetup};
     #[pymodule_export]
     use crate::capture::{Capture, Replay, analyse};
     #[pymodule_export]
     use crate::columns::Table;
     #[pymodule_export]
-    use crate::model::trim_k;
+    use crate::graph::graph_json;
+    #[pymodule_export]
+    use crate::model::{dctcp, gss_incast, iatcp, limit, quantity, rand_enqueue, rand_rmin, trim_as, trim_k};
+    #[pymodule_export]
+    use crate::pcap::run_with_pcap;
     #[pymodule_export]
     use crate::registries::registry_json;
     #[pymodule_export]
@@ -30,4 +40,10 @@ mod _native {
     use crate::watch::Watch;
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+    #[pymodule_init]
+    fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::algorithm::install();
+        Ok(())
+    }
 }

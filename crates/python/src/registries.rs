@@ -52,7 +52,7 @@ pub fn registry_json(py: Python<'_>, kind: &str) -> PyResult<String> {
 
 fn role(kind: &Kind) -> &'static str {
     match kind {
-        Kind::Sender(_) => "sender",
+        Kind::Sender(_) | Kind::Extension(_) => "sender",
         Kind::SlowStart(_) => "slow start",
         Kind::Wrapper(_) => "wrapper",
         Kind::Receiver(_) => "receiver",

@@ -1,5 +1,6 @@
 //! Scenarios and their runs for Python.
 
+use crate::algorithm;
 use crate::capture::Replay;
 use crate::columns::{Table, u32s, u64s};
 use crate::error::{Class, internal, raise, run_error, scenario_error};
@@ -10,6 +11,7 @@ use fanin_sim::results::Results;
 use fanin_sim::spec::Spec;
 use fanin_sim::{Progress, RunError};
 use pyo3::prelude::*;
+use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
@@ -91,15 +93,22 @@ impl Plan {
     fn run(&self, py: Python<'_>, watch: Option<Watch>) -> PyResult<Run> {
         let watch = watch.unwrap_or_default();
         // A panic would be a fault of fanin, and must cost one run, not all that are under way on other threads.
+        algorithm::forget_failure();
         let results = py
             .detach(|| catch_unwind(AssertUnwindSafe(|| simulate(&self.0, &watch))))
             .map_err(|_| internal("the engine gave up on this run; please report it with the message above"))?;
+        algorithm::check_failure(py)?;
         results.map(|results| Run::new(results, self.0.trace.classes.clone())).map_err(|error| run_error(py, &error))
     }
 }
 
 fn simulate(spec: &Spec, watch: &Watch) -> Result<Results, RunError> {
-    fanin_sim::run(spec, &mut |progress| watch.report(share(&progress)))
+    fanin_sim::run(spec, &mut |progress| go_on(watch, &progress))
+}
+
+/// Notes how far a run is; it ends early when somebody asks or an algorithm in Python has raised.
+pub(crate) fn go_on(watch: &Watch, progress: &Progress) -> ControlFlow<()> {
+    if algorithm::has_failed() { ControlFlow::Break(()) } else { watch.report(share(progress)) }
 }
 
 /// How much of a run is done: by time, or by messages where that is further (the run may stop with the last one).

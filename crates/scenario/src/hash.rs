@@ -110,6 +110,11 @@ impl Feed {
     fn transport(&mut self, transport: &TransportSpec) {
         let TransportSpec { cc, args, stack } = transport;
         self.text(cc);
+        // A name that is no algorithm is refused before anything is hashed.
+        let version = fanin_cc::registry::fingerprint(cc).unwrap_or_default();
+        if !version.is_empty() {
+            self.text(&version);
+        }
         self.args(args);
         self.text(&format!("{:?}", stack.flavour));
         for knob in KNOBS {

@@ -1,0 +1,48 @@
+//! Algorithms from outside this crate, found at run time: how a class in Python becomes one.
+//!
+//! The registry is a list; whoever embeds fanin may add one resolver, which is asked for the names that are not on it.
+
+use crate::registry::{Algorithm, BuildError};
+use crate::{Args, CongestionControl, Setup};
+use std::sync::OnceLock;
+
+/// Makes senders of one kind.
+pub trait Extension: Sync {
+    /// A new connection's sender; the error is one sentence.
+    ///
+    /// # Errors
+    /// What its language says.
+    fn build(&self, setup: &Setup, args: &Args) -> Result<Box<dyn CongestionControl>, String>;
+
+    /// Changes whenever its behaviour may have changed, such as a hash of its source.
+    fn version(&self) -> String;
+}
+
+impl std::fmt::Debug for dyn Extension {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Extension")
+    }
+}
+
+/// Answers for a name: `None` if it is none of its own, and one sentence if it is but cannot be had.
+pub type Resolver = fn(&str) -> Result<Option<&'static Algorithm>, String>;
+
+static RESOLVER: OnceLock<Resolver> = OnceLock::new();
+
+/// Sets who is asked for names that are not registered. The first one stays.
+///
+/// ```
+/// assert!(fanin_cc::extension::set_resolver(|_| Ok(None)));
+/// assert!(!fanin_cc::extension::set_resolver(|_| Ok(None)));
+/// ```
+pub fn set_resolver(resolver: Resolver) -> bool {
+    RESOLVER.set(resolver).is_ok()
+}
+
+/// The algorithm of this name from outside, if there is one.
+pub(crate) fn find(name: &str) -> Result<Option<&'static Algorithm>, BuildError> {
+    match RESOLVER.get() {
+        None => Ok(None),
+        Some(resolver) => resolver(name).map_err(|why| BuildError::Extension { name: name.to_owned(), why }),
+    }
+}
