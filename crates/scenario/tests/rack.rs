@@ -128,3 +128,47 @@ fn the_shipped_rack_is_one() {
     let rack = Rack::from_file(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/rack.toml")).unwrap();
     assert!(rack.marks().unwrap());
 }
+
+/// A real capture: five servers, 201 responses each, with the client's own log beside it.
+const CAPTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/pcap/http_spt_then_lpt_5to1");
+
+fn captured() -> fanin_capture::Workload {
+    let path = format!("{CAPTURE}.pcap");
+    let go_on = &mut |_| std::ops::ControlFlow::Continue(());
+    fanin_capture::analyse(path.as_ref(), &fanin_capture::Options::default(), go_on).unwrap().workload(None).unwrap()
+}
+
+#[test]
+fn a_real_capture_is_replayed_response_by_response() {
+    let log = std::fs::read_to_string(format!("{CAPTURE}_responses.csv")).unwrap();
+    let mut logged: Vec<u64> = log.lines().skip(1).map(|row| row.split(',').nth(9).unwrap().parse().unwrap()).collect();
+    let replay = Replay::from(&captured());
+    let rack = Rack::from_text(RACK, "rack.toml").unwrap();
+    let plan = rack.plan(&replay, "newreno", 1, false).unwrap();
+    let mut planned: Vec<u64> = plan.responses.iter().map(|r| r.bytes).collect();
+    logged.sort_unstable();
+    planned.sort_unstable();
+    assert_eq!(planned, logged);
+
+    let results = fanin_sim::run(&plan.spec, &mut |_| std::ops::ControlFlow::Continue(())).unwrap();
+    assert!(results.complete);
+    // The think times are the capture's, so the replay takes about as long as it did.
+    let span = replay.span().as_secs();
+    let end = results.end_ps as f64 / 1e12;
+    assert!((0.9 * span..1.3 * span).contains(&end), "{end} s for a capture of {span} s");
+}
+
+#[test]
+fn a_workload_file_is_replayed_in_a_scenario() {
+    let file = std::env::temp_dir().join(format!("fanin-replay-{}.json", std::process::id()));
+    captured().write(&file).unwrap();
+    let text = format!("[topology]\nsenders = 5\n[[workload]]\nkind = \"replay\"\nfile = \"{}\"", file.display());
+    let spec = fanin_scenario::Scenario::from_text(&text, "replay").and_then(|s| s.plan(1));
+    std::fs::remove_file(&file).unwrap();
+    let spec = spec.unwrap();
+    let rack =
+        Rack::from_text(RACK, "rack.toml").unwrap().plan(&Replay::from(&captured()), "newreno", 1, false).unwrap();
+    let sizes = |messages: &[fanin_sim::spec::Message]| messages.iter().map(|m| m.bytes).collect::<Vec<_>>();
+    assert_eq!(sizes(&spec.messages), sizes(&rack.spec.messages));
+    assert!(spec.stop_when_done);
+}

@@ -142,3 +142,19 @@ fn every_topology_carries_traffic_between_any_two_hosts() {
         assert!(results.complete, "{}", topology.name);
     }
 }
+
+#[test]
+fn a_description_names_tiers_rates_and_who_sends_to_whom() {
+    let text = "[topology]\nkind = \"leaf_spine\"\nleaves = 2\nspines = 1\nhosts_per_leaf = 2\nmark = \"20p\"\n\
+                [[workload]]\nkind = \"long\"\ncount = 3\n[[workload]]\nkind = \"cbr\"\nrate = \"1Mbps\"\nfrom = \"h1\"";
+    let drawn = fanin_scenario::describe(&Scenario::from_text(text, "drawn").unwrap().plan(1).unwrap());
+    let tiers: Vec<(&str, u32)> = drawn.nodes.iter().map(|n| (n.name.as_str(), n.tier)).collect();
+    assert_eq!(tiers, [("spine0", 2), ("leaf0", 1), ("h0", 0), ("h1", 0), ("leaf1", 1), ("h2", 0), ("h3", 0)]);
+    assert_eq!(drawn.links.len(), 12);
+    let up = drawn.links.iter().find(|l| l.from == 1 && l.to == 0).unwrap();
+    assert_eq!((up.rate.as_str(), up.delay.as_str()), ("1Gbps", "50us"));
+    assert_eq!((up.buffer.as_deref(), up.mark.as_deref()), (Some("100p"), Some("20p")));
+    let traffic: Vec<(&str, u32, u32, u32)> =
+        drawn.traffic.iter().map(|t| (t.class.as_str(), t.from, t.to, t.flows)).collect();
+    assert_eq!(traffic, [("long", 3, 2, 3), ("long", 5, 2, 3), ("long", 6, 2, 3), ("cbr", 3, 2, 1)]);
+}
