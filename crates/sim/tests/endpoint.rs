@@ -244,3 +244,15 @@ fn receiver_control_works_through_the_window_from_the_first_packet() {
         assert!(end < Duration::ms(30).ps(), "{cc}: {end}");
     }
 }
+
+/// RFC 8257 section 3.3 and RFC 3168 section 6.1.2: one reduction per window of data, also when its very last packet is marked.
+#[test]
+fn one_window_of_marks_costs_one_reduction() {
+    let stack = Stack { initial_window: 10.0, initial_ssthresh: 5.0, ..Stack::ns2() };
+    let mut spec = one_flow(stack, &[(1_000_000, Duration::ZERO)]);
+    spec.transports[0].cc = "dctcp".to_owned();
+    spec.links[1].queue.discipline = "lossy".to_owned();
+    spec.links[1].queue.args.set("mark_of", Value::Word("1,2,3,4,5,6,7,8,9,10".to_owned()));
+    let r = run(&spec);
+    assert_eq!(r.flows[0].ecn_reductions, 1, "{:?}", r.flows[0]);
+}

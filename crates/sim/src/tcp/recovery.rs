@@ -14,6 +14,9 @@ const PROBE_TIMEOUT_MIN_PS: u64 = 2_000_000_000;
 #[derive(Clone, Debug)]
 pub struct Recovery {
     kind: RecoveryKind,
+    own_window: bool,
+    /// End of the window of data that an ECN reduction answered: only an ACK beyond it can tell of new congestion.
+    ecn_end: Option<u64>,
     dup_acks: u32,
     /// Recovery, CWR and loss repair end when this byte is acknowledged. Set when they start.
     pub high: u64,
@@ -65,10 +68,13 @@ struct Rack {
 }
 
 impl Recovery {
-    /// For a connection that repairs losses this way.
-    pub fn new(kind: RecoveryKind) -> Recovery {
+    /// For a connection that repairs losses this way. `own_window`: the algorithm sets its window in every state, as the kernel's
+    /// `cong_control` does, so no PRR.
+    pub fn new(kind: RecoveryKind, own_window: bool) -> Recovery {
         Recovery {
             kind,
+            own_window,
+            ecn_end: None,
             dup_acks: 0,
             high: 0,
             recover: None,
@@ -87,7 +93,7 @@ impl Recovery {
     }
 
     fn uses_prr(&self) -> bool {
-        self.kind == RecoveryKind::Rack
+        self.kind == RecoveryKind::Rack && !self.own_window
     }
 
     /// Segments declared lost may be retransmitted as the window allows.
@@ -188,7 +194,8 @@ impl Sender {
                 }
             }
         }
-        if ece && matches!(self.state, State::Open | State::Disorder) {
+        let new_window = self.recovery.ecn_end.is_none_or(|end| self.una > end);
+        if ece && new_window && matches!(self.state, State::Open | State::Disorder) {
             self.reduce_for_ecn(net);
         }
         if matches!(self.state, State::Recovery | State::Cwr) && self.recovery.uses_prr() {
@@ -309,6 +316,7 @@ impl Sender {
         self.tell(net.now, |cc, conn| cc.on_congestion(conn, Cause::Ecn));
         self.counters.ecn_reductions += 1;
         self.recovery.high = self.nxt;
+        self.recovery.ecn_end = Some(self.nxt);
         self.start_prr(prior);
         self.request_cwr();
         self.set_state(State::Cwr, net);

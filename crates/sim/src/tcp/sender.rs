@@ -127,7 +127,7 @@ impl Sender {
         cc: Box<dyn CongestionControl>,
         random: Option<Stream>,
     ) -> Sender {
-        let recovery = Recovery::new(config.stack.recovery);
+        let recovery = Recovery::new(config.stack.recovery, config.needs.own_idle);
         let validation = Validation::new(config.stack.cwnd_validation);
         let edge = config.stack.receive_window.get();
         Sender {
@@ -806,8 +806,9 @@ impl Sender {
                 } else {
                     f64::from(self.board.outstanding())
                 };
-                // RFC 5681 section 3.2: segments sent by limited transmit do not count.
-                outstanding - f64::from(self.recovery.limited_transmitted())
+                // RFC 5681 section 3.2: segments sent by limited transmit do not count. Nor does more than the window: in a recovery,
+                // data that duplicate or selective ACKs let out is unacknowledged too, though as much has left the network.
+                (outstanding - f64::from(self.recovery.limited_transmitted())).min(self.control.cwnd)
             }
             // NS2 halves the integer part: int(window / 2).
             HalveBasis::Window if stack.flavour == Flavour::Ns2 => 2.0 * (self.control.cwnd / 2.0).floor(),
