@@ -15,6 +15,7 @@ __all__ = [
     "Table",
     "Watch",
     "analyse",
+    "needs_prompt_acks",
     "needs_switch",
     "registry_json",
     "trim_k",
@@ -143,6 +144,9 @@ def analyse(path: str | PathLike[str], gap: str | None = None, watch: Watch | No
 
 def registry_json(kind: str) -> str:
     """List a registry as JSON."""
+
+def needs_prompt_acks(cc: str) -> bool:
+    """Tell whether an algorithm lives on RTT samples, so that its receivers are to acknowledge every packet."""
 
 def needs_switch(cc: str) -> bool:
     """Check the name of an algorithm and tell whether it needs a marking switch."""

@@ -283,6 +283,7 @@ def compare(
     changes = [(key, toml(value)) for key, value in (settings or {}).items()]
     the_rack = _native.Rack.from_file(rack, changes)
     algorithms, notes = _algorithms(cc, the_rack)
+    notes += _prompt_ack_note(algorithms)
     needs_switch = {name: _native.needs_switch(name) for name in algorithms}
 
     found = read_trains(capture, gap=gap, progress=progress)
@@ -424,6 +425,17 @@ def _algorithms(asked: Sequence[str] | None, rack: Rack) -> tuple[list[str], lis
     left_out = [name for name in names if _native.needs_switch(name)]
     note = f"left out, since {rack.file} has no `rack.mark` and they need a switch that marks: {_listed(left_out)}"
     return [name for name in names if name not in left_out], [note] if left_out else []
+
+
+def _prompt_ack_note(names: Sequence[str]) -> list[str]:
+    """Which of the algorithms were simulated with a receiver that acknowledges every packet."""
+    prompt = [name for name in names if _native.needs_prompt_acks(name)]
+    if not prompt:
+        return []
+    return [
+        f"{_listed(prompt)} live on round-trip times and were simulated with receivers that acknowledge every packet, as Linux does "
+        "after `ip route change ... quickack 1`; `stack.prompt_acks = false` in the rack shows them behind delayed ACKs"
+    ]
 
 
 def _run_all(

@@ -196,6 +196,14 @@ pub fn build_receiver(spec: &str, setup: &Setup, args: &Args) -> Result<Option<B
     Ok(None)
 }
 
+/// Whether any part of `spec` lives on RTT samples and needs every packet acknowledged.
+///
+/// # Errors
+/// As [`build`], with every setting at its default.
+pub fn needs_prompt_acks(spec: &str) -> Result<bool, BuildError> {
+    Ok(build(spec, &Setup::default(), &Args::default())?.prompt_acks)
+}
+
 /// Whether any part of `spec` needs a marking switch.
 ///
 /// # Errors

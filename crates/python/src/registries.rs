@@ -28,11 +28,11 @@ pub fn registry_json(py: Python<'_>, kind: &str) -> PyResult<String> {
             .collect(),
         "topology" => topology::TOPOLOGIES
             .iter()
-            .map(|t| json!({ "name": t.name, "title": t.title, "source": t.source, "keys": keys(t.keys, topology::COMMON) }))
+            .map(|t| json!({ "name": t.name, "title": t.title, "source": t.source, "keys": keys(&[topology::COMMON, t.keys]) }))
             .collect(),
         "workload" => workload::WORKLOADS
             .iter()
-            .map(|w| json!({ "name": w.name, "title": w.title, "source": w.source, "keys": keys(w.keys, workload::COMMON) }))
+            .map(|w| json!({ "name": w.name, "title": w.title, "source": w.source, "keys": keys(&w.all_keys()) }))
             .collect(),
         "stack" => knobs::PROFILES
             .iter()
@@ -74,9 +74,11 @@ fn params(params: &[Param]) -> Vec<serde_json::Value> {
         .collect()
 }
 
-fn keys(own: &[Key], common: &[Key]) -> Vec<serde_json::Value> {
-    own.iter()
-        .chain(common)
+fn keys(tables: &[&[Key]]) -> Vec<serde_json::Value> {
+    tables
+        .iter()
+        .rev()
+        .flat_map(|table| table.iter())
         .filter(|k| k.name != "kind")
         .map(|k| json!({ "name": k.name, "default": k.default, "help": k.help, "expects": k.kind.expects(), "required": k.required }))
         .collect()

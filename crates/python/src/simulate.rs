@@ -191,3 +191,11 @@ impl RackPlan {
 pub fn needs_switch(py: Python<'_>, cc: &str) -> PyResult<bool> {
     fanin_cc::registry::needs_switch(cc).map_err(|error| raise(py, Class::Algorithm, error))
 }
+
+/// Tells whether an algorithm lives on RTT samples, so that its receivers are to acknowledge every packet.
+///
+/// Raises when there is none of that name.
+#[pyfunction]
+pub fn needs_prompt_acks(py: Python<'_>, cc: &str) -> PyResult<bool> {
+    fanin_cc::registry::needs_prompt_acks(cc).map_err(|error| raise(py, Class::Algorithm, error))
+}
