@@ -123,7 +123,9 @@ def papers_folder() -> Path:
     for folder in (Path("papers"), Path(__file__).resolve().parents[3] / "papers"):
         if (folder / "index.toml").is_file():
             return folder
-    raise CatalogueError("there is no folder `papers` with an index.toml here: go to fanin's source tree, which has them")
+    raise CatalogueError(
+        "there is no folder `papers` with an index.toml here: go to fanin's source tree, which has them"
+    )
 
 
 def load(folder: Path | None = None) -> list[Paper]:
@@ -154,9 +156,7 @@ def _paper(folder: Path, name: str) -> Paper:
     try:
         claims = tuple(_claim(row, name) for row in table.pop("claim", []))
         experiments = {row["name"]: _experiment(row, folder) for row in table.pop("experiment", [])}
-        return Paper(
-            name, table.pop("title"), table.pop("source"), table.pop("proposes"), folder, claims, experiments
-        )
+        return Paper(name, table.pop("title"), table.pop("source"), table.pop("proposes"), folder, claims, experiments)
     except KeyError as error:
         raise CatalogueError(f"{file}: the key {error} is missing") from error
     except ValueError as error:

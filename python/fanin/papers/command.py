@@ -22,11 +22,15 @@ COLOURS = {"reproduced": "green", "differs": "dark_orange3", "not run": "bright_
 FORMATS = ("svg", "pdf", "png")
 
 
-def command(what: list[str], *, quick: bool, fresh: bool, out: Path | None, pictures: str | None, as_json: bool) -> None:
+def command(
+    what: list[str], *, quick: bool, fresh: bool, out: Path | None, pictures: str | None, as_json: bool
+) -> None:
     """Run, print, write; exit 1 when a claim could not be run, 130 when interrupted."""
     formats = pictures.split(",") if pictures else []
     if unknown := [one for one in formats if one not in FORMATS]:
-        raise ScenarioError(f"command line `--pictures {pictures}`: {unknown[0]} is no format; there are {', '.join(FORMATS)}")
+        raise ScenarioError(
+            f"command line `--pictures {pictures}`: {unknown[0]} is no format; there are {', '.join(FORMATS)}"
+        )
     words = ["fanin", "reproduce", *what]
     words += ["--quick"] if quick else []
     words += ["--out", str(out)] if out else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import hashlib
 import importlib
@@ -70,7 +71,8 @@ class Batch:
         """Names what it gives: the scenario without its comments, every change, the seeds, and what is kept."""
         text = self.experiment.scenario.read_text(encoding="utf-8")
         table = tomllib.loads(text)
-        reduce = inspect.getsource(self.reduce) if self.reduce else ""
+        # As a tree: how it is laid out and commented does not matter.
+        reduce = ast.dump(ast.parse(inspect.getsource(self.reduce))) if self.reduce else ""
         said = [table, self.cc, sorted(self.settings().items()), self.seeds, self.experiment.frames, reduce]
         digest = hashlib.sha256(json.dumps(said, sort_keys=True, default=str).encode())
         for file in _files_named_in(table, self.experiment.scenario.parent):
@@ -82,7 +84,9 @@ def batches(paper: Paper, experiment: Experiment, *, quick: bool) -> list[Batch]
     """Everything of an experiment, in pieces of about the same length."""
     seeds = range(1, (experiment.quick if quick else experiment.seeds) + 1)
     axes = [[p for p in axis.points if p.quick or not quick] for axis in experiment.axes]
-    reduce = getattr(importlib.import_module(f"fanin.papers.{paper.name}"), experiment.reduce) if experiment.reduce else None
+    reduce = (
+        getattr(importlib.import_module(f"fanin.papers.{paper.name}"), experiment.reduce) if experiment.reduce else None
+    )
     found = []
     for points in itertools.product(*axes):
         one = Batch(experiment, points, (1,), reduce)
@@ -115,14 +119,16 @@ def run_all(
         False when somebody interrupted.
     """
     store = Store()
-    done: list[Frames | FaninError | None] = [None if fresh else store.get(batch) for batch in work]
+    # Taken once, before anything runs: somebody may edit a scenario meanwhile.
+    keys = [batch.key() for batch in work]
+    done: list[Frames | FaninError | None] = [None if fresh else store.get(key) for key in keys]
     left = sorted((i for i, found in enumerate(done) if found is None), key=lambda i: -work[i].cost)
     total = sum(work[i].cost for i in left)
 
-    def job(batch: Batch) -> Callable[[Watch], Frames]:
+    def job(batch: Batch, key: str) -> Callable[[Watch], Frames]:
         def simulate(watch: Watch) -> Frames:
             frames = run(batch, watch)
-            store.put(batch, frames)
+            store.put(key, frames)
             return frames
 
         return simulate
@@ -138,7 +144,9 @@ def run_all(
     with progress(f"simulating ({len(left)} of {len(work)} batches are new)", 1000) as bar:
         shares = [work[i].cost / total * 1000 for i in left]
         weighted = _Weighted(bar, shares)
-        whole = on_every_core([weighted.track(n, job(work[i])) for n, i in enumerate(left)], weighted, finished)
+        whole = on_every_core(
+            [weighted.track(n, job(work[i], keys[i])) for n, i in enumerate(left)], weighted, finished
+        )
     return done, whole
 
 
@@ -167,14 +175,18 @@ class _Weighted:
 
         return tracked
 
-    def update(self, done: float) -> None:  # noqa: ARG002 - counted by share, not by piece
+    def update(self, done: float) -> None:
         running = {n: w.fraction for n, w in list(self._watches.items()) if n not in self._done}
-        self._bar.update(sum(self._shares[n] for n in list(self._done)) + sum(self._shares[n] * f for n, f in running.items()))
+        self._bar.update(
+            sum(self._shares[n] for n in list(self._done)) + sum(self._shares[n] * f for n, f in running.items())
+        )
 
 
 def run(batch: Batch, watch: Watch) -> dict[str, pl.DataFrame]:
     """Simulate one batch on this thread; other threads go on meanwhile."""
-    scenario = _native.Scenario.from_file(batch.experiment.scenario).changed(batch.cc, None, list(batch.settings().items()))
+    scenario = _native.Scenario.from_file(batch.experiment.scenario).changed(
+        batch.cc, None, list(batch.settings().items())
+    )
     parts: dict[str, list[pl.DataFrame]] = {name: [] for name in batch.experiment.frames}
     for seed in batch.seeds:
         plan = scenario.plan(seed)
@@ -184,13 +196,17 @@ def run(batch: Batch, watch: Watch) -> dict[str, pl.DataFrame]:
     made = {name: _in_ms(name, pl.concat(rows)) for name, rows in parts.items()}
     if batch.reduce:
         made = batch.reduce(made)
-    labels = [pl.lit(point.label).alias(axis.name) for axis, point in zip(batch.experiment.axes, batch.points, strict=True)]
+    labels = [
+        pl.lit(point.label).alias(axis.name) for axis, point in zip(batch.experiment.axes, batch.points, strict=True)
+    ]
     return {name: rows.select(*labels, pl.all()) for name, rows in made.items()}
 
 
 def _raw(name: str, results: Run, plan: Plan, seed: int) -> pl.DataFrame:
     if name == "runs":
-        rows = pl.DataFrame({"end_ps": [results.end_ps], "complete": [results.complete], "packet_hops": [results.packet_hops]})
+        rows = pl.DataFrame(
+            {"end_ps": [results.end_ps], "complete": [results.complete], "packet_hops": [results.packet_hops]}
+        )
     else:
         rows = frame(getattr(results, name)())
     number = {"messages": "message", "flows": "flow"}.get(name)
@@ -245,9 +261,9 @@ class Store:
                 if time.time() - other.stat().st_mtime > KEEP_DAYS * 86400:
                     shutil.rmtree(other)
 
-    def get(self, batch: Batch) -> Frames | None:
-        """What was kept of this batch; None if nothing, or if it is damaged."""
-        folder = self._folder / batch.key()
+    def get(self, key: str) -> Frames | None:
+        """What was kept under this key; None if nothing, or if it is damaged."""
+        folder = self._folder / key
         if not folder.is_dir():
             return None
         try:
@@ -255,7 +271,7 @@ class Store:
         except (OSError, pl.exceptions.PolarsError):
             return None
 
-    def put(self, batch: Batch, frames: Frames) -> None:
+    def put(self, key: str, frames: Frames) -> None:
         """Keep it, whole or not at all."""
         if not self._usable:
             return
@@ -266,7 +282,7 @@ class Store:
         try:
             for name, rows in frames.items():
                 rows.write_parquet(scratch / f"{name}.parquet")
-            target = self._folder / batch.key()
+            target = self._folder / key
             if target.is_dir():
                 shutil.rmtree(target)
             scratch.rename(target)
@@ -287,6 +303,6 @@ def _files_named_in(thing: Any, folder: Path) -> list[Path]:
         return [file for value in thing.values() for file in _files_named_in(value, folder)]
     if isinstance(thing, list):
         return [file for value in thing for file in _files_named_in(value, folder)]
-    if isinstance(thing, str) and "/" in thing or isinstance(thing, str) and thing.endswith(".csv"):
+    if (isinstance(thing, str) and "/" in thing) or (isinstance(thing, str) and thing.endswith(".csv")):
         return [folder / thing] if (folder / thing).is_file() else []
     return []

@@ -34,7 +34,12 @@ _CONFIG = {"view": {"stroke": None}, "axis": {"labelFontSize": 11, "titleFontSiz
 
 def write(result: ReproduceResult, folder: Path, pictures: Sequence[str]) -> None:
     """Write the page, and each figure on its own in the formats asked for (``svg``, ``pdf``, ``png``)."""
-    drawn = {f"{p.name}.{c.figure}": None for p in result.papers for c in p.claims if any(j.id == c.id for j in result.claims)}
+    drawn = {
+        f"{p.name}.{c.figure}": None
+        for p in result.papers
+        for c in p.claims
+        if any(j.id == c.id for j in result.claims)
+    }
     sections: dict[str, str] = {}
     for name in drawn:
         svg = _svg(result, name, folder, pictures)
@@ -62,7 +67,9 @@ def page(result: ReproduceResult, drawn: dict[str, str]) -> str:
             parts.append(f"<h3 id='{html.escape(name)}'>{html.escape(name)}</h3>")
             if name in drawn:
                 caption = PICTURES[name].caption
-                parts.append(f"<figure>{drawn[name]}<figcaption class=small>{html.escape(caption)}</figcaption></figure>")
+                parts.append(
+                    f"<figure>{drawn[name]}<figcaption class=small>{html.escape(caption)}</figcaption></figure>"
+                )
             parts.append(_table([j for j in judged if claims[j.id].figure == figure], claims))
             parts.append(_how(result, paper, name, figure))
     return "".join(parts) + "</html>\n"

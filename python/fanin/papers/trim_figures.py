@@ -54,7 +54,11 @@ def cdf(samples: pl.Series, points: int = 300) -> list[dict[str, float]]:
     return [{"value": float(ordered[int(i * (count - 1) / points)]), "share": i / points} for i in range(points + 1)]
 
 
-@figure("trim.fig2", "fig2", caption="As drawn by the simulator. Dashed: the shares that the paper states at 4 KB and 128 KB.")
+@figure(
+    "trim.fig2",
+    "fig2",
+    caption="As drawn by the simulator. Dashed: the shares that the paper states at 4 KB and 128 KB.",
+)
 def fig2(data: Data) -> Any:
     """Distribution of train sizes and of gaps."""
     messages = data["fig2"]["messages"].sort("seed", "release_ms")
@@ -89,7 +93,9 @@ def throughput(data: Data, cc: str, rto: str, flow: int | None) -> Any:
     if flow is not None:
         rows = rows.filter(pl.col("flow") == flow)
     bins = pl.DataFrame({"bin": range(1, 61)})
-    found = rows.group_by(bin=(pl.col("time_ms") / 20).round().cast(pl.Int64)).agg(mbps=pl.col("bytes").sum() * 8 / 20e3)
+    found = rows.group_by(bin=(pl.col("time_ms") / 20).round().cast(pl.Int64)).agg(
+        mbps=pl.col("bytes").sum() * 8 / 20e3
+    )
     whole = bins.join(found, on="bin", how="left").with_columns(pl.col("mbps").fill_null(0.0), s=pl.col("bin") * 0.02)
     return (
         alt.Chart(values(whole))
@@ -103,7 +109,9 @@ def window(data: Data, cc: str, rto: str, flows: list[int], end: float = 1.2) ->
     """Windows in packets, with timeouts to be seen as falls to 1."""
     rows = one_run(data, "window", cc, rto).filter(pl.col("flow").is_in(flows), pl.col("time_ms") <= end * 1000)
     kept = thin(rows.sort("time_ms"), "time_ms", "cwnd", by=["flow"], points=500)
-    shown = kept.select((pl.col("time_ms") / 1000).alias("s"), "cwnd", (pl.col("flow") + 1).cast(pl.String).alias("connection"))
+    shown = kept.select(
+        (pl.col("time_ms") / 1000).alias("s"), "cwnd", (pl.col("flow") + 1).cast(pl.String).alias("connection")
+    )
     return (
         alt.Chart(values(shown))
         .mark_line(interpolate="step-after", strokeWidth=1.2)
@@ -119,7 +127,9 @@ def window(data: Data, cc: str, rto: str, flows: list[int], end: float = 1.2) ->
 def drops(data: Data, cc: str, rto: str) -> Any:
     """When packets are dropped, and the queue."""
     queue = one_run(data, "queue", cc, rto).filter(pl.col("time_ms").is_between(80, 1200))
-    kept = thin(queue, "time_ms", "packets", by=["port"], points=500).select((pl.col("time_ms") / 1000).alias("s"), "packets")
+    kept = thin(queue, "time_ms", "packets", by=["port"], points=500).select(
+        (pl.col("time_ms") / 1000).alias("s"), "packets"
+    )
     lost = one_run(data, "packets", cc, rto).filter(pl.col("event") == "dropped", pl.col("time_ms") < 1200)
     spots = lost.select(s=(pl.col("time_ms") / 1000).round(3), packets=pl.lit(100)).unique()
     line = (
@@ -130,7 +140,9 @@ def drops(data: Data, cc: str, rto: str) -> Any:
             y=alt.Y("packets:Q", title="queue (packets), drops in red", scale=alt.Scale(domain=[0, 105])),
         )
     )
-    return (line + alt.Chart(values(spots)).mark_tick(color="red", thickness=2).encode(x="s:Q", y="packets:Q")).properties(width=340, height=180)
+    return (
+        line + alt.Chart(values(spots)).mark_tick(color="red", thickness=2).encode(x="s:Q", y="packets:Q")
+    ).properties(width=340, height=180)
 
 
 @figure(
@@ -142,13 +154,19 @@ def drops(data: Data, cc: str, rto: str) -> Any:
 def fig4(data: Data) -> Any:
     """Throughput and window of connection 5 with both timers."""
     rows = [
-        throughput(data, "reno", rto, 4) | (window(data, "reno", rto, [4]) + rule(900, "published: close to 900")) | drops(data, "reno", rto)
+        throughput(data, "reno", rto, 4)
+        | (window(data, "reno", rto, [4]) + rule(900, "published: close to 900"))
+        | drops(data, "reno", rto)
         for rto in ("200 ms", "1 ms")
     ]
     return alt.vconcat(*rows).resolve_scale(color="independent")
 
 
-@figure("trim.fig7", "fig4", caption="Seed 1. Total throughput in 20 ms, the five windows, and the bottleneck's queue. Dashed: the paper's 20 packets.")
+@figure(
+    "trim.fig7",
+    "fig4",
+    caption="Seed 1. Total throughput in 20 ms, the five windows, and the bottleneck's queue. Dashed: the paper's 20 packets.",
+)
 def fig7(data: Data) -> Any:
     """The same traffic with TRIM."""
     return (
@@ -160,7 +178,9 @@ def fig7(data: Data) -> Any:
 
 def probability(data: Data, algorithms: tuple[str, ...], experiments: tuple[str, ...]) -> Any:
     """P(timeout) along the buffer, by link, with and without the preceding responses."""
-    p = trim.timeout_probability(Data({n: data[n] for n in experiments}), "link", "buffer").filter(pl.col("cc").is_in(algorithms))
+    p = trim.timeout_probability(Data({n: data[n] for n in experiments}), "link", "buffer").filter(
+        pl.col("cc").is_in(algorithms)
+    )
     p = p.with_columns(
         kb=pl.col("buffer").map_elements(trim._kib, return_dtype=pl.Int64),
         traffic=pl.when("onoff").then(pl.lit("with ON/OFF")).otherwise(pl.lit("without")),
@@ -174,7 +194,9 @@ def probability(data: Data, algorithms: tuple[str, ...], experiments: tuple[str,
     return alt.hconcat(*panels)
 
 
-@figure("trim.fig5", "fig5", "fig5_without", caption="Each point is the share of runs with a timeout, over 2 to 40 senders.")
+@figure(
+    "trim.fig5", "fig5", "fig5_without", caption="Each point is the share of runs with a timeout, over 2 to 40 senders."
+)
 def fig5(data: Data) -> Any:
     """TCP, DCTCP and L2DCT."""
     return probability(data, trim.BASELINES, ("fig5", "fig5_without"))
@@ -186,14 +208,21 @@ def fig7c(data: Data) -> Any:
     return probability(data, trim.ALL, ("fig5",))
 
 
-@figure("trim.fig6", "fig6_1g", "fig6_10g", caption="Every K of equation 26: utilisation (least over seeds) and dropped packets (sum over seeds).")
+@figure(
+    "trim.fig6",
+    "fig6_1g",
+    "fig6_10g",
+    caption="Every K of equation 26: utilisation (least over seeds) and dropped packets (sum over seeds).",
+)
 def fig6(data: Data) -> Any:
     """Utilisation and drops along K."""
     panels = []
     for name, link in (("fig6_1g", "1 Gbps, 50 us"), ("fig6_10g", "10 Gbps, 25 us")):
         ports = data[name]["ports"].filter(pl.col("name") == trim.BOTTLENECK)
         rows = ports.group_by("senders", "k").agg(pl.col("utilisation").min(), pl.col("drops").sum())
-        rows = rows.with_columns(us=pl.col("k").str.strip_suffix(" us").cast(pl.Float64), flows=pl.col("senders").cast(pl.String)).sort("us")
+        rows = rows.with_columns(
+            us=pl.col("k").str.strip_suffix(" us").cast(pl.Float64), flows=pl.col("senders").cast(pl.String)
+        ).sort("us")
         for column, title in (("utilisation", "utilisation"), ("drops", "dropped packets")):
             scale = alt.Scale(domain=[0, 1]) if column == "utilisation" else alt.Scale()
             panels.append(
@@ -220,7 +249,10 @@ def fig8(data: Data) -> Any:
         line = (
             alt.Chart(values(shown), title=NAMES[cc])
             .mark_line(interpolate="step-after", strokeWidth=0.8, color=COLOURS[NAMES[cc]])
-            .encode(x=alt.X("s:Q", title="time (s)"), y=alt.Y("packets:Q", title="queue (packets)", scale=alt.Scale(domain=[0, 105])))
+            .encode(
+                x=alt.X("s:Q", title="time (s)"),
+                y=alt.Y("packets:Q", title="queue (packets)", scale=alt.Scale(domain=[0, 105])),
+            )
         )
         panels.append((line + rule(20, "")).properties(width=230, height=180))
     return alt.hconcat(*panels)
@@ -240,7 +272,9 @@ def fig8fg(data: Data) -> Any:
     """Drops and goodput along the number of trains."""
     rows = pl.concat([trim.queue_between(data, "fig8e", cc) for cc in trim.ALL])
     lost = rows.group_by("cc", "senders").agg(pl.col("drops").mean()).sort("senders")
-    flows = data["fig8e"]["flows"].group_by("cc", "senders", "seed").agg(mbps=pl.col("bytes_delivered").sum() * 8 / 0.8e6)
+    flows = (
+        data["fig8e"]["flows"].group_by("cc", "senders", "seed").agg(mbps=pl.col("bytes_delivered").sum() * 8 / 0.8e6)
+    )
     good = flows.group_by("cc", "senders").agg(pl.col("mbps").mean()).sort("senders")
     x = alt.X("senders:Q", title="long trains")
     return lines(lost, x, alt.Y("drops:Q", title="dropped packets")) | lines(
@@ -255,7 +289,9 @@ def fig9(data: Data) -> Any:
     panels = []
     for cc in trim.ALL:
         shown = rates.filter(pl.col("cc") == cc).select(
-            (pl.col("time_ms") / 1000).alias("s"), (pl.col("bytes") * 8 / 1e5).alias("mbps"), pl.format("c{}", pl.col("flow") + 1).alias("connection")
+            (pl.col("time_ms") / 1000).alias("s"),
+            (pl.col("bytes") * 8 / 1e5).alias("mbps"),
+            pl.format("c{}", pl.col("flow") + 1).alias("connection"),
         )
         panels.append(
             alt.Chart(values(shown), title=NAMES[cc])
@@ -282,10 +318,16 @@ def table1(data: Data) -> Any:
     x = alt.X("group:N", title=None, axis=alt.Axis(labelAngle=0))
     bars = base.mark_bar(color="#56B4E9").encode(x=x, y=alt.Y("ours:Q", title="Mbps per flow"))
     dots = base.mark_point(color="black", size=70).encode(x=x, y="published:Q")
-    return (bars + dots).properties(width=140, height=200).facet(column=alt.Column("cc:N", title=None, sort=[NAMES[c] for c in trim.ALL]))
+    return (
+        (bars + dots)
+        .properties(width=140, height=200)
+        .facet(column=alt.Column("cc:N", title=None, sort=[NAMES[c] for c in trim.ALL]))
+    )
 
 
-@figure("trim.fig11", "fig11_normal", "fig11_base", caption="Mean over seeds; the scale is logarithmic above 1 (symlog).")
+@figure(
+    "trim.fig11", "fig11_normal", "fig11_base", caption="Mean over seeds; the scale is logarithmic above 1 (symlog)."
+)
 def fig11(data: Data) -> Any:
     """Timeouts along the buffer."""
     panels = []
@@ -307,19 +349,39 @@ def fig11(data: Data) -> Any:
     return alt.vconcat(*panels)
 
 
-PUBLISHED_TIMEOUTS = {"reno": (13, 85, 452, 1738), "dctcp": (9, 75, 440, 859), "l2dct": (9, 71, 274, 493), "trim": (8, 39, 141, 285)}
+PUBLISHED_TIMEOUTS = {
+    "reno": (13, 85, 452, 1738),
+    "dctcp": (9, 75, 440, 859),
+    "l2dct": (9, 71, 274, 493),
+    "trim": (8, 39, 141, 285),
+}
 
 
-@figure("trim.table2", "table2", caption="Dashed: published. Solid: ours, mean over seeds. The scale is logarithmic above 1 (symlog).")
+@figure(
+    "trim.table2",
+    "table2",
+    caption="Dashed: published. Solid: ours, mean over seeds. The scale is logarithmic above 1 (symlog).",
+)
 def table2(data: Data) -> Any:
     """Timeouts along the number of pods."""
-    ours = data["table2"]["runs"].group_by("cc", "k").agg(pl.col("timeouts").cast(pl.Float64).mean()).with_columns(whose=pl.lit("ours"))
+    ours = (
+        data["table2"]["runs"]
+        .group_by("cc", "k")
+        .agg(pl.col("timeouts").cast(pl.Float64).mean())
+        .with_columns(whose=pl.lit("ours"))
+    )
     said = pl.DataFrame(
-        [{"cc": cc, "k": k, "timeouts": float(v), "whose": "published"} for cc, row in PUBLISHED_TIMEOUTS.items() for k, v in zip(trim.PODS, row, strict=True)]
+        [
+            {"cc": cc, "k": k, "timeouts": float(v), "whose": "published"}
+            for cc, row in PUBLISHED_TIMEOUTS.items()
+            for k, v in zip(trim.PODS, row, strict=True)
+        ]
     )
     rows = pl.concat([ours.select(said.columns), said], how="vertical_relaxed").sort("k")
     y = alt.Y("timeouts:Q", title="timeouts", scale=alt.Scale(type="symlog"))
-    return lines(rows, alt.X("k:O", title="pods", axis=alt.Axis(labelAngle=0)), y).encode(strokeDash=alt.StrokeDash("whose:N", title=None))
+    return lines(rows, alt.X("k:O", title="pods", axis=alt.Axis(labelAngle=0)), y).encode(
+        strokeDash=alt.StrokeDash("whose:N", title=None)
+    )
 
 
 @figure("trim.fig12", "table2", caption="From 0.1 s until a server's megabyte is delivered; mean over seeds.")
@@ -341,11 +403,18 @@ def fig14a(data: Data) -> Any:
     return lines(rows, x, alt.Y("completion_ms:Q", title="ARCT (ms)"))
 
 
-@figure("trim.fig14b", "fig14b", caption="All seeds; simulated with Linux's profile. Dashed: the paper's 25 ms for TCP-TRIM.")
+@figure(
+    "trim.fig14b",
+    "fig14b",
+    caption="All seeds; simulated with Linux's profile. Dashed: the paper's 25 ms for TCP-TRIM.",
+)
 def fig14b(data: Data) -> Any:
     """Distribution of completion times."""
     rows = data["fig14b"]["messages"]
-    parts = [pl.DataFrame(cdf(rows.filter(pl.col("cc") == cc)["completion_ms"].drop_nulls())).with_columns(cc=pl.lit(cc)) for cc in trim.TESTBED]
+    parts = [
+        pl.DataFrame(cdf(rows.filter(pl.col("cc") == cc)["completion_ms"].drop_nulls())).with_columns(cc=pl.lit(cc))
+        for cc in trim.TESTBED
+    ]
     every = pl.concat(parts)
     chart = (
         alt.Chart(values(every))

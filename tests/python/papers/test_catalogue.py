@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
 from fanin import _native
 from fanin.papers import CatalogueError, Experiment, Paper, load
 from fanin.papers.experiments import batches
@@ -60,7 +59,8 @@ def test_the_corners_of_every_experiment_can_be_planned(paper: Paper, experiment
 def test_the_quick_points_are_some_of_all_points() -> None:
     for paper, experiment in EXPERIMENTS:
         every, quick = (
-            {(tuple(p.label for p in b.points), s) for b in batches(paper, experiment, quick=q) for s in b.seeds} for q in (False, True)
+            {(tuple(p.label for p in b.points), s) for b in batches(paper, experiment, quick=q) for s in b.seeds}
+            for q in (False, True)
         )
         assert quick <= every
         assert quick

@@ -5,7 +5,6 @@ from __future__ import annotations
 import tomllib
 
 import pytest
-
 from fanin.papers import load, papers_folder, reproduce
 
 EXPECTED: dict[str, str] = tomllib.loads((papers_folder() / "expected.toml").read_text())["quick"]
@@ -20,7 +19,11 @@ def test_every_paper_with_judgements_has_expected_verdicts() -> None:
 def test_quick_verdicts_are_the_expected_ones(paper: str) -> None:
     names = [name for name in EXPECTED if name.startswith(f"{paper}.")]
     got = reproduce(names, quick=True)
-    changed = [f"{c.id}: {EXPECTED[c.id]} -> {c.verdict} ({c.ours}; {c.reason})" for c in got.claims if c.verdict != EXPECTED[c.id]]
+    changed = [
+        f"{c.id}: {EXPECTED[c.id]} -> {c.verdict} ({c.ours}; {c.reason})"
+        for c in got.claims
+        if c.verdict != EXPECTED[c.id]
+    ]
     assert not changed, (
         "verdicts changed: if that is meant, write it under `Changed numbers` in CHANGELOG.md and put the new verdict in "
         "papers/expected.toml:\n" + "\n".join(changed)

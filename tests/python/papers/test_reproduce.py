@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-
 from fanin.errors import FaninError
 from fanin.papers import CatalogueError, experiments, load, reproduce
 from fanin.papers.experiments import Batch, Store, batches, run_all
@@ -44,7 +43,7 @@ def test_a_damaged_file_is_run_again() -> None:
     store = Store()
     kept = next(store._folder.glob("*/flows.parquet"))
     kept.write_bytes(b"")
-    assert store.get(batch) is None
+    assert store.get(batch.key()) is None
     done, _ = run_all([batch], silent)
     assert not isinstance(done[0], FaninError | None)
 
@@ -81,7 +80,11 @@ def test_an_interrupted_command_goes_on_where_it_stopped(monkeypatch: pytest.Mon
     monkeypatch.setattr(experiments, "run", second_is_interrupted)
     done, _ = run_all(work, silent)
     assert isinstance(done[1], FaninError)
-    monkeypatch.setattr(experiments, "run", lambda batch, watch: real(batch, watch) if batch.points == work[1].points else pytest.fail("again"))
+    monkeypatch.setattr(
+        experiments,
+        "run",
+        lambda batch, watch: real(batch, watch) if batch.points == work[1].points else pytest.fail("again"),
+    )
     done, _ = run_all(work, silent)
     assert not any(isinstance(one, FaninError | None) for one in done)
 

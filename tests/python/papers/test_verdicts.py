@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-
 from fanin.papers import verdicts
 from fanin.papers.verdicts import Checks, Data, Outcome, judge
 
