@@ -15,7 +15,10 @@ from typing import TYPE_CHECKING, Any
 from fanin.errors import AlgorithmError, CaptureError, EngineError, FaninError, Interrupted, OutputError, ScenarioError
 
 if TYPE_CHECKING:
+    from fanin import models
+    from fanin.algorithms import CongestionControl, register
     from fanin.comparison import CompareResult, compare
+    from fanin.drawing import draw
     from fanin.registries import Entry, entries
     from fanin.simulation import RunResult, run
     from fanin.traffic import TrainsResult, trains
@@ -24,6 +27,7 @@ __all__ = [
     "AlgorithmError",
     "CaptureError",
     "CompareResult",
+    "CongestionControl",
     "EngineError",
     "Entry",
     "FaninError",
@@ -34,13 +38,19 @@ __all__ = [
     "TrainsResult",
     "__version__",
     "compare",
+    "draw",
     "entries",
+    "models",
+    "register",
     "run",
     "trains",
 ]
 
 # Polars and the engine are loaded when something needs them: `fanin --help` must not wait for them.
 _HOME = {
+    "CongestionControl": "fanin.algorithms",
+    "register": "fanin.algorithms",
+    "draw": "fanin.drawing",
     "CompareResult": "fanin.comparison",
     "compare": "fanin.comparison",
     "Entry": "fanin.registries",
@@ -55,6 +65,8 @@ _HOME = {
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         return importlib.import_module("fanin._native").VERSION
+    if name == "models":
+        return importlib.import_module("fanin.models")
     if name in _HOME:
         return getattr(importlib.import_module(_HOME[name]), name)
     raise AttributeError(f"module 'fanin' has no attribute {name!r}")

@@ -5,19 +5,32 @@ from typing import final
 
 __all__ = [
     "VERSION",
+    "Ack",
     "Capture",
+    "Conn",
     "Plan",
     "Rack",
     "RackPlan",
     "Replay",
     "Run",
     "Scenario",
+    "Setup",
     "Table",
     "Watch",
     "analyse",
+    "dctcp",
+    "graph_json",
+    "gss_incast",
+    "iatcp",
+    "limit",
     "needs_prompt_acks",
     "needs_switch",
+    "quantity",
+    "rand_enqueue",
+    "rand_rmin",
     "registry_json",
+    "run_with_pcap",
+    "trim_as",
     "trim_k",
 ]
 
@@ -153,3 +166,123 @@ def needs_switch(cc: str) -> bool:
 
 def trim_k(c: float, d: float, b: float) -> tuple[float, float, float]:
     """TRIM's threshold: (lower in s, upper in s, buffer needed in packets) from packets/s, seconds, packets."""
+
+def trim_as(c: float, b: float, n: float, w: float) -> tuple[float, float]:
+    """TRIM's timers: (lower in s, upper in s) for `n` connections that resume with `w` packets."""
+
+def gss_incast(served: float, n: float) -> tuple[float, float]:
+    """Probability of incast after (doubling, one packet more)."""
+
+def rand_enqueue(r_min: int, mss: int, trials: int, seed: int) -> tuple[float, float, float, float]:
+    """How often second packets find room: (X2, Y2, both, neither)."""
+
+def rand_rmin(
+    cwnds: list[float],
+    epoch_cwnd: float,
+    w_max: float,
+    mss: float,
+    *,
+    sigma2: float,
+    mu: float,
+    v_tau: float,
+    v_omega: float,
+    theta: float,
+) -> list[float]:
+    """TCPRand's least payload in bytes for each window."""
+
+def dctcp(c: float, rtt: float, k: float, n: float) -> tuple[float, float, float, float]:
+    """DCTCP: (least K, alpha, greatest queue, amplitude) in packets."""
+
+def iatcp(c: float, rtt_min: float, n: float, rounding: str) -> tuple[float, float, float, float]:
+    """IA-TCP: (share in packets, window in packets, ACK delay in s, packets/s of all)."""
+
+def quantity(kind: str, text: str, option: str) -> float:
+    """A quantity with its unit as a number: rate in bit/s, time in s, size in bytes."""
+
+def limit(text: str, wire: float, option: str) -> float:
+    """A buffer in packets of `wire` bytes."""
+
+def graph_json(plan: Plan) -> str:
+    """A plan's nodes and links as JSON."""
+
+def run_with_pcap(
+    plan: Plan, folder: str | PathLike[str], places: list[str], watch: Watch | None = None
+) -> tuple[Run, list[str]]:
+    """Run a plan and write what its hosts and ports saw into a folder."""
+
+@final
+class Setup:
+    """What an algorithm knows before the first packet."""
+
+    @property
+    def mss(self) -> int: ...
+    @property
+    def wire(self) -> int: ...
+    @property
+    def initial_window(self) -> float: ...
+    @property
+    def initial_ssthresh(self) -> float: ...
+    @property
+    def flavour(self) -> str: ...
+    @property
+    def rate(self) -> int | None: ...
+    @property
+    def base_rtt(self) -> float | None: ...
+    @property
+    def buffer_packets(self) -> float | None: ...
+    @property
+    def parameters(self) -> dict[str, float | bool]: ...
+
+@final
+class Conn:
+    """The connection as it is at this instant."""
+
+    @property
+    def now(self) -> float: ...
+    @property
+    def mss(self) -> int: ...
+    @property
+    def srtt(self) -> float: ...
+    @property
+    def min_rtt(self) -> float: ...
+    @property
+    def snd_una(self) -> int: ...
+    @property
+    def snd_nxt(self) -> int: ...
+    @property
+    def in_flight(self) -> float: ...
+    @property
+    def basis(self) -> float: ...
+    @property
+    def cwnd_limited(self) -> bool: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def message(self) -> tuple[int, int, float | None] | None: ...
+    @property
+    def uniform(self) -> float: ...
+
+@final
+class Ack:
+    """One acknowledgement that delivered something."""
+
+    @property
+    def acked_bytes(self) -> int: ...
+    @property
+    def acked_segments(self) -> int: ...
+    @property
+    def delivered_bytes(self) -> int: ...
+    @property
+    def delivered_segments(self) -> int: ...
+    @property
+    def ece(self) -> bool: ...
+    @property
+    def rtt(self) -> float | None: ...
+    @property
+    def ack_seq(self) -> int: ...
+    @property
+    def may_grow(self) -> bool: ...
+    @property
+    def newly_lost(self) -> int: ...
+    @property
+    def rate(self) -> tuple[int, float, bool, int, int] | None: ...

@@ -207,6 +207,18 @@ def run(
         Path | None,
         typer.Option("--out", metavar="DIR", help="Folder for tables (Parquet) and the summary; none unless given."),
     ] = None,
+    pcap: Annotated[
+        Path | None,
+        typer.Option("--pcap", metavar="DIR", help="Folder for what hosts and ports saw, as pcap files for Wireshark."),
+    ] = None,
+    pcap_at: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--pcap-at",
+            metavar="PLACE",
+            help="Capture only there: a host, a switch, or a port such as 'switch->client'; * is anything; repeatable.",
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run one scenario."""
@@ -223,6 +235,8 @@ def run(
             seed=seed,
             seeds=seeds,
             settings=_settings(settings),
+            pcap=pcap,
+            pcap_at=pcap_at or (),
             command=_command(),
             progress=display.Bar,
         )
@@ -233,6 +247,8 @@ def run(
     else:
         display.run_result(result)
     display.run_notes(result, out)
+    if pcap is not None:
+        display.note(f"captures: {pcap}")
     if result.interrupted:
         raise typer.Exit(130)
 
@@ -269,6 +285,38 @@ def reproduce(
     from fanin.papers.command import command
 
     command(what or [], quick=quick, fresh=fresh, out=out, pictures=pictures, as_json=as_json)
+
+
+@app.command(
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+    options_metavar="[NAME] [OPTIONS]",
+)
+def model(context: typer.Context) -> None:
+    """The papers' closed forms: thresholds, bounds and probabilities; without a name, lists them."""
+    from fanin.model_command import command
+
+    command(context.args)
+
+
+@app.command()
+def draw(
+    scenario: Annotated[Path, typer.Argument(metavar="SCENARIO", help="Scenario file (TOML).", show_default=False)],
+    settings: SetOption = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", metavar="FILE", help="svg, png, pdf or html; the scenario's name with .svg unless given."
+        ),
+    ] = None,
+) -> None:
+    """Draw a scenario's network: hosts, switches, links with rate, delay and buffers."""
+    from fanin import display
+    from fanin.drawing import draw as draw_scenario
+    from fanin.pictures import save
+
+    file = out or Path(f"{scenario.stem}.svg")
+    save(draw_scenario(scenario, settings=_settings(settings)), file)
+    display.note(f"picture: {file}")
 
 
 @app.command(name="list")

@@ -13,7 +13,7 @@ from fanin.errors import OutputError
 
 
 @contextmanager
-def output_folder(folder: str | Path) -> Iterator[Path]:
+def output_folder(folder: str | Path, option: str = "--out") -> Iterator[Path]:
     """Give a scratch folder whose files move into `folder` when the block ends well.
 
     The folder is proved writable at once, before hours are spent on what is to be written there. Files that are there under the
@@ -41,7 +41,7 @@ def output_folder(folder: str | Path) -> Iterator[Path]:
         scratch = Path(tempfile.mkdtemp(prefix=".fanin-", dir=target))
     except OSError as error:
         _remove_empty(missing)
-        raise OutputError(f"{target}: {_why(error)}; choose another folder with --out") from error
+        raise OutputError(f"{target}: {_why(error)}; choose another folder with {option}") from error
     try:
         yield scratch
         for source in sorted(p for p in scratch.rglob("*") if p.is_file()):
@@ -50,7 +50,7 @@ def output_folder(folder: str | Path) -> Iterator[Path]:
                 destination.parent.mkdir(parents=True, exist_ok=True)
                 source.replace(destination)
             except OSError as error:
-                raise OutputError(f"{destination}: {_why(error)}; choose another folder with --out") from error
+                raise OutputError(f"{destination}: {_why(error)}; choose another folder with {option}") from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
         _remove_empty(missing)

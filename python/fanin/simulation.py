@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +15,7 @@ import polars as pl
 
 from fanin import _native
 from fanin.errors import ScenarioError
+from fanin.files import output_folder
 from fanin.frames import frame, ms
 from fanin.progress import Progress, on_every_core, silent
 from fanin.ranking import STATISTICS, completion_statistics
@@ -196,6 +200,8 @@ def run(
     seeds: int | Sequence[int] | None = None,
     settings: Mapping[str, object] | None = None,
     text: str | None = None,
+    pcap: str | Path | None = None,
+    pcap_at: Sequence[str] = (),
     command: str | None = None,
     progress: Callable[[str, int], Progress] = silent,
 ) -> RunResult:
@@ -215,6 +221,11 @@ def run(
         Values by key, such as ``{"topology.buffer": "250p"}``, on top of the file.
     text : str, optional
         The scenario itself (TOML) instead of a file.
+    pcap : path, optional
+        A folder for nanosecond pcap files of what hosts and ports saw; several runs get a folder in it each. See docs/how-to/wireshark.md.
+    pcap_at : sequence of str, optional
+        Hosts (``client``), ports (``switch->client``) and switches to write files of, with ``*`` for anything; the ports that the scenario's
+        ``measure.packets`` names unless given, or where it names none every host and port.
     command : str, optional
         What to state as the command that does the same.
     progress : callable, optional
@@ -272,8 +283,16 @@ def run(
             raise outcome
         done[number] = outcome
 
-    with progress("running", len(work)) as bar:
-        on_every_core([_job(variant, name, s) for name, s, variant in work], bar, finished)
+    if pcap_at and pcap is None:
+        raise ScenarioError("command line `--pcap-at`: it says where, and `--pcap DIR` into which folder; give both")
+    captures = output_folder(pcap, "--pcap") if pcap is not None else nullcontext(None)
+    with captures as scratch, progress("running", len(work)) as bar:
+        folders = [None if scratch is None else _capture_folder(scratch, name, s, len(work)) for name, s, _ in work]
+        jobs = [_job(v, name, s, f, pcap_at) for (name, s, v), f in zip(work, folders, strict=True)]
+        on_every_core(jobs, bar, finished)
+        for i, folder in enumerate(folders):
+            if folder is not None and i not in done:
+                shutil.rmtree(folder)
     if not done:
         raise KeyboardInterrupt
     return RunResult(
@@ -317,11 +336,25 @@ def toml(value: object) -> str:
     return str(value)
 
 
-def _job(variant: _native.Scenario, cc: str, seed: int) -> Callable[[Watch], dict[str, pl.DataFrame]]:
+def _capture_folder(parent: Path, cc: str, seed: int, runs: int) -> Path:
+    """Where a run's captures go: the folder itself if it is the only run."""
+    if runs == 1:
+        return parent
+    folder = parent / f"{re.sub(r'[^A-Za-z0-9._+-]+', '_', cc)}-{seed}"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def _job(
+    variant: _native.Scenario, cc: str, seed: int, pcap: Path | None = None, pcap_at: Sequence[str] = ()
+) -> Callable[[Watch], dict[str, pl.DataFrame]]:
     def work(watch: Watch) -> dict[str, pl.DataFrame]:
         # The plan is made here and not before: with many messages it takes time and memory, and this is one thread of several.
         plan = variant.plan(seed)
-        return tables(plan.run(watch), plan, cc, seed)
+        if pcap is None:
+            return tables(plan.run(watch), plan, cc, seed)
+        results, _ = _native.run_with_pcap(plan, pcap, list(pcap_at), watch)
+        return tables(results, plan, cc, seed)
 
     return work
 

@@ -26,8 +26,8 @@ pub fn install() {
 }
 
 thread_local! {
-    /// The exception that ended the run on this thread.
-    static FAILURE: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+    /// The exception that ended the run on this thread, and the algorithm that raised it.
+    static FAILURE: RefCell<Option<(&'static str, PyErr)>> = const { RefCell::new(None) };
 }
 
 /// Some algorithm of the run on this thread has raised.
@@ -45,8 +45,8 @@ pub fn forget_failure() {
 /// # Errors
 /// That exception, if there was one.
 pub fn check_failure(py: Python<'_>) -> PyResult<()> {
-    let Some(cause) = FAILURE.take() else { return Ok(()) };
-    let error = raise(py, Class::Algorithm, describe(py, &cause));
+    let Some((name, cause)) = FAILURE.take() else { return Ok(()) };
+    let error = raise(py, Class::Algorithm, format!("`{name}`: {}", describe(py, &cause)));
     error.set_cause(py, Some(cause));
     Err(error)
 }
@@ -55,7 +55,8 @@ pub fn check_failure(py: Python<'_>) -> PyResult<()> {
 fn describe(py: Python<'_>, error: &PyErr) -> String {
     let described = py
         .import("fanin.algorithms")
-        .and_then(|module| module.call_method1("describe", (error.value(py),)))
+        // Only as a value of its own the exception has its traceback.
+        .and_then(|module| module.call_method1("describe", (error.clone_ref(py).into_value(py),)))
         .and_then(|text| text.extract());
     described.unwrap_or_else(|_| error.to_string())
 }
@@ -96,13 +97,14 @@ fn line(class: &Bound<'_, PyAny>, name: &str) -> PyResult<Algorithm> {
     let shape = Shape::of(class)?;
     let doc: Option<String> = class.getattr("__doc__")?.extract()?;
     let title = doc.as_deref().and_then(|d| d.trim().lines().next()).unwrap_or("a class in Python").to_owned();
+    let name = leak(name.to_owned());
     Ok(Algorithm {
-        name: leak(name.to_owned()),
+        name,
         title: leak(title),
         source: "Python",
         needs_switch: shape.needs.dctcp_ecn,
         params: Box::leak(params.into_boxed_slice()),
-        kind: Kind::Extension(Box::leak(Box::new(PythonClass { class: class.clone().unbind(), shape }))),
+        kind: Kind::Extension(Box::leak(Box::new(PythonClass { name, class: class.clone().unbind(), shape }))),
     })
 }
 
@@ -151,6 +153,7 @@ impl Shape {
 }
 
 struct PythonClass {
+    name: &'static str,
     class: Py<PyAny>,
     shape: Shape,
 }
@@ -185,7 +188,7 @@ impl PythonClass {
         let setup = PySetup { setup: setup.clone(), parameters: parameters.unbind() };
         let instance = class.call1((setup,))?;
         let control = control_of(&instance)?;
-        Ok(PythonAlgorithm { instance: instance.unbind(), control, needs: self.shape.needs })
+        Ok(PythonAlgorithm { name: self.name, instance: instance.unbind(), control, needs: self.shape.needs })
     }
 }
 
@@ -220,6 +223,7 @@ fn control_of(instance: &Bound<'_, PyAny>) -> PyResult<Control> {
 /// One connection's sender.
 #[derive(Debug)]
 struct PythonAlgorithm {
+    name: &'static str,
     instance: Py<PyAny>,
     control: Control,
     needs: Needs,
@@ -239,7 +243,7 @@ impl PythonAlgorithm {
                     Some(answer)
                 }
                 Err(error) => {
-                    FAILURE.set(Some(error));
+                    FAILURE.set(Some((self.name, error)));
                     None
                 }
             }
