@@ -74,6 +74,7 @@ def _print(result: ReproduceResult) -> None:
     scores.add_column("paper")
     for verdict in COLOURS:
         scores.add_column(verdict, justify="right")
-    for name in [*(p.name for p in result.papers), None]:
-        scores.add_row(name or "all", *(str(result.count(verdict, name)) for verdict in COLOURS))
+    for paper in result.papers:
+        scores.add_row(paper.name, *(str(result.count(verdict, paper.name)) for verdict in COLOURS))
+    scores.add_row("all", *(str(result.count(verdict)) for verdict in COLOURS))
     out.print(scores)

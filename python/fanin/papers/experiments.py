@@ -133,8 +133,8 @@ def run_all(
 
         return simulate
 
-    def finished(number: int, outcome: Frames | Exception) -> None:
-        if isinstance(outcome, Exception) and not isinstance(outcome, FaninError):
+    def finished(number: int, outcome: Frames | BaseException) -> None:
+        if isinstance(outcome, BaseException) and not isinstance(outcome, FaninError):
             raise outcome
         done[left[number]] = outcome
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from fanin import _native
+from fanin.papers.numbers import greatest, least, mean, median, number, share
 from fanin.papers.verdicts import Checks, Data, Outcome, claim, listed
 
 BASELINES = ("reno", "dctcp", "l2dct")
@@ -29,20 +30,20 @@ def train_size(data: Data) -> Outcome:
     sizes = messages["bytes"]
     gaps = messages.select(pl.col("release_ms").diff().over("seed"))["release_ms"].drop_nulls()
 
-    def share(low: float, high: float) -> float:
-        return float(((sizes > low * KIB) & (sizes <= high * KIB)).mean() or 0)
+    def between(low: float, high: float) -> float:
+        return share((sizes > low * KIB) & (sizes <= high * KIB))
 
-    small, middle, large = share(0, 4), share(4, 128), share(128, 1e9)
-    shortest, longest = float(gaps.quantile(0.01) or 0), float(gaps.quantile(0.99) or 0)
-    least, greatest = int(sizes.min() or 0), int(sizes.max() or 0)  # type: ignore[call-overload]
+    small, middle, large = between(0, 4), between(4, 128), between(128, 1e9)
+    shortest, longest = number(gaps.quantile(0.01)), number(gaps.quantile(0.99))
+    smallest, biggest = least(sizes), greatest(sizes)
     checks = Checks()
-    checks.that(least >= 500 and 200 * KIB < greatest <= 256 * KIB, "sizes go from 0.5 KB to 256 KB")
+    checks.that(smallest >= 500 and 200 * KIB < biggest <= 256 * KIB, "sizes go from 0.5 KB to 256 KB")
     checks.that(small < 0.2, "under 20 % are at most 4 KB")
     checks.that(abs(middle - 0.7) <= 0.03, "about 70 % are in 4..128 KB")
     checks.that(abs(large - 0.1) <= 0.01, "10 % are above 128 KB")
     checks.that(0.1 <= shortest < 1 and 1 < longest < 10, "gaps go from hundreds of us to several ms")
     return checks.outcome(
-        f"{least} B to {greatest} B; {small:.1%} at or below 4 KB, {middle:.1%} in 4..128 KB, {large:.1%} above; "
+        f"{smallest:.0f} B to {biggest:.0f} B; {small:.1%} at or below 4 KB, {middle:.1%} in 4..128 KB, {large:.1%} above; "
         f"98 % of gaps in {shortest * 1000:.0f} us..{longest:.1f} ms"
     )
 
@@ -59,7 +60,7 @@ def window_at(windows: pl.DataFrame, time_ms: float) -> pl.DataFrame:
 def spread(windows: pl.DataFrame) -> tuple[float, float]:
     """Least and greatest of a run's windows, each as the median over seeds."""
     each = windows.group_by("seed").agg(low=pl.col("cwnd").min(), high=pl.col("cwnd").max())
-    return _median(each["low"]), _median(each["high"])
+    return median(each["low"]), median(each["high"])
 
 
 def fig4(data: Data, frame: str, cc: str, rto: str) -> pl.DataFrame:
@@ -86,7 +87,7 @@ def inherited_windows(data: Data) -> Outcome:
     checks.that(then.is_empty(), "no window changes between its last response and 0.5 s")
     return checks.outcome(
         f"the five windows are {low:.0f}..{high:.0f} at 0.3 s and {late_low:.0f}..{late_high:.0f} at 0.5 s",
-        f"random gaps of mean 1 ms add up to 0.2 s only on average: {_median(still_sending):.0f} of 5 connections still send at 0.3 s, "
+        f"random gaps of mean 1 ms add up to 0.2 s only on average: {median(still_sending):.0f} of 5 connections still send at 0.3 s, "
         "and each window stays as its last response left it",
     )
 
@@ -96,12 +97,12 @@ def timeouts(data: Data) -> Outcome:
     """Timeouts per connection."""
     flows = fig4(data, "flows", "reno", "200 ms")
     per_run = flows.group_by("seed").agg(hit=(pl.col("timeouts") > 0).sum(), total=pl.col("timeouts").sum())
-    hit, total = _median(per_run["hit"]), _median(per_run["total"])
+    hit, total = median(per_run["hit"]), median(per_run["total"])
     checks = Checks()
     checks.that(hit >= 3, "at least 3 of 5 connections time out")
     checks.that(3 <= total <= 12, "3 to 12 timeouts in all")
     typical = flows.group_by("seed").agg(pl.col("timeouts").sort()).sort("seed")["timeouts"].to_list()[0]
-    drops = _median(flows.group_by("seed").agg(pl.col("drops").sum())["drops"])
+    drops = median(flows.group_by("seed").agg(pl.col("drops").sum())["drops"])
     return checks.outcome(
         f"{hit:g} of 5 connections time out, {total:g} timeouts in all (seed 1: {listed(typical)})",
         f"{drops:.0f} packets are dropped, all of the long trains"
@@ -120,7 +121,7 @@ def small_rto(data: Data) -> Outcome:
     checks.that(low > 800, "inherited windows are above 800")
     checks.that(min(per_run) > 0, "packets are dropped from 0.5 s on in every run")
     return checks.outcome(
-        f"windows {low:.0f}..{high:.0f}; {_median(pl.Series(per_run)):.0f} packets dropped from 0.5 s on"
+        f"windows {low:.0f}..{high:.0f}; {median(pl.Series(per_run)):.0f} packets dropped from 0.5 s on"
     )
 
 
@@ -130,8 +131,8 @@ def trim_queue(data: Data) -> Outcome:
     ports = fig4(data, "ports", "trim", "200 ms").filter(pl.col("name") == BOTTLENECK)
     flows, messages = fig4(data, "flows", "trim", "200 ms"), fig4(data, "messages", "trim", "200 ms")
     windows = fig4(data, "window", "trim", "200 ms")
-    queue = _median(ports["max_queue_packets"])
-    end = _median(messages.group_by("seed").agg(pl.col("done_ms").max())["done_ms"])
+    queue = median(ports["max_queue_packets"])
+    end = median(messages.group_by("seed").agg(pl.col("done_ms").max())["done_ms"])
     before = windows.filter(pl.col("time_ms") < 500).group_by("seed").agg(pl.col("cwnd").max())["cwnd"]
     started = windows.filter(pl.col("time_ms") >= 500, pl.col("in_flight") > 0).sort("time_ms")
     probing = started.group_by("seed", "flow").agg(pl.col("cwnd").first())["cwnd"]
@@ -140,17 +141,17 @@ def trim_queue(data: Data) -> Outcome:
         .filter(pl.col("time_ms").is_between(500.5, 525))
         .group_by("seed", "time_ms")
     )
-    peak = _median(rates.agg(pl.col("bytes").sum() * 8 / 20e3).group_by("seed").agg(pl.col("bytes").max())["bytes"])
+    peak = median(rates.agg(pl.col("bytes").sum() * 8 / 20e3).group_by("seed").agg(pl.col("bytes").max())["bytes"])
     lost, late = int(flows["drops"].sum()), int(flows["timeouts"].sum())
     checks = Checks()
     checks.that(queue <= 25, "the queue stays at or below 25 packets")
     checks.that(lost == 0 and late == 0, "no drop and no timeout in any run")
     checks.that(end < 600, "the last transfer ends before 0.6 s")
-    checks.that(_median(before) <= 25, "windows stay at or below 25 before 0.5 s")
-    checks.that(float(probing.max() or 0) == 2.0, "the window is 2 at the long train's first transmission")  # type: ignore[arg-type]
+    checks.that(median(before) <= 25, "windows stay at or below 25 before 0.5 s")
+    checks.that(greatest(probing) == 2.0, "the window is 2 at the long train's first transmission")
     return checks.outcome(
         f"queue at most {queue:g}; {lost} drops, {late} timeouts in all runs; last completion at {end / 1000:.3f} s; windows at most "
-        f"{_median(before):.1f} before 0.5 s and {float(probing.max() or 0):g} when the long train starts; {peak:.0f} Mbps then"  # type: ignore[arg-type]
+        f"{median(before):.1f} before 0.5 s and {greatest(probing):g} when the long train starts; {peak:.0f} Mbps then"
     )
 
 
@@ -174,8 +175,8 @@ def timeout_probability(data: Data, *by: str) -> pl.DataFrame:
     parts = []
     for name, onoff in (("fig5", True), ("fig5_without", False)):
         if name in data.frames:
-            share = data[name]["runs"].group_by(*keys).agg(p=(pl.col("timeouts") > 0).mean())
-            parts.append(share.with_columns(onoff=pl.lit(onoff)))
+            found = data[name]["runs"].group_by(*keys).agg(p=(pl.col("timeouts") > 0).mean())
+            parts.append(found.with_columns(onoff=pl.lit(onoff)))
     return pl.concat(parts).sort(*keys, "onoff")
 
 
@@ -197,14 +198,14 @@ def on_off_harm(data: Data) -> Outcome:
         shown.append(f"{cc} {listed(largest['with'], 2)} (without {listed(largest['without'], 2)})")
     reno = both.filter(pl.col("cc") == "reno")
     checks.that(
-        float(reno.filter(pl.col("buffer") == "1MiB")["with"].min() or 0) > 0.6,  # type: ignore[arg-type]
+        least(reno.filter(pl.col("buffer") == "1MiB")["with"]) > 0.6,
         "Reno with ON/OFF stays above 0.6 at 1 MB",
     )
     for cc in ("dctcp", "l2dct"):
         pairs = both.filter(pl.col("cc") == cc).join(reno, on=["link", "buffer"], suffix="_reno")
         above = pairs.filter(pl.col("with") > pl.col("with_reno"))
-        checks.that(above.is_empty() and _mean(pairs["with"]) < _mean(pairs["with_reno"]), f"{cc} lies below Reno")
-        checks.that(float(pairs["with"].min() or 0) > 0, f"{cc} lies above 0 everywhere")  # type: ignore[arg-type]
+        checks.that(above.is_empty() and mean(pairs["with"]) < mean(pairs["with_reno"]), f"{cc} lies below Reno")
+        checks.that(least(pairs["with"]) > 0, f"{cc} lies above 0 everywhere")
     return checks.outcome(f"P(timeout) with ON/OFF at 1 MB, {' and '.join(_links(both))}: {'; '.join(shown)}")
 
 
@@ -223,7 +224,7 @@ def trim_timeout_probability(data: Data) -> Outcome:
     )
     checks.that(beaten.is_empty(), f"TRIM's is the lowest in every cell ({beaten.height} comparisons lost: {where})")
     checks.that(zero > cells / 2, "it is 0 in more than half of the cells")
-    means = ", ".join(f"{cc} {_mean(p.filter(pl.col('cc') == cc)['p']):.2f}" for cc in ALL)
+    means = ", ".join(f"{cc} {mean(p.filter(pl.col('cc') == cc)['p']):.2f}" for cc in ALL)
     return checks.outcome(f"0 in {zero} of {cells} cells; mean over the cells: {means}")
 
 
@@ -268,10 +269,10 @@ def k_works(data: Data) -> Outcome:
             lossy = here.filter(pl.col("drops") > 0)["k"].unique().sort().to_list()
             busy = here.group_by("k").agg(pl.col("utilisation").mean())["utilisation"]
             checks.that(not lossy, f"{link}, {senders} flows: no packet is dropped (dropped at {', '.join(lossy)})")
-            checks.that(float(busy.min() or 0) >= 0.95, f"{link}, {senders} flows: utilisation stays at or above 0.95")  # type: ignore[arg-type]
+            checks.that(least(busy) >= 0.95, f"{link}, {senders} flows: utilisation stays at or above 0.95")
             said.append(
-                f"{link} {senders} flows: {int(here['drops'].sum())} drops, utilisation {float(busy.min() or 0):.3f} at least"
-            )  # type: ignore[arg-type]
+                f"{link} {senders} flows: {int(here['drops'].sum())} drops, utilisation {least(busy):.3f} at least"
+            )
     return checks.outcome("; ".join(said))
 
 
@@ -298,17 +299,17 @@ def _shared(one: pl.DataFrame, other: pl.DataFrame, *always: str) -> list[str]:
 def queue_traces(data: Data) -> Outcome:
     """Mean and greatest queue of five long trains."""
     ports = {cc: queue_between(data, "fig8", cc) for cc in ALL}
-    mean = {cc: _median(ports[cc]["queue"]) for cc in ALL}
+    average = {cc: median(ports[cc]["queue"]) for cc in ALL}
     drops = {cc: int(ports[cc]["drops"].sum()) for cc in ALL}
     checks = Checks()
-    checks.that(int(ports["reno"]["max_queue_packets"].min() or 0) == 100, "TCP fills the 100 packets")  # type: ignore[call-overload]
-    checks.that(int(ports["reno"]["drops"].min() or 0) > 0, "TCP drops")  # type: ignore[call-overload]
+    checks.that(least(ports["reno"]["max_queue_packets"]) == 100, "TCP fills the 100 packets")
+    checks.that(least(ports["reno"]["drops"]) > 0, "TCP drops")
     for cc in ("dctcp", "l2dct"):
-        checks.that(15 <= mean[cc] <= 25, f"{cc}'s mean queue is in 15..25")
-    checks.that(mean["trim"] <= mean["dctcp"], "TRIM's mean queue is at most DCTCP's")
+        checks.that(15 <= average[cc] <= 25, f"{cc}'s mean queue is in 15..25")
+    checks.that(average["trim"] <= average["dctcp"], "TRIM's mean queue is at most DCTCP's")
     for cc in ALL[1:]:
         checks.that(drops[cc] == 0, f"{cc} drops nothing")
-    means = ", ".join(f"{cc} {mean[cc]:.1f}" for cc in ALL)
+    means = ", ".join(f"{cc} {average[cc]:.1f}" for cc in ALL)
     lost = ", ".join(f"{cc} {drops[cc] / len(data.seeds()):g}" for cc in ALL)
     return checks.outcome(f"mean queue: {means} packets; drops per run: {lost}")
 
@@ -316,20 +317,22 @@ def queue_traces(data: Data) -> Outcome:
 @claim("trim.fig8e.average-queue-vs-n", "fig8e")
 def queue_against_n(data: Data) -> Outcome:
     """Average queue along the number of trains."""
-    mean = {cc: _along(queue_between(data, "fig8e", cc), "queue") for cc in ALL}
+    average = {cc: _along(queue_between(data, "fig8e", cc), "queue") for cc in ALL}
     checks = Checks()
     for cc in ALL:
-        checks.that(all(b > a for a, b in zip(mean[cc], mean[cc][1:], strict=False)), f"{cc}'s queue rises with N")
+        checks.that(
+            all(b > a for a, b in zip(average[cc], average[cc][1:], strict=False)), f"{cc}'s queue rises with N"
+        )
     checks.that(
-        all(t > 1.5 * max(mean[cc][i] for cc in ALL[1:]) for i, t in enumerate(mean["reno"])),
+        all(t > 1.5 * max(average[cc][i] for cc in ALL[1:]) for i, t in enumerate(average["reno"])),
         "TCP's is far the largest (1.5 times)",
     )
     checks.that(
-        all(t < min(mean[cc][i] for cc in BASELINES) for i, t in enumerate(mean["trim"])),
+        all(t < min(average[cc][i] for cc in BASELINES) for i, t in enumerate(average["trim"])),
         "TRIM's is the smallest at every N",
     )
     return checks.outcome(
-        f"N = {listed(_counts(data, 'fig8e'))}: " + "; ".join(f"{cc} {listed(mean[cc], 1)}" for cc in ALL)
+        f"N = {listed(_counts(data, 'fig8e'))}: " + "; ".join(f"{cc} {listed(average[cc], 1)}" for cc in ALL)
     )
 
 
@@ -400,17 +403,17 @@ def convergence(data: Data) -> Outcome:
     jain = moved.group_by("cc", "seed", "bin").agg(j=index, n=pl.len())
     phases = rates.group_by("cc", "seed", "phase", "flow").agg(pl.col("mbps").mean())
     slow = phases.group_by("cc", "seed", "phase").agg(j=index, n=pl.len()).filter(pl.col("n") > 1)
-    fair = {cc: _mean(jain.filter(pl.col("cc") == cc, pl.col("n") > 1)["j"]) for cc in ALL}
+    fair = {cc: mean(jain.filter(pl.col("cc") == cc, pl.col("n") > 1)["j"]) for cc in ALL}
     varied = rates.group_by("cc", "seed", "phase", "flow").agg(
         cv=pl.col("mbps").std() / pl.col("mbps").mean(), n=pl.len()
     )
-    vary = {cc: _mean(varied.filter(pl.col("cc") == cc)["cv"]) for cc in ALL}
+    vary = {cc: mean(varied.filter(pl.col("cc") == cc)["cv"]) for cc in ALL}
     checks = Checks()
     checks.that(fair["trim"] >= 0.95, "TRIM's Jain index per interval is at least 0.95")
     checks.that(vary["trim"] < min(vary["reno"], vary["dctcp"]), "TRIM's throughput varies less than TCP's and DCTCP's")
     checks.that(fair["l2dct"] == min(fair.values()), "L2DCT is the least fair")
     said = "; ".join(f"{cc} Jain {fair[cc]:.3f}, variation {vary[cc]:.2f}" for cc in ALL)
-    average = ", ".join(f"{cc} {_mean(slow.filter(pl.col('cc') == cc)['j']):.3f}" for cc in ALL)
+    average = ", ".join(f"{cc} {mean(slow.filter(pl.col('cc') == cc)['j']):.3f}" for cc in ALL)
     return checks.outcome(f"mean over intervals of 100 ms: {said}", f"Jain of the averages over each 2 s: {average}")
 
 
@@ -430,7 +433,7 @@ def group_throughput(data: Data) -> dict[str, tuple[float, float, float]]:
     each = flows.with_columns(mbps=pl.col("bytes_delivered") * 8 / pl.col("end_ms") / 1000)
     found = {}
     for cc in ALL:
-        of = [_mean(each.filter(pl.col("cc") == cc, pl.col("class") == group)["mbps"]) for group in "ABC"]
+        of = [mean(each.filter(pl.col("cc") == cc, pl.col("class") == group)["mbps"]) for group in "ABC"]
         found[cc] = (of[0], of[1], of[2])
     return found
 
@@ -589,21 +592,22 @@ def average_completion(data: Data) -> Outcome:
     """Average response completion time along the mean size."""
     # A response that never completed makes the average infinite.
     rows = data["fig14a"]["messages"].group_by("cc", "size").agg(pl.col("completion_ms").fill_null(math.inf).mean())
-    mean = {(r["cc"], _kib(r["size"])): r["completion_ms"] for r in rows.to_dicts()}
-    sizes = sorted({size for _, size in mean})
+    average = {(r["cc"], _kib(r["size"])): r["completion_ms"] for r in rows.to_dicts()}
+    sizes = sorted({size for _, size in average})
     checks = Checks()
     beaten = [
-        f"{size} KB: {listed((mean[cc, size] for cc in TESTBED), 1)} ms"
+        f"{size} KB: {listed((average[cc, size] for cc in TESTBED), 1)} ms"
         for size in sizes
-        if mean["trim", size] > min(mean[cc, size] for cc in TESTBED)
+        if average["trim", size] > min(average[cc, size] for cc in TESTBED)
     ]
     checks.that(not beaten, f"TRIM's is the smallest at every size ({'; '.join(beaten)})")
-    growth = {cc: mean[cc, sizes[-1]] - mean[cc, sizes[0]] for cc in TESTBED}
+    growth = {cc: average[cc, sizes[-1]] - average[cc, sizes[0]] for cc in TESTBED}
     checks.that(growth["trim"] == min(growth.values()), "TRIM's grows most slowly")
-    best = max(1 - mean["trim", size] / mean["reno", size] for size in sizes)
+    best = max(1 - average["trim", size] / average["reno", size] for size in sizes)
     checks.that(best >= 0.8, f"the reduction against Reno reaches 80 % somewhere (it reaches {best:.0%})")
     return checks.outcome(
-        f"ms at {listed(sizes)} KB: " + "; ".join(f"{cc} {listed((mean[cc, s] for s in sizes), 1)}" for cc in TESTBED)
+        f"ms at {listed(sizes)} KB: "
+        + "; ".join(f"{cc} {listed((average[cc, s] for s in sizes), 1)}" for cc in TESTBED)
     )
 
 
@@ -615,7 +619,7 @@ def web_service(data: Data) -> Outcome:
         .group_by("cc", "seed")
         .agg(pl.col("completion_ms").fill_null(math.inf).quantile(0.99))
     )
-    p99 = {cc: _median(rows.filter(pl.col("cc") == cc)["completion_ms"]) for cc in TESTBED}
+    p99 = {cc: median(rows.filter(pl.col("cc") == cc)["completion_ms"]) for cc in TESTBED}
     checks = Checks()
     checks.that(p99["trim"] <= 25, "TRIM's p99 is at most 25 ms")
     checks.that(p99["trim"] == min(p99.values()), "TRIM's p99 is the best of the five")
@@ -625,16 +629,8 @@ def web_service(data: Data) -> Outcome:
 # ---- numbers
 
 
-def _median(values: pl.Series) -> float:
-    return float(values.median() or 0.0)  # type: ignore[arg-type]
-
-
-def _mean(values: pl.Series) -> float:
-    return float(values.mean() or 0.0)  # type: ignore[arg-type]
-
-
 def _deviation(values: Sequence[float]) -> float:
-    return float(pl.Series(values).std() or 0.0)  # type: ignore[arg-type]
+    return number(pl.Series(values).std())
 
 
 def _links(rows: pl.DataFrame) -> list[str]:

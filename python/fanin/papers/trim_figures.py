@@ -27,7 +27,7 @@ def values(rows: pl.DataFrame) -> alt.Data:
     """Rows for a chart, algorithms by the paper's names."""
     if "cc" in rows.columns:
         rows = rows.with_columns(pl.col("cc").replace_strict(NAMES, return_dtype=pl.String))
-    return alt.Data(values=rows.to_dicts())  # type: ignore[arg-type]
+    return alt.Data(values=rows.to_dicts())
 
 
 def lines(rows: pl.DataFrame, x: Any, y: Any, title: str = "", width: int = 340, height: int = 220) -> Any:
@@ -42,7 +42,7 @@ def lines(rows: pl.DataFrame, x: Any, y: Any, title: str = "", width: int = 340,
 
 def rule(value: float, text: str) -> Any:
     """A published value, as a dashed line."""
-    base = alt.Chart(alt.Data(values=[{"y": value, "text": text}]))  # type: ignore[arg-type]
+    base = alt.Chart(alt.Data(values=[{"y": value, "text": text}]))
     line = base.mark_rule(strokeDash=[5, 4], color=PUBLISHED).encode(y="y:Q")
     return line + base.mark_text(align="left", dx=4, dy=-6, color=PUBLISHED, x=0).encode(y="y:Q", text="text:N")
 
@@ -66,7 +66,7 @@ def fig2(data: Data) -> Any:
 
     def panel(samples: pl.Series, title: str) -> Any:
         return (
-            alt.Chart(alt.Data(values=cdf(samples)))  # type: ignore[arg-type]
+            alt.Chart(alt.Data(values=cdf(samples)))
             .mark_line(color="#0072B2")
             .encode(
                 x=alt.X("value:Q", title=title, scale=alt.Scale(type="log")),
@@ -75,7 +75,7 @@ def fig2(data: Data) -> Any:
             .properties(width=340, height=220)
         )
 
-    marks = alt.Data(values=[{"value": 4, "share": 0.2}, {"value": 128, "share": 0.9}])  # type: ignore[arg-type]
+    marks = alt.Data(values=[{"value": 4, "share": 0.2}, {"value": 128, "share": 0.9}])
     stated = alt.Chart(marks).mark_rule(strokeDash=[5, 4], color=PUBLISHED)
     sizes = panel(messages["bytes"] / 1024, "train size (KB)") + stated.encode(x="value:Q") + stated.encode(y="share:Q")
     return sizes | panel(gaps, "gap (ms)")
@@ -314,7 +314,7 @@ def table1(data: Data) -> Any:
     for cc, cells in trim.TABLE1.items():
         for group, got, said in zip("ABC", ours[cc], (cells[0], cells[1], 2 * cells[2]), strict=True):
             rows.append({"cc": NAMES[cc], "group": group, "ours": got, "published": said})
-    base = alt.Chart(alt.Data(values=rows))  # type: ignore[arg-type]
+    base = alt.Chart(alt.Data(values=rows))
     x = alt.X("group:N", title=None, axis=alt.Axis(labelAngle=0))
     bars = base.mark_bar(color="#56B4E9").encode(x=x, y=alt.Y("ours:Q", title="Mbps per flow"))
     dots = base.mark_point(color="black", size=70).encode(x=x, y="published:Q")
@@ -426,5 +426,5 @@ def fig14b(data: Data) -> Any:
         )
         .properties(width=420, height=240)
     )
-    mark = alt.Chart(alt.Data(values=[{"value": 25}])).mark_rule(strokeDash=[5, 4], color=PUBLISHED)  # type: ignore[arg-type]
+    mark = alt.Chart(alt.Data(values=[{"value": 25}])).mark_rule(strokeDash=[5, 4], color=PUBLISHED)
     return chart + mark.encode(x="value:Q")
