@@ -7,6 +7,8 @@ PAGES = [
     ("Start", "index.md"),
     ("Watch a window grow", "tutorial.md"),
     ("From a capture to an answer", "how-to/capture-to-answer.md"),
+    ("See a run in Wireshark", "how-to/wireshark.md"),
+    ("An algorithm in Python", "python-algorithms.md"),
     ("How the numbers are made", "numbers.md"),
     ("Performance", "performance.md"),
     ("Validation", "validation.md"),

@@ -157,7 +157,7 @@ def trim_k(rate: str, rtt: str, buffer: str, packet: str = "1500B") -> Model:
     Examples
     --------
     >>> [value.shown() for value in trim_k("1Gbps", "224.64us", "100p").values]
-    ['314.4 us', '712.3 us', '33.69 packets', '7.482 packets', '40.64 packets']
+    ['314.4 us', '712.3 us', '33.68 packets', '7.482 packets', '40.64 packets']
     """
     c, wire = _capacity(rate, packet)
     d, b = _positive("time", rtt, "--rtt"), _native.limit(buffer, wire, "--buffer")
@@ -266,7 +266,7 @@ def gss_incast(rate: str, rtt: str, buffer: str, flows: float = 65, most: float 
     )
 
 
-def rand_enqueue(rmin: int = 1, mss: int = 1460, trials: int = 100_000, seed: int = 1) -> Model:
+def rand_enqueue(rmin: int = 1, mss: int = 1448, trials: int = 100_000, seed: int = 1) -> Model:
     """TCPRand: how often the second packets of two flows find room in a queue that was just filled (figure 5), by Monte Carlo.
 
     Parameters
@@ -283,7 +283,7 @@ def rand_enqueue(rmin: int = 1, mss: int = 1460, trials: int = 100_000, seed: in
     Examples
     --------
     >>> [f"{value.value:.2f}" for value in rand_enqueue().values]
-    ['0.66', '0.63', '0.40', '0.11']
+    ['0.62', '0.61', '0.34', '0.11']
     """
     if not 1 <= rmin <= mss <= 65_495:
         raise ScenarioError(f"command line `--rmin {rmin}` and `--mss {mss}`: 1 <= rmin <= mss <= 65495 must hold")
