@@ -99,3 +99,36 @@ def _published(points: pl.DataFrame, x: str, y: str, words: str) -> list[Any]:
         # Words of neighbouring points stand one below the other.
         layers.append(base.mark_text(align="left", dx=7, dy=-7 + 14 * number, fontSize=10).encode(text=f"{words}:N"))
     return layers
+
+
+def bars(
+    data: pl.DataFrame,
+    x: str,
+    y: str,
+    colour: str,
+    *,
+    y_title: str | None = None,
+    panel: str | None = None,
+    columns: int = 4,
+) -> alt.TopLevelMixin:
+    """Bars side by side, one group for each value of `x`, with a picture and an axis of its own for each value of `panel`."""
+    import altair as alt
+
+    def one(rows: pl.DataFrame, title: str | None, width: int) -> Any:
+        chosen = rows.select(c for c in dict.fromkeys((x, y, colour)) if c)
+        encoded = alt.Chart(alt.Data(values=chosen.to_dicts())).encode(
+            x=alt.X(f"{x}:N", title=None, sort=None, axis=alt.Axis(labelAngle=0)),
+            xOffset=alt.XOffset(f"{colour}:N", sort=None),
+            y=alt.Y(f"{y}:Q", title=y_title or y),
+            color=alt.Color(f"{colour}:N", title=None, sort=None, scale=alt.Scale(range=COLOURS)),
+        )
+        return encoded.mark_bar().properties(width=width, height=220, **({"title": title} if title else {}))
+
+    if panel is None:
+        chart: alt.TopLevelMixin = one(data, None, max(300, 110 * data[x].n_unique()))
+        return chart
+    parts = [
+        one(data.filter(pl.col(panel) == value), str(value), 150) for value in data[panel].unique(maintain_order=True)
+    ]
+    together: alt.TopLevelMixin = alt.concat(*parts, columns=columns).resolve_scale(color="shared", y="independent")
+    return together

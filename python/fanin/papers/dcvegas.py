@@ -1,0 +1,195 @@
+"""How the claims of the DCVegas paper follow from the results."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from fanin.papers.drawing import bars, series
+from fanin.papers.numbers import median, number
+from fanin.papers.verdicts import Checks, Data, Outcome, claim, figure
+
+if TYPE_CHECKING:
+    import altair as alt
+
+WIRE = 1000 / 960
+"""Bytes on the wire per byte of payload."""
+
+
+def per_run(frames: dict[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
+    """One row per run: when the last answer was complete, goodput, drops and timeouts."""
+    ends = (
+        frames["messages"]
+        .group_by("seed", maintain_order=True)
+        .agg(
+            done_ms=pl.when(pl.col("done_ms").is_null().any()).then(None).otherwise(pl.col("done_ms").max()),
+            bytes=pl.col("bytes").sum(),
+        )
+    )
+    lost = frames["flows"].group_by("seed", maintain_order=True).agg(pl.col("drops", "timeouts").sum())
+    goodput = (pl.col("bytes") * 8e3 / pl.col("done_ms")).fill_null(0.0)
+    return {"outcome": ends.join(lost, on="seed", maintain_order="left").with_columns(goodput_bps=goodput)}
+
+
+def _medians(data: Data, experiment: str, *axes: str) -> pl.DataFrame:
+    runs = data[experiment]["outcome"]
+    return runs.group_by(*axes, "cc", maintain_order=True).agg(
+        pl.col("goodput_bps").median(),
+        pl.col("done_ms").fill_null(float("inf")).median(),
+        pl.col("drops", "timeouts").max(),
+    )
+
+
+def _value(table: pl.DataFrame, column: str, **at: str | int) -> float:
+    for name, value in at.items():
+        table = table.filter(pl.col(name) == value)
+    return median(table[column])
+
+
+def _gain(table: pl.DataFrame, port: str, hosts: int, better: str, than: str) -> float:
+    """Percent by which one goodput exceeds another."""
+    ours = _value(table, "goodput_bps", port=port, hosts=hosts, cc=better)
+    return 100 * (ours / _value(table, "goodput_bps", port=port, hosts=hosts, cc=than) - 1)
+
+
+# ---- Fig. 3 and 4: goodput
+
+
+@claim("dcvegas.fig3.goodput-1g", "goodput")
+def fig3(data: Data) -> Outcome:
+    """DCVegas above IA-TCP by 2.9, 4.4, 0.7 % at 1, 2, 4 servers, both above NewReno; no packet of DCVegas is lost."""
+    table = _medians(data, "goodput", "port", "hosts").filter(pl.col("port").str.starts_with("1 Gbps"))
+    checks, told = Checks(), []
+    for hosts, published in ((1, 2.9), (2, 4.4), (4, 0.7)):
+        gain = _gain(table, "1 Gbps, 256 KB", hosts, "dcvegas", "iatcp")
+        told.append(f"{gain:+.1f} % at {hosts}")
+        checks.that(gain > 0, f"DCVegas above IA-TCP with {hosts} servers")
+        checks.that(abs(gain - published) <= 3, f"its gain with {hosts} servers within 3 points of {published} %")
+    behind = []
+    for port, part in table.group_by("port", maintain_order=True):
+        for cc in ("dcvegas", "iatcp"):
+            pair = part.filter(pl.col("cc") == cc).join(
+                part.filter(pl.col("cc") == "newreno"), on="hosts", suffix="_newreno"
+            )
+            low = pair.filter(pl.col("goodput_bps") <= pl.col("goodput_bps_newreno"))["hosts"].to_list()
+            if low:
+                behind.append(f"{cc} at {port[0]}: {', '.join(map(str, low))}")
+    checks.that(not behind, "both above NewReno everywhere")
+    lossy = table.filter(pl.col("cc") == "dcvegas", pl.col("drops") > 0)
+    where = ", ".join(f"{row['hosts']} servers at {row['port']} ({row['drops']:.0f} lost)" for row in lossy.to_dicts())
+    checks.that(lossy.is_empty(), "DCVegas loses no packet")
+    remarks = [
+        f"not above NewReno with this many servers: {'; '.join(behind)}" if behind else "",
+        f"losses: {where}" if where else "",
+    ]
+    return checks.outcome(f"DCVegas against IA-TCP: {', '.join(told)} servers", "; ".join(r for r in remarks if r))
+
+
+@claim("dcvegas.fig4.goodput-10g", "goodput")
+def fig4(data: Data) -> Outcome:
+    """22 % above NewReno at 128 servers and 1 MB; IA-TCP leads at 4 and 8, DCVegas at 16."""
+    table = _medians(data, "goodput", "port", "hosts")
+    port = "10 Gbps, 1 MB"
+    checks, told = Checks(), []
+    for cc in ("dcvegas", "iatcp"):
+        gain = _gain(table, port, 128, cc, "newreno")
+        told.append(f"{cc} {gain:+.0f} % against newreno at 128")
+        checks.that(7 <= gain <= 37, f"{cc} 7 to 37 % above NewReno at 128 servers")
+    for hosts, ahead in ((4, "iatcp"), (8, "iatcp"), (16, "dcvegas")):
+        gain = _gain(table, port, hosts, "dcvegas", "iatcp")
+        told.append(f"dcvegas {gain:+.1f} % against iatcp at {hosts}")
+        checks.that((gain > 0) == (ahead == "dcvegas"), f"{ahead} leads at {hosts} servers")
+    waits = table.filter(pl.col("port") == port, pl.col("hosts") == 128, pl.col("cc") == "newreno")
+    return checks.outcome(
+        "; ".join(told), f"newreno at 128 servers has up to {number(waits['timeouts'][0]):.0f} timeouts of 20 ms"
+    )
+
+
+@figure(
+    "dcvegas.fig3", "goodput", caption="Fig. 3: goodput at 1 Gbps against the number of servers, by buffer (medians)."
+)
+def draw_fig3(data: Data) -> alt.TopLevelMixin:
+    """Goodput against servers at 1 Gbps."""
+    return _goodput(data, "1 Gbps")
+
+
+@figure(
+    "dcvegas.fig4", "goodput", caption="Fig. 4: goodput at 10 Gbps against the number of servers, by buffer (medians)."
+)
+def draw_fig4(data: Data) -> alt.TopLevelMixin:
+    """Goodput against servers at 10 Gbps."""
+    return _goodput(data, "10 Gbps")
+
+
+def _goodput(data: Data, rate: str) -> alt.TopLevelMixin:
+    table = _medians(data, "goodput", "port", "hosts").filter(pl.col("port").str.starts_with(rate))
+    table = table.with_columns(gbps=pl.col("goodput_bps") / 1e9)
+    return series(
+        table, "hosts", "gbps", "cc", x_title="servers (log)", y_title="goodput, Gbps", panel="port", log_x=True
+    )
+
+
+# ---- Fig. 5 to 8: completion
+
+
+def _shortest(data: Data, unit: str, checks: Checks) -> list[str]:
+    table = _medians(data, "completion", "unit", "port", "hosts").filter(pl.col("unit") == unit)
+    told = []
+    for port in ("1 Gbps, 256 KB", "10 Gbps, 1 MB"):
+        for hosts in (8, 64):
+            took = {
+                cc: _value(table, "done_ms", port=port, hosts=hosts, cc=cc) for cc in ("dcvegas", "iatcp", "newreno")
+            }
+            told.append(
+                f"{hosts} servers at {port.split(',')[0]}: " + ", ".join(f"{cc} {ms:.2f}" for cc, ms in took.items())
+            )
+            checks.that(
+                took["dcvegas"] == min(took.values()),
+                f"DCVegas the shortest with {hosts} servers at {port.split(',')[0]}",
+            )
+    return told
+
+
+@claim("dcvegas.fig5-6.mice", "completion")
+def fig5(data: Data) -> Outcome:
+    """DCVegas the shortest in all four cases."""
+    checks = Checks()
+    told = _shortest(data, "100 KB", checks)
+    return checks.outcome(f"ms: {'; '.join(told)}")
+
+
+@claim("dcvegas.fig7-8.elephants", "completion")
+def fig7(data: Data) -> Outcome:
+    """DCVegas the shortest everywhere, by 30 % or more with 8 servers at 10 Gbps."""
+    checks = Checks()
+    told = _shortest(data, "5 MB", checks)
+    table = _medians(data, "completion", "unit", "port", "hosts").filter(pl.col("unit") == "5 MB")
+    took = {
+        cc: _value(table, "done_ms", port="10 Gbps, 1 MB", hosts=8, cc=cc) for cc in ("dcvegas", "iatcp", "newreno")
+    }
+    below = 100 * (1 - took["dcvegas"] / min(took["iatcp"], took["newreno"]))
+    checks.that(below >= 30, "30 % shorter or more with 8 servers at 10 Gbps")
+    bound = 8 * 5e6 * 8 * WIRE / 10e9 * 1e3
+    return checks.outcome(
+        f"ms: {'; '.join(told)}; {below:+.1f} % below at 8 servers, 10 Gbps",
+        f"the link alone needs {bound:.1f} ms there",
+    )
+
+
+@figure("dcvegas.fig5-6", "completion", caption="Fig. 5 and 6: completion time of 100 KB from each server (medians).")
+def draw_fig5(data: Data) -> alt.TopLevelMixin:
+    """Completion times of mice."""
+    return _completion(data, "100 KB")
+
+
+@figure("dcvegas.fig7-8", "completion", caption="Fig. 7 and 8: completion time of 5 MB from each server (medians).")
+def draw_fig7(data: Data) -> alt.TopLevelMixin:
+    """Completion times of elephants."""
+    return _completion(data, "5 MB")
+
+
+def _completion(data: Data, unit: str) -> alt.TopLevelMixin:
+    table = _medians(data, "completion", "unit", "port", "hosts").filter(pl.col("unit") == unit)
+    table = table.with_columns(case=pl.format("{} servers, {}", pl.col("hosts"), pl.col("port")))
+    return bars(table, "port", "done_ms", "cc", y_title="ms", panel="case")
