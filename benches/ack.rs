@@ -32,7 +32,7 @@ fn per_ack(c: &mut Criterion) {
                 conn.snd_una = n * 1460;
                 conn.snd_nxt = conn.snd_una + 30 * 1460;
                 let mut ack = Ack::of(1, 1460, conn.snd_una, Some(Duration::ns(100_000 + (n * 7919) % 40_000)));
-                ack.ece = n % 16 == 0;
+                ack.ece = n.is_multiple_of(16);
                 ack.may_grow = !ack.ece;
                 ack.rate = Some(RateSample {
                     delivered: 30,
