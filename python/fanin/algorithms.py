@@ -212,7 +212,9 @@ def describe(error: BaseException) -> str:
     text = "; ".join(str(error).split("\n")) or "no message"
     said = f"{type(error).__name__}: {text}"
     frames = traceback.extract_tb(error.__traceback__)
-    own = [f for f in frames if Path(f.filename).parent != Path(__file__).parent and not f.filename.startswith("<frozen")]
+    own = [
+        f for f in frames if Path(f.filename).parent != Path(__file__).parent and not f.filename.startswith("<frozen")
+    ]
     if not own:
         return said
     return f"{said} (in {own[-1].name}, {own[-1].filename}, line {own[-1].lineno})"
