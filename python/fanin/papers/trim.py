@@ -138,10 +138,10 @@ def trim_queue(data: Data) -> Outcome:
     probing = started.group_by("seed", "flow").agg(pl.col("cwnd").first())["cwnd"]
     rates = (
         fig4(data, "throughput", "trim", "200 ms")
-        .filter(pl.col("time_ms").is_between(500.5, 525))
+        .filter(pl.col("time_ms").is_between(500.5, 515))
         .group_by("seed", "time_ms")
     )
-    peak = median(rates.agg(pl.col("bytes").sum() * 8 / 20e3).group_by("seed").agg(pl.col("bytes").max())["bytes"])
+    peak = median(rates.agg(pl.col("bytes").sum() * 8 / 10e3).group_by("seed").agg(pl.col("bytes").max())["bytes"])
     lost, late = int(flows["drops"].sum()), int(flows["timeouts"].sum())
     checks = Checks()
     checks.that(queue <= 25, "the queue stays at or below 25 packets")
@@ -530,7 +530,8 @@ def fat_tree_timeouts(data: Data) -> Outcome:
         checks.that(row == sorted(row, reverse=True), f"k = {k}: TCP >= DCTCP >= L2DCT >= TRIM ({listed(row, 1)})")
     most = max(pods)
     checks.that(count["trim", most] <= 0.3 * count["reno", most], f"TRIM is at least 70 % below TCP at k = {most}")
-    return checks.outcome("; ".join(f"k={k} {'/'.join(f'{count[cc, k]:.0f}' for cc in ALL)}" for k in pods))
+    ours = "; ".join(f"k={k} {'/'.join(f'{count[cc, k]:.0f}' for cc in ALL)}" for k in pods)
+    return checks.outcome(ours, "the order is the published one, the counts are far below it")
 
 
 def completion_of_servers(frames: dict[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
