@@ -3,6 +3,9 @@
 use crate::stack::Stack;
 use fanin_units::Duration;
 
+/// No timer is shorter, whatever the knobs say.
+const LEAST_TIMER: Duration = Duration::us(1);
+
 /// SRTT, RTTVAR and RTO of one connection.
 #[derive(Clone, Debug)]
 pub struct RttEstimator {
@@ -98,7 +101,8 @@ impl RttEstimator {
 
     /// The timer in force, backoff included.
     pub fn timer(&self, stack: &Stack) -> Duration {
-        self.rto(stack).saturating_mul(1 << self.backoff.min(20)).min(stack.max_rto)
+        // A timer of nothing would expire again at the same instant, for ever.
+        self.rto(stack).saturating_mul(1 << self.backoff.min(20)).min(stack.max_rto).max(LEAST_TIMER)
     }
 }
 
