@@ -147,7 +147,12 @@ fn every_knob_of_the_stack_changes_some_result() {
             "initial_rto" => vec![vec!["stack.handshake=true", "stack.initial_window=40"]],
             "recovery" => vec![vec!["cc.name=\"cubic\""]],
             // Only timeouts of timeouts reach the ceiling.
-            "max_rto" => vec![vec!["stack.min_rto=\"1ms\"", "topology.buffer=\"2p\"", "topology.mark=\"1p\""]],
+            "max_rto" => vec![vec![
+                "stack.min_rto=\"1ms\"",
+                "stack.initial_rto=\"1ms\"",
+                "topology.buffer=\"2p\"",
+                "topology.mark=\"1p\"",
+            ]],
             "limited_transmit" | "dup_thresh" => vec![vec![], vec!["stack.min_rto=\"1ms\""]],
             "small_queue" | "send_jitter" => vec![vec![]],
             _ => vec![vec![], vec!["stack.profile=\"rfc\""], vec!["stack.profile=\"linux\""]],
