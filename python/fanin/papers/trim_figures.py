@@ -192,7 +192,9 @@ def probability(data: Data, algorithms: tuple[str, ...], experiments: tuple[str,
         y = alt.Y("p:Q", title="probability of a timeout", scale=alt.Scale(domain=[0, 1]))
         panels.append(
             lines(here, x, y, title=link).encode(
-                strokeDash=alt.StrokeDash("traffic:N", title=None, legend=alt.Legend(symbolType="stroke"))
+                strokeDash=alt.StrokeDash(
+                    "traffic:N", title=None, legend=alt.Legend(symbolType="stroke", symbolStrokeColor="black")
+                )
             )
         )
     return alt.hconcat(*panels)
@@ -276,10 +278,7 @@ def fig8fg(data: Data) -> Any:
     """Drops and goodput along the number of trains."""
     rows = pl.concat([trim.queue_between(data, "fig8e", cc) for cc in trim.ALL])
     lost = rows.group_by("cc", "senders").agg(pl.col("drops").mean()).sort("senders")
-    flows = (
-        data["fig8e"]["flows"].group_by("cc", "senders", "seed").agg(mbps=pl.col("bytes_delivered").sum() * 8 / 0.8e6)
-    )
-    good = flows.group_by("cc", "senders").agg(pl.col("mbps").mean()).sort("senders")
+    good = trim.train_goodput(data).group_by("cc", "senders").agg(pl.col("mbps").mean()).sort("senders")
     x = alt.X("senders:Q", title="long trains")
     return lines(lost, x, alt.Y("drops:Q", title="dropped packets")) | lines(
         good, x, alt.Y("mbps:Q", title="goodput (Mbps)", scale=alt.Scale(zero=False))
@@ -384,7 +383,9 @@ def table2(data: Data) -> Any:
     rows = pl.concat([ours.select(said.columns), said], how="vertical_relaxed").sort("k")
     y = alt.Y("timeouts:Q", title="timeouts", scale=alt.Scale(type="symlog"))
     return lines(rows, alt.X("k:O", title="pods", axis=alt.Axis(labelAngle=0)), y).encode(
-        strokeDash=alt.StrokeDash("whose:N", title=None, legend=alt.Legend(symbolType="stroke"))
+        strokeDash=alt.StrokeDash(
+            "whose:N", title=None, legend=alt.Legend(symbolType="stroke", symbolStrokeColor="black")
+        )
     )
 
 
