@@ -47,7 +47,9 @@ def _sub_command(form: Callable[..., Model]) -> Callable[..., None]:
     options = []
     for parameter in inspect.signature(form).parameters.values():
         needed = parameter.default is inspect.Parameter.empty
-        option = typer.Option(f"--{parameter.name}", help=told[parameter.name], show_default=not needed)
+        # The rate of the bottleneck is as naturally called its link.
+        spellings = ["--link", "--rate"] if parameter.name == "rate" else [f"--{parameter.name}"]
+        option = typer.Option(*spellings, help=told[parameter.name], show_default=not needed)
         annotation = Annotated[types[str(parameter.annotation)], option]  # type: ignore[valid-type]
         options.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=annotation))
 
