@@ -45,6 +45,7 @@ def test_a_rack_of_the_manual_is_a_rack(page: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
 def test_the_commands_of_a_page_have_the_options_they_use(page: Path) -> None:
+    import click
     import typer.main
     from fanin.cli import app
 
@@ -53,5 +54,9 @@ def test_the_commands_of_a_page_have_the_options_they_use(page: Path) -> None:
         words = line.split("#")[0].split()
         if words[:1] != ["fanin"] or words[1].startswith("-"):
             continue
-        known = {option for parameter in commands[words[1]].params for option in parameter.opts}
+        command, rest = commands[words[1]], words[2:]
+        if isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
+            command = command.get_command(click.Context(command), rest[0])
+            assert command is not None, line
+        known = {option for parameter in command.params for option in parameter.opts}
         assert {word for word in words if word.startswith("--")} <= known, line

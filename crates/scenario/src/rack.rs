@@ -11,6 +11,7 @@ use crate::tree::{Item, Node, Override, Table, parse};
 use crate::{hash, scenario, transport};
 use fanin_cc::algorithms::ALGORITHMS;
 use fanin_sim::spec::{FlowId, LinkId, Spec, TraceSpec, TransportSpec};
+use fanin_sim::stack::Nagle;
 use fanin_units::{Duration, Time};
 use std::path::{Path, PathBuf};
 
@@ -214,7 +215,14 @@ impl Rack {
     /// `[cc]` holds parameters of any algorithm; those of the one in question apply.
     fn transport(&self, context: Context<'_>, cc: &str) -> Result<TransportSpec, ScenarioError> {
         let base = fanin_sim::knobs::profile(RACK_PROFILE).map_or_else(scenario::default_stack, |p| (p.stack)());
-        let stack = transport::stack(context, "stack", self.root.get("stack"), &base)?;
+        let mut stack = transport::stack(context, "stack", self.root.get("stack"), &base)?;
+        let sets_nagle =
+            |node: &Node| matches!(&node.item, Item::Table(t) if t.entries.iter().any(|e| e.key == "nagle"));
+        if !self.root.get("stack").is_some_and(sets_nagle) {
+            // The capture shows when the application's bytes left: servers set TCP_NODELAY, and a stall that Nagle added here would
+            // be nowhere in it.
+            stack.nagle = Nagle::Off;
+        }
         let parts =
             fanin_cc::registry::parts(cc).map_err(|e| ScenarioError::new("scenario::unknown-cc", e.to_string()))?;
         let mut own = Table::default();

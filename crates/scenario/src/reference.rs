@@ -116,7 +116,7 @@ pub fn page() -> String {
     section(&mut page, "`[measure]`", "Totals per port, flow and message are always there.\n\n", measure::KEYS);
     distributions(&mut page);
     let intro = format!(
-        "`fanin compare CAPTURE --rack rack.toml` replays a capture on one switch. Hosts run the `{}` profile unless `[stack]` says otherwise.\n\n",
+        "`fanin compare CAPTURE --rack rack.toml` replays a capture on one switch. Hosts run the `{}` profile with `nagle = \"off\"` (servers set TCP_NODELAY) unless `[stack]` says otherwise.\n\n",
         rack::RACK_PROFILE
     );
     section(&mut page, "Rack files", &intro, rack::ROOT);

@@ -278,11 +278,17 @@ fn path_knowledge(spec: &Spec, stack: &Stack, paths: &FlowPaths) -> PathKnowledg
     let one_way = |links: &[LinkId], wire: Bytes| {
         links.iter().fold(Duration::ZERO, |sum, l| sum + wire / link(l).rate + hop_delay(spec, link(l)))
     };
-    // Of equally slow ports the last one with a limited buffer: that is where fan-in meets.
-    let bottleneck = paths.forward.iter().map(link).reduce(|best, l| {
-        let better = l.rate < best.rate || (l.rate == best.rate && l.queue.limit.is_some());
-        if better { l } else { best }
-    });
+    // Packets of many senders meet in ports with a buffer; a host's own port only delays its own. Of equally slow ones the last.
+    let buffered = |l: &&Link| l.queue.limit.is_some() || spec.nodes[l.from.index()].shared_buffer.is_some();
+    let among = |only_buffered: bool| {
+        paths
+            .forward
+            .iter()
+            .map(link)
+            .filter(|l| !only_buffered || buffered(l))
+            .reduce(|best, l| if l.rate <= best.rate { l } else { best })
+    };
+    let bottleneck = among(true).or_else(|| among(false));
     let buffer_packets = match bottleneck.and_then(|l| l.queue.limit) {
         Some(QueueLimit::Packets(n)) => f64::from(n),
         Some(QueueLimit::Bytes(b)) => b.get() as f64 / full.get() as f64,
