@@ -271,24 +271,20 @@ fn setup_for(spec: &Spec, stack: &Stack, paths: &FlowPaths) -> Setup {
     }
 }
 
-/// What an operator could know: the slowest port with a buffer on the way, and the round trip of one full segment.
+/// What an operator could know: the slowest port on the way with its buffer, and the round trip of one full segment.
 fn path_knowledge(spec: &Spec, stack: &Stack, paths: &FlowPaths) -> PathKnowledge {
     let full = stack.wire(stack.mss);
     let link = |l: &LinkId| &spec.links[l.index()];
     let one_way = |links: &[LinkId], wire: Bytes| {
         links.iter().fold(Duration::ZERO, |sum, l| sum + wire / link(l).rate + hop_delay(spec, link(l)))
     };
-    // Packets of many senders meet in ports with a buffer; a host's own port only delays its own. Of equally slow ones the last.
-    let buffered = |l: &&Link| l.queue.limit.is_some() || spec.nodes[l.from.index()].shared_buffer.is_some();
-    let among = |only_buffered: bool| {
-        paths
-            .forward
-            .iter()
-            .map(link)
-            .filter(|l| !only_buffered || buffered(l))
-            .reduce(|best, l| if l.rate <= best.rate { l } else { best })
-    };
-    let bottleneck = among(true).or_else(|| among(false));
+    // The slowest port on the way, a sender's own included; of equally slow ones the last with a limited buffer, where fan-in meets.
+    // (Taking the slowest switch port instead starves TRIM where that port's buffer is below C*D: its fallback K_UB is then less than
+    // the empty round trip. papers/trim/README.md.)
+    let bottleneck = paths.forward.iter().map(link).reduce(|best, l| {
+        let better = l.rate < best.rate || (l.rate == best.rate && l.queue.limit.is_some());
+        if better { l } else { best }
+    });
     let buffer_packets = match bottleneck.and_then(|l| l.queue.limit) {
         Some(QueueLimit::Packets(n)) => f64::from(n),
         Some(QueueLimit::Bytes(b)) => b.get() as f64 / full.get() as f64,
