@@ -110,6 +110,7 @@ def bars(
     y_title: str | None = None,
     panel: str | None = None,
     columns: int = 4,
+    width: int = 150,
 ) -> alt.TopLevelMixin:
     """Bars side by side, one group for each value of `x`, with a picture and an axis of its own for each value of `panel`."""
     import altair as alt
@@ -128,7 +129,7 @@ def bars(
         chart: alt.TopLevelMixin = one(data, None, max(300, 110 * data[x].n_unique()))
         return chart
     parts = [
-        one(data.filter(pl.col(panel) == value), str(value), 150) for value in data[panel].unique(maintain_order=True)
+        one(data.filter(pl.col(panel) == value), str(value), width) for value in data[panel].unique(maintain_order=True)
     ]
     together: alt.TopLevelMixin = alt.concat(*parts, columns=columns).resolve_scale(color="shared", y="independent")
     return together
