@@ -58,6 +58,8 @@ class Watch:
 class Capture:
     """What was found in one capture."""
 
+    @property
+    def gap(self) -> str: ...
     def summary_json(self) -> str: ...
     def connections_json(self) -> str: ...
     def hosts_json(self) -> str: ...
@@ -152,7 +154,9 @@ class Run:
     def throughput(self) -> Table: ...
     def internals(self) -> Table: ...
 
-def analyse(path: str | PathLike[str], gap: str | None = None, watch: Watch | None = None) -> Capture:
+def analyse(
+    path: str | PathLike[str], gap: str | None = None, floor: str | None = None, watch: Watch | None = None
+) -> Capture:
     """Read a capture."""
 
 def registry_json(kind: str) -> str:

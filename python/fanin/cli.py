@@ -60,6 +60,12 @@ GapOption = Annotated[
         help="Time without data that ends a train, such as 1ms; without it the smoothed round trip of each connection does.",
     ),
 ]
+FloorOption = Annotated[
+    str | None,
+    typer.Option(
+        "--floor", help="Least threshold when the smoothed round trip is it: a tap sees round trips shorter than the sender's."
+    ),
+]
 SetOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -159,6 +165,7 @@ def compare(
 def trains(
     capture: CaptureArgument,
     gap: GapOption = None,
+    floor: FloorOption = None,
     aggregator: AggregatorOption = None,
     workload: Annotated[
         Path | None,
@@ -182,7 +189,7 @@ def trains(
     from fanin.traffic import trains as run_trains
 
     with output_folder(out) if out else nullcontext(None) as scratch:
-        result = run_trains(capture, gap=gap, command=_command(), progress=display.Bar)
+        result = run_trains(capture, gap=gap, floor=floor, command=_command(), progress=display.Bar)
         if scratch is not None:
             result.write_files(scratch, aggregator=aggregator)
         if workload is not None:

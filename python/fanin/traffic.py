@@ -148,6 +148,7 @@ def trains(
     capture: str | Path,
     *,
     gap: str | None = None,
+    floor: str | None = None,
     command: str | None = None,
     progress: Callable[[str, int], Progress] = silent,
 ) -> TrainsResult:
@@ -160,7 +161,9 @@ def trains(
     capture : path
         pcap or pcapng, plain or gzip.
     gap : str, optional
-        The threshold, such as ``"1ms"``. Without it the smoothed round trip of each connection, at least 500 us, as TCP-TRIM takes it.
+        The threshold, such as ``"1ms"``. Without it the smoothed round trip of each connection, as TCP-TRIM takes it.
+    floor : str, optional
+        The least threshold when the smoothed round trip is it; 300 us unless given.
     command : str, optional
         What to state as the command that does the same.
     progress : callable, optional
@@ -175,7 +178,7 @@ def trains(
     fanin.CaptureError
         When the file cannot be read or holds no TCP.
     fanin.ScenarioError
-        When `gap` is no time.
+        When `gap` or `floor` is no time, or both are given.
 
     Examples
     --------
@@ -194,7 +197,7 @@ def trains(
 
     path = Path(capture)
     with progress(f"reading {path.name}", 1) as bar:
-        found = watched(lambda watch: _native.analyse(path, gap, watch), bar)
+        found = watched(lambda watch: _native.analyse(path, gap, floor, watch), bar)
 
     def ms(table: Any) -> pl.DataFrame:
         columns = frame(table)
@@ -210,8 +213,9 @@ def trains(
         hosts=json.loads(found.hosts_json()),
         warnings=json.loads(found.warnings_json()),
         partial=json.loads(found.partial_json()),
-        gap=gap or "smoothed round trip of each connection, at least 500us",
-        command=command or f"fanin trains {path}" + (f" --gap {gap}" if gap else ""),
+        gap=found.gap,
+        command=command
+        or f"fanin trains {path}" + (f" --gap {gap}" if gap else "") + (f" --floor {floor}" if floor else ""),
         version=_native.VERSION,
         _capture=found,
     )

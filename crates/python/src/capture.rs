@@ -12,22 +12,35 @@ use std::path::PathBuf;
 
 /// What was found in one capture.
 #[pyclass(frozen, module = "fanin._native")]
-pub struct Capture(Analysis);
+pub struct Capture(Analysis, Gap);
 
 /// Reads a capture.
 ///
-/// `gap` is the time without data that ends a train, such as `1ms`; without it the connection's smoothed round trip does.
+/// `gap` is the time without data that ends a train, such as `1ms`; without it the connection's smoothed round trip does, never below
+/// `floor`.
 #[pyfunction]
-#[pyo3(signature = (path, gap=None, watch=None))]
-pub fn analyse(py: Python<'_>, path: PathBuf, gap: Option<&str>, watch: Option<Watch>) -> PyResult<Capture> {
-    let gap = match gap {
-        None => Gap::default(),
-        Some(text) => Gap::Fixed(
-            text.parse::<Duration>()
-                .map_err(|error| error.to_string())
-                .and_then(|d| if d == Duration::ZERO { Err("it must be longer than zero".to_owned()) } else { Ok(d) })
-                .map_err(|why| raise(py, Class::Scenario, format!("command line `--gap {text}`: {why}")))?,
-        ),
+#[pyo3(signature = (path, gap=None, floor=None, watch=None))]
+pub fn analyse(
+    py: Python<'_>,
+    path: PathBuf,
+    gap: Option<&str>,
+    floor: Option<&str>,
+    watch: Option<Watch>,
+) -> PyResult<Capture> {
+    let time = |option: &str, text: &str, zero: bool| {
+        text.parse::<Duration>()
+            .map_err(|error| error.to_string())
+            .and_then(|d| if d.is_zero() && !zero { Err("it must be longer than zero".to_owned()) } else { Ok(d) })
+            .map_err(|why| raise(py, Class::Scenario, format!("command line `{option} {text}`: {why}")))
+    };
+    let gap = match (gap, floor) {
+        (None, None) => Gap::default(),
+        (Some(gap), None) => Gap::Fixed(time("--gap", gap, false)?),
+        (None, Some(floor)) => Gap::SmoothedRtt { floor: time("--floor", floor, true)? },
+        (Some(_), Some(floor)) => {
+            let why = "--gap sets the threshold itself, so there is nothing to floor; give one of the two";
+            return Err(raise(py, Class::Scenario, format!("command line `--floor {floor}`: {why}")));
+        }
     };
     let watch = watch.unwrap_or_default();
     py.detach(|| {
@@ -36,12 +49,20 @@ pub fn analyse(py: Python<'_>, path: PathBuf, gap: Option<&str>, watch: Option<W
             watch.report(total.map_or(0.0, |t| progress.bytes_read as f64 / t as f64))
         })
     })
-    .map(Capture)
+    .map(|analysis| Capture(analysis, gap))
     .map_err(|error| capture_error(py, &error))
 }
 
 #[pymethods]
 impl Capture {
+    /// What ended a train, in words.
+    #[getter]
+    fn gap(&self) -> String {
+        match self.1 {
+            Gap::Fixed(gap) => gap.to_string(),
+            Gap::SmoothedRtt { floor } => format!("smoothed round trip of each connection, at least {floor}"),
+        }
+    }
     /// Counts over the file, as JSON.
     fn summary_json(&self) -> PyResult<String> {
         json(&self.0.summary)
