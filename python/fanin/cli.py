@@ -63,7 +63,8 @@ GapOption = Annotated[
 FloorOption = Annotated[
     str | None,
     typer.Option(
-        "--floor", help="Least threshold when the smoothed round trip is it: a tap sees round trips shorter than the sender's."
+        "--floor",
+        help="Least threshold when the smoothed round trip is it: a tap sees round trips shorter than the sender's.",
     ),
 ]
 SetOption = Annotated[
