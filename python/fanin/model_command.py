@@ -24,6 +24,12 @@ def command(args: list[str]) -> None:
     """Run ``fanin model ARGS``; without a name, list the forms."""
     if args in ([], ["--json"]):
         return _list(as_json=bool(args))
+    forms().main(args=args, prog_name="fanin model", standalone_mode=False)
+    return None
+
+
+def forms() -> Any:
+    """The command with one sub-command per closed form."""
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
     app.callback(help="The papers' closed forms. Quantities have units: 10Gbps, 100us, 250p (packets), 64KB.")(
         lambda: None
@@ -32,8 +38,7 @@ def command(args: list[str]) -> None:
         app.command(name, help=_title(form), context_settings={"help_option_names": ["-h", "--help"]})(
             _sub_command(form)
         )
-    typer.main.get_command(app).main(args=args, prog_name="fanin model", standalone_mode=False)
-    return None
+    return typer.main.get_command(app)
 
 
 def _title(form: Callable[..., Model]) -> str:

@@ -48,6 +48,7 @@ class RunResult:
     flows : polars.DataFrame
         One row per one-way byte stream: ``flow`` (UInt32), ``src``, ``dst``, ``class`` (String), counts (UInt64) ``segments``,
         ``bytes_sent``, ``bytes_delivered``, ``bytes_acked``, ``retransmissions``, ``fast_recoveries``, ``timeouts``, ``drops``, ``ack_drops``,
+        ``drop_runs`` (of consecutive drops at one port), ``single_drops`` (runs of one),
         ``marks``, ``ece_acks``, ``ecn_reductions``, ``tail_probes``; ``timeout_ms``, ``first_send_ms``, ``last_delivery_ms``, ``srtt_ms``,
         ``min_rtt_ms``; ``cwnd``, ``max_cwnd`` (Float64, packets), ``goodput_bps`` (Float64, first send to last delivery).
     ports : polars.DataFrame

@@ -83,6 +83,8 @@ impl Run {
             "timeout_ps": u64s(rows.iter().map(|f| f.timeout_ps)),
             "drops": u64s(rows.iter().map(|f| f.drops)),
             "ack_drops": u64s(rows.iter().map(|f| f.ack_drops)),
+            "drop_runs": u64s(rows.iter().map(|f| f.drop_runs.iter().sum())),
+            "single_drops": u64s(rows.iter().map(|f| f.drop_runs.first().copied().unwrap_or(0))),
             "marks": u64s(rows.iter().map(|f| f.marks)),
             "ece_acks": u64s(rows.iter().map(|f| f.ece_acks)),
             "ecn_reductions": u64s(rows.iter().map(|f| f.ecn_reductions)),

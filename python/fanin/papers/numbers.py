@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
+
+from fanin.measures import jain as jain  # evaluations take all their single numbers from here
 
 
 def number(value: Any) -> float:
@@ -50,14 +51,3 @@ def share(holds: pl.Series) -> float:
     0.5
     """
     return number(holds.cast(pl.Float64).mean())
-
-
-def jain(values: Sequence[float] | pl.Series) -> float:
-    """Jain's fairness index of shares, 1/n to 1.
-
-    >>> jain([1, 1, 1]), jain([3, 0, 0])
-    (1.0, 0.3333333333333333)
-    """
-    shares = [float(v) for v in values]
-    squares = sum(v * v for v in shares)
-    return sum(shares) ** 2 / (len(shares) * squares) if squares else 1.0
