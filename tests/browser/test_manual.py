@@ -55,7 +55,9 @@ def test_the_commands_of_a_page_have_the_options_they_use(page: Path) -> None:
         if words[:1] != ["fanin"] or words[1].startswith("-"):
             continue
         command, rest = commands[words[1]], words[2:]
-        if command.context_settings.get("allow_extra_args") and rest and not rest[0].startswith("-"):  # it hands them to a sub-command
+        if (
+            command.context_settings.get("allow_extra_args") and rest and not rest[0].startswith("-")
+        ):  # it hands them to a sub-command
             command = forms().commands[rest[0]]
         known = {option for parameter in command.params for option in parameter.opts}
         assert {word for word in words if word.startswith("--")} <= known, line
