@@ -10,6 +10,7 @@ use crate::rng::Stream;
 use crate::routing::{END, Router};
 use crate::spec::{Flow, Link, LinkId, Message, NodeId, Routing, Spec, TransportSpec};
 use crate::stack::{EcnMode, Stack};
+use crate::store::Store;
 use crate::tcp::{Config, Receiver, Sender};
 use crate::trace::Tracer;
 use fanin_cc::{Arrival, ParamError, PathKnowledge, Setup, registry};
@@ -34,7 +35,7 @@ pub(crate) fn build(spec: &Spec) -> Result<Run<'_>, RunError> {
     let queue_samples = spec.trace.queue_interval.is_some() && !spec.trace.queues.is_empty();
     if !queue_samples {
         for link in &spec.trace.queues {
-            net.ports[link.index()].changes = Some(Vec::new());
+            net.ports[link.index()].record_changes();
         }
     }
     let mut senders = Vec::with_capacity(spec.flows.len());
@@ -184,6 +185,7 @@ fn network(spec: &Spec, paths: &Paths) -> Result<Net, RunError> {
         now: 0,
         calendar: Calendar::new(ports.len(), spacing, horizon),
         ports,
+        store: Store::default(),
         paths: paths.table.clone(),
         choices: paths.choices.clone(),
         spray: (spec.routing == Routing::Spray).then(|| Stream::new(spec.seed, "spray", 0)),
@@ -226,7 +228,7 @@ pub(crate) fn port_name(spec: &Spec, link: &Link) -> String {
 fn event_density(spec: &Spec) -> (u64, u64) {
     let wire = Bytes::new(1500);
     let busy: f64 = spec.links.iter().map(|l| 1.0 / (wire / l.rate).ps().max(1) as f64).sum();
-    // A tenth of all ports busy at any time is typical for fan-in.
+    // Empty buckets cost next to nothing (a bit each), full ones must be sorted: as if all ports were busy.
     let spacing = if busy > 0.0 { (5.0 / busy) as u64 } else { 1 };
     let horizon = spec.links.iter().map(|l| (l.delay + wire / l.rate).ps()).max().unwrap_or(1);
     (spacing.clamp(1, 1_000_000_000), horizon)

@@ -124,6 +124,12 @@ impl Calendar {
         }
     }
 
+    /// The link whose event comes `ahead` link events after the next one, if that is today.
+    #[inline]
+    pub fn upcoming(&self, ahead: usize) -> Option<u32> {
+        self.current.len().checked_sub(1 + ahead).map(|i| self.current[i].1)
+    }
+
     /// Makes the next non-empty bucket today's. Events scheduled later for an earlier time still come first: they are inserted into
     /// `current`.
     fn turn_page(&mut self) {

@@ -139,6 +139,7 @@ fn go(
     let mut stopped_at = end;
     while let Some((time, event)) = run.net.calendar.pop(end) {
         run.net.now = time;
+        run.net.look_ahead();
         match event {
             Event::Link(link) => {
                 if let Some(packet) = run.net.arrive(link) {

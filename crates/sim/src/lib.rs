@@ -26,6 +26,7 @@ pub mod rng;
 mod routing;
 pub mod spec;
 pub mod stack;
+mod store;
 mod tcp;
 mod trace;
 

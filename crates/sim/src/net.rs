@@ -5,10 +5,15 @@ use crate::packet::{Packet, flags};
 use crate::port::{Outcome, Port};
 use crate::rng::Stream;
 use crate::routing::END;
+use crate::store::{Label, Store};
 use crate::trace::{PacketEvent, Tracer};
+use std::hint::black_box;
 
 /// IP and UDP headers of a background datagram.
 const DATAGRAM_HEADER: u16 = 28;
+
+/// From so many ports on they do not fit into a core's nearest caches.
+const MANY_PORTS: usize = 256;
 
 /// What the network knows of a flow.
 #[derive(Clone, Debug, Default)]
@@ -77,6 +82,8 @@ pub struct Net {
     pub calendar: Calendar,
     /// All ports, by link.
     pub ports: Vec<Port>,
+    /// The packets that ports hold.
+    pub store: Store,
     /// Links of all paths, each closed by [`END`].
     pub paths: Vec<u32>,
     /// Starts of paths, for spraying.
@@ -114,41 +121,51 @@ impl Net {
         self.created += 1;
         packet.id = self.created as u32;
         let way = self.ways[packet.flow as usize][usize::from(packet.has(flags::ACK))];
-        packet.path = match &mut self.spray {
-            None => way.first,
-            Some(stream) => self.choices[way.first as usize + stream.below(u64::from(way.count)) as usize],
-        };
-        self.offer(packet);
+        let path = self.choose(way);
+        let label = self.store.insert(packet, path);
+        self.offer(label);
     }
 
     /// When the port of the host that sends `flow` will have sent everything it holds, ps.
     pub fn host_port_free_at(&self, flow: u32) -> u64 {
-        let way = self.ways[flow as usize][0];
+        self.ports[self.first_port(self.ways[flow as usize][0])].free_at()
+    }
+
+    /// The port of the sending host: the same whichever of the ways a packet takes.
+    #[inline]
+    fn first_port(&self, way: Ways) -> usize {
         let path = if self.spray.is_some() { self.choices[way.first as usize] } else { way.first };
-        self.ports[self.paths[path as usize] as usize].free_at()
+        self.paths[path as usize] as usize
     }
 
     /// Sends a background datagram of a source; its ways stand behind those of `flows` flows.
     pub fn send_datagram(&mut self, source: u32, flows: u32, wire: u16) {
         self.created += 1;
         let way = self.ways[(flows + source) as usize][0];
-        let path = match &mut self.spray {
-            None => way.first,
-            Some(stream) => self.choices[way.first as usize + stream.below(u64::from(way.count)) as usize],
-        };
+        let path = self.choose(way);
         let packet = Packet {
             seq: 0,
             timestamp: self.now,
             sack: [0; 6],
             flow: source,
-            path,
+            path: 0,
             len: wire.saturating_sub(DATAGRAM_HEADER),
             wire,
             flags: flags::DATAGRAM,
             window: 0,
             id: self.created as u32,
         };
-        self.offer(packet);
+        let label = self.store.insert(packet, path);
+        self.offer(label);
+    }
+
+    /// Where the next packet that has these ways goes.
+    #[inline]
+    fn choose(&mut self, way: Ways) -> u32 {
+        match &mut self.spray {
+            None => way.first,
+            Some(stream) => self.choices[way.first as usize + stream.below(u64::from(way.count)) as usize],
+        }
     }
 
     /// Sends a packet that the host needs `lag` ps more to process; packets of a host keep their order and its port its rate.
@@ -156,45 +173,58 @@ impl Net {
     pub fn send_late(&mut self, packet: Packet, lag: u64) {
         if lag > 0 {
             let way = self.ways[packet.flow as usize][usize::from(packet.has(flags::ACK))];
-            let path = if self.spray.is_some() { self.choices[way.first as usize] } else { way.first };
-            self.ports[self.paths[path as usize] as usize].lag = lag;
+            let port = self.first_port(way);
+            self.ports[port].lag = lag;
         }
         self.send(packet);
     }
 
     /// Offers a packet to the port its path names.
     #[inline]
-    pub fn offer(&mut self, packet: Packet) {
-        let link = self.paths[packet.path as usize];
-        let port = &mut self.ports[link as usize];
-        if port.is_scheduled() {
-            return self.offer_scheduled(link, packet);
+    fn offer(&mut self, label: Label) {
+        let link = self.paths[label.path as usize];
+        if self.ports[link as usize].is_scheduled() {
+            return self.offer_scheduled(link, label);
         }
         let room = if self.pools.is_empty() { u64::MAX } else { self.room(link) };
-        match self.ports[link as usize].offer(self.now, packet, room) {
+        match self.ports[link as usize].offer(self.now, label, room, &mut self.store) {
             Outcome::Accepted { head, marked } => {
                 self.hops += 1;
                 if let Some(time) = head {
                     self.calendar.schedule_link(time, link);
                 }
-                if marked {
-                    self.count_mark(link, &packet);
-                }
                 if self.open_runs != 0 {
-                    self.close_run(link, &packet);
+                    self.close_run(link, label);
                 }
-                if self.trace.sees(link) {
-                    self.trace.packet(self.now, link, PacketEvent::Accepted, &packet);
+                if marked || self.trace.sees(link) {
+                    self.note_accepted(link, label.slot, marked);
                 }
             }
-            Outcome::Dropped => self.count_drop(link, &packet),
+            Outcome::Dropped => {
+                let packet = self.store.take(label.slot);
+                self.count_drop(link, &packet);
+            }
+        }
+    }
+
+    /// What seldom happens to an accepted packet.
+    #[inline(never)]
+    fn note_accepted(&mut self, link: u32, slot: u32, marked: bool) {
+        let packet = *self.store.get(slot);
+        if marked {
+            self.count_mark(link, &packet);
+        }
+        if self.trace.sees(link) {
+            self.trace.packet(self.now, link, PacketEvent::Accepted, &packet);
         }
     }
 
     #[cold]
-    fn offer_scheduled(&mut self, link: u32, packet: Packet) {
+    fn offer_scheduled(&mut self, link: u32, label: Label) {
         let now = self.now;
-        let done = self.ports[link as usize].offer_scheduled(now, packet);
+        let mut packet = self.store.take(label.slot);
+        packet.path = label.path;
+        let done = self.ports[link as usize].offer_scheduled(now, packet, &mut self.store);
         self.hops += 1;
         if self.trace.sees(link) {
             self.trace.packet(now, link, PacketEvent::Accepted, &packet);
@@ -254,9 +284,10 @@ impl Net {
     }
 
     /// A packet that gets through ends its flow's run of drops at this port.
-    fn close_run(&mut self, link: u32, packet: &Packet) {
-        if !packet.has(flags::DATAGRAM | flags::ACK) {
-            let flow = &mut self.flows[packet.flow as usize];
+    #[inline]
+    fn close_run(&mut self, link: u32, label: Label) {
+        if label.flags & (flags::DATAGRAM | flags::ACK) == 0 {
+            let flow = &mut self.flows[label.flow as usize];
             if flow.run.is_some_and(|(port, _)| port == link) {
                 flow.close_run();
                 self.open_runs -= 1;
@@ -267,20 +298,44 @@ impl Net {
     /// The packet at the head of `link` reaches the far end: returns it if that is its destination, else passes it on.
     #[inline]
     pub fn arrive(&mut self, link: u32) -> Option<Packet> {
-        let (mut packet, next) = self.ports[link as usize].deliver(self.now)?;
+        let (mut label, next) = self.ports[link as usize].deliver(self.now)?;
         if let Some(time) = next {
             self.calendar.schedule_link(time, link);
         }
         if self.trace.sees(link) {
-            self.trace.packet(self.now, link, PacketEvent::Delivered, &packet);
+            self.trace.packet(self.now, link, PacketEvent::Delivered, self.store.get(label.slot));
         }
-        packet.path += 1;
-        if self.paths[packet.path as usize] == END {
+        label.path += 1;
+        if self.paths[label.path as usize] == END {
             self.arrived += 1;
-            return Some(packet);
+            return Some(self.store.take(label.slot));
         }
-        self.offer(packet);
+        self.offer(label);
         None
+    }
+
+    /// Touches what the coming events need, so that their cache misses overlap with present work instead of following each other.
+    #[inline]
+    pub fn look_ahead(&self) {
+        if self.ports.len() < MANY_PORTS {
+            return;
+        }
+        if let Some(link) = self.calendar.upcoming(2) {
+            black_box(self.ports[link as usize].is_scheduled());
+        }
+        if let Some(link) = self.calendar.upcoming(1) {
+            black_box(self.ports[link as usize].head().map(|l| l.path));
+        }
+        if let Some(link) = self.calendar.upcoming(0)
+            && let Some(label) = self.ports[link as usize].head()
+        {
+            let next = self.paths[label.path as usize + 1];
+            if next == END {
+                black_box(self.store.get(label.slot).seq);
+            } else {
+                self.ports[next as usize].touch();
+            }
+        }
     }
 
     /// A scheduled port has become free.
@@ -289,7 +344,7 @@ impl Net {
         if port.free_at() > self.now {
             return;
         }
-        if let Some(time) = port.serve(self.now) {
+        if let Some(time) = port.serve(self.now, &mut self.store) {
             self.calendar.schedule_link(time, link);
         }
         let free_at = self.ports[link as usize].free_at();

@@ -1,4 +1,4 @@
-//! A packet in the simulated network: at most 64 bytes, copied from ring to ring, never allocated.
+//! A packet in the simulated network: at most 64 bytes, written once where it is sent, never allocated.
 
 /// What a packet is, as a bit set.
 pub mod flags {
@@ -37,7 +37,7 @@ pub struct Packet {
     pub sack: [u32; 6],
     /// Index of the flow.
     pub flow: u32,
-    /// Where the packet is on its way: index into the table of paths.
+    /// Where the packet waits on its way, in a port that keeps packets itself: index into the table of paths. The network sets it.
     pub path: u32,
     /// Payload bytes.
     pub len: u16,

@@ -5,6 +5,7 @@
 
 use crate::packet::{Packet, flags};
 use crate::queue::{Admission, Scheduler, Verdict, View};
+use crate::store::{Label, Store};
 use fanin_units::{Bytes, QueueLimit, Rate};
 use std::collections::VecDeque;
 
@@ -67,12 +68,11 @@ pub enum Rules {
     Scheduler(Box<dyn Scheduler>),
 }
 
-/// When a packet under way arrives, and its size. Apart from the packet itself, so that counting departures touches four to a cache
-/// line.
+/// A packet under way and when it arrives.
 #[derive(Clone, Copy, Debug)]
 struct UnderWay {
     arrival: u64,
-    wire: u32,
+    label: Label,
 }
 
 /// Totals of a port; the queue's histogram is in time.
@@ -80,60 +80,65 @@ struct UnderWay {
 pub struct Totals {
     pub accepted: u64,
     pub accepted_bytes: u64,
-    pub drops: u64,
-    pub dropped_bytes: u64,
-    pub marks: u64,
-    pub max_packets: u32,
-    pub max_bytes: u64,
     pub busy: u64,
     pub wait: u64,
     /// Time spent with each queue length in packets; the last entry collects everything longer.
     pub time_at: Vec<u64>,
     /// Integral of bytes over time, byte-ps.
     pub byte_time: u128,
+    pub max_bytes: u64,
+    pub max_packets: u32,
+    pub drops: u64,
+    pub dropped_bytes: u64,
+    pub marks: u64,
 }
 
 const HISTOGRAM: usize = 16_384;
 
 /// An output port with its link.
+///
+/// The order of the fields matters: with thousands of ports each hop waits for a port's cache lines, and what every packet needs is in
+/// the first ones.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub struct Port {
-    /// ps per byte where that is whole, else 0.
-    ps_per_byte: u64,
-    free_at: u64,
-    delay: u64,
     /// Departed packets on the wire, then the queue; the first queued one may be in transmission.
     ring: VecDeque<UnderWay>,
-    /// The same packets.
-    under_way: VecDeque<Packet>,
     /// How many at the front of `ring` have departed.
-    on_wire: usize,
+    on_wire: u32,
     packets: u32,
     bytes: u64,
-    limit: Threshold,
-    mark: Threshold,
-    marks_at_all: bool,
-    rules: Rules,
-    rate: Rate,
+    delay: u64,
     last_change: u64,
+    // ---- the next line
+    free_at: u64,
+    /// ps per byte where that is whole, else 0.
+    ps_per_byte: u64,
     /// The next packet's transmission starts no earlier than so long after it was offered: processing in the host.
     pub lag: u64,
+    limit: Threshold,
+    mark: Threshold,
+    scheduled: bool,
+    marks_at_all: bool,
+    traced: bool,
+    // ---- and the rest
     /// Totals so far.
     pub totals: Totals,
-    /// Every change of the queue since last taken, when traced: (time, packets, bytes).
-    pub changes: Option<Vec<(u64, u32, u64)>>,
+    rules: Rules,
+    rate: Rate,
+    changes: Vec<(u64, u32, u64)>,
 }
 
 impl Port {
     /// A port whose packets arrive `delay_ps` after their last bit has left.
     pub fn new(rate: Rate, delay_ps: u64, limit: Option<QueueLimit>, mark: Option<QueueLimit>, rules: Rules) -> Port {
+        let scheduled = matches!(rules, Rules::Scheduler(_));
         let exact = 8_000_000_000_000 % rate.bps() == 0;
         Port {
             ps_per_byte: if exact { 8_000_000_000_000 / rate.bps() } else { 0 },
             free_at: 0,
             delay: delay_ps,
             ring: VecDeque::new(),
-            under_way: VecDeque::new(),
             on_wire: 0,
             packets: 0,
             bytes: 0,
@@ -145,7 +150,9 @@ impl Port {
             last_change: 0,
             lag: 0,
             totals: Totals::default(),
-            changes: None,
+            scheduled,
+            traced: false,
+            changes: Vec::new(),
         }
     }
 
@@ -176,20 +183,30 @@ impl Port {
     /// Lets everything depart that has by `now`.
     #[inline]
     pub fn advance(&mut self, now: u64) {
-        while let Some(head) = self.ring.get(self.on_wire) {
+        while let Some(head) = self.ring.get(self.on_wire as usize) {
             let departure = head.arrival - self.delay;
             if departure > now {
                 break;
             }
-            let wire = u64::from(head.wire);
+            let wire = u64::from(head.label.wire);
             self.account(departure);
             self.on_wire += 1;
             self.packets -= 1;
             self.bytes -= wire;
-            if let Some(changes) = &mut self.changes {
-                changes.push((departure, self.packets, self.bytes));
+            if self.traced {
+                self.changes.push((departure, self.packets, self.bytes));
             }
         }
+    }
+
+    /// Records every change of the queue from now on.
+    pub fn record_changes(&mut self) {
+        self.traced = true;
+    }
+
+    /// Every change of the queue since recording began: (time, packets, bytes); `None` if nothing is recorded.
+    pub fn take_changes(&mut self) -> Option<Vec<(u64, u32, u64)>> {
+        self.traced.then(|| std::mem::take(&mut self.changes))
     }
 
     /// Queue length now: packets, bytes.
@@ -210,9 +227,9 @@ impl Port {
 
     /// Offers a packet. `room` is what a shared buffer leaves this port, in bytes.
     #[inline]
-    pub fn offer(&mut self, now: u64, mut packet: Packet, room: u64) -> Outcome {
+    pub fn offer(&mut self, now: u64, mut label: Label, room: u64, store: &mut Store) -> Outcome {
         self.advance(now);
-        let wire = u64::from(packet.wire);
+        let wire = u64::from(label.wire);
         let (packets, bytes) = (self.packets + 1, self.bytes + wire);
         let mut marked = false;
         if let Rules::Plain = self.rules {
@@ -224,17 +241,18 @@ impl Port {
                 return self.drop(wire);
             }
             let view = View { now, packets: self.packets, bytes: self.bytes, free_at: self.free_at };
-            match admission.admit(&packet, view) {
+            match admission.admit(store.get(label.slot), view) {
                 Verdict::Accept => {}
                 Verdict::Mark => marked = true,
                 Verdict::Drop => return self.drop(wire),
             }
         }
-        if self.marks_at_all && packet.has(flags::ECT) && self.mark.exceeded_by(packets, bytes) {
+        if self.marks_at_all && label.flags & flags::ECT != 0 && self.mark.exceeded_by(packets, bytes) {
             marked = true;
         }
-        if marked && !packet.has(flags::CE) {
-            packet.flags |= flags::CE;
+        if marked && label.flags & flags::CE == 0 {
+            label.flags |= flags::CE;
+            store.get_mut(label.slot).flags = label.flags;
             self.totals.marks += 1;
         } else {
             marked = false;
@@ -246,14 +264,14 @@ impl Port {
         self.totals.accepted_bytes += wire;
         self.totals.max_packets = self.totals.max_packets.max(packets);
         self.totals.max_bytes = self.totals.max_bytes.max(bytes);
-        if let Some(changes) = &mut self.changes {
-            changes.push((now, packets, bytes));
+        if self.traced {
+            self.changes.push((now, packets, bytes));
         }
-        Outcome::Accepted { head: self.transmit(now, packet), marked }
+        Outcome::Accepted { head: self.transmit(now, label), marked }
     }
 
     /// Offers a packet to a port whose scheduler decides the order.
-    pub fn offer_scheduled(&mut self, now: u64, mut packet: Packet) -> Scheduled {
+    pub fn offer_scheduled(&mut self, now: u64, mut packet: Packet, store: &mut Store) -> Scheduled {
         self.advance(now);
         let wire = u64::from(packet.wire);
         let mut marked = false;
@@ -288,20 +306,20 @@ impl Port {
         }
         self.totals.max_packets = self.totals.max_packets.max(self.packets);
         self.totals.max_bytes = self.totals.max_bytes.max(self.bytes);
-        if let Some(changes) = &mut self.changes {
-            changes.push((now, self.packets, self.bytes));
+        if self.traced {
+            self.changes.push((now, self.packets, self.bytes));
         }
-        let head = if self.free_at <= now { self.serve(now) } else { None };
+        let head = if self.free_at <= now { self.serve(now, store) } else { None };
         Scheduled { victims, head, marked, free_at: self.free_at }
     }
 
     /// The port is free: transmits what its scheduler chooses; the new head's arrival if the link was empty.
-    pub fn serve(&mut self, now: u64) -> Option<u64> {
+    pub fn serve(&mut self, now: u64, store: &mut Store) -> Option<u64> {
         let next = match &mut self.rules {
             Rules::Scheduler(scheduler) => scheduler.dequeue()?,
             Rules::Plain | Rules::Admission(_) => return None,
         };
-        self.transmit(now, next)
+        self.transmit(now, store.insert(next, next.path))
     }
 
     /// When everything handed to the link so far has left.
@@ -311,21 +329,20 @@ impl Port {
 
     /// The order is a scheduler's.
     pub fn is_scheduled(&self) -> bool {
-        matches!(self.rules, Rules::Scheduler(_))
+        self.scheduled
     }
 
     /// Puts a packet behind everything that is being sent.
     #[inline]
-    fn transmit(&mut self, now: u64, packet: Packet) -> Option<u64> {
+    fn transmit(&mut self, now: u64, label: Label) -> Option<u64> {
         let start = self.free_at.max(now + std::mem::take(&mut self.lag));
-        let time = self.serialisation(packet.wire);
+        let time = self.serialisation(label.wire);
         self.free_at = start + time;
         self.totals.busy += time;
         self.totals.wait += start - now;
         let arrival = self.free_at + self.delay;
         let was_empty = self.ring.is_empty();
-        self.ring.push_back(UnderWay { arrival, wire: u32::from(packet.wire) });
-        self.under_way.push_back(packet);
+        self.ring.push_back(UnderWay { arrival, label });
         was_empty.then_some(arrival)
     }
 
@@ -338,14 +355,31 @@ impl Port {
 
     /// The head reaches the far end; also the arrival of the next one.
     #[inline]
-    pub fn deliver(&mut self, now: u64) -> Option<(Packet, Option<u64>)> {
+    pub fn deliver(&mut self, now: u64) -> Option<(Label, Option<u64>)> {
         if self.on_wire == 0 {
             self.advance(now);
         }
         let head = self.ring.pop_front()?;
         debug_assert_eq!(head.arrival, now, "a link delivers its head when the calendar says so");
         self.on_wire -= 1;
-        Some((self.under_way.pop_front()?, self.ring.front().map(|p| p.arrival)))
+        Some((head.label, self.ring.front().map(|p| p.arrival)))
+    }
+
+    /// The label at the front of the ring.
+    #[inline]
+    pub fn head(&self) -> Option<Label> {
+        self.ring.front().map(|u| u.label)
+    }
+
+    /// Reads a word of each line that the next packet needs.
+    #[inline]
+    pub fn touch(&self) {
+        std::hint::black_box((
+            self.ring.get(self.on_wire as usize).map(|u| u.arrival),
+            self.free_at,
+            self.totals.accepted,
+            self.totals.byte_time as u64,
+        ));
     }
 
     /// Closes the books at the end of the run; returns packets still queued or on the wire.
@@ -355,6 +389,6 @@ impl Port {
         // Transmission time that lies beyond the end was counted when the packets were accepted.
         self.totals.busy -= self.free_at.saturating_sub(end).min(self.totals.busy);
         // A scheduler's waiting packets are in the count but not in the ring.
-        self.on_wire + self.packets as usize
+        (self.on_wire + self.packets) as usize
     }
 }

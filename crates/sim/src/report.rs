@@ -14,7 +14,7 @@ pub(crate) fn report(mut run: Run<'_>, end: u64) -> Results {
     for (i, link) in spec.links.iter().enumerate() {
         let port = &mut run.net.ports[i];
         in_flight += port.finish(end) as u64;
-        if let Some(changes) = port.changes.take() {
+        if let Some(changes) = port.take_changes() {
             let t = &mut run.net.trace.out.queue;
             for (time, packets, bytes) in changes {
                 t.time_ps.push(time);
