@@ -72,6 +72,13 @@ pub enum RecoveryKind {
     Rack,
 }
 
+impl RecoveryKind {
+    /// The receiver reports what arrived beyond a hole (RFC 2018), and the sender uses it.
+    pub fn uses_sack(self) -> bool {
+        matches!(self, RecoveryKind::Sack | RecoveryKind::Rack)
+    }
+}
+
 /// Whether a new segment may leave now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Gate {

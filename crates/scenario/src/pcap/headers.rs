@@ -15,7 +15,7 @@
 //! Headers are as long as their options make them, whatever `stack.header` counts.
 
 use fanin_capture::write::{Datagram, Ecn, Endpoint, Flags, Segment, TcpOptions};
-use fanin_cc::{Kind, RecoveryKind, registry};
+use fanin_cc::{Kind, registry};
 use fanin_sim::packet::{Packet, flags};
 use fanin_sim::spec::{NodeId, NodeKind, Spec};
 use fanin_sim::stack::EcnMode;
@@ -239,7 +239,7 @@ impl Terms {
             // The option does not count other options (RFC 6691).
             mss: u16::try_from(stack.mss + options).unwrap_or(u16::MAX),
             timestamps: stack.timestamps,
-            sack: matches!(stack.recovery, RecoveryKind::Sack | RecoveryKind::Rack),
+            sack: stack.recovery.uses_sack(),
             ecn: stack.ecn != EcnMode::Off,
             shift: if controlled { CONTROLLED_SHIFT.min(needed) } else { needed },
             round_up: controlled,

@@ -2,8 +2,10 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `sender.rs` | what to send and when; state machine Open, Disorder, CWR, Recovery, Loss |
-//! | `recovery.rs` | finding and repairing losses: Reno, NewReno, SACK, RACK-TLP with PRR |
+//! | `sender.rs` | the connection's sender: what the application, ACKs and timers do to it |
+//! | `transmit.rs` | what may leave now |
+//! | `window.rs` | the window in force, and what the algorithm is told |
+//! | `recovery.rs` | the state machine Open, Disorder, CWR, Recovery, Loss; finding and repairing losses: Reno, NewReno, SACK, RACK-TLP with PRR |
 //! | `scoreboard.rs` | what is outstanding |
 //! | `rtt.rs` | RTT estimation and the retransmission timer |
 //! | `validation.rs` | idle and application-limited periods |
@@ -14,7 +16,9 @@ mod recovery;
 mod rtt;
 mod scoreboard;
 mod sender;
+mod transmit;
 mod validation;
+mod window;
 
 pub use receiver::Receiver;
 pub use sender::{Config, Sender};

@@ -137,7 +137,7 @@ impl Receiver {
         }
         let before = self.nxt;
         let had_hole = !self.ahead.is_empty();
-        let duplicate = end <= self.nxt || self.ahead.iter().any(|r| r.start <= packet.seq && end <= r.end);
+        let duplicate = end <= self.nxt || self.holds(packet.seq, end);
         self.reassemble(packet.seq, end);
         if self.nxt > before {
             self.last_delivery = Some(net.now);
@@ -258,6 +258,12 @@ impl Receiver {
         }
     }
 
+    /// Whether these bytes have arrived ahead of a hole.
+    fn holds(&self, start: u64, end: u64) -> bool {
+        let after = self.ahead.partition_point(|r| r.start <= start);
+        after > 0 && end <= self.ahead[after - 1].end
+    }
+
     fn reassemble(&mut self, start: u64, end: u64) {
         if end <= self.nxt {
             return;
@@ -329,15 +335,21 @@ impl Receiver {
     /// The three most recent runs ahead of the hole, relative to the acknowledgement number.
     fn sack_blocks(&self) -> [u32; 6] {
         let mut blocks = [0; 6];
-        if self.ahead.is_empty() {
+        if self.ahead.is_empty() || !self.config.stack.recovery.uses_sack() {
             return blocks;
         }
-        let mut below = u64::MAX;
-        for slot in 0..3 {
-            let Some(latest) = self.ahead.iter().filter(|r| r.stamp < below).max_by_key(|r| r.stamp) else { break };
-            below = latest.stamp;
-            blocks[2 * slot] = u32::try_from(latest.start - self.nxt).unwrap_or(u32::MAX);
-            blocks[2 * slot + 1] = u32::try_from(latest.end - self.nxt).unwrap_or(u32::MAX);
+        let mut latest: [Option<&Range>; 3] = [None; 3];
+        for range in &self.ahead {
+            let mut newer = Some(range);
+            for place in &mut latest {
+                if newer.map(|r| r.stamp) > place.map(|r| r.stamp) {
+                    std::mem::swap(place, &mut newer);
+                }
+            }
+        }
+        for (block, range) in blocks.chunks_exact_mut(2).zip(latest.into_iter().flatten()) {
+            block[0] = u32::try_from(range.start - self.nxt).unwrap_or(u32::MAX);
+            block[1] = u32::try_from(range.end - self.nxt).unwrap_or(u32::MAX);
         }
         blocks
     }

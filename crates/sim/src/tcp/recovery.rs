@@ -4,7 +4,7 @@ use super::scoreboard::Delivered;
 use super::sender::Sender;
 use crate::net::Net;
 use crate::packet::{Packet, flags};
-use crate::stack::{Stack, WindowUnit};
+use crate::stack::Stack;
 use fanin_cc::{Cause, Flavour, RecoveryKind, State};
 
 /// Linux's least timer, `TCP_TIMEOUT_MIN_US`: 2 ms.
@@ -89,7 +89,7 @@ impl Recovery {
 
     /// Selective acknowledgements are in use.
     pub fn uses_sack(&self) -> bool {
-        matches!(self.kind, RecoveryKind::Sack | RecoveryKind::Rack)
+        self.kind.uses_sack()
     }
 
     fn uses_prr(&self) -> bool {
@@ -102,7 +102,7 @@ impl Recovery {
     }
 
     /// The window in force, packets.
-    pub fn allowance(&self, state: State, cwnd: f64, _in_flight: f64, stack: &Stack) -> f64 {
+    pub fn allowance(&self, state: State, cwnd: f64, stack: &Stack) -> f64 {
         match state {
             State::Recovery | State::Cwr if self.uses_prr() => self.linux.as_ref().map_or(cwnd, |l| l.prr.window),
             State::Recovery if !self.uses_sack() => (cwnd + self.inflation).max(1.0),
@@ -125,10 +125,10 @@ impl Recovery {
         }
     }
 
-    /// Segments left, new or not.
-    pub fn note_sent(&mut self, segments: u32) {
+    /// A segment left, new or not.
+    pub fn note_sent(&mut self) {
         if let Some(linux) = &mut self.linux {
-            linux.prr.out += f64::from(segments);
+            linux.prr.out += 1.0;
         }
     }
 
@@ -150,14 +150,7 @@ impl Recovery {
 
 impl Sender {
     /// Updates what is known to be lost; returns how many segments were newly declared so.
-    pub(super) fn find_losses(
-        &mut self,
-        _ack: &Packet,
-        advanced: bool,
-        sacked: bool,
-        d: &Delivered,
-        net: &mut Net,
-    ) -> u32 {
+    pub(super) fn find_losses(&mut self, advanced: bool, sacked: bool, d: &Delivered, net: &mut Net) -> u32 {
         if advanced {
             self.recovery.forget_duplicates();
         }
@@ -248,7 +241,7 @@ impl Sender {
         self.recovery.partial_acks = 0;
         self.recovery.rescued = false;
         self.set_state(State::Recovery, net);
-        self.rto_at = net.now.saturating_add(self.rtt.timer(&self.config.stack).ps());
+        self.start_rto(net.now);
         match self.recovery.kind {
             RecoveryKind::Reno | RecoveryKind::NewReno => self.resend_front(net),
             RecoveryKind::Sack | RecoveryKind::Rack => {
@@ -288,17 +281,16 @@ impl Sender {
         if self.recovery.kind == RecoveryKind::NewReno {
             // RFC 6582 section 3.2 step 3, partial ACK: deflate by what was acknowledged, add one segment, resend the next hole.
             self.recovery.partial_acks += 1;
-            let acked = d.acked_bytes as f64 / f64::from(self.config.stack.mss);
-            let acked = if self.window_counts_packets() { f64::from(d.acked_segments) } else { acked };
+            let acked = if self.window_is_bytes() {
+                d.acked_bytes as f64 / f64::from(self.config.stack.mss)
+            } else {
+                f64::from(d.acked_segments)
+            };
             let cwnd = self.control.cwnd;
             let deflated = self.recovery.inflation - acked + if acked >= 1.0 { 1.0 } else { 0.0 };
             self.recovery.inflation = deflated.max(1.0 - cwnd);
             self.resend_front(net);
         }
-    }
-
-    fn window_counts_packets(&self) -> bool {
-        self.config.stack.window_unit == WindowUnit::Packets && !self.config.needs.byte_window
     }
 
     fn leave_recovery(&mut self, net: &mut Net) {
@@ -475,7 +467,7 @@ impl Sender {
             let last = self.board.outstanding() as usize - 1;
             self.resend(last, net);
         }
-        self.rto_at = net.now.saturating_add(self.rtt.timer(&self.config.stack).ps());
+        self.start_rto(net.now);
     }
 
     /// Arms the probe after two round trips without an answer (section 7.2).

@@ -9,12 +9,6 @@ pub struct Segment {
     pub seq: u64,
     /// Last transmission, ps.
     pub sent_at: u64,
-    /// Segments delivered on the connection when it was sent.
-    pub delivered: u64,
-    /// When the last of those was delivered, ps.
-    pub delivered_at: u64,
-    /// When the first segment of the sample's window was sent, ps.
-    pub first_sent_at: u64,
     /// Payload bytes.
     pub len: u32,
     /// Selectively acknowledged.
@@ -25,11 +19,27 @@ pub struct Segment {
     pub retransmitted: bool,
     /// Sent more than once.
     pub ever_retransmitted: bool,
-    /// Sent while the application limited the connection.
+}
+
+/// What a delivery-rate sample needs from the time when its segment was sent (draft-cheng-iccrg-delivery-rate-estimation).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RateSnapshot {
+    /// Segments delivered on the connection.
+    pub delivered: u64,
+    /// When the last of those was delivered, ps.
+    pub delivered_at: u64,
+    /// When the first segment of the sample's window was sent, ps.
+    pub first_sent_at: u64,
+    /// The application limited the connection.
     pub app_limited: bool,
 }
 
 impl Segment {
+    /// Sent for the first time at `now`.
+    pub fn new(seq: u64, len: u32, now: u64) -> Segment {
+        let (sacked, lost, retransmitted, ever_retransmitted) = (false, false, false, false);
+        Segment { seq, sent_at: now, len, sacked, lost, retransmitted, ever_retransmitted }
+    }
     /// One past the last byte.
     pub fn end(&self) -> u64 {
         self.seq + u64::from(self.len)
@@ -53,12 +63,22 @@ pub struct Delivered {
     pub any_retransmitted: bool,
     /// The most recently sent of the newly delivered ones.
     pub newest: Option<Segment>,
+    /// Its rate snapshot, where those are kept.
+    pub newest_rate: Option<RateSnapshot>,
+}
+
+/// Snapshots in the order of the segments.
+#[derive(Clone, Debug, Default)]
+struct Rates {
+    snapshots: VecDeque<RateSnapshot>,
 }
 
 /// Outstanding segments in order of sequence.
 #[derive(Clone, Debug, Default)]
 pub struct Scoreboard {
     segments: VecDeque<Segment>,
+    /// A snapshot per segment, for algorithms that ask for rate samples. Boxed: most do not.
+    rates: Option<Box<Rates>>,
     /// Number of the front segment, counting from the first ever sent.
     base: u64,
     /// Segments and bytes in the network.
@@ -115,8 +135,11 @@ impl Scoreboard {
         &self.segments[index]
     }
 
-    /// A new segment leaves.
-    pub fn push(&mut self, segment: Segment) {
+    /// A new segment leaves. A connection gives each a snapshot, or none.
+    pub fn push(&mut self, segment: Segment, rate: Option<RateSnapshot>) {
+        if let Some(rate) = rate {
+            self.rates.get_or_insert_default().snapshots.push_back(rate);
+        }
         self.pipe += 1;
         self.pipe_bytes += u64::from(segment.len);
         self.segments.push_back(segment);
@@ -130,6 +153,7 @@ impl Scoreboard {
             }
             let s = *front;
             self.segments.pop_front();
+            let rate = self.rates.as_mut().and_then(|r| r.snapshots.pop_front());
             self.base += 1;
             if s.in_pipe() {
                 self.pipe -= 1;
@@ -141,7 +165,7 @@ impl Scoreboard {
             if s.sacked {
                 self.sacked -= 1;
             } else {
-                note_delivery(&s, d);
+                note_delivery(&s, rate, d);
             }
             d.acked_bytes += u64::from(s.len);
             d.acked_segments += 1;
@@ -181,7 +205,8 @@ impl Scoreboard {
                     }
                     s.sacked = true;
                     self.sacked += 1;
-                    note_delivery(s, d);
+                    let rate = self.rates.as_ref().and_then(|r| r.snapshots.get(i).copied());
+                    note_delivery(s, rate, d);
                     d.any_retransmitted |= s.ever_retransmitted;
                     self.top_sacked = self.top_sacked.max(self.base + i as u64 + 1);
                     news = true;
@@ -308,21 +333,20 @@ impl Scoreboard {
         *s
     }
 
-    /// Rewrites the delivery-rate snapshot of the segment at `index`.
-    pub fn stamp(&mut self, index: usize, delivered: u64, delivered_at: u64, first_sent_at: u64, app_limited: bool) {
-        let s = &mut self.segments[index];
-        s.delivered = delivered;
-        s.delivered_at = delivered_at;
-        s.first_sent_at = first_sent_at;
-        s.app_limited = app_limited;
+    /// Rewrites the rate snapshot of the segment at `index`.
+    pub fn stamp(&mut self, index: usize, rate: RateSnapshot) {
+        if let Some(place) = self.rates.as_mut().and_then(|r| r.snapshots.get_mut(index)) {
+            *place = rate;
+        }
     }
 }
 
-fn note_delivery(s: &Segment, d: &mut Delivered) {
+fn note_delivery(s: &Segment, rate: Option<RateSnapshot>, d: &mut Delivered) {
     d.bytes += u64::from(s.len);
     d.segments += 1;
     if d.newest.is_none_or(|n| (s.sent_at, s.end()) > (n.sent_at, n.end())) {
         d.newest = Some(*s);
+        d.newest_rate = rate;
     }
 }
 
@@ -333,19 +357,7 @@ mod tests {
     fn ten_packets() -> Scoreboard {
         let mut board = Scoreboard::default();
         for n in 0..10 {
-            board.push(Segment {
-                seq: n * 1000,
-                sent_at: n,
-                delivered: 0,
-                delivered_at: 0,
-                first_sent_at: 0,
-                len: 1000,
-                sacked: false,
-                lost: false,
-                retransmitted: false,
-                ever_retransmitted: false,
-                app_limited: false,
-            });
+            board.push(Segment::new(n * 1000, 1000, n), None);
         }
         board
     }

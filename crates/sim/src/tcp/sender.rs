@@ -1,19 +1,18 @@
-//! The sending side of a connection: when to send what, and the one state machine that tells congestion control what happened.
+//! The sending side of a connection: what the application, ACKs and timers do to it. What leaves when is in `transmit.rs`, losses and
+//! the state machine in `recovery.rs`.
 
 use super::recovery::Recovery;
 use super::rtt::RttEstimator;
-use super::scoreboard::{Delivered, Scoreboard, Segment};
-use super::validation::{Restart, Situation, Validation};
+use super::scoreboard::{Delivered, RateSnapshot, Scoreboard};
+use super::validation::{Situation, Validation};
 use crate::net::Net;
 use crate::packet::{Packet, flags};
 use crate::results::FlowStats;
 use crate::rng::Stream;
-use crate::stack::{EcnMode, HalveBasis, Nagle, Stack, WindowUnit};
+use crate::stack::{EcnMode, Stack};
 use crate::trace::WindowRow;
-use fanin_cc::{
-    Ack, CongestionControl, Conn, Control, Flavour, Gate, Message, Needs, Probe, RateSample, State, Window,
-};
-use fanin_units::{Bytes, Duration, Rate, Time};
+use fanin_cc::{Ack, CongestionControl, Control, Flavour, Needs, Probe, RateSample, State, Window};
+use fanin_units::{Bytes, Duration};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -43,7 +42,7 @@ pub struct Outgoing {
 
 /// Where the connection stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Phase {
+pub(super) enum Phase {
     Closed,
     SynSent,
     Established,
@@ -71,50 +70,50 @@ pub(super) struct Counters {
 pub struct Sender {
     pub(super) flow: u32,
     /// Number of this sender's timer.
-    timer: u32,
+    pub(super) timer: u32,
     /// The earliest entry in the calendar that still means something; `u64::MAX` when there is none.
-    timer_at: u64,
+    pub(super) timer_at: u64,
     pub(super) config: Arc<Config>,
-    cc: Box<dyn CongestionControl>,
+    pub(super) cc: Box<dyn CongestionControl>,
     /// The algorithm's decision in force, read after every event it was told.
     pub(super) control: Control,
-    phase: Phase,
+    pub(super) phase: Phase,
     pub(super) board: Scoreboard,
     pub(super) una: u64,
     pub(super) nxt: u64,
     /// One past the last byte the application handed over.
-    written: u64,
+    pub(super) written: u64,
     /// Right edge of the receiver's window.
-    edge: u64,
-    messages: VecDeque<Outgoing>,
+    pub(super) edge: u64,
+    pub(super) messages: VecDeque<Outgoing>,
     /// Messages whose first byte was sent since the engine last asked.
-    started: Vec<(u32, u64)>,
-    stopped: bool,
+    pub(super) started: Vec<(u32, u64)>,
+    pub(super) stopped: bool,
     pub(super) state: State,
     pub(super) recovery: Recovery,
     pub(super) rtt: RttEstimator,
     pub(super) rto_at: u64,
-    validation: Validation,
+    pub(super) validation: Validation,
     /// Set CWR on the next new segment.
-    cwr_pending: bool,
+    pub(super) cwr_pending: bool,
     /// Nothing leaves before these times: pacing; small queues.
-    pace_at: u64,
-    held_until: u64,
+    pub(super) pace_at: u64,
+    pub(super) held_until: u64,
     /// The algorithm holds new segments until then, or until the next ACK.
-    gate_until: u64,
-    held_for_ack: bool,
+    pub(super) gate_until: u64,
+    pub(super) held_for_ack: bool,
     /// Data was sent since the engine last asked.
-    sent_data: bool,
+    pub(super) sent_data: bool,
     /// The next segment's size, once the algorithm has drawn it.
-    next_size: Option<u32>,
+    pub(super) next_size: Option<u32>,
     /// End of the last segment smaller than the MSS (Minshall).
-    small_end: u64,
-    random: Option<Box<Stream>>,
+    pub(super) small_end: u64,
+    pub(super) random: Option<Box<Stream>>,
     // Delivery rate (BBR): totals in segments, times in ps.
     pub(super) delivered: u64,
     pub(super) delivered_at: u64,
-    first_sent_at: u64,
-    app_limited_until: u64,
+    pub(super) first_sent_at: u64,
+    pub(super) app_limited_until: u64,
     pub(super) counters: Counters,
 }
 
@@ -239,7 +238,7 @@ impl Sender {
             window: 0,
             id: 0,
         });
-        self.rto_at = net.now.saturating_add(self.rtt.timer(&self.config.stack).ps());
+        self.start_rto(net.now);
         self.arm(net);
     }
 
@@ -281,7 +280,7 @@ impl Sender {
             self.set_state(State::Open, net);
         }
         let may_grow = self.may_grow(&before, advanced, ece, &d);
-        let lost = self.find_losses(packet, advanced, sacked, &d, net);
+        let lost = self.find_losses(advanced, sacked, &d, net);
         if d.segments > 0 {
             let rate = self.rate_sample(&d, now);
             let mut ack = Ack::of(0, self.config.stack.mss, self.una, rtt);
@@ -359,17 +358,32 @@ impl Sender {
         if self.app_limited_until != 0 && self.delivered > self.app_limited_until {
             self.app_limited_until = 0;
         }
-        let newest = d.newest.filter(|_| self.config.needs.rate_samples)?;
+        let (newest, rate) = (d.newest?, d.newest_rate?);
         self.first_sent_at = newest.sent_at;
-        let sending = newest.sent_at - newest.first_sent_at;
-        let acking = now - newest.delivered_at;
+        let sending = newest.sent_at - rate.first_sent_at;
+        let acking = now - rate.delivered_at;
         Some(RateSample {
-            delivered: (self.delivered - newest.delivered) as u32,
-            prior_delivered: newest.delivered,
+            delivered: (self.delivered - rate.delivered) as u32,
+            prior_delivered: rate.delivered,
             total_delivered: self.delivered,
             interval: Duration::from_ps(sending.max(acking)),
-            app_limited: newest.app_limited,
+            app_limited: rate.app_limited,
         })
+    }
+
+    /// What the segment that leaves now must remember for its rate sample.
+    pub(super) fn rate_snapshot(&self) -> RateSnapshot {
+        RateSnapshot {
+            delivered: self.delivered,
+            delivered_at: self.delivered_at,
+            first_sent_at: self.first_sent_at,
+            app_limited: self.app_limited_until != 0,
+        }
+    }
+
+    /// The retransmission timer runs for one RTO from now.
+    pub(super) fn start_rto(&mut self, now: u64) {
+        self.rto_at = now.saturating_add(self.rtt.timer(&self.config.stack).ps());
     }
 
     /// RFC 6298 rules 5.2 and 5.3, and NewReno's impatience: after the first partial ACK the timer runs on (RFC 6582 section 3.2).
@@ -377,7 +391,7 @@ impl Sender {
         if self.board.is_empty() {
             self.rto_at = u64::MAX;
         } else if advanced && self.recovery.restarts_timer(self.state) {
-            self.rto_at = now.saturating_add(self.rtt.timer(&self.config.stack).ps());
+            self.start_rto(now);
         }
     }
 
@@ -414,7 +428,7 @@ impl Sender {
         let repeated = self.rtt.backoff > 0;
         self.time_out(repeated, net);
         self.rtt.backoff += 1;
-        self.rto_at = net.now.saturating_add(self.rtt.timer(&self.config.stack).ps());
+        self.start_rto(net.now);
         self.held_for_ack = false;
         self.gate_until = 0;
         self.held_until = 0;
@@ -436,385 +450,11 @@ impl Sender {
         if self.held_for_ack { u64::MAX } else { self.pace_at.max(self.held_until).max(self.gate_until) }
     }
 
-    fn has_something_to_send(&self) -> bool {
+    pub(super) fn has_something_to_send(&self) -> bool {
         self.phase == Phase::Established && (self.board.pending() > 0 || self.nxt < self.written)
     }
 
-    // ---- sending ----------------------------------------------------------------------------------------------------
-
-    /// Sends whatever may leave now.
-    pub(super) fn pump(&mut self, net: &mut Net) {
-        if self.phase != Phase::Established {
-            return;
-        }
-        let mut sent = 0;
-        let burst = if self.config.stack.max_burst == 0 { u32::MAX } else { self.config.stack.max_burst };
-        while sent < burst {
-            if self.paced() && self.pace_at > net.now || self.host_is_busy(net) {
-                break;
-            }
-            if self.board.pending() > 0 && self.recovery.resends(self.state) {
-                if !self.resend_next_lost(net) {
-                    break;
-                }
-            } else if !self.send_new(net) && !self.resend_in_doubt(net) {
-                break;
-            }
-            sent += 1;
-        }
-        self.schedule_tail_probe(net);
-        self.arm(net);
-    }
-
-    /// TCP small queues: waits until the host's own port has less than the limit left to send.
-    fn host_is_busy(&mut self, net: &Net) -> bool {
-        let limit = self.config.stack.small_queue.ps();
-        if limit == 0 || !self.has_something_to_send() {
-            return false;
-        }
-        let drained = net.host_port_free_at(self.flow).saturating_sub(limit);
-        if drained > net.now {
-            self.held_until = self.held_until.max(drained);
-        }
-        drained > net.now
-    }
-
-    fn resend_next_lost(&mut self, net: &mut Net) -> bool {
-        let Some(index) = self.board.next_lost() else { return false };
-        let len = self.board.get(index).len;
-        if !self.window_has_room(len) {
-            return false;
-        }
-        self.resend(index, net);
-        true
-    }
-
-    /// Retransmits the segment at `index` whatever the window says.
-    pub(super) fn resend(&mut self, index: usize, net: &mut Net) {
-        let now = net.now;
-        let app_limited = self.app_limited_until != 0;
-        let s = self.board.retransmit(index, now);
-        self.board.stamp(index, self.delivered, self.delivered_at, self.first_sent_at, app_limited);
-        self.counters.retransmissions += 1;
-        self.emit(s.seq, s.len, flags::RETRANSMISSION, net);
-        if self.rto_at == u64::MAX {
-            self.rto_at = now.saturating_add(self.rtt.timer(&self.config.stack).ps());
-        }
-    }
-
-    fn send_new(&mut self, net: &mut Net) -> bool {
-        if self.nxt >= self.written || self.board.pending() > 0 && self.recovery.resends(self.state) {
-            return false;
-        }
-        if self.board.is_empty() && !self.config.needs.own_idle {
-            let s = self.situation(net.now);
-            if let Some(restart) = self.validation.on_start(&s) {
-                self.restart(restart, net.now);
-            }
-        }
-        let mut available = self.written - self.nxt;
-        if !self.config.stack.merge_writes {
-            let end = self.messages.front().map_or(self.written, |m| m.end);
-            available = end - self.nxt;
-        }
-        // The window is looked at first: drawing a random size for a segment that cannot leave would waste the draw's meaning.
-        let least = available.min(u64::from(self.next_size.unwrap_or(self.config.stack.mss))) as u32;
-        if !self.window_has_room(least) {
-            return false;
-        }
-        let full = self.segment_size(net.now);
-        let len = available.min(u64::from(full)) as u32;
-        if self.nxt + u64::from(len) > self.edge || self.nagle_holds(len, full) || !self.gate_opens(net) {
-            return false;
-        }
-        self.next_size = None;
-        // The algorithm may have lowered its window at the gate.
-        if !self.window_has_room(len) {
-            return false;
-        }
-        self.send_segment(len, full, net);
-        true
-    }
-
-    /// Tells the receiver with the next new segment that the window was reduced (RFC 3168 section 6.1.2).
-    pub(super) fn request_cwr(&mut self) {
-        self.cwr_pending = true;
-    }
-
-    /// One new segment beyond the window, for a tail-loss probe; false if there is none or the receiver has no room.
-    pub(super) fn probe_with_new_data(&mut self, net: &mut Net) -> bool {
-        let full = self.config.stack.mss;
-        let mut end = self.written;
-        if !self.config.stack.merge_writes {
-            end = self.messages.front().map_or(end, |m| m.end);
-        }
-        let len = (end - self.nxt).min(u64::from(full)) as u32;
-        if len == 0 || self.nxt + u64::from(len) > self.edge {
-            return false;
-        }
-        self.send_segment(len, full, net);
-        true
-    }
-
-    fn send_segment(&mut self, len: u32, full: u32, net: &mut Net) {
-        let now = net.now;
-        if self.board.is_empty() {
-            // A flight starts: its rate samples count from here (`tcp_rate_skb_sent`).
-            self.first_sent_at = now;
-            self.delivered_at = now;
-        }
-        let seq = self.nxt;
-        self.board.push(Segment {
-            seq,
-            sent_at: now,
-            delivered: self.delivered,
-            delivered_at: self.delivered_at,
-            first_sent_at: self.first_sent_at,
-            len,
-            sacked: false,
-            lost: false,
-            retransmitted: false,
-            ever_retransmitted: false,
-            app_limited: self.app_limited_until != 0,
-        });
-        self.nxt += u64::from(len);
-        if len < full {
-            self.small_end = self.nxt;
-        }
-        let mut bits = 0;
-        if std::mem::take(&mut self.cwr_pending) {
-            bits |= flags::CWR;
-        }
-        while let Some(message) = self.messages.front_mut() {
-            if message.first_send.is_none() && message.start < self.nxt {
-                message.first_send = Some(now);
-                self.started.push((message.id, now));
-            }
-            if message.end > self.nxt {
-                break;
-            }
-            bits |= flags::PUSH;
-            self.messages.pop_front();
-        }
-        // A message that starts inside this segment has started too.
-        if let Some(message) = self.messages.front_mut()
-            && message.first_send.is_none()
-            && message.start < self.nxt
-        {
-            message.first_send = Some(now);
-            self.started.push((message.id, now));
-        }
-        self.recovery.note_new_segment(self.state);
-        self.emit(seq, len, bits, net);
-        if self.rto_at == u64::MAX {
-            self.rto_at = now.saturating_add(self.rtt.timer(&self.config.stack).ps());
-        }
-    }
-
-    /// Puts a data segment on the wire.
-    fn emit(&mut self, seq: u64, len: u32, bits: u16, net: &mut Net) {
-        let now = net.now;
-        let stack = &self.config.stack;
-        let ect = stack.ecn != EcnMode::Off && (bits & flags::RETRANSMISSION == 0 || stack.ect_on_control);
-        let wire = stack.wire(len);
-        self.counters.segments += 1;
-        self.counters.bytes_sent += u64::from(len);
-        self.counters.first_send = self.counters.first_send.min(now);
-        let packet = Packet {
-            seq,
-            timestamp: now,
-            sack: [0; 6],
-            flow: self.flow,
-            path: 0,
-            len: len as u16,
-            wire: wire.get() as u16,
-            flags: bits | if ect { flags::ECT } else { 0 },
-            window: 0,
-            id: 0,
-        };
-        let lag = self.random.as_mut().map_or(0, |r| r.below(self.config.stack.send_jitter.ps()));
-        net.send_late(packet, lag);
-        self.sent_data = true;
-        if let Some(rate) = self.pacing_rate() {
-            self.pace_at = self.pace_at.max(now).saturating_add((wire / rate).ps());
-        }
-        let s = self.situation(now);
-        let limited = !self.window_has_room(stack_mss(&self.config));
-        if let Some(restart) = self.validation.on_send(&s, limited)
-            && !self.config.needs.own_idle
-        {
-            self.restart(restart, now);
-        }
-        self.recovery.note_sent(1);
-    }
-
-    fn restart(&mut self, restart: Restart, now: u64) {
-        self.tell(now, |cc, conn| cc.on_restart(conn, Duration::from_ps(restart.idle), restart.window));
-    }
-
-    fn segment_size(&mut self, now: u64) -> u32 {
-        if !self.config.needs.segment_sizes {
-            return self.config.stack.mss;
-        }
-        if let Some(size) = self.next_size {
-            return size;
-        }
-        let size = self.tell(now, |cc, conn| cc.segment_size(conn)).clamp(1, self.config.stack.mss);
-        self.next_size = Some(size);
-        size
-    }
-
-    fn nagle_holds(&self, len: u32, full: u32) -> bool {
-        if len >= full {
-            return false;
-        }
-        match self.config.stack.nagle {
-            Nagle::Off => false,
-            Nagle::Rfc896 => !self.board.is_empty(),
-            Nagle::Minshall => self.small_end > self.una,
-        }
-    }
-
-    /// Asks the algorithm (TRIM's probes and timers).
-    fn gate_opens(&mut self, net: &mut Net) -> bool {
-        let now = net.now;
-        if self.held_for_ack || self.held_until > now || self.gate_until > now {
-            return false;
-        }
-        if self.config.needs.send_hook {
-            let since = (self.counters.segments > 0).then(|| Duration::from_ps(now - self.validation.last_send()));
-            match self.tell(now, |cc, conn| cc.before_send(conn, since)) {
-                Gate::Go => {}
-                Gate::HoldUntil(time) if time.ps() > now => {
-                    self.gate_until = time.ps();
-                    return false;
-                }
-                Gate::HoldUntil(_) => return self.gate_opens(net),
-                Gate::HoldForAck => {
-                    self.held_for_ack = true;
-                    return false;
-                }
-            }
-        }
-        true
-    }
-
-    // ---- windows ----------------------------------------------------------------------------------------------------
-
-    /// Whether a segment of `len` bytes fits into the window in force.
-    pub(super) fn window_has_room(&self, len: u32) -> bool {
-        let window = self.window_in_force();
-        if self.window_is_bytes() {
-            let bytes = (window * f64::from(self.config.stack.mss)).floor();
-            (self.board.pipe_bytes() + u64::from(len)) as f64 <= bytes
-        } else {
-            // The cast truncates and saturates.
-            self.board.pipe() < window as u32
-        }
-    }
-
-    fn window_is_bytes(&self) -> bool {
-        self.config.needs.byte_window || self.config.stack.window_unit == WindowUnit::Bytes
-    }
-
-    /// cwnd, or what a recovery allows instead, in packets.
-    pub(super) fn window_in_force(&self) -> f64 {
-        let cwnd = self.control.cwnd;
-        self.recovery.allowance(self.state, cwnd, self.in_flight(), &self.config.stack)
-    }
-
-    /// Packets outstanding, in the window's unit.
-    pub(super) fn in_flight(&self) -> f64 {
-        if self.window_is_bytes() {
-            self.board.pipe_bytes() as f64 / f64::from(self.config.stack.mss)
-        } else {
-            f64::from(self.board.pipe())
-        }
-    }
-
-    fn paced(&self) -> bool {
-        self.config.stack.pacing || self.control.pacing.is_some()
-    }
-
-    /// The algorithm's rate, or Linux's 2.0 or 1.2 times cwnd per round trip (`tcp_update_pacing_rate`).
-    fn pacing_rate(&self) -> Option<Rate> {
-        let Control { cwnd, ssthresh, pacing } = self.control;
-        if pacing.is_some() || !self.config.stack.pacing || self.rtt.srtt().is_zero() {
-            return pacing;
-        }
-        let ratio = if cwnd < ssthresh / 2.0 { 2.0 } else { 1.2 };
-        let packets = cwnd.max(f64::from(self.board.pipe()));
-        let wire = self.config.stack.wire(self.config.stack.mss).get() as f64;
-        Some(Rate::from_bps((ratio * packets * wire * 8.0 / self.rtt.srtt().as_secs()).max(1.0) as u64))
-    }
-
     // ---- what others see --------------------------------------------------------------------------------------------
-
-    pub(super) fn situation(&self, now: u64) -> Situation {
-        let Control { cwnd, ssthresh, .. } = self.control;
-        Situation {
-            now,
-            window: Window { cwnd, ssthresh },
-            initial_window: self.config.stack.initial_window,
-            in_flight: self.in_flight(),
-            rto: self.rtt.timer(&self.config.stack).ps(),
-            raw_rto: self.rtt.raw_rto(&self.config.stack).ps(),
-            srtt: self.rtt.srtt().ps(),
-            una: self.una,
-            nxt: self.nxt,
-        }
-    }
-
-    /// Tells the algorithm something, with the connection as it is, and reads its decision.
-    pub(super) fn tell<R>(&mut self, now: u64, event: impl FnOnce(&mut dyn CongestionControl, &Conn) -> R) -> R {
-        let conn = self.conn(now);
-        let answer = event(self.cc.as_mut(), &conn);
-        self.control = self.cc.control();
-        answer
-    }
-
-    fn conn(&mut self, now: u64) -> Conn {
-        let mut conn = Conn::new(self.config.stack.mss);
-        conn.now = Time::from_ps(now);
-        conn.srtt = self.rtt.srtt();
-        conn.min_rtt = self.rtt.min();
-        conn.snd_una = self.una;
-        conn.snd_nxt = self.nxt;
-        conn.in_flight = self.in_flight();
-        conn.basis = self.basis();
-        conn.cwnd_limited = self.validation.cwnd_limited(&self.situation(now));
-        conn.state = self.state;
-        conn.message = self.messages.front().map(|m| Message {
-            unsent: m.end.saturating_sub(self.nxt.max(m.start)),
-            sent: self.nxt.saturating_sub(m.start),
-            deadline: m.deadline.map(Time::from_ps),
-            start: m.start,
-        });
-        if self.config.needs.randomness {
-            conn.uniform = self.random.as_mut().map_or(0.0, |r| r.uniform());
-        }
-        conn
-    }
-
-    /// What a loss halves, in packets.
-    fn basis(&self) -> f64 {
-        let stack = &self.config.stack;
-        match stack.halve {
-            HalveBasis::Flight => {
-                let outstanding = if self.window_is_bytes() {
-                    (self.nxt - self.una) as f64 / f64::from(stack.mss)
-                } else {
-                    f64::from(self.board.outstanding())
-                };
-                // RFC 5681 section 3.2: segments sent by limited transmit do not count. Nor does more than the window: in a recovery,
-                // data that duplicate or selective ACKs let out is unacknowledged too, though as much has left the network.
-                (outstanding - f64::from(self.recovery.limited_transmitted())).min(self.control.cwnd)
-            }
-            // NS2 halves the integer part: int(window / 2).
-            HalveBasis::Window if stack.flavour == Flavour::Ns2 => 2.0 * (self.control.cwnd / 2.0).floor(),
-            HalveBasis::Window => self.control.cwnd,
-        }
-    }
 
     pub(super) fn set_state(&mut self, state: State, net: &mut Net) {
         self.state = state;
@@ -881,8 +521,4 @@ impl Sender {
     pub fn fits(stack: &Stack) -> bool {
         stack.wire(stack.mss) <= Bytes::new(u64::from(u16::MAX))
     }
-}
-
-fn stack_mss(config: &Config) -> u32 {
-    config.stack.mss
 }

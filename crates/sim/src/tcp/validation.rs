@@ -93,8 +93,8 @@ impl Validation {
     }
 
     /// The window held the sender back in the last window of data (Linux's test, used by every mode for information).
-    pub fn cwnd_limited(&self, s: &Situation) -> bool {
-        self.limited || (s.window.in_slow_start() && s.window.cwnd < 2.0 * self.max_out)
+    pub fn cwnd_limited(&self, window: Window) -> bool {
+        self.limited || (window.in_slow_start() && window.cwnd < 2.0 * self.max_out)
     }
 
     /// Data was sent; `limited` tells that the window stopped the sender after it.
@@ -109,7 +109,7 @@ impl Validation {
         if !tracks_use {
             return None;
         }
-        if self.cwnd_limited(s) {
+        if self.cwnd_limited(s.window) {
             self.used = 0.0;
             self.stamp = s.now;
             return None;
@@ -168,8 +168,7 @@ impl Validation {
     pub fn on_ack(&mut self, s: &Situation, acked: f64) -> bool {
         self.last_ack = s.now;
         match self.mode {
-            CwndValidation::Linux => self.cwnd_limited(s),
-            CwndValidation::Rfc2861 => self.cwnd_limited(s),
+            CwndValidation::Linux | CwndValidation::Rfc2861 => self.cwnd_limited(s.window),
             CwndValidation::Rfc7661 => self.pipe_ack.as_mut().is_none_or(|p| p.on_ack(s, acked)),
             CwndValidation::None | CwndValidation::Rfc5681 | CwndValidation::Ns2Oneway | CwndValidation::Ns2Full => {
                 true

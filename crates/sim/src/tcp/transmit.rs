@@ -1,0 +1,267 @@
+//! What may leave now: retransmissions first, then new data, as far as the window, the host, pacing, Nagle's rule and the algorithm allow.
+
+use super::scoreboard::Segment;
+use super::sender::{Phase, Sender};
+use super::validation::Restart;
+use crate::net::Net;
+use crate::packet::{Packet, flags};
+use crate::stack::{EcnMode, Nagle};
+use fanin_cc::{Control, Gate};
+use fanin_units::{Duration, Rate};
+
+impl Sender {
+    /// Sends whatever may leave now.
+    pub(super) fn pump(&mut self, net: &mut Net) {
+        if self.phase != Phase::Established {
+            return;
+        }
+        let mut sent = 0;
+        let burst = if self.config.stack.max_burst == 0 { u32::MAX } else { self.config.stack.max_burst };
+        while sent < burst {
+            if self.paced() && self.pace_at > net.now || self.host_is_busy(net) {
+                break;
+            }
+            if self.board.pending() > 0 && self.recovery.resends(self.state) {
+                if !self.resend_next_lost(net) {
+                    break;
+                }
+            } else if !self.send_new(net) && !self.resend_in_doubt(net) {
+                break;
+            }
+            sent += 1;
+        }
+        self.schedule_tail_probe(net);
+        self.arm(net);
+    }
+
+    /// TCP small queues: waits until the host's own port has less than the limit left to send.
+    fn host_is_busy(&mut self, net: &Net) -> bool {
+        let limit = self.config.stack.small_queue.ps();
+        if limit == 0 || !self.has_something_to_send() {
+            return false;
+        }
+        let drained = net.host_port_free_at(self.flow).saturating_sub(limit);
+        if drained > net.now {
+            self.held_until = self.held_until.max(drained);
+        }
+        drained > net.now
+    }
+
+    fn resend_next_lost(&mut self, net: &mut Net) -> bool {
+        let Some(index) = self.board.next_lost() else { return false };
+        let len = self.board.get(index).len;
+        if !self.window_has_room(len) {
+            return false;
+        }
+        self.resend(index, net);
+        true
+    }
+
+    /// Retransmits the segment at `index` whatever the window says.
+    pub(super) fn resend(&mut self, index: usize, net: &mut Net) {
+        let now = net.now;
+        let s = self.board.retransmit(index, now);
+        if self.config.needs.rate_samples {
+            self.board.stamp(index, self.rate_snapshot());
+        }
+        self.counters.retransmissions += 1;
+        self.emit(s.seq, s.len, flags::RETRANSMISSION, net);
+        if self.rto_at == u64::MAX {
+            self.start_rto(now);
+        }
+    }
+
+    fn send_new(&mut self, net: &mut Net) -> bool {
+        if self.nxt >= self.written || self.board.pending() > 0 && self.recovery.resends(self.state) {
+            return false;
+        }
+        if self.board.is_empty() && !self.config.needs.own_idle {
+            let s = self.situation(net.now);
+            if let Some(restart) = self.validation.on_start(&s) {
+                self.restart(restart, net.now);
+            }
+        }
+        let mut available = self.written - self.nxt;
+        if !self.config.stack.merge_writes {
+            let end = self.messages.front().map_or(self.written, |m| m.end);
+            available = end - self.nxt;
+        }
+        // The window is looked at first: drawing a random size for a segment that cannot leave would waste the draw's meaning.
+        let least = available.min(u64::from(self.next_size.unwrap_or(self.config.stack.mss))) as u32;
+        if !self.window_has_room(least) {
+            return false;
+        }
+        let full = self.segment_size(net.now);
+        let len = available.min(u64::from(full)) as u32;
+        if self.nxt + u64::from(len) > self.edge || self.nagle_holds(len, full) || !self.gate_opens(net) {
+            return false;
+        }
+        self.next_size = None;
+        // The algorithm may have lowered its window at the gate.
+        if !self.window_has_room(len) {
+            return false;
+        }
+        self.send_segment(len, full, net);
+        true
+    }
+
+    /// Tells the receiver with the next new segment that the window was reduced (RFC 3168 section 6.1.2).
+    pub(super) fn request_cwr(&mut self) {
+        self.cwr_pending = true;
+    }
+
+    /// One new segment beyond the window, for a tail-loss probe; false if there is none or the receiver has no room.
+    pub(super) fn probe_with_new_data(&mut self, net: &mut Net) -> bool {
+        let full = self.config.stack.mss;
+        let mut end = self.written;
+        if !self.config.stack.merge_writes {
+            end = self.messages.front().map_or(end, |m| m.end);
+        }
+        let len = (end - self.nxt).min(u64::from(full)) as u32;
+        if len == 0 || self.nxt + u64::from(len) > self.edge {
+            return false;
+        }
+        self.send_segment(len, full, net);
+        true
+    }
+
+    fn send_segment(&mut self, len: u32, full: u32, net: &mut Net) {
+        let now = net.now;
+        if self.board.is_empty() {
+            // A flight starts: its rate samples count from here (`tcp_rate_skb_sent`).
+            self.first_sent_at = now;
+            self.delivered_at = now;
+        }
+        let seq = self.nxt;
+        let rate = self.config.needs.rate_samples.then(|| self.rate_snapshot());
+        self.board.push(Segment::new(seq, len, now), rate);
+        self.nxt += u64::from(len);
+        if len < full {
+            self.small_end = self.nxt;
+        }
+        let mut bits = 0;
+        if std::mem::take(&mut self.cwr_pending) {
+            bits |= flags::CWR;
+        }
+        while let Some(message) = self.messages.front_mut() {
+            if message.first_send.is_none() && message.start < self.nxt {
+                message.first_send = Some(now);
+                self.started.push((message.id, now));
+            }
+            if message.end > self.nxt {
+                break;
+            }
+            bits |= flags::PUSH;
+            self.messages.pop_front();
+        }
+        self.recovery.note_new_segment(self.state);
+        self.emit(seq, len, bits, net);
+        if self.rto_at == u64::MAX {
+            self.start_rto(now);
+        }
+    }
+
+    /// Puts a data segment on the wire.
+    fn emit(&mut self, seq: u64, len: u32, bits: u16, net: &mut Net) {
+        let now = net.now;
+        let stack = &self.config.stack;
+        let ect = stack.ecn != EcnMode::Off && (bits & flags::RETRANSMISSION == 0 || stack.ect_on_control);
+        let wire = stack.wire(len);
+        self.counters.segments += 1;
+        self.counters.bytes_sent += u64::from(len);
+        self.counters.first_send = self.counters.first_send.min(now);
+        let packet = Packet {
+            seq,
+            timestamp: now,
+            sack: [0; 6],
+            flow: self.flow,
+            path: 0,
+            len: len as u16,
+            wire: wire.get() as u16,
+            flags: bits | if ect { flags::ECT } else { 0 },
+            window: 0,
+            id: 0,
+        };
+        let lag = self.random.as_mut().map_or(0, |r| r.below(self.config.stack.send_jitter.ps()));
+        net.send_late(packet, lag);
+        self.sent_data = true;
+        if let Some(rate) = self.pacing_rate() {
+            self.pace_at = self.pace_at.max(now).saturating_add((wire / rate).ps());
+        }
+        let s = self.situation(now);
+        let limited = !self.window_has_room(self.config.stack.mss);
+        if let Some(restart) = self.validation.on_send(&s, limited)
+            && !self.config.needs.own_idle
+        {
+            self.restart(restart, now);
+        }
+        self.recovery.note_sent();
+    }
+
+    fn restart(&mut self, restart: Restart, now: u64) {
+        self.tell(now, |cc, conn| cc.on_restart(conn, Duration::from_ps(restart.idle), restart.window));
+    }
+
+    fn segment_size(&mut self, now: u64) -> u32 {
+        if !self.config.needs.segment_sizes {
+            return self.config.stack.mss;
+        }
+        if let Some(size) = self.next_size {
+            return size;
+        }
+        let size = self.tell(now, |cc, conn| cc.segment_size(conn)).clamp(1, self.config.stack.mss);
+        self.next_size = Some(size);
+        size
+    }
+
+    fn nagle_holds(&self, len: u32, full: u32) -> bool {
+        if len >= full {
+            return false;
+        }
+        match self.config.stack.nagle {
+            Nagle::Off => false,
+            Nagle::Rfc896 => !self.board.is_empty(),
+            Nagle::Minshall => self.small_end > self.una,
+        }
+    }
+
+    /// Asks the algorithm (TRIM's probes and timers).
+    fn gate_opens(&mut self, net: &mut Net) -> bool {
+        let now = net.now;
+        if self.held_for_ack || self.held_until > now || self.gate_until > now {
+            return false;
+        }
+        if self.config.needs.send_hook {
+            let since = (self.counters.segments > 0).then(|| Duration::from_ps(now - self.validation.last_send()));
+            match self.tell(now, |cc, conn| cc.before_send(conn, since)) {
+                Gate::Go => {}
+                Gate::HoldUntil(time) if time.ps() > now => {
+                    self.gate_until = time.ps();
+                    return false;
+                }
+                Gate::HoldUntil(_) => return self.gate_opens(net),
+                Gate::HoldForAck => {
+                    self.held_for_ack = true;
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    fn paced(&self) -> bool {
+        self.config.stack.pacing || self.control.pacing.is_some()
+    }
+
+    /// The algorithm's rate, or Linux's 2.0 or 1.2 times cwnd per round trip (`tcp_update_pacing_rate`).
+    fn pacing_rate(&self) -> Option<Rate> {
+        let Control { cwnd, ssthresh, pacing } = self.control;
+        if pacing.is_some() || !self.config.stack.pacing || self.rtt.srtt().is_zero() {
+            return pacing;
+        }
+        let ratio = if cwnd < ssthresh / 2.0 { 2.0 } else { 1.2 };
+        let packets = cwnd.max(f64::from(self.board.pipe()));
+        let wire = self.config.stack.wire(self.config.stack.mss).get() as f64;
+        Some(Rate::from_bps((ratio * packets * wire * 8.0 / self.rtt.srtt().as_secs()).max(1.0) as u64))
+    }
+}

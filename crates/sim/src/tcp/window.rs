@@ -1,0 +1,109 @@
+//! The window in force, and what an algorithm is told of the connection when it is asked.
+
+use super::sender::Sender;
+use super::validation::Situation;
+use crate::stack::{HalveBasis, WindowUnit};
+use fanin_cc::{CongestionControl, Conn, Flavour, Message, Window};
+use fanin_units::Time;
+
+impl Sender {
+    /// Whether a segment of `len` bytes fits into the window in force.
+    pub(super) fn window_has_room(&self, len: u32) -> bool {
+        let window = self.window_in_force();
+        if self.window_is_bytes() {
+            let bytes = (window * f64::from(self.config.stack.mss)).floor();
+            (self.board.pipe_bytes() + u64::from(len)) as f64 <= bytes
+        } else {
+            // The cast truncates and saturates.
+            self.board.pipe() < window as u32
+        }
+    }
+
+    pub(super) fn window_is_bytes(&self) -> bool {
+        self.config.needs.byte_window || self.config.stack.window_unit == WindowUnit::Bytes
+    }
+
+    /// cwnd, or what a recovery allows instead, in packets.
+    pub(super) fn window_in_force(&self) -> f64 {
+        let cwnd = self.control.cwnd;
+        self.recovery.allowance(self.state, cwnd, &self.config.stack)
+    }
+
+    /// Packets outstanding, in the window's unit.
+    pub(super) fn in_flight(&self) -> f64 {
+        if self.window_is_bytes() {
+            self.board.pipe_bytes() as f64 / f64::from(self.config.stack.mss)
+        } else {
+            f64::from(self.board.pipe())
+        }
+    }
+
+    pub(super) fn window(&self) -> Window {
+        Window { cwnd: self.control.cwnd, ssthresh: self.control.ssthresh }
+    }
+
+    pub(super) fn situation(&self, now: u64) -> Situation {
+        Situation {
+            now,
+            window: self.window(),
+            initial_window: self.config.stack.initial_window,
+            in_flight: self.in_flight(),
+            rto: self.rtt.timer(&self.config.stack).ps(),
+            raw_rto: self.rtt.raw_rto(&self.config.stack).ps(),
+            srtt: self.rtt.srtt().ps(),
+            una: self.una,
+            nxt: self.nxt,
+        }
+    }
+
+    /// Tells the algorithm something, with the connection as it is, and reads its decision.
+    pub(super) fn tell<R>(&mut self, now: u64, event: impl FnOnce(&mut dyn CongestionControl, &Conn) -> R) -> R {
+        let conn = self.conn(now);
+        let answer = event(self.cc.as_mut(), &conn);
+        self.control = self.cc.control();
+        answer
+    }
+
+    fn conn(&mut self, now: u64) -> Conn {
+        let mut conn = Conn::new(self.config.stack.mss);
+        conn.now = Time::from_ps(now);
+        conn.srtt = self.rtt.srtt();
+        conn.min_rtt = self.rtt.min();
+        conn.snd_una = self.una;
+        conn.snd_nxt = self.nxt;
+        conn.in_flight = self.in_flight();
+        conn.basis = self.basis();
+        conn.cwnd_limited = self.validation.cwnd_limited(self.window());
+        conn.state = self.state;
+        conn.message = self.messages.front().map(|m| Message {
+            unsent: m.end.saturating_sub(self.nxt.max(m.start)),
+            sent: self.nxt.saturating_sub(m.start),
+            deadline: m.deadline.map(Time::from_ps),
+            start: m.start,
+        });
+        if self.config.needs.randomness {
+            conn.uniform = self.random.as_mut().map_or(0.0, |r| r.uniform());
+        }
+        conn
+    }
+
+    /// What a loss halves, in packets.
+    fn basis(&self) -> f64 {
+        let stack = &self.config.stack;
+        match stack.halve {
+            HalveBasis::Flight => {
+                let outstanding = if self.window_is_bytes() {
+                    (self.nxt - self.una) as f64 / f64::from(stack.mss)
+                } else {
+                    f64::from(self.board.outstanding())
+                };
+                // RFC 5681 section 3.2: segments sent by limited transmit do not count. Nor does more than the window: in a recovery,
+                // data that duplicate or selective ACKs let out is unacknowledged too, though as much has left the network.
+                (outstanding - f64::from(self.recovery.limited_transmitted())).min(self.control.cwnd)
+            }
+            // NS2 halves the integer part: int(window / 2).
+            HalveBasis::Window if stack.flavour == Flavour::Ns2 => 2.0 * (self.control.cwnd / 2.0).floor(),
+            HalveBasis::Window => self.control.cwnd,
+        }
+    }
+}
