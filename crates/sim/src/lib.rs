@@ -8,7 +8,7 @@
 //! | [`spec`], [`stack`], [`knobs`] | what a run is made of |
 //! | [`results`] | what it leaves behind |
 //! | `engine`, `build`, `report`, `app` | the run itself |
-//! | `net`, `port`, [`queue`], `routing`, `calendar` | the network |
+//! | `net`, `port`, `store`, [`queue`], `routing`, `calendar` | the network |
 //! | `tcp` | the endpoint |
 
 mod app;
