@@ -49,8 +49,8 @@ class RunResult:
         One row per one-way byte stream: ``flow`` (UInt32), ``src``, ``dst``, ``class`` (String), counts (UInt64) ``segments``,
         ``bytes_sent``, ``bytes_delivered``, ``bytes_acked``, ``retransmissions``, ``fast_recoveries``, ``timeouts``, ``drops``, ``ack_drops``,
         ``drop_runs`` (of consecutive drops at one port), ``single_drops`` (runs of one),
-        ``marks``, ``ece_acks``, ``ecn_reductions``, ``tail_probes``; ``timeout_ms``, ``first_send_ms``, ``last_delivery_ms``, ``srtt_ms``,
-        ``min_rtt_ms``; ``cwnd``, ``max_cwnd`` (Float64, packets), ``goodput_bps`` (Float64, first send to last delivery).
+        ``marks``, ``ece_acks``, ``ecn_reductions``, ``tail_probes``, ``undone`` (reductions taken back since nothing was lost); ``timeout_ms``,
+        ``first_send_ms``, ``last_delivery_ms``, ``srtt_ms``, ``min_rtt_ms``; ``cwnd``, ``max_cwnd`` (Float64, packets), ``goodput_bps`` (Float64, first send to last delivery).
     ports : polars.DataFrame
         One row per output port: ``port`` (String, ``from->to``), counts (UInt64) ``offered_packets``, ``packets``, ``bytes``,
         ``sent_packets``, ``sent_bytes``, ``drops``, ``dropped_bytes``, ``marks``, ``max_queue_packets``, ``max_queue_bytes``,

@@ -89,6 +89,7 @@ impl Run {
             "ece_acks": u64s(rows.iter().map(|f| f.ece_acks)),
             "ecn_reductions": u64s(rows.iter().map(|f| f.ecn_reductions)),
             "tail_probes": u64s(rows.iter().map(|f| f.tail_probes)),
+            "undone": u64s(rows.iter().map(|f| f.undone)),
             "first_send_ps": optional_u64s(rows.iter().map(|f| f.first_send_ps)),
             "last_delivery_ps": optional_u64s(rows.iter().map(|f| f.last_delivery_ps)),
             "cwnd": f64s(rows.iter().map(|f| f.cwnd)),

@@ -108,6 +108,8 @@ pub struct FlowStats {
     pub ecn_reductions: u64,
     /// Tail-loss probes sent.
     pub tail_probes: u64,
+    /// Reductions taken back because nothing had been lost (profile `linux`).
+    pub undone: u64,
     /// First data transmission.
     pub first_send_ps: Option<u64>,
     /// Last in-order delivery.

@@ -131,7 +131,9 @@ impl RenoCore {
 
     /// One packet, and a new ssthresh unless this is a repeated timeout of the same segment.
     pub fn timeout(&mut self, conn: &Conn, ssthresh: Option<f64>) {
-        self.before_reduction = Some(self.window);
+        if ssthresh.is_some() {
+            self.before_reduction = Some(self.window);
+        }
         self.window = Window { cwnd: 1.0, ssthresh: ssthresh.unwrap_or(self.window.ssthresh) };
         self.avoidance.reset();
         self.slow_start.reset(conn);

@@ -5,12 +5,14 @@
 //! | `sender.rs` | the connection's sender: what the application, ACKs and timers do to it |
 //! | `transmit.rs` | what may leave now |
 //! | `window.rs` | the window in force, and what the algorithm is told |
-//! | `recovery.rs` | the state machine Open, Disorder, CWR, Recovery, Loss; finding and repairing losses: Reno, NewReno, SACK, RACK-TLP with PRR |
+//! | `recovery.rs` | the state machine Open, Disorder, CWR, Recovery, Loss; finding and repairing losses: Reno, NewReno, SACK |
+//! | `linux.rs` | PRR, RACK-TLP, F-RTO and undo |
 //! | `scoreboard.rs` | what is outstanding |
 //! | `rtt.rs` | RTT estimation and the retransmission timer |
 //! | `validation.rs` | idle and application-limited periods |
 //! | `receiver.rs` | reassembly, ACKs, ECN echo, advertised window |
 
+mod linux;
 mod receiver;
 mod recovery;
 mod rtt;

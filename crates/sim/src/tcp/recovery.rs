@@ -1,19 +1,32 @@
 //! Finding and repairing losses, and the reactions to ECN-Echo and timeouts: everything that moves the state machine.
 
+use super::linux::Linux;
 use super::scoreboard::Delivered;
 use super::sender::Sender;
 use crate::net::Net;
-use crate::packet::{Packet, flags};
+use crate::packet::Packet;
 use crate::stack::Stack;
 use fanin_cc::{Cause, Flavour, RecoveryKind, State};
 
-/// Linux's least timer, `TCP_TIMEOUT_MIN_US`: 2 ms.
-const PROBE_TIMEOUT_MIN_PS: u64 = 2_000_000_000;
+/// What an ACK told.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct News {
+    /// It acknowledged new data.
+    pub advanced: bool,
+    /// It reported data beyond a hole for the first time.
+    pub sacked: bool,
+    /// It echoed congestion.
+    pub ece: bool,
+    /// Segments that were declared lost because of it.
+    pub lost: u32,
+    /// What had arrived.
+    pub delivered: Delivered,
+}
 
 /// State of loss recovery.
 #[derive(Clone, Debug)]
 pub struct Recovery {
-    kind: RecoveryKind,
+    pub(super) kind: RecoveryKind,
     own_window: bool,
     /// End of the window of data that an ECN reduction answered: only an ACK beyond it can tell of new congestion.
     ecn_end: Option<u64>,
@@ -30,41 +43,10 @@ pub struct Recovery {
     limited_sent: u32,
     /// RFC 6675's one rescue retransmission of this recovery was used.
     rescued: bool,
-    /// PRR and RACK, for the connections that use them.
-    linux: Option<Box<Linux>>,
+    /// What only Linux's recovery needs. Boxed: other connections, idle ones above all, are smaller without it.
+    pub(super) linux: Option<Box<Linux>>,
     /// When the reordering timer or tail-loss probe is due, ps.
     pub timer_at: u64,
-}
-
-/// What only Linux's recovery needs. Boxed: other connections, idle ones above all, are smaller without it.
-#[derive(Clone, Copy, Debug, Default)]
-struct Linux {
-    prr: Prr,
-    rack: Rack,
-}
-
-/// Proportional rate reduction (RFC 6937), packets.
-#[derive(Clone, Copy, Debug, Default)]
-struct Prr {
-    prior_cwnd: f64,
-    ssthresh: f64,
-    delivered: f64,
-    out: f64,
-    /// What may be outstanding now.
-    window: f64,
-}
-
-/// RACK-TLP (RFC 8985).
-#[derive(Clone, Copy, Debug, Default)]
-struct Rack {
-    /// Transmission time and end of the most recently sent segment that was delivered, and its round trip.
-    sent_at: u64,
-    end: u64,
-    rtt: u64,
-    /// A tail-loss probe is out: `high` when it was sent.
-    probe_end: Option<u64>,
-    /// The pending timer is a tail-loss probe, not the reordering timer.
-    is_probe: bool,
 }
 
 impl Recovery {
@@ -92,12 +74,15 @@ impl Recovery {
         self.kind.uses_sack()
     }
 
-    fn uses_prr(&self) -> bool {
+    pub(super) fn uses_prr(&self) -> bool {
         self.kind == RecoveryKind::Rack && !self.own_window
     }
 
     /// Segments declared lost may be retransmitted as the window allows.
     pub fn resends(&self, state: State) -> bool {
+        if self.linux.as_ref().is_some_and(|l| l.frto.tries_new_data) {
+            return false;
+        }
         state == State::Loss || (state == State::Recovery && self.uses_sack())
     }
 
@@ -137,11 +122,6 @@ impl Recovery {
         !(state == State::Recovery && self.kind == RecoveryKind::NewReno && self.partial_acks > 1)
     }
 
-    /// RACK's state. Only connections that use it ask.
-    fn rack(&mut self) -> &mut Rack {
-        &mut self.linux.get_or_insert_default().rack
-    }
-
     fn forget_duplicates(&mut self) {
         self.dup_acks = 0;
         self.limited_sent = 0;
@@ -157,49 +137,43 @@ impl Sender {
         if !self.recovery.uses_sack() {
             return 0;
         }
-        let stack = &self.config.stack;
-        let mut lost = 0;
-        if sacked {
-            lost += self.board.detect_losses(stack.dup_thresh, stack.mss, self.config.needs.segment_sizes);
-        }
         if self.recovery.kind == RecoveryKind::Rack {
-            lost += self.detect_by_time(d, net.now);
+            return self.detect_by_time(d, net.now);
         }
-        lost
+        let stack = &self.config.stack;
+        if sacked { self.board.detect_losses(stack.dup_thresh, stack.mss, self.config.needs.segment_sizes) } else { 0 }
     }
 
     /// Moves the state machine after an ACK and tells congestion control.
-    pub(super) fn react(
-        &mut self,
-        ack: &Packet,
-        advanced: bool,
-        ece: bool,
-        sacked: bool,
-        d: &Delivered,
-        net: &mut Net,
-    ) {
+    pub(super) fn react(&mut self, ack: &Packet, news: &News, net: &mut Net) {
+        let linux = self.recovery.kind == RecoveryKind::Rack;
+        if linux && self.undo_if_spurious(ack, news, net) {
+            return;
+        }
         match self.state {
-            State::Open | State::Disorder | State::Cwr => self.watch_for_loss(advanced, sacked, net),
-            State::Recovery => self.on_ack_in_recovery(advanced, d, net),
+            State::Open | State::Disorder | State::Cwr => self.watch_for_loss(news, net),
+            State::Recovery => self.on_ack_in_recovery(news, net),
             State::Loss => {
                 if self.una >= self.recovery.high {
+                    self.close_episode();
                     self.set_state(State::Open, net);
                 }
             }
         }
         let new_window = self.recovery.ecn_end.is_none_or(|end| self.una > end);
-        if ece && new_window && matches!(self.state, State::Open | State::Disorder) {
+        if news.ece && new_window && matches!(self.state, State::Open | State::Disorder) {
             self.reduce_for_ecn(net);
         }
         if matches!(self.state, State::Recovery | State::Cwr) && self.recovery.uses_prr() {
-            self.proportional_rate(advanced, d);
+            self.proportional_rate(news);
         }
-        if self.recovery.kind == RecoveryKind::Rack {
-            self.end_tail_probe(ack);
+        if linux {
+            self.end_tail_probe(ack, news, net);
         }
     }
 
-    fn watch_for_loss(&mut self, advanced: bool, sacked: bool, net: &mut Net) {
+    fn watch_for_loss(&mut self, news: &News, net: &mut Net) {
+        let News { advanced, sacked, .. } = *news;
         if advanced {
             if self.state == State::Disorder && self.board.sacked() == 0 {
                 self.set_state(State::Open, net);
@@ -218,14 +192,14 @@ impl Sender {
                     && self.recovery.recover.is_none_or(|r| self.una > r)
             }
             RecoveryKind::Sack => (sacked || !advanced) && (enough || self.board.front().is_some_and(|s| s.lost)),
-            RecoveryKind::Rack => self.board.pending() > 0 || (sacked && enough && self.board.sacked() >= 3),
+            RecoveryKind::Rack => self.board.pending() > 0,
         };
         if lost {
             self.enter_recovery(net);
         }
     }
 
-    fn enter_recovery(&mut self, net: &mut Net) {
+    pub(super) fn enter_recovery(&mut self, net: &mut Net) {
         let stack_prior = self.control.cwnd;
         // ECN and loss in one window of data count once (RFC 3168 section 6.1.2; RFC 8257 section 3.5).
         if self.state != State::Cwr {
@@ -233,6 +207,12 @@ impl Sender {
             self.start_prr(stack_prior);
         }
         self.counters.fast_recoveries += 1;
+        // What ECN reduced already is not taken back (`tcp_enter_recovery`).
+        if self.state == State::Cwr {
+            self.forget_episode();
+        } else {
+            self.start_episode();
+        }
         self.recovery.high = self.nxt;
         if self.recovery.kind == RecoveryKind::NewReno {
             self.recovery.recover = Some(self.nxt);
@@ -266,8 +246,9 @@ impl Sender {
         }
     }
 
-    fn on_ack_in_recovery(&mut self, advanced: bool, d: &Delivered, net: &mut Net) {
-        if !advanced {
+    fn on_ack_in_recovery(&mut self, news: &News, net: &mut Net) {
+        let d = &news.delivered;
+        if !news.advanced {
             self.recovery.dup_acks += 1;
             if !self.recovery.uses_sack() {
                 self.recovery.inflation += 1.0;
@@ -299,6 +280,7 @@ impl Sender {
         // RFC 6582 section 3.2 step 3: no burst on the way out. NS2 (exit_recovery_fix_ 0) simply deflates.
         let limit = (self.recovery.kind == RecoveryKind::NewReno && self.config.stack.flavour != Flavour::Ns2)
             .then(|| self.in_flight().max(1.0) + 1.0);
+        self.close_episode();
         self.tell(net.now, |cc, conn| cc.on_recovered(conn, limit));
         self.set_state(State::Open, net);
     }
@@ -307,6 +289,7 @@ impl Sender {
         let prior = self.control.cwnd;
         self.tell(net.now, |cc, conn| cc.on_congestion(conn, Cause::Ecn));
         self.counters.ecn_reductions += 1;
+        self.forget_episode();
         self.recovery.high = self.nxt;
         self.recovery.ecn_end = Some(self.nxt);
         self.start_prr(prior);
@@ -316,16 +299,19 @@ impl Sender {
 
     /// A retransmission timeout: go back to the first unacknowledged segment and slow-start.
     pub(super) fn time_out(&mut self, repeated: bool, net: &mut Net) {
-        self.tell(net.now, |cc, conn| cc.on_congestion(conn, Cause::Timeout { repeated }));
-        self.board.lose_all();
+        // Linux reduces once for a recovery and the timeout that ends it (`tcp_enter_loss`).
+        let reduced = repeated || (self.recovery.linux.is_some() && self.state == State::Recovery);
+        self.tell(net.now, |cc, conn| cc.on_congestion(conn, Cause::Timeout { repeated: reduced }));
+        if self.recovery.linux.is_some() {
+            self.linux_times_out(repeated, reduced, net.now);
+        } else {
+            self.board.lose_all();
+        }
         self.recovery.forget_duplicates();
         self.recovery.inflation = 0.0;
         self.recovery.high = self.nxt;
         self.recovery.recover = Some(self.nxt);
         self.recovery.timer_at = u64::MAX;
-        if let Some(linux) = &mut self.recovery.linux {
-            linux.rack.probe_end = None;
-        }
         self.set_state(State::Loss, net);
     }
 
@@ -352,165 +338,5 @@ impl Sender {
             }
         }
         false
-    }
-
-    // ---- proportional rate reduction --------------------------------------------------------------------------------
-
-    fn start_prr(&mut self, prior_cwnd: f64) {
-        let ssthresh = self.control.ssthresh.min(self.control.cwnd);
-        let window = self.in_flight().max(1.0);
-        let Some(linux) = &mut self.recovery.linux else { return };
-        linux.prr = Prr { prior_cwnd: prior_cwnd.max(1.0), ssthresh, delivered: 0.0, out: 0.0, window };
-    }
-
-    /// RFC 6937 as `tcp_cwnd_reduction` has it: sndcnt for this ACK, on top of what is in flight.
-    fn proportional_rate(&mut self, advanced: bool, d: &Delivered) {
-        if d.segments == 0 {
-            return;
-        }
-        let in_flight = self.in_flight();
-        let newly_lost = self.board.pending() > 0;
-        let Some(linux) = &mut self.recovery.linux else { return };
-        let p = &mut linux.prr;
-        p.delivered += f64::from(d.segments);
-        let delta = p.ssthresh - in_flight;
-        let mut allowed = if delta < 0.0 {
-            (p.ssthresh * p.delivered / p.prior_cwnd).ceil() - p.out
-        } else {
-            let bonus = if advanced && !newly_lost { 1.0 } else { 0.0 };
-            delta.min((p.delivered - p.out).max(f64::from(d.segments)) + bonus)
-        };
-        allowed = allowed.max(if p.out == 0.0 { 1.0 } else { 0.0 });
-        p.window = in_flight + allowed;
-    }
-
-    // ---- RACK-TLP (RFC 8985) ----------------------------------------------------------------------------------------
-
-    /// A segment is lost when one sent later was delivered and a reordering window has passed.
-    fn detect_by_time(&mut self, d: &Delivered, now: u64) -> u32 {
-        if let Some(newest) = d.newest {
-            let rack = self.recovery.rack();
-            let rtt = now - newest.sent_at;
-            // A retransmission acknowledged sooner than any round trip was spurious: not evidence (section 6.2 step 2). With few samples
-            // the least one still holds both hosts' jitter.
-            let least = self.rtt.min() - self.config.stack.send_jitter * 2;
-            let believable = !newest.ever_retransmitted || rtt >= least.ps();
-            if believable && (newest.sent_at, newest.end()) > (rack.sent_at, rack.end) {
-                rack.sent_at = newest.sent_at;
-                rack.end = newest.end();
-                rack.rtt = rtt;
-            }
-        }
-        self.lose_by_time(now)
-    }
-
-    fn lose_by_time(&mut self, now: u64) -> u32 {
-        let rack = *self.recovery.rack();
-        if rack.sent_at == 0 && rack.end == 0 {
-            return 0;
-        }
-        // No reordering has been seen: no window once the duplicate threshold is reached or recovery is under way (section 6.2 step 4).
-        let eager = self.state == State::Recovery
-            || self.state == State::Loss
-            || self.board.sacked() >= self.config.stack.dup_thresh;
-        let reorder = if eager { 0 } else { (self.rtt.min().ps() / 4).min(self.rtt.srtt().ps()) };
-        let mut lost = 0;
-        let mut wait = 0;
-        for index in 0..self.board.outstanding() as usize {
-            let s = *self.board.get(index);
-            if s.sacked || (s.lost && !s.retransmitted) {
-                continue;
-            }
-            if (s.sent_at, s.end()) >= (rack.sent_at, rack.end) {
-                if !s.retransmitted {
-                    // Later segments were sent later still.
-                    break;
-                }
-                continue;
-            }
-            let due = s.sent_at + rack.rtt + reorder;
-            if due <= now {
-                lost += u32::from(self.board.lose(index));
-            } else {
-                wait = wait.max(due - now);
-            }
-        }
-        if wait > 0 {
-            self.recovery.timer_at = now + wait;
-            self.recovery.rack().is_probe = false;
-        } else if !self.recovery.rack().is_probe {
-            self.recovery.timer_at = u64::MAX;
-        }
-        lost
-    }
-
-    /// The reordering timer or the tail-loss probe is due.
-    pub(super) fn on_recovery_timer(&mut self, net: &mut Net) {
-        if self.recovery.timer_at > net.now {
-            return;
-        }
-        self.recovery.timer_at = u64::MAX;
-        if self.board.is_empty() {
-            return;
-        }
-        if !self.recovery.rack().is_probe {
-            if self.lose_by_time(net.now) > 0 && !matches!(self.state, State::Recovery | State::Loss) {
-                self.enter_recovery(net);
-            }
-            return;
-        }
-        // Section 7.3: a new segment if there is one and the receiver allows it, else the last one again.
-        self.recovery.rack().is_probe = false;
-        self.recovery.rack().probe_end = Some(self.nxt);
-        self.counters.tail_probes += 1;
-        if !self.probe_with_new_data(net) {
-            let last = self.board.outstanding() as usize - 1;
-            self.resend(last, net);
-        }
-        self.start_rto(net.now);
-    }
-
-    /// Arms the probe after two round trips without an answer (section 7.2).
-    pub(super) fn schedule_tail_probe(&mut self, net: &mut Net) {
-        self.note_app_limited();
-        if self.recovery.kind != RecoveryKind::Rack {
-            return;
-        }
-        let idle = self.board.is_empty()
-            || !matches!(self.state, State::Open | State::Cwr)
-            || self.recovery.rack().probe_end.is_some()
-            || self.board.sacked() > 0;
-        if idle {
-            if self.recovery.rack().is_probe {
-                self.recovery.rack().is_probe = false;
-                self.recovery.timer_at = u64::MAX;
-            }
-            return;
-        }
-        if self.recovery.timer_at != u64::MAX && !self.recovery.rack().is_probe {
-            return;
-        }
-        let srtt = self.rtt.srtt().ps();
-        let stack = &self.config.stack;
-        let wait = if srtt == 0 {
-            stack.initial_rto.ps()
-        } else if self.board.outstanding() == 1 {
-            // A lone segment's ACK may be delayed: Linux waits its RTO floor on top.
-            2 * srtt + stack.min_rto.ps()
-        } else {
-            2 * srtt + PROBE_TIMEOUT_MIN_PS
-        };
-        let last_sent = self.board.back().map_or(net.now, |s| s.sent_at);
-        self.recovery.timer_at = (last_sent + wait).max(net.now + 1).min(self.rto_at);
-        self.recovery.rack().is_probe = true;
-    }
-
-    /// Section 7.4: an ACK of the probe ends the episode; a probe that repaired a loss costs one reduction.
-    fn end_tail_probe(&mut self, ack: &Packet) {
-        if let Some(end) = self.recovery.rack().probe_end
-            && (self.una >= end || ack.has(flags::DSACK))
-        {
-            self.recovery.rack().probe_end = None;
-        }
     }
 }

@@ -51,7 +51,7 @@ impl Segment {
 }
 
 /// What an ACK delivered.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Delivered {
     /// Cumulatively acknowledged.
     pub acked_bytes: u64,
@@ -61,10 +61,29 @@ pub struct Delivered {
     pub segments: u32,
     /// One of them had been sent more than once (Karn).
     pub any_retransmitted: bool,
+    /// The least end of those that had been sent once; `u64::MAX` if there are none. The greatest end of all.
+    pub lowest_original: u64,
+    pub highest: u64,
     /// The most recently sent of the newly delivered ones.
     pub newest: Option<Segment>,
     /// Its rate snapshot, where those are kept.
     pub newest_rate: Option<RateSnapshot>,
+}
+
+impl Default for Delivered {
+    fn default() -> Delivered {
+        Delivered {
+            acked_bytes: 0,
+            acked_segments: 0,
+            bytes: 0,
+            segments: 0,
+            any_retransmitted: false,
+            lowest_original: u64::MAX,
+            highest: 0,
+            newest: None,
+            newest_rate: None,
+        }
+    }
 }
 
 /// Snapshots in the order of the segments.
@@ -125,10 +144,6 @@ impl Scoreboard {
     /// The first outstanding one.
     pub fn front(&self) -> Option<&Segment> {
         self.segments.front()
-    }
-    /// The last outstanding one.
-    pub fn back(&self) -> Option<&Segment> {
-        self.segments.back()
     }
     /// The one at a position from the front.
     pub fn get(&self, index: usize) -> &Segment {
@@ -288,6 +303,33 @@ impl Scoreboard {
         self.hint = self.base;
     }
 
+    /// A timeout that gives up the first segment and what was sent before `time`.
+    pub fn lose_older_than(&mut self, time: u64) {
+        for i in 0..self.segments.len() {
+            if i == 0 || self.segments[i].sent_at <= time {
+                self.lose(i);
+            }
+        }
+    }
+
+    /// It was a mistake: nothing is lost, what waited for retransmission is in the network after all.
+    pub fn find_all(&mut self) {
+        for s in &mut self.segments {
+            if s.lost && !s.retransmitted && !s.sacked {
+                self.pipe += 1;
+                self.pipe_bytes += u64::from(s.len);
+                self.pending -= 1;
+            }
+            s.lost = false;
+        }
+        self.lost_below = self.base;
+    }
+
+    /// A segment that was sent again is neither acknowledged nor given up.
+    pub fn any_retransmission_outstanding(&self) -> bool {
+        self.segments.iter().any(|s| s.retransmitted && !s.sacked)
+    }
+
     /// Position of the first lost segment that waits for retransmission.
     pub fn next_lost(&mut self) -> Option<usize> {
         if self.pending == 0 {
@@ -344,6 +386,10 @@ impl Scoreboard {
 fn note_delivery(s: &Segment, rate: Option<RateSnapshot>, d: &mut Delivered) {
     d.bytes += u64::from(s.len);
     d.segments += 1;
+    if !s.ever_retransmitted {
+        d.lowest_original = d.lowest_original.min(s.end());
+    }
+    d.highest = d.highest.max(s.end());
     if d.newest.is_none_or(|n| (s.sent_at, s.end()) > (n.sent_at, n.end())) {
         d.newest = Some(*s);
         d.newest_rate = rate;

@@ -1,7 +1,7 @@
 //! The sending side of a connection: what the application, ACKs and timers do to it. What leaves when is in `transmit.rs`, losses and
 //! the state machine in `recovery.rs`.
 
-use super::recovery::Recovery;
+use super::recovery::{News, Recovery};
 use super::rtt::RttEstimator;
 use super::scoreboard::{Delivered, RateSnapshot, Scoreboard};
 use super::validation::{Situation, Validation};
@@ -63,6 +63,7 @@ pub(super) struct Counters {
     pub ece_acks: u32,
     pub ecn_reductions: u32,
     pub tail_probes: u32,
+    pub undone: u32,
 }
 
 /// The sending endpoint of one flow.
@@ -250,6 +251,9 @@ impl Sender {
         if packet.has(flags::SYN) {
             return self.on_syn_ack(packet, net);
         }
+        if packet.has(flags::DSACK) {
+            self.note_duplicate();
+        }
         if packet.seq < self.una || self.board.is_empty() {
             return;
         }
@@ -279,6 +283,9 @@ impl Sender {
         if self.state == State::Cwr && self.una >= self.recovery.high {
             self.set_state(State::Open, net);
         }
+        if advanced {
+            self.recovery.note_activity(now);
+        }
         let may_grow = self.may_grow(&before, advanced, ece, &d);
         let lost = self.find_losses(advanced, sacked, &d, net);
         if d.segments > 0 {
@@ -294,11 +301,14 @@ impl Sender {
             ack.rate = rate;
             self.tell(now, |cc, conn| cc.on_ack(conn, &ack));
         }
-        self.react(packet, advanced, ece, sacked, &d, net);
+        self.react(packet, &News { advanced, sacked, ece, lost, delivered: d }, net);
         self.held_for_ack = false;
         self.gate_until = 0;
         self.restart_rto(advanced, now);
         self.pump(net);
+        if self.end_frto_step() {
+            self.pump(net);
+        }
         self.trace(net);
     }
 
@@ -403,10 +413,10 @@ impl Sender {
             return;
         }
         self.timer_at = u64::MAX;
+        // A probe that is due with the timeout goes first and starts the timer anew, as Linux's one timer does.
+        self.on_recovery_timer(net);
         if self.rto_at <= net.now {
             self.on_timeout(net);
-        } else {
-            self.on_recovery_timer(net);
         }
         self.pump(net);
         self.arm(net);
@@ -505,6 +515,7 @@ impl Sender {
         row.ece_acks = u64::from(c.ece_acks);
         row.ecn_reductions = u64::from(c.ecn_reductions);
         row.tail_probes = u64::from(c.tail_probes);
+        row.undone = u64::from(c.undone);
         row.first_send_ps = (c.first_send != u64::MAX).then_some(c.first_send);
         row.cwnd = self.control.cwnd;
         row.max_cwnd = c.max_cwnd.max(row.cwnd);

@@ -65,6 +65,7 @@ impl Sender {
             self.board.stamp(index, self.rate_snapshot());
         }
         self.counters.retransmissions += 1;
+        self.note_retransmission(now);
         self.emit(s.seq, s.len, flags::RETRANSMISSION, net);
         if self.rto_at == u64::MAX {
             self.start_rto(now);
@@ -155,6 +156,7 @@ impl Sender {
             self.messages.pop_front();
         }
         self.recovery.note_new_segment(self.state);
+        self.recovery.note_activity(now);
         self.emit(seq, len, bits, net);
         if self.rto_at == u64::MAX {
             self.start_rto(now);

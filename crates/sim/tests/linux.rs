@@ -1,0 +1,149 @@
+//! What Linux's endpoint takes back when nothing was lost, and what a repaired tail costs it.
+#![allow(missing_docs)]
+
+mod common;
+use common::*;
+use fanin_cc::Value;
+use fanin_sim::results::Results;
+use fanin_sim::spec::*;
+use fanin_sim::stack::Stack;
+use fanin_units::{Bytes, Duration, Rate, Time};
+
+fn linux() -> Stack {
+    Stack { handshake: false, send_jitter: Duration::ZERO, ..Stack::linux() }
+}
+
+/// A timer of a few milliseconds, and a burst of datagrams that fills the port for 50 ms once the flow is under way.
+fn delayed(stack: Stack) -> Results {
+    let mut spec = star(2, Rate::mbps(100), Duration::us(50), None, None);
+    fast_access(&mut spec, Rate::gbps(100));
+    let t = transport(&mut spec, "reno", stack);
+    let f = flow(&mut spec, 0, t);
+    message(&mut spec, f, 400_000, Duration::ZERO);
+    spec.trace.windows.push(f);
+    spec.cbr.push(Cbr {
+        src: NodeId(3),
+        dst: NodeId(0),
+        rate: Rate::gbps(100),
+        packet: Bytes::new(1500),
+        start: Time::ZERO + Duration::us(1000),
+        stop: Time::ZERO + Duration::us(1050),
+        class: 0,
+    });
+    spec.end = Time::ZERO + Duration::s(5);
+    run(&spec)
+}
+
+/// RFC 5682: the ACK of an original after the timer expired tells that nothing was lost.
+#[test]
+fn a_timeout_for_nothing_is_taken_back() {
+    let stack = Stack { min_rto: Duration::ms(4), ..linux() };
+    let r = delayed(stack.clone());
+    let f = &r.flows[0];
+    assert!(r.complete && f.drops == 0, "{f:?}");
+    assert!(f.timeouts >= 1 && f.undone >= 1, "{f:?}");
+    let w = &r.traces.window;
+    let last = w.ssthresh.len() - 1;
+    assert!(w.ssthresh[last].is_infinite(), "ssthresh is what it was before: {}", w.ssthresh[last]);
+
+    // Without Linux's sender the same timeout keeps the reduction, and the message takes longer.
+    let plain = delayed(Stack { recovery: fanin_cc::RecoveryKind::Sack, ..stack });
+    assert!(plain.flows[0].timeouts >= 1 && plain.flows[0].undone == 0);
+    assert!(plain.traces.window.ssthresh.last().unwrap().is_finite());
+    assert!(plain.messages[0].done_ps > r.messages[0].done_ps, "{:?} {:?}", plain.messages[0], r.messages[0]);
+}
+
+#[test]
+fn a_timeout_for_a_loss_is_not() {
+    // All of the first window is lost, and what the probe sends: only the timer is left.
+    let all: Vec<String> = (1..=11).map(|n: u32| n.to_string()).collect();
+    let mut spec = star(1, Rate::gbps(1), Duration::us(50), None, None);
+    spec.links[1].queue.discipline = "lossy".to_owned();
+    spec.links[1].queue.args.set("loss_of", Value::Word(all.join(",")));
+    let t = transport(&mut spec, "reno", linux());
+    let f = flow(&mut spec, 0, t);
+    message(&mut spec, f, 100_000, Duration::ZERO);
+    spec.trace.windows.push(f);
+    let r = run(&spec);
+    assert!(r.complete);
+    assert_eq!((r.flows[0].timeouts, r.flows[0].undone), (1, 0), "{:?}", r.flows[0]);
+}
+
+/// Two paths of different length, packets spread over both.
+fn sprayed(difference: Duration, stack: Stack) -> Results {
+    let node = |name: &str, kind| Node { name: name.into(), kind, processing: Duration::ZERO, shared_buffer: None };
+    let names = ["client", "s1", "a", "b", "c", "d"];
+    let nodes = (0..6).map(|i| node(names[i], if i < 2 { NodeKind::Host } else { NodeKind::Switch })).collect();
+    let mut links = Vec::new();
+    for (from, to, extra) in [(1, 2, 0), (2, 3, 0), (2, 4, 1), (3, 5, 0), (4, 5, 0), (5, 0, 0)] {
+        for (from, to) in [(from, to), (to, from)] {
+            let delay = Duration::us(25) + if extra == 1 { difference } else { Duration::ZERO };
+            let (from, to, rate) = (NodeId(from), NodeId(to), Rate::gbps(1));
+            links.push(Link { from, to, rate, delay, queue: Queue::drop_tail(None) });
+        }
+    }
+    let mut spec = star(1, Rate::gbps(1), Duration::us(25), None, None);
+    (spec.nodes, spec.links, spec.routing) = (nodes, links, Routing::Spray);
+    let t = transport(&mut spec, "reno", stack);
+    spec.flows.push(Flow { src: NodeId(1), dst: NodeId(0), transport: t, class: 0, reverse: None, stop: None });
+    message(&mut spec, FlowId(0), 5_000_000, Duration::ZERO);
+    spec.end = Time::ZERO + Duration::s(5);
+    run(&spec)
+}
+
+/// RFC 8985 section 6.2: once packets overtake each other, a quarter of a round trip passes before one counts as lost.
+#[test]
+fn reordering_within_a_quarter_of_a_round_trip_costs_next_to_nothing() {
+    let r = sprayed(Duration::us(55), linux());
+    let f = &r.flows[0];
+    assert!(r.complete && f.drops == 0, "{f:?}");
+    assert!(f.fast_recoveries <= 3 && f.undone == f.fast_recoveries && f.retransmissions <= 10, "{f:?}");
+    assert!(f.goodput_share(&r) > 0.9, "{f:?}");
+
+    // The duplicate threshold alone takes every third packet for lost.
+    let sack = sprayed(Duration::us(55), Stack { recovery: fanin_cc::RecoveryKind::Sack, ..linux() });
+    assert!(sack.flows[0].fast_recoveries > 10, "{:?}", sack.flows[0]);
+}
+
+/// RFC 8985 section 6.2 step 4: D-SACKs widen the window, and take the reductions back.
+#[test]
+fn reordering_beyond_that_is_learnt_from_duplicates() {
+    let r = sprayed(Duration::us(120), linux());
+    let f = &r.flows[0];
+    assert!(r.complete && f.drops == 0, "{f:?}");
+    assert!(f.undone >= 1 && f.undone <= f.fast_recoveries, "{f:?}");
+    assert!(f.retransmissions < f.segments / 20, "{f:?}");
+}
+
+/// RFC 8985 section 7.4: the loss that a probe repaired reduces the window once, when later data is acknowledged.
+#[test]
+fn a_tail_repaired_by_the_probe_costs_one_reduction() {
+    let mut spec = star(1, Rate::gbps(1), Duration::us(50), None, None);
+    spec.links[1].queue.discipline = "lossy".to_owned();
+    spec.links[1].queue.args.set("loss_of", Value::Word("10".to_owned()));
+    let t = transport(&mut spec, "reno", linux());
+    let f = flow(&mut spec, 0, t);
+    message(&mut spec, f, 14_480, Duration::ZERO);
+    message(&mut spec, f, 14_480, Duration::ms(500));
+    spec.trace.windows.push(f);
+    let r = run(&spec);
+    assert!(r.complete);
+    let row = &r.flows[0];
+    assert_eq!((row.tail_probes, row.timeouts, row.fast_recoveries, row.retransmissions), (1, 0, 0, 1), "{row:?}");
+    let w = &r.traces.window;
+    let before = w.time_ps.iter().position(|&t| t > Duration::ms(500).ps()).unwrap() - 1;
+    assert!(w.ssthresh[before].is_infinite(), "nothing beyond the probe was acknowledged yet");
+    assert!(w.ssthresh.last().unwrap().is_finite(), "the second answer's ACKs tell of the loss");
+}
+
+trait Share {
+    fn goodput_share(&self, r: &Results) -> f64;
+}
+
+impl Share for fanin_sim::results::FlowStats {
+    /// Of 1 Gbps.
+    fn goodput_share(&self, r: &Results) -> f64 {
+        let done = r.messages[0].done_ps.unwrap_or(r.end_ps);
+        self.bytes_delivered as f64 * 8.0 / (done as f64 / 1e12) / 1e9
+    }
+}
