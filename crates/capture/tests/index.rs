@@ -72,3 +72,14 @@ fn payload_is_unique_or_retransmitted_or_a_probe_in_every_direction() {
         assert_eq!(trains, unique, "{}: every byte is in one train", row["file"]);
     }
 }
+
+#[test]
+fn turns_hold_no_byte_that_was_neither_seen_nor_missing() {
+    for row in csv("index.csv") {
+        let Ok(a) = run(&row["file"]) else { continue };
+        let turns: u64 = a.turns.iter().map(|t| t.request_bytes + t.response_bytes).sum();
+        let sides = a.connections.iter().flat_map(|c| [&c.to_server, &c.to_client]);
+        let there: u64 = sides.map(|n| n.unique_bytes + n.missing_bytes).sum();
+        assert!(turns <= there, "{}: {turns} B in turns, {there} B in the connections", row["file"]);
+    }
+}

@@ -8,7 +8,7 @@ const ORIGIN: u64 = 1 << 40;
 const LARGEST_WINDOW: i64 = 1 << 30;
 
 /// The bytes of one direction.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Sequence {
     /// `max` corresponds to `max32`; before that nothing is known.
     known: bool,
@@ -33,6 +33,23 @@ struct Hole {
     /// When, and by which IP identification, the hole was noticed.
     at: u64,
     ip_id: u16,
+}
+
+impl Default for Sequence {
+    /// Nothing is known, and nothing is sent: what the first packet of a connection moves is its payload, not the distance to the origin.
+    fn default() -> Sequence {
+        Sequence {
+            known: false,
+            anchored: false,
+            exact: false,
+            base: ORIGIN,
+            max: ORIGIN,
+            max32: 0,
+            acked: ORIGIN,
+            holes: Vec::new(),
+            given_up: 0,
+        }
+    }
 }
 
 /// What a data packet turned out to be.
@@ -206,7 +223,6 @@ impl Sequence {
 
     fn place(&mut self, seq: u32) {
         (self.known, self.max32) = (true, seq);
-        (self.base, self.max, self.acked) = (ORIGIN, ORIGIN, ORIGIN);
     }
 
     fn extend(&mut self, end: u64) {
@@ -304,6 +320,14 @@ mod tests {
         s.data(101, 100, 0, 0, SOON);
         assert_eq!(s.data(1, 50, 99_000, 0, SOON).kind, Kind::Reordered);
         assert_eq!(s.data(51, 50, 101_000, 0, SOON).kind, Kind::Refill);
+    }
+
+    #[test]
+    fn the_first_packet_of_a_connection_already_under_way_moves_the_end_by_its_payload() {
+        let mut s = Sequence::default();
+        let before = s.max();
+        s.data(3_000_000_000, 80_000, 0, 0, SOON);
+        assert_eq!((s.max() - before, s.missing()), (80_000, 0));
     }
 
     #[test]
