@@ -71,6 +71,10 @@ fn a_timeout_for_a_loss_is_not() {
 
 /// Two paths of different length, packets spread over both.
 fn sprayed(difference: Duration, stack: Stack) -> Results {
+    run(&two_paths(difference, "reno", stack))
+}
+
+fn two_paths(difference: Duration, cc: &str, stack: Stack) -> Spec {
     let node = |name: &str, kind| Node { name: name.into(), kind, processing: Duration::ZERO, shared_buffer: None };
     let names = ["client", "s1", "a", "b", "c", "d"];
     let nodes = (0..6).map(|i| node(names[i], if i < 2 { NodeKind::Host } else { NodeKind::Switch })).collect();
@@ -84,11 +88,36 @@ fn sprayed(difference: Duration, stack: Stack) -> Results {
     }
     let mut spec = star(1, Rate::gbps(1), Duration::us(25), None, None);
     (spec.nodes, spec.links, spec.routing) = (nodes, links, Routing::Spray);
-    let t = transport(&mut spec, "reno", stack);
+    let t = transport(&mut spec, cc, stack);
     spec.flows.push(Flow { src: NodeId(1), dst: NodeId(0), transport: t, class: 0, reverse: None, stop: None });
     message(&mut spec, FlowId(0), 5_000_000, Duration::ZERO);
     spec.end = Time::ZERO + Duration::s(5);
-    run(&spec)
+    spec
+}
+
+/// Nothing sticks, nothing runs away: losses, reordering and timers shorter than the delays they wait for, all at once.
+#[test]
+fn everything_arrives_whatever_is_lost_overtaken_or_timed_out_for_nothing() {
+    for (seed, cc) in (1..).zip(["reno", "cubic", "dctcp", "bbr", "vegas", "trim"]) {
+        for min_rto in [Duration::us(200), Duration::ms(1), Duration::ms(20)] {
+            for lost in [0.0, 0.002, 0.05] {
+                let stack = Stack { min_rto, send_jitter: Duration::us(10), ..Stack::linux() };
+                let mut spec = two_paths(Duration::us(200), cc, stack);
+                spec.messages[0].bytes = 300_000;
+                for link in [4, 10] {
+                    spec.links[link].queue.discipline = "lossy".to_owned();
+                    spec.links[link].queue.args.set("loss_probability", Value::Number(lost));
+                }
+                spec.seed = seed;
+                spec.end = Time::ZERO + Duration::s(300);
+                let r = run(&spec);
+                let f = &r.flows[0];
+                assert!(r.complete && f.bytes_delivered == 300_000, "{cc} {min_rto:?} {lost}: {f:?}");
+                assert!(f.undone <= f.timeouts + f.fast_recoveries, "{cc} {min_rto:?} {lost}: {f:?}");
+                assert!(f.segments < 4000, "{cc} {min_rto:?} {lost}: {f:?}");
+            }
+        }
+    }
 }
 
 /// RFC 8985 section 6.2: once packets overtake each other, a quarter of a round trip passes before one counts as lost.
