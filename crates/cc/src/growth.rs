@@ -48,9 +48,10 @@ impl SlowStart for StandardSlowStart {
             }
             Counting::Linux => {
                 let room = (window.ssthresh - window.cwnd).ceil();
-                let used = f64::from(ack.acked_segments).min(room);
+                let segments = self.counting.segments(ack);
+                let used = f64::from(segments).min(room);
                 window.cwnd += used;
-                ack.acked_segments - used as u32
+                segments - used as u32
             }
         }
     }
@@ -63,6 +64,23 @@ impl SlowStart for StandardSlowStart {
 }
 
 impl Counting {
+    /// Segments of this ACK that can be worth something. Linux grows by what an ACK newly delivers, cumulatively or by SACK (`tcp_ack`
+    /// hands `tcp_newly_delivered` to `tcp_cong_control`): the number that passes what SACK reported before, as when the hole of a
+    /// timeout closes, must not open the window for all of it at once.
+    ///
+    /// ```
+    /// let mut ack = fanin_cc::Ack::of(150, 1460, 150 * 1460, None);
+    /// ack.delivered_segments = 1;
+    /// assert_eq!(fanin_cc::Counting::Linux.segments(&ack), 1);
+    /// assert_eq!(fanin_cc::Counting::PerAck.segments(&ack), 150);
+    /// ```
+    pub fn segments(self, ack: &Ack) -> u32 {
+        match self {
+            Counting::Linux => ack.delivered_segments,
+            Counting::PerAck | Counting::Abc { .. } | Counting::Ns3 => ack.acked_segments,
+        }
+    }
+
     /// Segments that an ACK for `segments` is worth to a rule that grows per acknowledged packet.
     pub fn worth(self, segments: u32) -> f64 {
         match self {
@@ -142,8 +160,40 @@ impl Avoidance {
         }
     }
 
+    /// Segments of this ACK that count.
+    pub fn segments(&self, ack: &Ack) -> u32 {
+        self.counting.segments(ack)
+    }
+
     /// Forgets the credit, as after a reduction.
     pub fn reset(&mut self) {
         self.credit = 0.0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithms::testing::Driver;
+    use crate::{Args, Cause, Flavour, Setup};
+
+    /// A retransmission closes the hole below 149 segments that SACK had reported: one segment was delivered, so the kernel's window
+    /// of 1 becomes 2, and a window above ssthresh hardly grows.
+    #[test]
+    fn linux_does_not_count_again_what_sack_reported() {
+        for name in ["reno", "dctcp", "cubic", "bic", "vegas", "hystart+reno"] {
+            let setup =
+                Setup { initial_window: 200.0, flavour: Flavour::Linux, counting: Counting::Linux, ..Setup::default() };
+            let mut s = Driver::new(name, setup, &Args::default());
+            s.congestion(Cause::Timeout { repeated: false });
+            assert_eq!(s.cc.control().cwnd, 1.0, "{name}");
+            s.ack_with(150, |a| a.delivered_segments = 1);
+            assert_eq!(s.cc.control().cwnd, 2.0, "{name}");
+            s.congestion(Cause::Loss);
+            assert_eq!(s.cc.control().cwnd, s.cc.control().ssthresh, "{name}");
+            let before = s.cc.control().cwnd;
+            s.ack_with(150, |a| a.delivered_segments = 1);
+            assert!(s.cc.control().cwnd <= before + 1.0, "{name}: {before} {}", s.cc.control().cwnd);
+        }
     }
 }

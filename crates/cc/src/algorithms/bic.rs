@@ -6,7 +6,7 @@
 //! *Departures* (docs/algorithms/bic.md): the kernel's correction for delayed ACKs is on under Linux's flavour only.
 
 use crate::{
-    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Credit, Kind, Param, ParamError, Probe, Setup,
+    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Counting, Credit, Kind, Param, ParamError, Probe, Setup,
     SlowStart, State, Window,
 };
 use fanin_units::{Duration, Time};
@@ -146,7 +146,7 @@ impl CongestionControl for Bic {
         if conn.state == State::Open && ack.acked_segments > 0 {
             self.delayed_ack = self.delayed_ack - self.delayed_ack / RATIO + u64::from(ack.acked_segments);
         }
-        let mut segments = ack.acked_segments;
+        let mut segments = Counting::Linux.segments(ack);
         if self.window.in_slow_start() {
             segments = self.slow_start.on_ack(conn, ack, &mut self.window, ack.may_grow);
         } else {

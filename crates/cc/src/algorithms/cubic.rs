@@ -159,7 +159,10 @@ impl CongestionControl for Cubic {
         if let Curve::Kernel(c) = &mut self.curve {
             c.sample(conn.now, ack.rtt);
         }
-        let mut segments = ack.acked_segments;
+        let mut segments = match &self.curve {
+            Curve::Rfc(c) => c.constants.counting.segments(ack),
+            Curve::Kernel(_) => Counting::Linux.segments(ack),
+        };
         if self.window.in_slow_start() {
             segments = self.slow_start.on_ack(conn, ack, &mut self.window, ack.may_grow);
         } else {

@@ -154,7 +154,7 @@ impl DcVegas {
         let worth = match self.counting {
             Counting::PerAck | Counting::Ns3 => 1.0,
             Counting::Abc { limit } => segments.min(f64::from(limit)),
-            Counting::Linux => segments,
+            Counting::Linux => f64::from(self.counting.segments(ack)),
         };
         self.window.cwnd += worth * if self.window.in_slow_start() { self.start_step } else { self.incr };
     }

@@ -7,7 +7,7 @@
 //! after a timeout; samples of the first second after a recovery count.
 
 use crate::{
-    Ack, Algorithm, Args, Conn, Kind, Param, ParamError, Setup, SlowStart, StandardSlowStart, Window,
+    Ack, Algorithm, Args, Conn, Counting, Kind, Param, ParamError, Setup, SlowStart, StandardSlowStart, Window,
 };
 use fanin_units::{Duration, Time};
 
@@ -46,6 +46,7 @@ const ACK_DELAY_MOST: Duration = Duration::ms(1);
 #[derive(Debug)]
 pub struct HyStart {
     growth: Box<dyn SlowStart>,
+    counting: Counting,
     train: bool,
     delay: bool,
     low_window: f64,
@@ -76,6 +77,7 @@ impl HyStart {
         let detect = args.word(&DETECT, setup.flavour)?;
         Ok(HyStart {
             growth,
+            counting: setup.counting,
             train: detect != "delay",
             delay: detect != "train",
             low_window: args.number(&LOW_WINDOW, setup.flavour)?,
@@ -140,7 +142,7 @@ impl SlowStart for HyStart {
             self.found = true;
             window.ssthresh = window.cwnd;
             self.growth.on_ack(conn, ack, window, false);
-            return if grow { ack.acked_segments } else { 0 };
+            return if grow { self.counting.segments(ack) } else { 0 };
         }
         self.growth.on_ack(conn, ack, window, grow)
     }

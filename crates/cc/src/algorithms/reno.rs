@@ -101,7 +101,7 @@ impl RenoCore {
 
     /// Grows by `step` packets per window above ssthresh, by slow start below.
     pub fn on_ack(&mut self, conn: &Conn, ack: &Ack, step: f64) {
-        let mut segments = ack.acked_segments;
+        let mut segments = self.avoidance.segments(ack);
         if self.window.in_slow_start() {
             segments = self.slow_start.on_ack(conn, ack, &mut self.window, ack.may_grow);
         } else {

@@ -161,7 +161,7 @@ impl Vegas {
         }
         self.slow_start.on_ack(conn, ack, &mut self.window, false);
         if allowed {
-            self.window.cwnd += self.incr * self.counting.worth(ack.acked_segments);
+            self.window.cwnd += self.incr * self.counting.worth(self.counting.segments(ack));
         }
     }
 
