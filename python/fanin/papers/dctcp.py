@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 import polars as pl
 
-from fanin.papers.drawing import rows, series
+from fanin.papers.drawing import (
+    BLUE,
+    CROSS,
+    DCTCP,
+    GREEN,
+    INK,
+    NEWRENO,
+    RULE,
+    VERMILION,
+    Axis,
+    Figure,
+    Key,
+    Published,
+    bars,
+    lines,
+    samples,
+    shares_over_time,
+)
 from fanin.papers.numbers import jain, least, mean, number
 from fanin.papers.verdicts import Checks, Data, Outcome, claim, figure
 
-if TYPE_CHECKING:
-    import altair as alt
-
-PORT = "switch->client"
+KEYS = {"newreno": replace(NEWRENO, shape="", width=1.4), "dctcp": replace(DCTCP, shape="", width=1.4)}
 
 PHASE_MS = 60_000.0
 """Flows join and leave once a minute."""
@@ -77,40 +91,51 @@ def fig2(data: Data) -> Outcome:
 
 
 @figure(
-    "dctcp.fig1", "queue", caption="Fig. 1: queue of two flows over time (first seed); crosses are the published means."
+    "dctcp.fig1",
+    "queue",
+    title="Fig. 1. Queue over time with 2 flows",
+    caption="First seed, sampled every 100 ms. Dashed: the published means.",
 )
-def draw_fig1(data: Data) -> alt.TopLevelMixin:
+def draw_fig1(data: Data) -> Figure:
     """Queue against time."""
-    queue = (
-        data["queue"]["queue"]
-        .filter(pl.col("senders") == 2, pl.col("seed") == 1)
-        .with_columns(s=pl.col("time_ms") / 1e3)
-    )
-    published = rows(
-        {"s": [40.0, 40.0], "packets": [19.38, 330.31], "cc": ["published mean 19.38", "published mean 330.31"]}
-    )
-    return series(queue, "s", "packets", "cc", x_title="s", y_title="queue, packets", published=published, points=False)
+    queue = data["queue"]["queue"].filter(pl.col("senders") == 2, pl.col("seed") == pl.col("seed").min())
+    time, length = Axis("s", "time (s)", (0, 60)), Axis("packets", "queue (packets)", (0, 420), [0, 100, 200, 300, 400])
+    published = [
+        Published(y=330.31, label="330.31", align="outside"),
+        Published(y=19.38, label="19.38", align="outside"),
+    ]
+    panel = lines(queue.with_columns(s=pl.col("time_ms") / 1e3), time, length, "cc", KEYS, published=published)
+    return Figure([panel], [*KEYS.values(), RULE])
 
 
 @figure(
     "dctcp.fig2",
     "queue",
-    caption="Fig. 2: distribution of the queue with 2 and 20 flows; crosses are the published means.",
+    title="Fig. 2. Distribution of the queue with 2 and 20 flows",
+    caption="All seeds.",
 )
-def draw_fig2(data: Data) -> alt.TopLevelMixin:
-    """Share of samples at or below each length."""
-    lines = []
-    for (cc, senders), part in data["queue"]["queue"].group_by("cc", "senders", maintain_order=True):
-        sizes = part["packets"].sort()
-        at = [sizes[int(q / 100 * (len(sizes) - 1))] for q in range(101)]
-        lines += [{"packets": int(v), "share": q / 100, "flows": f"{cc}, {senders} flows"} for q, v in enumerate(at)]
-    means = [(19.38, "dctcp, 2"), (23.63, "dctcp, 20"), (330.31, "newreno, 2"), (368.99, "newreno, 20")]
-    published = rows(
-        {"packets": [m for m, _ in means], "share": [0.5] * 4, "flows": [f"published mean: {n}" for _, n in means]}
-    )
-    return series(
-        pl.DataFrame(lines), "packets", "share", "flows", x_title="queue, packets", published=published, points=False
-    )
+def draw_fig2(data: Data) -> Figure:
+    """Share of samples at or below each length, and means."""
+    queue = data["queue"]["queue"]
+    published = {("newreno", 2): 330.31, ("newreno", 20): 368.99, ("dctcp", 2): 19.38, ("dctcp", 20): 23.63}
+    keys = {
+        (cc, flows): Key(f"{KEYS[cc].name}, {flows} flows", KEYS[cc].colour, () if flows == 2 else (6, 3), width=1.8)
+        for cc, flows in published
+    }
+    parts = {
+        key: queue.filter(pl.col("cc") == cc, pl.col("senders") == flows)["packets"]
+        for (cc, flows), key in keys.items()
+    }
+    names = {one: f"{KEYS[one[0]].name}\n{one[1]} flows" for one in published}
+    means = pl.DataFrame([{"case": names[cc, n], "packets": _mean_queue(data, cc, n), "cc": cc} for cc, n in published])
+    stated = {(names[one], one[0]): said for one, said in published.items()}
+    filled = {cc: replace(key, kind="bar") for cc, key in KEYS.items()}
+    length = Axis("packets", "mean queue (packets)", (0, 420), [0, 100, 200, 300, 400])
+    panels = [
+        samples(parts, Axis("packets", "queue (packets)", (0, 400)), title="distribution"),
+        bars(means, "case", length, "cc", filled, title="means", published=stated, beside=False),
+    ]
+    return Figure(panels, [*keys.values(), CROSS], 2)
 
 
 # ---- Throughput
@@ -156,15 +181,25 @@ def fig3(data: Data) -> Outcome:
 
 
 @figure(
-    "dctcp.fig3", "ksweep", caption="Fig. 3: throughput of two flows against K, on hosts as stated and on noisier ones."
+    "dctcp.fig3",
+    "ksweep",
+    title="Fig. 3. Throughput of 2 flows as a function of K",
+    caption="Mean over seeds, on hosts as stated and on noisier ones. Published: rising until K is about 12, as the rule K > C x RTT / 7 = 11.9 has it.",
 )
-def draw_fig3(data: Data) -> alt.TopLevelMixin:
+def draw_fig3(data: Data) -> Figure:
     """Throughput against K."""
-    by_k = (
-        data["ksweep"]["ports"].group_by("hosts", "K", maintain_order=True).agg(mbps=pl.col("utilisation").mean() * 100)
+    by_k = data["ksweep"]["ports"].group_by("hosts", "K").agg(mbps=pl.col("utilisation").mean() * 100).sort("K")
+    keys = {
+        "as stated": Key("hosts as stated", BLUE, shape="square", width=2.4),
+        "timing noise of 1 ms": Key("up to 1 ms of processing per packet", VERMILION, shape="triangle-up"),
+        "an ACK for 8 segments": Key("an ACK for 8 segments", GREEN, (6, 3), "diamond", hollow=True),
+    }
+    threshold = Axis("K", "K (packets)", (0, 1.03 * float(by_k["K"].max())))  # type: ignore[arg-type]
+    published = [Published(11.9, label="K > 11.9", dy=178), Published(12, 100, colour=INK)]
+    panel = lines(by_k, threshold, Axis("mbps", "throughput (Mbps)", (0, 105)), "hosts", keys, published=published)
+    return Figure(
+        [panel], [*keys.values(), replace(CROSS, name="published maximum"), replace(RULE, name="published rule")]
     )
-    published = rows({"K": [12], "mbps": [100.0], "hosts": ["published: the maximum is reached"]})
-    return series(by_k, "K", "mbps", "hosts", y_title="Mbps of 100", published=published)
 
 
 # ---- Fig. 4 and 5: convergence
@@ -208,13 +243,10 @@ def fig4(data: Data) -> Outcome:
 @figure(
     "dctcp.fig4-5",
     "convergence",
-    caption="Fig. 4 and 5: throughput of five flows that join and leave a minute apart (first seed).",
+    title="Fig. 4 and 5. Five flows that join and leave a minute apart",
+    caption="First seed, intervals of 5 s. Published: DCTCP's flows keep to their share with little variability, NewReno's vary dramatically.",
 )
-def draw_fig4(data: Data) -> alt.TopLevelMixin:
-    """Throughput of each flow against time, one picture per algorithm."""
-    table = data["convergence"]["throughput"].filter(pl.col("seed") == 1)
-    table = table.with_columns(
-        s=((pl.col("time_ms") - 1) / 5e3).floor() * 5 + 5, flow=pl.format("flow {}", pl.col("flow") + 1)
-    )
-    means = table.group_by("cc", "flow", "s", maintain_order=True).agg(mbps=pl.col("bytes").sum() * 8 / 5e6)
-    return series(means, "s", "mbps", "flow", x_title="s", y_title="Mbps", panel="cc", points=False, columns=2)
+def draw_fig4(data: Data) -> Figure:
+    """Throughput of each flow against time, one panel per algorithm."""
+    panels = {"dctcp": "4. DCTCP", "newreno": "5. TCP NewReno"}
+    return shares_over_time(data["convergence"]["throughput"], panels, bin_ms=5000, until=560)

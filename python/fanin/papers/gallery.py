@@ -2,132 +2,170 @@
 
 from __future__ import annotations
 
-import html
 import json
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
+
+from fanin.papers import drawing, legend
 from fanin.papers.experiments import command_of
 from fanin.papers.verdicts import PICTURES, Data
 
 if TYPE_CHECKING:
     from fanin.papers.catalogue import Claim, Paper
+    from fanin.papers.drawing import Figure
     from fanin.papers.reproduce import ReproduceResult
-    from fanin.papers.verdicts import Judged
+    from fanin.papers.verdicts import Judged, Picture
 
-STYLE = """
-body { font: 15px/1.45 system-ui, sans-serif; max-width: 78rem; margin: 2rem auto; padding: 0 1rem; color: #222; background: #fff; }
-h1 { font-size: 1.6rem; } h2 { margin-top: 3rem; border-bottom: 2px solid #ddd; } h3 { margin: 2.5rem 0 .5rem; }
-table { border-collapse: collapse; width: 100%; margin: .6rem 0; table-layout: fixed; }
-td, th { text-align: left; vertical-align: top; padding: .35rem .6rem; border-top: 1px solid #ddd; overflow-wrap: anywhere; }
-th { font-weight: 600; } col.id { width: 13rem; } col.verdict { width: 7rem; }
-.reproduced { color: #00664b; } .differs { color: #a03c00; } .not-run { color: #666; }
-.verdict { font-weight: 600; white-space: nowrap; }
-figure { margin: .5rem 0; overflow-x: auto; } figure svg { max-width: 100%; height: auto; }
-pre { background: #f5f5f5; padding: .5rem .7rem; overflow-x: auto; font-size: .82rem; } summary { cursor: pointer; }
-.small { color: #555; font-size: .88rem; }
-"""
+VERDICTS = ("reproduced", "differs", "not run")
 
-_CONFIG = {"view": {"stroke": None}, "axis": {"labelFontSize": 11, "titleFontSize": 12}, "background": "white"}
+WORDS = {"fig": "Fig.", "eq": "Equation"}
+"""What the beginning of a figure's name stands for, where nothing is drawn that has a title."""
+
+COLOURS = {
+    drawing.INK: "ink",
+    drawing.MUTED: "muted",
+    drawing.HAIR: "hair",
+    drawing.PAPER: "paper",
+    drawing.BLUE: "blue",
+    drawing.VERMILION: "vermilion",
+    drawing.GREEN: "green",
+    drawing.PURPLE: "purple",
+    drawing.ORANGE: "orange",
+    drawing.SKY: "sky",
+    drawing.GREY: "grey",
+    **{colour: f"step-{n}" for n, colour in enumerate(drawing.ORDERED, 1)},
+}
+"""The variable of gallery.css for each colour of a drawing, so that pictures follow light and dark."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One figure of the page with its claims."""
+
+    name: str
+    picture: Picture | None
+    drawn: Figure | None
+    panels: list[Markup]
+    claims: list[tuple[Claim, Judged]]
+    setups: list[str]
+    runs: list[tuple[str, str]]
+    """Command and scenario of each experiment."""
+
+    @property
+    def title(self) -> str:
+        """Above the picture."""
+        if self.picture:
+            return self.picture.title
+        what, number = re.fullmatch(r"([a-z]+)([0-9-]*)", self.name.split(".")[1]).groups()  # type: ignore[union-attr]
+        return f"{WORDS.get(what, what.capitalize())} {number}".strip()
+
+    @property
+    def keys(self) -> Markup:
+        """Entries of the legend."""
+        return legend.html(self.drawn.keys) if self.drawn else Markup()
+
+    @property
+    def columns(self) -> int:
+        """Panels beside each other on a wide page."""
+        return min(self.drawn.columns, len(self.panels)) if self.drawn else 0
+
+    @property
+    def verdicts(self) -> list[str]:
+        """Each verdict that occurs, once."""
+        return [v for v in VERDICTS if any(judged.verdict == v for _, judged in self.claims)]
 
 
 def write(result: ReproduceResult, folder: Path, pictures: Sequence[str]) -> None:
     """Write the page, and each figure on its own in the formats asked for (``svg``, ``pdf``, ``png``)."""
-    drawn = {
-        f"{p.name}.{c.figure}": None
-        for p in result.papers
-        for c in p.claims
-        if any(j.id == c.id for j in result.claims)
-    }
-    sections: dict[str, str] = {}
-    for name in drawn:
-        svg = _svg(result, name, folder, pictures)
-        if svg:
-            sections[name] = svg
+    sections = {paper.name: _sections(result, paper) for paper in result.papers}
+    for section in (one for of_paper in sections.values() for one in of_paper):
+        if section.drawn and pictures:
+            _write_alone(section.drawn, folder / section.name, pictures)
     folder.joinpath("gallery.html").write_text(page(result, sections), encoding="utf-8")
 
 
-def page(result: ReproduceResult, drawn: dict[str, str]) -> str:
+def page(result: ReproduceResult, sections: dict[str, list[Section]]) -> str:
     """The page as text."""
-    parts = [
-        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>",
-        "<title>The papers' claims, run again</title>",
-        f"<style>{STYLE}</style><h1>The papers' claims, run again</h1>",
-        f"<p>{html.escape(_count(result))} Made by <code>{html.escape(result.command)}</code>, fanin {result.version}.",
-    ]
-    if result.quick:
-        parts.append(" <b>Quick look: fewer seeds and fewer points than the verdicts rest on.</b>")
-    for paper in result.papers:
-        parts.append(f"<h2>{html.escape(paper.title)}</h2><p>{html.escape(paper.source)}")
-        claims = {c.id: c for c in paper.claims}
-        judged = [j for j in result.claims if j.id in claims]
-        for figure in dict.fromkeys(claims[j.id].figure for j in judged):
-            name = f"{paper.name}.{figure}"
-            parts.append(f"<h3 id='{html.escape(name)}'>{html.escape(name)}</h3>")
-            if name in drawn:
-                caption = PICTURES[name].caption
-                parts.append(
-                    f"<figure>{drawn[name]}<figcaption class=small>{html.escape(caption)}</figcaption></figure>"
-                )
-            parts.append(_table([j for j in judged if claims[j.id].figure == figure], claims))
-            parts.append(_how(result, paper, name, figure))
-    return "".join(parts) + "</html>\n"
+    import jinja2
 
-
-def _count(result: ReproduceResult) -> str:
-    return (
-        f"Of {len(result.claims)} claims {result.count('reproduced')} are reproduced, {result.count('differs')} differ, "
-        f"{result.count('not run')} were not run."
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.from_string(_asset("gallery.html")).render(
+        result=result, sections=sections, verdicts=VERDICTS, style=Markup(_asset("gallery.css") + _followed())
     )
 
 
-def _table(judged: list[Judged], claims: dict[str, Claim]) -> str:
-    rows = []
-    for one in judged:
-        claim = claims[one.id]
-        verdict = f"<span class='verdict {one.verdict.replace(' ', '-')}'>{one.verdict}</span>"
-        seeds = f"<br><span class=small>{one.seeds} seed{'s' if one.seeds != 1 else ''}</span>" if one.seeds else ""
-        band = f"<br><span class=small>Reproduced when: {html.escape(claim.band)}</span>" if claim.band else ""
-        reason = f"<br><span class=small>{html.escape(one.reason)}</span>" if one.reason else ""
-        rows.append(
-            f"<tr><td>{html.escape(one.id)}<td>{html.escape(one.published)}{band}<td>{html.escape(one.ours)}{reason}<td>{verdict}{seeds}"
-        )
-    head = "<tr><th>claim<th>published<th>ours<th>verdict"
-    return f"<table><colgroup><col class=id><col><col><col class=verdict></colgroup>{head}{''.join(rows)}</table>"
+def _asset(name: str) -> str:
+    return resources.files("fanin.papers").joinpath(name).read_text(encoding="utf-8")
 
 
-def _how(result: ReproduceResult, paper: Paper, name: str, figure: str) -> str:
-    picture = PICTURES.get(name)
-    setups = dict.fromkeys(c.setup for c in paper.claims if c.figure == figure)
-    text = [f"<details><summary>Scenario and command</summary><p class=small>{html.escape(' | '.join(setups))}</p>"]
-    text.append(f"<pre>fanin reproduce {html.escape(name)}</pre>")
-    for experiment in dict.fromkeys(picture.needs if picture else ()):
-        group = result.batches.get((paper.name, experiment))
-        if group:
-            scenario = group[0].experiment.scenario
-            text.append(f"<pre>{html.escape(command_of(group[0], paper.folder))}</pre>")
-            text.append(f"<pre>{html.escape(scenario.read_text(encoding='utf-8'))}</pre>")
-    return "".join(text) + "</details>"
+def _followed() -> str:
+    """Style that turns each colour of a drawing into its variable."""
+    return "".join(
+        f'figure svg [{part}="{colour}"] {{ {part}: var(--{name}); }}\n'
+        for colour, name in COLOURS.items()
+        for part in ("fill", "stroke")
+    )
 
 
-def _svg(result: ReproduceResult, name: str, folder: Path, pictures: Sequence[str]) -> str | None:
-    """One figure as SVG; None when it has no drawing or its experiments were not run."""
-    import vl_convert as vlc
+def _sections(result: ReproduceResult, paper: Paper) -> list[Section]:
+    claims = {claim.id: claim for claim in paper.claims}
+    judged = [(claims[one.id], one) for one in result.claims if one.id in claims]
+    found = []
+    for figure in dict.fromkeys(claim.figure for claim, _ in judged):
+        name = f"{paper.name}.{figure}"
+        picture = PICTURES.get(name)
+        drawn = _drawn(result, name)
+        panels = [_panel(part, f"{name}-{n}") for n, part in enumerate(drawn.parts)] if drawn else []
+        groups = [result.batches.get((paper.name, need)) for need in (picture.needs if picture else ())]
+        runs = [
+            (command_of(group[0], paper.folder), group[0].experiment.scenario.read_text(encoding="utf-8"))
+            for group in groups
+            if group
+        ]
+        mine = [(claim, one) for claim, one in judged if claim.figure == figure]
+        setups = list(dict.fromkeys(claim.setup for claim, _ in mine))
+        found.append(Section(name, picture, drawn, panels, mine, setups, runs))
+    return found
 
+
+def _drawn(result: ReproduceResult, name: str) -> Figure | None:
+    """A figure; None when it has no drawing or its experiments were not run."""
     picture = PICTURES.get(name)
     data = result.data.get(name.split(".")[0])
     if picture is None or data is None or any(need not in data.frames for need in picture.needs):
         return None
-    chart = picture.draw(Data({n: data[n] for n in picture.needs}, data.quick))
-    spec = json.dumps({**chart.to_dict(), "config": _CONFIG})
-    svg: str = vlc.vegalite_to_svg(spec)
+    return picture.draw(Data({n: data[n] for n in picture.needs}, data.quick))
+
+
+def _panel(chart: Any, name: str) -> Markup:
+    """One panel as SVG for the page. Its clip paths get names of their own: they would be those of the page's first picture."""
+    import vl_convert as vlc
+
+    svg: str = vlc.vegalite_to_svg(_spec(chart, None))
+    return Markup(re.sub(r'(id="|url\(#)(clip\d+)', rf"\g<1>{re.sub('[^a-z0-9]', '-', name)}-\g<2>", svg))
+
+
+def _write_alone(figure: Figure, stem: Path, pictures: Sequence[str]) -> None:
+    import vl_convert as vlc
+
+    spec = _spec(figure.chart(), drawing.PAPER)
     for kind in pictures:
-        file = folder / f"{name}.{kind}"
+        file = stem.with_name(f"{stem.name}.{kind}")
         if kind == "svg":
-            file.write_text(svg, encoding="utf-8")
+            file.write_text(vlc.vegalite_to_svg(spec), encoding="utf-8")
         elif kind == "pdf":
             file.write_bytes(vlc.vegalite_to_pdf(spec))
         else:
             file.write_bytes(vlc.vegalite_to_png(spec, scale=2))
-    return svg
+
+
+def _spec(chart: Any, background: str | None) -> str:
+    return json.dumps({**chart.to_dict(), "config": {**drawing.CONFIG, "background": background}})

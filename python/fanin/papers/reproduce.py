@@ -121,9 +121,8 @@ def reproduce(
             )
     for paper in papers:
         # A paper without a module has claims that nobody has written the judgement of yet.
-        for module in (f"fanin.papers.{paper.name}", f"fanin.papers.{paper.name}_figures"):
-            if importlib.util.find_spec(module):
-                importlib.import_module(module)
+        if importlib.util.find_spec(f"fanin.papers.{paper.name}"):
+            importlib.import_module(f"fanin.papers.{paper.name}")
 
     needed: dict[tuple[str, str], list[Batch]] = {}
     failures: dict[tuple[str, str], str] = {}

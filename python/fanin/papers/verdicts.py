@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 if TYPE_CHECKING:
-    import altair as alt
+    from fanin.papers.drawing import Figure
 
 Frames = Mapping[str, pl.DataFrame]
 
@@ -82,7 +82,7 @@ class Checks:
 
 
 Evaluate = Callable[[Data], Outcome]
-Draw = Callable[[Data], "alt.TopLevelMixin"]
+Draw = Callable[[Data], "Figure"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +99,7 @@ class Picture:
 
     draw: Draw
     needs: tuple[str, ...]
+    title: str
     caption: str
 
 
@@ -119,11 +120,11 @@ def claim(name: str, *needs: str) -> Callable[[Evaluate], Evaluate]:
     return register
 
 
-def figure(name: str, *needs: str, caption: str = "") -> Callable[[Draw], Draw]:
-    """Register the drawing of a figure (``paper.figure``) and the experiments that it needs."""
+def figure(name: str, *needs: str, title: str, caption: str = "") -> Callable[[Draw], Draw]:
+    """Register the drawing of a figure (``paper.figure``), the experiments that it needs, and the words above and below it."""
 
     def register(draw: Draw) -> Draw:
-        PICTURES[name] = Picture(draw, needs, caption)
+        PICTURES[name] = Picture(draw, needs, title, caption)
         return draw
 
     return register

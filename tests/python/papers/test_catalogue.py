@@ -21,8 +21,6 @@ def with_module(papers: list[Paper]) -> Iterator[Paper]:
     for paper in papers:
         if importlib.util.find_spec(f"fanin.papers.{paper.name}"):
             importlib.import_module(f"fanin.papers.{paper.name}")
-            if importlib.util.find_spec(f"fanin.papers.{paper.name}_figures"):
-                importlib.import_module(f"fanin.papers.{paper.name}_figures")
             yield paper
 
 

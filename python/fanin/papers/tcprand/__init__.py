@@ -1,0 +1,27 @@
+"""How the claims of the TCPRand paper follow from the results, and its figures, redrawn: one module per part of the paper."""
+
+from __future__ import annotations
+
+from fanin.papers.tcprand import outcast, testbed, workloads
+from fanin.papers.tcprand.kept import (
+    by_sender,
+    by_size,
+    drop_runs,
+    every_millisecond,
+    goodput_of_blocks,
+    near_and_far,
+    per_class,
+)
+
+__all__ = [
+    "by_sender",
+    "by_size",
+    "drop_runs",
+    "every_millisecond",
+    "goodput_of_blocks",
+    "near_and_far",
+    "outcast",
+    "per_class",
+    "testbed",
+    "workloads",
+]

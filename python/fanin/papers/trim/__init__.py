@@ -1,0 +1,11 @@
+"""How the claims of the TCP-TRIM paper follow from the results, and its figures, redrawn: one module per part of the paper.
+
+Where a claim speaks of one run, ours is the median over seeds; "no drop" and "no timeout" must be true of every run.
+"""
+
+from __future__ import annotations
+
+from fanin.papers.trim import on_off, scale, steady, testbed
+from fanin.papers.trim.kept import completion_of_servers, completions, count_timeouts
+
+__all__ = ["completion_of_servers", "completions", "count_timeouts", "on_off", "scale", "steady", "testbed"]
