@@ -300,7 +300,7 @@ def trace(
 
 
 def seconds(
-    rows: pl.DataFrame, value: str, since: float, until: float, by: Sequence[str] = (), points: int = 700
+    rows: pl.DataFrame, value: str, since: float, until: float, by: Sequence[str] = (), points: int = 360
 ) -> pl.DataFrame:
     """What was between two times, thinned, with the time in seconds as ``s``; the last value before them opens it."""
     milliseconds = pl.col("time_ms")

@@ -301,7 +301,7 @@ def draw_fig6(data: Data) -> Figure:
         _goodput(medians.filter(pl.col("variant") == v), KEYS, v, published)
         for v in medians["variant"].unique(maintain_order=True)
     ]
-    return Figure(parts, [*KEYS.values(), replace(RULE, name="published: collapses from here")], 3)
+    return Figure(parts, [*KEYS.values(), replace(RULE, name="published: collapses from here")], 2)
 
 
 @claim("gss.fig9.plug-in", "fig9")

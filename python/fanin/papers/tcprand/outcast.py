@@ -433,4 +433,4 @@ def draw_fig10(data: Data) -> Figure:
         for cc, title in titles.items()
         if cc in set(rows["cc"])
     ]
-    return Figure(parts, list(keys.values()), len(parts))
+    return Figure(parts, list(keys.values()), 2)

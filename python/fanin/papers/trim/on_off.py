@@ -247,26 +247,20 @@ def queue_and_drops(
 )
 def draw_fig4(data: Data) -> Figure:
     """Throughput and window of connection 5 with both timers."""
+    inherited = Published(0.3, 900, "close to 900", INK, end=0.5, dx=8, dy=12)
+    size = Axis("cwnd", "window (packets)", (0, 1100))
     parts = []
     for rto, names in (("200 ms", "(a) (b)"), ("1 ms", "(c) (d)")):
         one, other = names.split()
         rows = first_seed(data, "throughput", "reno", rto).filter(pl.col("flow") == 4)
-        stalls = [Published(0.5, label="timeout"), Published(0.7, label="timeout")] if rto == "200 ms" else []
-        parts.append(throughput(rows, 1.2, 140, f"{one} throughput, RTOmin {rto}", [replace(s, dy=8) for s in stalls]))
+        stalls = [Published(s, label="timeout", dy=8) for s in (0.5, 0.7)] if rto == "200 ms" else []
+        parts.append(throughput(rows, 1.2, 140, f"{one} throughput, RTOmin {rto}", stalls))
         window = first_seed(data, "window", "reno", rto).filter(pl.col("flow") == 4)
-        inherited = Published(0.3, 900, "close to 900", INK, end=0.5, dx=8, dy=12)
-        parts.append(
-            trace(
-                window,
-                Axis("cwnd", "window (packets)", (0, 1100)),
-                Key("", BLUE, width=1.4),
-                until=1.2,
-                title=f"{other} window, RTOmin {rto}",
-                published=[inherited],
-            )
-        )
+        key = Key("", BLUE, width=1.4)
+        parts.append(trace(window, size, key, until=1.2, title=f"{other} window, RTOmin {rto}", published=[inherited]))
+    for rto in ("200 ms", "1 ms"):
         parts.append(queue_and_drops(data, "reno", rto, f"queue, RTOmin {rto}", 1.2, 115, []))
-    return Figure(parts, [Key("connection 5", BLUE), QUEUE, DROPS, RULE], 3)
+    return Figure(parts, [Key("connection 5", BLUE), QUEUE, DROPS, RULE], 2)
 
 
 @figure(
