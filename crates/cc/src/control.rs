@@ -17,6 +17,16 @@ impl Window {
     pub fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
     }
+
+    /// With cwnd at most `limit`, if there is one: the end of a loss recovery.
+    pub fn capped(self, limit: Option<f64>) -> Window {
+        Window { cwnd: limit.map_or(self.cwnd, |l| self.cwnd.min(l)), ..self }
+    }
+
+    /// A reduction is taken back: what was before it, but what has grown since is kept.
+    pub fn restored(self, before: Window) -> Window {
+        Window { cwnd: self.cwnd.max(before.cwnd), ssthresh: self.ssthresh.max(before.ssthresh) }
+    }
 }
 
 /// The decision in force, read at every opportunity to send.

@@ -164,7 +164,15 @@ pub enum Cause {
     Loss,
     /// Retransmission timeout; repeated backoffs of the same segment come with `repeated`.
     Timeout {
-        /// The segment had already timed out since the last new ACK: ssthresh must not fall again (RFC 5681 section 3.1).
+        /// The window was reduced for this loss already, by a timeout since the last new ACK (RFC 5681 section 3.1) or, with Linux's
+        /// sender, by the recovery that it ends: ssthresh must not fall again.
         repeated: bool,
     },
+}
+
+impl Cause {
+    /// A timeout for a loss that reduced the window before: what an undo goes back to stays.
+    pub fn is_repeated(self) -> bool {
+        self == Cause::Timeout { repeated: true }
+    }
 }

@@ -296,6 +296,32 @@ proptest! {
         }
     }
 
+    /// A mistaken loss, and timeouts for it, cost nothing once they are taken back.
+    #[test]
+    fn an_undo_gives_the_whole_window_back(rounds in 1..40usize, timeouts in 0..4u32, by_timeout: bool) {
+        for spec in senders() {
+            for flavour in FLAVOURS {
+                let mut s = Sender::new(&spec, flavour);
+                for _ in 0..rounds {
+                    s.take(Event::Ack { segments: 2, rtt_us: Some(300), ece: false, grow: true, gap_us: 100, lost: 0 });
+                }
+                let before = s.cc.control();
+                s.reduce(if by_timeout { Cause::Timeout { repeated: false } } else { Cause::Loss });
+                s.conn.state = if by_timeout { State::Loss } else { State::Recovery };
+                for _ in 0..timeouts {
+                    s.reduce(Cause::Timeout { repeated: true });
+                    s.conn.state = State::Loss;
+                }
+                s.cc.on_undo(&s.conn);
+                let after = s.cc.control();
+                prop_assert!(
+                    after.cwnd >= before.cwnd && after.ssthresh >= before.ssthresh,
+                    "{spec} ({flavour:?}): {before:?}, after the undo {after:?}"
+                );
+            }
+        }
+    }
+
     #[test]
     fn the_same_events_give_the_same_windows(events in proptest::collection::vec(event(), 1..200)) {
         for spec in senders() {

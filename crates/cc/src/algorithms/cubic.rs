@@ -177,7 +177,9 @@ impl CongestionControl for Cubic {
     }
 
     fn on_congestion(&mut self, conn: &Conn, cause: Cause) {
-        self.before_reduction = Some((self.window, self.curve.clone()));
+        if !cause.is_repeated() {
+            self.before_reduction = Some((self.window, self.curve.clone()));
+        }
         let Window { cwnd, ssthresh } = self.window;
         let reduced = self.curve.reduce(cwnd, conn.basis);
         self.window = match cause {
@@ -191,15 +193,12 @@ impl CongestionControl for Cubic {
     }
 
     fn on_recovered(&mut self, _conn: &Conn, limit: Option<f64>) {
-        if let Some(limit) = limit {
-            self.window.cwnd = self.window.cwnd.min(limit);
-        }
+        self.window = self.window.capped(limit);
     }
 
     fn on_undo(&mut self, _conn: &Conn) {
         let Some((window, curve)) = self.before_reduction.take() else { return };
-        self.window.cwnd = self.window.cwnd.max(window.cwnd);
-        self.window.ssthresh = self.window.ssthresh.max(window.ssthresh);
+        self.window = self.window.restored(window);
         // RFC 9438 section 4.9 restores the curve too; the kernel only the window.
         if let Curve::Rfc(_) = curve {
             self.curve = curve;

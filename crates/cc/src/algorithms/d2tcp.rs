@@ -7,9 +7,9 @@
 //! deadline); a deadline that has passed counts as none unless `d2tcp_missed_d` says otherwise. Without deadlines this is DCTCP.
 
 use crate::algorithms::dctcp::{self, MarkedFraction};
-use crate::algorithms::reno::RenoCore;
+use crate::algorithms::reno::{RenoCore, as_reno};
 use crate::{
-    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Kind, Needs, Param, ParamError, Probe, Setup,
+    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Kind, Needs, Param, ParamError, Probe, Setup,
     SlowStart, Window,
 };
 use fanin_units::Duration;
@@ -85,17 +85,9 @@ impl CongestionControl for D2tcp {
         let left = if self.d == 1.0 { self.fraction.cut(cwnd) } else { self.fraction.cut_by(cwnd, self.d) };
         self.core.reduce(conn, left);
     }
-    fn on_recovered(&mut self, _conn: &Conn, limit: Option<f64>) {
-        self.core.on_recovered(limit);
-    }
-    fn on_undo(&mut self, _conn: &Conn) {
-        self.core.on_undo();
-    }
+    as_reno!();
     fn on_restart(&mut self, conn: &Conn, _idle: Duration, to: Window) {
         self.core.on_restart(conn, to);
-    }
-    fn control(&self) -> Control {
-        self.core.window.into()
     }
     fn observe(&self, probe: &mut dyn Probe) {
         self.fraction.observe(probe);

@@ -5,9 +5,9 @@
 //! *Departures* (docs/algorithms/dctcp.md): under NS2's flavour alpha starts at 0 and the floor is 1, as in the ns-2 code of
 //! the authors; a window ends at the first ACK for what was sent when the last one ended, where the RFC waits for one beyond.
 
-use crate::algorithms::reno::RenoCore;
+use crate::algorithms::reno::{RenoCore, as_reno};
 use crate::{
-    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Kind, Needs, Param, ParamError, Probe, Setup,
+    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Kind, Needs, Param, ParamError, Probe, Setup,
     SlowStart, Window,
 };
 use fanin_units::Duration;
@@ -174,17 +174,9 @@ impl CongestionControl for Dctcp {
             Cause::Loss | Cause::Timeout { .. } => self.core.on_congestion(conn, cause),
         }
     }
-    fn on_recovered(&mut self, _conn: &Conn, limit: Option<f64>) {
-        self.core.on_recovered(limit);
-    }
-    fn on_undo(&mut self, _conn: &Conn) {
-        self.core.on_undo();
-    }
+    as_reno!();
     fn on_restart(&mut self, conn: &Conn, _idle: Duration, to: Window) {
         self.core.on_restart(conn, to);
-    }
-    fn control(&self) -> Control {
-        self.core.window.into()
     }
     fn observe(&self, probe: &mut dyn Probe) {
         self.fraction.observe(probe);

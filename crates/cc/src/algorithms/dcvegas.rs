@@ -199,7 +199,9 @@ impl CongestionControl for DcVegas {
     fn on_congestion(&mut self, conn: &Conn, cause: Cause) {
         let cwnd = self.window.cwnd;
         let half = (conn.basis / 2.0).max(MIN_CWND);
-        self.before_reduction = Some(self.window);
+        if !cause.is_repeated() {
+            self.before_reduction = Some(self.window);
+        }
         let reduced = match cause {
             // NS2: a quarter on a fast retransmit, and 2 from windows up to 3.
             Cause::Loss if cwnd.floor() <= 3.0 => Window { cwnd: MIN_CWND, ssthresh: MIN_CWND },
@@ -215,15 +217,12 @@ impl CongestionControl for DcVegas {
     }
 
     fn on_recovered(&mut self, _conn: &Conn, limit: Option<f64>) {
-        if let Some(limit) = limit {
-            self.window.cwnd = self.window.cwnd.min(limit.max(MIN_CWND));
-        }
+        self.window = self.window.capped(limit.map(|l| l.max(MIN_CWND)));
     }
 
     fn on_undo(&mut self, _conn: &Conn) {
         if let Some(before) = self.before_reduction.take() {
-            self.window.cwnd = self.window.cwnd.max(before.cwnd);
-            self.window.ssthresh = self.window.ssthresh.max(before.ssthresh);
+            self.window = self.window.restored(before);
         }
     }
 

@@ -2,7 +2,7 @@
 //! how the sender repairs losses, which they say through [`Needs::recovery`].
 
 use crate::{
-    Ack, Algorithm, Args, Avoidance, Cause, CongestionControl, Conn, Control, Flavour, Kind, Needs, ParamError, RecoveryKind,
+    Ack, Algorithm, Args, Avoidance, Cause, CongestionControl, Conn, Flavour, Kind, Needs, ParamError, RecoveryKind,
     Setup, SlowStart, Window,
 };
 use fanin_units::Duration;
@@ -46,6 +46,22 @@ fn build(
     Ok(Box::new(Reno { core: RenoCore::new(setup, slow_start), recovery: (!stack_decides).then_some(recovery) }))
 }
 
+/// What every algorithm with a [`RenoCore`] named `core` answers alike.
+macro_rules! as_reno {
+    () => {
+        fn on_recovered(&mut self, _conn: &$crate::Conn, limit: Option<f64>) {
+            self.core.on_recovered(limit);
+        }
+        fn on_undo(&mut self, _conn: &$crate::Conn) {
+            self.core.on_undo();
+        }
+        fn control(&self) -> $crate::Control {
+            self.core.window.into()
+        }
+    };
+}
+pub(crate) use as_reno;
+
 /// The conventional sender.
 #[derive(Debug)]
 pub struct Reno {
@@ -63,17 +79,9 @@ impl CongestionControl for Reno {
     fn on_congestion(&mut self, conn: &Conn, cause: Cause) {
         self.core.on_congestion(conn, cause);
     }
-    fn on_recovered(&mut self, _conn: &Conn, limit: Option<f64>) {
-        self.core.on_recovered(limit);
-    }
-    fn on_undo(&mut self, _conn: &Conn) {
-        self.core.on_undo();
-    }
+    as_reno!();
     fn on_restart(&mut self, conn: &Conn, _idle: Duration, to: Window) {
         self.core.on_restart(conn, to);
-    }
-    fn control(&self) -> Control {
-        self.core.window.into()
     }
 }
 
@@ -141,16 +149,13 @@ impl RenoCore {
 
     /// Caps cwnd at the end of a recovery.
     pub fn on_recovered(&mut self, limit: Option<f64>) {
-        if let Some(limit) = limit {
-            self.window.cwnd = self.window.cwnd.min(limit);
-        }
+        self.window = self.window.capped(limit);
     }
 
     /// Takes the last reduction back.
     pub fn on_undo(&mut self) {
         if let Some(before) = self.before_reduction.take() {
-            self.window.cwnd = self.window.cwnd.max(before.cwnd);
-            self.window.ssthresh = self.window.ssthresh.max(before.ssthresh);
+            self.window = self.window.restored(before);
         }
     }
 

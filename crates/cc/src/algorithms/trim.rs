@@ -11,10 +11,10 @@
 //! - No probing and no delay cut in fast recovery, which has just halved the window; ACKs of older data leave the window alone
 //!   while probes are out; the end of a verdict's wait counts as a transmission, so that resuming a train is not a new train.
 
-use crate::algorithms::reno::RenoCore;
+use crate::algorithms::reno::{RenoCore, as_reno};
 use crate::model::trim as model;
 use crate::{
-    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Gate, Kind, Needs, Param, ParamError, Probe, Setup,
+    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Gate, Kind, Needs, Param, ParamError, Probe, Setup,
     SlowStart, State, Window,
 };
 use fanin_units::{Duration, Time};
@@ -314,13 +314,7 @@ impl CongestionControl for Trim {
         }
     }
 
-    fn on_recovered(&mut self, _conn: &Conn, limit: Option<f64>) {
-        self.core.on_recovered(limit);
-    }
-
-    fn on_undo(&mut self, _conn: &Conn) {
-        self.core.on_undo();
-    }
+    as_reno!();
 
     fn on_restart(&mut self, conn: &Conn, _idle: Duration, to: Window) {
         self.core.on_restart(conn, to);
@@ -354,10 +348,6 @@ impl CongestionControl for Trim {
         probing.probes[probing.sent] = conn.snd_nxt;
         probing.sent += 1;
         Gate::Go
-    }
-
-    fn control(&self) -> Control {
-        self.core.window.into()
     }
 
     fn observe(&self, probe: &mut dyn Probe) {

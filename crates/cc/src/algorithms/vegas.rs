@@ -202,7 +202,9 @@ impl CongestionControl for Vegas {
     }
 
     fn on_congestion(&mut self, conn: &Conn, cause: Cause) {
-        self.before_reduction = Some(self.window);
+        if !cause.is_repeated() {
+            self.before_reduction = Some(self.window);
+        }
         let Window { cwnd, ssthresh } = self.window;
         let whole = cwnd.floor();
         let half = (conn.basis / 2.0).max(MIN_CWND);
@@ -219,15 +221,12 @@ impl CongestionControl for Vegas {
     }
 
     fn on_recovered(&mut self, _conn: &Conn, limit: Option<f64>) {
-        if let Some(limit) = limit {
-            self.window.cwnd = self.window.cwnd.min(limit);
-        }
+        self.window = self.window.capped(limit);
     }
 
     fn on_undo(&mut self, _conn: &Conn) {
         if let Some(before) = self.before_reduction.take() {
-            self.window.cwnd = self.window.cwnd.max(before.cwnd);
-            self.window.ssthresh = self.window.ssthresh.max(before.ssthresh);
+            self.window = self.window.restored(before);
         }
     }
 

@@ -4,8 +4,8 @@
 //! open it is Reno. *Departure*: where the sender forbids growth (window validation) this one keeps still; the kernel's would grow.
 
 use super::{MIN_CWND, Thresholds};
-use crate::algorithms::reno::RenoCore;
-use crate::{Ack, Cause, CongestionControl, Conn, Control, Probe, Setup, SlowStart, State, Window};
+use crate::algorithms::reno::{RenoCore, as_reno};
+use crate::{Ack, Cause, CongestionControl, Conn, Probe, Setup, SlowStart, State, Window};
 use fanin_units::Duration;
 
 /// The kernel's Vegas.
@@ -115,19 +115,11 @@ impl CongestionControl for KernelVegas {
     fn on_congestion(&mut self, conn: &Conn, cause: Cause) {
         self.core.on_congestion(conn, cause);
     }
-    fn on_recovered(&mut self, _conn: &Conn, limit: Option<f64>) {
-        self.core.on_recovered(limit);
-    }
-    fn on_undo(&mut self, _conn: &Conn) {
-        self.core.on_undo();
-    }
+    as_reno!();
     fn on_restart(&mut self, conn: &Conn, _idle: Duration, to: Window) {
         self.core.on_restart(conn, to);
         self.base_rtt = None;
         self.begin_window(conn);
-    }
-    fn control(&self) -> Control {
-        self.core.window.into()
     }
     fn observe(&self, probe: &mut dyn Probe) {
         if let Some(base) = self.base_rtt {
