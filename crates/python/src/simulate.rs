@@ -88,6 +88,10 @@ impl Plan {
         let name = |node: fanin_sim::spec::NodeId| &self.0.nodes[node.index()].name;
         self.0.links.iter().map(|link| format!("{}->{}", name(link.from), name(link.to))).collect()
     }
+    /// What is allowed but probably not meant, a sentence each.
+    fn warnings(&self, py: Python<'_>) -> Vec<String> {
+        py.detach(|| fanin_scenario::warnings(&self.0))
+    }
     /// Runs it. Other Python threads go on meanwhile.
     #[pyo3(signature = (watch=None))]
     fn run(&self, py: Python<'_>, watch: Option<Watch>) -> PyResult<Run> {
@@ -142,9 +146,9 @@ impl Rack {
     fn marks(&self, py: Python<'_>) -> PyResult<bool> {
         self.0.marks().map_err(|e| scenario_error(py, &e))
     }
-    /// Identifies the replay on this rack under this algorithm; equal hashes and seeds give equal results.
-    fn hash(&self, py: Python<'_>, replay: &Replay, cc: &str) -> PyResult<String> {
-        py.detach(|| self.0.hash(&replay.traffic, cc)).map_err(|e| scenario_error(py, &e))
+    /// Identifies the replay on this rack under this algorithm (equal hashes and seeds give equal results), and says what starves it.
+    fn check(&self, py: Python<'_>, replay: &Replay, cc: &str) -> PyResult<(String, Vec<String>)> {
+        py.detach(|| self.0.check(&replay.traffic, cc)).map_err(|e| scenario_error(py, &e))
     }
     /// The replay on this rack under this algorithm. With `trace`, the queue to the aggregator and the servers' windows are recorded.
     #[pyo3(signature = (replay, cc, seed, trace=false))]

@@ -8,6 +8,7 @@ use crate::reader::{Context, Reader};
 use crate::replay::{Replay, ReplayedResponse};
 use crate::topology::{self, lane, lane_keys};
 use crate::tree::{Item, Node, Override, Table, parse};
+use crate::warnings::starving;
 use crate::{hash, scenario, transport};
 use fanin_cc::algorithms::ALGORITHMS;
 use fanin_sim::spec::{FlowId, LinkId, Spec, TraceSpec, TransportSpec};
@@ -182,6 +183,15 @@ impl Rack {
     /// As [`Rack::plan`].
     pub fn hash(&self, replay: &Replay, cc: &str) -> Result<String, ScenarioError> {
         Ok(hash::spec(&self.plan(replay, cc, 0, false)?.spec))
+    }
+
+    /// [`Rack::hash`], and what [`starving`](crate::starving) says of the same plan.
+    ///
+    /// # Errors
+    /// As [`Rack::plan`].
+    pub fn check(&self, replay: &Replay, cc: &str) -> Result<(String, Vec<String>), ScenarioError> {
+        let spec = self.plan(replay, cc, 0, false)?.spec;
+        Ok((hash::spec(&spec), starving(&spec)))
     }
 
     fn net(&self, context: Context<'_>, replay: &Replay) -> Result<Net, ScenarioError> {

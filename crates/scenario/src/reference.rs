@@ -19,6 +19,7 @@ workload must be there; everything else has a default.
 [topology]
 kind = \"star\"
 senders = 40
+mark = \"20p\"
 
 [stack]
 profile = \"linux\"

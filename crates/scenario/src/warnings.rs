@@ -1,10 +1,12 @@
 //! What is allowed but probably not meant.
 
-use fanin_cc::registry;
-use fanin_sim::spec::Spec;
+use fanin_cc::model::trim;
+use fanin_cc::{Value, registry};
+use fanin_sim::spec::{Link, Spec, TransportSpec};
 use fanin_sim::stack::EcnMode;
+use fanin_units::{Bytes, QueueLimit, Rate};
 
-/// One sentence for each setting that makes no difference to what runs.
+/// One sentence for each setting that makes no difference to what runs, or that starves it.
 ///
 /// ```
 /// use fanin_scenario::{Scenario, warnings};
@@ -13,13 +15,26 @@ use fanin_sim::stack::EcnMode;
 /// assert_eq!(warnings(&spec), ["switches mark, but no flow is ECN-capable: `newreno` without `stack.ecn` ignores marks"]);
 /// ```
 pub fn warnings(spec: &Spec) -> Vec<String> {
+    let mut found = unheeded_marks(spec);
+    found.extend(starving(spec));
+    found
+}
+
+/// The part of [`warnings`] that makes results worthless whatever they are compared with: nothing gets through, or hardly anything.
+pub fn starving(spec: &Spec) -> Vec<String> {
+    let mut found = blocked_ports(spec);
+    found.extend(in_use(spec).filter_map(|(n, transport)| trim_below_the_empty_path(spec, n, transport)));
+    found
+}
+
+/// Transports that no flow uses (a default that every workload replaces) do not count.
+fn in_use(spec: &Spec) -> impl Iterator<Item = (u32, &TransportSpec)> {
+    (0_u32..).zip(&spec.transports).filter(|(n, _)| spec.flows.iter().any(|f| f.transport == *n))
+}
+
+fn unheeded_marks(spec: &Spec) -> Vec<String> {
     let marking = spec.links.iter().any(|l| l.queue.mark_above.is_some() || l.queue.discipline == "red");
-    // Transports that no flow uses (a default that every workload replaces) do not count.
-    let in_use: Vec<_> = (0_u32..)
-        .zip(&spec.transports)
-        .filter(|(n, _)| spec.flows.iter().any(|f| f.transport == *n))
-        .map(|(_, t)| t)
-        .collect();
+    let in_use: Vec<_> = in_use(spec).map(|(_, t)| t).collect();
     let needs = |cc: &str| registry::needs_switch(cc).unwrap_or(false);
     let mut found: Vec<String> = Vec::new();
     if !marking {
@@ -38,4 +53,112 @@ pub fn warnings(spec: &Spec) -> Vec<String> {
     }
     found.dedup();
     found
+}
+
+/// Ports whose buffer in bytes holds no full packet, or no marked one; limits in the same unit are compared where they are read.
+fn blocked_ports(spec: &Spec) -> Vec<String> {
+    let Some(full) = in_use(spec).map(|(_, t)| t.stack.wire(t.stack.mss)).max() else { return Vec::new() };
+    let mut found = Vec::new();
+    let small = |l: &Link| matches!(l.queue.limit, Some(QueueLimit::Bytes(limit)) if limit < full);
+    let (first, more) = first_and_more(spec, small);
+    if let Some((link, limit)) = first.and_then(|l| Some((l, l.queue.limit?))) {
+        found.push(format!(
+            "{}{more} has a buffer of {limit}, and a full packet is {full}: none gets through",
+            port(spec, link)
+        ));
+    }
+    let bytes = |limit: QueueLimit| match limit {
+        QueueLimit::Packets(n) => full * u64::from(n),
+        QueueLimit::Bytes(b) => b,
+    };
+    let unmarked = |l: &Link| match (l.queue.mark_above, l.queue.limit) {
+        (Some(mark), Some(limit)) => bytes(mark) >= bytes(limit),
+        _ => false,
+    };
+    let (first, more) = first_and_more(spec, unmarked);
+    if let Some((link, mark, limit)) = first.and_then(|l| Some((l, l.queue.mark_above?, l.queue.limit?))) {
+        found.push(format!(
+            "{}{more} marks above {mark}, but its buffer of {limit} holds no more: nothing is ever marked",
+            port(spec, link)
+        ));
+    }
+    found
+}
+
+/// The first such link, and how many others there are, in words.
+fn first_and_more(spec: &Spec, is: impl Fn(&Link) -> bool) -> (Option<&Link>, String) {
+    let mut such = spec.links.iter().filter(|l| is(l));
+    let first = such.next();
+    let more = match such.count() {
+        0 => String::new(),
+        n => format!(" (as {n} more)"),
+    };
+    (first, more)
+}
+
+fn port(spec: &Spec, link: &Link) -> String {
+    format!("port {}->{}", spec.nodes[link.from.index()].name, spec.nodes[link.to.index()].name)
+}
+
+/// TRIM's threshold below the round trip of an empty path: every ACK says "congested". The paper's fallback (equation 25) comes to that
+/// where the buffer is smaller than C*D; so does a fixed threshold that is too small. papers/trim/README.md, "A trap in the guideline".
+fn trim_below_the_empty_path(spec: &Spec, number: u32, transport: &TransportSpec) -> Option<String> {
+    if transport.cc.split('+').next_back().map(str::trim) != Some("trim") {
+        return None;
+    }
+    let value = |name: &str| transport.args.iter().find(|(n, _)| *n == name).map(|(_, value)| value);
+    let fixed = match value("trim_k_fixed") {
+        Some(Value::Number(k)) if *k > 0.0 => Some(*k),
+        _ => None,
+    };
+    let upper = matches!(value("trim_k"), Some(Value::Word(word)) if word == "upper");
+    let full = transport.stack.wire(transport.stack.mss);
+    let paths = fanin_sim::known_paths(spec).ok()?;
+    let mine = spec.flows.iter().zip(&paths).filter(|(f, _)| f.transport == number);
+    let (mut all, mut starved, mut worst) = (0, 0, None);
+    for (_, path) in mine {
+        let (c, d, b) = (packets_per_second(path.rate, full), path.base_rtt.as_secs(), path.buffer_packets);
+        let k = fixed.unwrap_or_else(|| {
+            let interval = trim::KInterval::new(c, d, b);
+            if upper { interval.upper } else { interval.lower_choice() }
+        });
+        all += 1;
+        if k < d {
+            starved += 1;
+            if worst.is_none_or(|(w, _, _, _)| d - k > w) {
+                worst = Some((d - k, k, path, c));
+            }
+        }
+    }
+    let (_, k, path, c) = worst?;
+    let d = path.base_rtt.as_secs();
+    let on = if starved == all { String::new() } else { format!(" on {starved} of {all} flows") };
+    let what = format!(
+        "`{}`: its delay threshold K of {} lies below the empty round trip of {}{on}, so windows sink to 2 even on an idle network",
+        transport.cc,
+        us(k),
+        us(d)
+    );
+    Some(if fixed.is_some() {
+        format!("{what}; set `cc.trim_k_fixed` above that round trip")
+    } else {
+        format!(
+            "{what}: the bottleneck's buffer of {:.0} packets is smaller than C*D = {:.0}; give it {:.0} or more, or set \
+             `cc.trim_k = \"fixed\"` and `cc.trim_k_fixed = \"{}\"` (equation 22)",
+            path.buffer_packets,
+            c * d,
+            trim::buffer_needed(c, d).max(c * d).ceil(),
+            us(trim::k_lower(c, d)).replace(' ', "")
+        )
+    })
+}
+
+fn packets_per_second(rate: Rate, full: Bytes) -> f64 {
+    rate.bps() as f64 / (8.0 * full.get() as f64)
+}
+
+/// Microseconds with as many decimals as say something.
+fn us(seconds: f64) -> String {
+    let us = seconds * 1e6;
+    if us < 100.0 { format!("{us:.1} us") } else { format!("{us:.0} us") }
 }

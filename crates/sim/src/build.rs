@@ -261,6 +261,17 @@ fn resolve(transport: &TransportSpec, needs: fanin_cc::Needs, prompt_acks: bool)
     Ok(Config { stack, needs })
 }
 
+/// What each flow's algorithm is told of its path.
+///
+/// # Errors
+/// As [`crate::run`].
+pub fn known_paths(spec: &Spec) -> Result<Vec<PathKnowledge>, RunError> {
+    let paths = Paths::make(spec)?;
+    let of =
+        |(flow, path): (&Flow, &FlowPaths)| path_knowledge(spec, &spec.transports[flow.transport as usize].stack, path);
+    Ok(spec.flows.iter().zip(&paths.flows).map(of).collect())
+}
+
 fn setup_for(spec: &Spec, stack: &Stack, paths: &FlowPaths) -> Setup {
     Setup {
         mss: stack.mss,

@@ -30,6 +30,6 @@ mod store;
 mod tcp;
 mod trace;
 
-pub use build::resolved_stack;
+pub use build::{known_paths, resolved_stack};
 pub use engine::{Progress, RunError, run, run_with_tap};
 pub use trace::{PacketEvent, Tap};
