@@ -87,11 +87,22 @@ fn find(py: Python<'_>, name: &str) -> PyResult<Option<&'static Algorithm>> {
 fn line(class: &Bound<'_, PyAny>, name: &str) -> PyResult<Algorithm> {
     let leak = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
     let mut params = Vec::new();
-    for (key, default) in class.getattr("parameters")?.extract::<BTreeMap<String, Bound<'_, PyAny>>>()? {
+    let declared = class.getattr("parameters")?.extract::<BTreeMap<String, Bound<'_, PyAny>>>().map_err(|_| {
+        PyTypeError::new_err("`parameters` must be a dict of names and defaults, as in {\"beta\": 0.5}")
+    })?;
+    for (key, default) in declared {
         let key = leak(key);
         params.push(match default.extract::<bool>() {
             Ok(flag) => Param::flag(key, flag),
-            Err(_) => Param::number(key, default.extract()?, f64::NEG_INFINITY, f64::INFINITY),
+            Err(_) => {
+                let number: f64 = default.extract().map_err(|_| {
+                    let shown = default.repr().map_or_else(|_| "something else".to_owned(), |r| r.to_string());
+                    PyTypeError::new_err(format!(
+                        "`parameters` has {key} = {shown}; a default is a number, True or False"
+                    ))
+                })?;
+                Param::number(key, number, f64::NEG_INFINITY, f64::INFINITY)
+            }
         });
     }
     let shape = Shape::of(class)?;
@@ -280,12 +291,11 @@ impl CongestionControl for PythonAlgorithm {
     }
     fn before_send(&mut self, conn: &Conn, since_last: Option<Duration>) -> Gate {
         let event = (PyConn(*conn), since_last.map(Duration::as_secs));
-        let answer = self.tell(|cc| gate(&cc.call_method1(intern!(cc.py(), "before_send"), event)?));
+        let answer = self.tell(|cc| gate(conn.now, &cc.call_method1(intern!(cc.py(), "before_send"), event)?));
         answer.unwrap_or(Gate::Go)
     }
     fn segment_size(&mut self, conn: &Conn) -> u32 {
-        let answer =
-            self.tell(|cc| cc.call_method1(intern!(cc.py(), "segment_size"), (PyConn(*conn),))?.extract::<u32>());
+        let answer = self.tell(|cc| size(&cc.call_method1(intern!(cc.py(), "segment_size"), (PyConn(*conn),))?));
         answer.unwrap_or(conn.mss)
     }
     fn control(&self) -> Control {
@@ -293,7 +303,21 @@ impl CongestionControl for PythonAlgorithm {
     }
 }
 
-fn gate(answer: &Bound<'_, PyAny>) -> PyResult<Gate> {
+/// A full segment is the most that is sent; nothing, or less, is no segment.
+fn size(answer: &Bound<'_, PyAny>) -> PyResult<u32> {
+    match answer.extract::<u64>() {
+        // The cast saturates; the sender cuts at its mss.
+        Ok(bytes) if bytes >= 1 => Ok(u32::try_from(bytes).unwrap_or(u32::MAX)),
+        _ => {
+            let shown = answer.repr().map_or_else(|_| "something else".to_owned(), |r| r.to_string());
+            Err(PyValueError::new_err(format!(
+                "segment_size() gave {shown}; it must be a whole number of bytes, at least 1"
+            )))
+        }
+    }
+}
+
+fn gate(now: Time, answer: &Bound<'_, PyAny>) -> PyResult<Gate> {
     if answer.is_none() {
         return Ok(Gate::Go);
     }
@@ -301,7 +325,11 @@ fn gate(answer: &Bound<'_, PyAny>) -> PyResult<Gate> {
         return Ok(Gate::HoldForAck);
     }
     match answer.extract::<f64>() {
-        Ok(at) if at.is_finite() && at >= 0.0 => Ok(Gate::HoldUntil(Time::from_ps((at * 1e12).round() as u64))),
+        Ok(at) if at.is_finite() && at >= 0.0 => {
+            let until = Time::from_ps((at * 1e12).round() as u64);
+            // A time that has come holds nothing. The sender asks again after a wait, and would ask for ever at one that is over.
+            Ok(if until > now { Gate::HoldUntil(until) } else { Gate::Go })
+        }
         _ => Err(PyValueError::new_err(
             "before_send() must give None to go on, \"ack\", or a time in seconds to wait for",
         )),
