@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from fanin.errors import AlgorithmError, CaptureError, EngineError, FaninError, Interrupted, OutputError, ScenarioError
 
 if TYPE_CHECKING:
-    from fanin import models
+    from fanin import measures, models
     from fanin.algorithms import CongestionControl, register
     from fanin.comparison import CompareResult, compare
     from fanin.drawing import draw
@@ -40,6 +40,7 @@ __all__ = [
     "compare",
     "draw",
     "entries",
+    "measures",
     "models",
     "register",
     "run",
@@ -65,8 +66,8 @@ _HOME = {
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         return importlib.import_module("fanin._native").VERSION
-    if name == "models":
-        return importlib.import_module("fanin.models")
+    if name in {"measures", "models"}:
+        return importlib.import_module(f"fanin.{name}")
     if name in _HOME:
         return getattr(importlib.import_module(_HOME[name]), name)
     raise AttributeError(f"module 'fanin' has no attribute {name!r}")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 
-import typer
-
-from fanin.cli import app
-from fanin.errors import FaninError, Interrupted
+from fanin.errors import FaninError, Interrupted, OutputError
 
 DONE, BAD_INPUT, INTERRUPTED, PIPE_CLOSED = 0, 2, 130, 141
 
@@ -16,26 +14,38 @@ DONE, BAD_INPUT, INTERRUPTED, PIPE_CLOSED = 0, 2, 130, 141
 def main() -> None:
     """Run the command.
 
-    Exit codes: 0 done, 2 bad input or usage, 130 interrupted.
+    Exit codes: 0 done, 1 something asked for could not be run, 2 bad input or usage, 130 interrupted.
     """
     sys.exit(_run())
 
 
 def _run() -> int:
     try:
+        _need_streams()
+        # Here and not above: Ctrl-C while it loads is an interruption like any other.
+        from fanin.cli import app
+
         code = app(standalone_mode=False)
         sys.stdout.flush()
-    except (KeyboardInterrupt, typer.Abort, Interrupted):
-        sys.stderr.write("fanin: interrupted, nothing was written\n")
-        return INTERRUPTED
+    except (KeyboardInterrupt, Interrupted):
+        return _interrupted()
     except FaninError as error:
         sys.stderr.write(f"fanin: error: {error}\n")
         return BAD_INPUT
     except BrokenPipeError:
-        # `fanin ... | head`: the reader has gone. Python would complain once more when it flushes on exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # `fanin ... | head`: the reader has gone.
+        _give_up_output()
         return PIPE_CLOSED
+    except OSError as error:
+        # Files are written by functions that name them: what is left is the output itself, such as a full disk behind `>`.
+        _give_up_output()
+        where = "standard output" if error.filename is None else error.filename
+        why = (error.strerror or "unknown reason").lower()
+        sys.stderr.write(f"fanin: error: {where}: cannot be used ({why}); make room or choose another place\n")
+        return BAD_INPUT
     except Exception as error:
+        if type(error).__name__ == "Abort":
+            return _interrupted()
         # Typer's own words about the command line; their class is not public in every version.
         message = getattr(error, "format_message", None)
         if message is None:
@@ -45,6 +55,25 @@ def _run() -> int:
             sys.stderr.write(f"fanin: error: command line: {text[0].lower()}{text[1:]}; see --help\n")
         return BAD_INPUT
     return code if isinstance(code, int) else DONE
+
+
+def _need_streams() -> None:
+    """`>&-` leaves no stream at all: without standard error nothing can be said, without standard output nothing can be answered."""
+    if sys.stderr is None:
+        sys.stderr = io.StringIO()
+    if sys.stdout is None:
+        sys.stdout = io.StringIO()
+        raise OutputError("standard output: it is closed; send it somewhere, as in > results.txt")
+
+
+def _interrupted() -> int:
+    sys.stderr.write("fanin: interrupted, nothing was written\n")
+    return INTERRUPTED
+
+
+def _give_up_output() -> None:
+    """Python would try once more when it flushes on exit, and complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

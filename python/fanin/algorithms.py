@@ -181,6 +181,12 @@ def find(name: str) -> type[CongestionControl] | None:
     sys.path.insert(0, here)
     try:
         found = getattr(importlib.import_module(module), attribute, None)
+    except ModuleNotFoundError as error:
+        if error.name != module.partition(".")[0]:
+            raise
+        raise ImportError(
+            f"there is no module {module}: it is looked for in the current folder and where Python finds its own"
+        ) from None
     finally:
         sys.path.remove(here)
     if not (isinstance(found, type) and issubclass(found, CongestionControl)):
@@ -212,9 +218,9 @@ def describe(error: BaseException) -> str:
     text = "; ".join(str(error).split("\n")) or "no message"
     said = f"{type(error).__name__}: {text}"
     frames = traceback.extract_tb(error.__traceback__)
-    own = [
-        f for f in frames if Path(f.filename).parent != Path(__file__).parent and not f.filename.startswith("<frozen")
-    ]
+    # Not where fanin or Python's own import machinery passed the call on.
+    ours = (Path(__file__).parent, Path(importlib.__file__).parent)
+    own = [f for f in frames if Path(f.filename).parent not in ours and not f.filename.startswith("<frozen")]
     if not own:
         return said
     return f"{said} (in {own[-1].name}, {own[-1].filename}, line {own[-1].lineno})"

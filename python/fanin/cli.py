@@ -50,8 +50,13 @@ class RankBy(StrEnum):
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON object instead of tables (schemas: docs/json).")
 ]
+# Whether a file can be read is said by who reads it, with what to do next; not by Typer.
 CaptureArgument = Annotated[
-    Path, typer.Argument(metavar="CAPTURE", help="pcap or pcapng file, plain or gzip.", show_default=False)
+    Path,
+    typer.Argument(metavar="CAPTURE", help="pcap or pcapng file, plain or gzip.", show_default=False, readable=False),
+]
+ScenarioArgument = Annotated[
+    Path, typer.Argument(metavar="SCENARIO", help="Scenario file (TOML).", show_default=False, readable=False)
 ]
 GapOption = Annotated[
     str | None,
@@ -73,6 +78,20 @@ SetOption = Annotated[
         "--set", metavar="KEY=VALUE", help="Change a value of the file, such as topology.buffer=250p; repeatable."
     ),
 ]
+SetRackOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Change a value of the rack, such as rack.buffer=250p; repeatable."
+    ),
+]
+PcapAtOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--pcap-at",
+        metavar="PLACE",
+        help="Capture only there: a host, a switch, or a port such as 'switch->client'; * is anything; repeatable.",
+    ),
+]
 AggregatorOption = Annotated[
     str | None, typer.Option("--aggregator", metavar="IP", help="Host that the responses go to; found unless given.")
 ]
@@ -92,7 +111,13 @@ def compare(
     capture: CaptureArgument,
     rack: Annotated[
         Path,
-        typer.Option("--rack", metavar="RACK.toml", help="The rack: link rate, delay, buffer, K.", show_default=False),
+        typer.Option(
+            "--rack",
+            metavar="RACK.toml",
+            help="The rack: link rate, delay, buffer, K.",
+            show_default=False,
+            readable=False,
+        ),
     ],
     cc: Annotated[
         str | None,
@@ -108,7 +133,7 @@ def compare(
     ] = None,
     aggregator: AggregatorOption = None,
     gap: GapOption = None,
-    settings: SetOption = None,
+    settings: SetRackOption = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -117,6 +142,15 @@ def compare(
             help="Folder for report.html and tables; fanin-CAPTURE unless given, none with --json.",
         ),
     ] = None,
+    pcap: Annotated[
+        Path | None,
+        typer.Option(
+            "--pcap",
+            metavar="DIR",
+            help="Folder for what hosts and ports saw in the traced seed's runs, as pcap files, a folder for each algorithm.",
+        ),
+    ] = None,
+    pcap_at: PcapAtOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Replay a capture's traffic under every TCP on your rack, and rank them.
@@ -139,7 +173,9 @@ def compare(
             trace_seed=trace_seed,
             aggregator=aggregator,
             gap=gap,
-            settings=_settings(settings),
+            settings=_settings(settings, "rack.buffer=250p"),
+            pcap=pcap,
+            pcap_at=pcap_at or (),
             command=_command(),
             progress=display.Bar,
         )
@@ -156,10 +192,9 @@ def compare(
     else:
         display.compare_result(result)
     display.compare_notes(result, folder)
-    if result.interrupted:
-        raise typer.Exit(130)
-    if not result.ranking:
-        raise typer.Exit(2)
+    if pcap is not None:
+        display.note(f"captures: {pcap}")
+    _end(result)
 
 
 @app.command()
@@ -204,7 +239,7 @@ def trains(
 
 @app.command()
 def run(
-    scenario: Annotated[Path, typer.Argument(metavar="SCENARIO", help="Scenario file (TOML).", show_default=False)],
+    scenario: ScenarioArgument,
     cc: Annotated[
         str | None, typer.Option("--cc", metavar="A,B,...", help="Run with these algorithms instead of the scenario's.")
     ] = None,
@@ -219,14 +254,7 @@ def run(
         Path | None,
         typer.Option("--pcap", metavar="DIR", help="Folder for what hosts and ports saw, as pcap files for Wireshark."),
     ] = None,
-    pcap_at: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--pcap-at",
-            metavar="PLACE",
-            help="Capture only there: a host, a switch, or a port such as 'switch->client'; * is anything; repeatable.",
-        ),
-    ] = None,
+    pcap_at: PcapAtOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run one scenario."""
@@ -257,8 +285,7 @@ def run(
     display.run_notes(result, out)
     if pcap is not None:
         display.note(f"captures: {pcap}")
-    if result.interrupted:
-        raise typer.Exit(130)
+    _end(result)
 
 
 @app.command()
@@ -308,7 +335,7 @@ def model(context: typer.Context) -> None:
 
 @app.command()
 def draw(
-    scenario: Annotated[Path, typer.Argument(metavar="SCENARIO", help="Scenario file (TOML).", show_default=False)],
+    scenario: ScenarioArgument,
     settings: SetOption = None,
     out: Annotated[
         Path | None,
@@ -346,23 +373,32 @@ def list_(
         display.entries(kind.value, found)
 
 
-def _settings(texts: list[str] | None) -> dict[str, str]:
+def _end(result: Any) -> None:
+    """Exit codes of runs that gave results, but not all."""
+    if result.interrupted:
+        raise typer.Exit(130)
+    if result.failures:
+        raise typer.Exit(1)
+
+
+def _settings(texts: list[str] | None, example: str = "topology.buffer=250p") -> dict[str, str]:
     from fanin.errors import ScenarioError
 
     settings = {}
     for text in texts or []:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
-            raise ScenarioError(
-                f"command line `--set {text}`: it has no `=`; write KEY=VALUE, as in --set topology.buffer=250p"
-            )
+            lacks = "names no key" if equals else "has no `=`"
+            raise ScenarioError(f"command line `--set {text}`: it {lacks}; write KEY=VALUE, as in --set {example}")
         settings[key.strip()] = value.strip()
     return settings
 
 
 def _command() -> str:
     """The command line that does the same again."""
-    return shlex.join(["fanin", *sys.argv[1:]])
+    from fanin.files import shown
+
+    return shown(shlex.join(["fanin", *sys.argv[1:]]))
 
 
 def _stem(capture: Path) -> str:

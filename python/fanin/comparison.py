@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,26 +19,19 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from fanin import _native
-from fanin.errors import AlgorithmError, CaptureError, FaninError, ScenarioError
+from fanin.errors import AlgorithmError, CaptureError, EngineError, FaninError, ScenarioError
+from fanin.files import output_folder, shown, write_parquet
 from fanin.frames import frame
 from fanin.progress import Progress, on_every_core, silent
 from fanin.ranking import METHOD, STATISTICS, RankBy, RankingRow, completion_statistics, rank
 from fanin.registries import stand_alone_algorithms
-from fanin.simulation import chosen_seeds, tables, toml
+from fanin.simulation import Failure, all_failed, chosen_algorithms, chosen_seeds, file_name, sentence, tables, toml
 from fanin.stats import extremes
 from fanin.traffic import trains as read_trains
 
 if TYPE_CHECKING:
     from fanin._native import Rack, Replay, Watch
     from fanin.traffic import TrainsResult
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """An algorithm that could not be run, and why; the others are kept."""
-
-    cc: str
-    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +118,8 @@ class CompareResult:
         Name of the port to the aggregator.
     rack_path, rack_text : str
         The rack file, as given and as read.
+    settings : dict of str to str
+        Values that were changed on top of the file, by key.
     scenario_hash : str
         Identifies capture, rack and settings; equal hashes and seeds give equal numbers.
     command : str
@@ -135,6 +132,8 @@ class CompareResult:
         It was stopped before the end.
     notes : list of str
         Remarks on how the numbers came about, for print.
+    warnings : list of str
+        Why the numbers may be worth little: what the rack allows and probably does not mean, and a capture that meets in no queue.
     """
 
     ranking: list[RankingRow]
@@ -159,6 +158,8 @@ class CompareResult:
     elapsed_s: float
     interrupted: bool = False
     notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    settings: dict[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """The object that ``fanin compare --json`` prints (schema: docs/json/compare.schema.json)."""
@@ -179,7 +180,7 @@ class CompareResult:
                 "responses": capture.responses,
                 "warnings": list(capture.warnings),
             },
-            "rack": {"file": self.rack_path, "text": self.rack_text},
+            "rack": {"file": self.rack_path, "text": self.rack_text, "settings": self.settings},
             "port": self.port,
             "scenario_hash": self.scenario_hash,
             "seeds": list(self.seeds),
@@ -190,6 +191,7 @@ class CompareResult:
             "failures": [{"cc": f.cc, "message": f.message} for f in self.failures],
             "missing": [{"cc": cc, "seed": seed} for cc, seed in self.missing],
             "interrupted": self.interrupted,
+            "warnings": list(self.warnings),
             "notes": list(self.notes),
         }
 
@@ -198,8 +200,8 @@ class CompareResult:
         from fanin import report
 
         folder.joinpath("compare.json").write_text(json.dumps(self.to_dict(), allow_nan=False) + "\n")
-        self.responses.write_parquet(folder / "responses.parquet")
-        self.runs.write_parquet(folder / "runs.parquet")
+        write_parquet(self.responses, folder / "responses.parquet")
+        write_parquet(self.runs, folder / "runs.parquet")
         report.write(self, folder / "report.html")
 
 
@@ -214,6 +216,8 @@ def compare(
     aggregator: str | None = None,
     gap: str | None = None,
     settings: Mapping[str, object] | None = None,
+    pcap: str | Path | None = None,
+    pcap_at: Sequence[str] = (),
     command: str | None = None,
     progress: Callable[[str, int], Progress] = silent,
 ) -> CompareResult:
@@ -242,6 +246,11 @@ def compare(
         Time without data that ends a packet train, such as ``"1ms"``; see :func:`fanin.trains`.
     settings : mapping, optional
         Values by key, such as ``{"rack.buffer": "250p"}``, on top of the rack file.
+    pcap : path, optional
+        A folder for pcap files of what hosts and ports saw in the run of `trace_seed`, in a folder of each algorithm's name.
+    pcap_at : sequence of str, optional
+        Hosts (``client`` is the aggregator, servers have their addresses), ports (``switch->client``) and switches to write files of, with
+        ``*`` for anything; everything unless given.
     command : str, optional
         What to state as the command that does the same.
     progress : callable, optional
@@ -259,7 +268,7 @@ def compare(
     fanin.ScenarioError
         When the rack or an option is wrong.
     fanin.AlgorithmError
-        When there is no such algorithm.
+        When there is no such algorithm, or none that was asked for could be run; otherwise `CompareResult.failures` says which could not.
 
     Examples
     --------
@@ -280,6 +289,8 @@ def compare(
         raise ScenarioError(
             f"command line `--trace-seed {traced}`: only seeds that are run can be traced: {_listed(numbers)}"
         )
+    if pcap_at and pcap is None:
+        raise ScenarioError("command line `--pcap-at`: it says where, and `--pcap DIR` into which folder; give both")
     changes = [(key, toml(value)) for key, value in (settings or {}).items()]
     the_rack = _native.Rack.from_file(rack, changes)
     algorithms, notes = _algorithms(cc, the_rack)
@@ -294,7 +305,9 @@ def compare(
         )
 
     started = time.monotonic()
-    outcome = _run_all(the_rack, replay, algorithms, numbers, traced, progress)
+    with output_folder(pcap, "--pcap") if pcap is not None else nullcontext(None) as scratch:
+        captures = None if scratch is None else (scratch, pcap_at)
+        outcome = _run_all(the_rack, replay, algorithms, numbers, traced, captures, progress)
     elapsed = time.monotonic() - started
     runs = outcome.frame("runs", RUNS)
     ranking = rank(runs, needs_switch, outcome.hashes, rank_by) if runs.height else []
@@ -314,14 +327,16 @@ def compare(
         seeds=tuple(numbers),
         trace_seed=traced,
         port=outcome.port,
-        rack_path=str(rack),
-        rack_text=Path(rack).read_text(),
+        rack_path=shown(str(rack)),
+        rack_text=Path(rack).read_text(encoding="utf-8"),
         scenario_hash=_one_hash(outcome.hashes),
-        command=command or f"fanin compare {capture} --rack {rack} --seeds {len(numbers)}",
+        command=shown(command or f"fanin compare {capture} --rack {rack} --seeds {len(numbers)}"),
         version=_native.VERSION,
         elapsed_s=elapsed,
         interrupted=outcome.interrupted,
         notes=notes,
+        warnings=outcome.warnings + _about_the_traffic(replay),
+        settings=dict(changes),
     )
 
 
@@ -394,6 +409,7 @@ class _Outcome:
     interrupted: bool
     port: str
     hashes: dict[str, str]
+    warnings: list[str]
 
     def frame(self, name: str, schema: Mapping[str, Any]) -> pl.DataFrame:
         """One frame over all runs, its columns in the documented order."""
@@ -405,14 +421,7 @@ def _algorithms(asked: Sequence[str] | None, rack: Rack) -> tuple[list[str], lis
     """The algorithms to compare, and remarks on the choice."""
     marks = rack.marks()
     if asked is not None:
-        names = [name.strip() for name in asked]
-        if not names or "" in names:
-            raise AlgorithmError(
-                "command line `--cc`: there is an empty name in the list; `fanin list cc` shows all names"
-            )
-        if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise AlgorithmError(f"command line `--cc`: `{twice}` is named twice")
+        names = chosen_algorithms(asked)
         blind = [name for name in names if _native.needs_switch(name) and not marks]
         if blind:
             return names, [
@@ -432,9 +441,11 @@ def _prompt_ack_note(names: Sequence[str]) -> list[str]:
     prompt = [name for name in names if _native.needs_prompt_acks(name)]
     if not prompt:
         return []
+    verbs = "lives on round-trip times and was" if len(prompt) == 1 else "live on round-trip times and were"
+    them = "it" if len(prompt) == 1 else "them"
     return [
-        f"{_listed(prompt)} live on round-trip times and were simulated with receivers that acknowledge every packet, as Linux does "
-        "after `ip route change ... quickack 1`; `stack.prompt_acks = false` in the rack shows them behind delayed ACKs"
+        f"{_listed(prompt)} {verbs} simulated with receivers that acknowledge every packet, as Linux does "
+        f"after `ip route change ... quickack 1`; `stack.prompt_acks = false` in the rack shows {them} behind delayed ACKs"
     ]
 
 
@@ -444,53 +455,72 @@ def _run_all(
     algorithms: list[str],
     seeds: list[int],
     traced: int,
+    captures: tuple[Path, Sequence[str]] | None,
     progress: Callable[[str, int], Progress],
 ) -> _Outcome:
-    """Run every algorithm under every seed, on every core."""
+    """Run every algorithm under every seed, on every core. `captures` is the folder for pcap files, and of what."""
     # What is wrong with one algorithm on this rack is known before the others have run.
-    failed: dict[str, str] = {}
+    failed: dict[str, BaseException] = {}
     hashes: dict[str, str] = {}
+    warnings: list[str] = []
     for name in algorithms:
         try:
-            hashes[name] = rack.hash(replay, name)
+            hashes[name], told = rack.check(replay, name)
+            warnings += told
         except FaninError as error:
-            failed[name] = str(error)
+            failed[name] = error
+    if not hashes:
+        raise all_failed(failed)
     # Seed by seed, so that after an interruption every algorithm has run as often as the others.
     work = [(name, seed) for seed in seeds for name in hashes]
     done: dict[tuple[str, int], dict[str, pl.DataFrame]] = {}
 
     def finished(number: int, result: dict[str, pl.DataFrame] | BaseException) -> None:
         name, seed = work[number]
-        if isinstance(result, FaninError):
-            failed.setdefault(name, f"seed {seed}: {result}")
+        if isinstance(result, AlgorithmError | EngineError):
+            failed.setdefault(name, result)
+            if len(failed) == len(algorithms):
+                raise all_failed(failed)
         elif isinstance(result, BaseException):
             raise result
         else:
             done[name, seed] = result
 
     with progress("replaying", len(work)) as bar:
-        whole = on_every_core([_job(rack, replay, name, seed, seed == traced) for name, seed in work], bar, finished)
+        jobs = [_job(rack, replay, name, seed, seed == traced, captures) for name, seed in work]
+        whole = on_every_core(jobs, bar, finished)
     if not whole and not done:
         raise KeyboardInterrupt
     kept = [key for name in hashes if name not in failed for key in ((name, s) for s in seeds) if key in done]
-    port = ""
-    if hashes:
-        plan = rack.plan(replay, next(iter(hashes)), seeds[0])
-        port = plan.plan.ports[plan.port]
+    plan = rack.plan(replay, next(iter(hashes)), seeds[0])
+    if captures is not None:
+        # Of a run that failed or was stopped there is a part of a capture.
+        for name in hashes:
+            if (name, traced) not in kept:
+                shutil.rmtree(captures[0] / file_name(name), ignore_errors=True)
     return _Outcome(
         frames=[done[key] for key in kept],
-        failures=[Failure(name, failed[name]) for name in algorithms if name in failed],
+        failures=[Failure(name, sentence(name, failed[name])) for name in algorithms if name in failed],
         missing=[key for key in work if key not in done and key[0] not in failed],
         interrupted=not whole,
-        port=port,
+        port=plan.plan.ports[plan.port],
         hashes=hashes,
+        warnings=list(dict.fromkeys(warnings)),
     )
 
 
-def _job(rack: Rack, replay: Replay, cc: str, seed: int, trace: bool) -> Callable[[Watch], dict[str, pl.DataFrame]]:
+def _job(
+    rack: Rack, replay: Replay, cc: str, seed: int, trace: bool, captures: tuple[Path, Sequence[str]] | None
+) -> Callable[[Watch], dict[str, pl.DataFrame]]:
     def work(watch: Watch) -> dict[str, pl.DataFrame]:
         made = rack.plan(replay, cc, seed, trace)
-        results = tables(made.plan.run(watch), made.plan, cc, seed)
+        if trace and captures is not None:
+            folder = captures[0] / file_name(cc)
+            folder.mkdir()
+            run, _ = _native.run_with_pcap(made.plan, folder, list(captures[1]), watch)
+        else:
+            run = made.plan.run(watch)
+        results = tables(run, made.plan, cc, seed)
         servers = dict(enumerate(replay.servers))
         where = frame(made.responses()).with_columns(pl.col("server").replace_strict(servers, return_dtype=pl.String))
         return _measured(results, where, made.plan.ports[made.port], trace)
@@ -572,6 +602,16 @@ def _trains_to(found: TrainsResult, replay: Replay) -> pl.DataFrame:
         ((pl.col("direction") == "to_client") & pl.col("connection").is_in(clients))
         | ((pl.col("direction") == "to_server") & pl.col("connection").is_in(servers))
     ).select("connection", "start_ms", "end_ms", "packets", "bytes", "retransmitted_bytes", "gap_before_ms")
+
+
+def _about_the_traffic(replay: Replay) -> list[str]:
+    """A capture that cannot show what the comparison is for."""
+    if len(replay.servers) > 1:
+        return []
+    return [
+        f"one server alone ({replay.servers[0]}) answers {replay.aggregator}: its own link is as slow as the aggregator's, so nothing meets at "
+        "the switch, and incast cannot show; capture where the responses of several servers arrive, or name another host with --aggregator"
+    ]
 
 
 def _remarks(ranking: list[RankingRow], seeds: list[int]) -> list[str]:

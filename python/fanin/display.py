@@ -137,15 +137,18 @@ def compare_notes(result: CompareResult, folder: Path | None) -> None:
     capture = result.capture
     found = "found" if capture.aggregator_found else "as given"
     note(
-        f"{capture.file}: {capture.responses} responses of {len(capture.servers)} servers to {capture.aggregator} ({found}); "
+        f"{capture.file}: {capture.responses} responses of {len(capture.servers)} {'server' if len(capture.servers) == 1 else 'servers'} to "
+        f"{capture.aggregator} ({found}); "
         f"seeds {_span(result.seeds)}; ranked by {result.rank_by.replace('_', '.')}. {METHOD}"
     )
     for warning in capture.warnings:
         note(f"warning: {warning}")
+    for warning in result.warnings:
+        note(f"warning: {warning}")
     for text in result.notes:
         note(f"note: {text}")
     for failure in result.failures:
-        note(f"{failure.cc}: not ranked: {failure.message}")
+        note(f"error: `{failure.cc}` is not ranked: {failure.message}")
     if result.interrupted:
         parts = [f"{cc} (seeds {_span(seeds)})" for cc, seeds in _by_first(result.missing)]
         note(f"interrupted: not run: {', '.join(parts)}")
@@ -270,8 +273,12 @@ def _frame_table(title: str, rows: pl.DataFrame) -> Table:
 def run_notes(result: RunResult, folder: Path | None) -> None:
     """Say what surrounds the tables."""
     note(f"{result.scenario}: scenario {result.scenario_hash[:12]}")
+    for warning in result.warnings:
+        note(f"warning: {warning}")
     for text in result.notes:
         note(f"note: {text}")
+    for failure in result.failures:
+        note(f"error: `{failure.cc}` is left out: {failure.message}")
     if result.interrupted:
         parts = [f"{cc} (seeds {_span(seeds)})" for cc, seeds in _by_first(result.missing)]
         note(f"interrupted: not run: {', '.join(parts)}")
@@ -301,6 +308,8 @@ def entries(kind: str, found: list[Entry]) -> None:
         cells.append(details.get("proposes") or ", ".join(key["name"] for key in details.get("keys", [])))
         table.add_row(*map(escape, cells), escape(entry.source))
     _out().print(table)
+    if kind == "cc":
+        note("your own: a Python class in FILE.py of this folder is --cc py:FILE.CLASS (docs/python-algorithms.md)")
 
 
 # ---- numbers
@@ -346,10 +355,20 @@ def _address(ip: str, port: int) -> str:
 
 
 def _span(seeds: Iterable[int]) -> str:
-    numbers = sorted(seeds)
-    if len(numbers) > 2 and numbers[-1] - numbers[0] == len(numbers) - 1:
-        return f"{numbers[0]} to {numbers[-1]}"
-    return ", ".join(map(str, numbers))
+    """Numbers in words, three and more in a row by their ends.
+
+    Examples
+    --------
+    >>> _span([1, 2, 3]), _span([4, 1]), _span([7, 9, 10, 11, 12])
+    ('1 to 3', '1, 4', '7, 9 to 12')
+    """
+    rows: list[list[int]] = []
+    for number in sorted(seeds):
+        if rows and number == rows[-1][-1] + 1:
+            rows[-1].append(number)
+        else:
+            rows.append([number])
+    return ", ".join(f"{row[0]} to {row[-1]}" if len(row) > 2 else ", ".join(map(str, row)) for row in rows)
 
 
 def _by_first(pairs: Iterable[tuple[str, int]]) -> list[tuple[str, list[int]]]:

@@ -1,4 +1,4 @@
-"""Results on disk: whole or not at all."""
+"""Results on disk: whole or not at all, and names of files as text."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fanin.errors import OutputError
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 @contextmanager
@@ -41,19 +45,46 @@ def output_folder(folder: str | Path, option: str = "--out") -> Iterator[Path]:
         scratch = Path(tempfile.mkdtemp(prefix=".fanin-", dir=target))
     except OSError as error:
         _remove_empty(missing)
-        raise OutputError(f"{target}: {_why(error)}; choose another folder with {option}") from error
+        raise OutputError(f"{shown(target)}: {_why(error)}; choose another folder with {option}") from error
     try:
-        yield scratch
+        try:
+            yield scratch
+        except OutputError as error:
+            # What was under way is named by where it would have gone.
+            raise OutputError(str(error).replace(str(scratch), str(target))) from error
+        except OSError as error:
+            if error.filename is not None and not Path(error.filename).is_relative_to(scratch):
+                raise
+            raise OutputError(f"{shown(target)}: {_why(error)}; choose another folder with {option}") from error
         for source in sorted(p for p in scratch.rglob("*") if p.is_file()):
             destination = target / source.relative_to(scratch)
             try:
                 destination.parent.mkdir(parents=True, exist_ok=True)
                 source.replace(destination)
             except OSError as error:
-                raise OutputError(f"{destination}: {_why(error)}; choose another folder with {option}") from error
+                raise OutputError(
+                    f"{shown(destination)}: {_why(error)}; choose another folder with {option}"
+                ) from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
         _remove_empty(missing)
+
+
+def shown(name: str | os.PathLike[str]) -> str:
+    r"""A file's name, or a command line, as text that can be written anywhere: bytes that are no UTF-8 become the replacement character.
+
+    Examples
+    --------
+    >>> shown("caf\udce9.pcap"), shown(Path("a") / "b")
+    ('caf\ufffd.pcap', 'a/b')
+    """
+    return os.fspath(name).encode(errors="surrogateescape").decode(errors="replace")
+
+
+def write_parquet(rows: pl.DataFrame, file: Path) -> None:
+    """Write a frame; unlike Polars by itself, to a file of any name, and failing with an OSError."""
+    with file.open("wb") as handle:
+        rows.write_parquet(handle)
 
 
 def _missing_parents(target: Path) -> list[Path]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from fanin import _native
@@ -124,7 +125,7 @@ class Model:
 
 def _capacity(rate: str, packet: str) -> tuple[float, float]:
     wire = _positive("size", packet, "--packet")
-    return _positive("rate", rate, "--rate") / (8 * wire), wire
+    return _positive("rate", rate, "--link") / (8 * wire), wire
 
 
 def _positive(kind: str, text: str, option: str) -> float:
@@ -134,10 +135,17 @@ def _positive(kind: str, text: str, option: str) -> float:
     return value
 
 
-def _count(number: float, option: str, least: float = 1) -> float:
-    if not least <= number < float("inf"):
-        raise ScenarioError(f"command line `{option} {number:g}`: it must be at least {least:g}")
+def _count(number: float, option: str, least: float = 1, most: float = 1e9) -> float:
+    if not least <= number <= most:
+        raise ScenarioError(f"command line `{option} {number:g}`: it must be from {least:g} to {most:,.0f}")
     return float(number)
+
+
+def _buffer(text: str, wire: float, option: str) -> float:
+    packets = _native.limit(text, wire, option)
+    if packets <= 0:
+        raise ScenarioError(f"command line `{option} {text}`: it must be greater than zero")
+    return packets
 
 
 def trim_k(rate: str, rtt: str, buffer: str, packet: str = "1500B") -> Model:
@@ -160,11 +168,16 @@ def trim_k(rate: str, rtt: str, buffer: str, packet: str = "1500B") -> Model:
     ['314.4 us', '712.3 us', '33.68 packets', '7.482 packets', '40.64 packets']
     """
     c, wire = _capacity(rate, packet)
-    d, b = _positive("time", rtt, "--rtt"), _native.limit(buffer, wire, "--buffer")
+    d, b = _positive("time", rtt, "--rtt"), _buffer(buffer, wire, "--buffer")
     lower, upper, needed = _native.trim_k(c, d, b)
     notes = (
         [] if lower <= upper else ["no K does both: the buffer is smaller than needed, and TRIM takes the upper bound"]
     )
+    if upper < d:
+        notes.append(
+            f"that bound lies below the round trip without queueing, since the buffer is smaller than C*D = {c * d:.0f} packets: every ACK says "
+            "congested, and windows sink to 2 even on an idle network; a run needs a larger buffer, or cc.trim_k = fixed"
+        )
     return Model(
         "trim-k",
         trim_k.__doc__.split("\n")[0] if trim_k.__doc__ else "",
@@ -203,7 +216,7 @@ def trim_as(rate: str, buffer: str, connections: float, window: float, packet: s
     ['540 us', '2.34 ms']
     """
     c, wire = _capacity(rate, packet)
-    b = _native.limit(buffer, wire, "--buffer")
+    b = _buffer(buffer, wire, "--buffer")
     lower, upper = _native.trim_as(c, b, _count(connections, "--connections"), _count(window, "--window"))
     return Model(
         "trim-as",
@@ -244,10 +257,10 @@ def gss_incast(rate: str, rtt: str, buffer: str, flows: float = 65, most: float 
     ['0.9861', '0.1048', '258.3 packets']
     """
     c, wire = _capacity(rate, packet)
-    served = c * _positive("time", rtt, "--rtt") + _native.limit(buffer, wire, "--buffer")
+    served = c * _positive("time", rtt, "--rtt") + _buffer(buffer, wire, "--buffer")
     doubling, gentle = _native.gss_incast(served, _count(flows, "--flows"))
     curve = []
-    for n in range(1, int(_count(most, "--most")) + 1):
+    for n in range(1, int(_count(most, "--most", most=100_000)) + 1):
         point = _native.gss_incast(served, float(n))
         curve.append({"flows": float(n), "slow start": point[0], "gentle slow start": point[1]})
     return Model(
@@ -289,6 +302,8 @@ def rand_enqueue(rmin: int = 1, mss: int = 1448, trials: int = 100_000, seed: in
         raise ScenarioError(f"command line `--rmin {rmin}` and `--mss {mss}`: 1 <= rmin <= mss <= 65495 must hold")
     if not 1 <= trials <= 100_000_000:
         raise ScenarioError(f"command line `--trials {trials}`: it must be from 1 to 100000000")
+    if not 0 <= seed < 2**63:
+        raise ScenarioError(f"command line `--seed {seed}`: it must be a whole number from 0 to 2^63 - 1")
     x2, y2, both, neither = _native.rand_enqueue(rmin, mss, trials, seed)
     return Model(
         "rand-enqueue",
@@ -339,8 +354,14 @@ def rand_rmin(
     """
     if not 1 <= epoch < wmax < 1e9:
         raise ScenarioError(f"command line `--epoch {epoch:g}` and `--wmax {wmax:g}`: 1 <= epoch < wmax must hold")
-    if sigma2 <= 0 or tau <= 0 or omega < 0:
-        raise ScenarioError("command line `--sigma2`, `--tau` and `--omega`: they must be positive (omega may be 0)")
+    if not 1 <= mss <= 65_495:
+        raise ScenarioError(f"command line `--mss {mss}`: it must be from 1 to 65495")
+    # Negated, so that a NaN is refused too; tau may be infinite.
+    if not (0 < sigma2 < inf and tau > 0 and omega >= 0 and abs(mu) < inf and 0 <= theta < inf):
+        raise ScenarioError(
+            "command line `--sigma2`, `--mu`, `--tau`, `--omega` and `--theta`: each must be a number, `--sigma2` and `--tau` above zero, "
+            "`--omega` and `--theta` not below"
+        )
 
     def at(cwnds: list[float]) -> list[float]:
         rule = {"sigma2": sigma2, "mu": mu, "v_tau": tau, "v_omega": omega, "theta": theta}
@@ -395,7 +416,7 @@ def dctcp_k(rate: str, rtt: str, flows: float = 2, k: str | None = None, packet:
     """
     c, wire = _capacity(rate, packet)
     d, n = _positive("time", rtt, "--rtt"), _count(flows, "--flows")
-    least = c * d / 7 if k is None else _native.limit(k, wire, "--k")
+    least = c * d / 7 if k is None else _buffer(k, wire, "--k")
     k_least, alpha, queue, amplitude = _native.dctcp(c, d, least, n)
     return Model(
         "dctcp-k",

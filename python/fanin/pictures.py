@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fanin.errors import OutputError, ScenarioError
+from fanin.files import shown
 
 FORMATS = ("svg", "png", "pdf", "html")
 """What a picture may be."""
@@ -38,7 +39,7 @@ def save(chart: Any, file: Path) -> None:
         handle, name = tempfile.mkstemp(prefix=".fanin-", suffix=f".{kind}", dir=file.parent)
         os.close(handle)
     except OSError as error:
-        raise OutputError(f"{file}: cannot be written ({(error.strerror or 'unknown reason').lower()})") from error
+        raise _refused(file, error) from error
     scratch = Path(name)
     try:
         if kind == "html":
@@ -51,6 +52,11 @@ def save(chart: Any, file: Path) -> None:
         scratch.chmod(0o666 & ~mask)
         scratch.replace(file)
     except OSError as error:
-        raise OutputError(f"{file}: cannot be written ({(error.strerror or 'unknown reason').lower()})") from error
+        raise _refused(file, error) from error
     finally:
         scratch.unlink(missing_ok=True)
+
+
+def _refused(file: Path, error: OSError) -> OutputError:
+    why = (error.strerror or "unknown reason").lower()
+    return OutputError(f"{shown(file)}: cannot be written ({why}); choose another place with --out")

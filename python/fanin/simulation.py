@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from fanin import _native
-from fanin.errors import ScenarioError
-from fanin.files import output_folder
+from fanin.errors import AlgorithmError, EngineError, ScenarioError
+from fanin.files import output_folder, shown, write_parquet
 from fanin.frames import frame, ms
 from fanin.progress import Progress, on_every_core, silent
 from fanin.ranking import STATISTICS, completion_statistics
@@ -31,6 +31,14 @@ EVENTS = ("accepted", "dropped", "marked", "delivered")
 
 MAX_SEEDS = 10_000
 """More seeds than this are a mistake."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An algorithm that could not be run, and why; the others are kept."""
+
+    cc: str
+    message: str
 
 
 @dataclass(slots=True)
@@ -50,7 +58,8 @@ class RunResult:
         ``bytes_sent``, ``bytes_delivered``, ``bytes_acked``, ``retransmissions``, ``fast_recoveries``, ``timeouts``, ``drops``, ``ack_drops``,
         ``drop_runs`` (of consecutive drops at one port), ``single_drops`` (runs of one),
         ``marks``, ``ece_acks``, ``ecn_reductions``, ``tail_probes``, ``undone`` (reductions taken back since nothing was lost); ``timeout_ms``,
-        ``first_send_ms``, ``last_delivery_ms``, ``srtt_ms``, ``min_rtt_ms``; ``cwnd``, ``max_cwnd`` (Float64, packets), ``goodput_bps`` (Float64, first send to last delivery).
+        ``first_send_ms``, ``last_delivery_ms``, ``srtt_ms``, ``min_rtt_ms``; ``cwnd``, ``max_cwnd`` (Float64, packets),
+        ``goodput_bps`` (Float64, first send to last delivery).
     ports : polars.DataFrame
         One row per output port: ``port`` (String, ``from->to``), counts (UInt64) ``offered_packets``, ``packets``, ``bytes``,
         ``sent_packets``, ``sent_bytes``, ``drops``, ``dropped_bytes``, ``marks``, ``max_queue_packets``, ``max_queue_bytes``,
@@ -73,6 +82,10 @@ class RunResult:
         One row per run: ``end_ms``, ``complete`` (Boolean), ``packet_hops`` (UInt64).
     missing : list of (str, int)
         (algorithm, seed) that were not run because somebody interrupted.
+    failures : list of Failure
+        Algorithms that raised, when others did not: ``cc`` and ``message``. Nothing else here is about them.
+    warnings : list of str
+        What the scenario allows and probably does not mean.
     scenario, title, scenario_hash, command, version : str
         Where the numbers come from; `title` may be None.
     """
@@ -93,6 +106,8 @@ class RunResult:
     command: str
     version: str
     missing: list[tuple[str, int]] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
     @property
     def notes(self) -> list[str]:
@@ -108,8 +123,9 @@ class RunResult:
             notes.append("every seed gave the same results: nothing in this scenario is random")
         for cc in self.runs["cc"].unique(maintain_order=True):
             blind = self.ports.filter(pl.col("cc") == cc)["marks"].sum() == 0
-            if blind and "," not in cc and _native.needs_switch(cc):
-                notes.append(f"{cc} acts on marks, and no port marked a packet; set topology.mark")
+            warned = any(warning.startswith(f"`{cc}` needs switches that mark") for warning in self.warnings)
+            if blind and not warned and "," not in cc and _native.needs_switch(cc):
+                notes.append(f"{cc} acts on marks, and no port marked a packet: no queue was longer than topology.mark")
         return notes
 
     @property
@@ -176,7 +192,9 @@ class RunResult:
                 }
                 for run in self.runs.to_dicts()
             ],
+            "failures": [{"cc": f.cc, "message": f.message} for f in self.failures],
             "missing": [{"cc": cc, "seed": seed} for cc, seed in self.missing],
+            "warnings": list(self.warnings),
             "notes": self.notes,
         }
 
@@ -186,7 +204,7 @@ class RunResult:
         for name in FRAMES:
             rows = getattr(self, name)
             if rows.height:
-                rows.write_parquet(folder / f"{name}.parquet")
+                write_parquet(rows, folder / f"{name}.parquet")
 
 
 FRAMES = ("messages", "flows", "ports", "background", "queue", "window", "packets", "throughput", "internals", "runs")
@@ -241,7 +259,8 @@ def run(
     fanin.ScenarioError
         When the scenario cannot be read, or something in it is unknown, unused, out of range or contradictory.
     fanin.AlgorithmError
-        When there is no such algorithm.
+        When there is no such algorithm, or when every one that was asked for fails as it runs. When only some do, the others are kept
+        and :attr:`RunResult.failures` says which and why.
 
     Examples
     --------
@@ -265,24 +284,30 @@ def run(
             raise ScenarioError("command line `--seed` and `--seeds`: give one of the two")
         chosen_seeds([seed])
     wanted = [(k, toml(v)) for k, v in (settings or {}).items()]
-    algorithms = [cc] if isinstance(cc, str) else cc
+    algorithms = None if cc is None else chosen_algorithms([cc] if isinstance(cc, str) else cc)
     variants = [base.changed(name, seed, wanted) for name in (algorithms if algorithms is not None else [None])]
-    if not variants:
-        raise ScenarioError("command line `--cc`: it names no algorithm; `fanin list cc` shows all")
     numbers = chosen_seeds(seeds) if seeds is not None else variants[0].seeds()
 
     plans = {}
+    warned: list[list[str]] = []
     for number, variant in enumerate(variants):
         plan = variant.plan(numbers[0])
         plans[number] = ", ".join(dict.fromkeys(plan.algorithms))
+        warned.append(plan.warnings())
     work = [(plans[number], s, variant) for number, variant in enumerate(variants) for s in numbers]
 
     done: dict[int, dict[str, pl.DataFrame]] = {}
+    failed: dict[str, BaseException] = {}
 
     def finished(number: int, outcome: dict[str, pl.DataFrame] | BaseException) -> None:
-        if isinstance(outcome, BaseException):
+        if isinstance(outcome, AlgorithmError | EngineError):
+            failed.setdefault(work[number][0], outcome)
+            if len(failed) == len(plans):
+                raise all_failed(failed)
+        elif isinstance(outcome, BaseException):
             raise outcome
-        done[number] = outcome
+        else:
+            done[number] = outcome
 
     if pcap_at and pcap is None:
         raise ScenarioError("command line `--pcap-at`: it says where, and `--pcap DIR` into which folder; give both")
@@ -291,6 +316,7 @@ def run(
         folders = [None if scratch is None else _capture_folder(scratch, name, s, len(work)) for name, s, _ in work]
         jobs = [_job(v, name, s, f, pcap_at) for (name, s, v), f in zip(work, folders, strict=True)]
         on_every_core(jobs, bar, finished)
+        done = {i: made for i, made in done.items() if work[i][0] not in failed}
         for i, folder in enumerate(folders):
             if folder is not None and i not in done:
                 shutil.rmtree(folder)
@@ -301,9 +327,56 @@ def run(
         scenario=base.file,
         title=base.title(),
         scenario_hash=variants[0].hash(),
-        command=command or f"fanin run {scenario}",
+        command=shown(command or f"fanin run {scenario}"),
         version=_native.VERSION,
-        missing=[(name, s) for i, (name, s, _) in enumerate(work) if i not in done],
+        missing=[(name, s) for i, (name, s, _) in enumerate(work) if i not in done and name not in failed],
+        failures=[Failure(name, sentence(name, error)) for name, error in failed.items()],
+        warnings=_warnings(warned),
+    )
+
+
+def _warnings(of_variants: Sequence[Sequence[str]]) -> list[str]:
+    """What is to be said of several algorithms on one network, each thing once."""
+    unheeded = "switches mark, but"
+    # Beside an algorithm that heeds the marks, one that does not is no mistake.
+    heeded = any(not any(text.startswith(unheeded) for text in texts) for texts in of_variants)
+    told = dict.fromkeys(text for texts in of_variants for text in texts)
+    return [text for text in told if not (heeded and text.startswith(unheeded))]
+
+
+def chosen_algorithms(names: Sequence[str]) -> list[str]:
+    """A list of algorithms as somebody wrote it.
+
+    Raises
+    ------
+    fanin.AlgorithmError
+        When it names none, an empty one, or one twice.
+
+    Examples
+    --------
+    >>> chosen_algorithms(["cubic", " dctcp"])
+    ['cubic', 'dctcp']
+    """
+    stripped = [name.strip() for name in names]
+    if not stripped or "" in stripped:
+        raise AlgorithmError("command line `--cc`: there is an empty name in the list; `fanin list cc` shows all names")
+    if len(set(stripped)) < len(stripped):
+        twice = next(name for name in stripped if stripped.count(name) > 1)
+        raise AlgorithmError(f"command line `--cc`: `{twice}` is named twice")
+    return stripped
+
+
+def sentence(cc: str, error: BaseException) -> str:
+    """Why an algorithm failed, without its name in front."""
+    return str(error).removeprefix(f"`{cc}`: ")
+
+
+def all_failed(failed: Mapping[str, BaseException]) -> BaseException:
+    """What to raise when nothing is left: of one algorithm its own error, of several one that says each."""
+    if len(failed) == 1:
+        return next(iter(failed.values()))
+    return AlgorithmError(
+        "no algorithm could be run: " + "; ".join(f"`{cc}`: {sentence(cc, e)}" for cc, e in failed.items())
     )
 
 
@@ -341,9 +414,14 @@ def _capture_folder(parent: Path, cc: str, seed: int, runs: int) -> Path:
     """Where a run's captures go: the folder itself if it is the only run."""
     if runs == 1:
         return parent
-    folder = parent / f"{re.sub(r'[^A-Za-z0-9._+-]+', '_', cc)}-{seed}"
+    folder = parent / f"{file_name(cc)}-{seed}"
     folder.mkdir(exist_ok=True)
     return folder
+
+
+def file_name(cc: str) -> str:
+    """An algorithm's name without what file systems and shells dislike."""
+    return re.sub(r"[^A-Za-z0-9._+-]+", "_", cc)
 
 
 def _job(

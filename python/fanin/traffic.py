@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fanin.files import shown, write_parquet
 from fanin.frames import frame
 from fanin.progress import Progress, silent, watched
 
@@ -130,8 +131,8 @@ class TrainsResult:
         from fanin.plots import train_plots
 
         folder.joinpath("trains.json").write_text(json.dumps(self.to_dict(), allow_nan=False) + "\n")
-        self.trains.write_parquet(folder / "trains.parquet")
-        self.turns.write_parquet(folder / "turns.parquet")
+        write_parquet(self.trains, folder / "trains.parquet")
+        write_parquet(self.turns, folder / "turns.parquet")
         try:
             folder.joinpath("workload.json").write_text(self.workload(aggregator).to_json() + "\n")
         except CaptureError:
@@ -196,7 +197,7 @@ def trains(
     from fanin import _native
 
     path = Path(capture)
-    with progress(f"reading {path.name}", 1) as bar:
+    with progress(f"reading {shown(path.name)}", 1) as bar:
         found = watched(lambda watch: _native.analyse(path, gap, floor, watch), bar)
 
     def ms(table: Any) -> pl.DataFrame:
@@ -214,8 +215,10 @@ def trains(
         warnings=json.loads(found.warnings_json()),
         partial=json.loads(found.partial_json()),
         gap=found.gap,
-        command=command
-        or f"fanin trains {path}" + (f" --gap {gap}" if gap else "") + (f" --floor {floor}" if floor else ""),
+        command=shown(
+            command
+            or f"fanin trains {path}" + (f" --gap {gap}" if gap else "") + (f" --floor {floor}" if floor else "")
+        ),
         version=_native.VERSION,
         _capture=found,
     )

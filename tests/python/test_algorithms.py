@@ -9,7 +9,7 @@ import fanin
 import pytest
 from fanin.algorithms import find, version
 
-from .conftest import INCAST, Fanin
+from .conftest import INCAST, RACK, SMALL, Fanin
 
 SLOW = '[topology]\nsenders = 2\n[[workload]]\nkind = "long"\nbytes = "300KB"\n[run]\nduration = "2s"\n'
 
@@ -60,6 +60,13 @@ def test_segment_sizes_and_the_gate_are_the_classes_where_it_says_so() -> None:
     assert late.flows["first_send_ms"].to_list() == pytest.approx([500.0, 500.0])
 
 
+@pytest.mark.parametrize("when", [0.0, 1e-15, 0.25])
+def test_a_time_that_has_passed_holds_nothing(when: float) -> None:
+    held = run(fixed("held", before_send=lambda self, conn, since: when))
+    assert held.flows["first_send_ms"].to_list() == pytest.approx([when * 1000] * 2)
+    assert held.runs["complete"].to_list() == [True]
+
+
 def test_needs_are_answered() -> None:
     seen: list[tuple[float, object]] = []
 
@@ -90,10 +97,14 @@ def raises(self: Fixed, conn: object, ack: object) -> None:
         ({"control": lambda self: (2.0, 2.0, 0.0)}, "pacing of wrong is 0; it must be at least 1 bit/s, or None"),
         ({"control": lambda self: 2.0}, r"control\(\) gave 2.0; it must be \(cwnd, ssthresh, pacing\)"),
         ({"before_send": lambda self, conn, since: "later"}, r"before_send\(\) must give None to go on"),
-        ({"segment_size": lambda self, conn: -1}, "OverflowError"),
+        ({"before_send": lambda self, conn, since: -1.0}, r"before_send\(\) must give None to go on"),
+        ({"segment_size": lambda self, conn: -1}, r"segment_size\(\) gave -1; it must be a whole number of bytes"),
+        ({"segment_size": lambda self, conn: 0}, r"segment_size\(\) gave 0; it must be a whole number of bytes"),
+        ({"segment_size": lambda self, conn: None}, r"segment_size\(\) gave None; it must be a whole number of bytes"),
         ({"__init__": lambda self: None}, "TypeError"),
         ({"recovery": "prayer"}, "`recovery` is `prayer`; there are reno, newreno, sack, rack"),
-        ({"parameters": {"window": "wide"}}, "TypeError"),
+        ({"parameters": {"window": "wide"}}, "`parameters` has window = 'wide'; a default is a number, True or False"),
+        ({"parameters": ["window"]}, "`parameters` must be a dict of names and defaults"),
     ],
 )
 def test_a_fault_in_python_is_one_clear_error(methods: dict[str, object], message: str) -> None:
@@ -153,10 +164,63 @@ def test_the_command_finds_a_class_by_its_module(fanin: Fanin, tmp_path: Path) -
     assert failed.err.count("\n") == 1
     for name, said in (
         ("py:mine.Eleven", "module mine has no class Eleven"),
-        ("py:other.Ten", "No module named 'other'"),
+        ("py:other.Ten", "there is no module other: it is looked for in the current folder and where Python finds"),
     ):
         done = fanin("run", "two.toml", "--cc", name)
         assert (done.code, said in done.err) == (2, True), done.err
+
+
+def test_one_class_that_fails_costs_its_own_results_and_no_others(fanin: Fanin, tmp_path: Path) -> None:
+    (tmp_path / "two.toml").write_text(SLOW)
+    (tmp_path / "mine.py").write_text(
+        "import fanin\n"
+        "class Bad(fanin.CongestionControl):\n"
+        "    def on_ack(self, conn, ack):\n        raise ValueError('no')\n"
+        "class Worse(Bad):\n    pass\n"
+    )
+    words = (
+        "run",
+        "two.toml",
+        "--cc",
+        "newreno,py:mine.Bad,cubic",
+        "--seeds",
+        "2",
+        "--out",
+        "results",
+        "--pcap",
+        "seen",
+    )
+    done = fanin(*words, "--json")
+    assert done.code == 1
+    assert [(r["cc"], r["seed"]) for r in done.json()["runs"]] == [
+        ("newreno", 1),
+        ("newreno", 2),
+        ("cubic", 1),
+        ("cubic", 2),
+    ]
+    assert [f["cc"] for f in done.json()["failures"]] == ["py:mine.Bad"]
+    assert done.json()["missing"] == []
+    told = [line for line in done.err.splitlines() if "mine.Bad" in line]
+    assert len(told) == 1
+    assert told[0].startswith("error: `py:mine.Bad` is left out: ValueError: no (in on_ack, ")
+    assert (tmp_path / "results/flows.parquet").exists()
+    assert sorted(p.name for p in (tmp_path / "seen").iterdir()) == ["cubic-1", "cubic-2", "newreno-1", "newreno-2"]
+
+    done = fanin("run", "two.toml", "--cc", "py:mine.Bad,py:mine.Worse", "--out", "none")
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert done.err.startswith("fanin: error: no algorithm could be run: `py:mine.")
+    assert not (tmp_path / "none").exists()
+
+    done = fanin("compare", SMALL, "--rack", RACK, "--cc", "newreno,py:mine.Bad", "--seeds", "1", "--out", "both")
+    assert done.code == 1
+    assert "error: `py:mine.Bad` is not ranked: ValueError: no (in on_ack, " in done.err
+    assert (tmp_path / "both/report.html").exists()
+
+
+def test_the_list_says_how_to_use_a_class_of_ones_own(fanin: Fanin) -> None:
+    said = fanin("list", "cc")
+    assert "--cc py:FILE.CLASS" in said.err
+    assert "py:" not in fanin("list", "queue").err
 
 
 def test_an_unregistered_name_is_no_class() -> None:

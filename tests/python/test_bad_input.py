@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from .conftest import CAPTURES, RACK, Fanin
+from .conftest import CAPTURES, HTTP, RACK, Fanin
 
 VLAN = CAPTURES / "zeek_http_vlan.pcap"
 SENTENCES = {
@@ -57,6 +60,18 @@ SENTENCES = {
         "--rack",
         "not_toml.toml",
     ): "not_toml.toml:1:8: not valid TOML: string values must be quoted, expected literal string",
+    ("compare", VLAN, "--rack", RACK, "--set", "buffer"): (
+        "command line `--set buffer`: it has no `=`; write KEY=VALUE, as in --set rack.buffer=250p"
+    ),
+    ("compare", VLAN, "--rack", RACK, "--cc", "cubic", "--set", "cc.cubic_beta=2"): (
+        "command line `--set cc.cubic_beta=2`: cc.cubic_beta: it is 2; expected a number from 0.1 to 0.99"
+    ),
+    ("compare", VLAN, "--rack", RACK, "--cc", "cubic", "--seeds", "1", "--pcap", "seen", "--pcap-at", "nowhere"): (
+        "command line `--pcap-at nowhere`: no host, switch or port is named so; ports are named like `switch->client`"
+    ),
+    ("compare", VLAN, "--rack", RACK, "--pcap-at", "client"): (
+        "command line `--pcap-at`: it says where, and `--pcap DIR` into which folder; give both"
+    ),
     ("compare", VLAN, "--rack", RACK, "--set", "rack.rate=fast"): (
         "command line `--set rack.rate=fast`: rack.rate: `fast` is not a rate: it should be a number and a unit, such as `10Gbps`"
     ),
@@ -123,6 +138,20 @@ SENTENCES = {
     ("run", "incast.toml", "--set", "topology.bufer=9p"): (
         "command line `--set topology.bufer=9p`: topology.bufer: there is no such key here; did you mean `buffer`?"
     ),
+    ("run", "incast.toml", "--set", "=9p"): (
+        "command line `--set =9p`: it names no key; write KEY=VALUE, as in --set topology.buffer=250p"
+    ),
+    ("run", "incast.toml", "--cc", "newreno,"): (
+        "command line `--cc`: there is an empty name in the list; `fanin list cc` shows all names"
+    ),
+    ("run", "incast.toml", "--cc", "newreno,newreno"): "command line `--cc`: `newreno` is named twice",
+    ("run", "incast.toml", "--set", "topology.rate=10GBps"): (
+        "command line `--set topology.rate=10GBps`: topology.rate: `10GBps`: `GBps` reads as bytes per second; rates are in bits: write "
+        "Gbps, and eight times the number if bytes were meant"
+    ),
+    ("draw", "incast.toml", "--out", "text.pcap/x.svg"): (
+        "text.pcap/x.svg: cannot be written (file exists); choose another place with --out"
+    ),
     ("run", "incast.toml", "--set", "buffer"): (
         "command line `--set buffer`: it has no `=`; write KEY=VALUE, as in --set topology.buffer=250p"
     ),
@@ -178,6 +207,84 @@ def test_bad_input_ends_in_one_sentence_and_nothing_is_written(
     assert outcome.code == 2
     assert outcome.out == ""
     assert sorted(place.rglob("*")) == before
+
+
+COMPARE = ("compare", VLAN, "--rack", RACK, "--cc", "newreno", "--seeds", "1")
+
+
+def test_a_name_that_is_no_utf_8_is_a_name_like_any_other(fanin: Fanin, place: Path) -> None:
+    capture, rack = place / "caf\udce9.pcap", place / "rack\udcff.toml"
+    capture.write_bytes(VLAN.read_bytes())
+    rack.write_bytes(RACK.read_bytes())
+    outcome = fanin("compare", capture.name, "--rack", rack.name, "--cc", "newreno", "--seeds", "1")
+    assert outcome.code == 0, outcome.err
+    assert (place / "fanin-caf\udce9/report.html").exists()
+    assert "caf\ufffd.pcap" in (place / "fanin-caf\udce9/report.html").read_text()
+    assert fanin("trains", capture.name, "--out", "trains").code == 0
+    assert (
+        fanin("run", "nosuch\udce9.toml").err
+        == "fanin: error: nosuch\ufffd.toml: it cannot be read: there is no such file\n"
+    )
+
+
+def run_in_shell(line: str, place: Path) -> subprocess.CompletedProcess[str]:
+    command = f'fanin() {{ "{sys.executable}" -m fanin "$@"; }}\n{line}'
+    return subprocess.run(["bash", "-c", command], cwd=place, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("output", "sentence"),
+    [
+        (">&-", "standard output: it is closed; send it somewhere, as in > results.txt"),
+        (">/dev/full", "standard output: cannot be used (no space left on device); make room or choose another place"),
+    ],
+)
+@pytest.mark.parametrize("command", ["list cc", "list cc --json", "--help", "model"])
+def test_output_that_cannot_be_written_is_one_sentence(place: Path, command: str, output: str, sentence: str) -> None:
+    done = run_in_shell(f"fanin {command} {output}", place)
+    assert (done.returncode, done.stderr) == (2, f"fanin: error: {sentence}\n")
+
+
+def test_a_reader_that_has_gone_is_no_fault(place: Path) -> None:
+    for command in ("list cc --json", "list cc", "trains handshake.pcap"):
+        done = run_in_shell(f"fanin {command} | true", place)
+        assert "Traceback" not in done.stderr
+        assert "Broken" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (*COMPARE, "--out", "full"),
+        ("trains", HTTP, "--out", "full"),
+        ("run", "incast.toml", "--out", "full"),
+        ("run", "incast.toml", "--pcap", "full"),
+    ],
+    ids=lambda words: f"{words[0]} {words[-2]}",
+)
+def test_a_full_disk_is_one_sentence_and_leaves_nothing_half_written(place: Path, words: tuple[object, ...]) -> None:
+    # A limit on the size of files is to a program what a full disk is, and needs no disk.
+    line = " ".join(shlex.quote(str(word)) for word in words)
+    done = run_in_shell(f"ulimit -f 1; trap '' XFSZ; fanin {line}", place)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith("fanin: error: full"), done.stderr
+    assert done.stderr.count("\n") == 1
+    assert "; choose another folder with --" in done.stderr
+    assert ".fanin-" not in done.stderr
+    assert not (place / "full").exists()
+
+
+def test_ctrl_c_while_the_command_loads_is_an_interruption_like_any_other(place: Path) -> None:
+    code = (
+        "import sys\n"
+        "class Slow:\n"
+        "    def find_spec(self, name, *rest):\n"
+        "        if name == 'typer':\n            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Slow())\n"
+        "from fanin.__main__ import main\nmain()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=place)
+    assert (done.returncode, done.stderr) == (130, "fanin: interrupted, nothing was written\n")
 
 
 def test_results_of_an_earlier_run_survive_a_run_that_fails(fanin: Fanin, place: Path) -> None:

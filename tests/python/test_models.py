@@ -88,7 +88,25 @@ def test_a_curve_is_drawn(fanin: Fanin, tmp_path: Path) -> None:
         ),
         (("rand-rmin", "--epoch", "100", "--wmax", "70"), "1 <= epoch < wmax must hold"),
         (("rand-enqueue", "--rmin", "2000"), "1 <= rmin <= mss <= 65495 must hold"),
-        (("iatcp-window", "--rate", "1Gbps", "--rtt", "1us", "--connections", "0"), "it must be at least 1"),
+        (
+            ("iatcp-window", "--rate", "1Gbps", "--rtt", "1us", "--connections", "0"),
+            "it must be from 1 to 1,000,000,000",
+        ),
+        (("trim-k", "--link", "1GBps", "--rtt", "1us", "--buffer", "1p"), "`GBps` reads as bytes per second"),
+        (("trim-k", "--link", "10", "--rtt", "1us", "--buffer", "1p"), "command line `--link 10`: `10` has no unit"),
+        (
+            ("trim-k", "--link", "1Gbps", "--rtt", "1us", "--buffer", "0p"),
+            "`--buffer 0p`: it must be greater than zero",
+        ),
+        (("trim-k", "--link", "1Gbps", "--rtt", "1us", "--buffer", "64kb"), "`kb` reads as bits"),
+        (("dctcp-k", "--link", "1Gbps", "--rtt", "1us", "--k", "0p"), "`--k 0p`: it must be greater than zero"),
+        (
+            ("gss-incast", "--link", "1Gbps", "--rtt", "1us", "--buffer", "1p", "--most", "2e9"),
+            "`--most 2e+09`: it must be from 1 to 100,000",
+        ),
+        (("rand-enqueue", "--seed", "-1"), "`--seed -1`: it must be a whole number from 0 to 2^63 - 1"),
+        (("rand-rmin", "--epoch", "70", "--wmax", "100", "--mss", "0"), "`--mss 0`: it must be from 1 to 65495"),
+        (("rand-rmin", "--epoch", "70", "--wmax", "100", "--theta", "nan"), "each must be a number"),
         (("nothing",), "no such command 'nothing'"),
     ],
 )
@@ -97,3 +115,9 @@ def test_bad_input_is_one_sentence(fanin: Fanin, tmp_path: Path, arguments: tupl
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), done.err
     assert said in done.err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_buffer_below_the_path_is_said_to_be_a_trap() -> None:
+    notes = api.models.trim_k("10Gbps", "300us", "100p").notes
+    assert any("smaller than C*D = 250 packets" in note and "sink to 2" in note for note in notes)
+    assert api.models.trim_k("10Gbps", "100us", "250p").notes == []

@@ -11,7 +11,7 @@ HEAVY = {"polars", "altair", "vl_convert", "fanin._native", "rich.progress", "fa
 
 
 def test_help_loads_nothing_heavy() -> None:
-    code = "import sys, fanin.__main__; print(*sys.modules)"
+    code = "import sys; sys.argv[1:] = ['--help']; from fanin.__main__ import _run; _run(); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert HEAVY.isdisjoint(loaded)
     assert "fanin.cli" in loaded

@@ -62,7 +62,7 @@ def page(result: CompareResult) -> str:
         capture=result.capture,
         names=data.names(result),
         answer=words.answer(result),
-        rack=words.rack_facts(result.rack_text),
+        rack=words.rack_facts(result),
         statistics=words.STATISTIC_NAMES,
         assumptions=words.ASSUMPTIONS,
         method=words.method(),

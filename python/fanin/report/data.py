@@ -43,6 +43,7 @@ def payload(result: CompareResult) -> dict[str, Any]:
     """All that the page's script reads, ready for JSON."""
     order = names(result)
     shown = words.leaders(result)
+    rack = words.rack_facts(result)
     return {
         "algorithms": [
             {"name": row.cc, "tier": row.tier, "needsSwitch": row.needs_switch, "shown": row.cc in shown}
@@ -62,8 +63,8 @@ def payload(result: CompareResult) -> dict[str, Any]:
         "tracedSeeds": traced_seeds(result),
         "connections": connections(result),
         "endMs": _greatest(result.runs, "end_ms"),
-        "bufferPackets": words.packets(words.rack_facts(result.rack_text).get("buffer")),
-        "markPackets": words.packets(words.rack_facts(result.rack_text).get("mark")),
+        "bufferPackets": words.packets(rack.get("receiver_buffer", rack.get("buffer"))),
+        "markPackets": words.packets(rack.get("receiver_mark", rack.get("mark"))),
         "packed": pack({"responses": responses(result), "queue": queues(result), "window": windows(result)}),
     }
 

@@ -118,14 +118,46 @@ def _support(result: CompareResult, best: RankingRow, usual: RankingRow | None) 
         now = usual.completion_ms[by].value
         at = f", which {verb} {name} {duration(now)}" if verb and now is not None else ""
         sentences.append(f"Your hosts are presumed to run {usual.cc}, {why}{at}.")
+    sentences += _without_a_queue(result)
     sentences += _beyond(result, best, usual)
-    peers = [row.cc for row in result.ranking if row.tier == best.tier and row.cc != best.cc]
+    # Where nothing beats what the hosts run, that is the one to speak of, not whichever of its equals came first.
+    kept = usual is not None and usual.tier == best.tier
+    named = usual if usual is not None and kept else best
+    peers = [row.cc for row in result.ranking if row.tier == best.tier and row.cc != named.cc]
     if peers:
         be = "is" if len(peers) == 1 else "are"
-        sentences.append(f"{enumeration(peers)} {be} not measurably different from {best.cc} over {_seeds(best)}.")
-    if best.completion_ms[by].value is not None:
+        sentences.append(f"{enumeration(peers)} {be} not measurably different from {named.cc} over {_seeds(best)}.")
+    if kept and len(result.ranking) > 1:
+        sentences += _beside_the_usual(result)
+    elif best.completion_ms[by].value is not None:
         sentences += _about_the_switch(result, best, usual)
     return sentences
+
+
+def _beside_the_usual(result: CompareResult) -> list[str]:
+    """Nothing beats what the hosts run: that what needs the switch does not either is worth saying, if the switch marked."""
+    marks = {"mark", "receiver_mark", "queue"} & set(rack_facts(result))
+    return (
+        ["Switches that mark packets (ECN) would not change that."]
+        if marks and any(row.needs_switch for row in result.ranking)
+        else []
+    )
+
+
+def _without_a_queue(result: CompareResult) -> list[str]:
+    """When the rack never loses a packet, its TCP is not what makes anybody wait: say where to look instead."""
+    rows = result.ranking
+    counts = [estimate.value for row in rows for estimate in (row.drops, row.timeouts)]
+    fullest = max((row.queue_max_packets.value or 0.0 for row in rows), default=0.0)
+    if not all(count == 0 for count in counts) or any(row.unfinished for row in rows):
+        return []
+    rack = rack_facts(result)
+    limit = packets(rack.get("receiver_buffer", rack.get("buffer")))
+    of = f" of {limit:,}" if limit is not None else ""
+    return [
+        f"No packet was lost with any of them, and the port to {result.capture.aggregator} never held more than {fullest:,.0f}{of} packets: this rack "
+        "does not slow this traffic down. Look for its tail in the hosts, in the application, or in traffic that the capture does not hold."
+    ]
 
 
 def _beyond(result: CompareResult, best: RankingRow, usual: RankingRow | None) -> list[str]:
@@ -199,6 +231,7 @@ def _cautions(result: CompareResult) -> list[str]:
             f"Some responses were not complete when the run ended, with {enumeration(unfinished)}. They count as slower than any that were."
         )
     cautions += [f"{failure.cc} could not be run: {failure.message}" for failure in result.failures]
+    cautions += result.warnings
     cautions += result.capture.warnings
     return cautions
 
@@ -320,13 +353,14 @@ def half_width(estimate: Estimate) -> float | None:
     return None if estimate.low is None or estimate.high is None else (estimate.high - estimate.low) / 2
 
 
-def rack_facts(text: str) -> dict[str, Any]:
-    """The [rack] of a rack file; empty when it cannot be read here (the engine's reader is the judge of it)."""
+def rack_facts(result: CompareResult) -> dict[str, Any]:
+    """The [rack] that was run: the file's with the changes on top; empty when it cannot be read here (the engine's reader is the judge of it)."""
     try:
-        rack = tomllib.loads(text).get("rack", {})
+        rack = tomllib.loads(result.rack_text).get("rack", {})
     except tomllib.TOMLDecodeError:
         return {}
-    return rack if isinstance(rack, dict) else {}
+    changed = {k.removeprefix("rack."): v for k, v in result.settings.items() if k.startswith("rack.")}
+    return rack | changed if isinstance(rack, dict) else {}
 
 
 def packets(limit: object) -> int | None:
@@ -373,7 +407,21 @@ def named(text: str, names: Sequence[str]) -> Markup:
     )
 
 
+def coded(text: str) -> Markup:
+    """Escaped text with what stands in backticks as code.
+
+    Examples
+    --------
+    >>> str(coded("set `a < b`, then go"))
+    'set <code>a &lt; b</code>, then go'
+    """
+    return Markup("").join(
+        Markup("<code>{}</code>").format(piece) if i % 2 else escape(piece) for i, piece in enumerate(text.split("`"))
+    )
+
+
 FILTERS = {
+    "coded": coded,
     "count": count,
     "named": named,
     "significant": significant,
