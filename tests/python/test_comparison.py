@@ -16,7 +16,7 @@ from fanin import progress
 from fanin.comparison import FLOWS, QUEUE, RESPONSES, RUNS, WINDOW
 from fanin.stats import estimate
 
-from .conftest import HTTP, RACK, SMALL, Fanin
+from .conftest import CAPTURES, HTTP, RACK, SMALL, Fanin
 
 
 @pytest.fixture(scope="module")
@@ -175,3 +175,35 @@ def test_an_interrupted_comparison_keeps_what_was_done_and_says_what_is_missing(
     assert "newreno" in out
     assert (tmp_path / "results/report.html").exists()
     assert not [p.name for p in (tmp_path / "results").iterdir() if p.name.startswith(".")]
+
+
+def test_captures_of_the_traced_seed_have_a_folder_per_algorithm(tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    made = fanin.compare(SMALL, RACK, cc=["newreno", "gss+dctcp"], seeds=2, trace_seed=2, pcap=seen, pcap_at=["client"])
+    files = sorted(file.relative_to(seen).as_posix() for file in seen.rglob("*.pcap"))
+    assert files == ["gss+dctcp/client.pcap", "newreno/client.pcap"]
+    found = fanin.trains(seen / "newreno/client.pcap")
+    flows = made.flows.filter(cc="newreno", seed=2)
+    responses = sum(c["to_client"]["unique_bytes"] for c in found.connections)
+    assert responses == flows["bytes_delivered"].sum()
+
+
+def test_a_single_server_and_a_starving_rack_are_warned_of(tmp_path: Path) -> None:
+    alone = fanin.compare(CAPTURES / "zeek_http_no_crlf.pcap.gz", RACK, cc=["newreno"], seeds=1)
+    assert [w[:17] for w in alone.warnings] == ["one server alone "]
+    rack = tmp_path / "rack.toml"
+    rack.write_text('[rack]\nrate = "10Gbps"\ndelay = "75us"\nbuffer = "100p"\n')
+    starved = fanin.compare(SMALL, rack, cc=["trim", "cubic"], seeds=1)
+    assert len(starved.warnings) == 1
+    assert starved.warnings[0].startswith("`trim`: its delay threshold K of ")
+    assert starved.to_dict()["warnings"] == starved.warnings
+    cured = fanin.compare(SMALL, rack, cc=["trim"], seeds=1, settings={"rack.buffer": "1000p"})
+    assert cured.warnings == []
+    assert (cured.ranking[0].completion_ms["p99"].value or 1e9) < (starved.ranking[1].completion_ms["p99"].value or 0)
+
+
+def test_no_algorithm_that_can_be_run_is_an_error_of_each(tmp_path: Path) -> None:
+    with pytest.raises(
+        fanin.FaninError, match=r"no algorithm could be run: `cubic`: .*cubic_beta.*; `bic`: .*bic_beta"
+    ):
+        fanin.compare(SMALL, RACK, cc=["cubic", "bic"], seeds=1, settings={"cc.cubic_beta": 2, "cc.bic_beta": 2})
