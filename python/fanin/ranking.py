@@ -146,8 +146,12 @@ def rank(
     hashes : mapping
         Per algorithm, the scenario's hash.
     by : str
-        One of :data:`STATISTICS`. Equal values are ordered by the mean, then by name; what has no value comes last.
+        One of :data:`STATISTICS`. Equal values are ordered by the mean, then as in the registry (D2TCP without deadlines is DCTCP, and
+        DCTCP is what to name), then by name; what has no value comes last.
     """
+    from fanin.registries import entries
+
+    places = {entry.name: number for number, entry in enumerate(entries("cc"))}
     rows = []
     for cc in runs["cc"].unique(maintain_order=True):
         mine = runs.filter(runs["cc"] == cc).sort("seed")
@@ -166,7 +170,12 @@ def rank(
             )
         )
     rows.sort(
-        key=lambda row: (_or_last(row.completion_ms[by].value), _or_last(row.completion_ms["mean"].value), row.cc)
+        key=lambda row: (
+            _or_last(row.completion_ms[by].value),
+            _or_last(row.completion_ms["mean"].value),
+            places.get(row.cc, len(places)),
+            row.cc,
+        )
     )
     return list(_with_tiers(rows, by))
 

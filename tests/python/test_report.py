@@ -10,7 +10,9 @@ from pathlib import Path
 import fanin
 import fanin.report
 import pytest
+from fanin.ranking import RankingRow
 from fanin.report import words
+from fanin.stats import Estimate
 
 from .conftest import RACK, SMALL
 
@@ -74,3 +76,23 @@ def test_warnings_stand_at_the_top_and_code_is_set_as_code(wide: fanin.CompareRe
 def test_a_report_is_written_under_any_name(wide: fanin.CompareResult, tmp_path: Path) -> None:
     path = fanin.report.write(replace(wide, rack_path="rack\ufffd.toml"), tmp_path / "caf\udce9.html")
     assert "rack\ufffd.toml" in path.read_text()
+
+
+def test_a_winner_that_rarely_times_out_is_not_advised_without_saying_so(wide: fanin.CompareResult) -> None:
+    def row(cc: str, p99: float, p99_9: float, tier: int) -> RankingRow:
+        base = next(row for row in wide.ranking if row.cc == "cubic")
+        times = {**base.completion_ms, "p99": Estimate(p99), "p99_9": Estimate(p99_9)}
+        return replace(base, cc=cc, tier=tier, rank=tier, completion_ms=times)
+
+    rows = [row("sack", 3.0, 220.0, 1), row("cubic", 4.5, 125.0, 2), row("bbr", 5.0, 7.5, 3)]
+    answer = words.answer(replace(wide, ranking=rows))
+    assert answer.headline == (
+        "sack brings the p99 response from 4.50 ms with cubic to 3.00 ms: 33% shorter, but one in a thousand takes 220 ms."
+    )
+    assert any("takes 220 ms with sack and 7.50 ms with bbr (cubic: 125 ms)." in said for said in answer.support)
+
+
+def test_of_equal_algorithms_the_one_that_the_registry_names_first_comes_first() -> None:
+    equal = fanin.compare(SMALL, RACK, cc=["d2tcp", "dctcp"], seeds=1)
+    assert equal.ranking[0].completion_ms == equal.ranking[1].completion_ms, "without deadlines they are the same"
+    assert [row.cc for row in equal.ranking] == ["dctcp", "d2tcp"]

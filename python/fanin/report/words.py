@@ -95,18 +95,35 @@ def leaders(result: CompareResult) -> list[str]:
 
 def _headline(result: CompareResult, best: RankingRow, usual: RankingRow | None) -> str:
     name, value = STATISTIC_NAMES[result.rank_by], best.completion_ms[result.rank_by].value
+    tail = _tail_of_the_best(result, best)
     if value is None:
         return f"No algorithm completes enough responses on this rack for a {name} completion time."
     if len(result.ranking) == 1:
         return f"With {best.cc}, the {name} response takes {duration(value)} on this rack."
     if usual is None:
-        return f"{best.cc} serves this traffic best on this rack: {name} {duration(value)}."
+        return f"{best.cc} serves this traffic best on this rack: {name} {duration(value)}{tail}."
     now = usual.completion_ms[result.rank_by].value
     if usual.tier == best.tier:
         return f"At {name}, no TCP measurably beats {usual.cc} for this traffic on this rack."
     if now is None:
         return f"{best.cc} brings the {name} response to {duration(value)}; {usual.cc} leaves too many responses unfinished to have one."
-    return f"{best.cc} brings the {name} response from {duration(now)} with {usual.cc} to {duration(value)}: {shortening(now, value)}."
+    gain = shortening(now, value)
+    return (
+        f"{best.cc} brings the {name} response from {duration(now)} with {usual.cc} to {duration(value)}: {gain}{tail}."
+    )
+
+
+def _tail_of_the_best(result: CompareResult, best: RankingRow) -> str:
+    """A winner whose rare responses wait for timeouts is not to be advised without that in the same sentence."""
+    other, tail, value = (
+        _best_further_out(result),
+        best.completion_ms["p99_9"].value,
+        best.completion_ms[result.rank_by].value,
+    )
+    if other is None or other.cc == best.cc or tail is None or value is None or tail < 10 * value:
+        return ""
+    rare = other.completion_ms["p99_9"].value
+    return "" if rare is None or tail < 2 * rare else f", but one in a thousand takes {duration(tail)}"
 
 
 def _support(result: CompareResult, best: RankingRow, usual: RankingRow | None) -> list[str]:
@@ -171,8 +188,13 @@ def _beyond(result: CompareResult, best: RankingRow, usual: RankingRow | None) -
         return []
     now = "is never complete" if ours.value is None else f"takes {duration(ours.value)}"
     doubt = ", though over so few seeds that may be chance" if overlap(theirs, ours) else ""
+    beside = (
+        usual.completion_ms["p99_9"].value if usual is not None and usual.cc not in {advised.cc, other.cc} else None
+    )
+    aside = "" if usual is None or beside is None else f" ({usual.cc}: {duration(beside)})"
     return [
-        f"Further out it is another story: the p99.9 response {now} with {advised.cc} and {duration(theirs.value)} with {other.cc}{doubt}."
+        f"Further out it is another story: the p99.9 response {now} with {advised.cc} and {duration(theirs.value)} with {other.cc}"
+        f"{aside}{doubt}."
     ]
 
 
