@@ -183,7 +183,7 @@ fn network(spec: &Spec, paths: &Paths) -> Result<Net, RunError> {
     let (spacing, horizon) = event_density(spec);
     Ok(Net {
         now: 0,
-        calendar: Calendar::new(ports.len(), spacing, horizon),
+        calendar: Calendar::new(ports.len(), spacing, horizon, spec.seed),
         ports,
         store: Store::default(),
         paths: paths.table.clone(),

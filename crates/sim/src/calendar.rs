@@ -3,8 +3,12 @@
 //! A link delivers in order, so only the head of its ring can be the next event: at most one entry per link, kept as intrusive
 //! lists (no allocation). Timers are few, move lazily, and live in an ordinary heap.
 //!
-//! Total order: (time, links by number, then timers by number). It depends on the scenario alone, never on the order of insertion.
+//! Total order: (time, links by rank, then timers by number). Each link draws the rank of each of its events from a sequence of its own that
+//! starts from the seed. So the order depends on scenario and seed alone, never on the order of insertion, and no link is favoured: with
+//! equal links packets do arrive at the same instant, and if the same one always came first, it alone would find the one free place
+//! in a full buffer.
 
+use crate::rng::Stream;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -20,6 +24,21 @@ pub enum Event {
     Timer(u32),
 }
 
+/// A link's event.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Due {
+    time: u64,
+    rank: u32,
+    link: u32,
+}
+
+impl Due {
+    /// The rank of the link's event after this one (a linear congruential sequence of full period).
+    fn next_rank(self) -> u32 {
+        self.rank.wrapping_mul(747_796_405).wrapping_add(2_891_336_453)
+    }
+}
+
 /// Events in their total order.
 #[derive(Debug)]
 pub struct Calendar {
@@ -28,17 +47,15 @@ pub struct Calendar {
     /// The bucket being emptied, as an absolute number (time >> shift).
     today: u64,
     /// Events of today and before, latest first, so that the next is popped from the end.
-    current: Vec<(u64, u32)>,
+    current: Vec<Due>,
     /// First link of each future bucket within the year.
     heads: Vec<u32>,
     /// A bit per non-empty bucket.
     occupied: Vec<u64>,
-    /// Next link in the same bucket.
-    next: Vec<u32>,
-    /// Due time per link.
-    due: Vec<u64>,
+    /// Each link's event and the next link in the same bucket.
+    links: Vec<(Due, u32)>,
     /// Events beyond the year.
-    far: BinaryHeap<Reverse<(u64, u32)>>,
+    far: BinaryHeap<Reverse<Due>>,
     /// Links in buckets.
     in_buckets: usize,
     timers: BinaryHeap<Reverse<(u64, u32)>>,
@@ -47,7 +64,7 @@ pub struct Calendar {
 impl Calendar {
     /// For `links` links, with buckets about `spacing_ps` wide: a little more than the mean time between events, and wide enough
     /// that `horizon_ps`, the longest usual time until a scheduled event, lies within the year.
-    pub fn new(links: usize, spacing_ps: u64, horizon_ps: u64) -> Calendar {
+    pub fn new(links: usize, spacing_ps: u64, horizon_ps: u64, seed: u64) -> Calendar {
         let width = spacing_ps.max(horizon_ps / (BUCKETS as u64 - 1)).max(1);
         Calendar {
             shift: width.next_power_of_two().trailing_zeros(),
@@ -55,8 +72,12 @@ impl Calendar {
             current: Vec::with_capacity(64),
             heads: vec![NIL; BUCKETS],
             occupied: vec![0; BUCKETS / 64],
-            next: vec![NIL; links],
-            due: vec![0; links],
+            links: (0..links as u32)
+                .map(|link| {
+                    let rank = Stream::new(seed, "ties", u64::from(link)).below(1 << 32) as u32;
+                    (Due { time: 0, rank, link }, NIL)
+                })
+                .collect(),
             far: BinaryHeap::new(),
             in_buckets: 0,
             timers: BinaryHeap::new(),
@@ -66,14 +87,17 @@ impl Calendar {
     /// The head of `link`'s ring arrives at `time`. The link must have no other entry.
     #[inline]
     pub fn schedule_link(&mut self, time: u64, link: u32) {
+        let known = &mut self.links[link as usize].0;
+        let due = Due { time, rank: known.next_rank(), link };
+        *known = due;
         let bucket = time >> self.shift;
         if bucket <= self.today {
-            let at = self.current.iter().rposition(|&e| e > (time, link)).map_or(0, |i| i + 1);
-            self.current.insert(at, (time, link));
+            let at = self.current.iter().rposition(|&e| e > due).map_or(0, |i| i + 1);
+            self.current.insert(at, due);
         } else if bucket - self.today < BUCKETS as u64 {
-            self.put(bucket, time, link);
+            self.put(bucket, link);
         } else {
-            self.far.push(Reverse((time, link)));
+            self.far.push(Reverse(due));
         }
     }
 
@@ -84,10 +108,9 @@ impl Calendar {
     }
 
     #[inline]
-    fn put(&mut self, bucket: u64, time: u64, link: u32) {
+    fn put(&mut self, bucket: u64, link: u32) {
         let slot = (bucket as usize) & (BUCKETS - 1);
-        self.due[link as usize] = time;
-        self.next[link as usize] = self.heads[slot];
+        self.links[link as usize].1 = self.heads[slot];
         self.heads[slot] = link;
         self.occupied[slot / 64] |= 1 << (slot % 64);
         self.in_buckets += 1;
@@ -102,13 +125,13 @@ impl Calendar {
         let link = self.current.last().copied();
         let timer = self.timers.peek().map(|r| r.0);
         let take_link = match (link, timer) {
-            (Some(l), Some(t)) => l.0 <= t.0,
+            (Some(l), Some(t)) => l.time <= t.0,
             (Some(_), None) => true,
             (None, Some(_)) => false,
             (None, None) => return None,
         };
         if take_link {
-            let (time, link) = link?;
+            let Due { time, link, .. } = link?;
             if time > end {
                 return None;
             }
@@ -127,14 +150,14 @@ impl Calendar {
     /// The link whose event comes `ahead` link events after the next one, if that is today.
     #[inline]
     pub fn upcoming(&self, ahead: usize) -> Option<u32> {
-        self.current.len().checked_sub(1 + ahead).map(|i| self.current[i].1)
+        self.current.len().checked_sub(1 + ahead).map(|i| self.current[i].link)
     }
 
     /// Makes the next non-empty bucket today's. Events scheduled later for an earlier time still come first: they are inserted into
     /// `current`.
     fn turn_page(&mut self) {
         let near = (self.in_buckets > 0).then(|| self.next_occupied());
-        let far = self.far.peek().map(|r| r.0.0 >> self.shift);
+        let far = self.far.peek().map(|r| r.0.time >> self.shift);
         let day = match (near, far) {
             (Some(n), Some(f)) => n.min(f),
             (Some(n), None) => n,
@@ -142,20 +165,21 @@ impl Calendar {
             (None, None) => return,
         };
         self.today = day;
-        while let Some(&Reverse((time, link))) = self.far.peek() {
+        while let Some(&Reverse(Due { time, link, .. })) = self.far.peek() {
             let bucket = time >> self.shift;
             if bucket - day >= BUCKETS as u64 {
                 break;
             }
             self.far.pop();
-            self.put(bucket, time, link);
+            self.put(bucket, link);
         }
         let slot = (day as usize) & (BUCKETS - 1);
         let mut link = std::mem::replace(&mut self.heads[slot], NIL);
         self.occupied[slot / 64] &= !(1 << (slot % 64));
         while link != NIL {
-            self.current.push((self.due[link as usize], link));
-            link = self.next[link as usize];
+            let (due, next) = self.links[link as usize];
+            self.current.push(due);
+            link = next;
             self.in_buckets -= 1;
         }
         if self.current.len() > 1 {
@@ -189,11 +213,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn events_come_in_the_order_of_time_then_kind_then_number(
+        fn events_come_in_the_order_of_time_then_kind(
             times in proptest::collection::vec(0u64..5_000_000_000, 1..200),
             timers in proptest::collection::vec(0u64..5_000_000_000, 0..50),
         ) {
-            let mut calendar = Calendar::new(times.len(), 1000, 100_000);
+            let mut calendar = Calendar::new(times.len(), 1000, 100_000, 1);
             for (link, &t) in times.iter().enumerate() {
                 calendar.schedule_link(t, link as u32);
             }
@@ -210,13 +234,16 @@ mod tests {
                     Event::Timer(t) => (time, true, t),
                 });
             }
+            // In order of time, links first; among links of one instant any order.
+            prop_assert!(got.windows(2).all(|w| (w[0].0, w[0].1) <= (w[1].0, w[1].1)), "{got:?}");
+            got.sort_unstable();
             prop_assert_eq!(got, expected);
         }
 
         #[test]
         fn links_rescheduled_from_now_never_go_back_in_time(delays in proptest::collection::vec(1u64..200_000_000, 500)) {
             let links = 7;
-            let mut calendar = Calendar::new(links, 1000, 100_000);
+            let mut calendar = Calendar::new(links, 1000, 100_000, 1);
             for (l, &delay) in delays.iter().take(links).enumerate() {
                 calendar.schedule_link(delay, l as u32);
             }
@@ -228,6 +255,25 @@ mod tests {
                 let Event::Link(l) = event else { panic!("no timers here") };
                 calendar.schedule_link(now + d, l);
             }
+        }
+    }
+
+    /// Which of two links comes first at the same instant: about half of the time either, whatever their numbers.
+    #[test]
+    fn no_link_is_favoured_at_the_same_instant() {
+        for seed in 0..5 {
+            let mut calendar = Calendar::new(3, 1000, 100_000, seed);
+            let mut first = [0; 3];
+            for round in 1..=3000 {
+                for link in 0..3 {
+                    calendar.schedule_link(round * 5000, link);
+                }
+                for place in 0..3 {
+                    let Some((_, Event::Link(link))) = calendar.pop(u64::MAX) else { panic!("three links are due") };
+                    first[link as usize] += u32::from(place == 0);
+                }
+            }
+            assert!(first.iter().all(|&n| (850..1150).contains(&n)), "seed {seed}: {first:?}");
         }
     }
 }

@@ -98,6 +98,11 @@ impl Recovery {
         }
     }
 
+    /// Whether an ACK of new data up to `una` ends a recovery.
+    pub fn ends_at(&self, una: u64) -> bool {
+        una >= self.high || self.kind == RecoveryKind::Reno
+    }
+
     /// Segments sent by limited transmit since the last new ACK.
     pub fn limited_transmitted(&self) -> u32 {
         self.limited_sent
@@ -105,7 +110,7 @@ impl Recovery {
 
     /// A new segment left.
     pub fn note_new_segment(&mut self, state: State) {
-        if state == State::Disorder && self.dup_acks > 0 && !self.uses_sack() {
+        if state == State::Disorder && self.dup_acks > 0 {
             self.limited_sent += 1;
         }
     }
@@ -255,8 +260,7 @@ impl Sender {
             }
             return;
         }
-        let done = self.una >= self.recovery.high || self.recovery.kind == RecoveryKind::Reno;
-        if done {
+        if self.recovery.ends_at(self.una) {
             return self.leave_recovery(net);
         }
         if self.recovery.kind == RecoveryKind::NewReno {

@@ -358,7 +358,8 @@ impl Sender {
             && match self.state {
                 State::Open | State::Disorder | State::Loss => true,
                 State::Cwr => self.config.stack.grow_in_cwr,
-                State::Recovery => false,
+                // Linux changes the state first (`tcp_fastretrans_alert`), then the window: the ACK that ends a recovery counts.
+                State::Recovery => self.config.stack.flavour == Flavour::Linux && self.recovery.ends_at(self.una),
             }
     }
 
