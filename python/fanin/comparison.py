@@ -23,7 +23,7 @@ from fanin.errors import AlgorithmError, CaptureError, EngineError, FaninError, 
 from fanin.files import output_folder, shown, write_parquet
 from fanin.frames import frame
 from fanin.progress import Progress, on_every_core, silent
-from fanin.ranking import METHOD, STATISTICS, RankBy, RankingRow, completion_statistics, rank
+from fanin.ranking import METHOD, QUANTILES, STATISTICS, RankBy, RankingRow, completion_statistics, rank
 from fanin.registries import stand_alone_algorithms
 from fanin.simulation import Failure, all_failed, chosen_algorithms, chosen_seeds, file_name, sentence, tables, toml
 from fanin.stats import extremes
@@ -335,7 +335,7 @@ def compare(
         elapsed_s=elapsed,
         interrupted=outcome.interrupted,
         notes=notes,
-        warnings=outcome.warnings + _about_the_traffic(replay),
+        warnings=outcome.warnings + _about_the_traffic(replay, rank_by),
         settings=dict(changes),
     )
 
@@ -604,13 +604,22 @@ def _trains_to(found: TrainsResult, replay: Replay) -> pl.DataFrame:
     ).select("connection", "start_ms", "end_ms", "packets", "bytes", "retransmitted_bytes", "gap_before_ms")
 
 
-def _about_the_traffic(replay: Replay) -> list[str]:
+def _about_the_traffic(replay: Replay, rank_by: RankBy) -> list[str]:
     """A capture that cannot show what the comparison is for."""
+    told = []
+    needed = round(1 / (1 - QUANTILES[rank_by])) if rank_by in QUANTILES else 1
+    if replay.responses < needed:
+        name = rank_by.replace("_", ".")
+        told.append(
+            f"{replay.responses} {'response is' if replay.responses == 1 else 'responses are'} few for {name}, which is then the slowest of "
+            f"them: it takes {needed} at least; capture for longer, or rank by a lower percentile (--rank-by)"
+        )
     if len(replay.servers) > 1:
-        return []
+        return told
     return [
+        *told,
         f"one server alone ({replay.servers[0]}) answers {replay.aggregator}: its own link is as slow as the aggregator's, so nothing meets at "
-        "the switch, and incast cannot show; capture where the responses of several servers arrive, or name another host with --aggregator"
+        "the switch, and incast cannot show; capture where the responses of several servers arrive, or name another host with --aggregator",
     ]
 
 

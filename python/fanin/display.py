@@ -137,7 +137,7 @@ def compare_notes(result: CompareResult, folder: Path | None) -> None:
     capture = result.capture
     found = "found" if capture.aggregator_found else "as given"
     note(
-        f"{capture.file}: {capture.responses} responses of {len(capture.servers)} {'server' if len(capture.servers) == 1 else 'servers'} to "
+        f"{capture.file}: {_counted(capture.responses, 'response')} of {_counted(len(capture.servers), 'server')} to "
         f"{capture.aggregator} ({found}); "
         f"seeds {_span(result.seeds)}; ranked by {result.rank_by.replace('_', '.')}. {METHOD}"
     )
@@ -352,6 +352,17 @@ def with_half_width(estimate: Estimate) -> str:
 
 def _address(ip: str, port: int) -> str:
     return f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}"
+
+
+def _counted(count: int, what: str) -> str:
+    """A number of things.
+
+    Examples
+    --------
+    >>> _counted(1, "server"), _counted(8, "server")
+    ('1 server', '8 servers')
+    """
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _span(seeds: Iterable[int]) -> str:

@@ -190,7 +190,9 @@ def test_captures_of_the_traced_seed_have_a_folder_per_algorithm(tmp_path: Path)
 
 def test_a_single_server_and_a_starving_rack_are_warned_of(tmp_path: Path) -> None:
     alone = fanin.compare(CAPTURES / "zeek_http_no_crlf.pcap.gz", RACK, cc=["newreno"], seeds=1)
-    assert [w[:17] for w in alone.warnings] == ["one server alone "]
+    assert [w[:17] for w in alone.warnings] == ["5 responses are f", "one server alone "]
+    assert "for p99, which is then the slowest of them: it takes 100 at least" in alone.warnings[0]
+    assert len(fanin.compare(SMALL, RACK, cc=["newreno"], seeds=1, rank_by="p99_9").warnings) == 0
     rack = tmp_path / "rack.toml"
     rack.write_text('[rack]\nrate = "10Gbps"\ndelay = "75us"\nbuffer = "100p"\n')
     starved = fanin.compare(SMALL, rack, cc=["trim", "cubic"], seeds=1)
