@@ -20,7 +20,7 @@ import polars as pl
 
 from fanin import _native
 from fanin.errors import AlgorithmError, CaptureError, EngineError, FaninError, ScenarioError
-from fanin.files import output_folder, shown, write_parquet
+from fanin.files import made_folder, output_folder, shown, write_parquet
 from fanin.frames import frame
 from fanin.progress import Progress, on_every_core, silent
 from fanin.ranking import METHOD, QUANTILES, STATISTICS, RankBy, RankingRow, completion_statistics, rank
@@ -195,9 +195,11 @@ class CompareResult:
             "notes": list(self.notes),
         }
 
-    def write_files(self, folder: Path) -> None:
-        """Write ``report.html``, ``compare.json``, ``responses.parquet`` and ``runs.parquet`` to a folder."""
+    def write_files(self, folder: str | Path) -> None:
+        """Write ``report.html``, ``compare.json``, ``responses.parquet`` and ``runs.parquet`` to a folder, which is made if it is missing."""
         from fanin import report
+
+        folder = made_folder(folder)
 
         folder.joinpath("compare.json").write_text(json.dumps(self.to_dict(), allow_nan=False) + "\n")
         write_parquet(self.responses, folder / "responses.parquet")
@@ -209,7 +211,7 @@ def compare(
     capture: str | Path,
     rack: str | Path,
     *,
-    cc: Sequence[str] | None = None,
+    cc: str | Sequence[str] | None = None,
     seeds: int | Sequence[int] = 5,
     rank_by: RankBy = "p99",
     trace_seed: int | None = None,
@@ -232,7 +234,7 @@ def compare(
         pcap or pcapng, plain or gzip.
     rack : path
         The rack (TOML): link rate, delay, buffer, K.
-    cc : sequence of str, optional
+    cc : str or sequence of str, optional
         Algorithms; all that stand alone unless given, without those that need a marking switch when the rack has none.
     seeds : int or sequence of int
         How many seeds, counted from 1, or which.
@@ -417,7 +419,7 @@ class _Outcome:
         return pl.concat(parts) if parts else pl.DataFrame(schema=dict(schema))
 
 
-def _algorithms(asked: Sequence[str] | None, rack: Rack) -> tuple[list[str], list[str]]:
+def _algorithms(asked: str | Sequence[str] | None, rack: Rack) -> tuple[list[str], list[str]]:
     """The algorithms to compare, and remarks on the choice."""
     marks = rack.marks()
     if asked is not None:

@@ -81,6 +81,13 @@ def shown(name: str | os.PathLike[str]) -> str:
     return os.fspath(name).encode(errors="surrogateescape").decode(errors="replace")
 
 
+def made_folder(folder: str | os.PathLike[str]) -> Path:
+    """A folder that exists."""
+    path = Path(folder)
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
 def write_parquet(rows: pl.DataFrame, file: Path) -> None:
     """Write a frame; unlike Polars by itself, to a file of any name, and failing with an OSError."""
     with file.open("wb") as handle:

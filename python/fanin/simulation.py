@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +15,7 @@ import polars as pl
 
 from fanin import _native
 from fanin.errors import AlgorithmError, EngineError, ScenarioError
-from fanin.files import output_folder, shown, write_parquet
+from fanin.files import made_folder, output_folder, shown, write_parquet
 from fanin.frames import frame, ms
 from fanin.progress import Progress, on_every_core, silent
 from fanin.ranking import STATISTICS, completion_statistics
@@ -198,8 +198,9 @@ class RunResult:
             "notes": self.notes,
         }
 
-    def write_files(self, folder: Path) -> None:
-        """Write ``run.json`` and one Parquet file per frame that has rows to a folder."""
+    def write_files(self, folder: str | Path) -> None:
+        """Write ``run.json`` and one Parquet file per frame that has rows to a folder, which is made if it is missing."""
+        folder = made_folder(folder)
         folder.joinpath("run.json").write_text(json.dumps(self.to_dict(), allow_nan=False) + "\n")
         for name in FRAMES:
             rows = getattr(self, name)
@@ -284,7 +285,7 @@ def run(
             raise ScenarioError("command line `--seed` and `--seeds`: give one of the two")
         chosen_seeds([seed])
     wanted = [(k, toml(v)) for k, v in (settings or {}).items()]
-    algorithms = None if cc is None else chosen_algorithms([cc] if isinstance(cc, str) else cc)
+    algorithms = None if cc is None else chosen_algorithms(cc)
     variants = [base.changed(name, seed, wanted) for name in (algorithms if algorithms is not None else [None])]
     numbers = chosen_seeds(seeds) if seeds is not None else variants[0].seeds()
 
@@ -344,20 +345,28 @@ def _warnings(of_variants: Sequence[Sequence[str]]) -> list[str]:
     return [text for text in told if not (heeded and text.startswith(unheeded))]
 
 
-def chosen_algorithms(names: Sequence[str]) -> list[str]:
-    """A list of algorithms as somebody wrote it.
+def chosen_algorithms(names: str | Sequence[str]) -> list[str]:
+    """A list of algorithms as somebody wrote it, or a single one.
 
     Raises
     ------
     fanin.AlgorithmError
-        When it names none, an empty one, or one twice.
+        When it names none, an empty one, one twice, or has something that is no name.
 
     Examples
     --------
-    >>> chosen_algorithms(["cubic", " dctcp"])
-    ['cubic', 'dctcp']
+    >>> chosen_algorithms(["cubic", " dctcp"]), chosen_algorithms("cubic")
+    (['cubic', 'dctcp'], ['cubic'])
     """
-    stripped = [name.strip() for name in names]
+    several = isinstance(names, Iterable) and not isinstance(names, str)
+    listed: list[object] = list(names) if several else [names]
+    for name in listed:
+        if not isinstance(name, str):
+            raise AlgorithmError(
+                f"`cc` has {name!r}; it takes names of algorithms as text: `fanin list cc` shows all, and fanin.register(CLASS) gives a class "
+                "its own"
+            )
+    stripped = [str(name).strip() for name in listed]
     if not stripped or "" in stripped:
         raise AlgorithmError("command line `--cc`: there is an empty name in the list; `fanin list cc` shows all names")
     if len(set(stripped)) < len(stripped):
@@ -393,12 +402,15 @@ def chosen_seeds(seeds: int | Sequence[int]) -> list[int]:
     >>> chosen_seeds(3)
     [1, 2, 3]
     """
+    if isinstance(seeds, bool | str) or not isinstance(seeds, int | Iterable):
+        raise ScenarioError(f"the seeds are {seeds!r}; they must be a number of seeds, or a list of whole numbers")
     if isinstance(seeds, int):
         if not 1 <= seeds <= MAX_SEEDS:
             raise ScenarioError(f"command line `--seeds {seeds}`: the number of seeds must be from 1 to {MAX_SEEDS}")
         return list(range(1, seeds + 1))
     numbers = list(seeds)
-    if not numbers or len(set(numbers)) < len(numbers) or not all(0 <= s < 2**63 for s in numbers):
+    whole = all(isinstance(s, int) and not isinstance(s, bool) for s in numbers)
+    if not numbers or not whole or len(set(numbers)) < len(numbers) or not all(0 <= s < 2**63 for s in numbers):
         raise ScenarioError(f"the seeds {numbers} must be different whole numbers from 0 to 2^63 - 1, at least one")
     return numbers
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fanin.files import shown, write_parquet
+from fanin.files import made_folder, shown, write_parquet
 from fanin.frames import frame
 from fanin.progress import Progress, silent, watched
 
@@ -125,10 +125,15 @@ class TrainsResult:
         """
         return self._capture.workload(aggregator)
 
-    def write_files(self, folder: Path, *, aggregator: str | None = None) -> None:
-        """Write ``trains.json``, ``trains.parquet``, ``turns.parquet``, ``workload.json``, ``trains.html`` and ``trains.svg`` to a folder."""
+    def write_files(self, folder: str | Path, *, aggregator: str | None = None) -> None:
+        """Write tables, plots and the workload to a folder, which is made if it is missing.
+
+        They are ``trains.json``, ``trains.parquet``, ``turns.parquet``, ``workload.json``, ``trains.html`` and ``trains.svg``.
+        """
         from fanin.errors import CaptureError
         from fanin.plots import train_plots
+
+        folder = made_folder(folder)
 
         folder.joinpath("trains.json").write_text(json.dumps(self.to_dict(), allow_nan=False) + "\n")
         write_parquet(self.trains, folder / "trains.parquet")

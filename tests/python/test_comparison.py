@@ -204,6 +204,10 @@ def test_a_single_server_and_a_starving_rack_are_warned_of(tmp_path: Path) -> No
     assert (cured.ranking[0].completion_ms["p99"].value or 1e9) < (starved.ranking[1].completion_ms["p99"].value or 0)
 
 
+def test_a_single_algorithm_may_be_named_as_in_a_run() -> None:
+    assert [row.cc for row in fanin.compare(SMALL, RACK, cc="newreno", seeds=1).ranking] == ["newreno"]
+
+
 def test_no_algorithm_that_can_be_run_is_an_error_of_each(tmp_path: Path) -> None:
     with pytest.raises(
         fanin.FaninError, match=r"no algorithm could be run: `cubic`: .*cubic_beta.*; `bic`: .*bic_beta"

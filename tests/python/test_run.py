@@ -77,6 +77,25 @@ def test_the_command_says_what_python_says(result: fanin.RunResult, fanin: Fanin
     assert stored.equals(result.messages)
 
 
+def test_what_is_no_name_or_no_seed_is_said_so() -> None:
+    with pytest.raises(
+        fanin.AlgorithmError, match=r"`cc` has <class .*CongestionControl'>; it takes names of algorithms as text"
+    ):
+        fanin.run("incast.toml", text=INCAST, cc=fanin.CongestionControl)  # type: ignore[arg-type]
+    with pytest.raises(fanin.AlgorithmError, match="no congestion control named `cubic,dctcp`"):
+        fanin.run("incast.toml", text=INCAST, cc="cubic,dctcp")
+    for seeds in ("3", 1.5, True):
+        with pytest.raises(fanin.ScenarioError, match="they must be a number of seeds, or a list of whole numbers"):
+            fanin.run("incast.toml", text=INCAST, seeds=seeds)  # type: ignore[arg-type]
+    with pytest.raises(fanin.ScenarioError, match="must be different whole numbers"):
+        fanin.run("incast.toml", text=INCAST, seeds=[1.5])  # type: ignore[list-item]
+
+
+def test_results_are_written_to_a_folder_by_its_name(tmp_path: Path) -> None:
+    fanin.run("incast.toml", text=INCAST, seed=1).write_files(str(tmp_path / "new" / "results"))
+    assert pl.read_parquet(tmp_path / "new/results/runs.parquet").height == 1
+
+
 def test_errors_are_of_their_class() -> None:
     with pytest.raises(fanin.ScenarioError):
         fanin.run("incast.toml", text=INCAST + "colour = 3\n")
