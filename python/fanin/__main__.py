@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
+from types import FrameType
 
 from fanin.errors import FaninError, Interrupted, OutputError
 
@@ -22,6 +24,9 @@ def main() -> None:
 def _run() -> int:
     try:
         _need_streams()
+        for ending in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(ending) is signal.SIG_DFL:  # and not ignored, as under nohup
+                signal.signal(ending, _terminated)
         # Here and not above: Ctrl-C while it loads is an interruption like any other.
         from fanin.cli import app
 
@@ -64,6 +69,14 @@ def _need_streams() -> None:
     if sys.stdout is None:
         sys.stdout = io.StringIO()
         raise OutputError("standard output: it is closed; send it somewhere, as in > results.txt")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # In a locale without them, a question mark stands for an arrow; the table is no less true.
+        sys.stdout.reconfigure(errors="replace")
+
+
+def _terminated(number: int, where: FrameType | None) -> None:
+    """An end like any other: what is half written is taken back on the way out."""
+    sys.exit(128 + number)
 
 
 def _interrupted() -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -245,6 +246,16 @@ def test_output_that_cannot_be_written_is_one_sentence(place: Path, command: str
     assert (done.returncode, done.stderr) == (2, f"fanin: error: {sentence}\n")
 
 
+def test_a_locale_without_arrows_and_signs_is_no_fault(place: Path) -> None:
+    for words in (
+        "trains handshake.pcap",
+        f"compare {shlex.quote(str(VLAN))} --rack {shlex.quote(str(RACK))} --cc newreno --seeds 2",
+    ):
+        done = run_in_shell(f"export PYTHONIOENCODING=ascii; fanin {words}", place)
+        assert done.returncode == 0, done.stderr
+        assert "?" in done.stdout
+
+
 def test_a_reader_that_has_gone_is_no_fault(place: Path) -> None:
     for command in ("list cc --json", "list cc", "trains handshake.pcap"):
         done = run_in_shell(f"fanin {command} | true", place)
@@ -285,6 +296,19 @@ def test_ctrl_c_while_the_command_loads_is_an_interruption_like_any_other(place:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=place)
     assert (done.returncode, done.stderr) == (130, "fanin: interrupted, nothing was written\n")
+
+
+def test_a_command_that_is_terminated_leaves_nothing_behind(place: Path) -> None:
+    words = ["compare", HTTP, "--rack", RACK, "--seeds", "5000", "--out", "results"]
+    command = [sys.executable, "-m", "fanin", *map(str, words)]
+    process = subprocess.Popen(command, cwd=place, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not (place / "results").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.terminate()
+    out, err = process.communicate()
+    assert (process.returncode, out, err) == (143, "", "")
+    assert not (place / "results").exists()
 
 
 def test_results_of_an_earlier_run_survive_a_run_that_fails(fanin: Fanin, place: Path) -> None:
