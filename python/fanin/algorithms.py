@@ -165,7 +165,7 @@ def register(algorithm: type[CongestionControl], name: str | None = None) -> str
 
 
 def find(name: str) -> type[CongestionControl] | None:
-    """The class of a name: one that was registered, or ``py:module.Class`` from a module beside the scenario's or anywhere on the path.
+    """The class of a name: one that was registered, or ``py:module.Class`` from a module in the current folder or anywhere on the path.
 
     Raises
     ------
