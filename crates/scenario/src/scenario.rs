@@ -290,7 +290,7 @@ pub(crate) fn read_text(path: &Path) -> Result<String, ScenarioError> {
         Ok(bytes) if bytes.is_empty() => fail("the file is empty".to_owned()),
         Ok(bytes) => match String::from_utf8(bytes) {
             Ok(text) => Ok(text),
-            Err(_) => fail("the file is not text (UTF-8)".to_owned()),
+            Err(_) => fail("the file is not text (UTF-8); save it as UTF-8".to_owned()),
         },
     }
 }

@@ -136,8 +136,8 @@ fn trim_below_the_empty_path(spec: &Spec, number: u32, transport: &TransportSpec
     let what = format!(
         "`{}`: its delay threshold K of {} lies below the empty round trip of {}{on}, so windows sink to 2 even on an idle network",
         transport.cc,
-        us(k),
-        us(d)
+        time(k),
+        time(d)
     );
     Some(if fixed.is_some() {
         format!("{what}; set `cc.trim_k_fixed` above that round trip")
@@ -148,7 +148,7 @@ fn trim_below_the_empty_path(spec: &Spec, number: u32, transport: &TransportSpec
             path.buffer_packets,
             c * d,
             trim::buffer_needed(c, d).max(c * d).ceil(),
-            us(trim::k_lower(c, d)).replace(' ', "")
+            time(trim::k_lower(c, d)).replace(' ', "")
         )
     })
 }
@@ -157,8 +157,11 @@ fn packets_per_second(rate: Rate, full: Bytes) -> f64 {
     rate.bps() as f64 / (8.0 * full.get() as f64)
 }
 
-/// Microseconds with as many decimals as say something.
-fn us(seconds: f64) -> String {
-    let us = seconds * 1e6;
-    if us < 100.0 { format!("{us:.1} us") } else { format!("{us:.0} us") }
+/// A time with three digits or so.
+fn time(seconds: f64) -> String {
+    match seconds * 1e6 {
+        us if us < 100.0 => format!("{us:.1} us"),
+        us if us < 10_000.0 => format!("{us:.0} us"),
+        us => format!("{:.1} ms", us / 1e3),
+    }
 }
