@@ -19,6 +19,15 @@ struct Range {
     stamp: u64,
 }
 
+/// What receiver control needs.
+#[derive(Debug, Default)]
+struct Metering {
+    /// ACKs held back: due time and the ACK.
+    held: VecDeque<(u64, Packet)>,
+    /// One-window delay measurement: when its mark passes, a round trip has.
+    rtt_mark: Option<(u64, u64)>,
+}
+
 /// The receiving endpoint of one flow.
 #[derive(Debug)]
 pub struct Receiver {
@@ -47,10 +56,8 @@ pub struct Receiver {
     /// Right edge advertised so far.
     edge: u64,
     window: u64,
-    /// ACKs held by receiver control: due time and the ACK.
-    held: VecDeque<(u64, Packet)>,
-    /// One-window delay measurement: when its mark passes, a round trip has.
-    rtt_mark: Option<(u64, u64)>,
+    /// For receivers under control. Boxed: few are.
+    metering: Option<Box<Metering>>,
     /// When data last arrived, in order or not.
     last_arrival: u64,
     random: Option<Box<Stream>>,
@@ -80,8 +87,7 @@ impl Receiver {
             ce: false,
             edge: window,
             window,
-            held: VecDeque::new(),
-            rtt_mark: None,
+            metering: None,
             last_arrival: 0,
             random: random.map(Box::new),
             last_delivery: None,
@@ -120,6 +126,7 @@ impl Receiver {
 
     /// The first window of a connection under receiver control.
     pub fn limit_window(&mut self, window: u64) {
+        self.metering = Some(Box::default());
         self.window = window;
         self.edge = self.nxt + window;
     }
@@ -196,11 +203,11 @@ impl Receiver {
             return;
         }
         self.timer_at = u64::MAX;
-        while let Some(&(due, ack)) = self.held.front() {
-            if due > net.now {
-                break;
-            }
-            self.held.pop_front();
+        while let Some(metering) = &mut self.metering
+            && let Some(&(due, ack)) = metering.held.front()
+            && due <= net.now
+        {
+            metering.held.pop_front();
             net.send(ack);
         }
         if self.ack_at <= net.now && self.pending > 0 {
@@ -210,7 +217,7 @@ impl Receiver {
     }
 
     fn arm(&mut self, net: &mut Net) {
-        let held = self.held.front().map_or(u64::MAX, |h| h.0);
+        let held = self.metering.as_ref().and_then(|m| m.held.front()).map_or(u64::MAX, |h| h.0);
         let due = held.min(self.ack_at);
         if due < self.timer_at {
             self.timer_at = due.max(net.now);
@@ -292,9 +299,10 @@ impl Receiver {
 
     /// A round trip has passed when data arrives beyond what was the right edge one ACK ago.
     fn measure_round_trip(&mut self, now: u64) -> Option<Duration> {
-        let (mark, since) = self.rtt_mark?;
+        let metering = self.metering.as_mut()?;
+        let (mark, since) = metering.rtt_mark?;
         (self.nxt >= mark).then(|| {
-            self.rtt_mark = None;
+            metering.rtt_mark = None;
             Duration::from_ps(now - since)
         })
     }
@@ -303,8 +311,11 @@ impl Receiver {
         self.pending = 0;
         self.ack_at = u64::MAX;
         self.edge = self.edge.max(self.nxt.saturating_add(self.window));
-        if self.rtt_mark.is_none() && self.edge > self.nxt {
-            self.rtt_mark = Some((self.edge, net.now + delay.ps()));
+        if let Some(metering) = &mut self.metering
+            && metering.rtt_mark.is_none()
+            && self.edge > self.nxt
+        {
+            metering.rtt_mark = Some((self.edge, net.now + delay.ps()));
         }
         let stack = &self.config.stack;
         let ece = if self.ce { flags::ECE } else { 0 };
@@ -322,14 +333,16 @@ impl Receiver {
             id: 0,
         };
         self.last_ack_sent = self.nxt;
-        if delay.is_zero() && self.held.is_empty() {
-            let lag = self.random.as_mut().map_or(0, |r| r.below(self.config.stack.send_jitter.ps()));
-            return net.send_late(ack, lag);
+        if let Some(metering) = &mut self.metering
+            && !(delay.is_zero() && metering.held.is_empty())
+        {
+            // Held ACKs leave in order.
+            let due = (net.now + delay.ps()).max(metering.held.back().map_or(0, |h| h.0));
+            metering.held.push_back((due, ack));
+            return self.arm(net);
         }
-        // Held ACKs leave in order.
-        let due = (net.now + delay.ps()).max(self.held.back().map_or(0, |h| h.0));
-        self.held.push_back((due, ack));
-        self.arm(net);
+        let lag = self.random.as_mut().map_or(0, |r| r.below(self.config.stack.send_jitter.ps()));
+        net.send_late(ack, lag);
     }
 
     /// The three most recent runs ahead of the hole, relative to the acknowledgement number.
