@@ -165,6 +165,26 @@ fn a_tail_repaired_by_the_probe_costs_one_reduction() {
     assert!(w.ssthresh.last().unwrap().is_finite(), "the second answer's ACKs tell of the loss");
 }
 
+/// Without SACK duplicate ACKs count as deliveries, so that the ACK that closes the hole opens the window by what it tells alone.
+#[test]
+fn the_end_of_a_recovery_without_sack_does_not_count_the_duplicates_again() {
+    let mut spec = star(1, Rate::gbps(1), Duration::ms(1), None, None);
+    spec.links[1].queue.discipline = "lossy".to_owned();
+    spec.links[1].queue.args.set("loss_of", Value::Word("1".to_owned()));
+    let stack = Stack { initial_window: 40.0, recovery: fanin_cc::RecoveryKind::NewReno, ..linux() };
+    let t = transport(&mut spec, "reno", stack);
+    let f = flow(&mut spec, 0, t);
+    message(&mut spec, f, Message::UNLIMITED, Duration::ZERO);
+    spec.trace.windows.push(f);
+    spec.end = Time::ZERO + Duration::ms(15);
+    let r = run(&spec);
+    let w = &r.traces.window;
+    assert_eq!(r.flows[0].fast_recoveries, 1);
+    let recovered = (1..w.state.len()).find(|&i| w.state[i - 1] == 3 && w.state[i] == 0).expect("a recovery ended");
+    // ssthresh 20; what was sent on duplicates after the retransmission is what it adds at most: one packet per window of 20.
+    assert!((20.0..21.5).contains(&w.cwnd[recovered]), "{} {:?}", recovered, w.cwnd[recovered]);
+}
+
 trait Share {
     fn goodput_share(&self, r: &Results) -> f64;
 }

@@ -103,6 +103,11 @@ impl Recovery {
         una >= self.high || self.kind == RecoveryKind::Reno
     }
 
+    /// Duplicate ACKs since the last new ACK.
+    pub fn duplicates(&self) -> u32 {
+        self.dup_acks
+    }
+
     /// Segments sent by limited transmit since the last new ACK.
     pub fn limited_transmitted(&self) -> u32 {
         self.limited_sent

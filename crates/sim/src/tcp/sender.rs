@@ -287,6 +287,7 @@ impl Sender {
             self.recovery.note_activity(now);
         }
         let may_grow = self.may_grow(&before, advanced, ece, &d);
+        let delivered = self.newly_delivered(advanced, &d);
         let lost = self.find_losses(advanced, sacked, &d, net);
         if d.segments > 0 {
             let rate = self.rate_sample(&d, now);
@@ -294,7 +295,7 @@ impl Sender {
             ack.acked_bytes = d.acked_bytes;
             ack.acked_segments = d.acked_segments;
             ack.delivered_bytes = d.bytes;
-            ack.delivered_segments = d.segments;
+            ack.delivered_segments = delivered;
             ack.ece = ece;
             ack.may_grow = may_grow;
             ack.newly_lost = lost;
@@ -344,6 +345,16 @@ impl Sender {
         // Linux tells congestion control the round trip of the newest delivered segment (`ca_rtt_us`), which delayed ACKs inflate
         // least.
         d.newest.filter(|n| !n.ever_retransmitted).map(|n| Duration::from_ps(now - n.sent_at))
+    }
+
+    /// Segments that this ACK tells of for the first time. Without SACK Linux takes each duplicate ACK for one (`tcp_add_reno_sack`,
+    /// `tcp_remove_reno_sacks`), so that the ACK that closes a hole does not count them again.
+    fn newly_delivered(&self, advanced: bool, d: &Delivered) -> u32 {
+        if advanced && self.config.stack.flavour == Flavour::Linux && !self.recovery.uses_sack() {
+            d.segments.saturating_sub(self.recovery.duplicates()).max(1)
+        } else {
+            d.segments
+        }
     }
 
     fn may_grow(&mut self, before: &Situation, advanced: bool, ece: bool, d: &Delivered) -> bool {
