@@ -62,7 +62,8 @@ def test_a_setting_reaches_the_scenario() -> None:
 
 
 def test_seeds_that_make_no_difference_are_pointed_out() -> None:
-    fixed = INCAST.replace('jitter = "100us"\n', "").replace('mark = "20p"\n', "")
+    # Alone: where several begin at once, which comes first is drawn.
+    fixed = INCAST.replace('jitter = "100us"\n', "").replace('mark = "20p"\n', "").replace("senders = 4", "senders = 1")
     result = fanin.run("incast.toml", text=fixed, cc=["newreno", "dctcp"], seeds=2)
     assert any("every seed gave the same results" in note for note in result.notes)
     assert result.warnings == ["`dctcp` needs switches that mark, and none does: set `topology.mark`"]
