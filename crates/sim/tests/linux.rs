@@ -185,6 +185,32 @@ fn the_end_of_a_recovery_without_sack_does_not_count_the_duplicates_again() {
     assert!((20.0..21.5).contains(&w.cwnd[recovered]), "{} {:?}", recovered, w.cwnd[recovered]);
 }
 
+/// Many losses, one repaired per round trip: the impatient NewReno of RFC 6582 runs into its timer, Linux's goes on.
+#[test]
+fn every_partial_ack_restarts_the_timer() {
+    let many: Vec<String> = (1..=39).step_by(2).map(|n: u32| n.to_string()).collect();
+    let with = |stack: Stack| {
+        let mut spec = star(1, Rate::gbps(1), Duration::ms(1), None, None);
+        spec.links[1].queue.discipline = "lossy".to_owned();
+        spec.links[1].queue.args.set("loss_of", Value::Word(many.join(",")));
+        let t = transport(&mut spec, "reno", stack);
+        let f = flow(&mut spec, 0, t);
+        message(&mut spec, f, 100_000, Duration::ZERO);
+        run(&spec).flows[0].clone()
+    };
+    let stack = Stack {
+        initial_window: 40.0,
+        min_rto: Duration::ms(20),
+        initial_rto: Duration::ms(20),
+        recovery: fanin_cc::RecoveryKind::NewReno,
+        ..linux()
+    };
+    let patient = with(stack.clone());
+    assert_eq!((patient.timeouts, patient.fast_recoveries, patient.retransmissions), (0, 1, 20), "{patient:?}");
+    let impatient = with(Stack { flavour: fanin_cc::Flavour::Rfc, ..stack });
+    assert!(impatient.timeouts >= 1, "{impatient:?}");
+}
+
 trait Share {
     fn goodput_share(&self, r: &Results) -> f64;
 }

@@ -408,11 +408,13 @@ impl Sender {
         self.rto_at = now.saturating_add(self.rtt.timer(&self.config.stack).ps());
     }
 
-    /// RFC 6298 rules 5.2 and 5.3, and NewReno's impatience: after the first partial ACK the timer runs on (RFC 6582 section 3.2).
+    /// RFC 6298 rules 5.2 and 5.3, and NewReno's impatience: after the first partial ACK the timer runs on (RFC 6582 section 3.2). Linux is
+    /// patient: every ACK of new data restarts it (`FLAG_SET_XMIT_TIMER`).
     fn restart_rto(&mut self, advanced: bool, now: u64) {
         if self.board.is_empty() {
             self.rto_at = u64::MAX;
-        } else if advanced && self.recovery.restarts_timer(self.state) {
+        } else if advanced && (self.config.stack.flavour == Flavour::Linux || self.recovery.restarts_timer(self.state))
+        {
             self.start_rto(now);
         }
     }
