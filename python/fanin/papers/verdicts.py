@@ -27,15 +27,27 @@ class Data:
     def __getitem__(self, experiment: str) -> Frames:
         return self.frames[experiment]
 
-    def only(self, keep: pl.Expr) -> Data:
-        """The same with the rows for which `keep` holds, in every frame."""
-        cut = {name: {k: rows.filter(keep) for k, rows in frames.items()} for name, frames in self.frames.items()}
-        return Data(cut, self.quick)
+    def halves(self) -> tuple[Data, Data]:
+        """The same with the lower and with the upper half of the seeds. Experiments may have different numbers of them."""
+
+        def cut(frames: Frames, lower: bool) -> Frames:
+            seeds = _seeds(frames)
+            if len(seeds) < 2:
+                return frames
+            middle = seeds[len(seeds) // 2]
+            keep = pl.col("seed") < middle if lower else pl.col("seed") >= middle
+            return {name: rows.filter(keep) for name, rows in frames.items()}
+
+        lower, upper = ({n: cut(f, low) for n, f in self.frames.items()} for low in (True, False))
+        return Data(lower, self.quick), Data(upper, self.quick)
 
     def seeds(self) -> list[int]:
         """Every seed that was run, in order."""
-        seen = {s for frames in self.frames.values() for rows in frames.values() for s in rows["seed"].unique()}
-        return sorted(seen)
+        return sorted({s for frames in self.frames.values() for s in _seeds(frames)})
+
+
+def _seeds(frames: Frames) -> list[int]:
+    return sorted({s for rows in frames.values() for s in rows["seed"].unique()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +178,7 @@ def judge(name: str, published: str, data: Data, cause: str = "") -> Judged:
     reason = whole.reason
     holds = whole.holds
     if holds and len(seeds) > 1:
-        middle = seeds[len(seeds) // 2]
-        halves = [evaluate(data.only(half)) for half in (pl.col("seed") < middle, pl.col("seed") >= middle)]
-        unstable = [h for h in halves if not h.holds]
+        unstable = [h for h in map(evaluate, data.halves()) if not h.holds]
         if unstable:
             holds = False
             reason = f"it holds over all {len(seeds)} seeds but flips over half of them ({unstable[0].reason})"

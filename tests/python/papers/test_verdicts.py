@@ -42,3 +42,11 @@ def test_a_claim_that_differs_says_which_condition_failed_and_why() -> None:
 
 def test_a_cause_is_not_told_of_a_claim_that_holds() -> None:
     assert judge("odd.fig1", "above 1", seeds({1: 2}), cause="the paper counts otherwise").reason == ""
+
+
+def test_each_experiment_is_halved_by_its_own_seeds() -> None:
+    many = pl.DataFrame({"seed": [1, 2, 3, 4, 5, 6], "x": [1.0] * 6})
+    data = Data({"many": {"runs": many}, "two": {"runs": many.head(2)}, "one": {"runs": many.head(1)}})
+    lower, upper = data.halves()
+    shown = [[list(half[name]["runs"]["seed"]) for name in ("many", "two", "one")] for half in (lower, upper)]
+    assert shown == [[[1, 2, 3], [1], [1]], [[4, 5, 6], [2], [1]]]
