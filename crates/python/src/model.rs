@@ -2,7 +2,6 @@
 
 use crate::error::{Class, raise};
 use fanin_cc::model::{dctcp as dctcp_forms, gss, iatcp as iatcp_forms, tcprand, trim};
-use fanin_scenario::{bits_for_bytes, keys::Kind};
 use fanin_sim::rng::Stream;
 use fanin_units::{Bytes, Duration, QueueLimit, Rate};
 use pyo3::prelude::*;
@@ -89,14 +88,6 @@ pub fn iatcp(c: f64, rtt_min: f64, n: f64, rounding: &str) -> (f64, f64, f64, f6
 /// A quantity with its unit as a number: `rate` in bit/s, `time` in s, `size` in bytes. `option` is named when it is none.
 #[pyfunction]
 pub fn quantity(py: Python<'_>, kind: &str, text: &str, option: &str) -> PyResult<f64> {
-    let confused = match kind {
-        "rate" => bits_for_bytes(&Kind::Rate, text),
-        "size" => bits_for_bytes(&Kind::Size, text),
-        _ => None,
-    };
-    if let Some(why) = confused {
-        return Err(raise(py, Class::Scenario, format!("command line `{option}`: {why}")));
-    }
     let parsed = match kind {
         "rate" => text.parse::<Rate>().map(|r| r.bps() as f64),
         "time" => text.parse::<Duration>().map(Duration::as_secs),
@@ -108,9 +99,6 @@ pub fn quantity(py: Python<'_>, kind: &str, text: &str, option: &str) -> PyResul
 /// A buffer such as `100p` or `64KB` in packets of `wire` bytes.
 #[pyfunction]
 pub fn limit(py: Python<'_>, text: &str, wire: f64, option: &str) -> PyResult<f64> {
-    if let Some(why) = bits_for_bytes(&Kind::Queue, text) {
-        return Err(raise(py, Class::Scenario, format!("command line `{option}`: {why}")));
-    }
     match text.parse::<QueueLimit>() {
         Ok(QueueLimit::Packets(n)) => Ok(f64::from(n)),
         Ok(QueueLimit::Bytes(b)) => Ok(b.get() as f64 / wire),

@@ -41,7 +41,6 @@ pub use describe::{Description, DrawnLink, DrawnNode, DrawnTraffic, describe};
 pub use error::{Place, Report, ScenarioError};
 pub use plan::REQUEST_CLASS;
 pub use rack::{Rack, RackPlan};
-pub use reader::bits_for_bytes;
 pub use replay::{Replay, ReplayedResponse};
 pub use scenario::Scenario;
 pub use transport::{DEFAULT_CC, DEFAULT_PROFILE};

@@ -241,46 +241,11 @@ fn quantity<T: std::str::FromStr<Err = ParseUnitError>>(
     is_zero: fn(&T) -> bool,
 ) -> Result<T, ScenarioError> {
     let Item::Text(text) = &node.item else { return Err(reader.wrong_kind(key, node)) };
-    if let Some(message) = bits_for_bytes(&key.kind, text) {
-        return Err(reader.wrong(key, node, message));
-    }
     let value: T = text.parse().map_err(|e: ParseUnitError| reader.wrong(key, node, e.to_string()))?;
     if key.positive && is_zero(&value) {
         return Err(reader.wrong(key, node, format!("`{text}` is zero; it must be more")));
     }
     Ok(value)
-}
-
-/// Units are matched whatever their case, but not here: `GBps` is eight times `Gbps`, and `64Kb` an eighth of `64KB`.
-///
-/// ```
-/// use fanin_scenario::{bits_for_bytes, keys::Kind};
-/// assert_eq!(bits_for_bytes(&Kind::Rate, "10gbps"), None);
-/// let told = bits_for_bytes(&Kind::Rate, "10GBps").unwrap();
-/// assert!(told.starts_with("`10GBps`: `GBps` reads as bytes per second; rates are in bits: write Gbps,"), "{told}");
-/// let told = bits_for_bytes(&Kind::Queue, "64 Kb").unwrap();
-/// assert!(told.starts_with("`64 Kb`: `Kb` reads as bits; sizes are in bytes: write KB,"), "{told}");
-/// ```
-pub fn bits_for_bytes(kind: &Kind, text: &str) -> Option<String> {
-    const RATES: [&str; 5] = ["bps", "kbps", "Mbps", "Gbps", "Tbps"];
-    const SIZES: [&str; 8] = ["B", "KB", "MB", "GB", "TB", "KiB", "MiB", "GiB"];
-    let trimmed = text.trim();
-    let unit = &trimmed[trimmed.trim_end_matches(|c: char| c.is_ascii_alphabetic()).len()..];
-    let spelt = |names: &[&'static str]| names.iter().copied().find(|name| name.eq_ignore_ascii_case(unit));
-    match kind {
-        Kind::Rate => spelt(&RATES).filter(|_| unit.contains('B')).map(|rate| {
-            format!(
-                "`{text}`: `{unit}` reads as bytes per second; rates are in bits: write {rate}, and eight times the number if bytes were \
-                 meant"
-            )
-        }),
-        Kind::Size | Kind::Queue => spelt(&SIZES).filter(|_| unit.ends_with('b')).map(|size| {
-            format!(
-                "`{text}`: `{unit}` reads as bits; sizes are in bytes: write {size}, and an eighth of the number if bits were meant"
-            )
-        }),
-        _ => None,
-    }
 }
 
 impl FromNode for Duration {

@@ -2,7 +2,7 @@
 
 use crate::error::{ScenarioError, nearest};
 use crate::keys::Kind;
-use crate::reader::{Context, bits_for_bytes};
+use crate::reader::Context;
 use crate::tree::{Entry, Item, Node, Table};
 use fanin_cc::{Args, Flavour, Param, ParamError, Setup, Value, registry};
 use fanin_sim::knobs::{KNOBS, KnobKind, PROFILES, profile};
@@ -190,11 +190,6 @@ pub(crate) fn quantity(param: &Param) -> Option<Kind> {
 
 fn param_value(context: Context<'_>, path: &str, entry: &Entry, param: &Param) -> Result<Value, ScenarioError> {
     let bad = |message: String| Err(at(context, path, entry, "scenario::bad-value", message));
-    if let (Item::Text(text), Some(kind)) = (&entry.node.item, quantity(param))
-        && let Some(message) = bits_for_bytes(&kind, text)
-    {
-        return bad(message);
-    }
     match (&entry.node.item, quantity(param)) {
         (Item::Flag(x), _) => Ok(Value::Flag(*x)),
         (Item::Text(text), Some(Kind::Time)) => match text.parse::<Duration>() {

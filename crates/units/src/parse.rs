@@ -42,13 +42,39 @@ pub enum ParseUnitError {
         /// The units there are.
         units: String,
     },
+    /// A rate in bytes. Units are matched whatever their case, but not here: `GBps` is eight times `Gbps`.
+    #[error(
+        "`{text}`: `{unit}` reads as bytes per second; rates are in bits: write {name}, and eight times the number if bytes were meant"
+    )]
+    BytesForBits {
+        /// What was written.
+        text: String,
+        /// The part that was taken for the unit.
+        unit: String,
+        /// The unit to write.
+        name: &'static str,
+    },
+    /// A size in bits.
+    #[error(
+        "`{text}`: `{unit}` reads as bits; sizes are in bytes: write {name}, and an eighth of the number if bits were meant"
+    )]
+    BitsForBytes {
+        /// What was written.
+        text: String,
+        /// The part that was taken for the unit.
+        unit: String,
+        /// The unit to write.
+        name: &'static str,
+    },
     /// Negative, or not representable.
-    #[error("`{text}` is out of range for {what}: it must be finite and not negative")]
+    #[error("`{text}` is out of range for {what}: it must be {range}")]
     OutOfRange {
         /// What was written.
         text: String,
         /// The dimension that was expected, with its article.
         what: &'static str,
+        /// From least to most.
+        range: &'static str,
     },
 }
 
@@ -75,17 +101,20 @@ struct Dimension {
     example: &'static str,
     /// Name and value in the base unit (ps, bits/s, bytes). Matched exactly, then ignoring case.
     units: &'static [(&'static str, f64)],
+    range: &'static str,
 }
 
 const TIME: Dimension = Dimension {
     what: "a time",
     example: "50us",
     units: &[("ps", 1.0), ("ns", 1e3), ("us", 1e6), ("µs", 1e6), ("ms", 1e9), ("s", 1e12), ("min", 60e12)],
+    range: "from 0 to 18446744s",
 };
 const RATE: Dimension = Dimension {
     what: "a rate",
     example: "10Gbps",
     units: &[("bps", 1.0), ("kbps", 1e3), ("Mbps", 1e6), ("Gbps", 1e9), ("Tbps", 1e12)],
+    range: "from 0 to 18446744Tbps",
 };
 const SIZE: Dimension = Dimension {
     what: "a size",
@@ -100,6 +129,7 @@ const SIZE: Dimension = Dimension {
         ("MiB", 1_048_576.0),
         ("GiB", 1_073_741_824.0),
     ],
+    range: "from 0 to 18446744TB",
 };
 
 impl Dimension {
@@ -133,23 +163,33 @@ impl Dimension {
                 units: self.unit_names(),
             });
         }
-        let scale = self
+        let found = self
             .units
             .iter()
             .find(|(name, _)| *name == unit)
-            .or_else(|| self.units.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit)))
-            .map(|(_, scale)| *scale)
-            .ok_or_else(|| ParseUnitError::UnknownUnit {
-                text: text.to_owned(),
-                unit: unit.to_owned(),
-                what: self.what,
-                units: self.unit_names(),
-            })?;
+            .or_else(|| self.units.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit)));
+        if let Some((name, _)) = found
+            && name.contains('B') != unit.contains('B')
+            && name.contains(['b', 'B'])
+        {
+            let (text, unit) = (text.to_owned(), unit.to_owned());
+            return Err(if name.contains('b') {
+                ParseUnitError::BytesForBits { text, unit, name }
+            } else {
+                ParseUnitError::BitsForBytes { text, unit, name }
+            });
+        }
+        let scale = found.map(|(_, scale)| *scale).ok_or_else(|| ParseUnitError::UnknownUnit {
+            text: text.to_owned(),
+            unit: unit.to_owned(),
+            what: self.what,
+            units: self.unit_names(),
+        })?;
         let base = (value * scale).round();
         if base.is_finite() && base >= 0.0 && base < u64::MAX as f64 {
             Ok(base as u64)
         } else {
-            Err(ParseUnitError::OutOfRange { text: text.to_owned(), what: self.what })
+            Err(ParseUnitError::OutOfRange { text: text.to_owned(), what: self.what, range: self.range })
         }
     }
 }
@@ -180,7 +220,8 @@ impl FromStr for QueueLimit {
         match packets.map(|n| n.trim().replace('_', "").parse::<u32>()) {
             Some(Ok(n)) => Ok(QueueLimit::Packets(n)),
             Some(Err(_)) => {
-                Err(ParseUnitError::OutOfRange { text: text.to_owned(), what: "a queue length in packets" })
+                let (what, range) = ("a queue length in packets", "a whole number from 0 to 4294967295");
+                Err(ParseUnitError::OutOfRange { text: text.to_owned(), what, range })
             }
             None => SIZE.parse(text).map(|b| QueueLimit::Bytes(Bytes::new(b))).map_err(|e| match e {
                 ParseUnitError::NoUnit { text, .. } => ParseUnitError::NoUnit {
@@ -222,8 +263,37 @@ mod tests {
             says("5Gbps".parse()),
             "`5Gbps`: `Gbps` is not a unit of a time; use one of ps, ns, us, µs, ms, s, min"
         );
-        assert_eq!(says("-5us".parse()), "`-5us` is out of range for a time: it must be finite and not negative");
+        assert_eq!(says("-5us".parse()), "`-5us` is out of range for a time: it must be from 0 to 18446744s");
         assert_eq!(says("fast".parse()), "`fast` is not a time: it should be a number and a unit, such as `50us`");
         assert_eq!(says("éus".parse()), "`éus` is not a time: it should be a number and a unit, such as `50us`");
+    }
+
+    #[test]
+    fn bits_are_not_taken_for_bytes() {
+        let told = "10GBps".parse::<Rate>().unwrap_err().to_string();
+        assert_eq!(
+            told,
+            "`10GBps`: `GBps` reads as bytes per second; rates are in bits: write Gbps, and eight times the number if bytes were meant"
+        );
+        let told = "64 Kb".parse::<QueueLimit>().unwrap_err().to_string();
+        assert_eq!(
+            told,
+            "`64 Kb`: `Kb` reads as bits; sizes are in bytes: write KB, and an eighth of the number if bits were meant"
+        );
+        assert_eq!("10gbps".parse(), Ok(Rate::gbps(10)));
+        assert_eq!(
+            "64kib".parse::<Bytes>().map_err(|e| e.to_string()).unwrap_err().split(';').next(),
+            Some("`64kib`: `kib` reads as bits")
+        );
+        assert_eq!("64kB".parse(), Ok(Bytes::new(64_000)));
+    }
+
+    #[test]
+    fn a_quantity_out_of_range_tells_the_range() {
+        for (text, range) in [("1.5p", "a whole number from 0 to 4294967295"), ("99999999TB", "from 0 to 18446744TB")] {
+            let told = text.parse::<QueueLimit>().unwrap_err().to_string();
+            assert!(told.ends_with(&format!("it must be {range}")), "{told}");
+        }
+        assert!("1e30Gbps".parse::<Rate>().unwrap_err().to_string().ends_with("from 0 to 18446744Tbps"));
     }
 }
