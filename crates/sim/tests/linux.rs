@@ -69,6 +69,31 @@ fn a_timeout_for_a_loss_is_not() {
     assert_eq!((r.flows[0].timeouts, r.flows[0].undone), (1, 0), "{:?}", r.flows[0]);
 }
 
+/// New data left just before the timer expired: the first segment is sent again at once, whatever is still on its way.
+#[test]
+fn a_timeout_sends_the_first_segment_though_later_ones_are_young() {
+    let mut spec = star(1, Rate::gbps(1), Duration::ms(1), None, None);
+    spec.links[1].queue.discipline = "lossy".to_owned();
+    spec.links[1].queue.args.set("loss_of", Value::Word("5, 6".to_owned()));
+    let stack = Stack { min_rto: Duration::ms(5), initial_window: 4.0, ..linux() };
+    let t = transport(&mut spec, "reno", stack);
+    let f = flow(&mut spec, 0, t);
+    // Four segments give a round trip of 4 ms; then one is lost, so is its probe, and before the timer is due the application writes on.
+    message(&mut spec, f, 4 * 1448, Duration::ZERO);
+    message(&mut spec, f, 1448, Duration::ms(10));
+    message(&mut spec, f, 1448, Duration::ms(27));
+    spec.trace.packets.push(LinkId(2));
+    let r = run(&spec);
+    let p = &r.traces.packets;
+    let fifth: Vec<u64> = (0..p.seq.len())
+        .filter(|&i| p.event[i] == 0 && p.seq[i] == 4 * 1448)
+        .map(|i| p.time_ps[i] / 1_000_000)
+        .collect();
+    assert_eq!((r.complete, r.flows[0].timeouts, r.flows[0].tail_probes), (true, 1, 1), "{:?}", r.flows[0]);
+    // Sent at 10 ms; the probe a timer of srtt + 5 ms later, the timeout as long after that.
+    assert!(fifth.len() == 3 && fifth[2] - fifth[1] < 9_100, "us: {fifth:?}");
+}
+
 /// Two paths of different length, packets spread over both.
 fn sprayed(difference: Duration, stack: Stack) -> Results {
     run(&two_paths(difference, "reno", stack))

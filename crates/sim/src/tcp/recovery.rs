@@ -322,6 +322,10 @@ impl Sender {
         self.recovery.recover = Some(self.nxt);
         self.recovery.timer_at = u64::MAX;
         self.set_state(State::Loss, net);
+        if self.board.pipe() > 0 {
+            // What is not given up fills the window of one; the first segment goes all the same (`tcp_retransmit_timer`).
+            self.resend_front(net);
+        }
     }
 
     /// RFC 6675 NextSeg rules 3 and 4, once nothing known lost and nothing new may leave.
