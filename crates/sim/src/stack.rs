@@ -1,6 +1,6 @@
 //! The endpoint's knobs and the named sets of them: honest about which TCP it is.
 //!
-//! Every knob is declared once, in [`KNOBS`], with what it means and who says so; profiles are values for them.
+//! Every knob is declared once, in [`crate::knobs::KNOBS`], with what it means and who says so; profiles are values for them.
 
 use fanin_cc::{Counting, Flavour, RecoveryKind};
 use fanin_units::{Bytes, Duration};

@@ -1,6 +1,6 @@
 //! The only list of queue disciplines: a new one is a file here and a line below.
 //!
-//! Drop-tail and step marking are part of every port ([`crate::port`]); what is listed here decides more than that. An [`Admission`]
+//! Drop-tail and step marking are part of every port (`port.rs`); what is listed here decides more than that. An [`Admission`]
 //! keeps the port first-in-first-out and decides about each arriving packet; a [`Scheduler`] owns the packets and decides their order.
 
 use crate::packet::Packet;
