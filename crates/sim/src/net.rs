@@ -286,7 +286,7 @@ impl Net {
     /// A packet that gets through ends its flow's run of drops at this port.
     #[inline]
     fn close_run(&mut self, link: u32, label: Label) {
-        if label.flags & (flags::DATAGRAM | flags::ACK) == 0 {
+        if !label.has(flags::DATAGRAM | flags::ACK) {
             let flow = &mut self.flows[label.flow as usize];
             if flow.run.is_some_and(|(port, _)| port == link) {
                 flow.close_run();

@@ -247,10 +247,10 @@ impl Port {
                 Verdict::Drop => return self.drop(wire),
             }
         }
-        if self.marks_at_all && label.flags & flags::ECT != 0 && self.mark.exceeded_by(packets, bytes) {
+        if self.marks_at_all && label.has(flags::ECT) && self.mark.exceeded_by(packets, bytes) {
             marked = true;
         }
-        if marked && label.flags & flags::CE == 0 {
+        if marked && !label.has(flags::CE) {
             label.flags |= flags::CE;
             store.get_mut(label.slot).flags = label.flags;
             self.totals.marks += 1;

@@ -18,6 +18,14 @@ pub struct Label {
     pub flags: u16,
 }
 
+impl Label {
+    /// Whether any of the bits is set.
+    #[inline]
+    pub fn has(&self, bits: u16) -> bool {
+        self.flags & bits != 0
+    }
+}
+
 /// Packets by slot. A freed slot is the first to be used again, since it is still in the cache.
 #[derive(Debug, Default)]
 pub struct Store {

@@ -151,11 +151,7 @@ impl DcVegas {
         if self.check && self.window.cwnd - (conn.in_flight + segments) > 1.0 {
             return;
         }
-        let worth = match self.counting {
-            Counting::PerAck | Counting::Ns3 => 1.0,
-            Counting::Abc { limit } => segments.min(f64::from(limit)),
-            Counting::Linux => f64::from(self.counting.segments(ack)),
-        };
+        let worth = self.counting.worth(self.counting.segments(ack));
         self.window.cwnd += worth * if self.window.in_slow_start() { self.start_step } else { self.incr };
     }
 
