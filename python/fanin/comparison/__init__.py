@@ -1,0 +1,205 @@
+"""Replay a capture's traffic under several TCPs on a rack, and rank them.
+
+`compare` is the main job: :func:`compare` runs it and returns a :class:`CompareResult`, which prints, serialises to the JSON of
+``fanin compare --json`` and is all that the report is written from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from fanin import _native
+from fanin.comparison.candidates import candidates, listed, prompt_ack_note
+from fanin.comparison.columns import FLOWS, QUEUE, RESPONSES, RUNS, WINDOW
+from fanin.comparison.remarks import about_the_traffic, remarks
+from fanin.comparison.replays import run_all
+from fanin.comparison.result import CaptureSummary, CompareResult
+from fanin.errors import CaptureError, ScenarioError
+from fanin.files import output_folder, shown
+from fanin.progress import Progress, silent
+from fanin.ranking import STATISTICS, RankBy, rank
+from fanin.simulation import Failure, chosen_seeds, toml
+from fanin.traffic import trains as read_trains
+
+if TYPE_CHECKING:
+    from fanin._native import Replay
+    from fanin.traffic import TrainsResult
+
+__all__ = ["FLOWS", "QUEUE", "RESPONSES", "RUNS", "WINDOW", "CaptureSummary", "CompareResult", "Failure", "compare"]
+
+
+def compare(
+    capture: str | Path,
+    rack: str | Path,
+    *,
+    cc: str | Sequence[str] | None = None,
+    seeds: int | Sequence[int] = 5,
+    rank_by: RankBy = "p99",
+    trace_seed: int | None = None,
+    aggregator: str | None = None,
+    gap: str | None = None,
+    settings: Mapping[str, object] | None = None,
+    pcap: str | Path | None = None,
+    pcap_at: Sequence[str] = (),
+    command: str | None = None,
+    progress: Callable[[str, int], Progress] = silent,
+) -> CompareResult:
+    """Replay the traffic of a capture under several TCPs on a rack, and rank them.
+
+    Each response is sent as its application sent it: think times, service times and pauses are kept, and what waited for a delivery in the
+    capture waits for it in the replay.
+
+    Parameters
+    ----------
+    capture : path
+        pcap or pcapng, plain or gzip.
+    rack : path
+        The rack (TOML): link rate, delay, buffer, K.
+    cc : str or sequence of str, optional
+        Algorithms; all that stand alone unless given, without those that need a marking switch when the rack has none.
+    seeds : int or sequence of int
+        How many seeds, counted from 1, or which.
+    rank_by : {"mean", "p50", "p95", "p99", "p99_9"}
+        Completion-time statistic to rank by.
+    trace_seed : int, optional
+        The seed whose queue and windows are kept; the first unless given.
+    aggregator : str, optional
+        Address of the host that the responses go to; the likeliest unless given.
+    gap : str, optional
+        Time without data that ends a packet train, such as ``"1ms"``; see :func:`fanin.trains`.
+    settings : mapping, optional
+        Values by key, such as ``{"rack.buffer": "250p"}``, on top of the rack file.
+    pcap : path, optional
+        A folder for pcap files of what hosts and ports saw in the run of `trace_seed`, in a folder of each algorithm's name.
+    pcap_at : sequence of str, optional
+        Hosts (``client`` is the aggregator, servers have their addresses), ports (``switch->client``) and switches to write files of, with
+        ``*`` for anything; everything unless given.
+    command : str, optional
+        What to state as the command that does the same.
+    progress : callable, optional
+        Makes the progress display; see :mod:`fanin.progress`.
+
+    Returns
+    -------
+    CompareResult
+        After Ctrl-C, of what was done until then; `CompareResult.missing` says what was not.
+
+    Raises
+    ------
+    fanin.CaptureError
+        When the capture cannot be used.
+    fanin.ScenarioError
+        When the rack or an option is wrong.
+    fanin.AlgorithmError
+        When there is no such algorithm, or none that was asked for could be run; otherwise `CompareResult.failures` says which could not.
+
+    Examples
+    --------
+    >>> import fanin
+    >>> result = fanin.compare(
+    ...     "data/captures/http_onoff_8to1.pcap.gz", "examples/rack.toml", cc=["newreno", "dctcp"], seeds=1
+    ... )
+    >>> sorted(row.cc for row in result.ranking)
+    ['dctcp', 'newreno']
+    >>> result.responses.filter(cc="dctcp").height
+    2000
+    """
+    if rank_by not in STATISTICS:
+        raise ScenarioError(f"rank_by is `{rank_by}`; it must be one of {', '.join(STATISTICS)}")
+    numbers = chosen_seeds(seeds)
+    traced = numbers[0] if trace_seed is None else trace_seed
+    if traced not in numbers:
+        raise ScenarioError(
+            f"command line `--trace-seed {traced}`: only seeds that are run can be traced: {listed(numbers)}"
+        )
+    if pcap_at and pcap is None:
+        raise ScenarioError("command line `--pcap-at`: it says where, and `--pcap DIR` into which folder; give both")
+    changes = [(key, toml(value)) for key, value in (settings or {}).items()]
+    the_rack = _native.Rack.from_file(rack, changes)
+    algorithms, notes = candidates(cc, the_rack)
+    notes += prompt_ack_note(algorithms)
+    needs_switch = {name: _native.needs_switch(name) for name in algorithms}
+
+    found = read_trains(capture, gap=gap, progress=progress)
+    replay = found.workload(aggregator)
+    if replay.responses == 0:
+        raise CaptureError(
+            f"{capture}: no response with payload goes to {replay.aggregator}, so there is nothing to replay; name another host with --aggregator"
+        )
+
+    started = time.monotonic()
+    with output_folder(pcap, "--pcap") if pcap is not None else nullcontext(None) as scratch:
+        captures = None if scratch is None else (scratch, pcap_at)
+        outcome = run_all(the_rack, replay, algorithms, numbers, traced, captures, progress)
+    elapsed = time.monotonic() - started
+    runs = outcome.frame("runs", RUNS)
+    ranking = rank(runs, needs_switch, outcome.hashes, rank_by) if runs.height else []
+    notes += remarks(ranking, numbers)
+    return CompareResult(
+        ranking=ranking,
+        rank_by=rank_by,
+        failures=outcome.failures,
+        missing=outcome.missing,
+        capture=_summary(found, replay, aggregator_found=aggregator is None),
+        responses=outcome.frame("responses", RESPONSES),
+        flows=outcome.frame("flows", FLOWS),
+        runs=runs,
+        queue=outcome.frame("queue", QUEUE),
+        window=outcome.frame("window", WINDOW),
+        trains=_trains_to(found, replay),
+        seeds=tuple(numbers),
+        trace_seed=traced,
+        port=outcome.port,
+        rack_path=shown(str(rack)),
+        rack_text=Path(rack).read_text(encoding="utf-8"),
+        scenario_hash=_one_hash(outcome.hashes),
+        command=shown(command or f"fanin compare {capture} --rack {rack} --seeds {len(numbers)}"),
+        version=_native.VERSION,
+        elapsed_s=elapsed,
+        interrupted=outcome.interrupted,
+        notes=notes,
+        warnings=outcome.warnings + about_the_traffic(replay, rank_by),
+        settings=dict(changes),
+    )
+
+
+def _summary(found: TrainsResult, replay: Replay, *, aggregator_found: bool) -> CaptureSummary:
+    s = found.summary
+    warnings = [w["message"] for w in found.warnings]
+    if found.partial is not None:
+        warnings.append(found.partial["message"])
+    return CaptureSummary(
+        file=s["file"],
+        packets=s["packets"],
+        tcp_packets=s["tcp_packets"],
+        connections=s["connections"],
+        payload_bytes=s["payload_bytes"],
+        duration_s=s["duration_ns"] / 1e9,
+        aggregator=replay.aggregator,
+        aggregator_found=aggregator_found,
+        servers=tuple(replay.servers),
+        responses=replay.responses,
+        warnings=tuple(warnings),
+    )
+
+
+def _trains_to(found: TrainsResult, replay: Replay) -> pl.DataFrame:
+    """The packet trains towards the aggregator, whichever side opened the connection."""
+    clients = [c["connection"] for c in found.connections if c["client_ip"] == replay.aggregator]
+    servers = [c["connection"] for c in found.connections if c["server_ip"] == replay.aggregator]
+    return found.trains.filter(
+        ((pl.col("direction") == "to_client") & pl.col("connection").is_in(clients))
+        | ((pl.col("direction") == "to_server") & pl.col("connection").is_in(servers))
+    ).select("connection", "start_ms", "end_ms", "packets", "bytes", "retransmitted_bytes", "gap_before_ms")
+
+
+def _one_hash(hashes: Mapping[str, str]) -> str:
+    """Identifies several scenarios at once, whatever their order."""
+    return hashlib.sha256("\n".join(f"{cc} {h}" for cc, h in sorted(hashes.items())).encode()).hexdigest()

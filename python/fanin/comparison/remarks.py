@@ -1,0 +1,61 @@
+"""What a reader of a comparison's numbers should know."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fanin.comparison.candidates import listed
+from fanin.ranking import QUANTILES, RankBy, RankingRow
+
+if TYPE_CHECKING:
+    from fanin._native import Replay
+
+
+def about_the_traffic(replay: Replay, rank_by: RankBy) -> list[str]:
+    """A capture that cannot show what the comparison is for."""
+    told = []
+    needed = round(1 / (1 - QUANTILES[rank_by])) if rank_by in QUANTILES else 1
+    if replay.responses < needed:
+        name = rank_by.replace("_", ".")
+        told.append(
+            f"{replay.responses} {'response is' if replay.responses == 1 else 'responses are'} few for {name}, which is then the slowest of "
+            f"them: it takes {needed} at least; capture for longer, or rank by a lower percentile (--rank-by)"
+        )
+    if len(replay.servers) > 1:
+        return told
+    return [
+        *told,
+        f"one server alone ({replay.servers[0]}) answers {replay.aggregator}: its own link is as slow as the aggregator's, so nothing meets at "
+        "the switch, and incast cannot show; capture where the responses of several servers arrive, or name another host with --aggregator",
+    ]
+
+
+def remarks(ranking: list[RankingRow], seeds: list[int]) -> list[str]:
+    """What a reader of the ranking should know."""
+    told = []
+    if len(seeds) == 1:
+        told.append("one seed gives no confidence interval; add seeds to see which differences are real")
+    if ranking:
+        told += _tail_remark(ranking[0], ranking)
+    unfinished = [row.cc for row in ranking if row.unfinished]
+    if unfinished:
+        told.append(
+            f"not every response was complete when the run ended under {listed(unfinished)}: "
+            "means are over completed ones, and a percentile that falls on an unfinished one has no value"
+        )
+    return told
+
+
+def _tail_remark(first: RankingRow, ranking: list[RankingRow]) -> list[str]:
+    """Points out a tail that the ranking's statistic does not see: one response in a thousand that waits for a timeout."""
+    known = [(row.completion_ms["p99_9"].value, row) for row in ranking]
+    mine = first.completion_ms["p99_9"].value
+    shortest, best = min(
+        ((v, row) for v, row in known if v is not None), key=lambda pair: pair[0], default=(None, first)
+    )
+    if shortest is None or mine is None or mine < 2 * shortest or not first.timeouts.value:
+        return []
+    return [
+        f"{first.cc} comes first, but its slowest responses wait for timeouts ({first.timeouts.value:g} per run): "
+        f"its p99.9 is {mine:.1f} ms, that of {best.cc} {shortest:.1f} ms; --rank-by p99_9 ranks by it"
+    ]

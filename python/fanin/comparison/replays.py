@@ -1,0 +1,166 @@
+"""The runs of a comparison, on every core, and what is kept of each."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from fanin import _native
+from fanin.comparison.columns import RUNS
+from fanin.errors import AlgorithmError, EngineError, FaninError
+from fanin.frames import frame
+from fanin.progress import Progress, on_every_core
+from fanin.ranking import completion_statistics
+from fanin.simulation import Failure, all_failed, file_name, sentence, tables
+from fanin.stats import extremes
+
+if TYPE_CHECKING:
+    from fanin._native import Rack, Replay, Watch
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What the runs of a comparison left."""
+
+    frames: list[dict[str, pl.DataFrame]]
+    failures: list[Failure]
+    missing: list[tuple[str, int]]
+    interrupted: bool
+    port: str
+    hashes: dict[str, str]
+    warnings: list[str]
+
+    def frame(self, name: str, schema: Mapping[str, Any]) -> pl.DataFrame:
+        """One frame over all runs, its columns in the documented order."""
+        parts = [frames[name].select(*schema) for frames in self.frames if name in frames]
+        return pl.concat(parts) if parts else pl.DataFrame(schema=dict(schema))
+
+
+def run_all(
+    rack: Rack,
+    replay: Replay,
+    algorithms: list[str],
+    seeds: list[int],
+    traced: int,
+    captures: tuple[Path, Sequence[str]] | None,
+    progress: Callable[[str, int], Progress],
+) -> Outcome:
+    """Run every algorithm under every seed, on every core. `captures` is the folder for pcap files, and of what."""
+    # What is wrong with one algorithm on this rack is known before the others have run.
+    failed: dict[str, BaseException] = {}
+    hashes: dict[str, str] = {}
+    warnings: list[str] = []
+    for name in algorithms:
+        try:
+            hashes[name], told = rack.check(replay, name)
+            warnings += told
+        except FaninError as error:
+            failed[name] = error
+    if not hashes:
+        raise all_failed(failed)
+    # Seed by seed, so that after an interruption every algorithm has run as often as the others.
+    work = [(name, seed) for seed in seeds for name in hashes]
+    done: dict[tuple[str, int], dict[str, pl.DataFrame]] = {}
+
+    def finished(number: int, result: dict[str, pl.DataFrame] | BaseException) -> None:
+        name, seed = work[number]
+        if isinstance(result, AlgorithmError | EngineError):
+            failed.setdefault(name, result)
+            if len(failed) == len(algorithms):
+                raise all_failed(failed)
+        elif isinstance(result, BaseException):
+            raise result
+        else:
+            done[name, seed] = result
+
+    with progress("replaying", len(work)) as bar:
+        jobs = [_job(rack, replay, name, seed, seed == traced, captures) for name, seed in work]
+        whole = on_every_core(jobs, bar, finished)
+    if not whole and not done:
+        raise KeyboardInterrupt
+    kept = [key for name in hashes if name not in failed for key in ((name, s) for s in seeds) if key in done]
+    plan = rack.plan(replay, next(iter(hashes)), seeds[0])
+    if captures is not None:
+        # Of a run that failed or was stopped there is a part of a capture.
+        for name in hashes:
+            if (name, traced) not in kept:
+                shutil.rmtree(captures[0] / file_name(name), ignore_errors=True)
+    return Outcome(
+        frames=[done[key] for key in kept],
+        failures=[Failure(name, sentence(name, failed[name])) for name in algorithms if name in failed],
+        missing=[key for key in work if key not in done and key[0] not in failed],
+        interrupted=not whole,
+        port=plan.plan.ports[plan.port],
+        hashes=hashes,
+        warnings=list(dict.fromkeys(warnings)),
+    )
+
+
+def _job(
+    rack: Rack, replay: Replay, cc: str, seed: int, trace: bool, captures: tuple[Path, Sequence[str]] | None
+) -> Callable[[Watch], dict[str, pl.DataFrame]]:
+    def work(watch: Watch) -> dict[str, pl.DataFrame]:
+        made = rack.plan(replay, cc, seed, trace)
+        if trace and captures is not None:
+            folder = captures[0] / file_name(cc)
+            folder.mkdir()
+            run, _ = _native.run_with_pcap(made.plan, folder, list(captures[1]), watch)
+        else:
+            run = made.plan.run(watch)
+        results = tables(run, made.plan, cc, seed)
+        servers = dict(enumerate(replay.servers))
+        where = frame(made.responses()).with_columns(pl.col("server").replace_strict(servers, return_dtype=pl.String))
+        return _measured(results, where, made.plan.ports[made.port], trace)
+
+    return work
+
+
+def _measured(results: dict[str, pl.DataFrame], where: pl.DataFrame, port: str, trace: bool) -> dict[str, pl.DataFrame]:
+    """What the comparison keeps of one run. `where` says which messages and which flow each response of the capture became."""
+    messages = results["messages"]
+    # A response may be written in several pieces, which are consecutive messages.
+    until = messages["timeouts"].cast(pl.UInt32).cum_sum()
+    first, last = messages[where["first"]], messages[where["last"]]
+    responses = where.with_columns(
+        first["cc"],
+        first["seed"],
+        first["release_ms"],
+        last["done_ms"],
+        timeouts=until[where["last"]] - until[where["first"]] + messages["timeouts"][where["first"]],
+    ).with_columns(completion_ms=pl.col("done_ms") - pl.col("release_ms"))
+
+    connection = where.select("flow", "connection").unique("flow", maintain_order=True)
+    flows = results["flows"].join(connection, on="flow", maintain_order="left")
+    ports = results["ports"]
+    aggregator = ports.row(by_predicate=pl.col("port") == port, named=True)
+    run = results["runs"].row(0, named=True)
+    released, done = extremes(responses["release_ms"]), extremes(responses["done_ms"])
+    busy_ms = done[1] - released[0] if released and done else 0.0
+    finished = responses.filter(pl.col("done_ms").is_not_null())
+    row = {
+        "cc": run["cc"],
+        "seed": run["seed"],
+        **completion_statistics(responses["completion_ms"].to_list()),
+        "timeouts": int(flows["timeouts"].sum()),
+        "retransmissions": int(flows["retransmissions"].sum()),
+        "drops": int(ports["drops"].sum()),
+        "marks": int(ports["marks"].sum()),
+        "goodput_bps": int(finished["bytes"].sum()) * 8e3 / busy_ms if busy_ms > 0 else None,
+        "queue_mean_packets": aggregator["mean_queue_packets"],
+        "queue_p99_packets": float(aggregator["p99_queue_packets"]),
+        "queue_max_packets": float(aggregator["max_queue_packets"]),
+        "responses": responses.height,
+        "unfinished": responses.height - finished.height,
+        "end_ms": run["end_ms"],
+        "packet_hops": run["packet_hops"],
+    }
+    kept = {"responses": responses, "flows": flows, "runs": pl.DataFrame([row], schema=RUNS)}
+    if trace:
+        kept["queue"] = results["queue"]
+        kept["window"] = results["window"].join(connection, on="flow", maintain_order="left")
+    return kept

@@ -1,0 +1,189 @@
+"""What a comparison found."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from fanin.files import made_folder, write_parquet
+from fanin.ranking import METHOD, RankBy, RankingRow
+
+if TYPE_CHECKING:
+    from fanin.simulation import Failure
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureSummary:
+    """What was in the capture.
+
+    Attributes
+    ----------
+    file : str
+        As given.
+    packets, tcp_packets, connections, payload_bytes : int
+        Over the whole file.
+    duration_s : float
+        From the first to the last packet.
+    aggregator : str
+        Address of the host that the responses go to.
+    aggregator_found : bool
+        It was found (True) or given by the user (False).
+    servers : tuple of str
+        Addresses of the hosts that send.
+    responses : int
+        Responses that are replayed.
+    warnings : tuple of str
+        What a reader of the numbers should know.
+    """
+
+    file: str
+    packets: int
+    tcp_packets: int
+    connections: int
+    payload_bytes: int
+    duration_s: float
+    aggregator: str
+    aggregator_found: bool
+    servers: tuple[str, ...]
+    responses: int
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class CompareResult:
+    """Everything a comparison found; the report and the JSON are written from this alone.
+
+    Attributes
+    ----------
+    ranking : list of RankingRow
+        Best first.
+    rank_by : str
+        The statistic it is ranked by.
+    failures : list of Failure
+        Algorithms that could not be run.
+    missing : list of (str, int)
+        (algorithm, seed) that were not run because the comparison was interrupted; empty otherwise.
+    capture : CaptureSummary
+        What was in the capture.
+    responses : polars.DataFrame
+        One row per algorithm, seed and response. Columns: ``cc`` (String), ``seed`` (UInt64), ``connection`` (UInt32, number in the
+        capture), ``server`` (String, address), ``response`` (UInt32, number within the connection), ``bytes`` (UInt64), ``release_ms`` (Float64,
+        when the server's application wrote it, from the start of the run), ``done_ms`` (Float64, last byte delivered; null: unfinished),
+        ``completion_ms`` (Float64, ``done_ms - release_ms``; null: unfinished), ``timeouts`` (UInt32).
+    flows : polars.DataFrame
+        One row per algorithm, seed and response flow. Columns: ``cc``, ``seed``, ``flow`` (UInt32), ``connection`` (UInt32), ``src``,
+        ``dst`` (String), ``segments``, ``bytes_sent``, ``bytes_delivered``, ``retransmissions``, ``timeouts``, ``drops``, ``marks`` (UInt64),
+        ``max_cwnd`` (Float64, packets), ``min_rtt_ms`` (Float64).
+    runs : polars.DataFrame
+        One row per algorithm and seed: ``cc``, ``seed``, ``mean``, ``p50``, ``p95``, ``p99``, ``p99_9`` (Float64, ms), ``timeouts``,
+        ``retransmissions``, ``drops``, ``marks`` (UInt64), ``goodput_bps``, ``queue_mean_packets``, ``queue_p99_packets``, ``queue_max_packets`` (Float64),
+        ``responses``, ``unfinished`` (UInt64), ``end_ms`` (Float64), ``packet_hops`` (UInt64).
+    queue : polars.DataFrame
+        Queue of the port to the aggregator in the run of `trace_seed`, one row per change (:func:`fanin.frames.thin` makes it fit a
+        picture): ``cc``, ``time_ms`` (Float64), ``packets`` (UInt32), ``bytes`` (UInt64).
+    window : polars.DataFrame
+        Senders in the run of `trace_seed`: ``cc``, ``connection`` (UInt32), ``time_ms`` (Float64), ``cwnd``, ``ssthresh`` (Float64,
+        packets; ssthresh is null while infinite), ``in_flight`` (Float64, packets), ``srtt_ms`` (Float64), ``state`` (String: open, disorder, cwr,
+        recovery, loss).
+    trains : polars.DataFrame
+        The capture's packet trains towards the aggregator: ``connection`` (UInt32), ``start_ms``, ``end_ms`` (Float64), ``packets``,
+        ``bytes``, ``retransmitted_bytes`` (UInt64), ``gap_before_ms`` (Float64, null for the first of a connection).
+    seeds : tuple of int
+        Seeds asked for.
+    trace_seed : int
+        Seed of `queue` and `window`.
+    port : str
+        Name of the port to the aggregator.
+    rack_path, rack_text : str
+        The rack file, as given and as read.
+    settings : dict of str to str
+        Values that were changed on top of the file, by key.
+    scenario_hash : str
+        Identifies capture, rack and settings; equal hashes and seeds give equal numbers.
+    command : str
+        The command that makes it again.
+    version : str
+        Version of fanin.
+    elapsed_s : float
+        Wall-clock time of the runs.
+    interrupted : bool
+        It was stopped before the end.
+    notes : list of str
+        Remarks on how the numbers came about, for print.
+    warnings : list of str
+        Why the numbers may be worth little: what the rack allows and probably does not mean, and a capture that meets in no queue.
+    """
+
+    ranking: list[RankingRow]
+    rank_by: RankBy
+    failures: list[Failure]
+    missing: list[tuple[str, int]]
+    capture: CaptureSummary
+    responses: pl.DataFrame
+    flows: pl.DataFrame
+    runs: pl.DataFrame
+    queue: pl.DataFrame
+    window: pl.DataFrame
+    trains: pl.DataFrame
+    seeds: tuple[int, ...]
+    trace_seed: int
+    port: str
+    rack_path: str
+    rack_text: str
+    scenario_hash: str
+    command: str
+    version: str
+    elapsed_s: float
+    interrupted: bool = False
+    notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    settings: dict[str, str] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object that ``fanin compare --json`` prints (schema: docs/json/compare.schema.json)."""
+        capture = self.capture
+        return {
+            "version": self.version,
+            "command": self.command,
+            "capture": {
+                "file": capture.file,
+                "packets": capture.packets,
+                "tcp_packets": capture.tcp_packets,
+                "connections": capture.connections,
+                "payload_bytes": capture.payload_bytes,
+                "duration_s": capture.duration_s,
+                "aggregator": capture.aggregator,
+                "aggregator_found": capture.aggregator_found,
+                "servers": list(capture.servers),
+                "responses": capture.responses,
+                "warnings": list(capture.warnings),
+            },
+            "rack": {"file": self.rack_path, "text": self.rack_text, "settings": self.settings},
+            "port": self.port,
+            "scenario_hash": self.scenario_hash,
+            "seeds": list(self.seeds),
+            "trace_seed": self.trace_seed,
+            "rank_by": self.rank_by,
+            "method": METHOD,
+            "ranking": [row.to_dict() for row in self.ranking],
+            "failures": [{"cc": f.cc, "message": f.message} for f in self.failures],
+            "missing": [{"cc": cc, "seed": seed} for cc, seed in self.missing],
+            "interrupted": self.interrupted,
+            "warnings": list(self.warnings),
+            "notes": list(self.notes),
+        }
+
+    def write_files(self, folder: str | Path) -> None:
+        """Write ``report.html``, ``compare.json``, ``responses.parquet`` and ``runs.parquet`` to a folder, which is made if it is missing."""
+        from fanin import report
+
+        folder = made_folder(folder)
+
+        folder.joinpath("compare.json").write_text(json.dumps(self.to_dict(), allow_nan=False) + "\n")
+        write_parquet(self.responses, folder / "responses.parquet")
+        write_parquet(self.runs, folder / "runs.parquet")
+        report.write(self, folder / "report.html")
