@@ -19,6 +19,7 @@ __all__ = [
     "Watch",
     "analyse",
     "dctcp",
+    "deployment",
     "graph_json",
     "gss_incast",
     "iatcp",
@@ -162,6 +163,9 @@ def analyse(
 
 def registry_json(kind: str) -> str:
     """List a registry as JSON."""
+
+def deployment(cc: str) -> tuple[str, bool]:
+    """Tell where an algorithm can run on real hosts, in words, and whether it can at all."""
 
 def needs_prompt_acks(cc: str) -> bool:
     """Tell whether an algorithm lives on RTT samples, so that its receivers are to acknowledge every packet."""

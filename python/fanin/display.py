@@ -296,6 +296,7 @@ def entries(kind: str, found: list[Entry]) -> None:
     table.add_column("what")
     if kind == "cc":
         table.add_column("needs")
+        table.add_column("on Linux")
     table.add_column("settings" if kind != "paper" else "proposes")
     table.add_column("source")
     for entry in found:
@@ -305,10 +306,12 @@ def entries(kind: str, found: list[Entry]) -> None:
             needs = ["switch (ECN)"] if details["needs_switch"] else []
             needs += [] if details["stands_alone"] else ["a sender, as in " + entry.name + "+newreno"]
             cells.append(", ".join(needs))
+            cells.append(details["deploy"])
         cells.append(details.get("proposes") or ", ".join(key["name"] for key in details.get("keys", [])))
         table.add_row(*map(escape, cells), escape(entry.source))
     _out().print(table)
     if kind == "cc":
+        note("on Linux: kernel = as it is; twin = fanin linux load NAME; shim = a library or program beside the kernel's own TCP")
         note("your own: a Python class in FILE.py of this folder is --cc py:FILE.CLASS (docs/python-algorithms.md)")
 
 

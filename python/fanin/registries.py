@@ -23,7 +23,7 @@ class Entry:
         Paper, RFC or program that defines it.
     details : dict
         What else its registry says: ``keys`` (settings with ``name``, ``default``, ``help``) and, for algorithms, ``needs_switch``,
-        ``stands_alone`` and ``role``.
+        ``stands_alone``, ``role`` and ``deploy`` (where it can run on real hosts).
     """
 
     name: str

@@ -10,6 +10,7 @@
 //! | add a slow start that any algorithm can use | [`SlowStart`], `algorithms/gss.rs` |
 //! | act from the receiver's side | [`ReceiverControl`] |
 //! | bring one from another language | [`extension`] |
+//! | know where one can run on real hosts | [`registry::deployment`] |
 //! | build one by name | [`registry::build`] |
 //!
 //! ```
@@ -20,6 +21,7 @@
 
 pub mod algorithms;
 mod control;
+pub mod deploy;
 mod event;
 pub mod extension;
 mod growth;

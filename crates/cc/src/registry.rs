@@ -1,6 +1,7 @@
 //! Algorithms by name: `newreno`, `gss+dctcp`, `tcprand+cubic`.
 
 use crate::algorithms::ALGORITHMS;
+use crate::deploy::{Deployment, Place};
 use crate::extension::{self, Extension};
 use crate::{Args, CongestionControl, Param, ParamError, ReceiverControl, Setup, SlowStart, StandardSlowStart};
 use thiserror::Error;
@@ -16,6 +17,8 @@ pub struct Algorithm {
     pub source: &'static str,
     /// It needs the switch to mark (ECN).
     pub needs_switch: bool,
+    /// Where it can run on real hosts; empty: in the simulator alone.
+    pub deploy: &'static [Place],
     /// Declared parameters.
     pub params: &'static [Param],
     /// What it is and how to make one.
@@ -210,6 +213,20 @@ pub fn needs_prompt_acks(spec: &str) -> Result<bool, BuildError> {
 /// As [`parts`].
 pub fn needs_switch(spec: &str) -> Result<bool, BuildError> {
     Ok(parts(spec)?.iter().any(|a| a.needs_switch))
+}
+
+/// Where all of `spec` together can run on real hosts.
+///
+/// ```
+/// let trim = fanin_cc::registry::deployment("trim").unwrap();
+/// assert_eq!(trim.twin, Some("fanin_trim"));
+/// ```
+///
+/// # Errors
+/// As [`parts`].
+pub fn deployment(spec: &str) -> Result<Deployment, BuildError> {
+    let parts: Vec<_> = parts(spec)?.iter().map(|a| (a.name, a.deploy)).collect();
+    Ok(Deployment::of(&parts))
 }
 
 /// Identifies what the parts of `spec` from outside this crate do, so that results under one version are not taken for another's; empty

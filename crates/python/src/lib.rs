@@ -35,7 +35,7 @@ mod _native {
     #[pymodule_export]
     use crate::results::Run;
     #[pymodule_export]
-    use crate::simulate::{Plan, Rack, RackPlan, Scenario, needs_prompt_acks, needs_switch};
+    use crate::simulate::{Plan, Rack, RackPlan, Scenario, deployment, needs_prompt_acks, needs_switch};
     #[pymodule_export]
     use crate::watch::Watch;
     #[pymodule_export]

@@ -2,7 +2,8 @@
 
 use crate::error::{Class, internal, raise};
 use fanin_cc::algorithms::ALGORITHMS;
-use fanin_cc::{Flavour, Kind, Param, Value};
+use fanin_cc::deploy::Place;
+use fanin_cc::{Algorithm, Flavour, Kind, Param, Value, registry};
 use fanin_scenario::keys::Key;
 use fanin_scenario::{topology, workload};
 use fanin_sim::{knobs, queue};
@@ -18,7 +19,7 @@ pub fn registry_json(py: Python<'_>, kind: &str) -> PyResult<String> {
             .map(|a| {
                 json!({
                     "name": a.name, "title": a.title, "source": a.source, "needs_switch": a.needs_switch,
-                    "stands_alone": a.stands_alone(), "role": role(&a.kind), "keys": params(a.params),
+                    "stands_alone": a.stands_alone(), "role": role(&a.kind), "deploy": deployment(a), "keys": params(a.params),
                 })
             })
             .collect(),
@@ -48,6 +49,28 @@ pub fn registry_json(py: Python<'_>, kind: &str) -> PyResult<String> {
         other => return Err(raise(py, Class::Scenario, format!("no registry is named `{other}`"))),
     };
     serde_json::to_string(&entries).map_err(internal)
+}
+
+/// Where it can run on real hosts, in words: a slow start names the senders that a kernel has it with.
+fn deployment(algorithm: &Algorithm) -> String {
+    let with: Vec<&str> = algorithm
+        .deploy
+        .iter()
+        .filter_map(|place| if let Place::With { sender, .. } = place { Some(*sender) } else { None })
+        .collect();
+    if !with.is_empty() {
+        let how = if algorithm.deploy.iter().any(|p| matches!(p, Place::With { kernel: true, .. })) {
+            "kernel"
+        } else {
+            "twin"
+        };
+        return format!("{how}, with {}", with.join(", "));
+    }
+    match algorithm.deploy {
+        [Place::SenderShim] => "application shim".to_owned(),
+        [Place::ReceiverShim] => "receiver shim".to_owned(),
+        _ => registry::deployment(algorithm.name).unwrap_or_default().to_string(),
+    }
 }
 
 fn role(kind: &Kind) -> &'static str {

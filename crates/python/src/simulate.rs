@@ -196,6 +196,15 @@ pub fn needs_switch(py: Python<'_>, cc: &str) -> PyResult<bool> {
     fanin_cc::registry::needs_switch(cc).map_err(|error| raise(py, Class::Algorithm, error))
 }
 
+/// Where an algorithm can run on real hosts: `(words, possible)`, as in `("twin (fanin_trim)", True)`.
+///
+/// Raises when there is none of that name.
+#[pyfunction]
+pub fn deployment(py: Python<'_>, cc: &str) -> PyResult<(String, bool)> {
+    let found = fanin_cc::registry::deployment(cc).map_err(|error| raise(py, Class::Algorithm, error))?;
+    Ok((found.to_string(), found.is_possible()))
+}
+
 /// Tells whether an algorithm lives on RTT samples, so that its receivers are to acknowledge every packet.
 ///
 /// Raises when there is none of that name.

@@ -11,6 +11,7 @@ mod filter;
 mod tests;
 
 use self::filter::{Aggregation, MaxRate};
+use crate::deploy::Place;
 use crate::{
     Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Gate, Kind, Needs, Param, ParamError, Probe,
     RateSample, Setup, State, Window,
@@ -41,6 +42,7 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     title: "BBR v1: paces at the measured rate of the bottleneck",
     source: "Cardwell et al., ACM Queue 2016; tcp_bbr.c",
     needs_switch: false,
+    deploy: &[Place::Kernel("bbr")],
     params: &[BW_WINDOW, MIN_RTT_WINDOW, PROBE_RTT_TIME, CWND_GAIN, QUANTUM, EXTRA_ACKED],
     kind: Kind::Sender(|setup, args, _slow_start| Ok(Box::new(Bbr::new(setup, args)?))),
 }];

@@ -5,6 +5,7 @@
 //!
 //! *Departures* (docs/algorithms/bic.md): the kernel's correction for delayed ACKs is on under Linux's flavour only.
 
+use crate::deploy::Place;
 use crate::{
     Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Counting, Credit, Kind, Param, ParamError, Probe, Setup,
     SlowStart, State, Window,
@@ -35,6 +36,7 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     title: "BIC: binary search for the window of the last loss",
     source: "Xu et al., INFOCOM 2004; tcp_bic.c",
     needs_switch: false,
+    deploy: &[Place::Kernel("bic")],
     params: &[LOW_WINDOW, MAX_INCREMENT, SMOOTH_PART, BETA, FAST_CONVERGENCE, DELAYED_ACK],
     kind: Kind::Sender(|setup, args, ss| Ok(Box::new(Bic::new(setup, args, ss)?))),
 }];

@@ -11,6 +11,7 @@ mod kernel;
 mod tests;
 
 use self::kernel::Kernel;
+use crate::deploy::Place;
 use crate::algorithms::hystart::{self, HyStart};
 use crate::{
     Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Counting, Kind, Param, ParamError, Probe, Setup,
@@ -43,6 +44,7 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     title: "CUBIC: grows along a cubic curve of time since the last loss",
     source: "RFC 9438",
     needs_switch: false,
+    deploy: &[Place::Kernel("cubic")],
     params: &[
         FORM,
         C,

@@ -6,6 +6,7 @@
 //! *Departures* (docs/algorithms/d2tcp.md): Tc is taken in seconds (the paper has round trips, which cannot be compared with a
 //! deadline); a deadline that has passed counts as none unless `d2tcp_missed_d` says otherwise. Without deadlines this is DCTCP.
 
+use crate::deploy::Place;
 use crate::algorithms::dctcp::{self, MarkedFraction};
 use crate::algorithms::reno::{RenoCore, as_reno};
 use crate::{
@@ -27,6 +28,7 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     title: "D2TCP: DCTCP that backs off less the nearer the deadline",
     source: "Vamanan et al., SIGCOMM 2012",
     needs_switch: true,
+    deploy: &[Place::Twin("fanin_d2tcp")],
     params: &[dctcp::G, dctcp::ALPHA0, dctcp::FLOOR, dctcp::FORM, LEAST_D, MOST_D, MISSED_D],
     kind: Kind::Sender(|setup, args, ss| Ok(Box::new(D2tcp::new(setup, args, ss)?))),
 }];

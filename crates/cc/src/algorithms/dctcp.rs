@@ -5,6 +5,7 @@
 //! *Departures* (docs/algorithms/dctcp.md): under NS2's flavour alpha starts at 0 and the floor is 1, as in the ns-2 code of
 //! the authors; a window ends at the first ACK for what was sent when the last one ended, where the RFC waits for one beyond.
 
+use crate::deploy::Place;
 use crate::algorithms::reno::{RenoCore, as_reno};
 use crate::{
     Ack, Algorithm, Args, Cause, CongestionControl, Conn, Kind, Needs, Param, ParamError, Probe, Setup,
@@ -31,6 +32,7 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     title: "DCTCP: cuts the window by the fraction of marked bytes",
     source: "RFC 8257",
     needs_switch: true,
+    deploy: &[Place::Kernel("dctcp"), Place::Twin("fanin_dctcp")],
     params: &[G, ALPHA0, FLOOR, FORM],
     kind: Kind::Sender(|setup, args, ss| Ok(Box::new(Dctcp::new(setup, args, ss)?))),
 }];

@@ -6,6 +6,7 @@
 //! *Departures*: NS2's retransmission on the first duplicate ACK after a fine-grained timeout belongs to loss recovery and is left
 //! to the sender, with its rule to halve instead of cutting a quarter when the lost packet had been retransmitted before.
 
+use crate::deploy::Place;
 use crate::{Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Counting, Kind, Needs, Param, ParamError, Probe, Setup, SlowStart, Window};
 use fanin_units::Duration;
 
@@ -28,6 +29,7 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     title: "DCVegas: delay-based, fast start and accelerating steps",
     source: "Chan and Chang, A Delay-Based TCP for Data Center Networks",
     needs_switch: false,
+    deploy: &[Place::Twin("fanin_dcvegas")],
     params: &[ALPHA, BETA, GAMMA, START_STEP, CHECK],
     kind: Kind::Sender(|setup, args, slow_start| Ok(Box::new(DcVegas::new(setup, args, slow_start)?))),
 }];

@@ -6,6 +6,7 @@
 //! *Departures*: the paper also sets the initial window to 2; here that is the stack's setting. After a timeout the window that must
 //! be acknowledged is the one packet of the new cwnd, not what was outstanding when the timer fired.
 
+use crate::deploy::Place;
 use crate::model::gss::{congestion, increment};
 use crate::{Ack, Algorithm, Args, Conn, Kind, Param, ParamError, Setup, SlowStart, Window};
 
@@ -14,12 +15,21 @@ const SPREAD: Param = Param::flag("gss_spread", false)
 const RTT: Param = Param::word("gss_rtt", &["latest", "mean"])
     .doc("Algorithm 1", "round trip that enters alpha: the sample that completes the window, or the mean of the window's samples");
 
+/// Twins of kernel/cc/gss.c, one over each sender; the three names of Reno's window are one in Linux.
+const GSS_PLACES: &[Place] = &[
+    Place::With { sender: "reno", kernel: false, name: "fanin_gss_reno" },
+    Place::With { sender: "newreno", kernel: false, name: "fanin_gss_reno" },
+    Place::With { sender: "sack", kernel: false, name: "fanin_gss_reno" },
+    Place::With { sender: "cubic", kernel: false, name: "fanin_gss_cubic" },
+    Place::With { sender: "dctcp", kernel: false, name: "fanin_gss_dctcp" },
+];
 /// `gss`.
 pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     name: "gss",
     title: "Gentle Slow Start: slow start that slows down as the round trip grows; as in gss+newreno",
     source: "Memon, Huang, Saajid, Symmetry 2019",
     needs_switch: false,
+    deploy: GSS_PLACES,
     params: &[SPREAD, RTT],
     kind: Kind::SlowStart(|setup, args| Ok(Box::new(Gss::new(setup, args)?))),
 }];

@@ -6,6 +6,7 @@
 //! *Departures* (docs/algorithms/hystart.md): the smallest round trip is kept for the connection's life, where the kernel forgets it
 //! after a timeout; samples of the first second after a recovery count.
 
+use crate::deploy::Place;
 use crate::{
     Ack, Algorithm, Args, Conn, Counting, Kind, Param, ParamError, Setup, SlowStart, StandardSlowStart, Window,
 };
@@ -25,6 +26,7 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     title: "HyStart: leaves slow start by ACK trains or growing delay; as in hystart+cubic",
     source: "Ha and Rhee 2011; tcp_cubic.c",
     needs_switch: false,
+    deploy: &[Place::With { sender: "cubic", kernel: true, name: "cubic" }],
     params: &[DETECT, LOW_WINDOW, PACED],
     kind: Kind::SlowStart(|setup, args| {
         let standard = Box::new(StandardSlowStart::new(setup.counting));

@@ -8,6 +8,7 @@
 //! period more, and the ACKs of the same connection that follow are not sent before it, since a later cumulative ACK would make its
 //! delay void.
 
+use crate::deploy::Place;
 use crate::model::iatcp::Rounding;
 use crate::model::{iatcp as model, packets_per_second};
 use crate::{Advice, Algorithm, Args, Arrival, Kind, Param, ParamError, ReceiverControl, Setup};
@@ -27,6 +28,7 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     title: "IA-TCP: the receiver shares the pipe out as advertised windows and paces ACKs",
     source: "Hwang, Yoo, Choi, ICC 2012, as described by Chan and Chang",
     needs_switch: false,
+    deploy: &[Place::ReceiverShim],
     params: &[CAPACITY, ROUND, SPREAD],
     kind: Kind::Receiver(|setup, args| Ok(Box::new(IaTcp::new(setup, args)?))),
 }];

@@ -9,6 +9,7 @@
 //! with long round trips are controlled like all others.
 
 use super::iatcp::capacity;
+use crate::deploy::Place;
 use crate::{Advice, Algorithm, Args, Arrival, Kind, Param, ParamError, ReceiverControl, Setup};
 use fanin_units::{Duration, Time};
 
@@ -38,6 +39,7 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     title: "ICTCP: the receiver grows advertised windows into the bandwidth it has left",
     source: "Wu, Feng, Guo, Zhang, CoNEXT 2010",
     needs_switch: false,
+    deploy: &[Place::ReceiverShim],
     params: &[CAPACITY, SHARE, BETA, GAMMA1, GAMMA2, PATIENCE, FAIR_BELOW, MIN_WINDOW],
     kind: Kind::Receiver(|setup, args| Ok(Box::new(IcTcp::new(setup, args)?))),
 }];

@@ -5,6 +5,7 @@
 //! *Departures* (docs/algorithms/l2dct.md): attained service is counted in segments (`l2dct_unit`) and never starts again on a persistent
 //! connection (`l2dct_per_message`).
 
+use crate::deploy::Place;
 use crate::algorithms::dctcp::{self, MarkedFraction};
 use crate::algorithms::reno::{RenoCore, as_reno};
 use crate::{
@@ -26,6 +27,7 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     title: "L2DCT: DCTCP that favours flows which have sent little",
     source: "Munir et al., INFOCOM 2013",
     needs_switch: true,
+    deploy: &[Place::Twin("fanin_l2dct")],
     params: &[dctcp::G, dctcp::ALPHA0, dctcp::FLOOR, dctcp::FORM, UNIT, PER_MESSAGE, W_MAX, W_MIN],
     kind: Kind::Sender(|setup, args, ss| Ok(Box::new(L2dct::new(setup, args, ss)?))),
 }];

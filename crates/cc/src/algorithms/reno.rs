@@ -1,6 +1,7 @@
 //! Reno's window: slow start, additive increase, halving (RFC 5681). NewReno (RFC 6582) and SACK (RFC 6675) share it and differ in
 //! how the sender repairs losses, which they say through [`Needs::recovery`].
 
+use crate::deploy::Place;
 use crate::{
     Ack, Algorithm, Args, Avoidance, Cause, CongestionControl, Conn, Flavour, Kind, Needs, ParamError, RecoveryKind,
     Setup, SlowStart, Window,
@@ -14,6 +15,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
         title: "Reno: halve on loss, leave recovery at the first new ACK (profile linux: with RACK and PRR)",
         source: "RFC 5681",
         needs_switch: false,
+        deploy: &[Place::Kernel("reno")],
         params: &[],
         kind: Kind::Sender(|setup, args, ss| build(setup, args, ss, RecoveryKind::Reno)),
     },
@@ -22,6 +24,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
         title: "NewReno: stays in recovery until the whole window is repaired",
         source: "RFC 6582",
         needs_switch: false,
+        deploy: &[Place::Kernel("reno")],
         params: &[],
         kind: Kind::Sender(|setup, args, ss| build(setup, args, ss, RecoveryKind::NewReno)),
     },
@@ -30,6 +33,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
         title: "Reno's window with selective acknowledgements",
         source: "RFC 5681, RFC 6675",
         needs_switch: false,
+        deploy: &[Place::Kernel("reno")],
         params: &[],
         kind: Kind::Sender(|setup, args, ss| build(setup, args, ss, RecoveryKind::Sack)),
     },

@@ -6,6 +6,7 @@
 //! *Departures*: sizes are full while the curve below has no maximum yet, and where its epoch began at or above that maximum,
 //! both of which Algorithm 1 leaves undefined.
 
+use crate::deploy::Place;
 use crate::model::tcprand::{Adaptive, payload};
 use crate::{
     Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Gate, Kind, Needs, Param, ParamError, Probe, Setup,
@@ -37,6 +38,7 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     title: "TCPRand: random payload sizes against runs of losses; as in tcprand+cubic, or tcprand+newreno with rand_rmin set",
     source: "Lee et al., Computer Networks 2017",
     needs_switch: false,
+    deploy: &[Place::SenderShim],
     params: &[RMIN, CWND_UNIT, SIGMA2, MU, V_TAU, V_OMEGA, THETA],
     kind: Kind::Wrapper(|setup, args, inner| Ok(Box::new(TcpRand::new(setup, args, inner)?))),
 }];

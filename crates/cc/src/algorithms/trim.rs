@@ -11,6 +11,7 @@
 //! - No probing and no delay cut in fast recovery, which has just halved the window; ACKs of older data leave the window alone
 //!   while probes are out; the end of a verdict's wait counts as a transmission, so that resuming a train is not a new train.
 
+use crate::deploy::Place;
 use crate::algorithms::reno::{RenoCore, as_reno};
 use crate::model::trim as model;
 use crate::{
@@ -48,6 +49,7 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     title: "TCP-TRIM: probes before reusing an old window, keeps the delay below a threshold",
     source: "Zhang et al., ToN 2017",
     needs_switch: false,
+    deploy: &[Place::Twin("fanin_trim")],
     params: &[CUT, GROWTH, K, K_FIXED, PROBE_TEST, ASYNC, MIN_RTT, WEIGHT],
     kind: Kind::Sender(|setup, args, ss| Ok(Box::new(Trim::new(setup, args, ss)?))),
 }];

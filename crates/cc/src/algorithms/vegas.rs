@@ -8,6 +8,7 @@
 
 mod kernel;
 
+use crate::deploy::Place;
 use crate::{
     Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Counting, Kind, Needs, Param, ParamError, Probe, Setup,
     SlowStart, State, Window,
@@ -39,6 +40,7 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     title: "Vegas: keeps a few packets queued, by the round trip",
     source: "Brakmo and Peterson, JSAC 1995",
     needs_switch: false,
+    deploy: &[Place::Kernel("vegas"), Place::Twin("fanin_vegas")],
     params: &[FORM, ALPHA, BETA, GAMMA, INTEGER, CHECK],
     kind: Kind::Sender(build),
 }];
