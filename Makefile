@@ -14,12 +14,13 @@ CAPTURE ?= data/captures/http_onoff_8to1.pcap.gz
 RACK ?= examples/rack.toml
 OUT ?= out/http_onoff_8to1
 
-.PHONY: help run test lint format docs bench build clean
+.PHONY: help run test goldens lint format docs bench build clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make run     build, then compare every TCP on a shipped capture; prints where the report is"
 	@echo "make test    build, then all tests (Rust and Python)"
+	@echo "make goldens write tests/goldens anew, when numbers should have moved"
 	@echo "make lint    formats, clippy, ruff, types, stubs"
 	@echo "make format  what lint asks for"
 	@echo "make docs    the manual (site/) and the Rust documentation; a dead link is an error"
@@ -33,6 +34,10 @@ run: build
 test: build
 	cargo test --workspace --quiet
 	$(BIN)/pytest
+
+# What moved shows in `git diff tests/goldens`, and belongs into the CHANGELOG.
+goldens: build
+	FANIN_BLESS=1 $(BIN)/pytest tests/goldens
 
 lint: build
 	cargo fmt --all --check
