@@ -7,7 +7,6 @@ A display is made by a callable ``(title, total) -> Progress``; :func:`silent` m
 from __future__ import annotations
 
 import os
-import queue
 import signal
 import threading
 from collections.abc import Callable, Sequence
@@ -116,52 +115,9 @@ def on_every_core(
     bool
         False when Ctrl-C ended it early: jobs that were under way are stopped, and only those told to `finished` count.
     """
-    from fanin._native import Watch
+    from fanin.runs.executor import Threads
 
-    under_way: dict[int, Watch] = {}
-    outcomes: queue.SimpleQueue[tuple[int, T | BaseException]] = queue.SimpleQueue()
-    numbers = iter(range(len(jobs)))
-    lock = threading.Lock()
-    stopping = threading.Event()
-
-    def worker() -> None:
-        while not stopping.is_set():
-            with lock:
-                number = next(numbers, None)
-            if number is None:
-                return
-            watch = under_way[number] = Watch()
-            if stopping.is_set():
-                watch.stop()
-            try:
-                outcome: T | BaseException = jobs[number](watch)
-            except BaseException as error:
-                outcome = error
-            outcomes.put((number, outcome))
-
-    threads = [threading.Thread(target=worker, daemon=True) for _ in range(min(cores(), len(jobs)))]
-    count = 0
-    with Interrupt() as interrupt:
-        for thread in threads:
-            thread.start()
-        try:
-            while count < len(jobs) and not interrupt.asked:
-                try:
-                    number, outcome = outcomes.get(timeout=TICK_S)
-                except queue.Empty:
-                    pass
-                else:
-                    count += 1
-                    under_way.pop(number, None)
-                    finished(number, outcome)
-                bar.update(count + sum(watch.fraction for watch in list(under_way.values())))
-        finally:
-            stopping.set()
-            for watch in list(under_way.values()):
-                watch.stop()
-            for thread in threads:
-                thread.join()
-    return count == len(jobs)
+    return Threads().map(jobs, bar, finished)
 
 
 def cores() -> int:

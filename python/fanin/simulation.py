@@ -7,7 +7,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,18 +16,14 @@ import polars as pl
 from fanin import _native
 from fanin.errors import AlgorithmError, EngineError, ScenarioError
 from fanin.files import made_folder, output_folder, shown, write_parquet
-from fanin.frames import frame, ms
-from fanin.progress import Progress, on_every_core, silent
+from fanin.progress import Progress, silent
 from fanin.ranking import STATISTICS, completion_statistics
+from fanin.runs.executor import Threads
+from fanin.runs.job import Document, Job, RunWarning, algorithms_of, warnings_of
+from fanin.runs.tables import FRAMES, Frames, tables
 
 if TYPE_CHECKING:
-    from fanin._native import Run, Watch
-
-STATES = ("open", "disorder", "cwr", "recovery", "loss")
-"""States of a sender, in the order of the engine's codes."""
-
-EVENTS = ("accepted", "dropped", "marked", "delivered")
-"""Packet events, in the order of the engine's codes."""
+    from fanin._native import Watch
 
 MAX_SEEDS = 10_000
 """More seeds than this are a mistake."""
@@ -84,8 +80,8 @@ class RunResult:
         (algorithm, seed) that were not run because somebody interrupted.
     failures : list of Failure
         Algorithms that raised, when others did not: ``cc`` and ``message``. Nothing else here is about them.
-    warnings : list of str
-        What the scenario allows and probably does not mean.
+    warnings : list of RunWarning
+        What the scenario allows and probably does not mean: text with a ``kind``.
     scenario, title, scenario_hash, command, version : str
         Where the numbers come from; `title` may be None.
     """
@@ -107,7 +103,7 @@ class RunResult:
     version: str
     missing: list[tuple[str, int]] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[RunWarning] = field(default_factory=list)
 
     @property
     def notes(self) -> list[str]:
@@ -123,7 +119,7 @@ class RunResult:
             notes.append("every seed gave the same results: nothing in this scenario is random")
         for cc in self.runs["cc"].unique(maintain_order=True):
             blind = self.ports.filter(pl.col("cc") == cc)["marks"].sum() == 0
-            warned = any(warning.startswith(f"`{cc}` needs switches that mark") for warning in self.warnings)
+            warned = any(warning.kind == "no-marks" and warning.cc == cc for warning in self.warnings)
             if blind and not warned and "," not in cc and _native.needs_switch(cc):
                 notes.append(f"{cc} acts on marks, and no port marked a packet: no queue was longer than topology.mark")
         return notes
@@ -208,10 +204,6 @@ class RunResult:
                 write_parquet(rows, folder / f"{name}.parquet")
 
 
-FRAMES = ("messages", "flows", "ports", "background", "queue", "window", "packets", "throughput", "internals", "runs")
-"""Names of the frames of a :class:`RunResult`."""
-
-
 def run(
     scenario: str | Path,
     *,
@@ -279,31 +271,35 @@ def run(
     >>> result.messages.filter(cc="dctcp", seed=1)["bytes"].to_list()
     [32000, 32000, 32000, 32000]
     """
-    base = _native.Scenario.from_text(text, str(scenario)) if text is not None else _native.Scenario.from_file(scenario)
+    document = Document(text, str(scenario)) if text is not None else Document.read(scenario)
     if seed is not None:
         if seeds is not None:
             raise ScenarioError("command line `--seed` and `--seeds`: give one of the two")
         chosen_seeds([seed])
-    wanted = [(k, toml(v)) for k, v in (settings or {}).items()]
+    changes = tuple((k, toml(v)) for k, v in (settings or {}).items())
     algorithms = None if cc is None else chosen_algorithms(cc)
-    variants = [base.changed(name, seed, wanted) for name in (algorithms if algorithms is not None else [None])]
-    numbers = chosen_seeds(seeds) if seeds is not None else variants[0].seeds()
+    variants = [Job(document, 0, name, changes) for name in (algorithms if algorithms is not None else [None])]
+    base = _native.Scenario.from_text(document.text, document.name, document.folder)
+    for variant in variants:
+        variant.checked()
+    own = [seed] if seed is not None else variants[0].checked().seeds()
+    numbers = chosen_seeds(seeds) if seeds is not None else own
 
-    plans = {}
-    warned: list[list[str]] = []
-    for number, variant in enumerate(variants):
-        plan = variant.plan(numbers[0])
-        plans[number] = ", ".join(dict.fromkeys(plan.algorithms))
-        warned.append(plan.warnings())
-    work = [(plans[number], s, variant) for number, variant in enumerate(variants) for s in numbers]
+    names: list[str] = []
+    warned: list[list[RunWarning]] = []
+    for variant in variants:
+        plan = replace(variant, seed=numbers[0]).plan()
+        names.append(algorithms_of(plan))
+        warned.append(warnings_of(plan))
+    work = [(name, s, replace(variant, seed=s)) for name, variant in zip(names, variants, strict=True) for s in numbers]
 
-    done: dict[int, dict[str, pl.DataFrame]] = {}
+    done: dict[int, Frames] = {}
     failed: dict[str, BaseException] = {}
 
-    def finished(number: int, outcome: dict[str, pl.DataFrame] | BaseException) -> None:
+    def finished(number: int, outcome: Frames | BaseException) -> None:
         if isinstance(outcome, AlgorithmError | EngineError):
             failed.setdefault(work[number][0], outcome)
-            if len(failed) == len(plans):
+            if len(failed) == len(variants):
                 raise all_failed(failed)
         elif isinstance(outcome, BaseException):
             raise outcome
@@ -315,8 +311,11 @@ def run(
     captures = output_folder(pcap, "--pcap") if pcap is not None else nullcontext(None)
     with captures as scratch, progress("running", len(work)) as bar:
         folders = [None if scratch is None else _capture_folder(scratch, name, s, len(work)) for name, s, _ in work]
-        jobs = [_job(v, name, s, f, pcap_at) for (name, s, v), f in zip(work, folders, strict=True)]
-        on_every_core(jobs, bar, finished)
+        jobs = [
+            job.run if folder is None else _CapturedJob(job, folder, tuple(pcap_at)).run
+            for (_, _, job), folder in zip(work, folders, strict=True)
+        ]
+        Threads().map(jobs, bar, finished)
         done = {i: made for i, made in done.items() if work[i][0] not in failed}
         for i, folder in enumerate(folders):
             if folder is not None and i not in done:
@@ -325,9 +324,9 @@ def run(
         raise KeyboardInterrupt
     return RunResult(
         **{name: pl.concat([done[i][name] for i in sorted(done)]) for name in FRAMES},
-        scenario=base.file,
+        scenario=document.name,
         title=base.title(),
-        scenario_hash=variants[0].hash(),
+        scenario_hash=variants[0].checked().hash(),
         command=shown(command or f"fanin run {scenario}"),
         version=_native.VERSION,
         missing=[(name, s) for i, (name, s, _) in enumerate(work) if i not in done and name not in failed],
@@ -336,13 +335,12 @@ def run(
     )
 
 
-def _warnings(of_variants: Sequence[Sequence[str]]) -> list[str]:
+def _warnings(of_variants: Sequence[Sequence[RunWarning]]) -> list[RunWarning]:
     """What is to be said of several algorithms on one network, each thing once."""
-    unheeded = "switches mark, but"
     # Beside an algorithm that heeds the marks, one that does not is no mistake.
-    heeded = any(not any(text.startswith(unheeded) for text in texts) for texts in of_variants)
-    told = dict.fromkeys(text for texts in of_variants for text in texts)
-    return [text for text in told if not (heeded and text.startswith(unheeded))]
+    heeded = any(all(warning.kind != "marks-ignored" for warning in warnings) for warnings in of_variants)
+    told = dict.fromkeys(warning for warnings in of_variants for warning in warnings)
+    return [warning for warning in told if not (heeded and warning.kind == "marks-ignored")]
 
 
 def chosen_algorithms(names: str | Sequence[str]) -> list[str]:
@@ -436,77 +434,15 @@ def file_name(cc: str) -> str:
     return re.sub(r"[^A-Za-z0-9._+-]+", "_", cc)
 
 
-def _job(
-    variant: _native.Scenario, cc: str, seed: int, pcap: Path | None = None, pcap_at: Sequence[str] = ()
-) -> Callable[[Watch], dict[str, pl.DataFrame]]:
-    def work(watch: Watch) -> dict[str, pl.DataFrame]:
-        # The plan is made here and not before: with many messages it takes time and memory, and this is one thread of several.
-        plan = variant.plan(seed)
-        if pcap is None:
-            return tables(plan.run(watch), plan, cc, seed)
-        results, _ = _native.run_with_pcap(plan, pcap, list(pcap_at), watch)
-        return tables(results, plan, cc, seed)
+@dataclass(frozen=True, slots=True)
+class _CapturedJob:
+    """A job whose hosts and ports are written to pcap files as it runs."""
 
-    return work
+    job: Job
+    folder: Path
+    places: tuple[str, ...]
 
-
-def tables(results: Run, plan: _native.Plan, cc: str, seed: int) -> dict[str, pl.DataFrame]:
-    """The frames of one run, as described in :class:`RunResult`."""
-    names = plan.ports
-    messages = frame(results.messages()).with_row_index("message")
-    flows = frame(results.flows()).with_row_index("flow")
-    ports = frame(results.ports())
-    end_ps = results.end_ps
-    busy = pl.col("last_delivery_ps").cast(pl.Float64) - pl.col("first_send_ps")
-    made = {
-        "messages": messages.select(
-            "message",
-            "flow",
-            "class",
-            "bytes",
-            ms("release_ps"),
-            ms("first_send_ps"),
-            ms("done_ps"),
-            ((pl.col("done_ps") - pl.col("release_ps")) / 1e9).alias("completion_ms"),
-            ms("ideal_ps"),
-            ((pl.col("done_ps") - pl.col("release_ps")) / pl.col("ideal_ps")).alias("slowdown"),
-            ms("deadline_ps"),
-            "timeouts",
-        ),
-        "flows": flows.with_columns(
-            goodput_bps=pl.when(busy > 0).then(pl.col("bytes_delivered") * 8e12 / busy), **_all_ms(flows)
-        ).drop([c for c in flows.columns if c.endswith("_ps")]),
-        "ports": ports.rename({"name": "port"})
-        .with_columns(
-            utilisation=pl.col("busy_ps") / end_ps if end_ps else pl.lit(0.0), wait_ms=pl.col("wait_ps") / 1e9
-        )
-        .drop("busy_ps", "wait_ps"),
-        "background": frame(results.background()),
-        "queue": _with_port(frame(results.queue()), names).select("port", ms("time_ps"), "packets", "bytes"),
-        "window": frame(results.window()).select(
-            "flow", ms("time_ps"), "cwnd", "ssthresh", "in_flight", ms("srtt_ps"), _word("state", STATES)
-        ),
-        "packets": _with_port(frame(results.packets()), names).select(
-            "port", ms("time_ps"), _word("event", EVENTS), "flow", "flags", "seq", "payload"
-        ),
-        "throughput": frame(results.throughput()).select("flow", ms("time_ps"), "bytes"),
-        "internals": frame(results.internals()).select("flow", ms("time_ps"), "name", "value"),
-        "runs": pl.DataFrame(
-            {"end_ms": [end_ps / 1e9], "complete": [results.complete], "packet_hops": [results.packet_hops]},
-            schema_overrides={"packet_hops": pl.UInt64},
-        ),
-    }
-    whose = [pl.lit(cc).alias("cc"), pl.lit(seed, dtype=pl.UInt64).alias("seed")]
-    return {name: rows.select(*whose, pl.all()) for name, rows in made.items()}
-
-
-def _all_ms(rows: pl.DataFrame) -> dict[str, pl.Expr]:
-    return {c.removesuffix("_ps") + "_ms": pl.col(c) / 1e9 for c in rows.columns if c.endswith("_ps")}
-
-
-def _word(column: str, words: Sequence[str]) -> pl.Expr:
-    return pl.col(column).replace_strict(dict(enumerate(words)), return_dtype=pl.String)
-
-
-def _with_port(rows: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
-    return rows.with_columns(pl.col("port").replace_strict(dict(enumerate(names)), return_dtype=pl.String))
+    def run(self, watch: Watch) -> Frames:
+        plan = self.job.plan()
+        results, _ = _native.run_with_pcap(plan, self.folder, list(self.places), watch)
+        return tables(results, plan, algorithms_of(plan), self.job.seed)

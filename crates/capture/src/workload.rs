@@ -250,15 +250,23 @@ impl Workload {
     /// # Errors
     /// When it cannot be read, is not a workload, or is of another version.
     pub fn read(path: &Path) -> Result<Workload, WorkloadError> {
+        let text =
+            fs::read_to_string(path).map_err(|source| WorkloadError::Read { path: path.to_path_buf(), source })?;
+        Workload::parse(&text, path)
+    }
+
+    /// Reads the text of a workload file; `path` stands for the file in messages.
+    ///
+    /// # Errors
+    /// When it is not a workload, or is of another version.
+    pub fn parse(text: &str, path: &Path) -> Result<Workload, WorkloadError> {
         #[derive(Deserialize)]
         struct Head {
             format: String,
             version: u32,
         }
-        let text =
-            fs::read_to_string(path).map_err(|source| WorkloadError::Read { path: path.to_path_buf(), source })?;
         let format = |reason: String| WorkloadError::Format { path: path.to_path_buf(), reason };
-        let head: Head = serde_json::from_str(&text).map_err(|e| format(e.to_string()))?;
+        let head: Head = serde_json::from_str(text).map_err(|e| format(e.to_string()))?;
         if head.format != FORMAT {
             return Err(format(format!("its format is {:?}", head.format)));
         }
@@ -266,7 +274,7 @@ impl Workload {
             let (found, supported) = (head.version, WORKLOAD_VERSION);
             return Err(WorkloadError::Version { path: path.to_path_buf(), found, supported });
         }
-        let workload: Workload = serde_json::from_str(&text).map_err(|e| format(e.to_string()))?;
+        let workload: Workload = serde_json::from_str(text).map_err(|e| format(e.to_string()))?;
         workload.check().map_err(format)?;
         Ok(workload)
     }

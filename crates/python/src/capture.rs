@@ -8,7 +8,7 @@ use fanin_units::Duration;
 use pyo3::prelude::*;
 use serde::Serialize;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What was found in one capture.
 #[pyclass(frozen, module = "fanin._native")]
@@ -148,6 +148,12 @@ pub struct Replay {
 
 #[pymethods]
 impl Replay {
+    /// Reads the text of a workload file (JSON).
+    #[staticmethod]
+    fn from_json(py: Python<'_>, text: &str) -> PyResult<Replay> {
+        let workload = Workload::parse(text, Path::new("traffic")).map_err(|error| workload_error(py, &error))?;
+        Ok(Replay { traffic: fanin_scenario::Replay::from(&workload), workload })
+    }
     /// Who receives.
     #[getter]
     fn aggregator(&self) -> String {

@@ -26,10 +26,13 @@ impl Scenario {
     fn from_file(py: Python<'_>, path: PathBuf) -> PyResult<Scenario> {
         fanin_scenario::Scenario::from_file(path).map(Scenario).map_err(|e| scenario_error(py, &e))
     }
-    /// Reads TOML text; `name` stands for the file in messages.
+    /// Reads TOML text; `name` stands for the file in messages, and relative paths start from `folder`.
     #[staticmethod]
-    fn from_text(py: Python<'_>, text: &str, name: &str) -> PyResult<Scenario> {
-        fanin_scenario::Scenario::from_text(text, name).map(Scenario).map_err(|e| scenario_error(py, &e))
+    #[pyo3(signature = (text, name, folder=PathBuf::new()))]
+    fn from_text(py: Python<'_>, text: &str, name: &str, folder: PathBuf) -> PyResult<Scenario> {
+        fanin_scenario::Scenario::from_text(text, name)
+            .map(|scenario| Scenario(scenario.in_folder(folder)))
+            .map_err(|e| scenario_error(py, &e))
     }
     /// The scenario with another algorithm, another seed, and other values, in this order.
     #[pyo3(signature = (cc=None, seed=None, settings=Vec::new()))]
@@ -71,6 +74,13 @@ impl Scenario {
     }
 }
 
+/// A warning as Python takes it: kind, the algorithm that it is about, and a sentence.
+type Warning = (&'static str, Option<String>, String);
+
+fn warning(of: &fanin_scenario::Warning) -> Warning {
+    (of.kind(), of.cc().map(str::to_owned), of.to_string())
+}
+
 /// One simulation, checked and ready to run.
 #[pyclass(frozen, module = "fanin._native")]
 pub struct Plan(pub(crate) Spec);
@@ -88,9 +98,13 @@ impl Plan {
         let name = |node: fanin_sim::spec::NodeId| &self.0.nodes[node.index()].name;
         self.0.links.iter().map(|link| format!("{}->{}", name(link.from), name(link.to))).collect()
     }
-    /// What is allowed but probably not meant, a sentence each.
-    fn warnings(&self, py: Python<'_>) -> Vec<String> {
-        py.detach(|| fanin_scenario::warnings(&self.0))
+    /// What is allowed but probably not meant: kind, the algorithm that it is about, and a sentence.
+    fn warnings(&self, py: Python<'_>) -> Vec<Warning> {
+        py.detach(|| fanin_scenario::warnings(&self.0).iter().map(warning).collect())
+    }
+    /// Identifies the results: two plans of equal identity give equal results on the same engine.
+    fn identity(&self, py: Python<'_>) -> String {
+        py.detach(|| fanin_scenario::identity(&self.0))
     }
     /// Runs it. Other Python threads go on meanwhile.
     #[pyo3(signature = (watch=None))]
@@ -137,6 +151,22 @@ impl Rack {
             .map(Rack)
             .map_err(|e| scenario_error(py, &e))
     }
+    /// Reads TOML text; `name` stands for the file in messages, and relative paths start from `folder`.
+    #[staticmethod]
+    #[pyo3(signature = (text, name, folder=PathBuf::new(), settings=Vec::new()))]
+    fn from_text(
+        py: Python<'_>,
+        text: &str,
+        name: &str,
+        folder: PathBuf,
+        settings: Vec<(String, String)>,
+    ) -> PyResult<Rack> {
+        let changes: Vec<Override> = settings.into_iter().map(|(path, value)| Override::Set { path, value }).collect();
+        fanin_scenario::Rack::from_text(text, name)
+            .and_then(|rack| rack.in_folder(folder).with(&changes))
+            .map(Rack)
+            .map_err(|e| scenario_error(py, &e))
+    }
     /// Its name in messages.
     #[getter]
     fn file(&self) -> &str {
@@ -148,7 +178,8 @@ impl Rack {
     }
     /// Identifies the replay on this rack under this algorithm (equal hashes and seeds give equal results), and says what starves it.
     fn check(&self, py: Python<'_>, replay: &Replay, cc: &str) -> PyResult<(String, Vec<String>)> {
-        py.detach(|| self.0.check(&replay.traffic, cc)).map_err(|e| scenario_error(py, &e))
+        let (hash, told) = py.detach(|| self.0.check(&replay.traffic, cc)).map_err(|e| scenario_error(py, &e))?;
+        Ok((hash, told.iter().map(ToString::to_string).collect()))
     }
     /// The replay on this rack under this algorithm. With `trace`, the queue to the aggregator and the servers' windows are recorded.
     #[pyo3(signature = (replay, cc, seed, trace=false))]

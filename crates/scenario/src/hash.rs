@@ -13,6 +13,28 @@ use sha2::{Digest, Sha256};
 
 /// 16 hexadecimal digits. The seed and what is recorded do not count.
 pub(crate) fn spec(spec: &Spec) -> String {
+    fed(spec).hex(8)
+}
+
+/// Identifies the results of one run: 32 hexadecimal digits of everything that the engine is given, seed and recording included. Two plans
+/// of equal identity give equal results on the same engine.
+///
+/// ```
+/// use fanin_scenario::{Scenario, identity};
+/// let text = "[topology]\n[[workload]]\nkind = \"incast\"\nbytes = \"64KB\"";
+/// let with = |text: &str, seed| identity(&Scenario::from_text(text, "example").unwrap().plan(seed).unwrap());
+/// assert_eq!(with(text, 1), with(&format!("# a comment\n{text}"), 1));
+/// assert_ne!(with(text, 1), with(text, 2));
+/// assert_ne!(with(text, 1), with(&format!("{text}\n[measure]\nthroughput = \"1ms\""), 1));
+/// ```
+pub fn identity(spec: &Spec) -> String {
+    let mut feed = fed(spec);
+    feed.number(spec.seed);
+    feed.text(&format!("{:?}", spec.trace));
+    feed.hex(16)
+}
+
+fn fed(spec: &Spec) -> Feed {
     let Spec { nodes, links, routing, transports, flows, messages, barriers, cbr, end, stop_when_done, seed: _, trace } =
         spec;
     let TraceSpec {
@@ -41,12 +63,15 @@ pub(crate) fn spec(spec: &Spec) -> String {
     feed.number(end.ps());
     feed.number(u64::from(*stop_when_done));
     feed.all(classes, |feed, name| feed.text(name));
-    feed.0.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    feed
 }
 
 struct Feed(Sha256);
 
 impl Feed {
+    fn hex(self, bytes: usize) -> String {
+        self.0.finalize().iter().take(bytes).map(|byte| format!("{byte:02x}")).collect()
+    }
     fn number(&mut self, n: u64) {
         self.0.update(n.to_le_bytes());
     }

@@ -39,10 +39,11 @@ pub mod workload;
 
 pub use describe::{Description, DrawnLink, DrawnNode, DrawnTraffic, describe};
 pub use error::{Place, Report, ScenarioError};
+pub use hash::identity;
 pub use plan::REQUEST_CLASS;
 pub use rack::{Rack, RackPlan};
 pub use replay::{Replay, ReplayedResponse};
 pub use scenario::Scenario;
 pub use transport::{DEFAULT_CC, DEFAULT_PROFILE};
 pub use tree::Override;
-pub use warnings::{starving, warnings};
+pub use warnings::{Warning, starving, warnings};

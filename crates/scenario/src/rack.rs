@@ -8,7 +8,7 @@ use crate::reader::{Context, Reader};
 use crate::replay::{Replay, ReplayedResponse};
 use crate::topology::{self, lane, lane_keys};
 use crate::tree::{Item, Node, Override, Table, parse};
-use crate::warnings::starving;
+use crate::warnings::{Warning, starving};
 use crate::{hash, scenario, transport};
 use fanin_cc::algorithms::ALGORITHMS;
 use fanin_sim::spec::{FlowId, LinkId, Spec, TraceSpec, TransportSpec};
@@ -102,6 +102,13 @@ impl Rack {
         Rack { root: parse(text, name)?, file: name.to_owned(), folder: PathBuf::new() }.checked()
     }
 
+    /// The rack with its relative paths starting from `folder`, as those of a file start from the file's.
+    #[must_use]
+    pub fn in_folder(mut self, folder: impl Into<PathBuf>) -> Rack {
+        self.folder = folder.into();
+        self
+    }
+
     /// The rack with changes on top. `--cc` and `--seed` are not part of a rack: [`Rack::plan`] takes them.
     ///
     /// # Errors
@@ -189,7 +196,7 @@ impl Rack {
     ///
     /// # Errors
     /// As [`Rack::plan`].
-    pub fn check(&self, replay: &Replay, cc: &str) -> Result<(String, Vec<String>), ScenarioError> {
+    pub fn check(&self, replay: &Replay, cc: &str) -> Result<(String, Vec<Warning>), ScenarioError> {
         let spec = self.plan(replay, cc, 0, false)?.spec;
         Ok((hash::spec(&spec), starving(&spec)))
     }

@@ -61,6 +61,13 @@ impl Scenario {
         Ok(Scenario { root: parse(text, name)?, file: name.to_owned(), folder: PathBuf::new() })
     }
 
+    /// The scenario with its relative paths starting from `folder`, as those of a file start from the file's.
+    #[must_use]
+    pub fn in_folder(mut self, folder: impl Into<PathBuf>) -> Scenario {
+        self.folder = folder.into();
+        self
+    }
+
     /// The scenario with changes on top, `--cc` and `--seed` before `--set`.
     ///
     /// # Errors

@@ -5,23 +5,103 @@ use fanin_cc::{Value, registry};
 use fanin_sim::spec::{Link, Spec, TransportSpec};
 use fanin_sim::stack::EcnMode;
 use fanin_units::{Bytes, QueueLimit, Rate};
+use strum::IntoStaticStr;
 
-/// One sentence for each setting that makes no difference to what runs, or that starves it.
+/// A setting that makes no difference to what runs, or that starves it. `Display` is the sentence for people.
+#[derive(Clone, Debug, PartialEq, thiserror::Error, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Warning {
+    /// The algorithm acts on marks, and no port makes any.
+    #[error("`{cc}` needs switches that mark, and none does: set `topology.mark`")]
+    NoMarks {
+        /// The algorithm.
+        cc: String,
+    },
+    /// Ports mark, and no sender is ECN-capable.
+    #[error(
+        "switches mark, but no flow is ECN-capable: {} without `stack.ecn` {} marks", quoted(.ccs),
+        if .ccs.len() == 1 { "ignores" } else { "ignore" }
+    )]
+    MarksIgnored {
+        /// The algorithms in use.
+        ccs: Vec<String>,
+    },
+    /// A buffer in bytes that holds no full packet.
+    #[error("port {port}{} has a buffer of {buffer}, and a full packet is {packet}: none gets through", more(*.others))]
+    BufferBelowPacket {
+        /// The first such port.
+        port: String,
+        /// How many other ports are like it.
+        others: usize,
+        /// Its limit.
+        buffer: QueueLimit,
+        /// Wire size of a full packet.
+        packet: Bytes,
+    },
+    /// A marking threshold that the buffer is too small to reach.
+    #[error("port {port}{} marks above {mark}, but its buffer of {buffer} holds no more: nothing is ever marked", more(*.others))]
+    MarkAboveBuffer {
+        /// The first such port.
+        port: String,
+        /// How many other ports are like it.
+        others: usize,
+        /// Its marking threshold.
+        mark: QueueLimit,
+        /// Its limit.
+        buffer: QueueLimit,
+    },
+    /// TRIM's K is below the RTT of an empty path.
+    #[error("{message}")]
+    DelayThresholdBelowRtt {
+        /// The algorithm.
+        cc: String,
+        /// What lies below what, and what to set instead.
+        message: String,
+    },
+}
+
+impl Warning {
+    /// A stable name of its kind, such as `no-marks`.
+    pub fn kind(&self) -> &'static str {
+        self.into()
+    }
+
+    /// The algorithm that it is about, if it is about one.
+    pub fn cc(&self) -> Option<&str> {
+        match self {
+            Warning::NoMarks { cc } | Warning::DelayThresholdBelowRtt { cc, .. } => Some(cc),
+            Warning::MarksIgnored { .. } | Warning::BufferBelowPacket { .. } | Warning::MarkAboveBuffer { .. } => None,
+        }
+    }
+}
+
+fn quoted(names: &[String]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+fn more(others: usize) -> String {
+    if others == 0 { String::new() } else { format!(" (as {others} more)") }
+}
+
+/// Each setting that makes no difference to what runs, or that starves it.
 ///
 /// ```
 /// use fanin_scenario::{Scenario, warnings};
 /// let text = "[topology]\nmark = \"20p\"\n[[workload]]\nkind = \"incast\"\nbytes = \"64KB\"";
 /// let spec = Scenario::from_text(text, "example").unwrap().plan(1).unwrap();
-/// assert_eq!(warnings(&spec), ["switches mark, but no flow is ECN-capable: `newreno` without `stack.ecn` ignores marks"]);
+/// let found = &warnings(&spec)[0];
+/// assert_eq!(found.kind(), "marks-ignored");
+/// assert_eq!(found.to_string(), "switches mark, but no flow is ECN-capable: `newreno` without `stack.ecn` ignores marks");
 /// ```
-pub fn warnings(spec: &Spec) -> Vec<String> {
+pub fn warnings(spec: &Spec) -> Vec<Warning> {
     let mut found = unheeded_marks(spec);
     found.extend(starving(spec));
     found
 }
 
 /// The part of [`warnings`] that makes results worthless whatever they are compared with: nothing gets through, or hardly anything.
-pub fn starving(spec: &Spec) -> Vec<String> {
+pub fn starving(spec: &Spec) -> Vec<Warning> {
     let mut found = blocked_ports(spec);
     found.extend(in_use(spec).filter_map(|(n, transport)| trim_below_the_empty_path(spec, n, transport)));
     found
@@ -32,40 +112,32 @@ fn in_use(spec: &Spec) -> impl Iterator<Item = (u32, &TransportSpec)> {
     (0_u32..).zip(&spec.transports).filter(|(n, _)| spec.flows.iter().any(|f| f.transport == *n))
 }
 
-fn unheeded_marks(spec: &Spec) -> Vec<String> {
+fn unheeded_marks(spec: &Spec) -> Vec<Warning> {
     let marking = spec.links.iter().any(|l| l.queue.mark_above.is_some() || l.queue.discipline == "red");
     let in_use: Vec<_> = in_use(spec).map(|(_, t)| t).collect();
     let needs = |cc: &str| registry::needs_switch(cc).unwrap_or(false);
-    let mut found: Vec<String> = Vec::new();
+    let mut found: Vec<Warning> = Vec::new();
     if !marking {
         for transport in in_use.iter().filter(|t| needs(&t.cc)) {
-            found.push(format!("`{}` needs switches that mark, and none does: set `topology.mark`", transport.cc));
+            found.push(Warning::NoMarks { cc: transport.cc.clone() });
         }
     }
     let step = spec.links.iter().any(|l| l.queue.mark_above.is_some());
     if step && !in_use.is_empty() && in_use.iter().all(|t| !needs(&t.cc) && t.stack.ecn == EcnMode::Off) {
-        let names: Vec<String> = in_use.iter().map(|t| format!("`{}`", t.cc)).collect();
-        let ignore = if names.len() == 1 { "ignores" } else { "ignore" };
-        found.push(format!(
-            "switches mark, but no flow is ECN-capable: {} without `stack.ecn` {ignore} marks",
-            names.join(", ")
-        ));
+        found.push(Warning::MarksIgnored { ccs: in_use.iter().map(|t| t.cc.clone()).collect() });
     }
     found.dedup();
     found
 }
 
 /// Ports whose buffer in bytes holds no full packet, or no marked one; limits in the same unit are compared where they are read.
-fn blocked_ports(spec: &Spec) -> Vec<String> {
+fn blocked_ports(spec: &Spec) -> Vec<Warning> {
     let Some(full) = in_use(spec).map(|(_, t)| t.stack.wire(t.stack.mss)).max() else { return Vec::new() };
     let mut found = Vec::new();
     let small = |l: &Link| matches!(l.queue.limit, Some(QueueLimit::Bytes(limit)) if limit < full);
-    let (first, more) = first_and_more(spec, small);
-    if let Some((link, limit)) = first.and_then(|l| Some((l, l.queue.limit?))) {
-        found.push(format!(
-            "{}{more} has a buffer of {limit}, and a full packet is {full}: none gets through",
-            port(spec, link)
-        ));
+    let (first, others) = first_and_others(spec, small);
+    if let Some((link, buffer)) = first.and_then(|l| Some((l, l.queue.limit?))) {
+        found.push(Warning::BufferBelowPacket { port: port(spec, link), others, buffer, packet: full });
     }
     let bytes = |limit: QueueLimit| match limit {
         QueueLimit::Packets(n) => full * u64::from(n),
@@ -75,34 +147,26 @@ fn blocked_ports(spec: &Spec) -> Vec<String> {
         (Some(mark), Some(limit)) => bytes(mark) >= bytes(limit),
         _ => false,
     };
-    let (first, more) = first_and_more(spec, unmarked);
-    if let Some((link, mark, limit)) = first.and_then(|l| Some((l, l.queue.mark_above?, l.queue.limit?))) {
-        found.push(format!(
-            "{}{more} marks above {mark}, but its buffer of {limit} holds no more: nothing is ever marked",
-            port(spec, link)
-        ));
+    let (first, others) = first_and_others(spec, unmarked);
+    if let Some((link, mark, buffer)) = first.and_then(|l| Some((l, l.queue.mark_above?, l.queue.limit?))) {
+        found.push(Warning::MarkAboveBuffer { port: port(spec, link), others, mark, buffer });
     }
     found
 }
 
-/// The first such link, and how many others there are, in words.
-fn first_and_more(spec: &Spec, is: impl Fn(&Link) -> bool) -> (Option<&Link>, String) {
+/// The first such link, and how many others there are.
+fn first_and_others(spec: &Spec, is: impl Fn(&Link) -> bool) -> (Option<&Link>, usize) {
     let mut such = spec.links.iter().filter(|l| is(l));
-    let first = such.next();
-    let more = match such.count() {
-        0 => String::new(),
-        n => format!(" (as {n} more)"),
-    };
-    (first, more)
+    (such.next(), such.count())
 }
 
 fn port(spec: &Spec, link: &Link) -> String {
-    format!("port {}->{}", spec.nodes[link.from.index()].name, spec.nodes[link.to.index()].name)
+    format!("{}->{}", spec.nodes[link.from.index()].name, spec.nodes[link.to.index()].name)
 }
 
 /// TRIM's threshold below the round trip of an empty path: every ACK says "congested". The paper's fallback (equation 25) comes to that
 /// where the buffer is smaller than C*D; so does a fixed threshold that is too small. papers/trim/README.md, "A trap in the guideline".
-fn trim_below_the_empty_path(spec: &Spec, number: u32, transport: &TransportSpec) -> Option<String> {
+fn trim_below_the_empty_path(spec: &Spec, number: u32, transport: &TransportSpec) -> Option<Warning> {
     if transport.cc.split('+').next_back().map(str::trim) != Some("trim") {
         return None;
     }
@@ -139,7 +203,7 @@ fn trim_below_the_empty_path(spec: &Spec, number: u32, transport: &TransportSpec
         time(k),
         time(d)
     );
-    Some(if fixed.is_some() {
+    let message = if fixed.is_some() {
         format!("{what}; set `cc.trim_k_fixed` above that round trip")
     } else {
         format!(
@@ -150,7 +214,8 @@ fn trim_below_the_empty_path(spec: &Spec, number: u32, transport: &TransportSpec
             trim::buffer_needed(c, d).max(c * d).ceil(),
             time(trim::k_lower(c, d)).replace(' ', "")
         )
-    })
+    };
+    Some(Warning::DelayThresholdBelowRtt { cc: transport.cc.clone(), message })
 }
 
 fn packets_per_second(rate: Rate, full: Bytes) -> f64 {

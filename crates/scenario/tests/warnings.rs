@@ -1,7 +1,12 @@
 //! What is allowed but probably not meant is said in one sentence each.
 
-use fanin_scenario::{Rack, Replay, Scenario, starving, warnings};
+use fanin_scenario::{Rack, Replay, Scenario, starving};
 use fanin_sim::spec::Spec;
+
+/// The warnings as people read them.
+fn warnings(spec: &Spec) -> Vec<String> {
+    fanin_scenario::warnings(spec).iter().map(ToString::to_string).collect()
+}
 
 const INCAST: &str = "\n[[workload]]\nkind = \"incast\"\nbytes = \"64KB\"\n";
 
@@ -93,5 +98,11 @@ fn a_rack_says_what_starves_the_replay_but_not_that_an_algorithm_ignores_its_mar
     let nothing = Replay { source: String::new(), servers: Vec::new(), connections: Vec::new() };
     let rack = Rack::from_text("[rack]\nrate = \"1Gbps\"\ndelay = \"5us\"\nbuffer = \"100p\"\nmark = \"20p\"", "rack");
     let spec = rack.and_then(|r| r.plan(&nothing, "newreno", 1, false)).unwrap_or_else(|e| panic!("{e}")).spec;
-    assert_eq!(starving(&spec), [""; 0]);
+    assert_eq!(starving(&spec), []);
+}
+
+#[test]
+fn a_warning_has_a_kind_and_names_the_algorithm_that_it_is_about() {
+    let told = fanin_scenario::warnings(&plan("[cc]\nname = \"dctcp\"\n"));
+    assert_eq!(told.iter().map(|w| (w.kind(), w.cc())).collect::<Vec<_>>(), [("no-marks", Some("dctcp"))]);
 }

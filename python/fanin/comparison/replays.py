@@ -16,7 +16,8 @@ from fanin.errors import AlgorithmError, EngineError, FaninError
 from fanin.frames import frame
 from fanin.progress import Progress, on_every_core
 from fanin.ranking import completion_statistics
-from fanin.simulation import Failure, all_failed, file_name, sentence, tables
+from fanin.runs.tables import tables
+from fanin.simulation import Failure, all_failed, file_name, sentence
 from fanin.stats import extremes
 
 if TYPE_CHECKING:

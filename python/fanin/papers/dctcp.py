@@ -38,10 +38,7 @@ SETTLE_MS = 10_000.0
 
 def bottleneck(frames: dict[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
     """Only the port in question."""
-    return {
-        name: table.filter(pl.col("port" if "port" in table.columns else "name") == "switch->client")
-        for name, table in frames.items()
-    }
+    return {name: table.filter(pl.col("port") == "switch->client") for name, table in frames.items()}
 
 
 def queue_only(frames: dict[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
@@ -49,7 +46,7 @@ def queue_only(frames: dict[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
     flows = (
         frames["flows"].group_by("seed", maintain_order=True).agg(pl.col("timeouts", "drops", "bytes_delivered").sum())
     )
-    ports = frames["ports"].filter(pl.col("port" if "port" in frames["ports"].columns else "name") == "switch->client")
+    ports = frames["ports"].filter(pl.col("port") == "switch->client")
     return {"queue": frames["queue"].select("seed", "time_ms", "packets"), "ports": ports, "flows": flows}
 
 

@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 from fanin.errors import FaninError
 from fanin.papers import CatalogueError, experiments, load, reproduce
-from fanin.papers.experiments import Batch, Store, batches, run_all
+from fanin.papers.experiments import Batch, batches, kept_results, run_all
 from fanin.progress import silent
 
 CHEAP = "trim.eq26"
@@ -41,8 +41,9 @@ def test_what_was_run_is_found_again_with_the_same_numbers(monkeypatch: pytest.M
 def test_a_damaged_file_is_run_again() -> None:
     batch = some_work()[0]
     run_all([batch], silent)
-    store = Store()
-    kept = next(store._folder.glob("*/flows.parquet"))
+    store = kept_results()
+    assert store is not None
+    kept = next(store.folder.rglob("flows.parquet"))
     kept.write_bytes(b"")
     assert store.get(batch.key()) is None
     done, _ = run_all([batch], silent)

@@ -165,7 +165,7 @@ def small_rto(data: Data) -> Outcome:
 @claim("trim.fig7.queue", "fig4")
 def trim_queue(data: Data) -> Outcome:
     """The same traffic with TRIM."""
-    ports = fig4(data, "ports", "trim", "200 ms").filter(pl.col("name") == BOTTLENECK)
+    ports = fig4(data, "ports", "trim", "200 ms").filter(pl.col("port") == BOTTLENECK)
     flows, messages = fig4(data, "flows", "trim", "200 ms"), fig4(data, "messages", "trim", "200 ms")
     windows = fig4(data, "window", "trim", "200 ms")
     queue = median(ports["max_queue_packets"])

@@ -84,7 +84,7 @@ def k_works(data: Data) -> Outcome:
     checks = Checks()
     said = []
     for name, link in (("fig6_1g", "1 Gbps"), ("fig6_10g", "10 Gbps")):
-        ports = data[name]["ports"].filter(pl.col("name") == BOTTLENECK)
+        ports = data[name]["ports"].filter(pl.col("port") == BOTTLENECK)
         for senders in sorted(ports["senders"].unique()):
             here = ports.filter(pl.col("senders") == senders)
             lossy = here.filter(pl.col("drops") > 0)["k"].unique().sort().to_list()
@@ -112,7 +112,7 @@ def draw_fig6(data: Data) -> Figure:
     }
     parts = []
     for name, link in (("fig6_1g", "1 Gbps, 50 us"), ("fig6_10g", "10 Gbps, 25 us")):
-        ports = data[name]["ports"].filter(pl.col("name") == BOTTLENECK)
+        ports = data[name]["ports"].filter(pl.col("port") == BOTTLENECK)
         rows = ports.group_by("senders", "k").agg(busy=pl.col("utilisation").min() * 100, lost=pl.col("drops").mean())
         rows = rows.with_columns(us=pl.col("k").str.strip_suffix(" us").cast(pl.Float64)).sort("us")
         margin = 0.06 * (greatest(rows["us"]) - least(rows["us"]))
@@ -129,7 +129,7 @@ def draw_fig6(data: Data) -> Figure:
 
 def queue_between(data: Data, name: str, cc: str) -> pl.DataFrame:
     """Bottleneck of the runs of one algorithm, with the mean queue while the trains last (0.8 s of the run)."""
-    ports = data[name]["ports"].filter(pl.col("name") == BOTTLENECK, pl.col("cc") == cc)
+    ports = data[name]["ports"].filter(pl.col("port") == BOTTLENECK, pl.col("cc") == cc)
     ends = data[name]["runs"].filter(pl.col("cc") == cc).select(*_shared(data[name]["runs"], ports, "seed"), "end_ms")
     keys = [c for c in ends.columns if c != "end_ms"]
     scale = pl.col("end_ms") / 800

@@ -1,0 +1,109 @@
+"""Where jobs run. An executor knows nothing of what it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from fanin.progress import TICK_S, Interrupt, Progress, cores
+
+if TYPE_CHECKING:
+    from fanin._native import Watch
+
+T = TypeVar("T")
+
+
+class Executor(Protocol):
+    """Runs pieces of work, several at once."""
+
+    def map(
+        self,
+        works: Sequence[Callable[[Watch], T]],
+        bar: Progress,
+        finished: Callable[[int, T | BaseException], None],
+        *,
+        finish_running: bool = False,
+    ) -> bool:
+        """Do all of them.
+
+        Parameters
+        ----------
+        works : sequence of callable
+            Each gets a watch of its own. They are begun in this order; results do not depend on how they overlap. An executor on other
+            machines pickles them.
+        bar : Progress
+            Made with the number of works as its total.
+        finished : callable
+            Told the number of each work and what it returned or raised, on the calling thread, in order of completion.
+        finish_running : bool
+            On Ctrl-C, wait for what is under way instead of stopping it; a second Ctrl-C stops it.
+
+        Returns
+        -------
+        bool
+            False when Ctrl-C ended it early: only those told to `finished` count.
+        """
+        ...
+
+
+class Threads:
+    """Runs work on threads of this process; the engine lets other threads go on.
+
+    Parameters
+    ----------
+    workers : int, optional
+        How many at once; as many as there are cores unless given.
+    """
+
+    def __init__(self, workers: int | None = None) -> None:
+        self._workers = workers or cores()
+
+    def map(
+        self,
+        works: Sequence[Callable[[Watch], T]],
+        bar: Progress,
+        finished: Callable[[int, T | BaseException], None],
+        *,
+        finish_running: bool = False,
+    ) -> bool:
+        """See :meth:`Executor.map`."""
+        from fanin._native import Watch
+
+        waiting = iter(range(len(works)))
+        under_way: dict[Future[T], tuple[int, Watch]] = {}
+        count = 0
+        with Interrupt() as interrupt, ThreadPoolExecutor(min(self._workers, max(1, len(works)))) as pool:
+            try:
+                while True:
+                    # Some wait in the pool, so that no thread is idle while `finished` runs.
+                    while not interrupt.asked and len(under_way) < 2 * self._workers:
+                        number = next(waiting, None)
+                        if number is None:
+                            break
+                        watch = Watch()
+                        under_way[pool.submit(works[number], watch)] = (number, watch)
+                    if interrupt.asked:
+                        if not finish_running:
+                            break
+                        for future in [f for f in under_way if f.cancel()]:
+                            del under_way[future]
+                    if not under_way:
+                        break
+                    ended, _ = wait(under_way, TICK_S, FIRST_COMPLETED)
+                    for future in sorted(ended, key=lambda f: under_way[f][0]):
+                        number, _ = under_way.pop(future)
+                        count += 1
+                        finished(number, _outcome(future))
+                    bar.update(count + sum(watch.fraction for _, watch in under_way.values()))
+            finally:
+                for future, (_, watch) in under_way.items():
+                    future.cancel()
+                    watch.stop()
+        return count == len(works)
+
+
+def _outcome(future: Future[Any]) -> Any:
+    """What it returned or raised."""
+    error = future.exception()
+    return future.result() if error is None else error
