@@ -311,7 +311,9 @@ def entries(kind: str, found: list[Entry]) -> None:
         table.add_row(*map(escape, cells), escape(entry.source))
     _out().print(table)
     if kind == "cc":
-        note("on Linux: kernel = as it is; twin = fanin linux load NAME; shim = a library or program beside the kernel's own TCP")
+        note(
+            "on Linux: kernel = as it is; twin = fanin linux load NAME; shim = a library or program beside the kernel's own TCP"
+        )
         note("your own: a Python class in FILE.py of this folder is --cc py:FILE.CLASS (docs/python-algorithms.md)")
 
 
