@@ -121,11 +121,19 @@ def compare(
     ],
     cc: Annotated[
         str | None,
-        typer.Option("--cc", metavar="A,B,...", help="Algorithms, by comma; all stand-alone ones unless given."),
+        typer.Option(
+            "--cc",
+            metavar="A,B,...",
+            help="Algorithms, separated by commas, or `all` [default: those that a Linux host can run].",
+        ),
+    ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option("--baseline", metavar="CC", help="Algorithm that the hosts run today [default: cubic]."),
     ] = None,
     seeds: Annotated[
         int, typer.Option("--seeds", metavar="N", help="Runs per algorithm; more narrow the confidence intervals.")
-    ] = 5,
+    ] = 10,
     rank_by: Annotated[RankBy, typer.Option("--rank-by", help="Completion-time statistic to rank by.")] = RankBy.p99,
     trace_seed: Annotated[
         int | None,
@@ -170,6 +178,7 @@ def compare(
             cc=cc.split(",") if cc is not None else None,
             seeds=seeds,
             rank_by=rank_by.value,
+            baseline=baseline,
             trace_seed=trace_seed,
             aggregator=aggregator,
             gap=gap,

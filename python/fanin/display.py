@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -22,8 +23,6 @@ from rich.progress import (
 from rich.progress import Progress as RichProgress
 from rich.table import Table
 
-from fanin.ranking import METHOD
-
 if TYPE_CHECKING:
     import polars as pl
 
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from fanin.simulation import RunResult
     from fanin.stats import Estimate
     from fanin.traffic import TrainsResult
+    from fanin.verdict import Verdict
 
 WIDTH_WITHOUT_TERMINAL = 200
 """A table that goes to a file or a pipe is not folded at 80 columns."""
@@ -86,50 +86,165 @@ def note(text: str) -> None:
 
 
 def compare_result(result: CompareResult) -> None:
-    """Print the ranking."""
+    """Print the answer, what to type, and the ranking beside what the capture measured."""
+    out = _out()
+    if result.ranking:
+        _answer(out, result.verdict)
+    out.print(_ranking_table(result, out.width))
+    out.print(
+        "(low–high): 95% confidence interval over seeds; times are geometric means, counts means per run. Rows between two rules cannot be "
+        "told apart by their paired differences. "
+        + ("needs ECN: the switch must mark, at the rack's K. " if any(r.needs_switch for r in result.ranking) else "")
+        + ("measured: in the capture itself." if result.measured else ""),
+        style="dim",
+    )
+
+
+def _answer(out: Console, verdict: Verdict) -> None:
+    out.print(f"[bold]{escape(verdict.headline)}[/bold]")
+    for sentence in verdict.support:
+        out.print(escape(sentence))
+    told = verdict.recommendation
+    if told is not None:
+        out.print(f"\nTry {escape(told.cc)} for new connections of one service, on {escape(told.hosts)}:")
+        _commands(out, told.trial)
+        out.print("and take it back:")
+        _commands(out, told.undo)
+        out.print("for all of a host's new connections, and back:")
+        _commands(out, (told.everywhere, told.undo_everywhere))
+        out.print("see whether it is in use:")
+        _commands(out, (told.check,))
+        for need in told.needs:
+            out.print(escape(need))
+    out.print()
+
+
+def _commands(out: Console, lines: Iterable[str]) -> None:
+    """Lines to be typed: never folded, so that they can be copied."""
+    for line in lines:
+        out.print(f"    {line}", soft_wrap=True, markup=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column of the ranking: the least worth goes first where the terminal is narrow."""
+
+    title: str
+    worth: int
+    cells: list[str]
+    right: bool = True
+    bold: bool = False
+
+    @property
+    def width(self) -> int:
+        return max(map(len, (self.title, *self.cells)))
+
+
+def _ranking_table(result: CompareResult, width: int) -> Table:
+    """The ranking in the columns that fit; the algorithm and the statistic it is ranked by always do."""
+    columns = _ranking_columns(result)
+    least = min(column.worth for column in columns)
+    while sum(column.width + 3 for column in columns) + 1 > width and len(columns) > 2:
+        least = min(column.worth for column in columns)
+        if least == ALWAYS:
+            break
+        # Of equal worth, the rightmost goes first.
+        gone = next(column for column in reversed(columns) if column.worth == least)
+        columns = [column for column in columns if column is not gone]
     by = result.rank_by.replace("p99_9", "p99.9")
     table = Table(
-        title=f"Response completion time on {escape(result.rack_path)}, best {by} first", title_justify="left"
+        title=f"Response completion times in ms on {escape(result.rack_path)}, best {by} first",
+        title_justify="left",
     )
-    for title in ("#", "tier", "algorithm", "needs"):
-        table.add_column(title, justify="left" if len(title) > 4 else "right", no_wrap=True)
-    for name in ("mean", "p50", "p95", "p99", "p99_9"):
-        style = "bold" if name == result.rank_by else None
-        title = f"{name.replace('_', '.')} ms"
-        table.add_column(title, justify="right", style=style, no_wrap=True)
-    for title in ("timeouts", "retrans.", "drops", "marks", "Mbit/s", "queue", "q. p99"):
-        table.add_column(title, justify="right", no_wrap=True)
-    unfinished = any(row.unfinished for row in result.ranking)
-    if unfinished:
-        table.add_column("unfinished", justify="right", no_wrap=True)
-    last_tier = 1
-    for row in result.ranking:
-        if row.tier != last_tier:
+    for column in columns:
+        table.add_column(
+            column.title,
+            justify="right" if column.right else "left",
+            style="bold" if column.bold else None,
+            no_wrap=True,
+        )
+    rows = list(zip(*(column.cells for column in columns), strict=True))
+    if result.measured is not None:
+        table.add_row(*map(escape, rows.pop(0)), style="cyan")
+        table.add_section()
+    for place, (row, cells) in enumerate(zip(result.ranking, rows, strict=True)):
+        before = result.ranking[place - 1] if place else row
+        if (row.candidate, row.tier) != (before.candidate, before.tier):
             table.add_section()
-            last_tier = row.tier
-        table.add_row(*_ranking_cells(row, result.rank_by), *([str(row.unfinished)] if unfinished else []))
-    out = _out()
-    out.print(table)
-    out.print(
-        "± is the 95% confidence half-width over seeds; rows of one tier cannot be told apart. Counts are means per run. "
-        "needs ECN: the switch must mark, at the rack's K. queue: packets at the port to the aggregator, mean over time and 99th percentile.",
-        soft_wrap=True,
-    )
+        table.add_row(*map(escape, cells))
+    return table
 
 
-def _ranking_cells(row: RankingRow, rank_by: str) -> Iterable[str]:
-    yield str(row.rank)
-    yield str(row.tier)
-    yield escape(row.cc)
-    yield "ECN" if row.needs_switch else ""
-    for name in ("mean", "p50", "p95", "p99", "p99_9"):
-        estimate = row.completion_ms[name]
-        yield with_half_width(estimate) if name in {"mean", rank_by} else number(estimate.value)
-    for estimate in (row.timeouts, row.retransmissions, row.drops, row.marks):
-        yield number(estimate.value)
-    yield number(None if row.goodput_bps.value is None else row.goodput_bps.value / 1e6)
-    yield number(row.queue_mean_packets.value)
-    yield number(row.queue_p99_packets.value)
+ALWAYS = 100
+"""Worth of a column that is never dropped."""
+
+
+def _ranking_columns(result: CompareResult) -> list[_Column]:
+    rows, seen, by = result.ranking, result.measured, result.rank_by
+
+    def column(title: str, worth: int, cell: Any, measured: str = "", **how: bool) -> _Column:
+        cells = [str(cell(row)) for row in rows]
+        return _Column(title, worth, cells if seen is None else [measured, *cells], **how)
+
+    def time(name: str, worth: int) -> _Column:
+        mine = seen.completion_ms[name] if seen is not None else None
+        cell = with_interval if name == by else (lambda estimate: number(estimate.value))
+        title = name.replace("_", ".")
+        return column(
+            title,
+            ALWAYS if name == by else worth,
+            lambda row: cell(row.completion_ms[name]),
+            number(mine),
+            bold=name == by,
+        )
+
+    def count(title: str, worth: int, name: str, measured: str = "") -> _Column:
+        return column(title, worth, lambda row: number(getattr(row, name).value), measured)
+
+    columns = [
+        column("#", ALWAYS, lambda row: row.rank),
+        column(
+            "algorithm",
+            ALWAYS,
+            lambda row: ", ".join((row.cc, *row.alike)) + ("" if row.candidate else " (model)"),
+            "measured",
+            right=False,
+        ),
+        column("needs", 60, lambda row: "ECN" if row.needs_switch else "", right=False),
+        time("p50", 70),
+        time("p95", 40),
+        time("p99", 90),
+        time("p99_9", 85),
+        time("mean", 45),
+    ]
+    if result.baseline is not None and len(rows) > 1:
+        columns.append(column(f"times {result.baseline}", 65, lambda row: _times_baseline(row, by)))
+    retransmissions = number(seen.retransmissions) if seen is not None else ""
+    columns += [
+        count("timeouts", 80, "timeouts"),
+        count("retrans.", 55, "retransmissions", retransmissions),
+        count("drops", 30, "drops"),
+        count("marks", 25, "marks"),
+        column(
+            "Mbit/s", 10, lambda row: number(None if row.goodput_bps.value is None else row.goodput_bps.value / 1e6)
+        ),
+        count("queue", 20, "queue_mean_packets"),
+        count("q. p99", 15, "queue_p99_packets"),
+    ]
+    if any(row.unfinished for row in rows):
+        columns.append(column("unfinished", 95, lambda row: row.unfinished))
+    return columns
+
+
+def _times_baseline(row: RankingRow, by: str) -> str:
+    """How many times as long as with the baseline, paired by seed; a star where chance would rarely do it."""
+    from fanin.ranking import SIGNIFICANT
+
+    if not row.against_baseline:
+        return ""
+    star = "*" if row.p is not None and row.p < SIGNIFICANT else " "
+    value = row.against_baseline[by].change.value
+    return f"{'-' if value is None else f'{value:.2f}'}{star}"
 
 
 def compare_notes(result: CompareResult, folder: Path | None) -> None:
@@ -138,12 +253,11 @@ def compare_notes(result: CompareResult, folder: Path | None) -> None:
     found = "found" if capture.aggregator_found else "as given"
     note(
         f"{capture.file}: {_counted(capture.responses, 'response')} of {_counted(len(capture.servers), 'server')} to "
-        f"{capture.aggregator} ({found}); "
-        f"seeds {_span(result.seeds)}; ranked by {result.rank_by.replace('_', '.')}. {METHOD}"
+        f"{capture.aggregator} ({found}); seeds {_span(result.seeds)}; ranked by {result.rank_by.replace('_', '.')}"
     )
-    for warning in capture.warnings:
-        note(f"warning: {warning}")
     for warning in result.warnings:
+        note(f"warning: {warning}")
+    for warning in capture.warnings:
         note(f"warning: {warning}")
     for text in result.notes:
         note(f"note: {text}")
@@ -337,22 +451,22 @@ def number(value: float | None) -> str:
     return f"{value:.{decimals}f}"
 
 
-def with_half_width(estimate: Estimate) -> str:
-    """A value with its confidence half-width.
+def with_interval(estimate: Estimate) -> str:
+    """A value with its confidence interval.
 
     Examples
     --------
     >>> from fanin.stats import Estimate
-    >>> with_half_width(Estimate(2.5, 2.0, 3.0))
-    '2.50 ±0.50'
-    >>> with_half_width(Estimate(2.5))
+    >>> with_interval(Estimate(2.5, 2.04, 3.0))
+    '2.50 (2.04–3.00)'
+    >>> with_interval(Estimate(2.5))
     '2.50'
     """
     text = number(estimate.value)
-    if estimate.value is None or estimate.high is None:
+    if estimate.value is None or estimate.low is None or estimate.high is None:
         return text
     decimals = len(text.partition(".")[2])
-    return f"{text} ±{estimate.high - estimate.value:.{decimals}f}"
+    return f"{text} ({estimate.low:.{decimals}f}–{estimate.high:.{decimals}f})"
 
 
 def _address(ip: str, port: int) -> str:

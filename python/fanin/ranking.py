@@ -1,12 +1,21 @@
-"""From runs to a ranking: statistics over seeds, order, ties."""
+"""From runs to a ranking: statistics over seeds, order, and which differences are real."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from fanin.stats import Estimate, estimate, nearest_rank
+from fanin.stats import (
+    Estimate,
+    Paired,
+    estimate,
+    estimate_positive,
+    holm,
+    nearest_rank,
+    paired_differences,
+    paired_ratios,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -20,10 +29,14 @@ STATISTICS: tuple[RankBy, ...] = get_args(RankBy)
 QUANTILES: dict[RankBy, float] = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p99_9": 0.999}
 """Shares of responses that the percentiles stand for."""
 
+SIGNIFICANT = 0.05
+"""A difference is claimed when chance makes one as large less often than this."""
+
 METHOD = (
-    "Percentiles are nearest-rank over the responses of one run, an unfinished response counting as longer than any finished one; "
-    "values are means over seeds with a 95% confidence interval (Student's t over the per-seed values); "
-    "algorithms whose interval overlaps that of the best of a tier share the tier."
+    "Percentiles are nearest-rank over the responses of one run, an unfinished response counting as longer than any finished one. "
+    "Times are geometric means over seeds, counts arithmetic means, with 95% confidence intervals (Student's t over the per-seed values; "
+    "of times, over their logarithms). Two algorithms are compared pair by pair, seed by seed (Student's t over the logarithms of the "
+    "ratios), and p values are corrected for the number of comparisons (Holm). A tier holds what cannot so be told from its first row."
 )
 """How the numbers came about, for people."""
 
@@ -47,9 +60,9 @@ class RankingRow:
     Attributes
     ----------
     rank : int
-        From 1, by the statistic the comparison was ranked by.
+        From 1, by the statistic the comparison was ranked by; candidates and models are counted apart.
     tier : int
-        From 1. Rows of one tier cannot be told apart: their confidence interval overlaps that of the tier's best row.
+        From 1. Rows of one tier cannot be told from its first row by their paired differences.
     cc : str
         Algorithm as given, such as ``dctcp`` or ``gss+newreno``.
     needs_switch : bool
@@ -70,6 +83,14 @@ class RankingRow:
         Seeds that this row rests on.
     scenario_hash : str
         Identifies capture, rack, settings and algorithm; equal hashes and seeds give equal numbers.
+    candidate : bool
+        It can be the answer: hosts can run it, or it was asked for by name. What is not is a model, shown for comparison.
+    alike : tuple of str
+        Algorithms whose every number is the same to three digits; they have no row of their own.
+    against_baseline : dict of str to Paired
+        Paired differences from the baseline, by statistic (times as ratios) and ``timeouts`` (a difference); empty for the baseline itself.
+    p : float or None
+        Of the difference from the baseline in the ranking's statistic, corrected for the number of candidates (Holm).
     """
 
     rank: int
@@ -89,6 +110,10 @@ class RankingRow:
     seeds: tuple[int, ...]
     queue_max_packets: Estimate = field(default=Estimate(None))
     scenario_hash: str = ""
+    candidate: bool = True
+    alike: tuple[str, ...] = ()
+    against_baseline: dict[str, Paired] = field(default_factory=dict)
+    p: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in JSON."""
@@ -103,6 +128,10 @@ class RankingRow:
             "unfinished": self.unfinished,
             "seeds": list(self.seeds),
             "scenario_hash": self.scenario_hash,
+            "candidate": self.candidate,
+            "alike": list(self.alike),
+            "against_baseline": {name: paired.to_dict() for name, paired in self.against_baseline.items()},
+            "p": self.p,
         }
 
 
@@ -133,9 +162,15 @@ def completion_statistics(completion_ms: Sequence[float | None]) -> dict[str, fl
 
 
 def rank(
-    runs: pl.DataFrame, needs_switch: Mapping[str, bool], hashes: Mapping[str, str], by: RankBy
+    runs: pl.DataFrame,
+    needs_switch: Mapping[str, bool],
+    hashes: Mapping[str, str],
+    by: RankBy,
+    *,
+    candidates: Collection[str] | None = None,
+    baseline: str | None = None,
 ) -> list[RankingRow]:
-    """Rank algorithms by their runs.
+    """Rank algorithms by their runs, candidates first.
 
     Parameters
     ----------
@@ -148,63 +183,113 @@ def rank(
     by : str
         One of :data:`STATISTICS`. Equal values are ordered by the mean, then as in the registry (D2TCP without deadlines is DCTCP, and
         DCTCP is what to name), then by name; what has no value comes last.
+    candidates : collection of str, optional
+        What can be the answer; everything unless given.
+    baseline : str, optional
+        What every other is compared with.
     """
     from fanin.registries import entries
 
     places = {entry.name: number for number, entry in enumerate(entries("cc"))}
+    samples = {cc: runs.filter(runs["cc"] == cc).sort("seed") for cc in runs["cc"].unique(maintain_order=True)}
     rows = []
-    for cc in runs["cc"].unique(maintain_order=True):
-        mine = runs.filter(runs["cc"] == cc).sort("seed")
+    for cc, mine in samples.items():
+        against = {} if baseline in {None, cc} or baseline not in samples else _against(mine, samples[baseline])
+        counts = {name: _count(mine[name].to_list()) for name in COUNTS}
         rows.append(
             RankingRow(
                 rank=0,
                 tier=0,
                 cc=cc,
                 needs_switch=needs_switch[cc],
-                completion_ms={name: estimate(mine[name].to_list()) for name in STATISTICS},
-                **{name: estimate(mine[name].to_list()) for name in COUNTS},
+                completion_ms={name: estimate_positive(mine[name].to_list()) for name in STATISTICS},
+                timeouts=counts["timeouts"],
+                retransmissions=counts["retransmissions"],
+                drops=counts["drops"],
+                marks=counts["marks"],
+                goodput_bps=counts["goodput_bps"],
+                queue_mean_packets=counts["queue_mean_packets"],
+                queue_p99_packets=counts["queue_p99_packets"],
+                queue_max_packets=counts["queue_max_packets"],
                 responses=int(mine["responses"][0]),
                 unfinished=int(mine["unfinished"].sum()),
                 seeds=tuple(mine["seed"].to_list()),
                 scenario_hash=hashes[cc],
+                candidate=candidates is None or cc in candidates,
+                against_baseline=against,
             )
         )
     rows.sort(
         key=lambda row: (
+            not row.candidate,
             _or_last(row.completion_ms[by].value),
             _or_last(row.completion_ms["mean"].value),
             places.get(row.cc, len(places)),
             row.cc,
         )
     )
-    return list(_with_tiers(rows, by))
+    rows = list(_merged(rows, baseline))
+    ranked: list[RankingRow] = []
+    for part in (True, False):
+        mine_only = [row for row in rows if row.candidate is part]
+        corrected = holm([row.against_baseline[by].p if row.against_baseline else None for row in mine_only])
+        tiers = _tiers([samples[row.cc] for row in mine_only], by)
+        ranked += [
+            replace(row, rank=place, tier=tier, p=p)
+            for place, (row, tier, p) in enumerate(zip(mine_only, tiers, corrected, strict=True), start=1)
+        ]
+    return ranked
+
+
+def _count(values: Sequence[float | None]) -> Estimate:
+    """A mean of counts; there is no count below zero, whatever a symmetric interval says."""
+    found = estimate(values)
+    return found if found.low is None else replace(found, low=max(0.0, found.low))
 
 
 def _or_last(value: float | None) -> tuple[bool, float]:
     return (value is None, value or 0.0)
 
 
-def _with_tiers(rows: Iterable[RankingRow], by: RankBy) -> Iterable[RankingRow]:
-    tier, best = 0, None
-    for place, row in enumerate(rows, start=1):
-        mine = row.completion_ms[by]
-        if best is None or not overlap(best, mine):
-            tier, best = tier + 1, mine
-        yield replace(row, rank=place, tier=tier)
+def _paired_by_seed(mine: pl.DataFrame, theirs: pl.DataFrame, column: str) -> tuple[list[Any], list[Any]]:
+    """The values of two algorithms under the seeds that both ran."""
+    both = mine.join(theirs, on="seed", how="inner", maintain_order="left", suffix="_theirs")
+    return both[column].to_list(), both[f"{column}_theirs"].to_list()
 
 
-def overlap(a: Estimate, b: Estimate) -> bool:
-    """Whether two estimates cannot be told apart.
+def _against(mine: pl.DataFrame, baseline: pl.DataFrame) -> dict[str, Paired]:
+    times: dict[str, Paired] = {name: paired_ratios(*_paired_by_seed(mine, baseline, name)) for name in STATISTICS}
+    return {**times, "timeouts": paired_differences(*_paired_by_seed(mine, baseline, "timeouts"))}
 
-    Examples
-    --------
-    >>> overlap(Estimate(2.0, 1.0, 3.0), Estimate(4.0, 2.5, 5.5))
-    True
-    >>> overlap(Estimate(2.0), Estimate(4.0))
-    False
-    """
-    if a.value is None or b.value is None:
-        return a.value is None and b.value is None
-    a_low, a_high = (a.value, a.value) if a.low is None or a.high is None else (a.low, a.high)
-    b_low, b_high = (b.value, b.value) if b.low is None or b.high is None else (b.low, b.high)
-    return a_low <= b_high and b_low <= a_high
+
+def _tiers(rows: Sequence[pl.DataFrame], by: RankBy) -> Iterator[int]:
+    """The tier of each row: a new one begins at the first that differs from the first row of the tier before."""
+    tier, first = 0, 0
+    corrected: list[float | None] = []
+    for place, row in enumerate(rows):
+        p = corrected[place - first - 1] if place else 0.0
+        if p is not None and p < SIGNIFICANT:
+            tier, first = tier + 1, place
+            corrected = holm([paired_ratios(*_paired_by_seed(row, r, by)).p for r in rows[place + 1 :]])
+        yield tier
+
+
+def _merged(rows: Sequence[RankingRow], baseline: str | None) -> Iterator[RankingRow]:
+    """Rows whose every number is the same to three digits are one, named by the baseline or by the first of them."""
+    groups: dict[tuple[Any, ...], list[RankingRow]] = {}
+    for row in rows:
+        groups.setdefault((row.candidate, *_three_digits(row)), []).append(row)
+    for group in groups.values():
+        kept = next((row for row in group if row.cc == baseline), group[0])
+        yield replace(kept, alike=tuple(row.cc for row in group if row is not kept))
+
+
+def _three_digits(row: RankingRow) -> tuple[str, ...]:
+    estimates = [
+        *(row.completion_ms[name] for name in STATISTICS),
+        row.timeouts,
+        row.retransmissions,
+        row.drops,
+        row.marks,
+    ]
+    return tuple("-" if e.value is None else f"{e.value:.3g}" for e in estimates)

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 from fanin.comparison import CaptureSummary, CompareResult, Failure
 from fanin.ranking import completion_statistics, rank
+from fanin.verdict import presumed
 
 HOSTILE = "</script><img src=x onerror=\"document.title='pwned'\"><!--"
 """Text that a page which trusts its input would execute."""
@@ -54,7 +55,8 @@ def result(
     runs = pl.DataFrame([_run(cc, seed, responses) for cc in ccs for seed in range(1, seeds + 1)])
     needs = {cc: ALGORITHMS[cc][2] for cc in ccs}
     made = CompareResult(
-        ranking=rank(runs, needs, HASHES, "p99"),
+        ranking=rank(runs, needs, HASHES, "p99", baseline=presumed(ccs)),
+        baseline=presumed(ccs),
         rank_by="p99",
         failures=[Failure("ia-tcp", HOSTILE)] if hostile else [],
         missing=[],

@@ -104,8 +104,8 @@ SENTENCES = {
     ("compare", VLAN, "--rack", RACK, "--seeds", "99999999"): (
         "command line `--seeds 99999999`: the number of seeds must be from 1 to 10000"
     ),
-    ("compare", VLAN, "--rack", RACK, "--trace-seed", "9"): (
-        "command line `--trace-seed 9`: only seeds that are run can be traced: 1, 2, 3, 4, 5"
+    ("compare", VLAN, "--rack", RACK, "--trace-seed", "11"): (
+        "command line `--trace-seed 11`: only seeds that are run can be traced: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10"
     ),
     ("compare", VLAN, "--rack", RACK, "--aggregator", "me"): (
         "command line `--aggregator me`: not an IP address; give one such as 10.0.0.1"

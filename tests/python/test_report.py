@@ -10,9 +10,8 @@ from pathlib import Path
 import fanin
 import fanin.report
 import pytest
-from fanin.ranking import RankingRow
-from fanin.report import words
-from fanin.stats import Estimate
+from fanin.stats import Estimate, Paired
+from fanin.verdict import Refusal, Verdict
 
 from .conftest import RACK, SMALL
 
@@ -44,7 +43,7 @@ def test_the_port_to_the_aggregator_may_have_its_own_limits() -> None:
 
 
 def test_where_nothing_is_lost_the_answer_is_to_look_elsewhere(wide: fanin.CompareResult) -> None:
-    told = " ".join(words.answer(wide).support)
+    told = " ".join(wide.verdict.support)
     most = max(row.queue_max_packets.value or 0 for row in wide.ranking)
     assert f"never held more than {most:,.0f} of 2,000 packets: this rack does not slow this traffic down" in told
 
@@ -54,16 +53,23 @@ def test_where_something_is_lost_nothing_is_said_of_elsewhere() -> None:
         SMALL, RACK, cc=["cubic", "dctcp"], seeds=1, settings={"rack.buffer": "25p", "rack.mark": "5p"}
     )
     assert any(row.drops.value for row in tight.ranking)
-    assert "this rack does not slow" not in " ".join(words.answer(tight).support)
+    assert "this rack does not slow" not in " ".join(tight.verdict.support)
 
 
 def test_when_nothing_beats_what_the_hosts_run_the_sentences_are_about_that(wide: fanin.CompareResult) -> None:
-    tied = replace(wide, ranking=[replace(row, tier=1) for row in wide.ranking])
-    told = words.answer(tied)
-    assert told.headline == "At p99, no TCP measurably beats cubic for this traffic on this rack."
-    assert "dctcp is not measurably different from cubic over 2 seeds." in told.support
+    same = Paired(Estimate(1.0, 0.9, 1.1), 0.9)
+    rows = [
+        replace(row, tier=1, p=0.9, against_baseline={**row.against_baseline, "p99": same, "p99_9": same})
+        if row.cc == "dctcp"
+        else row
+        for row in wide.ranking
+    ]
+    told = replace(wide, ranking=rows).verdict
+    assert told.kind == "keep"
+    assert told.headline.startswith("Keep cubic: no TCP that hosts can run measurably shortens the p99 response (")
+    assert "dctcp is not measurably different from cubic at p99 over 2 seeds." in told.support
     assert "Switches that mark packets (ECN) would not change that." in told.support
-    assert not any("If yours cannot be touched" in sentence for sentence in told.support)
+    assert told.recommendation is None
 
 
 def test_warnings_stand_at_the_top_and_code_is_set_as_code(wide: fanin.CompareResult) -> None:
@@ -78,21 +84,63 @@ def test_a_report_is_written_under_any_name(wide: fanin.CompareResult, tmp_path:
     assert "rack\ufffd.toml" in path.read_text()
 
 
-def test_a_winner_that_rarely_times_out_is_not_advised_without_saying_so(wide: fanin.CompareResult) -> None:
-    def row(cc: str, p99: float, p99_9: float, tier: int) -> RankingRow:
-        base = next(row for row in wide.ranking if row.cc == "cubic")
+def judged(wide: fanin.CompareResult, rows: dict[str, tuple[float, float, float, float]]) -> Verdict:
+    """The verdict over cubic and these: p99, its p value, p99.9, its p value."""
+    cubic = next(row for row in wide.ranking if row.cc == "cubic")
+    base = replace(cubic, completion_ms={**cubic.completion_ms, "p99": Estimate(4.5), "p99_9": Estimate(125.0)})
+    made = []
+    for cc, (p99, p, p99_9, p_tail) in rows.items():
+        paired = {
+            "p99": Paired(Estimate(p99 / 4.5, p99 / 5.0, p99 / 4.0), p),
+            "p99_9": Paired(Estimate(p99_9 / 125.0), p_tail),
+            "timeouts": Paired(Estimate(0.0), 1.0),
+        }
         times = {**base.completion_ms, "p99": Estimate(p99), "p99_9": Estimate(p99_9)}
-        return replace(base, cc=cc, tier=tier, rank=tier, completion_ms=times)
+        made.append(replace(base, cc=cc, completion_ms=times, against_baseline=paired, p=p))
+    ranked = sorted([base, *made], key=lambda row: row.completion_ms["p99"].value or 0)
+    return replace(wide, ranking=[replace(r, rank=i, tier=i) for i, r in enumerate(ranked, 1)]).verdict
 
-    rows = [row("sack", 3.0, 220.0, 1), row("cubic", 4.5, 125.0, 2), row("bbr", 5.0, 7.5, 3)]
-    answer = words.answer(replace(wide, ranking=rows))
-    assert answer.headline == (
-        "sack brings the p99 response from 4.50 ms with cubic to 3.00 ms: 33% shorter, but one in a thousand takes 220 ms."
+
+def test_what_the_runs_cannot_tell_apart_is_no_win(wide: fanin.CompareResult) -> None:
+    assert judged(wide, {"bbr": (3.0, 0.06, 120.0, 0.9)}).kind == "keep"
+    won = judged(wide, {"bbr": (3.0, 0.04, 120.0, 0.9)})
+    assert won.headline == "bbr brings the p99 response from 4.50 ms with cubic to 3.00 ms: 33% shorter (25% to 40%)."
+    assert won.recommendation is not None
+    assert won.recommendation.undo_everywhere == "sysctl -w net.ipv4.tcp_congestion_control=cubic"
+
+
+def test_a_winner_whose_tail_is_worse_is_refused_and_the_next_is_advised(wide: fanin.CompareResult) -> None:
+    told = judged(wide, {"reno": (3.0, 0.001, 220.0, 0.01), "bbr": (4.0, 0.01, 7.5, 0.01)})
+    assert (told.kind, told.best) == ("change", "bbr")
+    assert told.refused == (Refusal("reno", "is worse than the baseline at p99.9 (220 ms, 1.8 times as long)"),)
+    assert any(s.startswith("reno has a p99 of 3.00 ms, but is worse") for s in told.support)
+
+
+def test_a_shorter_tail_at_no_cost_is_advised_though_the_p99_is_the_same(wide: fanin.CompareResult) -> None:
+    told = judged(wide, {"bbr": (4.6, 0.7, 7.5, 0.01)})
+    assert (told.kind, told.best) == ("tail", "bbr")
+    assert told.headline == (
+        "Nothing measurably beats cubic at p99, but bbr brings the p99.9 response from 125 ms with cubic to 7.50 ms: 17 times shorter."
     )
-    assert any("takes 220 ms with sack and 7.50 ms with bbr (cubic: 125 ms)." in said for said in answer.support)
+    costly = judged(wide, {"bbr": (5.2, 0.001, 7.5, 0.01)})
+    assert (costly.kind, costly.best) == ("keep", "cubic")
+    assert any("but at p99 it is 16% longer" in s for s in costly.support)
+
+
+def test_a_model_that_no_kernel_has_comes_without_lines_to_type(wide: fanin.CompareResult) -> None:
+    told = judged(wide, {"newreno": (3.0, 0.001, 120.0, 0.9)})
+    assert told.recommendation is None
+    assert any(s.startswith("newreno is a model") for s in told.support)
+
+
+def test_terminal_json_and_page_say_the_same(wide: fanin.CompareResult) -> None:
+    said = wide.to_dict()["answer"]
+    assert said == wide.verdict.to_dict()
+    assert f"<title>{said['headline']}" in fanin.report.page(wide)
 
 
 def test_of_equal_algorithms_the_one_that_the_registry_names_first_comes_first() -> None:
     equal = fanin.compare(SMALL, RACK, cc=["d2tcp", "dctcp"], seeds=1)
-    assert equal.ranking[0].completion_ms == equal.ranking[1].completion_ms, "without deadlines they are the same"
-    assert [row.cc for row in equal.ranking] == ["dctcp", "d2tcp"]
+    assert [(row.cc, row.alike) for row in equal.ranking] == [("dctcp", ("d2tcp",))], (
+        "without deadlines they are the same"
+    )

@@ -8,8 +8,16 @@ import polars as pl
 import pytest
 from fanin.comparison import RUNS
 from fanin.frames import thin
-from fanin.ranking import STATISTICS, overlap, rank
-from fanin.stats import Estimate, estimate, nearest_rank, student_t_975
+from fanin.ranking import STATISTICS, RankingRow, rank
+from fanin.stats import (
+    estimate,
+    estimate_positive,
+    holm,
+    nearest_rank,
+    paired_ratios,
+    student_t_975,
+    student_t_two_sided,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -100,8 +108,8 @@ def test_what_has_no_value_comes_last() -> None:
     ]
 
 
-def test_equal_values_are_ordered_by_name() -> None:
-    assert [cc for cc, _, _ in ranked({"b": [1.0, 2.0], "a": [1.0, 2.0]})] == ["a", "b"]
+def test_equal_rows_are_one_named_by_the_first_name() -> None:
+    assert ranked({"b": [1.0, 2.0], "a": [1.0, 2.0]}) == [("a", 1, 1)]
 
 
 @given(st.permutations(["a", "b", "c", "d"]))
@@ -110,11 +118,88 @@ def test_the_order_of_runs_does_not_matter(order: list[str]) -> None:
     assert ranked({name: values[name] for name in order}) == ranked(values)
 
 
-@given(st.floats(-10, 10), st.floats(0, 5), st.floats(-10, 10), st.floats(0, 5))
-def test_overlap_is_symmetric(a: float, wa: float, b: float, wb: float) -> None:
-    one, two = Estimate(a, a - wa, a + wa), Estimate(b, b - wb, b + wb)
-    assert overlap(one, two) == overlap(two, one)
-    assert overlap(one, one)
+def test_seeds_that_share_their_jitter_tell_apart_what_their_intervals_do_not() -> None:
+    # Each seed is 20% longer under b, give or take one percent; the seeds themselves differ by a factor of three.
+    a: list[float | None] = [1.0, 1.5, 2.0, 2.5, 3.0]
+    b: list[float | None] = [1.21, 1.79, 2.4, 3.02, 3.58]
+    one, two = estimate_positive(a), estimate_positive(b)
+    assert (one.high or 0) > (two.low or 9), "the intervals overlap"
+    assert ranked({"a": a, "b": b}) == [("a", 1, 1), ("b", 2, 2)]
+    # The same values in another order of seeds are no evidence.
+    assert ranked({"a": a, "b": b[::-1]}) == [("a", 1, 1), ("b", 2, 1)]
+
+
+def test_a_difference_that_one_comparison_would_prove_is_not_proved_by_the_best_of_twelve() -> None:
+    base: list[float | None] = [1.0, 1.0, 1.0, 1.0, 1.0]
+    close: list[float | None] = [1.01, 1.03, 1.05, 1.02, 1.04]
+    alone = paired_ratios(close, base).p
+    assert alone is not None
+    assert 0.01 < alone < 0.05
+    assert [tier for _, _, tier in ranked({"base": base, "close": close})] == [1, 2]
+    many = {f"c{i:02}": close for i in range(12)}
+    rows = rank(
+        runs({"base": base, **many}), dict.fromkeys(["base", *many], False), dict.fromkeys(["base", *many], ""), "p99"
+    )
+    assert [row.alike for row in rows] == [(), tuple(many)[1:]], "rows that are the same are one"
+    apart = {f"c{i:02}": [v - i * 1e-3 if v else v for v in close] for i in range(12)}
+    assert {tier for _, _, tier in ranked({"base": base, **apart})} == {1}
+
+
+def test_one_seed_tells_nothing_apart() -> None:
+    assert ranked({"a": [1.0], "b": [9.0]}) == [("a", 1, 1), ("b", 2, 1)]
+
+
+def test_candidates_come_before_models_and_are_counted_apart() -> None:
+    values: dict[str, list[float | None]] = {"a": [3.0, 3.1], "b": [1.0, 1.1], "c": [2.0, 2.1]}
+    rows = rank(
+        runs(values),
+        dict.fromkeys(values, False),
+        dict.fromkeys(values, ""),
+        "p99",
+        candidates={"a", "c"},
+        baseline="a",
+    )
+    assert [(r.cc, r.rank, r.candidate) for r in rows] == [("c", 1, True), ("a", 2, True), ("b", 1, False)]
+    assert against(rows, "b") == pytest.approx(math.sqrt(1.0 / 3.0 * 1.1 / 3.1))
+    assert rows[1].against_baseline == {}
+
+
+def against(rows: list[RankingRow], cc: str) -> float | None:
+    return next(r for r in rows if r.cc == cc).against_baseline["p99"].change.value
+
+
+@given(st.lists(st.floats(0.01, 1e4), min_size=2, max_size=12))
+def test_the_interval_of_a_time_never_reaches_below_zero(values: list[float]) -> None:
+    found = estimate_positive(values)
+    assert found.low is not None
+    assert found.value is not None
+    assert found.high is not None
+    assert 0 < found.low <= found.value * (1 + 1e-9) <= found.high * (1 + 1e-6)
+
+
+@given(st.lists(st.tuples(st.floats(0.01, 1e3), st.floats(0.01, 1e3)), min_size=2, max_size=12))
+def test_which_of_two_comes_first_changes_no_p_and_turns_the_ratio_round(pairs: list[tuple[float, float]]) -> None:
+    one, two = (
+        paired_ratios(*map(list, zip(*pairs, strict=True))),
+        paired_ratios(*map(list, zip(*[p[::-1] for p in pairs], strict=True))),
+    )
+    assert one.p == pytest.approx(two.p)
+    assert one.change.value is not None
+    assert two.change.value is not None
+    assert one.change.value * two.change.value == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("degrees", [1, 2, 3, 4, 5, 9, 10, 29])
+def test_the_two_sided_p_of_the_tables_quantile_is_five_percent(degrees: int) -> None:
+    assert student_t_two_sided(student_t_975(degrees), degrees) == pytest.approx(0.05, abs=1e-6)
+    assert student_t_two_sided(-student_t_975(degrees), degrees) == pytest.approx(0.05, abs=1e-6)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
+def test_holm_never_makes_a_p_smaller_and_keeps_their_order(ps: list[float]) -> None:
+    corrected = holm(ps)
+    assert all(c is not None and c >= p for c, p in zip(corrected, ps, strict=True))
+    assert [p for _, p in sorted(zip(ps, corrected, strict=True))] == sorted(c for c in corrected if c is not None)
 
 
 @given(st.lists(st.integers(0, 300), min_size=1, max_size=400), st.integers(1, 50))

@@ -16,21 +16,26 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from fanin import _native
-from fanin.comparison.candidates import candidates, listed, prompt_ack_note
+from fanin.comparison.candidates import chosen, listed, prompt_ack_note
 from fanin.comparison.columns import FLOWS, QUEUE, RESPONSES, RUNS, WINDOW
 from fanin.comparison.remarks import about_the_traffic, remarks
 from fanin.comparison.replays import run_all
 from fanin.comparison.result import CaptureSummary, CompareResult
 from fanin.errors import CaptureError, ScenarioError
 from fanin.files import output_folder, shown
+from fanin.measured import disagreement, measured
 from fanin.progress import Progress, silent
 from fanin.ranking import STATISTICS, RankBy, rank
 from fanin.simulation import Failure, chosen_seeds, toml
+from fanin.stats import extremes
 from fanin.traffic import trains as read_trains
 
 if TYPE_CHECKING:
     from fanin._native import Replay
     from fanin.traffic import TrainsResult
+
+SEEDS = 10
+"""Runs per algorithm: enough for a paired difference to show behind a correction for half a dozen comparisons."""
 
 __all__ = ["FLOWS", "QUEUE", "RESPONSES", "RUNS", "WINDOW", "CaptureSummary", "CompareResult", "Failure", "compare"]
 
@@ -40,8 +45,9 @@ def compare(
     rack: str | Path,
     *,
     cc: str | Sequence[str] | None = None,
-    seeds: int | Sequence[int] = 5,
+    seeds: int | Sequence[int] = SEEDS,
     rank_by: RankBy = "p99",
+    baseline: str | None = None,
     trace_seed: int | None = None,
     aggregator: str | None = None,
     gap: str | None = None,
@@ -63,11 +69,13 @@ def compare(
     rack : path
         The rack (TOML): link rate, delay, buffer, K.
     cc : str or sequence of str, optional
-        Algorithms; all that stand alone unless given, without those that need a marking switch when the rack has none.
+        Algorithms; what hosts can run unless given, ``"all"`` for models too, without those that need a marking switch when the rack has none.
     seeds : int or sequence of int
         How many seeds, counted from 1, or which.
     rank_by : {"mean", "p50", "p95", "p99", "p99_9"}
         Completion-time statistic to rank by.
+    baseline : str, optional
+        What the hosts run today; presumed unless given (cubic, if it is among the algorithms).
     trace_seed : int, optional
         The seed whose queue and windows are kept; the first unless given.
     aggregator : str, optional
@@ -123,8 +131,8 @@ def compare(
         raise ScenarioError("command line `--pcap-at`: it says where, and `--pcap DIR` into which folder; give both")
     changes = [(key, toml(value)) for key, value in (settings or {}).items()]
     the_rack = _native.Rack.from_file(rack, changes)
-    algorithms, notes = candidates(cc, the_rack)
-    notes += prompt_ack_note(algorithms)
+    choice = chosen(cc, baseline, the_rack)
+    algorithms, notes = choice.names, choice.notes + prompt_ack_note(choice.names)
     needs_switch = {name: _native.needs_switch(name) for name in algorithms}
 
     found = read_trains(capture, gap=gap, progress=progress)
@@ -140,7 +148,15 @@ def compare(
         outcome = run_all(the_rack, replay, algorithms, numbers, traced, captures, progress)
     elapsed = time.monotonic() - started
     runs = outcome.frame("runs", RUNS)
-    ranking = rank(runs, needs_switch, outcome.hashes, rank_by) if runs.height else []
+    flows = outcome.frame("flows", FLOWS)
+    ranking = []
+    if runs.height:
+        ranking = rank(
+            runs, needs_switch, outcome.hashes, rank_by, candidates=choice.candidates, baseline=choice.baseline
+        )
+    seen = measured(found, replay.aggregator)
+    usual = next((row for row in ranking if row.cc == choice.baseline), None)
+    gaps = disagreement(seen, usual, _shortest_rtt(flows, usual.cc)) if usual is not None else []
     notes += remarks(ranking, numbers)
     return CompareResult(
         ranking=ranking,
@@ -149,7 +165,7 @@ def compare(
         missing=outcome.missing,
         capture=_summary(found, replay, aggregator_found=aggregator is None),
         responses=outcome.frame("responses", RESPONSES),
-        flows=outcome.frame("flows", FLOWS),
+        flows=flows,
         runs=runs,
         queue=outcome.frame("queue", QUEUE),
         window=outcome.frame("window", WINDOW),
@@ -165,9 +181,18 @@ def compare(
         elapsed_s=elapsed,
         interrupted=outcome.interrupted,
         notes=notes,
-        warnings=outcome.warnings + about_the_traffic(replay, rank_by),
+        warnings=gaps + outcome.warnings + about_the_traffic(replay, rank_by),
         settings=dict(changes),
+        baseline=usual.cc if usual is not None else None,
+        baseline_given=baseline is not None,
+        measured=seen,
     )
+
+
+def _shortest_rtt(flows: pl.DataFrame, cc: str) -> float | None:
+    """The shortest round trip of the simulated senders, in ms."""
+    found = extremes(flows.filter(pl.col("cc") == cc)["min_rtt_ms"].to_list())
+    return found[0] if found else None
 
 
 def _summary(found: TrainsResult, replay: Replay, *, aggregator_found: bool) -> CaptureSummary:

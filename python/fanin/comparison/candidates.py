@@ -3,33 +3,66 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fanin import _native
+from fanin.deployable import deployment
 from fanin.registries import stand_alone_algorithms
 from fanin.simulation import chosen_algorithms
+from fanin.verdict import presumed
 
 if TYPE_CHECKING:
     from fanin._native import Rack
 
 
-def candidates(asked: str | Sequence[str] | None, rack: Rack) -> tuple[list[str], list[str]]:
-    """The algorithms to compare, and remarks on the choice."""
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What is run, and what of it can be the answer.
+
+    Attributes
+    ----------
+    names : list of str
+        What is run.
+    candidates : list of str
+        What can be the answer: what hosts can run, or what was asked for by name.
+    baseline : str or None
+        What every other is compared with.
+    notes : list of str
+        Remarks on the choice.
+    """
+
+    names: list[str]
+    candidates: list[str]
+    baseline: str | None
+    notes: list[str]
+
+
+def chosen(asked: str | Sequence[str] | None, baseline: str | None, rack: Rack) -> Choice:
+    """What to compare: what hosts can run, everything there is (``all``), or what is named."""
     marks = rack.marks()
-    if asked is not None:
+    everything = asked == "all" or (not isinstance(asked, str) and asked is not None and list(asked) == ["all"])
+    if asked is not None and not everything:
         names = chosen_algorithms(asked)
-        blind = [name for name in names if _native.needs_switch(name) and not marks]
-        if blind:
-            return names, [
-                f"{rack.file} has no `rack.mark`, so the switch marks nothing and {listed(blind)} cannot act on marks"
-            ]
-        return names, []
-    names = stand_alone_algorithms()
-    if marks:
-        return names, []
-    left_out = [name for name in names if _native.needs_switch(name)]
-    note = f"left out, since {rack.file} has no `rack.mark` and they need a switch that marks: {listed(left_out)}"
-    return [name for name in names if name not in left_out], [note] if left_out else []
+        candidates = list(names)
+    else:
+        names = stand_alone_algorithms()
+        candidates = [name for name in names if deployment(name) is not None]
+        names = names if everything else candidates
+    if baseline is not None:
+        baseline = chosen_algorithms(baseline)[0]
+        names = names if baseline in names else [baseline, *names]
+        candidates = candidates if baseline in candidates else [baseline, *candidates]
+    usual = baseline or presumed(names)
+    blind = [name for name in names if _native.needs_switch(name) and not marks and name != baseline]
+    if not blind:
+        return Choice(names, candidates, usual, [])
+    if asked is not None and not everything:
+        note = f"{rack.file} has no `rack.mark`, so the switch marks nothing and {listed(blind)} cannot act on marks"
+        return Choice(names, candidates, usual, [note])
+    note = f"left out, since {rack.file} has no `rack.mark` and they need a switch that marks: {listed(blind)}"
+    kept = [name for name in names if name not in blind]
+    return Choice(kept, [name for name in candidates if name in kept], usual, [note])
 
 
 def prompt_ack_note(names: Sequence[str]) -> list[str]:

@@ -34,9 +34,7 @@ def remarks(ranking: list[RankingRow], seeds: list[int]) -> list[str]:
     """What a reader of the ranking should know."""
     told = []
     if len(seeds) == 1:
-        told.append("one seed gives no confidence interval; add seeds to see which differences are real")
-    if ranking:
-        told += _tail_remark(ranking[0], ranking)
+        told.append("one seed gives no confidence interval; add seeds (--seeds 10) to see which differences are real")
     unfinished = [row.cc for row in ranking if row.unfinished]
     if unfinished:
         told.append(
@@ -44,18 +42,3 @@ def remarks(ranking: list[RankingRow], seeds: list[int]) -> list[str]:
             "means are over completed ones, and a percentile that falls on an unfinished one has no value"
         )
     return told
-
-
-def _tail_remark(first: RankingRow, ranking: list[RankingRow]) -> list[str]:
-    """Points out a tail that the ranking's statistic does not see: one response in a thousand that waits for a timeout."""
-    known = [(row.completion_ms["p99_9"].value, row) for row in ranking]
-    mine = first.completion_ms["p99_9"].value
-    shortest, best = min(
-        ((v, row) for v, row in known if v is not None), key=lambda pair: pair[0], default=(None, first)
-    )
-    if shortest is None or mine is None or mine < 2 * shortest or not first.timeouts.value:
-        return []
-    return [
-        f"{first.cc} comes first, but its slowest responses wait for timeouts ({first.timeouts.value:g} per run): "
-        f"its p99.9 is {mine:.1f} ms, that of {best.cc} {shortest:.1f} ms; --rank-by p99_9 ranks by it"
-    ]

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from fanin.files import made_folder, write_parquet
+from fanin.measured import Measured
 from fanin.ranking import METHOD, RankBy, RankingRow
+from fanin.verdict import Confirmation, Verdict, verdict
 
 if TYPE_CHECKING:
     from fanin.simulation import Failure
@@ -110,6 +112,14 @@ class CompareResult:
         Version of fanin.
     elapsed_s : float
         Wall-clock time of the runs.
+    baseline : str or None
+        What every other algorithm is compared with: what hosts run today.
+    baseline_given : bool
+        The user said so; else it is presumed.
+    measured : Measured or None
+        What the capture itself measured.
+    confirmation : Confirmation or None
+        What another engine said, where it was asked.
     interrupted : bool
         It was stopped before the end.
     notes : list of str
@@ -138,17 +148,32 @@ class CompareResult:
     command: str
     version: str
     elapsed_s: float
+    baseline: str | None = None
+    baseline_given: bool = False
+    measured: Measured | None = None
+    confirmation: Confirmation | None = None
     interrupted: bool = False
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     settings: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def verdict(self) -> Verdict:
+        """The answer: what the terminal, the JSON and the report say."""
+        return verdict(self)
+
     def to_dict(self) -> dict[str, Any]:
         """The object that ``fanin compare --json`` prints (schema: docs/json/compare.schema.json)."""
         capture = self.capture
+        answer = self.verdict if self.ranking else None
         return {
             "version": self.version,
             "command": self.command,
+            "answer": answer.to_dict() if answer else None,
+            "baseline": {"cc": answer.baseline, "why": answer.baseline_why} if answer and answer.baseline else None,
+            "recommendation": answer.recommendation.to_dict() if answer and answer.recommendation else None,
+            "confirmation": self.confirmation.to_dict() if self.confirmation else None,
+            "measured": self.measured.to_dict() if self.measured else None,
             "capture": {
                 "file": capture.file,
                 "packets": capture.packets,

@@ -50,6 +50,7 @@ def page(result: CompareResult) -> str:
     import jinja2
 
     from fanin.report import charts, data, words
+    from fanin.verdict import STATISTIC_NAMES, rack_facts
 
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -61,9 +62,9 @@ def page(result: CompareResult) -> str:
         result=result,
         capture=result.capture,
         names=data.names(result),
-        answer=words.answer(result),
-        rack=words.rack_facts(result),
-        statistics=words.STATISTIC_NAMES,
+        answer=result.verdict,
+        rack=rack_facts(result),
+        statistics=STATISTIC_NAMES,
         assumptions=words.ASSUMPTIONS,
         method=words.method(),
         fan=data.fan(result),

@@ -12,6 +12,7 @@ import polars as pl
 from fanin.frames import thin
 from fanin.ranking import STATISTICS
 from fanin.report import words
+from fanin.verdict import STATISTIC_NAMES, packets, rack_facts
 
 if TYPE_CHECKING:
     from fanin.comparison import CompareResult
@@ -43,15 +44,15 @@ def payload(result: CompareResult) -> dict[str, Any]:
     """All that the page's script reads, ready for JSON."""
     order = names(result)
     shown = words.leaders(result)
-    rack = words.rack_facts(result)
+    rack = rack_facts(result)
     return {
         "algorithms": [
             {"name": row.cc, "tier": row.tier, "needsSwitch": row.needs_switch, "shown": row.cc in shown}
             for row in result.ranking
         ],
-        "baseline": words.baseline(result),
+        "baseline": result.verdict.baseline,
         "rankBy": result.rank_by,
-        "statistics": words.STATISTIC_NAMES,
+        "statistics": STATISTIC_NAMES,
         "estimates": [
             {"cc": row.cc, "statistic": name, **row.completion_ms[name].to_dict()}
             for row in result.ranking
@@ -63,8 +64,8 @@ def payload(result: CompareResult) -> dict[str, Any]:
         "tracedSeeds": traced_seeds(result),
         "connections": connections(result),
         "endMs": _greatest(result.runs, "end_ms"),
-        "bufferPackets": words.packets(rack.get("receiver_buffer", rack.get("buffer"))),
-        "markPackets": words.packets(rack.get("receiver_mark", rack.get("mark"))),
+        "bufferPackets": packets(rack.get("receiver_buffer", rack.get("buffer"))),
+        "markPackets": packets(rack.get("receiver_mark", rack.get("mark"))),
         "packed": pack({"responses": responses(result), "queue": queues(result), "window": windows(result)}),
     }
 

@@ -7,7 +7,7 @@
   const state = {
     shown: new Set(data.algorithms.filter((a) => a.shown).map((a) => a.name)),
     statistic: data.rankBy,
-    tail: false,
+    tail: true,
     seed: data.tracedSeeds[0],
     connection: data.connections.length ? data.connections[0].connection : null,
     span: [0, data.endMs],
@@ -292,7 +292,7 @@
   }
 
   function sortable(table) {
-    const body = table.tBodies[0], rows = [...body.rows];
+    const body = table.querySelector("tbody.simulated"), rows = [...body.rows];
     for (const button of table.querySelectorAll("button[data-column]")) {
       button.addEventListener("click", () => {
         const column = Number(button.dataset.column), header = button.closest("th");
@@ -315,14 +315,23 @@
     for (const row of rows) row.dataset.tier = String(row.classList.contains("tier"));
   }
 
-  async function copyCommand() {
-    const command = byId("command");
+  async function copyFrom(button) {
+    const command = button.parentElement.querySelector("pre");
     try {
       await navigator.clipboard.writeText(command.textContent);
-      byId("copy").textContent = "copied";
+      button.textContent = "copied";
     } catch {
       getSelection().selectAllChildren(command); // the browser does not let pages copy: one key press is left to the reader
-      byId("copy").textContent = "selected";
+      button.textContent = "selected";
+    }
+  }
+
+  /** Says that a table goes on where the window cuts it. */
+  function sayMore() {
+    for (const more of document.querySelectorAll(".more")) {
+      const box = more.nextElementSibling;
+      more.hidden = box.scrollWidth <= box.clientWidth + 1;
+      box.classList.toggle("cut", box.scrollLeft + box.clientWidth < box.scrollWidth - 1);
     }
   }
 
@@ -335,13 +344,16 @@
     for (const id of ["from", "to"]) byId(id).addEventListener("change", () => setSpan(Number(byId("from").value), Number(byId("to").value)));
     byId("whole").addEventListener("click", () => setSpan(0, data.endMs));
     byId("slowest").addEventListener("click", goToSlowest);
-    byId("copy").addEventListener("click", copyCommand);
+    for (const button of document.querySelectorAll(".command button")) button.addEventListener("click", () => copyFrom(button));
+    for (const box of document.querySelectorAll(".more + .scroll")) box.addEventListener("scroll", sayMore);
+    sayMore();
     byId("theme").addEventListener("click", () => { document.documentElement.dataset.theme = dark() ? "light" : "dark"; drawAll(true); });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawAll(true));
     let width = innerWidth, pending;
     addEventListener("resize", () => {
       if (innerWidth === width) return;
       width = innerWidth;
+      sayMore();
       clearTimeout(pending);
       pending = setTimeout(() => { drawBars(); drawStrips(true); }, 120);
     });

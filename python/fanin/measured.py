@@ -1,0 +1,178 @@
+"""What the capture itself measured, to hold the simulation against."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from fanin.ranking import completion_statistics
+from fanin.text import duration, enumeration, significant
+
+if TYPE_CHECKING:
+    from fanin.ranking import RankingRow
+    from fanin.traffic import TrainsResult
+
+FACTOR = 1.5
+"""A measured and a simulated value further apart than this are a warning."""
+
+FEWEST_RETRANSMISSIONS = 10
+"""Counts below this on both sides are not held against each other: chance makes any ratio of them."""
+
+FEWEST_RESPONSES = {"p50": 20, "p99": 100}
+"""With fewer responses a percentile of them says nothing."""
+
+WAN_RTT_MS = 2.0
+"""A shortest round trip above this is no data centre's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What happened in the capture.
+
+    Attributes
+    ----------
+    responses : int
+        Responses with payload whose first and last packet are in the capture.
+    completion_ms : dict of str to float or None
+        Duration of responses, keys as in :data:`fanin.ranking.STATISTICS`: from the first packet to the last as the tap saw them, and half of
+        the connection's shortest round trip, for the way of one of the two.
+    retransmissions : int
+        Segments from the servers that were sent again, as far as the tap could see.
+    syn_retransmissions : int
+        SYNs that were sent again: each cost its connection a second or more.
+    min_rtt_ms : float or None
+        Shortest round trip of all connections; None where the tap saw none.
+    ecn : bool
+        Packets were marked CE, so the switch marks and the hosts negotiated ECN.
+    """
+
+    responses: int
+    completion_ms: dict[str, float | None]
+    retransmissions: int
+    syn_retransmissions: int
+    min_rtt_ms: float | None
+    ecn: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it stands in JSON."""
+        return {
+            "responses": self.responses,
+            "completion_ms": dict(self.completion_ms),
+            "retransmissions": self.retransmissions,
+            "syn_retransmissions": self.syn_retransmissions,
+            "min_rtt_ms": self.min_rtt_ms,
+            "ecn": self.ecn,
+        }
+
+
+def measured(found: TrainsResult, aggregator: str) -> Measured:
+    """What the responses to one host really took."""
+    parts = []
+    retransmissions = syns = 0
+    rtts = []
+    ecn = False
+    for c in found.connections:
+        if aggregator not in (c["client_ip"], c["server_ip"]):
+            continue
+        asks = c["client_ip"] == aggregator
+        towards = c["to_client" if asks else "to_server"]
+        rtt = min((r for r in (c["handshake_rtt_ns"], towards["min_rtt_ns"]) if r), default=None)
+        rtts += [rtt / 1e6] if rtt else []
+        retransmissions += towards["retransmitted_packets"] + towards["refilled_packets"]
+        # The SYN/ACK is one too; more of either are repeats.
+        syns += max(0, c["to_server"]["syn"] - 1) + max(0, c["to_client"]["syn"] - 1)
+        ecn |= towards["ce_packets"] > 0
+        name = "response" if asks else "request"
+        parts.append(
+            found.turns.filter((pl.col("connection") == c["connection"]) & (pl.col(f"{name}_bytes") > 0)).select(
+                took=pl.col(f"{name}_end_ms") - pl.col(f"{name}_start_ms") + (rtt or 0) / 2e6
+            )
+        )
+    took = pl.concat(parts)["took"].drop_nulls().to_list() if parts else []
+    return Measured(
+        responses=len(took),
+        completion_ms=completion_statistics(took),
+        retransmissions=retransmissions,
+        syn_retransmissions=syns,
+        min_rtt_ms=min(rtts, default=None),
+        ecn=ecn,
+    )
+
+
+def disagreement(seen: Measured, simulated: RankingRow, simulated_rtt_ms: float | None) -> list[str]:
+    """Where the simulated baseline is not what the capture measured, and the likeliest reason; nothing where they agree."""
+    told = []
+    if seen.syn_retransmissions:
+        n = seen.syn_retransmissions
+        told.append(
+            f"{n} {'SYN was' if n == 1 else 'SYNs were'} sent again in the capture, which costs a second or more each: connections were refused "
+            "or their first packets lost, and no congestion control changes that"
+        )
+    apart = {}
+    for name, fewest in FEWEST_RESPONSES.items():
+        there, here = seen.completion_ms[name], simulated.completion_ms[name].value
+        if seen.responses >= fewest and there and here and max(there / here, here / there) > FACTOR:
+            apart[name] = (there, here)
+    there, here = float(seen.retransmissions), simulated.retransmissions.value or 0.0
+    if max(there, here) >= FEWEST_RETRANSMISSIONS and max(there + 1, here + 1) / min(there + 1, here + 1) > FACTOR:
+        apart["retransmissions"] = (there, here)
+    if apart:
+        parts = [_apart(name, *pair) for name, pair in apart.items()]
+        told.append(
+            f"the simulation of {simulated.cc} is not what the capture measured: {enumeration(parts)}. "
+            f"{_reason(apart, seen.min_rtt_ms, simulated_rtt_ms)}"
+        )
+    return told
+
+
+def _apart(name: str, there: float, here: float) -> str:
+    factor = f"{significant(max(there, here) / min(there, here), 2)} times" if min(there, here) > 0 else ""
+    if name == "retransmissions":
+        return f"{there:,.0f} retransmissions measured, {here:,.0f} simulated"
+    more = "longer" if here > there else "shorter"
+    return f"{name.replace('p50', 'median')} {duration(there)} measured, {duration(here)} simulated ({factor} {more})"
+
+
+def _reason(apart: dict[str, tuple[float, float]], seen_rtt: float | None, simulated_rtt: float | None) -> str:
+    """The likeliest reason, most telling evidence first."""
+    if seen_rtt and simulated_rtt and seen_rtt > WAN_RTT_MS and seen_rtt > 5 * simulated_rtt:
+        return (
+            f"The capture's shortest round trip is {duration(seen_rtt)}, the rack's {duration(simulated_rtt)}: it was taken across a WAN, "
+            "and a rack does not show what its traffic waits for."
+        )
+    times = apart.get("p50") or apart.get("p99")
+    # A round trip explains what goes the same way.
+    if (
+        seen_rtt
+        and simulated_rtt
+        and times
+        and (
+            (seen_rtt > 2 * simulated_rtt and times[0] > times[1])
+            or (simulated_rtt > 2 * seen_rtt and times[0] < times[1])
+        )
+    ):
+        slower = "short" if seen_rtt > simulated_rtt else "long"
+        return (
+            f"Likely the rack's `delay` is too {slower}: the shortest round trip is {duration(seen_rtt)} in the capture and "
+            f"{duration(simulated_rtt)} on the rack."
+        )
+    lost = apart.get("retransmissions")
+    if lost and lost[0] < lost[1]:
+        return "Likely the rack's `buffer` is smaller than the real one, or its links slower: `fanin rack CAPTURE` proposes values."
+    if lost:
+        return (
+            "Likely the real buffer is smaller than the rack's, or traffic that is not in the capture shared the port: "
+            "`fanin rack CAPTURE` proposes values."
+        )
+    tail = apart.get("p99") or apart["p50"]
+    if tail[0] > tail[1]:
+        return (
+            "Likely the hosts were slower than the simulation's, which cost no time, or the rack's links are faster than the real ones: "
+            "check `rate`, and `jitter` under [replay]."
+        )
+    return (
+        "Likely the rack is slower than the real one, or the capture was taken at the client, where the network's stalls pass for pauses of "
+        "the application: check `rate`, and capture at the switch or at the servers."
+    )

@@ -1,0 +1,116 @@
+"""Numbers and lists as people write them, the same in the terminal and on the page."""
+
+from __future__ import annotations
+
+import math
+
+
+def shortening(before: float, after: float) -> str:
+    """How much shorter.
+
+    Examples
+    --------
+    >>> shortening(200.0, 8.0), shortening(10.0, 8.0), shortening(8.0, 10.0), shortening(8.0, 8.01)
+    ('25 times shorter', '20% shorter', '25% longer', 'as long')
+    """
+    if after <= 0 or before <= 0:
+        return "shorter" if after < before else "as long"
+    if before / after >= 2:
+        return f"{significant(before / after, 2)} times shorter"
+    if after / before >= 2:
+        return f"{significant(after / before, 2)} times longer"
+    percent = round(100 * abs(before - after) / before)
+    if percent == 0:
+        return "as long"
+    return f"{percent}% {'shorter' if after < before else 'longer'}"
+
+
+def enumeration(items: list[str]) -> str:
+    """A list in a sentence.
+
+    Examples
+    --------
+    >>> enumeration(["a"]), enumeration(["a", "b"]), enumeration(["a", "b", "c"])
+    ('a', 'a and b', 'a, b and c')
+    """
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """A number with so many significant digits, never in powers of ten.
+
+    Examples
+    --------
+    >>> significant(0.012345), significant(0.25), significant(12.345), significant(123456.0), significant(0)
+    ('0.0123', '0.250', '12.3', '123,456', '0')
+    """
+    return "0" if value == 0 else f"{value:,.{_decimals(value, digits)}f}"
+
+
+def fixed(number: float, like: float) -> str:
+    """A number with as many decimals as another has when written with three significant digits.
+
+    Examples
+    --------
+    >>> fixed(3.7124, 4.43), fixed(128.4, 230.0), fixed(0.5, 0)
+    ('3.71', '128', '0.500')
+    """
+    return f"{number:,.{_decimals(like, 3) if like else 3}f}"
+
+
+def _decimals(value: float, digits: int) -> int:
+    """Decimals that give `digits` significant digits after rounding."""
+    magnitude = math.floor(math.log10(float(f"{abs(value):.{digits - 1}e}")))
+    return max(0, digits - 1 - magnitude)
+
+
+def duration(ms: float) -> str:
+    """A time in the unit that reads best.
+
+    Examples
+    --------
+    >>> duration(0.0125), duration(3.14159), duration(2345.0)
+    ('12.5 µs', '3.14 ms', '2.35 s')
+    """
+    if ms < 1:
+        return f"{significant(ms * 1000)} µs"
+    return f"{significant(ms)} ms" if ms < 1000 else f"{significant(ms / 1000)} s"
+
+
+def rate(bps: float) -> str:
+    """A rate in decimal units.
+
+    Examples
+    --------
+    >>> rate(9.41e8), rate(1.0e10)
+    ('941 Mbps', '10.0 Gbps')
+    """
+    for scale, unit in ((1e9, "Gbps"), (1e6, "Mbps"), (1e3, "kbps")):
+        if bps >= scale:
+            return f"{significant(bps / scale)} {unit}"
+    return f"{significant(bps)} bps"
+
+
+def size(count: float) -> str:
+    """A number of bytes in decimal units.
+
+    Examples
+    --------
+    >>> size(1500), size(2.5e6), size(12)
+    ('1.50 kB', '2.50 MB', '12 B')
+    """
+    for scale, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if count >= scale:
+            return f"{significant(count / scale)} {unit}"
+    return f"{count:.0f} B"
+
+
+def count(value: float) -> str:
+    """A mean of counts: whole from 100 up, with one decimal where it has one below.
+
+    Examples
+    --------
+    >>> count(0), count(2.0), count(13.333), count(1234.5)
+    ('0', '2', '13.3', '1,234')
+    """
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}".removesuffix(".0")
