@@ -26,15 +26,14 @@ mod event;
 pub mod extension;
 mod growth;
 pub mod model;
-mod params;
 mod receiver;
 pub mod registry;
 mod setup;
 
 pub use control::{CongestionControl, Control, Gate, Needs, Probe, RecoveryKind, SlowStart, Window};
 pub use event::{Ack, Cause, Conn, Message, RateSample, State};
+pub use fanin_units::{Args, Domain, Flavour, Param, ParamError, Value};
 pub use growth::{Avoidance, Counting, Credit, StandardSlowStart};
-pub use params::{Args, Domain, Param, ParamError, Value};
 pub use receiver::{Advice, Arrival, ReceiverControl};
 pub use registry::{Algorithm, BuildError, Kind, Transport};
-pub use setup::{Flavour, PathKnowledge, Setup};
+pub use setup::{PathKnowledge, Setup};

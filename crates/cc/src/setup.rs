@@ -1,19 +1,7 @@
 //! What an algorithm knows before the first packet.
 
-use crate::Counting;
+use crate::{Counting, Flavour};
 use fanin_units::{Bytes, Duration, Rate};
-
-/// Whose details to follow where sources differ: decides parameter defaults only.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Flavour {
-    /// The RFCs as written.
-    #[default]
-    Rfc,
-    /// NS2's agents and the papers that rest on them.
-    Ns2,
-    /// A current Linux kernel.
-    Linux,
-}
 
 /// What the operator configured about the path: TRIM's C, D and B, IA-TCP's capacity.
 #[derive(Clone, Copy, PartialEq, Debug)]

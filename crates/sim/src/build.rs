@@ -3,8 +3,7 @@
 use crate::app::Application;
 use crate::calendar::Calendar;
 use crate::engine::{HostControl, Run, RunError, TimerMap};
-use crate::net::{FlowCounters, Net, Pool, Ways};
-use crate::port::{Port, Rules};
+use crate::net::{FlowCounters, Net, Ways};
 use crate::queue::{self, Build, Context};
 use crate::rng::Stream;
 use crate::routing::{END, Router};
@@ -14,6 +13,7 @@ use crate::store::Store;
 use crate::tcp::{Config, Receiver, Sender};
 use crate::trace::Tracer;
 use fanin_cc::{Arrival, ParamError, PathKnowledge, Setup, registry};
+use fanin_switch::{Order, Port, SharedBuffer};
 use fanin_units::{Bytes, Duration, QueueLimit, Rate, Time};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -166,8 +166,8 @@ fn network(spec: &Spec, paths: &Paths) -> Result<Net, RunError> {
         };
         let shared = spec.nodes[link.from.index()].shared_buffer.is_some();
         let limit = if shared { None } else { link.queue.limit };
-        let rules = rules(spec, link, i)?;
-        ports.push(Port::new(link.rate, (link.delay + processing).ps(), limit, link.queue.mark_above, rules));
+        let order = order(spec, link, i)?;
+        ports.push(Port::new(link.rate, (link.delay + processing).ps(), limit, link.queue.mark_above, order));
     }
     let mut pools = Vec::new();
     let mut pool_of = vec![None; ports.len()];
@@ -178,7 +178,7 @@ fn network(spec: &Spec, paths: &Paths) -> Result<Net, RunError> {
         for &l in &own {
             pool_of[l as usize] = Some(pools.len() as u32);
         }
-        pools.push(Pool { ports: own, size: shared.size.get(), alpha: shared.alpha });
+        pools.push(SharedBuffer { ports: own, size: shared.size.get(), alpha: shared.alpha });
     }
     let (spacing, horizon) = event_density(spec);
     Ok(Net {
@@ -203,7 +203,7 @@ fn network(spec: &Spec, paths: &Paths) -> Result<Net, RunError> {
     })
 }
 
-fn rules(spec: &Spec, link: &Link, number: usize) -> Result<Rules, RunError> {
+fn order(spec: &Spec, link: &Link, number: usize) -> Result<Order, RunError> {
     let found = queue::find(&link.queue.discipline)
         .ok_or_else(|| RunError::UnknownDiscipline { name: link.queue.discipline.clone() })?;
     let bad = |error| RunError::Discipline { port: port_name(spec, link), error };
@@ -213,9 +213,9 @@ fn rules(spec: &Spec, link: &Link, number: usize) -> Result<Rules, RunError> {
     }
     let context = Context { rate: link.rate, random: Stream::new(spec.seed, "queue", number as u64) };
     match found.build {
-        Build::Plain => Ok(Rules::Plain),
-        Build::Admission(make) => make(&context, &link.queue.args).map(Rules::Admission).map_err(bad),
-        Build::Scheduler(make) => make(&context, &link.queue.args).map(Rules::Scheduler).map_err(bad),
+        Build::Plain => Ok(Order::Fifo),
+        Build::Admission(make) => make(&context, &link.queue.args).map(Order::Admission).map_err(bad),
+        Build::Scheduler(make) => make(&context, &link.queue.args).map(Order::Scheduler).map_err(bad),
     }
 }
 

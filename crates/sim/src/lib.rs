@@ -8,7 +8,7 @@
 //! | [`spec`], [`stack`], [`knobs`] | what a run is made of |
 //! | [`results`] | what it leaves behind |
 //! | `engine`, `build`, `report`, `app` | the run itself |
-//! | `net`, `port`, `store`, [`queue`], `routing`, `calendar` | the network |
+//! | `net`, `store`, `routing`, `calendar` | the network; ports and [`queue`] disciplines are `fanin-switch` |
 //! | `tcp` | the endpoint |
 
 mod app;
@@ -18,17 +18,16 @@ mod engine;
 pub mod knobs;
 mod net;
 pub mod packet;
-mod port;
-pub mod queue;
 mod report;
 pub mod results;
-pub mod rng;
 mod routing;
 pub mod spec;
 pub mod stack;
 mod store;
 mod tcp;
 mod trace;
+
+pub use fanin_switch::{disciplines as queue, random as rng};
 
 pub use build::{known_paths, resolved_stack};
 pub use engine::{Progress, RunError, run, run_with_tap};

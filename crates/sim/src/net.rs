@@ -2,11 +2,11 @@
 
 use crate::calendar::Calendar;
 use crate::packet::{Packet, flags};
-use crate::port::{Outcome, Port};
 use crate::rng::Stream;
 use crate::routing::END;
-use crate::store::{Label, Store};
+use crate::store::{self, Store};
 use crate::trace::{PacketEvent, Tracer};
+use fanin_switch::{Offer, Packet as Label, Port, SharedBuffer};
 use std::hint::black_box;
 
 /// IP and UDP headers of a background datagram.
@@ -53,17 +53,6 @@ impl FlowCounters {
     }
 }
 
-/// Output ports of one switch that share its buffer.
-#[derive(Debug)]
-pub struct Pool {
-    /// The ports.
-    pub ports: Vec<u32>,
-    /// Bytes in common.
-    pub size: u64,
-    /// A port may take this times what is free.
-    pub alpha: f64,
-}
-
 /// Where a flow's packets may go.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ways {
@@ -97,7 +86,7 @@ pub struct Net {
     /// Per background source.
     pub datagram_drops: Vec<u64>,
     /// Shared buffers.
-    pub pools: Vec<Pool>,
+    pub pools: Vec<SharedBuffer>,
     /// The pool of each port.
     pub pool_of: Vec<Option<u32>>,
     /// Timer number of the first port, for scheduled ports.
@@ -182,35 +171,38 @@ impl Net {
     /// Offers a packet to the port its path names.
     #[inline]
     fn offer(&mut self, label: Label) {
-        let link = self.paths[label.path as usize];
-        if self.ports[link as usize].is_scheduled() {
-            return self.offer_scheduled(link, label);
-        }
+        let link = self.paths[store::path(label)];
         let room = if self.pools.is_empty() { u64::MAX } else { self.room(link) };
-        match self.ports[link as usize].offer(self.now, label, room, &mut self.store) {
-            Outcome::Accepted { head, marked } => {
-                self.hops += 1;
-                if let Some(time) = head {
-                    self.calendar.schedule_link(time, link);
-                }
-                if self.open_runs != 0 {
-                    self.close_run(link, label);
-                }
-                if marked || self.trace.sees(link) {
-                    self.note_accepted(link, label.slot, marked);
-                }
-            }
-            Outcome::Dropped => {
-                let packet = self.store.take(label.slot);
-                self.count_drop(link, &packet);
-            }
+        let port = &mut self.ports[link as usize];
+        let offer = port.offer(self.now, label, room);
+        if !offer.accepted {
+            let packet = self.store.take(store::slot(label));
+            self.count_drop(link, &packet);
+            return;
+        }
+        self.hops += 1;
+        if port.is_scheduled() {
+            return self.offer_scheduled(link, label, offer);
+        }
+        if let Some(time) = offer.head {
+            self.calendar.schedule_link(time, link);
+        }
+        if self.open_runs != 0 {
+            self.close_run(link, label);
+        }
+        if offer.marked || self.trace.sees(link) {
+            self.note_accepted(link, label, offer.marked);
         }
     }
 
     /// What seldom happens to an accepted packet.
     #[inline(never)]
-    fn note_accepted(&mut self, link: u32, slot: u32, marked: bool) {
-        let packet = *self.store.get(slot);
+    fn note_accepted(&mut self, link: u32, label: Label, marked: bool) {
+        let packet = self.store.get_mut(store::slot(label));
+        if marked {
+            packet.flags |= flags::CE;
+        }
+        let packet = *packet;
         if marked {
             self.count_mark(link, &packet);
         }
@@ -219,44 +211,32 @@ impl Net {
         }
     }
 
+    /// What a port that has a scheduler needs beyond that.
     #[cold]
-    fn offer_scheduled(&mut self, link: u32, label: Label) {
-        let now = self.now;
-        let mut packet = self.store.take(label.slot);
-        packet.path = label.path;
-        let done = self.ports[link as usize].offer_scheduled(now, packet, &mut self.store);
-        self.hops += 1;
-        if self.trace.sees(link) {
-            self.trace.packet(now, link, PacketEvent::Accepted, &packet);
+    fn offer_scheduled(&mut self, link: u32, label: Label, offer: Offer) {
+        if offer.marked || self.trace.sees(link) {
+            self.note_accepted(link, label, offer.marked);
         }
-        if done.marked {
-            self.count_mark(link, &packet);
-        }
-        for victim in &done.victims {
+        while let Some(victim) = self.ports[link as usize].evicted() {
             self.hops -= 1;
-            self.count_drop(link, victim);
+            let packet = self.store.take(store::slot(victim));
+            self.count_drop(link, &packet);
         }
-        if let Some(time) = done.head {
+        if let Some(time) = offer.head {
             self.calendar.schedule_link(time, link);
         }
-        if done.free_at > now {
-            self.calendar.schedule_timer(done.free_at, self.port_timers + link);
+        let free_at = self.ports[link as usize].free_at();
+        if free_at > self.now {
+            self.calendar.schedule_timer(free_at, self.port_timers + link);
         }
     }
 
-    /// Bytes a shared buffer leaves to `link`'s port (Choudhury and Hahne's dynamic threshold).
+    /// Bytes a shared buffer leaves to `link`'s port.
     fn room(&mut self, link: u32) -> u64 {
-        let Some(pool) = self.pool_of[link as usize] else { return u64::MAX };
-        let now = self.now;
-        let pool = &self.pools[pool as usize];
-        let mut used = 0;
-        for &port in &pool.ports {
-            self.ports[port as usize].advance(now);
-            used += self.ports[port as usize].queued_bytes();
+        match self.pool_of[link as usize] {
+            Some(pool) => self.pools[pool as usize].room(&mut self.ports, link as usize, self.now),
+            None => u64::MAX,
         }
-        let free = pool.size.saturating_sub(used);
-        let own = self.ports[link as usize].queued_bytes();
-        ((pool.alpha * free as f64) as u64).min(own + free)
     }
 
     fn count_drop(&mut self, link: u32, packet: &Packet) {
@@ -298,17 +278,17 @@ impl Net {
     /// The packet at the head of `link` reaches the far end: returns it if that is its destination, else passes it on.
     #[inline]
     pub fn arrive(&mut self, link: u32) -> Option<Packet> {
-        let (mut label, next) = self.ports[link as usize].deliver(self.now)?;
+        let (label, next) = self.ports[link as usize].deliver(self.now)?;
         if let Some(time) = next {
             self.calendar.schedule_link(time, link);
         }
         if self.trace.sees(link) {
-            self.trace.packet(self.now, link, PacketEvent::Delivered, self.store.get(label.slot));
+            self.trace.packet(self.now, link, PacketEvent::Delivered, self.store.get(store::slot(label)));
         }
-        label.path += 1;
-        if self.paths[label.path as usize] == END {
+        let label = store::next_hop(label);
+        if self.paths[store::path(label)] == END {
             self.arrived += 1;
-            return Some(self.store.take(label.slot));
+            return Some(self.store.take(store::slot(label)));
         }
         self.offer(label);
         None
@@ -324,14 +304,14 @@ impl Net {
             black_box(self.ports[link as usize].is_scheduled());
         }
         if let Some(link) = self.calendar.upcoming(1) {
-            black_box(self.ports[link as usize].head().map(|l| l.path));
+            black_box(self.ports[link as usize].head().map(store::path));
         }
         if let Some(link) = self.calendar.upcoming(0)
             && let Some(label) = self.ports[link as usize].head()
         {
-            let next = self.paths[label.path as usize + 1];
+            let next = self.paths[store::path(label) + 1];
             if next == END {
-                black_box(self.store.get(label.slot).seq);
+                black_box(self.store.get(store::slot(label)).seq);
             } else {
                 self.ports[next as usize].touch();
             }
@@ -344,7 +324,7 @@ impl Net {
         if port.free_at() > self.now {
             return;
         }
-        if let Some(time) = port.serve(self.now, &mut self.store) {
+        if let Some(time) = port.serve(self.now) {
             self.calendar.schedule_link(time, link);
         }
         let free_at = self.ports[link as usize].free_at();

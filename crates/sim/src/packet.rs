@@ -1,28 +1,6 @@
 //! A packet in the simulated network: at most 64 bytes, written once where it is sent, never allocated.
 
-/// What a packet is, as a bit set.
-pub mod flags {
-    /// Acknowledges; without it the packet carries data.
-    pub const ACK: u16 = 1;
-    /// Opens a connection.
-    pub const SYN: u16 = 1 << 1;
-    /// Sent before.
-    pub const RETRANSMISSION: u16 = 1 << 2;
-    /// ECN-capable transport.
-    pub const ECT: u16 = 1 << 3;
-    /// Congestion experienced.
-    pub const CE: u16 = 1 << 4;
-    /// ECN-Echo (ACKs).
-    pub const ECE: u16 = 1 << 5;
-    /// Congestion window reduced (data).
-    pub const CWR: u16 = 1 << 6;
-    /// Background datagram: `flow` is the number of its source.
-    pub const DATAGRAM: u16 = 1 << 7;
-    /// Last segment of what the application handed over.
-    pub const PUSH: u16 = 1 << 8;
-    /// Repeats data the receiver already had (on an ACK: the first SACK block is a D-SACK).
-    pub const DSACK: u16 = 1 << 9;
-}
+pub use fanin_switch::flags;
 
 /// A data segment or an acknowledgement: one cache line.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +15,7 @@ pub struct Packet {
     pub sack: [u32; 6],
     /// Index of the flow.
     pub flow: u32,
-    /// Where the packet waits on its way, in a port that keeps packets itself: index into the table of paths. The network sets it.
+    /// Not in use.
     pub path: u32,
     /// Payload bytes.
     pub len: u16,

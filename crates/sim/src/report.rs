@@ -2,8 +2,8 @@
 
 use crate::build::port_name;
 use crate::engine::Run;
-use crate::port::Totals;
 use crate::results::{CbrStats, FlowStats, PortStats, Results};
+use fanin_switch::Totals;
 use std::sync::Arc;
 
 /// Collects everything measured until `end`, ps.

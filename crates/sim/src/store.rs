@@ -1,29 +1,25 @@
-//! Every packet under way, in one place. Ports pass labels on, so a packet is written once and read once however many hops it takes:
+//! Every packet under way, in one place. Ports pass on 16 bytes, so a packet is written once and read once however many hops it takes:
 //! with a thousand hosts each touch of a packet is a cache miss.
 
 use crate::packet::Packet;
 
-/// What a port needs to know of a packet.
-#[derive(Clone, Copy, Debug)]
-pub struct Label {
-    /// Where the packet is in the [`Store`].
-    pub slot: u32,
-    /// Where it is on its way: index into the table of paths.
-    pub path: u32,
-    /// Index of its flow.
-    pub flow: u32,
-    /// Bytes on the wire.
-    pub wire: u16,
-    /// Bits of [`crate::packet::flags`].
-    pub flags: u16,
+/// The slot of a packet that ports pass on.
+#[inline]
+pub fn slot(label: fanin_switch::Packet) -> u32 {
+    label.handle as u32
 }
 
-impl Label {
-    /// Whether any of the bits is set.
-    #[inline]
-    pub fn has(&self, bits: u16) -> bool {
-        self.flags & bits != 0
-    }
+/// Where such a packet is on its way: index into the table of paths.
+#[inline]
+pub fn path(label: fanin_switch::Packet) -> usize {
+    (label.handle >> 32) as usize
+}
+
+/// Such a packet one link further on.
+#[inline]
+pub fn next_hop(mut label: fanin_switch::Packet) -> fanin_switch::Packet {
+    label.handle += 1 << 32;
+    label
 }
 
 /// Packets by slot. A freed slot is the first to be used again, since it is still in the cache.
@@ -36,7 +32,7 @@ pub struct Store {
 impl Store {
     /// Puts a packet, that starts on this path, into a free slot.
     #[inline]
-    pub fn insert(&mut self, packet: Packet, path: u32) -> Label {
+    pub fn insert(&mut self, packet: Packet, path: u32) -> fanin_switch::Packet {
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.packets[slot as usize] = packet;
@@ -47,7 +43,8 @@ impl Store {
                 self.packets.len() as u32 - 1
             }
         };
-        Label { slot, path, flow: packet.flow, wire: packet.wire, flags: packet.flags }
+        let handle = u64::from(path) << 32 | u64::from(slot);
+        fanin_switch::Packet { handle, flow: packet.flow, bytes: packet.wire, flags: packet.flags }
     }
 
     /// The packet in a slot.

@@ -10,12 +10,18 @@
 //! assert_eq!("50us".parse::<Duration>().unwrap(), Duration::us(50));
 //! ```
 
+#![no_std]
+
+extern crate alloc;
+
 mod bytes;
+mod param;
 mod parse;
 mod rate;
 mod time;
 
 pub use bytes::Bytes;
+pub use param::{Args, Domain, Flavour, Param, ParamError, Value};
 pub use parse::{ParseUnitError, QueueLimit};
 pub use rate::Rate;
 pub use time::{Duration, Time};

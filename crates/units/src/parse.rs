@@ -1,8 +1,12 @@
 //! Quantities as people write them: `50us`, `1Gbps`, `256KB`, `100p`.
 
 use crate::{Bytes, Duration, Rate};
-use std::fmt;
-use std::str::FromStr;
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use core::str::FromStr;
 use thiserror::Error;
 
 /// Why a text is not a quantity.
@@ -185,7 +189,7 @@ impl Dimension {
             what: self.what,
             units: self.unit_names(),
         })?;
-        let base = (value * scale).round();
+        let base = libm::round(value * scale);
         if base.is_finite() && base >= 0.0 && base < u64::MAX as f64 {
             Ok(base as u64)
         } else {
@@ -239,6 +243,7 @@ impl FromStr for QueueLimit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::string::ToString;
 
     #[test]
     fn units_parse_as_people_write_them() {

@@ -1,9 +1,9 @@
 //! Speeds of links and senders.
 
 use crate::{Bytes, Duration};
+use core::fmt;
+use core::ops::Mul;
 use serde::{Deserialize, Serialize};
-use std::fmt;
-use std::ops::Mul;
 
 /// Bits per second.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -1,8 +1,8 @@
 //! Points in time and lengths of time, in whole picoseconds.
 
+use core::fmt;
+use core::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 use serde::{Deserialize, Serialize};
-use std::fmt;
-use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 
 /// A point in simulated time: picoseconds since the start of the run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
@@ -71,7 +71,7 @@ impl Duration {
     }
     /// The nearest whole picosecond to `seconds`; negative and NaN become zero, too large becomes [`Duration::MAX`].
     pub fn from_secs(seconds: f64) -> Duration {
-        Duration((seconds * PS_PER_S as f64).round() as u64)
+        Duration(libm::round(seconds * PS_PER_S as f64) as u64)
     }
     /// Picoseconds.
     pub const fn ps(self) -> u64 {
@@ -193,6 +193,7 @@ impl fmt::Debug for Time {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::string::ToString;
 
     #[test]
     fn a_difference_of_times_never_wraps() {

@@ -3,9 +3,12 @@
 
 use super::{Build, Context, Discipline, Scheduler};
 use crate::packet::{Packet, flags};
-use crate::rng::mix;
-use fanin_cc::{Args, Flavour, Param, ParamError};
-use std::collections::VecDeque;
+use crate::random::mix;
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
+use fanin_units::{Args, Flavour, Param, ParamError};
 
 const BUCKETS: Param =
     Param::number("sfq_buckets", 128.0, 1.0, 65_536.0).doc("McKenney 1990", "number of queues flows are hashed into");
@@ -46,7 +49,7 @@ impl Scheduler for Sfq {
 
     fn evict(&mut self) -> Option<Packet> {
         // The longest queue pays; of equally long ones the lowest-numbered, so that the choice depends on nothing else.
-        let longest = (0..self.queues.len()).max_by_key(|&i| (self.queues[i].len(), std::cmp::Reverse(i)))?;
+        let longest = (0..self.queues.len()).max_by_key(|&i| (self.queues[i].len(), core::cmp::Reverse(i)))?;
         let dropped = self.queues[longest].pop_back()?;
         if self.queues[longest].is_empty() {
             self.turns.retain(|&t| t != longest);

@@ -2,8 +2,11 @@
 
 use super::{Admission, Build, Context, Discipline, Verdict, View};
 use crate::packet::{Packet, flags};
-use crate::rng::Stream;
-use fanin_cc::{Args, Flavour, Param, ParamError};
+use crate::random::Stream;
+use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use fanin_units::{Args, Flavour, Param, ParamError};
 
 const PROBABILITY: Param =
     Param::number("loss_probability", 0.0, 0.0, 1.0).doc("fanin", "each packet is lost with this probability");

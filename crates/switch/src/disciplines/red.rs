@@ -3,8 +3,11 @@
 
 use super::{Admission, Build, Context, Discipline, Verdict, View};
 use crate::packet::{Packet, flags};
-use crate::rng::Stream;
-use fanin_cc::{Args, Flavour, Param, ParamError};
+use crate::random::Stream;
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::ToString;
+use fanin_units::{Args, Flavour, Param, ParamError};
 
 const MIN: Param = Param::number("red_min", 5.0, 0.0, 1e9)
     .unit("packets")
@@ -88,8 +91,8 @@ impl Admission for Red {
         if view.packets == 0 {
             // The paper's idle rule: as many samples of zero as packets could have been sent meanwhile.
             let idle_ps = view.now.saturating_sub(view.free_at) as f64;
-            let packets = idle_ps * self.packet_ps as f64 / (f64::from(packet.wire) * 8e12);
-            self.average *= (1.0 - self.weight).powf(packets);
+            let packets = idle_ps * self.packet_ps as f64 / (f64::from(packet.bytes) * 8e12);
+            self.average *= libm::pow(1.0 - self.weight, packets);
         }
         self.average += self.weight * (f64::from(view.packets) - self.average);
         if self.average < self.min {

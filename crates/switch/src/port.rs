@@ -3,37 +3,31 @@
 //! A FIFO port knows a packet's departure when it accepts it: `start = max(now, free_at)`, `free_at = start + size/rate`,
 //! arrival = `free_at + delay`. Queue lengths follow from the ring of packets under way; there is no dequeue event.
 
+use crate::disciplines::{Admission, Scheduler, Verdict, View};
 use crate::packet::{Packet, flags};
-use crate::queue::{Admission, Scheduler, Verdict, View};
-use crate::store::{Label, Store};
+use crate::totals::Totals;
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::mem;
 use fanin_units::{Bytes, QueueLimit, Rate};
-use std::collections::VecDeque;
 
 /// What became of a packet offered to a port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outcome {
-    /// Accepted; `first` tells that the link was empty, so that its head must be scheduled at this time.
-    Accepted {
-        /// The new head's arrival, if there was none.
-        head: Option<u64>,
-        /// The port marked it.
-        marked: bool,
-    },
-    /// Dropped.
-    Dropped,
+#[must_use]
+pub struct Offer {
+    /// The port took it. (A scheduler may give it up at once: then it is among the evicted.)
+    pub accepted: bool,
+    /// The port marked it CE.
+    pub marked: bool,
+    /// A scheduler gave up packets, perhaps this one: [`Port::evicted`] hands them over.
+    pub evicted: bool,
+    /// The link was empty: its first packet reaches the far end then.
+    pub head: Option<u64>,
 }
 
-/// What became of a packet offered to a scheduled port.
-#[derive(Clone, Debug)]
-pub struct Scheduled {
-    /// The packets that were dropped, perhaps others.
-    pub victims: Vec<Packet>,
-    /// The link's new head arrives then, if it had none.
-    pub head: Option<u64>,
-    /// The offered packet was marked.
-    pub marked: bool,
-    /// The port chooses again at this time.
-    pub free_at: u64,
+impl Offer {
+    const DROPPED: Offer = Offer { accepted: false, marked: false, evicted: false, head: None };
 }
 
 /// A limit resolved to plain numbers.
@@ -57,14 +51,14 @@ impl Threshold {
     }
 }
 
-/// Rules beyond drop-tail and step marking.
+/// Who decides about admission and order. Drop-tail and the marking step are every port's own.
 #[derive(Debug)]
-pub enum Rules {
-    /// None.
-    Plain,
+pub enum Order {
+    /// First in, first out.
+    Fifo,
     /// First in, first out with a say on admission.
     Admission(Box<dyn Admission>),
-    /// Order decided elsewhere; `waiting` counts the packets it holds.
+    /// Holds the waiting packets and decides their order.
     Scheduler(Box<dyn Scheduler>),
 }
 
@@ -72,28 +66,8 @@ pub enum Rules {
 #[derive(Clone, Copy, Debug)]
 struct UnderWay {
     arrival: u64,
-    label: Label,
+    packet: Packet,
 }
-
-/// Totals of a port; the queue's histogram is in time.
-#[derive(Clone, Debug, Default)]
-pub struct Totals {
-    pub accepted: u64,
-    pub accepted_bytes: u64,
-    pub busy: u64,
-    pub wait: u64,
-    /// Time spent with each queue length in packets; the last entry collects everything longer.
-    pub time_at: Vec<u64>,
-    /// Integral of bytes over time, byte-ps.
-    pub byte_time: u128,
-    pub max_bytes: u64,
-    pub max_packets: u32,
-    pub drops: u64,
-    pub dropped_bytes: u64,
-    pub marks: u64,
-}
-
-const HISTOGRAM: usize = 16_384;
 
 /// An output port with its link.
 ///
@@ -124,15 +98,17 @@ pub struct Port {
     // ---- and the rest
     /// Totals so far.
     pub totals: Totals,
-    rules: Rules,
+    order: Order,
+    /// What the scheduler gave up, until the caller has taken it.
+    evicted: Vec<Packet>,
     rate: Rate,
     changes: Vec<(u64, u32, u64)>,
 }
 
 impl Port {
     /// A port whose packets arrive `delay_ps` after their last bit has left.
-    pub fn new(rate: Rate, delay_ps: u64, limit: Option<QueueLimit>, mark: Option<QueueLimit>, rules: Rules) -> Port {
-        let scheduled = matches!(rules, Rules::Scheduler(_));
+    pub fn new(rate: Rate, delay_ps: u64, limit: Option<QueueLimit>, mark: Option<QueueLimit>, order: Order) -> Port {
+        let scheduled = matches!(order, Order::Scheduler(_));
         let exact = 8_000_000_000_000 % rate.bps() == 0;
         Port {
             ps_per_byte: if exact { 8_000_000_000_000 / rate.bps() } else { 0 },
@@ -145,7 +121,8 @@ impl Port {
             limit: Threshold::new(limit),
             mark: Threshold::new(mark),
             marks_at_all: mark.is_some(),
-            rules,
+            order,
+            evicted: Vec::new(),
             rate,
             last_change: 0,
             lag: 0,
@@ -170,12 +147,7 @@ impl Port {
     fn account(&mut self, now: u64) {
         let dt = now - self.last_change;
         if dt != 0 {
-            let slot = (self.packets as usize).min(HISTOGRAM - 1);
-            if slot >= self.totals.time_at.len() {
-                self.totals.time_at.resize((slot + 1).next_power_of_two(), 0);
-            }
-            self.totals.time_at[slot] += dt;
-            self.totals.byte_time += u128::from(self.bytes) * u128::from(dt);
+            self.totals.account(dt, self.packets, self.bytes);
             self.last_change = now;
         }
     }
@@ -188,7 +160,7 @@ impl Port {
             if departure > now {
                 break;
             }
-            let wire = u64::from(head.label.wire);
+            let wire = u64::from(head.packet.bytes);
             self.account(departure);
             self.on_wire += 1;
             self.packets -= 1;
@@ -206,7 +178,7 @@ impl Port {
 
     /// Every change of the queue since recording began: (time, packets, bytes); `None` if nothing is recorded.
     pub fn take_changes(&mut self) -> Option<Vec<(u64, u32, u64)>> {
-        self.traced.then(|| std::mem::take(&mut self.changes))
+        self.traced.then(|| mem::take(&mut self.changes))
     }
 
     /// Queue length now: packets, bytes.
@@ -225,101 +197,91 @@ impl Port {
         self.bytes
     }
 
-    /// Offers a packet. `room` is what a shared buffer leaves this port, in bytes.
+    /// Offers a packet at `now`; times must not go backwards. `room` is what a shared buffer leaves this port, in bytes.
     #[inline]
-    pub fn offer(&mut self, now: u64, mut label: Label, room: u64, store: &mut Store) -> Outcome {
+    pub fn offer(&mut self, now: u64, mut packet: Packet, room: u64) -> Offer {
         self.advance(now);
-        let wire = u64::from(label.wire);
+        let wire = u64::from(packet.bytes);
         let (packets, bytes) = (self.packets + 1, self.bytes + wire);
         let mut marked = false;
-        if let Rules::Plain = self.rules {
+        if !self.scheduled {
             if self.limit.exceeded_by(packets, bytes) || bytes > room {
-                return self.drop(wire);
+                self.totals.drop(wire);
+                return Offer::DROPPED;
             }
-        } else if let Rules::Admission(admission) = &mut self.rules {
-            if self.limit.exceeded_by(packets, bytes) || bytes > room {
-                return self.drop(wire);
-            }
-            let view = View { now, packets: self.packets, bytes: self.bytes, free_at: self.free_at };
-            match admission.admit(store.get(label.slot), view) {
-                Verdict::Accept => {}
-                Verdict::Mark => marked = true,
-                Verdict::Drop => return self.drop(wire),
+            if let Order::Admission(admission) = &mut self.order {
+                let view = View { now, packets: self.packets, bytes: self.bytes, free_at: self.free_at };
+                match admission.admit(&packet, view) {
+                    Verdict::Accept => {}
+                    Verdict::Mark => marked = true,
+                    Verdict::Drop => {
+                        self.totals.drop(wire);
+                        return Offer::DROPPED;
+                    }
+                }
             }
         }
-        if self.marks_at_all && label.has(flags::ECT) && self.mark.exceeded_by(packets, bytes) {
+        if self.marks_at_all && packet.has(flags::ECT) && self.mark.exceeded_by(packets, bytes) {
             marked = true;
         }
-        if marked && !label.has(flags::CE) {
-            label.flags |= flags::CE;
-            store.get_mut(label.slot).flags = label.flags;
+        marked &= !packet.has(flags::CE);
+        if marked {
+            packet.flags |= flags::CE;
             self.totals.marks += 1;
-        } else {
-            marked = false;
         }
         self.account(now);
         self.packets = packets;
         self.bytes = bytes;
         self.totals.accepted += 1;
         self.totals.accepted_bytes += wire;
-        self.totals.max_packets = self.totals.max_packets.max(packets);
-        self.totals.max_bytes = self.totals.max_bytes.max(bytes);
-        if self.traced {
-            self.changes.push((now, packets, bytes));
-        }
-        Outcome::Accepted { head: self.transmit(now, label), marked }
-    }
-
-    /// Offers a packet to a port whose scheduler decides the order.
-    pub fn offer_scheduled(&mut self, now: u64, mut packet: Packet, store: &mut Store) -> Scheduled {
-        self.advance(now);
-        let wire = u64::from(packet.wire);
-        let mut marked = false;
-        if self.marks_at_all
-            && packet.has(flags::ECT)
-            && !packet.has(flags::CE)
-            && self.mark.exceeded_by(self.packets + 1, self.bytes + wire)
-        {
-            packet.flags |= flags::CE;
-            self.totals.marks += 1;
-            marked = true;
-        }
-        self.account(now);
-        self.packets += 1;
-        self.bytes += wire;
-        self.totals.accepted += 1;
-        self.totals.accepted_bytes += wire;
-        let mut victims = Vec::new();
-        if let Rules::Scheduler(scheduler) = &mut self.rules {
-            scheduler.enqueue(packet);
-            while self.limit.exceeded_by(self.packets, self.bytes) {
-                let Some(victim) = scheduler.evict() else { break };
-                let wire = u64::from(victim.wire);
-                self.packets -= 1;
-                self.bytes -= wire;
-                self.totals.accepted -= 1;
-                self.totals.accepted_bytes -= wire;
-                self.totals.drops += 1;
-                self.totals.dropped_bytes += wire;
-                victims.push(victim);
-            }
-        }
+        let evicted = self.scheduled && self.schedule(packet);
         self.totals.max_packets = self.totals.max_packets.max(self.packets);
         self.totals.max_bytes = self.totals.max_bytes.max(self.bytes);
         if self.traced {
             self.changes.push((now, self.packets, self.bytes));
         }
-        let head = if self.free_at <= now { self.serve(now, store) } else { None };
-        Scheduled { victims, head, marked, free_at: self.free_at }
+        let head = if !self.scheduled {
+            self.transmit(now, packet)
+        } else if self.free_at <= now {
+            self.serve(now)
+        } else {
+            None
+        };
+        Offer { accepted: true, marked, evicted, head }
     }
 
-    /// The port is free: transmits what its scheduler chooses; the new head's arrival if the link was empty.
-    pub fn serve(&mut self, now: u64, store: &mut Store) -> Option<u64> {
-        let next = match &mut self.rules {
-            Rules::Scheduler(scheduler) => scheduler.dequeue()?,
-            Rules::Plain | Rules::Admission(_) => return None,
-        };
-        self.transmit(now, store.insert(next, next.path))
+    /// Hands a packet to the scheduler, and has it give up others until the rest fits; true if it gave up any.
+    #[cold]
+    fn schedule(&mut self, packet: Packet) -> bool {
+        let Order::Scheduler(scheduler) = &mut self.order else { return false };
+        scheduler.enqueue(packet);
+        while self.limit.exceeded_by(self.packets, self.bytes) {
+            let Some(victim) = scheduler.evict() else { break };
+            let wire = u64::from(victim.bytes);
+            self.packets -= 1;
+            self.bytes -= wire;
+            self.totals.accepted -= 1;
+            self.totals.accepted_bytes -= wire;
+            self.totals.drop(wire);
+            self.evicted.push(victim);
+        }
+        !self.evicted.is_empty()
+    }
+
+    /// A packet that the scheduler gave up for another, in the order in which it gave them up.
+    pub fn evicted(&mut self) -> Option<Packet> {
+        if self.evicted.is_empty() { None } else { Some(self.evicted.remove(0)) }
+    }
+
+    /// The port is free: transmits what its scheduler chooses; the first arrival at the far end if the link was empty.
+    pub fn serve(&mut self, now: u64) -> Option<u64> {
+        match &mut self.order {
+            Order::Scheduler(scheduler) => {
+                let next = scheduler.dequeue()?;
+                self.transmit(now, next)
+            }
+            Order::Fifo | Order::Admission(_) => None,
+        }
     }
 
     /// When everything handed to the link so far has left.
@@ -334,47 +296,65 @@ impl Port {
 
     /// Puts a packet behind everything that is being sent.
     #[inline]
-    fn transmit(&mut self, now: u64, label: Label) -> Option<u64> {
-        let start = self.free_at.max(now + std::mem::take(&mut self.lag));
-        let time = self.serialisation(label.wire);
+    fn transmit(&mut self, now: u64, packet: Packet) -> Option<u64> {
+        let start = self.free_at.max(now + mem::take(&mut self.lag));
+        let time = self.serialisation(packet.bytes);
         self.free_at = start + time;
         self.totals.busy += time;
         self.totals.wait += start - now;
         let arrival = self.free_at + self.delay;
         let was_empty = self.ring.is_empty();
-        self.ring.push_back(UnderWay { arrival, label });
+        self.ring.push_back(UnderWay { arrival, packet });
         was_empty.then_some(arrival)
-    }
-
-    #[inline]
-    fn drop(&mut self, wire: u64) -> Outcome {
-        self.totals.drops += 1;
-        self.totals.dropped_bytes += wire;
-        Outcome::Dropped
     }
 
     /// The head reaches the far end; also the arrival of the next one.
     #[inline]
-    pub fn deliver(&mut self, now: u64) -> Option<(Label, Option<u64>)> {
+    pub fn deliver(&mut self, now: u64) -> Option<(Packet, Option<u64>)> {
         if self.on_wire == 0 {
             self.advance(now);
         }
         let head = self.ring.pop_front()?;
         debug_assert_eq!(head.arrival, now, "a link delivers its head when the calendar says so");
         self.on_wire -= 1;
-        Some((head.label, self.ring.front().map(|p| p.arrival)))
+        Some((head.packet, self.ring.front().map(|p| p.arrival)))
     }
 
-    /// The label at the front of the ring.
+    /// When [`Self::poll`] has something to do: a packet reaches the far end, or the scheduler may choose again.
+    pub fn next_event(&self) -> Option<u64> {
+        let arrival = self.ring.front().map(|head| head.arrival);
+        // The scheduler holds what is in the queue but not in the ring.
+        let waiting = self.scheduled && (self.on_wire + self.packets) as usize > self.ring.len();
+        let choice = waiting.then_some(self.free_at);
+        match (arrival, choice) {
+            (Some(a), Some(c)) => Some(a.min(c)),
+            (a, c) => a.or(c),
+        }
+    }
+
+    /// Does what is due at `now`, which must be [`Self::next_event`]'s answer; the packet that reaches the far end, if one does.
+    pub fn poll(&mut self, now: u64) -> Option<Packet> {
+        if self.next_event() != Some(now) {
+            return None;
+        }
+        if self.ring.front().is_some_and(|head| head.arrival == now) {
+            return self.deliver(now).map(|(packet, _)| packet);
+        }
+        self.advance(now);
+        self.serve(now);
+        None
+    }
+
+    /// The packet at the front of the ring.
     #[inline]
-    pub fn head(&self) -> Option<Label> {
-        self.ring.front().map(|u| u.label)
+    pub fn head(&self) -> Option<Packet> {
+        self.ring.front().map(|u| u.packet)
     }
 
     /// Reads a word of each line that the next packet needs.
     #[inline]
     pub fn touch(&self) {
-        std::hint::black_box((
+        core::hint::black_box((
             self.ring.get(self.on_wire as usize).map(|u| u.arrival),
             self.free_at,
             self.totals.accepted,

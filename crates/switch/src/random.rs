@@ -11,7 +11,7 @@ impl Stream {
     /// The stream of component `name`, number `index`, under `seed`.
     ///
     /// ```
-    /// use fanin_sim::rng::Stream;
+    /// use fanin_switch::random::Stream;
     /// let (mut a, mut b) = (Stream::new(7, "flow", 3), Stream::new(7, "flow", 3));
     /// assert_eq!(a.uniform(), b.uniform());
     /// ```

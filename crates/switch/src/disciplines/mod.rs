@@ -4,9 +4,9 @@
 //! keeps the port first-in-first-out and decides about each arriving packet; a [`Scheduler`] owns the packets and decides their order.
 
 use crate::packet::Packet;
-use crate::rng::Stream;
-use fanin_cc::{Args, Param, ParamError};
-use fanin_units::Rate;
+use crate::random::Stream;
+use alloc::boxed::Box;
+use fanin_units::{Args, Param, ParamError, Rate};
 
 mod lossy;
 mod red;
@@ -88,13 +88,13 @@ pub enum Verdict {
 }
 
 /// Decides about arriving packets; the port stays first in, first out.
-pub trait Admission: std::fmt::Debug + Send {
+pub trait Admission: core::fmt::Debug + Send {
     /// Called for every packet that fits; only ECN-capable packets may be answered with [`Verdict::Mark`].
     fn admit(&mut self, packet: &Packet, view: View) -> Verdict;
 }
 
 /// Owns the waiting packets and decides their order.
-pub trait Scheduler: std::fmt::Debug + Send {
+pub trait Scheduler: core::fmt::Debug + Send {
     /// Takes a packet.
     fn enqueue(&mut self, packet: Packet);
     /// The buffer is over its limit: gives up one packet, perhaps the one that was just taken.

@@ -1,9 +1,24 @@
-//! Parameters of algorithms: declared once with default, range, unit and source; everything else (command line, docs, checks) follows.
+//! Parameters of algorithms and queue disciplines: declared once with default, range, unit and source; everything else (command line, docs, checks) follows.
 
-use crate::Flavour;
-use std::collections::BTreeMap;
-use std::fmt;
+use alloc::borrow::ToOwned;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
 use thiserror::Error;
+
+/// Whose details to follow where sources differ: decides parameter defaults only.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Flavour {
+    /// The RFCs as written.
+    #[default]
+    Rfc,
+    /// NS2's agents and the papers that rest on them.
+    Ns2,
+    /// A current Linux kernel.
+    Linux,
+}
 
 /// A parameter's value. Times are seconds.
 #[derive(Clone, PartialEq, Debug)]
