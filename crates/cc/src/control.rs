@@ -171,6 +171,10 @@ pub trait SlowStart: std::fmt::Debug + Send {
     fn needs_prompt_acks(&self) -> bool {
         false
     }
+    /// The window this slow start begins with, in packets, where it has one of its own; otherwise the stack's holds.
+    fn initial_window(&self) -> Option<f64> {
+        None
+    }
 
     /// Nobody asked for a slow start: an algorithm that has its own may use that.
     fn is_standard(&self) -> bool {

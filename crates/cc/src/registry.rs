@@ -168,6 +168,7 @@ pub fn build(spec: &str, setup: &Setup, args: &Args) -> Result<Transport, BuildE
         }
     }
     let paced_by_rtt = slow_start.needs_prompt_acks();
+    let setup = &Setup { initial_window: slow_start.initial_window().unwrap_or(setup.initial_window), ..*setup };
     let mut layers = parts.iter().rev();
     let base = layers.next().map(|a| a.kind);
     let mut sender = match base {

@@ -53,7 +53,7 @@ pub fn rand_rmin(
     v_omega: f64,
     theta: f64,
 ) -> Vec<f64> {
-    let rule = tcprand::Adaptive { sigma2, mu, v_tau, v_omega, theta };
+    let rule = tcprand::Adaptive { sigma2, mu, v_tau, v_omega, theta, ..tcprand::Adaptive::default() };
     cwnds.into_iter().map(|cwnd| rule.r_min(cwnd, epoch_cwnd, w_max, mss)).collect()
 }
 

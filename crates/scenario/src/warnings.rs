@@ -51,6 +51,23 @@ pub enum Warning {
         /// Its limit.
         buffer: QueueLimit,
     },
+    /// TRIM's K is hardly above the RTT of an empty path.
+    #[error(
+        "`{cc}`: its delay threshold K of {k} leaves {queue:.1} packets of queue above the empty round trip of {rtt}{on}, as little as host \
+         jitter makes; a larger K: `cc.trim_k = \"upper\"`, or `cc.trim_k = \"fixed\"` with `cc.trim_k_fixed`"
+    )]
+    DelayThresholdWithoutQueue {
+        /// The algorithm.
+        cc: String,
+        /// Its threshold, with its unit.
+        k: String,
+        /// Packets of queue that K allows on the shortest such path.
+        queue: f64,
+        /// The round trip of the empty path, with its unit.
+        rtt: String,
+        /// Which flows, where not all.
+        on: String,
+    },
     /// TRIM's K is below the RTT of an empty path.
     #[error("{message}")]
     DelayThresholdBelowRtt {
@@ -70,7 +87,9 @@ impl Warning {
     /// The algorithm that it is about, if it is about one.
     pub fn cc(&self) -> Option<&str> {
         match self {
-            Warning::NoMarks { cc } | Warning::DelayThresholdBelowRtt { cc, .. } => Some(cc),
+            Warning::NoMarks { cc }
+            | Warning::DelayThresholdBelowRtt { cc, .. }
+            | Warning::DelayThresholdWithoutQueue { cc, .. } => Some(cc),
             Warning::MarksIgnored { .. } | Warning::BufferBelowPacket { .. } | Warning::MarkAboveBuffer { .. } => None,
         }
     }
@@ -103,7 +122,7 @@ pub fn warnings(spec: &Spec) -> Vec<Warning> {
 /// The part of [`warnings`] that makes results worthless whatever they are compared with: nothing gets through, or hardly anything.
 pub fn starving(spec: &Spec) -> Vec<Warning> {
     let mut found = blocked_ports(spec);
-    found.extend(in_use(spec).filter_map(|(n, transport)| trim_below_the_empty_path(spec, n, transport)));
+    found.extend(in_use(spec).filter_map(|(n, transport)| trim_without_a_queue(spec, n, transport)));
     found
 }
 
@@ -164,9 +183,14 @@ fn port(spec: &Spec, link: &Link) -> String {
     format!("{}->{}", spec.nodes[link.from.index()].name, spec.nodes[link.to.index()].name)
 }
 
-/// TRIM's threshold below the round trip of an empty path: every ACK says "congested". The paper's fallback (equation 25) comes to that
-/// where the buffer is smaller than C*D; so does a fixed threshold that is too small. papers/trim/README.md, "A trap in the guideline".
-fn trim_below_the_empty_path(spec: &Spec, number: u32, transport: &TransportSpec) -> Option<Warning> {
+/// Packets of queue below which a note says that TRIM's threshold leaves next to none: host jitter and the bursts of a few windows of 2
+/// are as large, so TRIM cuts its window while the path is all but empty.
+const TRIM_LEAST_QUEUE: f64 = 5.0;
+
+/// TRIM's threshold K below the round trip D of an empty path, where every ACK says "congested", or hardly above it. The paper's fallback
+/// (equation 25) comes to the first where the buffer is smaller than C*D; so does a fixed threshold that is too small.
+/// docs/algorithms/trim.md, "A trap in the guideline".
+fn trim_without_a_queue(spec: &Spec, number: u32, transport: &TransportSpec) -> Option<Warning> {
     if transport.cc.split('+').next_back().map(str::trim) != Some("trim") {
         return None;
     }
@@ -179,7 +203,7 @@ fn trim_below_the_empty_path(spec: &Spec, number: u32, transport: &TransportSpec
     let full = transport.stack.wire(transport.stack.mss);
     let paths = fanin_sim::known_paths(spec).ok()?;
     let mine = spec.flows.iter().zip(&paths).filter(|(f, _)| f.transport == number);
-    let (mut all, mut starved, mut worst) = (0, 0, None);
+    let (mut all, mut starved, mut short, mut worst) = (0, 0, 0, None);
     for (_, path) in mine {
         let (c, d, b) = (packets_per_second(path.rate, full), path.base_rtt.as_secs(), path.buffer_packets);
         let k = fixed.unwrap_or_else(|| {
@@ -187,16 +211,28 @@ fn trim_below_the_empty_path(spec: &Spec, number: u32, transport: &TransportSpec
             if upper { interval.upper } else { interval.lower_choice() }
         });
         all += 1;
-        if k < d {
-            starved += 1;
-            if worst.is_none_or(|(w, _, _, _)| d - k > w) {
-                worst = Some((d - k, k, path, c));
+        let queue = trim::queue_at(c, d, k);
+        starved += i32::from(k < d);
+        if queue < TRIM_LEAST_QUEUE {
+            short += 1;
+            if worst.is_none_or(|(w, _, _, _)| queue < w) {
+                worst = Some((queue, k, path, c));
             }
         }
     }
-    let (_, k, path, c) = worst?;
+    let (queue, k, path, c) = worst?;
     let d = path.base_rtt.as_secs();
-    let on = if starved == all { String::new() } else { format!(" on {starved} of {all} flows") };
+    let on = |n: i32| if n == all { String::new() } else { format!(" on {n} of {all} flows") };
+    if starved == 0 {
+        return Some(Warning::DelayThresholdWithoutQueue {
+            cc: transport.cc.clone(),
+            k: time(k),
+            queue,
+            rtt: time(d),
+            on: on(short),
+        });
+    }
+    let on = on(starved);
     let what = format!(
         "`{}`: its delay threshold K of {} lies below the empty round trip of {}{on}, so windows sink to 2 even on an idle network",
         transport.cc,

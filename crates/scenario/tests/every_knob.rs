@@ -207,6 +207,7 @@ fn values_of(param: &Param) -> Vec<String> {
 fn companions(name: &str) -> Vec<&'static str> {
     match name {
         "trim_k_fixed" => vec!["cc.trim_k=\"fixed\""],
+        "rand_no_rise" => vec!["cc.rand_v_omega=0.0", "cc.rand_mu=0.0"],
         // 10 s is longer than the scenes: PROBE_RTT must come within them.
         "bbr_probe_rtt_time" => vec!["cc.bbr_min_rtt_window=\"50ms\""],
         "red_min" | "red_max" | "red_max_p" => vec!["topology.queue.red_weight=0.5"],

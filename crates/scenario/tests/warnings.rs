@@ -38,12 +38,24 @@ fn the_advice_against_the_trap_ends_it() {
     for cure in [
         format!("{LONG}buffer = \"669p\"\n[cc]\nname = \"trim\"\n"),
         format!("{LONG}buffer = \"100p\"\n[cc]\nname = \"trim\"\ntrim_k = \"fixed\"\ntrim_k_fixed = \"552us\"\n"),
-        // From C*D on the fallback is no trap, though the interval is still empty.
-        format!("{LONG}buffer = \"253p\"\n[cc]\nname = \"trim\"\n"),
         format!("{LONG}buffer = \"100p\"\n[cc]\nname = \"newreno\"\n"),
     ] {
         assert_eq!(warnings(&plan(&cure)), [""; 0], "{cure}");
     }
+}
+
+#[test]
+fn a_threshold_that_leaves_next_to_no_queue_is_noted_with_its_packets() {
+    // From C*D on the fallback is no trap, though the interval is still empty: K - D = (253 - 252.05) / 2 packets at 10 Gbps.
+    let told = warnings(&plan(&format!("{LONG}buffer = \"253p\"\n[cc]\nname = \"trim\"\n")));
+    let noted = "`trim`: its delay threshold K of 303 us leaves 0.5 packets of queue above the empty round trip of 302 us, as little as \
+                 host jitter makes; a larger K: `cc.trim_k = \"upper\"`, or `cc.trim_k = \"fixed\"` with `cc.trim_k_fixed`";
+    assert_eq!(told, [noted]);
+    // 5 packets of 1.2 us more than 302.464 us, and one less.
+    let fixed = |k: &str| {
+        warnings(&plan(&format!("{LONG}[cc]\nname = \"trim\"\ntrim_k = \"fixed\"\ntrim_k_fixed = \"{k}\"\n"))).len()
+    };
+    assert_eq!((fixed("308.4us"), fixed("308.5us")), (1, 0));
 }
 
 #[test]

@@ -3,8 +3,8 @@
 //!
 //! *Source*: "Gentle Slow Start to Alleviate TCP Incast in Data Center Networks" (Symmetry 11, 138), section 3.2, Algorithm 1.
 //!
-//! *Departures*: the paper also sets the initial window to 2; here that is the stack's setting. After a timeout the window that must
-//! be acknowledged is the one packet of the new cwnd, not what was outstanding when the timer fired.
+//! *Departures*: after a timeout the window that must be acknowledged is the one packet of the new cwnd, not what was outstanding when
+//! the timer fired. A window that the stack restarts after idle time is the stack's (`cwnd_validation`).
 
 use crate::deploy::Place;
 use crate::model::gss::{congestion, increment};
@@ -14,6 +14,13 @@ const SPREAD: Param = Param::flag("gss_spread", false)
     .doc("Algorithm 1", "spread a window's growth over the ACKs of the next one instead of adding it at once");
 const RTT: Param = Param::word("gss_rtt", &["latest", "mean"])
     .doc("Algorithm 1", "round trip that enters alpha: the sample that completes the window, or the mean of the window's samples");
+const INITIAL: Param = Param::word("gss_initial_window", &["algorithm", "stack"]).doc(
+    "Algorithm 1, section 3.3",
+    "first window of a connection: 2 segments, as Algorithm 1 begins, or the stack's `initial_window`",
+);
+
+/// `cwnd <- 2` of Algorithm 1, in packets.
+const FIRST_WINDOW: f64 = 2.0;
 
 /// Twins of kernel/cc/gss.c, one over each sender; the three names of Reno's window are one in Linux.
 const GSS_PLACES: &[Place] = &[
@@ -30,7 +37,7 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     source: "Memon, Huang, Saajid, Symmetry 2019",
     needs_switch: false,
     deploy: GSS_PLACES,
-    params: &[SPREAD, RTT],
+    params: &[SPREAD, RTT, INITIAL],
     kind: Kind::SlowStart(|setup, args| Ok(Box::new(Gss::new(setup, args)?))),
 }];
 
@@ -39,6 +46,8 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
 pub struct Gss {
     spread: bool,
     mean: bool,
+    /// First window in packets; `None`: the stack's.
+    initial: Option<f64>,
     /// Least and greatest sample of the connection in seconds.
     range: Option<(f64, f64)>,
     /// Latest sample in seconds.
@@ -56,6 +65,7 @@ impl Gss {
         Ok(Gss {
             spread: args.flag(&SPREAD, setup.flavour)?,
             mean: args.word(&RTT, setup.flavour)? == "mean",
+            initial: (args.word(&INITIAL, setup.flavour)? == "algorithm").then_some(FIRST_WINDOW),
             range: None,
             latest: 0.0,
             sum: (0.0, 0),
@@ -113,6 +123,10 @@ impl SlowStart for Gss {
     fn needs_prompt_acks(&self) -> bool {
         true
     }
+
+    fn initial_window(&self) -> Option<f64> {
+        self.initial
+    }
 }
 
 #[cfg(test)]
@@ -130,9 +144,12 @@ mod tests {
     }
 
     impl Sender {
+        /// Begins at `initial`, by the switch for the stack's initial window.
         fn new(spec: &str, initial: f64, args: &Args) -> Sender {
             let setup = Setup { initial_window: initial, ..Setup::default() };
-            let cc = registry::build(spec, &setup, args).unwrap().sender;
+            let mut args = args.clone();
+            args.set("gss_initial_window", Value::Word("stack".into()));
+            let cc = registry::build(spec, &setup, &args).unwrap().sender;
             let mut sender = Sender { cc, conn: Conn::new(MSS) };
             sender.fill();
             sender
@@ -160,6 +177,18 @@ mod tests {
         let mut args = Args::default();
         args.set(name, value);
         args
+    }
+
+    #[test]
+    fn a_connection_begins_with_two_segments_whatever_the_stacks_initial_window() {
+        for sender in ["newreno", "dctcp", "d2tcp", "l2dct", "cubic"] {
+            let setup = Setup { initial_window: 10.0, ..Setup::default() };
+            let begins = |spec: &str, args: &Args| registry::build(spec, &setup, args).unwrap().sender.control().cwnd;
+            let spec = format!("gss+{sender}");
+            assert_eq!(begins(&spec, &Args::default()), 2.0, "{spec}");
+            assert_eq!(begins(&spec, &args("gss_initial_window", Value::Word("stack".into()))), 10.0, "{spec}");
+            assert_eq!(begins(sender, &Args::default()), 10.0);
+        }
     }
 
     #[test]
@@ -225,7 +254,9 @@ mod tests {
     fn growth_stops_at_ssthresh_and_avoidance_follows() {
         let setup = Setup { initial_window: 8.0, initial_ssthresh: 10.0, ..Setup::default() };
         let mut s = Sender {
-            cc: registry::build("gss+newreno", &setup, &Args::default()).unwrap().sender,
+            cc: registry::build("gss+newreno", &setup, &args("gss_initial_window", Value::Word("stack".into())))
+                .unwrap()
+                .sender,
             conn: Conn::new(MSS),
         };
         s.fill();

@@ -3,11 +3,11 @@
 //!
 //! *Source*: "Randomizing TCP Payload Size for TCP Fairness in Data Center Networks" (Computer Networks 129), section 4, Algorithm 1.
 //!
-//! *Departures*: sizes are full while the curve below has no maximum yet, and where its epoch began at or above that maximum,
-//! both of which Algorithm 1 leaves undefined.
+//! *Departures*: sizes are full while the curve below has no maximum yet, which Algorithm 1 leaves undefined. Where its epoch began above
+//! that maximum, Algorithm 1 is followed by its letter (`rand_no_rise`).
 
 use crate::deploy::Place;
-use crate::model::tcprand::{Adaptive, payload};
+use crate::model::tcprand::{Adaptive, NoRise, payload};
 use crate::{
     Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Gate, Kind, Needs, Param, ParamError, Probe, Setup,
     Window,
@@ -31,6 +31,10 @@ const V_OMEGA: Param = Param::number("rand_v_omega", 1.0, 0.0, f64::INFINITY).do
 );
 const THETA: Param =
     Param::number("rand_theta", 200.0, 1.0, 65_495.0).unit("bytes").doc("section 4.2", "adaptive: least rMin");
+const NO_RISE: Param = Param::word("rand_no_rise", &["algorithm", "full"]).doc(
+    "Algorithm 1, equations 2 and 3",
+    "adaptive: sizes where an epoch begins above the last maximum: Algorithm 1 by its letter (random where rand_v_omega = 0), or full",
+);
 
 /// `tcprand`.
 pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
@@ -39,7 +43,7 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     source: "Lee et al., Computer Networks 2017",
     needs_switch: false,
     deploy: &[Place::SenderShim],
-    params: &[RMIN, CWND_UNIT, SIGMA2, MU, V_TAU, V_OMEGA, THETA],
+    params: &[RMIN, CWND_UNIT, SIGMA2, MU, V_TAU, V_OMEGA, THETA, NO_RISE],
     kind: Kind::Wrapper(|setup, args, inner| Ok(Box::new(TcpRand::new(setup, args, inner)?))),
 }];
 
@@ -68,6 +72,7 @@ impl TcpRand {
             v_tau: number(&V_TAU)?,
             v_omega: number(&V_OMEGA)?,
             theta: number(&THETA)?,
+            no_rise: if args.word(&NO_RISE, setup.flavour)? == "full" { NoRise::Full } else { NoRise::Algorithm },
         };
         let r_min = number(&RMIN)?;
         let least = if r_min > 0.0 {
@@ -108,7 +113,7 @@ impl TcpRand {
 }
 
 /// Parameters that mean nothing while rMin is static: setting one then is a mistake to be told.
-const ADAPTIVE_ONLY: [&str; 5] = [SIGMA2.name, MU.name, V_TAU.name, V_OMEGA.name, THETA.name];
+const ADAPTIVE_ONLY: [&str; 6] = [SIGMA2.name, MU.name, V_TAU.name, V_OMEGA.name, THETA.name, NO_RISE.name];
 
 impl CongestionControl for TcpRand {
     fn needs(&self) -> Needs {

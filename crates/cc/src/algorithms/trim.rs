@@ -36,6 +36,15 @@ const PROBE_TEST: Param = Param::word("trim_probe_test", &["any", "mean"]).doc(
     "Algorithm 2 line 8",
     "what must come back within the smoothed round trip for the old window to count: every probe, or their mean",
 );
+const TOLERANCE: Param = Param::number("trim_probe_tolerance", 0.0, 0.0, 1000.0).unit("packet times").doc(
+    "section III-A, Algorithm 2 line 8",
+    "what a probe, and the gap that starts probing, may exceed the smoothed round trip by: 1 is a probe's own serialisation at the \
+     bottleneck, 2 adds as much host jitter",
+);
+const TRIGGER: Param = Param::word("trim_trigger", &["any_gap", "idle_only"]).doc(
+    "Algorithm 1, section III-A",
+    "what starts probing: any gap above the smoothed round trip, or one in which nothing was outstanding and the application was silent",
+);
 const ASYNC: Param = Param::flag("trim_async", true)
     .doc("section III-B", "random waits before the probes (AD) and before the rest of the train (AS)");
 const MIN_RTT: Param = Param::word("trim_min_rtt", &["preset", "measured"])
@@ -50,7 +59,7 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     source: "Zhang et al., ToN 2017",
     needs_switch: false,
     deploy: &[Place::Twin("fanin_trim")],
-    params: &[CUT, GROWTH, K, K_FIXED, PROBE_TEST, ASYNC, MIN_RTT, WEIGHT],
+    params: &[CUT, GROWTH, K, K_FIXED, TRIGGER, PROBE_TEST, TOLERANCE, ASYNC, MIN_RTT, WEIGHT],
     kind: Kind::Sender(|setup, args, ss| Ok(Box::new(Trim::new(setup, args, ss)?))),
 }];
 
@@ -82,6 +91,9 @@ pub struct Trim {
     additive_only: bool,
     k_choice: KChoice,
     compare_mean: bool,
+    idle_only: bool,
+    /// Seconds above the smoothed round trip that are not called late.
+    tolerance: f64,
     waits: bool,
     weight: f64,
     path: Bottleneck,
@@ -101,6 +113,8 @@ pub struct Trim {
     resumed: Option<Time>,
     /// First byte that was not sent at the last delay cut: the next cut waits until data from here on is acknowledged.
     cut_mark: Option<u64>,
+    /// When everything sent had been acknowledged; `None` while something is outstanding.
+    emptied: Option<Time>,
 }
 
 /// A train start under test.
@@ -108,7 +122,7 @@ pub struct Trim {
 struct Probing {
     /// The inherited window in packets.
     saved_cwnd: f64,
-    /// What a probe may take, in seconds: the smoothed round trip when the train started.
+    /// What a probe may take, in seconds: the smoothed round trip when the train started, and the tolerance.
     deadline: f64,
     /// First byte of each probe, in the order sent.
     probes: [u64; PROBES],
@@ -151,6 +165,9 @@ impl Trim {
             additive_only: word(&GROWTH)? == "literal",
             k_choice,
             compare_mean: word(&PROBE_TEST)? == "mean",
+            idle_only: word(&TRIGGER)? == "idle_only",
+            // On a path of unknown rate a packet takes no time, as in the limit of equation 22.
+            tolerance: args.number(&TOLERANCE, setup.flavour)? / path.c,
             waits: args.flag(&ASYNC, setup.flavour)?,
             weight: args.number(&WEIGHT, setup.flavour)?,
             path,
@@ -162,6 +179,7 @@ impl Trim {
             hold: Time::ZERO,
             resumed: None,
             cut_mark: None,
+            emptied: None,
         };
         trim.update_k();
         Ok(trim)
@@ -217,6 +235,12 @@ impl Trim {
         if self.waits {
             self.hold = conn.now + Duration::from_secs(conn.uniform * most);
         }
+    }
+
+    /// Whether the sender had nothing outstanding for a while: the application was silent. A sender that waits for ACKs sends at the
+    /// instant the last of them comes.
+    fn was_silent(&self, conn: &Conn) -> bool {
+        conn.snd_una == conn.snd_nxt && self.emptied.is_some_and(|at| at < conn.now)
     }
 
     /// Counts what this ACK says about the probes; true if it settles them, with the verdict "on time".
@@ -290,6 +314,7 @@ impl CongestionControl for Trim {
         if ack.acked_bytes == 0 {
             return;
         }
+        self.emptied = (ack.ack_seq >= conn.snd_nxt).then_some(conn.now);
         // The probe's deadline was taken before its own sample: the same test, since s + w (rtt - s) >= rtt iff s >= rtt.
         let verdict = self.verdict(ack);
         if let Some(rtt) = ack.rtt {
@@ -326,10 +351,11 @@ impl CongestionControl for Trim {
         if self.probing.is_none() {
             let repairing = matches!(conn.state, State::Recovery | State::Loss);
             if let (Some(gap), Some(smooth)) = (self.gap(conn, since_last), self.smooth_rtt)
-                && gap > smooth
+                && gap > smooth + self.tolerance
                 && !repairing
+                && (!self.idle_only || self.was_silent(conn))
             {
-                self.start_probing(conn, smooth);
+                self.start_probing(conn, smooth + self.tolerance);
             }
         }
         if conn.now < self.hold {

@@ -15,12 +15,25 @@ pub struct Adaptive {
     pub v_omega: f64,
     /// Least rMin, bytes.
     pub theta: f64,
+    /// What happens where an epoch begins at or above Wmax.
+    pub no_rise: NoRise,
+}
+
+/// Where an epoch of the growth curve begins at or above Wmax, equations 2 and 3 have no rise to place a window on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum NoRise {
+    /// Algorithm 1 by its letter. With v_omega = 0 randomisation never ends (omega is infinite), and the distance x from the epoch's first
+    /// window falls below 0 as the window grows. With v_omega = 1 the end lies below the start: sizes are full.
+    #[default]
+    Algorithm,
+    /// Full segments: ordinary TCP until the curve has a rise again.
+    Full,
 }
 
 impl Default for Adaptive {
     /// The paper's moderate setting, its default: (1, 1, 1, 1) and 200 bytes.
     fn default() -> Adaptive {
-        Adaptive { sigma2: 1.0, mu: 1.0, v_tau: 1.0, v_omega: 1.0, theta: 200.0 }
+        Adaptive { sigma2: 1.0, mu: 1.0, v_tau: 1.0, v_omega: 1.0, theta: 200.0, no_rise: NoRise::Algorithm }
     }
 }
 
@@ -28,7 +41,9 @@ impl Adaptive {
     /// The windows between which sizes are random (equations 2 and 3), in packets.
     pub fn range(&self, epoch_cwnd: f64, w_max: f64) -> (f64, f64) {
         let rise = w_max - epoch_cwnd;
-        (w_max - rise / self.v_tau, w_max + rise / self.v_omega)
+        // Equation 3 is infinite for v_omega -> 0 whatever the sign of the rise: "if v_omega -> 0, omega -> infinity".
+        let end = if self.v_omega == 0.0 { f64::INFINITY } else { w_max + rise / self.v_omega };
+        (w_max - rise / self.v_tau, end)
     }
 
     /// rMin at the normalised distance `x` from the epoch's first window (0) by way of Wmax (1), in bytes (Algorithm 1).
@@ -39,7 +54,8 @@ impl Adaptive {
 
     /// rMin for a window of `cwnd` packets in an epoch that began at `epoch_cwnd` and aims at `w_max` (Algorithm 1), in bytes.
     ///
-    /// `mss`, which is ordinary TCP, outside [`Self::range`] and where there is no rise (`w_max <= epoch_cwnd`).
+    /// `mss`, which is ordinary TCP, outside [`Self::range`]; where the curve has no rise (`w_max < epoch_cwnd`) as
+    /// [`NoRise`] says, and at `w_max == epoch_cwnd`, where the distance is undefined, `mss` too.
     ///
     /// ```
     /// let rule = fanin_cc::model::tcprand::Adaptive::default();
@@ -47,7 +63,7 @@ impl Adaptive {
     /// ```
     pub fn r_min(&self, cwnd: f64, epoch_cwnd: f64, w_max: f64, mss: f64) -> f64 {
         let rise = w_max - epoch_cwnd;
-        if rise <= 0.0 {
+        if rise == 0.0 || (rise < 0.0 && self.no_rise == NoRise::Full) {
             return mss;
         }
         let (tau, omega) = self.range(epoch_cwnd, w_max);
@@ -155,8 +171,10 @@ mod tests {
     use super::*;
     use crate::model::close;
 
-    const AGGRESSIVE: Adaptive = Adaptive { sigma2: 1.0, mu: 0.0, v_tau: 1.0, v_omega: 0.0, theta: 200.0 };
-    const CONSERVATIVE: Adaptive = Adaptive { sigma2: 1.0, mu: 1.0, v_tau: f64::INFINITY, v_omega: 1.0, theta: 200.0 };
+    const AGGRESSIVE: Adaptive =
+        Adaptive { sigma2: 1.0, mu: 0.0, v_tau: 1.0, v_omega: 0.0, theta: 200.0, no_rise: NoRise::Algorithm };
+    const CONSERVATIVE: Adaptive =
+        Adaptive { sigma2: 1.0, mu: 1.0, v_tau: f64::INFINITY, v_omega: 1.0, theta: 200.0, no_rise: NoRise::Algorithm };
 
     /// A small seeded generator (splitmix64): the crate itself has no randomness.
     fn generator(mut state: u64) -> impl FnMut() -> f64 {
@@ -207,7 +225,20 @@ mod tests {
     #[test]
     fn without_a_rise_sizes_are_full() {
         assert_eq!(Adaptive::default().r_min(70.0, 100.0, 100.0, 1460.0), 1460.0);
-        assert_eq!(AGGRESSIVE.r_min(70.0, 100.0, 80.0, 1460.0), 1460.0);
+        assert_eq!(CONSERVATIVE.r_min(70.0, 100.0, 80.0, 1460.0), 1460.0);
+    }
+
+    #[test]
+    fn an_epoch_above_the_last_maximum_is_random_only_where_randomisation_never_ends() {
+        // It begins at 100 where the last maximum was 80: tau = 100, omega infinite, x = 0 and then -0.5.
+        close(AGGRESSIVE.r_min(100.0, 100.0, 80.0, 1460.0), 730.0);
+        close(AGGRESSIVE.r_min(110.0, 100.0, 80.0, 1460.0), 1460.0 * 0.6914624612740131);
+        assert_eq!(AGGRESSIVE.r_min(99.0, 100.0, 80.0, 1460.0), 1460.0);
+        let full = Adaptive { no_rise: NoRise::Full, ..AGGRESSIVE };
+        assert_eq!(full.r_min(100.0, 100.0, 80.0, 1460.0), 1460.0);
+        // omega = 2 x 80 - 100 lies below tau: the interval is empty.
+        assert_eq!(Adaptive::default().r_min(100.0, 100.0, 80.0, 1460.0), 1460.0);
+        assert_eq!(AGGRESSIVE.r_min(100.0, 100.0, 100.0, 1460.0), 1460.0);
     }
 
     #[test]
