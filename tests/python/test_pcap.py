@@ -70,7 +70,7 @@ def test_tshark_counts_the_retransmissions_of_every_sender(tmp_path: Path) -> No
                 "-r",
                 str(tmp_path / f"s{host}.pcap"),
                 "-Y",
-                f"tcp.srcport >= 40000 && tcp.len > 1000 && ({repeats})",
+                f"tcp.srcport >= 40000 && tcp.len > 0 && ({repeats})",
             ],
             capture_output=True,
             text=True,

@@ -141,6 +141,7 @@ fn every_knob_of_the_stack_changes_some_result() {
             "quantise_rtt" => vec![vec!["stack.clock_granularity=\"10ms\""]],
             "clock_granularity" => vec![vec!["stack.quantise_rtt=true"]],
             "ect_on_control" | "grow_in_cwr" => vec![vec!["cc.name=\"dctcp\""]],
+            "ack_on_cwr" => vec![vec!["stack.profile=\"linux\"", "cc.name=\"dctcp\""]],
             "ack_timeout" | "quick_acks" | "prompt_acks" => {
                 vec![vec!["stack.ack_every=2"], vec!["stack.ack_every=2", "cc.name=\"dcvegas\""]]
             }

@@ -57,7 +57,8 @@ pub(crate) fn build(spec: &Spec) -> Result<Run<'_>, RunError> {
         let jitters = !config.stack.send_jitter.is_zero();
         let random = (config.needs.randomness || jitters).then(|| Stream::new(spec.seed, "flow", i as u64));
         let ack_random = jitters.then(|| Stream::new(spec.seed, "acks", i as u64));
-        senders.push(Sender::new(i as u32, timers.senders + i as u32, config.clone(), sender, random));
+        let peer = flow.reverse.map(|r| r.0);
+        senders.push(Sender::new(i as u32, peer, timers.senders + i as u32, config.clone(), sender, random));
         receivers.push(Receiver::new(i as u32, timers.receivers + i as u32, config, ack_random));
     }
     let base_rtt: Vec<Duration> = spec
@@ -144,7 +145,9 @@ impl Paths {
         };
         for (i, flow) in spec.flows.iter().enumerate() {
             let (forward, there) = way(&mut made, flow.src, flow.dst, 2 * i as u64)?;
-            let (backward, back) = way(&mut made, flow.dst, flow.src, 2 * i as u64 + 1)?;
+            // What a host sends on one connection has one 5-tuple, data and ACKs alike.
+            let key = flow.reverse.map_or(2 * i as u64 + 1, |r| 2 * u64::from(r.0));
+            let (backward, back) = way(&mut made, flow.dst, flow.src, key)?;
             made.ways.push([forward, backward]);
             made.flows.push(FlowPaths { forward: there, backward: back });
         }

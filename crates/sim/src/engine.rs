@@ -3,10 +3,10 @@
 use crate::app::Application;
 use crate::calendar::Event;
 use crate::net::Net;
-use crate::packet::flags;
+use crate::packet::{Packet, flags};
 use crate::results::Results;
 use crate::spec::Spec;
-use crate::tcp::{Receiver, Sender};
+use crate::tcp::{Receiver, Sender, Uplink};
 use crate::trace::Tap;
 use crate::{build, report};
 use fanin_cc::{BuildError, ReceiverControl};
@@ -190,33 +190,49 @@ impl Run<'_> {
 
     /// A packet reached its destination.
     #[inline]
-    fn deliver(&mut self, packet: &crate::packet::Packet) {
+    fn deliver(&mut self, packet: &Packet) {
         let flow = packet.flow as usize;
         if packet.has(flags::DATAGRAM) {
             self.cbr_received[flow] += 1;
         } else if packet.has(flags::ACK) {
-            self.senders[flow].on_ack(packet, &mut self.net);
-            self.after_sending(flow);
-            if packet.has(flags::SYN) {
-                self.open_peer(flow);
-            }
+            self.acknowledge(flow, packet);
         } else {
-            match self.controlled[flow] {
-                None => self.receivers[flow].on_data(packet, None, 0, &mut self.net),
-                Some((control, conn)) => {
-                    let policy = self.controls[control as usize].policy.as_mut();
-                    self.receivers[flow].on_data(packet, Some(policy), conn, &mut self.net);
-                }
-            }
+            self.receive(flow, packet);
             self.after_delivery(flow);
         }
     }
 
-    /// The handshake of one direction opens the other.
-    fn open_peer(&mut self, flow: usize) {
-        if let Some(peer) = self.spec.flows[flow].reverse {
-            self.senders[peer.index()].opened_by_peer();
+    /// Data arrived, or a handshake's first or last packet. The order is Linux's (`tcp_rcv_established`): the data count first, then what
+    /// their ACK lets the host send, which may acknowledge them, and only then an ACK by itself.
+    fn receive(&mut self, flow: usize, packet: &Packet) {
+        match self.controlled[flow] {
+            None => self.receivers[flow].on_data(packet, None, 0, &mut self.net),
+            Some((control, conn)) => {
+                let policy = self.controls[control as usize].policy.as_mut();
+                self.receivers[flow].on_data(packet, Some(policy), conn, &mut self.net);
+            }
         }
+        if packet.has(flags::SYN) {
+            return;
+        }
+        if let Some(peer) = self.spec.flows[flow].reverse {
+            if let Some(rtt) = self.receivers[flow].take_opening(self.net.now) {
+                let mut uplink = Uplink { net: &mut self.net, receivers: &mut self.receivers };
+                self.senders[peer.index()].opened_by_peer(rtt, &mut uplink);
+                self.after_sending(peer.index());
+            }
+            if let Some(ack) = packet.carried(peer.0) {
+                self.acknowledge(peer.index(), &ack);
+            }
+        }
+        self.receivers[flow].check_ack(&mut self.net);
+    }
+
+    /// An ACK for data of `flow` arrived.
+    #[inline]
+    fn acknowledge(&mut self, flow: usize, ack: &Packet) {
+        self.senders[flow].on_ack(ack, &mut Uplink { net: &mut self.net, receivers: &mut self.receivers });
+        self.after_sending(flow);
     }
 
     fn after_delivery(&mut self, flow: usize) {
@@ -239,11 +255,6 @@ impl Run<'_> {
         for (message, time) in self.senders[flow].take_started() {
             self.app.started(message, time);
         }
-        if self.senders[flow].take_sent_data()
-            && let Some(peer) = self.spec.flows[flow].reverse
-        {
-            self.receivers[peer.index()].flush(&mut self.net);
-        }
     }
 
     fn timer(&mut self, timer: u32) {
@@ -260,7 +271,7 @@ impl Run<'_> {
             self.receivers[(timer - t.receivers) as usize].on_timer(&mut self.net);
         } else if timer >= t.senders {
             let flow = (timer - t.senders) as usize;
-            self.senders[flow].on_timer(&mut self.net);
+            self.senders[flow].on_timer(&mut Uplink { net: &mut self.net, receivers: &mut self.receivers });
             self.after_sending(flow);
         } else {
             self.net.port_free(timer - self.net.port_timers);
@@ -286,10 +297,11 @@ impl Run<'_> {
         }
         let end = self.senders[flow].write_position().saturating_add(m.bytes);
         self.receivers[flow].expect(message, end);
-        let connected = self.spec.flows[flow].reverse.is_some_and(|r| self.senders[r.index()].is_connected());
+        let opening = self.spec.flows[flow].reverse.is_some_and(|r| self.senders[r.index()].is_opening());
         let deadline = m.deadline.map(|d| now.saturating_add(d.ps()));
         self.app.promise(message, deadline, self.senders[flow].timeouts());
-        self.senders[flow].write(message, m.bytes, deadline, connected, &mut self.net);
+        let mut uplink = Uplink { net: &mut self.net, receivers: &mut self.receivers };
+        self.senders[flow].write(message, m.bytes, deadline, opening, &mut uplink);
         self.after_sending(flow);
         if m.bytes == 0 {
             self.after_delivery(flow);

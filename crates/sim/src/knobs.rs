@@ -230,6 +230,9 @@ knobs! {
     ack_timeout: TIME, "longest an ACK is delayed: 40ms in Linux, 100ms in NS2's DelAck, 200ms in BSD, at most 500ms by RFC 1122";
     prompt_acks: FLAG, "receivers acknowledge every packet of algorithms that live on RTT samples (ip route ... quickack 1), whatever ack_every says";
     quick_acks: count(0, 1_000_000), "segments acknowledged at once when a connection begins (Linux quick-ACK mode: 16)";
+    ack_on_cwr: FLAG, "a segment with CWR is acknowledged at once, because its sender may have a very small window (tcp_ecn_accept_cwr)";
+    two_way: FLAG, "data carry the ACK of the opposite direction of their connection, as RFC 9293 has it; false for NS2's one-way agents, each with a sink of its own";
+    pingpong: FLAG, "Linux's interactive mode: once a host has answered within ack_timeout, its ACKs wait for its next answer; before, the end of what an application wrote is acknowledged at once";
     nagle: word::<Nagle>(), "holding small segments: off (TCP_NODELAY), rfc896, or minshall as in Linux";
     receive_window: SIZE, "receive window (Linux: tcp_rmem's maximum, 6MiB)";
     min_rto: TIME, "floor of the retransmission timer: 1s by RFC 6298, 200ms in Linux and NS2";
@@ -243,6 +246,7 @@ knobs! {
     ect_on_control: FLAG, "ECT also on SYN, pure ACKs and retransmissions, as DCTCP deployments have it";
     cwnd_validation: word::<CwndValidation>(), "idle and application-limited periods; linux is the cwnd-limited test and tcp_slow_start_after_idle";
     handshake: FLAG, "three-way handshake before the first data (NS2's one-way agents have none)";
+    handshake_ack: FLAG, "the handshake's last ACK leaves by itself, ahead of the data (Linux, ns-3), not with the first data";
     merge_writes: FLAG, "a segment may join bytes of different application writes (byte streams do, NS2's one-way agents do not)";
     max_burst: count(0, 1_000_000), "most segments sent in answer to one ACK; 0 is unlimited (NS2's maxburst_)";
     send_jitter: TIME, "random processing time of each packet in the host that sends it, uniform on [0, this), order and rate kept (NS2's overhead_; Linux: interrupts, softirqs)";

@@ -244,7 +244,7 @@ impl Net {
             self.datagram_drops[packet.flow as usize] += 1;
         } else {
             let flow = &mut self.flows[packet.flow as usize];
-            if packet.has(flags::ACK) {
+            if packet.is_pure_ack() {
                 flow.ack_drops += 1;
             } else {
                 flow.drops += 1;
@@ -257,7 +257,7 @@ impl Net {
     }
 
     fn count_mark(&mut self, link: u32, packet: &Packet) {
-        if !packet.has(flags::DATAGRAM | flags::ACK) {
+        if !packet.has(flags::DATAGRAM) && !packet.is_pure_ack() {
             self.flows[packet.flow as usize].marks += 1;
         }
         self.trace.lost_or_marked(self.now, link, PacketEvent::Marked, packet);
@@ -266,7 +266,7 @@ impl Net {
     /// A packet that gets through ends its flow's run of drops at this port.
     #[inline]
     fn close_run(&mut self, link: u32, label: Label) {
-        if !label.has(flags::DATAGRAM | flags::ACK) {
+        if !label.has(flags::DATAGRAM | flags::ACK | flags::EMPTY) {
             let flow = &mut self.flows[label.flow as usize];
             if flow.run.is_some_and(|(port, _)| port == link) {
                 flow.close_run();

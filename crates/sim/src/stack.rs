@@ -40,6 +40,12 @@ pub struct Stack {
     pub prompt_acks: bool,
     /// Segments acknowledged at once at the start of a connection (Linux quick-ACK mode).
     pub quick_acks: u32,
+    /// A segment that tells of a reduced window (CWR) is acknowledged at once.
+    pub ack_on_cwr: bool,
+    /// Data carry the ACK of the opposite direction of their connection.
+    pub two_way: bool,
+    /// ACKs of a host that answers at once wait for the answer; else the end of what an application wrote is acknowledged at once.
+    pub pingpong: bool,
     /// Holding small segments.
     pub nagle: Nagle,
     /// Receive window.
@@ -66,6 +72,8 @@ pub struct Stack {
     pub cwnd_validation: CwndValidation,
     /// Three-way handshake before the first data.
     pub handshake: bool,
+    /// The handshake's last ACK leaves by itself, ahead of the data.
+    pub handshake_ack: bool,
     /// Segments may join bytes of different application writes.
     pub merge_writes: bool,
     /// Most segments sent in answer to one ACK (NS2's burst limit in recovery is separate); 0 is unlimited.
@@ -103,6 +111,9 @@ impl Stack {
             ack_timeout: Duration::ms(100),
             prompt_acks: true,
             quick_acks: 0,
+            ack_on_cwr: false,
+            two_way: false,
+            pingpong: false,
             nagle: Nagle::Off,
             receive_window: Bytes::mb(1000),
             min_rto: Duration::ms(200),
@@ -116,6 +127,7 @@ impl Stack {
             ect_on_control: false,
             cwnd_validation: CwndValidation::None,
             handshake: false,
+            handshake_ack: false,
             merge_writes: false,
             max_burst: 0,
             send_jitter: Duration::ZERO,
@@ -141,7 +153,9 @@ impl Stack {
             min_rto: Duration::s(1),
             initial_rto: Duration::s(1),
             cwnd_validation: CwndValidation::Rfc7661,
+            two_way: true,
             handshake: true,
+            handshake_ack: true,
             merge_writes: true,
             ..Stack::ns2()
         }
@@ -160,6 +174,9 @@ impl Stack {
             ack_every: 2,
             ack_timeout: Duration::ms(40),
             quick_acks: 16,
+            ack_on_cwr: true,
+            two_way: true,
+            pingpong: true,
             nagle: Nagle::Minshall,
             receive_window: Bytes::new(6 * 1024 * 1024),
             max_rto: Duration::s(120),
@@ -167,6 +184,7 @@ impl Stack {
             linux_rto: true,
             cwnd_validation: CwndValidation::Linux,
             handshake: true,
+            handshake_ack: true,
             merge_writes: true,
             // sk_pacing_shift 10: about a millisecond of data below the socket.
             small_queue: Duration::ms(1),

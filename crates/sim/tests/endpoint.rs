@@ -204,24 +204,6 @@ fn a_full_buffer_drops_and_a_threshold_marks_what_is_capable() {
     assert_eq!(off.ports[1].max_queue_packets, 30);
 }
 
-/// A delayed ACK goes with the data that the host sends the other way, as every request after a response does.
-#[test]
-fn a_request_carries_the_delayed_ack_of_the_response_before_it() {
-    let mut spec = star(1, Rate::gbps(1), Duration::us(50), None, None);
-    let t = transport(&mut spec, "newreno", Stack { ack_every: 2, ..Stack::ns2() });
-    let response = flow(&mut spec, 0, t);
-    spec.flows.push(Flow { src: NodeId(0), dst: NodeId(2), reverse: Some(response), ..spec.flows[0].clone() });
-    spec.flows[0].reverse = Some(FlowId(1));
-    message(&mut spec, response, 1000, Duration::ZERO);
-    message(&mut spec, FlowId(1), 100, Duration::ms(1));
-    spec.trace.packets = vec![LinkId(0)];
-    spec.stop_when_done = false;
-    let r = run(&spec);
-    let p = &r.traces.packets;
-    let ack = (0..p.time_ps.len()).find(|&i| p.flow[i] == 0 && p.flags[i] & flags::ACK != 0).unwrap();
-    assert_eq!(p.time_ps[ack], Duration::ms(1).ps(), "not after 100 ms");
-}
-
 #[test]
 fn receiver_control_works_through_the_window_from_the_first_packet() {
     let run_with = |cc: &str| {

@@ -22,6 +22,10 @@ pub mod flags {
     pub const PUSH: u16 = 1 << 8;
     /// Repeats data the receiver already had (on an ACK: the first SACK block is a D-SACK).
     pub const DSACK: u16 = 1 << 9;
+    /// Data that acknowledge the opposite direction of their connection too.
+    pub const CARRIES_ACK: u16 = 1 << 10;
+    /// The last packet of a handshake: on its way like data, without payload.
+    pub const EMPTY: u16 = 1 << 11;
 }
 
 /// A packet as a port sees it: 16 bytes by value; the rest of it stays with whoever owns it.

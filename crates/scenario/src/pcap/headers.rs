@@ -1,11 +1,11 @@
 //! From the engine's packets to TCP headers.
 //!
-//! The engine's flows are one way, its acknowledgements name the flow they acknowledge, and data carry no acknowledgement. On the wire a
-//! flow and its reverse are one connection, so what a header says besides is what its sender knew when it sent it:
+//! The engine's flows are one way, and its acknowledgements name the flow they acknowledge. On the wire a flow and its reverse are one
+//! connection, so what a header says besides is what its sender knew when it sent it:
 //!
 //! * stream offset x is sequence number x + 1; a SYN has 0. Without a handshake the connection is one whose beginning was not captured.
-//! * data acknowledge what the last pure ACK of the same host did, with its window and time-stamp echo; a pure ACK has the next sequence
-//!   number of its host's own stream.
+//! * data carry the engine's ACK of the opposite direction; where it has none (one-way agents), that of the host's last pure ACK. A pure
+//!   ACK has the next sequence number of its host's own stream.
 //! * time stamps count microseconds from 1; echoes are those of the engine.
 //! * SACK is there if the sender uses it. The engine flags a D-SACK without its range: the duplicates that arrived answer for it, in order.
 //! * windows are scaled as the receive window needs. Where the receiver controls them they count 8 bytes, so that small ones are not 0.
@@ -208,6 +208,7 @@ impl Connections {
         let (from, to) = if back { (flow.to, flow.from) } else { (flow.from, flow.to) };
         let tcp = match (packet.has(flags::SYN), back) {
             (true, _) => me.open(packet, back, &terms, now),
+            (false, false) if packet.len == 0 => me.tcp(number(me.sent), Flags::NONE, &terms, now),
             (false, false) => me.data(packet, &terms, now),
             (false, true) => me.acknowledgement(packet, &terms, now),
         };
@@ -313,29 +314,50 @@ impl Side {
         self.sent = self.sent.max(packet.seq + u64::from(packet.len));
         let push = if packet.has(flags::PUSH) { Flags::PSH } else { Flags::NONE };
         let cwr = if packet.has(flags::CWR) { Flags::CWR } else { Flags::NONE };
-        self.tcp(number(packet.seq), push | cwr, terms, now)
-    }
-
-    fn acknowledgement(&mut self, packet: &Packet, terms: &Terms, now: Time) -> Tcp {
-        self.acknowledged = packet.seq;
-        self.window = terms.field(u64::from(packet.window));
-        // The engine's echo is 0 until something arrived in order: what a host echoes then is the SYN.
-        if packet.timestamp > 0 || self.echo == 0 {
-            self.echo = stamp(packet.timestamp);
+        if let Some(ack) = packet.carried(packet.flow) {
+            self.learn(&ack, terms);
         }
-        let ece = if packet.has(flags::ECE) { Flags::ECE } else { Flags::NONE };
-        let mut tcp = self.tcp(number(self.sent), ece, terms, now);
-        if terms.sack {
-            let duplicate = if packet.has(flags::DSACK) { self.arrived.duplicates.pop_front() } else { None };
-            let others = packet.sack.chunks_exact(2).filter(|b| b[1] > 0);
-            let others = others.map(|b| (packet.seq + u64::from(b[0]), packet.seq + u64::from(b[1])));
-            for (slot, (start, end)) in tcp.sack.iter_mut().zip(duplicate.into_iter().chain(others)) {
-                *slot = (number(start), number(end));
-                tcp.sacks += 1;
-            }
+        let mut tcp = self.tcp(number(packet.seq), push | cwr | ece(packet), terms, now);
+        if let Some(ack) = packet.carried(packet.flow) {
+            self.report(&ack, terms, &mut tcp);
         }
         tcp
     }
+
+    /// What the ACK of the opposite direction says, for this and later packets.
+    fn learn(&mut self, ack: &Packet, terms: &Terms) {
+        self.acknowledged = ack.seq;
+        self.window = terms.field(u64::from(ack.window));
+        // The engine's echo is 0 until something arrived in order: what a host echoes then is the SYN.
+        if ack.timestamp > 0 || self.echo == 0 {
+            self.echo = stamp(ack.timestamp);
+        }
+    }
+
+    /// Its SACK blocks.
+    fn report(&mut self, ack: &Packet, terms: &Terms, tcp: &mut Tcp) {
+        if !terms.sack {
+            return;
+        }
+        let duplicate = if ack.has(flags::DSACK) { self.arrived.duplicates.pop_front() } else { None };
+        let others = ack.sack.chunks_exact(2).filter(|b| b[1] > 0);
+        let others = others.map(|b| (ack.seq + u64::from(b[0]), ack.seq + u64::from(b[1])));
+        for (slot, (start, end)) in tcp.sack.iter_mut().zip(duplicate.into_iter().chain(others)) {
+            *slot = (number(start), number(end));
+            tcp.sacks += 1;
+        }
+    }
+
+    fn acknowledgement(&mut self, packet: &Packet, terms: &Terms, now: Time) -> Tcp {
+        self.learn(packet, terms);
+        let mut tcp = self.tcp(number(self.sent), ece(packet), terms, now);
+        self.report(packet, terms, &mut tcp);
+        tcp
+    }
+}
+
+fn ece(packet: &Packet) -> Flags {
+    if packet.has(flags::ECE) { Flags::ECE } else { Flags::NONE }
 }
 
 /// What arrived at one end, to know duplicates as the engine's receiver does.

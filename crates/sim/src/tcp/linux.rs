@@ -5,7 +5,7 @@
 use super::recovery::{News, Recovery};
 use super::scoreboard::Delivered;
 use super::sender::Sender;
-use crate::net::Net;
+use super::uplink::Uplink;
 use crate::packet::{Packet, flags};
 use fanin_cc::{Cause, RecoveryKind, State};
 
@@ -201,7 +201,7 @@ impl Sender {
     }
 
     /// The reordering timer or the tail-loss probe is due.
-    pub(super) fn on_recovery_timer(&mut self, net: &mut Net) {
+    pub(super) fn on_recovery_timer(&mut self, net: &mut Uplink<'_>) {
         if self.recovery.timer_at > net.now {
             return;
         }
@@ -228,7 +228,7 @@ impl Sender {
     }
 
     /// Arms the probe after two round trips without an answer (section 7.2).
-    pub(super) fn schedule_tail_probe(&mut self, net: &mut Net) {
+    pub(super) fn schedule_tail_probe(&mut self, net: &mut Uplink<'_>) {
         self.note_app_limited();
         if self.recovery.kind != RecoveryKind::Rack {
             return;
@@ -263,7 +263,7 @@ impl Sender {
     }
 
     /// Section 7.4: an ACK of the probe ends the episode; a probe that repaired a loss costs one reduction (`tcp_process_tlp_ack`).
-    pub(super) fn end_tail_probe(&mut self, ack: &Packet, news: &News, net: &mut Net) {
+    pub(super) fn end_tail_probe(&mut self, ack: &Packet, news: &News, net: &mut Uplink<'_>) {
         let Some(probe) = self.recovery.rack().probe else { return };
         if self.una < probe.end {
             return;
@@ -340,7 +340,7 @@ impl Sender {
     }
 
     /// Takes the last reduction back if this ACK shows that there was no loss; true if that ends recovery and nothing else is to be done.
-    pub(super) fn undo_if_spurious(&mut self, ack: &Packet, news: &News, net: &mut Net) -> bool {
+    pub(super) fn undo_if_spurious(&mut self, ack: &Packet, news: &News, net: &mut Uplink<'_>) -> bool {
         match self.state {
             State::Open | State::Disorder => {
                 if self.all_were_duplicates() {

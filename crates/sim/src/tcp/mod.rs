@@ -11,6 +11,7 @@
 //! | `rtt.rs` | RTT estimation and the retransmission timer |
 //! | `validation.rs` | idle and application-limited periods |
 //! | `receiver.rs` | reassembly, ACKs, ECN echo, advertised window |
+//! | `uplink.rs` | what a sender touches when it acts |
 
 mod linux;
 mod receiver;
@@ -19,8 +20,10 @@ mod rtt;
 mod scoreboard;
 mod sender;
 mod transmit;
+mod uplink;
 mod validation;
 mod window;
 
 pub use receiver::Receiver;
 pub use sender::{Config, Sender};
+pub use uplink::Uplink;

@@ -28,6 +28,17 @@ struct Metering {
     rtt_mark: Option<(u64, u64)>,
 }
 
+/// What became of the handshake on the side that answers it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Opening {
+    /// No SYN yet.
+    Closed,
+    /// Answered once at this time, ps; `None`: more than once, so that the answer's ACK is no RTT sample (Karn).
+    Answered(Option<u64>),
+    /// A packet after the SYN has arrived.
+    Open,
+}
+
 /// The receiving endpoint of one flow.
 #[derive(Debug)]
 pub struct Receiver {
@@ -48,6 +59,13 @@ pub struct Receiver {
     pending: u32,
     ack_at: u64,
     quick_left: u32,
+    /// What has arrived is to be acknowledged at once, with a D-SACK, or held back for receiver control.
+    now: bool,
+    dsack: bool,
+    delay: Duration,
+    /// The host answers soon after data arrives, so that its data carry the ACK (Linux's pingpong mode).
+    interactive: bool,
+    opening: Opening,
     /// Echoed in the next ACK: the timestamp of the segment that will advance it (RFC 7323 section 4.3).
     ts_recent: u64,
     last_ack_sent: u64,
@@ -82,6 +100,11 @@ impl Receiver {
             pending: 0,
             ack_at: u64::MAX,
             quick_left,
+            now: false,
+            dsack: false,
+            delay: Duration::ZERO,
+            interactive: false,
+            opening: Opening::Closed,
             ts_recent: 0,
             last_ack_sent: 0,
             ce: false,
@@ -131,12 +154,17 @@ impl Receiver {
         self.edge = self.nxt + window;
     }
 
-    /// A data segment arrived.
+    /// A packet of this flow arrived; [`Self::check_ack`] acknowledges it.
     pub fn on_data(&mut self, packet: &Packet, control: Option<&mut dyn ReceiverControl>, conn: u32, net: &mut Net) {
         if packet.has(flags::SYN) {
             return self.answer_syn(packet, net);
         }
-        let ce = packet.has(flags::CE) && self.config.stack.ecn != EcnMode::Off;
+        if packet.len == 0 {
+            return;
+        }
+        let stack = &self.config.stack;
+        let ce = packet.has(flags::CE) && stack.ecn != EcnMode::Off;
+        self.now |= stack.ack_on_cwr && packet.has(flags::CWR);
         self.echo_congestion(packet, ce, net);
         let end = packet.seq + u64::from(packet.len);
         if packet.seq <= self.last_ack_sent && end > self.last_ack_sent {
@@ -152,49 +180,80 @@ impl Receiver {
         }
         let in_order = packet.seq == before && !had_hole;
         let rtt = self.measure_round_trip(net.now);
-        // A policy that meters ACKs must see them leave: a delayed ACK would wait for the packet that the ACK is to release.
-        let controlled = control.is_some();
-        let ack_delay = match control {
-            None => Duration::ZERO,
-            Some(control) => {
-                let advice = control.on_data(&Arrival {
-                    now: Time::from_ps(net.now),
-                    conn,
-                    mss: self.config.stack.mss,
-                    wire_bytes: u32::from(packet.wire),
-                    payload_bytes: if duplicate { 0 } else { u32::from(packet.len) },
-                    rtt,
-                });
-                self.window = advice.window;
-                advice.ack_delay
-            }
-        };
-        self.pending += 1;
-        // Linux goes back to quick ACKs after a gap longer than its RTO floor and whenever order breaks (`tcp_event_data_recv`,
-        // `tcp_enter_quickack_mode`).
-        let gap = net.now - self.last_arrival > self.config.stack.min_rto.ps();
-        self.last_arrival = net.now;
-        if gap || !in_order {
-            self.quick_left = self.config.stack.quick_acks;
+        if let Some(control) = control {
+            let advice = control.on_data(&Arrival {
+                now: Time::from_ps(net.now),
+                conn,
+                mss: self.config.stack.mss,
+                wire_bytes: u32::from(packet.wire),
+                payload_bytes: if duplicate { 0 } else { u32::from(packet.len) },
+                rtt,
+            });
+            self.window = advice.window;
+            self.delay = advice.ack_delay;
+            // A policy that meters ACKs must see them leave: a delayed ACK would wait for the packet that the ACK is to release.
+            self.now = true;
         }
-        let quick = self.quick_left > 0;
-        self.quick_left = self.quick_left.saturating_sub(1);
-        let every = if controlled { 1 } else { self.config.stack.ack_every };
-        let at_once = !in_order || duplicate || quick || self.pending >= every || self.ack_at == 0;
-        if at_once {
-            let dsack = if duplicate { flags::DSACK } else { 0 };
-            self.acknowledge(dsack, ack_delay, net);
+        self.pending += 1;
+        self.dsack |= duplicate;
+        self.now |= !in_order || duplicate;
+        self.note_arrival(in_order, packet.has(flags::PUSH), net.now);
+    }
+
+    /// Linux's judgement whether ACKs should wait (`tcp_event_data_recv`, `tcp_enter_quickack_mode`, `tcp_cleanup_rbuf`): quick ACKs after a
+    /// gap longer than its RTO floor and whenever order breaks, which also ends the interactive mode; outside of that the end of what
+    /// an application wrote is acknowledged when the application here reads it, which takes no time in a simulation.
+    fn note_arrival(&mut self, in_order: bool, ends_write: bool, now: u64) {
+        let stack = &self.config.stack;
+        let gap = now - self.last_arrival > stack.min_rto.ps();
+        self.last_arrival = now;
+        if gap || !in_order {
+            self.quick_left = stack.quick_acks;
+        }
+        if !in_order {
+            self.interactive = false;
+        }
+        self.now |= stack.pingpong && ends_write && !self.interactive;
+    }
+
+    /// Acknowledges what has arrived unless data have done so: now, or when the delayed ACK is due (`__tcp_ack_snd_check`).
+    pub fn check_ack(&mut self, net: &mut Net) {
+        if self.pending == 0 {
+            return;
+        }
+        let quick = self.quick_left > 0 && !self.interactive;
+        if self.now || quick || self.pending >= self.config.stack.ack_every {
+            self.acknowledge(net);
         } else if self.ack_at == u64::MAX {
             self.ack_at = net.now + self.config.stack.ack_timeout.ps();
             self.arm(net);
         }
     }
 
-    /// The host sends data on the same connection the other way: what waits for the delayed ACK goes with it.
-    pub fn flush(&mut self, net: &mut Net) {
-        if self.pending > 0 {
-            self.acknowledge(0, Duration::ZERO, net);
+    /// The host sends data on the same connection the other way, with the ACK in them. Where the receiver controls when its ACKs leave, they
+    /// leave alone.
+    pub fn ride_on(&mut self, data: &mut Packet, now: u64) {
+        let stack = &self.config.stack;
+        if !stack.two_way || self.metering.is_some() {
+            return;
         }
+        if data.len > 0 && stack.pingpong && now - self.last_arrival < stack.ack_timeout.ps() {
+            // `tcp_event_data_sent`: a reply within the delayed ACK's time.
+            self.interactive |= self.nxt > 0;
+        }
+        let ack = self.ack();
+        data.carry(&ack);
+    }
+
+    /// Once, when the first packet after the SYN arrives: the round trip from SYN/ACK to there, if it is known.
+    pub fn take_opening(&mut self, now: u64) -> Option<Option<Duration>> {
+        let sample = match self.opening {
+            Opening::Open => return None,
+            Opening::Closed => None,
+            Opening::Answered(at) => at.map(|at| Duration::from_ps(now - at)),
+        };
+        self.opening = Opening::Open;
+        Some(sample)
     }
 
     /// The calendar says that the delayed ACK or a held one may be due.
@@ -211,7 +270,9 @@ impl Receiver {
             net.send(ack);
         }
         if self.ack_at <= net.now && self.pending > 0 {
-            self.acknowledge(0, Duration::ZERO, net);
+            // No answer came (`tcp_delack_timer_handler`).
+            self.interactive = false;
+            self.acknowledge(net);
         }
         self.arm(net);
     }
@@ -226,6 +287,11 @@ impl Receiver {
     }
 
     fn answer_syn(&mut self, packet: &Packet, net: &mut Net) {
+        self.opening = match self.opening {
+            Opening::Closed => Opening::Answered(Some(net.now)),
+            Opening::Answered(_) => Opening::Answered(None),
+            Opening::Open => Opening::Open,
+        };
         let ect =
             if self.config.stack.ect_on_control && self.config.stack.ecn != EcnMode::Off { flags::ECT } else { 0 };
         net.send(Packet {
@@ -255,11 +321,10 @@ impl Receiver {
             EcnMode::Dctcp => {
                 if ce != self.ce {
                     if self.pending > 0 {
-                        self.acknowledge(0, Duration::ZERO, net);
+                        self.acknowledge(net);
                     }
                     self.ce = ce;
-                    // Makes on_data acknowledge this packet at once.
-                    self.ack_at = 0;
+                    self.now = true;
                 }
             }
         }
@@ -307,32 +372,18 @@ impl Receiver {
         })
     }
 
-    fn acknowledge(&mut self, extra: u16, delay: Duration, net: &mut Net) {
-        self.pending = 0;
-        self.ack_at = u64::MAX;
-        self.edge = self.edge.max(self.nxt.saturating_add(self.window));
+    /// Sends an ACK by itself.
+    fn acknowledge(&mut self, net: &mut Net) {
+        let delay = std::mem::take(&mut self.delay);
         if let Some(metering) = &mut self.metering
             && metering.rtt_mark.is_none()
-            && self.edge > self.nxt
         {
-            metering.rtt_mark = Some((self.edge, net.now + delay.ps()));
+            let edge = self.edge.max(self.nxt.saturating_add(self.window));
+            if edge > self.nxt {
+                metering.rtt_mark = Some((edge, net.now + delay.ps()));
+            }
         }
-        let stack = &self.config.stack;
-        let ece = if self.ce { flags::ECE } else { 0 };
-        let ect = if stack.ect_on_control && stack.ecn != EcnMode::Off { flags::ECT } else { 0 };
-        let ack = Packet {
-            seq: self.nxt,
-            timestamp: self.ts_recent,
-            sack: self.sack_blocks(),
-            flow: self.flow,
-            path: 0,
-            len: 0,
-            wire: stack.wire(0).get() as u16,
-            flags: flags::ACK | ece | ect | extra,
-            window: u32::try_from(self.edge - self.nxt).unwrap_or(u32::MAX),
-            id: 0,
-        };
-        self.last_ack_sent = self.nxt;
+        let ack = self.ack();
         if let Some(metering) = &mut self.metering
             && !(delay.is_zero() && metering.held.is_empty())
         {
@@ -343,6 +394,34 @@ impl Receiver {
         }
         let lag = self.random.as_mut().map_or(0, |r| r.below(self.config.stack.send_jitter.ps()));
         net.send_late(ack, lag);
+    }
+
+    /// What the receiver has to say now; nothing waits for an ACK any more.
+    fn ack(&mut self) -> Packet {
+        if self.pending > 0 {
+            self.quick_left = self.quick_left.saturating_sub(1);
+        }
+        self.pending = 0;
+        self.ack_at = u64::MAX;
+        self.now = false;
+        self.edge = self.edge.max(self.nxt.saturating_add(self.window));
+        self.last_ack_sent = self.nxt;
+        let stack = &self.config.stack;
+        let ece = if self.ce { flags::ECE } else { 0 };
+        let ect = if stack.ect_on_control && stack.ecn != EcnMode::Off { flags::ECT } else { 0 };
+        let dsack = if std::mem::take(&mut self.dsack) { flags::DSACK } else { 0 };
+        Packet {
+            seq: self.nxt,
+            timestamp: self.ts_recent,
+            sack: self.sack_blocks(),
+            flow: self.flow,
+            path: 0,
+            len: 0,
+            wire: stack.wire(0).get() as u16,
+            flags: flags::ACK | ece | ect | dsack,
+            window: u32::try_from(self.edge - self.nxt).unwrap_or(u32::MAX),
+            id: 0,
+        }
     }
 
     /// The three most recent runs ahead of the hole, relative to the acknowledgement number.

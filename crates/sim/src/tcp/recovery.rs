@@ -3,7 +3,7 @@
 use super::linux::Linux;
 use super::scoreboard::Delivered;
 use super::sender::Sender;
-use crate::net::Net;
+use super::uplink::Uplink;
 use crate::packet::Packet;
 use crate::stack::Stack;
 use fanin_cc::{Cause, Flavour, RecoveryKind, State};
@@ -140,7 +140,7 @@ impl Recovery {
 
 impl Sender {
     /// Updates what is known to be lost; returns how many segments were newly declared so.
-    pub(super) fn find_losses(&mut self, advanced: bool, sacked: bool, d: &Delivered, net: &mut Net) -> u32 {
+    pub(super) fn find_losses(&mut self, advanced: bool, sacked: bool, d: &Delivered, net: &mut Uplink<'_>) -> u32 {
         if advanced {
             self.recovery.forget_duplicates();
         }
@@ -155,7 +155,7 @@ impl Sender {
     }
 
     /// Moves the state machine after an ACK and tells congestion control.
-    pub(super) fn react(&mut self, ack: &Packet, news: &News, net: &mut Net) {
+    pub(super) fn react(&mut self, ack: &Packet, news: &News, net: &mut Uplink<'_>) {
         let linux = self.recovery.kind == RecoveryKind::Rack;
         if linux && self.undo_if_spurious(ack, news, net) {
             return;
@@ -182,7 +182,7 @@ impl Sender {
         }
     }
 
-    fn watch_for_loss(&mut self, news: &News, net: &mut Net) {
+    fn watch_for_loss(&mut self, news: &News, net: &mut Uplink<'_>) {
         let News { advanced, sacked, .. } = *news;
         if advanced {
             if self.state == State::Disorder && self.board.sacked() == 0 {
@@ -209,7 +209,7 @@ impl Sender {
         }
     }
 
-    pub(super) fn enter_recovery(&mut self, net: &mut Net) {
+    pub(super) fn enter_recovery(&mut self, net: &mut Uplink<'_>) {
         let stack_prior = self.control.cwnd;
         // ECN and loss in one window of data count once (RFC 3168 section 6.1.2; RFC 8257 section 3.5).
         if self.state != State::Cwr {
@@ -250,13 +250,13 @@ impl Sender {
         }
     }
 
-    fn resend_front(&mut self, net: &mut Net) {
+    fn resend_front(&mut self, net: &mut Uplink<'_>) {
         if !self.board.is_empty() {
             self.resend(0, net);
         }
     }
 
-    fn on_ack_in_recovery(&mut self, news: &News, net: &mut Net) {
+    fn on_ack_in_recovery(&mut self, news: &News, net: &mut Uplink<'_>) {
         let d = &news.delivered;
         if !news.advanced {
             self.recovery.dup_acks += 1;
@@ -283,7 +283,7 @@ impl Sender {
         }
     }
 
-    fn leave_recovery(&mut self, net: &mut Net) {
+    fn leave_recovery(&mut self, net: &mut Uplink<'_>) {
         self.recovery.inflation = 0.0;
         self.recovery.forget_duplicates();
         // RFC 6582 section 3.2 step 3: no burst on the way out. NS2 (exit_recovery_fix_ 0) simply deflates.
@@ -294,7 +294,7 @@ impl Sender {
         self.set_state(State::Open, net);
     }
 
-    fn reduce_for_ecn(&mut self, net: &mut Net) {
+    fn reduce_for_ecn(&mut self, net: &mut Uplink<'_>) {
         let prior = self.control.cwnd;
         self.tell(net.now, |cc, conn| cc.on_congestion(conn, Cause::Ecn));
         self.counters.ecn_reductions += 1;
@@ -307,7 +307,7 @@ impl Sender {
     }
 
     /// A retransmission timeout: go back to the first unacknowledged segment and slow-start.
-    pub(super) fn time_out(&mut self, repeated: bool, net: &mut Net) {
+    pub(super) fn time_out(&mut self, repeated: bool, net: &mut Uplink<'_>) {
         // Linux reduces once for a recovery and the timeout that ends it (`tcp_enter_loss`).
         let reduced = repeated || (self.recovery.linux.is_some() && self.state == State::Recovery);
         self.tell(net.now, |cc, conn| cc.on_congestion(conn, Cause::Timeout { repeated: reduced }));
@@ -329,7 +329,7 @@ impl Sender {
     }
 
     /// RFC 6675 NextSeg rules 3 and 4, once nothing known lost and nothing new may leave.
-    pub(super) fn resend_in_doubt(&mut self, net: &mut Net) -> bool {
+    pub(super) fn resend_in_doubt(&mut self, net: &mut Uplink<'_>) -> bool {
         if self.state != State::Recovery || self.recovery.kind != RecoveryKind::Sack {
             return false;
         }

@@ -4,6 +4,7 @@
 use super::recovery::{News, Recovery};
 use super::rtt::RttEstimator;
 use super::scoreboard::{Delivered, RateSnapshot, Scoreboard};
+use super::uplink::Uplink;
 use super::validation::{Situation, Validation};
 use crate::net::Net;
 use crate::packet::{Packet, flags};
@@ -45,6 +46,8 @@ pub struct Outgoing {
 pub(super) enum Phase {
     Closed,
     SynSent,
+    /// The peer opens the connection; there is something to send as soon as it has.
+    SynReceived,
     Established,
 }
 
@@ -70,6 +73,8 @@ pub(super) struct Counters {
 #[derive(Debug)]
 pub struct Sender {
     pub(super) flow: u32,
+    /// The opposite direction of the same connection.
+    pub(super) peer: Option<u32>,
     /// Number of this sender's timer.
     pub(super) timer: u32,
     /// The earliest entry in the calendar that still means something; `u64::MAX` when there is none.
@@ -103,8 +108,6 @@ pub struct Sender {
     /// The algorithm holds new segments until then, or until the next ACK.
     pub(super) gate_until: u64,
     pub(super) held_for_ack: bool,
-    /// Data was sent since the engine last asked.
-    pub(super) sent_data: bool,
     /// The next segment's size, once the algorithm has drawn it.
     pub(super) next_size: Option<u32>,
     /// End of the last segment smaller than the MSS (Minshall).
@@ -122,6 +125,7 @@ impl Sender {
     /// A connection's sender, before anything is sent.
     pub fn new(
         flow: u32,
+        peer: Option<u32>,
         timer: u32,
         config: Arc<Config>,
         cc: Box<dyn CongestionControl>,
@@ -132,6 +136,7 @@ impl Sender {
         let edge = config.stack.receive_window.get();
         Sender {
             flow,
+            peer,
             timer,
             timer_at: u64::MAX,
             config,
@@ -156,7 +161,6 @@ impl Sender {
             held_until: 0,
             gate_until: 0,
             held_for_ack: false,
-            sent_data: false,
             next_size: None,
             small_end: 0,
             random: random.map(Box::new),
@@ -180,15 +184,20 @@ impl Sender {
         self.written
     }
 
-    /// The application hands over a message.
-    pub fn write(&mut self, id: u32, bytes: u64, deadline: Option<u64>, connected: bool, net: &mut Net) {
+    /// The application hands over a message. `opening`: the other side has begun to open the connection.
+    pub fn write(&mut self, id: u32, bytes: u64, deadline: Option<u64>, opening: bool, net: &mut Uplink<'_>) {
         let start = self.written;
         self.written = self.written.saturating_add(bytes);
         self.messages.push_back(Outgoing { id, start, end: self.written, deadline, first_send: None });
         match self.phase {
             Phase::Established => {}
-            Phase::SynSent => return,
-            Phase::Closed if self.config.stack.handshake && !connected => return self.connect(net),
+            Phase::SynSent | Phase::SynReceived => return,
+            Phase::Closed if self.config.stack.handshake && !opening => return self.connect(net),
+            Phase::Closed if self.config.stack.handshake => {
+                self.phase = Phase::SynReceived;
+                self.start_rto(net.now);
+                return self.arm(net);
+            }
             Phase::Closed => self.phase = Phase::Established,
         }
         self.pump(net);
@@ -201,9 +210,9 @@ impl Sender {
         self.written = self.nxt;
     }
 
-    /// The connection is open, or opening.
-    pub fn is_connected(&self) -> bool {
-        self.phase == Phase::Established
+    /// The connection is open, or this side is opening it.
+    pub fn is_opening(&self) -> bool {
+        self.phase != Phase::Closed
     }
 
     /// Messages whose first byte has been sent since the last call, with the time.
@@ -211,25 +220,33 @@ impl Sender {
         self.started.drain(..)
     }
 
-    /// Whether data was sent since the last call.
-    pub fn take_sent_data(&mut self) -> bool {
-        std::mem::take(&mut self.sent_data)
-    }
-
-    /// The opposite direction of this connection completed the handshake.
-    pub fn opened_by_peer(&mut self) {
-        if self.phase == Phase::Closed {
-            self.phase = Phase::Established;
+    /// The first packet after the SYN arrived from the other side, `rtt` after the SYN/ACK had left: the first sample of a passive opener
+    /// (RFC 6298 section 2; `tcp_synack_rtt_meas`).
+    pub fn opened_by_peer(&mut self, rtt: Option<Duration>, net: &mut Uplink<'_>) {
+        if self.phase == Phase::Established {
+            return;
+        }
+        let waiting = self.phase == Phase::SynReceived;
+        self.phase = Phase::Established;
+        self.rtt.backoff = 0;
+        self.rto_at = u64::MAX;
+        if let Some(rtt) = rtt {
+            self.rtt.sample(rtt, self.una, self.nxt, &self.config.stack);
+        }
+        if waiting {
+            self.pump(net);
+            self.trace(net);
         }
     }
 
-    fn connect(&mut self, net: &mut Net) {
+    fn connect(&mut self, net: &mut Uplink<'_>) {
         self.phase = Phase::SynSent;
         let ect =
             if self.config.stack.ect_on_control && self.config.stack.ecn != EcnMode::Off { flags::ECT } else { 0 };
+        let now = net.now;
         net.send(Packet {
             seq: 0,
-            timestamp: net.now,
+            timestamp: now,
             sack: [0; 6],
             flow: self.flow,
             path: 0,
@@ -246,11 +263,14 @@ impl Sender {
     // ---- arrivals ---------------------------------------------------------------------------------------------------
 
     /// An ACK arrived.
-    pub fn on_ack(&mut self, packet: &Packet, net: &mut Net) {
+    pub fn on_ack(&mut self, packet: &Packet, net: &mut Uplink<'_>) {
         self.edge = self.edge.max(packet.seq.saturating_add(u64::from(packet.window)));
         if packet.has(flags::SYN) {
             return self.on_syn_ack(packet, net);
         }
+        let with_data = packet.has(flags::CARRIES_ACK);
+        let ece = packet.has(flags::ECE) && self.config.stack.ecn != EcnMode::Off;
+        self.counters.ece_acks += u32::from(ece);
         if packet.has(flags::DSACK) {
             self.note_duplicate();
         }
@@ -272,9 +292,9 @@ impl Sender {
             };
             self.board.sack([block(0), block(1), block(2)], &mut d)
         };
-        let ece = packet.has(flags::ECE) && self.config.stack.ecn != EcnMode::Off;
-        if ece {
-            self.counters.ece_acks += 1;
+        if with_data && !advanced && !sacked {
+            // Data that repeat an ACK are no duplicate ACK (RFC 5681 section 2).
+            return;
         }
         let rtt = self.round_trip(packet, advanced, &d, now);
         if advanced {
@@ -313,7 +333,7 @@ impl Sender {
         self.trace(net);
     }
 
-    fn on_syn_ack(&mut self, packet: &Packet, net: &mut Net) {
+    fn on_syn_ack(&mut self, packet: &Packet, net: &mut Uplink<'_>) {
         if self.phase != Phase::SynSent {
             return;
         }
@@ -328,6 +348,9 @@ impl Sender {
         }
         self.rtt.backoff = 0;
         self.rto_at = u64::MAX;
+        if self.config.stack.handshake_ack {
+            self.complete_handshake(net);
+        }
         self.pump(net);
         self.trace(net);
     }
@@ -422,7 +445,7 @@ impl Sender {
     // ---- timers -----------------------------------------------------------------------------------------------------
 
     /// The calendar says that this sender's timer may be due.
-    pub fn on_timer(&mut self, net: &mut Net) {
+    pub fn on_timer(&mut self, net: &mut Uplink<'_>) {
         if net.now != self.timer_at {
             return;
         }
@@ -437,8 +460,8 @@ impl Sender {
         self.trace(net);
     }
 
-    fn on_timeout(&mut self, net: &mut Net) {
-        if self.phase == Phase::SynSent {
+    fn on_timeout(&mut self, net: &mut Uplink<'_>) {
+        if matches!(self.phase, Phase::SynSent | Phase::SynReceived) {
             self.counters.timeouts += 1;
             self.rtt.backoff += 1;
             return self.connect(net);
@@ -460,7 +483,7 @@ impl Sender {
     }
 
     /// Makes sure the calendar holds an entry no later than the next deadline. A deadline that moves later costs nothing.
-    pub(super) fn arm(&mut self, net: &mut Net) {
+    pub(super) fn arm(&mut self, net: &mut Uplink<'_>) {
         let waits_to_send = if self.has_something_to_send() { self.not_before() } else { u64::MAX };
         let due =
             self.rto_at.min(self.recovery.timer_at).min(if waits_to_send > net.now { waits_to_send } else { u64::MAX });
@@ -480,13 +503,13 @@ impl Sender {
 
     // ---- what others see --------------------------------------------------------------------------------------------
 
-    pub(super) fn set_state(&mut self, state: State, net: &mut Net) {
+    pub(super) fn set_state(&mut self, state: State, net: &mut Uplink<'_>) {
         self.state = state;
         self.trace(net);
     }
 
     /// Writes a row if this flow is watched.
-    pub(super) fn trace(&mut self, net: &mut Net) {
+    pub(super) fn trace(&mut self, net: &mut Uplink<'_>) {
         let cwnd = self.control.cwnd;
         self.counters.max_cwnd = self.counters.max_cwnd.max(cwnd);
         if !net.trace.watches(self.flow) {
@@ -499,6 +522,7 @@ impl Sender {
             srtt: self.rtt.srtt().ps(),
             state: self.state as u8,
         };
+        let net: &mut Net = net;
         net.trace.window(net.now, self.flow, row);
         struct Writer<'a>(&'a mut Net, u32);
         impl Probe for Writer<'_> {

@@ -2,8 +2,8 @@
 
 use super::scoreboard::Segment;
 use super::sender::{Phase, Sender};
+use super::uplink::Uplink;
 use super::validation::Restart;
-use crate::net::Net;
 use crate::packet::{Packet, flags};
 use crate::stack::{EcnMode, Nagle};
 use fanin_cc::{Control, Gate};
@@ -11,7 +11,7 @@ use fanin_units::{Duration, Rate};
 
 impl Sender {
     /// Sends whatever may leave now.
-    pub(super) fn pump(&mut self, net: &mut Net) {
+    pub(super) fn pump(&mut self, net: &mut Uplink<'_>) {
         if self.phase != Phase::Established {
             return;
         }
@@ -35,7 +35,7 @@ impl Sender {
     }
 
     /// TCP small queues: waits until the host's own port has less than the limit left to send.
-    fn host_is_busy(&mut self, net: &Net) -> bool {
+    fn host_is_busy(&mut self, net: &Uplink<'_>) -> bool {
         let limit = self.config.stack.small_queue.ps();
         if limit == 0 || !self.has_something_to_send() {
             return false;
@@ -47,7 +47,7 @@ impl Sender {
         drained > net.now
     }
 
-    fn resend_next_lost(&mut self, net: &mut Net) -> bool {
+    fn resend_next_lost(&mut self, net: &mut Uplink<'_>) -> bool {
         let Some(index) = self.board.next_lost() else { return false };
         let len = self.board.get(index).len;
         if !self.window_has_room(len) {
@@ -58,7 +58,7 @@ impl Sender {
     }
 
     /// Retransmits the segment at `index` whatever the window says.
-    pub(super) fn resend(&mut self, index: usize, net: &mut Net) {
+    pub(super) fn resend(&mut self, index: usize, net: &mut Uplink<'_>) {
         let now = net.now;
         let s = self.board.retransmit(index, now);
         if self.config.needs.rate_samples {
@@ -72,7 +72,7 @@ impl Sender {
         }
     }
 
-    fn send_new(&mut self, net: &mut Net) -> bool {
+    fn send_new(&mut self, net: &mut Uplink<'_>) -> bool {
         if self.nxt >= self.written || self.board.pending() > 0 && self.recovery.resends(self.state) {
             return false;
         }
@@ -112,7 +112,7 @@ impl Sender {
     }
 
     /// One new segment beyond the window, for a tail-loss probe; false if there is none or the receiver has no room.
-    pub(super) fn probe_with_new_data(&mut self, net: &mut Net) -> bool {
+    pub(super) fn probe_with_new_data(&mut self, net: &mut Uplink<'_>) -> bool {
         let full = self.config.stack.mss;
         let mut end = self.written;
         if !self.config.stack.merge_writes {
@@ -126,7 +126,7 @@ impl Sender {
         true
     }
 
-    fn send_segment(&mut self, len: u32, full: u32, net: &mut Net) {
+    fn send_segment(&mut self, len: u32, full: u32, net: &mut Uplink<'_>) {
         let now = net.now;
         if self.board.is_empty() {
             // A flight starts: its rate samples count from here (`tcp_rate_skb_sent`).
@@ -164,7 +164,7 @@ impl Sender {
     }
 
     /// Puts a data segment on the wire.
-    fn emit(&mut self, seq: u64, len: u32, bits: u16, net: &mut Net) {
+    fn emit(&mut self, seq: u64, len: u32, bits: u16, net: &mut Uplink<'_>) {
         let now = net.now;
         let stack = &self.config.stack;
         let ect = stack.ecn != EcnMode::Off && (bits & flags::RETRANSMISSION == 0 || stack.ect_on_control);
@@ -184,9 +184,7 @@ impl Sender {
             window: 0,
             id: 0,
         };
-        let lag = self.random.as_mut().map_or(0, |r| r.below(self.config.stack.send_jitter.ps()));
-        net.send_late(packet, lag);
-        self.sent_data = true;
+        self.put_on_wire(packet, net);
         if let Some(rate) = self.pacing_rate() {
             self.pace_at = self.pace_at.max(now).saturating_add((wire / rate).ps());
         }
@@ -198,6 +196,31 @@ impl Sender {
             self.restart(restart, now);
         }
         self.recovery.note_sent();
+    }
+
+    /// The last packet of a handshake, when nothing else carries it.
+    pub(super) fn complete_handshake(&mut self, net: &mut Uplink<'_>) {
+        let packet = Packet {
+            seq: 0,
+            timestamp: net.now,
+            sack: [0; 6],
+            flow: self.flow,
+            path: 0,
+            len: 0,
+            wire: self.config.stack.wire(0).get() as u16,
+            flags: flags::EMPTY,
+            window: 0,
+            id: 0,
+        };
+        self.put_on_wire(packet, net);
+    }
+
+    fn put_on_wire(&mut self, mut packet: Packet, net: &mut Uplink<'_>) {
+        if let Some(peer) = self.peer {
+            net.ride(&mut packet, peer);
+        }
+        let lag = self.random.as_mut().map_or(0, |r| r.below(self.config.stack.send_jitter.ps()));
+        net.send_late(packet, lag);
     }
 
     fn restart(&mut self, restart: Restart, now: u64) {
@@ -228,7 +251,7 @@ impl Sender {
     }
 
     /// Asks the algorithm (TRIM's probes and timers).
-    fn gate_opens(&mut self, net: &mut Net) -> bool {
+    fn gate_opens(&mut self, net: &mut Uplink<'_>) -> bool {
         let now = net.now;
         if self.held_for_ack || self.held_until > now || self.gate_until > now {
             return false;

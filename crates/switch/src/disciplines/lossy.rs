@@ -62,7 +62,7 @@ impl Admission for Lossy {
         if self.probability > 0.0 && self.random.uniform() < self.probability {
             return Verdict::Drop;
         }
-        if packet.has(flags::ACK | flags::SYN) {
+        if packet.has(flags::ACK | flags::SYN | flags::EMPTY) {
             return Verdict::Accept;
         }
         self.seen += 1;
