@@ -16,6 +16,8 @@ struct Scene {
     mbps: u64,
     delay_us: u64,
     buffer: QueueLimit,
+    /// Bytes that all ports of the switch share instead.
+    shared: Option<u64>,
     mark: Option<u32>,
     discipline: &'static str,
     cc: &'static str,
@@ -29,7 +31,13 @@ impl Scene {
     fn spec(&self) -> Spec {
         let mark = self.mark.map(QueueLimit::Packets);
         let mut spec = star(self.senders, Rate::mbps(self.mbps), Duration::us(self.delay_us), Some(self.buffer), mark);
-        spec.links[1].queue.discipline = self.discipline.to_owned();
+        for link in spec.links.iter_mut().filter(|l| l.from == NodeId(1)) {
+            link.queue.discipline = self.discipline.to_owned();
+            if self.shared.is_some() {
+                link.queue.limit = None;
+            }
+        }
+        spec.nodes[1].shared_buffer = self.shared.map(|size| SharedBuffer { size: Bytes::new(size), alpha: 1.0 });
         let stack = match self.profile {
             "ns2" => Stack::ns2(),
             "rfc" => Stack::rfc(),
@@ -65,7 +73,7 @@ fn scenes() -> impl Strategy<Value = Scene> {
     ];
     (
         (1u32..9, prop_oneof![Just(100u64), Just(1000), Just(1100), Just(10_000)], 1u64..100, buffer),
-        proptest::option::of(1u32..40),
+        (proptest::option::of(1u32..40), proptest::option::of(10_000u64..200_000)),
         prop_oneof![Just("droptail"), Just("red"), Just("sfq")],
         prop_oneof![Just("reno"), Just("newreno"), Just("sack")],
         prop_oneof![Just("ns2"), Just("rfc"), Just("linux")],
@@ -73,9 +81,22 @@ fn scenes() -> impl Strategy<Value = Scene> {
         any::<bool>(),
         any::<u64>(),
     )
-        .prop_map(|((senders, mbps, delay_us, buffer), mark, discipline, cc, profile, messages, cbr, seed)| {
-            Scene { senders, mbps, delay_us, buffer, mark, discipline, cc, profile, messages, cbr, seed }
-        })
+        .prop_map(
+            |((senders, mbps, delay_us, buffer), (mark, shared), discipline, cc, profile, messages, cbr, seed)| Scene {
+                senders,
+                mbps,
+                delay_us,
+                buffer,
+                shared,
+                mark,
+                discipline,
+                cc,
+                profile,
+                messages,
+                cbr,
+                seed,
+            },
+        )
 }
 
 fn fingerprint(r: &Results) -> String {
@@ -98,7 +119,11 @@ proptest! {
             match link.queue.limit {
                 Some(QueueLimit::Packets(n)) => prop_assert!(port.max_queue_packets <= u64::from(n)),
                 Some(QueueLimit::Bytes(b)) => prop_assert!(port.max_queue_bytes <= b.get()),
-                None => prop_assert_eq!(port.drops, 0),
+                None => match scene.shared.filter(|_| link.from == NodeId(1)) {
+                    // What a port holds with alpha 1 is at most what was free before its last packet: (size + packet) / 2.
+                    Some(size) => prop_assert!(port.max_queue_bytes <= (size + 1500) / 2, "{}: {:?}", port.name, port),
+                    None => prop_assert_eq!(port.drops, 0),
+                },
             }
         }
         let flow_drops: u64 = r.flows.iter().map(|f| f.drops + f.ack_drops).sum();

@@ -234,7 +234,7 @@ impl Port {
         self.bytes = bytes;
         self.totals.accepted += 1;
         self.totals.accepted_bytes += wire;
-        let evicted = self.scheduled && self.schedule(packet);
+        let evicted = self.scheduled && self.schedule(packet, room);
         self.totals.max_packets = self.totals.max_packets.max(self.packets);
         self.totals.max_bytes = self.totals.max_bytes.max(self.bytes);
         if self.traced {
@@ -252,10 +252,10 @@ impl Port {
 
     /// Hands a packet to the scheduler, and has it give up others until the rest fits; true if it gave up any.
     #[cold]
-    fn schedule(&mut self, packet: Packet) -> bool {
+    fn schedule(&mut self, packet: Packet, room: u64) -> bool {
         let Order::Scheduler(scheduler) = &mut self.order else { return false };
         scheduler.enqueue(packet);
-        while self.limit.exceeded_by(self.packets, self.bytes) {
+        while self.limit.exceeded_by(self.packets, self.bytes) || self.bytes > room {
             let Some(victim) = scheduler.evict() else { break };
             let wire = u64::from(victim.bytes);
             self.packets -= 1;

@@ -91,6 +91,16 @@ proptest! {
         }
     }
 
+    /// With alpha 1 a port takes a packet only if all it then holds is at most what was free before: (size + packet) / 2.
+    #[test]
+    fn a_shared_buffer_limits_every_discipline(name in names(), size in 9000u64..80_000, arrivals in arrivals()) {
+        let to_one: Vec<Arrival> = arrivals.iter().map(|&(gap, _, flow, bytes, ect)| (gap / 50, 0, flow, bytes, ect)).collect();
+        let mut switch = switch(name, None, Some(size));
+        run(&mut switch, &to_one);
+        let (most, largest) = (switch.port(0).totals.max_bytes, 9000);
+        prop_assert!(most <= (size + largest) / 2, "{name}: {most} of {size} bytes");
+    }
+
     #[test]
     fn no_port_sends_faster_than_its_rate(name in names(), limit in limits(), arrivals in arrivals()) {
         let (out, _) = run(&mut switch(name, limit, None), &arrivals);
