@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -79,6 +80,11 @@ def shown(name: str | os.PathLike[str]) -> str:
     ('caf\ufffd.pcap', 'a/b')
     """
     return os.fspath(name).encode(errors="surrogateescape").decode(errors="replace")
+
+
+def file_name(name: str) -> str:
+    """A name without what file systems and shells dislike."""
+    return re.sub(r"[^A-Za-z0-9._+-]+", "_", name)
 
 
 def made_folder(folder: str | os.PathLike[str]) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
@@ -15,7 +14,7 @@ import polars as pl
 
 from fanin import _native
 from fanin.errors import AlgorithmError, EngineError, ScenarioError
-from fanin.files import made_folder, output_folder, shown, write_parquet
+from fanin.files import file_name, made_folder, output_folder, shown, write_parquet
 from fanin.progress import Progress, silent
 from fanin.ranking import STATISTICS, completion_statistics
 from fanin.runs.executor import Threads
@@ -427,11 +426,6 @@ def _capture_folder(parent: Path, cc: str, seed: int, runs: int) -> Path:
     folder = parent / f"{file_name(cc)}-{seed}"
     folder.mkdir(exist_ok=True)
     return folder
-
-
-def file_name(cc: str) -> str:
-    """An algorithm's name without what file systems and shells dislike."""
-    return re.sub(r"[^A-Za-z0-9._+-]+", "_", cc)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,11 @@ from fanin import _native
 from fanin.comparison.columns import RUNS
 from fanin.errors import AlgorithmError, EngineError, FaninError
 from fanin.frames import frame
+from fanin.files import file_name
 from fanin.progress import Progress, on_every_core
 from fanin.ranking import completion_statistics
 from fanin.runs.tables import tables
-from fanin.simulation import Failure, all_failed, file_name, sentence
+from fanin.simulation import Failure, all_failed, sentence
 from fanin.stats import extremes
 
 if TYPE_CHECKING:

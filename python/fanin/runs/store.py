@@ -6,6 +6,7 @@ A store is a folder::
     <engine>/<kk>/<key>/            one entry; kk are the first two characters of the key
         entry.json                  what it is, and the SHA-256 of each file
         <frame>.parquet
+    sweeps/<name>.parquet           the rows of a sweep's last time: made from entries, and made again by the same command
 
 An entry is made beside its place and renamed into it, so that it is there whole or not at all, whatever ends the process. Entries of equal
 keys are equal, so two writers do no harm. No time of day is written or read.
@@ -31,7 +32,7 @@ import polars as pl
 
 from fanin import _native
 from fanin.errors import OutputError
-from fanin.files import shown
+from fanin.files import file_name, shown
 from fanin.runs.job import engine_digest
 from fanin.runs.tables import Frames
 
@@ -39,6 +40,7 @@ FORMAT = 1
 """Version of the layout above."""
 
 SCRATCH = ".new-"
+SWEEPS = "sweeps"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +153,7 @@ class Store:
             (self.folder / self.engine).mkdir(parents=True, exist_ok=True)
             head = self.folder / "store.json"
             if not head.exists():
-                self._write_whole(head, json.dumps({"format": FORMAT, "made_by": f"fanin {_native.VERSION}"}) + "\n")
+                self._write_whole(head, (json.dumps({"format": FORMAT}) + "\n").encode())
             Path(tempfile.mkdtemp(prefix=self._scratch_prefix(), dir=self.folder / self.engine)).rmdir()
         except OSError as error:
             raise self._unwritable(error) from error
@@ -239,7 +241,28 @@ class Store:
 
     def engines(self) -> list[str]:
         """Engines that have entries here."""
-        return [p.name for p in _folders(self.folder) if not p.name.startswith(".") and p.name != "sweeps"]
+        return [p.name for p in _folders(self.folder) if not p.name.startswith(".") and p.name != SWEEPS]
+
+    def keep_sweep(self, name: str, rows: pl.DataFrame) -> None:
+        """Keep the rows of a sweep under its name, instead of those of its last time.
+
+        Raises
+        ------
+        fanin.OutputError
+            When the disk is full or the store cannot be written.
+        """
+        try:
+            folder = self.folder / SWEEPS
+            folder.mkdir(exist_ok=True)
+            buffer = io.BytesIO()
+            rows.write_parquet(buffer)
+            self._write_whole(folder / f"{file_name(name)}.parquet", buffer.getvalue())
+        except OSError as error:
+            raise self._unwritable(error) from error
+
+    def sweeps(self) -> dict[str, Path]:
+        """Files of rows by the name of their sweep."""
+        return {file.stem: file for file in sorted((self.folder / SWEEPS).glob("*.parquet")) if file.name[0] != "."}
 
     def scratch(self) -> list[Path]:
         """What processes that were killed left behind."""
@@ -253,10 +276,10 @@ class Store:
     def _scratch_prefix(self) -> str:
         return f"{SCRATCH}{socket.gethostname()}-{os.getpid()}-"
 
-    def _write_whole(self, file: Path, text: str) -> None:
+    def _write_whole(self, file: Path, content: bytes) -> None:
         beside = file.with_name(f"{SCRATCH}{socket.gethostname()}-{os.getpid()}-{file.name}")
         try:
-            _write_through(beside, text.encode())
+            _write_through(beside, content)
             beside.replace(file)
         finally:
             beside.unlink(missing_ok=True)

@@ -1,0 +1,115 @@
+"""SQL over the results of sweeps, by DuckDB."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from fanin.errors import OutputError, ScenarioError
+from fanin.runs.store import Store, default_folder
+
+
+def query(sql: str, *, store: Store | str | Path | None = None, file: str | Path | None = None) -> pl.DataFrame:
+    """Run one SQL statement.
+
+    Parameters
+    ----------
+    sql : str
+        DuckDB's SQL. Each sweep in the store is a table of its name, ``runs`` is all of them, with the name in the column ``sweep``.
+        Without ``from``, ``from runs`` is meant.
+    store : Store or path, optional
+        The store; ``$FANIN_STORE`` or the user's cache unless given.
+    file : path, optional
+        A Parquet file of rows, such as ``fanin sweep --out`` writes; it is ``runs`` then, instead of the store's.
+
+    Returns
+    -------
+    polars.DataFrame
+
+    Raises
+    ------
+    fanin.ScenarioError
+        When the statement is wrong.
+    fanin.OutputError
+        When there is nothing to query.
+    """
+    import duckdb
+
+    tables = _tables(store, file)
+    # Nothing but those files is read, and nothing is written: a statement may come from somebody else.
+    connection = duckdb.connect(":memory:")
+    try:
+        for name, path in tables.items():
+            connection.execute(f"create table {_quoted(name)} as select * from read_parquet(?)", [str(path)])
+        if file is None:
+            parts = [f"select {_text(name)} as sweep, * from {_quoted(name)}" for name in tables]
+            connection.execute(f"create view runs as {' union all by name '.join(parts)}")
+        connection.execute("set enable_external_access = false")
+        found = connection.execute(_with_from(sql))
+        names = [column[0] for column in found.description or []]
+        rows = found.fetchall()
+    except duckdb.Error as error:
+        said = " ".join(str(error).split())
+        raise ScenarioError(
+            f"query: {said}; tables: {', '.join(['runs', *(t for t in tables if t != 'runs')])}; `describe runs` shows the columns"
+        ) from error
+    finally:
+        connection.close()
+    return pl.DataFrame(rows, schema=_distinct(names), orient="row", infer_schema_length=None)
+
+
+def rows_of(name: str, *, store: Store | str | Path | None = None) -> pl.DataFrame:
+    """The rows of a sweep, by its name, or of a Parquet file.
+
+    Raises
+    ------
+    fanin.OutputError
+        When there is no such sweep in the store, and no such file.
+    """
+    if name.endswith(".parquet") and Path(name).is_file():
+        return pl.read_parquet(name)
+    place = store if isinstance(store, Store) else Store(store or default_folder())
+    known = place.sweeps()
+    if name not in known:
+        there = f"it has {', '.join(known)}" if known else "it has none yet: `fanin sweep sweep.toml` makes one"
+        raise OutputError(f"{place.folder}: there is no sweep `{name}` in this store; {there}")
+    return pl.read_parquet(known[name])
+
+
+def _tables(store: Store | str | Path | None, file: str | Path | None) -> dict[str, Path]:
+    if file is not None:
+        path = Path(file)
+        if not path.is_file():
+            raise OutputError(f"{path}: there is no such file")
+        return {"runs": path}
+    place = store if isinstance(store, Store) else Store(store or default_folder())
+    known = place.sweeps()
+    if not known:
+        raise OutputError(f"{place.folder}: no sweep is in this store yet; `fanin sweep sweep.toml` makes one")
+    return known
+
+
+def _with_from(sql: str) -> str:
+    """``select cc, avg(p99_ms) group by cc`` means the table `runs`."""
+    import re
+
+    if not re.match(r"\s*select\b", sql, re.IGNORECASE) or re.search(r"\bfrom\b", sql, re.IGNORECASE):
+        return sql
+    head = re.search(r"\b(where|group\s+by|order\s+by|having|limit)\b", sql, re.IGNORECASE)
+    return f"{sql[: head.start()]} from runs {sql[head.start() :]}" if head else f"{sql.rstrip(' ;')} from runs"
+
+
+def _distinct(names: list[str]) -> list[str]:
+    seen: dict[str, int] = {}
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+    return names if len(seen) == len(names) else [f"{name}_{number}" for number, name in enumerate(names, 1)]
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _text(name: str) -> str:
+    return "'" + name.replace("'", "''") + "'"
