@@ -14,6 +14,8 @@ from typing import Annotated, Any
 
 import typer
 
+from fanin import sweep_command
+
 app = typer.Typer(
     name="fanin",
     no_args_is_help=True,
@@ -380,6 +382,12 @@ def list_(
         )
     else:
         display.entries(kind.value, found)
+
+
+app.command("sweep")(sweep_command.sweep)
+app.command("query")(sweep_command.query)
+app.command("plot")(sweep_command.plot)
+app.add_typer(sweep_command.store_app)
 
 
 def _end(result: Any) -> None:

@@ -76,6 +76,15 @@ class Bar:
         """Show that so much is done."""
         self._bar.update(self._task, completed=done)
 
+    def retitle(self, title: str) -> None:
+        """Show another title."""
+        self._bar.update(self._task, description=escape(title))
+
+
+def print_table(table: Table) -> None:
+    """A table on standard output."""
+    _out().print(table)
+
 
 def note(text: str) -> None:
     """A remark for the person, on standard error."""

@@ -241,9 +241,8 @@ class Rate:
     def update(self, done: float) -> None:
         """Show that so much is done."""
         spent = time.monotonic() - self._began
-        retitle = getattr(self._bar, "retitle", None)
-        if retitle is not None and spent > 1:
-            retitle(f"{self._title}, {done / spent:.3g}/s{self._note}")
+        if spent > 1:
+            self._bar.retitle(f"{self._title}, {done / spent:.3g}/s{self._note}")
         self._bar.update(done)
 
 
@@ -307,7 +306,9 @@ def _print(result: SweepResult, seconds: float) -> None:
     for row in failures.head(5).iter_rows(named=True):
         display.note(f"failed: {row['error']}\n  again: {row['command']}")
     if failures.height > 5:
-        display.note(f"{failures.height} failed; `fanin query \"select error, command from runs where status = 'failed'\"`")
+        display.note(
+            f"{failures.height} failed; `fanin query \"select error, command from runs where status = 'failed'\"`"
+        )
     if result.interrupted:
         display.note(f"interrupted: {result.missing} runs are left; the same command goes on")
 

@@ -13,8 +13,8 @@ import polars as pl
 from fanin import _native
 from fanin.comparison.columns import RUNS
 from fanin.errors import AlgorithmError, EngineError, FaninError
-from fanin.frames import frame
 from fanin.files import file_name
+from fanin.frames import frame
 from fanin.progress import Progress, on_every_core
 from fanin.ranking import completion_statistics
 from fanin.runs.tables import tables

@@ -279,7 +279,7 @@ class _Work:
                 raise outcome
             else:
                 job = jobs[same[0]].job
-                self._store.put(key, outcome, {"about": {"sweep job": True, "command": _any_file(job)}})
+                self._store.put(key, outcome, {"command": _any_file(job)})
                 self.ran += 1
                 self._done(same, outcome, key)
             note = getattr(bar, "say", None)

@@ -34,7 +34,13 @@ def bands(rows: pl.DataFrame, x: str, y: str, *, colour: str | None = None, face
             low = found.value if found.low is None else found.low
             high = found.value if found.high is None else found.high
             made.append(
-                {**dict(zip(groups, key, strict=True)), "mean": found.value, "low": low, "high": high, "runs": part.height}
+                {
+                    **dict(zip(groups, key, strict=True)),
+                    "mean": found.value,
+                    "low": low,
+                    "high": high,
+                    "runs": part.height,
+                }
             )
     if not made:
         raise ScenarioError(f"plot: no run has a value of `{y}`")
@@ -68,12 +74,17 @@ def plot(
     scale = alt.Scale(type="log" if log else "linear", zero=False, nice=not log)
     if log and not numeric:
         raise ScenarioError(f"plot: `{x}` holds no numbers, so it has no log scale")
-    across = alt.X(f"{_escaped(x)}:Q", title=x, scale=scale) if numeric else alt.X(f"{_escaped(x)}:O", title=x, sort=order)
+    across = (
+        alt.X(f"{_escaped(x)}:Q", title=x, scale=scale) if numeric else alt.X(f"{_escaped(x)}:O", title=x, sort=order)
+    )
     shared: dict[str, Any] = {"x": across}
     if colour is not None:
         names = found[colour].unique(maintain_order=True).to_list()
         shared["color"] = alt.Color(f"{_escaped(colour)}:N", title=colour, sort=names)
-    tips = [alt.Tooltip(_escaped(name), title=name) for name in found.columns]
+    tips = [
+        alt.Tooltip(field=_escaped(name), title=name, type="quantitative" if kind.is_numeric() else "nominal")
+        for name, kind in found.schema.items()
+    ]
     # Altair takes rows, not Polars' own frames, without another library.
     base = alt.Chart(alt.Data(values=found.to_dicts())).encode(**shared)
     vertical = {"y": alt.Y("low:Q", title=y), "y2": "high:Q"}
@@ -84,8 +95,11 @@ def plot(
         panels = found[facet].unique(maintain_order=True).to_list()
         chart = chart.facet(facet=alt.Facet(f"{_escaped(facet)}:N", title=facet, sort=panels), columns=2)
     runs = found["runs"]
-    said = f"{runs.min()} runs" if runs.min() == runs.max() else f"{runs.min()} to {runs.max()} runs"
-    return chart.properties(title=alt.Title(f"{y} over {x}", subtitle=f"mean of {said} each; bands are 95% confidence intervals"))
+    least, most = min(runs.to_list()), max(runs.to_list())
+    said = f"{least} runs" if least == most else f"{least} to {most} runs"
+    return chart.properties(
+        title=alt.Title(f"{y} over {x}", subtitle=f"mean of {said} each; bands are 95% confidence intervals")
+    )
 
 
 def _escaped(name: str) -> str:

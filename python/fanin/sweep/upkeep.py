@@ -112,7 +112,6 @@ def export(store: Store, target: Path) -> int:
     if not rows:
         raise OutputError(f"{store.folder}: the store has no rows of this engine ({store.engine}) to export")
     table = pl.concat(rows)
-    with output_folder(target.parent, "another name") as scratch:
-        with (scratch / target.name).open("wb") as file:
-            (table.write_csv if target.suffix == ".csv" else table.write_parquet)(file)
+    with output_folder(target.parent, "another name") as scratch, (scratch / target.name).open("wb") as file:
+        (table.write_csv if target.suffix == ".csv" else table.write_parquet)(file)
     return table.height

@@ -1,0 +1,269 @@
+"""Sweeps: what is run, what is kept, and what is found again."""
+
+from __future__ import annotations
+
+import itertools
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+from fanin.errors import OutputError, ScenarioError
+from fanin.runs.job import Document, Job, RunWarning
+from fanin.runs.store import Store
+from fanin.simulation import run
+from fanin.sweep import Until, read, sweep
+from fanin.sweep.plot import bands, plot
+from fanin.sweep.query import query
+
+from .conftest import INCAST, ROOT, Fanin
+
+SWEEP = """
+scenario = "incast.toml"
+seeds = 2
+[axis.cc]
+values = ["cubic", "dctcp"]
+[axis.n]
+key = "topology.senders"
+values = [2, 4]
+"""
+
+
+def written(folder: Path, text: str = SWEEP) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "incast.toml").write_text(INCAST)
+    file = folder / "small.toml"
+    file.write_text(text)
+    return file
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file of a store but what killed processes left."""
+    return {
+        str(file.relative_to(folder)): file.read_bytes()
+        for file in sorted(folder.rglob("*"))
+        if file.is_file() and "/.new-" not in str(file)
+    }
+
+
+def test_a_sweep_is_the_runs_of_its_grid(tmp_path: Path) -> None:
+    found = sweep(written(tmp_path), store=tmp_path / "store")
+    assert found.runs.select("cc", "n", "seed").rows() == [
+        (cc, n, seed) for cc in ("cubic", "dctcp") for n in (2, 4) for seed in (1, 2)
+    ]
+    alone = run(tmp_path / "incast.toml", cc="dctcp", seed=2, settings={"topology.senders": 2})
+    row = found.runs.row(
+        by_predicate=(pl.col("cc") == "dctcp") & (pl.col("n") == 2) & (pl.col("seed") == 2), named=True
+    )
+    assert row["p99_ms"] == alone.summary()["p99_ms"][0]
+    assert row["packet_hops"] == alone.runs["packet_hops"][0]
+    assert row["drops"] == alone.ports["drops"].sum()
+
+
+def test_what_was_run_is_not_run_again_and_another_sweep_finds_it(tmp_path: Path) -> None:
+    first = sweep(written(tmp_path), store=tmp_path / "store")
+    assert (first.ran, first.found) == (8, 0)
+    again = sweep(tmp_path / "small.toml", store=tmp_path / "store")
+    assert (again.ran, again.found) == (0, 8)
+    assert again.runs.equals(first.runs)
+    # Written otherwise: the algorithm in the scenario, comments, the values of the other axis listed backwards.
+    (tmp_path / "incast.toml").write_text("# four\n" + INCAST + '\n[cc]\nname = "cubic"\n')
+    other = written(
+        tmp_path / "b", SWEEP.replace('[axis.cc]\nvalues = ["cubic", "dctcp"]', "").replace("[2, 4]", "[4, 3, 2]")
+    )
+    other.write_text(other.read_text().replace('"incast.toml"', '"../incast.toml"'))
+    third = sweep(other, store=tmp_path / "store")
+    assert (third.ran, third.found) == (2, 4)
+
+
+def test_a_failed_run_is_a_row_with_the_command_that_repeats_it(tmp_path: Path, fanin: Fanin) -> None:
+    file = written(tmp_path, SWEEP.replace("[2, 4]", "[2, 0]"))
+    done = fanin("sweep", file, "--store", tmp_path / "store", "--json")
+    assert done.code == 1
+    rows = done.json()["runs"]
+    assert [row["status"] for row in rows].count("failed") == 4
+    failed = next(row for row in rows if row["status"] == "failed")
+    assert "senders" in failed["error"]
+    again = fanin(*failed["command"].split()[1:])
+    assert again.code == 2
+    assert failed["error"] in again.err
+
+
+def test_axes_are_lists_ranges_zips_and_draws(tmp_path: Path) -> None:
+    text = SWEEP + (
+        '[axis.link]\nkeys = ["topology.rate", "topology.delay"]\nvalues = [["1Gbps", "25us"], ["10Gbps", "5us"]]\n'
+        '[axis.buffer]\nkey = "topology.buffer"\nfrom = "10p"\nto = "1000p"\npoints = 3\nscale = "log"\n'
+    )
+    plan = read(written(tmp_path, text))
+    assert len(plan.points) == 2 * 2 * 2 * 3
+    assert dict(plan.points[0].labels) == {"cc": "cubic", "n": 2, "link": "1Gbps 25us", "buffer": "10p"}
+    assert dict(plan.points[-1].settings) == {
+        "topology.senders": "4", "topology.rate": "10Gbps", "topology.delay": "5us", "topology.buffer": "1000p",
+    }  # fmt: skip
+    drawn = read(
+        written(
+            tmp_path, text.replace("points = 3\n", "") + '[sample]\nmethod = "latin"\nn = 5\naxes = ["buffer", "n"]\n'
+        )
+    )
+    assert len(drawn.points) == 2 * 2 * 5
+    buffers = [int(dict(p.labels)["buffer"][:-1]) for p in drawn.points[:5]]  # type: ignore[index]
+    # One in each fifth of the logarithm from 10 to 1000.
+    edges = [10 * 100 ** (i / 5) for i in range(6)]
+    assert [sum(lo <= b <= hi for b in buffers) for lo, hi in itertools.pairwise(edges)] == [1] * 5
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("[axis.n]", "[axsi.n]"), "unknown key `axsi`; did you mean `axis`?"),
+        (("values = [2, 4]", "vales = [2, 4]"), "unknown key `vales`; did you mean `values`?"),
+        (("[2, 4]", "[]"), "`values` must be a list of at least one value"),
+        (('scenario = "incast.toml"', ""), "there is no `scenario`"),
+        (("seeds = 2", "seeds = 0"), "seeds"),
+        (('key = "topology.senders"', ""), "`n` is no scenario key"),
+        (("values = [2, 4]", 'from = "1ms"\nto = "2us"\npoints = 2'), "two units"),
+    ],
+)
+def test_what_is_wrong_in_a_sweep_is_said_in_a_sentence(tmp_path: Path, change: tuple[str, str], said: str) -> None:
+    with pytest.raises(ScenarioError) as error:
+        read(written(tmp_path, SWEEP.replace(*change)))
+    assert said in str(error.value)
+
+
+def test_seeds_are_added_until_the_interval_is_narrow(tmp_path: Path) -> None:
+    found = sweep(
+        written(tmp_path), store=tmp_path / "store", until=Until.of("3%", "p50_ms", 64)
+    )  # fmt: skip
+    assert found.unsettled == 0
+    for (_, _), part in found.runs.group_by("cc", "n"):
+        assert 2 <= part.height <= 64
+        mean, spread = part["p50_ms"].mean(), part["p50_ms"].std()
+        assert isinstance(mean, float)
+        assert isinstance(spread, float)
+        assert 1.95 * spread / part.height**0.5 <= 0.03 * mean
+
+
+def test_a_query_sees_each_sweep_by_name_and_all_as_runs(tmp_path: Path) -> None:
+    found = sweep(written(tmp_path), store=tmp_path / "store")
+    answer = query("select cc, n, avg(p99_ms) as p99 group by all order by cc, n", store=tmp_path / "store")
+    means = found.runs.group_by("cc", "n", maintain_order=True).agg(pl.col("p99_ms").mean())["p99_ms"]
+    assert answer["p99"].to_list() == pytest.approx(means.to_list())
+    assert query("select count(*) from small", store=tmp_path / "store").row(0) == (8,)
+    with pytest.raises(ScenarioError, match="no_such"):
+        query("select no_such from runs", store=tmp_path / "store")
+    for wicked in ("copy runs to '/tmp/x.csv'", "select * from read_csv('/etc/passwd')"):
+        with pytest.raises(ScenarioError):
+            query(wicked, store=tmp_path / "store")
+
+
+@pytest.mark.parametrize("kind", ["svg", "html", "pdf"])
+def test_a_plot_shows_means_with_bands(tmp_path: Path, kind: str, fanin: Fanin) -> None:
+    found = sweep(written(tmp_path), store=tmp_path / "store")
+    rows = bands(found.runs, "n", "p50_ms", colour="cc")
+    assert rows.height == 4
+    assert all(low <= mean <= high for low, mean, high in rows.select("low", "mean", "high").rows())
+    done = fanin(
+        "plot",
+        "small",
+        "--x",
+        "n",
+        "--y",
+        "p50_ms",
+        "--colour",
+        "cc",
+        "--store",
+        tmp_path / "store",
+        "--out",
+        f"a.{kind}",
+    )
+    assert done.code == 0, done.err
+    assert (tmp_path / f"a.{kind}").stat().st_size > 1000
+    with pytest.raises(ScenarioError, match="no column `m`"):
+        plot(found.runs, "m", "p99_ms")
+
+
+def test_a_store_is_listed_verified_cleaned_and_exported(tmp_path: Path, fanin: Fanin) -> None:
+    sweep(written(tmp_path), store=tmp_path / "store")
+    option = ("--store", tmp_path / "store")
+    listed = fanin("store", "ls", *option, "--json").json()
+    assert [engine["entries"] for engine in listed["engines"]] == [8]
+    assert listed["sweeps"] == [{"sweep": "small", "rows": 8}]
+    assert fanin("store", "verify", *option).code == 0
+    assert fanin("store", "export", "rows.csv", *option).code == 0
+    assert len((tmp_path / "rows.csv").read_text().splitlines()) == 9
+    before = contents(tmp_path / "store")
+    damaged = next((tmp_path / "store").rglob("summary.parquet"))
+    content = damaged.read_bytes()
+    damaged.write_bytes(content[:100] + bytes([content[100] ^ 1]) + content[101:])
+    assert fanin("store", "verify", *option).code == 1
+    assert fanin("store", "gc", *option).code == 0
+    assert sweep(tmp_path / "small.toml", store=tmp_path / "store").ran == 1
+    assert contents(tmp_path / "store") == before
+
+
+def test_a_store_of_another_format_or_something_else_is_refused_in_a_sentence(tmp_path: Path, fanin: Fanin) -> None:
+    sweep(written(tmp_path), store=tmp_path / "store")
+    (tmp_path / "store" / "store.json").write_text('{"format": 2}\n')
+    done = fanin("sweep", tmp_path / "small.toml", "--store", tmp_path / "store")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert "the store has format 2" in done.err
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.tex").write_text("x")
+    with pytest.raises(OutputError, match="no store"):
+        Store(tmp_path / "other")
+
+
+def test_results_of_another_engine_are_not_taken_for_this_ones(tmp_path: Path) -> None:
+    sweep(written(tmp_path), store=Store(tmp_path / "store", engine="0" * 16))
+    found = sweep(tmp_path / "small.toml", store=tmp_path / "store")
+    assert (found.found, found.ran) == (0, 8)
+    assert len(Store(tmp_path / "store").engines()) == 2
+
+
+def test_ctrl_c_finishes_what_is_under_way_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    file = written(
+        tmp_path, SWEEP.replace("[2, 4]", "[40, 41, 42, 43, 44, 45, 46, 47]").replace("seeds = 2", "seeds = 30")
+    )
+    command = [sys.executable, "-m", "fanin", "sweep", str(file), "--store", str(tmp_path / "store")]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    entries = 0
+    while process.poll() is None and entries < 3:
+        entries = len(list((tmp_path / "store").glob("*/*/*/entry.json")))
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 130, said
+    assert "the same command goes on" in said
+    kept = len(list((tmp_path / "store").glob("*/*/*/entry.json")))
+    assert 3 <= kept < 480
+    assert query("select count(*) from runs", store=tmp_path / "store").row(0) == (kept,)
+    assert not list((tmp_path / "store").glob("*/.new-*"))
+
+
+def test_a_job_travels_as_plain_data_with_the_files_it_names(tmp_path: Path) -> None:
+    import pickle
+    import shutil
+
+    home = tmp_path / "home"
+    (home / "sizes").mkdir(parents=True)
+    (home / "sizes" / "a.csv").write_text((ROOT / "data/distributions/homa_w1.csv").read_text())
+    text = (ROOT / "examples/http_on_off.toml").read_text()
+    (home / "s.toml").write_text(text.replace('{ uniform = ["2KB", "10KB"] }', '"sizes/a.csv"'))
+    job = Job(Document.read(home / "s.toml").with_files(), 1, "cubic")
+    assert [name for name, _ in job.scenario.files] == ["sizes/a.csv"]
+    here = Job(Document.read(home / "s.toml"), 1, "cubic").key()
+    shutil.rmtree(home)
+    there = pickle.loads(pickle.dumps(job))
+    assert there.key() == here
+    assert there.run()["runs"]["packet_hops"][0] > 0
+
+
+def test_a_warning_keeps_its_kind_when_it_travels() -> None:
+    import pickle
+
+    warning = RunWarning("text", "no-marks", "dctcp")
+    again = pickle.loads(pickle.dumps(warning))
+    assert (again, again.kind, again.cc) == ("text", "no-marks", "dctcp")
