@@ -27,7 +27,12 @@ def sweep(
     file: Annotated[Path, typer.Argument(metavar="SWEEP", help="Sweep file (TOML).", show_default=False)],
     store: StoreOption = None,
     on: Annotated[
-        str, typer.Option("--on", metavar="WHERE", help="Where runs happen: `local`, or dask://HOST:PORT.")
+        str,
+        typer.Option(
+            "--on",
+            metavar="WHERE",
+            help="Where runs happen: `local`, dask://HOST:PORT, or dask:FILE.json (a scheduler file).",
+        ),
     ] = "local",
     workers: Annotated[
         int | None, typer.Option("--workers", metavar="N", help="Runs at once on this machine [default: its cores].")
@@ -274,7 +279,9 @@ def _executor(on: str, workers: int | None) -> Any:
     if on == "local":
         local: Executor = Threads(workers)
         return nullcontext(local)
-    raise ScenarioError(f"command line `--on {on}`: it must be `local` or dask://HOST:PORT")
+    from fanin.runs.cluster import Dask, address_of
+
+    return Dask(address_of(on))
 
 
 def _store(folder: Path | None) -> Any:

@@ -41,11 +41,13 @@ def written(folder: Path, text: str = SWEEP) -> Path:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Every file of a store but what killed processes left."""
+    """Every file of a store but what killed processes left; rows of sweeps without the commands, which name the scenario's folder."""
+    files = [file for file in sorted(folder.rglob("*")) if file.is_file() and "/.new-" not in str(file)]
     return {
-        str(file.relative_to(folder)): file.read_bytes()
-        for file in sorted(folder.rglob("*"))
-        if file.is_file() and "/.new-" not in str(file)
+        str(file.relative_to(folder)): pl.read_parquet(file).drop("command").write_csv().encode()
+        if file.parent.name == "sweeps"
+        else file.read_bytes()
+        for file in files
     }
 
 

@@ -56,6 +56,13 @@ def warnings_of(plan: Plan) -> list[RunWarning]:
     return [RunWarning(message, kind, cc) for kind, cc, message in plan.warnings()]
 
 
+LARGE_BYTES = 65_536
+"""Files above this size are sent to a cluster once, not with each job."""
+
+SHIPPED: dict[str, bytes] = {}
+"""Large files that were sent to this process, by digest."""
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """A scenario or rack file as text, so that it can travel.
@@ -68,14 +75,15 @@ class Document:
         The file's name in messages and commands.
     folder : str
         Where relative paths in it start.
-    files : tuple of (str, bytes)
-        Files that it names by a relative path, where it travels to a machine that does not have them.
+    files : tuple of (str, bytes or str)
+        Files that it names by a relative path, where it travels to a machine that does not have them; a large one as its digest in
+        :data:`SHIPPED`.
     """
 
     text: str
     name: str
     folder: str = ""
-    files: tuple[tuple[str, bytes], ...] = ()
+    files: tuple[tuple[str, bytes | str], ...] = ()
 
     @classmethod
     def read(cls, file: str | Path) -> Document:
@@ -97,9 +105,23 @@ class Document:
 
     def with_files(self) -> Document:
         """The same with the files it names, for another machine."""
+        if self.files:
+            return self
         folder = Path(self.folder)
         named = sorted(set(_relative_files(self.table(), folder)))
         return Document(self.text, self.name, "", tuple((name, (folder / name).read_bytes()) for name in named))
+
+    def shipped(self, taken: dict[str, bytes]) -> Document:
+        """The same for another machine, with large files replaced by their digests and put into `taken`."""
+        files: list[tuple[str, bytes | str]] = []
+        for name, content in self.with_files().files:
+            if isinstance(content, bytes) and len(content) > LARGE_BYTES:
+                digest = hashlib.sha256(content).hexdigest()
+                taken[digest] = content
+                files.append((name, digest))
+            else:
+                files.append((name, content))
+        return Document(self.text, self.name, "", tuple(files))
 
     def place(self) -> str:
         """The folder that relative paths start from; files that travelled with the text are unpacked, once per process."""
@@ -107,7 +129,7 @@ class Document:
 
 
 @lru_cache(maxsize=16)
-def _unpacked(files: tuple[tuple[str, bytes], ...]) -> str:
+def _unpacked(files: tuple[tuple[str, bytes | str], ...]) -> str:
     import atexit
     import shutil
     import tempfile
@@ -120,7 +142,7 @@ def _unpacked(files: tuple[tuple[str, bytes], ...]) -> str:
     for name, content in files:
         target = Path(os.path.normpath(folder / name))
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(content)
+        target.write_bytes(SHIPPED[content] if isinstance(content, str) else content)
     folder.mkdir(parents=True, exist_ok=True)
     return str(folder)
 
@@ -222,7 +244,8 @@ def _digest_of_text(document: Document, cc: str | None, settings: Settings) -> s
     said = json.dumps([document.table(), cc, sorted(settings)], sort_keys=True, default=str)
     digest = hashlib.sha256(said.encode())
     for _, content in document.with_files().files:
-        digest.update(hashlib.sha256(content).digest())
+        if isinstance(content, bytes):
+            digest.update(hashlib.sha256(content).digest())
     return digest.hexdigest()[:32]
 
 

@@ -150,10 +150,12 @@ class Store:
             When it cannot.
         """
         try:
-            (self.folder / self.engine).mkdir(parents=True, exist_ok=True)
+            self.folder.mkdir(parents=True, exist_ok=True)
             head = self.folder / "store.json"
+            # First of all that is there: another process that looks meanwhile finds an empty folder, or a store.
             if not head.exists():
                 self._write_whole(head, (json.dumps({"format": FORMAT}) + "\n").encode())
+            (self.folder / self.engine).mkdir(exist_ok=True)
             Path(tempfile.mkdtemp(prefix=self._scratch_prefix(), dir=self.folder / self.engine)).rmdir()
         except OSError as error:
             raise self._unwritable(error) from error
@@ -193,7 +195,8 @@ class Store:
             digests = {}
             for name in sorted(frames):
                 buffer = io.BytesIO()
-                frames[name].write_parquet(buffer)
+                # In one piece: how it was put together is no part of it.
+                frames[name].rechunk().write_parquet(buffer)
                 digests[f"{name}.parquet"] = hashlib.sha256(buffer.getvalue()).hexdigest()
                 _write_through(scratch / f"{name}.parquet", buffer.getvalue())
             head = {

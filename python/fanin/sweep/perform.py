@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ import polars as pl
 from fanin.errors import FaninError, OutputError, ScenarioError
 from fanin.progress import Progress, silent
 from fanin.runs.executor import Executor, Threads
-from fanin.runs.job import Job, key_of
+from fanin.runs.job import Document, Job, key_of
 from fanin.runs.store import Store, default_folder
 from fanin.runs.summary import COLUMNS, NEEDS, summary
 from fanin.runs.tables import Frames
@@ -151,9 +152,26 @@ class SweepJob:
         wanted = tuple(dict.fromkeys((*NEEDS, *self.keep)))
         return Job(self.job.scenario, self.job.seed, self.job.cc, self.job.settings, wanted)
 
+    def shipped(self, taken: dict[str, bytes]) -> SweepJob:
+        """For another machine: with the files that the scenario names, the large ones put into `taken`."""
+        return replace(self, job=replace(self.job, scenario=_shipped(self.job.scenario, taken)))
+
     def look_up(self, watch: Watch | None = None) -> str:
         """As :meth:`key`, as work for an executor."""
         return self.key()
+
+
+def _shipped(document: Document, taken: dict[str, bytes]) -> Document:
+    travelling, blobs = _travelling(document)
+    taken.update(blobs)
+    return travelling
+
+
+@lru_cache(maxsize=16)
+def _travelling(document: Document) -> tuple[Document, dict[str, bytes]]:
+    """Made once for all jobs of a scenario."""
+    taken: dict[str, bytes] = {}
+    return document.shipped(taken), taken
 
 
 def sweep(
