@@ -149,6 +149,11 @@ impl Avoidance {
                 *cwnd += step * bytes / f64::from(mss);
             }
             Counting::Abc { .. } | Counting::Linux => {
+                // `tcp_cong_avoid_ai`: credit from a time when more was needed is worth one packet, not several.
+                if self.counting == Counting::Linux && self.credit >= cwnd.floor().max(1.0) {
+                    self.credit = 0.0;
+                    *cwnd += 1.0;
+                }
                 self.credit += f64::from(segments) * step;
                 let needed = cwnd.floor().max(1.0);
                 if self.credit >= needed {

@@ -3,7 +3,7 @@
 
 use crate::deploy::Place;
 use crate::{
-    Ack, Algorithm, Args, Avoidance, Cause, CongestionControl, Conn, Flavour, Kind, Needs, ParamError, RecoveryKind,
+    Ack, Algorithm, Args, Avoidance, Cause, CongestionControl, Conn, Counting, Flavour, Kind, Needs, ParamError, RecoveryKind,
     Setup, SlowStart, Window,
 };
 use fanin_units::Duration;
@@ -96,6 +96,8 @@ pub struct RenoCore {
     pub window: Window,
     slow_start: Box<dyn SlowStart>,
     avoidance: Avoidance,
+    /// Half of a window is a whole number (`tcp_reno_ssthresh`).
+    whole_packets: bool,
     /// The window before the last reduction. Set by `on_congestion`, taken by `on_undo`.
     before_reduction: Option<Window>,
 }
@@ -107,6 +109,7 @@ impl RenoCore {
             window: Window { cwnd: setup.initial_window, ssthresh: setup.initial_ssthresh },
             slow_start,
             avoidance: Avoidance::new(setup.counting),
+            whole_packets: setup.counting == Counting::Linux,
             before_reduction: None,
         }
     }
@@ -126,7 +129,8 @@ impl RenoCore {
 
     /// Halves what `conn.basis` counts, at least to 2; a timeout goes on from 1 (RFC 5681 section 3.1, equation 4).
     pub fn on_congestion(&mut self, conn: &Conn, cause: Cause) {
-        let half = (conn.basis / 2.0).max(2.0);
+        let half = conn.basis / 2.0;
+        let half = if self.whole_packets { half.floor() } else { half }.max(2.0);
         match cause {
             Cause::Loss | Cause::Ecn => self.reduce(conn, half),
             Cause::Timeout { repeated } => self.timeout(conn, (!repeated).then_some(half)),
@@ -166,7 +170,10 @@ impl RenoCore {
     /// Window validation's verdict.
     pub fn on_restart(&mut self, conn: &Conn, to: Window) {
         self.window = to;
-        self.avoidance.reset();
+        // `tcp_cwnd_restart` leaves the credit (`snd_cwnd_cnt`).
+        if !self.whole_packets {
+            self.avoidance.reset();
+        }
         self.slow_start.reset(conn);
     }
 }

@@ -183,6 +183,8 @@ impl Kernel {
     pub fn reduce(&mut self, cwnd: f64, basis: f64) -> f64 {
         let cwnd = cwnd as u64;
         self.epoch = None;
+        // The counter is the socket's: `tcp_init_cwnd_reduction` clears it.
+        self.credit = Credit::default();
         let lower = self.fast_convergence && cwnd < self.last_max;
         self.last_max = if lower { cwnd * (1024 + self.beta) / 2048 } else { cwnd };
         (basis.max(0.0) as u64 * self.beta / 1024).max(2) as f64

@@ -74,7 +74,7 @@ impl KernelVegas {
         let shrunk = if *cwnd < *ssthresh { cwnd.min(target + 1.0) } else { *cwnd - 1.0 };
         if *cwnd < *ssthresh || delta > beta {
             *cwnd = shrunk.max(MIN_CWND.min(*cwnd));
-            *ssthresh = ssthresh.min(*cwnd - 1.0);
+            *ssthresh = ssthresh.min(*cwnd);
         } else if delta < alpha && ack.may_grow {
             *cwnd += 1.0;
         }
@@ -85,12 +85,14 @@ impl KernelVegas {
 
 impl CongestionControl for KernelVegas {
     fn on_ack(&mut self, conn: &Conn, ack: &Ack) {
-        let was_open = std::mem::replace(&mut self.open, conn.state == State::Open);
-        if self.open && !was_open {
-            self.begin_window(conn);
-        }
         if let Some(rtt) = ack.rtt {
             self.sample(rtt);
+        }
+        // The kernel leaves a recovery, and begins a window, between the sample and the growth of the ACK that ends it.
+        let open = conn.state == State::Open || (conn.state == State::Recovery && ack.may_grow);
+        let was_open = std::mem::replace(&mut self.open, open);
+        if self.open && !was_open {
+            self.begin_window(conn);
         }
         if !self.open {
             self.core.on_ack(conn, ack, 1.0);
@@ -177,8 +179,8 @@ mod tests {
         acks(&mut s, 19, 250);
         assert_eq!(s.cc.control().cwnd, cwnd_before);
         acks(&mut s, 1, 250);
-        // 40 x 201/251 = 32, plus one; ssthresh is then one less.
-        assert_eq!((s.cc.control().cwnd, s.cc.control().ssthresh), (33.0, 32.0));
+        // 40 x 201/251 = 32, plus one; ssthresh is then the window (`tcp_vegas_ssthresh`).
+        assert_eq!((s.cc.control().cwnd, s.cc.control().ssthresh), (33.0, 33.0));
     }
 
     #[test]
