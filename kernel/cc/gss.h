@@ -4,8 +4,7 @@
  * gss_reno.c, gss_cubic.c and gss_dctcp.c say which. Twin of `gss+newreno`, `gss+cubic`, `gss+dctcp`.
  *
  * Once per window cwnd grows by cwnd^(1 - alpha), alpha = (rtt - rtt_min) / (rtt_max - rtt_min). The power is within 6e-5 of exact and a
- * slow start has at most some 20 windows, so windows are within one packet below some 800 packets. The paper's initial window of 2 is
- * the route's: ip route ... initcwnd 2.
+ * slow start has at most some 20 windows, so windows are within one packet below some 800 packets.
  */
 #include "fixed.h"
 #ifdef GSS_OVER_DCTCP
@@ -15,6 +14,8 @@ CC_PARAM(alpha0, ALPHA_ONE, "DCTCP's alpha before the first window, in 1/1024");
 #ifdef GSS_OVER_CUBIC
 #include "cubic.h"
 #endif
+
+CC_PARAM(first_window, 2, "packets that a connection begins with (Algorithm 1); 0: the route's initcwnd");
 
 struct gss {
 	struct cc_frac frac;
@@ -42,6 +43,9 @@ CC(void, gss_init, struct sock *sk)
 	g->min_us = g->max_us = g->last_us = g->mark = g->before = 0;
 	g->marked = g->due = 0;
 	g->una = tp->snd_una;
+	/* cwnd = 2 */
+	if (first_window && !tp->data_segs_out)
+		tp->snd_cwnd = min_t(u32, tp->snd_cwnd, first_window);
 #ifdef GSS_OVER_DCTCP
 	dctcp_start(sk, &g->dctcp, alpha0);
 #else

@@ -118,6 +118,11 @@ pub fn find(name: &str) -> Option<&'static Algorithm> {
 /// [`BuildError::UnknownName`] for a part that is not registered; [`BuildError::BadComposition`] where no sender or more than one stands.
 pub fn parts(spec: &str) -> Result<Vec<&'static Algorithm>, BuildError> {
     let mut found = Vec::new();
+    // `gss+dctcp@linux` and a path with a plus are one algorithm from outside.
+    let whole = (spec.ends_with("@linux") || spec.ends_with(".c")).then(|| extension::find(spec)).transpose();
+    if let Ok(Some(Some(algorithm))) = whole {
+        return Ok(vec![algorithm]);
+    }
     for name in spec.split('+').map(str::trim) {
         let algorithm = match find(name) {
             Some(registered) => Some(registered),

@@ -65,6 +65,9 @@ fn describe(py: Python<'_>, error: &PyErr) -> String {
 static KNOWN: Mutex<Vec<(String, Py<PyAny>, &'static Algorithm)>> = Mutex::new(Vec::new());
 
 fn resolve(name: &str) -> Result<Option<&'static Algorithm>, String> {
+    if fanin_kernelcc::is_c(name) {
+        return fanin_kernelcc::resolve(name);
+    }
     Python::attach(|py| find(py, name).map_err(|error| describe(py, &error)))
 }
 
