@@ -77,7 +77,11 @@ def test_every_twin_runs(scenario: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("max(tcp_snd_cwnd(tcp_sk(sk)) / factor, 2U)", "tcp_mystery(sk)", "line 10: `tcp_mystery` is not among the kernel's helpers"),
+        (
+            "max(tcp_snd_cwnd(tcp_sk(sk)) / factor, 2U)",
+            "tcp_mystery(sk)",
+            "line 10: `tcp_mystery` is not among the kernel's helpers",
+        ),
         ("<net/tcp.h>", "<net/mystery.h>", "line 3: the header net/mystery.h is not among those that fanin offers"),
         ("factor, 2U", "factor 2U", "line 10: the C compiler says:"),
         ("module_init(half_register);", "", "it has no module_init(), which registers its tcp_congestion_ops"),
@@ -90,17 +94,19 @@ def test_a_file_that_cannot_be_used_is_answered_in_a_sentence(
     path = tmp_path / "wrong.c"
     assert old in HALF_RENO
     path.write_text(HALF_RENO.replace(old, new))
-    with pytest.raises(fanin.FaninError, match="wrong.c") as error:
+    with pytest.raises(fanin.FaninError, match=r"wrong\.c") as error:
         fanin.run(scenario, cc=str(path))
     assert message in str(error.value)
     assert "\n" not in str(error.value)
 
 
-def test_without_a_compiler_it_says_what_to_install(scenario: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_compiler_it_says_what_to_install(
+    scenario: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "half.c"
     path.write_text(HALF_RENO)
     monkeypatch.setenv("CC", "no-such-compiler")
-    with pytest.raises(fanin.FaninError, match="`no-such-compiler` does not start .* install a C compiler"):
+    with pytest.raises(fanin.FaninError, match=r"`no-such-compiler` does not start .* install a C compiler"):
         fanin.run(scenario, cc=str(path))
 
 
