@@ -9,15 +9,25 @@ pub const END: u32 = u32::MAX;
 /// Most equally short paths kept per pair of hosts for spraying.
 const SPRAY_PATHS: usize = 64;
 
+/// Hops that no path has: there is none.
+const UNREACHABLE: u16 = u16::MAX;
+
 /// Shortest paths over the switches of a network; hosts do not forward.
+///
+/// Distances are kept by switch: hosts at the same switch share them, and there are far fewer switches than hosts.
 #[derive(Debug)]
 pub struct Router<'a> {
     nodes: &'a [Node],
     links: &'a [Link],
     out: Vec<Vec<LinkId>>,
-    into: Vec<Vec<LinkId>>,
-    /// Hops to a destination, per destination asked for.
-    distances: HashMap<NodeId, Vec<u32>>,
+    /// Number of each switch among the switches; `u32::MAX` for a host.
+    switch: Vec<u32>,
+    /// Per switch, the switches with a link to it.
+    before: Vec<Vec<u32>>,
+    /// Per node, the switches with a link to it, in order and once each.
+    homes: Vec<Vec<u32>>,
+    /// Hops from every switch to the nearest of a set of switches, per set asked for.
+    distances: HashMap<Vec<u32>, Vec<u16>>,
     core: Vec<NodeId>,
     routing: Routing,
     seed: u64,
@@ -27,12 +37,28 @@ impl<'a> Router<'a> {
     /// For a network; `seed` decides the flow hashes.
     pub fn new(nodes: &'a [Node], links: &'a [Link], routing: Routing, seed: u64) -> Router<'a> {
         let mut out = vec![Vec::new(); nodes.len()];
-        let mut into = vec![Vec::new(); nodes.len()];
         for (i, link) in links.iter().enumerate() {
             out[link.from.index()].push(LinkId(i as u32));
-            into[link.to.index()].push(LinkId(i as u32));
         }
-        let mut router = Router { nodes, links, out, into, distances: HashMap::new(), core: Vec::new(), routing, seed };
+        let mut switch = vec![u32::MAX; nodes.len()];
+        let mut switches = 0;
+        for (number, _) in switch.iter_mut().zip(nodes).filter(|(_, node)| node.kind == NodeKind::Switch) {
+            *number = switches;
+            switches += 1;
+        }
+        let mut homes = vec![Vec::new(); nodes.len()];
+        for link in links.iter().filter(|link| switch[link.from.index()] != u32::MAX) {
+            homes[link.to.index()].push(switch[link.from.index()]);
+        }
+        for homes in &mut homes {
+            homes.sort_unstable();
+            homes.dedup();
+        }
+        let is_switch = |n: &usize| switch[*n] != u32::MAX;
+        let before = (0..nodes.len()).filter(is_switch).map(|n| homes[n].clone()).collect();
+        let distances = HashMap::new();
+        let mut router =
+            Router { nodes, links, out, switch, before, homes, distances, core: Vec::new(), routing, seed };
         if routing == Routing::EqualLength {
             router.core = router.find_core();
         }
@@ -70,49 +96,59 @@ impl<'a> Router<'a> {
         (0..self.nodes.len() as u32).map(NodeId).filter(move |n| self.nodes[n.index()].kind == kind)
     }
 
-    /// Hops from every node to `to`.
-    fn distances(&mut self, to: NodeId) -> &[u32] {
-        let (nodes, links, into) = (self.nodes, self.links, &self.into);
-        self.distances.entry(to).or_insert_with(|| {
-            let mut hops = vec![u32::MAX; nodes.len()];
-            hops[to.index()] = 0;
-            let mut wave = vec![to];
-            while !wave.is_empty() {
-                let mut next = Vec::new();
-                for node in wave {
-                    for &l in &into[node.index()] {
-                        let from = links[l.index()].from;
-                        if hops[from.index()] == u32::MAX {
-                            hops[from.index()] = hops[node.index()] + 1;
-                            // A host may start a path but not lie within one.
-                            if nodes[from.index()].kind == NodeKind::Switch {
-                                next.push(from);
-                            }
-                        }
+    /// Hops from every switch to the nearest of `targets`.
+    fn hops(before: &[Vec<u32>], targets: &[u32]) -> Vec<u16> {
+        let mut hops = vec![UNREACHABLE; before.len()];
+        let mut wave = targets.to_vec();
+        for &switch in targets {
+            hops[switch as usize] = 0;
+        }
+        for depth in 1..UNREACHABLE {
+            let mut next = Vec::new();
+            for switch in wave {
+                for &from in &before[switch as usize] {
+                    if hops[from as usize] == UNREACHABLE {
+                        hops[from as usize] = depth;
+                        next.push(from);
                     }
                 }
-                wave = next;
             }
-            hops
-        })
+            if next.is_empty() {
+                break;
+            }
+            wave = next;
+        }
+        hops
     }
 
-    /// Links from `at` that lie on a shortest path to `to`.
-    fn candidates(&mut self, at: NodeId, to: NodeId) -> Vec<LinkId> {
-        let out = self.out[at.index()].clone();
-        let links = self.links;
-        let hops = self.distances(to);
-        let here = hops[at.index()];
-        if here == u32::MAX || here == 0 {
-            return Vec::new();
+    /// Links from `at` that lie on a shortest path to `to`, in the order of their numbers, appended to `found`.
+    fn candidates(&mut self, at: NodeId, to: NodeId, found: &mut Vec<LinkId>) {
+        found.clear();
+        let (links, out) = (self.links, &self.out[at.index()]);
+        found.extend(out.iter().filter(|l| links[l.index()].to == to));
+        if !found.is_empty() {
+            return;
         }
-        out.into_iter().filter(|l| hops[links[l.index()].to.index()] == here - 1).collect()
+        let homes = &self.homes[to.index()];
+        if !self.distances.contains_key(homes) {
+            self.distances.insert(homes.clone(), Self::hops(&self.before, homes));
+        }
+        let hops = &self.distances[homes];
+        let distance = |l: &LinkId| match self.switch[links[l.index()].to.index()] {
+            u32::MAX => UNREACHABLE,
+            switch => hops[switch as usize],
+        };
+        let least = out.iter().map(distance).min().unwrap_or(UNREACHABLE);
+        if least != UNREACHABLE {
+            found.extend(out.iter().filter(|l| distance(l) == least));
+        }
     }
 
     fn walk(&mut self, from: NodeId, to: NodeId, key: u64, path: &mut Vec<LinkId>) -> bool {
         let mut at = from;
+        let mut candidates = Vec::new();
         while at != to {
-            let candidates = self.candidates(at, to);
+            self.candidates(at, to, &mut candidates);
             let Some(count) = std::num::NonZeroU64::new(candidates.len() as u64) else { return false };
             let hash = mix(self.seed ^ mix(key) ^ mix(u64::from(at.0) << 32));
             let link = candidates[(hash % count) as usize];
@@ -137,7 +173,7 @@ impl<'a> Router<'a> {
 
     /// Every shortest path, up to a limit, in a fixed order.
     pub fn all_paths(&mut self, from: NodeId, to: NodeId) -> Vec<Vec<LinkId>> {
-        let mut found = Vec::new();
+        let (mut found, mut candidates) = (Vec::new(), Vec::new());
         let mut open = vec![(from, Vec::new())];
         while let Some((at, path)) = open.pop() {
             if at == to {
@@ -147,7 +183,8 @@ impl<'a> Router<'a> {
                 }
                 continue;
             }
-            for link in self.candidates(at, to) {
+            self.candidates(at, to, &mut candidates);
+            for &link in &candidates {
                 let mut longer = path.clone();
                 longer.push(link);
                 open.push((self.links[link.index()].to, longer));
