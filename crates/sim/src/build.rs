@@ -2,7 +2,7 @@
 
 use crate::app::Application;
 use crate::calendar::Calendar;
-use crate::engine::{HostControl, Run, RunError, TimerMap};
+use crate::engine::{HostControl, Progress, Run, RunError, TimerMap};
 use crate::net::{FlowCounters, Net, Ways};
 use crate::queue::{self, Build, Context};
 use crate::rng::Stream;
@@ -16,11 +16,20 @@ use fanin_cc::{Arrival, ParamError, PathKnowledge, Setup, registry};
 use fanin_switch::{Order, Port, SharedBuffer};
 use fanin_units::{Bytes, Duration, QueueLimit, Rate, Time};
 use std::collections::{BTreeMap, HashMap};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
+/// The caller's callback.
+type Asked<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
+
+/// How many flows get their paths between two looks at it.
+const PATHS_PER_LOOK: usize = 256;
+
 /// Builds everything; nothing is scheduled yet.
-pub(crate) fn build(spec: &Spec) -> Result<Run<'_>, RunError> {
-    let paths = Paths::make(spec)?;
+///
+/// `progress` is asked now and then whether to go on, as during the run: large networks take seconds.
+pub(crate) fn build<'a>(spec: &'a Spec, progress: Asked<'_>) -> Result<Run<'a>, RunError> {
+    let paths = Paths::make(spec, progress)?;
     let flows = spec.flows.len() as u32;
     let links = spec.links.len() as u32;
     let timers = TimerMap {
@@ -102,7 +111,7 @@ struct Paths {
 }
 
 impl Paths {
-    fn make(spec: &Spec) -> Result<Paths, RunError> {
+    fn make(spec: &Spec, progress: Asked<'_>) -> Result<Paths, RunError> {
         let mut router = Router::new(&spec.nodes, &spec.links, spec.routing, spec.seed);
         let mut made = Paths { table: Vec::new(), choices: Vec::new(), ways: Vec::new(), flows: Vec::new() };
         let mut starts: HashMap<Vec<LinkId>, (u32, Arc<[LinkId]>)> = HashMap::new();
@@ -144,6 +153,12 @@ impl Paths {
             Ok(ways)
         };
         for (i, flow) in spec.flows.iter().enumerate() {
+            if i.is_multiple_of(PATHS_PER_LOOK) {
+                let look = Progress { now: Time::ZERO, end: spec.end, packet_hops: 0, messages: (0, 0) };
+                if progress(look).is_break() {
+                    return Err(RunError::Interrupted { at: Time::ZERO });
+                }
+            }
             let (forward, there) = way(&mut made, flow.src, flow.dst, 2 * i as u64)?;
             // What a host sends on one connection has one 5-tuple, data and ACKs alike.
             let key = flow.reverse.map_or(2 * i as u64 + 1, |r| 2 * u64::from(r.0));
@@ -269,7 +284,7 @@ fn resolve(transport: &TransportSpec, needs: fanin_cc::Needs, prompt_acks: bool)
 /// # Errors
 /// As [`crate::run`].
 pub fn known_paths(spec: &Spec) -> Result<Vec<PathKnowledge>, RunError> {
-    let paths = Paths::make(spec)?;
+    let paths = Paths::make(spec, &mut |_| ControlFlow::Continue(()))?;
     let of =
         |(flow, path): (&Flow, &FlowPaths)| path_knowledge(spec, &spec.transports[flow.transport as usize].stack, path);
     Ok(spec.flows.iter().zip(&paths.flows).map(of).collect())

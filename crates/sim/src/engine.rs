@@ -111,7 +111,8 @@ const EVENTS_PER_LOOK: u64 = 1 << 18;
 /// # Errors
 /// [`RunError`] when the spec names something that does not exist, or the caller interrupts.
 pub fn run(spec: &Spec, progress: &mut dyn FnMut(Progress) -> ControlFlow<()>) -> Result<Results, RunError> {
-    go(spec, build::build(spec)?, progress)
+    let run = build::build(spec, progress)?;
+    go(spec, run, progress)
 }
 
 /// As [`run`], and shows every packet event at every port to `tap`, which changes nothing in the results.
@@ -123,7 +124,7 @@ pub fn run_with_tap(
     tap: Box<dyn Tap>,
     progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Results, RunError> {
-    let mut run = build::build(spec)?;
+    let mut run = build::build(spec, progress)?;
     run.net.trace.connect(tap);
     go(spec, run, progress)
 }
