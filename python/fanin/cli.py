@@ -39,6 +39,13 @@ class Kind(StrEnum):
     paper = "paper"
 
 
+class RankOf(StrEnum):
+    """Whose completion time a ranking may be by."""
+
+    rounds = "rounds"
+    responses = "responses"
+
+
 class RankBy(StrEnum):
     """What a ranking may be by; as :data:`fanin.ranking.STATISTICS`, which would load too much here."""
 
@@ -137,6 +144,18 @@ def compare(
         int, typer.Option("--seeds", metavar="N", help="Runs per algorithm; more narrow the confidence intervals.")
     ] = 10,
     rank_by: Annotated[RankBy, typer.Option("--rank-by", help="Completion-time statistic to rank by.")] = RankBy.p99,
+    rank_of: Annotated[
+        RankOf | None,
+        typer.Option(
+            "--rank-of",
+            help="Whose completion time to rank by; a round ends with its slowest answer [default: rounds, where the capture has some].",
+            show_default=False,
+        ),
+    ] = None,
+    independent: Annotated[
+        bool,
+        typer.Option("--independent", help="Replay every connection alone: no request waits for another connection."),
+    ] = False,
     trace_seed: Annotated[
         int | None,
         typer.Option("--trace-seed", help="Seed whose queue and windows the report draws; the first unless given."),
@@ -165,7 +184,7 @@ def compare(
 ) -> None:
     """Replay a capture's traffic under every TCP on your rack, and rank them.
 
-    Each response is sent as the application sent it in the capture: think times are kept, and a slow response delays the next request.
+    Each request is sent after what it waited for in the capture: all answers of a round, its own connection's response, or a timer.
     """
     from fanin import display
     from fanin.comparison import compare as run_compare
@@ -181,6 +200,8 @@ def compare(
             seeds=seeds,
             rank_by=rank_by.value,
             baseline=baseline,
+            rank_of=rank_of.value if rank_of is not None else None,
+            independent=independent,
             trace_seed=trace_seed,
             aggregator=aggregator,
             gap=gap,

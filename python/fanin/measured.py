@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -67,8 +68,8 @@ class Measured:
         }
 
 
-def measured(found: TrainsResult, aggregator: str) -> Measured:
-    """What the responses to one host really took."""
+def measured(found: TrainsResult, aggregator: str, rounds_ms: Sequence[float | None] | None = None) -> Measured:
+    """What the responses to one host really took; with `rounds_ms`, what its rounds took."""
     parts = []
     retransmissions = syns = 0
     rtts = []
@@ -91,6 +92,8 @@ def measured(found: TrainsResult, aggregator: str) -> Measured:
             )
         )
     took = pl.concat(parts)["took"].drop_nulls().to_list() if parts else []
+    if rounds_ms is not None:
+        took = [ms for ms in rounds_ms if ms is not None]
     return Measured(
         responses=len(took),
         completion_ms=completion_statistics(took),

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 RankBy = Literal["mean", "p50", "p95", "p99", "p99_9"]
 """What a ranking may be by."""
 
+RankOf = Literal["rounds", "responses"]
+"""Whose completion time a ranking may be by."""
+
 STATISTICS: tuple[RankBy, ...] = get_args(RankBy)
 """The statistics of a completion time that every row has."""
 
@@ -75,6 +78,12 @@ class RankingRow:
         Response payload delivered per second, from the first release to the last delivery.
     queue_mean_packets, queue_p99_packets, queue_max_packets : Estimate
         Queue of the port to the aggregator, over time, the packet in transmission included.
+    response_ms : dict of str to Estimate
+        Completion time of responses.
+    round_ms : dict of str to Estimate
+        Completion time of rounds, from the first request to the slowest answer; no values where there are no rounds.
+    rounds, unfinished_rounds : int
+        Rounds per run, and those that were not complete when a run ended, all seeds together.
     responses : int
         Responses per run.
     unfinished : int
@@ -114,6 +123,10 @@ class RankingRow:
     alike: tuple[str, ...] = ()
     against_baseline: dict[str, Paired] = field(default_factory=dict)
     p: float | None = None
+    response_ms: dict[str, Estimate] = field(default_factory=dict)
+    round_ms: dict[str, Estimate] = field(default_factory=dict)
+    rounds: int = 0
+    unfinished_rounds: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in JSON."""
@@ -123,7 +136,11 @@ class RankingRow:
             "cc": self.cc,
             "needs_switch": self.needs_switch,
             "completion_ms": {name: self.completion_ms[name].to_dict() for name in STATISTICS},
+            "response_ms": {name: self.response_ms.get(name, Estimate(None)).to_dict() for name in STATISTICS},
+            "round_ms": {name: self.round_ms.get(name, Estimate(None)).to_dict() for name in STATISTICS},
             **{name: getattr(self, name).to_dict() for name in COUNTS},
+            "rounds": self.rounds,
+            "unfinished_rounds": self.unfinished_rounds,
             "responses": self.responses,
             "unfinished": self.unfinished,
             "seeds": list(self.seeds),
@@ -166,6 +183,7 @@ def rank(
     needs_switch: Mapping[str, bool],
     hashes: Mapping[str, str],
     by: RankBy,
+    of: RankOf = "responses",
     *,
     candidates: Collection[str] | None = None,
     baseline: str | None = None,
@@ -181,7 +199,9 @@ def rank(
     hashes : mapping
         Per algorithm, the scenario's hash.
     by : str
-        One of :data:`STATISTICS`. Equal values are ordered by the mean, then as in the registry (D2TCP without deadlines is DCTCP, and
+        One of :data:`STATISTICS`.
+    of : str
+        Whose completion time: ``rounds`` or ``responses``. Equal values are ordered by the mean, then as in the registry (D2TCP without deadlines is DCTCP, and
         DCTCP is what to name), then by name; what has no value comes last.
     candidates : collection of str, optional
         What can be the answer; everything unless given.
@@ -194,7 +214,11 @@ def rank(
     samples = {cc: runs.filter(runs["cc"] == cc).sort("seed") for cc in runs["cc"].unique(maintain_order=True)}
     rows = []
     for cc, mine in samples.items():
-        against = {} if baseline in {None, cc} or baseline not in samples else _against(mine, samples[baseline])
+        against = {} if baseline in {None, cc} or baseline not in samples else _against(mine, samples[baseline], of)
+        response_ms, round_ms = (
+            {name: estimate_positive(mine[_column(name, kind)].to_list()) for name in STATISTICS}
+            for kind in ("responses", "rounds")
+        )
         counts = {name: _count(mine[name].to_list()) for name in COUNTS}
         rows.append(
             RankingRow(
@@ -202,7 +226,7 @@ def rank(
                 tier=0,
                 cc=cc,
                 needs_switch=needs_switch[cc],
-                completion_ms={name: estimate_positive(mine[name].to_list()) for name in STATISTICS},
+                completion_ms=round_ms if of == "rounds" else response_ms,
                 timeouts=counts["timeouts"],
                 retransmissions=counts["retransmissions"],
                 drops=counts["drops"],
@@ -217,6 +241,10 @@ def rank(
                 scenario_hash=hashes[cc],
                 candidate=candidates is None or cc in candidates,
                 against_baseline=against,
+                response_ms=response_ms,
+                round_ms=round_ms,
+                rounds=int(mine["rounds"][0]),
+                unfinished_rounds=int(mine["unfinished_rounds"].sum()),
             )
         )
     rows.sort(
@@ -233,7 +261,7 @@ def rank(
     for part in (True, False):
         mine_only = [row for row in rows if row.candidate is part]
         corrected = holm([row.against_baseline[by].p if row.against_baseline else None for row in mine_only])
-        tiers = _tiers([samples[row.cc] for row in mine_only], by)
+        tiers = _tiers([samples[row.cc] for row in mine_only], _column(by, of))
         ranked += [
             replace(row, rank=place, tier=tier, p=p)
             for place, (row, tier, p) in enumerate(zip(mine_only, tiers, corrected, strict=True), start=1)
@@ -257,12 +285,19 @@ def _paired_by_seed(mine: pl.DataFrame, theirs: pl.DataFrame, column: str) -> tu
     return both[column].to_list(), both[f"{column}_theirs"].to_list()
 
 
-def _against(mine: pl.DataFrame, baseline: pl.DataFrame) -> dict[str, Paired]:
-    times: dict[str, Paired] = {name: paired_ratios(*_paired_by_seed(mine, baseline, name)) for name in STATISTICS}
+def _column(name: RankBy, of: RankOf) -> str:
+    """The column of a run with a statistic of the completion time of rounds or of responses."""
+    return f"round_{name}" if of == "rounds" else name
+
+
+def _against(mine: pl.DataFrame, baseline: pl.DataFrame, of: RankOf) -> dict[str, Paired]:
+    times: dict[str, Paired] = {
+        name: paired_ratios(*_paired_by_seed(mine, baseline, _column(name, of))) for name in STATISTICS
+    }
     return {**times, "timeouts": paired_differences(*_paired_by_seed(mine, baseline, "timeouts"))}
 
 
-def _tiers(rows: Sequence[pl.DataFrame], by: RankBy) -> Iterator[int]:
+def _tiers(rows: Sequence[pl.DataFrame], column: str) -> Iterator[int]:
     """The tier of each row: a new one begins at the first that differs from the first row of the tier before."""
     tier, first = 0, 0
     corrected: list[float | None] = []
@@ -270,7 +305,7 @@ def _tiers(rows: Sequence[pl.DataFrame], by: RankBy) -> Iterator[int]:
         p = corrected[place - first - 1] if place else 0.0
         if p is not None and p < SIGNIFICANT:
             tier, first = tier + 1, place
-            corrected = holm([paired_ratios(*_paired_by_seed(row, r, by)).p for r in rows[place + 1 :]])
+            corrected = holm([paired_ratios(*_paired_by_seed(row, r, column)).p for r in rows[place + 1 :]])
         yield tier
 
 

@@ -80,6 +80,7 @@ class TrainsResult:
             "trains": self.trains.to_dicts(),
             "distributions": self.distributions(),
             "hosts": self.hosts,
+            "companies": self.companies(),
             "warnings": self.warnings,
             "partial": self.partial,
         }
@@ -109,6 +110,15 @@ class TrainsResult:
                 **{column: told(mine[column]) for column in ("bytes", "packets", "gap_before_ms")},
             }
         return result
+
+    def companies(self, aggregator: str | None = None) -> list[dict[str, Any]]:
+        """Who is asked together by the aggregator, and what its requests wait for, as in the workload file; empty where nothing was asked.
+
+        :func:`fanin.waiting.sentences` says it in words.
+        """
+        if not any(host["received_bytes"] for host in self.hosts):
+            return []
+        return list(json.loads(self.workload(aggregator).companies_json()))
 
     def workload(self, aggregator: str | None = None) -> Replay:
         """The traffic towards one host, ready to be replayed.

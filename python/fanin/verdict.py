@@ -234,36 +234,36 @@ def _place(rows: list[RankingRow], cc: str) -> int:
 
 
 def _headline(result: CompareResult, kind: Kind, best: RankingRow, usual: RankingRow | None) -> str:
-    by = result.rank_by
+    by, what = result.rank_by, result.rank_of.removesuffix("s")
     name, value = STATISTIC_NAMES[by], best.completion_ms[by].value
     if value is None:
-        return f"No algorithm completes enough responses on this rack for a {name} completion time."
+        return f"No algorithm completes enough {what}s on this rack for a {name} completion time."
     if len(result.ranking) == 1:
-        return f"With {best.cc}, the {name} response takes {duration(value)} on this rack."
+        return f"With {best.cc}, the {name} {what} takes {duration(value)} on this rack."
     if usual is None:
         if kind == "undecided":
             return f"One seed cannot tell these TCPs apart; {best.cc} has the shortest {name}, {duration(value)}."
-        return f"{best.cc} has the shortest {name} response on this rack: {duration(value)}."
+        return f"{best.cc} has the shortest {name} {what} on this rack: {duration(value)}."
     now = usual.completion_ms[by].value
     if kind == "undecided" and now is None and len(best.seeds) > 1:
-        return f"{usual.cc} leaves too many responses unfinished to have a {name}, and over {_seeds(usual)} nothing can be told from it."
+        return f"{usual.cc} leaves too many {what}s unfinished to have a {name}, and over {_seeds(usual)} nothing can be told from it."
     if kind == "undecided":
         first = "" if best.cc == usual.cc or now is None else f", {duration(now)} with {usual.cc}"
         return (
-            f"One seed cannot tell these TCPs apart: the {name} response takes {duration(value)} with {best.cc}{first}."
+            f"One seed cannot tell these TCPs apart: the {name} {what} takes {duration(value)} with {best.cc}{first}."
         )
     if kind == "tail":
         return (
-            f"Nothing measurably beats {usual.cc} at {name}, but {best.cc} brings the p99.9 response "
+            f"Nothing measurably beats {usual.cc} at {name}, but {best.cc} brings the p99.9 {what} "
             f"{_from_to(best, usual, 'p99_9')}."
         )
     if kind == "keep":
         which = "no TCP that hosts can run" if _only_deployable(result) else "no other TCP compared"
         at = f" ({duration(now)})" if now is not None else ""
-        return f"Keep {usual.cc}: {which} measurably shortens the {name} response{at} of this traffic on this rack."
+        return f"Keep {usual.cc}: {which} measurably shortens the {name} {what}{at} of this traffic on this rack."
     if now is None:
-        return f"{best.cc} brings the {name} response to {duration(value)}; {usual.cc} leaves too many responses unfinished to have one."
-    return f"{best.cc} brings the {name} response {_from_to(best, usual, by)}."
+        return f"{best.cc} brings the {name} {what} to {duration(value)}; {usual.cc} leaves too many {what}s unfinished to have one."
+    return f"{best.cc} brings the {name} {what} {_from_to(best, usual, by)}."
 
 
 def _from_to(best: RankingRow, usual: RankingRow, statistic: str) -> str:

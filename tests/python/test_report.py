@@ -66,7 +66,7 @@ def test_when_nothing_beats_what_the_hosts_run_the_sentences_are_about_that(wide
     ]
     told = replace(wide, ranking=rows).verdict
     assert told.kind == "keep"
-    assert told.headline.startswith("Keep cubic: no TCP that hosts can run measurably shortens the p99 response (")
+    assert told.headline.startswith("Keep cubic: no TCP that hosts can run measurably shortens the p99 round (")
     assert "dctcp is not measurably different from cubic at p99 over 2 seeds." in told.support
     assert "Switches that mark packets (ECN) would not change that." in told.support
     assert told.recommendation is None
@@ -104,7 +104,7 @@ def judged(wide: fanin.CompareResult, rows: dict[str, tuple[float, float, float,
 def test_what_the_runs_cannot_tell_apart_is_no_win(wide: fanin.CompareResult) -> None:
     assert judged(wide, {"bbr": (3.0, 0.06, 120.0, 0.9)}).kind == "keep"
     won = judged(wide, {"bbr": (3.0, 0.04, 120.0, 0.9)})
-    assert won.headline == "bbr brings the p99 response from 4.50 ms with cubic to 3.00 ms: 33% shorter (25% to 40%)."
+    assert won.headline == "bbr brings the p99 round from 4.50 ms with cubic to 3.00 ms: 33% shorter (25% to 40%)."
     assert won.recommendation is not None
     assert won.recommendation.undo_everywhere == "sysctl -w net.ipv4.tcp_congestion_control=cubic"
 
@@ -120,7 +120,7 @@ def test_a_shorter_tail_at_no_cost_is_advised_though_the_p99_is_the_same(wide: f
     told = judged(wide, {"bbr": (4.6, 0.7, 7.5, 0.01)})
     assert (told.kind, told.best) == ("tail", "bbr")
     assert told.headline == (
-        "Nothing measurably beats cubic at p99, but bbr brings the p99.9 response from 125 ms with cubic to 7.50 ms: 17 times shorter."
+        "Nothing measurably beats cubic at p99, but bbr brings the p99.9 round from 125 ms with cubic to 7.50 ms: 17 times shorter."
     )
     costly = judged(wide, {"bbr": (5.2, 0.001, 7.5, 0.01)})
     assert (costly.kind, costly.best) == ("keep", "cubic")

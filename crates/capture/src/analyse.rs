@@ -215,9 +215,10 @@ impl Pass {
             duration_ns: self.clock.latest().abs_diff(start),
         };
         let mut warnings = self.warnings();
+        let rates = self.table.arrivals.rates();
         let connections: Vec<Connection> = self.table.into_connections().map(|c| c.finish(sink)).collect();
         warnings.extend(about_connections(&connections));
-        let hosts = hosts::rank(&connections);
+        let hosts = hosts::rank(&connections, &rates);
         Analysis { summary, connections, turns: vec![], trains: vec![], bursts: vec![], hosts, warnings, partial }
     }
 

@@ -4,6 +4,7 @@ mod rtt;
 mod run;
 mod sequence;
 
+use crate::arrivals::Arrivals;
 use crate::decode::{Addr, Segment, flag};
 use crate::{Connection, Direction, DirectionStats, Gap, Sink, Train};
 use rtt::Half;
@@ -26,6 +27,8 @@ pub(crate) const LARGEST_ON_WIRE: u32 = 9_000;
 pub(crate) struct Conn {
     id: u32,
     ends: [(Addr, u16); 2],
+    /// The same hosts as [`Arrivals`] numbers them.
+    hosts: [u32; 2],
     /// Which of the ends is the client.
     client: usize,
     role_known: bool,
@@ -46,6 +49,15 @@ struct Handshake {
     synacks: u32,
     server: Option<u64>,
     client: Option<u64>,
+}
+
+/// What the first packet of a run says about it.
+#[derive(Clone, Copy, Default)]
+struct Front {
+    /// It was sent before its sender had all of the run before.
+    overlapped: bool,
+    /// Packets before it were lost on their way to the tap.
+    lost: bool,
 }
 
 /// One direction: counts, bytes seen, round trips of its data, the train in progress.
@@ -75,7 +87,7 @@ struct Dir {
 }
 
 impl Conn {
-    pub fn new(id: u32, first: &Segment, ends: [(Addr, u16); 2], at: u64) -> Conn {
+    pub fn new(id: u32, first: &Segment, ends: [(Addr, u16); 2], hosts: [u32; 2], at: u64) -> Conn {
         let from = usize::from((first.src, first.sport) != ends[0]);
         let syn = first.flags & flag::SYN != 0;
         let client = match (syn, first.flags & flag::ACK != 0) {
@@ -88,6 +100,7 @@ impl Conn {
         Conn {
             id,
             ends,
+            hosts,
             client,
             role_known: syn,
             start: at,
@@ -128,7 +141,7 @@ impl Conn {
 
     /// Follows one segment.
     #[inline]
-    pub fn segment(&mut self, s: &Segment, d: usize, at: u64, gap: Gap, sink: &mut dyn Sink) {
+    pub fn segment(&mut self, s: &Segment, d: usize, at: u64, gap: Gap, arrivals: &mut Arrivals, sink: &mut dyn Sink) {
         self.end = at;
         self.count(s, d, at);
         if s.bad {
@@ -144,11 +157,12 @@ impl Conn {
         if acks {
             let revealed = self.dirs[1 - d].seq.ack_reveals(s.ack, at);
             if revealed > 0 {
-                self.advance(1 - d, revealed, None, false, sink);
+                self.advance(1 - d, revealed, None, Front::default(), arrivals, sink);
             }
         }
         if s.payload > 0 {
-            self.data(s, d, at, acks, gap, sink);
+            self.data(s, d, at, acks, gap, arrivals, sink);
+            arrivals.data(self.hosts[1 - d], s.payload, at);
         } else if s.flags & (flag::SYN | flag::RST) == 0 {
             self.dirs[d].seq.bare(s.seq);
         }
@@ -222,7 +236,17 @@ impl Conn {
     }
 
     #[inline]
-    fn data(&mut self, s: &Segment, d: usize, at: u64, acks: bool, gap: Gap, sink: &mut dyn Sink) {
+    #[allow(clippy::too_many_arguments)] // what one packet and its surroundings are
+    fn data(
+        &mut self,
+        s: &Segment,
+        d: usize,
+        at: u64,
+        acks: bool,
+        gap: Gap,
+        arrivals: &mut Arrivals,
+        sink: &mut dyn Sink,
+    ) {
         let reordering = match (self.dirs[0].half.least(), self.dirs[1].half.least()) {
             (Some(a), Some(b)) => REORDERING.min(a + b),
             _ => REORDERING,
@@ -261,11 +285,14 @@ impl Conn {
                 let place = Place { connection: self.id, direction: direction(d, self.client), turn: self.turns };
                 run.split(before, at, pause, place, sink);
             }
-            self.advance(d, self.dirs[d].seq.max() - before, Some(at), overlapped, sink);
+            let bytes = self.dirs[d].seq.max() - before;
+            let lost = bytes > u64::from(s.payload) || self.skipped(d, s.ip_id);
+            self.advance(d, bytes, Some(at), Front { overlapped, lost }, arrivals, sink);
         } else if let Some(run) = self.run.as_mut().filter(|r| r.dir == d) {
             // Until all of it is acknowledged, what is sent again belongs to the run.
             if run.acked_at.is_none() {
                 run.end = Some(at);
+                run.received = arrivals.received(self.hosts[d]);
             }
             run.retransmitted += arrival.old;
         }
@@ -304,34 +331,52 @@ impl Conn {
 
     /// The payload of `d` got longer by `bytes`, seen at `at` or known from an acknowledgement.
     #[inline]
-    fn advance(&mut self, d: usize, bytes: u64, at: Option<u64>, overlapped: bool, sink: &mut dyn Sink) {
+    fn advance(
+        &mut self,
+        d: usize,
+        bytes: u64,
+        at: Option<u64>,
+        front: Front,
+        arrivals: &Arrivals,
+        sink: &mut dyn Sink,
+    ) {
         let to = self.dirs[d].seq.max();
+        let received = arrivals.received(self.hosts[d]);
         if self.run.as_ref().is_none_or(|r| r.dir != d) {
-            let waited = self.run.as_ref().and_then(|before| self.waited(before, at?));
+            let mut next = Run::new(d, to - bytes, at, front.overlapped);
+            next.front_lost = front.lost;
+            if let Some(before) = &self.run {
+                next.waited = self.delivered(before).zip(at).map(|(had, at)| at.saturating_sub(had));
+                next.behind = arrivals.received(self.hosts[1 - d]) - before.received;
+            }
             self.end_run(sink);
-            self.run = Some(Run::new(d, to - bytes, at, waited, overlapped));
+            self.run = Some(next);
         }
         if let Some(run) = &mut self.run {
             run.extend(to, at);
+            run.received = received;
         }
     }
 
-    /// How long the receiver of `before` kept silent once it had it all, before it began to send at `at`.
-    fn waited(&self, before: &Run, at: u64) -> Option<u64> {
-        let end = before.end?;
-        let half = self.dirs[before.dir].half;
+    /// When the receiver of `run` had all of it, as far as the tap can tell.
+    fn delivered(&self, run: &Run) -> Option<u64> {
+        let end = run.end?;
+        let half = self.dirs[run.dir].half.smoothed().unwrap_or(0);
         // It had the data when it said so; if it said so only now, or held its word back, half a round trip after the tap saw the last byte.
-        let had = match before.acked_at {
-            Some(acked) if acked - end <= half.smoothed().unwrap_or(0) + DELAYED_ACK => acked,
-            Some(_) => end + half.smoothed().unwrap_or(0),
-            None => end + half.smoothed().unwrap_or(0),
-        };
-        Some(at.saturating_sub(had))
+        Some(run.acked_at.filter(|&acked| acked - end <= half + DELAYED_ACK).unwrap_or(end + half))
+    }
+
+    /// Packets of `d` were lost before this one reached the tap, by the sender's count of its packets. Where an offload merges packets, one
+    /// packet stands for several numbers, which says nothing.
+    fn skipped(&self, d: usize, ip_id: u16) -> bool {
+        let merged = self.dirs[1 - d].stats.mss_option.map_or(LARGEST_ON_WIRE, u32::from);
+        self.dirs[d].stats.largest_segment <= merged && lost_before_the_tap(self.dirs[d].last_ip_id, ip_id)
     }
 
     /// The other side speaks, or the capture is over.
     fn end_run(&mut self, sink: &mut dyn Sink) {
-        let Some(run) = self.run.take() else { return };
+        let Some(mut run) = self.run.take() else { return };
+        run.delivered = self.delivered(&run);
         let place = Place { connection: self.id, direction: direction(run.dir, self.client), turn: self.turns };
         run.close(place, sink);
         self.role_known = true;

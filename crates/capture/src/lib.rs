@@ -20,15 +20,19 @@
 //! ```
 
 mod analyse;
+mod arrivals;
 mod conn;
 mod decode;
 mod error;
 mod file;
 mod hosts;
 mod options;
+mod release;
 mod results;
+mod service;
 mod table;
 mod timeline;
+mod waiting;
 mod warning;
 mod workload;
 pub mod write;
@@ -36,6 +40,7 @@ pub mod write;
 pub use analyse::{analyse, analyse_into, analyse_reader};
 pub use error::{CaptureError, Damage, Partial, WorkloadError};
 pub use options::{Gap, Options, Progress};
-pub use results::{Analysis, Burst, Connection, Direction, DirectionStats, Host, Sink, Summary, Train, Turn};
+pub use results::{Analysis, Burst, Connection, Direction, DirectionStats, Front, Host, Sink, Summary, Train, Turn};
+pub use waiting::{Company, Delay, Edge, Release, Round};
 pub use warning::Warning;
 pub use workload::{Message, Piece, ReplayConnection, WORKLOAD_VERSION, Workload};

@@ -199,6 +199,23 @@ pub struct Turn {
     pub response_pieces: u32,
     /// The request was sent before the client had all of the previous response (pipelining, or both sides talking at once).
     pub overlapped: bool,
+    /// When the server had all of the request, as the tap can tell: its acknowledgement, or half a round trip after the last byte.
+    pub request_delivered_ns: Option<u64>,
+    /// When the client had all of the response, likewise.
+    pub response_delivered_ns: Option<u64>,
+    /// What may have held the first byte of the request back besides the client.
+    pub request_front: Front,
+    /// What may have held the first byte of the response back besides the server.
+    pub response_front: Front,
+}
+
+/// What may have delayed the first byte of a run on its way, so that its application gets no blame for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Front {
+    /// Packets before it were lost on their way to the tap: what the tap saw first was sent again.
+    pub lost: bool,
+    /// What its receiver received from anyone while it waited for this, from the last packet of the run before on: bytes on the wire.
+    pub behind_bytes: u64,
 }
 
 /// A piece of a request or response that its application wrote after a pause of its own.
@@ -263,6 +280,8 @@ pub struct Host {
     pub sent_bytes: u64,
     /// Hosts that sent it payload.
     pub senders: u32,
+    /// The fastest that payload came in over some 64 KB, bits per second on the wire; none where too little came to tell.
+    pub receive_rate_bps: Option<u64>,
     /// Connections it took part in.
     pub connections: u32,
 }

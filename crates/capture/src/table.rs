@@ -1,5 +1,6 @@
 //! From segments to connections: who belongs to whom, and which packets are copies.
 
+use crate::arrivals::Arrivals;
 use crate::conn::Conn;
 use crate::decode::{Addr, Segment, flag};
 use crate::timeline::{Noted, Timed};
@@ -15,6 +16,7 @@ pub(crate) struct Table {
     /// The latest connection between two ends. Hash order is never used for anything, so the hasher's seed cannot show.
     by_ends: HashMap<Key, u32, foldhash::fast::RandomState>,
     conns: Vec<Conn>,
+    pub arrivals: Arrivals,
     copies: Copies,
     pub mirrored: Noted,
     gap: Gap,
@@ -23,7 +25,14 @@ pub(crate) struct Table {
 impl Table {
     /// Empty.
     pub fn new(gap: Gap) -> Table {
-        Table { by_ends: HashMap::default(), conns: Vec::new(), copies: Copies::new(), mirrored: Noted::default(), gap }
+        Table {
+            by_ends: HashMap::default(),
+            conns: Vec::new(),
+            arrivals: Arrivals::default(),
+            copies: Copies::new(),
+            mirrored: Noted::default(),
+            gap,
+        }
     }
 
     /// Hands a segment to its connection, a new one if need be.
@@ -36,13 +45,13 @@ impl Table {
         let index = *self.by_ends.entry(key).or_insert(fresh);
         let mut index = index as usize;
         if index == self.conns.len() {
-            self.conns.push(Conn::new(fresh, s, key, *at));
+            self.conns.push(Conn::new(fresh, s, key, self.arrivals.hosts(key), *at));
         }
         let mut d = self.conns[index].direction(s);
         if self.conns[index].is_reused_by(s, d) {
             // A copy of the SYN must not open yet another connection: it has the same number, which the rule above knows.
             index = self.conns.len();
-            self.conns.push(Conn::new(fresh, s, key, *at));
+            self.conns.push(Conn::new(fresh, s, key, self.arrivals.hosts(key), *at));
             self.by_ends.insert(key, fresh);
             d = self.conns[index].direction(s);
         }
@@ -51,7 +60,7 @@ impl Table {
             self.mirrored.note(*packet);
             conn.mirrored(d, s.payload);
         } else {
-            conn.segment(s, d, *at, self.gap, sink);
+            conn.segment(s, d, *at, self.gap, &mut self.arrivals, sink);
         }
     }
 

@@ -1,6 +1,9 @@
 //! The workload file: what the applications asked for and when, without what the network made of it.
 
-use crate::{Analysis, Connection, Direction, Turn, WorkloadError};
+use crate::release::{self, Talk, Times};
+use crate::service::{self, Wait};
+use crate::waiting::{Company, Release, Round};
+use crate::{Analysis, Connection, Direction, Front, Turn, WorkloadError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,14 +14,16 @@ use std::path::{Path, PathBuf};
 /// First field of every workload file.
 const FORMAT: &str = "fanin-workload";
 /// Version of the file format written and read here.
-pub const WORKLOAD_VERSION: u32 = 1;
+pub const WORKLOAD_VERSION: u32 = 2;
+/// The oldest version that is read: without releases and rounds, so that each connection is replayed alone.
+const OLDEST_VERSION: u32 = 1;
 
 /// Traffic towards one aggregator, ready to be replayed over another network and another TCP.
 ///
 /// Times are whole nanoseconds. Everything is seen from the aggregator: a *request* is what it sends, a *response* is what comes back,
-/// whoever opened the connection. A replay should keep the order within a connection: wait `think_ns`, send the request, let the server
-/// wait `service_ns`, send the pieces; the next message begins when all of that has arrived. Absolute starts are for the first message of
-/// a connection and for reference.
+/// whoever opened the connection. A replay sends a request when its [`Release`] says so; without one, `think_ns` after the response before
+/// on the same connection. The server waits `service_ns` after it has the request, and sends the pieces. Absolute starts are for the first
+/// message of a connection, for what is released by the clock, and for reference.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
@@ -34,6 +39,12 @@ pub struct Workload {
     pub servers: Vec<IpAddr>,
     /// One per TCP connection with the aggregator that carried payload, in order of start.
     pub connections: Vec<ReplayConnection>,
+    /// Requests that left together, in no order.
+    #[serde(default)]
+    pub rounds: Vec<Round>,
+    /// What was found about who waits for what.
+    #[serde(default)]
+    pub companies: Vec<Company>,
 }
 
 /// What one connection carried.
@@ -48,6 +59,9 @@ pub struct ReplayConnection {
     pub start_ns: u64,
     /// The connection was opened within the capture, so a replay should open it too.
     pub opened: bool,
+    /// The other side opened it: a client of the aggregator.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub upstream: bool,
     /// In order.
     pub messages: Vec<Message>,
 }
@@ -70,6 +84,9 @@ pub struct Message {
     pub pieces: Vec<Piece>,
     /// The aggregator sent this request before it had all of the previous response.
     pub overlapped: bool,
+    /// What it waited for; nothing: the response before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub release: Option<Release>,
 }
 
 /// Bytes written at once.
@@ -115,8 +132,11 @@ impl Analysis {
                 .or_default()
                 .push(TimedPiece { start_ns: b.start_ns, piece });
         }
+        let rate = self.hosts.iter().find(|h| h.ip == aggregator).and_then(|h| h.receive_rate_bps);
         let mut servers: Vec<IpAddr> = Vec::new();
         let mut connections = Vec::new();
+        let mut talks: Vec<Talk> = Vec::new();
+        let mut all: Vec<(u32, Message, Wait)> = Vec::new();
         for c in &self.connections {
             let server = match (c.client_ip == aggregator, c.server_ip == aggregator) {
                 (true, _) => c.server_ip,
@@ -125,7 +145,12 @@ impl Analysis {
             };
             let Some(turns) = turns.get_mut(&c.connection) else { continue };
             turns.sort_by_key(|t| t.turn);
-            let messages = messages(exchanges(c, turns, aggregator), &pieces);
+            let mut talk = Talk { upstream: c.server_ip == aggregator, times: Vec::new() };
+            for (message, times, wait) in messages(exchanges(c, turns, aggregator), &pieces) {
+                talk.times.push(times);
+                all.push((connections.len() as u32, message, wait));
+            }
+            talks.push(talk);
             let index = servers.iter().position(|&s| s == server).unwrap_or_else(|| {
                 servers.push(server);
                 servers.len() - 1
@@ -135,8 +160,22 @@ impl Analysis {
                 connection: c.connection,
                 start_ns: c.start_ns,
                 opened: c.to_server.syn > 0,
-                messages,
+                upstream: c.server_ip == aggregator,
+                messages: Vec::new(),
             });
+        }
+        service::unqueue(&mut all, rate);
+        let mut found = release::infer(&talks);
+        for company in &mut found.companies {
+            let mut hosts: Vec<u32> = company.connections.iter().map(|&c| connections[c as usize].server).collect();
+            hosts.sort_unstable();
+            hosts.dedup();
+            company.servers = hosts.len() as u32;
+        }
+        for (connection, mut message, _) in all {
+            let mine: &mut ReplayConnection = &mut connections[connection as usize];
+            message.release = found.releases[connection as usize][mine.messages.len()];
+            mine.messages.push(message);
         }
         Ok(Workload {
             format: FORMAT.to_owned(),
@@ -145,6 +184,8 @@ impl Analysis {
             aggregator,
             servers,
             connections,
+            rounds: found.rounds,
+            companies: found.companies,
         })
     }
 }
@@ -165,6 +206,9 @@ struct Exchange {
     response_bytes: u64,
     service: Option<u64>,
     overlapped: bool,
+    /// When the aggregator had all of the response.
+    delivered: Option<u64>,
+    front: Front,
     /// Where to find the pieces of the response.
     pieces: Option<(u32, Direction, u32)>,
 }
@@ -182,6 +226,8 @@ fn exchanges(c: &Connection, turns: &[&Turn], aggregator: IpAddr) -> Vec<Exchang
             response_bytes: t.response_bytes,
             service: t.service_ns,
             overlapped: t.overlapped,
+            delivered: t.response_delivered_ns,
+            front: t.response_front,
             pieces: Some((t.connection, Direction::ToClient, t.turn)),
         };
         return turns.iter().map(exchange).collect();
@@ -191,6 +237,7 @@ fn exchanges(c: &Connection, turns: &[&Turn], aggregator: IpAddr) -> Vec<Exchang
     for t in turns {
         (open.response_start, open.response_end) = (t.request_start_ns, t.request_end_ns);
         (open.response_bytes, open.service) = (t.request_bytes, t.think_ns);
+        (open.delivered, open.front) = (t.request_delivered_ns, t.request_front);
         open.pieces = Some((t.connection, Direction::ToServer, t.turn));
         all.push(std::mem::take(&mut open));
         open.request_start = t.response_start_ns;
@@ -202,8 +249,11 @@ fn exchanges(c: &Connection, turns: &[&Turn], aggregator: IpAddr) -> Vec<Exchang
     all
 }
 
-fn messages(exchanges: Vec<Exchange>, pieces: &BTreeMap<(u32, Direction, u32), Vec<TimedPiece>>) -> Vec<Message> {
-    let mut all: Vec<Message> = Vec::with_capacity(exchanges.len());
+fn messages(
+    exchanges: Vec<Exchange>,
+    pieces: &BTreeMap<(u32, Direction, u32), Vec<TimedPiece>>,
+) -> Vec<(Message, Times, Wait)> {
+    let mut all: Vec<(Message, Times, Wait)> = Vec::with_capacity(exchanges.len());
     let mut ended: Option<u64> = None;
     for e in exchanges {
         let start_ns = e.request_start.or(e.response_start).or(ended).unwrap_or(0);
@@ -215,14 +265,20 @@ fn messages(exchanges: Vec<Exchange>, pieces: &BTreeMap<(u32, Direction, u32), V
         let written = e.pieces.and_then(|key| pieces.get(&key)).map_or(&[][..], |p| p);
         if e.request_bytes == 0 && written.len() > 1 {
             // Nobody asked: each piece stands for itself.
-            all.extend(written.iter().enumerate().map(|(i, p)| Message {
-                start_ns: p.start_ns,
-                think_ns: if i == 0 { think_ns } else { p.piece.pause_ns },
-                request_bytes: 0,
-                service_ns: 0,
-                response_bytes: p.piece.bytes,
-                pieces: vec![Piece { pause_ns: 0, bytes: p.piece.bytes }],
-                overlapped: false,
+            let last = written.len() - 1;
+            all.extend(written.iter().enumerate().map(|(i, p)| {
+                let message = Message {
+                    start_ns: p.start_ns,
+                    think_ns: if i == 0 { think_ns } else { p.piece.pause_ns },
+                    request_bytes: 0,
+                    service_ns: 0,
+                    response_bytes: p.piece.bytes,
+                    pieces: vec![Piece { pause_ns: 0, bytes: p.piece.bytes }],
+                    overlapped: false,
+                    release: None,
+                };
+                let answered = e.delivered.filter(|_| i == last);
+                (message, Times { asked: None, answered }, Wait { lost: false, behind_bytes: 0 })
             }));
             continue;
         }
@@ -231,7 +287,7 @@ fn messages(exchanges: Vec<Exchange>, pieces: &BTreeMap<(u32, Direction, u32), V
             [] => vec![Piece { pause_ns: 0, bytes: e.response_bytes }],
             several => several.iter().map(|p| p.piece).collect(),
         };
-        all.push(Message {
+        let message = Message {
             start_ns,
             think_ns,
             request_bytes: e.request_bytes,
@@ -239,7 +295,13 @@ fn messages(exchanges: Vec<Exchange>, pieces: &BTreeMap<(u32, Direction, u32), V
             response_bytes: e.response_bytes,
             pieces,
             overlapped: e.overlapped,
-        });
+            release: None,
+        };
+        let times = Times {
+            asked: e.request_start.filter(|_| e.request_bytes > 0),
+            answered: e.delivered.filter(|_| e.response_bytes > 0),
+        };
+        all.push((message, times, Wait { lost: e.front.lost, behind_bytes: e.front.behind_bytes }));
     }
     all
 }
@@ -270,12 +332,13 @@ impl Workload {
         if head.format != FORMAT {
             return Err(format(format!("its format is {:?}", head.format)));
         }
-        if head.version != WORKLOAD_VERSION {
+        if !(OLDEST_VERSION..=WORKLOAD_VERSION).contains(&head.version) {
             let (found, supported) = (head.version, WORKLOAD_VERSION);
             return Err(WorkloadError::Version { path: path.to_path_buf(), found, supported });
         }
-        let workload: Workload = serde_json::from_str(text).map_err(|e| format(e.to_string()))?;
-        workload.check().map_err(format)?;
+        let mut workload: Workload = serde_json::from_str(text).map_err(|e| format(e.to_string()))?;
+        workload.check().and_then(|()| workload.check_waiting()).map_err(format)?;
+        workload.version = WORKLOAD_VERSION;
         Ok(workload)
     }
 

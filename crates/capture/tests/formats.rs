@@ -3,7 +3,7 @@
 mod common;
 
 use common::{data, run, run_bytes};
-use fanin_capture::{Analysis, Warning};
+use fanin_capture::{Analysis, Front, Turn, Warning};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::Write;
@@ -12,7 +12,12 @@ const REFERENCE: &str = "formats/same400_le_usec.pcap";
 
 fn assert_same(a: &Analysis, b: &Analysis, what: &str) {
     assert_eq!(a.connections, b.connections, "{what}");
-    assert_eq!(a.turns, b.turns, "{what}");
+    // Which of two packets with one stamp came first is not known, and what a response may have queued behind depends on it.
+    let turns = |a: &Analysis| -> Vec<Turn> {
+        let plain = Front::default();
+        a.turns.iter().map(|t| Turn { request_front: plain, response_front: plain, ..*t }).collect()
+    };
+    assert_eq!(turns(a), turns(b), "{what}");
     assert_eq!(a.trains, b.trains, "{what}");
     assert_eq!(a.bursts, b.bursts, "{what}");
     assert_eq!(a.hosts, b.hosts, "{what}");

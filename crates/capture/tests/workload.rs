@@ -87,7 +87,7 @@ fn a_workload_file_that_is_none_or_of_another_version_is_refused_in_one_sentence
         "",
         "{}",
         r#"{"format":"something","version":1}"#,
-        r#"{"format":"fanin-workload","version":2}"#,
+        r#"{"format":"fanin-workload","version":3}"#,
         r#"{"format":"fanin-workload","version":1,"source":"x","aggregator":"10.0.0.1","servers":[],"connections":[],"more":1}"#,
         r#"{"format":"fanin-workload","version":1,"source":"x","aggregator":"10.0.0.1","servers":[],"connections":[{"server":0,"connection":0,"start_ns":0,"opened":true,"messages":[]}]}"#,
         r#"{"format":"fanin-workload","version":1,"source":"x","aggregator":"10.0.0.1","servers":["10.0.0.2"],"connections":[{"server":0,"connection":0,"start_ns":0,"opened":true,"messages":[{"start_ns":0,"think_ns":0,"request_bytes":1,"service_ns":0,"response_bytes":5,"pieces":[{"pause_ns":0,"bytes":4}],"overlapped":false}]}]}"#,

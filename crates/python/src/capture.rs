@@ -169,6 +169,23 @@ impl Replay {
     fn responses(&self) -> usize {
         self.workload.connections.iter().flat_map(|c| &c.messages).filter(|m| m.response_bytes > 0).count()
     }
+    /// Rounds: requests that left together.
+    #[getter]
+    fn rounds(&self) -> usize {
+        self.traffic.rounds.len()
+    }
+    /// What each round took in the capture, from the first request to the slowest answer; none where an answer is not in it.
+    fn round_times_ms(&self) -> Vec<Option<f64>> {
+        self.traffic.rounds.iter().map(|r| r.took_ns.map(|ns| ns as f64 / 1e6)).collect()
+    }
+    /// Who is asked together and what they wait for, as JSON.
+    fn companies_json(&self) -> PyResult<String> {
+        json(&self.workload.companies)
+    }
+    /// The same traffic with every connection for itself: no request waits for another connection.
+    fn independent(&self) -> Replay {
+        Replay { workload: self.workload.clone(), traffic: self.traffic.independent() }
+    }
     /// Writes the workload file, whole or not at all.
     fn write(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         self.workload.write(&path).map_err(|error| workload_error(py, &error))

@@ -6,9 +6,9 @@ use crate::columns::{Table, u32s, u64s};
 use crate::error::{Class, internal, raise, run_error, scenario_error};
 use crate::results::Run;
 use crate::watch::Watch;
-use fanin_scenario::{Override, ReplayedResponse};
+use fanin_scenario::{Override, ReplayedResponse, ReplayedRound};
 use fanin_sim::results::Results;
-use fanin_sim::spec::Spec;
+use fanin_sim::spec::{MessageId, Spec};
 use fanin_sim::{Progress, RunError};
 use pyo3::prelude::*;
 use std::ops::ControlFlow;
@@ -186,7 +186,7 @@ impl Rack {
     fn plan(&self, py: Python<'_>, replay: &Replay, cc: &str, seed: u64, trace: bool) -> PyResult<RackPlan> {
         let made = py.detach(|| self.0.plan(&replay.traffic, cc, seed, trace)).map_err(|e| scenario_error(py, &e))?;
         let port = made.port.index();
-        Ok(RackPlan { plan: Py::new(py, Plan(made.spec))?, port, responses: made.responses })
+        Ok(RackPlan { plan: Py::new(py, Plan(made.spec))?, port, responses: made.responses, rounds: made.rounds })
     }
 }
 
@@ -200,6 +200,7 @@ pub struct RackPlan {
     #[pyo3(get)]
     port: usize,
     responses: Vec<ReplayedResponse>,
+    rounds: Vec<ReplayedRound>,
 }
 
 #[pymethods]
@@ -215,6 +216,24 @@ impl RackPlan {
             ("first", u32s(rows.iter().map(|r| r.first.0))),
             ("last", u32s(rows.iter().map(|r| r.last.0))),
             ("bytes", u64s(rows.iter().map(|r| r.bytes))),
+        ])
+    }
+
+    /// The messages of each round of the capture: its requests, whose first release begins it, and its answers, whose last delivery ends it.
+    fn rounds(&self) -> PyResult<Table> {
+        let rows = || {
+            self.rounds.iter().enumerate().flat_map(|(n, round)| {
+                let each =
+                    move |message: &MessageId, answer: bool| (n as u32, round.company, message.0, u32::from(answer));
+                let requests = round.requests.iter().map(move |m| each(m, false));
+                requests.chain(round.answers.iter().map(move |m| each(m, true)))
+            })
+        };
+        Table::new(vec![
+            ("round", u32s(rows().map(|r| r.0))),
+            ("company", u32s(rows().map(|r| r.1))),
+            ("message", u32s(rows().map(|r| r.2))),
+            ("answer", u32s(rows().map(|r| r.3))),
         ])
     }
 }

@@ -6,7 +6,7 @@
 use fanin_cc::Args;
 use fanin_sim::knobs::KNOBS;
 use fanin_sim::spec::{
-    Cbr, Flow, Link, Message, Node, NodeKind, Queue, Release, Routing, Spec, TraceSpec, TransportSpec,
+    Cbr, Flow, Gate, GateEvent, Link, Message, Node, NodeKind, Queue, Release, Routing, Spec, TraceSpec, TransportSpec,
 };
 use fanin_units::QueueLimit;
 use sha2::{Digest, Sha256};
@@ -35,8 +35,21 @@ pub fn identity(spec: &Spec) -> String {
 }
 
 fn fed(spec: &Spec) -> Feed {
-    let Spec { nodes, links, routing, transports, flows, messages, barriers, cbr, end, stop_when_done, seed: _, trace } =
-        spec;
+    let Spec {
+        nodes,
+        links,
+        routing,
+        transports,
+        flows,
+        messages,
+        barriers,
+        gates,
+        cbr,
+        end,
+        stop_when_done,
+        seed: _,
+        trace,
+    } = spec;
     let TraceSpec {
         classes,
         queues: _,
@@ -59,6 +72,9 @@ fn fed(spec: &Spec) -> Feed {
     feed.all(flows, Feed::flow);
     feed.all(messages, Feed::message);
     feed.number(u64::from(*barriers));
+    if !gates.is_empty() {
+        feed.all(gates, Feed::gate);
+    }
     feed.all(cbr, Feed::cbr);
     feed.number(end.ps());
     feed.number(u64::from(*stop_when_done));
@@ -93,6 +109,13 @@ impl Feed {
         }
     }
 
+    fn gate(&mut self, gate: &Gate) {
+        let Gate { barrier, of, need, event } = gate;
+        self.number(u64::from(barrier.0));
+        self.all(of, |feed, message| feed.number(u64::from(message.0)));
+        self.number(u64::from(*need));
+        self.number(u64::from(*event == GateEvent::Released));
+    }
     fn node(&mut self, node: &Node) {
         let Node { name, kind, processing, shared_buffer } = node;
         self.text(name);
@@ -167,6 +190,11 @@ impl Feed {
                 self.number(1);
                 self.number(u64::from(barrier.0));
                 self.number(pause.ps());
+            }
+            Release::NotBefore(time, barrier) => {
+                self.number(2);
+                self.number(u64::from(barrier.0));
+                self.number(time.ps());
             }
         }
         self.option(deadline.map(|d| d.ps()));

@@ -5,7 +5,7 @@ use crate::error::ScenarioError;
 use crate::net::Net;
 use crate::reader::Reader;
 use fanin_sim::rng::Stream;
-use fanin_sim::spec::{BarrierId, Cbr, Flow, FlowId, Message, MessageId, NodeId, Release, TransportSpec};
+use fanin_sim::spec::{BarrierId, Cbr, Flow, FlowId, Gate, Message, MessageId, NodeId, Release, TransportSpec};
 use fanin_units::{Duration, Time};
 
 /// Class of all requests: what the answers' completion times are about must not be mixed with them.
@@ -21,6 +21,7 @@ pub(crate) struct Plan {
     pub flows: Vec<Flow>,
     pub messages: Vec<Message>,
     pub barriers: u32,
+    pub gates: Vec<Gate>,
     pub cbr: Vec<Cbr>,
     pub classes: Vec<String>,
     pub seed: u64,
@@ -35,6 +36,7 @@ impl Plan {
             flows: Vec::new(),
             messages: Vec::new(),
             barriers: 0,
+            gates: Vec::new(),
             cbr: Vec::new(),
             classes: Vec::new(),
             seed,
@@ -141,6 +143,7 @@ impl Workload<'_> {
                 let release = match release {
                     Release::At(time) => Release::At(time + service),
                     Release::After(barrier, pause) => Release::After(barrier, pause + service),
+                    Release::NotBefore(time, barrier) => Release::NotBefore(time + service, barrier),
                 };
                 self.message(back, bytes, release, completes)
             }

@@ -5,7 +5,7 @@ use crate::keys::{Key, Kind};
 use crate::net::Net;
 use crate::plan::{Plan, REQUEST_CLASS, Workload};
 use crate::reader::{Context, Reader};
-use crate::replay::{Replay, ReplayedResponse};
+use crate::replay::{Replay, ReplayedResponse, ReplayedRound};
 use crate::topology::{self, lane, lane_keys};
 use crate::tree::{Item, Node, Override, Table, parse};
 use crate::warnings::{Warning, starving};
@@ -39,6 +39,8 @@ pub struct RackPlan {
     pub port: LinkId,
     /// Where each response of the capture went.
     pub responses: Vec<ReplayedResponse>,
+    /// Where each round of the capture went.
+    pub rounds: Vec<ReplayedRound>,
 }
 
 /// Keys of the document.
@@ -124,7 +126,7 @@ impl Rack {
 
     /// Everything that does not depend on the replay is refused here, before anything runs.
     fn checked(self) -> Result<Rack, ScenarioError> {
-        let nothing = Replay { source: String::new(), servers: Vec::new(), connections: Vec::new() };
+        let nothing = Replay::default();
         self.plan(&nothing, transport::DEFAULT_CC, 1, false)?;
         Ok(self)
     }
@@ -166,8 +168,8 @@ impl Rack {
         plan.class(REQUEST_CLASS);
         let transport = plan.transport(transport);
         let mut workload = Workload { plan: &mut plan, index: 0, transport, class, start: Time::ZERO, deadline: None };
-        let responses = if replay.connections.is_empty() {
-            Vec::new()
+        let (responses, rounds) = if replay.connections.is_empty() {
+            (Vec::new(), Vec::new())
         } else {
             replay.add(&mut workload, &servers, client, jitter)
         };
@@ -181,7 +183,7 @@ impl Rack {
             windows: if trace { of_class(class) } else { Vec::new() },
             ..TraceSpec::default()
         };
-        Ok(RackPlan { spec: scenario::finish(plan, trace, true), port, responses })
+        Ok(RackPlan { spec: scenario::finish(plan, trace, true), port, responses, rounds })
     }
 
     /// Stable hash of everything that decides the results of `replay` on this rack under `cc`, the seed aside.

@@ -1,12 +1,14 @@
-//! Traffic of a capture as a workload: requests, think times and responses, in the order of each connection.
+//! Traffic of a capture as a workload: requests and responses, each request after what it waited for.
 
 use crate::plan::Workload;
+use fanin_capture::{Release as Waits, Round};
 use fanin_sim::rng::Stream;
-use fanin_sim::spec::{BarrierId, FlowId, MessageId, NodeId, Release};
+use fanin_sim::spec::{BarrierId, FlowId, Gate, GateEvent, MessageId, NodeId, Release};
 use fanin_units::{Duration, Time};
+use std::collections::BTreeMap;
 
 /// What is replayed.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Replay {
     /// Where it came from.
     pub source: String,
@@ -14,6 +16,8 @@ pub struct Replay {
     pub servers: Vec<String>,
     /// In order of start.
     pub connections: Vec<Connection>,
+    /// Requests that left together.
+    pub rounds: Vec<Round>,
 }
 
 /// One connection between a server and the aggregator.
@@ -23,8 +27,12 @@ pub struct Connection {
     pub server: u32,
     /// Its number in the capture.
     pub number: u32,
+    /// Its first packet.
+    pub start: Time,
     /// It begins with a handshake, if the stack has one.
     pub opened: bool,
+    /// The server opened it: it is a client of the aggregator.
+    pub upstream: bool,
     /// In order.
     pub turns: Vec<Turn>,
 }
@@ -32,7 +40,7 @@ pub struct Connection {
 /// A request and its response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Turn {
-    /// When it began, for the first of a connection and for those that overlap.
+    /// When it began, for the first of a connection, for those that overlap, and for those that the clock releases.
     pub start: Time,
     /// The aggregator's pause after it had the response before.
     pub think: Duration,
@@ -44,6 +52,8 @@ pub struct Turn {
     pub pieces: Vec<(Duration, u64)>,
     /// Begun before the response before was complete, so it does not wait for it.
     pub overlapped: bool,
+    /// What the request waits for; none: the response before, `think` long.
+    pub release: Option<Waits>,
 }
 
 /// Where a response went in the plan.
@@ -67,11 +77,40 @@ pub struct ReplayedResponse {
     pub bytes: u64,
 }
 
+/// Where a round went in the plan.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ReplayedRound {
+    /// The company that was asked.
+    pub company: u32,
+    /// It begins when the first of these is released.
+    pub requests: Vec<MessageId>,
+    /// It is complete when all of these are delivered.
+    pub answers: Vec<MessageId>,
+}
+
+/// What became of one turn.
+#[derive(Clone, Copy, Default)]
+struct Placed {
+    /// What the aggregator sent.
+    request: Option<MessageId>,
+    /// The last of what it sent or received, of this turn or, when that had nothing, of the turn before.
+    last: Option<MessageId>,
+}
+
 impl Replay {
     /// When the last turn of the capture began.
     pub fn span(&self) -> Duration {
         let starts = self.connections.iter().flat_map(|c| c.turns.iter().map(|t| t.start));
         starts.max().map_or(Duration::ZERO, |last| last.since(Time::ZERO))
+    }
+
+    /// The same traffic with every connection for itself: a request waits for the response before on its own connection and nothing else.
+    #[must_use]
+    pub fn independent(&self) -> Replay {
+        let mut alone = self.clone();
+        alone.rounds.clear();
+        alone.connections.iter_mut().flat_map(|c| &mut c.turns).for_each(|t| t.release = None);
+        alone
     }
 
     /// Adds it to a plan: server `n` is `hosts[n % hosts.len()]`; each release is late by a random time on [0, `jitter`).
@@ -81,21 +120,67 @@ impl Replay {
         hosts: &[NodeId],
         client: NodeId,
         jitter: Duration,
-    ) -> Vec<ReplayedResponse> {
+    ) -> (Vec<ReplayedResponse>, Vec<ReplayedRound>) {
         let opening = workload.transport;
         let mut spec = workload.plan.transports[opening as usize].clone();
         spec.stack.handshake = false;
         let open = workload.plan.transport(spec);
         let mut responses = Vec::new();
+        let mut gates = Gates::default();
+        let mut placed = Vec::with_capacity(self.connections.len());
         for (n, connection) in self.connections.iter().enumerate() {
             workload.transport = if connection.opened { opening } else { open };
             let host = hosts[connection.server as usize % hosts.len()];
             let flows = workload.connection(client, host);
             let late = Late { stream: workload.stream("jitter", n as u64), most: jitter.ps() };
-            connection.add(workload, flows, late, &mut responses);
+            placed.push(connection.add(workload, flows, late, &mut gates, &mut responses));
         }
         workload.transport = opening;
-        responses
+        let at = |&(c, m): &(u32, u32)| placed.get(c as usize).and_then(|turns| turns.get(m as usize)).copied();
+        let answers = |round: &Round| -> Vec<MessageId> {
+            round.answers().iter().filter_map(|place| at(place).and_then(|p| p.last)).collect()
+        };
+        for (wait, barrier) in gates.barriers {
+            let (of, need, event) = match wait {
+                Wait::Round(round, need) => {
+                    (self.rounds.get(round as usize).map(&answers).unwrap_or_default(), need, GateEvent::Delivered)
+                }
+                Wait::Answer(c, m) => (at(&(c, m)).and_then(|p| p.last).into_iter().collect(), 1, GateEvent::Delivered),
+                Wait::Request(c, m) => {
+                    let message = at(&(c, m)).and_then(|p| p.request.or(p.last));
+                    (message.into_iter().collect(), 1, GateEvent::Released)
+                }
+            };
+            // Nothing is left to wait for where a message of the capture had no payload: the barrier is open from the start.
+            let need = need.min(of.len() as u32);
+            workload.plan.gates.push(Gate { barrier, of, need, event });
+        }
+        let rounds = self.rounds.iter().map(|round| ReplayedRound {
+            company: round.company,
+            requests: round.requests.iter().filter_map(|place| at(place).and_then(|p| p.request.or(p.last))).collect(),
+            answers: answers(round),
+        });
+        (responses, rounds.collect())
+    }
+}
+
+/// What a barrier stands for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Wait {
+    Round(u32, u32),
+    Answer(u32, u32),
+    Request(u32, u32),
+}
+
+/// Barriers that were asked for so far.
+#[derive(Default)]
+struct Gates {
+    barriers: BTreeMap<Wait, BarrierId>,
+}
+
+impl Gates {
+    fn barrier(&mut self, wait: Wait, workload: &mut Workload<'_>) -> BarrierId {
+        *self.barriers.entry(wait).or_insert_with(|| workload.plan.barrier())
     }
 }
 
@@ -116,27 +201,49 @@ impl Connection {
         workload: &mut Workload<'_>,
         (there, back): (FlowId, FlowId),
         mut late: Late,
+        gates: &mut Gates,
         responses: &mut Vec<ReplayedResponse>,
-    ) {
+    ) -> Vec<Placed> {
         let start = workload.start;
-        let at = |time: Time, late: Duration| Release::At(start + time.since(Time::ZERO) + late);
+        let at = |time: Time| start + time.since(Time::ZERO);
+        if self.opened && self.turns.first().is_some_and(|first| self.start < first.start) {
+            // No bytes: the handshake goes on its way, by whoever opened the connection in the capture.
+            let (opener, opened) = (if self.upstream { back } else { there }, workload.plan.barrier());
+            workload.request(opener, 0, Release::At(at(self.start)), opened);
+        }
         // The end of the turn before.
         let mut done: Option<BarrierId> = None;
         let mut number = 0;
+        let mut placed: Vec<Placed> = Vec::with_capacity(self.turns.len());
         for turn in &self.turns {
-            let begin = |pause: Duration, late: Duration| match done {
-                Some(barrier) if !turn.overlapped => Release::After(barrier, pause + late),
-                _ => at(turn.start, late),
+            let begin = |workload: &mut Workload<'_>, gates: &mut Gates, pause: Duration, late: Duration| {
+                let (wait, delay_ns) = match (turn.release, done) {
+                    (None, Some(barrier)) if !turn.overlapped => {
+                        return Release::After(barrier, turn.think + pause + late);
+                    }
+                    (Some(Waits::Clock), Some(barrier)) if !turn.overlapped => {
+                        return Release::NotBefore(at(turn.start) + late, barrier);
+                    }
+                    (None | Some(Waits::Clock), _) => return Release::At(at(turn.start) + late),
+                    (Some(Waits::Round { round, answers, delay_ns }), _) => (Wait::Round(round, answers), delay_ns),
+                    (Some(Waits::Answer { connection, message, delay_ns }), _) => {
+                        (Wait::Answer(connection, message), delay_ns)
+                    }
+                    (Some(Waits::Request { connection, message, delay_ns }), _) => {
+                        (Wait::Request(connection, message), delay_ns)
+                    }
+                };
+                Release::After(gates.barrier(wait, workload), from_ns(delay_ns) + pause + late)
             };
             let mut request = None;
             let mut release = if turn.request > 0 {
+                let asking = begin(workload, gates, Duration::ZERO, late.next());
                 let asked = workload.plan.barrier();
-                let asking = begin(turn.think, late.next());
                 request = Some(workload.request(there, turn.request, asking, asked));
                 done = Some(asked);
                 Release::After(asked, turn.service + late.next())
             } else {
-                begin(turn.think + turn.service, late.next())
+                begin(workload, gates, turn.service, late.next())
             };
             let mut ids = Vec::with_capacity(turn.pieces.len());
             for &(pause, bytes) in &turn.pieces {
@@ -149,6 +256,8 @@ impl Connection {
                 ids.push(workload.message(back, bytes, release, Some(barrier)));
                 done = Some(barrier);
             }
+            let before = placed.last().and_then(|p| p.last);
+            placed.push(Placed { request, last: ids.last().copied().or(request).or(before) });
             if let (Some(&first), Some(&last)) = (ids.first(), ids.last()) {
                 responses.push(ReplayedResponse {
                     connection: self.number,
@@ -163,6 +272,7 @@ impl Connection {
                 number += 1;
             }
         }
+        placed
     }
 }
 
@@ -171,7 +281,9 @@ impl From<&fanin_capture::Workload> for Replay {
         let connections = capture.connections.iter().map(|c| Connection {
             server: c.server,
             number: c.connection,
+            start: Time::ZERO + from_ns(c.start_ns),
             opened: c.opened,
+            upstream: c.upstream,
             turns: c
                 .messages
                 .iter()
@@ -182,6 +294,7 @@ impl From<&fanin_capture::Workload> for Replay {
                     service: from_ns(m.service_ns),
                     pieces: m.pieces.iter().filter(|p| p.bytes > 0).map(|p| (from_ns(p.pause_ns), p.bytes)).collect(),
                     overlapped: m.overlapped,
+                    release: m.release,
                 })
                 .collect(),
         });
@@ -189,6 +302,7 @@ impl From<&fanin_capture::Workload> for Replay {
             source: capture.source.clone(),
             servers: capture.servers.iter().map(ToString::to_string).collect(),
             connections: connections.collect(),
+            rounds: capture.rounds.clone(),
         }
     }
 }

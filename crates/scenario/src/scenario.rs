@@ -190,6 +190,7 @@ pub(crate) fn finish(plan: Plan, trace: fanin_sim::spec::TraceSpec, stop_when_do
         flows: plan.flows,
         messages: plan.messages,
         barriers: plan.barriers,
+        gates: plan.gates,
         cbr: plan.cbr,
         end: plan.end,
         stop_when_done,

@@ -63,7 +63,7 @@ fn the_engine_accepts_every_example_and_carries_its_traffic() {
         // The beginning is enough: 20 ms after the first release.
         let first = spec.messages.iter().filter_map(|m| match m.release {
             Release::At(time) => Some(time),
-            Release::After(..) => None,
+            Release::After(..) | Release::NotBefore(..) => None,
         });
         spec.end = spec.end.min(first.min().unwrap() + Duration::ms(20));
         let results = fanin_sim::run(&spec, &mut |_| ControlFlow::Continue(())).unwrap_or_else(|e| panic!("{e}"));

@@ -9,14 +9,24 @@ use std::fmt::Write as _;
 const RACK: &str = "[rack]\nrate = \"1Gbps\"\ndelay = \"25us\"\nbuffer = \"100p\"\nmark = \"20p\"\n";
 
 fn turn(start: Time, think: Duration, request: u64, pieces: &[(Duration, u64)]) -> Turn {
-    Turn { start, think, request, service: Duration::us(300), pieces: pieces.to_vec(), overlapped: false }
+    Turn {
+        start,
+        think,
+        request,
+        service: Duration::us(300),
+        pieces: pieces.to_vec(),
+        overlapped: false,
+        release: None,
+    }
 }
 
 fn replay() -> Replay {
     let connection = |server: u32, opened: bool| Connection {
         server,
         number: server + 4,
+        start: Time::ZERO + Duration::ms(1),
         opened,
+        upstream: false,
         turns: vec![
             turn(Time::ZERO + Duration::ms(1), Duration::ZERO, 200, &[(Duration::ZERO, 40_000)]),
             turn(Time::ZERO + Duration::ms(9), Duration::ms(2), 0, &[(Duration::ZERO, 1000), (Duration::ms(3), 500)]),
@@ -26,6 +36,7 @@ fn replay() -> Replay {
         source: "test".to_owned(),
         servers: vec!["10.0.0.1".to_owned(), "10.0.0.2".to_owned()],
         connections: vec![connection(0, true), connection(1, false)],
+        rounds: Vec::new(),
     }
 }
 
@@ -65,7 +76,7 @@ fn seeds_differ_in_the_jitter_alone_and_a_hash_covers_all_else() {
     let rack = Rack::from_text(RACK, "rack.toml").unwrap();
     let release = |seed: u64| match rack.plan(&replay(), "newreno", seed, false).unwrap().spec.messages[0].release {
         Release::At(time) => time.since(Time::ZERO + Duration::ms(1)),
-        Release::After(..) => panic!(),
+        Release::After(..) | Release::NotBefore(..) => panic!(),
     };
     assert_eq!(release(1), release(1));
     assert_ne!(release(1), release(2));

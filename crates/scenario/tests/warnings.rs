@@ -107,7 +107,7 @@ fn a_buffer_below_one_packet_and_marks_above_the_buffer_are_told() {
 
 #[test]
 fn a_rack_says_what_starves_the_replay_but_not_that_an_algorithm_ignores_its_marks() {
-    let nothing = Replay { source: String::new(), servers: Vec::new(), connections: Vec::new() };
+    let nothing = Replay::default();
     let rack = Rack::from_text("[rack]\nrate = \"1Gbps\"\ndelay = \"5us\"\nbuffer = \"100p\"\nmark = \"20p\"", "rack");
     let spec = rack.and_then(|r| r.plan(&nothing, "newreno", 1, false)).unwrap_or_else(|e| panic!("{e}")).spec;
     assert_eq!(starving(&spec), []);

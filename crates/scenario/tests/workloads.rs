@@ -15,7 +15,7 @@ fn example(name: &str) -> Scenario {
 fn at(message: &Message) -> Time {
     match message.release {
         Release::At(time) => time,
-        Release::After(..) => panic!("{message:?} waits for a barrier"),
+        Release::After(..) | Release::NotBefore(..) => panic!("{message:?} waits for a barrier"),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The applications: messages released in time or after barriers, and what becomes of them.
 
 use crate::results::MessageStats;
-use crate::spec::{Message, Release, Spec};
+use crate::spec::{BarrierId, GateEvent, Message, Release, Spec};
 
 /// Progress of all messages of a run.
 #[derive(Debug)]
@@ -12,14 +12,45 @@ pub struct Application {
     next_timed: usize,
     /// Undelivered messages per barrier.
     left: Vec<u32>,
-    /// Messages that wait for each barrier, with their delay.
-    waiting: Vec<Vec<(u64, u32)>>,
+    /// Messages that wait for each barrier: released so long after it, and not before that time.
+    waiting: Vec<Vec<Waiting>>,
     completes: Vec<Option<u32>>,
+    /// What each message's delivery and release count towards besides.
+    delivery_gates: Gates,
+    release_gates: Gates,
     /// Timeouts of the flow when the message was released.
     timeouts_before: Vec<u32>,
     delivered: u64,
     finite: u64,
     messages_of_timed: Vec<bool>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    delay: u64,
+    not_before: u64,
+    message: u32,
+}
+
+/// Barriers by message.
+#[derive(Debug, Default)]
+struct Gates {
+    /// (message, barrier), in order.
+    of: Vec<(u32, BarrierId)>,
+}
+
+impl Gates {
+    fn new(spec: &Spec, event: GateEvent) -> Gates {
+        let gates = spec.gates.iter().filter(|g| g.event == event);
+        let mut of: Vec<(u32, BarrierId)> = gates.flat_map(|g| g.of.iter().map(|m| (m.0, g.barrier))).collect();
+        of.sort_unstable();
+        Gates { of }
+    }
+
+    fn range(&self, message: u32) -> std::ops::Range<usize> {
+        let from = self.of.partition_point(|&(m, _)| m < message);
+        from..from + self.of[from..].partition_point(|&(m, _)| m == message)
+    }
 }
 
 impl Application {
@@ -31,11 +62,19 @@ impl Application {
         for (i, m) in spec.messages.iter().enumerate() {
             match m.release {
                 Release::At(t) => timed.push((t.ps(), i as u32)),
-                Release::After(b, delay) => waiting[b.index()].push((delay.ps(), i as u32)),
+                Release::After(b, delay) => {
+                    waiting[b.index()].push(Waiting { delay: delay.ps(), not_before: 0, message: i as u32 });
+                }
+                Release::NotBefore(t, b) => {
+                    waiting[b.index()].push(Waiting { delay: 0, not_before: t.ps(), message: i as u32 });
+                }
             }
             if let Some(b) = m.completes {
                 left[b.index()] += 1;
             }
+        }
+        for gate in &spec.gates {
+            left[gate.barrier.index()] = gate.need;
         }
         timed.sort_unstable();
         let mut messages_of_timed = vec![false; spec.messages.len()];
@@ -59,6 +98,8 @@ impl Application {
             left,
             waiting,
             completes: spec.messages.iter().map(|m| m.completes.map(|b| b.0)).collect(),
+            delivery_gates: Gates::new(spec, GateEvent::Delivered),
+            release_gates: Gates::new(spec, GateEvent::Released),
             timeouts_before: vec![0; spec.messages.len()],
             delivered: 0,
             finite: spec.messages.iter().filter(|m| m.bytes != Message::UNLIMITED).count() as u64,
@@ -72,20 +113,24 @@ impl Application {
         self.next_timed = first.len();
         for (barrier, &left) in self.left.iter().enumerate() {
             if left == 0 {
-                first.extend(self.waiting[barrier].iter().copied());
+                first.extend(self.waiting[barrier].iter().map(|w| (w.delay.max(w.not_before), w.message)));
             }
         }
         first
     }
 
-    /// A message is released; returns the next timed one to schedule.
-    pub fn release(&mut self, message: u32, now: u64) -> Option<(u64, u32)> {
+    /// A message is released; returns what to schedule: the next timed one, and what its gates release.
+    pub fn release(&mut self, message: u32, now: u64) -> Vec<(u64, u32)> {
         self.rows[message as usize].release_ps = Some(now);
-        if !self.messages_of_timed[message as usize] {
-            return None;
+        let mut next = Vec::new();
+        for n in self.release_gates.range(message) {
+            let barrier = self.release_gates.of[n].1.0;
+            self.count(barrier, now, &mut next);
         }
-        let next = self.timed.get(self.next_timed).copied();
-        self.next_timed += 1;
+        if self.messages_of_timed[message as usize] {
+            next.extend(self.timed.get(self.next_timed).copied());
+            self.next_timed += 1;
+        }
         next
     }
 
@@ -106,13 +151,29 @@ impl Application {
         row.done_ps = Some(now);
         row.timeouts = timeouts as u32 - self.timeouts_before[message as usize];
         self.delivered += 1;
-        let Some(barrier) = self.completes[message as usize] else { return Vec::new() };
-        let left = &mut self.left[barrier as usize];
-        *left -= 1;
-        if *left > 0 {
-            return Vec::new();
+        let mut released = Vec::new();
+        if let Some(barrier) = self.completes[message as usize] {
+            self.count(barrier, now, &mut released);
         }
-        self.waiting[barrier as usize].iter().map(|&(delay, m)| (now.saturating_add(delay), m)).collect()
+        for n in self.delivery_gates.range(message) {
+            let barrier = self.delivery_gates.of[n].1.0;
+            self.count(barrier, now, &mut released);
+        }
+        released
+    }
+
+    /// One message more has done its part for a barrier; when it was the last that it takes, what waits there is released.
+    fn count(&mut self, barrier: u32, now: u64, released: &mut Vec<(u64, u32)>) {
+        let left = &mut self.left[barrier as usize];
+        if *left == 0 {
+            // It has opened: it took fewer than there are.
+            return;
+        }
+        *left -= 1;
+        if *left == 0 {
+            let waiting = &self.waiting[barrier as usize];
+            released.extend(waiting.iter().map(|w| (now.saturating_add(w.delay).max(w.not_before), w.message)));
+        }
     }
 
     /// Every finite message is delivered.

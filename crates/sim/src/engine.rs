@@ -283,7 +283,7 @@ impl Run<'_> {
     fn release(&mut self, message: u32) {
         let m = &self.spec.messages[message as usize];
         let now = self.net.now;
-        if let Some((time, next)) = self.app.release(message, now) {
+        for (time, next) in self.app.release(message, now) {
             self.net.calendar.schedule_timer(time, self.timers.messages + next);
         }
         let flow = m.flow.index();

@@ -54,8 +54,10 @@ pub struct Spec {
     pub flows: Vec<Flow>,
     /// What the applications send, in any order.
     pub messages: Vec<Message>,
-    /// How many barriers there are. A barrier opens when every message with `completes == it` is delivered.
+    /// How many barriers there are. A barrier opens when every message with `completes == it` is delivered, or as its gate says.
     pub barriers: u32,
+    /// Barriers that open otherwise.
+    pub gates: Vec<Gate>,
     /// Unresponsive background traffic.
     pub cbr: Vec<Cbr>,
     /// The run stops here at the latest.
@@ -202,6 +204,30 @@ pub enum Release {
     At(Time),
     /// So long after the barrier opened.
     After(BarrierId, Duration),
+    /// At this time, or when the barrier opens if that is later.
+    NotBefore(Time, BarrierId),
+}
+
+/// A barrier that opens when some of several messages have come so far. No message `completes` it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gate {
+    /// What opens.
+    pub barrier: BarrierId,
+    /// The messages.
+    pub of: Vec<MessageId>,
+    /// How many of them it takes.
+    pub need: u32,
+    /// How far they must have come.
+    pub event: GateEvent,
+}
+
+/// What a gate waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GateEvent {
+    /// The message is delivered.
+    Delivered,
+    /// The application hands the message to TCP.
+    Released,
 }
 
 /// Unresponsive constant-bit-rate datagrams.

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -15,9 +16,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from fanin import _native
+from fanin import _native, waiting
 from fanin.comparison.candidates import chosen, listed, prompt_ack_note
-from fanin.comparison.columns import FLOWS, QUEUE, RESPONSES, RUNS, WINDOW
+from fanin.comparison.columns import FLOWS, QUEUE, RESPONSES, ROUNDS, RUNS, WINDOW
 from fanin.comparison.remarks import about_the_traffic, remarks
 from fanin.comparison.replays import run_all
 from fanin.comparison.result import CaptureSummary, CompareResult
@@ -25,7 +26,7 @@ from fanin.errors import CaptureError, ScenarioError
 from fanin.files import output_folder, shown
 from fanin.measured import disagreement, measured
 from fanin.progress import Progress, silent
-from fanin.ranking import STATISTICS, RankBy, rank
+from fanin.ranking import STATISTICS, RankBy, RankOf, rank
 from fanin.simulation import Failure, chosen_seeds, toml
 from fanin.stats import extremes
 from fanin.traffic import trains as read_trains
@@ -48,6 +49,8 @@ def compare(
     seeds: int | Sequence[int] = SEEDS,
     rank_by: RankBy = "p99",
     baseline: str | None = None,
+    rank_of: RankOf | None = None,
+    independent: bool = False,
     trace_seed: int | None = None,
     aggregator: str | None = None,
     gap: str | None = None,
@@ -59,8 +62,8 @@ def compare(
 ) -> CompareResult:
     """Replay the traffic of a capture under several TCPs on a rack, and rank them.
 
-    Each response is sent as its application sent it: think times, service times and pauses are kept, and what waited for a delivery in the
-    capture waits for it in the replay.
+    Each request is sent after what it waited for in the capture, as far as the capture shows it: the answers of a round, the response before on
+    its connection, other connections, or a timer. Think times, service times and pauses are kept.
 
     Parameters
     ----------
@@ -76,6 +79,11 @@ def compare(
         Completion-time statistic to rank by.
     baseline : str, optional
         What the hosts run today; presumed unless given (cubic, if it is among the algorithms).
+    rank_of : {"rounds", "responses"}, optional
+        Whose completion time to rank by: a round is complete with its slowest answer, and that is what a service's user waits for.
+        Rounds unless given, where the capture has some.
+    independent : bool
+        Replay every connection for itself, as if no request waited for another connection: for comparison.
     trace_seed : int, optional
         The seed whose queue and windows are kept; the first unless given.
     aggregator : str, optional
@@ -137,11 +145,19 @@ def compare(
 
     found = read_trains(capture, gap=gap, progress=progress)
     replay = found.workload(aggregator)
+    if independent:
+        replay = replay.independent()
+    if rank_of == "rounds" and replay.rounds == 0:
+        raise ScenarioError(
+            "command line `--rank-of rounds`: there are no rounds: each connection is replayed alone; rank by responses"
+        )
     if replay.responses == 0:
         raise CaptureError(
             f"{capture}: no response with payload goes to {replay.aggregator}, so there is nothing to replay; name another host with --aggregator"
         )
 
+    companies = [] if independent else json.loads(replay.companies_json())
+    notes += ["each connection is replayed alone, as asked for"] if independent else waiting.sentences(companies)
     started = time.monotonic()
     with output_folder(pcap, "--pcap") if pcap is not None else nullcontext(None) as scratch:
         captures = None if scratch is None else (scratch, pcap_at)
@@ -149,22 +165,29 @@ def compare(
     elapsed = time.monotonic() - started
     runs = outcome.frame("runs", RUNS)
     flows = outcome.frame("flows", FLOWS)
+    rounds, responses = outcome.frame("rounds", ROUNDS), outcome.frame("responses", RESPONSES)
+    # Where most responses belong to no round, rounds are not what a user of the service waits for.
+    of: RankOf = rank_of or ("rounds" if rounds["requests"].sum() > responses.height / 2 else "responses")
     ranking = []
     if runs.height:
         ranking = rank(
-            runs, needs_switch, outcome.hashes, rank_by, candidates=choice.candidates, baseline=choice.baseline
+            runs, needs_switch, outcome.hashes, rank_by, of, candidates=choice.candidates, baseline=choice.baseline
         )
-    seen = measured(found, replay.aggregator)
+    seen = measured(found, replay.aggregator, replay.round_times_ms() if of == "rounds" else None)
     usual = next((row for row in ranking if row.cc == choice.baseline), None)
     gaps = disagreement(seen, usual, _shortest_rtt(flows, usual.cc)) if usual is not None else []
     notes += remarks(ranking, numbers)
     return CompareResult(
         ranking=ranking,
         rank_by=rank_by,
+        rank_of=of,
+        independent=independent,
+        companies=companies,
+        rounds=rounds,
         failures=outcome.failures,
         missing=outcome.missing,
         capture=_summary(found, replay, aggregator_found=aggregator is None),
-        responses=outcome.frame("responses", RESPONSES),
+        responses=responses,
         flows=flows,
         runs=runs,
         queue=outcome.frame("queue", QUEUE),

@@ -13,6 +13,8 @@ RUNS: dict[str, pl.DataType | type[pl.DataType]] = {
     **dict.fromkeys(("timeouts", "retransmissions", "drops", "marks"), pl.UInt64),
     **dict.fromkeys(("goodput_bps", "queue_mean_packets", "queue_p99_packets", "queue_max_packets"), pl.Float64),
     **dict.fromkeys(("responses", "unfinished"), pl.UInt64),
+    **dict.fromkeys((f"round_{name}" for name in STATISTICS), pl.Float64),
+    **dict.fromkeys(("rounds", "unfinished_rounds"), pl.UInt64),
     "end_ms": pl.Float64,
     "packet_hops": pl.UInt64,
 }
@@ -31,6 +33,14 @@ RESPONSES: dict[str, pl.DataType | type[pl.DataType]] = {
     "timeouts": pl.UInt32,
 }
 """Columns of :attr:`CompareResult.responses`."""
+
+ROUNDS: dict[str, pl.DataType | type[pl.DataType]] = {
+    "cc": pl.String,
+    "seed": pl.UInt64,
+    **dict.fromkeys(("round", "company", "requests"), pl.UInt32),
+    **dict.fromkeys(("release_ms", "done_ms", "completion_ms"), pl.Float64),
+}
+"""Columns of :attr:`CompareResult.rounds`."""
 
 FLOWS: dict[str, pl.DataType | type[pl.DataType]] = {
     "cc": pl.String,

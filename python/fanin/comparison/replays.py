@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from fanin import _native
-from fanin.comparison.columns import RUNS
+from fanin.comparison.columns import ROUNDS, RUNS
 from fanin.errors import AlgorithmError, EngineError, FaninError
 from fanin.files import file_name
 from fanin.frames import frame
@@ -117,14 +117,39 @@ def _job(
         results = tables(run, made.plan, cc, seed)
         servers = dict(enumerate(replay.servers))
         where = frame(made.responses()).with_columns(pl.col("server").replace_strict(servers, return_dtype=pl.String))
-        return _measured(results, where, made.plan.ports[made.port], trace)
+        return _measured(results, where, frame(made.rounds()), made.plan.ports[made.port], trace)
 
     return work
 
 
-def _measured(results: dict[str, pl.DataFrame], where: pl.DataFrame, port: str, trace: bool) -> dict[str, pl.DataFrame]:
-    """What the comparison keeps of one run. `where` says which messages and which flow each response of the capture became."""
+def _rounds(messages: pl.DataFrame, members: pl.DataFrame) -> pl.DataFrame:
+    """Each round of the capture in one run: from the first release of its requests to the last delivery of its answers."""
+    mine = members.with_columns(messages[members["message"]].select("cc", "seed", "release_ms", "done_ms"))
+    answer = pl.col("answer") == 1
+    done = pl.col("done_ms").filter(answer)
+    return (
+        mine.group_by("round", maintain_order=True)
+        .agg(
+            pl.col("cc", "seed", "company").first(),
+            requests=(~answer).sum().cast(pl.UInt32),
+            release_ms=pl.col("release_ms").filter(~answer).min(),
+            # A round with an unfinished answer is unfinished.
+            done_ms=pl.when(done.null_count() == 0).then(done.max()),
+        )
+        .with_columns(completion_ms=pl.col("done_ms") - pl.col("release_ms"))
+        .select(*ROUNDS)
+    )
+
+
+def _measured(
+    results: dict[str, pl.DataFrame], where: pl.DataFrame, members: pl.DataFrame, port: str, trace: bool
+) -> dict[str, pl.DataFrame]:
+    """What the comparison keeps of one run.
+
+    `where` says which messages and which flow each response of the capture became, `members` which messages are requests and answers of each round.
+    """
     messages = results["messages"]
+    rounds = _rounds(messages, members)
     # A response may be written in several pieces, which are consecutive messages.
     until = messages["timeouts"].cast(pl.UInt32).cum_sum()
     first, last = messages[where["first"]], messages[where["last"]]
@@ -158,10 +183,13 @@ def _measured(results: dict[str, pl.DataFrame], where: pl.DataFrame, port: str, 
         "queue_max_packets": float(aggregator["max_queue_packets"]),
         "responses": responses.height,
         "unfinished": responses.height - finished.height,
+        **{f"round_{name}": value for name, value in completion_statistics(rounds["completion_ms"].to_list()).items()},
+        "rounds": rounds.height,
+        "unfinished_rounds": rounds["completion_ms"].null_count(),
         "end_ms": run["end_ms"],
         "packet_hops": run["packet_hops"],
     }
-    kept = {"responses": responses, "flows": flows, "runs": pl.DataFrame([row], schema=RUNS)}
+    kept = {"responses": responses, "rounds": rounds, "flows": flows, "runs": pl.DataFrame([row], schema=RUNS)}
     if trace:
         kept["queue"] = results["queue"]
         kept["window"] = results["window"].join(connection, on="flow", maintain_order="left")

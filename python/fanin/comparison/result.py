@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from fanin.comparison.columns import ROUNDS
 from fanin.files import made_folder, write_parquet
 from fanin.measured import Measured
-from fanin.ranking import METHOD, RankBy, RankingRow
+from fanin.ranking import METHOD, RankBy, RankingRow, RankOf
 from fanin.verdict import Confirmation, Verdict, verdict
 
 if TYPE_CHECKING:
@@ -65,6 +66,12 @@ class CompareResult:
         Best first.
     rank_by : str
         The statistic it is ranked by.
+    rank_of : str
+        Whose completion time it is ranked by: ``rounds`` or ``responses``.
+    independent : bool
+        Every connection was replayed for itself, whatever the capture shows.
+    companies : list of dict
+        Who is asked together in the capture and what its requests wait for; as in the workload file.
     failures : list of Failure
         Algorithms that could not be run.
     missing : list of (str, int)
@@ -76,6 +83,10 @@ class CompareResult:
         capture), ``server`` (String, address), ``response`` (UInt32, number within the connection), ``bytes`` (UInt64), ``release_ms`` (Float64,
         when the server's application wrote it, from the start of the run), ``done_ms`` (Float64, last byte delivered; null: unfinished),
         ``completion_ms`` (Float64, ``done_ms - release_ms``; null: unfinished), ``timeouts`` (UInt32).
+    rounds : polars.DataFrame
+        One row per algorithm, seed and round: requests that left together in the capture. Columns: ``cc``, ``seed``, ``round``, ``company``
+        (UInt32, position in `companies`), ``requests`` (UInt32), ``release_ms`` (Float64, the first request), ``done_ms`` (Float64, the
+        slowest answer was complete; null: unfinished), ``completion_ms`` (Float64).
     flows : polars.DataFrame
         One row per algorithm, seed and response flow. Columns: ``cc``, ``seed``, ``flow`` (UInt32), ``connection`` (UInt32), ``src``,
         ``dst`` (String), ``segments``, ``bytes_sent``, ``bytes_delivered``, ``retransmissions``, ``timeouts``, ``drops``, ``marks`` (UInt64),
@@ -153,6 +164,10 @@ class CompareResult:
     measured: Measured | None = None
     confirmation: Confirmation | None = None
     interrupted: bool = False
+    rank_of: RankOf = "responses"
+    independent: bool = False
+    companies: list[dict[str, Any]] = field(default_factory=list)
+    rounds: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=ROUNDS))
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     settings: dict[str, str] = field(default_factory=dict)
@@ -193,6 +208,9 @@ class CompareResult:
             "seeds": list(self.seeds),
             "trace_seed": self.trace_seed,
             "rank_by": self.rank_by,
+            "rank_of": self.rank_of,
+            "independent": self.independent,
+            "companies": self.companies,
             "method": METHOD,
             "ranking": [row.to_dict() for row in self.ranking],
             "failures": [{"cc": f.cc, "message": f.message} for f in self.failures],
@@ -203,12 +221,13 @@ class CompareResult:
         }
 
     def write_files(self, folder: str | Path) -> None:
-        """Write ``report.html``, ``compare.json``, ``responses.parquet`` and ``runs.parquet`` to a folder, which is made if it is missing."""
+        """Write ``report.html``, ``compare.json``, ``responses.parquet``, ``rounds.parquet`` and ``runs.parquet`` to a folder, which is made if it is missing."""
         from fanin import report
 
         folder = made_folder(folder)
 
         folder.joinpath("compare.json").write_text(json.dumps(self.to_dict(), allow_nan=False) + "\n")
         write_parquet(self.responses, folder / "responses.parquet")
+        write_parquet(self.rounds, folder / "rounds.parquet")
         write_parquet(self.runs, folder / "runs.parquet")
         report.write(self, folder / "report.html")

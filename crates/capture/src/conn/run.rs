@@ -1,7 +1,7 @@
 //! Runs: payload of one direction until the other side speaks. Two runs make a turn.
 
 use super::sequence::Sequence;
-use crate::{Burst, Direction, Sink, Turn};
+use crate::{Burst, Direction, Front, Sink, Turn};
 
 /// The run in progress, or the request waiting for its response.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +20,14 @@ pub(super) struct Run {
     /// How long its application waited after it had the run before.
     pub waited: Option<u64>,
     pub overlapped: bool,
+    /// When its receiver had all of it; known once it has ended.
+    pub delivered: Option<u64>,
+    /// Packets before its first were lost on their way to the tap.
+    pub front_lost: bool,
+    /// What its sender received from anyone between the last packet of the run before and the first of this one, bytes on the wire.
+    pub behind: u64,
+    /// What its sender had received from anyone when its last packet passed, bytes on the wire.
+    pub received: u64,
     pieces: u32,
     piece: Piece,
 }
@@ -33,7 +41,7 @@ struct Piece {
 
 impl Run {
     /// Begins at `from`; `at` is none when nobody saw it.
-    pub fn new(dir: usize, from: u64, at: Option<u64>, waited: Option<u64>, overlapped: bool) -> Run {
+    pub fn new(dir: usize, from: u64, at: Option<u64>, overlapped: bool) -> Run {
         let piece = Piece { start: at.unwrap_or(0), from, pause: 0 };
         Run {
             dir,
@@ -43,8 +51,12 @@ impl Run {
             to: from,
             acked_at: None,
             retransmitted: 0,
-            waited,
+            waited: None,
             overlapped,
+            delivered: None,
+            front_lost: false,
+            behind: 0,
+            received: 0,
             pieces: 1,
             piece,
         }
@@ -132,5 +144,9 @@ pub(super) fn turn(
         request_pieces: q.map_or(0, |r| r.pieces),
         response_pieces: a.map_or(0, |r| r.pieces),
         overlapped: q.is_some_and(|r| r.overlapped),
+        request_delivered_ns: q.and_then(|r| r.delivered),
+        response_delivered_ns: a.and_then(|r| r.delivered),
+        request_front: q.map_or(Front::default(), |r| Front { lost: r.front_lost, behind_bytes: r.behind }),
+        response_front: a.map_or(Front::default(), |r| Front { lost: r.front_lost, behind_bytes: r.behind }),
     }
 }

@@ -33,6 +33,7 @@ pub fn star(n: u32, rate: Rate, delay: Duration, buffer: Option<QueueLimit>, mar
         flows: Vec::new(),
         messages: Vec::new(),
         barriers: 0,
+        gates: Vec::new(),
         cbr: Vec::new(),
         end: Time::ZERO + Duration::s(10),
         stop_when_done: true,

@@ -1,0 +1,254 @@
+//! Which requests leave together: bursts in time, and the connections that are asked together again and again.
+
+use super::Talk;
+
+/// Requests further apart than this were not sent by one loop over the servers. Such a loop takes some microseconds per server, and tens
+/// where each one wakes a thread; a think time shorter than this is told apart by the answers that come before it.
+pub(super) const TOGETHER: u64 = 500_000;
+/// An application that only writes on needs less than this to do so.
+const AT_ONCE: u64 = 100_000;
+/// A connection belongs with others if more than this share of its requests leave in their company.
+const COMPANY: f64 = 0.5;
+/// So many neighbours in a burst are counted as company: enough to find the group, and linear in requests.
+const NEIGHBOURS: usize = 8;
+
+/// A request, in order of time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ask {
+    pub at: u64,
+    pub conn: u32,
+    pub msg: u32,
+    /// When the response before on the same connection had arrived; none when there was none or it had not.
+    pub own: Option<u64>,
+    /// When its own response had arrived.
+    pub answered: Option<u64>,
+}
+
+impl Ask {
+    /// It follows the answer before on its connection at once: the next message of a request that comes in several. Whether it leaves alone
+    /// says nothing about the company of its connection.
+    fn continues(&self) -> bool {
+        self.own.is_some_and(|own| self.at - own <= AT_ONCE)
+    }
+}
+
+/// Requests that left together: positions of asks, in order of time.
+#[derive(Clone, Debug)]
+pub(super) struct Burst {
+    pub asks: Vec<u32>,
+}
+
+/// Connections that are asked together, and their bursts in order of time.
+#[derive(Clone, Debug)]
+pub(super) struct Company {
+    pub connections: Vec<u32>,
+    pub bursts: Vec<Burst>,
+    pub upstream: bool,
+}
+
+/// All requests in order of time.
+pub(super) fn asks(talks: &[Talk]) -> Vec<Ask> {
+    let mut all = Vec::new();
+    for (conn, talk) in talks.iter().enumerate() {
+        let mut before: Option<u64> = None;
+        for (msg, times) in talk.times.iter().enumerate() {
+            if let Some(at) = times.asked {
+                let own = before.filter(|&answered| answered <= at);
+                all.push(Ask { at, conn: conn as u32, msg: msg as u32, own, answered: times.answered });
+            }
+            before = times.answered.or(before);
+        }
+    }
+    all.sort_unstable_by_key(|a| (a.at, a.conn, a.msg));
+    all
+}
+
+/// Finds the companies.
+pub(super) fn companies(talks: &[Talk], asks: &[Ask]) -> Vec<Company> {
+    let bursts = in_time(talks, asks);
+    let member = together(talks, asks, &bursts);
+    let mut number = vec![u32::MAX; talks.len()];
+    let mut all: Vec<Company> = Vec::new();
+    for conn in 0..talks.len() {
+        let root = member[conn] as usize;
+        if number[root] == u32::MAX {
+            number[root] = all.len() as u32;
+            all.push(Company { connections: Vec::new(), bursts: Vec::new(), upstream: talks[conn].upstream });
+        }
+        all[number[root] as usize].connections.push(conn as u32);
+    }
+    // A burst in which several companies met by chance is one burst of each.
+    let mut open: Vec<Option<usize>> = vec![None; all.len()];
+    for burst in &bursts {
+        let mut met: Vec<u32> = Vec::new();
+        for &ask in burst {
+            let company = number[member[asks[ask as usize].conn as usize] as usize];
+            let mine = &mut all[company as usize];
+            let place = *open[company as usize].get_or_insert_with(|| {
+                met.push(company);
+                mine.bursts.push(Burst { asks: Vec::new() });
+                mine.bursts.len() - 1
+            });
+            mine.bursts[place].asks.push(ask);
+        }
+        for company in met {
+            open[company as usize] = None;
+        }
+    }
+    for company in &mut all {
+        company.join_stragglers(asks);
+    }
+    all
+}
+
+impl Company {
+    /// A loop over the servers may have been interrupted: requests that leave while those before are unanswered, to servers that were not asked
+    /// yet and had answered before, are of the same burst.
+    fn join_stragglers(&mut self, asks: &[Ask]) {
+        if self.connections.len() < 2 {
+            return;
+        }
+        let mut joined: Vec<Burst> = Vec::with_capacity(self.bursts.len());
+        for burst in self.bursts.drain(..) {
+            let Some(last) = joined.last_mut() else {
+                joined.push(burst);
+                continue;
+            };
+            let start = asks[last.asks[0] as usize].at;
+            let answered = last.asks.iter().map(|&a| asks[a as usize].answered.unwrap_or(u64::MAX)).max().unwrap_or(0);
+            let new = |a: &Ask| {
+                a.own.is_none_or(|own| own <= start)
+                    && a.at < answered
+                    && last.asks.iter().all(|&b| asks[b as usize].conn != a.conn)
+            };
+            if burst.asks.len() < self.connections.len() && burst.asks.iter().all(|&a| new(&asks[a as usize])) {
+                last.asks.extend(burst.asks);
+            } else {
+                joined.push(burst);
+            }
+        }
+        self.bursts = joined;
+    }
+}
+
+/// Bursts by time alone: a burst ends with a pause, when a connection comes again, and when an answer may have released the next request.
+fn in_time(talks: &[Talk], asks: &[Ask]) -> Vec<Vec<u32>> {
+    let mut bursts: Vec<Vec<u32>> = Vec::new();
+    let mut seen_in = vec![u32::MAX; talks.len()];
+    let (mut start, mut last, mut answered) = (0, 0, 0);
+    for (n, ask) in asks.iter().enumerate() {
+        let goes_on = !bursts.is_empty()
+            && !talks[ask.conn as usize].upstream
+            && ask.at - last <= TOGETHER
+            && seen_in[ask.conn as usize] != bursts.len() as u32
+            && ask.own.is_none_or(|own| own <= start)
+            && answered > ask.at;
+        if goes_on {
+            if let Some(burst) = bursts.last_mut() {
+                burst.push(n as u32);
+            }
+            answered = answered.max(ask.answered.unwrap_or(u64::MAX));
+        } else {
+            bursts.push(vec![n as u32]);
+            start = ask.at;
+            // The answer of the aggregator to a client waits for nothing here, so nothing joins it.
+            answered = if talks[ask.conn as usize].upstream { 0 } else { ask.answered.unwrap_or(u64::MAX) };
+        }
+        seen_in[ask.conn as usize] = bursts.len() as u32;
+        last = ask.at;
+    }
+    bursts
+}
+
+/// The company of each connection, as the number of one of its connections.
+fn together(talks: &[Talk], asks: &[Ask], bursts: &[Vec<u32>]) -> Vec<u32> {
+    let mut pairs: Vec<(u32, u32)> = Vec::new();
+    for burst in bursts {
+        for (i, &a) in burst.iter().enumerate() {
+            for &b in burst.iter().skip(i + 1).take(NEIGHBOURS) {
+                let (a, b) = (asks[a as usize].conn, asks[b as usize].conn);
+                pairs.push((a.min(b), a.max(b)));
+            }
+        }
+    }
+    let mut pairs = counted(pairs.into_iter().map(|pair| (pair, 1)).collect());
+    // The clients of the aggregator are one company: each is a thread of its own, but they ask for the same things.
+    let first_upstream = talks.iter().position(|t| t.upstream).unwrap_or(0) as u32;
+    let mut member: Vec<u32> =
+        (0..talks.len() as u32).map(|c| if talks[c as usize].upstream { first_upstream } else { c }).collect();
+    // Each pass halves the companies at least, so there are few.
+    loop {
+        let (mut alone, mut in_company) = (vec![0_u32; talks.len()], vec![0_u32; talks.len()]);
+        for burst in bursts {
+            let company = |ask: &u32| member[asks[*ask as usize].conn as usize];
+            let first = company(&burst[0]);
+            let several = burst.iter().any(|ask| company(ask) != first);
+            if !several && burst.iter().all(|&ask| asks[ask as usize].continues()) {
+                continue;
+            }
+            let mut mine: Vec<u32> = burst.iter().map(company).collect();
+            mine.sort_unstable();
+            mine.dedup();
+            for c in mine {
+                *(if several { &mut in_company[c as usize] } else { &mut alone[c as usize] }) += 1;
+            }
+        }
+        let mut partner: Vec<Option<(u32, u32)>> = vec![None; talks.len()];
+        for &((a, b), count) in &pairs {
+            for (me, other) in [(a, b), (b, a)] {
+                let best = &mut partner[me as usize];
+                if best.is_none_or(|(most, _)| count > most) {
+                    *best = Some((count, other));
+                }
+            }
+        }
+        let mut root: Vec<u32> = (0..talks.len() as u32).collect();
+        let mut changed = false;
+        for c in 0..talks.len() as u32 {
+            let (alone, in_company) = (f64::from(alone[c as usize]), f64::from(in_company[c as usize]));
+            if let Some((_, other)) = partner[c as usize]
+                && in_company >= COMPANY * (alone + in_company)
+            {
+                let (a, b) = (find(&mut root, c), find(&mut root, other));
+                if a != b {
+                    root[a.max(b) as usize] = a.min(b);
+                    changed = true;
+                }
+            }
+        }
+        if !changed {
+            return member;
+        }
+        for m in &mut member {
+            *m = find(&mut root, *m);
+        }
+        let joined = pairs.iter().map(|&((a, b), count)| {
+            let (a, b) = (find(&mut root, a), find(&mut root, b));
+            ((a.min(b), a.max(b)), count)
+        });
+        pairs = counted(joined.collect());
+    }
+}
+
+/// The representative of a company.
+fn find(root: &mut [u32], mut c: u32) -> u32 {
+    while root[c as usize] != c {
+        root[c as usize] = root[root[c as usize] as usize];
+        c = root[c as usize];
+    }
+    c
+}
+
+/// Sums the counts of equal pairs, in order; a pair of one with itself is none.
+fn counted(mut pairs: Vec<((u32, u32), u32)>) -> Vec<((u32, u32), u32)> {
+    pairs.retain(|((a, b), _)| a != b);
+    pairs.sort_unstable();
+    pairs.dedup_by(|next, kept| {
+        let same = next.0 == kept.0;
+        if same {
+            kept.1 += next.1;
+        }
+        same
+    });
+    pairs
+}

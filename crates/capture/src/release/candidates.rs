@@ -1,0 +1,505 @@
+//! The events that may have released a round, and which of them it follows most steadily.
+
+use super::bursts::{Ask, Burst, Company};
+use super::steady::{by_chance, cost, median};
+use super::{FULL, FULL_SHARE, LEAST_ROUNDS, NEARLY_ALL, Talk};
+
+/// So much cheaper than by chance, in the unit of [`cost`], must a cause be that is not the closed loop itself: its delays are spread over a
+/// share 1/e of the time that chance would spread them over.
+const GAIN: f64 = 1.0;
+/// So much cheaper must a cause be than one that needs less faith.
+const MARGIN: f64 = 0.2;
+/// A cause must precede at least this share of the rounds.
+const COVERAGE: f64 = 0.9;
+/// Others whose events are tried as causes of a class: those that come last before its rounds most often.
+const OTHERS: usize = 3;
+
+/// How many answers of the round before are waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    /// All but so many.
+    AllBut(usize),
+    /// More than half.
+    Majority,
+    /// The first.
+    First,
+}
+
+impl Need {
+    const ALL: [Need; 6] =
+        [Need::AllBut(0), Need::AllBut(1), Need::AllBut(2), Need::AllBut(3), Need::Majority, Need::First];
+
+    fn of(self, answers: usize) -> Option<usize> {
+        match self {
+            Need::AllBut(late) => answers.checked_sub(late).filter(|&k| k > 0),
+            Need::Majority => (answers > 0).then_some(answers / 2 + 1),
+            Need::First => (answers > 0).then_some(1),
+        }
+    }
+
+    pub fn late(self) -> crate::waiting::Waits {
+        match self {
+            Need::AllBut(0) => crate::waiting::Waits::All,
+            Need::AllBut(late) => crate::waiting::Waits::AllBut(late as u32),
+            Need::Majority => crate::waiting::Waits::Majority,
+            Need::First => crate::waiting::Waits::First,
+        }
+    }
+}
+
+/// What a round may follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Answers of the round before in the same class; alone in it, the own response.
+    Answers(Need),
+    /// The last answer of the latest complete round of another class.
+    OthersAnswers(usize),
+    /// The latest request of another class.
+    OthersRequests(usize),
+    /// The beginning of the round before, by a clock.
+    Timer,
+}
+
+/// An answer, by when it had arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Answer {
+    /// `u64::MAX`: not in the capture.
+    pub at: u64,
+    pub conn: u32,
+    pub msg: u32,
+}
+
+/// A company with its rounds, which have one kind of cause.
+#[derive(Debug)]
+pub(super) struct Class {
+    pub connections: Vec<u32>,
+    pub upstream: bool,
+    pub bursts: Vec<Burst>,
+    /// Answers of each burst that had been asked for before the next one, in order of time.
+    pub answers: Vec<Vec<Answer>>,
+    /// Requests between full rounds.
+    pub rest: Vec<u32>,
+    /// Rounds that are full hold nearly everything.
+    full: bool,
+}
+
+impl Class {
+    pub fn of(company: &Company, talks: &[Talk], asks: &[Ask]) -> Class {
+        let several = company.connections.len() > 1 && !company.upstream;
+        let total: usize = company.bursts.iter().map(|b| b.asks.len()).sum();
+        let sizes = || company.bursts.iter().map(|b| b.asks.len());
+        let held = |least: usize| sizes().filter(|&n| n >= least).sum::<usize>() as f64 / total.max(1) as f64;
+        let shows = |least: usize| held(least) >= FULL_SHARE && sizes().filter(|&n| n >= least).count() >= LEAST_ROUNDS;
+        let size = company.connections.len();
+        // All of them, if that happens often enough; else nearly all of them.
+        let nearly = ((size as f64 * FULL).ceil() as usize).max(2);
+        let least = if !several {
+            1
+        } else if shows(size) {
+            size
+        } else {
+            nearly
+        };
+        let full = shows(least);
+        let (mut bursts, mut rest) = (Vec::new(), Vec::new());
+        for burst in &company.bursts {
+            if full && burst.asks.len() < least {
+                rest.extend(&burst.asks);
+            } else {
+                bursts.push(burst.clone());
+            }
+        }
+        let mut class = Class {
+            connections: company.connections.clone(),
+            upstream: company.upstream,
+            bursts,
+            answers: Vec::new(),
+            rest,
+            full: held(least) >= NEARLY_ALL,
+        };
+        class.answers = (0..class.bursts.len()).map(|i| class.answers_of(i, talks, asks)).collect();
+        class
+    }
+
+    /// Several connections that are asked together.
+    pub fn is_company(&self) -> bool {
+        self.connections.len() > 1 && !self.upstream
+    }
+
+    pub fn start(&self, i: usize, asks: &[Ask]) -> u64 {
+        asks[self.bursts[i].asks[0] as usize].at
+    }
+
+    /// The last answers on the connections of burst `i` that were asked for before the next one: a request may come in several messages.
+    fn answers_of(&self, i: usize, talks: &[Talk], asks: &[Ask]) -> Vec<Answer> {
+        let until = if i + 1 < self.bursts.len() { self.start(i + 1, asks) } else { u64::MAX };
+        let mut all: Vec<Answer> = Vec::with_capacity(self.bursts[i].asks.len());
+        for &ask in &self.bursts[i].asks {
+            let ask = &asks[ask as usize];
+            let times = &talks[ask.conn as usize].times;
+            let mut last = Answer { at: ask.answered.unwrap_or(u64::MAX), conn: ask.conn, msg: ask.msg };
+            if self.is_company() {
+                for (msg, times) in times.iter().enumerate().skip(ask.msg as usize + 1) {
+                    // Within the same burst a connection comes once.
+                    match (times.asked, times.answered) {
+                        (Some(asked), answered) if asked < until => {
+                            last = Answer { at: answered.unwrap_or(u64::MAX), conn: ask.conn, msg: msg as u32 };
+                        }
+                        (None, Some(answered)) if answered < until => {
+                            last = Answer { at: answered, conn: ask.conn, msg: msg as u32 };
+                        }
+                        _ => break,
+                    }
+                }
+            }
+            all.push(last);
+        }
+        all.sort_unstable();
+        all
+    }
+
+    /// When so many answers of burst `i` had arrived.
+    fn answered(&self, i: usize, need: Need) -> Option<(u64, u32)> {
+        let answers = &self.answers[i];
+        let k = need.of(answers.len())?;
+        answers.get(k - 1).map(|a| a.at).filter(|&at| at < u64::MAX).map(|at| (at, k as u32))
+    }
+}
+
+/// What a release refers to, and when it happened.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cause {
+    pub at: u64,
+    pub what: What,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum What {
+    Round { class: usize, burst: usize, need: u32 },
+    Answer { conn: u32, msg: u32 },
+    Request { conn: u32, msg: u32 },
+}
+
+/// Events of every class in order of time.
+pub(super) struct Streams {
+    answers: Vec<Vec<Cause>>,
+    requests: Vec<Vec<Cause>>,
+    starts: Vec<Vec<u64>>,
+    /// Everything: time, class.
+    all_answers: Vec<(u64, u32)>,
+    all_requests: Vec<(u64, u32)>,
+}
+
+impl Streams {
+    pub fn of(classes: &[Class], talks: &[Talk], asks: &[Ask]) -> Streams {
+        let answers: Vec<Vec<Cause>> =
+            classes.iter().enumerate().map(|(n, class)| answer_events(n, class, talks)).collect();
+        let requests: Vec<Vec<Cause>> = classes.iter().map(|class| request_events(class, asks)).collect();
+        let flat = |streams: &[Vec<Cause>]| {
+            let each = streams.iter().enumerate().flat_map(|(n, s)| s.iter().map(move |c| (c.at, n as u32)));
+            let mut all: Vec<(u64, u32)> = each.collect();
+            all.sort_unstable();
+            all
+        };
+        Streams {
+            all_answers: flat(&answers),
+            all_requests: flat(&requests),
+            starts: classes.iter().map(|c| (0..c.bursts.len()).map(|i| c.start(i, asks)).collect()).collect(),
+            answers,
+            requests,
+        }
+    }
+
+    /// The event of this kind that burst `i` of class `n` followed; none if it had not happened since the burst before.
+    pub fn cause(&self, kind: Kind, n: usize, i: usize, classes: &[Class]) -> Option<Cause> {
+        let before = i.checked_sub(1);
+        let (start, since) = (self.starts[n][i], before.map(|b| self.starts[n][b]));
+        match kind {
+            Kind::Answers(need) => {
+                let burst = before?;
+                let (at, k) = classes[n].answered(burst, need)?;
+                let what = match classes[n].answers[burst].as_slice() {
+                    [only] => What::Answer { conn: only.conn, msg: only.msg },
+                    _ => What::Round { class: n, burst, need: k },
+                };
+                (at <= start).then_some(Cause { at, what })
+            }
+            Kind::Timer => {
+                let at = since?;
+                Some(Cause { at, what: What::Round { class: n, burst: before?, need: 0 } })
+            }
+            Kind::OthersAnswers(other) => last_before(&self.answers[other], start, since),
+            Kind::OthersRequests(other) => last_before(&self.requests[other], start, since),
+        }
+    }
+
+    /// As [`Streams::cause`], at a moment after burst `i` that has nothing to do with anything: how long ago it had happened.
+    fn age(&self, kind: Kind, n: usize, i: usize, at: u64, classes: &[Class]) -> Option<u64> {
+        let latest = |stream: &[Cause]| last_before(stream, at, None).map(|c| at - c.at);
+        match kind {
+            Kind::Answers(need) => {
+                let of = |i: usize| classes[n].answered(i, need).map(|(event, _)| event).filter(|&event| event <= at);
+                of(i).or_else(|| of(i.checked_sub(1)?)).map(|event| at - event)
+            }
+            Kind::Timer => Some(at - self.starts[n][i]),
+            Kind::OthersAnswers(other) => latest(&self.answers[other]),
+            Kind::OthersRequests(other) => latest(&self.requests[other]),
+        }
+    }
+
+    /// The other classes whose events come last before the bursts of class `n` most often.
+    fn others(&self, n: usize, all: &[(u64, u32)]) -> Vec<usize> {
+        let mut count: Vec<(u32, u32)> = Vec::new();
+        for &start in &self.starts[n] {
+            let before = all.partition_point(|&(at, _)| at < start);
+            // Its own answers may come in between, a few.
+            let last = all[..before].iter().rev().take(2 + 2 * OTHERS).find(|&&(_, class)| class as usize != n);
+            if let Some(&(_, class)) = last {
+                match count.iter().position(|(c, _)| *c == class) {
+                    Some(place) => count[place].1 += 1,
+                    None if count.len() < 64 => count.push((class, 1)),
+                    None => {}
+                }
+            }
+        }
+        count.sort_by_key(|&(class, times)| (std::cmp::Reverse(times), class));
+        count.iter().take(OTHERS).map(|&(class, _)| class as usize).collect()
+    }
+}
+
+/// The latest event strictly before a moment, and after another one.
+fn last_before(stream: &[Cause], at: u64, since: Option<u64>) -> Option<Cause> {
+    let before = stream.partition_point(|c| c.at < at);
+    let last = stream[..before].last()?;
+    since.is_none_or(|since| last.at > since).then_some(*last)
+}
+
+/// When the rounds of a company were complete; of a single connection and of clients, when each answer had arrived.
+fn answer_events(n: usize, class: &Class, talks: &[Talk]) -> Vec<Cause> {
+    let mut all: Vec<Cause> = Vec::new();
+    if class.is_company() {
+        for burst in 0..class.bursts.len() {
+            if let Some((at, need)) = class.answered(burst, Need::AllBut(0)) {
+                all.push(Cause { at, what: What::Round { class: n, burst, need } });
+            }
+        }
+    } else {
+        for &conn in &class.connections {
+            for (msg, times) in talks[conn as usize].times.iter().enumerate() {
+                if let Some(at) = times.answered {
+                    all.push(Cause { at, what: What::Answer { conn, msg: msg as u32 } });
+                }
+            }
+        }
+    }
+    all.sort_by_key(|c| c.at);
+    all
+}
+
+fn request_events(class: &Class, asks: &[Ask]) -> Vec<Cause> {
+    let event = |burst: &Burst| {
+        let ask = &asks[burst.asks[0] as usize];
+        Cause { at: ask.at, what: What::Request { conn: ask.conn, msg: ask.msg } }
+    };
+    class.bursts.iter().map(event).collect()
+}
+
+/// How well a kind of cause explains some bursts of a class.
+#[derive(Clone, Debug)]
+struct Score {
+    kind: Kind,
+    cost: f64,
+    /// How much cheaper than by chance.
+    gain: f64,
+    coverage: f64,
+    median: u64,
+    /// Per burst.
+    delays: Vec<Option<u64>>,
+}
+
+/// What was chosen for a class: a kind of cause per burst, or each connection alone.
+pub(super) struct Choice {
+    first: Option<Score>,
+    /// For bursts that do not follow the first.
+    second: Option<Score>,
+}
+
+impl Choice {
+    /// Each request waits for the own response before.
+    pub fn alone(&self) -> bool {
+        self.first.is_none() && self.second.is_none()
+    }
+
+    /// The kind of cause that burst `i` follows.
+    pub fn of(&self, i: usize) -> Option<Kind> {
+        let fits = |score: &Option<Score>| {
+            let score = score.as_ref()?;
+            score.delays[i].map(|d| (d.abs_diff(score.median), score.kind))
+        };
+        match (fits(&self.first), fits(&self.second)) {
+            (Some((a, _)), Some((b, kind))) if b < a => Some(kind),
+            (Some((_, kind)), _) | (None, Some((_, kind))) => Some(kind),
+            (None, None) => None,
+        }
+    }
+
+    /// Time since the burst before, of what a timer releases.
+    pub fn period(&self, i: usize) -> Option<u64> {
+        [&self.first, &self.second].into_iter().flatten().find(|s| s.kind == Kind::Timer).and_then(|s| s.delays[i])
+    }
+}
+
+/// Chooses the cause of a class's bursts.
+pub(super) fn choose(n: usize, classes: &[Class], streams: &Streams, asks: &[Ask]) -> Choice {
+    let class = &classes[n];
+    let nothing = Choice { first: None, second: None };
+    if class.bursts.len() < LEAST_ROUNDS {
+        return nothing;
+    }
+    let all: Vec<usize> = (1..class.bursts.len()).collect();
+    let score = |kind: Kind, of: &[usize]| score(kind, n, of, classes, streams);
+    let own = own(class, asks);
+    let mut loops: Vec<Score> = Vec::new();
+    if class.is_company() {
+        loops.extend(Need::ALL.iter().map(|&need| score(Kind::Answers(need), &all)));
+    }
+    let mut others: Vec<Score> = vec![score(Kind::Timer, &all)];
+    others.extend(streams.others(n, &streams.all_answers).into_iter().map(|c| score(Kind::OthersAnswers(c), &all)));
+    others.extend(streams.others(n, &streams.all_requests).into_iter().map(|c| score(Kind::OthersRequests(c), &all)));
+
+    let steadiest = |scores: &[Score]| {
+        let least = scores.iter().map(|s| s.cost).fold(f64::INFINITY, f64::min);
+        scores.iter().filter(|s| s.cost <= least + MARGIN).min_by_key(|s| s.median).cloned()
+    };
+    let closed: Vec<Score> = loops.iter().filter(|s| s.coverage >= COVERAGE).cloned().collect();
+    let closed = steadiest(&closed);
+    let open: Vec<Score> = others.iter().filter(|s| s.coverage >= COVERAGE && s.gain >= GAIN).cloned().collect();
+    let open = steadiest(&open);
+    // A round waits for the round before unless something else is clearly steadier.
+    let first = match (closed, open) {
+        (Some(closed), Some(open)) => {
+            // What comes later and is as steady is nearer to the cause.
+            let nearer = open.kind != Kind::Timer && open.median < closed.median && open.cost <= closed.cost + MARGIN;
+            Some(if nearer || open.cost < closed.cost - MARGIN { open } else { closed })
+        }
+        (closed, open) => closed.or(open),
+    };
+    let Some(first) = first else {
+        return if class.is_company() && class.full { unexplained(class) } else { nothing };
+    };
+    // Each connection alone needs the least faith; that all are asked together, again and again, speaks against it.
+    let alone_is_better = if class.is_company() && class.full {
+        own.gain >= GAIN && own.cost < first.cost - MARGIN
+    } else if class.is_company() {
+        first.gain < GAIN || own.cost < first.cost - MARGIN
+    } else {
+        let nearer = first.kind != Kind::Timer && first.median < own.median && first.cost <= own.cost + MARGIN;
+        !(nearer || first.cost < own.cost - MARGIN)
+    };
+    if alone_is_better && !class.is_company() {
+        // A single connection may follow something else now and then: a hedged request.
+        let second = second(n, &own, class, &others, &score);
+        return Choice { first: None, second };
+    }
+    if alone_is_better {
+        return nothing;
+    }
+    let candidates: Vec<Score> = loops.into_iter().chain(others).collect();
+    let second = second(n, &first, class, &candidates, &score);
+    Choice { first: Some(first), second }
+}
+
+/// Asked together, but after nothing that can be seen: on the clock.
+fn unexplained(class: &Class) -> Choice {
+    let delays = vec![None; class.bursts.len()];
+    let first = Score { kind: Kind::Answers(Need::AllBut(0)), cost: 0.0, gain: 0.0, coverage: 0.0, median: 0, delays };
+    Choice { first: Some(first), second: None }
+}
+
+/// A cause for the bursts that `first` does not explain: it had not happened, or much earlier or later than it does mostly.
+fn second(
+    _n: usize,
+    first: &Score,
+    class: &Class,
+    candidates: &[Score],
+    score: &dyn Fn(Kind, &[usize]) -> Score,
+) -> Option<Score> {
+    let strays: Vec<usize> = (1..class.bursts.len())
+        .filter(|&i| first.delays[i].is_none_or(|d| d.abs_diff(first.median) > 1_000_000 + first.median / 2))
+        .collect();
+    if strays.len() < LEAST_ROUNDS - 1 {
+        return None;
+    }
+    let fits = |s: &Score| s.coverage >= COVERAGE && s.gain >= GAIN;
+    let mut found: Vec<Score> =
+        candidates.iter().filter(|s| s.kind != first.kind).map(|s| score(s.kind, &strays)).filter(fits).collect();
+    found.sort_by(|a, b| a.cost.total_cmp(&b.cost));
+    let best = found.into_iter().next()?;
+    let of_first: Vec<u64> = strays.iter().filter_map(|&i| first.delays[i]).collect();
+    (of_first.len() < strays.len() || best.cost < cost(&of_first) - MARGIN).then_some(best)
+}
+
+fn score(kind: Kind, n: usize, of: &[usize], classes: &[Class], streams: &Streams) -> Score {
+    let mut delays = vec![None; classes[n].bursts.len()];
+    let (mut known, mut chance) = (Vec::new(), Vec::new());
+    for &i in of {
+        let start = streams.starts[n][i];
+        if let Some(cause) = streams.cause(kind, n, i, classes) {
+            delays[i] = Some(start - cause.at);
+            known.push(start - cause.at);
+        }
+        if let Some(&next) = streams.starts[n].get(i + 1) {
+            chance.extend(streams.age(kind, n, i, by_chance(i, start, next), classes));
+        }
+    }
+    let spent = cost(&known);
+    Score {
+        kind,
+        cost: spent,
+        gain: cost(&chance) - spent,
+        coverage: known.len() as f64 / of.len().max(1) as f64,
+        median: median(&known),
+        delays,
+    }
+}
+
+/// Each connection alone: every request against the response before it on its own connection.
+fn own(class: &Class, asks: &[Ask]) -> Score {
+    let mut mine: Vec<(u32, u32, usize)> = Vec::new();
+    for (i, burst) in class.bursts.iter().enumerate() {
+        mine.extend(burst.asks.iter().map(|&a| (asks[a as usize].conn, a, i)));
+    }
+    mine.sort_unstable();
+    let mut delays = vec![None; class.bursts.len()];
+    let (mut total, mut by_chance_total, mut count, mut asked) = (0.0, 0.0, 0_usize, 0_usize);
+    let mut medians = Vec::new();
+    for connection in mine.chunk_by(|a, b| a.0 == b.0) {
+        let (mut known, mut chance) = (Vec::new(), Vec::new());
+        for (k, &(_, ask, burst)) in connection.iter().enumerate() {
+            let ask = &asks[ask as usize];
+            asked += usize::from(k > 0);
+            if let Some(own) = ask.own {
+                known.push(ask.at - own);
+                delays[burst] = Some(ask.at - own);
+            }
+            if let Some(&(_, next, _)) = connection.get(k + 1) {
+                let at = by_chance(k, ask.at, asks[next as usize].at);
+                let latest = ask.answered.filter(|&answered| answered <= at).or(ask.own);
+                chance.extend(latest.map(|event| at - event));
+            }
+        }
+        total += cost(&known) * known.len() as f64;
+        by_chance_total += cost(&chance) * known.len() as f64;
+        count += known.len();
+        medians.push(median(&known));
+    }
+    let count_f = count.max(1) as f64;
+    Score {
+        kind: Kind::Answers(Need::AllBut(0)),
+        cost: total / count_f,
+        gain: (by_chance_total - total) / count_f,
+        coverage: count as f64 / asked.max(1) as f64,
+        median: median(&medians),
+        delays,
+    }
+}

@@ -1,0 +1,208 @@
+//! Who waits for what: for every request of the aggregator, the event that released it.
+//!
+//! The applications say nothing about it, but time does, as in the inference of dependencies from messages alone (WAP5, Reynolds et al. 2006;
+//! //TRACE, Mesnier et al. 2007; vPath, Tak et al. 2009): the true cause is the one that the request follows after the steadiest delay, over
+//! the whole capture. The candidates here are those of fan-in: the answers of the round before (all of them, or the k-th), the own response
+//! before (the closed loop of Tmix's a-b-t model, Weigle et al. 2006), answers or requests of other connections (stages, hedged requests,
+//! clients of the aggregator), and a timer. A delay is compared with the delay that a moment without any cause would have: what follows no
+//! more steadily than that is not explained by it. See `docs/numbers.md` for what this cannot see.
+//!
+//! Everything is linear in requests but for sorting them.
+
+mod bursts;
+mod candidates;
+mod steady;
+#[cfg(test)]
+mod tests;
+
+use crate::waiting::{Company, Delay, Reason, Release, Round};
+use bursts::{Ask, Burst};
+use candidates::{Choice, Class, Kind, Streams};
+use std::collections::BTreeMap;
+
+/// Fewer rounds show no steadiness.
+const LEAST_ROUNDS: usize = 4;
+/// A burst to at least this share of a company is a full round of it.
+const FULL: f64 = 0.75;
+/// If full rounds hold at least this share of the requests, what is asked in between goes its own way.
+const FULL_SHARE: f64 = 0.2;
+/// If they hold at least this share, asking together is what these connections are for.
+const NEARLY_ALL: f64 = 0.8;
+
+/// One connection as the inference sees it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Talk {
+    /// The aggregator is the server: its "requests" answer a client.
+    pub upstream: bool,
+    /// Per message.
+    pub times: Vec<Times>,
+}
+
+/// When the aggregator sent a request, and when it had all of the response.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Times {
+    pub asked: Option<u64>,
+    pub answered: Option<u64>,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// Per connection and message; none: the own response before.
+    pub releases: Vec<Vec<Option<Release>>>,
+    pub rounds: Vec<Round>,
+    pub companies: Vec<Company>,
+}
+
+/// Infers who waits for what.
+pub(crate) fn infer(talks: &[Talk]) -> Found {
+    let asks = bursts::asks(talks);
+    let companies = bursts::companies(talks, &asks);
+    let classes: Vec<Class> = companies.iter().map(|c| Class::of(c, talks, &asks)).collect();
+    let streams = Streams::of(&classes, talks, &asks);
+    let mut book = Book {
+        asks: &asks,
+        classes: &classes,
+        found: Found { releases: talks.iter().map(|t| vec![None; t.times.len()]).collect(), ..Found::default() },
+        numbers: BTreeMap::new(),
+    };
+    for (n, class) in classes.iter().enumerate() {
+        let choice = candidates::choose(n, &classes, &streams, &asks);
+        book.write(n, class, &choice, &streams);
+    }
+    book.found
+}
+
+/// The findings while they are written down.
+struct Book<'a> {
+    asks: &'a [Ask],
+    classes: &'a [Class],
+    found: Found,
+    /// Numbers of rounds by class and burst.
+    numbers: BTreeMap<(usize, usize), u32>,
+}
+
+impl Book<'_> {
+    fn write(&mut self, n: usize, class: &Class, choice: &Choice, streams: &Streams) {
+        let together = class.is_company() && !choice.alone();
+        let mut reasons: BTreeMap<Reason, Vec<u64>> = BTreeMap::new();
+        for (i, burst) in class.bursts.iter().enumerate() {
+            if together {
+                self.round(n, i);
+            }
+            let kind = if choice.alone() { None } else { choice.of(i) };
+            let cause = kind.and_then(|kind| streams.cause(kind, n, i, self.classes).map(|cause| (kind, cause)));
+            let start = self.asks[burst.asks[0] as usize].at;
+            let reason = match (&cause, choice.alone()) {
+                (Some((kind, _)), _) => reason(*kind),
+                (None, false) if together => Reason::Nothing,
+                (None, _) => Reason::OwnAnswer,
+            };
+            match &cause {
+                Some((Kind::Timer, _)) => reasons.entry(reason).or_default().push(choice.period(i).unwrap_or(0)),
+                Some((_, cause)) => reasons.entry(reason).or_default().push(start - cause.at),
+                None => {
+                    for ask in &burst.asks {
+                        let ask = &self.asks[*ask as usize];
+                        // The first request of a connection follows nothing.
+                        match (reason, ask.own) {
+                            (Reason::OwnAnswer, Some(own)) => {
+                                reasons.entry(reason).or_default().push(ask.at - own);
+                            }
+                            _ => reasons.entry(Reason::Nothing).or_default().push(0),
+                        }
+                    }
+                }
+            }
+            if let (Some(_), true) = (&cause, burst.asks.len() > 1) {
+                // Delays are those of the first request of a round, but every request counts as explained.
+                let known = reasons.entry(reason).or_default();
+                let delay = known.last().copied().unwrap_or(0);
+                known.extend(std::iter::repeat_n(delay, burst.asks.len() - 1));
+            }
+            if !together && cause.is_none() {
+                continue;
+            }
+            for ask in burst.asks.clone() {
+                let ask = self.asks[ask as usize];
+                let release = match &cause {
+                    None | Some((Kind::Timer, _)) => Release::Clock,
+                    Some((_, cause)) => self.after(cause, ask.at),
+                };
+                self.found.releases[ask.conn as usize][ask.msg as usize] = Some(release);
+            }
+        }
+        for &ask in &class.rest {
+            let ask = &self.asks[ask as usize];
+            match ask.own {
+                Some(own) => reasons.entry(Reason::OwnAnswer).or_default().push(ask.at - own),
+                None => reasons.entry(Reason::Nothing).or_default().push(0),
+            }
+        }
+        let spread: Vec<u64> = if together {
+            class.bursts.iter().filter(|b| b.asks.len() > 1).map(|b| self.spread(b)).collect()
+        } else {
+            Vec::new()
+        };
+        self.found.companies.push(Company {
+            connections: class.connections.clone(),
+            servers: 0,
+            upstream: class.upstream,
+            rounds: if together { class.bursts.len() as u64 } else { 0 },
+            requests: (class.rest.len() + class.bursts.iter().map(|b| b.asks.len()).sum::<usize>()) as u64,
+            spread: Delay::of(&spread),
+            released_by: reasons.into_iter().map(|(reason, delays)| reason.told(&delays)).collect(),
+        });
+    }
+
+    fn spread(&self, burst: &Burst) -> u64 {
+        let at = |ask: Option<&u32>| ask.map_or(0, |&a| self.asks[a as usize].at);
+        at(burst.asks.last()) - at(burst.asks.first())
+    }
+
+    fn after(&mut self, cause: &candidates::Cause, at: u64) -> Release {
+        let delay_ns = at - cause.at;
+        match cause.what {
+            candidates::What::Round { class, burst, need } => {
+                Release::Round { round: self.round(class, burst), answers: need, delay_ns }
+            }
+            candidates::What::Answer { conn, msg } => Release::Answer { connection: conn, message: msg, delay_ns },
+            candidates::What::Request { conn, msg } => Release::Request { connection: conn, message: msg, delay_ns },
+        }
+    }
+
+    /// The number of a round, which is written down when it is first spoken of.
+    fn round(&mut self, class: usize, burst: usize) -> u32 {
+        if let Some(&number) = self.numbers.get(&(class, burst)) {
+            return number;
+        }
+        let number = self.found.rounds.len() as u32;
+        self.numbers.insert((class, burst), number);
+        let it = &self.classes[class];
+        let requests: Vec<(u32, u32)> =
+            it.bursts[burst].asks.iter().map(|&a| (self.asks[a as usize].conn, self.asks[a as usize].msg)).collect();
+        let answers: Vec<(u32, u32)> = it.answers[burst].iter().map(|a| (a.conn, a.msg)).collect();
+        let start = it.start(burst, self.asks);
+        let last = it.answers[burst].last().map(|a| a.at).filter(|&at| at < u64::MAX);
+        let mut sorted = (requests.clone(), answers.clone());
+        sorted.0.sort_unstable();
+        sorted.1.sort_unstable();
+        let answers = if sorted.0 == sorted.1 { Vec::new() } else { answers };
+        self.found.rounds.push(Round {
+            company: class as u32,
+            requests,
+            answers,
+            took_ns: last.map(|at| at.saturating_sub(start)),
+        });
+        number
+    }
+}
+
+fn reason(kind: Kind) -> Reason {
+    match kind {
+        Kind::Answers(need) => Reason::Answers(need.late()),
+        Kind::OthersAnswers(class) => Reason::OthersAnswers(class as u32),
+        Kind::OthersRequests(class) => Reason::OthersRequests(class as u32),
+        Kind::Timer => Reason::Timer,
+    }
+}

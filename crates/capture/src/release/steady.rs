@@ -1,0 +1,53 @@
+//! How steady a delay is, and how steady it would be by chance.
+
+/// Delays that differ by less than this are equal: hosts wake and time stamps are taken with such an error.
+const RESOLUTION: f64 = 20_000.0;
+
+/// The cost of writing delays down when their median is known: the mean of ln(1 + |d - median| / 20 us).
+///
+/// Logarithmic, so that one round with a timeout or a step of the clock does not outweigh all others, and yet counts.
+pub(super) fn cost(delays: &[u64]) -> f64 {
+    if delays.is_empty() {
+        return 0.0;
+    }
+    let median = median(delays);
+    let each = delays.iter().map(|&d| (d.abs_diff(median) as f64 / RESOLUTION).ln_1p());
+    each.sum::<f64>() / delays.len() as f64
+}
+
+/// The middle value, the lower of two.
+pub(super) fn median(values: &[u64]) -> u64 {
+    quantile(values, 0.5)
+}
+
+/// The value of that rank; 0 of none.
+pub(super) fn quantile(values: &[u64], q: f64) -> u64 {
+    let mut sorted = values.to_vec();
+    let rank = ((sorted.len().saturating_sub(1)) as f64 * q) as usize;
+    if sorted.is_empty() { 0 } else { *sorted.select_nth_unstable(rank).1 }
+}
+
+/// A moment between two others that has nothing to do with anything: the fractional parts of multiples of the golden ratio are spread evenly.
+pub(super) fn by_chance(n: usize, from: u64, to: u64) -> u64 {
+    let share = (n as f64 * 0.618_033_988_749_894_8).fract();
+    from + ((to - from) as f64 * share) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_delays_cost_nothing_and_an_outlier_costs_its_logarithm() {
+        assert_eq!(cost(&[5, 5, 5]), 0.0);
+        // (e - 1) resolutions away from the median of four: ln(e) / 4.
+        let away = ((std::f64::consts::E - 1.0) * RESOLUTION).round() as u64;
+        assert!((cost(&[0, 0, 0, away]) - 0.25).abs() < 1e-4);
+    }
+
+    #[test]
+    fn moments_by_chance_fill_the_time_between_evenly() {
+        let quarter = (0..1000).filter(|&n| by_chance(n, 1000, 2000) < 1250).count();
+        assert!((248..=252).contains(&quarter));
+    }
+}

@@ -1,0 +1,321 @@
+//! Made-up captures of known structure, each with the graph that must be found.
+
+use super::{Found, Talk, Times, infer};
+use crate::waiting::{Company, Edge, Release};
+
+const MS: u64 = 1_000_000;
+const US: u64 = 1_000;
+
+/// Requests and answers of some connections, added in any order.
+struct Made {
+    talks: Vec<Talk>,
+}
+
+impl Made {
+    fn new(connections: usize) -> Made {
+        Made { talks: vec![Talk::default(); connections] }
+    }
+
+    fn ask(&mut self, conn: usize, asked: u64, answered: u64) -> u64 {
+        self.talks[conn].times.push(Times { asked: Some(asked), answered: Some(answered) });
+        answered
+    }
+
+    /// One round: `conns` asked from `start` on, 10 us apart; when the slowest had answered, each `service(conn)` after its request.
+    fn round(&mut self, conns: impl Iterator<Item = usize>, start: u64, service: impl Fn(usize) -> u64) -> u64 {
+        let asks = conns.enumerate().map(|(n, conn)| (conn, start + n as u64 * 10 * US));
+        let asks: Vec<(usize, u64)> = asks.collect();
+        asks.into_iter().map(|(conn, at)| self.ask(conn, at, at + service(conn))).max().unwrap_or(start)
+    }
+
+    fn infer(&self) -> Found {
+        infer(&self.talks)
+    }
+}
+
+/// Numbers on [0, `below`) that look random and are the same every time.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, below: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % below
+    }
+    /// Exponential.
+    fn wait(&mut self, mean: u64) -> u64 {
+        let share = (self.below(1 << 20) + 1) as f64 / f64::from(1 << 20);
+        (-share.ln() * mean as f64) as u64
+    }
+}
+
+fn company(found: &Found, conn: u32) -> &Company {
+    found.companies.iter().find(|c| c.connections.contains(&conn)).unwrap()
+}
+
+/// The cause of most of a company's requests, and the share of them that it explains.
+fn main_edge(company: &Company) -> (&Edge, f64) {
+    let edge = company.released_by.iter().max_by_key(|e| e.requests).unwrap();
+    (edge, edge.requests as f64 / company.requests as f64)
+}
+
+#[test]
+fn a_barrier_is_found_in_the_slowest_answer_of_every_round() {
+    let (mut made, mut numbers) = (Made::new(8), Numbers(1));
+    let mut now = MS;
+    for _ in 0..30 {
+        let services: Vec<u64> = (0..8).map(|_| 200 * US + numbers.below(MS)).collect();
+        now = made.round(0..8, now, |c| services[c]) + 2 * MS;
+    }
+    let found = made.infer();
+    assert_eq!(found.companies.len(), 1);
+    let company = company(&found, 0);
+    assert_eq!((company.rounds, company.requests, company.spread.median_ns), (30, 240, 70 * US));
+    let (edge, share) = main_edge(company);
+    assert_eq!(
+        (edge.event.as_str(), edge.waits_for.as_deref(), edge.delay.median_ns),
+        ("answers", Some("all"), 2 * MS)
+    );
+    assert!(share > 0.96, "all but the first round: {share}");
+    // The third request of the second round leaves 20 us after the first.
+    let round = found.rounds.iter().position(|r| r.requests[0] == (0, 0)).unwrap() as u32;
+    assert_eq!(found.releases[2][1], Some(Release::Round { round, answers: 8, delay_ns: 2 * MS + 20 * US }));
+    assert_eq!(found.releases[2][0], Some(Release::Clock));
+}
+
+#[test]
+fn one_server_that_is_always_slow_does_not_hide_the_barrier() {
+    let mut made = Made::new(6);
+    let mut now = 0;
+    for n in 0..20 {
+        now = made.round(0..6, now, |c| if c == 4 { 9 * MS } else { 300 * US + n * 7 * US }) + MS;
+    }
+    let found = made.infer();
+    assert_eq!(main_edge(company(&found, 0)).0.waits_for.as_deref(), Some("all"));
+    assert_eq!(company(&found, 4).connections.len(), 6);
+}
+
+#[test]
+fn two_interleaved_groups_are_two_companies_with_rounds_of_their_own() {
+    let (mut made, mut numbers) = (Made::new(9), Numbers(7));
+    for (first, last, think) in [(0, 4, 3 * MS), (4, 9, 1_300 * US)] {
+        let mut now = 0;
+        for _ in 0..60 {
+            let services: Vec<u64> = (0..9).map(|_| 300 * US + numbers.below(800 * US)).collect();
+            now = made.round(first..last, now, |c| services[c]) + think;
+        }
+    }
+    let found = made.infer();
+    for (conn, size, think) in [(0, 4, 3 * MS), (8, 5, 1_300 * US)] {
+        let company = company(&found, conn);
+        let (edge, share) = main_edge(company);
+        assert_eq!((company.connections.len(), company.rounds), (size, 60), "{company:?}");
+        assert_eq!((edge.waits_for.as_deref(), edge.delay.median_ns), (Some("all"), think));
+        assert!(share > 0.95, "{share}");
+    }
+}
+
+#[test]
+fn a_quorum_of_three_of_five_is_told_from_a_barrier() {
+    let (mut made, mut numbers) = (Made::new(5), Numbers(3));
+    let mut now = 0;
+    for _ in 0..40 {
+        let start = now;
+        let mut answers: Vec<u64> = (0..5)
+            .map(|c| {
+                let at = start + c * 10 * US;
+                made.ask(c as usize, at, at + 500 * US + numbers.below(3 * MS))
+            })
+            .collect();
+        answers.sort_unstable();
+        // Later answers have come when the next round starts, mostly: that is five milliseconds after the third.
+        now = answers[2] + 5 * MS;
+    }
+    let found = made.infer();
+    let (edge, _) = main_edge(company(&found, 0));
+    assert_eq!(edge.event, "answers");
+    assert!(["all but 2", "majority"].contains(&edge.waits_for.as_deref().unwrap()), "{edge:?}");
+    assert_eq!(edge.delay.median_ns, 5 * MS);
+    assert!(found.releases[0][1..].iter().all(|r| matches!(r, Some(Release::Round { answers: 3, .. }))));
+}
+
+#[test]
+fn a_hedged_request_follows_the_request_that_was_not_answered_in_time() {
+    let (mut made, mut numbers) = (Made::new(2), Numbers(11));
+    let (mut now, mut hedges) = (0, 0);
+    for n in 0..60 {
+        let slow = n % 4 == 3;
+        let service = if slow { 20 * MS + numbers.below(10 * MS) } else { 500 * US + numbers.below(4 * MS) };
+        let answered = made.ask(0, now, now + service);
+        if slow {
+            hedges += 1;
+            made.ask(1, now + 10 * MS, now + 10 * MS + 700 * US + numbers.below(MS));
+        }
+        now = answered + MS + numbers.below(20 * US);
+    }
+    let found = made.infer();
+    let hedge = &found.releases[1];
+    assert_eq!(hedge.len(), hedges);
+    let after_request = |r: &Option<Release>| matches!(r, Some(Release::Request { connection: 0, delay_ns, .. }) if *delay_ns == 10 * MS);
+    assert!(hedge[1..].iter().all(after_request), "{hedge:?}");
+    assert_eq!(main_edge(company(&found, 1)).0.event, "others-requests");
+    assert_eq!(main_edge(company(&found, 0)).0.event, "own-answer");
+}
+
+#[test]
+fn stages_of_a_pipeline_wait_for_the_stage_before() {
+    let (mut made, mut numbers) = (Made::new(9), Numbers(5));
+    let mut now = 0;
+    for _ in 0..40 {
+        for (first, last, think) in [(0, 4, 4 * MS), (4, 8, 150 * US), (8, 9, 90 * US)] {
+            let services: Vec<u64> = (0..9).map(|_| 400 * US + numbers.below(2 * MS)).collect();
+            now = made.round(first..last, now + think, |c| services[c]);
+        }
+    }
+    let found = made.infer();
+    let position = |conn: u32| found.companies.iter().position(|c| c.connections.contains(&conn)).unwrap() as u32;
+    for (conn, before, think) in [(0, 8, 4 * MS), (4, 0, 150 * US), (8, 4, 90 * US)] {
+        let (edge, share) = main_edge(company(&found, conn));
+        assert_eq!((edge.event.as_str(), edge.company), ("others-answers", Some(position(before))), "{conn}");
+        assert_eq!(edge.delay.median_ns, think);
+        assert!(share > 0.95);
+    }
+}
+
+#[test]
+fn a_timer_that_polls_is_no_barrier() {
+    let (mut made, mut numbers) = (Made::new(5), Numbers(13));
+    for n in 0..40 {
+        let services: Vec<u64> = (0..5).map(|_| 300 * US + numbers.below(6 * MS)).collect();
+        made.round(0..5, n * 10 * MS + numbers.below(20 * US), |c| services[c]);
+    }
+    let found = made.infer();
+    let company = company(&found, 0);
+    let (edge, _) = main_edge(company);
+    assert_eq!((edge.event.as_str(), company.rounds), ("timer", 40));
+    assert!(edge.delay.median_ns.abs_diff(10 * MS) < 20 * US);
+    assert!(found.releases.iter().flatten().all(|r| *r == Some(Release::Clock)));
+}
+
+#[test]
+fn think_times_that_are_random_and_long_keep_the_barrier_and_their_own_length() {
+    let (mut made, mut numbers) = (Made::new(6), Numbers(17));
+    let mut now = 0;
+    for _ in 0..50 {
+        let services: Vec<u64> = (0..6).map(|_| 300 * US + numbers.below(3 * MS)).collect();
+        now = made.round(0..6, now, |c| services[c]) + MS + numbers.wait(80 * MS);
+    }
+    let found = made.infer();
+    let (edge, share) = main_edge(company(&found, 0));
+    assert_eq!((edge.event.as_str(), edge.waits_for.as_deref()), ("answers", Some("all")), "{:?}", company(&found, 0));
+    assert!(share > 0.95 && edge.delay.p90_ns > 100 * MS);
+}
+
+#[test]
+fn connections_that_go_their_own_way_are_left_alone() {
+    let (mut made, mut numbers) = (Made::new(8), Numbers(19));
+    for conn in 0..8 {
+        let mut now = numbers.below(MS);
+        for _ in 0..200 {
+            now = made.ask(conn, now, now + 200 * US + numbers.below(600 * US)) + numbers.wait(MS);
+        }
+    }
+    let found = made.infer();
+    assert!(found.rounds.is_empty(), "{:?}", found.companies);
+    assert!(found.releases.iter().flatten().all(Option::is_none));
+}
+
+#[test]
+fn a_step_of_the_clock_changes_one_delay_and_no_edge() {
+    let (mut made, mut numbers) = (Made::new(6), Numbers(23));
+    let mut now = 0;
+    for n in 0..30 {
+        let services: Vec<u64> = (0..6).map(|_| 300 * US + numbers.below(3 * MS)).collect();
+        let step = if n == 14 { 3_600_000 * MS } else { 0 };
+        now = made.round(0..6, now, |c| services[c]) + 2 * MS + step;
+    }
+    let found = made.infer();
+    let (edge, share) = main_edge(company(&found, 0));
+    assert_eq!((edge.waits_for.as_deref(), edge.delay.median_ns), (Some("all"), 2 * MS));
+    assert!(share > 0.96);
+}
+
+#[test]
+fn a_request_in_several_messages_completes_its_round_with_the_last_of_them() {
+    let (mut made, mut numbers) = (Made::new(5), Numbers(29));
+    let mut now = 0;
+    for _ in 0..30 {
+        let start = now;
+        let mut done = 0;
+        for conn in 0..5 {
+            let mut at = start + conn as u64 * 10 * US;
+            for _ in 0..3 {
+                at = made.ask(conn, at, at + 250 * US + numbers.below(3 * MS)) + 30 * US;
+            }
+            done = done.max(at - 30 * US);
+        }
+        now = done + 3 * MS;
+    }
+    let found = made.infer();
+    let company = company(&found, 0);
+    let edge = company.released_by.iter().find(|e| e.event == "answers").unwrap_or_else(|| {
+        panic!("{:?} {:?}", found.companies, found.rounds.iter().map(|r| r.requests.len()).collect::<Vec<_>>())
+    });
+    assert_eq!((company.rounds, edge.waits_for.as_deref(), edge.delay.median_ns), (30, Some("all"), 3 * MS));
+    assert_eq!(found.rounds[0].answers.iter().map(|a| a.1).collect::<Vec<_>>(), [2; 5]);
+}
+
+#[test]
+fn rounds_over_changing_servers_follow_the_round_before() {
+    let (mut made, mut numbers) = (Made::new(10), Numbers(31));
+    let mut now = 0;
+    for _ in 0..100 {
+        let mut conns: Vec<usize> = (0..10).collect();
+        for i in 0..3 {
+            conns.swap(i, i + numbers.below(10 - i as u64) as usize);
+        }
+        let services: Vec<u64> = (0..10).map(|_| 300 * US + numbers.below(2 * MS)).collect();
+        now = made.round(conns.into_iter().take(3), now, |c| services[c]) + 1_500 * US;
+    }
+    let found = made.infer();
+    let company = company(&found, 0);
+    let (edge, share) = main_edge(company);
+    assert_eq!((company.connections.len(), edge.waits_for.as_deref()), (10, Some("all")), "{company:?}");
+    assert!(share > 0.95 && edge.delay.median_ns == 1_500 * US);
+}
+
+#[test]
+fn a_client_of_the_aggregator_releases_its_fan_out_and_gets_its_answer_after_it() {
+    let (mut made, mut numbers) = (Made::new(5), Numbers(37));
+    made.talks[4].upstream = true;
+    let mut now = MS;
+    // The client's first request comes unasked.
+    made.talks[4].times.push(Times { asked: None, answered: Some(now) });
+    for _ in 0..40 {
+        let services: Vec<u64> = (0..4).map(|_| 300 * US + numbers.below(2 * MS)).collect();
+        let done = made.round(0..4, now + 120 * US, |c| services[c]);
+        // Answered 80 us later; the client asks again after a while of its own.
+        now = made.ask(4, done + 80 * US, done + 80 * US + 5 * MS + numbers.wait(30 * MS));
+    }
+    let found = made.infer();
+    let (fan_out, share) = main_edge(company(&found, 0));
+    assert_eq!(
+        (fan_out.event.as_str(), fan_out.delay.median_ns),
+        ("others-answers", 120 * US),
+        "{:?}",
+        found.companies
+    );
+    assert!(share > 0.95);
+    let (answer, _) = main_edge(company(&found, 4));
+    assert_eq!((answer.event.as_str(), answer.delay.median_ns), ("others-answers", 80 * US));
+}
+
+#[test]
+fn too_few_rounds_show_nothing() {
+    let mut made = Made::new(4);
+    let mut now = 0;
+    for n in 0..3 {
+        now = made.round(0..4, now, |c| 400 * US + c as u64 * n * 10 * US) + 2 * MS;
+    }
+    let found = made.infer();
+    assert!(found.rounds.is_empty() && found.releases.iter().flatten().all(Option::is_none));
+}

@@ -1,0 +1,143 @@
+"""Who waits for what in a capture, in words.
+
+The companies of a capture (see the workload file, `docs/reference/workload.md`) become sentences such as "24 servers are asked within
+20 us; the next round starts 2.0 ms after the slowest answer; 98 % of requests explained".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+MOST = 6
+"""More companies than this are summed up."""
+
+NOTHING = "no fan-in seen: each connection is replayed alone"
+"""What is said of a capture without rounds."""
+
+
+def sentences(companies: Sequence[dict[str, Any]]) -> list[str]:
+    """What was found, one sentence per company of several connections, the largest first.
+
+    Parameters
+    ----------
+    companies : sequence of dict
+        As :attr:`fanin.CompareResult.companies`.
+
+    Examples
+    --------
+    >>> delay = {"p10_ns": 1990000, "median_ns": 2000000, "p90_ns": 2100000}
+    >>> edges = [{"event": "answers", "waits_for": "all", "requests": 240, "delay": delay},
+    ...          {"event": "nothing", "requests": 24, "delay": delay}]
+    >>> found = {"connections": list(range(24)), "servers": 24, "upstream": False, "rounds": 11, "requests": 264,
+    ...          "spread": {"p10_ns": 18000, "median_ns": 20000, "p90_ns": 22000}, "released_by": edges}
+    >>> sentences([found])
+    ['24 servers are asked within 20 us, 11 times; the next round starts 2.0 ms after the slowest answer; 100 % of requests explained']
+    >>> sentences([])
+    ['no fan-in seen: each connection is replayed alone']
+    """
+    together = sorted((c for c in companies if c["rounds"]), key=lambda c: -len(c["connections"]))
+    linked = [
+        c for c in companies if not c["rounds"] and any(e["event"].startswith("others") for e in c["released_by"])
+    ]
+    told = [_company(c, companies) for c in (together + linked)[:MOST]]
+    left = len(together) + len(linked) - MOST
+    if left > 0:
+        told.append(f"{left} more groups of servers are asked in rounds of their own")
+    if not told:
+        return [NOTHING]
+    alone = sum(len(c["connections"]) for c in companies if c not in together and c not in linked)
+    if alone:
+        told.append(f"{alone} {'connection' if alone == 1 else 'connections'} without rounds: each is replayed alone")
+    return told
+
+
+def explained(companies: Sequence[dict[str, Any]]) -> float | None:
+    """The share of requests whose cause is in the capture, first requests of all left out; None without any.
+
+    Examples
+    --------
+    >>> explained([]) is None
+    True
+    """
+    edges = [edge for company in companies for edge in company["released_by"]]
+    # The first request of a connection can follow nothing.
+    first = sum(len(company["connections"]) for company in companies if not company["upstream"])
+    known = sum(edge["requests"] for edge in edges if edge["event"] != "nothing")
+    unknown = sum(edge["requests"] for edge in edges if edge["event"] == "nothing")
+    total = known + max(unknown - first, 0)
+    return known / total if total else None
+
+
+def _company(company: dict[str, Any], companies: Sequence[dict[str, Any]]) -> str:
+    known = [edge for edge in company["released_by"] if edge["event"] != "nothing"]
+    parts = []
+    if company["rounds"]:
+        within = _time(company["spread"]["median_ns"])
+        parts.append(f"{_servers(company)} are asked within {within}, {company['rounds']} times")
+    else:
+        parts.append(f"{_servers(company)} {'is' if company['servers'] == 1 else 'are'} asked alone")
+    total = sum(edge["requests"] for edge in known)
+    for edge in sorted(known, key=lambda e: -int(e["requests"])):
+        if edge["requests"] < 0.02 * total:
+            continue
+        share = "" if edge["requests"] > 0.95 * total else f" ({edge['requests'] / total:.0%} of its requests)"
+        parts.append(_edge(edge, companies, in_rounds=bool(company["rounds"])) + share)
+    if not known:
+        parts.append("nothing in the capture says when the next round starts, so it stays on the clock")
+    share_known = explained([company])
+    if share_known is not None and known:
+        parts.append(f"{share_known * 100:.0f} % of requests explained")
+    return "; ".join(parts)
+
+
+def _edge(edge: dict[str, Any], companies: Sequence[dict[str, Any]], *, in_rounds: bool) -> str:
+    later = f"{_time(edge['delay']['median_ns'])} after"
+    next_one = "the next round starts" if in_rounds else "a request leaves"
+    match edge["event"]:
+        case "answers":
+            waits = {
+                "all": "the slowest answer",
+                "first": "the first answer",
+                "majority": "more than half have answered",
+            }
+            which = waits.get(edge["waits_for"], f"{edge['waits_for']} have answered")
+            return f"{next_one} {later} {which}"
+        case "own-answer":
+            return f"{'a request leaves' if in_rounds else next_one} {later} the response before on its connection"
+        case "others-answers":
+            return f"{next_one} {later} the answer of {_other(edge, companies)}"
+        case "others-requests":
+            return f"{next_one} {later} a request to {_other(edge, companies)}"
+        case "timer":
+            return f"{next_one} every {_time(edge['delay']['median_ns'])}, by a timer"
+        case other:
+            return f"{next_one} {later} {other}"
+
+
+def _other(edge: dict[str, Any], companies: Sequence[dict[str, Any]]) -> str:
+    other = companies[edge["company"]]
+    if other["upstream"]:
+        return "a client's request"
+    return f"another group of {_servers(other)}" if other["rounds"] else f"connection {other['connections'][0]}"
+
+
+def _servers(company: dict[str, Any]) -> str:
+    count, connections = company["servers"], len(company["connections"])
+    servers = f"{count} {'server' if count == 1 else 'servers'}"
+    return servers if connections == count else f"{servers} ({connections} connections)"
+
+
+def _time(ns: float) -> str:
+    """Two digits and a unit.
+
+    Examples
+    --------
+    >>> _time(20_400), _time(2_040_000), _time(1_500_000_000)
+    ('20 us', '2.0 ms', '1.5 s')
+    """
+    for unit, scale in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if ns >= scale:
+            value = ns / scale
+            return f"{value:.1f} {unit}" if value < 9.95 else f"{value:.0f} {unit}"
+    return f"{ns:.0f} ns"
