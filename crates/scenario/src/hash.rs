@@ -164,7 +164,6 @@ impl Feed {
             self.text(&version);
         }
         self.args(args);
-        self.text(&format!("{:?}", stack.flavour));
         for knob in KNOBS {
             self.text(&(knob.get)(stack));
         }

@@ -130,14 +130,14 @@ pub(crate) fn transport(
     };
     let parts = registry::parts(name).map_err(|e| here("scenario::unknown-cc", e.to_string()))?;
     let declared: Vec<(&str, &str, &[Param])> = parts.iter().map(|a| ("cc", a.name, a.params)).collect();
-    let args = params(context, path, table, &declared, stack.flavour)?;
+    let args = params(context, path, table, &declared, stack.cc_profile)?;
     let setup = Setup {
         mss: stack.mss,
         wire: stack.wire(stack.mss),
         initial_window: stack.initial_window,
         initial_ssthresh: stack.initial_ssthresh,
         counting: stack.counting,
-        flavour: stack.flavour,
+        flavour: stack.cc_profile,
         path: Some(fanin_cc::PathKnowledge { rate: Rate::gbps(1), base_rtt: Duration::us(200), buffer_packets: 100.0 }),
     };
     registry::build(name, &setup, &args).map_err(|e| here("scenario::bad-value", e.to_string()))?;

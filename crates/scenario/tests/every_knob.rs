@@ -145,6 +145,13 @@ fn every_knob_of_the_stack_changes_some_result() {
             "ack_timeout" | "quick_acks" | "prompt_acks" => {
                 vec![vec!["stack.ack_every=2"], vec!["stack.ack_every=2", "cc.name=\"dcvegas\""]]
             }
+            "dupacks_deliver" | "grow_after_recovery" | "rto_restart" | "exit_to_flight" => vec![
+                vec!["cc.name=\"newreno\""],
+                vec!["cc.name=\"newreno\"", "stack.profile=\"linux\""],
+                vec!["cc.name=\"newreno\"", "stack.profile=\"linux\"", "stack.min_rto=\"1ms\""],
+            ],
+            "cc_profile" => vec![vec!["cc.name=\"dctcp\""]],
+            "cc_rtt" => vec![vec!["cc.name=\"bbr\"", "stack.ack_every=2"]],
             "initial_rto" => vec![vec!["stack.handshake=true", "stack.initial_window=40"]],
             "recovery" => vec![vec!["cc.name=\"cubic\""]],
             // Only timeouts of timeouts reach the ceiling.
@@ -179,6 +186,34 @@ fn every_knob_of_the_stack_changes_some_result() {
         }
     }
     assert!(idle.is_empty(), "turned, and nothing changed: {idle:?}");
+}
+
+/// A profile is its knobs and nothing else: with all knobs of another it is the other, for every algorithm.
+#[test]
+fn a_profile_with_the_knobs_of_another_is_the_other() {
+    for algorithm in ALGORITHMS.iter() {
+        let cc =
+            if algorithm.stands_alone() { algorithm.name.to_owned() } else { format!("{}+cubic", algorithm.name) };
+        for (profile, other) in [("linux", "rfc"), ("rfc", "ns2"), ("ns2", "linux")] {
+            let settings = [format!("stack.profile=\"{profile}\""), format!("cc.name=\"{cc}\"")];
+            let overrides: Vec<Override> = settings.iter().map(|s| Override::set(s).unwrap()).collect();
+            let scenario = Scenario::from_text(SCENES[0], "scene").unwrap().with(&overrides).unwrap();
+            let spec = scenario.plan(1).unwrap();
+            let mut same = spec.clone();
+            for transport in &mut same.transports {
+                let mut stack = (fanin_sim::knobs::profile(other).unwrap().stack)();
+                for knob in KNOBS {
+                    (knob.set)(&mut stack, &(knob.get)(&transport.stack)).unwrap();
+                }
+                transport.stack = stack;
+            }
+            let results = |spec| {
+                let r = fanin_sim::run(spec, &mut |_| ControlFlow::Continue(())).unwrap();
+                format!("{:?} {:?} {:?}", r.messages, r.flows, r.ports)
+            };
+            assert!(results(&spec) == results(&same), "{cc}: {profile} is not {other} with its knobs");
+        }
+    }
 }
 
 fn values_of(param: &Param) -> Vec<String> {

@@ -297,7 +297,7 @@ fn setup_for(spec: &Spec, stack: &Stack, paths: &FlowPaths) -> Setup {
         initial_window: stack.initial_window,
         initial_ssthresh: stack.initial_ssthresh,
         counting: stack.counting,
-        flavour: stack.flavour,
+        flavour: stack.cc_profile,
         path: Some(path_knowledge(spec, stack, paths)),
     }
 }

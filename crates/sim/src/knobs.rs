@@ -2,8 +2,8 @@
 //!
 //! One line per field of [`Stack`]: a field without a line does not compile.
 
-use crate::stack::{CwndValidation, EcnMode, HalveBasis, Nagle, Stack, WindowUnit};
-use fanin_cc::{Counting, RecoveryKind};
+use crate::stack::{CcRtt, CwndValidation, EcnMode, HalveBasis, Nagle, RtoRestart, Stack, WindowUnit};
+use fanin_cc::{Counting, Flavour, RecoveryKind};
 use fanin_units::{Bytes, Duration};
 
 /// One knob.
@@ -165,7 +165,14 @@ words! {
         "sack" => RecoveryKind::Sack,
         "rack" => RecoveryKind::Rack,
     }
-    HalveBasis { "flight" => HalveBasis::Flight, "window" => HalveBasis::Window }
+    HalveBasis {
+        "flight" => HalveBasis::Flight,
+        "window" => HalveBasis::Window,
+        "whole-window" => HalveBasis::WholeWindow,
+    }
+    Flavour { "rfc" => Flavour::Rfc, "ns2" => Flavour::Ns2, "linux" => Flavour::Linux }
+    CcRtt { "ack" => CcRtt::Ack, "newest" => CcRtt::Newest }
+    RtoRestart { "impatient" => RtoRestart::Impatient, "every-ack" => RtoRestart::EveryAck }
     Nagle { "off" => Nagle::Off, "rfc896" => Nagle::Rfc896, "minshall" => Nagle::Minshall }
     EcnMode { "off" => EcnMode::Off, "classic" => EcnMode::Classic, "dctcp" => EcnMode::Dctcp }
     CwndValidation {
@@ -209,12 +216,14 @@ macro_rules! knobs {
         /// Fails to compile when [`Stack`] has a field without a line above.
         #[allow(dead_code)]
         fn every_field_has_a_knob(stack: &Stack) {
-            let Stack { flavour: _, $($field: _),* } = stack;
+            let Stack { $($field: _),* } = stack;
         }
     };
 }
 
 knobs! {
+    cc_profile: word::<Flavour>(), "whose defaults the parameters of algorithms take, and whether `reno` is the kernel's module, which leaves recovery to the stack, or RFC 5681's sender";
+    cc_rtt: word::<CcRtt>(), "the round trip that algorithms are told: by the ACK's time stamp, or of the newest segment that it delivers (Linux's ca_rtt_us)";
     mss: count(1, 65_495), "Payload of a full segment in bytes; 1460 on Ethernet, 1448 where timestamps take 12 bytes";
     header: SIZE, "IP and TCP headers with options, on data and ACKs; 40B without options, 52B with timestamps";
     frame_overhead: SIZE, "link-layer bytes per frame; 38B on Ethernet with FCS, preamble and gap, 0B in the papers' simulators";
@@ -223,7 +232,11 @@ knobs! {
     window_unit: word::<WindowUnit>(), "whether cwnd and flight count segments (Linux, NS2) or bytes (RFC 5681, ns-3)";
     counting: word::<Counting>(), "how an ACK becomes growth: per-ack (NS2), abc1 or abc2 (RFC 3465), linux (tcp_cong.c), ns3";
     recovery: word::<RecoveryKind>(), "how losses are found and repaired, unless the algorithm says: RFC 5681, 6582, 6675 or 8985 with 6937";
-    halve: word::<HalveBasis>(), "what a loss halves: the data in flight (RFC 5681 equation 4) or the window (NS2, Linux)";
+    halve: word::<HalveBasis>(), "what a loss halves: the data in flight (RFC 5681 equation 4) the window (Linux), or its whole part (NS2: int(window / 2))";
+    dupacks_deliver: FLAG, "without SACK each duplicate ACK counts as a delivered segment (tcp_add_reno_sack), which the ACK that closes the hole does not count again";
+    grow_after_recovery: FLAG, "the ACK that ends a recovery enlarges the window (Linux changes the state first, then the window)";
+    rto_restart: word::<RtoRestart>(), "when ACKs of new data restart the timer in NewReno's recovery: impatient (only the first partial ACK, RFC 6582 section 3.2) or every-ack (Linux)";
+    exit_to_flight: FLAG, "NewReno leaves a recovery with a window of at most the flight and one segment (RFC 6582 section 3.2 step 3); NS2 does not";
     dup_thresh: count(1, 300), "duplicate ACKs that mean loss (RFC 5681: 3; Linux: tcp_reordering)";
     limited_transmit: FLAG, "one new segment on each of the first two duplicate ACKs (RFC 3042; NS2's singledup_)";
     ack_every: count(1, 1000), "full segments per ACK: 1 acknowledges every packet (NS2's TCPSink), 2 is RFC 1122's delayed ACK";

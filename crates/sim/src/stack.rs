@@ -8,8 +8,10 @@ use fanin_units::{Bytes, Duration};
 /// All knobs of a TCP endpoint.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stack {
-    /// The profile the values started from.
-    pub flavour: Flavour,
+    /// Whose defaults an algorithm's parameters take, and whose algorithm `reno` is: the kernel's module or RFC 5681's sender.
+    pub cc_profile: Flavour,
+    /// The round trip that the algorithm is told.
+    pub cc_rtt: CcRtt,
     /// Payload of a full segment.
     pub mss: u32,
     /// IP and TCP headers with options, on data and on ACKs.
@@ -28,6 +30,14 @@ pub struct Stack {
     pub recovery: RecoveryKind,
     /// What a loss halves.
     pub halve: HalveBasis,
+    /// Without SACK each duplicate ACK counts as a delivered segment, which the ACK that closes the hole does not count again.
+    pub dupacks_deliver: bool,
+    /// The ACK that ends a recovery enlarges the window.
+    pub grow_after_recovery: bool,
+    /// When an ACK of new data restarts the retransmission timer in a recovery.
+    pub rto_restart: RtoRestart,
+    /// NewReno leaves a recovery with at most the flight and one segment more as its window.
+    pub exit_to_flight: bool,
     /// Duplicate ACKs that mean loss.
     pub dup_thresh: u32,
     /// One new segment on each of the first two duplicate ACKs (RFC 3042).
@@ -95,7 +105,8 @@ impl Stack {
     /// (`quantise_rtt` and `clock_granularity` bring the tick back).
     pub fn ns2() -> Stack {
         Stack {
-            flavour: Flavour::Ns2,
+            cc_profile: Flavour::Ns2,
+            cc_rtt: CcRtt::Ack,
             mss: 1460,
             header: Bytes::new(40),
             frame_overhead: Bytes::ZERO,
@@ -104,7 +115,11 @@ impl Stack {
             window_unit: WindowUnit::Packets,
             counting: Counting::PerAck,
             recovery: RecoveryKind::NewReno,
-            halve: HalveBasis::Window,
+            halve: HalveBasis::WholeWindow,
+            dupacks_deliver: false,
+            grow_after_recovery: false,
+            rto_restart: RtoRestart::Impatient,
+            exit_to_flight: false,
             dup_thresh: 3,
             limited_transmit: true,
             ack_every: 1,
@@ -140,13 +155,14 @@ impl Stack {
     /// RFC 5681, 6582, 6675, 6298, 3042, 7661 as written.
     pub fn rfc() -> Stack {
         Stack {
-            flavour: Flavour::Rfc,
+            cc_profile: Flavour::Rfc,
             // RFC 5681 section 3.1: three segments where 1095 < SMSS <= 2190.
             initial_window: 3.0,
             window_unit: WindowUnit::Bytes,
             counting: Counting::Abc { limit: 1 },
             recovery: RecoveryKind::Sack,
             halve: HalveBasis::Flight,
+            exit_to_flight: true,
             ack_every: 2,
             ack_timeout: Duration::ms(200),
             // RFC 6298 section 2.4.
@@ -164,13 +180,19 @@ impl Stack {
     /// What a current Linux kernel does with its default settings.
     pub fn linux() -> Stack {
         Stack {
-            flavour: Flavour::Linux,
+            cc_profile: Flavour::Linux,
+            cc_rtt: CcRtt::Newest,
             // Timestamps take 12 bytes of every segment.
             mss: 1448,
             header: Bytes::new(52),
             initial_window: 10.0,
             counting: Counting::Linux,
             recovery: RecoveryKind::Rack,
+            halve: HalveBasis::Window,
+            dupacks_deliver: true,
+            grow_after_recovery: true,
+            rto_restart: RtoRestart::EveryAck,
+            exit_to_flight: true,
             ack_every: 2,
             ack_timeout: Duration::ms(40),
             quick_acks: 16,
@@ -216,8 +238,28 @@ pub enum WindowUnit {
 pub enum HalveBasis {
     /// The data outstanding (RFC 5681 equation 4).
     Flight,
-    /// The window (NS2, Linux).
+    /// The window (Linux).
     Window,
+    /// The window's whole part: NS2 computes int(window / 2).
+    WholeWindow,
+}
+
+/// The round trip that an algorithm is told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CcRtt {
+    /// The time stamp's echo: of the oldest segment that the ACK answers.
+    Ack,
+    /// Of the newest segment that the ACK delivers, which delayed ACKs inflate least (Linux's `ca_rtt_us`).
+    Newest,
+}
+
+/// When an ACK of new data restarts the retransmission timer in a recovery of NewReno's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RtoRestart {
+    /// After the first partial ACK the timer runs on (RFC 6582 section 3.2).
+    Impatient,
+    /// Always (RFC 6582's slow-but-steady variant; Linux's `FLAG_SET_XMIT_TIMER`).
+    EveryAck,
 }
 
 /// Holding small segments back.

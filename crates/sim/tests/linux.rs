@@ -6,7 +6,7 @@ use common::*;
 use fanin_cc::Value;
 use fanin_sim::results::Results;
 use fanin_sim::spec::*;
-use fanin_sim::stack::Stack;
+use fanin_sim::stack::{RtoRestart, Stack};
 use fanin_units::{Bytes, Duration, QueueLimit, Rate, Time};
 
 fn linux() -> Stack {
@@ -232,7 +232,7 @@ fn every_partial_ack_restarts_the_timer() {
     };
     let patient = with(stack.clone());
     assert_eq!((patient.timeouts, patient.fast_recoveries, patient.retransmissions), (0, 1, 20), "{patient:?}");
-    let impatient = with(Stack { flavour: fanin_cc::Flavour::Rfc, ..stack });
+    let impatient = with(Stack { rto_restart: RtoRestart::Impatient, ..stack });
     assert!(impatient.timeouts >= 1, "{impatient:?}");
 }
 

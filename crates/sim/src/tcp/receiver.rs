@@ -366,10 +366,12 @@ impl Receiver {
     fn measure_round_trip(&mut self, now: u64) -> Option<Duration> {
         let metering = self.metering.as_mut()?;
         let (mark, since) = metering.rtt_mark?;
-        (self.nxt >= mark).then(|| {
-            metering.rtt_mark = None;
-            Duration::from_ps(now - since)
-        })
+        if self.nxt < mark {
+            return None;
+        }
+        metering.rtt_mark = None;
+        // The edge was known from an earlier ACK when data reach it before the held ACK has left: no sample.
+        now.checked_sub(since).map(Duration::from_ps)
     }
 
     /// Sends an ACK by itself.

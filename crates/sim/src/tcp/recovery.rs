@@ -6,7 +6,7 @@ use super::sender::Sender;
 use super::uplink::Uplink;
 use crate::packet::Packet;
 use crate::stack::Stack;
-use fanin_cc::{Cause, Flavour, RecoveryKind, State};
+use fanin_cc::{Cause, RecoveryKind, State};
 
 /// What an ACK told.
 #[derive(Clone, Copy, Debug, Default)]
@@ -287,7 +287,7 @@ impl Sender {
         self.recovery.inflation = 0.0;
         self.recovery.forget_duplicates();
         // RFC 6582 section 3.2 step 3: no burst on the way out. NS2 (exit_recovery_fix_ 0) simply deflates.
-        let limit = (self.recovery.kind == RecoveryKind::NewReno && self.config.stack.flavour != Flavour::Ns2)
+        let limit = (self.recovery.kind == RecoveryKind::NewReno && self.config.stack.exit_to_flight)
             .then(|| self.in_flight().max(1.0) + 1.0);
         self.close_episode();
         self.tell(net.now, |cc, conn| cc.on_recovered(conn, limit));

@@ -10,9 +10,9 @@ use crate::net::Net;
 use crate::packet::{Packet, flags};
 use crate::results::FlowStats;
 use crate::rng::Stream;
-use crate::stack::{EcnMode, Stack};
+use crate::stack::{CcRtt, EcnMode, RtoRestart, Stack};
 use crate::trace::WindowRow;
-use fanin_cc::{Ack, CongestionControl, Control, Flavour, Needs, Probe, RateSample, State, Window};
+use fanin_cc::{Ack, CongestionControl, Control, Needs, Probe, RateSample, State, Window};
 use fanin_units::{Bytes, Duration};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -362,7 +362,7 @@ impl Sender {
         }
         let rtt = Duration::from_ps(now - packet.timestamp);
         self.rtt.sample(rtt, self.una, self.nxt, &self.config.stack);
-        if self.config.stack.flavour != Flavour::Linux {
+        if self.config.stack.cc_rtt == CcRtt::Ack {
             return Some(rtt);
         }
         // Linux tells congestion control the round trip of the newest delivered segment (`ca_rtt_us`), which delayed ACKs inflate
@@ -373,7 +373,7 @@ impl Sender {
     /// Segments that this ACK tells of for the first time. Without SACK Linux takes each duplicate ACK for one (`tcp_add_reno_sack`,
     /// `tcp_remove_reno_sacks`), so that the ACK that closes a hole does not count them again.
     fn newly_delivered(&self, advanced: bool, d: &Delivered) -> u32 {
-        if advanced && self.config.stack.flavour == Flavour::Linux && !self.recovery.uses_sack() {
+        if advanced && self.config.stack.dupacks_deliver && !self.recovery.uses_sack() {
             d.segments.saturating_sub(self.recovery.duplicates()).max(1)
         } else {
             d.segments
@@ -393,7 +393,7 @@ impl Sender {
                 State::Open | State::Disorder | State::Loss => true,
                 State::Cwr => self.config.stack.grow_in_cwr,
                 // Linux changes the state first (`tcp_fastretrans_alert`), then the window: the ACK that ends a recovery counts.
-                State::Recovery => self.config.stack.flavour == Flavour::Linux && self.recovery.ends_at(self.una),
+                State::Recovery => self.config.stack.grow_after_recovery && self.recovery.ends_at(self.una),
             }
     }
 
@@ -436,7 +436,8 @@ impl Sender {
     fn restart_rto(&mut self, advanced: bool, now: u64) {
         if self.board.is_empty() {
             self.rto_at = u64::MAX;
-        } else if advanced && (self.config.stack.flavour == Flavour::Linux || self.recovery.restarts_timer(self.state))
+        } else if advanced
+            && (self.config.stack.rto_restart == RtoRestart::EveryAck || self.recovery.restarts_timer(self.state))
         {
             self.start_rto(now);
         }

@@ -3,7 +3,7 @@
 use super::sender::Sender;
 use super::validation::Situation;
 use crate::stack::{HalveBasis, WindowUnit};
-use fanin_cc::{CongestionControl, Conn, Flavour, Message, Window};
+use fanin_cc::{CongestionControl, Conn, Message, Window};
 use fanin_units::Time;
 
 impl Sender {
@@ -101,8 +101,7 @@ impl Sender {
                 // data that duplicate or selective ACKs let out is unacknowledged too, though as much has left the network.
                 (outstanding - f64::from(self.recovery.limited_transmitted())).min(self.control.cwnd)
             }
-            // NS2 halves the integer part: int(window / 2).
-            HalveBasis::Window if stack.flavour == Flavour::Ns2 => 2.0 * (self.control.cwnd / 2.0).floor(),
+            HalveBasis::WholeWindow => 2.0 * (self.control.cwnd / 2.0).floor(),
             HalveBasis::Window => self.control.cwnd,
         }
     }
