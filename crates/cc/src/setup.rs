@@ -27,6 +27,8 @@ pub struct Setup {
     pub initial_ssthresh: f64,
     /// How an ACK is turned into growth.
     pub counting: Counting,
+    /// Jiffies per second, for kernel forms that count in them.
+    pub hz: u32,
     /// Whose defaults.
     pub flavour: Flavour,
     /// What is known of the path; always present in a simulation.
@@ -42,6 +44,7 @@ impl Default for Setup {
             initial_window: 2.0,
             initial_ssthresh: f64::INFINITY,
             counting: Counting::PerAck,
+            hz: 250,
             flavour: Flavour::Rfc,
             path: None,
         }

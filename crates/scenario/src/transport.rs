@@ -137,6 +137,7 @@ pub(crate) fn transport(
         initial_window: stack.initial_window,
         initial_ssthresh: stack.initial_ssthresh,
         counting: stack.counting,
+        hz: stack.hz,
         flavour: stack.cc_profile,
         path: Some(fanin_cc::PathKnowledge { rate: Rate::gbps(1), base_rtt: Duration::us(200), buffer_packets: 100.0 }),
     };

@@ -150,6 +150,7 @@ fn every_knob_of_the_stack_changes_some_result() {
                 vec!["cc.name=\"newreno\"", "stack.profile=\"linux\""],
                 vec!["cc.name=\"newreno\"", "stack.profile=\"linux\"", "stack.min_rto=\"1ms\""],
             ],
+            "hz" => vec![vec!["stack.profile=\"linux\""]],
             "cc_profile" => vec![vec!["cc.name=\"dctcp\""]],
             "cc_rtt" => vec![vec!["cc.name=\"bbr\"", "stack.ack_every=2"]],
             "initial_rto" => vec![vec!["stack.handshake=true", "stack.initial_window=40"]],
@@ -192,8 +193,7 @@ fn every_knob_of_the_stack_changes_some_result() {
 #[test]
 fn a_profile_with_the_knobs_of_another_is_the_other() {
     for algorithm in ALGORITHMS.iter() {
-        let cc =
-            if algorithm.stands_alone() { algorithm.name.to_owned() } else { format!("{}+cubic", algorithm.name) };
+        let cc = if algorithm.stands_alone() { algorithm.name.to_owned() } else { format!("{}+cubic", algorithm.name) };
         for (profile, other) in [("linux", "rfc"), ("rfc", "ns2"), ("ns2", "linux")] {
             let settings = [format!("stack.profile=\"{profile}\""), format!("cc.name=\"{cc}\"")];
             let overrides: Vec<Override> = settings.iter().map(|s| Override::set(s).unwrap()).collect();

@@ -10,7 +10,7 @@ use crate::routing::{END, Router};
 use crate::spec::{Flow, Link, LinkId, Message, NodeId, Routing, Spec, TransportSpec};
 use crate::stack::{EcnMode, Stack};
 use crate::store::Store;
-use crate::tcp::{Config, Receiver, Sender};
+use crate::tcp::{Clock, Config, Receiver, Sender};
 use crate::trace::Tracer;
 use fanin_cc::{Arrival, ParamError, PathKnowledge, Setup, registry};
 use fanin_switch::{Order, Port, SharedBuffer};
@@ -67,8 +67,10 @@ pub(crate) fn build<'a>(spec: &'a Spec, progress: Asked<'_>) -> Result<Run<'a>, 
         let random = (config.needs.randomness || jitters).then(|| Stream::new(spec.seed, "flow", i as u64));
         let ack_random = jitters.then(|| Stream::new(spec.seed, "acks", i as u64));
         let peer = flow.reverse.map(|r| r.0);
-        senders.push(Sender::new(i as u32, peer, timers.senders + i as u32, config.clone(), sender, random));
-        receivers.push(Receiver::new(i as u32, timers.receivers + i as u32, config, ack_random));
+        let clock = |host: NodeId| Clock::new(&config.stack, spec.seed, u64::from(host.0));
+        let (here, there) = (clock(flow.src), clock(flow.dst));
+        senders.push(Sender::new(i as u32, peer, timers.senders + i as u32, config.clone(), here, sender, random));
+        receivers.push(Receiver::new(i as u32, timers.receivers + i as u32, config, there, ack_random));
     }
     let base_rtt: Vec<Duration> = spec
         .flows
@@ -297,6 +299,7 @@ fn setup_for(spec: &Spec, stack: &Stack, paths: &FlowPaths) -> Setup {
         initial_window: stack.initial_window,
         initial_ssthresh: stack.initial_ssthresh,
         counting: stack.counting,
+        hz: stack.hz,
         flavour: stack.cc_profile,
         path: Some(path_knowledge(spec, stack, paths)),
     }

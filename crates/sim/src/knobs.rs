@@ -2,7 +2,7 @@
 //!
 //! One line per field of [`Stack`]: a field without a line does not compile.
 
-use crate::stack::{CcRtt, CwndValidation, EcnMode, HalveBasis, Nagle, RtoRestart, Stack, WindowUnit};
+use crate::stack::{CcRtt, CwndValidation, EcnMode, EctOnControl, HalveBasis, Nagle, RtoRestart, Stack, WindowUnit};
 use fanin_cc::{Counting, Flavour, RecoveryKind};
 use fanin_units::{Bytes, Duration};
 
@@ -175,6 +175,7 @@ words! {
     RtoRestart { "impatient" => RtoRestart::Impatient, "every-ack" => RtoRestart::EveryAck }
     Nagle { "off" => Nagle::Off, "rfc896" => Nagle::Rfc896, "minshall" => Nagle::Minshall }
     EcnMode { "off" => EcnMode::Off, "classic" => EcnMode::Classic, "dctcp" => EcnMode::Dctcp }
+    EctOnControl { "never" => EctOnControl::Never, "dctcp" => EctOnControl::Dctcp, "always" => EctOnControl::Always }
     CwndValidation {
         "none" => CwndValidation::None,
         "rfc5681" => CwndValidation::Rfc5681,
@@ -252,11 +253,13 @@ knobs! {
     max_rto: TIME, "ceiling of the retransmission timer: 60s by RFC 6298 and in NS2, 120s in Linux";
     initial_rto: TIME, "retransmission timer before the first sample: 1s by RFC 6298, 3s in NS2";
     clock_granularity: TIME, "G of RFC 6298, and the tick that quantise_rtt rounds to (NS2's tcpTick_: 10ms)";
+    hz: count(24, 10_000), "jiffies per second of the kernel (CONFIG_HZ): its timers under timer_wheel, and CUBIC's kernel form; 250 in Debian, 1000 in RHEL and Fedora";
+    timer_wheel: FLAG, "timers (retransmission, tail-loss probe, reordering, delayed ACK) count in jiffies and expire on the kernel's timer wheel: up to two jiffies late, later where they are longer than 62";
     quantise_rtt: FLAG, "round RTT samples up to whole clock ticks, as NS2 does";
     linux_rto: FLAG, "RTO = SRTT + max(4*mdev, min_rto) with the windowed maximum of the deviation (tcp_rtt_estimator)";
     timestamps: FLAG, "a valid RTT sample from every ACK, also of retransmissions (RFC 7323)";
     ecn: word::<EcnMode>(), "ECN unless the algorithm needs DCTCP's: off, classic (RFC 3168; Linux tcp_ecn=1), dctcp (RFC 8257)";
-    ect_on_control: FLAG, "ECT also on SYN, pure ACKs and retransmissions, as DCTCP deployments have it";
+    ect_on_control: word::<EctOnControl>(), "ECT on SYN, pure ACKs and retransmissions too: never (RFC 3168), dctcp (where the algorithm needs ECN, as in Linux), always";
     cwnd_validation: word::<CwndValidation>(), "idle and application-limited periods; linux is the cwnd-limited test and tcp_slow_start_after_idle";
     handshake: FLAG, "three-way handshake before the first data (NS2's one-way agents have none)";
     handshake_ack: FLAG, "the handshake's last ACK leaves by itself, ahead of the data (Linux, ns-3), not with the first data";

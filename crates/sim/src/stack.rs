@@ -68,6 +68,10 @@ pub struct Stack {
     pub initial_rto: Duration,
     /// G of RFC 6298, and the grid RTT samples are rounded to when `quantise_rtt` is set.
     pub clock_granularity: Duration,
+    /// Jiffies per second of the kernel (CONFIG_HZ).
+    pub hz: u32,
+    /// Timers count in jiffies and expire when the kernel's timer wheel gets to them.
+    pub timer_wheel: bool,
     /// Round RTT samples up to whole clock ticks (NS2's tcpTick_).
     pub quantise_rtt: bool,
     /// RTO = SRTT + max(4*mdev, min_rto) with the deviation's windowed maximum (Linux) instead of max(min_rto, SRTT + 4*RTTVAR).
@@ -77,7 +81,7 @@ pub struct Stack {
     /// ECN as the endpoint does it, unless the algorithm needs DCTCP's.
     pub ecn: EcnMode,
     /// ECT also on SYN, pure ACKs and retransmissions.
-    pub ect_on_control: bool,
+    pub ect_on_control: EctOnControl,
     /// Idle and application-limited periods.
     pub cwnd_validation: CwndValidation,
     /// Three-way handshake before the first data.
@@ -135,11 +139,13 @@ impl Stack {
             max_rto: Duration::s(60),
             initial_rto: Duration::s(3),
             clock_granularity: Duration::us(1),
+            hz: 250,
+            timer_wheel: false,
             quantise_rtt: false,
             linux_rto: false,
             timestamps: true,
             ecn: EcnMode::Off,
-            ect_on_control: false,
+            ect_on_control: EctOnControl::Never,
             cwnd_validation: CwndValidation::None,
             handshake: false,
             handshake_ack: false,
@@ -204,7 +210,9 @@ impl Stack {
             max_rto: Duration::s(120),
             initial_rto: Duration::s(1),
             linux_rto: true,
+            ect_on_control: EctOnControl::Dctcp,
             cwnd_validation: CwndValidation::Linux,
+            timer_wheel: true,
             handshake: true,
             handshake_ack: true,
             merge_writes: true,
@@ -215,6 +223,15 @@ impl Stack {
             send_jitter: Duration::us(10),
             grow_in_cwr: false,
             ..Stack::ns2()
+        }
+    }
+
+    /// SYN, pure ACKs and retransmissions are ECN-capable.
+    pub fn control_is_ect(&self) -> bool {
+        match self.ect_on_control {
+            EctOnControl::Never => false,
+            EctOnControl::Dctcp => self.ecn == EcnMode::Dctcp,
+            EctOnControl::Always => self.ecn != EcnMode::Off,
         }
     }
 
@@ -282,6 +299,17 @@ pub enum EcnMode {
     Classic,
     /// RFC 8257: ECE mirrors CE.
     Dctcp,
+}
+
+/// ECT on what RFC 3168 sends without it: SYN, pure ACKs, retransmissions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EctOnControl {
+    /// RFC 3168 sections 6.1.1, 6.1.4 and 6.1.5.
+    Never,
+    /// Where the algorithm needs ECN, as Linux has it for DCTCP (`tcp_ecn_send`, `INET_ECN_xmit` while `tcp_ca_needs_ecn`).
+    Dctcp,
+    /// Wherever ECN is in use.
+    Always,
 }
 
 /// What happens to cwnd in idle and application-limited periods.

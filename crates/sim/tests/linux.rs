@@ -6,7 +6,7 @@ use common::*;
 use fanin_cc::Value;
 use fanin_sim::results::Results;
 use fanin_sim::spec::*;
-use fanin_sim::stack::{RtoRestart, Stack};
+use fanin_sim::stack::{EcnMode, RtoRestart, Stack};
 use fanin_units::{Bytes, Duration, QueueLimit, Rate, Time};
 
 fn linux() -> Stack {
@@ -75,7 +75,7 @@ fn a_timeout_sends_the_first_segment_though_later_ones_are_young() {
     let mut spec = star(1, Rate::gbps(1), Duration::ms(1), None, None);
     spec.links[1].queue.discipline = "lossy".to_owned();
     spec.links[1].queue.args.set("loss_of", Value::Word("5, 6".to_owned()));
-    let stack = Stack { min_rto: Duration::ms(5), initial_window: 4.0, ..linux() };
+    let stack = Stack { min_rto: Duration::ms(5), initial_window: 4.0, timer_wheel: false, ..linux() };
     let t = transport(&mut spec, "reno", stack);
     let f = flow(&mut spec, 0, t);
     // Four segments give a round trip of 4 ms; then one is lost, so is its probe, and before the timer is due the application writes on.
@@ -269,4 +269,45 @@ fn a_segment_with_cwr_is_acknowledged_at_once() {
     let without = mean_queue(Stack { ack_on_cwr: false, ..Stack::linux() });
     assert!((29.0..32.0).contains(&with), "{with}");
     assert!(without > with + 5.0, "{without} {with}");
+}
+
+/// `bbr_quantization_budget`: three bursts of a millisecond of data each are in flight beside the product. With eight senders of 256 KB
+/// they do not fit a hundred packets, and a share of the rounds stalls, as in real Linux.
+#[test]
+fn bursts_of_bbr_overflow_a_shallow_buffer() {
+    let lost = |quantum: f64| {
+        let mut spec = star(8, Rate::gbps(1), Duration::us(10), Some(QueueLimit::Packets(100)), None);
+        let t = transport(&mut spec, "bbr", Stack::linux());
+        spec.transports[0].args.set("bbr_send_quantum", Value::Number(quantum));
+        for i in 0..8 {
+            let f = flow(&mut spec, i, t);
+            for round in 0..20 {
+                message(&mut spec, f, 256_000, Duration::ms(500 * round));
+            }
+        }
+        spec.end = Time::ZERO + Duration::s(20);
+        let r = run(&spec);
+        r.flows.iter().map(|f| f.retransmissions).sum::<u64>()
+    };
+    let (kernel, single) = (lost(0.0), lost(1.0));
+    assert!(kernel > 2 * single, "{kernel} {single}");
+}
+
+/// DCTCP's control packets are ECN-capable in Linux, classic ECN's are not (`tcp_ecn_send`).
+#[test]
+fn acks_of_dctcp_are_ecn_capable_and_of_classic_ecn_not() {
+    let ect = |ecn: EcnMode| {
+        let mut spec = star(1, Rate::gbps(1), Duration::us(10), None, None);
+        let t = transport(&mut spec, "reno", Stack { ecn, ..Stack::linux() });
+        let f = flow(&mut spec, 0, t);
+        message(&mut spec, f, 30_000, Duration::ZERO);
+        spec.trace.packets = vec![LinkId(0)];
+        let r = run(&spec);
+        let p = &r.traces.packets;
+        let acks: Vec<u16> = (0..p.flags.len()).filter(|&i| p.event[i] == 0).map(|i| p.flags[i]).collect();
+        assert!(acks.len() > 3);
+        acks.iter().filter(|&&f| f & fanin_sim::packet::flags::ECT != 0).count() == acks.len()
+    };
+    assert!(ect(EcnMode::Dctcp));
+    assert!(!ect(EcnMode::Classic));
 }

@@ -29,9 +29,13 @@ const PROBE_RTT_TIME: Param = Param::number("bbr_probe_rtt_time", 0.2, 0.0, 10.0
     .doc("tcp_bbr.c bbr_probe_rtt_mode_ms", "how long the pipe is kept empty for that");
 const CWND_GAIN: Param = Param::number("bbr_cwnd_gain", 2.0, 1.0, 10.0)
     .doc("tcp_bbr.c bbr_cwnd_gain", "window in bandwidth-delay products while probing for bandwidth");
-const QUANTUM: Param = Param::number("bbr_send_quantum", 1.0, 1.0, 64.0)
+const QUANTUM: Param = Param::number("bbr_send_quantum", 1.0, 0.0, 127.0)
     .unit("packets")
-    .doc("tcp_bbr.c bbr_tso_segs_goal", "packets the host sends in one burst; three bursts more than the product may be in flight");
+    .linux(0.0)
+    .doc(
+        "tcp_bbr.c bbr_tso_segs_goal",
+        "burst of the host; three bursts more than the product may be in flight. 0: a millisecond of data at the pacing rate, as the kernel has it",
+    );
 const EXTRA_ACKED: Param = Param::flag("bbr_extra_acked", false)
     .linux(1.0)
     .doc("tcp_bbr.c bbr_update_ack_aggregation", "allow for ACKs that come in bunches (kernels from 5.1)");
@@ -55,6 +59,12 @@ const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 /// Paces a little below the estimate, so that queues drain.
 const MARGIN: f64 = 0.99;
 const MIN_CWND: f64 = 4.0;
+/// A burst is as much as 1/1024 s at the pacing rate (`sk_pacing_shift`), at most 64 KB with headers and 127 segments, at least one segment
+/// below 1.2 Mbps and two above (`bbr_tso_segs_goal`, `bbr_min_tso_segs`).
+const BURSTS_PER_SECOND: f64 = 1024.0;
+const BURST_BYTES: f64 = (65_536 - 1 - 320) as f64;
+const BURST_SEGMENTS: f64 = 127.0;
+const SINGLE_SEGMENT_BPS: f64 = 1.2e6;
 /// The pipe is full after so many rounds in which the rate did not grow by a quarter.
 const FULL_ROUNDS: u32 = 3;
 const FULL_GROWTH: f64 = 1.25;
@@ -76,6 +86,7 @@ pub struct Bbr {
     quantum: f64,
     initial_window: f64,
     wire_bits: f64,
+    mss: f64,
 
     mode: Mode,
     cwnd: f64,
@@ -125,6 +136,7 @@ impl Bbr {
             quantum: number(&QUANTUM)?.round(),
             initial_window,
             wire_bits: setup.wire.get() as f64 * 8.0,
+            mss: f64::from(setup.mss),
             mode: Mode::Startup,
             cwnd: initial_window,
             ssthresh: f64::INFINITY,
@@ -299,8 +311,19 @@ impl Bbr {
 
     /// Room for bursts in flight, even, and two more while probing.
     fn budget(&self, packets: f64) -> f64 {
-        let even = ((packets + 3.0 * self.quantum) / 2.0).ceil() * 2.0;
+        let even = ((packets + 3.0 * self.burst()) / 2.0).ceil() * 2.0;
         if self.mode == Mode::ProbeBw && self.phase == 0 { even + 2.0 } else { even }
+    }
+
+    /// What the host hands down at once, packets.
+    fn burst(&self) -> f64 {
+        if self.quantum > 0.0 {
+            return self.quantum;
+        }
+        let bps = self.pacing * self.wire_bits;
+        let bytes = (bps / 8.0 / BURSTS_PER_SECOND).min(BURST_BYTES);
+        let least = if bps < SINGLE_SEGMENT_BPS { 1.0 } else { 2.0 };
+        (bytes / self.mss).floor().clamp(least, BURST_SEGMENTS)
     }
 
     fn in_flight_at(&self, gain: f64) -> f64 {

@@ -34,9 +34,6 @@ const FRIENDLY: Param = Param::flag("cubic_friendliness", true)
 const HYSTART: Param = Param::flag("cubic_hystart", false)
     .linux(1.0)
     .doc("tcp_cubic.c", "leave slow start by HyStart's tests, as hystart+cubic does");
-const HZ: Param = Param::number("cubic_hz", 250.0, 100.0, 1000.0)
-    .unit("Hz")
-    .doc("kernel config", "linux form: jiffies per second, the clock of the curve");
 
 /// `cubic`.
 pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
@@ -51,7 +48,6 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
         BETA,
         FAST_CONVERGENCE,
         FRIENDLY,
-        HZ,
         HYSTART,
         hystart::DETECT,
         hystart::LOW_WINDOW,
@@ -98,7 +94,7 @@ impl Cubic {
             beta: args.number(&BETA, flavour)?,
             fast_convergence: args.flag(&FAST_CONVERGENCE, flavour)?,
             friendly: args.flag(&FRIENDLY, flavour)?,
-            hz: args.number(&HZ, flavour)?.round() as u64,
+            hz: u64::from(setup.hz),
             counting: setup.counting,
         };
         let exit = HyStart::around(slow_start, setup, args)?;

@@ -8,9 +8,10 @@ use super::sender::Sender;
 use super::uplink::Uplink;
 use crate::packet::{Packet, flags};
 use fanin_cc::{Cause, RecoveryKind, State};
+use fanin_units::Duration;
 
 /// Linux's least timer, `TCP_TIMEOUT_MIN_US`: 2 ms.
-const PROBE_TIMEOUT_MIN_PS: u64 = 2_000_000_000;
+const TIMEOUT_MIN_PS: u64 = 2_000_000_000;
 /// Linux's timestamps tick once a millisecond.
 const TIMESTAMP_TICK_PS: u64 = 1_000_000_000;
 /// Recoveries for which a widened reordering window lasts (RFC 8985 section 6.2 step 4).
@@ -192,7 +193,7 @@ impl Sender {
             }
         }
         if wait > 0 {
-            self.recovery.timer_at = now + wait;
+            self.recovery.timer_at = self.clock.after(now, Duration::from_ps(wait + TIMEOUT_MIN_PS));
             self.recovery.rack().is_probe = false;
         } else if !self.recovery.rack().is_probe {
             self.recovery.timer_at = u64::MAX;
@@ -229,7 +230,6 @@ impl Sender {
 
     /// Arms the probe after two round trips without an answer (section 7.2).
     pub(super) fn schedule_tail_probe(&mut self, net: &mut Uplink<'_>) {
-        self.note_app_limited();
         if self.recovery.kind != RecoveryKind::Rack {
             return;
         }
@@ -255,10 +255,10 @@ impl Sender {
             // A lone segment's ACK may be delayed: Linux waits its RTO floor on top.
             2 * srtt + stack.min_rto.ps()
         } else {
-            2 * srtt + PROBE_TIMEOUT_MIN_PS
+            2 * srtt + TIMEOUT_MIN_PS
         };
         let since = self.recovery.rack().active_at;
-        self.recovery.timer_at = (since + wait).max(net.now + 1).min(self.rto_at);
+        self.recovery.timer_at = self.clock.after(since, Duration::from_ps(wait)).max(net.now + 1).min(self.rto_at);
         self.recovery.rack().is_probe = true;
     }
 

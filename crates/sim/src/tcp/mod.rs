@@ -9,10 +9,12 @@
 //! | `linux.rs` | PRR, RACK-TLP, F-RTO and undo |
 //! | `scoreboard.rs` | what is outstanding |
 //! | `rtt.rs` | RTT estimation and the retransmission timer |
+//! | `clock.rs` | when a host's timers expire |
 //! | `validation.rs` | idle and application-limited periods |
 //! | `receiver.rs` | reassembly, ACKs, ECN echo, advertised window |
 //! | `uplink.rs` | what a sender touches when it acts |
 
+mod clock;
 mod linux;
 mod receiver;
 mod recovery;
@@ -24,6 +26,7 @@ mod uplink;
 mod validation;
 mod window;
 
+pub use clock::Clock;
 pub use receiver::Receiver;
 pub use sender::{Config, Sender};
 pub use uplink::Uplink;

@@ -1,5 +1,6 @@
 //! The receiving side: reassembly, acknowledgements, ECN echo, advertised window.
 
+use super::clock::Clock;
 use super::sender::Config;
 use crate::net::Net;
 use crate::packet::{Packet, flags};
@@ -47,6 +48,7 @@ pub struct Receiver {
     timer: u32,
     timer_at: u64,
     config: Arc<Config>,
+    clock: Clock,
     /// Next byte expected.
     nxt: u64,
     ahead: Vec<Range>,
@@ -84,7 +86,7 @@ pub struct Receiver {
 
 impl Receiver {
     /// A connection's receiver, before anything arrived.
-    pub fn new(flow: u32, timer: u32, config: Arc<Config>, random: Option<Stream>) -> Receiver {
+    pub fn new(flow: u32, timer: u32, config: Arc<Config>, clock: Clock, random: Option<Stream>) -> Receiver {
         let window = config.stack.receive_window.get();
         let quick_left = config.stack.quick_acks;
         Receiver {
@@ -92,6 +94,7 @@ impl Receiver {
             timer,
             timer_at: u64::MAX,
             config,
+            clock,
             nxt: 0,
             ahead: Vec::new(),
             stamp: 0,
@@ -225,7 +228,7 @@ impl Receiver {
         if self.now || quick || self.pending >= self.config.stack.ack_every {
             self.acknowledge(net);
         } else if self.ack_at == u64::MAX {
-            self.ack_at = net.now + self.config.stack.ack_timeout.ps();
+            self.ack_at = self.clock.after(net.now, self.config.stack.ack_timeout);
             self.arm(net);
         }
     }
@@ -292,8 +295,7 @@ impl Receiver {
             Opening::Answered(_) => Opening::Answered(None),
             Opening::Open => Opening::Open,
         };
-        let ect =
-            if self.config.stack.ect_on_control && self.config.stack.ecn != EcnMode::Off { flags::ECT } else { 0 };
+        let ect = if self.config.stack.control_is_ect() { flags::ECT } else { 0 };
         net.send(Packet {
             seq: 0,
             timestamp: packet.timestamp,
@@ -410,7 +412,7 @@ impl Receiver {
         self.last_ack_sent = self.nxt;
         let stack = &self.config.stack;
         let ece = if self.ce { flags::ECE } else { 0 };
-        let ect = if stack.ect_on_control && stack.ecn != EcnMode::Off { flags::ECT } else { 0 };
+        let ect = if stack.control_is_ect() { flags::ECT } else { 0 };
         let dsack = if std::mem::take(&mut self.dsack) { flags::DSACK } else { 0 };
         Packet {
             seq: self.nxt,

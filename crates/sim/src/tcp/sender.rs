@@ -1,6 +1,7 @@
 //! The sending side of a connection: what the application, ACKs and timers do to it. What leaves when is in `transmit.rs`, losses and
 //! the state machine in `recovery.rs`.
 
+use super::clock::Clock;
 use super::recovery::{News, Recovery};
 use super::rtt::RttEstimator;
 use super::scoreboard::{Delivered, RateSnapshot, Scoreboard};
@@ -80,6 +81,7 @@ pub struct Sender {
     /// The earliest entry in the calendar that still means something; `u64::MAX` when there is none.
     pub(super) timer_at: u64,
     pub(super) config: Arc<Config>,
+    pub(super) clock: Clock,
     pub(super) cc: Box<dyn CongestionControl>,
     /// The algorithm's decision in force, read after every event it was told.
     pub(super) control: Control,
@@ -128,6 +130,7 @@ impl Sender {
         peer: Option<u32>,
         timer: u32,
         config: Arc<Config>,
+        clock: Clock,
         cc: Box<dyn CongestionControl>,
         random: Option<Stream>,
     ) -> Sender {
@@ -140,6 +143,7 @@ impl Sender {
             timer,
             timer_at: u64::MAX,
             config,
+            clock,
             control: cc.control(),
             cc,
             phase: Phase::Closed,
@@ -186,6 +190,7 @@ impl Sender {
 
     /// The application hands over a message. `opening`: the other side has begun to open the connection.
     pub fn write(&mut self, id: u32, bytes: u64, deadline: Option<u64>, opening: bool, net: &mut Uplink<'_>) {
+        self.note_app_limited();
         let start = self.written;
         self.written = self.written.saturating_add(bytes);
         self.messages.push_back(Outgoing { id, start, end: self.written, deadline, first_send: None });
@@ -241,8 +246,7 @@ impl Sender {
 
     fn connect(&mut self, net: &mut Uplink<'_>) {
         self.phase = Phase::SynSent;
-        let ect =
-            if self.config.stack.ect_on_control && self.config.stack.ecn != EcnMode::Off { flags::ECT } else { 0 };
+        let ect = if self.config.stack.control_is_ect() { flags::ECT } else { 0 };
         let now = net.now;
         net.send(Packet {
             seq: 0,
@@ -428,7 +432,7 @@ impl Sender {
 
     /// The retransmission timer runs for one RTO from now.
     pub(super) fn start_rto(&mut self, now: u64) {
-        self.rto_at = now.saturating_add(self.rtt.timer(&self.config.stack).ps());
+        self.rto_at = self.clock.after(now, self.rtt.timer(&self.config.stack));
     }
 
     /// RFC 6298 rules 5.2 and 5.3, and NewReno's impatience: after the first partial ACK the timer runs on (RFC 6582 section 3.2). Linux is
@@ -534,9 +538,12 @@ impl Sender {
         self.cc.observe(&mut Writer(net, self.flow));
     }
 
-    /// Marks the connection application-limited when the window is open and nothing is left to send (for rate samples).
-    pub(super) fn note_app_limited(&mut self) {
-        if self.config.needs.rate_samples && self.nxt >= self.written && self.board.pending() == 0 {
+    /// The application writes: it was the limit so far if less than a segment waited and the window was open (for rate samples;
+    /// `tcp_rate_check_app_limited`).
+    fn note_app_limited(&mut self) {
+        let full = u64::from(self.config.stack.mss);
+        let waits = self.written - self.nxt >= full || self.board.pending() > 0;
+        if self.config.needs.rate_samples && !waits && self.in_flight() < self.control.cwnd {
             self.app_limited_until = (self.delivered + u64::from(self.board.pipe())).max(1);
         }
     }

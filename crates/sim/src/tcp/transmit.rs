@@ -167,7 +167,7 @@ impl Sender {
     fn emit(&mut self, seq: u64, len: u32, bits: u16, net: &mut Uplink<'_>) {
         let now = net.now;
         let stack = &self.config.stack;
-        let ect = stack.ecn != EcnMode::Off && (bits & flags::RETRANSMISSION == 0 || stack.ect_on_control);
+        let ect = stack.ecn != EcnMode::Off && (bits & flags::RETRANSMISSION == 0 || stack.control_is_ect());
         let wire = stack.wire(len);
         self.counters.segments += 1;
         self.counters.bytes_sent += u64::from(len);
@@ -200,6 +200,7 @@ impl Sender {
 
     /// The last packet of a handshake, when nothing else carries it.
     pub(super) fn complete_handshake(&mut self, net: &mut Uplink<'_>) {
+        let ect = if self.config.stack.control_is_ect() { flags::ECT } else { 0 };
         let packet = Packet {
             seq: 0,
             timestamp: net.now,
@@ -208,7 +209,7 @@ impl Sender {
             path: 0,
             len: 0,
             wire: self.config.stack.wire(0).get() as u16,
-            flags: flags::EMPTY,
+            flags: flags::EMPTY | ect,
             window: 0,
             id: 0,
         };
