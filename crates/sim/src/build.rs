@@ -3,7 +3,7 @@
 use crate::app::Application;
 use crate::calendar::Calendar;
 use crate::engine::{HostControl, Progress, Run, RunError, TimerMap};
-use crate::net::{FlowCounters, Net, Ways};
+use crate::net::{FlowCounters, MANY_PORTS, Net, Ways};
 use crate::queue::{self, Build, Context};
 use crate::rng::Stream;
 use crate::routing::{END, Router};
@@ -249,7 +249,9 @@ fn event_density(spec: &Spec) -> (u64, u64) {
     let wire = Bytes::new(1500);
     let busy: f64 = spec.links.iter().map(|l| 1.0 / (wire / l.rate).ps().max(1) as f64).sum();
     // Empty buckets cost next to nothing (a bit each), full ones must be sorted: as if all ports were busy.
-    let spacing = if busy > 0.0 { (5.0 / busy) as u64 } else { 1 };
+    // With many ports the engine looks several events ahead, within a bucket.
+    let events = if spec.links.len() < MANY_PORTS { 5.0 } else { 40.0 };
+    let spacing = if busy > 0.0 { (events / busy) as u64 } else { 1 };
     let horizon = spec.links.iter().map(|l| (l.delay + wire / l.rate).ps()).max().unwrap_or(1);
     (spacing.clamp(1, 1_000_000_000), horizon)
 }

@@ -9,6 +9,7 @@
 //! in a full buffer.
 
 use crate::rng::Stream;
+use fanin_switch::prefetch;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -151,6 +152,12 @@ impl Calendar {
     #[inline]
     pub fn upcoming(&self, ahead: usize) -> Option<u32> {
         self.current.len().checked_sub(1 + ahead).map(|i| self.current[i].link)
+    }
+
+    /// Starts to load what scheduling `link` needs.
+    #[inline]
+    pub fn prefetch(&self, link: u32) {
+        prefetch(&self.links[link as usize], 1);
     }
 
     /// Makes the next non-empty bucket today's. Events scheduled later for an earlier time still come first: they are inserted into

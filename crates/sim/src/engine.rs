@@ -10,6 +10,7 @@ use crate::tcp::{Receiver, Sender, Uplink};
 use crate::trace::Tap;
 use crate::{build, report};
 use fanin_cc::{BuildError, ReceiverControl};
+use fanin_switch::prefetch;
 use fanin_units::Time;
 use std::ops::ControlFlow;
 use thiserror::Error;
@@ -140,7 +141,9 @@ fn go(
     let mut stopped_at = end;
     while let Some((time, event)) = run.net.calendar.pop(end) {
         run.net.now = time;
-        run.net.look_ahead();
+        if let Some(packet) = run.net.look_ahead() {
+            run.prefetch(packet);
+        }
         match event {
             Event::Link(link) => {
                 if let Some(packet) = run.net.arrive(link) {
@@ -186,6 +189,19 @@ impl Run<'_> {
         }
         if self.queue_samples {
             self.net.calendar.schedule_timer(0, self.timers.sampler);
+        }
+    }
+
+    /// Starts to load the endpoint that a packet is about to reach.
+    #[inline]
+    fn prefetch(&self, packet: fanin_switch::Packet) {
+        const LINES: usize = 12;
+        let flow = packet.flow as usize;
+        if packet.has(flags::DATAGRAM) {
+        } else if packet.has(flags::ACK) {
+            prefetch(&self.senders[flow], LINES);
+        } else {
+            prefetch(&self.receivers[flow], LINES);
         }
     }
 

@@ -6,14 +6,16 @@ use crate::rng::Stream;
 use crate::routing::END;
 use crate::store::{self, Store};
 use crate::trace::{PacketEvent, Tracer};
-use fanin_switch::{Offer, Packet as Label, Port, SharedBuffer};
-use std::hint::black_box;
+use fanin_switch::{Offer, Packet as Label, Port, SharedBuffer, prefetch};
 
 /// IP and UDP headers of a background datagram.
 const DATAGRAM_HEADER: u16 = 28;
 
 /// From so many ports on they do not fit into a core's nearest caches.
-const MANY_PORTS: usize = 256;
+pub const MANY_PORTS: usize = 256;
+
+/// Cache lines of a port that an accepted packet needs.
+const PORT_LINES: usize = 4;
 
 /// What the network knows of a flow.
 #[derive(Clone, Debug, Default)]
@@ -294,28 +296,44 @@ impl Net {
         None
     }
 
-    /// Touches what the coming events need, so that their cache misses overlap with present work instead of following each other.
+    /// Starts to load what the coming events need, a step of each chain of addresses at a time: a port, the head of its ring, where that
+    /// packet goes, the port or endpoint there. The packet that reaches its destination soon, if one does: its endpoint is the caller's.
     #[inline]
-    pub fn look_ahead(&self) {
+    pub fn look_ahead(&self) -> Option<Label> {
         if self.ports.len() < MANY_PORTS {
-            return;
+            return None;
         }
-        if let Some(link) = self.calendar.upcoming(2) {
-            black_box(self.ports[link as usize].is_scheduled());
+        if let Some(link) = self.calendar.upcoming(7) {
+            prefetch(&self.ports[link as usize], 1);
+            self.calendar.prefetch(link);
         }
-        if let Some(link) = self.calendar.upcoming(1) {
-            black_box(self.ports[link as usize].head().map(store::path));
+        if let Some(link) = self.calendar.upcoming(5) {
+            self.ports[link as usize].prefetch_head();
         }
-        if let Some(link) = self.calendar.upcoming(0)
-            && let Some(label) = self.ports[link as usize].head()
+        if let Some(label) = self.head(4) {
+            prefetch(&self.paths[store::path(label) + 1], 1);
+            prefetch(self.store.get(store::slot(label)), 1);
+        }
+        if let Some(label) = self.head(1)
+            && let Some(port) = self.ports.get(self.paths[store::path(label) + 1] as usize)
         {
-            let next = self.paths[store::path(label) + 1];
-            if next == END {
-                black_box(self.store.get(store::slot(label)).seq);
-            } else {
-                self.ports[next as usize].touch();
-            }
+            port.prefetch_queue();
         }
+        let label = self.head(2)?;
+        // The end of a path is the number of no port.
+        match self.ports.get(self.paths[store::path(label) + 1] as usize) {
+            Some(port) => {
+                prefetch(port, PORT_LINES);
+                None
+            }
+            None => Some(label),
+        }
+    }
+
+    /// The packet that arrives `ahead` link events after the next one.
+    #[inline]
+    fn head(&self, ahead: usize) -> Option<Label> {
+        self.ports[self.calendar.upcoming(ahead)? as usize].head()
     }
 
     /// A scheduled port has become free.

@@ -33,6 +33,7 @@ extern crate alloc;
 pub mod disciplines;
 mod packet;
 mod port;
+mod prefetch;
 pub mod random;
 mod shared;
 mod switch;
@@ -40,6 +41,7 @@ mod totals;
 
 pub use packet::{Packet, flags};
 pub use port::{Offer, Order, Port};
+pub use prefetch::prefetch;
 pub use shared::SharedBuffer;
 pub use switch::Switch;
 pub use totals::Totals;

@@ -5,6 +5,7 @@
 
 use crate::disciplines::{Admission, Scheduler, Verdict, View};
 use crate::packet::{Packet, flags};
+use crate::prefetch::prefetch;
 use crate::totals::Totals;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -351,15 +352,27 @@ impl Port {
         self.ring.front().map(|u| u.packet)
     }
 
-    /// Reads a word of each line that the next packet needs.
+    /// Starts to load the place of the packet at the front of the ring.
     #[inline]
-    pub fn touch(&self) {
-        core::hint::black_box((
-            self.ring.get(self.on_wire as usize).map(|u| u.arrival),
-            self.free_at,
-            self.totals.accepted,
-            self.totals.byte_time as u64,
-        ));
+    pub fn prefetch_head(&self) {
+        if let Some(head) = self.ring.front() {
+            prefetch(head, 1);
+        }
+    }
+
+    /// Starts to load what the next packet offered here needs beside the port itself: the packets that may have departed since the last
+    /// one, the end of the ring, and the place of the present length in the histogram.
+    #[inline]
+    pub fn prefetch_queue(&self) {
+        if let Some(next) = self.ring.get(self.on_wire as usize) {
+            prefetch(next, 1);
+        }
+        if let Some(last) = self.ring.back() {
+            prefetch(last, 1);
+        }
+        if let Some(time) = self.totals.time_at.get(self.packets as usize) {
+            prefetch(time, 1);
+        }
     }
 
     /// Closes the books at the end of the run; returns packets still queued or on the wire.
