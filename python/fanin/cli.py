@@ -330,7 +330,15 @@ def reproduce(
             show_default=False,
         ),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer seeds and points: a look, not a verdict.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer seeds and points; indicative only.")] = False,
+    why: Annotated[bool, typer.Option("--why", help="Print the reason of each verdict.")] = False,
+    readings: Annotated[
+        bool,
+        typer.Option(
+            "--readings", help="Judge the claims under every reading that the papers leave open (quick points)."
+        ),
+    ] = False,
+    pairs: Annotated[bool, typer.Option("--pairs", help="With --readings: every two answers together too.")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Run again what was run before.")] = False,
     out: Annotated[
         Path | None,
@@ -349,9 +357,18 @@ def reproduce(
 
     Exit code 1 when a claim could not be run.
     """
-    from fanin.papers.command import command
+    from fanin.errors import ScenarioError
+    from fanin.papers.command import command, command_readings
 
-    command(what or [], quick=quick, fresh=fresh, out=out, pictures=pictures, as_json=as_json)
+    if readings:
+        for name, given in (("--why", why), ("--out", out), ("--pictures", pictures)):
+            if given:
+                raise ScenarioError(f"command line `{name}`: it has no effect with --readings")
+        command_readings(what or [], pairs=pairs, fresh=fresh, as_json=as_json)
+        return
+    if pairs:
+        raise ScenarioError("command line `--pairs`: it needs --readings")
+    command(what or [], quick=quick, fresh=fresh, out=out, pictures=pictures, as_json=as_json, why=why)
 
 
 @app.command(

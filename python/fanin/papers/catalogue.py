@@ -67,6 +67,86 @@ class Experiment:
     cost: float
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """One answer to a question that a paper leaves open.
+
+    Attributes
+    ----------
+    question, name : str
+        As in ``initial window: 10``.
+    says : str
+        The place in the paper that leaves it open, or that permits this answer.
+    settings : mapping
+        What it sets in every scenario.
+    parts : mapping
+        What it sets where the algorithm's name has this part, as ``trim`` or ``gss``.
+    experiments : tuple of str
+        The experiments that it is about; all if empty.
+    """
+
+    question: str
+    name: str
+    says: str
+    settings: Mapping[str, object]
+    parts: Mapping[str, Mapping[str, object]]
+    experiments: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """Question and answer."""
+        return f"{self.question}: {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How a paper can be read: an answer to each of some of its open questions. The default reading answers none.
+
+    >>> window = Answer("initial window", "10", "section 3.3", {"stack.initial_window": 10}, {})
+    >>> Reading((window,)).name
+    'initial window: 10'
+    """
+
+    answers: tuple[Answer, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Every answer; empty for the default reading."""
+        return " + ".join(answer.label for answer in self.answers)
+
+    @property
+    def says(self) -> str:
+        """Where the paper permits it."""
+        return "; ".join(dict.fromkeys(answer.says for answer in self.answers))
+
+    @property
+    def switches(self) -> tuple[str, ...]:
+        """What it sets, as a scenario's keys; a part of an algorithm's name stands before what is set for it alone."""
+        found = [f"{key} = {value}" for answer in self.answers for key, value in answer.settings.items()]
+        found += [
+            f"{part}: {key} = {value}"
+            for answer in self.answers
+            for part, settings in answer.parts.items()
+            for key, value in settings.items()
+        ]
+        return tuple(found)
+
+    def settings(self, experiment: str, cc: str | None) -> dict[str, object]:
+        """What it sets in one scenario under one algorithm."""
+        found: dict[str, object] = {}
+        for answer in self.answers:
+            if answer.experiments and experiment not in answer.experiments:
+                continue
+            found |= answer.settings
+            for part, settings in answer.parts.items():
+                if part in (cc or "").split("+"):
+                    found |= settings
+        return found
+
+
+DEFAULT = Reading()
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """What a paper publishes, as something that can be checked.
@@ -83,6 +163,10 @@ class Claim:
         What is odd about it.
     cause : str
         Why ours differs, found by experiment; empty while it does not.
+    known : str
+        Readings under which it is known to hold, in words.
+    readings : tuple of Reading
+        The same as settings: tried in this order where the default reading fails.
     """
 
     id: str
@@ -92,6 +176,8 @@ class Claim:
     band: str
     note: str
     cause: str
+    known: str = ""
+    readings: tuple[Reading, ...] = ()
 
     @property
     def figure(self) -> str:
@@ -99,7 +185,7 @@ class Claim:
         return self.id.split(".")[1]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Paper:
     """One paper."""
 
@@ -110,6 +196,8 @@ class Paper:
     folder: Path
     claims: tuple[Claim, ...]
     experiments: Mapping[str, Experiment] = field(default_factory=dict)
+    answers: tuple[Answer, ...] = ()
+    """Every answer to every question that the paper leaves open, but for the default ones."""
 
 
 def papers_folder() -> Path:
@@ -154,22 +242,46 @@ def _paper(folder: Path, name: str) -> Paper:
     file = folder / "paper.toml"
     table = _read(file)
     try:
-        claims = tuple(_claim(row, name) for row in table.pop("claim", []))
+        answers = tuple(answer for row in table.pop("question", []) for answer in _answers(row))
+        claims = tuple(_claim(row, name, answers) for row in table.pop("claim", []))
         experiments = {row["name"]: _experiment(row, folder) for row in table.pop("experiment", [])}
-        return Paper(name, table.pop("title"), table.pop("source"), table.pop("proposes"), folder, claims, experiments)
+        return Paper(name, table["title"], table["source"], table["proposes"], folder, claims, experiments, answers)
     except KeyError as error:
         raise CatalogueError(f"{file}: the key {error} is missing") from error
     except ValueError as error:
         raise CatalogueError(f"{file}: {error}") from error
 
 
-def _claim(row: dict[str, Any], paper: str) -> Claim:
+def _answers(row: dict[str, Any]) -> list[Answer]:
+    return [
+        Answer(
+            row["name"],
+            str(answer["name"]),
+            answer.get("says", row["says"]),
+            answer.get("set", {}),
+            answer.get("cc", {}),
+            tuple(answer.get("experiments", ())),
+        )
+        for answer in row["answers"]
+    ]
+
+
+def _reading(text: str, answers: tuple[Answer, ...], claim: str) -> Reading:
+    known = {answer.label: answer for answer in answers}
+    if missing := [label for label in text.split(" + ") if label not in known]:
+        raise ValueError(f"claim `{claim}`: no question has the answer `{missing[0]}`")
+    return Reading(tuple(known[label] for label in text.split(" + ")))
+
+
+def _claim(row: dict[str, Any], paper: str, answers: tuple[Answer, ...]) -> Claim:
     kind = row["kind"]
     if not row["id"].startswith(f"{paper}.") or kind not in ("value", "shape"):
         raise ValueError(f"claim `{row['id']}`: its id must begin with `{paper}.` and its kind be value or shape")
     # A relation is its own band.
     published, band = (row["published"], row["within"]) if kind == "value" else (row["holds_when"], "")
-    return Claim(row["id"], kind, row["setup"], published, band, row.get("note", ""), row.get("cause", ""))
+    readings = tuple(_reading(text, answers, row["id"]) for text in row.get("under", []))
+    note, cause, known = (str(row.get(key, "")) for key in ("note", "cause", "readings"))
+    return Claim(row["id"], kind, row["setup"], published, band, note, cause, known, readings)
 
 
 def _experiment(row: dict[str, Any], folder: Path) -> Experiment:

@@ -15,15 +15,25 @@ from rich.table import Table
 from fanin import display
 from fanin.errors import ScenarioError
 from fanin.files import output_folder
-from fanin.papers.catalogue import papers_folder
+from fanin.papers.catalogue import load, papers_folder
+from fanin.papers.readings import Search, search
 from fanin.papers.reproduce import ReproduceResult, reproduce
+from fanin.papers.verdicts import DIFFERS, NOT_RUN, REPRODUCED, UNDER, Judged
 
-COLOURS = {"reproduced": "green", "differs": "dark_orange3", "not run": "bright_black"}
+COLOURS = {REPRODUCED: "green", UNDER: "cyan", DIFFERS: "dark_orange3", NOT_RUN: "bright_black"}
+SHORT = {REPRODUCED: "reproduced", UNDER: "under a reading", DIFFERS: "differs", NOT_RUN: "not run"}
 FORMATS = ("svg", "pdf", "png")
 
 
 def command(
-    what: list[str], *, quick: bool, fresh: bool, out: Path | None, pictures: str | None, as_json: bool
+    what: list[str],
+    *,
+    quick: bool,
+    fresh: bool,
+    out: Path | None,
+    pictures: str | None,
+    as_json: bool,
+    why: bool = False,
 ) -> None:
     """Run, print, write; exit 1 when a claim could not be run, 130 when interrupted."""
     formats = pictures.split(",") if pictures else []
@@ -44,7 +54,7 @@ def command(
         json.dump(result.to_dict(), sys.stdout, allow_nan=False)
         sys.stdout.write("\n")
     else:
-        _print(result)
+        _print(result, why)
     if folder is not None:
         display.note(f"gallery: {folder / 'gallery.html'}")
     if result.interrupted:
@@ -54,27 +64,79 @@ def command(
         raise typer.Exit(1)
 
 
-def _print(result: ReproduceResult) -> None:
+def command_readings(what: list[str], *, pairs: bool, fresh: bool, as_json: bool) -> None:
+    """Try every reading, print what each changes, and write the tables beside the papers; exit 130 when interrupted."""
+    words = ["fanin", "reproduce", *what, "--readings", *(["--pairs"] if pairs else [])]
+    found = search(what, pairs=pairs, fresh=fresh, command=shlex.join(words), progress=display.Bar)
+    if as_json:
+        json.dump(found.to_dict(), sys.stdout, allow_nan=False)
+        sys.stdout.write("\n")
+    else:
+        _print_readings(found)
+    if not found.whole:
+        display.note("interrupted: what was run is kept, and the same command goes on from there")
+        raise typer.Exit(130)
+    # A part of a paper is no table of it.
+    names = {one.paper for one in found.tried} if not what or all("." not in word for word in what) else set()
+    for file in found.write_files([paper for paper in load() if paper.name in names]):
+        display.note(f"table: {file}")
+
+
+def _console() -> Console:
     width = None if sys.stdout.isatty() else display.WIDTH_WITHOUT_TERMINAL
-    out = Console(file=sys.stdout, width=width, highlight=False)
+    return Console(file=sys.stdout, width=width, highlight=False)
+
+
+def _print(result: ReproduceResult, why: bool) -> None:
+    out = _console()
     for paper in result.papers:
-        table = Table(title=escape(paper.title), title_justify="left", show_lines=True)
+        table = Table(title=escape(paper.title), title_justify="left", show_lines=why)
         table.add_column("claim", no_wrap=True)
         for name in ("published", "ours"):
-            table.add_column(name, ratio=1)
+            # Without reasons a claim is one line; the whole of it is in the gallery.
+            table.add_column(name, ratio=1, no_wrap=not why, overflow="fold" if why else "ellipsis")
         table.add_column("verdict", no_wrap=True)
-        table.add_column("seeds", justify="right")
         for one in result.claims:
             if one.id.startswith(f"{paper.name}."):
-                ours = escape(one.ours) + (f"\n[dim]{escape(one.reason)}[/dim]" if one.reason else "")
-                verdict = f"[{COLOURS[one.verdict]}]{one.verdict}[/]"
-                table.add_row(escape(one.id), escape(one.published), ours, verdict, str(one.seeds or ""))
+                ours = escape(one.ours) + (f"\n[dim]{escape(_reason(one))}[/dim]" if why and _reason(one) else "")
+                verdict = f"[{COLOURS[one.verdict]}]{SHORT[one.verdict]}[/]"
+                name = escape(one.id.split(".", 1)[1] if not why else one.id)
+                table.add_row(name, escape(one.published), ours, verdict)
         out.print(table)
+    for one in result.claims:
+        if one.verdict == UNDER:
+            breaks = f"; breaks {', '.join(one.breaks)}" if one.breaks else ""
+            out.print(f"{one.id}: {escape(one.reading)} ({escape('; '.join(one.switches))}){breaks}", style="cyan")
     scores = Table(title="Scoreboard", title_justify="left")
     scores.add_column("paper")
     for verdict in COLOURS:
-        scores.add_column(verdict, justify="right")
+        scores.add_column(SHORT[verdict], justify="right")
     for paper in result.papers:
         scores.add_row(paper.name, *(str(result.count(verdict, paper.name)) for verdict in COLOURS))
     scores.add_row("all", *(str(result.count(verdict)) for verdict in COLOURS))
     out.print(scores)
+    if not why:
+        display.note("reasons: --why prints them, the gallery has them too")
+
+
+def _reason(one: Judged) -> str:
+    seeds = f"{one.seeds} seed{'' if one.seeds == 1 else 's'}" if one.seeds else ""
+    reading = f"{one.says}: {'; '.join(one.switches)}" if one.reading else ""
+    breaks = f"the same reading breaks {', '.join(one.breaks)}" if one.breaks else ""
+    return "; ".join(x for x in (reading, breaks, one.reason, seeds) if x)
+
+
+def _print_readings(found: Search) -> None:
+    out = _console()
+    for paper in dict.fromkeys(one.paper for one in found.tried):
+        rows = found.of(paper)
+        table = Table(title=f"Readings of {paper} (points and seeds of --quick)", title_justify="left")
+        table.add_column("reading", ratio=1)
+        table.add_column("hold", justify="right")
+        for name in ("more than by default", "fewer"):
+            table.add_column(name, ratio=1)
+        for one in rows:
+            holds = sum(verdict == REPRODUCED for verdict in one.verdicts.values())
+            cells = (", ".join(claim.split(".")[1] for claim in claims) for claims in (one.gained, one.lost))
+            table.add_row(escape(one.reading.name or "default"), f"{holds} of {len(one.verdicts)}", *cells)
+        out.print(table)

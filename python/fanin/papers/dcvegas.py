@@ -127,9 +127,11 @@ def fig4(data: Data) -> Outcome:
         told.append(f"dcvegas {gain:+.1f} % against iatcp at {hosts}")
         checks.that((gain > 0) == (ahead == "dcvegas"), f"{ahead} leads at {hosts} servers")
     waits = table.filter(pl.col("port") == port, pl.col("hosts") == 128, pl.col("cc") == "newreno")
-    return checks.outcome(
-        "; ".join(told), f"newreno at 128 servers has up to {number(waits['timeouts'][0]):.0f} timeouts of 20 ms"
-    )
+    remarks = [f"newreno at 128 servers has up to {number(waits['timeouts'][0]):.0f} timeouts of 20 ms"]
+    small = table.filter(pl.col("port") == "10 Gbps, 256 KB", pl.col("cc") == "dcvegas", pl.col("drops") > 0)
+    if len(small):
+        remarks.append(f"with 256 KB DCVegas loses packets from {number(small['hosts'].min()):.0f} servers on")
+    return checks.outcome("; ".join(told), "; ".join(remarks))
 
 
 @figure(

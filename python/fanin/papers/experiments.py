@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from fanin.errors import FaninError, OutputError
-from fanin.papers.catalogue import Experiment, Paper, Point
+from fanin.papers.catalogue import DEFAULT, Experiment, Paper, Point, Reading
 from fanin.progress import Progress
 from fanin.runs.executor import Threads
 from fanin.runs.job import Document, Job, key_of
@@ -46,6 +46,7 @@ class Batch:
     points: tuple[Point, ...]
     seeds: tuple[int, ...]
     reduce: Callable[[Frames], Frames] | None
+    reading: Reading = DEFAULT
 
     @property
     def cost(self) -> float:
@@ -61,8 +62,11 @@ class Batch:
         return self.points[-1].cc
 
     def settings(self) -> dict[str, str]:
-        """What is changed in the scenario."""
-        return {key: toml(value) for point in self.points for key, value in point.settings.items()}
+        """What is changed in the scenario; a point of the experiment has the last word over a reading."""
+        changed = self.reading.settings(self.experiment.name, self.cc)
+        for point in self.points:
+            changed |= point.settings
+        return {key: toml(value) for key, value in changed.items()}
 
     def jobs(self) -> list[Job]:
         """Its simulations."""
@@ -84,7 +88,7 @@ def _tree(function: Callable[..., object]) -> str:
     return ast.dump(ast.parse(inspect.getsource(function)))
 
 
-def batches(paper: Paper, experiment: Experiment, *, quick: bool) -> list[Batch]:
+def batches(paper: Paper, experiment: Experiment, *, quick: bool, reading: Reading = DEFAULT) -> list[Batch]:
     """Everything of an experiment, in pieces of about the same length."""
     seeds = range(1, (experiment.quick if quick else experiment.seeds) + 1)
     axes = [[p for p in axis.points if p.quick or not quick] for axis in experiment.axes]
@@ -93,10 +97,10 @@ def batches(paper: Paper, experiment: Experiment, *, quick: bool) -> list[Batch]
     )
     found = []
     for points in itertools.product(*axes):
-        one = Batch(experiment, points, (1,), reduce)
+        one = Batch(experiment, points, (1,), reduce, reading)
         size = max(1, round(SECONDS_PER_BATCH / max(one.cost, 1e-6)))
         for first in range(0, len(seeds), size):
-            found.append(Batch(experiment, points, tuple(seeds[first : first + size]), reduce))
+            found.append(Batch(experiment, points, tuple(seeds[first : first + size]), reduce, reading))
     return found
 
 
@@ -125,8 +129,10 @@ def run_all(
     store = kept_results()
     # Taken once, before anything runs: somebody may edit a scenario meanwhile.
     keys = [batch.key() for batch in work]
+    # Where a reading changes nothing for an algorithm, several batches are one.
+    first = {key: i for i, key in reversed(list(enumerate(keys)))}
     done: list[Frames | FaninError | None] = [None if fresh or store is None else store.get(key) for key in keys]
-    left = sorted((i for i, found in enumerate(done) if found is None), key=lambda i: -work[i].cost)
+    left = sorted((i for i in first.values() if done[i] is None), key=lambda i: -work[i].cost)
     total = sum(work[i].cost for i in left)
 
     def job(batch: Batch, key: str) -> Callable[[Watch], Frames]:
@@ -154,7 +160,7 @@ def run_all(
         whole = Threads().map(
             [weighted.track(n, job(work[i], keys[i])) for n, i in enumerate(left)], weighted, finished
         )
-    return done, whole
+    return [done[first[key]] for key in keys], whole
 
 
 class _Weighted:

@@ -14,15 +14,13 @@ from markupsafe import Markup
 
 from fanin.papers import drawing, legend
 from fanin.papers.experiments import command_of
-from fanin.papers.verdicts import PICTURES, Data
+from fanin.papers.verdicts import PICTURES, VERDICTS, Data
 
 if TYPE_CHECKING:
     from fanin.papers.catalogue import Claim, Paper
     from fanin.papers.drawing import Figure
     from fanin.papers.reproduce import ReproduceResult
     from fanin.papers.verdicts import Judged, Picture
-
-VERDICTS = ("reproduced", "differs", "not run")
 
 WORDS = {"fig": "Fig.", "eq": "Equation"}
 """What the beginning of a figure's name stands for, where nothing is drawn that has a title."""

@@ -5,22 +5,34 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fanin import _native
 from fanin.errors import FaninError
 from fanin.papers import experiments
-from fanin.papers.catalogue import CatalogueError, Claim, Paper, load
-from fanin.papers.verdicts import EVALUATIONS, PICTURES, Data, Frames, Judged, judge
+from fanin.papers.catalogue import DEFAULT, CatalogueError, Claim, Paper, Reading, load
+from fanin.papers.verdicts import (
+    DIFFERS,
+    EVALUATIONS,
+    NOT_RUN,
+    PICTURES,
+    REPRODUCED,
+    UNDER,
+    Data,
+    Frames,
+    Judged,
+    judge,
+)
 from fanin.progress import Progress, silent
 
 if TYPE_CHECKING:
     from fanin.papers.experiments import Batch
 
 NO_TESTBED = "it is about a real kernel, and there is no testbed to measure it on"
+INTERRUPTED = "interrupted before it was run; the same command goes on from there"
 
 
 @dataclass(slots=True)
@@ -54,7 +66,7 @@ class ReproduceResult:
     @property
     def complete(self) -> bool:
         """Every claim was run."""
-        return all(one.verdict != "not run" for one in self.claims)
+        return all(one.verdict != NOT_RUN for one in self.claims)
 
     def count(self, verdict: str, paper: str | None = None) -> int:
         """How many claims have this verdict."""
@@ -75,6 +87,57 @@ class ReproduceResult:
 
         folder.joinpath("claims.json").write_text(json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n")
         write(self, folder, pictures)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """An experiment under a reading, in full or as ``--quick`` has it."""
+
+    paper: Paper
+    experiment: str
+    reading: Reading
+    quick: bool
+
+
+class Results:
+    """Results of experiments by what was asked for; each is run once."""
+
+    def __init__(self, progress: Callable[[str, int], Progress], fresh: bool) -> None:
+        self._progress = progress
+        self._fresh = fresh
+        self.frames: dict[Request, Frames] = {}
+        self.failures: dict[Request, str] = {}
+        self.batches: dict[Request, list[Batch]] = {}
+        self.whole = True
+
+    def run(self, requests: Sequence[Request]) -> None:
+        """Run what was not asked for before."""
+        new = [r for r in dict.fromkeys(requests) if r not in self.batches and r.experiment in r.paper.experiments]
+        for r in new:
+            experiment = r.paper.experiments[r.experiment]
+            self.batches[r] = experiments.batches(r.paper, experiment, quick=r.quick, reading=r.reading)
+        if not self.whole:
+            self.failures |= dict.fromkeys(new, INTERRUPTED)
+            return
+        work = [batch for r in new for batch in self.batches[r]]
+        done, self.whole = experiments.run_all(work, self._progress, fresh=self._fresh)
+        position = 0
+        for r in new:
+            got = done[position : position + len(self.batches[r])]
+            position += len(got)
+            errors = [str(one) for one in got if isinstance(one, FaninError)]
+            found = [one for one in got if one is not None and not isinstance(one, FaninError)]
+            if errors:
+                self.failures[r] = errors[0]
+            elif len(found) < len(got):
+                self.failures[r] = INTERRUPTED
+            else:
+                self.frames[r] = experiments.gather(found)
+
+    def data(self, paper: Paper, quick: bool) -> Data:
+        """Everything of a paper under the default reading."""
+        mine = {r: f for r, f in self.frames.items() if r.paper is paper and r.reading == DEFAULT and r.quick == quick}
+        return Data({r.experiment: frames for r, frames in mine.items()}, quick)
 
 
 def reproduce(
@@ -109,6 +172,31 @@ def reproduce(
         When there is no such paper, figure or claim.
     """
     names = [what] if isinstance(what, str) else list(what or [])
+    papers, wanted = select(names, folder)
+    found = Results(progress, fresh)
+    found.run([Request(paper, name, DEFAULT, quick) for paper, claim in wanted for name in _needs(paper, claim)])
+    judged = [judge_under(paper, claim, found, DEFAULT, quick) for paper, claim in wanted]
+    judged = _under_readings(wanted, judged, found, quick)
+
+    def plain(request: Request) -> bool:
+        return request.reading == DEFAULT and request.quick == quick
+
+    groups = {(r.paper.name, r.experiment): group for r, group in found.batches.items() if plain(r)}
+    data = {paper.name: found.data(paper, quick) for paper in papers}
+    failures = {(r.paper.name, r.experiment): why for r, why in found.failures.items() if plain(r)}
+    kept = [paper for paper in papers if any(p is paper for p, _ in wanted)]
+    told = command or " ".join(["fanin reproduce", *names, *(["--quick"] if quick else [])])
+    return ReproduceResult(judged, kept, data, groups, told, _native.VERSION, quick, not found.whole, failures)
+
+
+def select(names: Sequence[str], folder: Path | None) -> tuple[list[Paper], list[tuple[Paper, Claim]]]:
+    """Every paper, and the claims that were asked for; the papers' evaluations are loaded.
+
+    Raises
+    ------
+    fanin.papers.CatalogueError
+        When there is no such paper, figure or claim.
+    """
     papers = load(folder)
     wanted = [(paper, claim) for paper in papers for claim in paper.claims if _asked(claim, paper, names)]
     for name in names:
@@ -123,34 +211,7 @@ def reproduce(
         # A paper without a module has claims that nobody has written the judgement of yet.
         if importlib.util.find_spec(f"fanin.papers.{paper.name}"):
             importlib.import_module(f"fanin.papers.{paper.name}")
-
-    needed: dict[tuple[str, str], list[Batch]] = {}
-    failures: dict[tuple[str, str], str] = {}
-    for paper, claim in wanted:
-        for experiment in _needs(paper, claim):
-            if (paper.name, experiment) not in needed:
-                needed[paper.name, experiment] = experiments.batches(paper, paper.experiments[experiment], quick=quick)
-    work = [batch for group in needed.values() for batch in group]
-    done, whole = experiments.run_all(work, progress, fresh=fresh)
-
-    frames: dict[str, dict[str, Frames]] = {paper.name: {} for paper in papers}
-    position = 0
-    for (paper_name, experiment), group in needed.items():
-        got = done[position : position + len(group)]
-        position += len(group)
-        errors = [str(one) for one in got if isinstance(one, FaninError)]
-        found = [one for one in got if one is not None and not isinstance(one, FaninError)]
-        if errors:
-            failures[paper_name, experiment] = errors[0]
-        elif len(found) < len(got):
-            failures[paper_name, experiment] = "interrupted before it was run; the same command goes on from there"
-        else:
-            frames[paper_name][experiment] = experiments.gather(found)
-    data = {name: Data(of, quick) for name, of in frames.items()}
-    judged = [_judge(paper, claim, data[paper.name], failures) for paper, claim in wanted]
-    kept = [paper for paper in papers if any(p is paper for p, _ in wanted)]
-    told = command or " ".join(["fanin reproduce", *names, *(["--quick"] if quick else [])])
-    return ReproduceResult(judged, kept, data, needed, told, _native.VERSION, quick, not whole, failures)
+    return papers, wanted
 
 
 def _asked(claim: Claim, paper: Paper, names: Sequence[str]) -> bool:
@@ -165,15 +226,75 @@ def _needs(paper: Paper, claim: Claim) -> list[str]:
     return [name for name in dict.fromkeys(needs) if name in paper.experiments]
 
 
-def _judge(paper: Paper, claim: Claim, data: Data, failures: dict[tuple[str, str], str]) -> Judged:
+def judge_under(paper: Paper, claim: Claim, found: Results, reading: Reading, quick: bool) -> Judged:
+    """A claim's verdict from results that were run."""
     evaluation = EVALUATIONS.get(claim.id)
     if evaluation is None:
         purely_real = claim.setup.startswith("real kernel") and "simulated" not in claim.setup
-        why = NO_TESTBED if purely_real else "nobody has written how it is judged yet"
-        return Judged(claim.id, claim.published, "", "not run", why, 0)
+        why = NO_TESTBED if purely_real else "no evaluation implemented"
+        return Judged(claim.id, claim.published, "", NOT_RUN, why, 0)
+    frames = {}
     for name in evaluation.needs:
         if name not in paper.experiments:
-            return Judged(claim.id, claim.published, "", "not run", f"paper.toml has no experiment `{name}`", 0)
-        if (paper.name, name) in failures:
-            return Judged(claim.id, claim.published, "", "not run", failures[paper.name, name], 0)
-    return judge(claim.id, claim.published, Data({n: data[n] for n in evaluation.needs}, data.quick), claim.cause)
+            return Judged(claim.id, claim.published, "", NOT_RUN, f"paper.toml has no experiment `{name}`", 0)
+        request = Request(paper, name, reading, quick)
+        if request in found.failures:
+            return Judged(claim.id, claim.published, "", NOT_RUN, found.failures[request], 0)
+        frames[name] = found.frames[request]
+    return judge(claim.id, claim.published, Data(frames, quick), claim.cause)
+
+
+def _under_readings(
+    wanted: Sequence[tuple[Paper, Claim]], judged: list[Judged], found: Results, quick: bool
+) -> list[Judged]:
+    """Try the known readings of claims that differ, and find what else each accepted reading breaks."""
+    tried = [
+        (n, paper, claim, reading)
+        for n, (paper, claim) in enumerate(wanted)
+        if judged[n].verdict == DIFFERS
+        for reading in claim.readings
+    ]
+    found.run([Request(p, name, r, quick) for _, p, c, r in tried for name in EVALUATIONS[c.id].needs])
+    accepted: dict[int, Reading] = {}
+    made = list(judged)
+    for n, paper, claim, reading in tried:
+        under = judge_under(paper, claim, found, reading, quick)
+        if n not in accepted and under.verdict == REPRODUCED:
+            accepted[n] = reading
+            default = "; ".join(judged[n].failed) or judged[n].reason.split(". Why: ")[0]
+            reason = "; ".join(x for x in (f"under the default reading it is not so that {default}", under.reason) if x)
+            made[n] = replace(
+                under, verdict=UNDER, reason=reason, reading=reading.name, says=reading.says, switches=reading.switches
+            )
+    return _name_the_broken(wanted, made, accepted, found)
+
+
+def _name_the_broken(
+    wanted: Sequence[tuple[Paper, Claim]], judged: list[Judged], accepted: Mapping[int, Reading], found: Results
+) -> list[Judged]:
+    """What an accepted reading breaks, on the points and seeds of ``--quick``."""
+    pairs = [
+        (n, other, accepted.get(other, DEFAULT))
+        for n in accepted
+        for other in range(len(wanted))
+        if other != n and wanted[other][0] is wanted[n][0] and judged[other].holds and needed(wanted[other][1])
+    ]
+    requests = []
+    for n, other, own in pairs:
+        paper, claim = wanted[other]
+        requests += [Request(paper, e, r, True) for e in needed(claim) for r in (own, accepted[n])]
+    found.run(requests)
+    breaks: dict[int, list[str]] = {}
+    for n, other, own in pairs:
+        paper, claim = wanted[other]
+        if own == accepted[n]:
+            continue
+        alone, here = (judge_under(paper, claim, found, reading, True) for reading in (own, accepted[n]))
+        if alone.verdict == REPRODUCED and here.verdict == DIFFERS:
+            breaks.setdefault(n, []).append(claim.id)
+    return [replace(one, breaks=tuple(breaks.get(n, ()))) for n, one in enumerate(judged)]
+
+
+def needed(claim: Claim) -> tuple[str, ...]:
+    """Experiments that a claim is judged by."""
+    return EVALUATIONS[claim.id].needs if claim.id in EVALUATIONS else ()

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 
 Frames = Mapping[str, pl.DataFrame]
 
+REPRODUCED, UNDER, DIFFERS, NOT_RUN = "reproduced", "reproduced under a reading", "differs", "not run"
+VERDICTS = (REPRODUCED, UNDER, DIFFERS, NOT_RUN)
+"""Every check holds under the default reading of the paper; all hold under another that its text permits; neither; not run."""
+
 
 @dataclass(frozen=True, slots=True)
 class Data:
@@ -23,6 +27,8 @@ class Data:
 
     frames: Mapping[str, Frames]
     quick: bool = False
+    half: bool = False
+    """Half of the seeds, as :meth:`halves` gives them: an interval that needs them all is not asked for again."""
 
     def __getitem__(self, experiment: str) -> Frames:
         return self.frames[experiment]
@@ -39,7 +45,7 @@ class Data:
             return {name: rows.filter(keep) for name, rows in frames.items()}
 
         lower, upper = ({n: cut(f, low) for n, f in self.frames.items()} for low in (True, False))
-        return Data(lower, self.quick), Data(upper, self.quick)
+        return Data(lower, self.quick, True), Data(upper, self.quick, True)
 
     def seeds(self) -> list[int]:
         """Every seed that was run, in order."""
@@ -62,11 +68,14 @@ class Outcome:
         Every condition of the band holds.
     reason : str
         Which condition does not, or what else has to be said.
+    failed : tuple of str
+        The conditions that do not hold.
     """
 
     ours: str
     holds: bool
     reason: str = ""
+    failed: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -77,7 +86,7 @@ class Checks:
     >>> checks.that(5 > 3, "five is above three")
     >>> checks.that(1 > 3, "one is above three")
     >>> checks.outcome("5 and 1")
-    Outcome(ours='5 and 1', holds=False, reason='not so: one is above three')
+    Outcome(ours='5 and 1', holds=False, reason='not so: one is above three', failed=('one is above three',))
     """
 
     failed: list[str] = field(default_factory=list)
@@ -90,7 +99,7 @@ class Checks:
     def outcome(self, ours: str, remark: str = "") -> Outcome:
         """The verdict of all of them."""
         why = f"not so: {'; '.join(self.failed)}" if self.failed else ""
-        return Outcome(ours, not self.failed, "; ".join(x for x in (why, remark) if x))
+        return Outcome(ours, not self.failed, "; ".join(x for x in (why, remark) if x), tuple(self.failed))
 
 
 Evaluate = Callable[[Data], Outcome]
@@ -144,7 +153,17 @@ def figure(name: str, *needs: str, title: str, caption: str = "") -> Callable[[D
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A claim with its verdict; `verdict` is ``reproduced``, ``differs`` or ``not run``."""
+    """A claim with its verdict, one of :data:`VERDICTS`.
+
+    Attributes
+    ----------
+    reading, says : str
+        The reading under which every check holds and where the paper permits it, with the verdict :data:`UNDER`; otherwise empty.
+    switches : tuple of str
+        What the reading sets.
+    breaks : tuple of str
+        Other claims of the paper that hold under the default reading or under one of their own, and not under this one.
+    """
 
     id: str
     published: str
@@ -152,10 +171,29 @@ class Judged:
     verdict: str
     reason: str
     seeds: int
+    reading: str = ""
+    says: str = ""
+    switches: tuple[str, ...] = ()
+    breaks: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+    """Conditions that do not hold."""
+
+    @property
+    def holds(self) -> bool:
+        """Every check holds, under the default reading or another."""
+        return self.verdict in (REPRODUCED, UNDER)
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in JSON."""
-        return {n: getattr(self, n) for n in ("id", "published", "ours", "verdict", "reason", "seeds")}
+        found = {n: getattr(self, n) for n in ("id", "published", "ours", "verdict", "reason", "seeds")}
+        if self.reading:
+            found["reading"] = {
+                "name": self.reading,
+                "says": self.says,
+                "switches": list(self.switches),
+                "breaks": list(self.breaks),
+            }
+        return found
 
 
 def judge(name: str, published: str, data: Data, cause: str = "") -> Judged:
@@ -184,7 +222,8 @@ def judge(name: str, published: str, data: Data, cause: str = "") -> Judged:
             reason = f"it holds over all {len(seeds)} seeds but flips over half of them ({unstable[0].reason})"
     if not holds and cause:
         reason = f"{reason}. Why: {cause}" if reason else cause
-    return Judged(name, published, whole.ours, "reproduced" if holds else "differs", reason, len(seeds))
+    verdict = REPRODUCED if holds else DIFFERS
+    return Judged(name, published, whole.ours, verdict, reason, len(seeds), failed=whole.failed)
 
 
 def listed(values: Iterable[float | int | None], digits: int = 0) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from fanin import _native
 from fanin.papers import CatalogueError, Experiment, Paper, load
+from fanin.papers.catalogue import Answer, Reading
 from fanin.papers.experiments import batches
 from fanin.papers.verdicts import EVALUATIONS, PICTURES
 
@@ -54,6 +55,45 @@ def test_the_corners_of_every_experiment_can_be_planned(paper: Paper, experiment
         scenario.changed(batch.cc, None, list(batch.settings().items())).plan(1)
 
 
+ANSWERS = [(p, a) for p in with_module(PAPERS) for a in p.answers]
+
+
+@pytest.mark.parametrize(("paper", "answer"), ANSWERS, ids=[f"{p.name}: {a.label}" for p, a in ANSWERS])
+def test_every_answer_to_an_open_question_changes_some_scenario_and_can_be_planned(
+    paper: Paper, answer: Answer
+) -> None:
+    assert answer.says
+    changed = 0
+    for experiment in paper.experiments.values():
+        plain = batches(paper, experiment, quick=True)
+        for before, after in zip(
+            plain, batches(paper, experiment, quick=True, reading=Reading((answer,))), strict=True
+        ):
+            if before.settings() != after.settings() and changed < 3:
+                changed += 1
+                scenario = _native.Scenario.from_file(experiment.scenario)
+                scenario.changed(after.cc, None, list(after.settings().items())).plan(1)
+    assert changed
+
+
+def test_a_point_has_the_last_word_over_a_reading() -> None:
+    gss = next(paper for paper in PAPERS if paper.name == "gss")
+    ten = next(a for a in gss.answers if a.label == "initial window: 40")
+    windows = {
+        (batch.points[0].label, batch.settings().get("stack.initial_window"))
+        for batch in batches(gss, gss.experiments["fig4"], quick=True, reading=Reading((ten,)))
+    }
+    assert windows == {("as stated", "40"), ("without jitter", "40"), ("initial window 10", "10")}
+
+
+def test_a_part_of_a_name_limits_what_an_answer_sets() -> None:
+    upper = Reading((Answer("K", "upper", "eq. 26", {"a": 1}, {"trim": {"b": 2}}, ("one",)),))
+    assert upper.settings("one", "tcprand+trim") == {"a": 1, "b": 2}
+    assert upper.settings("one", "reno") == {"a": 1}
+    assert upper.settings("two", "trim") == {}
+    assert upper.switches == ("a = 1", "trim: b = 2")
+
+
 def test_the_quick_points_are_some_of_all_points() -> None:
     for paper, experiment in EXPERIMENTS:
         every, quick = (
@@ -70,6 +110,12 @@ def test_a_broken_paper_is_named_with_its_file(tmp_path: Path) -> None:
     file = tmp_path / "odd/paper.toml"
     file.write_text('title = "t"\nsource = "s"\nproposes = "p"\n[[claim]]\nid = "other.fig1"\nkind = "value"\n')
     with pytest.raises(CatalogueError, match=r"odd/paper\.toml: claim `other\.fig1`: its id must begin with `odd\.`"):
+        load(tmp_path)
+    file.write_text(
+        'title = "t"\nsource = "s"\nproposes = "p"\n[[claim]]\nid = "odd.fig1"\nkind = "shape"\nsetup = "s"\nholds_when = "h"\n'
+        'under = ["window: 3"]\n'
+    )
+    with pytest.raises(CatalogueError, match=r"claim `odd\.fig1`: no question has the answer `window: 3`"):
         load(tmp_path)
     file.write_text('title = "t"\n')
     with pytest.raises(CatalogueError, match=r"odd/paper\.toml: the key 'source' is missing"):

@@ -6,10 +6,12 @@ import json
 from pathlib import Path
 
 import jsonschema
+import polars as pl
 import pytest
 from fanin.errors import FaninError
 from fanin.papers import CatalogueError, experiments, load, reproduce
 from fanin.papers.experiments import Batch, batches, kept_results, run_all
+from fanin.papers.readings import search
 from fanin.progress import silent
 
 CHEAP = "trim.eq26"
@@ -120,3 +122,36 @@ def test_the_gallery_stands_alone_and_shows_published_beside_ours(tmp_path: Path
     assert "fanin run" in page
     assert (tmp_path / "trim.fig7.svg").read_text().startswith("<svg")
     assert json.loads((tmp_path / "claims.json").read_text()) == result.to_dict()
+
+
+def test_a_claim_that_holds_under_a_reading_of_the_paper_says_so_with_its_switches() -> None:
+    result = reproduce("gss.fig4", quick=True)
+    (judged,) = result.claims
+    assert judged.verdict == "reproduced under a reading"
+    assert judged.reading == "initial window: 10"
+    assert judged.switches == ("stack.initial_window = 10",)
+    assert judged.reason.startswith("under the default reading it is not so that dctcp above 0.2 s")
+    assert result.to_dict()["claims"][0]["reading"]["says"].startswith("section 3.3")
+    assert result.complete
+    # The figures are those of the default reading.
+    flows = result.data["gss"]["fig4"]["outcome"].filter(pl.col("variant") == "as stated", pl.col("cc") == "dctcp")
+    assert flows["max_cwnd"].max() < 10
+
+
+def test_a_reading_that_breaks_another_claim_names_it() -> None:
+    result = reproduce(["gss.fig4", "gss.fig7"], quick=True)
+    one, other = result.claims
+    assert (one.reading, other.reading) != (other.reading, one.reading)
+    assert one.breaks == ("gss.fig7.web-search",)
+
+
+def test_the_search_tries_every_answer_and_tells_what_each_changes() -> None:
+    found = search(["gss.fig4"])
+    names = [one.reading.name for one in found.tried]
+    gss = next(p for p in load() if p.name == "gss")
+    assert names == ["", *(a.label for a in gss.answers)]
+    ten = next(one for one in found.tried if one.reading.name == "initial window: 10")
+    assert (ten.gained, ten.lost) == (("gss.fig4.one-round",), ())
+    table = found.markdown("gss")
+    assert "| default | no |" in table
+    assert "| initial window: 10 | **yes** |" in table

@@ -22,6 +22,10 @@ const START_STEP: Param = Param::number("dcvegas_start_step", 1.5, 0.1, 100.0)
     .doc("equation 5", "growth per ACK in slow start");
 const CHECK: Param = Param::flag("dcvegas_window_check", true)
     .doc("NS2 tcp-vegas.cc", "grow only while the window is used up to two packets");
+const RTT: Param = Param::word("dcvegas_rtt", &["mean", "ewma"]).doc(
+    "equation 1",
+    "the smoothed round trip: the mean of the samples since the last decision, as in NS2, or a moving average with RFC 6298's weight of 1/8",
+);
 
 /// `dcvegas`.
 pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
@@ -30,7 +34,7 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     source: "Chan and Chang, A Delay-Based TCP for Data Center Networks",
     needs_switch: false,
     deploy: &[Place::Twin("fanin_dcvegas")],
-    params: &[ALPHA, BETA, GAMMA, START_STEP, CHECK],
+    params: &[ALPHA, BETA, GAMMA, START_STEP, CHECK, RTT],
     kind: Kind::Sender(|setup, args, slow_start| Ok(Box::new(DcVegas::new(setup, args, slow_start)?))),
 }];
 
@@ -64,6 +68,8 @@ pub struct DcVegas {
     succ: f64,
     /// Packets queued by this connection at the last decision (equation 1).
     delta: f64,
+    /// The smoothed round trip is a moving average of all samples, in seconds once there is one.
+    ewma: Option<Option<f64>>,
 }
 
 impl DcVegas {
@@ -93,6 +99,7 @@ impl DcVegas {
             incr: 0.0,
             succ: 0.0,
             delta: 0.0,
+            ewma: (args.word(&RTT, setup.flavour)? == "ewma").then_some(None),
         })
     }
 
@@ -103,7 +110,8 @@ impl DcVegas {
             return;
         }
         let cwnd = self.window.cwnd;
-        self.delta = cwnd * (1.0 - self.base_rtt / (sum / f64::from(count)));
+        let smoothed = self.ewma.flatten().unwrap_or(sum / f64::from(count));
+        self.delta = cwnd * (1.0 - self.base_rtt / smoothed);
         if self.window.in_slow_start() {
             if self.delta > self.gamma {
                 // NS2: ssthresh has no use but to end slow start.
@@ -191,6 +199,9 @@ impl CongestionControl for DcVegas {
             let rtt = rtt.as_secs();
             self.base_rtt = self.base_rtt.min(rtt);
             self.samples = (self.samples.0 + rtt, self.samples.1 + 1);
+            if let Some(smoothed) = &mut self.ewma {
+                *smoothed = Some(smoothed.map_or(rtt, |s| s + (rtt - s) / 8.0));
+            }
         }
     }
 
@@ -313,6 +324,18 @@ mod tests {
     fn bare(cwnd: f64) -> DcVegas {
         let setup = Setup { initial_window: cwnd, ..Setup::default() };
         DcVegas::new(&setup, &Args::default(), Box::new(crate::StandardSlowStart::new(setup.counting))).unwrap()
+    }
+
+    #[test]
+    fn the_smoothed_round_trip_is_a_windows_mean_or_a_moving_average() {
+        // One sample of 200 us and 19 of 300 us before the first decision. Mean: 295 us. Average: 300 - 100 x (7/8)^19 = 292.1 us.
+        for (reading, smoothed) in [("mean", 295.0), ("ewma", 300.0 - 100.0 * 0.875_f64.powi(19))] {
+            let mut s = Sender::new(20.0, 2.0, &[("dcvegas_rtt", Value::Word(reading.into()))]);
+            s.ack(200);
+            assert_eq!(s.acks(19, 300), 20.0);
+            let delta = 20.0 * (1.0 - 200.0 / smoothed);
+            close(s.ack(300), 20.0 - (delta - 1.5));
+        }
     }
 
     #[test]

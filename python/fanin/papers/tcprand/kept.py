@@ -34,10 +34,18 @@ def near_and_far(frames: dict[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
 
 
 def by_size(frames: dict[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
-    """Mean and greatest completion time of each class of sizes, for each run."""
+    """Mean and greatest completion time of each class of sizes, for each run; those of a second or more lost their SYN."""
     times = pl.col("completion_ms")
     classes = frames["messages"].group_by("seed", "class", maintain_order=True)
-    return {"times": classes.agg(mean_ms=times.mean(), worst_ms=times.max(), flows=pl.len().cast(pl.Int64))}
+    return {
+        "times": classes.agg(
+            mean_ms=times.mean(),
+            worst_ms=times.max(),
+            flows=pl.len().cast(pl.Int64),
+            late=(times >= 1000).sum().cast(pl.Int64),
+            punctual_ms=times.filter(times < 1000).mean(),
+        )
+    }
 
 
 def by_sender(frames: dict[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:

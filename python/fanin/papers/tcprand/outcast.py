@@ -176,7 +176,7 @@ def _run(data: Data, queue: int, cc: str, column: str) -> float:
     return mean(data["outcast"]["runs"].filter(pl.col("queue") == queue, pl.col("cc") == cc)[column])
 
 
-@claim("tcprand.fig8a.fairness", "outcast")
+@claim("tcprand.fig8a.fairness", "outcast", "hosts")
 def fig8a(data: Data) -> Outcome:
     """Published fairness of static sizes at 100 packets; not less fair with smaller rMin; adaptive at least plain."""
     checks, told, remarks = Checks(), [], []
@@ -200,6 +200,10 @@ def fig8a(data: Data) -> Outcome:
         plain, adaptive, marked = (_run(data, queue, cc, "jain") for cc in ("cubic", ADAPTIVE, "dctcp"))
         remarks.append(f"{queue} packets: cubic {plain:.3f}, adaptive {adaptive:.3f}, dctcp {marked:.3f}")
         checks.that(adaptive >= plain, f"adaptive at least as fair as plain at {queue} packets")
+        checks.that(marked >= 0.9, f"DCTCP balanced at {queue} packets (Jain 0.9 or more)")
+    hosts = data["hosts"]["runs"].group_by("cc", maintain_order=True).agg(pl.col("jain").mean())
+    shown = ", ".join(f"{row['cc']} {row['jain']:.3f}" for row in hosts.to_dicts())
+    remarks.append(f"other hosts, 100 packets: {shown}")
     return checks.outcome("; ".join(told), "; ".join(remarks))
 
 
