@@ -127,14 +127,14 @@ def fig13(data: Data) -> Outcome:
     if 100 in data["microscope"]["flow"]["buffer"]:
         remarks.append(f"with 100 packets of buffer {_told(*_microscope(data, 100), sizes)}")
     others = data["microscope_m"]["flow"].group_by("many", "sack", "rmin", maintain_order=True)
-    counted = others.agg(PER_100_S * pl.col("timeouts").mean()).sort(
+    counted = others.agg(pl.col("timeouts").mean() * PER_100_S).sort(
         "many", "sack", "rmin", descending=[False, True, True]
     )
     for many, part in counted.group_by("many", maintain_order=True):
         cells = ", ".join(f"{row['timeouts']:.0f} ({row['sack']}, rMin {row['rmin']})" for row in part.to_dicts())
         remarks.append(f"timeouts against {many[0]} flows: {cells}")
     grid = data["microscope_grid"]["flow"].group_by("one", "rmin", maintain_order=True)
-    again = grid.agg(PER_100_S * pl.col("retransmissions").mean()).sort("one", "rmin", descending=True)
+    again = grid.agg(pl.col("retransmissions").mean() * PER_100_S).sort("one", "rmin", descending=True)
     cells = ", ".join(f"({r['one']}, {r['rmin']}) {r['retransmissions']:.0f}" for r in again.to_dicts())
     remarks.append(f"retransmissions without SACK by rMin of the one flow and of the others: {cells}")
     return checks.outcome(_told(alone, waits, sizes), "; ".join(remarks))
