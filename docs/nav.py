@@ -10,6 +10,7 @@ PAGES = [
     ("See a run in Wireshark", "how-to/wireshark.md"),
     ("An algorithm in Python", "python-algorithms.md"),
     ("How the numbers are made", "numbers.md"),
+    ("The virtual kernel", "kernel.md"),
     ("Performance", "performance.md"),
     ("Validation", "validation.md"),
     ("Differences", "differences.md"),

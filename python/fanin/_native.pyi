@@ -23,6 +23,10 @@ __all__ = [
     "graph_json",
     "gss_incast",
     "iatcp",
+    "kernel_check",
+    "kernel_check_places",
+    "kernel_prepare",
+    "kernel_results",
     "limit",
     "needs_prompt_acks",
     "needs_switch",
@@ -53,6 +57,7 @@ class Watch:
     def __new__(cls) -> Watch: ...
     @property
     def fraction(self) -> float: ...
+    def advance(self, fraction: float) -> bool: ...
     def stop(self) -> None: ...
 
 @final
@@ -308,3 +313,15 @@ class Ack:
     def newly_lost(self) -> int: ...
     @property
     def rate(self) -> tuple[int, float, bool, int, int] | None: ...
+
+def kernel_check(scenario: Scenario, plan: Plan) -> None:
+    """Raise, with the key's line, when a kernel cannot do what the plan of this scenario asks for."""
+
+def kernel_check_places(plan: Plan, places: list[str]) -> None:
+    """Raise when a place to capture at does not exist."""
+
+def kernel_prepare(plan: Plan, folder: str | PathLike[str]) -> None:
+    """Write what the virtual kernel needs into a folder that exists."""
+
+def kernel_results(plan: Plan, folder: str | PathLike[str], pcap: str | PathLike[str] | None = None, places: list[str] = ...) -> Run:
+    """Read what the virtual kernel left in a folder; with `pcap`, write captures of `places` there."""

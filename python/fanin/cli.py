@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from fanin import sweep_command
+from fanin.kernel.command import app as kernel_app
 
 app = typer.Typer(
     name="fanin",
@@ -54,6 +55,14 @@ class RankBy(StrEnum):
     p95 = "p95"
     p99 = "p99"
     p99_9 = "p99_9"
+
+
+class Engine(StrEnum):
+    """Whose TCP runs; as :data:`fanin.simulation.ENGINES`."""
+
+    sim = "sim"
+    kernel = "kernel"
+    kernel_hz1000 = "kernel-hz1000"
 
 
 JsonOption = Annotated[
@@ -100,6 +109,10 @@ PcapAtOption = Annotated[
         metavar="PLACE",
         help="Capture only there: a host, a switch, or a port such as 'switch->client'; * is anything; repeatable.",
     ),
+]
+EngineOption = Annotated[
+    Engine,
+    typer.Option("--engine", help="sim: the simulator; kernel: real Linux TCP in virtual time (see fanin kernel)."),
 ]
 AggregatorOption = Annotated[
     str | None, typer.Option("--aggregator", metavar="IP", help="Host that the responses go to; found unless given.")
@@ -287,6 +300,7 @@ def run(
         typer.Option("--pcap", metavar="DIR", help="Folder for what hosts and ports saw, as pcap files for Wireshark."),
     ] = None,
     pcap_at: PcapAtOption = None,
+    engine: EngineOption = Engine.sim,
     as_json: JsonOption = False,
 ) -> None:
     """Run one scenario."""
@@ -305,6 +319,7 @@ def run(
             settings=_settings(settings),
             pcap=pcap,
             pcap_at=pcap_at or (),
+            engine=engine.value,
             command=_command(),
             progress=display.Bar,
         )
@@ -401,6 +416,9 @@ def draw(
     file = out or Path(f"{scenario.stem}.svg")
     save(draw_scenario(scenario, settings=_settings(settings)), file)
     display.note(f"picture: {file}")
+
+
+app.add_typer(kernel_app, name="kernel")
 
 
 @app.command(name="list")

@@ -23,6 +23,10 @@ from fanin.runs.tables import FRAMES, Frames, tables
 
 if TYPE_CHECKING:
     from fanin._native import Watch
+    from fanin.kernel.cache import Kernel
+
+ENGINES = ("sim", "kernel", "kernel-hz1000")
+"""Whose TCP runs."""
 
 MAX_SEEDS = 10_000
 """More seeds than this are a mistake."""
@@ -213,6 +217,7 @@ def run(
     text: str | None = None,
     pcap: str | Path | None = None,
     pcap_at: Sequence[str] = (),
+    engine: str = "sim",
     command: str | None = None,
     progress: Callable[[str, int], Progress] = silent,
 ) -> RunResult:
@@ -237,6 +242,8 @@ def run(
     pcap_at : sequence of str, optional
         Hosts (``client``), ports (``switch->client``) and switches to write files of, with ``*`` for anything; the ports that the scenario's
         ``measure.packets`` names unless given, or where it names none every host and port.
+    engine : str
+        Whose TCP runs: ``sim``, or real Linux TCP in virtual time, ``kernel`` (HZ=250) or ``kernel-hz1000``; see docs/kernel.md.
     command : str, optional
         What to state as the command that does the same.
     progress : callable, optional
@@ -284,10 +291,13 @@ def run(
     own = [seed] if seed is not None else variants[0].checked().seeds()
     numbers = chosen_seeds(seeds) if seeds is not None else own
 
+    kernel = _kernel(engine)
     names: list[str] = []
     warned: list[list[RunWarning]] = []
     for variant in variants:
         plan = replace(variant, seed=numbers[0]).plan()
+        if kernel is not None:
+            _native.kernel_check(variant.checked(), plan)
         names.append(algorithms_of(plan))
         warned.append(warnings_of(plan))
     work = [(name, s, replace(variant, seed=s)) for name, variant in zip(names, variants, strict=True) for s in numbers]
@@ -310,10 +320,7 @@ def run(
     captures = output_folder(pcap, "--pcap") if pcap is not None else nullcontext(None)
     with captures as scratch, progress("running", len(work)) as bar:
         folders = [None if scratch is None else _capture_folder(scratch, name, s, len(work)) for name, s, _ in work]
-        jobs = [
-            job.run if folder is None else _CapturedJob(job, folder, tuple(pcap_at)).run
-            for (_, _, job), folder in zip(work, folders, strict=True)
-        ]
+        jobs = [_work(job, folder, tuple(pcap_at), kernel) for (_, _, job), folder in zip(work, folders, strict=True)]
         Threads().map(jobs, bar, finished)
         done = {i: made for i, made in done.items() if work[i][0] not in failed}
         for i, folder in enumerate(folders):
@@ -332,6 +339,26 @@ def run(
         failures=[Failure(name, sentence(name, error)) for name, error in failed.items()],
         warnings=_warnings(warned),
     )
+
+
+def _kernel(engine: str) -> Kernel | None:
+    """The virtual kernel that an engine's name means; none for the simulator."""
+    if engine not in ENGINES:
+        raise ScenarioError(f"the engine is {engine!r}; it must be one of {', '.join(ENGINES)}")
+    if engine == "sim":
+        return None
+    from fanin.kernel.cache import HERTZ, find
+
+    return find(1000 if engine == "kernel-hz1000" else HERTZ[0])
+
+
+def _work(job: Job, folder: Path | None, pcap_at: tuple[str, ...], kernel: Kernel | None) -> Callable[[Watch], Frames]:
+    """What runs a job, on whose TCP, and with captures if there is a folder for them."""
+    if kernel is not None:
+        from fanin.kernel.engine import KernelJob
+
+        return KernelJob(job, kernel, folder, pcap_at).run
+    return job.run if folder is None else _CapturedJob(job, folder, pcap_at).run
 
 
 def _warnings(of_variants: Sequence[Sequence[RunWarning]]) -> list[RunWarning]:

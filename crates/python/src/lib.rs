@@ -6,6 +6,7 @@ mod capture;
 mod columns;
 mod error;
 mod graph;
+mod kernel;
 mod model;
 mod pcap;
 mod registries;
@@ -26,6 +27,8 @@ mod _native {
     use crate::columns::Table;
     #[pymodule_export]
     use crate::graph::graph_json;
+    #[pymodule_export]
+    use crate::kernel::{kernel_check, kernel_check_places, kernel_prepare, kernel_results};
     #[pymodule_export]
     use crate::model::{dctcp, gss_incast, iatcp, limit, quantity, rand_enqueue, rand_rmin, trim_as, trim_k};
     #[pymodule_export]

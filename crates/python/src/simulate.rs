@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 /// A scenario as its user wrote it, with changes on top.
 #[pyclass(frozen, module = "fanin._native")]
-pub struct Scenario(fanin_scenario::Scenario);
+pub struct Scenario(pub(crate) fanin_scenario::Scenario);
 
 #[pymethods]
 impl Scenario {

@@ -35,6 +35,10 @@ impl Watch {
     fn stop(&self) {
         self.0.stop.store(true, Ordering::Relaxed);
     }
+    /// Notes how far work outside the engine is; false when it is to stop.
+    fn advance(&self, fraction: f64) -> bool {
+        self.report(fraction).is_continue()
+    }
     /// How much is done, from 0 to 1; 0 while that is not known.
     #[getter]
     fn fraction(&self) -> f64 {

@@ -140,6 +140,19 @@ impl Scenario {
         Ok(finish(plan, trace, stop_when_done))
     }
 
+    /// A problem with the value of a key such as `stack.profile`, for rules that are not the scenario's own; where it stands, if the
+    /// file or an override has it.
+    pub fn problem(&self, key: &str, code: &'static str, message: impl Into<String>) -> ScenarioError {
+        let mut place = Place::Nowhere;
+        let mut table = Some(&self.root);
+        for part in key.split('.') {
+            let Some(node) = table.and_then(|t| t.get(part)) else { break };
+            place = node.place.clone();
+            table = if let Item::Table(inner) = &node.item { Some(inner) } else { None };
+        }
+        ScenarioError::new(code, message).at(&self.file, &place, key)
+    }
+
     /// Stable hash of everything that decides the results, the seed aside: two scenarios with equal hashes give equal results for
     /// equal seeds. Comments, order and spelling do not count; defaults and distribution files do.
     ///

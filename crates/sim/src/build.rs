@@ -294,6 +294,31 @@ pub fn known_paths(spec: &Spec) -> Result<Vec<PathKnowledge>, RunError> {
     Ok(spec.flows.iter().zip(&paths.flows).map(of).collect())
 }
 
+/// The links that each flow's data and its acknowledgements cross, then those of each source of datagrams (nothing comes back).
+///
+/// # Errors
+/// As [`crate::run`].
+pub fn routes(spec: &Spec) -> Result<Vec<[Vec<LinkId>; 2]>, RunError> {
+    let paths = Paths::make(spec, &mut |_| ControlFlow::Continue(()))?;
+    let mut routes: Vec<[Vec<LinkId>; 2]> =
+        paths.flows.iter().map(|f| [f.forward.to_vec(), f.backward.to_vec()]).collect();
+    for [way, _] in &paths.ways[spec.flows.len()..] {
+        let first = if spec.routing == Routing::Spray { paths.choices[way.first as usize] } else { way.first };
+        let links = paths.table[first as usize..].iter().take_while(|&&l| l != END).map(|&l| LinkId(l)).collect();
+        routes.push([links, Vec::new()]);
+    }
+    Ok(routes)
+}
+
+/// What each message would take alone on empty links, without slow start or losses; ps.
+///
+/// # Errors
+/// As [`crate::run`].
+pub fn ideal_times(spec: &Spec) -> Result<Vec<u64>, RunError> {
+    let paths = Paths::make(spec, &mut |_| ControlFlow::Continue(()))?;
+    Ok(spec.messages.iter().map(|m| ideal_time(spec, m, &paths.flows[m.flow.index()])).collect())
+}
+
 fn setup_for(spec: &Spec, stack: &Stack, paths: &FlowPaths) -> Setup {
     Setup {
         mss: stack.mss,

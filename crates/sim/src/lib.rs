@@ -29,6 +29,6 @@ mod trace;
 
 pub use fanin_switch::{disciplines as queue, random as rng};
 
-pub use build::{known_paths, resolved_stack};
+pub use build::{ideal_times, known_paths, resolved_stack, routes};
 pub use engine::{Progress, RunError, run, run_with_tap};
 pub use trace::{PacketEvent, Tap};

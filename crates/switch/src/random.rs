@@ -16,6 +16,11 @@ impl Stream {
     /// assert_eq!(a.uniform(), b.uniform());
     /// ```
     pub fn new(seed: u64, name: &str, index: u64) -> Stream {
+        Stream(Pcg64Mcg::from_seed(Stream::seed(seed, name, index)))
+    }
+
+    /// What the generator of that stream starts from: another engine that draws the same way draws the same numbers.
+    pub fn seed(seed: u64, name: &str, index: u64) -> [u8; 16] {
         // FNV-1a over the name, then a finaliser (splitmix64) over each part: close seeds and indices must not give close states.
         let mut h = 0xcbf2_9ce4_8422_2325_u64;
         for byte in name.bytes() {
@@ -26,7 +31,7 @@ impl Stream {
         let mut bytes = [0u8; 16];
         bytes[..8].copy_from_slice(&low.to_le_bytes());
         bytes[8..].copy_from_slice(&high.to_le_bytes());
-        Stream(Pcg64Mcg::from_seed(bytes))
+        bytes
     }
 
     /// Uniform on [0, 1).

@@ -14,6 +14,7 @@ const BUFFER: usize = 32 * 1024;
 /// A file and what went wrong with it.
 pub type Failure = (PathBuf, io::Error);
 
+/// Capture files of a run, by number.
 pub struct Files {
     folder: PathBuf,
     names: BTreeSet<String>,
@@ -27,6 +28,7 @@ impl std::fmt::Debug for Files {
 }
 
 impl Files {
+    /// In a folder that exists.
     pub fn new(folder: &Path) -> Files {
         Files { folder: folder.to_path_buf(), names: BTreeSet::new(), files: Vec::new() }
     }
@@ -47,6 +49,10 @@ impl Files {
         self.files.len() - 1
     }
 
+    /// Writes a packet of which `headers` are known.
+    ///
+    /// # Errors
+    /// The file and what the system says.
     pub fn packet(&mut self, file: usize, at: Time, headers: &[u8], original: u32) -> Result<(), Failure> {
         let (path, writer) = &mut self.files[file];
         let writer = match writer {
@@ -60,6 +66,9 @@ impl Files {
     }
 
     /// Writes what is left and returns the files that were made.
+    ///
+    /// # Errors
+    /// The file and what the system says.
     pub fn finish(&mut self) -> Result<Vec<PathBuf>, Failure> {
         let mut made = Vec::new();
         for (path, writer) in &mut self.files {

@@ -19,7 +19,7 @@ use fanin_sim::results::Results;
 use fanin_sim::spec::{LinkId, NodeId, NodeKind, Spec};
 use fanin_sim::{PacketEvent, Progress, RunError, Tap};
 use fanin_units::{Duration, Time};
-use files::Files;
+pub use files::Files;
 use headers::{Connections, Sent, ecn};
 use std::collections::HashMap;
 use std::io;
@@ -77,12 +77,18 @@ pub fn run(
 
 /// Hosts and ports to write files of.
 #[derive(Debug)]
-struct Places {
-    nodes: Vec<bool>,
-    links: Vec<bool>,
+pub struct Places {
+    /// By node.
+    pub nodes: Vec<bool>,
+    /// By link.
+    pub links: Vec<bool>,
 }
 
-fn chosen(spec: &Spec, patterns: &[String]) -> Result<Places, ScenarioError> {
+/// The hosts and ports that patterns stand for, as [`run`] takes them.
+///
+/// # Errors
+/// [`ScenarioError`] when a pattern stands for none.
+pub fn chosen(spec: &Spec, patterns: &[String]) -> Result<Places, ScenarioError> {
     let mut places = Places { nodes: vec![false; spec.nodes.len()], links: vec![false; spec.links.len()] };
     if patterns.is_empty() {
         let all = spec.trace.packets.is_empty();

@@ -1,0 +1,55 @@
+//! What the virtual kernel's only program is told: the hosts, and what they play.
+
+use fanin_player::plan::Plan;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// Hosts and workload.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Guest {
+    /// Settings of the whole machine, as paths below `/proc/sys` and values.
+    pub sysctls: Vec<(String, String)>,
+    /// As many as the plan has hosts.
+    pub hosts: Vec<Host>,
+    /// What to play.
+    pub plan: Plan,
+}
+
+/// Settings of a host.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Host {
+    /// Largest IP packet, bytes.
+    pub mtu: u32,
+    /// Settings of its namespace, as paths below `/proc/sys` and values.
+    pub sysctls: Vec<(String, String)>,
+    /// Initial congestion window (`ip route ... initcwnd`), segments.
+    pub initial_window: u32,
+    /// Acknowledge every packet (`ip route ... quickack 1`).
+    pub quickack: bool,
+}
+
+/// Where the namespace of a host is, while the kernel runs.
+pub fn namespace(host: usize) -> PathBuf {
+    Path::new("/run/netns").join(host.to_string())
+}
+
+/// What it leaves behind, beside the player's log: one counter of one host.
+pub type Counter = (u32, String, u64);
+
+/// Files in the folder that both sides see.
+pub mod files {
+    /// What to do.
+    pub const GUEST: &str = "guest.json";
+    /// The network, as `fanin-fabric` encodes it.
+    pub const NETWORK: &str = "network";
+    /// Every packet.
+    pub const RECORD: &str = "record";
+    /// What the player saw.
+    pub const LOG: &str = "log.json";
+    /// Counters of the hosts' kernels.
+    pub const COUNTERS: &str = "counters.json";
+    /// Share of the run's time that has passed.
+    pub const PROGRESS: &str = "progress";
+    /// Why there is no log.
+    pub const FAILURE: &str = "failure";
+}

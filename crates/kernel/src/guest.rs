@@ -1,0 +1,166 @@
+//! Hosts, settings and workload for the guest.
+
+use crate::limits::{Limit, congestion_control};
+use crate::{connections, host_numbers};
+use fanin_capture::write::Endpoint;
+use fanin_cc::RecoveryKind;
+use fanin_fabric::network::FIRST_CLIENT_PORT;
+use fanin_guest::{Guest, Host, namespace};
+use fanin_player::plan;
+use fanin_sim::resolved_stack;
+use fanin_sim::spec::{GateEvent, Message, NodeId, Release, Spec};
+use fanin_sim::stack::{CwndValidation, EcnMode, Nagle, Stack};
+use std::collections::BTreeMap;
+
+/// Listening ports: one per transport, so that each has its own congestion control.
+const FIRST_SERVER_PORT: u16 = 5_000;
+const SERVER_PORTS: usize = 2_000;
+/// An application is woken when so many bytes have come or its message is complete: to wake it costs more than a packet.
+const READ_LOWAT: u32 = 16_384;
+
+/// Local port of the end that connects.
+pub fn client_port(connection: usize) -> u16 {
+    // As many as `limits` allows.
+    FIRST_CLIENT_PORT + connection as u16
+}
+
+/// Ports of a stream of datagrams.
+pub fn datagram_ports(spec: &Spec, number: usize) -> (u16, u16) {
+    (client_port(connections(spec).len() + number), FIRST_SERVER_PORT - 1 - number as u16)
+}
+
+/// Everything for the guest.
+pub fn guest(spec: &Spec) -> Result<Guest, Limit> {
+    let numbers = host_numbers(spec);
+    let host = |node: NodeId| numbers[node.index()].unwrap_or_default();
+    let hosts: Vec<plan::Host> = numbers
+        .iter()
+        .flatten()
+        .map(|&n| plan::Host {
+            namespace: namespace(n as usize).to_string_lossy().into_owned(),
+            address: Endpoint::host(n, 0).ip,
+        })
+        .collect();
+    let settings = settings(spec, hosts.len(), host)?;
+    let mut flows = vec![plan::Flow { connection: 0, from_client: true, stop_ns: None }; spec.flows.len()];
+    let mut opened = Vec::new();
+    for (number, connection) in connections(spec).into_iter().enumerate() {
+        let flow = &spec.flows[connection.there.index()];
+        let transport = &spec.transports[flow.transport as usize];
+        for (id, from_client) in [(Some(connection.there), true), (connection.back, false)] {
+            let Some(id) = id else { continue };
+            let stop_ns = spec.flows[id.index()].stop.map(|t| t.ps() / 1000);
+            flows[id.index()] = plan::Flow { connection: number as u32, from_client, stop_ns };
+        }
+        opened.push(plan::Connection {
+            client: host(flow.src),
+            server: host(flow.dst),
+            client_port: client_port(number),
+            server_port: FIRST_SERVER_PORT + (flow.transport as usize % SERVER_PORTS) as u16,
+            cc: congestion_control(transport)?.to_owned(),
+            early: !transport.stack.handshake,
+            nodelay: transport.stack.nagle == Nagle::Off,
+        });
+    }
+    let messages = spec.messages.iter().map(|m| plan::Message {
+        flow: m.flow.0,
+        bytes: (m.bytes != Message::UNLIMITED).then_some(m.bytes),
+        release: match m.release {
+            Release::At(time) => plan::Release::At(time.ps() / 1000),
+            Release::After(barrier, delay) => plan::Release::After(barrier.0, delay.ps() / 1000),
+            Release::NotBefore(time, barrier) => plan::Release::NotBefore(time.ps() / 1000, barrier.0),
+        },
+        completes: m.completes.map(|b| b.0),
+    });
+    let gates = spec.gates.iter().map(|g| plan::Gate {
+        barrier: g.barrier.0,
+        of: g.of.iter().map(|m| m.0).collect(),
+        need: g.need,
+        released: g.event == GateEvent::Released,
+    });
+    let datagrams = spec.cbr.iter().enumerate().map(|(number, c)| {
+        let (port, to_port) = datagram_ports(spec, number);
+        plan::Datagrams {
+            from: host(c.src),
+            to: host(c.dst),
+            port,
+            to_port,
+            // IP and UDP take 28 bytes of what is on the wire.
+            bytes: c.packet.get().saturating_sub(28) as u32,
+            interval_ps: (c.packet / c.rate).ps(),
+            start_ns: c.start.ps() / 1000,
+            stop_ns: c.stop.ps().min(spec.end.ps()) / 1000,
+        }
+    });
+    Ok(Guest {
+        sysctls: MACHINE.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        hosts: settings,
+        plan: plan::Plan {
+            connections: opened,
+            flows,
+            messages: messages.collect(),
+            barriers: spec.barriers,
+            gates: gates.collect(),
+            datagrams: datagrams.collect(),
+            end_ns: spec.end.ps() / 1000,
+            stop_when_done: spec.stop_when_done,
+            read_lowat: READ_LOWAT,
+            hosts,
+        },
+    })
+}
+
+/// What a machine with much memory has: the kernel derives these from its own, which is small (tcp_init, tcp_mem).
+const MACHINE: &[(&str, &str)] = &[("net/ipv4/tcp_mem", "10000000 10000000 10000000"), ("net/core/somaxconn", "65535")];
+
+fn settings(spec: &Spec, hosts: usize, host: impl Fn(NodeId) -> u32) -> Result<Vec<Host>, Limit> {
+    let mut made: Vec<Option<(Host, &str)>> = vec![None; hosts];
+    for flow in &spec.flows {
+        let transport = &spec.transports[flow.transport as usize];
+        let stack = resolved_stack(transport).unwrap_or_else(|_| transport.stack.clone());
+        for node in [flow.src, flow.dst] {
+            let wanted = of_host(&stack);
+            match &mut made[host(node) as usize] {
+                Some((have, other)) if *have != wanted => {
+                    let name = &spec.nodes[node.index()].name;
+                    let message = format!(
+                        "host {name} would need the settings of `{other}` and of `{}` at once, and a kernel has them per host",
+                        transport.cc
+                    );
+                    return Err(Limit { key: "stack".to_owned(), message });
+                }
+                Some(_) => {}
+                none => *none = Some((wanted, &transport.cc)),
+            }
+        }
+    }
+    let plain = of_host(&Stack::linux());
+    Ok(made.into_iter().map(|h| h.map_or_else(|| plain.clone(), |(host, _)| host)).collect())
+}
+
+/// A stack's knobs as settings of a network namespace (ip-sysctl) and of its route.
+fn of_host(stack: &Stack) -> Host {
+    let mut set: BTreeMap<&str, String> = BTreeMap::new();
+    // Runs are independent: no cached ssthresh of the connection before.
+    set.insert("tcp_no_metrics_save", "1".to_owned());
+    set.insert("tcp_rmem", format!("4096 131072 {}", stack.receive_window.get().max(131_072)));
+    // tcp_init's values on a machine with at least 512 MB.
+    set.insert("tcp_wmem", "4096 16384 4194304".to_owned());
+    set.insert("tcp_timestamps", u8::from(stack.timestamps).to_string());
+    set.insert("tcp_slow_start_after_idle", u8::from(stack.cwnd_validation == CwndValidation::Linux).to_string());
+    set.insert("tcp_rto_min_us", (stack.min_rto.ps() / 1_000_000).to_string());
+    // 2, the kernel's own: agrees to ECN when asked. DCTCP asks by itself.
+    set.insert("tcp_ecn", if stack.ecn == EcnMode::Classic { "1" } else { "2" }.to_owned());
+    if stack.recovery == RecoveryKind::NewReno {
+        for name in ["tcp_sack", "tcp_recovery", "tcp_early_retrans"] {
+            set.insert(name, "0".to_owned());
+        }
+    }
+    let options = if stack.timestamps { 12 } else { 0 };
+    Host {
+        mtu: stack.mss + 40 + options,
+        sysctls: set.into_iter().map(|(name, value)| (format!("net/ipv4/{name}"), value)).collect(),
+        initial_window: stack.initial_window as u32,
+        quickack: stack.ack_every == 1,
+    }
+}

@@ -1,0 +1,106 @@
+//! The engine `kernel`: a plan on the TCP of a real Linux, in virtual time.
+//!
+//! [`prepare`] writes what the virtual kernel needs into a folder, somebody starts it there (`python/fanin/kernel`), [`read`] makes of what
+//! it left the results that the simulator gives for the same plan: the same columns.
+//!
+//! | room | what is in it |
+//! |---|---|
+//! | [`limits`] | what a kernel cannot do, as a sentence about a key |
+//! | `guest` | hosts, settings and workload for the guest |
+//! | `network` | ports, links and paths for the fabric |
+//! | `traffic`, `ports`, `flows` | from records to results |
+//! | [`pcap`] | the same packets for Wireshark |
+
+mod flows;
+mod guest;
+pub mod limits;
+mod network;
+pub mod pcap;
+mod ports;
+mod read;
+mod traffic;
+
+pub use read::read;
+
+use fanin_sim::RunError;
+use fanin_sim::spec::{FlowId, NodeKind, Spec};
+use std::io;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// Why there are no results.
+#[derive(Debug, Error)]
+pub enum KernelError {
+    /// The plan is not one for a kernel.
+    #[error(transparent)]
+    Limit(#[from] limits::Limit),
+    /// The plan itself.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// A file of the run's folder.
+    #[error("{}: {error}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// The kernel's program stopped.
+    #[error("the virtual kernel gave up: {0}")]
+    Guest(String),
+    /// The records do not make sense.
+    #[error("the virtual kernel's record is incomplete: {0}; please report it")]
+    Record(String),
+}
+
+/// A connection of the plan: a flow, and the one in the opposite direction if it has one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Connection {
+    /// From the end that connects.
+    pub there: FlowId,
+    /// From the end that listens.
+    pub back: Option<FlowId>,
+}
+
+/// The connections of a plan. The end that connects is that of the flow which comes first.
+pub(crate) fn connections(spec: &Spec) -> Vec<Connection> {
+    let mut made = Vec::new();
+    for (number, flow) in spec.flows.iter().enumerate() {
+        let there = FlowId(number as u32);
+        match flow.reverse {
+            Some(other) if other.index() < number => {}
+            back => made.push(Connection { there, back }),
+        }
+    }
+    made
+}
+
+/// Number of each node among the hosts; switches have none.
+pub(crate) fn host_numbers(spec: &Spec) -> Vec<Option<u32>> {
+    let mut hosts = 0;
+    let mut number = |kind: NodeKind| {
+        (kind == NodeKind::Host).then(|| {
+            hosts += 1;
+            hosts - 1
+        })
+    };
+    spec.nodes.iter().map(|n| number(n.kind)).collect()
+}
+
+/// Writes what the virtual kernel needs into a folder that exists.
+///
+/// # Errors
+/// [`KernelError::Limit`] when a kernel cannot do what the plan asks for, or the folder cannot be written.
+pub fn prepare(spec: &Spec, folder: &Path) -> Result<(), KernelError> {
+    limits::check(spec)?;
+    let network = network::network(spec)?;
+    let guest = guest::guest(spec)?;
+    let text = serde_json::to_vec(&guest).map_err(|e| KernelError::Guest(e.to_string()))?;
+    write(folder, fanin_guest::files::NETWORK, &network.encode())?;
+    write(folder, fanin_guest::files::GUEST, &text)
+}
+
+fn write(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), KernelError> {
+    let path = folder.join(name);
+    std::fs::write(&path, bytes).map_err(|error| KernelError::File { path, error })
+}

@@ -1,0 +1,158 @@
+//! What a kernel cannot do. A limit names the key that asks for it, so that whoever knows the file can say the line.
+
+use fanin_cc::{Flavour, registry};
+use fanin_sim::knobs::KNOBS;
+use fanin_sim::resolved_stack;
+use fanin_sim::spec::{Cbr, NodeKind, Routing, Spec, TransportSpec};
+use fanin_sim::stack::Stack;
+use thiserror::Error;
+
+/// Hosts are network namespaces: more take longer to make than to run.
+pub const MAX_HOSTS: usize = 2_000;
+/// Local ports of one host, from the fabric's first on.
+const MAX_CONNECTIONS: usize = 50_000;
+
+/// Knobs that have a setting in the kernel, or stand for what it does anyway under a name of its own; all others must be as in profile `linux`.
+const SETTABLE: &[&str] = &[
+    "mss",
+    "header",
+    "frame_overhead",
+    "initial_window",
+    "ack_every",
+    "prompt_acks",
+    "nagle",
+    "receive_window",
+    "min_rto",
+    "timestamps",
+    "ecn",
+    "cwnd_validation",
+    "recovery",
+    "handshake",
+    "send_jitter",
+];
+
+/// Something that a kernel cannot do.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{key}: {message}")]
+pub struct Limit {
+    /// Key of the scenario, such as `stack.profile`.
+    pub key: String,
+    /// One sentence.
+    pub message: String,
+}
+
+fn limit(key: impl Into<String>, message: impl Into<String>) -> Limit {
+    Limit { key: key.into(), message: message.into() }
+}
+
+/// The kernel's congestion control for a transport.
+///
+/// # Errors
+/// [`Limit`] when it has none.
+pub fn congestion_control(transport: &TransportSpec) -> Result<&'static str, Limit> {
+    let deployment = registry::deployment(&transport.cc).unwrap_or_default();
+    let shims = deployment.sender_shim || deployment.receiver_shim;
+    match deployment.kernel.filter(|_| !shims) {
+        Some(name) if transport.args.names().next().is_none() => Ok(name),
+        Some(name) => {
+            let parameter = transport.args.names().next().unwrap_or_default();
+            Err(limit(
+                format!("cc.{parameter}"),
+                format!("Linux's {name} has no such setting; remove it, or use the engine sim"),
+            ))
+        }
+        None => Err(limit(
+            "cc.name",
+            format!(
+                "the virtual kernel has no `{}`; it runs what `fanin list cc` calls kernel, or use the engine sim",
+                transport.cc
+            ),
+        )),
+    }
+}
+
+/// Checks a whole plan.
+///
+/// # Errors
+/// [`Limit`] for the first thing that a kernel cannot do.
+pub fn check(spec: &Spec) -> Result<(), Limit> {
+    for transport in &spec.transports {
+        check_transport(transport)?;
+    }
+    let hosts = spec.nodes.iter().filter(|n| n.kind == NodeKind::Host).count();
+    if hosts > MAX_HOSTS {
+        return Err(limit("topology", format!("it has {hosts} hosts; the virtual kernel has at most {MAX_HOSTS}")));
+    }
+    if spec.links.len() > usize::from(u16::MAX) {
+        return Err(limit("topology", "it has more than 65535 ports; use fewer, or the engine sim"));
+    }
+    if spec.flows.len() > MAX_CONNECTIONS {
+        let message =
+            format!("{} flows are more than the {MAX_CONNECTIONS} that the virtual kernel takes", spec.flows.len());
+        return Err(limit("workload", message));
+    }
+    if spec.routing == Routing::Spray {
+        return Err(limit("topology.routing", "the virtual kernel has one path per flow and direction; use flow-hash"));
+    }
+    if let Some(link) = spec.links.iter().find(|l| l.queue.discipline != "droptail") {
+        let message = format!("the virtual kernel's ports are drop-tail with marking, not `{}`", link.queue.discipline);
+        return Err(limit("topology.queue", message));
+    }
+    if let Some(message) = spec.messages.iter().find(|m| m.bytes == 0) {
+        return Err(limit("workload", format!("a message of flow {} has no bytes: no socket sees it", message.flow.0)));
+    }
+    // IP and UDP take 28 bytes.
+    let tiny = |c: &&Cbr| c.packet.get() < 29;
+    match spec.cbr.iter().find(tiny) {
+        Some(cbr) => Err(limit("workload.packet", format!("a datagram has at least 29 bytes, not {}", cbr.packet))),
+        None => Ok(()),
+    }
+}
+
+fn check_transport(transport: &TransportSpec) -> Result<(), Limit> {
+    let stack = &transport.stack;
+    if stack.cc_profile != Flavour::Linux {
+        let profile = match stack.cc_profile {
+            Flavour::Ns2 => "ns2",
+            _ => "rfc",
+        };
+        return Err(limit(
+            "stack.profile",
+            format!("it is {profile}, and a kernel is none of that; write profile = \"linux\", or use the engine sim"),
+        ));
+    }
+    congestion_control(transport)?;
+    let linux = Stack::linux();
+    for knob in KNOBS.iter().filter(|k| !SETTABLE.contains(&k.name)) {
+        let (have, want) = ((knob.get)(stack), (knob.get)(&linux));
+        if have != want {
+            let message = format!("it is {have}, and the kernel has no setting for it (profile linux: {want})");
+            return Err(limit(format!("stack.{}", knob.name), message));
+        }
+    }
+    let resolved = resolved_stack(transport).unwrap_or_else(|_| stack.clone());
+    let one_of = |name: &'static str, allowed: &[&str]| {
+        let have = KNOBS.iter().find(|k| k.name == name).map(|k| (k.get)(stack)).unwrap_or_default();
+        if allowed.contains(&have.as_str()) {
+            return Ok(());
+        }
+        let message = format!("it is {have}; the kernel does {}", allowed.join(" or "));
+        Err(limit(format!("stack.{name}"), message))
+    };
+    one_of("nagle", &["off", "minshall"])?;
+    one_of("cwnd_validation", &["linux", "none"])?;
+    one_of("recovery", &["rack", "newreno"])?;
+    one_of("ecn", &["off", "classic", "dctcp"])?;
+    if resolved.ack_every > 2 {
+        return Err(limit("stack.ack_every", "the kernel acknowledges every packet (1) or every second (2)"));
+    }
+    let header = if stack.timestamps { 52 } else { 40 };
+    if stack.header.get() != header {
+        let message = format!("it is {}; the kernel's headers have {header}B here", stack.header);
+        return Err(limit("stack.header", message));
+    }
+    if stack.initial_window.fract() != 0.0 {
+        return Err(limit("stack.initial_window", "the kernel's initial window is a whole number of segments"));
+    }
+    Ok(())
+}

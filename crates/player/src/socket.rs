@@ -1,0 +1,166 @@
+//! One end of a connection.
+
+use crate::log;
+use crate::sys;
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+/// Bytes of one write; all are zero.
+static ZEROS: [u8; 65_536] = [0; 65_536];
+/// Bytes of one read; they are not looked at.
+const READ: usize = 1 << 24;
+
+/// A socket, what it has to send, and what it expects.
+#[derive(Debug, Default)]
+pub struct End {
+    pub fd: Option<OwnedFd>,
+    /// Messages to write, with what is left of them; `None` is endless.
+    to_send: VecDeque<Option<u64>>,
+    /// Messages to come: their number, and the bytes that have been read when they are complete.
+    expected: VecDeque<(u32, u64)>,
+    /// Where the last expected message ends.
+    expected_to: u64,
+    pub bytes_read: u64,
+    pub last_read_ns: Option<u64>,
+    lowat: u32,
+    /// Events that epoll waits for.
+    pub watched: u32,
+    /// Closed on purpose: what the other end did is no error.
+    pub ended: bool,
+}
+
+impl End {
+    /// A message to send.
+    pub fn queue(&mut self, bytes: Option<u64>) {
+        self.to_send.push_back(bytes);
+    }
+
+    /// A message to come; an endless one is none.
+    pub fn expect(&mut self, message: u32, bytes: Option<u64>) {
+        if let Some(bytes) = bytes {
+            self.expected_to += bytes;
+            self.expected.push_back((message, self.expected_to));
+        }
+    }
+
+    /// Something is left to send.
+    pub fn has_more(&self) -> bool {
+        !self.to_send.is_empty()
+    }
+
+    /// Writes what fits into the send buffer.
+    pub fn send(&mut self) -> io::Result<()> {
+        let Some(fd) = self.fd.as_ref().map(AsRawFd::as_raw_fd) else { return Ok(()) };
+        while let Some(left) = self.to_send.front_mut() {
+            let some = left.map_or(ZEROS.len(), |n| n.min(ZEROS.len() as u64) as usize);
+            match sys::send(fd, &ZEROS[..some]) {
+                Ok(written) => {
+                    if let Some(left) = left {
+                        *left -= written as u64;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+            if *left == Some(0) {
+                self.to_send.pop_front();
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what has come; the messages that are complete with it go to `done`.
+    pub fn read(&mut self, now: u64, lowat: u32, done: &mut Vec<u32>) -> io::Result<()> {
+        let Some(fd) = self.fd.as_ref().map(AsRawFd::as_raw_fd) else { return Ok(()) };
+        match sys::discard(fd, READ) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(bytes) => {
+                self.bytes_read += bytes as u64;
+                self.last_read_ns = Some(now);
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            Err(error) => return Err(error),
+        }
+        while let Some(&(message, end)) = self.expected.front().filter(|(_, end)| *end <= self.bytes_read) {
+            debug_assert!(end <= self.expected_to);
+            self.expected.pop_front();
+            done.push(message);
+        }
+        self.wake_when(lowat)
+    }
+
+    /// To be woken only when there is something worth reading: a wake-up costs more than a packet.
+    pub fn wake_when(&mut self, lowat: u32) -> io::Result<()> {
+        let Some(fd) = &self.fd else { return Ok(()) };
+        let wanted = match self.expected.front() {
+            Some((_, end)) => (end - self.bytes_read).min(u64::from(lowat)) as u32,
+            None => lowat,
+        };
+        if wanted != self.lowat {
+            sys::set_option(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_RCVLOWAT, &wanted.to_ne_bytes())?;
+            self.lowat = wanted;
+        }
+        Ok(())
+    }
+
+    /// Expiries of the retransmission timer so far.
+    pub fn timeouts(&self) -> u32 {
+        self.info().map_or(0, |i| i.total_rto)
+    }
+
+    /// The socket's `TCP_INFO`.
+    pub fn info(&self) -> Option<Info> {
+        self.fd.as_ref().and_then(|fd| sys::tcp_info(fd.as_raw_fd()).ok()).map(|bytes| Info::parse(&bytes))
+    }
+}
+
+/// What is used of `struct tcp_info` (include/uapi/linux/tcp.h).
+#[derive(Clone, Debug, Default)]
+pub struct Info {
+    rtt: u32,
+    cwnd: u32,
+    total_retrans: u32,
+    bytes_acked: u64,
+    min_rtt: u32,
+    data_segs_out: u32,
+    delivered_ce: u32,
+    bytes_sent: u64,
+    total_rto: u32,
+    total_rto_time: u32,
+}
+
+impl Info {
+    fn parse(bytes: &[u8; 256]) -> Info {
+        let word = |at: usize| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
+        Info {
+            rtt: word(68),
+            cwnd: word(80),
+            total_retrans: word(100),
+            bytes_acked: long(120),
+            min_rtt: word(148),
+            data_segs_out: word(156),
+            delivered_ce: word(196),
+            bytes_sent: long(200),
+            // Linux 6.7 and later; zero before.
+            total_rto: word(240) & 0xffff,
+            total_rto_time: word(244),
+        }
+    }
+
+    /// The sender's half of a flow's row.
+    pub fn write(&self, from_client: bool, flow: &mut log::Flow) {
+        // A connecting socket counts its SYN as an acknowledged byte (tcp_snd_una_update).
+        flow.bytes_acked = self.bytes_acked.saturating_sub(u64::from(from_client));
+        flow.bytes_sent = self.bytes_sent;
+        flow.segments = u64::from(self.data_segs_out);
+        flow.retransmissions = u64::from(self.total_retrans);
+        flow.timeouts = u64::from(self.total_rto);
+        flow.timeout_ms = u64::from(self.total_rto_time);
+        flow.cwnd = self.cwnd;
+        flow.srtt_us = self.rtt;
+        flow.min_rtt_us = (self.min_rtt != u32::MAX).then_some(self.min_rtt);
+        flow.delivered_ce = u64::from(self.delivered_ce);
+    }
+}

@@ -1,0 +1,54 @@
+//! The engine `kernel` for Python: what to put into a run's folder, and what was left in it.
+
+use crate::error::{Class, raise, run_error, scenario_error};
+use crate::results::Run;
+use crate::simulate::{Plan, Scenario};
+use fanin_kernel::pcap::Capture;
+use fanin_kernel::{KernelError, limits};
+use pyo3::prelude::*;
+use std::path::PathBuf;
+
+/// Raises, with the key's line, when a kernel cannot do what the plan of this scenario asks for.
+#[pyfunction]
+pub fn kernel_check(py: Python<'_>, scenario: &Scenario, plan: &Plan) -> PyResult<()> {
+    py.detach(|| limits::check(&plan.0)).map_err(|limit| {
+        let problem = scenario.0.problem(&limit.key, "scenario::not-in-kernel", limit.message);
+        scenario_error(py, &problem)
+    })
+}
+
+/// Writes what the virtual kernel needs into a folder that exists.
+#[pyfunction]
+pub fn kernel_prepare(py: Python<'_>, plan: &Plan, folder: PathBuf) -> PyResult<()> {
+    py.detach(|| fanin_kernel::prepare(&plan.0, &folder)).map_err(|e| kernel_error(py, &e))
+}
+
+/// Reads what the virtual kernel left there; with `pcap`, writes captures of `places` into that folder.
+#[pyfunction]
+#[pyo3(signature = (plan, folder, pcap=None, places=Vec::new()))]
+pub fn kernel_results(
+    py: Python<'_>,
+    plan: &Plan,
+    folder: PathBuf,
+    pcap: Option<PathBuf>,
+    places: Vec<String>,
+) -> PyResult<Run> {
+    let capture = pcap.as_deref().map(|folder| Capture { folder, places: &places });
+    let results = py.detach(|| fanin_kernel::read(&plan.0, &folder, capture.as_ref()));
+    results.map(|r| Run::new(r, plan.0.trace.classes.clone())).map_err(|e| kernel_error(py, &e))
+}
+
+/// Raises when a place to capture at does not exist.
+#[pyfunction]
+pub fn kernel_check_places(py: Python<'_>, plan: &Plan, places: Vec<String>) -> PyResult<()> {
+    fanin_kernel::pcap::check(&plan.0, &places).map_err(|e| scenario_error(py, &e))
+}
+
+fn kernel_error(py: Python<'_>, error: &KernelError) -> PyErr {
+    match error {
+        KernelError::Limit(limit) => raise(py, Class::Scenario, limit),
+        KernelError::Run(error) => run_error(py, error),
+        KernelError::File { .. } => raise(py, Class::Output, error),
+        KernelError::Guest(_) | KernelError::Record(_) => raise(py, Class::Engine, error),
+    }
+}

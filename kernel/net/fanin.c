@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * fanin: hosts whose network is fanin's own.
+ *
+ * Each host is a network namespace with one device, eth0. What a device is given to send goes to the Rust side, which knows ports,
+ * links and paths, and says when a packet has left its host and when it arrives where. One high-resolution timer stands for everything
+ * that is under way.
+ *
+ * Commands are written to /proc/fanin, by the guest's init:
+ *   network FILE    the network, as fanin-fabric encodes it; FILE is a path on the host that runs this kernel
+ *   record FILE     where packets are recorded; a path on that host, too
+ *   host N MTU      makes eth0 of host N in the writer's namespace
+ *   finish          writes out the record; fails with EIO if a packet belonged to no connection or the record could not be written
+ */
+#include <linux/etherdevice.h>
+#include <linux/hrtimer.h>
+#include <linux/if_arp.h>
+#include <linux/ip.h>
+#include <linux/module.h>
+#include <linux/netdevice.h>
+#include <linux/nsproxy.h>
+#include <linux/proc_fs.h>
+#include <linux/slab.h>
+#include <linux/tcp.h>
+#include <linux/udp.h>
+#include <linux/vmalloc.h>
+#include <net/inet_ecn.h>
+#include <net/ip.h>
+#include <net/net_namespace.h>
+#include <net/tcp.h>
+#include <asm/archrandom.h>
+#include <os.h>
+
+#include "fanin.h"
+
+#define MAX_HOSTS 65536
+
+struct fanin_host {
+	u32 number;
+};
+
+static void *fabric;
+static struct net_device **hosts;
+static struct hrtimer timer;
+static int record_fd = -1;
+static bool record_failed;
+
+/* ---- what Rust needs ---- */
+
+void *fanin_alloc(size_t size)
+{
+	/* Softirqs allocate, too; what is too large for kmalloc comes while the network is made, in process context. */
+	return size > KMALLOC_MAX_CACHE_SIZE * 64 ? vmalloc(size) : kmalloc(size, GFP_ATOMIC);
+}
+
+void fanin_free(void *pointer)
+{
+	kvfree(pointer);
+}
+
+void fanin_panic(const char *text, size_t length)
+{
+	panic("fanin: a fault in %.*s", (int)length, text);
+}
+
+/* Rust's core is compiled with unwinding in mind; nothing unwinds here. */
+void rust_eh_personality(void);
+void rust_eh_personality(void)
+{
+}
+
+/* A system call of the machine that runs this kernel: it takes no virtual time, and may be made in any context. */
+void fanin_write_record(const u8 *bytes, size_t length)
+{
+	while (record_fd >= 0 && length) {
+		int written = os_write_file(record_fd, bytes, length);
+
+		if (written <= 0) {
+			record_failed = true;
+			return;
+		}
+		bytes += written;
+		length -= written;
+	}
+}
+
+/* For um/archrandom.h: splitmix64. */
+unsigned long fanin_random(void)
+{
+	static u64 state;
+	u64 z = state += 0x9e3779b97f4a7c15ULL;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+	return z ^ (z >> 31);
+}
+
+/* ---- packets ---- */
+
+static void arm(void)
+{
+	u64 next = fanin_fabric_next(fabric);
+
+	if (next != U64_MAX)
+		hrtimer_start(&timer, ns_to_ktime(next), HRTIMER_MODE_ABS_SOFT);
+}
+
+/* A packet reaches a host, as through its network card. */
+static void arrive(struct sk_buff *skb, struct net_device *dev, bool marked)
+{
+	skb_orphan(skb);
+	skb_scrub_packet(skb, true);
+	skb_clear_tstamp(skb);
+	skb->dev = dev;
+	skb->protocol = htons(ETH_P_IP);
+	skb->pkt_type = PACKET_HOST;
+	/* The sender left the checksum to its card; nothing on this wire corrupts packets. */
+	skb->ip_summed = CHECKSUM_UNNECESSARY;
+	skb_reset_mac_header(skb);
+	if (marked)
+		INET_ECN_set_ce(skb);
+	dev_sw_netstats_rx_add(dev, skb->len);
+	netif_receive_skb(skb);
+}
+
+static enum hrtimer_restart fire(struct hrtimer *unused)
+{
+	struct fanin_step step;
+
+	for (;;) {
+		switch (fanin_fabric_step(fabric, ktime_get_ns(), &step)) {
+		case FANIN_DEPARTED:
+			/* Transmission is complete: TCP small queues count what has not left the host, not what is on the wire. */
+			skb_orphan(step.skb);
+			break;
+		case FANIN_DROPPED:
+			kfree_skb(step.skb);
+			break;
+		case FANIN_ARRIVED:
+			arrive(step.skb, hosts[step.host], step.marked);
+			break;
+		default:
+			arm();
+			return HRTIMER_NORESTART;
+		}
+	}
+}
+
+/* The sending socket's state, as tcp_get_info() tells it. */
+static void note_sender(struct fanin_packet *packet, struct sock *sk)
+{
+	struct tcp_sock *tp;
+
+	if (!sk || !sk_fullsock(sk) || sk->sk_protocol != IPPROTO_TCP)
+		return;
+	tp = tcp_sk(sk);
+	packet->cwnd = tcp_snd_cwnd(tp);
+	packet->ssthresh = tp->snd_ssthresh;
+	packet->in_flight = tcp_packets_in_flight(tp);
+	packet->srtt_us = tp->srtt_us >> 3;
+	packet->state = inet_csk(sk)->icsk_ca_state;
+	packet->has_sender = 1;
+}
+
+static netdev_tx_t fanin_xmit(struct sk_buff *skb, struct net_device *dev)
+{
+	struct fanin_host *host = netdev_priv(dev);
+	struct fanin_packet packet = { .skb = skb, .host = host->number, .length = skb->len };
+	u32 header = skb_transport_offset(skb);
+	struct iphdr *ip;
+
+	if (!fabric || skb->protocol != htons(ETH_P_IP) || !pskb_may_pull(skb, header + sizeof(struct udphdr)))
+		goto drop;
+	ip = ip_hdr(skb);
+	if (ip->protocol == IPPROTO_TCP) {
+		if (!pskb_may_pull(skb, header + sizeof(struct tcphdr)) || !pskb_may_pull(skb, header + tcp_hdrlen(skb)))
+			goto drop;
+		header += tcp_hdrlen(skb);
+		note_sender(&packet, skb->sk);
+	} else if (ip->protocol == IPPROTO_UDP) {
+		header += sizeof(struct udphdr);
+	} else {
+		goto drop;
+	}
+	ip = ip_hdr(skb);
+	packet.headers = skb->data;
+	packet.header_length = header;
+	packet.payload = skb->len - header;
+	packet.to = (ntohl(ip->daddr) & 0xffffff) - 1;
+	packet.source = ntohs(udp_hdr(skb)->source);
+	packet.destination = ntohs(udp_hdr(skb)->dest);
+	packet.ecn = ip->tos & INET_ECN_MASK;
+	dev_sw_netstats_tx_add(dev, 1, skb->len);
+	if (!fanin_fabric_send(fabric, ktime_get_ns(), &packet))
+		goto drop;
+	arm();
+	return NETDEV_TX_OK;
+drop:
+	dev->stats.tx_dropped++;
+	kfree_skb(skb);
+	return NETDEV_TX_OK;
+}
+
+/* ---- devices ---- */
+
+static const struct net_device_ops fanin_ops = {
+	.ndo_start_xmit = fanin_xmit,
+};
+
+/* No link layer: addresses are enough where every path is known. */
+static void setup(struct net_device *dev)
+{
+	dev->netdev_ops = &fanin_ops;
+	dev->type = ARPHRD_NONE;
+	dev->flags = IFF_NOARP;
+	dev->priv_flags |= IFF_NO_QUEUE;
+	dev->pcpu_stat_type = NETDEV_PCPU_STAT_TSTATS;
+	dev->lltx = true;
+	dev->needs_free_netdev = true;
+	dev->min_mtu = 68;
+	dev->max_mtu = 65535;
+	dev->features = NETIF_F_SG | NETIF_F_HW_CSUM | NETIF_F_HIGHDMA;
+	dev->hw_features = dev->features;
+	/* A segment is a packet: TCP hands down one at a time, as the queues of this network count them. */
+	WRITE_ONCE(dev->gso_max_segs, 1);
+}
+
+static int add_host(u32 number, u32 mtu)
+{
+	struct net_device *dev;
+	int error;
+
+	if (number >= MAX_HOSTS || hosts[number])
+		return -EINVAL;
+	dev = alloc_netdev(sizeof(struct fanin_host), "eth0", NET_NAME_USER, setup);
+	if (!dev)
+		return -ENOMEM;
+	dev_net_set(dev, current->nsproxy->net_ns);
+	((struct fanin_host *)netdev_priv(dev))->number = number;
+	dev->mtu = mtu;
+	error = register_netdev(dev);
+	if (error) {
+		free_netdev(dev);
+		return error;
+	}
+	hosts[number] = dev;
+	return 0;
+}
+
+/* ---- commands ---- */
+
+static int load_network(const char *file)
+{
+	unsigned long long size;
+	int fd, error = -EINVAL;
+	u8 *bytes;
+
+	if (fabric || os_file_size(file, &size) || !size || size > INT_MAX)
+		return -EINVAL;
+	fd = os_open_file(file, of_read(OPENFLAGS()), 0);
+	if (fd < 0)
+		return fd;
+	bytes = vmalloc(size);
+	if (bytes && os_read_file(fd, bytes, size) == size) {
+		fabric = fanin_fabric_new(bytes, size);
+		error = fabric ? 0 : -EINVAL;
+	}
+	vfree(bytes);
+	os_close_file(fd);
+	return error;
+}
+
+static int open_record(const char *file)
+{
+	if (record_fd >= 0)
+		return -EBUSY;
+	record_fd = os_open_file(file, of_create(of_write(OPENFLAGS())), 0600);
+	return record_fd < 0 ? record_fd : 0;
+}
+
+static int finish(void)
+{
+	u32 strays;
+
+	if (!fabric)
+		return -EINVAL;
+	local_bh_disable();
+	strays = fanin_fabric_finish(fabric);
+	local_bh_enable();
+	if (strays)
+		pr_err("fanin: %u packets belonged to no connection\n", strays);
+	if (record_failed)
+		pr_err("fanin: the record of packets could not be written\n");
+	return strays || record_failed ? -EIO : 0;
+}
+
+static ssize_t command(struct file *unused, const char __user *user, size_t length, loff_t *offset)
+{
+	u32 number, mtu;
+	int error = -EINVAL;
+	char *text;
+
+	if (length > 4096)
+		return -EINVAL;
+	text = memdup_user_nul(user, length);
+	if (IS_ERR(text))
+		return PTR_ERR(text);
+	if (!strncmp(text, "network ", 8))
+		error = load_network(text + 8);
+	else if (!strncmp(text, "record ", 7))
+		error = open_record(text + 7);
+	else if (sscanf(text, "host %u %u", &number, &mtu) == 2)
+		error = add_host(number, mtu);
+	else if (!strcmp(text, "finish"))
+		error = finish();
+	kfree(text);
+	return error ?: length;
+}
+
+static const struct proc_ops commands = { .proc_write = command, .proc_lseek = noop_llseek };
+
+static int __init start(void)
+{
+	hosts = vzalloc(MAX_HOSTS * sizeof(*hosts));
+	if (!hosts)
+		return -ENOMEM;
+	hrtimer_init(&timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
+	timer.function = fire;
+	return proc_create("fanin", 0600, NULL, &commands) ? 0 : -ENOMEM;
+}
+device_initcall(start);

@@ -1,0 +1,353 @@
+"""From the distribution's kernel source to one binary in the cache.
+
+Everything happens below the cache folder, as the user who asks; the source tree is removed when the kernel is built, unless it is kept so
+that the next build after a small change takes seconds.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fanin.errors import EngineError
+from fanin.files import shown
+from fanin.kernel import cache
+from fanin.progress import Progress, silent
+
+PROGRAMS = {
+    "make": "make",
+    "gcc": "gcc",
+    "ld": "binutils",
+    "flex": "flex",
+    "bison": "bison",
+    "bc": "bc",
+    "xz": "xz-utils",
+    "tar": "tar",
+    "cargo": "cargo (or https://rustup.rs)",
+}
+"""What a build calls, and the Debian package it comes from."""
+
+HEADERS = {"gelf.h": "libelf-dev", "libelf.h": "libelf-dev", "openssl/opensslv.h": "libssl-dev"}
+"""Headers that a build may miss, and their packages."""
+
+SOURCES = Path("/usr/src")
+"""Where Debian's linux-source packages put their tarballs."""
+
+SERIES = "6.12"
+"""The kernel that the configuration and the C files are written for, and that every number in the docs was made with."""
+
+UNITS = 1150
+"""Files that a build compiles, about: for the progress display."""
+
+SYMBOLS = [f"fanin_fabric_{name}" for name in ("new", "send", "step", "next", "finish")]
+"""What the kernel's C calls of Rust."""
+
+TAIL_LINES = 15
+"""How much of a log is shown when a build fails."""
+
+ProgressMaker = Callable[[str, int], Progress]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Kernel source: a tarball, or a folder that is left as it is."""
+
+    path: Path
+    version: str
+
+
+def find_source(given: Path | None = None) -> Source:
+    """Find the source to build from: `given`, a tarball or a folder, else the distribution's package.
+
+    Raises
+    ------
+    fanin.EngineError
+        When there is none, or it is no kernel source.
+    """
+    if given is None:
+        found = sorted(SOURCES.glob(f"linux-source-{SERIES}*.tar.*"))
+        if not found:
+            raise EngineError(
+                f"there is no kernel source in {SOURCES}; install Debian's package (apt-get install linux-source-{SERIES}), or name a "
+                "tarball or folder with --source"
+            )
+        given = found[-1]
+    if given.is_dir():
+        makefile = given / "Makefile"
+        text = makefile.read_text(errors="replace") if makefile.is_file() else ""
+    elif given.is_file():
+        text = _makefile_of(given)
+    else:
+        raise EngineError(f"{shown(given)}: there is no such file or folder; name a kernel's source with --source")
+    parts = dict(re.findall(r"^(VERSION|PATCHLEVEL|SUBLEVEL) = (\d+)$", text, re.MULTILINE))
+    if len(parts) < 3:
+        raise EngineError(f"{shown(given)}: this is no kernel source; name the tarball or folder of Linux {SERIES}")
+    version = ".".join(parts[name] for name in ("VERSION", "PATCHLEVEL", "SUBLEVEL"))
+    if not version.startswith(f"{SERIES}."):
+        raise EngineError(f"{shown(given)}: it is Linux {version}, and fanin's files are for Linux {SERIES}")
+    return Source(given.absolute(), version)
+
+
+def _makefile_of(tarball: Path) -> str:
+    try:
+        with tarfile.open(tarball) as archive:
+            for member in archive:
+                if member.name.count("/") == 1 and member.name.endswith("/Makefile"):
+                    file = archive.extractfile(member)
+                    return file.read().decode(errors="replace") if file else ""
+    except (tarfile.TarError, OSError, EOFError) as error:
+        raise EngineError(
+            f"{shown(tarball)}: this tarball cannot be read ({error}); name another with --source"
+        ) from error
+    return ""
+
+
+def check_tools() -> None:
+    """Raise with the packages to install when a program that a build needs is missing."""
+    missing = {program: package for program, package in PROGRAMS.items() if shutil.which(program) is None}
+    if missing:
+        packages = " ".join(dict.fromkeys(missing.values()))
+        raise EngineError(f"building the kernel needs {', '.join(missing)}; Debian: apt-get install {packages}")
+
+
+def build(
+    source: Path | None = None,
+    *,
+    hertz: int = cache.HERTZ[0],
+    cc: Sequence[Path] = (),
+    keep: bool = False,
+    progress: ProgressMaker = silent,
+) -> cache.Kernel:
+    """Build the virtual kernel, or return the one that is there.
+
+    Parameters
+    ----------
+    source : pathlib.Path, optional
+        A tarball or folder of Linux 6.12; the distribution's package unless given.
+    hertz : int
+        Timer frequency: 250, as Debian's kernels have it, or 1000.
+    cc : sequence of pathlib.Path
+        C files that register a ``tcp_congestion_ops``, to be built in.
+    keep : bool
+        Keep the source tree with its objects, so that the next build compiles only what changed.
+    progress : callable
+        Makes the progress display.
+
+    Returns
+    -------
+    fanin.kernel.cache.Kernel
+
+    Raises
+    ------
+    fanin.EngineError
+        When something it needs is missing, or the build fails; with the last lines of its log.
+    """
+    files = [checked_c_file(path) for path in cc]
+    root = cache.folder()
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EngineError(f"{root}: {error.strerror}; choose another folder with FANIN_KERNEL_CACHE") from error
+    if not cache.guest_path().is_file():
+        if shutil.which("cargo") is None:
+            check_tools()
+        with progress("compiling the player", 1):
+            _build_guest(root)
+    wanted = find_source(source) if source is not None or files or not cache.built(hertz) else None
+    if wanted is not None:
+        extra = cache.file_hash((path.name, path) for path in files) if files else ""
+        target = cache.kernel_path(wanted.version, hertz, extra)
+        if not target.is_file():
+            check_tools()
+            _build_kernel(root, wanted, hertz, files, target, keep, progress)
+        # The newest is the one that runs use.
+        os.utime(target)
+    return cache.find(hertz)
+
+
+def checked_c_file(path: Path) -> Path:
+    """A C file with a ``tcp_congestion_ops`` in it."""
+    if not path.is_file():
+        raise EngineError(f"{shown(path)}: there is no such file; name a C file with --cc")
+    if path.suffix != ".c" or "tcp_register_congestion_control" not in path.read_text(errors="replace"):
+        raise EngineError(
+            f"{shown(path)}: it does not call tcp_register_congestion_control(); --cc takes a C file as in Linux's net/ipv4/tcp_*.c"
+        )
+    return path
+
+
+def _build_guest(root: Path) -> None:
+    target = "x86_64-unknown-linux-gnu"
+    # Static: it starts faster, and the guest has no other file.
+    environment = {**os.environ, "RUSTFLAGS": "-C target-feature=+crt-static"}
+    command = ["cargo", "build", "--release", "--locked", "-p", "fanin-guest", "--target", target]
+    command += ["--target-dir", str(root / "cargo")]
+    _run(command, cache.sources(), root / "build.log", environment=environment)
+    _install(root / "cargo" / target / "release" / "fanin-guest", cache.guest_path())
+
+
+def _build_kernel(
+    root: Path, source: Source, hertz: int, cc: Sequence[Path], target: Path, keep: bool, progress: ProgressMaker
+) -> None:
+    log = root / "build.log"
+    kept = root / f"tree-{source.version}-hz{hertz}"
+    tree = kept if kept.is_dir() or keep else root / f"building-{os.getpid()}"
+    try:
+        if not tree.is_dir():
+            with progress("unpacking the source", 1):
+                _unpack(source, tree, log, hertz)
+        _put_in(tree, cc, log, root)
+        with progress("compiling the kernel", UNITS) as bar:
+            jobs = len(os.sched_getaffinity(0))
+            environment = {**os.environ, "KBUILD_BUILD_TIMESTAMP": "2025-01-01", "KBUILD_BUILD_USER": "fanin"}
+            environment["KBUILD_BUILD_HOST"] = "fanin"
+            _run(["make", "ARCH=um", f"-j{jobs}", "linux"], tree, log, environment=environment, bar=bar)
+        _install(tree / "linux", target)
+        target.with_suffix(target.suffix + ".cc").write_text("\n".join(path.stem for path in cc))
+    finally:
+        if tree != kept:
+            shutil.rmtree(tree, ignore_errors=True)
+
+
+def _unpack(source: Source, tree: Path, log: Path, hertz: int) -> None:
+    """Unpack and configure: the tree appears under its name when it is ready to compile."""
+    part = tree.with_name(tree.name + ".part")
+    shutil.rmtree(part, ignore_errors=True)
+    try:
+        if source.path.is_dir():
+            shutil.copytree(source.path, part, symlinks=True)
+            _run(["make", "ARCH=um", "mrproper"], part, log)
+        else:
+            part.mkdir()
+            # Not read by a build for this architecture.
+            options = ["--exclude=*/Documentation/*", "--exclude=*/drivers/gpu/drm/*.h", "--exclude=*/tools/testing/*"]
+            _run(["tar", "-xf", str(source.path), "--strip-components=1", *options], part, log)
+        _configure(part, hertz, log)
+        part.rename(tree)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _configure(tree: Path, hertz: int, log: Path) -> None:
+    """Configuration, and the places of the source that virtual time needs changed."""
+    _replace(tree / "arch/um/Kconfig", r"(config HZ\n\tint\n\tdefault )\d+", rf"\g<1>{hertz}")
+    # The clock counts nanoseconds, and a timer fires at its own: Linux has 256 ns, 500 ns, and one more.
+    _replace(tree / "arch/um/include/linux/time-internal.h", r"(TIMER_MULTIPLIER\s+)\d+", r"\g<1>1")
+    _replace(tree / "arch/um/include/linux/time-internal.h", r"(TIMER_MIN_DELTA\s+)\d+", r"\g<1>1")
+    _replace(tree / "arch/um/kernel/time.c", r"(static int itimer_next_event\([^{]*\{)\s*delta \+= 1;", r"\g<1>")
+    shutil.copy(cache.sources() / "kernel/um/archrandom.h", tree / "arch/um/include/asm/archrandom.h")
+    _replace(tree / "net/Makefile", r"\Z", "obj-y += fanin/\n")
+    (tree / "net/fanin").mkdir()
+    (tree / "net/fanin/Makefile").touch()
+    _run(["make", "ARCH=um", "allnoconfig"], tree, log)
+    fragment = cache.sources() / "kernel/config"
+    _run(["scripts/kconfig/merge_config.sh", "-m", ".config", str(fragment)], tree, log)
+    _run(["make", "ARCH=um", "olddefconfig"], tree, log)
+    made = set((tree / ".config").read_text().splitlines())
+    lost = [line for line in fragment.read_text().splitlines() if line.startswith("CONFIG_") and line not in made]
+    if lost:
+        raise EngineError(f"this kernel source does not take {', '.join(lost)}; use Debian's linux-source-{SERIES}")
+
+
+def _replace(file: Path, pattern: str, new: str) -> None:
+    text = file.read_text() if file.is_file() else ""
+    changed, count = re.subn(pattern, new, text, count=1)
+    if not count:
+        raise EngineError(f"{file.name} of this kernel source is not as expected; use Debian's linux-source-{SERIES}")
+    file.write_text(changed)
+
+
+def _put_in(tree: Path, cc: Sequence[Path], log: Path, root: Path) -> None:
+    """Copy our own files into the tree; those that are there as they are stay untouched, so that make sees no change."""
+    place = tree / "net/fanin"
+    ours = {f"cc_{path.name}": path for path in cc}
+    for old in place.glob("cc_*.c"):
+        if old.name not in ours:
+            old.unlink()
+    for file in (cache.sources() / "kernel/net").iterdir():
+        _copy_changed(file, place / file.name)
+    for name, path in ours.items():
+        _copy_changed(path, place / name)
+    if ours:
+        with (place / "Makefile").open("a") as makefile:
+            makefile.write(f"obj-y += {' '.join(name.removesuffix('.c') + '.o' for name in ours)}\n")
+    library = root / "cargo/release/libfanin_kernel.a"
+    command = ["cargo", "build", "--release", "--locked", "--target-dir", str(root / "cargo")]
+    _run(command, cache.sources() / "kernel/abi", log)
+    made = root / f"rust-{os.getpid()}.o"
+    try:
+        wanted = [option for symbol in SYMBOLS for option in ("-u", symbol)]
+        _run(["ld", "-r", *wanted, str(library), "-o", str(made)], root, log)
+        # What the Rust compiler keeps for link-time optimisation: the kernel's linker warns of it.
+        _run(["objcopy", "-R", ".llvmbc", "-R", ".llvmcmd", "--strip-debug", str(made)], root, log)
+        _copy_changed(made, place / "rust.o_shipped")
+    finally:
+        made.unlink(missing_ok=True)
+
+
+def _copy_changed(source: Path, target: Path) -> None:
+    if not target.is_file() or source.read_bytes() != target.read_bytes():
+        shutil.copyfile(source, target)
+
+
+def _install(made: Path, target: Path) -> None:
+    """Into the cache, whole or not at all."""
+    part = target.with_name(f"{target.name}.{os.getpid()}.part")
+    shutil.copy(made, part)
+    part.chmod(0o755)
+    part.replace(target)
+
+
+def _run(
+    command: Sequence[str],
+    folder: Path,
+    log: Path,
+    *,
+    environment: dict[str, str] | None = None,
+    bar: Progress | None = None,
+) -> None:
+    """Run a step of the build; its output goes to the log."""
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        compiled = 0
+        try:
+            assert process.stdout is not None  # as asked for
+            for line in process.stdout:
+                output.write(line)
+                if line.startswith(b"  CC"):
+                    compiled += 1
+                    if bar is not None:
+                        bar.update(min(compiled, UNITS - 1))
+            process.wait()
+        finally:
+            if process.poll() is None:
+                process.terminate()
+                process.wait()
+    if process.returncode != 0:
+        raise EngineError(failure(log, command[0]))
+
+
+def failure(log: Path, step: str) -> str:
+    """Say what a failed step said last, and which package it misses if that is why."""
+    text = log.read_text(errors="replace")
+    hints = [package for header, package in HEADERS.items() if f"{header}: No such file" in text]
+    if re.search(r"cannot find -l(c|util|m)\b", text):
+        hints.append("libc6-dev")
+    if hints:
+        return f"building the kernel needs {hints[0]}; Debian: apt-get install {hints[0]}"
+    lines = [line for line in text.strip().splitlines() if line.strip()][-TAIL_LINES:]
+    end = "\n  ".join(lines)
+    return f"building the kernel failed in `{Path(step).name}`; the whole log is {log}, and its end:\n  {end}"

@@ -1,0 +1,293 @@
+"""The engine `kernel`. What needs a built kernel is skipped where there is none (`fanin kernel build`); the rest runs everywhere."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import fanin
+import polars as pl
+import pytest
+from fanin.errors import EngineError, Interrupted, ScenarioError
+from fanin.kernel import build, cache, machine
+
+LONG = """
+[topology]
+senders = 2
+rate = "100Mbps"
+delay = "25us"
+buffer = "400p"
+mark = "20p"
+[stack]
+profile = "linux"
+[cc]
+name = "dctcp"
+[[workload]]
+kind = "long"
+[run]
+duration = "500ms"
+[measure]
+queues = ["switch->client"]
+windows = ["long"]
+"""
+
+INCAST = """
+[topology]
+senders = 8
+rate = "1Gbps"
+delay = "25us"
+buffer = "100p"
+[stack]
+profile = "linux"
+[cc]
+name = "cubic"
+[[workload]]
+kind = "incast"
+bytes = "64KB"
+rounds = 3
+request = "100B"
+[run]
+duration = "5s"
+"""
+
+
+@pytest.fixture(scope="session")
+def kernel() -> cache.Kernel:
+    try:
+        return cache.find()
+    except EngineError as why:
+        pytest.skip(str(why))
+
+
+def same(a: fanin.RunResult, b: fanin.RunResult) -> bool:
+    frames = ("messages", "flows", "ports", "queue", "window", "runs")
+    return all(getattr(a, name).equals(getattr(b, name)) for name in frames)
+
+
+@pytest.mark.usefixtures("kernel")
+def test_long_flows_repeat_bit_by_bit_and_fill_the_link() -> None:
+    first = fanin.run("long.toml", text=LONG, engine="kernel")
+    assert same(first, fanin.run("long.toml", text=LONG, engine="kernel"))
+    goodput = first.flows["bytes_delivered"].sum() * 8 / 0.5
+    # 1448 of 1500 bytes are payload: 96.5 Mbps at most; the first round trips and the handshake cost some.
+    assert 90e6 < goodput < 96.6e6
+    bottleneck = first.ports.filter(port="switch->client").row(0, named=True)
+    assert bottleneck["marks"] > 0
+    assert bottleneck["drops"] == 0
+    # DCTCP holds the queue near K = 20 (RFC 8257).
+    late = first.queue.filter(pl.col("time_ms") > 200)
+    assert 10 < late["packets"].mean() < 35
+
+
+@pytest.mark.usefixtures("kernel")
+def test_incast_repeats_bit_by_bit_and_its_counts_agree() -> None:
+    result = fanin.run("incast.toml", text=INCAST, engine="kernel")
+    assert same(result, fanin.run("incast.toml", text=INCAST, engine="kernel"))
+    assert result.runs["complete"].to_list() == [True]
+    answers = result.flows.filter(pl.col("class") == "incast")
+    assert answers["bytes_delivered"].to_list() == [3 * 64_000] * 8
+    # Every segment that was sent was dropped somewhere or acknowledged: what was sent again is what was dropped, or spurious.
+    assert (answers["retransmissions"] >= answers["drops"]).all()
+    assert answers["bytes_sent"].sum() > 8 * 3 * 64_000 - 1
+    ports = result.ports.filter(port="switch->client").row(0, named=True)
+    assert ports["drops"] == answers["drops"].sum() + result.flows["ack_drops"].sum() * 0
+    assert ports["max_queue_packets"] <= 100
+    done = result.messages.filter(pl.col("class") == "incast")
+    assert (done["completion_ms"] >= done["ideal_ms"] * 0.99).all()
+    assert (done["first_send_ms"] >= done["release_ms"]).all()
+
+
+@pytest.mark.usefixtures("kernel")
+def test_the_seed_decides_the_noise_of_the_hosts() -> None:
+    one, two = (fanin.run("incast.toml", text=INCAST, seed=seed, engine="kernel") for seed in (1, 2))
+    assert not one.messages["done_ms"].equals(two.messages["done_ms"])
+
+
+@pytest.mark.usefixtures("kernel")
+def test_a_profile_that_is_no_kernel_is_refused_with_its_line() -> None:
+    text = LONG.replace('profile = "linux"', 'profile = "ns2"')
+    with pytest.raises(ScenarioError, match=r"long\.toml:9.*stack\.profile.*ns2"):
+        fanin.run("long.toml", text=text, engine="kernel")
+    with pytest.raises(ScenarioError, match=r"cc\.name.*no `trim`"):
+        fanin.run("long.toml", text=LONG, cc="trim", engine="kernel")
+
+
+@pytest.mark.usefixtures("kernel")
+def test_tshark_sees_the_packets_that_the_ports_counted(tmp_path: Path) -> None:
+    if shutil.which("tshark") is None:
+        pytest.skip("tshark is not installed")
+    result = fanin.run("incast.toml", text=INCAST, engine="kernel", pcap=tmp_path, pcap_at=["switch->client", "client"])
+    file = tmp_path / "switch-client.pcap"
+    fields = ["-e", "tcp.len", "-e", "tcp.checksum.status", "-e", "ip.checksum.status"]
+    options = ["-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"]
+    command = ["tshark", "-n", "-r", str(file), "-T", "fields", *fields, *options]
+    rows = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("\n")[:-1]
+    port = result.ports.filter(port="switch->client").row(0, named=True)
+    assert len(rows) == port["packets"]
+    # 1 is good; 2 is unverified, which a truncated packet may be.
+    assert {row.split("\t")[2] for row in rows} == {"1"}
+
+
+@pytest.mark.usefixtures("kernel")
+def test_an_ordinary_user_may_run_it(kernel: cache.Kernel, tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("this is an ordinary user already")
+    from fanin import _native
+
+    place = Path("/tmp") / f"fanin-user-{os.getpid()}"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(mode=0o755)
+    try:
+        mine = cache.Kernel(place / "linux", place / "guest", kernel.version, kernel.hertz)
+        shutil.copy(kernel.linux, mine.linux)
+        shutil.copy(kernel.guest, mine.guest)
+        folder = place / "run"
+        folder.mkdir()
+        plan = _native.Scenario.from_text(INCAST, "incast.toml").plan(1)
+        _native.kernel_prepare(plan, folder)
+        for path in (folder, *folder.iterdir()):
+            os.chown(path, 65534, 65534)
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                os.setgroups([])
+                os.setgid(65534)
+                os.setuid(65534)
+                machine.start_kernel(mine, folder, 1, lambda _: True)
+                code = 0
+            finally:
+                os._exit(code)
+        assert os.waitpid(child, 0)[1] == 0
+        assert _native.kernel_results(plan, folder).complete
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+# ---- with a stand-in for the kernel ----
+
+
+def stand_in(folder: Path, script: str) -> cache.Kernel:
+    program = folder / "linux"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    (folder / "guest").touch()
+    return cache.Kernel(program, folder / "guest", "6.12.0", 250)
+
+
+@pytest.fixture
+def run_folder(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    yield folder
+    assert not processes_in(folder)
+
+
+def processes_in(folder: Path) -> list[int]:
+    """Processes whose current folder is this one, or was before it was removed."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and str((entry / "cwd").readlink()).startswith(str(folder)):
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
+def test_a_kernel_that_stands_still_is_ended(tmp_path: Path, run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FANIN_KERNEL_STANDSTILL_S", "0.3")
+    with pytest.raises(EngineError, match=r"stood still for 0\.3 s"):
+        machine.start_kernel(stand_in(tmp_path, "sleep 1000 & sleep 1000"), run_folder, 1, lambda _: True)
+
+
+def test_a_kernel_that_warned_gives_no_result(tmp_path: Path, run_folder: Path) -> None:
+    script = "echo 'WARNING: CPU: 0 PID: 1 at net/ipv4/tcp_input.c:2849'; touch log.json"
+    with pytest.raises(EngineError, match=r"reported a fault.*tcp_input\.c:2849"):
+        machine.start_kernel(stand_in(tmp_path, script), run_folder, 1, lambda _: True)
+
+
+def test_a_kernel_that_stops_early_gives_no_result(tmp_path: Path, run_folder: Path) -> None:
+    with pytest.raises(EngineError, match=r"stopped early \(exit code 3\); it last said: no such root"):
+        machine.start_kernel(stand_in(tmp_path, "echo no such root; exit 3"), run_folder, 1, lambda _: True)
+
+
+def test_whoever_asks_stops_it(tmp_path: Path, run_folder: Path) -> None:
+    with pytest.raises(Interrupted):
+        machine.start_kernel(stand_in(tmp_path, "sleep 1000"), run_folder, 1, lambda _: False)
+
+
+def test_nothing_is_left_when_this_process_is_killed(tmp_path: Path) -> None:
+    stand_in(tmp_path, "sleep 1000 & sleep 1000")
+    program = f"""
+import os, pathlib
+from fanin.kernel import cache, machine
+home = pathlib.Path({str(tmp_path)!r})
+with machine.scratch() as folder:
+    print(folder, flush=True)
+    kernel = cache.Kernel(home / "linux", home / "guest", "6.12.0", 250)
+    machine.start_kernel(kernel, folder, 1, lambda _: print("runs", flush=True) or True)
+"""
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    with subprocess.Popen([sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        folder = Path(child.stdout.readline().strip())
+        child.stdout.readline()
+        assert processes_in(folder)
+        child.send_signal(signal.SIGKILL)
+    deadline = time.monotonic() + 20
+    while (processes_in(folder) or folder.exists()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not processes_in(folder)
+    assert list(temporary.iterdir()) == []
+
+
+# ---- building ----
+
+
+def test_a_build_says_which_package_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(build.shutil, "which", lambda name: None if name in ("flex", "bc") else f"/usr/bin/{name}")
+    with pytest.raises(EngineError, match=r"needs flex, bc; Debian: apt-get install flex bc"):
+        build.check_tools()
+    log = tmp_path / "build.log"
+    log.write_text("  CC a.o\nfatal error: gelf.h: No such file or directory\n")
+    assert build.failure(log, "make") == "building the kernel needs libelf-dev; Debian: apt-get install libelf-dev"
+    log.write_text("\n".join(f"line {n}" for n in range(40)))
+    assert "line 39" in build.failure(log, "make")
+    assert "line 24\n" not in build.failure(log, "make")
+
+
+def test_what_is_no_kernel_source_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(EngineError, match="no such file or folder"):
+        build.find_source(tmp_path / "none.tar.xz")
+    with pytest.raises(EngineError, match="no kernel source"):
+        build.find_source(tmp_path)
+    (tmp_path / "Makefile").write_text("VERSION = 5\nPATCHLEVEL = 10\nSUBLEVEL = 7\n")
+    with pytest.raises(EngineError, match=r"it is Linux 5\.10\.7, and fanin's files are for Linux 6\.12"):
+        build.find_source(tmp_path)
+    monkeypatch.setattr(build, "SOURCES", tmp_path)
+    with pytest.raises(EngineError, match="apt-get install linux-source-6"):
+        build.find_source()
+
+
+def test_a_c_file_that_registers_nothing_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "mine.c"
+    file.write_text("int main(void) { return 0; }")
+    with pytest.raises(EngineError, match="does not call tcp_register_congestion_control"):
+        build.checked_c_file(file)
+
+
+def test_a_kernel_that_is_not_built_says_how(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FANIN_KERNEL_CACHE", str(tmp_path))
+    with pytest.raises(EngineError, match=r"HZ=1000\) is not built; run `fanin kernel build --hz 1000`"):
+        fanin.run("long.toml", text=LONG, engine="kernel-hz1000")
+    with pytest.raises(ScenarioError, match="the engine is 'linux'"):
+        fanin.run("long.toml", text=LONG, engine="linux")
