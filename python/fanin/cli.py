@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from fanin import sweep_command
-from fanin.kernel.command import app as kernel_app
+from fanin.kernel import command as kernel_command
 
 app = typer.Typer(
     name="fanin",
@@ -418,7 +418,8 @@ def draw(
     display.note(f"picture: {file}")
 
 
-app.add_typer(kernel_app, name="kernel")
+app.add_typer(kernel_command.app, name="kernel")
+app.command()(kernel_command.validate)
 
 
 @app.command(name="list")

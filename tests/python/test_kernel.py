@@ -15,7 +15,7 @@ import fanin
 import polars as pl
 import pytest
 from fanin.errors import EngineError, Interrupted, ScenarioError
-from fanin.kernel import build, cache, machine
+from fanin.kernel import build, cache, machine, validation
 
 LONG = """
 [topology]
@@ -114,8 +114,16 @@ def test_a_profile_that_is_no_kernel_is_refused_with_its_line() -> None:
     text = LONG.replace('profile = "linux"', 'profile = "ns2"')
     with pytest.raises(ScenarioError, match=r"long\.toml:9.*stack\.profile.*ns2"):
         fanin.run("long.toml", text=text, engine="kernel")
-    with pytest.raises(ScenarioError, match=r"cc\.name.*no `trim`"):
-        fanin.run("long.toml", text=LONG, cc="trim", engine="kernel")
+    with pytest.raises(ScenarioError, match=r"cc\.name.*no `d2tcp`"):
+        fanin.run("long.toml", text=LONG, cc="d2tcp", engine="kernel")
+
+
+@pytest.mark.usefixtures("kernel")
+def test_the_twins_run_on_real_tcp() -> None:
+    result = fanin.run("long.toml", text=LONG, cc=["trim", "dcvegas", "gss+dctcp", "l2dct"], engine="kernel")
+    assert not result.failures
+    goodput = result.flows.group_by("cc").agg(pl.col("bytes_delivered").sum() * 8 / 0.5)
+    assert (goodput["bytes_delivered"] > 70e6).all()
 
 
 @pytest.mark.usefixtures("kernel")
@@ -168,6 +176,25 @@ def test_an_ordinary_user_may_run_it(kernel: cache.Kernel, tmp_path: Path) -> No
         assert _native.kernel_results(plan, folder).complete
     finally:
         shutil.rmtree(place, ignore_errors=True)
+
+
+@pytest.mark.usefixtures("kernel")
+def test_the_model_stands_beside_the_kernel() -> None:
+    rows = validation.validate(quick=True, cc=["cubic", "dctcp"])
+    assert rows.height == 2 * 2 * len(validation.cases(quick=True))
+    text = validation.page(rows, "fanin validate --quick", "0.1.0")
+    assert "| incast, 8 x 32KB, 1Gbps, 100p | cubic |" in text
+    assert "Kendall's tau" in text
+
+
+def test_rows_outside_the_bounds_are_counted_as_such() -> None:
+    row = {"case": "long", "cc": "cubic", "goodput_mbps": 900.0, "queue": 50.0, "queue_p99": 60.0}
+    row |= {"p50_ms": None, "p99_ms": None, "drops": 0.0, "marks": 0.0, "timeouts": 0.0}
+    far = {**row, "cc": "reno", "queue": 60.0}
+    table = [{**r, "engine": "sim"} for r in (row, far)] + [
+        {**r, "queue": 50.0, "engine": "kernel"} for r in (row, far)
+    ]
+    assert "1 of 2 rows within the bounds" in validation.page(pl.DataFrame(table), "fanin validate", "0.1.0")
 
 
 # ---- with a stand-in for the kernel ----

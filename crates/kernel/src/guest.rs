@@ -7,9 +7,9 @@ use fanin_cc::RecoveryKind;
 use fanin_fabric::network::FIRST_CLIENT_PORT;
 use fanin_guest::{Guest, Host, namespace};
 use fanin_player::plan;
-use fanin_sim::resolved_stack;
 use fanin_sim::spec::{GateEvent, Message, NodeId, Release, Spec};
 use fanin_sim::stack::{CwndValidation, EcnMode, Nagle, Stack};
+use fanin_sim::{RunError, known_paths, resolved_stack};
 use std::collections::BTreeMap;
 
 /// Listening ports: one per transport, so that each has its own congestion control.
@@ -108,6 +108,27 @@ pub fn guest(spec: &Spec) -> Result<Guest, Limit> {
             hosts,
         },
     })
+}
+
+/// Parameters of the kernel for its start: what the twin of TRIM is told of the path, as an administrator would.
+pub fn boot(spec: &Spec) -> Result<String, RunError> {
+    const TWIN: &str = "trim";
+    let mut known: Option<(u64, u64, u64)> = None;
+    for (flow, path) in spec.flows.iter().zip(known_paths(spec)?) {
+        let transport = &spec.transports[flow.transport as usize];
+        if transport.cc == TWIN {
+            let wire = transport.stack.wire(transport.stack.mss).get() * 8;
+            // Requests go the other way; the slowest path is the bottleneck's.
+            let rate = path.rate.bps() / wire.max(1);
+            if known.is_none_or(|(r, ..)| rate <= r) {
+                let buffer = if path.buffer_packets.is_finite() { path.buffer_packets as u64 } else { 0 };
+                known = Some((rate, buffer, path.base_rtt.ps() / 1_000_000));
+            }
+        }
+    }
+    Ok(known.map_or_else(String::new, |(rate, buffer, rtt)| {
+        format!("{TWIN}.rate_pps={rate} {TWIN}.buffer_packets={buffer} {TWIN}.base_rtt_us={rtt}")
+    }))
 }
 
 /// What a machine with much memory has: the kernel derives these from its own, which is small (tcp_init, tcp_mem).

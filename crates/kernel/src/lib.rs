@@ -53,6 +53,9 @@ pub enum KernelError {
     Record(String),
 }
 
+/// Parameters for the kernel's command line, by words; read by whoever starts it.
+pub const BOOT: &str = "boot";
+
 /// A connection of the plan: a flow, and the one in the opposite direction if it has one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Connection {
@@ -96,6 +99,7 @@ pub fn prepare(spec: &Spec, folder: &Path) -> Result<(), KernelError> {
     let network = network::network(spec)?;
     let guest = guest::guest(spec)?;
     let text = serde_json::to_vec(&guest).map_err(|e| KernelError::Guest(e.to_string()))?;
+    write(folder, BOOT, guest::boot(spec)?.as_bytes())?;
     write(folder, fanin_guest::files::NETWORK, &network.encode())?;
     write(folder, fanin_guest::files::GUEST, &text)
 }

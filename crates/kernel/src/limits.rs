@@ -45,26 +45,30 @@ fn limit(key: impl Into<String>, message: impl Into<String>) -> Limit {
     Limit { key: key.into(), message: message.into() }
 }
 
-/// The kernel's congestion control for a transport.
+/// Its sockets would have to tell the deadline of every message.
+const NEEDS_DEADLINES: &str = "fanin_d2tcp";
+
+/// The kernel's congestion control for a transport: Linux's own, else fanin's twin (`kernel/cc`).
 ///
 /// # Errors
 /// [`Limit`] when it has none.
 pub fn congestion_control(transport: &TransportSpec) -> Result<&'static str, Limit> {
     let deployment = registry::deployment(&transport.cc).unwrap_or_default();
     let shims = deployment.sender_shim || deployment.receiver_shim;
-    match deployment.kernel.filter(|_| !shims) {
+    let name = deployment.kernel.or(deployment.twin).filter(|name| !shims && *name != NEEDS_DEADLINES);
+    match name {
         Some(name) if transport.args.names().next().is_none() => Ok(name),
         Some(name) => {
             let parameter = transport.args.names().next().unwrap_or_default();
             Err(limit(
                 format!("cc.{parameter}"),
-                format!("Linux's {name} has no such setting; remove it, or use the engine sim"),
+                format!("the kernel's {name} has no such setting here; remove it, or use the engine sim"),
             ))
         }
         None => Err(limit(
             "cc.name",
             format!(
-                "the virtual kernel has no `{}`; it runs what `fanin list cc` calls kernel, or use the engine sim",
+                "the virtual kernel has no `{}`; it runs what `fanin list cc` calls kernel or twin, or use the engine sim",
                 transport.cc
             ),
         )),

@@ -175,7 +175,9 @@ def checked_c_file(path: Path) -> Path:
     """A C file with a ``tcp_congestion_ops`` in it."""
     if not path.is_file():
         raise EngineError(f"{shown(path)}: there is no such file; name a C file with --cc")
-    if path.suffix != ".c" or "tcp_register_congestion_control" not in path.read_text(errors="replace"):
+    if path.suffix != ".c" or not re.search(
+        r"\btcp_register_congestion_control\b|\bCC_REGISTER\b", path.read_text(errors="replace")
+    ):
         raise EngineError(
             f"{shown(path)}: it does not call tcp_register_congestion_control(); --cc takes a C file as in Linux's net/ipv4/tcp_*.c"
         )
@@ -266,17 +268,9 @@ def _replace(file: Path, pattern: str, new: str) -> None:
 def _put_in(tree: Path, cc: Sequence[Path], log: Path, root: Path) -> None:
     """Copy our own files into the tree; those that are there as they are stay untouched, so that make sees no change."""
     place = tree / "net/fanin"
-    ours = {f"cc_{path.name}": path for path in cc}
-    for old in place.glob("cc_*.c"):
-        if old.name not in ours:
-            old.unlink()
     for file in (cache.sources() / "kernel/net").iterdir():
         _copy_changed(file, place / file.name)
-    for name, path in ours.items():
-        _copy_changed(path, place / name)
-    if ours:
-        with (place / "Makefile").open("a") as makefile:
-            makefile.write(f"obj-y += {' '.join(name.removesuffix('.c') + '.o' for name in ours)}\n")
+    _put_in_cc(place / "cc", [*sorted((cache.sources() / "kernel/cc").glob("*.[ch]")), *cc])
     library = root / "cargo/release/libfanin_kernel.a"
     command = ["cargo", "build", "--release", "--locked", "--target-dir", str(root / "cargo")]
     _run(command, cache.sources() / "kernel/abi", log)
@@ -289,6 +283,22 @@ def _put_in(tree: Path, cc: Sequence[Path], log: Path, root: Path) -> None:
         _copy_changed(made, place / "rust.o_shipped")
     finally:
         made.unlink(missing_ok=True)
+
+
+def _put_in_cc(folder: Path, files: Sequence[Path]) -> None:
+    """Congestion controls: fanin's twins (see docs/linux.md), then the user's; a file of the same name takes the place of ours."""
+    chosen = {path.name: path for path in files}
+    folder.mkdir(exist_ok=True)
+    for old in folder.glob("*.[ch]"):
+        if old.name not in chosen:
+            old.unlink()
+    for name, path in chosen.items():
+        _copy_changed(path, folder / name)
+    objects = " ".join(name.removesuffix(".c") + ".o" for name in sorted(chosen) if name.endswith(".c"))
+    makefile = folder / "Makefile"
+    text = f"obj-y := {objects}\n"
+    if not makefile.is_file() or makefile.read_text() != text:
+        makefile.write_text(text)
 
 
 def _copy_changed(source: Path, target: Path) -> None:

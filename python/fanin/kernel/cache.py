@@ -17,7 +17,16 @@ from fanin.errors import EngineError
 HERTZ = (250, 1000)
 """Timer frequencies that a kernel is built for; the first is Debian's, and the default."""
 
-IN_KERNEL = ("kernel/config", "kernel/net", "kernel/um", "kernel/abi", "crates/fabric", "crates/switch", "crates/units")
+IN_KERNEL = (
+    "kernel/config",
+    "kernel/cc",
+    "kernel/net",
+    "kernel/um",
+    "kernel/abi",
+    "crates/fabric",
+    "crates/switch",
+    "crates/units",
+)
 """What of fanin is compiled into the kernel."""
 
 IN_GUEST = ("crates/guest", "crates/player")

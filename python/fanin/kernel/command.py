@@ -93,3 +93,32 @@ def _megabytes(folder: Path) -> float:
     if not folder.is_dir():
         return 0.0
     return sum(p.lstat().st_blocks * 512 for p in folder.rglob("*") if p.is_file() and not p.is_symlink()) / 1e6
+
+
+def validate(
+    quick: Annotated[bool, typer.Option("--quick", help="A few scenarios and one seed; indicative only.")] = False,
+    cc: Annotated[
+        str | None, typer.Option("--cc", metavar="A,B,...", help="Algorithms [default: newreno,cubic,dctcp,bbr,vegas].")
+    ] = None,
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="Folder for validation.md and validation.json.")
+    ] = Path("fanin-validation"),
+) -> None:
+    """Compare the simulator's profile `linux` with real Linux TCP in virtual time (needs `fanin kernel build`)."""
+    import json
+
+    from fanin import __version__, display
+    from fanin.files import output_folder
+    from fanin.kernel.validation import TCP, page
+    from fanin.kernel.validation import validate as run_validation
+    from fanin.simulation import chosen_algorithms
+
+    names = chosen_algorithms(cc.split(",")) if cc is not None else list(TCP)
+    said = "fanin validate" + (" --quick" if quick else "") + (f" --cc {cc}" if cc is not None else "")
+    with output_folder(out) as scratch:
+        rows = run_validation(quick=quick, cc=names, progress=display.Bar)
+        text = page(rows, said, __version__)
+        (scratch / "validation.md").write_text(text)
+        (scratch / "validation.json").write_text(json.dumps({"command": said, "rows": rows.to_dicts()}) + "\n")
+    typer.echo("\n".join(text.splitlines()[-2:]))
+    display.note(f"table: {out / 'validation.md'}")

@@ -111,6 +111,8 @@ def start_kernel(
         "uml_dir=./uml/",
         f"fanin_seed={seed}",
     ]
+    boot = folder / "boot"
+    command += boot.read_text().split() if boot.is_file() else []
     # glibc >= 2.35 registers rseq, which this kernel's start does not survive when it is linked statically.
     environment = {"PATH": os.defpath, "GLIBC_TUNABLES": "glibc.pthread.rseq=0", "TMPDIR": _memory_folder(folder)}
     console = folder / "console"
