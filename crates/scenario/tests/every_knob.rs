@@ -163,7 +163,7 @@ fn every_knob_of_the_stack_changes_some_result() {
                 "topology.mark=\"1p\"",
             ]],
             "limited_transmit" | "dup_thresh" => vec![vec![], vec!["stack.min_rto=\"1ms\""]],
-            "small_queue" | "send_jitter" => vec![vec![]],
+            "small_queue" | "send_jitter" | "clock_error_ppm" => vec![vec![]],
             _ => vec![vec![], vec!["stack.profile=\"rfc\""], vec!["stack.profile=\"linux\""]],
         }
     };

@@ -177,6 +177,8 @@ impl Paths {
 }
 
 fn network(spec: &Spec, paths: &Paths) -> Result<Net, RunError> {
+    // Hosts and switches serve all transports, so the worst clock that one of them asks for counts.
+    let clock_error = spec.transports.iter().map(|t| t.stack.clock_error_ppm).fold(0.0, f64::max) * 1e-6;
     let mut ports = Vec::with_capacity(spec.links.len());
     for (i, link) in spec.links.iter().enumerate() {
         // A switch's processing time is constant per switch, so it only lengthens the links that lead to it.
@@ -187,7 +189,11 @@ fn network(spec: &Spec, paths: &Paths) -> Result<Net, RunError> {
         let shared = spec.nodes[link.from.index()].shared_buffer.is_some();
         let limit = if shared { None } else { link.queue.limit };
         let order = order(spec, link, i)?;
-        ports.push(Port::new(link.rate, (link.delay + processing).ps(), limit, link.queue.mark_above, order));
+        let mut port = Port::new(link.rate, (link.delay + processing).ps(), limit, link.queue.mark_above, order);
+        if clock_error > 0.0 {
+            port.set_clock_error(clock_error * (2.0 * Stream::new(spec.seed, "clock", i as u64).uniform() - 1.0));
+        }
+        ports.push(port);
     }
     let mut pools = Vec::new();
     let mut pool_of = vec![None; ports.len()];

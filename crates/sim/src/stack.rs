@@ -94,6 +94,8 @@ pub struct Stack {
     pub max_burst: u32,
     /// Random processing time of each packet in the host that sends it, uniform on [0, this); order and rate are kept (NS2's overhead_).
     pub send_jitter: Duration,
+    /// Every link sends at a rate that is off by a random part of this size, parts per million: no two clocks are equal.
+    pub clock_error_ppm: f64,
     /// A flow waits while its host's port has more than this much left to send; zero is unlimited (TCP small queues).
     pub small_queue: Duration,
     /// Pace an algorithm that does not ask for it at Linux's 2.0/1.2 x cwnd/srtt.
@@ -152,6 +154,7 @@ impl Stack {
             merge_writes: false,
             max_burst: 0,
             send_jitter: Duration::ZERO,
+            clock_error_ppm: 0.0,
             small_queue: Duration::ZERO,
             pacing: false,
             grow_in_cwr: true,
@@ -221,6 +224,8 @@ impl Stack {
             // Interrupts and softirqs. Without it packets of hosts with equal links keep an exact rhythm, and a drop-tail port can lock
             // one of them out for whole windows (Floyd and Jacobson 1991: a service time of jitter removes the phase effect).
             send_jitter: Duration::us(10),
+            // IEEE 802.3 allows 100 ppm; quartz oscillators of network cards are within 50.
+            clock_error_ppm: 50.0,
             grow_in_cwr: false,
             ..Stack::ns2()
         }

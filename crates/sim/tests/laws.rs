@@ -115,7 +115,7 @@ proptest! {
         for (port, link) in r.ports.iter().zip(&spec.links) {
             prop_assert_eq!(port.offered_packets, port.packets + port.drops, "{}", port.name);
             prop_assert!(port.busy_ps <= r.end_ps, "{}", port.name);
-            prop_assert!(u128::from(port.sent_bytes) * 8_000_000_000_000 <= u128::from(link.rate.bps()) * u128::from(r.end_ps));
+            prop_assert!(u128::from(port.sent_bytes) * 8_000_000_000_000 <= u128::from(link.rate.bps() + link.rate.bps() / 10_000) * u128::from(r.end_ps));
             match link.queue.limit {
                 Some(QueueLimit::Packets(n)) => prop_assert!(port.max_queue_packets <= u64::from(n)),
                 Some(QueueLimit::Bytes(b)) => prop_assert!(port.max_queue_bytes <= b.get()),

@@ -311,3 +311,25 @@ fn acks_of_dctcp_are_ecn_capable_and_of_classic_ecn_not() {
     assert!(ect(EcnMode::Dctcp));
     assert!(!ect(EcnMode::Classic));
 }
+
+/// Two flows from equal links into an equal link: with equal clocks one of them holds the full queue for ever, because its packets arrive
+/// just when a place becomes free. No two real clocks are equal. (A sender that is slower than the port by some ppm still holds on for long.)
+#[test]
+fn two_flows_on_links_of_equal_rate_share_a_full_queue() {
+    let least = |clock_error_ppm: f64, seed: u64| {
+        let mut spec = star(2, Rate::mbps(100), Duration::us(25), Some(QueueLimit::Packets(400)), None);
+        let t = transport(&mut spec, "reno", Stack { clock_error_ppm, ..Stack::linux() });
+        for i in 0..2 {
+            let f = flow(&mut spec, i, t);
+            message(&mut spec, f, Message::UNLIMITED, Duration::ZERO);
+        }
+        (spec.seed, spec.stop_when_done) = (seed, false);
+        let r = run(&spec);
+        let all: u64 = r.flows.iter().map(|f| f.bytes_delivered).sum();
+        r.flows.iter().map(|f| f.bytes_delivered as f64 / all as f64).fold(1.0, f64::min)
+    };
+    let locked = (1..=5).filter(|&seed| least(0.0, seed) < 0.05).count();
+    let shared = (1..=5).filter(|&seed| least(50.0, seed) > 0.15).count();
+    assert!(locked >= 4, "{locked} of 5 locked out with equal clocks");
+    assert!(shared >= 4, "{shared} of 5 share with clocks of 50 ppm");
+}
