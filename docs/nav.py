@@ -7,6 +7,9 @@ PAGES = [
     ("Start", "index.md"),
     ("Watch a window grow", "tutorial.md"),
     ("From a capture to an answer", "how-to/capture-to-answer.md"),
+    ("Advice: transport and settings", "how-to/advice.md"),
+    ("Many runs: sweeps", "how-to/sweeps.md"),
+    ("When one machine is not enough", "how-to/cluster.md"),
     ("See a run in Wireshark", "how-to/wireshark.md"),
     ("An algorithm in Python", "python-algorithms.md"),
     ("How the numbers are made", "numbers.md"),
@@ -14,6 +17,7 @@ PAGES = [
     ("Performance", "performance.md"),
     ("Validation", "validation.md"),
     ("Differences", "differences.md"),
+    ("Glossary", "glossary.md"),
 ]
 FOLDERS = [("Algorithms", "algorithms"), ("Papers", "papers"), ("Reference", "reference"), ("JSON", "json")]
 

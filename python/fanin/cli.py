@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fanin import sweep_command
+from fanin import advise_command, sweep_command
 from fanin.kernel import command as kernel_command
 
 app = typer.Typer(
@@ -441,6 +441,7 @@ def list_(
         display.entries(kind.value, found)
 
 
+app.command("advise")(advise_command.advise)
 app.command("sweep")(sweep_command.sweep)
 app.command("query")(sweep_command.query)
 app.command("plot")(sweep_command.plot)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import doctest
+import os
 import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -40,3 +44,28 @@ def test_every_example_scenario_is_drawn(tmp_path: Path) -> None:
     for scenario in sorted((ROOT / "examples").glob("*.toml")):
         if scenario.name != "rack.toml":
             assert fanin.draw(scenario).to_dict()["title"]["text"]
+
+
+PAGES_TO_TYPE = ["how-to/sweeps.md", "how-to/advice.md"]
+
+
+@pytest.mark.parametrize("page", PAGES_TO_TYPE)
+def test_every_command_of_a_page_can_be_typed(page: str, tmp_path: Path) -> None:
+    """As a reader would: in the root of the repository, with a store and output files of their own."""
+    text = (ROOT / "docs" / page).read_text()
+    lines = [
+        line
+        for block in re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+        for line in block.splitlines()
+    ]
+    commands = [line.partition(" #")[0].strip() for line in lines if line.startswith("fanin ")]
+    assert commands
+    place = {**os.environ, "FANIN_STORE": str(tmp_path / "store"), "PYTHONPATH": ""}
+    for command in commands:
+        words = shlex.split(command)
+        # Output files go to the scratch folder.
+        words = [str(tmp_path / word) if word in ("incast.html", "runs.csv") else word for word in words]
+        done = subprocess.run(
+            [sys.executable, "-m", *words], cwd=ROOT, env=place, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, f"{command}\n{done.stderr}"

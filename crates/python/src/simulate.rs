@@ -203,8 +203,22 @@ pub struct RackPlan {
     rounds: Vec<ReplayedRound>,
 }
 
+impl RackPlan {
+    fn whole(&self) -> fanin_scenario::RackPlan {
+        let port = fanin_sim::spec::LinkId(self.port as u32);
+        let spec = self.plan.get().0.clone();
+        fanin_scenario::RackPlan { spec, port, responses: self.responses.clone(), rounds: self.rounds.clone() }
+    }
+}
+
 #[pymethods]
 impl RackPlan {
+    /// The same with the connections of `servers` as `other`, a plan of the same replay and seed, has them.
+    fn mixed(&self, py: Python<'_>, other: &RackPlan, servers: Vec<String>) -> PyResult<RackPlan> {
+        let made = py.detach(|| self.whole().mixed(&other.whole(), &servers));
+        let plan = Py::new(py, Plan(made.spec))?;
+        Ok(RackPlan { plan, port: self.port, responses: made.responses, rounds: made.rounds })
+    }
     /// Where each response of the capture went: flow, and the messages of its first and last piece.
     fn responses(&self) -> PyResult<Table> {
         let rows = &self.responses;

@@ -11,7 +11,7 @@ use crate::tree::{Item, Node, Override, Table, parse};
 use crate::warnings::{Warning, starving};
 use crate::{hash, scenario, transport};
 use fanin_cc::algorithms::ALGORITHMS;
-use fanin_sim::spec::{FlowId, LinkId, Spec, TraceSpec, TransportSpec};
+use fanin_sim::spec::{FlowId, LinkId, NodeId, Spec, TraceSpec, TransportSpec};
 use fanin_sim::stack::Nagle;
 use fanin_units::{Duration, Time};
 use std::path::{Path, PathBuf};
@@ -41,6 +41,24 @@ pub struct RackPlan {
     pub responses: Vec<ReplayedResponse>,
     /// Where each round of the capture went.
     pub rounds: Vec<ReplayedRound>,
+}
+
+impl RackPlan {
+    /// The same traffic with the connections of `servers` as `other` has them: hosts that are not moved to a new algorithm yet. Both plans
+    /// are of one replay and seed; the network is that of `self`.
+    #[must_use]
+    pub fn mixed(mut self, other: &RackPlan, servers: &[String]) -> RackPlan {
+        let offset = self.spec.transports.len() as u32;
+        self.spec.transports.extend(other.spec.transports.iter().cloned());
+        let stays = |node: NodeId| self.spec.nodes.get(node.index()).is_some_and(|n| servers.contains(&n.name));
+        let staying: Vec<bool> = self.spec.flows.iter().map(|f| stays(f.src) || stays(f.dst)).collect();
+        for ((flow, was), stays) in self.spec.flows.iter_mut().zip(&other.spec.flows).zip(staying) {
+            if stays {
+                flow.transport = was.transport + offset;
+            }
+        }
+        self
+    }
 }
 
 /// Keys of the document.

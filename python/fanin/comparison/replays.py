@@ -117,7 +117,7 @@ def _job(
         results = tables(run, made.plan, cc, seed)
         servers = dict(enumerate(replay.servers))
         where = frame(made.responses()).with_columns(pl.col("server").replace_strict(servers, return_dtype=pl.String))
-        return _measured(results, where, frame(made.rounds()), made.plan.ports[made.port], trace)
+        return measured(results, where, frame(made.rounds()), made.plan.ports[made.port], trace)
 
     return work
 
@@ -141,7 +141,7 @@ def _rounds(messages: pl.DataFrame, members: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _measured(
+def measured(
     results: dict[str, pl.DataFrame], where: pl.DataFrame, members: pl.DataFrame, port: str, trace: bool
 ) -> dict[str, pl.DataFrame]:
     """What the comparison keeps of one run.

@@ -1,0 +1,459 @@
+"""From a capture and a rack to one sentence that can be acted on, and what speaks for and against it."""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fanin import _native
+from fanin.advice.knobs import Candidate, how_to, space
+from fanin.advice.search import GOALS, RUNGS, Evaluator, Replayed, Score, halving, scored
+from fanin.comparison.candidates import chosen
+from fanin.deployable import Recommendation
+from fanin.errors import CaptureError, ScenarioError
+from fanin.files import shown
+from fanin.progress import Progress, silent
+from fanin.ranking import SIGNIFICANT
+from fanin.runs.executor import Executor, Threads
+from fanin.simulation import toml
+from fanin.stats import Paired, holm, paired_ratios
+from fanin.text import enumeration, significant
+from fanin.traffic import trains
+
+JUDGED_SEEDS = range(1001, 1011)
+"""Seeds of the last round: none that the search has seen, so that luck in the search is not taken for merit."""
+
+FINALISTS = 3
+TAIL_FINALISTS = 2
+"""Besides the best by the goal, the best by p99.9 are judged: it decides where the goal cannot."""
+
+NEAR = 0.03
+"""A simpler candidate whose cost is at most so much higher is preferred."""
+
+UNSURE = 0.2
+"""The rack's rate, delay and buffer are moved by so much either way."""
+
+BOOTSTRAPS = 2000
+
+GOAL_NAMES = {"p99": "p99", "p99_9": "p99.9", "mean": "mean", "fairness": "fairness", "goodput": "goodput"}
+
+
+@dataclass(slots=True)
+class Advice:
+    """What to do, and how far to trust it.
+
+    Attributes
+    ----------
+    kind : {"change", "tail", "keep"}
+        ``tail``: the goal is not measurably different, and p99.9 is better. ``keep``: nothing measurably beats what hosts run today.
+    headline : str
+        One sentence.
+    goal : str
+        What decided: what was asked for, or ``p99_9`` where that could not.
+    today, best : Candidate
+        What hosts run, and what is advised; equal when it is to be kept.
+    gain : Paired or None
+        Ratio of the goal, `best` over `today`, paired by seed with its 95% interval; None when nothing changes.
+    values : dict
+        By goal, the mean over the seeds of `today` and `best`.
+    hurts : list of str
+        Where it would hurt, a sentence each.
+    coexistence : list of str
+        What happens while half of the servers are not moved.
+    confidence : list of str
+        Rank stability over seeds, and over a rack that is a fifth faster, slower, deeper or shallower.
+    recommendation : Recommendation or None
+        The lines that try it on one host pair and take it back.
+    tried, runs : int
+        Candidates and simulations.
+    notes : list of str
+        What else a reader should know.
+    """
+
+    kind: str
+    headline: str
+    goal: str
+    today: Candidate
+    best: Candidate
+    gain: Paired | None
+    values: dict[str, tuple[float | None, float | None]]
+    hurts: list[str] = field(default_factory=list)
+    coexistence: list[str] = field(default_factory=list)
+    confidence: list[str] = field(default_factory=list)
+    recommendation: Recommendation | None = None
+    tried: int = 0
+    runs: int = 0
+    notes: list[str] = field(default_factory=list)
+    capture: str = ""
+    rack: str = ""
+    command: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object that ``fanin advise --json`` prints."""
+        change = self.gain.change if self.gain else None
+        return {
+            "version": _native.VERSION,
+            "command": self.command,
+            "capture": self.capture,
+            "rack": self.rack,
+            "kind": self.kind,
+            "headline": self.headline,
+            "goal": self.goal,
+            "today": {"cc": self.today.cc, "settings": dict(self.today.settings)},
+            "best": {"cc": self.best.cc, "settings": dict(self.best.settings)},
+            "gain": None if change is None else {**change.to_dict(), "p": self.gain.p if self.gain else None},
+            "values": {name: {"today": a, "best": b} for name, (a, b) in self.values.items()},
+            "hurts": list(self.hurts),
+            "coexistence": list(self.coexistence),
+            "confidence": list(self.confidence),
+            "recommendation": self.recommendation.to_dict() if self.recommendation else None,
+            "tried": self.tried,
+            "runs": self.runs,
+            "notes": list(self.notes),
+        }
+
+
+def advise(
+    capture: str | Path,
+    rack: str | Path,
+    *,
+    goal: str = "p99",
+    cc: str | Sequence[str] | None = None,
+    baseline: str | None = None,
+    switch: bool = True,
+    budget_s: float = 60.0,
+    aggregator: str | None = None,
+    settings: Mapping[str, object] | None = None,
+    executor: Executor | None = None,
+    command: str | None = None,
+    progress: Callable[[str, int], Progress] = silent,
+) -> Advice:
+    """Search for the transport and settings that serve a capture's traffic best on a rack.
+
+    Parameters
+    ----------
+    capture : path
+        pcap or pcapng, plain or gzip.
+    rack : path
+        The rack (TOML).
+    goal : {"p99", "p99_9", "mean", "fairness", "goodput"}
+        What is to be best: completion times of responses, Jain's index over connections, or payload per second.
+    cc : str or sequence of str, optional
+        Algorithms; what hosts can run unless given.
+    baseline : str, optional
+        What the hosts run today; presumed unless given.
+    switch : bool
+        The switch's marking threshold may change.
+    budget_s : float
+        About how long the search may take; the judgement of what it found comes after it.
+    aggregator : str, optional
+        Address of the host that the responses go to; the likeliest unless given.
+    settings : mapping, optional
+        Values by key on top of the rack file.
+
+    Returns
+    -------
+    Advice
+
+    Raises
+    ------
+    fanin.CaptureError, fanin.ScenarioError, fanin.AlgorithmError
+        When the capture, the rack or a name cannot be used.
+    """
+    if goal not in GOALS:
+        raise ScenarioError(f"the goal is {goal!r}; it must be one of {', '.join(GOALS)}")
+    if not budget_s > 0:
+        raise ScenarioError(f"the budget is {budget_s:g} s; it must be more than 0")
+    common = [(key, toml(value)) for key, value in (settings or {}).items()]
+    base = _native.Rack.from_file(rack, common)
+    table = tomllib.loads(Path(rack).read_text(encoding="utf-8"))
+    for key, value in common:
+        section, _, name = key.partition(".")
+        table.setdefault(section, {})[name] = value
+    choice = chosen(cc, baseline, base)
+    if choice.baseline is None:
+        raise ScenarioError("it is not known what the hosts run today; say it with --baseline")
+    # Algorithms that need marks are left out of a comparison on a rack that makes none; here the switch may be told to.
+    names = list(choice.names)
+    if switch and cc is None:
+        from fanin.deployable import deployment
+        from fanin.registries import stand_alone_algorithms
+
+        names = [n for n in stand_alone_algorithms() if deployment(n) is not None or n == choice.baseline]
+    replay = trains(capture, progress=progress).workload(aggregator)
+    if replay.responses == 0:
+        raise CaptureError(
+            f"{capture}: no response with payload goes to {replay.aggregator}; name another host with --aggregator"
+        )
+
+    def rack_for(candidate: Candidate) -> _native.Rack:
+        return _native.Rack.from_file(rack, [*common, *candidate.settings]) if candidate.settings else base
+
+    evaluator = Evaluator(rack_for, replay, executor or Threads(), progress)
+    today = Candidate(choice.baseline)
+    candidates = [today, *(c for c in space(names, table, switch=switch) if c != today)]
+    deadline = time.monotonic() + budget_s
+    evaluator.scores([today], range(1, RUNGS[0] + 1), "replaying what the hosts run today")
+    order = sorted(candidates, key=lambda c: c.changes)  # what changes least is tried first when time is short
+    ranked = halving(evaluator, order, goal, deadline=deadline)
+    others = [c for c in ranked if c != today]
+    by_tail = sorted(others, key=lambda c: (evaluator.cost(c, range(1, RUNGS[-1] + 1), "p99_9"), c.changes))
+    finalists = list(dict.fromkeys([*others[:FINALISTS], *by_tail[:TAIL_FINALISTS]]))
+    evaluator.scores([today, *finalists], JUDGED_SEEDS, "judging on fresh seeds")
+    finalists = [c for c in finalists if c not in evaluator.failed]
+    advice = _judged(evaluator, today, finalists, goal)
+    advice.tried, advice.runs = len(candidates), evaluator.runs
+    advice.capture, advice.rack = shown(str(capture)), shown(str(rack))
+    advice.command = shown(command or f"fanin advise {capture} --rack {rack}")
+    advice.notes += [f"{c.label} cannot run: {why}" for c, why in evaluator.failed.items()]
+    if advice.kind != "keep":
+        mark = table.get("rack", {}).get("mark")
+        advice.recommendation = how_to(
+            advice.best, aggregator=replay.aggregator, now=today.cc, mark=str(mark) if mark else None
+        )
+        advice.coexistence = _coexistence(evaluator, advice, replay, executor or Threads(), progress)
+        advice.confidence += _other_racks(evaluator, advice, rack, common, table, executor or Threads(), progress)
+    return advice
+
+
+def _judged(evaluator: Evaluator, today: Candidate, finalists: Sequence[Candidate], goal: str) -> Advice:
+    """Compare the finalists with what hosts run today, seed by seed."""
+    seeds = list(JUDGED_SEEDS)
+    mine = evaluator.of(today, seeds)
+    scores = {c: evaluator.of(c, seeds) for c in finalists}
+    by_goal = {c: _against(found, mine, goal) for c, found in scores.items()}
+    by_tail = {c: _against(found, mine, "p99_9") for c, found in scores.items()}
+    kind, measure = "change", goal
+    better = [c for c in _measurably_better(by_goal, goal) if not _worse(by_tail[c], "p99_9") or goal in MORE_IS_BETTER]
+    if not better and goal not in MORE_IS_BETTER:
+        kind, measure = "tail", "p99_9"
+        better = [c for c in _measurably_better(by_tail, "p99_9") if not _worse(by_goal[c], goal)]
+    if not better:
+        values = {name: (_mean(mine, name), _mean(mine, name)) for name in GOALS}
+        near = finalists[0].label if finalists else "nothing else"
+        said = f"Keep {today.cc}: on {len(seeds)} fresh seeds nothing measurably improves the {GOAL_NAMES[goal]} (closest: {near})."
+        return Advice("keep", said, goal, today, today, None, values)
+    least = min(evaluator.cost(c, seeds, goal) for c in better)
+    near_best = [c for c in better if evaluator.cost(c, seeds, goal) <= least + NEAR * abs(least)]
+    best = min(near_best, key=lambda c: (c.changes, evaluator.cost(c, seeds, goal)))
+    theirs = scores[best]
+    values = {name: (_mean(mine, name), _mean(theirs, name)) for name in GOALS}
+    gain = (by_goal if kind == "change" else by_tail)[best]
+    headline = _headline(today, best, measure, gain, values[measure])
+    if kind == "tail":
+        headline += f" The {GOAL_NAMES[goal]} is not measurably different."
+    advice = Advice(kind, headline, measure, today, best, gain, values)
+    advice.hurts = _hurts(theirs, mine, measure)
+    stable = _stability(evaluator, [today, *finalists], best, measure)
+    advice.confidence = [
+        f"Over resampled seeds, {best.label} beats {today.label} at {GOAL_NAMES[measure]} in {stable[0]:.0%}, "
+        f"and is the best of the finalists in {stable[1]:.0%}."
+    ]
+    return advice
+
+
+MORE_IS_BETTER = ("fairness", "goodput")
+
+
+def _measurably_better(tests: Mapping[Candidate, Paired], goal: str) -> list[Candidate]:
+    """Those whose difference from today's is significant, corrected for how many there are, and in the right direction."""
+    corrected = holm([test.p for test in tests.values()])
+    found = []
+    for (candidate, test), p in zip(tests.items(), corrected, strict=True):
+        if p is not None and p < SIGNIFICANT and not _worse(test, goal):
+            found.append(candidate)
+    return found
+
+
+def _worse(test: Paired, goal: str) -> bool:
+    """Significantly worse than today's. Where percentiles fell on unfinished responses there is no ratio, and the worse is assumed."""
+    if test.p is None or test.p >= SIGNIFICANT:
+        return False
+    ratio = test.change.value
+    if ratio is None:
+        return True
+    return ratio < 1 if goal in MORE_IS_BETTER else ratio > 1
+
+
+def _against(theirs: Sequence[Score], mine: Sequence[Score], goal: str) -> Paired:
+    return paired_ratios([s.goals[goal] for s in theirs], [s.goals[goal] for s in mine])
+
+
+def _mean(scores: Sequence[Score], goal: str) -> float | None:
+    values = [score.goals[goal] for score in scores]
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known and len(known) == len(values) else None
+
+
+def _headline(
+    today: Candidate, best: Candidate, goal: str, gain: Paired, values: tuple[float | None, float | None]
+) -> str:
+    what = best.label if best.cc != today.cc else f"{best.label} instead of the rack's values"
+    said = (
+        f"Change from {today.label} to {what}"
+        if best.cc != today.cc
+        else f"Keep {today.cc}, but set {best.label.partition(' with ')[2]}"
+    )
+    if values[0] is None or values[1] is None or gain.change.value is None:
+        return f"{said}: the {GOAL_NAMES[goal]} improves on most seeds; with one of the two, not every response was delivered."
+    unit, scale = {"goodput": ("Mbps", 1e-6), "fairness": ("", 1.0)}.get(goal, ("ms", 1.0))
+    before, after = (f"{significant(value * scale)} {unit}".strip() for value in (values[0], values[1]))
+    change = gain.change
+    interval = f"; 95% interval of the ratio {change.low:.3g} to {change.high:.3g}" if change.low is not None else ""
+    return f"{said}: {GOAL_NAMES[goal]} {before} -> {after} (ratio {change.value:.3g}{interval})."
+
+
+def _hurts(theirs: Sequence[Score], mine: Sequence[Score], goal: str) -> list[str]:
+    """The other goals that get worse, and the connection that loses most."""
+    told = []
+    for other in GOALS:
+        if other == goal:
+            continue
+        found = _against(theirs, mine, other)
+        value = found.change.value
+        if value is None or found.p is None or found.p >= SIGNIFICANT:
+            continue
+        if _worse(found, other) and abs(value - 1) > 0.005:
+            told.append(f"{GOAL_NAMES[other]} gets worse: its ratio to today's is {value:.3g}.")
+    worst, ratio = None, 1.0
+    for key in mine[0].connections:
+        pairs = [(a.connections.get(key), b.connections.get(key)) for a, b in zip(theirs, mine, strict=True)]
+        known = [(a, b) for a, b in pairs if a is not None and b is not None and b > 0]
+        if len(known) == len(pairs):
+            longer = math.fsum(a for a, _ in known) / math.fsum(b for _, b in known)
+            if longer > ratio:
+                worst, ratio = key, longer
+    if worst is None:
+        told.append("No connection has a longer mean completion time than today.")
+    else:
+        told.append(
+            f"Worst connection: {worst[0]} (server {worst[1]}), whose mean completion time is {ratio:.3g} times today's."
+        )
+    return told
+
+
+def _stability(evaluator: Evaluator, everyone: Sequence[Candidate], best: Candidate, goal: str) -> tuple[float, float]:
+    """How often, over resampled seeds, the best beats today's and is the best of all."""
+    seeds = list(JUDGED_SEEDS)
+    costs = {c: [score.cost(goal) for score in evaluator.of(c, seeds)] for c in everyone}
+    source = random.Random(1)
+    beats = leads = 0
+    for _ in range(BOOTSTRAPS):
+        drawn = [source.randrange(len(seeds)) for _ in seeds]
+        sums = {c: sum(values[i] for i in drawn) for c, values in costs.items()}
+        beats += sums[best] < sums[everyone[0]]
+        leads += sums[best] <= min(sums.values())
+    return beats / BOOTSTRAPS, leads / BOOTSTRAPS
+
+
+def _coexistence(
+    evaluator: Evaluator,
+    advice: Advice,
+    replay: Any,
+    executor: Executor,
+    progress: Callable[[str, int], Progress],
+) -> list[str]:
+    """Half of the servers stay: what becomes of them, and of those that move."""
+    servers = list(replay.servers)
+    if len(servers) < 2:
+        return ["One server alone: there is no mix of moved and unmoved servers to look at."]
+    staying = tuple(servers[::2])
+    seeds = list(JUDGED_SEEDS)[:4]
+    moved, still = evaluator.rack_for(advice.best), evaluator.rack_for(advice.today)
+    works = [Replayed(moved, replay, advice.best.cc, seed, (still, advice.today.cc, staying)) for seed in seeds]
+    found: dict[int, Score] = {}
+
+    def finished(number: int, outcome: Any) -> None:
+        if isinstance(outcome, BaseException):
+            raise outcome
+        found[number] = scored(outcome)
+
+    with progress("with half of the servers unmoved", len(works)) as bar:
+        if not executor.map([work.run for work in works], bar, finished):
+            raise KeyboardInterrupt
+    evaluator.runs += len(works)
+    told = []
+    before = evaluator.of(advice.today, seeds)
+    for name, group in (("that stay", set(staying)), ("that move", set(servers) - set(staying))):
+        pairs = []
+        for number, was in enumerate(before):
+            keys = [key for key in was.connections if key[1] in group]
+            now = [found[number].connections.get(key) for key in keys]
+            then = [was.connections[key] for key in keys]
+            if keys and None not in now and None not in then:
+                pairs.append((math.fsum(v for v in now if v), math.fsum(v for v in then if v)))
+        if len(pairs) == len(before) and all(b > 0 for _, b in pairs):
+            ratio = math.fsum(a for a, _ in pairs) / math.fsum(b for _, b in pairs)
+            told.append(
+                f"With half of the servers on {advice.today.cc} as before, mean completion times of those {name} are {ratio:.3g} times today's."
+            )
+        else:
+            told.append(
+                f"With half of the servers on {advice.today.cc} as before, not every response of those {name} is delivered."
+            )
+    return told
+
+
+def _other_racks(
+    evaluator: Evaluator,
+    advice: Advice,
+    rack: str | Path,
+    common: list[tuple[str, str]],
+    table: Mapping[str, Any],
+    executor: Executor,
+    progress: Callable[[str, int], Progress],
+) -> list[str]:
+    """Whether the best still beats today's when the rack is not quite as said."""
+    variants = []
+    for key in ("rate", "delay", "buffer"):
+        written = table.get("rack", {}).get(key)
+        for factor in (1 - UNSURE, 1 + UNSURE):
+            value = _scaled(written, factor)
+            if value is not None:
+                variants.append((f"rack.{key}", value))
+    seeds = list(JUDGED_SEEDS)[:3]
+    works = [
+        Replayed(_native.Rack.from_file(rack, [*common, *c.settings, variant]), evaluator.replay, c.cc, seed)
+        for variant in variants
+        for c in (advice.best, advice.today)
+        for seed in seeds
+    ]
+    scores: dict[int, Score] = {}
+
+    def finished(number: int, outcome: Any) -> None:
+        if isinstance(outcome, BaseException):
+            raise outcome
+        scores[number] = scored(outcome)
+
+    with progress("on racks a fifth off", len(works)) as bar:
+        if not executor.map([work.run for work in works], bar, finished):
+            raise KeyboardInterrupt
+    evaluator.runs += len(works)
+    lost = []
+    for number, (key, value) in enumerate(variants):
+        first = number * 2 * len(seeds)
+        best = math.fsum(scores[first + i].cost(advice.goal) for i in range(len(seeds)))
+        today = math.fsum(scores[first + len(seeds) + i].cost(advice.goal) for i in range(len(seeds)))
+        if not best < today:
+            lost.append(f"{key} = {value}")
+    if not lost:
+        return [f"It still beats {advice.today.label} on all {len(variants)} racks with rate, delay or buffer 20% off."]
+    return [f"It no longer beats {advice.today.label} with {enumeration(lost)}: make sure of the rack first."]
+
+
+def _scaled(written: object, factor: float) -> str | None:
+    """A quantity times a factor, in its unit."""
+    try:
+        text = str(written)
+        unit = text.lstrip("0123456789.eE+- ")
+        number = float(text[: len(text) - len(unit)])
+    except ValueError:
+        return None
+    scaled = number * factor
+    return f"{round(scaled)}{unit}" if unit in ("p", "B", "") else f"{scaled:.6g}{unit}"

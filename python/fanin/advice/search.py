@@ -1,0 +1,229 @@
+"""Successive halving: all candidates on few seeds, the better ones on more.
+
+A run's p99 differs more between candidates than between seeds for most of them, so that few seeds rule most out (Jamieson and Talwalkar,
+"Non-stochastic Best Arm Identification and Hyperparameter Optimization", 2016). The space is a small product of declared knobs, not a
+continuum that a model would have to be fitted to: that is why no optimisation library is used.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from fanin import _native
+from fanin.advice.knobs import Candidate
+from fanin.comparison.replays import measured
+from fanin.errors import AlgorithmError, EngineError, ScenarioError
+from fanin.frames import frame
+from fanin.runs.executor import Executor
+from fanin.runs.tables import Frames, tables
+
+if TYPE_CHECKING:
+    from fanin._native import Replay, Watch
+    from fanin.progress import Progress
+
+RUNGS = (2, 4, 8)
+"""Seeds of each round."""
+
+KEEP = 3
+"""One in so many goes on to the next round, and at least so many."""
+
+GOALS = ("p99", "p99_9", "mean", "fairness", "goodput")
+"""What can be asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """One replay of the capture's traffic.
+
+    Attributes
+    ----------
+    rack : Rack
+        With the candidate's settings.
+    replay : Replay
+        The traffic.
+    cc : str
+        Algorithm.
+    seed : int
+        Seed.
+    beside : (Rack, str, tuple of str) or None
+        Rack and algorithm of servers that stay as they are, and their addresses.
+    """
+
+    rack: _native.Rack
+    replay: Replay
+    cc: str
+    seed: int
+    beside: tuple[_native.Rack, str, tuple[str, ...]] | None = None
+
+    def run(self, watch: Watch) -> Frames:
+        """Simulate on this thread."""
+        made = self.rack.plan(self.replay, self.cc, self.seed)
+        if self.beside is not None:
+            rack, cc, servers = self.beside
+            made = made.mixed(rack.plan(self.replay, cc, self.seed), list(servers))
+        results = tables(made.plan.run(watch), made.plan, self.cc, self.seed)
+        names = dict(enumerate(self.replay.servers))
+        where = frame(made.responses()).with_columns(pl.col("server").replace_strict(names, return_dtype=pl.String))
+        return measured(results, where, frame(made.rounds()), made.plan.ports[made.port], False)
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What one run of a candidate gave.
+
+    Attributes
+    ----------
+    goals : dict
+        Value by goal; None where a percentile fell on an unfinished response.
+    timeouts, retransmissions : int
+        Counts.
+    connections : dict
+        Mean completion time in milliseconds by (connection, server); None where a response was unfinished.
+    """
+
+    goals: dict[str, float | None]
+    timeouts: int
+    retransmissions: int
+    connections: dict[tuple[int, str], float | None]
+
+    def cost(self, goal: str) -> float:
+        """Less is better, whatever the goal."""
+        value = self.goals[goal]
+        if value is None:
+            return math.inf
+        return -value if goal in ("fairness", "goodput") else value
+
+
+def scored(frames: Frames) -> Score:
+    """The score of a run."""
+    row = frames["runs"].row(0, named=True)
+    responses = frames["responses"]
+    each = responses.group_by("connection", "server", maintain_order=True).agg(
+        pl.col("completion_ms").sum().alias("spent"),
+        pl.col("completion_ms").mean().alias("mean"),
+        pl.col("completion_ms").null_count().alias("unfinished"),
+        pl.col("bytes").sum(),
+    )
+    rates = [b / s for b, s in each.select("bytes", "spent").rows() if s and s > 0]
+    squares = math.fsum(r * r for r in rates)
+    return Score(
+        goals={
+            "p99": row["p99"],
+            "p99_9": row["p99_9"],
+            "mean": row["mean"] if not row["unfinished"] else None,
+            # Jain's index over the connections' bytes per time spent in responses.
+            "fairness": math.fsum(rates) ** 2 / (len(rates) * squares) if squares else None,
+            "goodput": row["goodput_bps"],
+        },
+        timeouts=row["timeouts"],
+        retransmissions=row["retransmissions"],
+        connections={
+            (c, server): None if unfinished else mean
+            for c, server, mean, unfinished in each.select("connection", "server", "mean", "unfinished").rows()
+        },
+    )
+
+
+class Evaluator:
+    """Runs candidates and remembers what they gave."""
+
+    def __init__(
+        self,
+        rack_for: Callable[[Candidate], _native.Rack],
+        replay: Replay,
+        executor: Executor,
+        progress: Callable[[str, int], Progress],
+    ) -> None:
+        self.rack_for = rack_for
+        self.replay = replay
+        self.failed: dict[Candidate, str] = {}
+        self.runs = 0
+        self.interrupted = False
+        self.seconds_per_run = 0.0
+        self._executor = executor
+        self._progress = progress
+        self._known: dict[tuple[Candidate, int], Score] = {}
+
+    def scores(self, candidates: Sequence[Candidate], seeds: Sequence[int], title: str) -> None:
+        """See to it that every candidate that runs has a score for each seed."""
+        wanted = []
+        for seed in seeds:
+            for candidate in candidates:
+                if (candidate, seed) in self._known or candidate in self.failed:
+                    continue
+                try:
+                    wanted.append(
+                        ((candidate, seed), Replayed(self.rack_for(candidate), self.replay, candidate.cc, seed))
+                    )
+                except (ScenarioError, AlgorithmError) as error:
+                    self.failed[candidate] = str(error)
+        began = time.monotonic()
+
+        def finished(number: int, outcome: Frames | BaseException) -> None:
+            which = wanted[number][0]
+            if isinstance(outcome, ScenarioError | AlgorithmError | EngineError):
+                self.failed[which[0]] = str(outcome)
+            elif isinstance(outcome, BaseException):
+                raise outcome
+            else:
+                self._known[which] = scored(outcome)
+
+        if wanted:
+            with self._progress(title, len(wanted)) as bar:
+                if not self._executor.map([work.run for _, work in wanted], bar, finished):
+                    self.interrupted = True
+                    raise KeyboardInterrupt
+            self.runs += len(wanted)
+            self.seconds_per_run = (time.monotonic() - began) / len(wanted)
+
+    def of(self, candidate: Candidate, seeds: Sequence[int]) -> list[Score]:
+        """Scores in the order of the seeds."""
+        return [self._known[candidate, seed] for seed in seeds]
+
+    def cost(self, candidate: Candidate, seeds: Sequence[int], goal: str) -> float:
+        """Mean over the seeds; less is better."""
+        return math.fsum(score.cost(goal) for score in self.of(candidate, seeds)) / len(seeds)
+
+
+def halving(evaluator: Evaluator, candidates: Sequence[Candidate], goal: str, *, deadline: float) -> list[Candidate]:
+    """The best few candidates, best first.
+
+    Parameters
+    ----------
+    evaluator : Evaluator
+        Runs them.
+    candidates : sequence of Candidate
+        What to choose from; when time is short, the first ones are tried.
+    goal : str
+        One of :data:`GOALS`.
+    deadline : float
+        Of :func:`time.monotonic`; a round that would end later takes fewer candidates.
+    """
+    left = list(candidates)
+    for number, count in enumerate(RUNGS, 1):
+        seeds = range(1, count + 1)
+        if evaluator.seconds_per_run > 0:
+            new = count if number == 1 else count - RUNGS[number - 2]
+            room = int(max(0.0, deadline - time.monotonic()) / (evaluator.seconds_per_run * new))
+            left = left[: max(KEEP, room)]
+        evaluator.scores(left, seeds, f"round {number} of {len(RUNGS)}: {len(left)} candidates")
+        left = [candidate for candidate in left if candidate not in evaluator.failed]
+        # Equal costs: what changes less first, then the order of the space.
+        left.sort(key=lambda c: (evaluator.cost(c, seeds, goal), c.changes))
+        if number < len(RUNGS):
+            left = left[: max(KEEP, math.ceil(len(left) / KEEP))]
+    return left
+
+
+def measurements(evaluator: Evaluator, candidate: Candidate, seeds: Sequence[int]) -> dict[str, list[Any]]:
+    """Values by goal, and counts, one per seed."""
+    scores = evaluator.of(candidate, seeds)
+    found: dict[str, list[Any]] = {goal: [score.goals[goal] for score in scores] for goal in GOALS}
+    found["timeouts"] = [score.timeouts for score in scores]
+    return found

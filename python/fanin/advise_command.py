@@ -1,0 +1,96 @@
+"""Arguments and printing of ``fanin advise``."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from fanin.advice import Advice
+
+
+def advise(
+    capture: Annotated[
+        Path, typer.Argument(metavar="CAPTURE", help="pcap or pcapng file, plain or gzip.", show_default=False)
+    ],
+    rack: Annotated[
+        Path,
+        typer.Option("--rack", metavar="RACK.toml", help="The rack: link rate, delay, buffer, K.", show_default=False),
+    ],
+    goal: Annotated[str, typer.Option("--goal", metavar="GOAL", help="p99, p99.9, mean, fairness or goodput.")] = "p99",
+    no_switch_changes: Annotated[
+        bool, typer.Option("--no-switch-changes", help="Leave the switch as the rack file says.")
+    ] = False,
+    budget: Annotated[str, typer.Option("--budget", metavar="TIME", help="About how long to search.")] = "60s",
+    cc: Annotated[
+        str | None, typer.Option("--cc", metavar="A,B,...", help="Algorithms [default: what hosts can run].")
+    ] = None,
+    baseline: Annotated[
+        str | None, typer.Option("--baseline", metavar="CC", help="What the hosts run today [default: cubic].")
+    ] = None,
+    aggregator: Annotated[
+        str | None,
+        typer.Option("--aggregator", metavar="IP", help="Receiver's address [default: detected from the traffic]."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Advise a transport and settings for a capture's traffic: by how much better, where it hurts, how to try it and take it back."""
+    from fanin import display
+    from fanin.advice import advise as search
+    from fanin.files import shown
+
+    found = search(
+        capture,
+        rack,
+        goal=goal.replace("p99.9", "p99_9"),
+        cc=cc.split(",") if cc is not None else None,
+        baseline=baseline,
+        switch=not no_switch_changes,
+        budget_s=_seconds(budget),
+        aggregator=aggregator,
+        command=shown(shlex.join(["fanin", *sys.argv[1:]])),
+        progress=display.Bar,
+    )
+    if as_json:
+        json.dump(found.to_dict(), sys.stdout, allow_nan=False)
+        sys.stdout.write("\n")
+    else:
+        _print(found)
+
+
+def _seconds(budget: str) -> float:
+    from fanin.errors import ScenarioError
+
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*(s|min|h)?", budget.strip())
+    if found is None:
+        raise ScenarioError(f"command line `--budget {budget}`: it must be a time such as 60s or 5min")
+    return float(found[1]) * {"s": 1.0, "min": 60.0, "h": 3600.0}[found[2] or "s"]
+
+
+def _print(advice: Advice) -> None:
+    from fanin import display
+
+    lines = [advice.headline, ""]
+    for title, said in (
+        ("How sure", advice.confidence),
+        ("Where it hurts", advice.hurts),
+        ("Not everything moved yet", advice.coexistence),
+    ):
+        if said:
+            lines += [f"{title}:", *(f"  {sentence}" for sentence in said), ""]
+    told = advice.recommendation
+    if told is not None:
+        lines += [f"Try it, on {told.hosts}:", *(f"  {line}" for line in told.trial)]
+        lines += ["Take it back:", *(f"  {line}" for line in told.undo), "Look at it:", f"  {told.check}"]
+        lines += [f"It needs: {need}" for need in told.needs]
+        lines.append("")
+    sys.stdout.write("\n".join(lines))
+    display.note(f"{advice.tried} candidates, {advice.runs} simulated runs")
+    for note in advice.notes:
+        display.note(f"note: {note}")
