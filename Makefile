@@ -13,8 +13,9 @@ RUST := Cargo.toml Cargo.lock $(shell find crates \( -name '*.rs' -o -name Cargo
 CAPTURE ?= data/captures/http_onoff_8to1.pcap.gz
 RACK ?= examples/rack.toml
 OUT ?= out/http_onoff_8to1
+FUZZ_SECONDS ?= 600
 
-.PHONY: help run test goldens lint format docs bench build clean
+.PHONY: help run test goldens lint format docs bench build clean fuzz
 .DEFAULT_GOAL := help
 
 help:
@@ -25,6 +26,7 @@ help:
 	@echo "make format  what lint asks for"
 	@echo "make docs    the manual (site/) and the Rust documentation; a dead link is an error"
 	@echo "make bench   the benchmarks (minutes)"
+	@echo "make fuzz    coverage-guided fuzzing of captures and scenarios, FUZZ_SECONDS each (600)"
 	@echo "make build   only the command: $(BIN)/fanin"
 	@echo "make clean   everything that was built"
 
@@ -58,6 +60,9 @@ docs: build
 
 bench:
 	cargo bench --workspace
+
+fuzz:
+	fuzz/run $(FUZZ_SECONDS)
 
 build: $(VENV)/.extension
 

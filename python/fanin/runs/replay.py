@@ -1,0 +1,138 @@
+"""A capture's traffic on a rack, as plain data."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from fanin import _native
+from fanin.frames import frame
+from fanin.runs.job import Document, Settings, key_of
+from fanin.runs.tables import Frames, tables
+
+if TYPE_CHECKING:
+    from fanin._native import Rack, RackPlan, Replay, Watch
+
+
+class Traffic:
+    """What a capture says that applications did; travels as the text of its workload file.
+
+    Parameters
+    ----------
+    replay : Replay
+        As :meth:`fanin.TrainsResult.workload` gives it.
+    """
+
+    __slots__ = ("_text", "replay")
+
+    def __init__(self, replay: Replay) -> None:
+        self.replay = replay
+        self._text: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The workload file."""
+        if self._text is None:
+            self._text = self.replay.to_json()
+        return self._text
+
+    def digest(self) -> str:
+        """Names the traffic."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _unpickled, (self.text,)
+
+
+def _unpickled(text: str) -> Traffic:
+    return Traffic(_native.Replay.from_json(text))
+
+
+@dataclass(frozen=True, slots=True)
+class Unmoved:
+    """Servers that stay as they are beside those that a job is about.
+
+    Attributes
+    ----------
+    cc : str
+        Their algorithm.
+    settings : tuple of (str, str)
+        Their values by key on top of the rack.
+    servers : tuple of str
+        Their addresses.
+    """
+
+    cc: str
+    settings: Settings
+    servers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayJob:
+    """One replay of a capture's traffic.
+
+    Attributes
+    ----------
+    rack : Document
+        The rack file.
+    traffic : Traffic
+        What is replayed.
+    cc : str
+        Algorithm.
+    seed : int
+        With which seed.
+    settings : tuple of (str, str)
+        Values by key on top of the rack.
+    trace : bool
+        The queue to the aggregator and the servers' windows are recorded.
+    beside : Unmoved or None
+        Servers that run something else.
+    """
+
+    rack: Document
+    traffic: Traffic
+    cc: str
+    seed: int
+    settings: Settings = ()
+    trace: bool = False
+    beside: Unmoved | None = None
+
+    def plan(self) -> RackPlan:
+        """Everything resolved for the seed."""
+        made = _rack(self.rack, self.settings).plan(self.traffic.replay, self.cc, self.seed, self.trace)
+        if self.beside is None:
+            return made
+        other = _rack(self.rack, self.beside.settings).plan(self.traffic.replay, self.beside.cc, self.seed)
+        return made.mixed(other, list(self.beside.servers))
+
+    def key(self, product: object) -> str:
+        """Names what is kept of it."""
+        return key_of(self.plan().plan.identity(), product)
+
+    def run(self, watch: Watch | None = None) -> Frames:
+        """Simulate on this thread: the frames of a run, and ``where``, a row for each response of the capture.
+
+        ``where`` has ``connection``, ``response``, ``flow``, ``first``, ``last`` (numbers of its messages; UInt32), ``server`` (String),
+        ``bytes`` (UInt64) and ``port`` (String), the name of the port to the aggregator.
+        """
+        made = self.plan()
+        results = tables(made.plan.run(watch), made.plan, self.cc, self.seed)
+        return {**results, "where": where(made, self.traffic.replay)}
+
+
+def where(plan: RackPlan, replay: Replay) -> pl.DataFrame:
+    """Which messages and which flow each response of the capture became."""
+    servers = dict(enumerate(replay.servers))
+    return frame(plan.responses()).with_columns(
+        pl.col("server").replace_strict(servers, return_dtype=pl.String),
+        pl.lit(plan.plan.ports[plan.port]).alias("port"),
+    )
+
+
+@lru_cache(maxsize=256)
+def _rack(rack: Document, settings: Settings) -> Rack:
+    return _native.Rack.from_text(rack.text, rack.name, rack.place(), list(settings))

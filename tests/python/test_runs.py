@@ -1,0 +1,51 @@
+"""Jobs are plain data: they travel, and are named by what they are."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+
+import pytest
+from fanin.runs.job import Document, Job
+from fanin.runs.replay import ReplayJob, Traffic, Unmoved
+from fanin.traffic import trains
+
+from .conftest import INCAST, RACK, SMALL
+
+
+@pytest.fixture(scope="module")
+def replay() -> ReplayJob:
+    rack = RACK.read_text()
+    return ReplayJob(Document(rack, "rack.toml"), Traffic(trains(SMALL).workload(None)), "cubic", 1)
+
+
+def test_a_replay_travels_and_gives_the_same_there(replay: ReplayJob) -> None:
+    there = pickle.loads(pickle.dumps(replay))
+    assert there.key("all") == replay.key("all")
+    here, again = replay.run(), there.run()
+    assert here.keys() == again.keys()
+    for name, rows in here.items():
+        assert rows.equals(again[name]), name
+
+
+def test_each_part_of_a_job_is_part_of_its_name(replay: ReplayJob) -> None:
+    changed = [
+        replace(replay, seed=2),
+        replace(replay, cc="reno"),
+        replace(replay, settings=(("rack.buffer", "50p"),)),
+        replace(replay, trace=True),
+        replace(replay, beside=Unmoved("reno", (), tuple(replay.traffic.replay.servers[:1]))),
+    ]
+    assert len({job.key("all") for job in [replay, *changed]}) == 6
+    assert replay.key("all") != replay.key("runs")
+    job = Job(Document(INCAST, "a.toml"), 1, "cubic")
+    assert job.key() == Job(Document(INCAST, "b.toml"), 1, "cubic").key()
+    assert job.key() != replace(job, frames=("runs",)).key()
+
+
+def test_servers_that_stay_are_as_if_all_stayed_where_nothing_is_shared(replay: ReplayJob) -> None:
+    servers = tuple(replay.traffic.replay.servers)
+    everyone = replace(replay, cc="dctcp", beside=Unmoved("cubic", (), servers)).run()
+    before = replay.run()
+    # The network is the same, so with every server unmoved the results are today's, whatever the others would have run.
+    assert everyone["messages"].drop("cc").equals(before["messages"].drop("cc"))
