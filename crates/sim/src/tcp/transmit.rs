@@ -3,7 +3,7 @@
 use super::scoreboard::Segment;
 use super::sender::{Phase, Sender};
 use super::uplink::Uplink;
-use super::validation::Restart;
+use super::validation::{Restart, Rto};
 use crate::packet::{Packet, flags};
 use crate::stack::{EcnMode, Nagle};
 use fanin_cc::{Control, Gate};
@@ -78,7 +78,8 @@ impl Sender {
         }
         if self.board.is_empty() && !self.config.needs.own_idle {
             let s = self.situation(net.now);
-            if let Some(restart) = self.validation.on_start(&s) {
+            let (rtt, stack) = (&self.rtt, &self.config.stack);
+            if let Some(restart) = self.validation.on_start(&s, || Rto::of(rtt, stack)) {
                 self.restart(restart, net.now);
             }
         }
@@ -190,7 +191,8 @@ impl Sender {
         }
         let s = self.situation(now);
         let limited = !self.window_has_room(self.config.stack.mss);
-        if let Some(restart) = self.validation.on_send(&s, limited)
+        let (rtt, stack) = (&self.rtt, &self.config.stack);
+        if let Some(restart) = self.validation.on_send(&s, limited, || Rto::of(rtt, stack))
             && !self.config.needs.own_idle
         {
             self.restart(restart, now);

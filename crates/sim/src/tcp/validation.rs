@@ -1,7 +1,8 @@
 //! What becomes of cwnd when the application, not the network, is the limit. One file, because this decides whether the papers'
 //! problem exists at all.
 
-use crate::stack::CwndValidation;
+use super::rtt::RttEstimator;
+use crate::stack::{CwndValidation, Stack};
 use fanin_cc::Window;
 
 /// Five minutes: RFC 7661's non-validated period.
@@ -24,13 +25,25 @@ pub struct Situation {
     pub window: Window,
     pub initial_window: f64,
     pub in_flight: f64,
-    /// Floored RTO with backoff.
-    pub rto: u64,
-    /// RTO estimate before the floor.
-    pub raw_rto: u64,
     pub srtt: u64,
     pub una: u64,
     pub nxt: u64,
+}
+
+/// The retransmission timer as it is now, ps.
+#[derive(Clone, Copy, Debug)]
+pub struct Rto {
+    /// Floored, with backoff.
+    pub timer: u64,
+    /// The estimate before the floor.
+    pub raw: u64,
+}
+
+impl Rto {
+    /// Of this estimator.
+    pub fn of(rtt: &RttEstimator, stack: &Stack) -> Rto {
+        Rto { timer: rtt.timer(stack).ps(), raw: rtt.raw_rto(stack).ps() }
+    }
 }
 
 /// Bookkeeping of one sender.
@@ -97,8 +110,8 @@ impl Validation {
         self.limited || (window.in_slow_start() && window.cwnd < 2.0 * self.max_out)
     }
 
-    /// Data was sent; `limited` tells that the window stopped the sender after it.
-    pub fn on_send(&mut self, s: &Situation, limited: bool) -> Option<Restart> {
+    /// Data was sent; `limited` tells that the window stopped the sender after it. `rto` computes the timer: seldom needed.
+    pub fn on_send(&mut self, s: &Situation, limited: bool, rto: impl FnOnce() -> Rto) -> Option<Restart> {
         self.last_send = s.now;
         if s.una >= self.usage_end || limited || (!self.limited && s.in_flight > self.max_out) {
             self.limited = limited;
@@ -115,7 +128,7 @@ impl Validation {
             return None;
         }
         self.used = self.used.max(s.in_flight);
-        if s.now - self.stamp < s.rto {
+        if s.now - self.stamp < rto().timer {
             return None;
         }
         // Application-limited for an RTO (RFC 2861 section 3.2; tcp_cwnd_application_limited).
@@ -129,20 +142,24 @@ impl Validation {
     }
 
     /// New data is about to leave and nothing is outstanding.
-    pub fn on_start(&mut self, s: &Situation) -> Option<Restart> {
+    pub fn on_start(&mut self, s: &Situation, rto: impl FnOnce() -> Rto) -> Option<Restart> {
         if self.last_send == 0 {
             self.stamp = s.now;
             return None;
         }
+        if self.mode == CwndValidation::None {
+            return None;
+        }
+        let Rto { timer, raw } = rto();
         let idle = s.now - self.last_send;
         let restart_window = s.initial_window.min(s.window.cwnd);
         let window = match self.mode {
             CwndValidation::None => return None,
-            CwndValidation::Rfc5681 if idle > s.rto => Window { cwnd: restart_window, ..s.window },
-            CwndValidation::Ns2Full if idle > s.raw_rto => Window { cwnd: s.initial_window, ..s.window },
-            CwndValidation::Ns2Oneway if s.now - self.last_ack >= s.rto => Window { cwnd: 1.0, ..s.window },
-            CwndValidation::Rfc2861 | CwndValidation::Linux if idle > s.rto => {
-                let window = decayed(s, idle, restart_window, self.mode == CwndValidation::Linux);
+            CwndValidation::Rfc5681 if idle > timer => Window { cwnd: restart_window, ..s.window },
+            CwndValidation::Ns2Full if idle > raw => Window { cwnd: s.initial_window, ..s.window },
+            CwndValidation::Ns2Oneway if s.now - self.last_ack >= timer => Window { cwnd: 1.0, ..s.window },
+            CwndValidation::Rfc2861 | CwndValidation::Linux if idle > timer => {
+                let window = decayed(s, idle, timer, restart_window, self.mode == CwndValidation::Linux);
                 self.stamp = s.now;
                 self.used = 0.0;
                 window
@@ -211,10 +228,10 @@ fn raised(w: Window) -> f64 {
 }
 
 /// Halved once per whole RTO of silence. RFC 2861 section 3.2 halves for every RTO that passed, Linux while more than one remains.
-fn decayed(s: &Situation, idle: u64, floor: f64, linux: bool) -> Window {
+fn decayed(s: &Situation, idle: u64, rto: u64, floor: f64, linux: bool) -> Window {
     let mut cwnd = s.window.cwnd;
     let mut left = idle as i128;
-    let rto = i128::from(s.rto.max(1));
+    let rto = i128::from(rto.max(1));
     loop {
         left -= rto;
         let go_on = if linux { left > 0 && cwnd > floor } else { left >= 0 && cwnd > floor };
@@ -237,20 +254,11 @@ mod tests {
         let rto = 200_000_000_000;
         let mut v = Validation::new(mode);
         let window = Window { cwnd: 64.0, ssthresh: 10.0 };
-        let at = |now| Situation {
-            now,
-            window,
-            initial_window,
-            in_flight: 64.0,
-            rto,
-            raw_rto: 1_000_000_000,
-            srtt: 1_000_000_000,
-            una: 0,
-            nxt: 1,
-        };
-        v.on_send(&at(1), true);
+        let at = |now| Situation { now, window, initial_window, in_flight: 64.0, srtt: 1_000_000_000, una: 0, nxt: 1 };
+        let timers = || Rto { timer: rto, raw: 1_000_000_000 };
+        v.on_send(&at(1), true, timers);
         let later = at(1 + (rtos * rto as f64) as u64);
-        v.on_start(&later).map_or(window, |r| r.window)
+        v.on_start(&later, timers).map_or(window, |r| r.window)
     }
 
     #[test]

@@ -48,8 +48,6 @@ impl Sender {
             window: self.window(),
             initial_window: self.config.stack.initial_window,
             in_flight: self.in_flight(),
-            rto: self.rtt.timer(&self.config.stack).ps(),
-            raw_rto: self.rtt.raw_rto(&self.config.stack).ps(),
             srtt: self.rtt.srtt().ps(),
             una: self.una,
             nxt: self.nxt,
