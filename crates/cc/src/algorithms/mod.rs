@@ -20,6 +20,7 @@ algorithms! {
     bic,
     vegas,
     bbr,
+    swift,
     hystart,
     trim,
     gss,
