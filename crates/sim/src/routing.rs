@@ -41,10 +41,9 @@ impl<'a> Router<'a> {
             out[link.from.index()].push(LinkId(i as u32));
         }
         let mut switch = vec![u32::MAX; nodes.len()];
-        let mut switches = 0;
-        for (number, _) in switch.iter_mut().zip(nodes).filter(|(_, node)| node.kind == NodeKind::Switch) {
-            *number = switches;
-            switches += 1;
+        let switches = switch.iter_mut().zip(nodes).filter(|(_, node)| node.kind == NodeKind::Switch);
+        for (number, (slot, _)) in switches.enumerate() {
+            *slot = number as u32;
         }
         let mut homes = vec![Vec::new(); nodes.len()];
         for link in links.iter().filter(|link| switch[link.from.index()] != u32::MAX) {
