@@ -91,11 +91,16 @@ def _print(result: ReproduceResult, why: bool) -> None:
     out = _console()
     for paper in result.papers:
         table = Table(title=escape(paper.title), title_justify="left", show_lines=why)
-        table.add_column("claim", no_wrap=True)
+        names = [
+            one.id if why else one.id.split(".", 1)[1] for one in result.claims if one.id.startswith(f"{paper.name}.")
+        ]
+        longest = max(map(len, [*names, "claim"]))
+        table.add_column("claim", no_wrap=True, min_width=longest)
+        # Without reasons a claim is one line: what is longer is cut here and stands whole in the gallery. The rest is borders and verdict.
+        room = max(10, (out.width - longest - max(map(len, SHORT.values())) - 13) // 2)
         for name in ("published", "ours"):
-            # Without reasons a claim is one line; the whole of it is in the gallery.
-            table.add_column(name, ratio=1, no_wrap=not why, overflow="fold" if why else "ellipsis")
-        table.add_column("verdict", no_wrap=True)
+            table.add_column(name, max_width=room, no_wrap=not why, overflow="fold" if why else "ellipsis")
+        table.add_column("verdict", no_wrap=True, min_width=max(map(len, SHORT.values())))
         for one in result.claims:
             if one.id.startswith(f"{paper.name}."):
                 ours = escape(one.ours) + (f"\n[dim]{escape(_reason(one))}[/dim]" if why and _reason(one) else "")
