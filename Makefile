@@ -15,7 +15,7 @@ RACK ?= examples/rack.toml
 OUT ?= out/http_onoff_8to1
 FUZZ_SECONDS ?= 600
 
-.PHONY: help run test goldens lint format docs bench build clean fuzz
+.PHONY: wheel help run test goldens lint format docs bench build clean fuzz
 .DEFAULT_GOAL := help
 
 help:
@@ -27,6 +27,7 @@ help:
 	@echo "make docs    the manual (site/) and the Rust documentation; a dead link is an error"
 	@echo "make bench   the benchmarks (minutes)"
 	@echo "make fuzz    coverage-guided fuzzing of captures and scenarios, FUZZ_SECONDS each (600)"
+	@echo "make wheel   one wheel in dist/ that works alone, tried in an empty environment"
 	@echo "make build   only the command: $(BIN)/fanin"
 	@echo "make clean   everything that was built"
 
@@ -75,6 +76,13 @@ $(VENV)/.parts: pyproject.toml uv.lock | $(if $(filter uv,$(UV)),,$(OWN_UV))
 $(VENV)/.extension: $(VENV)/.parts $(RUST)
 	VIRTUAL_ENV="$(CURDIR)/$(VENV)" PATH="$(CURDIR)/target/uv/bin:$$PATH" $(BIN)/maturin develop --release --uv
 	@touch $@
+
+# One file that holds the command, the papers and the distributions. It is tried where nothing else is: an environment of its own, an empty folder.
+wheel: build
+	rm -rf dist
+	PATH="$(CURDIR)/target/uv/bin:$$PATH" $(BIN)/maturin build --release --out dist --quiet
+	$(BIN)/python tools/wheel.py dist papers
+	$(BIN)/python tools/try_wheel.py dist $(CAPTURE)
 
 $(OWN_UV):
 	$(PYTHON) -m venv target/uv

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from fanin import measures, models
     from fanin.algorithms import CongestionControl, register
     from fanin.comparison import CompareResult, compare
+    from fanin.difference import Difference, diff
     from fanin.drawing import draw
+    from fanin.rack import RackProposal, propose_rack
     from fanin.registries import Entry, entries
     from fanin.simulation import RunResult, run
     from fanin.traffic import TrainsResult, trains
@@ -28,20 +30,24 @@ __all__ = [
     "CaptureError",
     "CompareResult",
     "CongestionControl",
+    "Difference",
     "EngineError",
     "Entry",
     "FaninError",
     "Interrupted",
     "OutputError",
+    "RackProposal",
     "RunResult",
     "ScenarioError",
     "TrainsResult",
     "__version__",
     "compare",
+    "diff",
     "draw",
     "entries",
     "measures",
     "models",
+    "propose_rack",
     "register",
     "run",
     "trains",
@@ -52,6 +58,10 @@ _HOME = {
     "CongestionControl": "fanin.algorithms",
     "register": "fanin.algorithms",
     "draw": "fanin.drawing",
+    "Difference": "fanin.difference",
+    "diff": "fanin.difference",
+    "RackProposal": "fanin.rack",
+    "propose_rack": "fanin.rack",
     "CompareResult": "fanin.comparison",
     "compare": "fanin.comparison",
     "Entry": "fanin.registries",

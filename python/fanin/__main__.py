@@ -59,6 +59,9 @@ def _run() -> int:
         if text:
             sys.stderr.write(f"fanin: error: command line: {text[0].lower()}{text[1:]}; see --help\n")
         return BAD_INPUT
+    # A command that Ctrl-C ended early says itself what it kept and leaves by SystemExit: what comes here was interrupted before.
+    if code == INTERRUPTED:
+        return _interrupted()
     return code if isinstance(code, int) else DONE
 
 

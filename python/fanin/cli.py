@@ -20,11 +20,10 @@ from fanin.kernel import command as kernel_command
 app = typer.Typer(
     name="fanin",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,  # its imports alone take longer than the whole of `fanin --help` may
     help="Which TCP your data centre's many-to-one traffic needs, from a packet capture.",
-    epilog="Start with:  fanin compare traffic.pcap --rack rack.toml",
+    epilog="Start with:  fanin compare traffic.pcap",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -71,7 +70,12 @@ JsonOption = Annotated[
 # Whether a file can be read is said by who reads it, with what to do next; not by Typer.
 CaptureArgument = Annotated[
     Path,
-    typer.Argument(metavar="CAPTURE", help="pcap or pcapng file, plain or gzip.", show_default=False, readable=False),
+    typer.Argument(
+        metavar="CAPTURE",
+        help="pcap or pcapng file, plain or gzip; - reads standard input.",
+        show_default=False,
+        readable=False,
+    ),
 ]
 ScenarioArgument = Annotated[
     Path, typer.Argument(metavar="SCENARIO", help="Scenario file (TOML).", show_default=False, readable=False)
@@ -128,19 +132,19 @@ def _version(version: Annotated[bool, typer.Option("--version", help="Print the 
         raise typer.Exit
 
 
-@app.command()
+@app.command(short_help="Rank TCPs for a capture's traffic on a rack; writes a report.")
 def compare(
     capture: CaptureArgument,
     rack: Annotated[
-        Path,
+        Path | None,
         typer.Option(
             "--rack",
             metavar="RACK.toml",
-            help="The rack: link rate, delay, buffer, K.",
+            help="The rack: link rate, delay, buffer, K [default: proposed from the capture, see `fanin rack`].",
             show_default=False,
             readable=False,
         ),
-    ],
+    ] = None,
     cc: Annotated[
         str | None,
         typer.Option(
@@ -176,6 +180,14 @@ def compare(
     aggregator: AggregatorOption = None,
     gap: GapOption = None,
     settings: SetRackOption = None,
+    vary: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--vary",
+            metavar="KEY=A,B,...",
+            help="Compare again with other values of the rack, such as buffer=50p,400p; repeatable.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -199,50 +211,34 @@ def compare(
 
     Each request is sent after what it waited for in the capture: all answers of a round, its own connection's response, or a timer.
     """
-    from fanin import display
-    from fanin.comparison import compare as run_compare
-    from fanin.files import output_folder
+    from fanin.compare_command import command
 
-    folder = out or (None if as_json else Path(f"fanin-{_stem(capture)}"))
-
-    def work() -> Any:
-        return run_compare(
-            capture,
-            rack,
-            cc=cc.split(",") if cc is not None else None,
-            seeds=seeds,
-            rank_by=rank_by.value,
-            baseline=baseline,
-            rank_of=rank_of.value if rank_of is not None else None,
-            independent=independent,
-            trace_seed=trace_seed,
-            aggregator=aggregator,
-            gap=gap,
-            settings=_settings(settings, "rack.buffer=250p"),
-            pcap=pcap,
-            pcap_at=pcap_at or (),
-            command=_command(),
-            progress=display.Bar,
-        )
-
-    if folder is None:
-        result = work()
-    else:
-        with output_folder(folder) as scratch:
-            result = work()
-            if result.ranking:
-                result.write_files(scratch)
-    if as_json:
-        _print_json(result.to_dict())
-    else:
-        display.compare_result(result)
-    display.compare_notes(result, folder)
-    if pcap is not None:
-        display.note(f"captures: {pcap}")
-    _end(result)
+    code = command(
+        capture,
+        rack,
+        cc=cc,
+        vary=vary,
+        out=out,
+        pcap=pcap,
+        as_json=as_json,
+        line=_command(),
+        seeds=seeds,
+        rank_by=rank_by.value,
+        baseline=baseline,
+        rank_of=rank_of.value if rank_of is not None else None,
+        independent=independent,
+        trace_seed=trace_seed,
+        aggregator=aggregator,
+        gap=gap,
+        settings=_settings(settings, "rack.buffer=250p"),
+        pcap_at=pcap_at or (),
+    )
+    if code:
+        sys.stdout.flush()
+        sys.exit(code)
 
 
-@app.command()
+@app.command(short_help="Packet trains of a capture; a workload file.")
 def trains(
     capture: CaptureArgument,
     gap: GapOption = None,
@@ -280,6 +276,41 @@ def trains(
     else:
         display.trains_result(result)
     display.trains_notes(result, out)
+
+
+@app.command(short_help="What changed between two captures, or two comparisons.")
+def diff(
+    before: Annotated[
+        Path, typer.Argument(metavar="BEFORE", help="Capture, or folder of `fanin compare`.", readable=False)
+    ],
+    after: Annotated[Path, typer.Argument(metavar="AFTER", help="The same kind, after the change.", readable=False)],
+    aggregator: AggregatorOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare two captures, or two comparisons, with intervals: to see whether a change helped."""
+    from fanin.difference import diff as run_diff
+    from fanin.difference import print_difference
+
+    found = run_diff(before, after, aggregator=aggregator)
+    if as_json:
+        _print_json(found.to_dict())
+    else:
+        print_difference(found)
+
+
+@app.command(short_help="Propose a rack file from a capture.")
+def rack(
+    capture: CaptureArgument,
+    aggregator: AggregatorOption = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Rack file to write [default: print it].")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Propose a rack file from a capture: link rate, delay, buffer and marking, each with its evidence."""
+    from fanin.rack_command import command
+
+    command(capture, aggregator=aggregator, out=out, as_json=as_json, line=_command())
 
 
 @app.command()
@@ -335,7 +366,7 @@ def run(
     _end(result)
 
 
-@app.command()
+@app.command(short_help="Run published experiments again and judge their claims.")
 def reproduce(
     what: Annotated[
         list[str] | None,
@@ -387,6 +418,7 @@ def reproduce(
 
 
 @app.command(
+    short_help="Closed forms of the papers: thresholds, bounds, probabilities.",
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
     options_metavar="[NAME] [OPTIONS]",
 )
@@ -397,7 +429,7 @@ def model(context: typer.Context) -> None:
     command(context.args)
 
 
-@app.command()
+@app.command(short_help="Draw a scenario's network.")
 def draw(
     scenario: ScenarioArgument,
     settings: SetOption = None,
@@ -422,7 +454,7 @@ app.add_typer(kernel_command.app, name="kernel")
 app.command()(kernel_command.validate)
 
 
-@app.command(name="list")
+@app.command(name="list", short_help="List algorithms, queues, topologies, workloads, profiles, papers.")
 def list_(
     kind: Annotated[Kind, typer.Argument(help="What to list.", show_default=False)],
     as_json: JsonOption = False,
@@ -451,7 +483,8 @@ app.add_typer(sweep_command.store_app)
 def _end(result: Any) -> None:
     """Exit codes of runs that gave results, but not all."""
     if result.interrupted:
-        raise typer.Exit(130)
+        sys.stdout.flush()
+        sys.exit(130)
     if result.failures:
         raise typer.Exit(1)
 
@@ -465,6 +498,8 @@ def _settings(texts: list[str] | None, example: str = "topology.buffer=250p") ->
         if not equals or not key.strip():
             lacks = "names no key" if equals else "has no `=`"
             raise ScenarioError(f"command line `--set {text}`: it {lacks}; write KEY=VALUE, as in --set {example}")
+        if key.strip() == "title":
+            raise ScenarioError(f"command line `--set {text}`: a title changes no number; write it into the file")
         settings[key.strip()] = value.strip()
     return settings
 
@@ -474,14 +509,6 @@ def _command() -> str:
     from fanin.files import shown
 
     return shown(shlex.join(["fanin", *sys.argv[1:]]))
-
-
-def _stem(capture: Path) -> str:
-    """A capture's name without its endings."""
-    name = capture.name
-    for ending in (".gz", ".pcap", ".pcapng", ".cap"):
-        name = name.removesuffix(ending)
-    return name or "capture"
 
 
 def _print_json(thing: dict[str, Any]) -> None:

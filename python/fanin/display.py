@@ -23,6 +23,9 @@ from rich.progress import (
 from rich.progress import Progress as RichProgress
 from rich.table import Table
 
+from fanin.explain import explanations
+from fanin.text import shortening
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -49,6 +52,11 @@ def _out() -> Console:
 def _err() -> Console:
     terminal = sys.stderr.isatty()
     return Console(file=sys.stderr, width=None if terminal else 10_000, highlight=False)
+
+
+def output() -> Console:
+    """Standard output, for tables of other modules."""
+    return _out()
 
 
 class Bar:
@@ -100,6 +108,9 @@ def compare_result(result: CompareResult) -> None:
     if result.ranking:
         _answer(out, result.verdict)
     out.print(_ranking_table(result, out.width))
+    _why_slow(out, result)
+    if result.variations:
+        out.print(_variations_table(result))
     out.print(
         "(low–high): 95% confidence interval over seeds; times are geometric means, counts means per run. Rows between two rules cannot be "
         "told apart by their paired differences. "
@@ -107,6 +118,42 @@ def compare_result(result: CompareResult) -> None:
         + ("measured: in the capture itself." if result.measured else ""),
         style="dim",
     )
+
+
+def _why_slow(out: Console, result: CompareResult) -> None:
+    """Why the slowest response was slow, for the baseline and what leads."""
+    if not result.ranking:
+        return
+    wanted = {result.baseline, result.verdict.best, result.ranking[0].cc}
+    for told in explanations(result):
+        if told.cc in wanted:
+            out.print(f"{escape(told.cc)}'s slowest response (seed {result.trace_seed}): {escape(told.sentence)}")
+
+
+def _variations_table(result: CompareResult) -> Table:
+    """The answer on each other rack."""
+    table = Table(title="On other racks", title_justify="left")
+    keys = list(result.variations[0].settings)
+    for key in keys:
+        table.add_column(key.removeprefix("rack."), justify="right", no_wrap=True)
+    result.rank_by.replace("_", ".")
+    table.add_column("advised", no_wrap=True)
+    table.add_column(f"{result.baseline or 'baseline'} ms", justify="right", no_wrap=True)
+    table.add_column("advised ms", justify="right", no_wrap=True)
+    table.add_column("gain", no_wrap=True)
+    same = result.verdict.best
+    for v in result.variations:
+        gain = "kept" if v.kind == "keep" else "-" if v.ratio is None else shortening(1.0, v.ratio)
+        at = ", p99.9" if v.kind == "tail" else ""
+        table.add_row(
+            *(escape(v.settings[key]) for key in keys),
+            escape(v.best or "-"),
+            number(v.baseline_ms),
+            number(v.best_ms),
+            gain + at,
+            style=None if v.best == same else "yellow",
+        )
+    return table
 
 
 def _answer(out: Console, verdict: Verdict) -> None:
@@ -277,6 +324,8 @@ def compare_notes(result: CompareResult, folder: Path | None) -> None:
         note(f"interrupted: not run: {', '.join(parts)}")
     if folder is not None and result.ranking:
         note(f"report: {folder / 'report.html'}")
+        if result.rack_proposed:
+            note(f"rack: {folder / 'rack.toml'}, proposed from the capture; edit it and compare again with --rack")
 
 
 # ---- trains

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 @contextmanager
 def output_folder(folder: str | Path, option: str = "--out") -> Iterator[Path]:
     """Give a scratch folder whose files move into `folder` when the block ends well.
+
+    A run that was killed leaves its scratch folder behind; the next one in the same folder removes it. Two runs at once into one folder
+    would mix their files: the second is refused.
 
     The folder is proved writable at once, before hours are spent on what is to be written there. Files that are there under the
     same names are replaced one by one, each atomically; others are left alone. When the block raises, nothing is left behind.
@@ -43,7 +47,10 @@ def output_folder(folder: str | Path, option: str = "--out") -> Iterator[Path]:
     scratch: Path | None = None
     try:
         target.mkdir(parents=True, exist_ok=True)
+        lock = _locked(target, option)
         scratch = Path(tempfile.mkdtemp(prefix=".fanin-", dir=target))
+    except OutputError:
+        raise
     except OSError as error:
         _remove_empty(missing)
         raise OutputError(f"{shown(target)}: {_why(error)}; choose another folder with {option}") from error
@@ -69,6 +76,40 @@ def output_folder(folder: str | Path, option: str = "--out") -> Iterator[Path]:
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
         _remove_empty(missing)
+        if lock is not None:
+            _HELD.discard(os.fstat(lock).st_ino)
+            os.close(lock)
+
+
+_HELD: set[int] = set()
+"""Folders (inodes) that this process writes to."""
+
+
+def _locked(target: Path, option: str) -> int | None:
+    """Take a folder for this process and remove what killed ones left in it; None where it is ours already or cannot be locked.
+
+    The system releases the lock of a process that ends, however it ends.
+    """
+    handle = os.open(target, os.O_RDONLY | os.O_DIRECTORY)
+    inode = os.fstat(handle).st_ino
+    if inode in _HELD:
+        os.close(handle)
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        raise OutputError(
+            f"{shown(target)}: another fanin is writing there; wait for it, or choose another folder with {option}"
+        ) from None
+    except OSError:
+        os.close(handle)  # a file system without locks
+        return None
+    _HELD.add(inode)
+    for left in target.glob(".fanin-????????"):
+        if left.is_dir() and not left.is_symlink():
+            shutil.rmtree(left, ignore_errors=True)
+    return handle
 
 
 def shown(name: str | os.PathLike[str]) -> str:

@@ -68,9 +68,27 @@ class Measured:
         }
 
 
+def durations(found: TrainsResult, aggregator: str) -> list[float]:
+    """How long each response to a host took, in ms, in the order in which they began; as :attr:`Measured.completion_ms`."""
+    parts = []
+    for c in found.connections:
+        if aggregator not in (c["client_ip"], c["server_ip"]):
+            continue
+        asks = c["client_ip"] == aggregator
+        towards = c["to_client" if asks else "to_server"]
+        rtt = min((r for r in (c["handshake_rtt_ns"], towards["min_rtt_ns"]) if r), default=None)
+        name = "response" if asks else "request"
+        parts.append(
+            found.turns.filter((pl.col("connection") == c["connection"]) & (pl.col(f"{name}_bytes") > 0)).select(
+                began=pl.col(f"{name}_start_ms"),
+                took=pl.col(f"{name}_end_ms") - pl.col(f"{name}_start_ms") + (rtt or 0) / 2e6,
+            )
+        )
+    return pl.concat(parts).drop_nulls().sort("began", maintain_order=True)["took"].to_list() if parts else []
+
+
 def measured(found: TrainsResult, aggregator: str, rounds_ms: Sequence[float | None] | None = None) -> Measured:
     """What the responses to one host really took; with `rounds_ms`, what its rounds took."""
-    parts = []
     retransmissions = syns = 0
     rtts = []
     ecn = False
@@ -85,13 +103,7 @@ def measured(found: TrainsResult, aggregator: str, rounds_ms: Sequence[float | N
         # The SYN/ACK is one too; more of either are repeats.
         syns += max(0, c["to_server"]["syn"] - 1) + max(0, c["to_client"]["syn"] - 1)
         ecn |= towards["ce_packets"] > 0
-        name = "response" if asks else "request"
-        parts.append(
-            found.turns.filter((pl.col("connection") == c["connection"]) & (pl.col(f"{name}_bytes") > 0)).select(
-                took=pl.col(f"{name}_end_ms") - pl.col(f"{name}_start_ms") + (rtt or 0) / 2e6
-            )
-        )
-    took = pl.concat(parts)["took"].drop_nulls().to_list() if parts else []
+    took = durations(found, aggregator)
     if rounds_ms is not None:
         took = [ms for ms in rounds_ms if ms is not None]
     return Measured(
@@ -163,11 +175,11 @@ def _reason(apart: dict[str, tuple[float, float]], seen_rtt: float | None, simul
         )
     lost = apart.get("retransmissions")
     if lost and lost[0] < lost[1]:
-        return "Likely the rack's `buffer` is smaller than the real one, or its links slower: `fanin rack CAPTURE` proposes values."
+        return "Likely the rack's `buffer` is smaller than the real one, or its links slower: see what `fanin rack` proposes, or try others with --vary."
     if lost:
         return (
             "Likely the real buffer is smaller than the rack's, or traffic that is not in the capture shared the port: "
-            "`fanin rack CAPTURE` proposes values."
+            "see what `fanin rack` proposes, or try others with --vary."
         )
     tail = apart.get("p99") or apart["p50"]
     if tail[0] > tail[1]:
@@ -176,6 +188,6 @@ def _reason(apart: dict[str, tuple[float, float]], seen_rtt: float | None, simul
             "check `rate`, and `jitter` under [replay]."
         )
     return (
-        "Likely the rack is slower than the real one, or the capture was taken at the client, where the network's stalls pass for pauses of "
+        "Likely the rack is slower than the real one, or the capture was taken behind the queue, where the network's stalls pass for pauses of "
         "the application: check `rate`, and capture at the switch or at the servers."
     )

@@ -201,7 +201,8 @@ def rank(
     by : str
         One of :data:`STATISTICS`.
     of : str
-        Whose completion time: ``rounds`` or ``responses``. Equal values are ordered by the mean, then as in the registry (D2TCP without deadlines is DCTCP, and
+        Whose completion time: ``rounds`` or ``responses``. Equal values are ordered by the mean, then as in the
+        registry (D2TCP without deadlines is DCTCP, and
         DCTCP is what to name), then by name; what has no value comes last.
     candidates : collection of str, optional
         What can be the answer; everything unless given.
@@ -216,7 +217,7 @@ def rank(
     for cc, mine in samples.items():
         against = {} if baseline in {None, cc} or baseline not in samples else _against(mine, samples[baseline], of)
         response_ms, round_ms = (
-            {name: estimate_positive(mine[_column(name, kind)].to_list()) for name in STATISTICS}
+            {str(name): estimate_positive(mine[_column(name, kind)].to_list()) for name in STATISTICS}
             for kind in ("responses", "rounds")
         )
         counts = {name: _count(mine[name].to_list()) for name in COUNTS}

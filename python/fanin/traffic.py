@@ -49,6 +49,9 @@ class TrainsResult:
         What a reader of the numbers should know: ``kind``, ``message``.
     partial : dict or None
         Set when the file is damaged and only its front was read: ``packets``, ``at_byte``, ``message``.
+    links : list of dict
+        What the spacing of packets says about the link to each receiver: ``receiver``, ``samples``, ``rate_bps``, ``share``,
+        ``quartiles_bps``, ``busiest_bps``, ``merged_packets``; see :func:`fanin.propose_rack`.
     gap : str
         What ended a train.
     command : str
@@ -64,6 +67,7 @@ class TrainsResult:
     hosts: list[dict[str, Any]]
     warnings: list[dict[str, Any]]
     partial: dict[str, Any] | None
+    links: list[dict[str, Any]]
     gap: str
     command: str
     version: str
@@ -175,7 +179,7 @@ def trains(
     Parameters
     ----------
     capture : path
-        pcap or pcapng, plain or gzip.
+        pcap or pcapng, plain or gzip; ``"-"`` is standard input.
     gap : str, optional
         The threshold, such as ``"1ms"``. Without it the smoothed round trip of each connection, as TCP-TRIM takes it.
     floor : str, optional
@@ -211,7 +215,8 @@ def trains(
 
     from fanin import _native
 
-    path = Path(capture)
+    # Standard input has a name that any program can open.
+    path = Path("/dev/stdin") if str(capture) == "-" else Path(capture)
     with progress(f"reading {shown(path.name)}", 1) as bar:
         found = watched(lambda watch: _native.analyse(path, gap, floor, watch), bar)
 
@@ -222,13 +227,14 @@ def trains(
         ).select([c.removesuffix("_ns") + "_ms" if c.endswith("_ns") else c for c in columns.columns])
 
     return TrainsResult(
-        summary=json.loads(found.summary_json()),
+        summary=json.loads(found.summary_json()) | ({"file": "standard input"} if str(capture) == "-" else {}),
         connections=json.loads(found.connections_json()),
         trains=ms(found.trains()),
         turns=ms(found.turns()),
         hosts=json.loads(found.hosts_json()),
         warnings=json.loads(found.warnings_json()),
         partial=json.loads(found.partial_json()),
+        links=json.loads(found.links_json()),
         gap=found.gap,
         command=shown(
             command

@@ -310,6 +310,8 @@ def _support(
     refused: tuple[Refusal, ...],
     why: str | None,
 ) -> list[str]:
+    from fanin.comparison.variations import holds
+
     by, name = result.rank_by, STATISTIC_NAMES[result.rank_by]
     sentences = []
     if usual is not None and len(result.ranking) > 1:
@@ -340,6 +342,8 @@ def _support(
         sentences.append(f"{enumeration(list(best.alike))} {verb} the same numbers.")
     sentences += _about_the_switch(result, kind, best, usual)
     sentences += _about_models(result, best)
+    if result.variations:
+        sentences.append(holds(best.cc, result.variations))
     return sentences
 
 

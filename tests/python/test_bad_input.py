@@ -77,7 +77,9 @@ SENTENCES = {
         "command line `--set rack.rate=fast`: rack.rate: `fast` is not a rate: it should be a number and a unit, such as `10Gbps`"
     ),
     # options
-    ("compare", VLAN): "command line: missing option '--rack'; see --help",
+    ("compare", VLAN, "--vary", "buffer"): (
+        "command line `--vary buffer`: write KEY=VALUE,VALUE,..., as in --vary buffer=50p,100p,400p"
+    ),
     ("compare", VLAN, "--rack", RACK, "--cc", "dtcp"): (
         "no congestion control named `dtcp`; did you mean `dctcp`?; `fanin list cc` shows all"
     ),

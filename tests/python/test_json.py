@@ -14,6 +14,8 @@ from .conftest import CAPTURES, HTTP, INCAST, RACK, ROOT, SMALL, Fanin
 
 CASES = {
     "compare": ("compare", SMALL, "--rack", RACK, "--cc", "newreno,dctcp", "--seeds", "2"),
+    "rack": ("rack", HTTP),
+    "diff": ("diff", SMALL, SMALL),
     "trains": ("trains", SMALL),
     "run": ("run", "incast.toml", "--cc", "newreno,dctcp", "--seeds", "2"),
     **{f"list {kind}": ("list", kind) for kind in ("cc", "queue", "topology", "workload", "stack", "paper")},
@@ -52,7 +54,7 @@ def test_every_field_is_described() -> None:
         ]
         return missing + [m for key, inner in part.items() for m in fields(inner, f"{path}.{key}")]
 
-    for name in ("compare", "trains", "run", "list"):
+    for name in ("compare", "trains", "rack", "diff", "run", "list"):
         assert fields(schema(name), name) == []
 
 

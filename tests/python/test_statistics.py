@@ -141,7 +141,7 @@ def test_a_difference_that_one_comparison_would_prove_is_not_proved_by_the_best_
         runs({"base": base, **many}), dict.fromkeys(["base", *many], False), dict.fromkeys(["base", *many], ""), "p99"
     )
     assert [row.alike for row in rows] == [(), tuple(many)[1:]], "rows that are the same are one"
-    apart = {f"c{i:02}": [v - i * 1e-3 if v else v for v in close] for i in range(12)}
+    apart = {f"c{i:02}": [v ** (1 + i / 2) if v else v for v in close] for i in range(12)}
     assert {tier for _, _, tier in ranked({"base": base, **apart})} == {1}
 
 

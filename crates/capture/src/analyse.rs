@@ -202,7 +202,13 @@ impl Pass {
         }
     }
 
-    fn results(self, file: &CaptureFile<'_>, name: &Path, partial: Option<Partial>, sink: &mut dyn Sink) -> Analysis {
+    fn results(
+        mut self,
+        file: &CaptureFile<'_>,
+        name: &Path,
+        partial: Option<Partial>,
+        sink: &mut dyn Sink,
+    ) -> Analysis {
         let start = self.sorter.start().unwrap_or(0);
         let summary = Summary {
             file: name.display().to_string(),
@@ -216,10 +222,21 @@ impl Pass {
         };
         let mut warnings = self.warnings();
         let rates = self.table.arrivals.rates();
+        let links = self.table.take_links();
         let connections: Vec<Connection> = self.table.into_connections().map(|c| c.finish(sink)).collect();
         warnings.extend(about_connections(&connections));
         let hosts = hosts::rank(&connections, &rates);
-        Analysis { summary, connections, turns: vec![], trains: vec![], bursts: vec![], hosts, warnings, partial }
+        Analysis {
+            summary,
+            connections,
+            turns: vec![],
+            trains: vec![],
+            bursts: vec![],
+            hosts,
+            links,
+            warnings,
+            partial,
+        }
     }
 
     fn warnings(&self) -> Vec<Warning> {

@@ -139,6 +139,25 @@ impl Conn {
         self.dirs.iter().any(|d| d.stats.mirrored_bytes > 0)
     }
 
+    /// The most payload that one packet of direction `d` carries on the wire; what is larger was merged by an offload.
+    #[inline]
+    pub fn largest_packet(&self, d: usize) -> u32 {
+        self.dirs[1 - d].stats.mss_option.map_or(LARGEST_ON_WIRE, u32::from)
+    }
+
+    /// How much of direction `d` is acknowledged, and whether nothing of it is being repaired.
+    #[inline]
+    pub fn acknowledged(&self, d: usize) -> (u64, bool) {
+        let dir = &self.dirs[d];
+        (dir.seq.acked(), dir.seq.acked() >= dir.repair)
+    }
+
+    /// The round trip behind the tap that the last acknowledgement of direction `d` measured.
+    #[inline]
+    pub fn take_round_trip(&mut self, d: usize) -> Option<u64> {
+        self.dirs[d].half.take_fresh()
+    }
+
     /// Follows one segment.
     #[inline]
     pub fn segment(&mut self, s: &Segment, d: usize, at: u64, gap: Gap, arrivals: &mut Arrivals, sink: &mut dyn Sink) {
@@ -205,6 +224,8 @@ impl Conn {
         dir.seq.syn(s.seq);
         dir.stats.mss_option = dir.stats.mss_option.or(s.mss);
         dir.stats.window_scale = dir.stats.window_scale.or(s.window_scale);
+        dir.stats.sack_option |= s.sack;
+        dir.stats.timestamps_option |= s.timestamps;
         let answer = s.flags & flag::ACK != 0;
         if !self.role_known && self.run.is_none() {
             (self.client, self.role_known) = (if answer { 1 - d } else { d }, true);
@@ -506,6 +527,7 @@ impl Conn {
             n.rtt_samples = half.samples();
             n.min_rtt_ns = half.least().map(|behind| behind + self.dirs[1 - d].half.least().unwrap_or(0));
             n.smoothed_rtt_ns = self.smoothed_rtt(d);
+            n.max_rtt_ns = half.most().map(|behind| behind + self.dirs[1 - d].half.least().unwrap_or(0));
             n
         };
         let (c, h) = (self.client, &self.handshake);

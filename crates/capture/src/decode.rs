@@ -59,6 +59,10 @@ pub(crate) struct Segment {
     pub mss: Option<u16>,
     /// From a SYN: window shift.
     pub window_scale: Option<u8>,
+    /// From a SYN: SACK permitted (RFC 2018).
+    pub sack: bool,
+    /// From a SYN: time stamps (RFC 7323).
+    pub timestamps: bool,
 }
 
 /// What a frame is.
@@ -264,6 +268,8 @@ fn tcp(ip: &Ip, bytes: &[u8], at: usize, length: usize) -> Decoded {
         payload: if bad { 0 } else { (length - header) as u32 },
         mss: None,
         window_scale: None,
+        sack: false,
+        timestamps: false,
     };
     if segment.flags & flag::SYN != 0 && !bad {
         let end = bytes.len().min(at + header);
@@ -286,6 +292,14 @@ fn syn_options(segment: &mut Segment, mut rest: &[u8]) {
                 // RFC 7323: a shift above 14 is used as 14.
                 segment.window_scale = Some((*shift).min(14));
                 rest = &tail[2..];
+            }
+            (4, [2, ..]) => {
+                segment.sack = true;
+                rest = &tail[1..];
+            }
+            (8, [10, ..]) if tail.len() >= 9 => {
+                segment.timestamps = true;
+                rest = &tail[9..];
             }
             (_, [length, ..]) if *length >= 2 && usize::from(*length) - 1 <= tail.len() => {
                 rest = &tail[usize::from(*length) - 1..]

@@ -1,6 +1,6 @@
 //! What comes out: flat rows, times in whole nanoseconds since the first packet of the capture.
 
-use crate::{Partial, Warning};
+use crate::{Link, Partial, Warning};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
@@ -22,6 +22,8 @@ pub struct Analysis {
     pub bursts: Vec<Burst>,
     /// Hosts, the likeliest aggregator first.
     pub hosts: Vec<Host>,
+    /// What the spacing of packets says about the link to each receiver.
+    pub links: Vec<Link>,
     /// What a reader of the numbers should know.
     pub warnings: Vec<Warning>,
     /// Set when the file is damaged and only its front could be read.
@@ -150,6 +152,10 @@ pub struct DirectionStats {
     pub mss_option: Option<u16>,
     /// Window shift announced in the SYN.
     pub window_scale: Option<u8>,
+    /// The SYN permitted SACK.
+    pub sack_option: bool,
+    /// The SYN offered time stamps.
+    pub timestamps_option: bool,
     /// First packet.
     pub first_ns: Option<u64>,
     /// Last packet.
@@ -158,6 +164,8 @@ pub struct DirectionStats {
     pub rtt_samples: u64,
     /// Shortest round trip: data to its acknowledgement, plus the least seen on the sender's side of the tap.
     pub min_rtt_ns: Option<u64>,
+    /// Longest round trip that no delayed-ACK timer made: its excess over the shortest was spent in queues behind the tap.
+    pub max_rtt_ns: Option<u64>,
     /// Smoothed round trip (weight 0.25) after the last sample.
     pub smoothed_rtt_ns: Option<u64>,
 }

@@ -3,6 +3,7 @@
 use crate::arrivals::Arrivals;
 use crate::conn::Conn;
 use crate::decode::{Addr, Segment, flag};
+use crate::rack::{Link, Links};
 use crate::timeline::{Noted, Timed};
 use crate::{Gap, Sink};
 use std::collections::HashMap;
@@ -18,6 +19,7 @@ pub(crate) struct Table {
     conns: Vec<Conn>,
     pub arrivals: Arrivals,
     copies: Copies,
+    links: Links,
     pub mirrored: Noted,
     gap: Gap,
 }
@@ -30,6 +32,7 @@ impl Table {
             conns: Vec::new(),
             arrivals: Arrivals::default(),
             copies: Copies::new(),
+            links: Links::default(),
             mirrored: Noted::default(),
             gap,
         }
@@ -60,13 +63,30 @@ impl Table {
             self.mirrored.note(*packet);
             conn.mirrored(d, s.payload);
         } else {
+            if s.payload > 0 {
+                self.links.data(s, *at, s.payload > conn.largest_packet(d));
+            }
+            let (before, repaired) = conn.acknowledged(1 - d);
             conn.segment(s, d, *at, self.gap, &mut self.arrivals, sink);
+            if let Some(rtt) = conn.take_round_trip(1 - d) {
+                self.links.round_trip(s.src, rtt);
+            }
+            // What fills a hole acknowledges at once what arrived long before.
+            let news = conn.acknowledged(1 - d).0.saturating_sub(before);
+            if news > 0 && repaired {
+                self.links.acknowledged(s.src, news, u64::from(conn.largest_packet(1 - d)), *at);
+            }
         }
     }
 
     /// Connections so far.
     pub fn len(&self) -> usize {
         self.conns.len()
+    }
+
+    /// What the spacing of packets says, once all are seen.
+    pub fn take_links(&mut self) -> Vec<Link> {
+        std::mem::take(&mut self.links).finish()
     }
 
     /// All connections, in order of their first packet.

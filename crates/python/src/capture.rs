@@ -75,6 +75,10 @@ impl Capture {
     fn hosts_json(&self) -> PyResult<String> {
         json(&self.0.hosts)
     }
+    /// What the spacing of packets says about the link to each receiver, as JSON.
+    fn links_json(&self) -> PyResult<String> {
+        json(&self.0.links)
+    }
     /// What a reader of the numbers should know, as JSON.
     fn warnings_json(&self) -> PyResult<String> {
         json(&self.0.warnings)

@@ -164,7 +164,7 @@ impl Rack {
         Ok(has("mark") || has("receiver_mark") || has("queue"))
     }
 
-    /// `replay` on this rack under the algorithm `cc`. With `trace`, the queue to the aggregator and the senders' windows are recorded.
+    /// `replay` on this rack under the algorithm `cc`. With `trace`, the queue to the aggregator, its packets and the senders' windows are recorded.
     ///
     /// # Errors
     /// [`ScenarioError`] for what is wrong with the rack or the algorithm's name.
@@ -199,6 +199,7 @@ impl Rack {
             classes: plan.classes.clone(),
             queues: if trace { vec![port] } else { Vec::new() },
             windows: if trace { of_class(class) } else { Vec::new() },
+            packets: if trace { vec![port] } else { Vec::new() },
             ..TraceSpec::default()
         };
         Ok(RackPlan { spec: scenario::finish(plan, trace, true), port, responses, rounds })

@@ -11,39 +11,55 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from fanin import _native, waiting
 from fanin.comparison.candidates import chosen, listed, prompt_ack_note
-from fanin.comparison.columns import FLOWS, QUEUE, RESPONSES, ROUNDS, RUNS, WINDOW
+from fanin.comparison.columns import FLOWS, PACKETS, QUEUE, RESPONSES, ROUNDS, RUNS, WINDOW
 from fanin.comparison.remarks import about_the_traffic, remarks
 from fanin.comparison.replays import run_all
 from fanin.comparison.result import CaptureSummary, CompareResult
+from fanin.comparison.variations import racks, variation
 from fanin.errors import CaptureError, ScenarioError
 from fanin.files import output_folder, shown
 from fanin.measured import disagreement, measured
 from fanin.progress import Progress, silent
+from fanin.rack import proposed
 from fanin.ranking import STATISTICS, RankBy, RankOf, rank
 from fanin.simulation import Failure, chosen_seeds, toml
 from fanin.stats import extremes
 from fanin.traffic import trains as read_trains
+from fanin.vantage import about_the_tap
 
 if TYPE_CHECKING:
-    from fanin._native import Replay
+    from fanin._native import Rack, Replay
+    from fanin.rack import RackProposal
     from fanin.traffic import TrainsResult
 
 SEEDS = 10
 """Runs per algorithm: enough for a paired difference to show behind a correction for half a dozen comparisons."""
 
-__all__ = ["FLOWS", "QUEUE", "RESPONSES", "RUNS", "WINDOW", "CaptureSummary", "CompareResult", "Failure", "compare"]
+__all__ = [
+    "FLOWS",
+    "PACKETS",
+    "QUEUE",
+    "RESPONSES",
+    "RUNS",
+    "WINDOW",
+    "CaptureSummary",
+    "CompareResult",
+    "Failure",
+    "compare",
+]
 
 
 def compare(
     capture: str | Path,
-    rack: str | Path,
+    rack: str | Path | None = None,
     *,
     cc: str | Sequence[str] | None = None,
     seeds: int | Sequence[int] = SEEDS,
@@ -55,6 +71,7 @@ def compare(
     aggregator: str | None = None,
     gap: str | None = None,
     settings: Mapping[str, object] | None = None,
+    vary: Mapping[str, Sequence[str]] | None = None,
     pcap: str | Path | None = None,
     pcap_at: Sequence[str] = (),
     command: str | None = None,
@@ -69,8 +86,8 @@ def compare(
     ----------
     capture : path
         pcap or pcapng, plain or gzip.
-    rack : path
-        The rack (TOML): link rate, delay, buffer, K.
+    rack : path, optional
+        The rack (TOML): link rate, delay, buffer, K; proposed from the capture unless given (:func:`fanin.propose_rack`).
     cc : str or sequence of str, optional
         Algorithms; what hosts can run unless given, ``"all"`` for models too, without those that need a marking switch when the rack has none.
     seeds : int or sequence of int
@@ -92,6 +109,9 @@ def compare(
         Time without data that ends a packet train, such as ``"1ms"``; see :func:`fanin.trains`.
     settings : mapping, optional
         Values by key, such as ``{"rack.buffer": "250p"}``, on top of the rack file.
+    vary : mapping, optional
+        Values by key that are not known, such as ``{"rack.buffer": ["50p", "400p"]}``: the comparison is made again on every combination
+        (:attr:`CompareResult.variations`), and the answer says where it holds.
     pcap : path, optional
         A folder for pcap files of what hosts and ports saw in the run of `trace_seed`, in a folder of each algorithm's name.
     pcap_at : sequence of str, optional
@@ -138,10 +158,14 @@ def compare(
     if pcap_at and pcap is None:
         raise ScenarioError("command line `--pcap-at`: it says where, and `--pcap DIR` into which folder; give both")
     changes = [(key, toml(value)) for key, value in (settings or {}).items()]
-    the_rack = _native.Rack.from_file(rack, changes)
-    choice = chosen(cc, baseline, the_rack)
-    algorithms, notes = choice.names, choice.notes + prompt_ack_note(choice.names)
-    needs_switch = {name: _native.needs_switch(name) for name in algorithms}
+    others = racks({_rack_key(key): values for key, values in vary.items()}) if vary else []
+    if rack is not None:
+        text, rack_path, folder = _read_rack(rack), shown(str(rack)), Path(rack).parent
+        # What is wrong with the rack is said before the capture is read.
+        for other in [{}, *others]:
+            _native.Rack.from_text(
+                text, rack_path, folder, [*changes, *((k, toml(v)) for k, v in other.items())]
+            ).marks()
 
     found = read_trains(capture, gap=gap, progress=progress)
     replay = found.workload(aggregator)
@@ -155,13 +179,109 @@ def compare(
         raise CaptureError(
             f"{capture}: no response with payload goes to {replay.aggregator}, so there is nothing to replay; name another host with --aggregator"
         )
+    proposal = None
+    if rack is None:
+        proposal = proposed(found, replay.aggregator, f"fanin rack {shown(str(capture))}")
+        text, rack_path, folder = proposal.text, PROPOSED, Path()
+
+    def on(more: Mapping[str, str], seeds: list[int], **how: Any) -> CompareResult:
+        the_rack = _native.Rack.from_text(text, rack_path, folder, [*changes, *((k, toml(v)) for k, v in more.items())])
+        return _on_rack(
+            the_rack,
+            found,
+            replay,
+            cc=cc,
+            baseline=baseline,
+            seeds=seeds,
+            rank_by=rank_by,
+            rank_of=rank_of,
+            independent=independent,
+            progress=progress,
+            **how,
+        )
+
+    result = on({}, numbers, traced=traced, pcap=pcap, pcap_at=pcap_at)
+    result.capture = replace(result.capture, aggregator_found=aggregator is None)
+    result.rack_path, result.rack_text, result.settings = rack_path, text, dict(changes)
+    result.rack_proposed = proposal is not None
+    result.command = shown(
+        command or f"fanin compare {capture}{'' if rack is None else f' --rack {rack}'} --seeds {len(numbers)}"
+    )
+    if proposal is not None:
+        assumed = [f.key.removeprefix("rack.") for f in proposal.findings if f.certainty == "assumed"]
+        told = f"; assumed, since the capture does not show it: {listed(assumed)}" if assumed else ""
+        result.warnings.insert(
+            0,
+            f"the rack was proposed from the capture ({_in_short(proposal)}{told}): correct it and compare again with --rack",
+        )
+        result.warnings += [remark for remark in proposal.remarks if "WAN" in remark]
+    for number, other in enumerate(others, start=1):
+        if result.interrupted:
+            result.notes.append(f"interrupted: {len(others) - number + 1} of {len(others)} other racks were not tried")
+            break
+        try:
+            again = on(other, numbers, traced=None, label=f"rack {number} of {len(others)}")
+        except KeyboardInterrupt:
+            result.interrupted = True
+            continue
+        result.interrupted |= again.interrupted
+        if again.ranking and not again.interrupted:
+            result.variations.append(variation(other, again))
+    return result
+
+
+PROPOSED = "rack.toml"
+"""Name of a rack that was proposed from the capture."""
+
+
+def _read_rack(rack: str | Path) -> str:
+    """The rack file's text; what is wrong with the file is said as of any scenario."""
+    try:
+        return Path(rack).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        _native.Rack.from_file(rack)  # raises, with what to do next
+        raise
+
+
+def _rack_key(key: str) -> str:
+    """``buffer`` is short for ``rack.buffer``."""
+    return key if "." in key else f"rack.{key}"
+
+
+def _in_short(proposal: RackProposal) -> str:
+    return ", ".join(
+        f"{f.key.removeprefix('rack.')} {f.value if f.value is not None else 'none'}" for f in proposal.findings
+    )
+
+
+def _on_rack(
+    the_rack: Rack,
+    found: TrainsResult,
+    replay: Replay,
+    *,
+    cc: str | Sequence[str] | None,
+    baseline: str | None,
+    seeds: list[int],
+    rank_by: RankBy,
+    rank_of: RankOf | None,
+    independent: bool,
+    progress: Callable[[str, int], Progress],
+    traced: int | None,
+    pcap: str | Path | None = None,
+    pcap_at: Sequence[str] = (),
+    label: str = "replaying",
+) -> CompareResult:
+    """One comparison on one rack; what names the rack is left to the caller."""
+    choice = chosen(cc, baseline, the_rack)
+    algorithms, notes = choice.names, choice.notes + prompt_ack_note(choice.names)
+    needs_switch = {name: _native.needs_switch(name) for name in algorithms}
 
     companies = [] if independent else json.loads(replay.companies_json())
     notes += ["each connection is replayed alone, as asked for"] if independent else waiting.sentences(companies)
     started = time.monotonic()
     with output_folder(pcap, "--pcap") if pcap is not None else nullcontext(None) as scratch:
         captures = None if scratch is None else (scratch, pcap_at)
-        outcome = run_all(the_rack, replay, algorithms, numbers, traced, captures, progress)
+        outcome = run_all(the_rack, replay, algorithms, seeds, traced, captures, progress, label)
     elapsed = time.monotonic() - started
     runs = outcome.frame("runs", RUNS)
     flows = outcome.frame("flows", FLOWS)
@@ -176,7 +296,9 @@ def compare(
     seen = measured(found, replay.aggregator, replay.round_times_ms() if of == "rounds" else None)
     usual = next((row for row in ranking if row.cc == choice.baseline), None)
     gaps = disagreement(seen, usual, _shortest_rtt(flows, usual.cc)) if usual is not None else []
-    notes += remarks(ranking, numbers)
+    if usual is not None:
+        gaps += about_the_tap(found, replay, responses.filter(pl.col("cc") == usual.cc))
+    notes += remarks(ranking, seeds)
     return CompareResult(
         ranking=ranking,
         rank_by=rank_by,
@@ -186,26 +308,26 @@ def compare(
         rounds=rounds,
         failures=outcome.failures,
         missing=outcome.missing,
-        capture=_summary(found, replay, aggregator_found=aggregator is None),
+        capture=_summary(found, replay, aggregator_found=True),
         responses=responses,
         flows=flows,
         runs=runs,
         queue=outcome.frame("queue", QUEUE),
         window=outcome.frame("window", WINDOW),
+        packets=outcome.frame("packets", PACKETS),
         trains=_trains_to(found, replay),
-        seeds=tuple(numbers),
-        trace_seed=traced,
+        seeds=tuple(seeds),
+        trace_seed=traced if traced is not None else seeds[0],
         port=outcome.port,
-        rack_path=shown(str(rack)),
-        rack_text=Path(rack).read_text(encoding="utf-8"),
+        rack_path="",
+        rack_text="",
         scenario_hash=_one_hash(outcome.hashes),
-        command=shown(command or f"fanin compare {capture} --rack {rack} --seeds {len(numbers)}"),
+        command="",
         version=_native.VERSION,
         elapsed_s=elapsed,
         interrupted=outcome.interrupted,
         notes=notes,
         warnings=gaps + outcome.warnings + about_the_traffic(replay, rank_by),
-        settings=dict(changes),
         baseline=usual.cc if usual is not None else None,
         baseline_given=baseline is not None,
         measured=seen,

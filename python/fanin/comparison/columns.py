@@ -73,3 +73,13 @@ WINDOW: dict[str, pl.DataType | type[pl.DataType]] = {
     "state": pl.String,
 }
 """Columns of :attr:`CompareResult.window`."""
+
+PACKETS: dict[str, pl.DataType | type[pl.DataType]] = {
+    "cc": pl.String,
+    "connection": pl.UInt32,
+    "time_ms": pl.Float64,
+    "event": pl.String,
+    "seq": pl.UInt64,
+    "payload": pl.UInt32,
+}
+"""Columns of :attr:`CompareResult.packets`."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from fanin import _native
-from fanin.comparison.columns import ROUNDS, RUNS
+from fanin.comparison.columns import PACKETS, ROUNDS, RUNS
 from fanin.errors import AlgorithmError, EngineError, FaninError
 from fanin.files import file_name
 from fanin.frames import frame
@@ -48,9 +48,10 @@ def run_all(
     replay: Replay,
     algorithms: list[str],
     seeds: list[int],
-    traced: int,
+    traced: int | None,
     captures: tuple[Path, Sequence[str]] | None,
     progress: Callable[[str, int], Progress],
+    label: str = "replaying",
 ) -> Outcome:
     """Run every algorithm under every seed, on every core. `captures` is the folder for pcap files, and of what."""
     # What is wrong with one algorithm on this rack is known before the others have run.
@@ -80,7 +81,7 @@ def run_all(
         else:
             done[name, seed] = result
 
-    with progress("replaying", len(work)) as bar:
+    with progress(label, len(work)) as bar:
         jobs = [_job(rack, replay, name, seed, seed == traced, captures) for name, seed in work]
         whole = on_every_core(jobs, bar, finished)
     if not whole and not done:
@@ -193,4 +194,26 @@ def measured(
     if trace:
         kept["queue"] = results["queue"]
         kept["window"] = results["window"].join(connection, on="flow", maintain_order="left")
+        kept["packets"] = _packets_of_the_slowest(results["packets"], responses, connection)
     return kept
+
+
+SLOWEST = 3
+"""Responses per algorithm whose packets are kept."""
+
+
+def _packets_of_the_slowest(packets: pl.DataFrame, responses: pl.DataFrame, connection: pl.DataFrame) -> pl.DataFrame:
+    """The packet events of the slowest responses: what explains them, and little beside all that passed the port."""
+    slowest = (
+        responses.drop_nulls("completion_ms").sort("completion_ms", descending=True, maintain_order=True).head(SLOWEST)
+    )
+    mine = packets.join(connection, on="flow", maintain_order="left")
+    parts = [
+        mine.filter(
+            (pl.col("connection") == row["connection"])
+            & pl.col("time_ms").is_between(row["release_ms"], row["done_ms"])
+        )
+        for row in slowest.iter_rows(named=True)
+    ]
+    kept = pl.concat(parts).unique(maintain_order=True) if parts else mine.clear()
+    return kept.select(*(pl.col(name).cast(kind) for name, kind in PACKETS.items()))

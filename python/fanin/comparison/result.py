@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from fanin.comparison.columns import ROUNDS
+from fanin.comparison.columns import PACKETS, ROUNDS
+from fanin.comparison.variations import Variation
+from fanin.explain import explanations
 from fanin.files import made_folder, write_parquet
 from fanin.measured import Measured
 from fanin.ranking import METHOD, RankBy, RankingRow, RankOf
@@ -56,7 +58,7 @@ class CaptureSummary:
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class CompareResult:
     """Everything a comparison found; the report and the JSON are written from this alone.
 
@@ -102,6 +104,9 @@ class CompareResult:
         Senders in the run of `trace_seed`: ``cc``, ``connection`` (UInt32), ``time_ms`` (Float64), ``cwnd``, ``ssthresh`` (Float64,
         packets; ssthresh is null while infinite), ``in_flight`` (Float64, packets), ``srtt_ms`` (Float64), ``state`` (String: open, disorder, cwr,
         recovery, loss).
+    packets : polars.DataFrame
+        Packets of the slowest responses of the run of `trace_seed` at the port to the aggregator: ``cc`` (String), ``connection`` (UInt32),
+        ``time_ms`` (Float64), ``event`` (String: accepted, dropped, marked, delivered), ``seq`` (UInt64), ``payload`` (UInt32, bytes).
     trains : polars.DataFrame
         The capture's packet trains towards the aggregator: ``connection`` (UInt32), ``start_ms``, ``end_ms`` (Float64), ``packets``,
         ``bytes``, ``retransmitted_bytes`` (UInt64), ``gap_before_ms`` (Float64, null for the first of a connection).
@@ -129,6 +134,10 @@ class CompareResult:
         The user said so; else it is presumed.
     measured : Measured or None
         What the capture itself measured.
+    variations : list of Variation
+        The answer on other racks, where it was asked (``vary``).
+    rack_proposed : bool
+        The rack was proposed from the capture.
     confirmation : Confirmation or None
         What another engine said, where it was asked.
     interrupted : bool
@@ -159,9 +168,12 @@ class CompareResult:
     command: str
     version: str
     elapsed_s: float
+    packets: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PACKETS))
     baseline: str | None = None
     baseline_given: bool = False
     measured: Measured | None = None
+    variations: list[Variation] = field(default_factory=list)
+    rack_proposed: bool = False
     confirmation: Confirmation | None = None
     interrupted: bool = False
     rank_of: RankOf = "responses"
@@ -202,7 +214,13 @@ class CompareResult:
                 "responses": capture.responses,
                 "warnings": list(capture.warnings),
             },
-            "rack": {"file": self.rack_path, "text": self.rack_text, "settings": self.settings},
+            "rack": {
+                "file": self.rack_path,
+                "text": self.rack_text,
+                "settings": self.settings,
+                "proposed": self.rack_proposed,
+            },
+            "variations": [v.to_dict() for v in self.variations],
             "port": self.port,
             "scenario_hash": self.scenario_hash,
             "seeds": list(self.seeds),
@@ -213,6 +231,7 @@ class CompareResult:
             "companies": self.companies,
             "method": METHOD,
             "ranking": [row.to_dict() for row in self.ranking],
+            "slowest": [explanation.to_dict() for explanation in explanations(self)],
             "failures": [{"cc": f.cc, "message": f.message} for f in self.failures],
             "missing": [{"cc": cc, "seed": seed} for cc, seed in self.missing],
             "interrupted": self.interrupted,
@@ -220,11 +239,24 @@ class CompareResult:
             "notes": list(self.notes),
         }
 
+    def __repr__(self) -> str:
+        if not self.ranking:
+            return f"<CompareResult of {self.capture.file}: nothing could be ranked>"
+        return f"<CompareResult of {self.capture.file}: {self.verdict.headline}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the answer and the ranking."""
+        from fanin.report import summary
+
+        return summary(self)
+
     def write_files(self, folder: str | Path) -> None:
-        """Write ``report.html``, ``compare.json``, ``responses.parquet``, ``rounds.parquet`` and ``runs.parquet`` to a folder, which is made if it is missing."""
+        """Write ``report.html``, ``compare.json``, ``responses.parquet``, ``rounds.parquet`` and ``runs.parquet`` to a folder, made if it is missing."""
         from fanin import report
 
         folder = made_folder(folder)
+        if self.rack_proposed:
+            folder.joinpath("rack.toml").write_text(self.rack_text, encoding="utf-8")
 
         folder.joinpath("compare.json").write_text(json.dumps(self.to_dict(), allow_nan=False) + "\n")
         write_parquet(self.responses, folder / "responses.parquet")

@@ -201,14 +201,15 @@ class Paper:
 
 
 def papers_folder() -> Path:
-    """Where the papers are: ``papers`` of this folder, or of the source tree that this module stands in.
+    """Where the papers are: ``papers`` of this folder, those that `make wheel` packed, or those of the source tree that this module stands in.
 
     Raises
     ------
     CatalogueError
         When there is none.
     """
-    for folder in (Path("papers"), Path(__file__).resolve().parents[3] / "papers"):
+    here = Path(__file__).resolve()
+    for folder in (Path("papers"), here.parent / "published", here.parents[3] / "papers"):
         if (folder / "index.toml").is_file():
             return folder
     raise CatalogueError(

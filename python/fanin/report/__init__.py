@@ -9,15 +9,19 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
+import importlib.metadata
 import json
+import os
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fanin.comparison import CompareResult
 
-__all__ = ["page", "write"]
+__all__ = ["page", "summary", "write"]
 
 
 def write(result: CompareResult, path: str | Path) -> Path:
@@ -49,7 +53,7 @@ def page(result: CompareResult) -> str:
     """The report as HTML."""
     import jinja2
 
-    from fanin.report import charts, data, words
+    from fanin.report import data, words
     from fanin.verdict import STATISTIC_NAMES, rack_facts
 
     environment = jinja2.Environment(
@@ -57,7 +61,7 @@ def page(result: CompareResult) -> str:
     )
     environment.filters |= words.FILTERS
     libraries, program = _libraries(), _asset("page.js")
-    payload = data.payload(result) | {"charts": charts.specs(data.names(result))}
+    payload = data.payload(result) | {"charts": _charts(data.names(result))}
     return environment.from_string(_asset("page.html")).render(
         result=result,
         capture=result.capture,
@@ -68,12 +72,46 @@ def page(result: CompareResult) -> str:
         assumptions=words.ASSUMPTIONS,
         method=words.method(),
         fan=data.fan(result),
+        varied_values=lambda key: list(dict.fromkeys(v.settings[key] for v in result.variations)),
+        varied_at=lambda settings: next((v for v in result.variations if v.settings == settings), None),
         style=_trusted(_asset("page.css")),
         libraries=_trusted(libraries),
         program=_trusted(program),
         payload=_trusted(script_json(payload)),
         policy=f"default-src 'none'; script-src {_sha256(libraries)} {_sha256(program)}; style-src 'unsafe-inline'; "
         "img-src data:; base-uri 'none'; form-action 'none'",
+    )
+
+
+def summary(result: CompareResult) -> str:
+    """The answer and the ranking as HTML without style or script, for a notebook's cell."""
+    from markupsafe import Markup, escape
+
+    from fanin.text import significant
+
+    if not result.ranking:
+        return "<p>nothing could be ranked</p>"
+    by = result.rank_by
+    cells = Markup("").join(
+        Markup("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>").format(
+            row.rank,
+            row.cc,
+            *(
+                "–" if row.completion_ms[name].value is None else significant(row.completion_ms[name].value or 0.0)
+                for name in ("p50", by)
+            ),
+            "–" if row.timeouts.value is None else significant(row.timeouts.value, 2),
+        )
+        for row in result.ranking
+    )
+    head = Markup("<tr><th>#</th><th>algorithm</th><th>p50 ms</th><th>{} ms</th><th>timeouts</th></tr>").format(
+        by.replace("_", ".")
+    )
+    told = Markup("").join(Markup("<p>{}</p>").format(sentence) for sentence in result.verdict.support)
+    return str(
+        Markup("<p><b>{}</b></p>").format(escape(result.verdict.headline))
+        + told
+        + Markup("<table>{}{}</table>").format(head, cells)
     )
 
 
@@ -104,10 +142,49 @@ def _asset(name: str) -> str:
 
 @functools.cache
 def _libraries() -> str:
-    """Vega, Vega-Lite and Vega-Embed in one script, in a scope of their own."""
-    import vl_convert
+    """Vega, Vega-Lite and Vega-Embed in one script, in a scope of their own. The same text every time, and long in the making."""
 
-    return f"(()=>{{{vl_convert.javascript_bundle('window.vegaEmbed = vegaEmbed;')}}})();"
+    def bundled() -> str:
+        import vl_convert
+
+        return f"(()=>{{{vl_convert.javascript_bundle('window.vegaEmbed = vegaEmbed;')}}})();"
+
+    return kept(f"vega-{importlib.metadata.version('vl-convert-python')}.js", bundled)
+
+
+def _charts(names: list[str]) -> Any:
+    """The figures of these algorithms; importing what describes them takes longer than the rest of a report."""
+
+    def described() -> str:
+        from fanin.report import charts
+
+        return json.dumps(charts.specs(names))
+
+    source = _asset("charts.py") + importlib.metadata.version("altair") + json.dumps(names)
+    return json.loads(kept(f"charts-{hashlib.sha256(source.encode()).hexdigest()[:16]}.json", described))
+
+
+def kept(name: str, make: Callable[[], str]) -> str:
+    """A text that is the same every time it is made, kept in the user's cache between runs.
+
+    A file that was cut or changed is made again: it must not be trusted with the page's policy.
+    """
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fanin"
+    try:
+        text, _, digest = (home / name).read_text(encoding="utf-8").rpartition("\n//")
+        if digest == hashlib.sha256(text.encode()).hexdigest():
+            return text
+    except (OSError, RuntimeError, UnicodeDecodeError):
+        pass
+    text = make()
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        beside = home / f"{name}.{os.getpid()}.part"
+        beside.write_text(f"{text}\n//{hashlib.sha256(text.encode()).hexdigest()}", encoding="utf-8")
+        beside.replace(home / name)
+    except (OSError, RuntimeError):
+        pass  # a home that cannot be written costs the next run the same time
+    return text
 
 
 def _sha256(script: str) -> str:

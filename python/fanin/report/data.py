@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from fanin.explain import events_of, explanations
 from fanin.frames import thin
 from fanin.ranking import STATISTICS
 from fanin.report import words
@@ -17,10 +18,10 @@ from fanin.verdict import STATISTIC_NAMES, packets, rack_facts
 if TYPE_CHECKING:
     from fanin.comparison import CompareResult
 
-TRACE_ROWS = 250_000
-"""Rows of each of a page's traces (queue, windows), over all algorithms: together some 3 MB as they are packed."""
+TRACE_ROWS = 120_000
+"""Rows of each of a page's traces (queue, windows), over all algorithms: together some 1.5 MB as they are packed."""
 
-FINER = 6
+FINER = 3
 """How many times an envelope may be made twice as fine to fill them."""
 
 CONNECTIONS = 16
@@ -28,6 +29,12 @@ CONNECTIONS = 16
 
 SCATTER_BINS = 700
 """Slots of time per run of the response figure, at most four responses in each; the slowest of a slot is always one of them."""
+
+STEPS = 400
+"""Packet events of one response that can be stepped through."""
+
+CODES = {"accepted": "a", "dropped": "x", "marked": "m", "delivered": "d"}
+"""Packet events as the page reads them."""
 
 CURVE_POINTS = 240
 """Points of a distribution's body, and as many of its tail."""
@@ -66,14 +73,58 @@ def payload(result: CompareResult) -> dict[str, Any]:
         "endMs": _greatest(result.runs, "end_ms"),
         "bufferPackets": packets(rack.get("receiver_buffer", rack.get("buffer"))),
         "markPackets": packets(rack.get("receiver_mark", rack.get("mark"))),
+        "slowest": slowest(result),
         "packed": pack({"responses": responses(result), "queue": queues(result), "window": windows(result)}),
     }
+
+
+def slowest(result: CompareResult) -> list[dict[str, Any]]:
+    """The slowest response of each algorithm, step by step: packets at the port, the sender's window, the queue."""
+    told = []
+    for found in explanations(result):
+        row = {"cc": found.cc, "connection": found.connection, "release_ms": found.release_ms}
+        until = found.release_ms + found.completion_ms
+        events = events_of(result, {**row, "done_ms": until}).filter(pl.col("payload") > 0)
+        first = int(events["seq"].min() or 0) if events.height else 0  # type: ignore[arg-type]
+        within = pl.col("time_ms").is_between(found.release_ms, until)
+        window = result.window.filter((pl.col("cc") == found.cc) & (pl.col("connection") == found.connection) & within)
+        queue = result.queue.filter((pl.col("cc") == found.cc) & within)
+        told.append(
+            {
+                "cc": found.cc,
+                "connection": found.connection,
+                "bytes": found.bytes,
+                "from": found.release_ms,
+                "took": found.completion_ms,
+                "why": found.sentence,
+                "events": [
+                    [round(t - found.release_ms, 6), CODES[kind], seq - first, payload]
+                    for t, kind, seq, payload in events.head(STEPS)
+                    .select("time_ms", "event", "seq", "payload")
+                    .iter_rows()
+                ],
+                "more": max(0, events.height - STEPS),
+                "window": [
+                    [round(t - found.release_ms, 6), round(cwnd, 2), round(flight, 2)]
+                    for t, cwnd, flight in thin(window, "time_ms", "cwnd", by=["cc"], points=200)
+                    .select("time_ms", "cwnd", "in_flight")
+                    .iter_rows()
+                ],
+                "queue": [
+                    [round(t - found.release_ms, 6), n]
+                    for t, n in thin(queue, "time_ms", "packets", by=["cc"], points=200)
+                    .select("time_ms", "packets")
+                    .iter_rows()
+                ],
+            }
+        )
+    return told
 
 
 def pack(thing: Any) -> str:
     """JSON, deflated, in base64; the page unpacks it with what every browser has."""
     return base64.b64encode(
-        zlib.compress(json.dumps(thing, separators=(",", ":"), allow_nan=False).encode(), 9)
+        zlib.compress(json.dumps(thing, separators=(",", ":"), allow_nan=False).encode(), 6)
     ).decode()
 
 

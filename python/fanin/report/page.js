@@ -201,6 +201,149 @@
     return Promise.all([drawBars(fresh), drawDistribution(fresh), drawResponses(fresh), drawStrips(fresh), drawTrains(fresh)]);
   }
 
+  // ---- one response, packet by packet ----------------------------------------------------------------------------------------
+
+  const SILENCE = 0.02; // of the response: a longer time without a packet is drawn as this much
+  const steps = { of: null, at: 0, list: [] };
+
+  function svgElement(name, attributes, text) {
+    const element = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+    if (text !== undefined) element.textContent = text;
+    return element;
+  }
+
+  const span = (ms) => (ms < 1 ? `${brief(ms * 1000)} µs` : `${brief(ms)} ms`);
+
+  /** Packets: entry to the port and delivery, joined; drops and marks noted. */
+  function packetsOf(found) {
+    const list = [], waiting = [];
+    for (const [ms, kind, seq, payload] of found.events) {
+      if (kind === "a") { const p = { ms, seq, payload, kind: "packet", out: null }; list.push(p); waiting.push(p); }
+      else if (kind === "m") { const p = waiting.findLast((w) => w.seq === seq); if (p) p.marked = true; }
+      else if (kind === "x") list.push({ ms, seq, payload, kind: "dropped", out: null });
+      else {
+        const index = waiting.findIndex((w) => w.seq === seq);
+        if (index >= 0) { waiting[index].out = ms; waiting.splice(index, 1); }
+      }
+    }
+    return list;
+  }
+
+  /** Time on the page: silences shortened. */
+  function shortened(times, whole) {
+    const most = whole * SILENCE, knots = [[0, 0]], breaks = [];
+    let drawn = 0, last = 0;
+    for (const ms of [...times, whole]) {
+      const gap = ms - last;
+      if (gap > most) breaks.push([drawn, drawn + most, gap]);
+      drawn += Math.min(gap, most);
+      last = ms;
+      knots.push([ms, drawn]);
+    }
+    const place = (ms) => {
+      let i = knots.findIndex((k) => k[0] >= ms);
+      if (i < 0) return drawn;
+      if (i === 0) return 0;
+      const [a, b] = [knots[i - 1], knots[i]];
+      return b[0] === a[0] ? b[1] : a[1] + ((ms - a[0]) / (b[0] - a[0])) * (b[1] - a[1]);
+    };
+    return { place, whole: drawn, breaks };
+  }
+
+  function drawSequence() {
+    const found = steps.of, figure = byId("sequence"), width = Math.max(320, figure.clientWidth);
+    const times = found.events.map((e) => e[0]);
+    const clock = shortened(times, found.took);
+    const height = Math.min(1400, Math.max(320, steps.list.length * 9)), top = 24;
+    const y = (ms) => top + (clock.place(ms) / (clock.whole || 1)) * (height - top - 10);
+    const left = 74, right = left + (width - left) * 0.42, w0 = right + 24, w1 = w0 + (width - right) * 0.4, q0 = w1 + 24, q1 = width - 8;
+    const svg = svgElement("svg", { viewBox: `0 0 ${width} ${height}`, height });
+    const add = (name, attributes, text) => svg.append(svgElement(name, attributes, text));
+    for (const [x, label, anchor] of [[left, "port of the switch", "start"], [right, "aggregator", "end"]]) {
+      add("line", { class: "lane", x1: x, x2: x, y1: top, y2: height });
+      add("text", { x, y: 14, "text-anchor": anchor }, label);
+    }
+    add("text", { x: w0, y: 14 }, "window, packets");
+    add("text", { x: q0, y: 14 }, "queue, packets");
+    for (const [from, to, gap] of clock.breaks) {
+      const at = (d) => top + (d / (clock.whole || 1)) * (height - top - 10);
+      add("line", { class: "break", x1: left, x2: q1, y1: (at(from) + at(to)) / 2, y2: (at(from) + at(to)) / 2 });
+      add("text", { x: (left + right) / 2, y: (at(from) + at(to)) / 2 - 3, "text-anchor": "middle" }, `${span(gap)} without a packet`);
+    }
+    let labelled = -20;
+    steps.list.forEach((p, i) => {
+      const now = i === steps.at ? " now" : "";
+      if (y(p.ms) - labelled > 16) { add("text", { x: left - 6, y: y(p.ms) + 4, "text-anchor": "end" }, span(p.ms)); labelled = y(p.ms); }
+      if (p.kind === "dropped") add("path", { class: `dropped${now}`, d: `M${left - 4} ${y(p.ms) - 4}l8 8m0 -8l-8 8` });
+      else add("line", { class: `packet${p.marked ? " marked" : ""}${now}`, x1: left, y1: y(p.ms), x2: p.out === null ? left + 8 : right, y2: y(p.out ?? p.ms) });
+    });
+    const stepLine = (points, from, to) => {
+      const most = Math.max(1, ...points.map((p) => p[1]));
+      const x = (v) => from + (v / most) * (to - from);
+      let d = "";
+      points.forEach((p, i) => { d += i ? `V${y(p[0])}H${x(p[1])}` : `M${x(p[1])} ${y(p[0])}`; });
+      return { d, x, most };
+    };
+    if (found.window.length) {
+      const line = stepLine(found.window, w0, w1);
+      add("path", { class: "line", d: `${line.d}V${height - 10}` });
+      for (const [ms, , flight] of found.window) add("circle", { class: "dot", cx: Math.min(w1, line.x(flight)), cy: y(ms), r: 1.3 });
+      add("text", { x: w1, y: 14, "text-anchor": "end" }, `0 to ${brief(line.most)}`);
+    }
+    if (found.queue.length) {
+      const line = stepLine(found.queue, q0, q1);
+      add("path", { class: "area", d: `M${q0} ${y(found.queue[0][0])}H${line.x(found.queue[0][1])}${line.d.replace(/^M[^VH]*/, "")}H${q0}Z` });
+      add("text", { x: q1, y: 14, "text-anchor": "end" }, `0 to ${brief(line.most)}`);
+    }
+    figure.replaceChildren(svg);
+    figure.dataset.packets = steps.list.length;
+  }
+
+  const lastBefore = (points, ms) => points.reduce((found, p) => (p[0] <= ms ? p : found), points[0]);
+
+  function sayStep() {
+    const p = steps.list[steps.at], found = steps.of;
+    if (!p) { byId("step-now").textContent = "No packet of it passed the port."; return; }
+    const queue = found.queue.length ? lastBefore(found.queue, p.ms)[1] : null, window = found.window.length ? lastBefore(found.window, p.ms) : null;
+    const what = p.kind === "dropped" ? "is dropped: the queue is full" : `enters the queue${p.marked ? ", is marked (CE)" : ""}${p.out === null ? "" : `, and is delivered ${span(p.out - p.ms)} later`}`;
+    byId("step-now").textContent = `${steps.at + 1} of ${steps.list.length}, at ${span(p.ms)}: bytes ${p.seq.toLocaleString("en")} to ${(p.seq + p.payload).toLocaleString("en")} ${what}`
+      + (queue === null ? "" : `; ${queue} in the queue`) + (window === null ? "" : `; window ${brief(window[1])}, in flight ${brief(window[2])}`) + ".";
+    byId("step-at").value = steps.at;
+  }
+
+  function goTo(step) {
+    steps.at = Math.max(0, Math.min(steps.list.length - 1, step));
+    drawSequence();
+    sayStep();
+  }
+
+  function explain(cc) {
+    steps.of = data.slowest.find((s) => s.cc === cc) || data.slowest[0];
+    steps.list = packetsOf(steps.of);
+    byId("step-cc").value = steps.of.cc;
+    byId("step-why").textContent = steps.of.why + (steps.of.more ? ` (The first ${steps.of.events.length} events are drawn.)` : "");
+    byId("step-at").max = Math.max(0, steps.list.length - 1);
+    goTo(0);
+  }
+
+  function makeSteps() {
+    if (!data.slowest.length) return;
+    byId("why").hidden = false;
+    for (const s of data.slowest) byId("step-cc").append(option(s.cc, s.cc));
+    byId("step-cc").addEventListener("change", (event) => explain(event.target.value));
+    byId("step-first").addEventListener("click", () => goTo(0));
+    byId("step-back").addEventListener("click", () => goTo(steps.at - 1));
+    byId("step-next").addEventListener("click", () => goTo(steps.at + 1));
+    byId("step-at").addEventListener("input", (event) => goTo(Number(event.target.value)));
+    byId("step-gap").addEventListener("click", () => {
+      let best = 0;
+      for (let i = 1; i < steps.list.length; i++) if (steps.list[i].ms - steps.list[i - 1].ms > steps.list[best + 1 < steps.list.length ? best + 1 : best].ms - steps.list[best].ms) best = i - 1;
+      goTo(best);
+    });
+    explain(data.baseline && data.slowest.some((s) => s.cc === data.baseline) ? data.baseline : data.slowest[0].cc);
+  }
+
   // ---- controls -------------------------------------------------------------------------------------------------------------
 
   function swatch(index) {
@@ -355,7 +498,7 @@
       width = innerWidth;
       sayMore();
       clearTimeout(pending);
-      pending = setTimeout(() => { drawBars(); drawStrips(true); }, 120);
+      pending = setTimeout(() => { drawBars(); drawStrips(true); if (steps.of) drawSequence(); }, 120);
     });
   }
 
@@ -373,6 +516,7 @@
     byId("from").value = 0;
     byId("to").value = Number(data.endMs.toFixed(3));
     listen();
+    makeSteps();
     await Promise.all([drawBars(), drawDistribution(), drawTrains()]);
     runs = await unpack(data.packed);
     dragToZoom();

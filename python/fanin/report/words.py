@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -10,10 +11,11 @@ from markupsafe import Markup, escape
 
 from fanin.ranking import METHOD
 from fanin.stats import Estimate
-from fanin.text import count, duration, enumeration, fixed, rate, significant, size
+from fanin.text import count, duration, enumeration, fixed, rate, shortening, significant, size
 
 if TYPE_CHECKING:
     from fanin.comparison import CompareResult
+    from fanin.comparison.variations import Variation
 
 ASSUMPTIONS = (
     "Applications behave as in the capture: what a server sends, and how long it and the client think in between, is taken from it. A response "
@@ -94,7 +96,21 @@ def coded(text: str) -> Markup:
     )
 
 
+def heat(variation: Variation) -> int:
+    """How strongly a cell is coloured: 0 without a gain, 60 where it is ten times or more, in percent."""
+    if variation.ratio is None or variation.ratio >= 1:
+        return 0
+    return round(min(60.0, 60.0 * -math.log10(variation.ratio)))
+
+
+def gained(variation: Variation) -> str:
+    """The gain on another rack."""
+    return shortening(1.0, variation.ratio or 1.0)
+
+
 FILTERS = {
+    "heat": heat,
+    "gained": gained,
     "coded": coded,
     "count": count,
     "named": named,

@@ -4,6 +4,8 @@
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Half {
     least: Option<u64>,
+    most: Option<u64>,
+    fresh: Option<u64>,
     smoothed: Option<u64>,
     samples: u64,
     /// One packet at a time is timed, as RFC 6298 senders without time stamps do: constant state, about one sample per round trip.
@@ -49,6 +51,11 @@ impl Half {
         let sample = at - t.at;
         self.samples += 1;
         self.least = Some(self.least.map_or(sample, |l| l.min(sample)));
+        // An acknowledgement that a timer held back says nothing about the network.
+        if sample < super::DELAYED_ACK {
+            self.most = Some(self.most.map_or(sample, |m| m.max(sample)));
+            self.fresh = Some(sample);
+        }
         // TRIM section 9.1: smooth_RTT = (1 - a) smooth_RTT + a RTT with a = 0.25.
         self.smoothed = Some(self.smoothed.map_or(sample, |s| s - s / 4 + sample / 4));
     }
@@ -56,6 +63,15 @@ impl Half {
     /// The least seen.
     pub fn least(&self) -> Option<u64> {
         self.least
+    }
+    /// The sample taken since the last call, as far as no delayed-ACK timer can have made it.
+    #[inline]
+    pub fn take_fresh(&mut self) -> Option<u64> {
+        self.fresh.take()
+    }
+    /// The most seen, as far as no delayed-ACK timer can have made it.
+    pub fn most(&self) -> Option<u64> {
+        self.most
     }
     /// The smoothed estimate; before any sample, the handshake's.
     pub fn smoothed(&self) -> Option<u64> {

@@ -1,0 +1,315 @@
+//! What a capture says about the link to each receiver: how densely its packets follow each other.
+//!
+//! Packets that queue for one link leave it back to back, so the time between them is what the link takes for one (packet-pair dispersion;
+//! Dovrolis, Ramanathan and Moore, "Packet-dispersion techniques and a capacity-estimation methodology", ToN 2004). Single gaps carry the
+//! time stamps' jitter; here a sample is a train of [`TRAIN`] full packets, and the capacity is the most frequent rate of such trains.
+
+use crate::decode::{Addr, Segment};
+use serde::Serialize;
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+/// Packets of one sample. Gaps are one fewer.
+const TRAIN: usize = 8;
+/// Smaller packets are no evidence: their overhead and the host's time per packet weigh too much.
+const FULL: u32 = 1_000;
+/// A pause that certainly is none of a link's: 1500 bytes take 1.2 ms at 10 Mb/s.
+const PAUSE: u64 = 2_000_000;
+/// Ethernet, IP and TCP around the payload on the wire: preamble 8, header 14, check sequence 4, gap 12; IPv4 20, TCP with time stamps 32.
+const OVERHEAD: u64 = 90;
+/// Bins per doubling of the rate: each is 5% wide.
+const PER_DOUBLING: f64 = 14.0;
+/// The least rate told, bit/s.
+const LEAST: f64 = 1e6;
+/// Bins: up to 1 Tb/s.
+const BINS: usize = 280;
+/// Receivers followed; more are the clients of a busy server, each with little traffic.
+const MOST_RECEIVERS: usize = 256;
+/// Length of the interval whose most bytes are told.
+const INTERVAL: u64 = 10_000_000;
+
+/// What packets towards one host say about the link to it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Link {
+    /// The receiver.
+    pub receiver: IpAddr,
+    /// Trains of full packets that were measured.
+    pub samples: u64,
+    /// The most frequent rate of such trains, bit/s on the wire; none without a sample.
+    pub rate_bps: Option<u64>,
+    /// Share of the samples within 10% of it.
+    pub share: f64,
+    /// Half of the samples around the median lie between these rates, bit/s.
+    pub quartiles_bps: Option<(u64, u64)>,
+    /// The most that passed in ten milliseconds, bit/s on the wire: the link is at least as fast as that, but for what a tap stamps late.
+    pub busiest_bps: u64,
+    /// The most that was acknowledged in ten milliseconds, repairs of losses left out, bit/s on the wire: a tap before the queue sees packets
+    /// arrive faster than the link takes them, but their acknowledgements come at the link's pace.
+    pub delivered_bps: u64,
+    /// Round trips behind the tap, nanoseconds: the shortest, the median, the 95th and the 99th percentile, the longest. What they grow
+    /// by was spent in queues behind the tap; the longest ones also in the hosts.
+    pub round_trips_ns: Option<[u64; 5]>,
+    /// Data packets that were merged by an offload before the tap saw them: their spacing is no evidence.
+    pub merged_packets: u64,
+}
+
+/// All receivers of a capture.
+#[derive(Default)]
+pub(crate) struct Links {
+    known: HashMap<Addr, usize, foldhash::fast::RandomState>,
+    receivers: Vec<Receiver>,
+    /// The receiver of the last packet: most have the same.
+    last: usize,
+}
+
+struct Receiver {
+    addr: Addr,
+    recent: [(u64, u64); TRAIN],
+    held: usize,
+    histogram: Vec<u32>,
+    samples: u64,
+    interval: u64,
+    in_interval: u64,
+    busiest: u64,
+    merged: u64,
+    acked_interval: u64,
+    acked: u64,
+    most_acked: u64,
+    round_trips: Vec<u32>,
+    shortest: u64,
+    longest: u64,
+}
+
+impl Links {
+    /// A data packet passed.
+    #[inline]
+    pub fn data(&mut self, s: &Segment, at: u64, merged: bool) {
+        if let Some(receiver) = self.receiver(s.dst) {
+            receiver.data(s.payload, at, merged);
+        }
+    }
+
+    /// `receiver` acknowledged so many bytes, which came in packets of `segment` bytes.
+    #[inline]
+    pub fn acknowledged(&mut self, receiver: Addr, bytes: u64, segment: u64, at: u64) {
+        if let Some(receiver) = self.receiver(receiver) {
+            receiver.acknowledged(bytes + bytes.div_ceil(segment.max(1)) * OVERHEAD, at);
+        }
+    }
+
+    /// A packet to `receiver` was acknowledged after so many nanoseconds.
+    #[inline]
+    pub fn round_trip(&mut self, receiver: Addr, ns: u64) {
+        if let Some(receiver) = self.receiver(receiver) {
+            receiver.round_trip(ns);
+        }
+    }
+
+    #[inline]
+    fn receiver(&mut self, addr: Addr) -> Option<&mut Receiver> {
+        if self.receivers.get(self.last).is_none_or(|r| r.addr != addr) {
+            self.last = match self.known.get(&addr) {
+                Some(&index) => index,
+                None if self.receivers.len() == MOST_RECEIVERS => return None,
+                None => {
+                    self.known.insert(addr, self.receivers.len());
+                    self.receivers.push(Receiver::new(addr));
+                    self.receivers.len() - 1
+                }
+            };
+        }
+        self.receivers.get_mut(self.last)
+    }
+
+    /// What was found, in order of first appearance.
+    pub fn finish(self) -> Vec<Link> {
+        self.receivers.into_iter().map(Receiver::finish).collect()
+    }
+}
+
+impl Receiver {
+    fn new(addr: Addr) -> Receiver {
+        Receiver {
+            addr,
+            recent: [(0, 0); TRAIN],
+            held: 0,
+            histogram: vec![0; BINS],
+            samples: 0,
+            interval: 0,
+            in_interval: 0,
+            busiest: 0,
+            merged: 0,
+            acked_interval: 0,
+            acked: 0,
+            most_acked: 0,
+            round_trips: Vec::new(),
+            shortest: u64::MAX,
+            longest: 0,
+        }
+    }
+
+    #[inline]
+    fn data(&mut self, payload: u32, at: u64, merged: bool) {
+        let wire = u64::from(payload) + OVERHEAD;
+        if at / INTERVAL != self.interval {
+            self.interval = at / INTERVAL;
+            self.in_interval = 0;
+        }
+        self.in_interval += wire;
+        self.busiest = self.busiest.max(self.in_interval);
+        if merged {
+            self.merged += 1;
+            self.held = 0;
+            return;
+        }
+        let pause = self.held > 0 && at - self.recent[self.held - 1].0 > PAUSE;
+        if payload < FULL || pause {
+            self.held = 0;
+        }
+        if payload < FULL {
+            return;
+        }
+        self.recent[self.held] = (at, wire);
+        self.held += 1;
+        if self.held == TRAIN {
+            self.sample();
+            // The last packet of a train is the first of the next, so that none of the spacing is lost.
+            self.recent[0] = self.recent[TRAIN - 1];
+            self.held = 1;
+        }
+    }
+
+    #[inline]
+    fn acknowledged(&mut self, wire: u64, at: u64) {
+        if at / INTERVAL != self.acked_interval {
+            self.acked_interval = at / INTERVAL;
+            self.acked = 0;
+        }
+        self.acked += wire;
+        self.most_acked = self.most_acked.max(self.acked);
+    }
+
+    /// Counted in bins 5% wide from one microsecond.
+    fn round_trip(&mut self, ns: u64) {
+        if self.round_trips.is_empty() {
+            self.round_trips = vec![0; BINS];
+        }
+        self.round_trips[bin(ns as f64 * LEAST / 1_000.0)] += 1;
+        self.shortest = self.shortest.min(ns);
+        self.longest = self.longest.max(ns);
+    }
+
+    fn round_trips(&self) -> Option<[u64; 5]> {
+        let total: u64 = self.round_trips.iter().map(|&n| u64::from(n)).sum();
+        let at = |share: f64| {
+            let mut sum = 0;
+            let found = self.round_trips.iter().position(|&n| {
+                sum += u64::from(n);
+                sum as f64 >= share * total as f64
+            });
+            (middle(found.unwrap_or(0)) as f64 / LEAST * 1_000.0) as u64
+        };
+        (total > 0).then(|| {
+            let within = |ns: u64| ns.clamp(self.shortest, self.longest);
+            [self.shortest, within(at(0.5)), within(at(0.95)), within(at(0.99)), self.longest]
+        })
+    }
+
+    fn sample(&mut self) {
+        let taken = self.recent[TRAIN - 1].0 - self.recent[0].0;
+        let bytes: u64 = self.recent[1..].iter().map(|&(_, wire)| wire).sum();
+        self.samples += 1;
+        if taken > 0 {
+            self.histogram[bin(bytes as f64 * 8e9 / taken as f64)] += 1;
+        } else {
+            self.histogram[BINS - 1] += 1;
+        }
+    }
+
+    fn finish(self) -> Link {
+        let around =
+            |i: usize| -> u64 { (i.saturating_sub(2)..(i + 3).min(BINS)).map(|j| u64::from(self.histogram[j])).sum() };
+        let mode = (0..BINS).max_by_key(|&i| (around(i), self.histogram[i])).filter(|_| self.samples > 0);
+        let quantile = |share: f64| {
+            let mut sum = 0;
+            (0..BINS).find(|&i| {
+                sum += u64::from(self.histogram[i]);
+                sum as f64 >= share * self.samples as f64
+            })
+        };
+        let round_trips_ns = self.round_trips();
+        Link {
+            round_trips_ns,
+            receiver: self.addr.ip(),
+            samples: self.samples,
+            rate_bps: mode.map(middle),
+            share: mode.map_or(0.0, |i| around(i) as f64 / self.samples as f64),
+            quartiles_bps: mode.and_then(|_| Some((middle(quantile(0.25)?), middle(quantile(0.75)?)))),
+            busiest_bps: self.busiest * 8 * (1_000_000_000 / INTERVAL),
+            delivered_bps: self.most_acked * 8 * (1_000_000_000 / INTERVAL),
+            merged_packets: self.merged,
+        }
+    }
+}
+
+fn bin(rate: f64) -> usize {
+    ((rate.max(LEAST) / LEAST).log2() * PER_DOUBLING).min((BINS - 1) as f64) as usize
+}
+
+fn middle(bin: usize) -> u64 {
+    (LEAST * ((bin as f64 + 0.5) / PER_DOUBLING).exp2()) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Packets of 1448 bytes that leave a link of `mbps` back to back in bursts of 32, each stamped late by up to `jitter` ns.
+    fn seen(mbps: u64, jitter: u64) -> Link {
+        let mut links = Links::default();
+        let each = (1448 + OVERHEAD) * 8_000 / mbps;
+        let mut noise = 12_345_u64;
+        for burst in 0..100_u64 {
+            for n in 0..32_u64 {
+                noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let late = if jitter == 0 { 0 } else { (noise >> 33) % jitter };
+                let s = Segment { dst: Addr(7), payload: 1448, ..Segment::default() };
+                links.data(&s, burst * 50_000_000 + n * each + late, false);
+            }
+        }
+        links.finish().remove(0)
+    }
+
+    #[test]
+    fn back_to_back_packets_tell_the_rate_of_their_link() {
+        for mbps in [100, 1_000, 10_000, 25_000] {
+            let link = seen(mbps, 0);
+            let found = link.rate_bps.unwrap() as f64 / 1e6;
+            assert!((found / mbps as f64 - 1.0).abs() < 0.06, "{mbps}: {found}");
+            assert!(link.share > 0.9);
+        }
+    }
+
+    #[test]
+    fn jitter_of_half_a_packet_does_not_hide_it() {
+        let link = seen(1_000, 6_000);
+        let found = link.rate_bps.unwrap() as f64 / 1e9;
+        assert!((found - 1.0).abs() < 0.12, "{found}");
+    }
+
+    #[test]
+    fn small_packets_pauses_and_merged_ones_are_no_evidence() {
+        let mut links = Links::default();
+        let packet = |payload| Segment { dst: Addr(7), payload, ..Segment::default() };
+        for n in 0..100 {
+            links.data(&packet(400), n * 1_000, false);
+            links.data(&packet(1448), n * 1_000 + 10, false);
+            links.data(&packet(60_000), n * 1_000 + 20, true);
+        }
+        for n in 100..200 {
+            links.data(&packet(1448), n * 3_000_000, false);
+        }
+        let link = links.finish().remove(0);
+        assert_eq!((link.samples, link.rate_bps, link.merged_packets), (0, None, 100));
+    }
+}

@@ -1,0 +1,75 @@
+"""The command ``fanin compare``: what is between its options and :func:`fanin.compare`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def command(
+    capture: Path,
+    rack: Path | None,
+    *,
+    cc: str | None,
+    vary: list[str] | None,
+    out: Path | None,
+    pcap: Path | None,
+    as_json: bool,
+    line: str,
+    **options: Any,
+) -> int:
+    """Compare, print, write the report; returns the exit code."""
+    from contextlib import nullcontext
+
+    from fanin import display
+    from fanin.comparison import compare
+    from fanin.files import output_folder
+    from fanin.progress import Interrupt
+
+    folder = out or (None if as_json else Path(f"fanin-{stem(capture)}"))
+    names = cc.split(",") if cc is not None and cc != "all" else cc
+    with output_folder(folder) if folder is not None else nullcontext(None) as scratch:
+        result = compare(
+            capture, rack, cc=names, vary=_varied(vary), pcap=pcap, command=line, progress=display.Bar, **options
+        )
+        # From here on Ctrl-C waits: what was simulated is written. A second one leaves at once.
+        with Interrupt() as late:
+            if scratch is not None and result.ranking:
+                with display.Bar("writing the report", 1) as bar:
+                    result.write_files(scratch)
+                    bar.update(1)
+            if as_json:
+                sys.stdout.write(json.dumps(result.to_dict(), allow_nan=False) + "\n")
+            else:
+                display.compare_result(result)
+            display.compare_notes(result, folder)
+    if pcap is not None:
+        display.note(f"captures: {pcap}")
+    if result.interrupted or late.asked:
+        return 130
+    return 1 if result.failures else 0
+
+
+def stem(capture: Path) -> str:
+    """A capture's name without its endings."""
+    name = "" if str(capture) == "-" else capture.name
+    for ending in (".gz", ".pcap", ".pcapng", ".cap"):
+        name = name.removesuffix(ending)
+    return name or "capture"
+
+
+def _varied(texts: list[str] | None) -> dict[str, list[str]] | None:
+    from fanin.errors import ScenarioError
+
+    varied: dict[str, list[str]] = {}
+    for text in texts or []:
+        key, equals, values = text.partition("=")
+        listed = [value.strip() for value in values.split(",")]
+        if not equals or not key.strip() or not all(listed):
+            raise ScenarioError(
+                f"command line `--vary {text}`: write KEY=VALUE,VALUE,..., as in --vary buffer=50p,100p,400p"
+            )
+        varied.setdefault(key.strip(), []).extend(listed)
+    return varied or None

@@ -1,0 +1,304 @@
+"""What changed between two captures or two comparisons: the last step after a change was tried."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import polars as pl
+
+from fanin.errors import ScenarioError
+from fanin.files import shown
+from fanin.ranking import SIGNIFICANT, STATISTICS, completion_statistics
+from fanin.stats import Estimate, holm, paired_ratios
+from fanin.text import duration
+from fanin.verdict import STATISTIC_NAMES, gain
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fanin.stats import Paired
+
+BLOCKS = 40
+"""Responses of a capture are drawn again in so many blocks of consecutive ones, since neighbours share a queue."""
+
+DRAWS = 1000
+"""How often."""
+
+LIKE_COMPARE = ("p50", "p99", "p99_9")
+"""Statistics shown for each algorithm of a comparison."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One statistic before and after.
+
+    Attributes
+    ----------
+    what : str
+        An algorithm, or ``measured`` for captures.
+    statistic : str
+        One of :data:`fanin.ranking.STATISTICS`.
+    before_ms, after_ms : float or None
+        Its value, in ms.
+    ratio : Estimate
+        How many times as long after as before, with a 95% interval.
+    real : bool
+        More than chance.
+    """
+
+    what: str
+    statistic: str
+    before_ms: float | None
+    after_ms: float | None
+    ratio: Estimate
+    real: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it stands in JSON."""
+        return {
+            "what": self.what,
+            "statistic": self.statistic,
+            "before_ms": self.before_ms,
+            "after_ms": self.after_ms,
+            "ratio": self.ratio.to_dict(),
+            "real": self.real,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Two captures or two comparisons, side by side.
+
+    Attributes
+    ----------
+    kind : {"captures", "comparisons"}
+        What they are.
+    before, after : str
+        Their names.
+    headline : str
+        The answer in one sentence.
+    changes : tuple of Change
+        One per algorithm and statistic.
+    remarks : tuple of str
+        What a reader should know.
+    """
+
+    kind: Literal["captures", "comparisons"]
+    before: str
+    after: str
+    headline: str
+    changes: tuple[Change, ...]
+    remarks: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object that ``fanin diff --json`` prints (schema: docs/json/diff.schema.json)."""
+        from fanin import __version__
+
+        return {
+            "version": __version__,
+            "command": f"fanin diff {self.before} {self.after}",
+            "kind": self.kind,
+            "before": self.before,
+            "after": self.after,
+            "headline": self.headline,
+            "changes": [change.to_dict() for change in self.changes],
+            "remarks": list(self.remarks),
+        }
+
+
+def diff(before: str | Path, after: str | Path, *, aggregator: str | None = None) -> Difference:
+    """Compare two captures, or the folders of two comparisons.
+
+    Parameters
+    ----------
+    before, after : path
+        Both captures, or both folders that ``fanin compare --out`` wrote.
+    aggregator : str, optional
+        Of captures: address of the host that the responses go to; the likeliest unless given.
+
+    Returns
+    -------
+    Difference
+
+    Raises
+    ------
+    fanin.ScenarioError
+        When one is a folder and the other is not, or a folder holds no comparison.
+    fanin.CaptureError
+        When a capture cannot be used.
+
+    Examples
+    --------
+    >>> import fanin
+    >>> same = "data/captures/http_onoff_8to1.pcap.gz"
+    >>> fanin.diff(same, same).headline
+    'The p99 response takes 7.66 ms in both: no measurable change.'
+    """
+    folders = [Path(place).is_dir() for place in (before, after)]
+    if folders[0] != folders[1]:
+        raise ScenarioError(
+            f"{shown(str(before))} and {shown(str(after))}: one is a folder, the other is not; give two captures or two folders of `fanin compare`"
+        )
+    return _comparisons(Path(before), Path(after)) if folders[0] else _captures(before, after, aggregator)
+
+
+def _captures(before: str | Path, after: str | Path, aggregator: str | None) -> Difference:
+    from fanin.measured import durations, measured
+    from fanin.traffic import trains
+
+    sides = []
+    for path in (before, after):
+        found = trains(path)
+        host = found.workload(aggregator).aggregator
+        sides.append((durations(found, host), measured(found, host), host))
+    (old, seen_before, host_before), (new, seen_after, host_after) = sides
+    drawn = [_drawn(values, seed) for seed, values in enumerate((old, new), start=1)]
+    changes = []
+    for name in STATISTICS:
+        a, b = seen_before.completion_ms[name], seen_after.completion_ms[name]
+        ratios = sorted(y / x for x, y in zip(drawn[0][name], drawn[1][name], strict=True) if x and y)
+        ratio = Estimate(
+            b / a if a and b else None,
+            ratios[round(0.025 * (len(ratios) - 1))] if ratios else None,
+            ratios[round(0.975 * (len(ratios) - 1))] if ratios else None,
+        )
+        real = ratio.low is not None and ratio.high is not None and not ratio.low <= 1 <= ratio.high
+        changes.append(Change("measured", name, a, b, ratio, real))
+    remarks = []
+    if host_before != host_after:
+        remarks.append(
+            f"the responses go to {host_before} before and to {host_after} after: name one with --aggregator"
+        )
+    counts = seen_before.retransmissions, seen_after.retransmissions
+    remarks.append(
+        f"segments sent again: {counts[0]:,} of {len(old):,} responses before, {counts[1]:,} of {len(new):,} after"
+    )
+    if not 0.5 < (len(old) or 1) / (len(new) or 1) < 2:
+        remarks.append("the captures differ in size by more than a factor of two: was the traffic the same?")
+    return Difference(
+        "captures", shown(str(before)), shown(str(after)), _headline(changes), tuple(changes), tuple(remarks)
+    )
+
+
+def _drawn(values: Sequence[float], seed: int) -> dict[str, list[float | None]]:
+    """Statistics of as many responses, drawn again in blocks of consecutive ones."""
+    chance = random.Random(seed)
+    length = max(1, len(values) // BLOCKS)
+    blocks = [list(values[i : i + length]) for i in range(0, len(values), length)]
+    found: dict[str, list[float | None]] = {name: [] for name in STATISTICS}
+    for _ in range(DRAWS if len(values) <= 20_000 else DRAWS // 5):
+        told = completion_statistics([v for _ in blocks for v in chance.choice(blocks)])
+        for name, value in told.items():
+            found[name].append(value)
+    return found
+
+
+def _headline(changes: Sequence[Change]) -> str:
+    p99 = next(c for c in changes if c.statistic == "p99")
+    if p99.before_ms is None or p99.after_ms is None or p99.ratio.value is None:
+        return "There is no p99 on both sides to compare."
+    if p99.before_ms == p99.after_ms:
+        return f"The p99 response takes {duration(p99.before_ms)} in both: no measurable change."
+    took = f"The p99 response takes {duration(p99.after_ms)}, before {duration(p99.before_ms)}"
+    if not p99.real:
+        return f"{took}: no measurable change."
+    return f"{took}: {gain(_as_paired(p99.ratio))}."
+
+
+def _as_paired(ratio: Estimate) -> Paired:
+    from fanin.stats import Paired
+
+    return Paired(ratio, None)
+
+
+def _comparisons(before: Path, after: Path) -> Difference:
+    sides = []
+    for folder in (before, after):
+        try:
+            told = json.loads((folder / "compare.json").read_text(encoding="utf-8"))
+            sides.append((told, pl.read_parquet(folder / "runs.parquet")))
+        except (OSError, ValueError, pl.exceptions.PolarsError) as error:
+            raise ScenarioError(
+                f"{shown(str(folder))}: holds no comparison that can be read ({type(error).__name__}); give a folder that `fanin compare --out` wrote"
+            ) from error
+    (old, runs_before), (new, runs_after) = sides
+    remarks = []
+    for key, what in (("file", "capture"),):
+        if old["capture"][key] != new["capture"][key]:
+            remarks.append(f"the {what} differs: {old['capture'][key]} before, {new['capture'][key]} after")
+    if old["rack"] != new["rack"]:
+        remarks.append("the rack differs")
+    if old["version"] != new["version"]:
+        remarks.append(f"fanin differs: {old['version']} before, {new['version']} after")
+    changes = []
+    pairs = []
+    names = [cc for cc in runs_before["cc"].unique(maintain_order=True) if cc in runs_after["cc"]]
+    for cc in names:
+        both = runs_before.filter(pl.col("cc") == cc).join(
+            runs_after.filter(pl.col("cc") == cc), on="seed", how="inner", suffix="_after"
+        )
+        if both.height == 0:
+            continue
+        for name in LIKE_COMPARE:
+            a, b = both[name].to_list(), both[f"{name}_after"].to_list()
+            pairs.append((cc, name, _mean(a), _mean(b), paired_ratios(b, a)))
+    corrected = holm([paired.p for *_, paired in pairs])
+    for (cc, name, then, now, paired), p in zip(pairs, corrected, strict=True):
+        changes.append(Change(cc, name, then, now, paired.change, p is not None and p < SIGNIFICANT))
+    if not changes:
+        raise ScenarioError(
+            f"{shown(str(before))} and {shown(str(after))}: no algorithm ran in both under the same seed"
+        )
+    real = [c for c in changes if c.real and c.statistic == "p99"]
+    best = [side["answer"]["best"] if side["answer"] else None for side in (old, new)]
+    answer = f"both advise {best[0]}" if best[0] == best[1] else f"{best[0]} was advised, now {best[1]}"
+    moved = ", ".join(f"{c.what} {gain(_as_paired(c.ratio))}" for c in real) or "no p99 changed measurably"
+    return Difference(
+        "comparisons",
+        shown(str(before)),
+        shown(str(after)),
+        f"{answer[0].upper()}{answer[1:]}; {moved}.",
+        tuple(changes),
+        tuple(remarks),
+    )
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    from fanin.stats import estimate_positive
+
+    return estimate_positive(values).value
+
+
+def print_difference(found: Difference) -> None:
+    """Print it for people."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from fanin.display import note, number, output
+
+    out = output()
+    out.print(f"[bold]{escape(found.headline)}[/bold]")
+    table = Table(title=f"{escape(found.before)} -> {escape(found.after)}", title_justify="left")
+    table.add_column("", no_wrap=True)
+    for title in ("statistic", "before ms", "after ms", "ratio", "95% interval"):
+        table.add_column(title, justify="left" if title == "statistic" else "right", no_wrap=True)
+    for c in found.changes:
+        interval = "" if c.ratio.low is None or c.ratio.high is None else f"{c.ratio.low:.2f}–{c.ratio.high:.2f}"
+        star = "*" if c.real else " "
+        ratio = "-" if c.ratio.value is None else f"{c.ratio.value:.2f}"
+        table.add_row(
+            escape(c.what),
+            STATISTIC_NAMES[c.statistic],
+            number(c.before_ms),
+            number(c.after_ms),
+            ratio + star,
+            interval,
+        )
+    out.print(table)
+    out.print("* more than chance", style="dim")
+    for remark in found.remarks:
+        note(f"note: {remark}")

@@ -1,0 +1,331 @@
+"""What a capture says about the rack it was taken on, as a rack file to edit: each value with its evidence and how sure it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from fanin.text import duration, rate, significant
+from fanin.vantage import behind_the_queue
+
+if TYPE_CHECKING:
+    from fanin.traffic import TrainsResult
+
+STANDARD_RATES = tuple(r * 1e6 for r in (10, 100, 1e3, 2.5e3, 5e3, 1e4, 2.5e4, 4e4, 5e4, 1e5, 2e5, 4e5, 8e5))
+"""Rates of Ethernet, bit/s."""
+
+FEWEST_TRAINS = 20
+"""With fewer trains of back-to-back packets their spacing says nothing."""
+
+FEWEST_QUEUED = 5
+"""A queue of fewer packets than this, seen in the round trips, may be the hosts' own delay."""
+
+ASSUMED_BUFFER = 100
+"""Packets: a shallow switch port's share, for want of evidence."""
+
+DCTCP_MARK_1G, DCTCP_MARK_10G = 20, 65
+"""Packets at which DCTCP's switches mark at 1 and 10 Gbps (Linux, Documentation/networking/dctcp.rst)."""
+
+Certainty = Literal["measured", "bounded", "assumed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One value of the proposed rack.
+
+    Attributes
+    ----------
+    key : str
+        As in the rack file, such as ``rack.rate``.
+    value : str or None
+        As written there; None where nothing is proposed.
+    certainty : {"measured", "bounded", "assumed"}
+        ``measured``: seen; ``bounded``: the capture shows one side of it; ``assumed``: the capture does not say.
+    evidence : str
+        What it rests on, a sentence.
+    low, high : str or None
+        Between which values it probably lies, as written in the file.
+    """
+
+    key: str
+    value: str | None
+    certainty: Certainty
+    evidence: str
+    low: str | None = None
+    high: str | None = None
+
+    def to_dict(self) -> dict[str, str | None]:
+        """As it stands in JSON."""
+        return {name: getattr(self, name) for name in ("key", "value", "certainty", "evidence", "low", "high")}
+
+
+@dataclass(frozen=True, slots=True)
+class RackProposal:
+    """A rack file proposed from a capture.
+
+    Attributes
+    ----------
+    findings : tuple of Finding
+        One per value.
+    remarks : tuple of str
+        What else the capture says about hosts and path.
+    text : str
+        The file.
+    command : str
+        The command that makes it again.
+    """
+
+    findings: tuple[Finding, ...]
+    remarks: tuple[str, ...]
+    text: str
+    command: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object that ``fanin rack --json`` prints (schema: docs/json/rack.schema.json)."""
+        from fanin import __version__
+
+        return {
+            "version": __version__,
+            "command": self.command,
+            "findings": [finding.to_dict() for finding in self.findings],
+            "remarks": list(self.remarks),
+            "text": self.text,
+        }
+
+
+def propose_rack(capture: str | Path, *, aggregator: str | None = None, command: str | None = None) -> RackProposal:
+    """Propose a rack file from a capture.
+
+    Parameters
+    ----------
+    capture : path
+        pcap or pcapng, plain or gzip.
+    aggregator : str, optional
+        Address of the host that the responses go to; the likeliest unless given.
+    command : str, optional
+        What to state as the command that does the same.
+
+    Returns
+    -------
+    RackProposal
+
+    Raises
+    ------
+    fanin.CaptureError
+        When the capture cannot be used.
+
+    Examples
+    --------
+    >>> import fanin
+    >>> proposal = fanin.propose_rack("data/captures/http_onoff_8to1.pcap.gz")
+    >>> [(f.key, f.certainty) for f in proposal.findings][0]
+    ('rack.rate', 'measured')
+    """
+    from fanin.traffic import trains
+
+    found = trains(capture)
+    return proposed(found, found.workload(aggregator).aggregator, command or f"fanin rack {capture}")
+
+
+def proposed(found: TrainsResult, aggregator: str, command: str) -> RackProposal:
+    """The rack that one capture's traffic to one host speaks for."""
+    towards = [
+        (c, c["to_client"] if c["client_ip"] == aggregator else c["to_server"])
+        for c in found.connections
+        if aggregator in (c["client_ip"], c["server_ip"])
+    ]
+    link = next((link for link in found.links if link["receiver"] == aggregator), None)
+    bps, the_rate = _rate(link, aggregator)
+    findings = (the_rate, _delay(towards), *_queue(towards, link, bps, near=bool(behind_the_queue(found, aggregator))))
+    remarks = tuple(_remarks(towards, findings))
+    return RackProposal(findings, remarks, _file(found.summary["file"], findings, remarks, command), command)
+
+
+def _rate(link: dict[str, Any] | None, aggregator: str) -> tuple[float, Finding]:
+    """The rate of the link to the aggregator, bit/s and as a finding."""
+    if link is None:
+        return 1e9, Finding("rack.rate", "1Gbps", "assumed", "no data packet to the aggregator is in the capture")
+    # What arrives at a tap before the queue may be more than the link takes; what is acknowledged is not.
+    passed = [(float(link["busiest_bps"]), "passed"), (float(link["delivered_bps"]), "was acknowledged")]
+    busiest, how = min(pair for pair in passed if pair[0] > 0)
+    found = link["rate_bps"]
+    enough = link["samples"] >= FEWEST_TRAINS and found is not None
+    # Batches that a host stamps at once look faster than any link; what really passed in a millisecond does not.
+    if found is not None and enough and 0.8 * busiest <= found <= 2 * busiest:
+        bps = _standard(found)
+        low, high = link["quartiles_bps"]
+        evidence = (
+            f"{link['share']:.0%} of {link['samples']:,} trains of 8 packets to {aggregator} passed at {rate(found)}; at most "
+            f"{rate(busiest)} {how} in ten milliseconds"
+        )
+        spread = bps != _standard(low) or bps != _standard(high)
+        return bps, Finding(
+            "rack.rate",
+            _rate_text(bps),
+            "measured" if bps == _standard(busiest) or link["share"] >= 0.4 else "bounded",
+            evidence,
+            _rate_text(_standard(low)) if spread else None,
+            _rate_text(_standard(high)) if spread else None,
+        )
+    bps = _standard(busiest)
+    why = (
+        "segments were merged by an offload before the tap, so their spacing says nothing"
+        if link["merged_packets"] > link["samples"]
+        else "there are too few back-to-back packets to tell the rate by their spacing"
+    )
+    return bps, Finding(
+        "rack.rate",
+        _rate_text(bps),
+        "bounded",
+        f"{why}; at most {rate(busiest)} {how} in ten milliseconds",
+        _rate_text(bps),
+    )
+
+
+def _standard(bps: float) -> float:
+    """The Ethernet rate that a measured one stands for: the least that is not much below it."""
+    return next((r for r in STANDARD_RATES if r >= bps * 0.85), bps)
+
+
+def _rate_text(bps: float) -> str:
+    return f"{bps / 1e9:g}Gbps" if bps >= 1e9 else f"{bps / 1e6:g}Mbps"
+
+
+def _delay(towards: list[tuple[dict[str, Any], dict[str, Any]]]) -> Finding:
+    handshakes = [c["handshake_rtt_ns"] for c, _ in towards if c["handshake_rtt_ns"]]
+    others = [side["min_rtt_ns"] for _, side in towards if side["min_rtt_ns"]]
+    if not handshakes and not others:
+        return Finding("rack.delay", "25us", "assumed", "no handshake and no acknowledgement of data is in the capture")
+    shortest = min([*handshakes, *others])
+    usual = sorted(handshakes or others)[len(handshakes or others) // 2]
+    seen = f"of {len(handshakes)} handshakes" if handshakes else "of acknowledged data"
+    return Finding(
+        "rack.delay",
+        _delay_text(shortest),
+        "measured",
+        f"a quarter of the shortest round trip, {duration(shortest / 1e6)} ({seen}, median {duration(usual / 1e6)}); hosts' own time is in it",
+        None,
+        _delay_text(usual) if usual > 1.2 * shortest else None,
+    )
+
+
+def _delay_text(rtt_ns: float) -> str:
+    """One link's delay, two digits."""
+    us = rtt_ns / 4e3
+    return f"{significant(us, 2).replace(',', '')}us"
+
+
+def _queue(
+    towards: list[tuple[dict[str, Any], dict[str, Any]]], link: dict[str, Any] | None, bps: float, *, near: bool
+) -> list[Finding]:
+    shortest, median, p95, p99, _ = (link or {}).get("round_trips_ns") or (0, 0, 0, 0, 0)
+    wire = max((side["largest_segment"] for _, side in towards), default=1448)
+    wire = (wire if 0 < wire <= 9_000 else 1448) + 52 + 38
+
+    def queued(ns: float) -> int:
+        return round(max(0.0, ns - shortest) * bps / 8e9 / wire)
+
+    lost = sum(side["retransmitted_packets"] + side["refilled_packets"] for _, side in towards)
+    grew = f"round trips behind the tap grew by {duration((p95 - shortest) / 1e6)} (95th percentile; hosts' own delays are in it)"
+    if near or queued(p99) < FEWEST_QUEUED:
+        buffer = Finding(
+            "rack.buffer",
+            f"{ASSUMED_BUFFER}p",
+            "assumed",
+            "the queue is before this tap, so its limit cannot be seen: capture at the servers, or ask the switch",
+        )
+    elif lost:
+        buffer = Finding(
+            "rack.buffer",
+            f"{max(1, queued(p95))}p",
+            "bounded",
+            f"{grew}, {queued(p95)} packets at {rate(bps)}, while packets were lost ({lost:,} sent again)",
+            f"{max(1, queued(median))}p",
+            f"{queued(p99)}p",
+        )
+    else:
+        buffer = Finding(
+            "rack.buffer",
+            f"{max(queued(p95), ASSUMED_BUFFER)}p",
+            "bounded",
+            f"{grew}, {queued(p95)} packets at {rate(bps)}, and nothing was lost",
+            f"{queued(p95)}p",
+        )
+    marks = sum(side["ce_packets"] for _, side in towards)
+    echoes = sum(c["to_server"]["ece_packets"] + c["to_client"]["ece_packets"] for c, _ in towards)
+    if not marks and not echoes:
+        mark = Finding(
+            "rack.mark",
+            None,
+            "measured",
+            "no packet was marked (CE) and no mark echoed (ECE): the switch is taken not to mark",
+        )
+    else:
+        k = DCTCP_MARK_1G if bps <= 1e9 else round(DCTCP_MARK_10G * max(1.0, bps / 1e10))
+        mark = Finding(
+            "rack.mark",
+            f"{k}p",
+            "assumed",
+            f"{marks:,} packets were marked (CE), {echoes:,} acknowledgements echoed it (ECE); at which queue, the capture does not say",
+        )
+    return [buffer, mark]
+
+
+def _remarks(towards: list[tuple[dict[str, Any], dict[str, Any]]], findings: tuple[Finding, ...]) -> list[str]:
+    told = []
+    opened = [c for c, _ in towards if c["handshake_seen"]]
+    if opened:
+        for option, what in (("sack_option", "SACK"), ("timestamps_option", "time stamps")):
+            both = sum(c["to_server"][option] and c["to_client"][option] for c in opened)
+            if both < len(opened):
+                told.append(
+                    f"{what}: agreed on by {both} of {len(opened)} connections, where the profile `linux` always has it"
+                )
+        unscaled = sum(c["to_server"]["window_scale"] is None or c["to_client"]["window_scale"] is None for c in opened)
+        if unscaled:
+            told.append(
+                f"window scaling: missing on {unscaled} of {len(opened)} connections, whose windows end at 64 KiB"
+            )
+        sizes = sorted({c["to_server"]["mss_option"] for c in opened if c["to_server"]["mss_option"]})
+        if sizes and max(sizes) > 1460:
+            told.append(f"MSS {max(sizes)}: frames larger than Ethernet's 1500 bytes; set `stack.mss`")
+    else:
+        told.append("no handshake is in the capture: SACK, time stamps and window scaling of the hosts are not known")
+    rtt = min((c["handshake_rtt_ns"] for c, _ in towards if c["handshake_rtt_ns"]), default=0)
+    if rtt > 2e6:
+        told.append(
+            f"the shortest round trip is {duration(rtt / 1e6)}: this capture crossed a WAN or a slow host, and a rack of one switch is no model of that"
+        )
+    if sum(f.certainty == "assumed" for f in findings) >= 2:
+        told.append(
+            "half of this file is assumed: correct it before acting on an answer that rests on it, or try others with --vary"
+        )
+    return told
+
+
+def _file(capture: str, findings: tuple[Finding, ...], remarks: tuple[str, ...], command: str) -> str:
+    lines = [
+        f"# The rack of {_comment(Path(capture).name)}, proposed by `{_comment(command)}`. Each value has its evidence;",
+        "# correct what you know better.",
+        *(f"# {_comment(remark)}." for remark in remarks),
+        "",
+        "[rack]",
+    ]
+    for finding in findings:
+        name = finding.key.removeprefix("rack.")
+        between = {
+            (True, True): f", probably {finding.low} to {finding.high}",
+            (True, False): f", at least {finding.low}",
+            (False, True): f", at most {finding.high}",
+            (False, False): "",
+        }[finding.low is not None, finding.high is not None]
+        lines += [f"# {finding.certainty}{between}: {_comment(finding.evidence)}."]
+        lines += [f'{name} = "{finding.value}"' if finding.value is not None else f'# {name} = "20p"', ""]
+    lines += ["[stack]", 'profile = "linux"', ""]
+    return "\n".join(lines)
+
+
+def _comment(text: str) -> str:
+    """Text that cannot end the line it stands on."""
+    return " ".join(text.split())

@@ -1,0 +1,36 @@
+"""The command ``fanin rack``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+
+def command(capture: Path, *, aggregator: str | None, out: Path | None, as_json: bool, line: str) -> None:
+    """Print the proposed rack file, or write it."""
+    from fanin import display
+    from fanin.errors import OutputError
+    from fanin.files import shown
+    from fanin.rack import propose_rack
+
+    found = propose_rack(capture, aggregator=aggregator, command=line)
+    if out is not None:
+        try:
+            with out.open("x", encoding="utf-8") as file:
+                file.write(found.text)
+        except FileExistsError:
+            raise OutputError(
+                f"{shown(out)}: there is a file of this name, perhaps edited by hand; choose another with --out"
+            ) from None
+        except OSError as error:
+            raise OutputError(
+                f"{shown(out)}: cannot be written ({(error.strerror or 'unknown reason').lower()}); choose another place"
+            ) from error
+    if as_json:
+        sys.stdout.write(json.dumps(found.to_dict()) + "\n")
+    elif out is None:
+        sys.stdout.write(found.text)
+    else:
+        display.note(f"rack: {shown(out)}")
+        display.note(f"next: fanin compare {shown(capture)} --rack {shown(out)}")

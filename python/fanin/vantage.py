@@ -1,0 +1,90 @@
+"""Where a capture was taken, and how much of the slow responses is pauses that were taken for the application's."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from fanin._native import Replay
+    from fanin.traffic import TrainsResult
+
+FEWEST_LOSSES = 10
+"""Repairs from which on they say where packets were lost."""
+
+NEAR_SHARE = 0.3
+"""A tap whose way to the aggregator takes less of the handshake than this is at the aggregator."""
+
+PAUSE_SHARE = 0.3
+"""Of the time of the slowest responses; more of it in pauses is remarked."""
+
+
+def behind_the_queue(found: TrainsResult, aggregator: str) -> bool | None:
+    """Whether the tap is between the queue and the host that the responses go to; None where the capture does not show it.
+
+    A packet that was lost before the tap is seen once, when it fills the hole; one lost behind it is seen twice. Without losses the
+    handshake tells: its part between the tap and a host is hardly longer than that host's own time when the tap is on it.
+    """
+    refilled = again = 0
+    near = []
+    for c in found.connections:
+        if aggregator not in (c["client_ip"], c["server_ip"]):
+            continue
+        towards = c["to_client" if c["client_ip"] == aggregator else "to_server"]
+        refilled += towards["refilled_packets"]
+        again += towards["retransmitted_packets"]
+        parts = c["handshake_client_ns"], c["handshake_server_ns"]
+        if None not in parts:
+            mine = parts[0] if c["client_ip"] == aggregator else parts[1]
+            near.append(mine / max(1, sum(parts)))
+    if refilled + again >= FEWEST_LOSSES:
+        return bool(refilled > again)
+    return bool(sorted(near)[len(near) // 2] < NEAR_SHARE) if near else None
+
+
+def pauses(replay: Replay) -> pl.DataFrame:
+    """Per response the pauses between its pieces that are replayed as the application's: ``connection``, ``response`` (UInt32), ``pause_ms``."""
+    rows = []
+    for connection in json.loads(replay.to_json())["connections"]:
+        answered = (m for m in connection["messages"] if m["response_bytes"] > 0)
+        for number, message in enumerate(answered):
+            paused = sum(piece["pause_ns"] for piece in message["pieces"])
+            rows.append((connection["connection"], number, paused / 1e6))
+    schema = {"connection": pl.UInt32, "response": pl.UInt32, "pause_ms": pl.Float64}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def paused_share(responses: pl.DataFrame, paused: pl.DataFrame) -> float | None:
+    """Share of the time of the slowest hundredth of responses that is replayed pauses; None without any.
+
+    Parameters
+    ----------
+    responses : polars.DataFrame
+        Of one algorithm, as :attr:`fanin.CompareResult.responses`.
+    paused : polars.DataFrame
+        As :func:`pauses`.
+    """
+    done = responses.drop_nulls("completion_ms").sort("completion_ms", descending=True)
+    slowest = done.head(max(1, done.height // 100)).join(paused, on=["connection", "response"], how="left")
+    total = float(slowest["completion_ms"].sum())
+    return float(slowest["pause_ms"].fill_null(0.0).sum()) / total if total > 0 else None
+
+
+def about_the_tap(found: TrainsResult, replay: Replay, responses: pl.DataFrame) -> list[str]:
+    """What a reader should know of where the capture was taken; `responses` are those of the baseline."""
+    told = []
+    share = paused_share(responses, pauses(replay)) if responses.height else None
+    near = behind_the_queue(found, replay.aggregator)
+    if share is not None and share > PAUSE_SHARE:
+        told.append(
+            f"{share:.0%} of the time of the slowest hundredth of responses is pauses in the capture that are replayed as the application's, whichever "
+            "TCP runs" + ("; behind the queue, stalls of the network look the same" if near else "")
+        )
+    if near:
+        told.append(
+            f"the capture was taken behind the queue, at or near {replay.aggregator}: packets that were lost are not in the file, and the network's "
+            "stalls may pass for pauses of the application; capture at the switch or at the servers"
+        )
+    return told

@@ -1,0 +1,91 @@
+"""The rack that a capture speaks for, and what a comparison does with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import fanin
+import pytest
+from fanin.rack import RackProposal
+from fanin.vantage import behind_the_queue, paused_share, pauses
+
+from .conftest import CAPTURES, HTTP, RACK, SMALL, Fanin
+
+CLIENT_SIDE = CAPTURES / "http_onoff_8to1_client.pcap.gz"
+
+
+def value(proposal: RackProposal, key: str) -> str | None:
+    return next(f.value for f in proposal.findings if f.key == f"rack.{key}")
+
+
+@pytest.mark.parametrize(
+    "capture", [HTTP, CLIENT_SIDE, SMALL, CAPTURES / "iperf3_ipv6_nsec.pcap.gz"], ids=lambda p: p.name
+)
+def test_the_rate_of_the_bottleneck_is_found_wherever_the_tap_is(capture: Path) -> None:
+    # All four went through 1 Gbit/s (tests/data/pcap/README.md).
+    assert value(fanin.propose_rack(capture), "rate") == "1Gbps"
+
+
+def test_the_real_buffer_lies_within_what_is_said_and_a_tap_behind_the_queue_says_nothing() -> None:
+    seen = next(f for f in fanin.propose_rack(HTTP).findings if f.key == "rack.buffer")
+    assert seen.low is not None
+    assert seen.high is not None
+    assert int(seen.low[:-1]) <= 40 <= int(seen.high[:-1])
+    hidden = next(f for f in fanin.propose_rack(CLIENT_SIDE).findings if f.key == "rack.buffer")
+    assert hidden.certainty == "assumed"
+
+
+def test_a_proposed_file_is_a_rack_that_can_be_compared_on(fanin: Fanin, tmp_path: Path) -> None:
+    assert fanin("rack", SMALL, "--out", "rack.toml").code == 0
+    again = fanin("rack", SMALL, "--out", "rack.toml")
+    assert again.code == 2
+    assert "there is a file of this name" in again.err
+    outcome = fanin("compare", SMALL, "--rack", "rack.toml", "--cc", "cubic", "--seeds", "1", "--json")
+    assert outcome.code == 0, outcome.err
+    without = fanin("compare", SMALL, "--cc", "cubic", "--seeds", "1", "--out", "results")
+    assert "warning: the rack was proposed from the capture (rate 1Gbps" in without.err
+    written = (tmp_path / "results/rack.toml").read_text()
+    # They name the command that proposed them, which is not the same.
+    assert written.splitlines()[1:] == (tmp_path / "rack.toml").read_text().splitlines()[1:]
+
+
+def test_no_text_of_a_name_ends_its_line_of_the_file(tmp_path: Path) -> None:
+    hostile = tmp_path / "a\n[rack]\nrate='1bps'.pcap.gz"
+    hostile.write_bytes(SMALL.read_bytes())
+    assert fanin.propose_rack(hostile).text.count("\n[rack]") == 1
+
+
+def test_a_tap_behind_the_queue_is_known_and_warned_of() -> None:
+    there, here = fanin.trains(CLIENT_SIDE), fanin.trains(HTTP)
+    assert behind_the_queue(there, "10.77.0.1")
+    assert not behind_the_queue(here, "10.77.0.1")
+    told = fanin.compare(CLIENT_SIDE, RACK, cc=["cubic"], seeds=1)
+    assert any("taken behind the queue, at or near 10.77.0.1" in w for w in told.warnings)
+
+
+def test_pauses_are_a_share_of_the_slowest_responses() -> None:
+    result = fanin.compare(SMALL, RACK, cc=["cubic"], seeds=1)
+    replay = fanin.trains(SMALL).workload()
+    share = paused_share(result.responses, pauses(replay))
+    assert share is not None
+    assert 0 <= share <= 1
+
+
+def test_a_capture_may_come_from_standard_input() -> None:
+    import subprocess
+    import sys
+
+    with SMALL.open("rb") as file:
+        done = subprocess.run(
+            [sys.executable, "-m", "fanin", "trains", "-", "--json"], stdin=file, capture_output=True, check=True
+        )
+    assert b'"file": "standard input"' in done.stdout
+
+
+def test_an_answer_on_several_racks_says_where_it_holds() -> None:
+    result = fanin.compare(SMALL, RACK, cc=["cubic", "dctcp"], seeds=2, vary={"buffer": ["25p", "500p"]})
+    assert [v.settings for v in result.variations] == [{"rack.buffer": "25p"}, {"rack.buffer": "500p"}]
+    assert any(s.startswith("The answer holds") for s in result.verdict.support)
+    assert "What if the rack is another" in fanin.report.page(result)
+    with pytest.raises(fanin.ScenarioError, match="bufer"):
+        fanin.compare(SMALL, RACK, cc=["cubic"], seeds=1, vary={"bufer": ["25p"]})
