@@ -153,20 +153,20 @@ def _rate(link: dict[str, Any] | None, aggregator: str) -> tuple[float, Finding]
     enough = link["samples"] >= FEWEST_TRAINS and found is not None
     # Batches that a host stamps at once look faster than any link; what really passed in a millisecond does not.
     if found is not None and enough and 0.8 * busiest <= found <= 2 * busiest:
-        bps = _standard(found)
+        bps = _told(found)
         low, high = link["quartiles_bps"]
         evidence = (
             f"{link['share']:.0%} of {link['samples']:,} trains of 8 packets to {aggregator} passed at {rate(found)}; at most "
             f"{rate(busiest)} {how} in ten milliseconds"
         )
-        spread = bps != _standard(low) or bps != _standard(high)
+        spread = bps != _told(low) or bps != _told(high)
         return bps, Finding(
             "rack.rate",
             _rate_text(bps),
-            "measured" if bps == _standard(busiest) or link["share"] >= 0.4 else "bounded",
+            "measured" if bps == _told(busiest) or link["share"] >= 0.4 else "bounded",
             evidence,
-            _rate_text(_standard(low)) if spread else None,
-            _rate_text(_standard(high)) if spread else None,
+            _rate_text(_told(low)) if spread else None,
+            _rate_text(_told(high)) if spread else None,
         )
     bps = _standard(busiest)
     why = (
@@ -179,13 +179,25 @@ def _rate(link: dict[str, Any] | None, aggregator: str) -> tuple[float, Finding]
         _rate_text(bps),
         "bounded",
         f"{why}; at most {rate(busiest)} {how} in ten milliseconds",
-        _rate_text(bps),
+        _rate_text(float(f"{busiest:.1e}")),
     )
 
 
 def _standard(bps: float) -> float:
-    """The Ethernet rate that a measured one stands for: the least that is not much below it."""
+    """The Ethernet rate that a lower bound stands for: the least that is not much below it."""
     return next((r for r in STANDARD_RATES if r >= bps * 0.85), bps)
+
+
+def _told(bps: float) -> float:
+    """The rate that a measured one stands for: Ethernet's where it is near, else itself with two digits, as of a shaped link.
+
+    Examples
+    --------
+    >>> _told(999e6), _told(1.1e9), _told(195e6)
+    (1000000000.0, 1000000000.0, 200000000.0)
+    """
+    near = next((r for r in STANDARD_RATES if 0.85 * r <= bps <= 1.25 * r), None)
+    return near if near is not None else float(f"{bps:.1e}")
 
 
 def _rate_text(bps: float) -> str:
