@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import fanin
+import fanin.report
 import pytest
 from fanin.rack import RackProposal
 from fanin.vantage import behind_the_queue, paused_share, pauses
