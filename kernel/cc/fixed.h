@@ -61,19 +61,19 @@ static __always_inline u64 cc_exp2(u64 x)
 	return m << whole;
 }
 
-/* floor(sqrt(x)). */
+/* floor(sqrt(x)) for x below 2^62. The choice of each bit is a mask, not a branch: the verifier would follow both, 2^31 ways. */
 static __always_inline u32 cc_sqrt(u64 x)
 {
-	u64 root = 0, bit = 1ull << 62;
+	u64 root = 0, bit = 1ull << 60, test, fits;
 	u32 i;
 
-	for (i = 0; i < 32; i++) {
-		if (x >= root + bit) {
-			x -= root + bit;
-			root = (root >> 1) + bit;
-		} else {
-			root >>= 1;
-		}
+	for (i = 0; i < 31; i++) {
+		test = root + bit;
+		fits = ~(u64)((s64)(x - test) >> 63);
+		/* Keeps the compiler from making a branch of it after all. */
+		asm volatile("" : "+r"(fits));
+		x -= test & fits;
+		root = (root >> 1) + (bit & fits);
 		bit >>= 2;
 	}
 	return root;

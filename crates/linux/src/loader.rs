@@ -1,0 +1,189 @@
+//! Loading, listing and taking back. A load lives as long as its link: pinned under `/sys/fs/bpf/fanin/NAME`, or held by this process.
+//!
+//! Whenever the process is killed, the kernel drops what is not pinned, and the pin of the link is the last thing made: a folder without
+//! it is a remainder, which the next command removes.
+
+use crate::error::Error;
+use crate::{host, params};
+use fanin_kernelcc::twins::{TWINS, Twin};
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapType, ObjectBuilder, PrintLevel};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+/// Names of the counters in `kernel/cc/fanin_cc.h`; the last two are TRIM's.
+const COUNTERS: [&str; 6] = ["sockets", "acks", "cuts", "skipped_callbacks", "probes_on_time", "probes_late"];
+
+/// Bytes at an address that an ELF header may have.
+#[repr(C)]
+struct Aligned<T: ?Sized> {
+    at: [u64; 0],
+    bytes: T,
+}
+
+macro_rules! objects {
+    ($($file:literal),*) => {
+        /// The compiled twins, by the name of their source.
+        const OBJECTS: &[(&str, &[u8])] = &[$((
+            concat!($file, ".c"),
+            {
+                const FILE: &Aligned<[u8]> =
+                    &Aligned { at: [], bytes: *include_bytes!(concat!(env!("OUT_DIR"), "/", $file, ".bpf.o")) };
+                let _ = FILE.at;
+                &FILE.bytes
+            },
+        )),*];
+    };
+}
+objects!("dctcp", "d2tcp", "l2dct", "vegas", "dcvegas", "trim", "gss_reno", "gss_cubic", "gss_dctcp");
+
+/// The compiled twin of this source file.
+pub fn object_of(file: &str) -> Result<&'static [u8], Error> {
+    let found = OBJECTS.iter().find(|(name, _)| *name == file);
+    found.map(|(_, bytes)| *bytes).ok_or_else(|| Error::Refused { name: file.to_owned(), why: "it was not compiled".to_owned() })
+}
+
+/// What libbpf and the verifier said, for the sentence of a refusal.
+static LOG: Mutex<String> = Mutex::new(String::new());
+
+fn keep(_level: PrintLevel, text: String) {
+    LOG.lock().unwrap_or_else(PoisonError::into_inner).push_str(&text);
+}
+
+fn refused(twin: &Twin, error: impl std::fmt::Display) -> Error {
+    let log = LOG.lock().unwrap_or_else(PoisonError::into_inner);
+    // The line that names the cause; the verifier's own is the one before its statistics.
+    let telling = log
+        .lines()
+        .rev()
+        .find(|l| !l.is_empty() && !l.starts_with("libbpf: failed") && !l.contains("processed") && !l.contains("END PROG"))
+        .unwrap_or("")
+        .trim_start_matches("libbpf: ");
+    Error::Refused { name: twin.linux.to_owned(), why: format!("{error} ({telling})") }
+}
+
+fn folder(linux: &str) -> PathBuf {
+    host::pins().join(linux)
+}
+
+/// Removes what a killed `load` left: folders without a link, and ours when empty.
+fn tidy() {
+    let Ok(entries) = std::fs::read_dir(host::pins()) else { return };
+    for entry in entries.flatten() {
+        if !entry.path().join("link").exists() {
+            // A remainder that cannot be removed does no harm.
+            let _ = std::fs::remove_file(entry.path().join("counters"));
+            let _ = std::fs::remove_dir(entry.path());
+        }
+    }
+    let _ = std::fs::remove_dir(host::pins());
+}
+
+fn is_loaded(linux: &str) -> bool {
+    folder(linux).join("link").exists()
+}
+
+/// Loads a twin; `hold`: it is gone when this process ends, which it does when its standard input closes.
+pub fn load(twin: &Twin, settings: &[(String, u32)], hold: bool) -> Result<Value, Error> {
+    tidy();
+    if is_loaded(twin.linux) {
+        return Err(Error::Loaded(twin.linux.to_owned()));
+    }
+    if host::available().iter().any(|n| n == twin.linux) {
+        return Err(Error::NameClash(twin.linux.to_owned()));
+    }
+    let place = folder(twin.linux);
+    let cannot_pin = |path: &std::path::Path, why: String| Error::Pins { path: path.display().to_string(), why };
+    if !hold {
+        std::fs::create_dir_all(&place).map_err(|e| cannot_pin(&place, e.to_string()))?;
+    }
+    let loaded = attach(twin, settings).and_then(|(mut counters, mut link)| {
+        if !hold {
+            counters.pin(place.join("counters")).map_err(|e| cannot_pin(&place, e.to_string()))?;
+            link.pin(place.join("link")).map_err(|e| cannot_pin(&place, e.to_string()))?;
+        }
+        Ok(link)
+    });
+    let link = match loaded {
+        Ok(link) => link,
+        Err(error) => {
+            tidy();
+            return Err(error);
+        }
+    };
+    let answer = json!({ "loaded": twin.linux, "algorithm": twin.algorithm, "pinned": (!hold).then(|| place.display().to_string()) });
+    if hold {
+        println!("{answer}");
+        // Until whoever holds our standard input lets go, or a signal ends us.
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+    }
+    drop(link);
+    Ok(if hold { json!({ "unloaded": [twin.linux] }) } else { answer })
+}
+
+fn attach(twin: &Twin, settings: &[(String, u32)]) -> Result<(MapHandle, Link), Error> {
+    libbpf_rs::set_print(Some((PrintLevel::Info, keep)));
+    let bytes = object_of(twin.file)?;
+    let declared = params::of(bytes)?;
+    let mut open = ObjectBuilder::default().open_memory(bytes).map_err(|e| refused(twin, e))?;
+    for mut map in open.maps_mut() {
+        if map.name().to_string_lossy().ends_with(".rodata") {
+            let mut data = map.initial_value_mut().map(|d| d.to_vec()).unwrap_or_default();
+            params::write(&mut data, &declared, settings, twin.linux)?;
+            map.set_initial_value(&data).map_err(|e| refused(twin, e))?;
+        }
+    }
+    let mut object = open.load().map_err(|e| refused(twin, e))?;
+    let mut counters = None;
+    let mut link = None;
+    for mut map in object.maps_mut() {
+        if map.map_type() == MapType::StructOps {
+            link = Some(map.attach_struct_ops().map_err(|e| refused(twin, e))?);
+        } else if map.name() == "counters" {
+            counters = Some(MapHandle::try_from(&map).map_err(|e| refused(twin, e))?);
+        }
+    }
+    match (counters, link) {
+        (Some(counters), Some(link)) => Ok((counters, link)),
+        _ => Err(refused(twin, "its object lacks counters or operations")),
+    }
+}
+
+/// What is loaded, with its counters.
+pub fn status() -> Result<Value, Error> {
+    tidy();
+    let mut loaded = Vec::new();
+    for twin in TWINS.iter().filter(|t| is_loaded(t.linux)) {
+        let mut counts = serde_json::Map::new();
+        if let Ok(map) = MapHandle::from_pinned_path(folder(twin.linux).join("counters")) {
+            for (i, name) in COUNTERS.iter().enumerate() {
+                let value = map.lookup(&(i as u32).to_ne_bytes(), MapFlags::ANY).ok().flatten();
+                let count = value.and_then(|v| v.try_into().ok()).map_or(0, u64::from_ne_bytes);
+                if i < 4 || twin.algorithm == "trim" {
+                    counts.insert((*name).to_owned(), json!(count));
+                }
+            }
+        }
+        loaded.push(json!({ "twin": twin.linux, "algorithm": twin.algorithm, "counters": counts }));
+    }
+    Ok(json!({ "loaded": loaded }))
+}
+
+/// Takes one back, or all; sockets that use it keep it until they close.
+pub fn unload(linux: Option<&str>) -> Result<Vec<String>, Error> {
+    let mut gone = Vec::new();
+    for twin in TWINS.iter().filter(|t| linux.is_none_or(|l| l == t.linux)) {
+        if !is_loaded(twin.linux) {
+            continue;
+        }
+        let place = folder(twin.linux);
+        let failed = |e: std::io::Error| Error::Pins { path: place.display().to_string(), why: e.to_string() };
+        std::fs::remove_file(place.join("link")).map_err(failed)?;
+        gone.push(twin.linux.to_owned());
+    }
+    tidy();
+    match linux {
+        Some(name) if gone.is_empty() => Err(Error::NotLoaded(name.to_owned())),
+        _ => Ok(gone),
+    }
+}
