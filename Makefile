@@ -15,7 +15,7 @@ RACK ?= examples/rack.toml
 OUT ?= out/http_onoff_8to1
 FUZZ_SECONDS ?= 600
 
-.PHONY: wheel help run test goldens lint format docs bench build clean fuzz
+.PHONY: wheel help run test goldens lint format docs linux bench build clean fuzz
 .DEFAULT_GOAL := help
 
 help:
@@ -25,6 +25,7 @@ help:
 	@echo "make lint    formats, clippy, ruff, types, stubs"
 	@echo "make format  what lint asks for"
 	@echo "make docs    the manual (site/) and the Rust documentation; a dead link is an error"
+	@echo "make linux   the loader of \`fanin linux\` (needs clang and libbpf-dev)"
 	@echo "make bench   the benchmarks (minutes)"
 	@echo "make fuzz    coverage-guided fuzzing of captures and scenarios, FUZZ_SECONDS each (600)"
 	@echo "make wheel   one wheel in dist/ that works alone, tried in an empty environment"
@@ -58,6 +59,10 @@ format:
 docs: build
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	cargo doc --workspace --no-deps --quiet
+
+# The root-side binary of `fanin linux`, with the twins compiled for BPF: apt install clang libbpf-dev libelf-dev zlib1g-dev pkg-config
+linux:
+	cargo build --release --package fanin-linux --features bpf
 
 bench:
 	cargo bench --workspace

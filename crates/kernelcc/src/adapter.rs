@@ -22,6 +22,9 @@ const INFINITE: u32 = 0x7fff_ffff;
 /// The kernel's first estimate of a rate is without limit; bytes per second.
 const MOST_RATE: u64 = u64::MAX >> 1;
 
+/// Parameters by name.
+type Settings = Vec<(String, i64)>;
+
 /// A compiled file, ready to make senders.
 #[derive(Debug)]
 pub struct KernelFile {
@@ -36,7 +39,7 @@ pub struct KernelFile {
     params: &'static [Param],
     places: &'static [Place],
     /// One loaded copy for each set of parameters: they are the object's globals.
-    loaded: Mutex<Vec<(Vec<(String, i64)>, &'static Module)>>,
+    loaded: Mutex<Vec<(Settings, &'static Module)>>,
 }
 
 /// Compiles and loads a user's file.
@@ -107,7 +110,7 @@ impl KernelFile {
     }
 
     /// The parameters that differ from the file's, in the order of their names.
-    fn settings(&self, setup: &Setup, args: &Args) -> Result<Vec<(String, i64)>, String> {
+    fn settings(&self, setup: &Setup, args: &Args) -> Result<Settings, String> {
         let mut settings = Vec::new();
         for (param, declared) in self.params.iter().zip(&self.declared) {
             let is_set = args.names().any(|n| n == param.name);

@@ -5,7 +5,9 @@
 pub enum Error {
     #[error("{0}")]
     Usage(String),
-    #[error("fanin was built without BPF; apt install clang libbpf-dev libelf-dev zlib1g-dev pkg-config, then `make linux`")]
+    #[error(
+        "fanin was built without BPF; apt install clang libbpf-dev libelf-dev zlib1g-dev pkg-config, then `make linux`"
+    )]
     #[cfg_attr(feature = "bpf", allow(dead_code))]
     NotBuilt,
     #[error("there is no twin of `{name}`; there are {twins}")]
@@ -16,22 +18,30 @@ pub enum Error {
     #[error("loading into the kernel needs root: sudo fanin linux ...")]
     #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
     NotRoot,
-    #[error("this kernel has no BTF ({0} is missing), by which programs find its fields; use a kernel with CONFIG_DEBUG_INFO_BTF")]
+    #[error(
+        "this kernel has no BTF ({0} is missing), by which programs find its fields; use a kernel with CONFIG_DEBUG_INFO_BTF"
+    )]
     #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
     NoBtf(String),
-    #[error("this kernel cannot take congestion control by BPF: its BTF has no `{0}`; it needs Linux 6.4 or later with CONFIG_BPF_JIT")]
+    #[error(
+        "this kernel cannot take congestion control by BPF: its BTF has no `{0}`; it needs Linux 6.4 or later with CONFIG_BPF_JIT"
+    )]
     #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
     NoStructOps(String),
     #[error("{0} is already loaded; `fanin linux unload {0}` first, to load it anew")]
     #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
     Loaded(String),
-    #[error("another congestion control is registered as `{0}`, not by fanin; remove it first (bpftool struct_ops list)")]
+    #[error(
+        "another congestion control is registered as `{0}`, not by fanin; remove it first (bpftool struct_ops list)"
+    )]
     #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
     NameClash(String),
     #[error("{0} is not loaded; `fanin linux status` shows what is")]
     #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
     NotLoaded(String),
-    #[error("{path}: {why}; it must be a writable BPF file system (mount -t bpf bpf /sys/fs/bpf), or load with --hold, which needs none")]
+    #[error(
+        "{path}: {why}; it must be a writable BPF file system (mount -t bpf bpf /sys/fs/bpf), or load with --hold, which needs none"
+    )]
     #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
     Pins { path: String, why: String },
     #[error("the kernel refuses {name}: {why}")]

@@ -69,17 +69,35 @@ pub fn check() -> Value {
     let types = std::fs::read(btf()).unwrap_or_default();
     let mut checks = Vec::new();
     let mut add = |what: &str, ok: bool, why: String| checks.push(json!({ "what": what, "ok": ok, "why": why }));
-    add("built with BPF", cfg!(feature = "bpf"), "apt install clang libbpf-dev libelf-dev zlib1g-dev pkg-config, then `make linux`".into());
+    add(
+        "built with BPF",
+        cfg!(feature = "bpf"),
+        "apt install clang libbpf-dev libelf-dev zlib1g-dev pkg-config, then `make linux`".into(),
+    );
     add("root", is_root(), "loading, routes and namespaces need it: sudo fanin linux ...".into());
-    add("BTF", !types.is_empty(), format!("{}: the kernel's own types, by which programs find its fields", btf().display()));
+    add(
+        "BTF",
+        !types.is_empty(),
+        format!("{}: the kernel's own types, by which programs find its fields", btf().display()),
+    );
     for (name, why) in NEEDED {
         add(name, knows(&types, name), (*why).to_owned());
     }
     let base = pins().parent().map(Path::to_path_buf).unwrap_or_default();
-    let mounted = read("/proc/mounts").lines().any(|l| l.split(' ').nth(1) == base.to_str() && l.split(' ').nth(2) == Some("bpf"));
-    add("bpffs", mounted, format!("{}: where loads that outlive the command are kept (mount -t bpf bpf /sys/fs/bpf)", base.display()));
+    let mounted = read("/proc/mounts")
+        .lines()
+        .any(|l| l.split(' ').nth(1) == base.to_str() && l.split(' ').nth(2) == Some("bpf"));
+    add(
+        "bpffs",
+        mounted,
+        format!("{}: where loads that outlive the command are kept (mount -t bpf bpf /sys/fs/bpf)", base.display()),
+    );
     let ecn = read("/proc/sys/net/ipv4/tcp_ecn");
-    add("ECN", ecn != "0", format!("net.ipv4.tcp_ecn = {ecn}: dctcp, d2tcp, l2dct and gss+dctcp negotiate it themselves on both ends"));
+    add(
+        "ECN",
+        ecn != "0",
+        format!("net.ipv4.tcp_ecn = {ecn}: dctcp, d2tcp, l2dct and gss+dctcp negotiate it themselves on both ends"),
+    );
     let hz = read("/proc/sys/net/ipv4/tcp_rto_min_us");
     add("tcp_rto_min_us", !hz.is_empty(), "a smaller least timeout without patching".into());
     json!({

@@ -40,7 +40,9 @@ objects!("dctcp", "d2tcp", "l2dct", "vegas", "dcvegas", "trim", "gss_reno", "gss
 /// The compiled twin of this source file.
 pub fn object_of(file: &str) -> Result<&'static [u8], Error> {
     let found = OBJECTS.iter().find(|(name, _)| *name == file);
-    found.map(|(_, bytes)| *bytes).ok_or_else(|| Error::Refused { name: file.to_owned(), why: "it was not compiled".to_owned() })
+    found
+        .map(|(_, bytes)| *bytes)
+        .ok_or_else(|| Error::Refused { name: file.to_owned(), why: "it was not compiled".to_owned() })
 }
 
 /// What libbpf and the verifier said, for the sentence of a refusal.
@@ -56,7 +58,9 @@ fn refused(twin: &Twin, error: impl std::fmt::Display) -> Error {
     let telling = log
         .lines()
         .rev()
-        .find(|l| !l.is_empty() && !l.starts_with("libbpf: failed") && !l.contains("processed") && !l.contains("END PROG"))
+        .find(|l| {
+            !l.is_empty() && !l.starts_with("libbpf: failed") && !l.contains("processed") && !l.contains("END PROG")
+        })
         .unwrap_or("")
         .trim_start_matches("libbpf: ");
     Error::Refused { name: twin.linux.to_owned(), why: format!("{error} ({telling})") }
@@ -182,6 +186,13 @@ pub fn unload(linux: Option<&str>) -> Result<Vec<String>, Error> {
         gone.push(twin.linux.to_owned());
     }
     tidy();
+    // The kernel frees a link in its own time, within milliseconds: an answer that says "gone" should be true.
+    for _ in 0..200 {
+        if !host::available().iter().any(|n| gone.contains(n)) {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
     match linux {
         Some(name) if gone.is_empty() => Err(Error::NotLoaded(name.to_owned())),
         _ => Ok(gone),

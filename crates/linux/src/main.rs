@@ -61,7 +61,9 @@ fn status() -> Result<Value, Error> {
 fn params(name: &str) -> Result<Value, Error> {
     let twin = twin(name)?;
     let found = params::of(loader::object_of(twin.file)?)?;
-    Ok(json!({ "twin": twin.linux, "params": found.iter().map(|p| json!({ "name": p.name, "default": p.value })).collect::<Vec<_>>() }))
+    Ok(
+        json!({ "twin": twin.linux, "params": found.iter().map(|p| json!({ "name": p.name, "default": p.value })).collect::<Vec<_>>() }),
+    )
 }
 
 #[cfg(feature = "bpf")]
@@ -76,7 +78,10 @@ fn load(name: &str, rest: &[&str]) -> Result<Value, Error> {
                 let setting = words.next().and_then(|s| s.split_once('='));
                 let (key, value) = setting.ok_or_else(|| Error::Usage("--param takes key=value".to_owned()))?;
                 let value: u32 = value.parse().map_err(|_| {
-                    Error::BadParam(format!("parameter `{key}` = {value}: it must be a whole number from 0 to {}", u32::MAX))
+                    Error::BadParam(format!(
+                        "parameter `{key}` = {value}: it must be a whole number from 0 to {}",
+                        u32::MAX
+                    ))
                 })?;
                 settings.push((key.to_owned(), value));
             }

@@ -1,0 +1,326 @@
+"""The loader on this machine's own kernel: twins in and out, each failure in a sentence, nothing left behind. Needs root."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fanin.errors import EngineError
+from fanin.linux import program
+
+TWINS = ("dctcp", "d2tcp", "l2dct", "vegas", "dcvegas", "trim", "gss+newreno", "gss+cubic", "gss+dctcp")
+CYCLES = int(os.environ.get("FANIN_CYCLES", "20"))
+
+
+def available() -> list[str]:
+    return sorted(Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split())
+
+
+def why_not() -> str | None:
+    """The reason to skip, if there is one."""
+    if os.geteuid() != 0:
+        return "needs root"
+    try:
+        checks = program.call("check")["checks"]
+    except EngineError as error:
+        return str(error)
+    missing = [c["what"] for c in checks if not c["ok"] and c["what"] not in ("bpffs", "ECN", "tcp_rto_min_us")]
+    return f"this host lacks {', '.join(missing)}" if missing else None
+
+
+pytestmark = pytest.mark.skipif((reason := why_not()) is not None, reason=reason or "")
+
+
+@pytest.fixture(autouse=True)
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A BPF file system and a state folder of the test's own; afterwards nothing of it is in the kernel."""
+    pins = tmp_path / "bpf"
+    pins.mkdir()
+    if subprocess.run(["mount", "-t", "bpf", "bpf", str(pins)], check=False, capture_output=True).returncode:
+        pytest.skip("cannot mount a BPF file system here")
+    monkeypatch.setenv("FANIN_BPFFS", str(pins))
+    monkeypatch.setenv("FANIN_STATE", str(tmp_path / "state"))
+    before = available()
+    try:
+        yield pins
+        program.call("unload", "--all")
+        assert available() == before
+        assert not (pins / "fanin").exists()
+    finally:
+        subprocess.run(["umount", str(pins)], check=False)
+
+
+def fanin(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "fanin", "linux", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | env,
+    )
+
+
+def refused(done: subprocess.CompletedProcess[str]) -> str:
+    """The one sentence on standard error."""
+    assert done.returncode != 0
+    assert "Traceback" not in done.stderr
+    return " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_every_twin_loads_and_unloads(name: str) -> None:
+    loaded = program.call("load", name)["loaded"]
+    assert loaded in available()
+    [row] = program.call("status")["loaded"]
+    assert row["algorithm"] == name
+    assert row["counters"]["skipped_callbacks"] == 0
+    assert program.call("unload", name)["unloaded"] == [loaded]
+    assert loaded not in available()
+
+
+def test_parameters_reach_the_twin_and_wrong_ones_are_named() -> None:
+    program.call(
+        "load", "trim", "--param", "rate_pps=81274", "--param", "base_rtt_us=100", "--param", "buffer_packets=100"
+    )
+    program.call("unload", "trim")
+    with pytest.raises(
+        EngineError, match="fanin_trim has no parameter `rate`; it has rate_pps, buffer_packets, base_rtt_us, k_us"
+    ):
+        program.call("load", "trim", "--param", "rate=3")
+    with pytest.raises(EngineError, match="must be a whole number"):
+        program.call("load", "trim", "--param", "k_us=fast")
+
+
+def test_each_failure_is_a_sentence_and_leaves_nothing(host: Path, tmp_path: Path) -> None:
+    before = available()
+    assert "there is no twin of `cubik`" in refused(fanin("load", "cubik"))
+    assert "has no BTF" in refused(fanin("load", "trim", FANIN_BTF="/nonexistent"))
+    old = tmp_path / "old_btf"
+    old.write_bytes(b"\0tcp_sock\0bpf_struct_ops_tcp_congestion_ops\0")
+    assert "its BTF has no `bpf_struct_ops_link`" in refused(fanin("load", "trim", FANIN_BTF=str(old)))
+    assert "must be a writable BPF file system" in refused(fanin("load", "trim", FANIN_BPFFS="/proc"))
+    subprocess.run(["mount", "-o", "remount,ro", str(host)], check=True)
+    assert "must be a writable BPF file system" in refused(fanin("load", "trim"))
+    subprocess.run(["mount", "-o", "remount,rw", str(host)], check=True)
+    assert "is not loaded" in refused(fanin("unload", "trim"))
+    nobody = subprocess.run(
+        ["setpriv", "--reuid", "65534", "--clear-groups", program.find(), "load", "trim"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "ermission denied" not in nobody.stderr:
+        assert "needs root" in nobody.stderr
+    assert available() == before
+    assert not (host / "fanin").exists()
+
+
+def test_loaded_twice_and_a_clash_of_names(tmp_path: Path) -> None:
+    program.call("load", "dctcp")
+    assert "already loaded" in refused(fanin("load", "dctcp"))
+    # To another file system of pins it is somebody else's.
+    other = tmp_path / "other"
+    other.mkdir()
+    subprocess.run(["mount", "-t", "bpf", "bpf", str(other)], check=True)
+    try:
+        assert "registered as `fanin_dctcp`, not by fanin" in refused(fanin("load", "dctcp", FANIN_BPFFS=str(other)))
+    finally:
+        subprocess.run(["umount", str(other)], check=True)
+
+
+def wait_until(happened: object, seconds: float = 10.0) -> None:
+    end = time.monotonic() + seconds
+    while not happened() and time.monotonic() < end:  # type: ignore[operator]
+        time.sleep(0.02)
+    assert happened()  # type: ignore[operator]
+
+
+def test_a_held_load_is_gone_with_its_process_however_it_ends() -> None:
+    for end in (signal.SIGKILL, signal.SIGTERM):
+        child = subprocess.Popen(
+            [program.find(), "load", "vegas", "--hold"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
+        )
+        wait_until(lambda: "fanin_vegas" in available())
+        child.send_signal(end)
+        child.communicate()
+        wait_until(lambda: "fanin_vegas" not in available())
+
+
+def test_a_load_killed_at_any_moment_is_all_there_or_not_at_all() -> None:
+    for i in range(12):
+        child = subprocess.Popen(
+            [program.find(), "load", "dctcp"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        time.sleep(0.008 * i)
+        child.kill()
+        child.wait()
+        # The kernel frees what was not pinned in its own time.
+        listed = bool(program.call("status")["loaded"])
+        wait_until(lambda listed=listed: ("fanin_dctcp" in available()) == listed)
+        program.call("unload", "--all")
+
+
+def ids() -> tuple[int, int]:
+    """Programs and maps in the kernel."""
+    count = [
+        subprocess.run(["bpftool", kind, "list", "-j"], capture_output=True, text=True, check=True).stdout
+        for kind in ("prog", "map")
+    ]
+    programs, maps = (len(json.loads(text or "[]")) for text in count)
+    return programs, maps
+
+
+def test_many_cycles_leave_the_kernel_as_it_was() -> None:
+    try:
+        before = ids()
+    except FileNotFoundError:
+        pytest.skip("bpftool is missing")
+    for _ in range(CYCLES):
+        program.call("load", "dctcp")
+        program.call("unload", "dctcp")
+    wait_until(lambda: ids() == before)
+
+
+# ---- traffic, in namespaces of the test's own
+
+SERVER = """
+import socket
+s = socket.create_server(("10.99.0.1", 5001))
+print("ready", flush=True)
+c, _ = s.accept()
+while c.recv(1 << 16):
+    pass
+"""
+CLIENT = """
+import socket, sys, time
+c = socket.create_connection(("10.99.0.1", 5001))
+print(c.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).split(b"\\0")[0].decode(), flush=True)
+end = time.monotonic() + float(sys.argv[1])
+sent = 0
+while time.monotonic() < end:
+    sent += c.send(b"x" * 65536)
+print(sent, flush=True)
+"""
+
+
+@pytest.fixture
+def namespaces() -> Iterator[tuple[str, str]]:
+    """A sender and a receiver joined by a veth; the sender's ACKs are processed in a kernel thread."""
+    sender, receiver = (f"fanin-test-{os.getpid()}-{end}" for end in "sr")
+
+    def sh(text: str) -> None:
+        subprocess.run(text, shell=True, check=True, capture_output=True)
+
+    try:
+        sh(f"ip netns add {sender}; ip netns add {receiver}")
+        sh(f"ip link add eth0 netns {sender} type veth peer name eth0 netns {receiver}")
+        for name, address in ((sender, "10.99.0.2/24"), (receiver, "10.99.0.1/24")):
+            sh(f"ip -n {name} link set lo up; ip -n {name} addr add {address} dev eth0; ip -n {name} link set eth0 up")
+        sh(f"ip netns exec {sender} ethtool -K eth0 gro on")
+        sh(f"ip netns exec {sender} sh -c 'echo 1 > /sys/class/net/eth0/threaded'")
+        yield sender, receiver
+    except subprocess.CalledProcessError as error:
+        pytest.skip(f"namespaces cannot be made here: {error.stderr.decode().strip()}")
+    finally:
+        for name in (sender, receiver):
+            subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True)
+
+
+def within(name: str, *words: str) -> list[str]:
+    return ["ip", "netns", "exec", name, *words]
+
+
+def start(command: list[str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def line(child: subprocess.Popen[str]) -> str:
+    assert child.stdout
+    return child.stdout.readline().strip()
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_a_transfer_uses_the_twin_and_its_counters_say_so(name: str, namespaces: tuple[str, str]) -> None:
+    sender, receiver = namespaces
+    linux = program.call("load", name)["loaded"]
+    made = subprocess.run(
+        within(sender, sys.executable, "-m", "fanin", "linux", "route", "10.99.0.1", name),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert made.returncode == 0, made.stderr
+    server = start(within(receiver, sys.executable, "-c", SERVER))
+    assert line(server) == "ready"
+    client = start(within(sender, sys.executable, "-c", CLIENT, "0.5"))
+    assert line(client) == linux
+    # Taken back while a socket uses it: the socket goes on, new ones cannot have it.
+    counters = program.call("status")["loaded"][0]["counters"]
+    assert counters["sockets"] >= 1
+    sent = int(line(client))
+    assert sent > 1_000_000
+    counters = program.call("status")["loaded"][0]["counters"]
+    assert counters["acks"] > 50
+    assert counters["skipped_callbacks"] == 0
+    undone = subprocess.run(
+        within(sender, sys.executable, "-m", "fanin", "linux", "route", "10.99.0.1", "--undo"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert undone.returncode == 0, undone.stderr
+    for child in (client, server):
+        child.communicate(timeout=10)
+
+
+def test_unloading_while_a_socket_uses_it_takes_the_name_and_leaves_the_socket(namespaces: tuple[str, str]) -> None:
+    sender, receiver = namespaces
+    program.call("load", "dcvegas")
+    subprocess.run(
+        within(sender, "ip", "route", "add", "10.99.0.1/32", "dev", "eth0", "congctl", "fanin_dcvegas"), check=True
+    )
+    server = start(within(receiver, sys.executable, "-c", SERVER))
+    assert line(server) == "ready"
+    client = start(within(sender, sys.executable, "-c", CLIENT, "0.6"))
+    assert line(client) == "fanin_dcvegas"
+    program.call("unload", "dcvegas")
+    assert "fanin_dcvegas" not in available()
+    assert int(line(client)) > 1_000_000
+    for child in (client, server):
+        child.communicate(timeout=10)
+
+
+def test_a_trial_takes_everything_back_at_its_end_and_when_it_is_killed(namespaces: tuple[str, str]) -> None:
+    sender, _ = namespaces
+    trial = within(
+        sender, sys.executable, "-m", "fanin", "linux", "trial", "10.99.0.1", "trim", "--for", "1s", "--json"
+    )
+    done = subprocess.run(trial, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["stopped"] is None
+
+    def routes() -> str:
+        shown = subprocess.run(
+            ["ip", "-n", sender, "route", "show", "proto", "197"], capture_output=True, text=True, check=True
+        )
+        return shown.stdout
+
+    assert routes() == ""
+    assert "fanin_trim" not in available()
+    trial[-2] = "60s"
+    trial[-2:] = ["60s"]
+    child = subprocess.Popen(trial, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_until(lambda: "fanin_trim" in routes())
+    child.kill()
+    child.wait()
+    wait_until(lambda: "fanin_trim" not in available())
+    # The route is the next command's to take back.
+    subprocess.run(within(sender, sys.executable, "-m", "fanin", "linux", "status"), check=True, capture_output=True)
+    assert routes() == ""
