@@ -3,8 +3,8 @@
  * Gentle Slow Start ("Gentle Slow Start to Alleviate TCP Incast in Data Center Networks", Algorithm 1) over Reno, CUBIC or DCTCP:
  * gss_reno.c, gss_cubic.c and gss_dctcp.c say which. Twin of `gss+newreno`, `gss+cubic`, `gss+dctcp`.
  *
- * Once per window cwnd grows by cwnd^(1 - alpha), alpha = (rtt - rtt_min) / (rtt_max - rtt_min). The power is within 6e-5 of exact and a
- * slow start has at most some 20 windows, so windows are within one packet below some 800 packets.
+ * Once per window cwnd grows by cwnd^(1 - alpha), alpha = (rtt - rtt_min) / (rtt_max - rtt_min). The power is within 6e-5 of exact;
+ * where that moves the whole part of a window, the window completes on another ACK (crates/kernelcc/tests/lockstep.rs has the figures).
  */
 #include "fixed.h"
 #ifdef GSS_OVER_DCTCP
