@@ -41,6 +41,8 @@ typedef u16 __be16; typedef u32 __be32; typedef s64 ktime_t;
 #define BUILD_BUG_ON(x) _Static_assert(!(x), "BUILD_BUG_ON: " #x)
 #define WARN_ON(x) (!!(x))
 #define WARN_ON_ONCE(x) (!!(x))
+#define WARN(x, ...) (!!(x))
+#define WARN_ONCE(x, ...) (!!(x))
 #define BUG_ON(x) ((void)(x))
 #define pr_err(...) ((void)0)
 #define pr_info(...) ((void)0)

@@ -438,3 +438,16 @@ fn gss_and_its_twins_complete_the_same_windows() {
         compare(spec, &args, || twin(spec), Share(0.15));
     }
 }
+
+/// Ours is floating point and the kernel's is not, so windows are not compared; the file as it is runs and paces.
+#[test]
+fn the_kernels_own_bbr_runs() {
+    let Some(file) = of_the_kernel("bbr") else { return };
+    assert_eq!(file.name, "bbr");
+    let mut pair = Pair::new("bbr", &Args::default(), &file, &Args::default(), 1);
+    for _ in 0..5_000 {
+        pair.step();
+        assert!(pair.twin.control().cwnd >= 1.0);
+    }
+    assert!(pair.twin.control().pacing.is_some());
+}
