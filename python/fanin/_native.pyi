@@ -325,5 +325,7 @@ def kernel_check_places(plan: Plan, places: list[str]) -> None:
 def kernel_prepare(plan: Plan, folder: str | PathLike[str]) -> None:
     """Write what the virtual kernel needs into a folder that exists."""
 
-def kernel_results(plan: Plan, folder: str | PathLike[str], pcap: str | PathLike[str] | None = None, places: list[str] = ...) -> Run:
+def kernel_results(
+    plan: Plan, folder: str | PathLike[str], pcap: str | PathLike[str] | None = None, places: list[str] = ...
+) -> Run:
     """Read what the virtual kernel left in a folder; with `pcap`, write captures of `places` there."""
