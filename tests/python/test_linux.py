@@ -185,7 +185,8 @@ def test_many_cycles_leave_the_kernel_as_it_was() -> None:
     for _ in range(CYCLES):
         program.call("load", "dctcp")
         program.call("unload", "dctcp")
-    wait_until(lambda: ids() == before)
+    # Fewer, where the kernel had not yet freed what an earlier test took back.
+    wait_until(lambda: all(now <= then for now, then in zip(ids(), before, strict=True)))
 
 
 # ---- traffic, in namespaces of the test's own
