@@ -29,6 +29,7 @@ help:
 	@echo "make bench   the benchmarks (minutes)"
 	@echo "make fuzz    coverage-guided fuzzing of captures and scenarios, FUZZ_SECONDS each (600)"
 	@echo "make wheel   one wheel in dist/ that works alone, tried in an empty environment"
+	@echo "make round-trip  captures and replays 200 random scenarios (minutes)"
 	@echo "make build   only the command: $(BIN)/fanin"
 	@echo "make clean   everything that was built"
 
@@ -63,6 +64,10 @@ docs: build
 # The root-side binary of `fanin linux`, with the twins compiled for BPF: apt install clang libbpf-dev libelf-dev zlib1g-dev pkg-config
 linux:
 	cargo build --release --package fanin-linux --features bpf
+
+# Run, capture, replay: 200 random scenarios, a line each (minutes).
+round-trip: build
+	$(BIN)/python tests/python/round_trip.py 200
 
 bench:
 	cargo bench --workspace

@@ -27,6 +27,17 @@ def window() -> None:
     chart.save(PICTURES / "window.svg")
 
 
+def rounds() -> None:
+    """Who waits for whom in a capture."""
+    from fanin import waiting
+    from fanin.plots import round_plot
+
+    found = fanin.trains(ROOT / "tests" / "data" / "pcap" / "virtual_kernel" / "incast12_cubic_1g.client.pcap.gz")
+    chart = round_plot(found.turns, found.rounds(), title=waiting.sentences(found.companies())[0])
+    if chart is not None:
+        chart.save(PICTURES / "rounds.svg")
+
+
 def report(page: Path) -> None:
     """The head of a report, as a browser shows it."""
     from playwright.sync_api import sync_playwright
@@ -43,4 +54,5 @@ def report(page: Path) -> None:
 if __name__ == "__main__":
     PICTURES.mkdir(exist_ok=True)
     window()
+    rounds()
     report(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "out" / "http_onoff_8to1" / "report.html")

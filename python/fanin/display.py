@@ -209,7 +209,7 @@ def _ranking_table(result: CompareResult, width: int) -> Table:
         columns = [column for column in columns if column is not gone]
     by = result.rank_by.replace("p99_9", "p99.9")
     table = Table(
-        title=f"Response completion times in ms on {escape(result.rack_path)}, best {by} first",
+        title=f"{result.rank_of.removesuffix('s').capitalize()} completion times in ms on {escape(result.rack_path)}, best {by} first",
         title_justify="left",
     )
     for column in columns:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     import altair as alt
@@ -82,3 +83,63 @@ def train_plots(trains: pl.DataFrame, *, title: str) -> alt.HConcatChart | None:
     panels = [panel("bytes", "train size (bytes)"), panel("gap_before_ms", "gap before the train (ms)")]
     drawn = [p for p in panels if p is not None]
     return alt.hconcat(*drawn, title=title) if drawn else None
+
+
+ROUNDS = 30
+"""Rounds in a picture of who waits for what; more are too thin to read."""
+
+
+def round_plot(
+    turns: pl.DataFrame, rounds: Sequence[Sequence[tuple[int, int]]], *, title: str
+) -> alt.Chart | alt.LayerChart | None:
+    """Rounds of a capture below each other: when each server was asked and when its answer was complete, the slowest marked.
+
+    Parameters
+    ----------
+    turns : polars.DataFrame
+        As :attr:`fanin.TrainsResult.turns`.
+    rounds : sequence
+        Per round the (connection, turn) of each answer, as :meth:`fanin.TrainsResult.rounds` gives it.
+    title : str
+        Stands above.
+
+    Returns
+    -------
+    altair chart or None
+        None when there is no round.
+    """
+    import altair as alt
+    import polars as pl
+
+    members = pl.DataFrame(
+        [(n, *place) for n, round_ in enumerate(rounds[:ROUNDS], 1) for place in round_],
+        schema={"round": pl.UInt32, "connection": pl.UInt32, "turn": pl.UInt32},
+        orient="row",
+    )
+    first = pl.col("request_start_ms").min().over("round")
+    rows = (
+        members.join(turns, on=["connection", "turn"])
+        .drop_nulls(["request_start_ms", "response_end_ms"])
+        .with_columns(asked=pl.col("request_start_ms") - first, answered=pl.col("response_end_ms") - first)
+        .with_columns(slowest=pl.col("answered") == pl.col("answered").max().over("round"))
+        .select("round", "connection", "asked", "answered", "slowest")
+    )
+    if rows.is_empty():
+        return None
+    # A round with a timeout is a hundred times as long as the others.
+    wide = rows["answered"].max() > 20 * rows["answered"].median()  # type: ignore[operator]
+    shape: Literal["symlog", "linear"] = "symlog" if wide else "linear"
+    x = alt.X("answered:Q", title="time since the first request of the round (ms)", scale=alt.Scale(type=shape))
+    y = alt.Y("round:O", title="round")
+    base = alt.Chart(rows).encode(y=y, tooltip=["round", "connection", "asked", "answered"])
+    asked = base.mark_tick(color="#999999", thickness=1).encode(x=alt.X("asked:Q", scale=alt.Scale(type=shape)))
+    who = alt.Scale(domain=["answer", "slowest answer: the next round waits for it"], range=[BLUE, ORANGE])
+    answers = (
+        base.transform_calculate(kind="datum.slowest ? 'slowest answer: the next round waits for it' : 'answer'")
+        .mark_circle(size=26, opacity=0.8)
+        .encode(
+            x=x, color=alt.Color("kind:N", scale=who, legend=alt.Legend(title=None, orient="bottom", labelLimit=400))
+        )
+    )
+    picture: alt.LayerChart = (asked + answers).properties(width=640, height=alt.Step(11), title=title)
+    return picture

@@ -220,6 +220,7 @@ def rank(
             {str(name): estimate_positive(mine[_column(name, kind)].to_list()) for name in STATISTICS}
             for kind in ("responses", "rounds")
         )
+        response_ms, round_ms = _times(mine, "responses"), _times(mine, "rounds")
         counts = {name: _count(mine[name].to_list()) for name in COUNTS}
         rows.append(
             RankingRow(
@@ -284,6 +285,10 @@ def _paired_by_seed(mine: pl.DataFrame, theirs: pl.DataFrame, column: str) -> tu
     """The values of two algorithms under the seeds that both ran."""
     both = mine.join(theirs, on="seed", how="inner", maintain_order="left", suffix="_theirs")
     return both[column].to_list(), both[f"{column}_theirs"].to_list()
+
+
+def _times(mine: pl.DataFrame, of: RankOf) -> dict[str, Estimate]:
+    return {name: estimate_positive(mine[_column(name, of)].to_list()) for name in STATISTICS}
 
 
 def _column(name: RankBy, of: RankOf) -> str:

@@ -124,6 +124,24 @@ class TrainsResult:
             return []
         return list(json.loads(self.workload(aggregator).companies_json()))
 
+    def rounds(self, aggregator: str | None = None) -> list[list[tuple[int, int]]]:
+        """Rounds of requests to several servers, in order of time: the (connection, turn) of each answer, as in `turns`.
+
+        Of an aggregator that asks; where it is asked itself, the numbers of its turns are others, and there are none here.
+        """
+        if not self.companies(aggregator):
+            return []
+        found = json.loads(self.workload(aggregator).to_json())
+        connections = found["connections"]
+        together = {n for n, company in enumerate(found["companies"]) if company["rounds"]}
+        told = []
+        for each in found["rounds"]:
+            if each["company"] in together:
+                first = min(connections[c]["messages"][m]["start_ns"] for c, m in each["requests"])
+                places = each.get("answers") or each["requests"]
+                told.append((first, [(int(connections[c]["connection"]), int(m)) for c, m in places]))
+        return [places for _, places in sorted(told)]
+
     def workload(self, aggregator: str | None = None) -> Replay:
         """The traffic towards one host, ready to be replayed.
 
@@ -142,10 +160,12 @@ class TrainsResult:
     def write_files(self, folder: str | Path, *, aggregator: str | None = None) -> None:
         """Write tables, plots and the workload to a folder, which is made if it is missing.
 
-        They are ``trains.json``, ``trains.parquet``, ``turns.parquet``, ``workload.json``, ``trains.html`` and ``trains.svg``.
+        They are ``trains.json``, ``trains.parquet``, ``turns.parquet``, ``workload.json``, ``trains.html`` and ``trains.svg``, and ``rounds.html`` and
+        ``rounds.svg`` where there are rounds.
         """
+        from fanin import waiting
         from fanin.errors import CaptureError
-        from fanin.plots import train_plots
+        from fanin.plots import round_plot, train_plots
 
         folder = made_folder(folder)
 
@@ -158,6 +178,10 @@ class TrainsResult:
             # Connections that carried nothing (handshakes) have trains of none and no workload; an aggregator asked for is an error.
             if aggregator is not None or self.trains.height:
                 raise
+        rounds = round_plot(self.turns, self.rounds(aggregator), title=waiting.sentences(self.companies(aggregator))[0])
+        if rounds is not None:
+            rounds.save(folder / "rounds.html", inline=True)
+            rounds.save(folder / "rounds.svg")
         chart = train_plots(self.trains, title=Path(self.summary["file"]).name)
         if chart is not None:
             chart.save(folder / "trains.html", inline=True)

@@ -221,11 +221,10 @@ impl Pass {
             duration_ns: self.clock.latest().abs_diff(start),
         };
         let mut warnings = self.warnings();
-        let rates = self.table.arrivals.rates();
         let links = self.table.take_links();
         let connections: Vec<Connection> = self.table.into_connections().map(|c| c.finish(sink)).collect();
         warnings.extend(about_connections(&connections));
-        let hosts = hosts::rank(&connections, &rates);
+        let hosts = hosts::rank(&connections);
         Analysis {
             summary,
             connections,

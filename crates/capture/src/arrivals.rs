@@ -1,8 +1,7 @@
-//! What each host has received so far, and how fast it came at the fastest: what a response may have queued behind on its way.
+//! How long data has been coming to each host without a break: what a response may have queued behind on its way.
 
 use crate::decode::Addr;
-use std::collections::{BTreeMap, HashMap};
-use std::net::IpAddr;
+use std::collections::HashMap;
 
 /// Ethernet with preamble, FCS and gap (38 bytes), IPv4 and TCP with time stamps (52).
 const HEADERS: u64 = 90;
@@ -10,6 +9,10 @@ const HEADERS: u64 = 90;
 const WINDOW_BYTES: u64 = 65_536;
 /// The least time over which a rate is taken, for the same reason.
 const WINDOW_TIME: u64 = 50_000;
+/// Rate of a link before anything is known of it, bits per nanosecond: 1 Gb/s.
+const PRESUMED: f64 = 1.0;
+/// A break shorter than this, beside half a packet, is within the error of time stamps.
+const STAMPS: f64 = 2_000.0;
 
 /// Received bytes per host.
 #[derive(Default)]
@@ -25,6 +28,10 @@ struct Received {
     since: u64,
     before: u64,
     fastest_bps: u64,
+    /// Since when the link to it can have been busy, and until when it is with what has come, at the fastest rate seen: a bucket that leaks,
+    /// so that packets that were polled together and have one stamp count for the time that they took.
+    busy_since: u64,
+    free_at: f64,
 }
 
 impl Arrivals {
@@ -44,6 +51,11 @@ impl Arrivals {
     #[inline]
     pub fn data(&mut self, host: u32, payload: u32, at: u64) {
         let host = &mut self.hosts[host as usize];
+        let transmission = host.transmission(payload);
+        if at as f64 > host.free_at + transmission / 2.0 + STAMPS {
+            (host.busy_since, host.free_at) = (at, at as f64);
+        }
+        host.free_at += transmission;
         host.bytes += u64::from(payload) + HEADERS;
         let (bytes, time) = (host.bytes - host.before, at - host.since);
         if host.before == 0 || (bytes >= WINDOW_BYTES && time >= WINDOW_TIME) {
@@ -54,18 +66,20 @@ impl Arrivals {
         }
     }
 
-    /// What `host` has received so far, bytes on the wire.
+    /// For how long data has come to `host` without a break when a packet with `payload` comes at `at`: it was in the queue for at most so long.
     #[inline]
-    pub fn received(&self, host: u32) -> u64 {
-        self.hosts[host as usize].bytes
+    pub fn busy_ns(&self, host: u32, payload: u32, at: u64) -> u64 {
+        let host = &self.hosts[host as usize];
+        let broken = at as f64 > host.free_at + host.transmission(payload) / 2.0 + STAMPS;
+        if broken { 0 } else { at - host.busy_since }
     }
+}
 
-    /// The fastest that each host received, bits per second.
-    pub fn rates(&self) -> BTreeMap<IpAddr, u64> {
-        let known = |(addr, &number): (&Addr, &u32)| {
-            let fastest = self.hosts[number as usize].fastest_bps;
-            (fastest > 0).then(|| (addr.ip(), fastest))
-        };
-        self.numbers.iter().filter_map(known).collect()
+impl Received {
+    /// How long a packet takes on the link to the host, at the fastest rate seen.
+    #[inline]
+    fn transmission(&self, payload: u32) -> f64 {
+        let rate = if self.fastest_bps == 0 { PRESUMED } else { self.fastest_bps as f64 / 1e9 };
+        (u64::from(payload) + HEADERS) as f64 * 8.0 / rate
     }
 }

@@ -58,6 +58,8 @@ struct Front {
     overlapped: bool,
     /// Packets before it were lost on their way to the tap.
     lost: bool,
+    /// For how long data had come to its receiver without a break.
+    busy: u64,
 }
 
 /// One direction: counts, bytes seen, round trips of its data, the train in progress.
@@ -176,7 +178,7 @@ impl Conn {
         if acks {
             let revealed = self.dirs[1 - d].seq.ack_reveals(s.ack, at);
             if revealed > 0 {
-                self.advance(1 - d, revealed, None, Front::default(), arrivals, sink);
+                self.advance(1 - d, revealed, None, Front::default(), sink);
             }
         }
         if s.payload > 0 {
@@ -258,16 +260,7 @@ impl Conn {
 
     #[inline]
     #[allow(clippy::too_many_arguments)] // what one packet and its surroundings are
-    fn data(
-        &mut self,
-        s: &Segment,
-        d: usize,
-        at: u64,
-        acks: bool,
-        gap: Gap,
-        arrivals: &mut Arrivals,
-        sink: &mut dyn Sink,
-    ) {
+    fn data(&mut self, s: &Segment, d: usize, at: u64, acks: bool, gap: Gap, arrivals: &Arrivals, sink: &mut dyn Sink) {
         let reordering = match (self.dirs[0].half.least(), self.dirs[1].half.least()) {
             (Some(a), Some(b)) => REORDERING.min(a + b),
             _ => REORDERING,
@@ -308,12 +301,12 @@ impl Conn {
             }
             let bytes = self.dirs[d].seq.max() - before;
             let lost = bytes > u64::from(s.payload) || self.skipped(d, s.ip_id);
-            self.advance(d, bytes, Some(at), Front { overlapped, lost }, arrivals, sink);
+            let busy = arrivals.busy_ns(self.hosts[1 - d], s.payload, at);
+            self.advance(d, bytes, Some(at), Front { overlapped, lost, busy }, sink);
         } else if let Some(run) = self.run.as_mut().filter(|r| r.dir == d) {
             // Until all of it is acknowledged, what is sent again belongs to the run.
             if run.acked_at.is_none() {
                 run.end = Some(at);
-                run.received = arrivals.received(self.hosts[d]);
             }
             run.retransmitted += arrival.old;
         }
@@ -352,30 +345,19 @@ impl Conn {
 
     /// The payload of `d` got longer by `bytes`, seen at `at` or known from an acknowledgement.
     #[inline]
-    fn advance(
-        &mut self,
-        d: usize,
-        bytes: u64,
-        at: Option<u64>,
-        front: Front,
-        arrivals: &Arrivals,
-        sink: &mut dyn Sink,
-    ) {
+    fn advance(&mut self, d: usize, bytes: u64, at: Option<u64>, front: Front, sink: &mut dyn Sink) {
         let to = self.dirs[d].seq.max();
-        let received = arrivals.received(self.hosts[d]);
         if self.run.as_ref().is_none_or(|r| r.dir != d) {
             let mut next = Run::new(d, to - bytes, at, front.overlapped);
-            next.front_lost = front.lost;
+            (next.front_lost, next.busy) = (front.lost, front.busy);
             if let Some(before) = &self.run {
                 next.waited = self.delivered(before).zip(at).map(|(had, at)| at.saturating_sub(had));
-                next.behind = arrivals.received(self.hosts[1 - d]) - before.received;
             }
             self.end_run(sink);
             self.run = Some(next);
         }
         if let Some(run) = &mut self.run {
             run.extend(to, at);
-            run.received = received;
         }
     }
 

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 ///
 /// Bytes alone would name one client of many when a server was captured, peers alone a server with many askers; the product asks for both.
 /// Ties go to more bytes, then to the lower address, so the order never depends on chance.
-pub(crate) fn rank(connections: &[Connection], rates: &BTreeMap<IpAddr, u64>) -> Vec<Host> {
+pub(crate) fn rank(connections: &[Connection]) -> Vec<Host> {
     #[derive(Default)]
     struct Seen {
         received: u64,
@@ -40,7 +40,6 @@ pub(crate) fn rank(connections: &[Connection], rates: &BTreeMap<IpAddr, u64>) ->
             received_bytes: h.received,
             sent_bytes: h.sent,
             senders: h.senders.len() as u32,
-            receive_rate_bps: rates.get(&ip).copied(),
             connections: h.connections,
         })
         .collect();

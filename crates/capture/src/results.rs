@@ -222,8 +222,8 @@ pub struct Turn {
 pub struct Front {
     /// Packets before it were lost on their way to the tap: what the tap saw first was sent again.
     pub lost: bool,
-    /// What its receiver received from anyone while it waited for this, from the last packet of the run before on: bytes on the wire.
-    pub behind_bytes: u64,
+    /// For how long data from anyone had come to its receiver without a break: it was in the queue for at most so long.
+    pub busy_ns: u64,
 }
 
 /// A piece of a request or response that its application wrote after a pause of its own.
@@ -288,8 +288,6 @@ pub struct Host {
     pub sent_bytes: u64,
     /// Hosts that sent it payload.
     pub senders: u32,
-    /// The fastest that payload came in over some 64 KB, bits per second on the wire; none where too little came to tell.
-    pub receive_rate_bps: Option<u64>,
     /// Connections it took part in.
     pub connections: u32,
 }

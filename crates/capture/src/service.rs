@@ -5,27 +5,28 @@
 
 use crate::workload::Message;
 
-/// If what came in meanwhile, at the fastest rate seen, takes up more than this share of the wait, the wait was in the queue.
-const QUEUED: f64 = 0.7;
+/// If data had come to the aggregator without a break for more than this share of the wait, some of the wait may have been in the queue.
+const QUEUED: f64 = 0.1;
 
 /// What is known of one wait for an answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wait {
     pub lost: bool,
-    pub behind_bytes: u64,
+    pub busy_ns: u64,
 }
 
-/// Puts the service times right whose front was queued or lost: each becomes what the same server took the last time that it could be seen, or
-/// the next time, or what all took in the middle.
-pub(crate) fn unqueue(messages: &mut [(u32, Message, Wait)], receive_rate_bps: Option<u64>) {
-    let hidden = |m: &Message, w: &Wait| {
-        let queued = receive_rate_bps.is_some_and(|rate| {
-            let transmitting_ns = w.behind_bytes as f64 * 8e9 / rate as f64;
-            transmitting_ns > QUEUED * m.service_ns as f64
-        });
-        m.request_bytes > 0 && m.response_bytes > 0 && m.service_ns > 0 && (w.lost || queued)
-    };
-    let seen = |m: &Message, w: &Wait| m.request_bytes > 0 && m.response_bytes > 0 && !hidden(m, w);
+impl Wait {
+    /// The least that the server can have taken of `wait_ns`: the answer was in the queue no longer than data came without a break.
+    fn least(&self, wait_ns: u64) -> u64 {
+        if self.lost { 0 } else { wait_ns.saturating_sub(self.busy_ns) }
+    }
+}
+
+/// Puts the service times right whose front was queued or lost: each becomes what the same server took the last time that it could be seen (or
+/// the next time, or what all took in the middle), as far as that agrees with what was seen of it.
+pub(crate) fn unqueue(messages: &mut [(u32, Message, Wait)]) {
+    let asked = |m: &Message| m.request_bytes > 0 && m.response_bytes > 0;
+    let seen = |m: &Message, w: &Wait| asked(m) && !w.lost && w.busy_ns as f64 <= QUEUED * m.service_ns as f64;
     let mut all: Vec<u64> = messages.iter().filter(|(_, m, w)| seen(m, w)).map(|(_, m, _)| m.service_ns).collect();
     if all.is_empty() {
         return;
@@ -37,9 +38,8 @@ pub(crate) fn unqueue(messages: &mut [(u32, Message, Wait)], receive_rate_bps: O
         for (_, message, wait) in connection.iter_mut() {
             if seen(message, wait) {
                 latest = message.service_ns;
-            } else if hidden(message, wait) {
-                // Waiting only makes it longer.
-                message.service_ns = message.service_ns.min(latest);
+            } else if asked(message) {
+                message.service_ns = latest.clamp(wait.least(message.service_ns), message.service_ns);
             }
         }
     }

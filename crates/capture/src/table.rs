@@ -17,7 +17,7 @@ pub(crate) struct Table {
     /// The latest connection between two ends. Hash order is never used for anything, so the hasher's seed cannot show.
     by_ends: HashMap<Key, u32, foldhash::fast::RandomState>,
     conns: Vec<Conn>,
-    pub arrivals: Arrivals,
+    arrivals: Arrivals,
     copies: Copies,
     links: Links,
     pub mirrored: Noted,

@@ -132,7 +132,6 @@ impl Analysis {
                 .or_default()
                 .push(TimedPiece { start_ns: b.start_ns, piece });
         }
-        let rate = self.hosts.iter().find(|h| h.ip == aggregator).and_then(|h| h.receive_rate_bps);
         let mut servers: Vec<IpAddr> = Vec::new();
         let mut connections = Vec::new();
         let mut talks: Vec<Talk> = Vec::new();
@@ -164,7 +163,7 @@ impl Analysis {
                 messages: Vec::new(),
             });
         }
-        service::unqueue(&mut all, rate);
+        service::unqueue(&mut all);
         let mut found = release::infer(&talks);
         for company in &mut found.companies {
             let mut hosts: Vec<u32> = company.connections.iter().map(|&c| connections[c as usize].server).collect();
@@ -278,7 +277,7 @@ fn messages(
                     release: None,
                 };
                 let answered = e.delivered.filter(|_| i == last);
-                (message, Times { asked: None, answered }, Wait { lost: false, behind_bytes: 0 })
+                (message, Times { asked: None, answered }, Wait { lost: false, busy_ns: 0 })
             }));
             continue;
         }
@@ -301,7 +300,7 @@ fn messages(
             asked: e.request_start.filter(|_| e.request_bytes > 0),
             answered: e.delivered.filter(|_| e.response_bytes > 0),
         };
-        all.push((message, times, Wait { lost: e.front.lost, behind_bytes: e.front.behind_bytes }));
+        all.push((message, times, Wait { lost: e.front.lost, busy_ns: e.front.busy_ns }));
     }
     all
 }

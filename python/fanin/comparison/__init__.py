@@ -32,6 +32,7 @@ from fanin.rack import proposed
 from fanin.ranking import STATISTICS, RankBy, RankOf, rank
 from fanin.simulation import Failure, chosen_seeds, toml
 from fanin.stats import extremes
+from fanin.text import duration
 from fanin.traffic import trains as read_trains
 from fanin.vantage import about_the_tap
 
@@ -55,6 +56,9 @@ __all__ = [
     "Failure",
     "compare",
 ]
+
+ALIKE = 0.1
+"""A replay of connections alone that differs by more than this share is told of."""
 
 
 def compare(
@@ -299,6 +303,8 @@ def _on_rack(
     if usual is not None:
         gaps += about_the_tap(found, replay, responses.filter(pl.col("cc") == usual.cc))
     notes += remarks(ranking, seeds)
+    if replay.rounds and ranking and not outcome.interrupted:
+        notes += _alone(the_rack, replay, choice.baseline or ranking[0].cc, seeds[0], responses)
     return CompareResult(
         ranking=ranking,
         rank_by=rank_by,
@@ -338,6 +344,20 @@ def _shortest_rtt(flows: pl.DataFrame, cc: str) -> float | None:
     """The shortest round trip of the simulated senders, in ms."""
     found = extremes(flows.filter(pl.col("cc") == cc)["min_rtt_ms"].to_list())
     return found[0] if found else None
+
+
+def _alone(rack: Rack, replay: Replay, cc: str, seed: int, responses: pl.DataFrame) -> list[str]:
+    """What the replay would say if every connection were replayed for itself, where that is something else."""
+    # Seed 0 is never asked for, so nothing is traced.
+    alone = run_all(rack, replay.independent(), [cc], [seed], 0, None, silent).frame("responses", RESPONSES)
+    medians = [frame.filter(cc=cc, seed=seed)["completion_ms"].median() for frame in (responses, alone)]
+    together, single = (value if isinstance(value, float) else 0.0 for value in medians)
+    if not together or not single or abs(single / together - 1) <= ALIKE:
+        return []
+    return [
+        f"replayed alone, each connection for itself (--independent), the median response with {cc} would take {duration(single)} instead of "
+        f"{duration(together)}: servers that no longer answer together do not meet in the queue"
+    ]
 
 
 def _summary(found: TrainsResult, replay: Replay, *, aggregator_found: bool) -> CaptureSummary:

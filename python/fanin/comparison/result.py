@@ -251,7 +251,7 @@ class CompareResult:
         return summary(self)
 
     def write_files(self, folder: str | Path) -> None:
-        """Write ``report.html``, ``compare.json``, ``responses.parquet``, ``rounds.parquet`` and ``runs.parquet`` to a folder, made if it is missing."""
+        """Write the report, ``compare.json``, ``responses.parquet``, ``rounds.parquet`` and ``runs.parquet`` to a folder, made if it is missing."""
         from fanin import report
 
         folder = made_folder(folder)

@@ -24,10 +24,8 @@ pub(super) struct Run {
     pub delivered: Option<u64>,
     /// Packets before its first were lost on their way to the tap.
     pub front_lost: bool,
-    /// What its sender received from anyone between the last packet of the run before and the first of this one, bytes on the wire.
-    pub behind: u64,
-    /// What its sender had received from anyone when its last packet passed, bytes on the wire.
-    pub received: u64,
+    /// For how long data had come to its receiver without a break when its first packet did.
+    pub busy: u64,
     pieces: u32,
     piece: Piece,
 }
@@ -55,8 +53,7 @@ impl Run {
             overlapped,
             delivered: None,
             front_lost: false,
-            behind: 0,
-            received: 0,
+            busy: 0,
             pieces: 1,
             piece,
         }
@@ -146,7 +143,7 @@ pub(super) fn turn(
         overlapped: q.is_some_and(|r| r.overlapped),
         request_delivered_ns: q.and_then(|r| r.delivered),
         response_delivered_ns: a.and_then(|r| r.delivered),
-        request_front: q.map_or(Front::default(), |r| Front { lost: r.front_lost, behind_bytes: r.behind }),
-        response_front: a.map_or(Front::default(), |r| Front { lost: r.front_lost, behind_bytes: r.behind }),
+        request_front: q.map_or(Front::default(), |r| Front { lost: r.front_lost, busy_ns: r.busy }),
+        response_front: a.map_or(Front::default(), |r| Front { lost: r.front_lost, busy_ns: r.busy }),
     }
 }

@@ -1,0 +1,83 @@
+"""Replays keep who waits for what: real Linux incast on exactly known racks, and the round-trip law."""
+
+from __future__ import annotations
+
+import csv
+import os
+from pathlib import Path
+
+import fanin
+import pytest
+from fanin import waiting
+
+from . import round_trip
+
+CAPTURES = Path(__file__).parents[1] / "data" / "pcap" / "virtual_kernel"
+SERVERS = {"incast12_cubic_1g": 12, "incast6_dctcp_1g": 6, "incast20_reno_1g": 20}
+VANTAGES = ("client", "switch")
+MORE = int(os.environ.get("FANIN_ROUND_TRIP", "0"))
+"""How many random scenarios are tried beyond the few that every test run tries; `make round-trip` tries 200."""
+
+
+def rows(name: str) -> list[dict[str, str]]:
+    with (CAPTURES / name).open() as file:
+        return list(csv.DictReader(file))
+
+
+def rack(folder: Path, name: str) -> Path:
+    of = next(row for row in rows("counterfactual.csv") if row["name"] == name)
+    path = folder / "rack.toml"
+    delay = int(of["link_delay_ns"]) / 1000
+    path.write_text(
+        f'[rack]\nrate = "1Gbps"\ndelay = "{delay:g}us"\nbuffer = "{of["buffer_pkts"]}p"\nmark = "{of["K"]}p"\n'
+    )
+    return path
+
+
+@pytest.mark.parametrize("name", SERVERS)
+@pytest.mark.parametrize("vantage", VANTAGES)
+def test_every_round_of_real_incast_is_found_and_takes_as_long_in_the_replay(
+    tmp_path: Path, name: str, vantage: str
+) -> None:
+    truth = next(row for row in rows("truth.csv") if row["name"] == name)
+    real = [float(ms) for ms in truth["round_ms"].split()]
+    replayed = fanin.compare(CAPTURES / f"{name}.{vantage}.pcap.gz", rack(tmp_path, name), cc=truth["cc"], seeds=3)
+    together = [company for company in replayed.companies if company["rounds"]]
+    assert [(len(c["connections"]), c["rounds"]) for c in together] == [(SERVERS[name], 30)]
+    edge = together[0]["released_by"][0]
+    assert (edge["event"], edge["waits_for"]) == ("answers", "all")
+    # The pause of truth.csv, and what the kernel's timer and the way of the last packets add.
+    assert 0 <= edge["delay"]["median_ns"] / 1e6 - float(truth["gap_ms"]) < 0.2
+    ours = replayed.rounds["completion_ms"].to_list()
+    assert round_trip.quantile(ours, 0.5) == pytest.approx(round_trip.quantile(real, 0.5), rel=0.25)
+    # The first round has a timeout in one of the three captures: whether it falls on a round is chance, so the rounds after it are compared.
+    after = replayed.rounds.sort("seed", "release_ms").group_by("seed").tail(29)["completion_ms"].to_list()
+    there, here = round_trip.quantile(real[1:], 0.99), round_trip.quantile(after, 0.99)
+    assert max(there / here, here / there) < 1.5
+
+
+def test_a_replay_of_connections_alone_loses_the_incast_and_says_so(tmp_path: Path) -> None:
+    capture, on = CAPTURES / "incast12_cubic_1g.client.pcap.gz", rack(tmp_path, "incast12_cubic_1g")
+    together = fanin.compare(capture, on, cc="cubic", seeds=1)
+    alone = fanin.compare(capture, on, cc="cubic", seeds=1, independent=True)
+    assert (together.rank_of, alone.rank_of) == ("rounds", "responses")
+    medians = [float(r.responses["completion_ms"].median()) for r in (together, alone)]  # type: ignore[arg-type]
+    assert medians[0] > 2 * medians[1]
+    assert any("--independent" in note for note in together.notes)
+    assert not any("--independent" in note for note in alone.notes)
+
+
+def test_what_was_found_is_said_in_a_sentence() -> None:
+    found = fanin.trains(CAPTURES / "incast20_reno_1g.client.pcap.gz")
+    (told,) = waiting.sentences(found.companies())
+    assert told.startswith("20 servers are asked within ")
+    assert "after the slowest answer" in told
+    http = fanin.trains(CAPTURES.parents[3] / "data" / "captures" / "http_onoff_8to1.pcap.gz")
+    assert waiting.sentences(http.companies()) == [waiting.NOTHING]
+
+
+@pytest.mark.parametrize("number", [0, 1, 2, 6, 7, 8, *range(10, 10 + MORE)])
+def test_a_run_that_is_captured_and_replayed_is_the_same_run(tmp_path: Path, number: int) -> None:
+    made = round_trip.case(number)
+    found = round_trip.check(made, tmp_path)
+    assert found.holds, (made, found)
