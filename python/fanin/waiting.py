@@ -1,6 +1,6 @@
 """Who waits for what in a capture, in words.
 
-The companies of a capture (see the workload file, `docs/reference/workload.md`) become sentences such as "24 servers are asked within
+The companies of a capture (`Company` in the workload file) become sentences such as "24 servers are asked within
 20 us; the next round starts 2.0 ms after the slowest answer; 98 % of requests explained".
 """
 

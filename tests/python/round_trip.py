@@ -33,14 +33,20 @@ class Case:
 
     @property
     def scenario(self) -> str:
-        stack = f'[stack]
-profile = "{self.stack}"
-nagle = "off"'
-        run = '[run]
-duration = "100s"'
-        return "
-".join(('[topology]
-kind = "star"', self.rack, stack, "[[workload]]", self.workload, run, ""))
+        lines = [
+            "[topology]",
+            'kind = "star"',
+            self.rack,
+            "[stack]",
+            f'profile = "{self.stack}"',
+            'nagle = "off"',
+            "[[workload]]",
+            self.workload,
+            "[run]",
+            'duration = "100s"',
+            "",
+        ]
+        return "\n".join(lines)
 
 
 def case(number: int) -> Case:
