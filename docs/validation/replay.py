@@ -45,7 +45,7 @@ def main(seeds: int) -> None:
             rack = Path(folder) / "rack.toml"
             delay = int(truth["link_delay_ns"]) / 1000
             rack.write_text(
-                f'[rack]\nrate = "1Gbps"\ndelay = "{delay:g}us"\nbuffer = "{truth["buffer_pkts"]}p"\nmark = "{threshold[name]}p"\n'
+                f'[rack]\nrate = "1Gbps"\ndelay = "{delay:g}us"\nbuffer = "{truth["buffer_pkts"]}p"\nmark = "{threshold[name]}p"\n[stack]\nhz = 1000\n'
             )
             result = fanin.compare(DATA / f"{name}.{vantage}.pcap.gz", rack, cc=ALGORITHMS, seeds=seeds)
         ours = {cc: result.rounds.filter(cc=cc)["completion_ms"].to_list() for cc in ALGORITHMS}
