@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 from fanin.comparison import CaptureSummary, CompareResult, Failure
-from fanin.ranking import completion_statistics, rank
+from fanin.ranking import STATISTICS, completion_statistics, rank
 from fanin.verdict import presumed
 
 HOSTILE = "</script><img src=x onerror=\"document.title='pwned'\"><!--"
@@ -116,6 +116,9 @@ def _run(cc: str, seed: int, responses: pl.DataFrame) -> dict[str, Any]:
         "cc": cc,
         "seed": seed,
         **completion_statistics(mine["completion_ms"].to_list()),
+        **{f"round_{name}": None for name in STATISTICS},
+        "rounds": 0,
+        "unfinished_rounds": 0,
         "timeouts": late,
         "retransmissions": 9 * late + seed,
         "drops": 8 * late,
