@@ -1,6 +1,6 @@
 //! The shipped examples are right, and overrides reach them.
 
-use fanin_scenario::{Override, Scenario, warnings};
+use fanin_scenario::{Override, Scenario, Warning, warnings};
 use fanin_sim::spec::Release;
 use fanin_units::Duration;
 use std::ops::ControlFlow;
@@ -68,6 +68,9 @@ fn the_engine_accepts_every_example_and_carries_its_traffic() {
         spec.end = spec.end.min(first.min().unwrap() + Duration::ms(20));
         let results = fanin_sim::run(&spec, &mut |_| ControlFlow::Continue(())).unwrap_or_else(|e| panic!("{e}"));
         assert!(results.flows.iter().any(|f| f.bytes_delivered > 0), "{}", path.display());
-        assert_eq!(warnings(&spec), [], "{}", path.display());
+        // TRIM's K by equation 22 leaves its senders of 1 Gbps four packets of queue: so the paper's own setting, and the note says so.
+        let expected = |w: &Warning| matches!(w, Warning::DelayThresholdWithoutQueue { .. });
+        let unexpected: Vec<Warning> = warnings(&spec).into_iter().filter(|w| !expected(w)).collect();
+        assert_eq!(unexpected, [], "{}", path.display());
     }
 }
