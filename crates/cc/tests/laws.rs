@@ -130,17 +130,20 @@ impl Sender {
     }
 
     fn fill(&mut self) {
+        // Since the last packet: what an application paused, and what the algorithm then held.
+        let mut since_last = Duration::us(400);
         while (self.outstanding.len() as f64) < self.cc.control().cwnd.floor().min(500.0) {
             self.refresh();
             let size = if self.needs.segment_sizes { self.cc.segment_size(&self.conn) } else { MSS };
             assert!((1..=MSS).contains(&size), "segment of {size} bytes");
             if self.needs.send_hook {
-                let since = self.sent_any.then_some(Duration::us(400));
-                match self.cc.before_send(&self.conn, since) {
+                match self.cc.before_send(&self.conn, self.sent_any.then_some(since_last)) {
                     Gate::Go => {}
                     Gate::HoldUntil(_) | Gate::HoldForAck if !self.outstanding.is_empty() => return,
                     Gate::HoldUntil(at) => {
-                        self.conn.now = self.conn.now.max(at);
+                        assert!(at > self.conn.now, "{}: held until a time gone by", self.spec);
+                        since_last += at - self.conn.now;
+                        self.conn.now = at;
                         continue;
                     }
                     Gate::HoldForAck => panic!("{}: held for an ACK with nothing outstanding", self.spec),

@@ -121,13 +121,27 @@ impl Swift {
         self.base_target + scaling.clamp(0.0, self.range)
     }
 
+    fn cut_for(&mut self, conn: &Conn, cause: Cause) {
+        match cause {
+            Cause::Timeout { .. } => {
+                self.timeouts += 1;
+                if self.timeouts >= RESET_AFTER {
+                    return self.cut(conn, 0.0);
+                }
+            }
+            Cause::Loss | Cause::Ecn => self.timeouts = 0,
+        }
+        if self.can_decrease(conn.now) {
+            self.cut(conn, 1.0 - self.max_mdf);
+        }
+    }
+
     /// At most one cut per round trip.
     fn can_decrease(&self, now: Time) -> bool {
         self.last_decrease.is_none_or(|last| now - last >= self.rtt)
     }
 
     fn cut(&mut self, conn: &Conn, factor: f64) {
-        self.before_reduction = Some(self.window);
         let cwnd = (self.window.cwnd * factor).max(self.min_cwnd);
         self.window = Window { cwnd, ssthresh: cwnd };
         self.last_decrease = Some(conn.now);
@@ -163,17 +177,16 @@ impl CongestionControl for Swift {
     }
 
     fn on_congestion(&mut self, conn: &Conn, cause: Cause) {
-        match cause {
-            Cause::Timeout { .. } => {
-                self.timeouts += 1;
-                if self.timeouts >= RESET_AFTER {
-                    return self.cut(conn, 0.0);
-                }
-            }
-            Cause::Loss | Cause::Ecn => self.timeouts = 0,
+        // An undo goes back to the window before the first of several timeouts; delay's own cuts are never undone.
+        // Repeated timeouts leave ssthresh alone (RFC 5681 section 3.1; Swift has none).
+        let ssthresh = self.window.ssthresh;
+        let repeated = matches!(cause, Cause::Timeout { repeated: true });
+        if !repeated {
+            self.before_reduction = Some(self.window);
         }
-        if self.can_decrease(conn.now) {
-            self.cut(conn, 1.0 - self.max_mdf);
+        self.cut_for(conn, cause);
+        if repeated {
+            self.window.ssthresh = ssthresh;
         }
     }
 
