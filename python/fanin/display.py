@@ -484,7 +484,7 @@ def entries(kind: str, found: list[Entry]) -> None:
     _out().print(table)
     if kind == "cc":
         note(
-            "on Linux: kernel = as it is; twin = fanin linux load NAME; shim = a library or program beside the kernel's own TCP"
+            "on Linux: kernel = as it is; twin = fanin linux load NAME; shim = a library or program beside the kernel's own TCP (not part of this version)"
         )
         note("your own: a Python class in FILE.py of this folder is --cc py:FILE.CLASS (docs/python-algorithms.md)")
 
