@@ -169,11 +169,15 @@ impl Feed {
         }
     }
     fn flow(&mut self, flow: &Flow) {
-        let Flow { src, dst, transport, class, reverse, stop } = flow;
+        let Flow { src, dst, transport, class, reverse, open, stop } = flow;
         for n in [src.0, dst.0, *transport, u32::from(*class)] {
             self.number(u64::from(n));
         }
         self.option(reverse.map(|f| u64::from(f.0)));
+        if let Some(open) = open {
+            self.text("open");
+            self.number(open.ps());
+        }
         self.option(stop.map(|t| t.ps()));
     }
     fn message(&mut self, message: &Message) {

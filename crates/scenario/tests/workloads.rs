@@ -123,3 +123,23 @@ fn trims_windows_grow_by_one_for_every_acknowledged_packet_of_the_small_response
         assert_eq!(flow.cwnd, 2.0 + packets as f64);
     }
 }
+
+#[test]
+fn connections_of_an_incast_open_at_first_use_before_the_rounds_or_anew_for_each() {
+    let with = |open: &str| {
+        let text = format!(
+            "[topology]\nsenders = 3\n[[workload]]\nkind = \"incast\"\nbytes = \"1KB\"\nrequest = \"100B\"\nrounds = 2\n{open}"
+        );
+        plan(&text, 1)
+    };
+    let first_use = with("");
+    assert!(first_use.flows.len() == 6 && first_use.flows.iter().all(|f| f.open.is_none()));
+    let before = with("open = \"before\"\nlead = \"2ms\"");
+    // The client asks, so it opens.
+    let opened: Vec<bool> = before.flows.iter().map(|f| f.open == Some(Time::ZERO)).collect();
+    assert_eq!(opened, [true, false, true, false, true, false]);
+    assert_eq!(at(&before.messages[0]), Time::ZERO + Duration::ms(2));
+    let anew = with("open = \"each-round\"");
+    assert_eq!(anew.flows.len(), 12);
+    assert!(anew.messages[6].flow.index() >= 6);
+}

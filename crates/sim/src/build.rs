@@ -38,7 +38,8 @@ pub(crate) fn build<'a>(spec: &'a Spec, progress: Asked<'_>) -> Result<Run<'a>, 
         messages: links + 2 * flows,
         cbr: links + 2 * flows + spec.messages.len() as u32,
         stops: links + 2 * flows + spec.messages.len() as u32 + spec.cbr.len() as u32,
-        sampler: links + 3 * flows + spec.messages.len() as u32 + spec.cbr.len() as u32,
+        opens: links + 3 * flows + spec.messages.len() as u32 + spec.cbr.len() as u32,
+        sampler: links + 4 * flows + spec.messages.len() as u32 + spec.cbr.len() as u32,
     };
     let mut net = network(spec, &paths)?;
     let queue_samples = spec.trace.queue_interval.is_some() && !spec.trace.queues.is_empty();

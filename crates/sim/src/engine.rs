@@ -101,6 +101,7 @@ pub(crate) struct TimerMap {
     pub messages: u32,
     pub cbr: u32,
     pub stops: u32,
+    pub opens: u32,
     pub sampler: u32,
 }
 
@@ -183,6 +184,9 @@ impl Run<'_> {
             self.net.calendar.schedule_timer(cbr.start.ps(), self.timers.cbr + i as u32);
         }
         for (i, flow) in self.spec.flows.iter().enumerate() {
+            if let Some(open) = flow.open {
+                self.net.calendar.schedule_timer(open.ps(), self.timers.opens + i as u32);
+            }
             if let Some(stop) = flow.stop {
                 self.net.calendar.schedule_timer(stop.ps(), self.timers.stops + i as u32);
             }
@@ -278,6 +282,9 @@ impl Run<'_> {
         let t = self.timers;
         if timer >= t.sampler {
             self.sample_queues();
+        } else if timer >= t.opens {
+            let mut uplink = Uplink { net: &mut self.net, receivers: &mut self.receivers };
+            self.senders[(timer - t.opens) as usize].open(&mut uplink);
         } else if timer >= t.stops {
             self.senders[(timer - t.stops) as usize].stop();
         } else if timer >= t.cbr {

@@ -171,6 +171,8 @@ pub struct Flow {
     pub class: u16,
     /// The opposite direction of the same connection.
     pub reverse: Option<FlowId>,
+    /// The connection is opened then, before anything is sent; with the first message unless set.
+    pub open: Option<Time>,
     /// Sends nothing new from here on.
     pub stop: Option<Time>,
 }

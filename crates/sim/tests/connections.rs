@@ -115,3 +115,19 @@ fn data_both_ways_need_hardly_any_pure_acks_and_no_repair() {
     let (acks, data) = (pure_acks_to_client(&r), 2_000_000 / 1448);
     assert!(acks < data / 10, "{acks} of {data}");
 }
+
+/// A connection opened ahead of time answers a handshake earlier than one that opens with its first message.
+#[test]
+fn a_connection_opened_before_its_first_message_saves_the_handshake() {
+    let done = |open: Option<Time>| {
+        let mut spec = star(1, Rate::gbps(1), Duration::us(50), None, None);
+        let t = transport(&mut spec, "reno", Stack { send_jitter: Duration::ZERO, clock_error_ppm: 0.0, ..Stack::linux() });
+        let f = flow(&mut spec, 0, t);
+        spec.flows[0].open = open;
+        message(&mut spec, f, 1000, Duration::ms(10));
+        run(&spec).messages[0].done_ps.unwrap()
+    };
+    // SYN, SYN/ACK and ACK: a round trip of 4 hops of 50 us, and three packets of 52 bytes on two links each, but for the last that overlaps.
+    let saved = done(None) - done(Some(Time::ZERO));
+    assert!((Duration::us(200).ps()..Duration::us(204).ps()).contains(&saved), "{saved}");
+}

@@ -31,6 +31,14 @@ const KEYS: &[Key] = &[
         "the receiver asks each sender with a message of this size; senders start by themselves unless set",
     )
     .positive(),
+    Key::word(
+        "open",
+        &["first-use", "before", "each-round"],
+        "when connections open: with the first message on them, before the first round (which waits `lead` for them), or anew in every round",
+    )
+    .default("first-use"),
+    Key::time("lead", "with `open = \"before\"`: time from the handshakes to the first round; no RTT of a data centre is longer")
+        .default("10ms"),
     Key::count_to("connections", 1, 10_000, "connections per sender, each with its answer").default("1"),
 ];
 
@@ -46,10 +54,26 @@ fn build(reader: &Reader<'_>, workload: &mut Workload<'_>) -> Result<(), Scenari
         barrier: reader.get("barrier")?,
         jitter: reader.get("jitter")?,
         request: reader.opt::<Bytes>("request")?.map(Bytes::get),
+        open: match reader.get::<String>("open")?.as_str() {
+            "before" => Open::Before { lead: reader.get("lead")? },
+            "each-round" => Open::EachRound,
+            _ => Open::FirstUse,
+        },
     };
     workload.room_for(reader, "rounds", &[rounds.rounds, senders.len() as u64])?;
     rounds.add(workload, &senders, receiver);
     Ok(())
+}
+
+/// When connections open.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Open {
+    /// With the first message.
+    FirstUse,
+    /// All at the start; the first round so much later.
+    Before { lead: Duration },
+    /// Anew for every round (GSS Fig. 5).
+    EachRound,
 }
 
 /// Answers of many connections to one receiver, round after round.
@@ -60,23 +84,35 @@ pub(super) struct Rounds {
     pub barrier: bool,
     pub jitter: Duration,
     pub request: Option<u64>,
+    pub open: Open,
 }
 
 impl Rounds {
     /// One connection for each entry of `senders`.
     pub fn add(&self, workload: &mut Workload<'_>, senders: &[NodeId], receiver: NodeId) {
-        let flows: Vec<(Option<(FlowId, u64)>, FlowId)> =
-            senders.iter().map(|&sender| answering(workload, sender, receiver, self.request)).collect();
+        let mut flows = self.connect(workload, senders, receiver);
+        let mut start = workload.start;
+        if let Open::Before { lead } = self.open {
+            for (request, answer) in &flows {
+                // Who sends first opens the connection.
+                let first = request.map_or(*answer, |r| r.0);
+                workload.plan.flows[first.index()].open = Some(start);
+            }
+            start += lead;
+        }
         let mut streams: Vec<_> = (0..flows.len() as u64).map(|n| workload.stream("jitter", n)).collect();
         // What the next round of each connection waits for.
         let mut before: Vec<Option<BarrierId>> = vec![None; flows.len()];
-        for _ in 0..self.rounds {
+        for round in 0..self.rounds {
+            if round > 0 && self.open == Open::EachRound {
+                flows = self.connect(workload, senders, receiver);
+            }
             let all = self.barrier.then(|| workload.plan.barrier());
             for (n, &flow) in flows.iter().enumerate() {
                 let late = Duration::from_ps(streams[n].below(self.jitter.ps()));
                 let done = all.unwrap_or_else(|| workload.plan.barrier());
                 let release = match before[n] {
-                    None => Release::At(workload.start),
+                    None => Release::At(start),
                     Some(b) => Release::After(b, self.gap),
                 };
                 workload.ask(flow, self.bytes, release, late, Some(done));
@@ -85,6 +121,15 @@ impl Rounds {
         }
     }
 }
+
+impl Rounds {
+    fn connect(&self, workload: &mut Workload<'_>, senders: &[NodeId], receiver: NodeId) -> Vec<Answering> {
+        senders.iter().map(|&sender| answering(workload, sender, receiver, self.request)).collect()
+    }
+}
+
+/// What asks, with the size of a request, and what answers.
+type Answering = (Option<(FlowId, u64)>, FlowId);
 
 /// The flow of a sender's answers, and the one that asks for them, with the size of a request.
 pub(super) fn answering(

@@ -1,7 +1,7 @@
 //! Units of work fetched from all workers, with some workers busy with long flows instead.
 
 use super::WorkloadKind;
-use super::incast::Rounds;
+use super::incast::{Open, Rounds};
 use crate::error::ScenarioError;
 use crate::keys::Key;
 use crate::plan::Workload;
@@ -51,6 +51,7 @@ fn build(reader: &Reader<'_>, workload: &mut Workload<'_>) -> Result<(), Scenari
         barrier: true,
         jitter: reader.get("jitter")?,
         request: Some(reader.get::<Bytes>("request")?.get()).filter(|&size| size > 0),
+        open: Open::FirstUse,
     };
     workload.room_for(reader, "rounds", &[rounds.rounds, workers.len() as u64])?;
     rounds.add(workload, &workers, receiver);

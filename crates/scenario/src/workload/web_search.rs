@@ -1,7 +1,7 @@
 //! Queries that a front end spreads over many workers, each of which answers with its share.
 
 use super::WorkloadKind;
-use super::incast::{Rounds, answering};
+use super::incast::{Open, Rounds, answering};
 use crate::draw::Draw;
 use crate::error::ScenarioError;
 use crate::keys::Key;
@@ -44,7 +44,7 @@ fn build(reader: &Reader<'_>, workload: &mut Workload<'_>) -> Result<(), Scenari
     let jitter: Duration = reader.get("jitter")?;
     let Some(interval) = reader.opt::<Draw>("interval")? else {
         let gap = reader.get("gap")?;
-        let rounds = Rounds { bytes, rounds: queries, gap, barrier: true, jitter, request: Some(request.get()) };
+        let rounds = Rounds { bytes, rounds: queries, gap, barrier: true, jitter, request: Some(request.get()), open: Open::FirstUse };
         rounds.add(workload, &workers, front_end);
         return Ok(());
     };

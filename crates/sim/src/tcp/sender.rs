@@ -209,6 +209,13 @@ impl Sender {
         self.trace(net);
     }
 
+    /// The application connects before it has anything to say.
+    pub fn open(&mut self, net: &mut Uplink<'_>) {
+        if self.phase == Phase::Closed && self.config.stack.handshake {
+            self.connect(net);
+        }
+    }
+
     /// Nothing new is sent from now on.
     pub fn stop(&mut self) {
         self.stopped = true;
