@@ -91,7 +91,15 @@ impl Workload<'_> {
     }
 
     fn flow_of(&mut self, src: NodeId, dst: NodeId, class: u16) -> FlowId {
-        self.plan.flows.push(Flow { src, dst, transport: self.transport, class, reverse: None, open: None, stop: None });
+        self.plan.flows.push(Flow {
+            src,
+            dst,
+            transport: self.transport,
+            class,
+            reverse: None,
+            open: None,
+            stop: None,
+        });
         FlowId(self.plan.flows.len() as u32 - 1)
     }
 

@@ -121,7 +121,8 @@ fn data_both_ways_need_hardly_any_pure_acks_and_no_repair() {
 fn a_connection_opened_before_its_first_message_saves_the_handshake() {
     let done = |open: Option<Time>| {
         let mut spec = star(1, Rate::gbps(1), Duration::us(50), None, None);
-        let t = transport(&mut spec, "reno", Stack { send_jitter: Duration::ZERO, clock_error_ppm: 0.0, ..Stack::linux() });
+        let t =
+            transport(&mut spec, "reno", Stack { send_jitter: Duration::ZERO, clock_error_ppm: 0.0, ..Stack::linux() });
         let f = flow(&mut spec, 0, t);
         spec.flows[0].open = open;
         message(&mut spec, f, 1000, Duration::ms(10));

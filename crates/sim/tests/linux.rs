@@ -114,7 +114,15 @@ fn two_paths(difference: Duration, cc: &str, stack: Stack) -> Spec {
     let mut spec = star(1, Rate::gbps(1), Duration::us(25), None, None);
     (spec.nodes, spec.links, spec.routing) = (nodes, links, Routing::Spray);
     let t = transport(&mut spec, cc, stack);
-    spec.flows.push(Flow { src: NodeId(1), dst: NodeId(0), transport: t, class: 0, reverse: None, open: None, stop: None });
+    spec.flows.push(Flow {
+        src: NodeId(1),
+        dst: NodeId(0),
+        transport: t,
+        class: 0,
+        reverse: None,
+        open: None,
+        stop: None,
+    });
     message(&mut spec, FlowId(0), 5_000_000, Duration::ZERO);
     spec.end = Time::ZERO + Duration::s(5);
     spec

@@ -44,7 +44,15 @@ fn build(reader: &Reader<'_>, workload: &mut Workload<'_>) -> Result<(), Scenari
     let jitter: Duration = reader.get("jitter")?;
     let Some(interval) = reader.opt::<Draw>("interval")? else {
         let gap = reader.get("gap")?;
-        let rounds = Rounds { bytes, rounds: queries, gap, barrier: true, jitter, request: Some(request.get()), open: Open::FirstUse };
+        let rounds = Rounds {
+            bytes,
+            rounds: queries,
+            gap,
+            barrier: true,
+            jitter,
+            request: Some(request.get()),
+            open: Open::FirstUse,
+        };
         rounds.add(workload, &workers, front_end);
         return Ok(());
     };

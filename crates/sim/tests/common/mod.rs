@@ -56,7 +56,15 @@ pub fn transport(spec: &mut Spec, cc: &str, stack: Stack) -> u32 {
 
 /// A flow from sender `i` (0-based) to the client.
 pub fn flow(spec: &mut Spec, sender: u32, transport: u32) -> FlowId {
-    spec.flows.push(Flow { src: NodeId(2 + sender), dst: NodeId(0), transport, class: 0, reverse: None, open: None, stop: None });
+    spec.flows.push(Flow {
+        src: NodeId(2 + sender),
+        dst: NodeId(0),
+        transport,
+        class: 0,
+        reverse: None,
+        open: None,
+        stop: None,
+    });
     FlowId(spec.flows.len() as u32 - 1)
 }
 
