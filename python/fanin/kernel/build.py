@@ -228,7 +228,11 @@ def _unpack(source: Source, tree: Path, log: Path, hertz: int) -> None:
         else:
             part.mkdir()
             # Not read by a build for this architecture.
-            options = ["--exclude=*/Documentation/*/*", "--exclude=*/drivers/gpu/drm/*.h", "--exclude=*/tools/testing/*"]
+            options = [
+                "--exclude=*/Documentation/*/*",
+                "--exclude=*/drivers/gpu/drm/*.h",
+                "--exclude=*/tools/testing/*",
+            ]
             _run(["tar", "-xf", str(source.path), "--strip-components=1", *options], part, log)
         _configure(part, hertz, log)
         part.rename(tree)
