@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
+import statistics
 from pathlib import Path
 
 import pytest
@@ -45,12 +46,20 @@ def test_the_choice_is_within_5_percent_of_the_best_of_an_exhaustive_search(tmp_
 
     every = Evaluator(rack_for, trains(SMALL).workload(None), Threads(), silent)
     candidates = space(NAMES, tomllib.loads(RACKS[number]), switch=True)
-    seeds = range(2001, 2009)
-    every.scores(candidates, seeds, "all")
-    costs = {c: every.cost(c, seeds, "p99") for c in candidates}
-    least = min(costs.values())
-    assert math.isfinite(least)
-    assert costs[found.best] <= 1.05 * least, (found.headline, costs[found.best], least)
+    few, many = range(2001, 2009), range(2001, 2049)
+    every.scores(candidates, few, "all")
+    costs = {c: every.cost(c, few, "p99") for c in candidates}
+    assert math.isfinite(min(costs.values()))
+    # A p99 that is one loss away from 0.4 or 5 ms needs more seeds: the near ones and the choice get them.
+    near = [c for c in candidates if costs[c] <= 2 * min(costs.values()) or c == found.best]
+    every.scores(near, many, "the near ones")
+    best = min(near, key=lambda c: every.cost(c, many, "p99"))
+    least = every.cost(best, many, "p99")
+    pairs = zip(every.of(found.best, many), every.of(best, many), strict=True)
+    longer = [chosen.cost("p99") - other.cost("p99") for chosen, other in pairs]
+    # Longer by 5 % and by more than the seeds' own spread (95 %, one-sided) is a wrong choice.
+    spread = 1.68 * statistics.stdev(longer) / math.sqrt(len(longer))
+    assert statistics.fmean(longer) - spread <= 0.05 * least, (found.headline, longer, best.label, least)
 
 
 def test_what_is_advised_is_better_and_the_advice_says_how_to_try_it_and_where_it_hurts(

@@ -18,6 +18,8 @@ fn setup() -> Setup {
         mss: MSS,
         wire: Bytes::new(1538),
         initial_window: 10.0,
+        // As the shim's HZ.
+        hz: 1000,
         counting: Counting::Linux,
         flavour: Flavour::Linux,
         path: Some(PathKnowledge { rate: Rate::gbps(1), base_rtt: Duration::us(100), buffer_packets: 100.0 }),
@@ -358,7 +360,7 @@ fn the_kernels_own_dctcp_equals_ours() {
 /// computed in ours and looked up in a table refined by hand in the kernel's, K differs by at most 0.15 %, and so a window may.
 #[test]
 fn the_kernels_own_cubic_equals_ours_up_to_the_cube_root() {
-    let args = set(&[("cubic_hystart", Value::Flag(false)), ("cubic_hz", Value::Number(1000.0))]);
+    let args = set(&[("cubic_hystart", Value::Flag(false))]);
     if of_the_kernel("cubic").is_some() {
         let off = set(&[("hystart", Value::Number(0.0))]);
         compare_with("cubic", &args, || of_the_kernel("cubic").unwrap(), &off, true, Share(0.2));
@@ -430,11 +432,7 @@ fn trim_and_its_twin_are_within_a_packet() {
 fn gss_and_its_twins_complete_the_same_windows() {
     for spec in ["gss+newreno", "gss+cubic", "gss+dctcp"] {
         // HyStart is the kernel's CUBIC's, not GSS's.
-        let args = if spec == "gss+cubic" {
-            set(&[("cubic_hystart", Value::Flag(false)), ("cubic_hz", Value::Number(1000.0))])
-        } else {
-            Args::default()
-        };
+        let args = if spec == "gss+cubic" { set(&[("cubic_hystart", Value::Flag(false))]) } else { Args::default() };
         compare(spec, &args, || twin(spec), Share(0.15));
     }
 }

@@ -26,6 +26,9 @@ from fanin.stats import Paired, holm, paired_ratios
 from fanin.text import enumeration, significant
 from fanin.traffic import trains
 
+CLOSE, CLOSE_SEEDS = 0.3, range(1011, 1041)
+"""Candidates within this share of the best on the judged seeds, and the further seeds that tell them apart."""
+
 JUDGED_SEEDS = range(1001, 1011)
 """Seeds of the last round: none that the search has seen, so that luck in the search is not taken for merit."""
 
@@ -222,6 +225,22 @@ def advise(
     return advice
 
 
+def _least(evaluator: Evaluator, better: Sequence[Candidate], goal: str) -> Candidate:
+    """The best of these; among equals the one that changes least. Close ones are run on more seeds before one is preferred."""
+    seeds = list(JUDGED_SEEDS)
+
+    def near(candidates: Sequence[Candidate], share: float) -> list[Candidate]:
+        least = min(evaluator.cost(c, seeds, goal) for c in candidates)
+        return [c for c in candidates if evaluator.cost(c, seeds, goal) <= least + share * abs(least)]
+
+    close = near(better, CLOSE)
+    if len(close) > 1:
+        evaluator.scores(close, CLOSE_SEEDS, "telling the best from the next")
+        seeds += CLOSE_SEEDS
+        close = [c for c in close if c not in evaluator.failed]
+    return min(near(close, NEAR), key=lambda c: (c.changes, evaluator.cost(c, seeds, goal)))
+
+
 def _judged(evaluator: Evaluator, today: Candidate, finalists: Sequence[Candidate], goal: str) -> Advice:
     """Compare the finalists with what hosts run today, seed by seed."""
     seeds = list(JUDGED_SEEDS)
@@ -239,9 +258,7 @@ def _judged(evaluator: Evaluator, today: Candidate, finalists: Sequence[Candidat
         near = finalists[0].label if finalists else "nothing else"
         said = f"Keep {today.cc}: on {len(seeds)} fresh seeds nothing measurably improves the {GOAL_NAMES[goal]} (closest: {near})."
         return Advice("keep", said, goal, today, today, None, values)
-    least = min(evaluator.cost(c, seeds, goal) for c in better)
-    near_best = [c for c in better if evaluator.cost(c, seeds, goal) <= least + NEAR * abs(least)]
-    best = min(near_best, key=lambda c: (c.changes, evaluator.cost(c, seeds, goal)))
+    best = _least(evaluator, better, goal)
     theirs = scores[best]
     values = {name: (_mean(mine, name), _mean(theirs, name)) for name in GOALS}
     gain = (by_goal if kind == "change" else by_tail)[best]
