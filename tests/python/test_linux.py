@@ -125,7 +125,7 @@ def test_each_failure_is_a_sentence_and_leaves_nothing(host: Path, tmp_path: Pat
 def test_loaded_twice_and_a_clash_of_names(tmp_path: Path) -> None:
     program.call("load", "dctcp")
     assert "already loaded" in refused(fanin("load", "dctcp"))
-    # To another file system of pins it is somebody else's.
+    # In another BPF file system the load belongs to another user of the tool.
     other = tmp_path / "other"
     other.mkdir()
     subprocess.run(["mount", "-t", "bpf", "bpf", str(other)], check=True)

@@ -369,6 +369,21 @@ def _stability(evaluator: Evaluator, everyone: Sequence[Candidate], best: Candid
     return beats / BOOTSTRAPS, leads / BOOTSTRAPS
 
 
+def _scores(works: Sequence[Replayed], executor: Executor, progress: Progress) -> dict[int, Score]:
+    """Run them; scores by their position. An error or an interrupt of one ends all."""
+    found: dict[int, Score] = {}
+
+    def finished(number: int, outcome: Any) -> None:
+        if isinstance(outcome, BaseException):
+            raise outcome
+        found[number] = scored(outcome)
+
+    with progress as bar:
+        if not executor.map([work.run for work in works], bar, finished):
+            raise KeyboardInterrupt
+    return found
+
+
 def _coexistence(
     evaluator: Evaluator,
     advice: Advice,
@@ -384,16 +399,7 @@ def _coexistence(
     seeds = list(JUDGED_SEEDS)[:4]
     moved, still = evaluator.rack_for(advice.best), evaluator.rack_for(advice.today)
     works = [Replayed(moved, replay, advice.best.cc, seed, (still, advice.today.cc, staying)) for seed in seeds]
-    found: dict[int, Score] = {}
-
-    def finished(number: int, outcome: Any) -> None:
-        if isinstance(outcome, BaseException):
-            raise outcome
-        found[number] = scored(outcome)
-
-    with progress("with half of the servers unmoved", len(works)) as bar:
-        if not executor.map([work.run for work in works], bar, finished):
-            raise KeyboardInterrupt
+    found = _scores(works, executor, progress("with half of the servers unmoved", len(works)))
     evaluator.runs += len(works)
     told = []
     before = evaluator.of(advice.today, seeds)
@@ -441,16 +447,7 @@ def _other_racks(
         for c in (advice.best, advice.today)
         for seed in seeds
     ]
-    scores: dict[int, Score] = {}
-
-    def finished(number: int, outcome: Any) -> None:
-        if isinstance(outcome, BaseException):
-            raise outcome
-        scores[number] = scored(outcome)
-
-    with progress("on racks a fifth off", len(works)) as bar:
-        if not executor.map([work.run for work in works], bar, finished):
-            raise KeyboardInterrupt
+    scores = _scores(works, executor, progress("on racks a fifth off", len(works)))
     evaluator.runs += len(works)
     lost = []
     for number, (key, value) in enumerate(variants):

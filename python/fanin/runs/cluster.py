@@ -49,7 +49,7 @@ class Dask:
     Raises
     ------
     ClusterError
-        When nobody answers, or a worker runs another engine.
+        When the scheduler does not answer, or a worker runs another engine.
     """
 
     def __init__(self, address: str, *, patience_s: float = 60.0) -> None:

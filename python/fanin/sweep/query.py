@@ -37,7 +37,7 @@ def query(sql: str, *, store: Store | str | Path | None = None, file: str | Path
     import duckdb
 
     tables = _tables(store, file)
-    # Nothing but those files is read, and nothing is written: a statement may come from somebody else.
+    # Nothing but those files is read, and nothing is written: a statement may be pasted from another source.
     connection = duckdb.connect(":memory:")
     try:
         for name, path in tables.items():
