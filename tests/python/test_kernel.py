@@ -16,6 +16,7 @@ import polars as pl
 import pytest
 from fanin.errors import EngineError, Interrupted, ScenarioError
 from fanin.kernel import build, cache, machine, validation
+from fanin.progress import Progress
 
 LONG = """
 [topology]
@@ -178,23 +179,41 @@ def test_an_ordinary_user_may_run_it(kernel: cache.Kernel, tmp_path: Path) -> No
         shutil.rmtree(place, ignore_errors=True)
 
 
-@pytest.mark.usefixtures("kernel")
-def test_the_model_stands_beside_the_kernel() -> None:
-    rows = validation.validate(quick=True, cc=["cubic", "dctcp"])
-    assert rows.height == 2 * 2 * len(validation.cases(quick=True))
-    text = validation.page(rows, "fanin validate --quick", "0.1.0")
+def test_the_model_stands_beside_the_kernel(kernel: cache.Kernel, tmp_path: Path) -> None:
+    chosen = [case for case in validation.cases(quick=True) if case.messages]
+    kept = validation.Kept(tmp_path)
+    done = validation.measure(chosen, kernel, kept, cc=["cubic", "dctcp"], seeds=(1, 1))
+    rows = validation.judged(done)
+    assert done.complete
+    assert rows.height == 2 * len(chosen)
+    text = validation.page(rows, "fanin validate --quick", "0.1.0", "Linux 6.12", done.complete)
     assert "| incast, 8 x 32KB, 1Gbps, 100p | cubic |" in text
-    assert "Kendall's tau" in text
+    # The same again is read, not run.
+    again = validation.measure(chosen, kernel, kept, cc=["cubic", "dctcp"], seeds=(1, 1), progress=no_progress)
+    assert validation.judged(again).equals(rows)
+
+
+def no_progress(title: str, total: int) -> Progress:
+    raise AssertionError(f"{title}: {total} runs that were kept are made again")
 
 
 def test_rows_outside_the_bounds_are_counted_as_such() -> None:
-    row = {"case": "long", "cc": "cubic", "goodput_mbps": 900.0, "queue": 50.0, "queue_p99": 60.0}
-    row |= {"p50_ms": None, "p99_ms": None, "drops": 0.0, "marks": 0.0, "timeouts": 0.0}
-    far = {**row, "cc": "reno", "queue": 60.0}
-    table = [{**r, "engine": "sim"} for r in (row, far)] + [
-        {**r, "queue": 50.0, "engine": "kernel"} for r in (row, far)
-    ]
-    assert "1 of 2 rows within the bounds" in validation.page(pl.DataFrame(table), "fanin validate", "0.1.0")
+    run = {"group": "long flows", "case": "long", "cc": "cubic", "seed": 1, "goodput_mbps": 900.0, "queue": 50.0}
+    run |= {"queue_p99": 60.0, "drops": 0.0, "marks": 0.0, "retransmissions": 0.0, "timeouts": 0.0}
+    far = {**run, "cc": "newreno", "queue": 60.0}
+    runs = [{**r, "engine": "sim"} for r in (run, far)] + [{**r, "queue": 50.0, "engine": "kernel"} for r in (run, far)]
+    rows = validation.judged(validation.Done(runs, {}))
+    assert rows["outside"].to_list() == ["", "queue"]
+    assert "1 of 2 rows within the bounds" in validation.page(rows, "fanin validate", "0.1.0", "Linux 6.12", True)
+    assert validation.orders(rows)["tau"].to_list() == [0.0]
+
+
+def test_the_scenarios_of_the_validation_can_be_built() -> None:
+    chosen = validation.cases()
+    assert len(chosen) >= 60
+    assert len({case.name for case in chosen}) == len(chosen)
+    for case in chosen:
+        validation.Work(case, case.cc[0], 1, 250, None).job().plan()
 
 
 # ---- with a stand-in for the kernel ----

@@ -100,25 +100,72 @@ def validate(
     cc: Annotated[
         str | None, typer.Option("--cc", metavar="A,B,...", help="Algorithms [default: newreno,cubic,dctcp,bbr,vegas].")
     ] = None,
-    out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Folder for validation.md and validation.json.")
-    ] = Path("fanin-validation"),
+    only: Annotated[
+        str | None,
+        typer.Option("--only", metavar="TEXT", help="Only scenarios whose name or group contains this text."),
+    ] = None,
+    hz: HertzOption = 250,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for validation.md and kernel.csv.")] = Path(
+        "fanin-validation"
+    ),
+    docs: Annotated[
+        Path | None,
+        typer.Option(
+            "--docs",
+            metavar="DIR",
+            help="Documentation folder: replace the section of its validation.md, and write validation/kernel.csv.",
+            readable=False,
+        ),
+    ] = None,
+    store: Annotated[
+        Path | None,
+        typer.Option(
+            "--store", metavar="DIR", help="Where runs are kept [default: fanin/validation in the user's cache]."
+        ),
+    ] = None,
 ) -> None:
-    """Compare the simulator's profile `linux` with real Linux TCP in virtual time (needs `fanin kernel build`)."""
-    import json
+    """Compare the simulator's profile `linux` with real Linux TCP in virtual time (needs `fanin kernel build`).
 
+    Runs are kept as they end: Ctrl-C writes the table of those so far, and the same command goes on from there.
+    """
     from fanin import __version__, display
+    from fanin.errors import EngineError, OutputError
     from fanin.files import output_folder
-    from fanin.kernel.validation import TCP, page
-    from fanin.kernel.validation import validate as run_validation
+    from fanin.kernel import cache, validation
+    from fanin.runs.store import cache_folder
     from fanin.simulation import chosen_algorithms
 
-    names = chosen_algorithms(cc.split(",")) if cc is not None else list(TCP)
-    said = "fanin validate" + (" --quick" if quick else "") + (f" --cc {cc}" if cc is not None else "")
+    names = chosen_algorithms(cc.split(",")) if cc is not None else None
+    kernel = cache.find(_hertz(hz))
+    chosen = [c for c in validation.cases(quick) if only is None or only in c.name or only in c.group]
+    if not chosen:
+        raise EngineError(f"command line `--only {only}`: no scenario's name or group contains this text")
+    words = [
+        "fanin validate",
+        "--quick" if quick else "",
+        f"--cc {cc}" if cc else "",
+        f"--only {only!r}" if only else "",
+    ]
+    words += [f"--hz {hz}" if hz != cache.HERTZ[0] else "", f"--docs {docs}" if docs else ""]
+    said = " ".join(word for word in words if word)
+    page = docs / "validation.md" if docs is not None else None
+    if page is not None and not page.is_file():
+        raise OutputError(f"{page}: no such page; `--docs` takes the folder that has validation.md")
+    kept = validation.Kept(store or cache_folder() / "validation")
+    seeds = {"seeds": (1, 1)} if quick else {}
+    done = validation.measure(chosen, kernel, kept, cc=names, progress=display.Bar, **seeds)
+    rows = validation.judged(done, ("sim", done.kernel_engine))
+    if rows.is_empty():
+        raise KeyboardInterrupt
+    section = validation.page(rows, said, __version__, f"Linux {kernel.version}, HZ={kernel.hertz}", done.complete)
     with output_folder(out) as scratch:
-        rows = run_validation(quick=quick, cc=names, progress=display.Bar)
-        text = page(rows, said, __version__)
-        (scratch / "validation.md").write_text(text)
-        (scratch / "validation.json").write_text(json.dumps({"command": said, "rows": rows.to_dicts()}) + "\n")
-    typer.echo("\n".join(text.splitlines()[-2:]))
+        (scratch / "validation.md").write_text(section)
+        rows.write_csv(scratch / "kernel.csv", float_precision=4)
+    if page is not None and docs is not None:
+        page.write_text(validation.placed(page.read_text(), section, str(page)))
+        (docs / "validation").mkdir(exist_ok=True)
+        rows.write_csv(docs / "validation" / "kernel.csv", float_precision=4)
+    typer.echo("\n".join(validation.summary(rows)))
     display.note(f"table: {out / 'validation.md'}")
+    if not done.complete:
+        display.note("interrupted: the same command goes on from here")

@@ -1,0 +1,140 @@
+"""How far the model agrees with the kernel: one row for each scenario and algorithm, and the order of the algorithms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import polars as pl
+
+from fanin.kernel.validation.runs import Done
+
+GOODPUT_BOUND, QUEUE_BOUND = 0.03, 0.15
+"""Relative differences of goodput and mean queue that count as agreement, where no timeout occurs."""
+
+QUEUE_FLOOR = 1.0
+"""A difference of the mean queue below this many packets counts as agreement: two ways to count the packet in transmission differ by as much."""
+
+COMPLETION_BOUND = 0.15
+"""Relative difference of the median completion time that counts as agreement."""
+
+TIMEOUT_BOUND, TIMEOUT_FLOOR = 0.25, 2.0
+"""Differences of the mean number of timeouts in a run that count as agreement: the greater of the two."""
+
+MEASURES = ("goodput_mbps", "queue", "queue_p99", "p50_ms", "p99_ms", "drops", "marks", "retransmissions", "timeouts")
+
+
+def judged(done: Done, engines: tuple[str, str] = ("sim", "kernel")) -> pl.DataFrame:
+    """One row for each scenario and algorithm.
+
+    Parameters
+    ----------
+    done : Done
+        Runs of both engines.
+    engines : tuple of str
+        The model's and the kernel's name.
+
+    Returns
+    -------
+    polars.DataFrame
+        ``group``, ``case``, ``cc`` (String), ``seeds``, ``kernel_seeds`` (UInt32), each of :data:`MEASURES` for the model and, with ``kernel_`` in
+        front, for the kernel (Float64; means over runs, quantiles over all messages, null where a scenario has none), ``outside`` (String: the
+        bounds that are broken, by comma; empty when none is).
+    """
+    rows = []
+    runs = pl.DataFrame(done.rows)
+    for (group, case, cc), part in runs.group_by("group", "case", "cc", maintain_order=True):
+        sides = [part.filter(pl.col("engine") == engine) for engine in engines]
+        if any(side.is_empty() for side in sides):
+            continue
+        row: dict[str, object] = {"group": group, "case": case, "cc": cc}
+        row |= {"seeds": sides[0].height, "kernel_seeds": sides[1].height}
+        for engine, side, prefix in zip(engines, sides, ("", "kernel_"), strict=True):
+            times = pl.Series(done.completions.get((str(case), str(cc), engine), []), dtype=pl.Float64)
+            for name in MEASURES:
+                quantile = {"p50_ms": 0.5, "p99_ms": 0.99}.get(name)
+                row[prefix + name] = times.quantile(quantile, "nearest") if quantile else side[name].mean()
+        rows.append(row | {"outside": ", ".join(broken(row))})
+    return pl.DataFrame(rows)
+
+
+def broken(row: dict[str, object]) -> list[str]:
+    """Which bounds a row breaks.
+
+    Examples
+    --------
+    >>> row = {"goodput_mbps": 940.0, "queue": 30.0, "p50_ms": None, "timeouts": 0.0}
+    >>> kernel = {"kernel_goodput_mbps": 941.0, "kernel_queue": 20.0, "kernel_p50_ms": None, "kernel_timeouts": 0.0}
+    >>> broken(row | kernel)
+    ['queue']
+    """
+
+    def values(name: str) -> tuple[float, float]:
+        model, kernel = row[name], row[f"kernel_{name}"]
+        assert isinstance(model, float)
+        assert isinstance(kernel, float)
+        return model, kernel
+
+    def far(name: str, bound: float, floor: float = 0.0) -> bool:
+        model, kernel = values(name)
+        return abs(model - kernel) > max(bound * abs(kernel), floor)
+
+    outside = []
+    with_timeouts = max(values("timeouts")) > 0
+    if with_timeouts and far("timeouts", TIMEOUT_BOUND, TIMEOUT_FLOOR):
+        outside.append("timeouts")
+    if row["kernel_p50_ms"] is not None and far("p50_ms", COMPLETION_BOUND):
+        outside.append("median")
+    if row["kernel_p50_ms"] is None and not with_timeouts:
+        if far("goodput_mbps", GOODPUT_BOUND):
+            outside.append("goodput")
+        if far("queue", QUEUE_BOUND, QUEUE_FLOOR):
+            outside.append("queue")
+    return outside
+
+
+def orders(rows: pl.DataFrame) -> pl.DataFrame:
+    """Kendall's tau of the algorithms' order in each scenario with several.
+
+    Returns
+    -------
+    polars.DataFrame
+        ``group``, ``case``, ``by`` (String: what they are ordered by: ``p50_ms`` of messages, or ``queue``), ``tau`` (Float64).
+    """
+    made = []
+    for (group, case), part in rows.group_by("group", "case", maintain_order=True):
+        if part.height < 2:
+            continue
+        by = "p50_ms" if part["p50_ms"].null_count() == 0 else "queue"
+        bound, floor = (COMPLETION_BOUND, 0.0) if by == "p50_ms" else (QUEUE_BOUND, QUEUE_FLOOR)
+        tau = kendall_tau(part[by].to_list(), part[f"kernel_{by}"].to_list(), bound, floor)
+        made.append({"group": group, "case": case, "by": by, "tau": tau})
+    return pl.DataFrame(made, schema={"group": pl.String, "case": pl.String, "by": pl.String, "tau": pl.Float64})
+
+
+def kendall_tau(a: Sequence[float], b: Sequence[float], bound: float = 0.0, floor: float = 0.0) -> float:
+    """Kendall's tau of two rankings: 1 is the same order, -1 the opposite.
+
+    Two that differ in both rankings by less than `bound` (relative) or `floor` are tied, and agree.
+
+    Examples
+    --------
+    >>> kendall_tau([1, 2, 3], [10, 20, 30]), kendall_tau([1, 2], [2, 1])
+    (1.0, -1.0)
+    >>> kendall_tau([1.0, 1.01], [1.01, 1.0], bound=0.15)
+    1.0
+    """
+
+    def sign(x: float, y: float) -> int:
+        return (x > y) - (x < y)
+
+    def tied(x: float, y: float) -> bool:
+        return abs(x - y) <= max(bound * max(abs(x), abs(y)), floor)
+
+    pairs = []
+    for i, j in combinations(range(len(a)), 2):
+        if tied(a[i], a[j]) and tied(b[i], b[j]):
+            pairs.append(1)
+        else:
+            pairs.append(sign(a[i], a[j]) * sign(b[i], b[j]))
+    return sum(pairs) / len(pairs) if pairs else 1.0

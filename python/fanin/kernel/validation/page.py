@@ -1,0 +1,118 @@
+"""The comparison as Markdown, and its place in a page."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from fanin.errors import OutputError
+from fanin.kernel.validation.judge import (
+    COMPLETION_BOUND,
+    GOODPUT_BOUND,
+    QUEUE_BOUND,
+    QUEUE_FLOOR,
+    TIMEOUT_BOUND,
+    TIMEOUT_FLOOR,
+    orders,
+)
+
+BEGIN, END = "<!-- fanin validate: begin -->", "<!-- fanin validate: end -->"
+"""Around the generated section of a page."""
+
+COLUMNS = {
+    "goodput_mbps": "goodput, Mbps",
+    "queue": "mean queue",
+    "queue_p99": "p99 queue",
+    "p50_ms": "p50, ms",
+    "p99_ms": "p99, ms",
+    "drops": "drops",
+    "marks": "marks",
+    "timeouts": "timeouts",
+}
+
+
+def summary(rows: pl.DataFrame) -> list[str]:
+    """How many rows lie within the bounds, by group, and the order of the algorithms."""
+    taus = orders(rows)
+    lines = ["| scenarios | rows | within the bounds | Kendall's tau, mean |", "|---|---|---|---|"]
+    for (group,), part in rows.group_by("group", maintain_order=True):
+        tau = _mean(taus.filter(pl.col("group") == group)["tau"])
+        inside = part.filter(pl.col("outside") == "").height
+        lines.append(f"| {group} | {part.height} | {inside} | {tau} |")
+    inside = rows.filter(pl.col("outside") == "").height
+    overall = _mean(taus["tau"])
+    lines.append(f"| all | {rows.height} | {inside} | {overall} |")
+    without = rows.filter((pl.col("timeouts") == 0) & (pl.col("kernel_timeouts") == 0))
+    agreeing = without.filter(pl.col("outside") == "").height
+    lines += ["", f"Without a timeout on either side: {agreeing} of {without.height} rows within the bounds."]
+    return lines
+
+
+def _mean(values: pl.Series) -> str:
+    mean = values.mean()
+    return f"{mean:.2f}" if isinstance(mean, float) else "-"
+
+
+def page(rows: pl.DataFrame, command: str, version: str, kernel: str, complete: bool) -> str:
+    """The generated section.
+
+    Parameters
+    ----------
+    rows : polars.DataFrame
+        From :func:`fanin.kernel.validation.judge.judged`.
+    command, version, kernel : str
+        What made it, on which kernel.
+    complete : bool
+        All runs were made; else the section says so.
+    """
+    counts = rows["kernel_seeds"].to_list()
+    low, high = min(counts), max(counts)
+    seeds = f"{low} to {high} seeds" if low != high else f"{low} seeds" if low != 1 else "1 seed"
+    lines = [
+        f"Made by `{command}` with fanin {version} and {kernel}: simulator (profile `linux`) / kernel, {seeds} for each row; all numbers in "
+        "[kernel.csv](validation/kernel.csv).",
+        "",
+        f"Bounds: without timeouts goodput {GOODPUT_BOUND:.0%} and mean queue {QUEUE_BOUND:.0%} or {QUEUE_FLOOR:g} packet; of messages the "
+        f"median completion {COMPLETION_BOUND:.0%}; timeouts in a run {TIMEOUT_BOUND:.0%} or {TIMEOUT_FLOOR:g}. The order of the algorithms is that "
+        "of their median completions, or of their mean queues.",
+        "",
+    ]
+    if not complete:
+        lines += ["The runs were interrupted: some rows have fewer seeds than the bounds ask for.", ""]
+    lines += [*summary(rows), "", f"| scenario | TCP | {' | '.join(COLUMNS.values())} | outside |"]
+    lines.append("|---" * (len(COLUMNS) + 3) + "|")
+    for row in rows.iter_rows(named=True):
+        cells = [_pair(row[name], row[f"kernel_{name}"]) for name in COLUMNS]
+        lines.append(f"| {row['case']} | {row['cc']} | {' | '.join(cells)} | {row['outside']} |")
+    return "\n".join(lines) + "\n"
+
+
+def _pair(model: float | None, kernel: float | None) -> str:
+    if model is None or kernel is None:
+        return "-"
+    return "0" if model == kernel == 0 else f"{model:.4g} / {kernel:.4g}"
+
+
+def placed(text: str, section: str, name: str) -> str:
+    r"""A page with its generated section replaced.
+
+    Raises
+    ------
+    fanin.OutputError
+        When the page does not have the two marks, once each.
+
+    Examples
+    --------
+    >>> print(placed(f"before\n{BEGIN}\nold\n{END}\nafter", "new\n", "page.md"))
+    before
+    <!-- fanin validate: begin -->
+    new
+    <!-- fanin validate: end -->
+    after
+    """
+    if text.count(BEGIN) != 1 or text.count(END) != 1:
+        raise OutputError(
+            f"{name}: it has no place for the table; add the lines `{BEGIN}` and `{END}` where it is to stand"
+        )
+    before, rest = text.split(BEGIN)
+    after = rest.split(END)[1]
+    return f"{before}{BEGIN}\n{section}{END}{after}"

@@ -1,0 +1,243 @@
+"""Runs of the scenarios on both engines, kept between one call and the next."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from fanin import _native
+from fanin.kernel.cache import HERTZ, Kernel, file_hash, sources
+from fanin.kernel.engine import run_plan
+from fanin.kernel.machine import scratch
+from fanin.kernel.validation.cases import Case
+from fanin.progress import Progress, silent
+from fanin.runs.executor import Threads
+from fanin.runs.job import Job, engine_digest
+from fanin.runs.store import Store
+from fanin.runs.tables import Frames, tables
+
+if TYPE_CHECKING:
+    from fanin._native import Watch
+
+SEEDS = 3
+"""Runs of a scenario and algorithm on each engine where no timeout occurs."""
+
+SEEDS_WITH_TIMEOUTS = 20
+"""The same where one does: completion times then are a distribution, not a number."""
+
+FRAMES = ("flows", "ports", "messages", "runs")
+
+FORMAT = 1
+"""Version of what is kept of a run."""
+
+ROW = "row"
+COMPLETIONS = "completions"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One run: a scenario under an algorithm with a seed, on the simulator (`kernel` is None) or on a kernel, with timers of so many hertz."""
+
+    case: Case
+    cc: str
+    seed: int
+    hertz: int
+    kernel: Kernel | None
+
+    @property
+    def engine(self) -> str:
+        """The engine's name, as ``fanin run --engine`` takes it."""
+        if self.kernel is None:
+            return "sim"
+        return engine_name(self.kernel)
+
+    def job(self) -> Job:
+        """What is run."""
+        return Job(self.case.document(), self.seed, self.cc, (("stack.hz", str(self.hertz)),), FRAMES)
+
+    def run(self, watch: Watch | None = None) -> Frames:
+        """The measures of the run as one row, and the completion times of its messages."""
+        job = self.job()
+        plan = job.plan()
+        results = plan.run(watch) if self.kernel is None else run_plan(plan, self.kernel, self.seed, watch)
+        made = tables(results, plan, self.cc, self.seed, FRAMES)
+        return {ROW: pl.DataFrame([_measures(made)]), COMPLETIONS: _answers(made).select("completion_ms")}
+
+
+def _answers(frames: Frames) -> pl.DataFrame:
+    return frames["messages"].filter((pl.col("class") != "request") & pl.col("completion_ms").is_not_null())
+
+
+def _measures(frames: Frames) -> dict[str, float]:
+    flows = frames["flows"].filter(pl.col("class") != "request")
+    port = frames["ports"].filter(pl.col("port") == "switch->client")
+    return {
+        "goodput_mbps": float(flows["bytes_delivered"].sum()) * 8e-3 / float(frames["runs"]["end_ms"].item()),
+        "queue": float(port["mean_queue_packets"].item()),
+        "queue_p99": float(port["p99_queue_packets"].item()),
+        "drops": float(port["drops"].item()),
+        "marks": float(port["marks"].item()),
+        "retransmissions": float(flows["retransmissions"].sum()),
+        "timeouts": float(flows["timeouts"].sum()),
+    }
+
+
+def engine_name(kernel: Kernel) -> str:
+    """A kernel's engine, as ``fanin run --engine`` takes it."""
+    return "kernel" if kernel.hertz == HERTZ[0] else f"kernel-hz{kernel.hertz}"
+
+
+class Kept:
+    """Results of earlier calls: the simulator's by engine and plan, a kernel's by kernel and what is handed to it.
+
+    So a change of the simulator runs the simulator again and no kernel.
+
+    Parameters
+    ----------
+    folder : path
+        Where they are.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self._folder = Path(folder)
+        self._stores: dict[str, Store] = {}
+
+    @cached_property
+    def _reader(self) -> str:
+        """Names how a kernel's records become results."""
+        root = sources()
+        files = (root / "crates/kernel/src").rglob("*.rs")
+        return f"{FORMAT}-" + file_hash((str(p.relative_to(root)), p) for p in files)
+
+    def _place(self, work: Work) -> tuple[Store, str]:
+        job = work.job()
+        if work.kernel is None:
+            engine, key = f"sim-{engine_digest()}-{self._reader}", job.key()
+        else:
+            engine = f"{work.kernel.linux.name}-{work.kernel.guest.name}-{self._reader}"
+            with scratch() as folder:
+                _native.kernel_prepare(job.plan(), folder)
+                key = file_hash((p.name, p) for p in folder.iterdir() if p.is_file())
+            key = hashlib.sha256(f"{key} {work.seed}".encode()).hexdigest()[:32]
+        if engine not in self._stores:
+            self._stores[engine] = Store(self._folder, engine=engine)
+            self._stores[engine].make()
+        return self._stores[engine], key
+
+    def get(self, work: Work) -> Frames | None:
+        """What is kept of a run."""
+        store, key = self._place(work)
+        return store.get(key)
+
+    def put(self, work: Work, frames: Frames) -> None:
+        """Keep a run."""
+        store, key = self._place(work)
+        store.put(key, frames, {"case": work.case.name, "cc": work.cc, "seed": work.seed, "engine": work.engine})
+
+
+@dataclass
+class Done:
+    """Runs so far.
+
+    Attributes
+    ----------
+    rows : list of dict
+        A run each: ``group``, ``case``, ``cc``, ``engine``, ``seed`` and its measures.
+    completions : dict
+        By case, algorithm and engine, ms.
+    kernel_engine : str
+        The kernel's name in them.
+    complete : bool
+        Every run that the bounds ask for is there.
+    """
+
+    rows: list[dict[str, Any]]
+    completions: dict[tuple[str, str, str], list[float]]
+    kernel_engine: str = "kernel"
+    complete: bool = False
+
+    def add(self, work: Work, frames: Frames) -> None:
+        """Add one run."""
+        about = {"group": work.case.group, "case": work.case.name, "cc": work.cc, "engine": work.engine}
+        self.rows.append({**about, "seed": work.seed, **frames[ROW].row(0, named=True)})
+        place = (work.case.name, work.cc, work.engine)
+        self.completions.setdefault(place, []).extend(frames[COMPLETIONS]["completion_ms"].to_list())
+
+    def has_timeouts(self, case: str, cc: str) -> bool:
+        """A timeout occurred in this scenario under this algorithm, on either engine."""
+        return any(r["timeouts"] > 0 for r in self.rows if r["case"] == case and r["cc"] == cc)
+
+
+def measure(
+    chosen: Sequence[Case],
+    kernel: Kernel,
+    kept: Kept,
+    *,
+    cc: Iterable[str] | None = None,
+    seeds: tuple[int, int] = (SEEDS, SEEDS_WITH_TIMEOUTS),
+    progress: Callable[[str, int], Progress] = silent,
+) -> Done:
+    """Run every scenario on both engines, the first seed of all before the second of any.
+
+    Parameters
+    ----------
+    chosen : sequence of Case
+        Scenarios.
+    kernel : Kernel
+        On which kernel.
+    kept : Kept
+        Earlier runs, which are not repeated; new ones are added as they end.
+    cc : iterable of str, optional
+        Algorithms instead of the scenarios' own.
+    seeds : tuple of int
+        Runs where no timeout occurs, and where one does.
+    progress : callable
+        Makes the progress display, once for each pass.
+
+    Returns
+    -------
+    Done
+        Incomplete after Ctrl-C.
+    """
+    wanted = None if cc is None else set(cc)
+    pairs = [(case, name) for case in chosen for name in case.cc if wanted is None or name in wanted]
+    done = Done([], {}, engine_name(kernel))
+    passes = [range(1, 2), range(2, seeds[0] + 1), range(seeds[0] + 1, seeds[1] + 1)]
+    for number, numbers in enumerate(passes):
+        todo = []
+        for case, name in pairs:
+            if number == len(passes) - 1 and not done.has_timeouts(case.name, name):
+                continue
+            for seed in numbers:
+                for where in (kernel, None):
+                    work = Work(case, name, seed, kernel.hertz, where)
+                    frames = kept.get(work)
+                    if frames is None:
+                        todo.append(work)
+                    else:
+                        done.add(work, frames)
+        if not _run(todo, kept, done, progress, f"pass {number + 1} of {len(passes)}"):
+            return done
+    done.complete = True
+    return done
+
+
+def _run(todo: list[Work], kept: Kept, done: Done, progress: Callable[[str, int], Progress], title: str) -> bool:
+    """Run what is missing; false after Ctrl-C."""
+    if not todo:
+        return True
+
+    def finished(number: int, outcome: Frames | BaseException) -> None:
+        if isinstance(outcome, BaseException):
+            raise outcome
+        kept.put(todo[number], outcome)
+        done.add(todo[number], outcome)
+
+    with progress(title, len(todo)) as bar:
+        return Threads().map([work.run for work in todo], bar, finished)
