@@ -20,6 +20,8 @@ pub struct Application {
     release_gates: Gates,
     /// Timeouts of the flow when the message was released.
     timeouts_before: Vec<u32>,
+    /// Every timeout: its flow and when.
+    timeouts: Vec<(u32, u64)>,
     delivered: u64,
     finite: u64,
     messages_of_timed: Vec<bool>,
@@ -101,6 +103,7 @@ impl Application {
             delivery_gates: Gates::new(spec, GateEvent::Delivered),
             release_gates: Gates::new(spec, GateEvent::Released),
             timeouts_before: vec![0; spec.messages.len()],
+            timeouts: Vec::new(),
             delivered: 0,
             finite: spec.messages.iter().filter(|m| m.bytes != Message::UNLIMITED).count() as u64,
             messages_of_timed,
@@ -135,9 +138,9 @@ impl Application {
     }
 
     /// Notes a released message's deadline and the timeouts its flow had before.
-    pub fn promise(&mut self, message: u32, deadline: Option<u64>, timeouts: u64) {
+    pub fn promise(&mut self, message: u32, deadline: Option<u64>, timeouts: u32) {
         self.rows[message as usize].deadline_ps = deadline;
-        self.timeouts_before[message as usize] = timeouts as u32;
+        self.timeouts_before[message as usize] = timeouts;
     }
 
     /// The first byte of a message was sent.
@@ -145,11 +148,14 @@ impl Application {
         self.rows[message as usize].first_send_ps = Some(now);
     }
 
+    /// A flow had a retransmission timeout.
+    pub fn timed_out(&mut self, flow: u32, now: u64) {
+        self.timeouts.push((flow, now));
+    }
+
     /// A message was delivered; returns what its barrier releases.
-    pub fn complete(&mut self, message: u32, now: u64, timeouts: u64) -> Vec<(u64, u32)> {
-        let row = &mut self.rows[message as usize];
-        row.done_ps = Some(now);
-        row.timeouts = timeouts as u32 - self.timeouts_before[message as usize];
+    pub fn complete(&mut self, message: u32, now: u64) -> Vec<(u64, u32)> {
+        self.rows[message as usize].done_ps = Some(now);
         self.delivered += 1;
         let mut released = Vec::new();
         if let Some(barrier) = self.completes[message as usize] {
@@ -187,7 +193,16 @@ impl Application {
     }
 
     /// The table of messages.
-    pub fn into_rows(self) -> Vec<MessageStats> {
+    pub fn into_rows(mut self) -> Vec<MessageStats> {
+        self.timeouts.sort_unstable();
+        for (row, before) in self.rows.iter_mut().zip(&self.timeouts_before) {
+            // What arrives at an instant arrives before the timers of that instant.
+            let Some(done) = row.done_ps.filter(|&done| row.release_ps.is_some_and(|release| release < done)) else {
+                continue;
+            };
+            let until = |time| self.timeouts.partition_point(|&t| t < (row.flow, time));
+            row.timeouts = ((until(done) - until(0)) as u32).saturating_sub(*before);
+        }
         self.rows
     }
 }

@@ -2,20 +2,21 @@
 
 use crate::app::Application;
 use crate::calendar::Calendar;
-use crate::engine::{HostControl, Progress, Run, RunError, TimerMap};
+use crate::datagram::Datagrams;
+use crate::engine::{Endpoints, Progress, Run, RunError};
 use crate::net::{FlowCounters, MANY_PORTS, Net, Ways};
 use crate::queue::{self, Build, Context};
 use crate::rng::Stream;
 use crate::routing::{END, Router};
-use crate::spec::{Flow, Link, LinkId, Message, NodeId, Routing, Spec, TransportSpec};
-use crate::stack::{EcnMode, Stack};
+use crate::spec::{Flow, Link, LinkId, Message, NodeId, Routing, Spec};
+use crate::stack::Stack;
 use crate::store::Store;
-use crate::tcp::{Clock, Config, Receiver, Sender};
+use crate::tcp::Tcp;
 use crate::trace::Tracer;
-use fanin_cc::{Arrival, ParamError, PathKnowledge, Setup, registry};
+use fanin_cc::{ParamError, PathKnowledge, Setup};
 use fanin_switch::{Order, Port, SharedBuffer};
 use fanin_units::{Bytes, Duration, QueueLimit, Rate, Time};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -30,17 +31,6 @@ const PATHS_PER_LOOK: usize = 256;
 /// `progress` is asked now and then whether to go on, as during the run: large networks take seconds.
 pub(crate) fn build<'a>(spec: &'a Spec, progress: Asked<'_>) -> Result<Run<'a>, RunError> {
     let paths = Paths::make(spec, progress)?;
-    let flows = spec.flows.len() as u32;
-    let links = spec.links.len() as u32;
-    let timers = TimerMap {
-        senders: links,
-        receivers: links + flows,
-        messages: links + 2 * flows,
-        cbr: links + 2 * flows + spec.messages.len() as u32,
-        stops: links + 2 * flows + spec.messages.len() as u32 + spec.cbr.len() as u32,
-        opens: links + 3 * flows + spec.messages.len() as u32 + spec.cbr.len() as u32,
-        sampler: links + 4 * flows + spec.messages.len() as u32 + spec.cbr.len() as u32,
-    };
     let mut net = network(spec, &paths)?;
     let queue_samples = spec.trace.queue_interval.is_some() && !spec.trace.queues.is_empty();
     if !queue_samples {
@@ -48,57 +38,15 @@ pub(crate) fn build<'a>(spec: &'a Spec, progress: Asked<'_>) -> Result<Run<'a>, 
             net.ports[link.index()].record_changes();
         }
     }
-    let mut senders = Vec::with_capacity(spec.flows.len());
-    let mut receivers = Vec::with_capacity(spec.flows.len());
-    let mut configs: BTreeMap<u32, Arc<Config>> = BTreeMap::new();
-    for (i, flow) in spec.flows.iter().enumerate() {
-        let transport = &spec.transports[flow.transport as usize];
-        let setup = setup_for(spec, &transport.stack, &paths.flows[i]);
-        let built = registry::build(&transport.cc, &setup, &transport.args)?;
-        let (sender, prompt_acks) = (built.sender, built.prompt_acks);
-        let config = match configs.get(&flow.transport) {
-            Some(config) => config.clone(),
-            None => {
-                let config = Arc::new(resolve(transport, sender.needs(), prompt_acks)?);
-                configs.insert(flow.transport, config.clone());
-                config
-            }
-        };
-        let jitters = !config.stack.send_jitter.is_zero();
-        let random = (config.needs.randomness || jitters).then(|| Stream::new(spec.seed, "flow", i as u64));
-        let ack_random = jitters.then(|| Stream::new(spec.seed, "acks", i as u64));
-        let peer = flow.reverse.map(|r| r.0);
-        let clock = |host: NodeId| Clock::new(&config.stack, spec.seed, u64::from(host.0));
-        let (here, there) = (clock(flow.src), clock(flow.dst));
-        senders.push(Sender::new(i as u32, peer, timers.senders + i as u32, config.clone(), here, sender, random));
-        receivers.push(Receiver::new(i as u32, timers.receivers + i as u32, config, there, ack_random));
-    }
-    let base_rtt: Vec<Duration> = spec
-        .flows
-        .iter()
-        .enumerate()
-        .map(|(i, f)| path_knowledge(spec, &spec.transports[f.transport as usize].stack, &paths.flows[i]).base_rtt)
-        .collect();
-    let (controls, controlled) = receiver_controls(spec, &paths, &base_rtt, &mut senders, &mut receivers)?;
+    let tcp = Tcp::build(spec, &paths.flows)?;
+    let datagrams = Datagrams::new(&spec.cbr, spec.flows.len() as u32);
     let app = Application::new(spec, |m| ideal_time(spec, m, &paths.flows[m.flow.index()]));
-    Ok(Run {
-        spec,
-        net,
-        senders,
-        receivers,
-        controlled,
-        controls,
-        app,
-        cbr_sent: vec![0; spec.cbr.len()],
-        cbr_received: vec![0; spec.cbr.len()],
-        timers,
-        queue_samples,
-    })
+    Ok(Run { spec, net, endpoints: Endpoints::new(datagrams, tcp), app, queue_samples })
 }
 
 /// Links of a flow's first path in each direction.
 #[derive(Clone, Debug)]
-struct FlowPaths {
+pub(crate) struct FlowPaths {
     forward: Arc<[LinkId]>,
     backward: Arc<[LinkId]>,
 }
@@ -221,7 +169,6 @@ fn network(spec: &Spec, paths: &Paths) -> Result<Net, RunError> {
         datagram_drops: vec![0; spec.cbr.len()],
         pools,
         pool_of,
-        port_timers: 0,
         hops: 0,
         created: 0,
         arrived: 0,
@@ -263,33 +210,6 @@ fn event_density(spec: &Spec) -> (u64, u64) {
     (spacing.clamp(1, 1_000_000_000), horizon)
 }
 
-/// A transport's stack as its endpoints run it: with the recovery, ECN and acknowledgements that its algorithm asks for.
-///
-/// # Errors
-/// As [`crate::run`].
-pub fn resolved_stack(transport: &TransportSpec) -> Result<Stack, RunError> {
-    // What an algorithm needs of its host does not depend on the path.
-    let built = registry::build(&transport.cc, &Setup::default(), &transport.args)?;
-    Ok(resolve(transport, built.sender.needs(), built.prompt_acks)?.stack)
-}
-
-fn resolve(transport: &TransportSpec, needs: fanin_cc::Needs, prompt_acks: bool) -> Result<Config, RunError> {
-    let mut stack = transport.stack.clone();
-    if prompt_acks && stack.prompt_acks {
-        stack.ack_every = 1;
-    }
-    if needs.dctcp_ecn {
-        stack.ecn = EcnMode::Dctcp;
-    }
-    if let Some(recovery) = needs.recovery {
-        stack.recovery = recovery;
-    }
-    if !Sender::fits(&stack) {
-        return Err(RunError::SegmentTooLarge { mss: stack.mss });
-    }
-    Ok(Config { stack, needs })
-}
-
 /// What each flow's algorithm is told of its path.
 ///
 /// # Errors
@@ -326,7 +246,14 @@ pub fn ideal_times(spec: &Spec) -> Result<Vec<u64>, RunError> {
     Ok(spec.messages.iter().map(|m| ideal_time(spec, m, &paths.flows[m.flow.index()])).collect())
 }
 
-fn setup_for(spec: &Spec, stack: &Stack, paths: &FlowPaths) -> Setup {
+/// The round trip of one full segment on empty links.
+pub(crate) fn base_rtt(spec: &Spec, flow: u32, paths: &FlowPaths) -> Duration {
+    let transport = spec.flows[flow as usize].transport;
+    path_knowledge(spec, &spec.transports[transport as usize].stack, paths).base_rtt
+}
+
+/// What an algorithm is told when it is built.
+pub(crate) fn setup_for(spec: &Spec, stack: &Stack, paths: &FlowPaths) -> Setup {
     Setup {
         mss: stack.mss,
         wire: stack.wire(stack.mss),
@@ -393,50 +320,4 @@ fn ideal_time(spec: &Spec, message: &Message, paths: &FlowPaths) -> u64 {
         time += stack.wire(last) / link.rate + hop_delay(spec, link);
     }
     time.ps()
-}
-
-type Controls = (Vec<HostControl>, Vec<Option<(u32, u32)>>);
-
-/// One policy per receiving host and transport. All connections open before any asks for its first window, then rest until their first
-/// message.
-fn receiver_controls(
-    spec: &Spec,
-    paths: &Paths,
-    base_rtt: &[Duration],
-    senders: &mut [Sender],
-    receivers: &mut [Receiver],
-) -> Result<Controls, RunError> {
-    let mut controls: Vec<HostControl> = Vec::new();
-    let mut controlled = vec![None; spec.flows.len()];
-    let mut known: BTreeMap<(NodeId, u32), (u32, u32)> = BTreeMap::new();
-    for (i, flow) in spec.flows.iter().enumerate() {
-        let transport = &spec.transports[flow.transport as usize];
-        let slot = match known.get_mut(&(flow.dst, flow.transport)) {
-            Some(slot) => slot,
-            None => {
-                let setup = setup_for(spec, &transport.stack, &paths.flows[i]);
-                let Some(policy) = registry::build_receiver(&transport.cc, &setup, &transport.args)? else { continue };
-                controls.push(HostControl { policy });
-                known.entry((flow.dst, flow.transport)).or_insert((controls.len() as u32 - 1, 0))
-            }
-        };
-        let (control, conn) = *slot;
-        slot.1 += 1;
-        let mut random = Stream::new(spec.seed, "receiver", i as u64);
-        controls[control as usize].policy.on_open(Time::ZERO, conn, base_rtt[i], random.uniform());
-        controlled[i] = Some((control, conn));
-    }
-    for (i, slot) in controlled.iter().enumerate() {
-        let Some((control, conn)) = *slot else { continue };
-        let stack = &spec.transports[spec.flows[i].transport as usize].stack;
-        // The first window is the policy's answer to an arrival of nothing.
-        let opening = Arrival { now: Time::ZERO, conn, mss: stack.mss, wire_bytes: 0, payload_bytes: 0, rtt: None };
-        let window = controls[control as usize].policy.on_data(&opening).window;
-        receivers[i].limit_window(window);
-        senders[i].limit_window(window);
-    }
-    for (control, conn) in controlled.iter().flatten() {
-        controls[*control as usize].policy.on_close(Time::ZERO, *conn);
-    }
-    Ok((controls, controlled))
 }

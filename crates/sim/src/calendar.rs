@@ -3,12 +3,13 @@
 //! A link delivers in order, so only the head of its ring can be the next event: at most one entry per link, kept as intrusive
 //! lists (no allocation). Timers are few, move lazily, and live in an ordinary heap.
 //!
-//! Total order: (time, links by rank, then timers by number). Each link draws the rank of each of its events from a sequence of its own that
+//! Total order: (time, links by rank, then timers by kind and number). Each link draws the rank of each of its events from a sequence of its own that
 //! starts from the seed. So the order depends on scenario and seed alone, never on the order of insertion, and no link is favoured: with
 //! equal links packets do arrive at the same instant, and if the same one always came first, it alone would find the one free place
 //! in a full buffer.
 
 use crate::rng::Stream;
+use crate::timer::Timer;
 use fanin_switch::prefetch;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -22,7 +23,7 @@ pub enum Event {
     /// The packet at the head of this link's ring reaches the far end.
     Link(u32),
     /// This timer may be due.
-    Timer(u32),
+    Timer(Timer),
 }
 
 /// A link's event.
@@ -59,7 +60,7 @@ pub struct Calendar {
     far: BinaryHeap<Reverse<Due>>,
     /// Links in buckets.
     in_buckets: usize,
-    timers: BinaryHeap<Reverse<(u64, u32)>>,
+    timers: BinaryHeap<Reverse<(u64, Timer)>>,
 }
 
 impl Calendar {
@@ -104,7 +105,7 @@ impl Calendar {
 
     /// `timer` may be due at `time`. Earlier entries stay; who pops one checks whether it still means something.
     #[inline]
-    pub fn schedule_timer(&mut self, time: u64, timer: u32) {
+    pub fn schedule_timer(&mut self, time: u64, timer: Timer) {
         self.timers.push(Reverse((time, timer)));
     }
 
@@ -229,7 +230,7 @@ mod tests {
                 calendar.schedule_link(t, link as u32);
             }
             for (n, &t) in timers.iter().enumerate() {
-                calendar.schedule_timer(t, n as u32);
+                calendar.schedule_timer(t, Timer::Source(n as u32));
             }
             let mut expected: Vec<(u64, bool, u32)> = times.iter().enumerate().map(|(l, &t)| (t, false, l as u32)).collect();
             expected.extend(timers.iter().enumerate().map(|(n, &t)| (t, true, n as u32)));
@@ -238,7 +239,8 @@ mod tests {
             while let Some((time, event)) = calendar.pop(u64::MAX) {
                 got.push(match event {
                     Event::Link(l) => (time, false, l),
-                    Event::Timer(t) => (time, true, t),
+                    Event::Timer(Timer::Source(t)) => (time, true, t),
+                    Event::Timer(other) => panic!("{other:?} was not scheduled"),
                 });
             }
             // In order of time, links first; among links of one instant any order.

@@ -2,15 +2,17 @@
 
 use crate::app::Application;
 use crate::calendar::Event;
+use crate::datagram::Datagrams;
+use crate::endpoint::{Endpoint, Handed, Host};
 use crate::net::Net;
 use crate::packet::{Packet, flags};
 use crate::results::Results;
 use crate::spec::Spec;
-use crate::tcp::{Receiver, Sender, Uplink};
+use crate::tcp::Tcp;
+use crate::timer::Timer;
 use crate::trace::Tap;
 use crate::{build, report};
-use fanin_cc::{BuildError, ReceiverControl};
-use fanin_switch::prefetch;
+use fanin_cc::BuildError;
 use fanin_units::Time;
 use std::ops::ControlFlow;
 use thiserror::Error;
@@ -70,39 +72,42 @@ pub struct Progress {
     pub messages: (u64, u64),
 }
 
-/// Receivers under one host's control.
-#[derive(Debug)]
-pub(crate) struct HostControl {
-    pub policy: Box<dyn ReceiverControl>,
-}
-
 /// Everything that lives during a run.
 pub(crate) struct Run<'a> {
     pub spec: &'a Spec,
     pub net: Net,
-    pub senders: Vec<Sender>,
-    pub receivers: Vec<Receiver>,
-    /// Position in `controls` and number of the connection there, per flow.
-    pub controlled: Vec<Option<(u32, u32)>>,
-    pub controls: Vec<HostControl>,
+    pub endpoints: Endpoints<'a>,
     pub app: Application,
-    pub cbr_sent: Vec<u64>,
-    pub cbr_received: Vec<u64>,
-    pub timers: TimerMap,
     /// Of traced ports, every so often.
     pub queue_samples: bool,
 }
 
-/// Which timer number belongs to whom.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct TimerMap {
-    pub senders: u32,
-    pub receivers: u32,
-    pub messages: u32,
-    pub cbr: u32,
-    pub stops: u32,
-    pub opens: u32,
-    pub sampler: u32,
+/// Who understands which packets.
+pub(crate) struct Endpoints<'a> {
+    datagrams: Datagrams<'a>,
+    flows: Tcp,
+}
+
+impl<'a> Endpoints<'a> {
+    pub fn new(datagrams: Datagrams<'a>, flows: Tcp) -> Endpoints<'a> {
+        Endpoints { datagrams, flows }
+    }
+
+    /// Whose a packet is.
+    #[inline]
+    fn of_packet(&mut self, bits: u16) -> &mut dyn Endpoint {
+        if bits & flags::DATAGRAM != 0 { &mut self.datagrams } else { &mut self.flows }
+    }
+
+    /// Whose a flow is.
+    pub fn of_flow(&mut self, _flow: u32) -> &mut dyn Endpoint {
+        &mut self.flows
+    }
+
+    /// Whose the background traffic is.
+    pub fn of_datagrams(&mut self) -> &mut dyn Endpoint {
+        &mut self.datagrams
+    }
 }
 
 /// How many events pass between two looks at the progress callback.
@@ -143,7 +148,7 @@ fn go(
     while let Some((time, event)) = run.net.calendar.pop(end) {
         run.net.now = time;
         if let Some(packet) = run.net.look_ahead() {
-            run.prefetch(packet);
+            run.endpoints.of_packet(packet.flags).prefetch(packet);
         }
         match event {
             Event::Link(link) => {
@@ -177,170 +182,60 @@ fn go(
 impl Run<'_> {
     /// Schedules what happens by itself.
     fn start(&mut self) {
+        let calendar = &mut self.net.calendar;
         for (time, message) in self.app.first_releases() {
-            self.net.calendar.schedule_timer(time, self.timers.messages + message);
+            calendar.schedule_timer(time, Timer::Message(message));
         }
-        for (i, cbr) in self.spec.cbr.iter().enumerate() {
-            self.net.calendar.schedule_timer(cbr.start.ps(), self.timers.cbr + i as u32);
+        for (i, cbr) in (0..).zip(&self.spec.cbr) {
+            calendar.schedule_timer(cbr.start.ps(), Timer::Datagram(i));
         }
-        for (i, flow) in self.spec.flows.iter().enumerate() {
+        for (i, flow) in (0..).zip(&self.spec.flows) {
             if let Some(open) = flow.open {
-                self.net.calendar.schedule_timer(open.ps(), self.timers.opens + i as u32);
+                calendar.schedule_timer(open.ps(), Timer::Open(i));
             }
             if let Some(stop) = flow.stop {
-                self.net.calendar.schedule_timer(stop.ps(), self.timers.stops + i as u32);
+                calendar.schedule_timer(stop.ps(), Timer::Stop(i));
             }
         }
         if self.queue_samples {
-            self.net.calendar.schedule_timer(0, self.timers.sampler);
+            calendar.schedule_timer(0, Timer::Sample);
         }
     }
 
-    /// Starts to load the endpoint that a packet is about to reach.
-    #[inline]
-    fn prefetch(&self, packet: fanin_switch::Packet) {
-        const LINES: usize = 12;
-        let flow = packet.flow as usize;
-        if packet.has(flags::DATAGRAM) {
-        } else if packet.has(flags::ACK) {
-            prefetch(&self.senders[flow], LINES);
-        } else {
-            prefetch(&self.receivers[flow], LINES);
-        }
-    }
-
-    /// A packet reached its destination.
+    /// A packet has reached its destination.
     #[inline]
     fn deliver(&mut self, packet: &Packet) {
-        let flow = packet.flow as usize;
-        if packet.has(flags::DATAGRAM) {
-            self.cbr_received[flow] += 1;
-        } else if packet.has(flags::ACK) {
-            self.acknowledge(flow, packet);
-        } else {
-            self.receive(flow, packet);
-            self.after_delivery(flow);
+        let host = &mut Host { net: &mut self.net, app: &mut self.app };
+        self.endpoints.of_packet(packet.flags).on_packet(packet, host);
+    }
+
+    fn timer(&mut self, timer: Timer) {
+        let host = &mut Host { net: &mut self.net, app: &mut self.app };
+        match timer {
+            Timer::Port(link) => self.net.port_free(link),
+            Timer::Source(flow) | Timer::Sink(flow) => self.endpoints.of_flow(flow).on_timer(timer, host),
+            Timer::Message(message) => self.release(message),
+            Timer::Datagram(_) => self.endpoints.of_datagrams().on_timer(timer, host),
+            Timer::Stop(flow) => self.endpoints.of_flow(flow).stop(flow),
+            Timer::Open(flow) => self.endpoints.of_flow(flow).open(flow, host),
+            Timer::Sample => self.sample_queues(),
         }
     }
 
-    /// Data arrived, or a handshake's first or last packet. The order is Linux's (`tcp_rcv_established`): the data count first, then what
-    /// their ACK lets the host send, which may acknowledge them, and only then an ACK by itself.
-    fn receive(&mut self, flow: usize, packet: &Packet) {
-        match self.controlled[flow] {
-            None => self.receivers[flow].on_data(packet, None, 0, &mut self.net),
-            Some((control, conn)) => {
-                let policy = self.controls[control as usize].policy.as_mut();
-                self.receivers[flow].on_data(packet, Some(policy), conn, &mut self.net);
-            }
-        }
-        if packet.has(flags::SYN) {
-            return;
-        }
-        if let Some(peer) = self.spec.flows[flow].reverse {
-            if let Some(rtt) = self.receivers[flow].take_opening(self.net.now) {
-                let mut uplink = Uplink { net: &mut self.net, receivers: &mut self.receivers };
-                self.senders[peer.index()].opened_by_peer(rtt, &mut uplink);
-                self.after_sending(peer.index());
-            }
-            if let Some(ack) = packet.carried(peer.0) {
-                self.acknowledge(peer.index(), &ack);
-            }
-        }
-        self.receivers[flow].check_ack(&mut self.net);
-    }
-
-    /// An ACK for data of `flow` arrived.
-    #[inline]
-    fn acknowledge(&mut self, flow: usize, ack: &Packet) {
-        self.senders[flow].on_ack(ack, &mut Uplink { net: &mut self.net, receivers: &mut self.receivers });
-        self.after_sending(flow);
-    }
-
-    fn after_delivery(&mut self, flow: usize) {
-        while let Some(message) = self.receivers[flow].take_complete() {
-            let now = self.net.now;
-            let timeouts = self.senders[flow].timeouts();
-            for (time, next) in self.app.complete(message, now, timeouts) {
-                self.net.calendar.schedule_timer(time, self.timers.messages + next);
-            }
-            if let Some((control, conn)) = self.controlled[flow]
-                && self.receivers[flow].is_satisfied()
-            {
-                self.controls[control as usize].policy.on_close(Time::from_ps(now), conn);
-            }
-        }
-    }
-
-    #[inline]
-    fn after_sending(&mut self, flow: usize) {
-        for (message, time) in self.senders[flow].take_started() {
-            self.app.started(message, time);
-        }
-    }
-
-    fn timer(&mut self, timer: u32) {
-        let t = self.timers;
-        if timer >= t.sampler {
-            self.sample_queues();
-        } else if timer >= t.opens {
-            let mut uplink = Uplink { net: &mut self.net, receivers: &mut self.receivers };
-            self.senders[(timer - t.opens) as usize].open(&mut uplink);
-        } else if timer >= t.stops {
-            self.senders[(timer - t.stops) as usize].stop();
-        } else if timer >= t.cbr {
-            self.send_datagram((timer - t.cbr) as usize);
-        } else if timer >= t.messages {
-            self.release(timer - t.messages);
-        } else if timer >= t.receivers {
-            self.receivers[(timer - t.receivers) as usize].on_timer(&mut self.net);
-        } else if timer >= t.senders {
-            let flow = (timer - t.senders) as usize;
-            self.senders[flow].on_timer(&mut Uplink { net: &mut self.net, receivers: &mut self.receivers });
-            self.after_sending(flow);
-        } else {
-            self.net.port_free(timer - self.net.port_timers);
-        }
-    }
-
-    /// The application hands a message to TCP.
+    /// The application hands over a message.
     fn release(&mut self, message: u32) {
         let m = &self.spec.messages[message as usize];
         let now = self.net.now;
         for (time, next) in self.app.release(message, now) {
-            self.net.calendar.schedule_timer(time, self.timers.messages + next);
+            self.net.calendar.schedule_timer(time, Timer::Message(next));
         }
-        let flow = m.flow.index();
-        if self.spec.flows[flow].stop.is_some_and(|s| s.ps() <= now) {
+        if self.spec.flows[m.flow.index()].stop.is_some_and(|s| s.ps() <= now) {
             return;
         }
-        if let Some((control, conn)) = self.controlled[flow]
-            && self.receivers[flow].is_satisfied()
-        {
-            let policy = &mut self.controls[control as usize].policy;
-            policy.on_reopen(Time::from_ps(now), conn);
-        }
-        let end = self.senders[flow].write_position().saturating_add(m.bytes);
-        self.receivers[flow].expect(message, end);
-        let opening = self.spec.flows[flow].reverse.is_some_and(|r| self.senders[r.index()].is_opening());
         let deadline = m.deadline.map(|d| now.saturating_add(d.ps()));
-        self.app.promise(message, deadline, self.senders[flow].timeouts());
-        let mut uplink = Uplink { net: &mut self.net, receivers: &mut self.receivers };
-        self.senders[flow].write(message, m.bytes, deadline, opening, &mut uplink);
-        self.after_sending(flow);
-        if m.bytes == 0 {
-            self.after_delivery(flow);
-        }
-    }
-
-    fn send_datagram(&mut self, source: usize) {
-        let cbr = &self.spec.cbr[source];
-        if self.net.now >= cbr.stop.ps() {
-            return;
-        }
-        self.cbr_sent[source] += 1;
-        self.net.send_datagram(source as u32, self.senders.len() as u32, cbr.packet.get() as u16);
-        let next = self.net.now + (cbr.packet / cbr.rate).ps().max(1);
-        self.net.calendar.schedule_timer(next, self.timers.cbr + source as u32);
+        let handed = Handed { id: message, flow: m.flow.0, bytes: m.bytes, deadline };
+        let host = &mut Host { net: &mut self.net, app: &mut self.app };
+        self.endpoints.of_flow(m.flow.0).write(handed, host);
     }
 
     fn sample_queues(&mut self) {
@@ -354,7 +249,7 @@ impl Run<'_> {
             t.bytes.push(bytes);
         }
         if let Some(interval) = self.spec.trace.queue_interval {
-            self.net.calendar.schedule_timer(now + interval.ps().max(1), self.timers.sampler);
+            self.net.calendar.schedule_timer(now + interval.ps().max(1), Timer::Sample);
         }
     }
 }

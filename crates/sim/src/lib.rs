@@ -7,13 +7,15 @@
 //! |---|---|
 //! | [`spec`], [`stack`], [`knobs`] | what a run is made of |
 //! | [`results`] | what it leaves behind |
-//! | `engine`, `build`, `report`, `app` | the run itself |
+//! | `engine`, `build`, `report`, `app`, `timer` | the run itself |
+//! | `endpoint` | what ends a packet's way: `tcp`, `datagram` |
 //! | `net`, `store`, `routing`, `calendar` | the network; ports and [`queue`] disciplines are `fanin-switch` |
-//! | `tcp` | the endpoint |
 
 mod app;
 mod build;
 mod calendar;
+mod datagram;
+mod endpoint;
 mod engine;
 pub mod knobs;
 mod net;
@@ -25,10 +27,12 @@ pub mod spec;
 pub mod stack;
 mod store;
 mod tcp;
+mod timer;
 mod trace;
 
 pub use fanin_switch::{disciplines as queue, random as rng};
 
-pub use build::{ideal_times, known_paths, resolved_stack, routes};
+pub use build::{ideal_times, known_paths, routes};
 pub use engine::{Progress, RunError, run, run_with_tap};
+pub use tcp::resolved_stack;
 pub use trace::{PacketEvent, Tap};

@@ -5,11 +5,9 @@ use crate::packet::{Packet, flags};
 use crate::rng::Stream;
 use crate::routing::END;
 use crate::store::{self, Store};
+use crate::timer::Timer;
 use crate::trace::{PacketEvent, Tracer};
 use fanin_switch::{Offer, Packet as Label, Port, SharedBuffer, prefetch};
-
-/// IP and UDP headers of a background datagram.
-const DATAGRAM_HEADER: u16 = 28;
 
 /// From so many ports on they do not fit into a core's nearest caches.
 pub const MANY_PORTS: usize = 256;
@@ -81,7 +79,7 @@ pub struct Net {
     pub choices: Vec<u32>,
     /// Draws a path per packet.
     pub spray: Option<Stream>,
-    /// Forward and backward ways per flow.
+    /// Forward and backward ways per flow, then those of each source of datagrams.
     pub ways: Vec<[Ways; 2]>,
     /// Per flow.
     pub flows: Vec<FlowCounters>,
@@ -91,8 +89,6 @@ pub struct Net {
     pub pools: Vec<SharedBuffer>,
     /// The pool of each port.
     pub pool_of: Vec<Option<u32>>,
-    /// Timer number of the first port, for scheduled ports.
-    pub port_timers: u32,
     /// Packets accepted by ports.
     pub hops: u64,
     /// Packets that hosts put into the network, and that reached their destination.
@@ -106,12 +102,18 @@ pub struct Net {
 }
 
 impl Net {
-    /// Sends a packet of `flow` on its way: data forward, ACKs back.
+    /// Sends a packet of a flow on its way: data forward, ACKs back.
     #[inline]
-    pub fn send(&mut self, mut packet: Packet) {
+    pub fn send(&mut self, packet: Packet) {
+        self.send_by(packet.flow, packet);
+    }
+
+    /// Sends a packet on one of the ways in this place of the table.
+    #[inline]
+    pub fn send_by(&mut self, ways: u32, mut packet: Packet) {
         self.created += 1;
         packet.id = self.created as u32;
-        let way = self.ways[packet.flow as usize][usize::from(packet.has(flags::ACK))];
+        let way = self.ways[ways as usize][usize::from(packet.has(flags::ACK))];
         let path = self.choose(way);
         let label = self.store.insert(packet, path);
         self.offer(label);
@@ -127,27 +129,6 @@ impl Net {
     fn first_port(&self, way: Ways) -> usize {
         let path = if self.spray.is_some() { self.choices[way.first as usize] } else { way.first };
         self.paths[path as usize] as usize
-    }
-
-    /// Sends a background datagram of a source; its ways stand behind those of `flows` flows.
-    pub fn send_datagram(&mut self, source: u32, flows: u32, wire: u16) {
-        self.created += 1;
-        let way = self.ways[(flows + source) as usize][0];
-        let path = self.choose(way);
-        let packet = Packet {
-            seq: 0,
-            timestamp: self.now,
-            sack: [0; 6],
-            flow: source,
-            path: 0,
-            len: wire.saturating_sub(DATAGRAM_HEADER),
-            wire,
-            flags: flags::DATAGRAM,
-            window: 0,
-            id: self.created as u32,
-        };
-        let label = self.store.insert(packet, path);
-        self.offer(label);
     }
 
     /// Where the next packet that has these ways goes.
@@ -229,7 +210,7 @@ impl Net {
         }
         let free_at = self.ports[link as usize].free_at();
         if free_at > self.now {
-            self.calendar.schedule_timer(free_at, self.port_timers + link);
+            self.calendar.schedule_timer(free_at, Timer::Port(link));
         }
     }
 
@@ -347,7 +328,7 @@ impl Net {
         }
         let free_at = self.ports[link as usize].free_at();
         if free_at > self.now {
-            self.calendar.schedule_timer(free_at, self.port_timers + link);
+            self.calendar.schedule_timer(free_at, Timer::Port(link));
         }
     }
 }

@@ -3,7 +3,7 @@
 pub use fanin_switch::flags;
 
 /// A data segment or an acknowledgement: one cache line.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(64))]
 pub struct Packet {
     /// Data: first byte. ACK: next byte expected.
@@ -15,8 +15,6 @@ pub struct Packet {
     pub sack: [u32; 6],
     /// Index of the flow.
     pub flow: u32,
-    /// Not in use.
-    pub path: u32,
     /// Payload bytes.
     pub len: u16,
     /// Bytes on the wire.
@@ -73,18 +71,6 @@ mod tests {
 
     #[test]
     fn a_data_segment_gives_back_the_ack_it_carries() {
-        let blank = Packet {
-            seq: 0,
-            timestamp: 0,
-            sack: [0; 6],
-            flow: 0,
-            path: 0,
-            len: 0,
-            wire: 0,
-            flags: 0,
-            window: 0,
-            id: 0,
-        };
         let ack = Packet {
             seq: 5 << 40,
             timestamp: 7 << 33,
@@ -92,9 +78,9 @@ mod tests {
             flow: 3,
             flags: flags::ACK | flags::ECE,
             window: 65_000,
-            ..blank
+            ..Packet::default()
         };
-        let mut data = Packet { seq: 1000, len: 100, flow: 4, ..blank };
+        let mut data = Packet { seq: 1000, len: 100, flow: 4, ..Packet::default() };
         assert!(data.carried(3).is_none());
         data.carry(&ack);
         let back = data.carried(3).unwrap();

@@ -28,15 +28,13 @@ pub(crate) fn report(mut run: Run<'_>, end: u64) -> Results {
     }
     let names: Vec<Arc<str>> = spec.nodes.iter().map(|n| n.name.as_str().into()).collect();
     let flows = flow_table(&mut run, &names);
-    let cbr = spec
-        .cbr
-        .iter()
-        .enumerate()
-        .map(|(i, c)| CbrStats {
-            class: c.class,
-            sent: run.cbr_sent[i],
-            received: run.cbr_received[i],
-            dropped: run.net.datagram_drops[i],
+    let cbr = (0..)
+        .zip(&spec.cbr)
+        .map(|(source, c)| {
+            let dropped = run.net.datagram_drops[source as usize];
+            let mut row = CbrStats { class: c.class, dropped, ..CbrStats::default() };
+            run.endpoints.of_datagrams().close_source(source, &mut row);
+            row
         })
         .collect();
     let (delivered, finite) = run.app.delivered();
@@ -91,39 +89,25 @@ fn percentile_over_time(time_at: &[u64], share: f64) -> u64 {
     0
 }
 
-/// One row per flow. Endpoints are given up as their rows are written: with a million flows both together would not fit.
+/// One row per flow.
 fn flow_table(run: &mut Run<'_>, names: &[Arc<str>]) -> Vec<FlowStats> {
-    const CHUNK: usize = 1 << 16;
-    let mut rows = Vec::with_capacity(run.senders.len());
-    while let Some(i) = run.senders.len().checked_sub(1) {
-        rows.push(flow_stats(run, names, i));
-        run.senders.truncate(i);
-        run.receivers.truncate(i);
-        if i.is_multiple_of(CHUNK) {
-            run.senders.shrink_to_fit();
-            run.receivers.shrink_to_fit();
-        }
+    let mut rows = Vec::with_capacity(run.spec.flows.len());
+    for (number, flow) in (0..run.spec.flows.len() as u32).zip(&run.spec.flows).rev() {
+        let mut row = FlowStats {
+            src: names[flow.src.index()].clone(),
+            dst: names[flow.dst.index()].clone(),
+            class: flow.class,
+            ..FlowStats::default()
+        };
+        run.endpoints.of_flow(number).close(number, &mut row);
+        let counters = &mut run.net.flows[number as usize];
+        counters.close_run();
+        row.drops = u64::from(counters.drops);
+        row.ack_drops = u64::from(counters.ack_drops);
+        row.marks = u64::from(counters.marks);
+        row.drop_runs = counters.runs.as_ref().map_or_else(Vec::new, |r| r.iter().map(|&n| u64::from(n)).collect());
+        rows.push(row);
     }
     rows.reverse();
     rows
-}
-
-fn flow_stats(run: &mut Run<'_>, names: &[Arc<str>], i: usize) -> FlowStats {
-    let flow = &run.spec.flows[i];
-    let mut row = FlowStats {
-        src: names[flow.src.index()].clone(),
-        dst: names[flow.dst.index()].clone(),
-        class: flow.class,
-        ..FlowStats::default()
-    };
-    run.senders[i].report(&mut row);
-    row.bytes_delivered = run.receivers[i].delivered();
-    row.last_delivery_ps = run.receivers[i].last_delivery();
-    let counters = &mut run.net.flows[i];
-    counters.close_run();
-    row.drops = u64::from(counters.drops);
-    row.ack_drops = u64::from(counters.ack_drops);
-    row.marks = u64::from(counters.marks);
-    row.drop_runs = counters.runs.as_ref().map_or_else(Vec::new, |r| r.iter().map(|&n| u64::from(n)).collect());
-    row
 }

@@ -2,6 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `endpoint.rs` | all connections, as the engine sees them |
 //! | `sender.rs` | the connection's sender: what the application, ACKs and timers do to it |
 //! | `transmit.rs` | what may leave now |
 //! | `window.rs` | the window in force, and what the algorithm is told |
@@ -15,6 +16,7 @@
 //! | `uplink.rs` | what a sender touches when it acts |
 
 mod clock;
+mod endpoint;
 mod linux;
 mod receiver;
 mod recovery;
@@ -26,7 +28,4 @@ mod uplink;
 mod validation;
 mod window;
 
-pub use clock::Clock;
-pub use receiver::Receiver;
-pub use sender::{Config, Sender};
-pub use uplink::Uplink;
+pub use endpoint::{Tcp, resolved_stack};

@@ -6,6 +6,7 @@ use crate::net::Net;
 use crate::packet::{Packet, flags};
 use crate::rng::Stream;
 use crate::stack::EcnMode;
+use crate::timer::Timer;
 use fanin_cc::{Arrival, ReceiverControl};
 use fanin_units::{Duration, Time};
 use std::collections::VecDeque;
@@ -21,8 +22,11 @@ struct Range {
 }
 
 /// What receiver control needs.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Metering {
+    /// Which of the endpoint's policies decides, and this connection's number there.
+    control: u32,
+    conn: u32,
     /// ACKs held back: due time and the ACK.
     held: VecDeque<(u64, Packet)>,
     /// One-window delay measurement: when its mark passes, a round trip has.
@@ -44,8 +48,8 @@ enum Opening {
 #[derive(Debug)]
 pub struct Receiver {
     flow: u32,
-    /// Number of this receiver's timer.
-    timer: u32,
+    /// The opposite direction of the same connection.
+    peer: Option<u32>,
     timer_at: u64,
     config: Arc<Config>,
     clock: Clock,
@@ -86,12 +90,12 @@ pub struct Receiver {
 
 impl Receiver {
     /// A connection's receiver, before anything arrived.
-    pub fn new(flow: u32, timer: u32, config: Arc<Config>, clock: Clock, random: Option<Stream>) -> Receiver {
+    pub fn new(flow: u32, peer: Option<u32>, config: Arc<Config>, clock: Clock, random: Option<Stream>) -> Receiver {
         let window = config.stack.receive_window.get();
         let quick_left = config.stack.quick_acks;
         Receiver {
             flow,
-            timer,
+            peer,
             timer_at: u64::MAX,
             config,
             clock,
@@ -150,15 +154,25 @@ impl Receiver {
         })
     }
 
-    /// The first window of a connection under receiver control.
-    pub fn limit_window(&mut self, window: u64) {
-        self.metering = Some(Box::default());
+    /// The opposite direction of the same connection.
+    pub fn peer(&self) -> Option<u32> {
+        self.peer
+    }
+
+    /// Which policy decides about this connection, and the connection's number there; `None` if none does.
+    pub fn controlled(&self) -> Option<(u32, u32)> {
+        self.metering.as_ref().map(|m| (m.control, m.conn))
+    }
+
+    /// Puts the connection under the control of a policy, which has decided about its first window.
+    pub fn control(&mut self, control: u32, conn: u32, window: u64) {
+        self.metering = Some(Box::new(Metering { control, conn, held: VecDeque::new(), rtt_mark: None }));
         self.window = window;
         self.edge = self.nxt + window;
     }
 
-    /// A packet of this flow arrived; [`Self::check_ack`] acknowledges it.
-    pub fn on_data(&mut self, packet: &Packet, control: Option<&mut dyn ReceiverControl>, conn: u32, net: &mut Net) {
+    /// A packet of this flow arrived; [`Self::check_ack`] acknowledges it. `controls` are the endpoint's policies.
+    pub fn on_data(&mut self, packet: &Packet, controls: &mut [Box<dyn ReceiverControl>], net: &mut Net) {
         if packet.has(flags::SYN) {
             return self.answer_syn(packet, net);
         }
@@ -183,8 +197,8 @@ impl Receiver {
         }
         let in_order = packet.seq == before && !had_hole;
         let rtt = self.measure_round_trip(net.now);
-        if let Some(control) = control {
-            let advice = control.on_data(&Arrival {
+        if let Some((control, conn)) = self.controlled() {
+            let advice = controls[control as usize].on_data(&Arrival {
                 now: Time::from_ps(net.now),
                 conn,
                 mss: self.config.stack.mss,
@@ -285,7 +299,7 @@ impl Receiver {
         let due = held.min(self.ack_at);
         if due < self.timer_at {
             self.timer_at = due.max(net.now);
-            net.calendar.schedule_timer(self.timer_at, self.timer);
+            net.calendar.schedule_timer(self.timer_at, Timer::Sink(self.flow));
         }
     }
 
@@ -301,7 +315,6 @@ impl Receiver {
             timestamp: packet.timestamp,
             sack: [0; 6],
             flow: self.flow,
-            path: 0,
             len: 0,
             wire: self.config.stack.wire(0).get() as u16,
             flags: flags::SYN | flags::ACK | ect,
@@ -419,7 +432,6 @@ impl Receiver {
             timestamp: self.ts_recent,
             sack: self.sack_blocks(),
             flow: self.flow,
-            path: 0,
             len: 0,
             wire: stack.wire(0).get() as u16,
             flags: flags::ACK | ece | ect | dsack,

@@ -12,6 +12,7 @@ use crate::packet::{Packet, flags};
 use crate::results::FlowStats;
 use crate::rng::Stream;
 use crate::stack::{CcRtt, EcnMode, RtoRestart, Stack};
+use crate::timer::Timer;
 use crate::trace::WindowRow;
 use fanin_cc::{Ack, CongestionControl, Control, Needs, Probe, RateSample, State, Window};
 use fanin_units::{Bytes, Duration};
@@ -76,8 +77,6 @@ pub struct Sender {
     pub(super) flow: u32,
     /// The opposite direction of the same connection.
     pub(super) peer: Option<u32>,
-    /// Number of this sender's timer.
-    pub(super) timer: u32,
     /// The earliest entry in the calendar that still means something; `u64::MAX` when there is none.
     pub(super) timer_at: u64,
     pub(super) config: Arc<Config>,
@@ -128,7 +127,6 @@ impl Sender {
     pub fn new(
         flow: u32,
         peer: Option<u32>,
-        timer: u32,
         config: Arc<Config>,
         clock: Clock,
         cc: Box<dyn CongestionControl>,
@@ -140,7 +138,6 @@ impl Sender {
         Sender {
             flow,
             peer,
-            timer,
             timer_at: u64::MAX,
             config,
             clock,
@@ -260,7 +257,6 @@ impl Sender {
             timestamp: now,
             sack: [0; 6],
             flow: self.flow,
-            path: 0,
             len: 0,
             wire: self.config.stack.wire(0).get() as u16,
             flags: flags::SYN | ect,
@@ -501,7 +497,7 @@ impl Sender {
             self.rto_at.min(self.recovery.timer_at).min(if waits_to_send > net.now { waits_to_send } else { u64::MAX });
         if due < self.timer_at {
             self.timer_at = due.max(net.now);
-            net.calendar.schedule_timer(self.timer_at, self.timer);
+            net.calendar.schedule_timer(self.timer_at, Timer::Source(self.flow));
         }
     }
 
@@ -577,8 +573,8 @@ impl Sender {
     }
 
     /// Timeouts so far.
-    pub fn timeouts(&self) -> u64 {
-        u64::from(self.counters.timeouts)
+    pub fn timeouts(&self) -> u32 {
+        self.counters.timeouts
     }
 
     /// Whether the path's bytes per segment fit a packet's 16-bit length.

@@ -1,6 +1,7 @@
 //! The way out of a host, as the sending half of a connection sees it: the network, and the receiving halves whose ACKs its data carry.
 
 use super::receiver::Receiver;
+use crate::endpoint::PerFlow;
 use crate::net::Net;
 use crate::packet::Packet;
 use std::ops::{Deref, DerefMut};
@@ -11,13 +12,13 @@ pub struct Uplink<'a> {
     /// Ports, paths, the calendar.
     pub net: &'a mut Net,
     /// By flow.
-    pub receivers: &'a mut [Receiver],
+    pub receivers: &'a mut PerFlow<Receiver>,
 }
 
 impl Uplink<'_> {
     /// Lets the ACK for the data of `flow`, which come the other way, ride on a segment.
     pub(super) fn ride(&mut self, segment: &mut Packet, flow: u32) {
-        self.receivers[flow as usize].ride_on(segment, self.net.now);
+        self.receivers[flow].ride_on(segment, self.net.now);
     }
 }
 

@@ -1,0 +1,252 @@
+//! TCP as the engine sees it: the senders and receivers of all connections, and who hears of what.
+
+use super::clock::Clock;
+use super::receiver::Receiver;
+use super::sender::{Config, Sender};
+use super::uplink::Uplink;
+use crate::build::{FlowPaths, base_rtt, setup_for};
+use crate::endpoint::{Endpoint, Handed, Host, PerFlow};
+use crate::engine::RunError;
+use crate::packet::{Packet, flags};
+use crate::results::FlowStats;
+use crate::rng::Stream;
+use crate::spec::{NodeId, Spec, TransportSpec};
+use crate::stack::{EcnMode, Stack};
+use crate::timer::Timer;
+use fanin_cc::{Arrival, Needs, ReceiverControl, Setup, registry};
+use fanin_switch::{Packet as Label, prefetch};
+use fanin_units::Time;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Both ends of every connection.
+#[derive(Debug)]
+pub struct Tcp {
+    senders: PerFlow<Sender>,
+    receivers: PerFlow<Receiver>,
+    /// What decides for the receivers of one host, where an algorithm does.
+    controls: Vec<Box<dyn ReceiverControl>>,
+}
+
+impl Tcp {
+    /// Of all flows of a plan.
+    pub fn build(spec: &Spec, paths: &[FlowPaths]) -> Result<Tcp, RunError> {
+        let flows = spec.flows.len();
+        let mut tcp =
+            Tcp { senders: PerFlow::new(flows, true), receivers: PerFlow::new(flows, true), controls: Vec::new() };
+        let mut configs: BTreeMap<u32, Arc<Config>> = BTreeMap::new();
+        for (i, flow) in (0..).zip(&spec.flows) {
+            let transport = &spec.transports[flow.transport as usize];
+            let setup = setup_for(spec, &transport.stack, &paths[i as usize]);
+            let built = registry::build(&transport.cc, &setup, &transport.args)?;
+            let config = match configs.get(&flow.transport) {
+                Some(config) => config.clone(),
+                None => {
+                    let config = Arc::new(resolve(transport, built.sender.needs(), built.prompt_acks)?);
+                    configs.insert(flow.transport, config.clone());
+                    config
+                }
+            };
+            let jitters = !config.stack.send_jitter.is_zero();
+            let random = (config.needs.randomness || jitters).then(|| Stream::new(spec.seed, "flow", u64::from(i)));
+            let ack_random = jitters.then(|| Stream::new(spec.seed, "acks", u64::from(i)));
+            let peer = flow.reverse.map(|r| r.0);
+            let clock = |host: NodeId| Clock::new(&config.stack, spec.seed, u64::from(host.0));
+            let (here, there) = (clock(flow.src), clock(flow.dst));
+            tcp.senders.push(i, Sender::new(i, peer, config.clone(), here, built.sender, random));
+            tcp.receivers.push(i, Receiver::new(i, peer, config, there, ack_random));
+        }
+        tcp.control_receivers(spec, paths)?;
+        Ok(tcp)
+    }
+
+    /// One policy per receiving host and transport. All connections open before any asks for its first window, then rest until their first
+    /// message.
+    fn control_receivers(&mut self, spec: &Spec, paths: &[FlowPaths]) -> Result<(), RunError> {
+        let mut controlled: Vec<(u32, u32, u32)> = Vec::new();
+        let mut known: BTreeMap<(NodeId, u32), (u32, u32)> = BTreeMap::new();
+        for (i, flow) in (0..).zip(&spec.flows) {
+            let transport = &spec.transports[flow.transport as usize];
+            let slot = match known.get_mut(&(flow.dst, flow.transport)) {
+                Some(slot) => slot,
+                None => {
+                    let setup = setup_for(spec, &transport.stack, &paths[i as usize]);
+                    let Some(policy) = registry::build_receiver(&transport.cc, &setup, &transport.args)? else {
+                        continue;
+                    };
+                    self.controls.push(policy);
+                    known.entry((flow.dst, flow.transport)).or_insert((self.controls.len() as u32 - 1, 0))
+                }
+            };
+            let (control, conn) = *slot;
+            slot.1 += 1;
+            let mut random = Stream::new(spec.seed, "receiver", u64::from(i));
+            let base = base_rtt(spec, i, &paths[i as usize]);
+            self.controls[control as usize].on_open(Time::ZERO, conn, base, random.uniform());
+            controlled.push((i, control, conn));
+        }
+        for &(i, control, conn) in &controlled {
+            let stack = &spec.transports[spec.flows[i as usize].transport as usize].stack;
+            // The first window is the policy's answer to an arrival of nothing.
+            let opening = Arrival { now: Time::ZERO, conn, mss: stack.mss, wire_bytes: 0, payload_bytes: 0, rtt: None };
+            let window = self.controls[control as usize].on_data(&opening).window;
+            self.receivers[i].control(control, conn, window);
+            self.senders[i].limit_window(window);
+        }
+        for &(_, control, conn) in &controlled {
+            self.controls[control as usize].on_close(Time::ZERO, conn);
+        }
+        Ok(())
+    }
+
+    /// Data arrived, or a handshake's first or last packet. The order is Linux's (`tcp_rcv_established`): the data count first, then what
+    /// their ACK lets the host send, which may acknowledge them, and only then an ACK by itself.
+    fn receive(&mut self, packet: &Packet, host: &mut Host<'_>) {
+        let flow = packet.flow;
+        let receiver = &mut self.receivers[flow];
+        receiver.on_data(packet, &mut self.controls, host.net);
+        if packet.has(flags::SYN) {
+            return;
+        }
+        if let Some(peer) = receiver.peer() {
+            if let Some(rtt) = receiver.take_opening(host.net.now) {
+                let mut uplink = Uplink { net: host.net, receivers: &mut self.receivers };
+                self.senders[peer].opened_by_peer(rtt, &mut uplink);
+                self.after_sending(peer, host);
+            }
+            if let Some(ack) = packet.carried(peer) {
+                self.acknowledge(&ack, host);
+            }
+        }
+        self.receivers[flow].check_ack(host.net);
+    }
+
+    /// An ACK arrived.
+    #[inline]
+    fn acknowledge(&mut self, ack: &Packet, host: &mut Host<'_>) {
+        self.senders[ack.flow].on_ack(ack, &mut Uplink { net: host.net, receivers: &mut self.receivers });
+        self.after_sending(ack.flow, host);
+    }
+
+    fn after_delivery(&mut self, flow: u32, host: &mut Host<'_>) {
+        let receiver = &mut self.receivers[flow];
+        while let Some(message) = receiver.take_complete() {
+            host.delivered(message);
+            if let Some((control, conn)) = receiver.controlled()
+                && receiver.is_satisfied()
+            {
+                self.controls[control as usize].on_close(Time::from_ps(host.net.now), conn);
+            }
+        }
+    }
+
+    #[inline]
+    fn after_sending(&mut self, flow: u32, host: &mut Host<'_>) {
+        for (message, time) in self.senders[flow].take_started() {
+            host.app.started(message, time);
+        }
+    }
+}
+
+impl Endpoint for Tcp {
+    #[inline]
+    fn prefetch(&self, packet: Label) {
+        const LINES: usize = 12;
+        if packet.has(flags::ACK) {
+            prefetch(&self.senders[packet.flow], LINES);
+        } else {
+            prefetch(&self.receivers[packet.flow], LINES);
+        }
+    }
+
+    #[inline]
+    fn on_packet(&mut self, packet: &Packet, host: &mut Host<'_>) {
+        if packet.has(flags::ACK) {
+            self.acknowledge(packet, host);
+        } else {
+            self.receive(packet, host);
+            self.after_delivery(packet.flow, host);
+        }
+    }
+
+    fn on_timer(&mut self, timer: Timer, host: &mut Host<'_>) {
+        match timer {
+            Timer::Source(flow) => {
+                let sender = &mut self.senders[flow];
+                let before = sender.timeouts();
+                sender.on_timer(&mut Uplink { net: host.net, receivers: &mut self.receivers });
+                if sender.timeouts() > before {
+                    host.app.timed_out(flow, host.net.now);
+                }
+                self.after_sending(flow, host);
+            }
+            Timer::Sink(flow) => self.receivers[flow].on_timer(host.net),
+            _ => {}
+        }
+    }
+
+    fn open(&mut self, flow: u32, host: &mut Host<'_>) {
+        self.senders[flow].open(&mut Uplink { net: host.net, receivers: &mut self.receivers });
+    }
+
+    fn stop(&mut self, flow: u32) {
+        self.senders[flow].stop();
+    }
+
+    fn write(&mut self, message: Handed, host: &mut Host<'_>) {
+        let Handed { id, flow, bytes, deadline } = message;
+        let receiver = &mut self.receivers[flow];
+        if let Some((control, conn)) = receiver.controlled()
+            && receiver.is_satisfied()
+        {
+            self.controls[control as usize].on_reopen(Time::from_ps(host.net.now), conn);
+        }
+        let end = self.senders[flow].write_position().saturating_add(bytes);
+        receiver.expect(id, end);
+        let opening = receiver.peer().is_some_and(|r| self.senders[r].is_opening());
+        host.app.promise(id, deadline, self.senders[flow].timeouts());
+        let mut uplink = Uplink { net: host.net, receivers: &mut self.receivers };
+        self.senders[flow].write(id, bytes, deadline, opening, &mut uplink);
+        self.after_sending(flow, host);
+        if bytes == 0 {
+            self.after_delivery(flow, host);
+        }
+    }
+
+    fn close(&mut self, flow: u32, row: &mut FlowStats) {
+        if let Some(sender) = self.senders.pop(flow) {
+            sender.report(row);
+        }
+        if let Some(receiver) = self.receivers.pop(flow) {
+            row.bytes_delivered = receiver.delivered();
+            row.last_delivery_ps = receiver.last_delivery();
+        }
+    }
+}
+
+/// A transport's stack as its endpoints run it: with the recovery, ECN and acknowledgements that its algorithm asks for.
+///
+/// # Errors
+/// As [`crate::run`].
+pub fn resolved_stack(transport: &TransportSpec) -> Result<Stack, RunError> {
+    // What an algorithm needs of its host does not depend on the path.
+    let built = registry::build(&transport.cc, &Setup::default(), &transport.args)?;
+    Ok(resolve(transport, built.sender.needs(), built.prompt_acks)?.stack)
+}
+
+fn resolve(transport: &TransportSpec, needs: Needs, prompt_acks: bool) -> Result<Config, RunError> {
+    let mut stack = transport.stack.clone();
+    if prompt_acks && stack.prompt_acks {
+        stack.ack_every = 1;
+    }
+    if needs.dctcp_ecn {
+        stack.ecn = EcnMode::Dctcp;
+    }
+    if let Some(recovery) = needs.recovery {
+        stack.recovery = recovery;
+    }
+    if !Sender::fits(&stack) {
+        return Err(RunError::SegmentTooLarge { mss: stack.mss });
+    }
+    Ok(Config { stack, needs })
+}
