@@ -1,4 +1,5 @@
-//! How long data has been coming to each host without a break: what a response may have queued behind on its way.
+//! What is known of each host over all its connections: how long data has been coming to it without a break, which is what a response may
+//! have queued behind on its way, and how far its round trips spread.
 
 use crate::decode::Addr;
 use std::collections::HashMap;
@@ -14,7 +15,10 @@ const PRESUMED: f64 = 1.0;
 /// A break shorter than this, beside half a packet, is within the error of time stamps.
 const STAMPS: f64 = 2_000.0;
 
-/// Received bytes per host.
+/// For how long, in nanoseconds, a round trip speaks for those that follow it: queues and busy hosts come and go.
+const SPREAD_HOLDS: u64 = 1_000_000_000;
+
+/// Received bytes and spread of round trips per host.
 #[derive(Default)]
 pub(crate) struct Arrivals {
     numbers: HashMap<Addr, u32, foldhash::fast::RandomState>,
@@ -32,6 +36,15 @@ struct Received {
     /// so that packets that were polled together and have one stamp count for the time that they took.
     busy_since: u64,
     free_at: f64,
+    spread: Spread,
+}
+
+/// By how much round trips exceeded their connections' shortest, at most, in the present span of [`SPREAD_HOLDS`] and in the one before.
+#[derive(Default)]
+struct Spread {
+    span: u64,
+    now: u64,
+    before: u64,
 }
 
 impl Arrivals {
@@ -72,6 +85,34 @@ impl Arrivals {
         let host = &self.hosts[host as usize];
         let broken = at as f64 > host.free_at + host.transmission(payload) / 2.0 + STAMPS;
         if broken { 0 } else { at - host.busy_since }
+    }
+
+    /// Data that `host` acknowledged at `at` was `excess` longer under way than its connection's shortest.
+    #[inline]
+    pub fn round_trip(&mut self, host: u32, excess: u64, at: u64) {
+        let spread = &mut self.hosts[host as usize].spread;
+        spread.turn(at);
+        spread.now = spread.now.max(excess);
+    }
+
+    /// By how much round trips to `host` exceeded the shortest, at most, in the last second or two before `at`.
+    #[inline]
+    pub fn spread(&mut self, host: u32, at: u64) -> u64 {
+        let spread = &mut self.hosts[host as usize].spread;
+        spread.turn(at);
+        spread.now.max(spread.before)
+    }
+}
+
+impl Spread {
+    /// Begins the span that `at` is in.
+    #[inline]
+    fn turn(&mut self, at: u64) {
+        let span = at / SPREAD_HOLDS;
+        if span != self.span {
+            (self.before, self.now) = (if span == self.span + 1 { self.now } else { 0 }, 0);
+            self.span = span;
+        }
     }
 }
 

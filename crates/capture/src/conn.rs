@@ -1,5 +1,6 @@
 //! One TCP connection, followed packet by packet in constant memory.
 
+mod clock;
 mod rtt;
 mod run;
 mod sequence;
@@ -7,6 +8,7 @@ mod sequence;
 use crate::arrivals::Arrivals;
 use crate::decode::{Addr, Segment, flag};
 use crate::{Connection, Direction, DirectionStats, Gap, Sink, Train};
+use clock::Clock;
 use rtt::Half;
 use run::{Place, Run};
 use sequence::{Kind, Sequence};
@@ -69,6 +71,8 @@ struct Dir {
     seq: Sequence,
     /// From the tap to the receiver of this direction's data and back.
     half: Half,
+    /// Its sender's.
+    clock: Clock,
     train: Option<Train>,
     last_data: Option<u64>,
     last_payload: u32,
@@ -187,8 +191,8 @@ impl Conn {
         } else if s.flags & (flag::SYN | flag::RST) == 0 {
             self.dirs[d].seq.bare(s.seq);
         }
-        if acks {
-            self.acknowledge(s, d, at);
+        if acks && let Some(excess) = self.acknowledge(s, d, at) {
+            arrivals.round_trip(self.hosts[d], excess, at);
         }
         self.dirs[d].last_ip_id = s.ip_id;
     }
@@ -260,16 +264,29 @@ impl Conn {
 
     #[inline]
     #[allow(clippy::too_many_arguments)] // what one packet and its surroundings are
-    fn data(&mut self, s: &Segment, d: usize, at: u64, acks: bool, gap: Gap, arrivals: &Arrivals, sink: &mut dyn Sink) {
+    fn data(
+        &mut self,
+        s: &Segment,
+        d: usize,
+        at: u64,
+        acks: bool,
+        gap: Gap,
+        arrivals: &mut Arrivals,
+        sink: &mut dyn Sink,
+    ) {
         let reordering = match (self.dirs[0].half.least(), self.dirs[1].half.least()) {
             (Some(a), Some(b)) => REORDERING.min(a + b),
             _ => REORDERING,
         };
         let seq = if s.flags & flag::SYN != 0 { s.seq.wrapping_add(1) } else { s.seq };
-        let pause = self.application_pause(s, d, at, gap);
+        let spread = arrivals.spread(self.hosts[1 - d], at) + arrivals.spread(self.hosts[d], at);
+        let pause = self.application_pause(s, d, at, gap, spread);
         let before = self.dirs[d].seq.max();
         let dir = &mut self.dirs[d];
         let arrival = dir.seq.data(seq, s.payload, at, s.ip_id, reordering);
+        if let Some(stamp) = s.stamp {
+            dir.clock.passed(stamp, at);
+        }
         let n = &mut dir.stats;
         n.unique_bytes += arrival.fresh;
         if arrival.kind == Kind::KeepAlive {
@@ -315,19 +332,24 @@ impl Conn {
 
     /// If the sender of `d` sends new data now: how long had nothing but its application held it back?
     ///
-    /// None when something else may have: the last segment before did not end what the application had written, unacknowledged data beyond one segment (any window has room for two), a repair in progress, a closed
-    /// window, packets lost before the tap, or simply an acknowledgement that came just now.
+    /// None when something else may have: the last segment before did not end what the application had written, unacknowledged data beyond one
+    /// segment (any window has room for two), a hole or a repair in progress, a closed window, packets lost before the tap, an
+    /// acknowledgement that came just now, or a queue or a busy host, by which round trips differed as much (`spread`).
     #[inline]
-    fn application_pause(&self, s: &Segment, d: usize, at: u64, gap: Gap) -> Option<u64> {
+    fn application_pause(&self, s: &Segment, d: usize, at: u64, gap: Gap, spread: u64) -> Option<u64> {
         let (dir, peer) = (&self.dirs[d], &self.dirs[1 - d]);
         let last = dir.last_data?;
-        let threshold = (2 * self.threshold(d, gap) + merged_duration(dir.last_payload)).max(SHORTEST_PAUSE);
-        if at - last <= threshold || !dir.pushed || lost_before_the_tap(dir.last_ip_id, s.ip_id) {
+        let threshold =
+            (2 * self.threshold(d, gap) + merged_duration(dir.last_payload)).max(SHORTEST_PAUSE).max(spread);
+        // By its own clock the sender was not silent: its packets were held up before the tap.
+        let busy = s.stamp.and_then(|stamp| dir.clock.silent_for(stamp)).is_some_and(|silent| 2 * silent < at - last);
+        let lost = dir.seq.has_open_holes() || lost_before_the_tap(dir.last_ip_id, s.ip_id);
+        if at - last <= threshold || !dir.pushed || lost || busy {
             return None;
         }
         let idle_since = if peer.stats.packets == 0 {
-            // One direction only: a repair can be seen, acknowledgements cannot.
-            (!dir.seq.has_holes()).then_some(last)
+            // One direction only: acknowledgements cannot be seen.
+            Some(last)
         } else {
             let in_flight = dir.seq.in_flight();
             let segment = u64::from(dir.stats.largest_segment);
@@ -451,9 +473,9 @@ impl Conn {
         self.dirs[d].half.smoothed().map(|behind| behind + self.dirs[1 - d].half.least().unwrap_or(0))
     }
 
-    /// What `s` acknowledges of the other direction.
+    /// What `s` acknowledges of the other direction; by how much a round trip that it ends exceeds the shortest.
     #[inline]
-    fn acknowledge(&mut self, s: &Segment, d: usize, at: u64) {
+    fn acknowledge(&mut self, s: &Segment, d: usize, at: u64) -> Option<u64> {
         let scale = match (self.dirs[0].stats.window_scale, self.dirs[1].stats.window_scale) {
             (Some(_), Some(_)) if s.flags & flag::SYN == 0 => self.dirs[d].stats.window_scale.unwrap_or(0),
             _ => 0,
@@ -467,8 +489,9 @@ impl Conn {
         let segment = u64::from(peer.stats.largest_segment);
         let opened = dir.window_exact && dir.window < segment && window >= segment;
         let news = peer.seq.ack(s.ack);
+        let mut excess = None;
         if news {
-            peer.half.acknowledged(peer.seq.acked(), at);
+            excess = peer.half.acknowledged(peer.seq.acked(), at);
         } else if s.payload == 0
             && s.flags & (flag::SYN | flag::FIN | flag::RST) == 0
             && s.ack == dir.last_ack
@@ -489,6 +512,7 @@ impl Conn {
         {
             run.acked_at = Some(at);
         }
+        excess
     }
 
     /// The capture is over.

@@ -63,6 +63,8 @@ pub(crate) struct Segment {
     pub sack: bool,
     /// From a SYN: time stamps (RFC 7323).
     pub timestamps: bool,
+    /// The sender's clock (RFC 7323), from a segment that is no SYN and has the usual order of options.
+    pub stamp: Option<u32>,
 }
 
 /// What a frame is.
@@ -270,10 +272,17 @@ fn tcp(ip: &Ip, bytes: &[u8], at: usize, length: usize) -> Decoded {
         window_scale: None,
         sack: false,
         timestamps: false,
+        stamp: None,
     };
-    if segment.flags & flag::SYN != 0 && !bad {
+    if !bad {
         let end = bytes.len().min(at + header);
-        syn_options(&mut segment, &bytes[at + 20..end]);
+        let options = &bytes[at + 20..end];
+        if segment.flags & flag::SYN != 0 {
+            syn_options(&mut segment, options);
+        } else if let [1, 1, 8, 10, a, b, c, d, ..] = options {
+            // Two bytes that do nothing, then the time stamps: RFC 7323 appendix A, and what hosts do.
+            segment.stamp = Some(u32::from_be_bytes([*a, *b, *c, *d]));
+        }
     }
     Decoded::Tcp(segment)
 }

@@ -162,6 +162,23 @@ fn a_pause_is_the_applications_only_when_nothing_else_held_the_data_back() {
 }
 
 #[test]
+fn a_pause_within_the_spread_of_round_trips_is_the_networks() {
+    let push = ACK | Flags::PSH;
+    let with_a_round_trip_of = |queued: u64| {
+        let mut s = Script::new();
+        s.open(0).up(100, 1, 1, 50, ACK).down(150, 1, 51, 1000, ACK).down(160, 1001, 51, 1000, push);
+        // Both were held up on their way back and forth; then another response, with a silence of 5 ms in it.
+        s.up(160 + queued, 51, 2001, 50, ACK);
+        let t = 300 + queued;
+        s.down(t, 2001, 101, 1000, ACK).down(t + 10, 3001, 101, 1000, push).up(t + 30, 101, 4001, 0, ACK);
+        s.down(t + 5_030, 4001, 101, 1000, push).up(t + 5_050, 101, 5001, 0, ACK);
+        s.analyse().bursts.len()
+    };
+    assert_eq!(with_a_round_trip_of(20), 2);
+    assert_eq!(with_a_round_trip_of(6_000), 0);
+}
+
+#[test]
 fn a_server_that_speaks_first_has_a_turn_without_request() {
     let mut s = Script::new();
     s.open(0).down(100, 1, 1, 30, ACK).up(150, 1, 31, 20, ACK).down(190, 31, 21, 40, ACK);

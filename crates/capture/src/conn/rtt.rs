@@ -41,12 +41,12 @@ impl Half {
         self.timed = None;
     }
 
-    /// Everything below `acked` has arrived.
+    /// Everything below `acked` has arrived. By how much a sample that this gives exceeds the shortest, if no delayed-ACK timer can have made it.
     #[inline]
-    pub fn acknowledged(&mut self, acked: u64, at: u64) {
-        let Some(t) = self.timed.take_if(|t| acked >= t.end) else { return };
+    pub fn acknowledged(&mut self, acked: u64, at: u64) -> Option<u64> {
+        let t = self.timed.take_if(|t| acked >= t.end)?;
         if !t.followed {
-            return;
+            return None;
         }
         let sample = at - t.at;
         self.samples += 1;
@@ -58,6 +58,8 @@ impl Half {
         }
         // TRIM section 9.1: smooth_RTT = (1 - a) smooth_RTT + a RTT with a = 0.25.
         self.smoothed = Some(self.smoothed.map_or(sample, |s| s - s / 4 + sample / 4));
+        let excess = sample - self.least.unwrap_or(sample);
+        (sample < super::DELAYED_ACK).then_some(excess)
     }
 
     /// The least seen.

@@ -92,9 +92,9 @@ impl Sequence {
     pub fn acked(&self) -> u64 {
         self.acked
     }
-    /// Bytes are missing below the highest one.
-    pub fn has_holes(&self) -> bool {
-        !self.holes.is_empty()
+    /// Bytes are missing below the highest one, and their receiver has not acknowledged them: the tap did not just overlook them.
+    pub fn has_open_holes(&self) -> bool {
+        self.holes.iter().any(|hole| hole.end > self.acked)
     }
     /// Bytes between `from` and `to` that have not been seen.
     pub fn unseen(&self, from: u64, to: u64) -> u64 {

@@ -1,0 +1,51 @@
+//! The sender's own clock, as its time stamps tell it (RFC 7323): how long it really was silent, wherever its packets were held up since.
+
+/// The clock's rate is not known before so many of its ticks have passed.
+const FEWEST_TICKS: u32 = 50;
+
+/// A sender's clock beside the tap's.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Clock {
+    /// The first and the last time stamp on data, and when they passed the tap.
+    first: Option<(u32, u64)>,
+    last: Option<(u32, u64)>,
+}
+
+impl Clock {
+    /// Data with the time stamp `stamp` passed.
+    #[inline]
+    pub fn passed(&mut self, stamp: u32, at: u64) {
+        self.first.get_or_insert((stamp, at));
+        self.last = Some((stamp, at));
+    }
+
+    /// For how long, at most, the sender was silent before it sent what has the time stamp `stamp`. None where its clock's rate is not known.
+    #[inline]
+    pub fn silent_for(&self, stamp: u32) -> Option<u64> {
+        let ((first, began), (last, at)) = self.first.zip(self.last)?;
+        let ticks = last.wrapping_sub(first);
+        if !(FEWEST_TICKS..1 << 31).contains(&ticks) || at <= began {
+            return None;
+        }
+        let since = stamp.wrapping_sub(last);
+        // A tick more: it may have sent just after one and just before another.
+        (since < 1 << 31).then(|| (u128::from(at - began) * (u128::from(since) + 1) / u128::from(ticks)) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_become_time_once_the_rate_is_known() {
+        let mut clock = Clock::default();
+        clock.passed(u32::MAX - 9, 0);
+        clock.passed(0, 10_000_000);
+        assert_eq!(clock.silent_for(3), None);
+        clock.passed(90, 100_000_000);
+        assert_eq!(clock.silent_for(90), Some(1_000_000));
+        assert_eq!(clock.silent_for(95), Some(6_000_000));
+        assert_eq!(clock.silent_for(80), None, "a copy of something older");
+    }
+}
