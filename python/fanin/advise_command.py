@@ -32,7 +32,10 @@ def advise(
         str | None, typer.Option("--cc", metavar="A,B,...", help="Algorithms [default: what hosts can run].")
     ] = None,
     baseline: Annotated[
-        str | None, typer.Option("--baseline", metavar="CC", help="What the hosts run today [default: cubic].")
+        str | None,
+        typer.Option(
+            "--baseline", metavar="CC", help="What the hosts run today [default: what the capture shows, else cubic]."
+        ),
     ] = None,
     aggregator: Annotated[
         str | None,

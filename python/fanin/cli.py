@@ -155,7 +155,11 @@ def compare(
     ] = None,
     baseline: Annotated[
         str | None,
-        typer.Option("--baseline", metavar="CC", help="Algorithm that the hosts run today [default: cubic]."),
+        typer.Option(
+            "--baseline",
+            metavar="CC",
+            help="Algorithm that the hosts run today [default: what the capture shows, else cubic].",
+        ),
     ] = None,
     seeds: Annotated[
         int, typer.Option("--seeds", metavar="N", help="Runs per algorithm; more narrow the confidence intervals.")

@@ -116,6 +116,21 @@ def measured(found: TrainsResult, aggregator: str, rounds_ms: Sequence[float | N
     )
 
 
+def seen_baseline(found: TrainsResult, aggregator: str) -> tuple[str, str] | None:
+    """What the hosts that send to `aggregator` run, and how the capture shows it; None where it does not.
+
+    Only DCTCP shows: its hosts send their SYNs as ECN-capable (ECT), which RFC 3168 forbids to all others (Linux, ``tcp_ecn_send_synack``).
+    """
+    opened = [c for c in found.connections if c["handshake_seen"] and aggregator in (c["client_ip"], c["server_ip"])]
+    capable = sum(c["to_client" if c["client_ip"] == aggregator else "to_server"]["ect_syn"] for c in opened)
+    if 2 * capable <= len(opened):
+        return None
+    return (
+        "dctcp",
+        f"{capable} of {len(opened)} handshakes in the capture were sent as ECN-capable, as only DCTCP's are",
+    )
+
+
 def disagreement(seen: Measured, simulated: RankingRow, simulated_rtt_ms: float | None) -> list[str]:
     """Where the simulated baseline is not what the capture measured, and the likeliest reason; nothing where they agree."""
     told = []

@@ -304,6 +304,9 @@ def _remarks(towards: list[tuple[dict[str, Any], dict[str, Any]]], findings: tup
             told.append(f"MSS {max(sizes)}: frames larger than Ethernet's 1500 bytes; set `stack.mss`")
     else:
         told.append("no handshake is in the capture: SACK, time stamps and window scaling of the hosts are not known")
+    speed = next(f for f in findings if f.key == "rack.rate")
+    if speed.certainty != "measured":
+        told.append(unsure_of_the_rate(speed))
     rtt = min((c["handshake_rtt_ns"] for c, _ in towards if c["handshake_rtt_ns"]), default=0)
     if rtt > 2e6:
         told.append(
@@ -314,6 +317,15 @@ def _remarks(towards: list[tuple[dict[str, Any], dict[str, Any]]], findings: tup
             "half of this file is assumed: correct it before acting on an answer that rests on it, or try others with --vary"
         )
     return told
+
+
+def unsure_of_the_rate(speed: Finding) -> str:
+    """What to do about a rate that the capture does not show."""
+    seen = f", only that it is {speed.low} or more" if speed.low is not None else ""
+    return (
+        f"the rate of the link to the aggregator is a guess ({speed.value}): the capture does not show it{seen}. Ask the switch for the rate of "
+        "that port, capture behind it, or try others with --vary rate=1Gbps,10Gbps"
+    )
 
 
 def _file(capture: str, findings: tuple[Finding, ...], remarks: tuple[str, ...], command: str) -> str:

@@ -151,7 +151,7 @@ def verdict(result: CompareResult) -> Verdict:
     leading = tuple(r for r in refused if _place(rows, r.cc) < _place(rows, best.cc))
     why = None
     if usual is not None:
-        why = "as given" if result.baseline_given else dict(PRESUMED).get(usual.cc, "as given")
+        why = "as given" if result.baseline_given else result.baseline_seen or dict(PRESUMED).get(usual.cc, "as given")
     return Verdict(
         kind=kind,
         headline=_headline(result, kind, best, usual),
@@ -315,9 +315,14 @@ def _support(
     by, name = result.rank_by, STATISTIC_NAMES[result.rank_by]
     sentences = []
     if usual is not None and len(result.ranking) > 1:
-        known = "were said to run" if result.baseline_given else "are presumed to run"
-        told = "" if result.baseline_given else f", {why} (another: --baseline)"
-        sentences.append(f"Your hosts {known} {usual.cc}{told}.")
+        if result.baseline_given:
+            sentences.append(f"Your hosts were said to run {usual.cc}.")
+        elif result.baseline_seen:
+            sentences.append(f"Your hosts run {usual.cc}: {why} (another: --baseline).")
+        else:
+            sentences.append(
+                f"Your hosts are presumed to run {usual.cc}, {why}; the capture does not show it (another: --baseline)."
+            )
     sentences += _without_a_queue(result)
     for refusal in refused:
         row = next(row for row in result.ranking if row.cc == refusal.cc)

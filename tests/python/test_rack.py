@@ -90,3 +90,27 @@ def test_an_answer_on_several_racks_says_where_it_holds() -> None:
     assert "What if the rack is another" in fanin.report.page(result)
     with pytest.raises(fanin.ScenarioError, match="bufer"):
         fanin.compare(SMALL, RACK, cc=["cubic"], seeds=1, vary={"bufer": ["25p"]})
+
+
+VIRTUAL = CAPTURES / "virtual_kernel"
+
+
+def test_the_baseline_is_what_the_capture_shows_and_else_presumed_in_so_many_words() -> None:
+    shown = fanin.compare(VIRTUAL / "incast6_dctcp_1g.client.pcap.gz", seeds=1, cc=["cubic", "dctcp"])
+    assert shown.baseline == "dctcp"
+    assert any(s.startswith("Your hosts run dctcp: 6 of 6 handshakes") for s in shown.verdict.support)
+    presumed = fanin.compare(VIRTUAL / "incast20_reno_1g.client.pcap.gz", seeds=1, cc=["cubic", "dctcp"])
+    assert presumed.baseline == "cubic"
+    assert any("the capture does not show it" in s for s in presumed.verdict.support)
+
+
+@pytest.mark.parametrize("name", ["incast12_cubic_1g", "incast20_reno_1g"])
+def test_a_rate_that_a_tap_before_the_queue_cannot_see_is_never_proposed_in_silence(name: str) -> None:
+    capture = VIRTUAL / f"{name}.switch.pcap.gz"
+    proposal = fanin.propose_rack(capture)
+    assert any("is a guess" in remark for remark in proposal.remarks)
+    assert "is a guess" in proposal.text
+    told = fanin.compare(capture, cc=["cubic"], seeds=1)
+    assert any("the rate of the link to the aggregator is a guess" in w for w in told.warnings)
+    behind = fanin.propose_rack(VIRTUAL / f"{name}.client.pcap.gz")
+    assert not any("is a guess" in remark for remark in behind.remarks)

@@ -232,6 +232,7 @@ impl Conn {
         dir.stats.window_scale = dir.stats.window_scale.or(s.window_scale);
         dir.stats.sack_option |= s.sack;
         dir.stats.timestamps_option |= s.timestamps;
+        dir.stats.ect_syn |= s.ect;
         let answer = s.flags & flag::ACK != 0;
         if !self.role_known && self.run.is_none() {
             (self.client, self.role_known) = (if answer { 1 - d } else { d }, true);

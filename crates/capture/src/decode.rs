@@ -51,6 +51,8 @@ pub(crate) struct Segment {
     pub ip_id: u16,
     /// Marked CE in the IP header.
     pub ce: bool,
+    /// Sent as ECN-capable, marked or not (ECT or CE in the IP header).
+    pub ect: bool,
     /// The header lengths make no sense, so the payload length is not known.
     pub bad: bool,
     /// Payload on the wire, stored or not.
@@ -179,6 +181,7 @@ fn ipv4(bytes: &[u8], at: usize, original: u32, depth: u8) -> Decoded {
         dst: Addr::v4([h[16], h[17], h[18], h[19]]),
         id: u16::from_be_bytes([h[4], h[5]]),
         ce: h[1] & 3 == 3,
+        ect: h[1] & 3 != 0,
     };
     transport(h[9], &ip, bytes, at + header, total - header, depth)
 }
@@ -192,7 +195,7 @@ fn ipv6(bytes: &[u8], at: usize, original: u32, depth: u8) -> Decoded {
         return Decoded::Bad;
     }
     let address = |i: usize| Addr(h[i..i + 16].iter().fold(0, |a, &b| a << 8 | u128::from(b)));
-    let ip = Ip { src: address(8), dst: address(24), id: 0, ce: h[1] & 0x30 == 0x30 };
+    let ip = Ip { src: address(8), dst: address(24), id: 0, ce: h[1] & 0x30 == 0x30, ect: h[1] & 0x30 != 0 };
     // Zero: a jumbogram, or BIG TCP with its jumbo header already taken away. The frame's length is right for both.
     let mut left = match u16::from_be_bytes([h[4], h[5]]) {
         0 => (original as usize).saturating_sub(at + 40),
@@ -228,6 +231,7 @@ struct Ip {
     dst: Addr,
     id: u16,
     ce: bool,
+    ect: bool,
 }
 
 #[inline]
@@ -266,6 +270,7 @@ fn tcp(ip: &Ip, bytes: &[u8], at: usize, length: usize) -> Decoded {
         checksum: u16::from_be_bytes([h[16], h[17]]),
         ip_id: ip.id,
         ce: ip.ce,
+        ect: ip.ect,
         bad,
         payload: if bad { 0 } else { (length - header) as u32 },
         mss: None,

@@ -156,6 +156,8 @@ pub struct DirectionStats {
     pub sack_option: bool,
     /// The SYN offered time stamps.
     pub timestamps_option: bool,
+    /// The SYN was sent as ECN-capable (ECT), which RFC 3168 forbids and DCTCP's hosts do (Linux, `tcp_ecn_send_syn`).
+    pub ect_syn: bool,
     /// First packet.
     pub first_ns: Option<u64>,
     /// Last packet.

@@ -18,6 +18,7 @@ from fanin.comparison.candidates import chosen
 from fanin.deployable import Recommendation
 from fanin.errors import CaptureError, ScenarioError
 from fanin.files import shown
+from fanin.measured import seen_baseline
 from fanin.progress import Progress, silent
 from fanin.ranking import SIGNIFICANT
 from fanin.runs.executor import Executor, Threads
@@ -150,7 +151,7 @@ def advise(
     cc : str or sequence of str, optional
         Algorithms; what hosts can run unless given.
     baseline : str, optional
-        What the hosts run today; presumed unless given.
+        What the hosts run today; unless given, what the capture shows, else what is presumed.
     switch : bool
         The switch's marking threshold may change.
     budget_s : float
@@ -179,7 +180,10 @@ def advise(
     for key, value in common:
         section, _, name = key.partition(".")
         table.setdefault(section, {})[name] = value
-    choice = chosen(cc, baseline, base)
+    found = trains(capture, progress=progress)
+    replay = found.workload(aggregator)
+    shown_today = seen_baseline(found, replay.aggregator)
+    choice = chosen(cc, baseline, base, shown_today[0] if shown_today else None)
     if choice.baseline is None:
         raise ScenarioError("it is not known what the hosts run today; say it with --baseline")
     # Algorithms that need marks are left out of a comparison on a rack that makes none; here the switch may be told to.
@@ -189,7 +193,6 @@ def advise(
         from fanin.registries import stand_alone_algorithms
 
         names = [n for n in stand_alone_algorithms() if deployment(n) is not None or n == choice.baseline]
-    replay = trains(capture, progress=progress).workload(aggregator)
     if replay.responses == 0:
         raise CaptureError(
             f"{capture}: no response with payload goes to {replay.aggregator}; name another host with --aggregator"

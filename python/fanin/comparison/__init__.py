@@ -26,7 +26,7 @@ from fanin.comparison.result import CaptureSummary, CompareResult
 from fanin.comparison.variations import racks, variation
 from fanin.errors import CaptureError, ScenarioError
 from fanin.files import output_folder, shown
-from fanin.measured import disagreement, measured
+from fanin.measured import disagreement, measured, seen_baseline
 from fanin.progress import Progress, silent
 from fanin.rack import proposed
 from fanin.ranking import STATISTICS, RankBy, RankOf, rank
@@ -99,7 +99,8 @@ def compare(
     rank_by : {"mean", "p50", "p95", "p99", "p99_9"}
         Completion-time statistic to rank by.
     baseline : str, optional
-        What the hosts run today; presumed unless given (cubic, if it is among the algorithms).
+        What the hosts run today; unless given, what the capture shows (dctcp, by its ECN-capable handshakes), else what is
+        presumed (cubic, if it is among the algorithms).
     rank_of : {"rounds", "responses"}, optional
         Whose completion time to rank by: a round is complete with its slowest answer, and that is what a service's user waits for.
         Rounds unless given, where the capture has some.
@@ -218,7 +219,7 @@ def compare(
             0,
             f"the rack was proposed from the capture ({_in_short(proposal)}{told}): correct it and compare again with --rack",
         )
-        result.warnings += [remark for remark in proposal.remarks if "WAN" in remark]
+        result.warnings += [remark for remark in proposal.remarks if "WAN" in remark or "is a guess" in remark]
     for number, other in enumerate(others, start=1):
         if result.interrupted:
             result.notes.append(f"interrupted: {len(others) - number + 1} of {len(others)} other racks were not tried")
@@ -276,7 +277,8 @@ def _on_rack(
     label: str = "replaying",
 ) -> CompareResult:
     """One comparison on one rack; what names the rack is left to the caller."""
-    choice = chosen(cc, baseline, the_rack)
+    shown_today = seen_baseline(found, replay.aggregator) if baseline is None else None
+    choice = chosen(cc, baseline, the_rack, shown_today[0] if shown_today else None)
     algorithms, notes = choice.names, choice.notes + prompt_ack_note(choice.names)
     needs_switch = {name: _native.needs_switch(name) for name in algorithms}
 
@@ -336,6 +338,7 @@ def _on_rack(
         warnings=gaps + outcome.warnings + about_the_traffic(replay, rank_by),
         baseline=usual.cc if usual is not None else None,
         baseline_given=baseline is not None,
+        baseline_seen=shown_today[1] if shown_today and usual is not None and usual.cc == shown_today[0] else None,
         measured=seen,
     )
 

@@ -38,8 +38,8 @@ class Choice:
     notes: list[str]
 
 
-def chosen(asked: str | Sequence[str] | None, baseline: str | None, rack: Rack) -> Choice:
-    """What to compare: what hosts can run, everything there is (``all``), or what is named."""
+def chosen(asked: str | Sequence[str] | None, baseline: str | None, rack: Rack, seen: str | None = None) -> Choice:
+    """What to compare: what hosts can run, everything there is (``all``), or what is named; `seen` is what the capture shows of today's."""
     marks = rack.marks()
     everything = asked == "all" or (not isinstance(asked, str) and asked is not None and list(asked) == ["all"])
     if asked is not None and not everything:
@@ -53,8 +53,8 @@ def chosen(asked: str | Sequence[str] | None, baseline: str | None, rack: Rack) 
         baseline = chosen_algorithms(baseline)[0]
         names = names if baseline in names else [baseline, *names]
         candidates = candidates if baseline in candidates else [baseline, *candidates]
-    usual = baseline or presumed(names)
-    blind = [name for name in names if _native.needs_switch(name) and not marks and name != baseline]
+    usual = baseline or (seen if seen in names else presumed(names))
+    blind = [name for name in names if _native.needs_switch(name) and not marks and name != usual]
     if not blind:
         return Choice(names, candidates, usual, [])
     if asked is not None and not everything:

@@ -131,7 +131,9 @@ class CompareResult:
     baseline : str or None
         What every other algorithm is compared with: what hosts run today.
     baseline_given : bool
-        The user said so; else it is presumed.
+        The user said so; else the capture shows it, or it is presumed.
+    baseline_seen : str or None
+        How the capture shows it.
     measured : Measured or None
         What the capture itself measured.
     variations : list of Variation
@@ -171,6 +173,7 @@ class CompareResult:
     packets: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PACKETS))
     baseline: str | None = None
     baseline_given: bool = False
+    baseline_seen: str | None = None
     measured: Measured | None = None
     variations: list[Variation] = field(default_factory=list)
     rack_proposed: bool = False
