@@ -25,7 +25,7 @@ help:
 	@echo "make lint    formats, clippy, ruff, types, stubs"
 	@echo "make format  what lint asks for"
 	@echo "make docs    the manual (site/) and the Rust documentation; a dead link is an error"
-	@echo "make linux   the loader of \`fanin linux\` (needs clang and libbpf-dev)"
+	@echo "make linux   the loader of \`fanin linux\` and the testbed (needs clang and libbpf-dev)"
 	@echo "make bench   the benchmarks (minutes)"
 	@echo "make fuzz    coverage-guided fuzzing of captures and scenarios, FUZZ_SECONDS each (600)"
 	@echo "make wheel   one wheel in dist/ that works alone, tried in an empty environment"
@@ -61,9 +61,9 @@ docs: build
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	cargo doc --workspace --no-deps --quiet
 
-# The root-side binary of `fanin linux`, with the twins compiled for BPF: apt install clang libbpf-dev libelf-dev zlib1g-dev pkg-config
+# The root-side binaries: of `fanin linux`, with the twins compiled for BPF, and of the testbed: apt install clang libbpf-dev libelf-dev zlib1g-dev pkg-config
 linux:
-	cargo build --release --package fanin-linux --features bpf
+	cargo build --release --package fanin-linux --package fanin-testbed --package fanin-player --features fanin-linux/bpf
 
 # Run, capture, replay: 200 random scenarios, a line each (minutes).
 round-trip: build

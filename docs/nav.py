@@ -14,6 +14,8 @@ PAGES = [
     ("An algorithm in Python", "python-algorithms.md"),
     ("How the numbers are made", "numbers.md"),
     ("The virtual kernel", "kernel.md"),
+    ("On your own Linux", "linux.md"),
+    ("The testbed", "testbed.md"),
     ("Performance", "performance.md"),
     ("Validation", "validation.md"),
     ("Differences", "differences.md"),

@@ -62,6 +62,7 @@ class Engine(StrEnum):
     sim = "sim"
     kernel = "kernel"
     kernel_hz1000 = "kernel-hz1000"
+    testbed = "testbed"
 
 
 JsonOption = Annotated[
@@ -116,7 +117,10 @@ PcapAtOption = Annotated[
 ]
 EngineOption = Annotated[
     Engine,
-    typer.Option("--engine", help="sim: the simulator; kernel: real Linux TCP in virtual time (see fanin kernel)."),
+    typer.Option(
+        "--engine",
+        help="sim: the simulator; kernel: real Linux TCP in virtual time (see fanin kernel); testbed: this Linux in real time (root).",
+    ),
 ]
 AggregatorOption = Annotated[
     str | None, typer.Option("--aggregator", metavar="IP", help="Host that the responses go to; found unless given.")

@@ -427,6 +427,10 @@ def run_result(result: RunResult) -> None:
         )
     )
     out.print(_frame_table("Ports with a queue", busy))
+    if result.testbed.height:
+        columns = ("cc", "seed", "released", "achieved_mbps", "late", "late_mean_us", "late_max_us", "stalls")
+        shown = (*columns, "longest_stall_ms", "misordered", "skipped_callbacks")
+        out.print(_frame_table("How honest the testbed was", result.testbed.select(shown)))
     if max(summary.height, totals.height, busy.height) > MOST_ROWS:
         out.print(f"each table shows at most {MOST_ROWS} rows; --json and --out have all")
 

@@ -23,9 +23,8 @@ from fanin.runs.tables import FRAMES, Frames, tables
 
 if TYPE_CHECKING:
     from fanin._native import Watch
-    from fanin.kernel.cache import Kernel
 
-ENGINES = ("sim", "kernel", "kernel-hz1000")
+ENGINES = ("sim", "kernel", "kernel-hz1000", "testbed")
 """Whose TCP runs."""
 
 MAX_SEEDS = 10_000
@@ -79,6 +78,11 @@ class RunResult:
         Named values of the traced algorithms: ``flow``, ``time_ms``, ``name`` (String), ``value`` (Float64).
     runs : polars.DataFrame
         One row per run: ``end_ms``, ``complete`` (Boolean), ``packet_hops`` (UInt64).
+    testbed : polars.DataFrame
+        How honest each run in real time was, of the engine ``testbed`` alone: packets ``released`` by the switch, ``achieved_mbps`` from Ethernet
+        on, those ``late`` (over 50 us), ``late_mean_us``, ``late_max_us``, ``stalls`` (over 1 ms without its CPU), ``stalled_ms``,
+        ``longest_stall_ms``, packets ``misordered`` (seen after later ones had been decided), ``misordered_max_us``, ``ring_drops``, ``strays``
+        (of no connection), ``refused`` (by a host's device), ``skipped_callbacks`` of twins, ``switch_cpu`` (share of a CPU).
     missing : list of (str, int)
         (algorithm, seed) that were not run because somebody interrupted.
     failures : list of Failure
@@ -104,6 +108,7 @@ class RunResult:
     scenario_hash: str
     command: str
     version: str
+    testbed: pl.DataFrame = field(default_factory=pl.DataFrame)
     missing: list[tuple[str, int]] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     warnings: list[RunWarning] = field(default_factory=list)
@@ -188,6 +193,7 @@ class RunResult:
                     "flows": of(self.flows, run["cc"], run["seed"]),
                     "ports": of(self.ports, run["cc"], run["seed"]),
                     "background": of(self.background, run["cc"], run["seed"]),
+                    **({"testbed": of(self.testbed, run["cc"], run["seed"])[0]} if self.testbed.height else {}),
                 }
                 for run in self.runs.to_dicts()
             ],
@@ -201,7 +207,7 @@ class RunResult:
         """Write ``run.json`` and one Parquet file per frame that has rows to a folder, which is made if it is missing."""
         folder = made_folder(folder)
         folder.joinpath("run.json").write_text(json.dumps(self.to_dict(), allow_nan=False) + "\n")
-        for name in FRAMES:
+        for name in (*FRAMES, "testbed"):
             rows = getattr(self, name)
             if rows.height:
                 write_parquet(rows, folder / f"{name}.parquet")
@@ -243,7 +249,8 @@ def run(
         Hosts (``client``), ports (``switch->client``) and switches to write files of, with ``*`` for anything; the ports that the scenario's
         ``measure.packets`` names unless given, or where it names none every host and port.
     engine : str
-        Whose TCP runs: ``sim``, or real Linux TCP in virtual time, ``kernel`` (HZ=250) or ``kernel-hz1000``; see docs/kernel.md.
+        Whose TCP runs: ``sim``; real Linux TCP in virtual time, ``kernel`` (HZ=250) or ``kernel-hz1000`` (see docs/kernel.md); or the running
+        kernel's in real time, ``testbed`` (root; see docs/testbed.md).
     command : str, optional
         What to state as the command that does the same.
     progress : callable, optional
@@ -291,12 +298,12 @@ def run(
     own = [seed] if seed is not None else variants[0].checked().seeds()
     numbers = chosen_seeds(seeds) if seeds is not None else own
 
-    kernel = _kernel(engine)
+    work_of = _works(engine)
     names: list[str] = []
     warned: list[list[RunWarning]] = []
     for variant in variants:
         plan = replace(variant, seed=numbers[0]).plan()
-        if kernel is not None:
+        if engine != "sim":
             _native.kernel_check(variant.checked(), plan)
         names.append(algorithms_of(plan))
         warned.append(warnings_of(plan))
@@ -320,8 +327,9 @@ def run(
     captures = output_folder(pcap, "--pcap") if pcap is not None else nullcontext(None)
     with captures as scratch, progress("running", len(work)) as bar:
         folders = [None if scratch is None else _capture_folder(scratch, name, s, len(work)) for name, s, _ in work]
-        jobs = [_work(job, folder, tuple(pcap_at), kernel) for (_, _, job), folder in zip(work, folders, strict=True)]
-        Threads().map(jobs, bar, finished)
+        jobs = [work_of(job, folder, tuple(pcap_at)) for (_, _, job), folder in zip(work, folders, strict=True)]
+        # In real time one run after another: two would take each other's CPU.
+        Threads(1 if engine == "testbed" else None).map(jobs, bar, finished)
         done = {i: made for i, made in done.items() if work[i][0] not in failed}
         for i, folder in enumerate(folders):
             if folder is not None and i not in done:
@@ -335,30 +343,30 @@ def run(
         scenario_hash=variants[0].checked().hash(),
         command=shown(command or f"fanin run {scenario}"),
         version=_native.VERSION,
+        testbed=pl.concat([done[i]["testbed"] for i in sorted(done)]) if engine == "testbed" else pl.DataFrame(),
         missing=[(name, s) for i, (name, s, _) in enumerate(work) if i not in done and name not in failed],
         failures=[Failure(name, sentence(name, error)) for name, error in failed.items()],
         warnings=_warnings(warned),
     )
 
 
-def _kernel(engine: str) -> Kernel | None:
-    """The virtual kernel that an engine's name means; none for the simulator."""
+def _works(engine: str) -> Callable[[Job, Path | None, tuple[str, ...]], Callable[[Watch], Frames]]:
+    """What makes of a job, a folder for its captures, and their places the work of an engine."""
     if engine not in ENGINES:
         raise ScenarioError(f"the engine is {engine!r}; it must be one of {', '.join(ENGINES)}")
     if engine == "sim":
-        return None
+        return lambda job, folder, places: job.run if folder is None else _CapturedJob(job, folder, places).run
+    if engine == "testbed":
+        from fanin.testbed.engine import TestbedJob
+        from fanin.testbed.host import check
+
+        check()
+        return lambda job, folder, places: TestbedJob(job, folder, places).run
     from fanin.kernel.cache import HERTZ, find
+    from fanin.kernel.engine import KernelJob
 
-    return find(1000 if engine == "kernel-hz1000" else HERTZ[0])
-
-
-def _work(job: Job, folder: Path | None, pcap_at: tuple[str, ...], kernel: Kernel | None) -> Callable[[Watch], Frames]:
-    """What runs a job, on whose TCP, and with captures if there is a folder for them."""
-    if kernel is not None:
-        from fanin.kernel.engine import KernelJob
-
-        return KernelJob(job, kernel, folder, pcap_at).run
-    return job.run if folder is None else _CapturedJob(job, folder, pcap_at).run
+    kernel = find(1000 if engine == "kernel-hz1000" else HERTZ[0])
+    return lambda job, folder, places: KernelJob(job, kernel, folder, places).run
 
 
 def _warnings(of_variants: Sequence[Sequence[RunWarning]]) -> list[RunWarning]:

@@ -106,10 +106,10 @@ pub fn load(twin: &Twin, settings: &[(String, u32)], hold: bool) -> Result<Value
             counters.pin(place.join("counters")).map_err(|e| cannot_pin(&place, e.to_string()))?;
             link.pin(place.join("link")).map_err(|e| cannot_pin(&place, e.to_string()))?;
         }
-        Ok(link)
+        Ok((counters, link))
     });
-    let link = match loaded {
-        Ok(link) => link,
+    let (counters, link) = match loaded {
+        Ok(both) => both,
         Err(error) => {
             tidy();
             return Err(error);
@@ -121,8 +121,9 @@ pub fn load(twin: &Twin, settings: &[(String, u32)], hold: bool) -> Result<Value
         // Until whoever holds our standard input lets go, or a signal ends us.
         let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
     }
+    let counts = counts(&counters, twin);
     drop(link);
-    Ok(if hold { json!({ "unloaded": [twin.linux] }) } else { answer })
+    Ok(if hold { json!({ "unloaded": [twin.linux], "counters": counts }) } else { answer })
 }
 
 fn attach(twin: &Twin, settings: &[(String, u32)]) -> Result<(MapHandle, Link), Error> {
@@ -153,21 +154,26 @@ fn attach(twin: &Twin, settings: &[(String, u32)]) -> Result<(MapHandle, Link), 
     }
 }
 
+/// The counters of a twin.
+fn counts(map: &MapHandle, twin: &Twin) -> serde_json::Map<String, Value> {
+    let mut counts = serde_json::Map::new();
+    for (i, name) in COUNTERS.iter().enumerate() {
+        let value = map.lookup(&(i as u32).to_ne_bytes(), MapFlags::ANY).ok().flatten();
+        let count = value.and_then(|v| v.try_into().ok()).map_or(0, u64::from_ne_bytes);
+        if i < 4 || twin.algorithm == "trim" {
+            counts.insert((*name).to_owned(), json!(count));
+        }
+    }
+    counts
+}
+
 /// What is loaded, with its counters.
 pub fn status() -> Result<Value, Error> {
     tidy();
     let mut loaded = Vec::new();
     for twin in TWINS.iter().filter(|t| is_loaded(t.linux)) {
-        let mut counts = serde_json::Map::new();
-        if let Ok(map) = MapHandle::from_pinned_path(folder(twin.linux).join("counters")) {
-            for (i, name) in COUNTERS.iter().enumerate() {
-                let value = map.lookup(&(i as u32).to_ne_bytes(), MapFlags::ANY).ok().flatten();
-                let count = value.and_then(|v| v.try_into().ok()).map_or(0, u64::from_ne_bytes);
-                if i < 4 || twin.algorithm == "trim" {
-                    counts.insert((*name).to_owned(), json!(count));
-                }
-            }
-        }
+        let pinned = MapHandle::from_pinned_path(folder(twin.linux).join("counters"));
+        let counts = pinned.map(|map| counts(&map, twin)).unwrap_or_default();
         loaded.push(json!({ "twin": twin.linux, "algorithm": twin.algorithm, "counters": counts }));
     }
     Ok(json!({ "loaded": loaded }))

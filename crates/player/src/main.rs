@@ -4,6 +4,7 @@ use fanin_player::{plan::Plan, play};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    fanin_player::sys::end_with_parent();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [plan, log] = arguments.as_slice() else {
         eprintln!("fanin-player: write fanin-player PLAN LOG");

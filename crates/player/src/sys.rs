@@ -35,6 +35,12 @@ pub fn exact_timers() {
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
 }
 
+/// This process is killed when the thread that started it ends, also when that was killed.
+pub fn end_with_parent() {
+    // SAFETY: takes numbers. Where it is refused, the process ends with its plan.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+}
+
 fn address(to: SocketAddrV4) -> libc::sockaddr_in {
     libc::sockaddr_in {
         sin_family: libc::AF_INET as libc::sa_family_t,

@@ -6,6 +6,9 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -58,3 +61,63 @@ def call(*words: str) -> dict[str, Any]:
         raise EngineError(done.stderr.strip() or f"fanin-linux {' '.join(words)} failed and said nothing")
     answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return answer
+
+
+@dataclass(slots=True)
+class Held:
+    """A twin that is loaded for a while.
+
+    Attributes
+    ----------
+    name : str
+        As Linux has it, such as ``fanin_trim``.
+    counters : dict
+        What it has counted, once it is unloaded.
+    """
+
+    name: str
+    counters: dict[str, int] = field(default_factory=dict)
+
+
+@contextmanager
+def held(name: str, params: Sequence[str]) -> Iterator[Held]:
+    """A twin that is loaded while the block runs, and gone however it ends, also by SIGKILL: the load lives in a child that ends with us.
+
+    Parameters
+    ----------
+    name : str
+        As in ``fanin linux load``.
+    params : sequence of str
+        ``key=value`` of the load.
+
+    Raises
+    ------
+    fanin.errors.EngineError
+        With the sentence that the loader printed.
+    """
+    words = [word for param in params for word in ("--param", param)]
+    child = subprocess.Popen(
+        [find(), "load", name, *words, "--hold"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    # Popen makes all three for PIPE.
+    assert child.stdin is not None
+    assert child.stdout is not None
+    assert child.stderr is not None
+    try:
+        first = child.stdout.readline()
+        if not first:
+            raise EngineError(child.stderr.read().strip())
+        twin = Held(json.loads(first)["loaded"])
+        yield twin
+    finally:
+        child.stdin.close()
+        last = child.stdout.read()
+        child.wait()
+        child.stdout.close()
+        child.stderr.close()
+    if last:
+        twin.counters = json.loads(last).get("counters", {})

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
 import re
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from fanin.errors import EngineError
 from fanin.linux import program, routes
 
 _RTT = re.compile(r"\brtt:([\d.]+)/")
@@ -47,31 +44,6 @@ def look(destination: str) -> Look:
         retransmitted=sum(map(int, _RETRANS.findall(done.stdout))),
         sent=sum(map(int, _SEGMENTS.findall(done.stdout))),
     )
-
-
-@contextlib.contextmanager
-def held(name: str, params: list[str]) -> Iterator[str]:
-    """A twin that is loaded while the block runs, and gone however it ends, also by SIGKILL: the load lives in a child that ends with us."""
-    words = [word for param in params for word in ("--param", param)]
-    child = subprocess.Popen(
-        [program.find(), "load", name, *words, "--hold"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    # Popen makes all three for PIPE.
-    assert child.stdin is not None
-    assert child.stdout is not None
-    assert child.stderr is not None
-    try:
-        first = child.stdout.readline()
-        if not first:
-            raise EngineError(child.stderr.read().strip())
-        yield json.loads(first)["loaded"]
-    finally:
-        child.stdin.close()
-        child.wait()
 
 
 def run(
@@ -112,8 +84,8 @@ def run(
             f"no connection to {destination} now: there is nothing to compare with, so only the time limit ends the trial"
         )
     began, stopped, worst = time.monotonic(), None, before
-    with held(name, params) as linux:
-        routes.add(destination, linux, owner=os.getpid())
+    with program.held(name, params) as twin:
+        routes.add(destination, twin.name, owner=os.getpid())
         try:
             while not stopped and time.monotonic() - began < seconds:
                 time.sleep(min(every, max(0.0, seconds - (time.monotonic() - began))))
@@ -125,7 +97,7 @@ def run(
             routes.undo(destination)
     return {
         "destination": destination,
-        "twin": linux,
+        "twin": twin.name,
         "seconds": round(time.monotonic() - began, 1),
         "stopped": stopped,
         "before": before.__dict__,

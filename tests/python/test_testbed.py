@@ -1,0 +1,232 @@
+"""The engine testbed: this machine's own TCP in namespaces, through the simulator's ports in real time. Needs root.
+
+Nothing here asserts a time: this machine may be busy. A run that is not honest says so, and the test that wanted it is skipped.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import fanin
+import pytest
+from fanin.errors import EngineError, ScenarioError
+from fanin.testbed import honesty, host
+
+LONG = """
+title = "Two long flows"
+[topology]
+senders = 2
+rate = "100Mbps"
+receiver_rate = "20Mbps"
+delay = "100us"
+buffer = "60p"
+mark = "20p"
+[stack]
+profile = "linux"
+[[workload]]
+kind = "long"
+[run]
+duration = "2s"
+[measure]
+queues = ["switch->client"]
+"""
+
+INCAST = """
+title = "A small incast"
+[topology]
+senders = 4
+rate = "100Mbps"
+delay = "100us"
+buffer = "100p"
+[stack]
+profile = "linux"
+[[workload]]
+kind = "incast"
+bytes = "20KB"
+rounds = 3
+[run]
+duration = "20s"
+"""
+
+
+def why_not() -> str | None:
+    """The reason to skip, if there is one."""
+    try:
+        host.check()
+    except EngineError as error:
+        return str(error)
+    return None
+
+
+def has_twins() -> bool:
+    from fanin.linux import program
+
+    try:
+        return all(
+            c["ok"] for c in program.call("check")["checks"] if c["what"] not in ("bpffs", "ECN", "tcp_rto_min_us")
+        )
+    except EngineError:
+        return False
+
+
+pytestmark = pytest.mark.skipif((reason := why_not()) is not None, reason=reason or "")
+
+
+def of_the_kernel() -> tuple[set[str], set[str], set[str]]:
+    """What a run could leave behind: network devices, congestion controls, processes."""
+    names = {path.name for path in Path("/sys/class/net").iterdir()}
+    programs = set()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                words = entry.joinpath("cmdline").read_bytes().split(b"\0")[:3]
+            except OSError:
+                continue
+            # Of this tree: another may have its tests running.
+            if any(word == os.fsencode(host.program(name)) for word in words for name in host.PROGRAMS):
+                programs.add(f"{entry.name} {b' '.join(words).decode(errors='replace')}")
+    return names, set(host.available()), programs
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left() -> Iterator[None]:
+    before = of_the_kernel()
+    yield
+    for _ in range(100):
+        left = [after - there for after, there in zip(of_the_kernel(), before, strict=True)]
+        if not any(left):
+            return
+        time.sleep(0.05)
+    assert left == [set()] * 3
+
+
+def run(text: str, **more: object) -> fanin.RunResult:
+    """A run, again when this machine was too busy for it or another run had the testbed; skips when it stays so."""
+    for _ in range(4):
+        try:
+            return fanin.run("scenario.toml", text=text, engine="testbed", **more)  # type: ignore[arg-type]
+        except EngineError as error:
+            why = str(error)
+            if "holds the testbed" in why:
+                time.sleep(10)
+            elif "is not valid" not in why:
+                raise
+    pytest.skip(why)
+
+
+def test_reno_fills_the_line_and_the_buffer() -> None:
+    result = run(LONG, cc="reno")
+    port = result.ports.filter(port="switch->client").row(0, named=True)
+    assert port["utilisation"] > 0.9
+    assert port["max_queue_packets"] == 60
+    assert port["drops"] > 0
+    assert port["offered_packets"] == port["packets"] + port["drops"]
+    assert result.queue["packets"].max() == 60
+    delivered = result.flows["bytes_delivered"].sum()
+    # 20 Mbps for 2 s are 5 MB, headers included.
+    assert 4_000_000 < delivered < 5_000_000
+    assert result.flows["retransmissions"].sum() >= port["drops"] - result.flows["drops"].sum()
+    [figures] = result.testbed.to_dicts()
+    assert figures["released"] > 3000
+    assert figures["ring_drops"] == figures["strays"] == figures["refused"] == figures["skipped_callbacks"] == 0
+
+
+def test_dctcp_keeps_the_queue_at_its_threshold() -> None:
+    if not has_twins() and "dctcp" not in host.available():
+        pytest.skip("this kernel has no dctcp and takes no BPF twin")
+    result = run(LONG, cc="dctcp")
+    port = result.ports.filter(port="switch->client").row(0, named=True)
+    assert port["drops"] == 0
+    assert 5 < port["mean_queue_packets"] < 35
+    assert 0 < port["marks"] < port["packets"]
+    assert result.flows["ece_acks"].min() > 0
+
+
+def test_every_message_of_an_incast_arrives_and_is_counted_once() -> None:
+    result = run(INCAST, cc="cubic")
+    assert result.runs["complete"].all()
+    assert result.messages["done_ms"].null_count() == 0
+    assert result.flows["bytes_delivered"].to_list() == [60_000] * 4
+    assert (result.messages["completion_ms"] >= result.messages["ideal_ms"]).all()
+
+
+def test_captures_hold_the_packets_of_a_place(tmp_path: Path) -> None:
+    result = run(INCAST, cc="reno", pcap=tmp_path, pcap_at=["switch->client"])
+    [file] = tmp_path.glob("*.pcap*")
+    trains = fanin.trains(file)
+    assert trains is not None
+    assert result.ports.filter(port="switch->client")["packets"].item() > 0
+
+
+def test_what_this_machine_cannot_carry_is_refused_in_a_sentence() -> None:
+    fast = LONG.replace("20Mbps", "40Gbps").replace("100Mbps", "40Gbps")
+    with pytest.raises(
+        EngineError, match=r"packets would reach a host at 40 Gbps, .* lower the rate to 1.2 Gbps at most"
+    ):
+        fanin.run("fast.toml", text=fast, cc="reno", engine="testbed")
+    short = LONG.replace('profile = "linux"', 'profile = "linux"\nmin_rto = "1ms"')
+    if host.tick_us() > 500:
+        with pytest.raises(ScenarioError, match=r"stack.min_rto: this kernel's timers count in"):
+            fanin.run("short.toml", text=short, cc="reno", engine="testbed")
+    with pytest.raises(ScenarioError, match=r"stack.profile"):
+        fanin.run("ns2.toml", text=LONG.replace("linux", "ns2"), cc="reno", engine="testbed")
+    if "bic" not in host.available():
+        with pytest.raises((EngineError, ScenarioError), match="bic"):
+            fanin.run("bic.toml", text=LONG, cc="bic", engine="testbed")
+
+
+def test_a_run_that_is_not_honest_is_an_error_and_no_result() -> None:
+    fair = honesty.row(
+        dict.fromkeys(
+            ("late", "lateness_sum_ns", "lateness_max_ns", "stalls", "stall_sum_ns", "stall_max_ns", "misordered"), 0
+        )
+        | dict.fromkeys(("misordered_max_ns", "ring_drops", "strays", "refused", "cpu_ns", "first_ns"), 0)
+        | {"released": 1000, "released_bytes": 1_000_000, "last_ns": 1_000_000_000},
+        skipped=0,
+    )
+    honesty.check(fair, 1000)
+    assert fair["achieved_mbps"] == 8.0
+    for key, value, words in (
+        ("skipped_callbacks", 1, "1 callbacks of the twin were skipped"),
+        ("ring_drops", 2, "2 packets found no room"),
+        ("refused", 3, "3 packets were refused"),
+        ("late", 100, "10.0% of the packets were released more than 50 us late"),
+        ("stalled_ms", 30, "without its CPU for 3.0% of the run"),
+        ("longest_stall_ms", 80, "without its CPU for 80 ms at once"),
+    ):
+        with pytest.raises(EngineError, match=words):
+            honesty.check({**fair, key: value}, 1000)
+    with pytest.raises(EngineError, match="the wall clock was set"):
+        honesty.check(fair, 1000, clock_steps=1)
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_run_that_is_stopped_leaves_nothing(tmp_path: Path, sign: signal.Signals) -> None:
+    file = tmp_path / "long.toml"
+    file.write_text(LONG.replace('"2s"', '"60s"'))
+    command = [sys.executable, "-m", "fanin", "run", str(file), "--engine", "testbed", "--cc", "reno"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        began = time.monotonic()
+        while time.monotonic() - began < 60 and process.poll() is None:
+            if any("fanin-player" in name for name in of_the_kernel()[2]):
+                break
+            time.sleep(0.1)
+        assert process.poll() is None, "it ended before it played"
+        os.kill(process.pid, sign)
+        assert process.wait(30) != 0
+    finally:
+        process.kill()
+        process.wait()
+    # `nothing_is_left` looks at the rest.
+
+
+def test_a_second_run_says_who_has_the_testbed() -> None:
+    with host.alone(), pytest.raises(EngineError, match=f"another run holds the testbed \\(process {os.getpid()}\\)"):
+        fanin.run("long.toml", text=LONG, cc="reno", engine="testbed")
