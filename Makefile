@@ -15,7 +15,7 @@ RACK ?= examples/rack.toml
 OUT ?= out/http_onoff_8to1
 FUZZ_SECONDS ?= 600
 
-.PHONY: wheel help run test goldens lint format docs linux bench build clean fuzz
+.PHONY: wheel help run test goldens lint dependencies mutants generated format docs linux bench build clean fuzz round-trip
 .DEFAULT_GOAL := help
 
 help:
@@ -23,6 +23,9 @@ help:
 	@echo "make test    build, then all tests (Rust and Python)"
 	@echo "make goldens write tests/goldens anew, when numbers should have moved"
 	@echo "make lint    formats, clippy, ruff, types, stubs"
+	@echo "make dependencies  unused crates, licences, advisories, the oldest Rust (cargo-machete, cargo-deny)"
+	@echo "make mutants each change that a test should notice, in the endpoint and the algorithms (cargo-mutants; hours)"
+	@echo "make generated  writes the schemas, the reference pages and the stubs' lists anew"
 	@echo "make format  what lint asks for"
 	@echo "make docs    the manual (site/) and the Rust documentation; a dead link is an error"
 	@echo "make linux   the loader of \`fanin linux\` and the testbed (needs clang and libbpf-dev)"
@@ -52,6 +55,24 @@ lint: build
 	$(BIN)/mypy
 	MYPYPATH=python $(BIN)/stubtest fanin._native
 
+# Unused dependencies; licences, sources and advisories (deny.toml); no dependency that needs a newer Rust than Cargo.toml promises.
+# A tool that is not installed is named and left out (cargo install cargo-machete cargo-deny).
+dependencies:
+	$(BIN)/python tools/msrv.py
+	@if cargo machete --version >/dev/null 2>&1; then cargo machete; else echo "cargo-machete is not installed: unused dependencies are not looked for"; fi
+	@if cargo deny --version >/dev/null 2>&1; then cargo deny --log-level error check licenses bans sources; \
+	  else echo "cargo-deny is not installed: licences are not looked at"; fi
+
+# MUTANTS narrows it: make mutants MUTANTS="--in-diff changes.diff", or "--file crates/sim/src/tcp/rtt.rs".
+MUTANTS ?= --file 'crates/sim/src/tcp/**' --file 'crates/cc/src/**'
+mutants:
+	cargo mutants --package fanin-sim --package fanin-cc --test-workspace=false --output target $(MUTANTS)
+
+# Files that are made from tables; a test fails where one is out of date.
+generated: build
+	FANIN_BLESS=1 cargo test --quiet --package fanin-scenario --test generated
+	FANIN_BLESS=1 $(BIN)/pytest -q tests/python/test_schema.py
+
 format:
 	cargo fmt --all
 	$(BIN)/ruff check --fix .
@@ -59,7 +80,7 @@ format:
 
 docs: build
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
-	cargo doc --workspace --no-deps --quiet
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 
 # The root-side binaries: of `fanin linux`, with the twins compiled for BPF, and of the testbed: apt install clang libbpf-dev libelf-dev zlib1g-dev pkg-config
 linux:

@@ -1,5 +1,5 @@
 //! Nanoseconds per ACK of every registered algorithm, told as the sender tells it. `cargo bench -p fanin-benches --bench ack`.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use fanin_cc::algorithms::ALGORITHMS;

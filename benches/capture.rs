@@ -1,6 +1,6 @@
 //! `fanin trains` on a large capture against `tshark -q -z conv,tcp`, whole process against whole library call, in one run.
 //! `cargo bench -p fanin-benches --bench capture`. Without tshark it prints our rate alone.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 use std::fs::File;
 use std::io::{BufWriter, Read, Write};

@@ -1,5 +1,5 @@
 //! Packet-hops per second and core. `cargo bench -p fanin-benches --bench engine`.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 use criterion::{Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
 use fanin_benches::{fat_tree, forwarding, plan, run, star};

@@ -1,6 +1,6 @@
 //! Instructions per packet-hop, counted by callgrind: unlike seconds they do not depend on what else the machine does.
 //! `cargo bench -p fanin-benches --bench instructions`; needs valgrind.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 use fanin_benches::{fat_tree, plan, run, star};
 use std::process::Command;

@@ -1,6 +1,6 @@
 //! Time per hop from 16 to 1024 hosts, all cores against one, and the memory of idle flows.
 //! `cargo bench -p fanin-benches --bench scale`.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 use fanin_benches::{fat_tree, plan, run, star};
 use std::time::{Duration, Instant};

@@ -100,6 +100,18 @@ def test_algorithms_that_cannot_be_told_apart_share_a_tier() -> None:
     ]
 
 
+def test_each_tier_is_compared_with_its_own_best() -> None:
+    # b and c cannot be told apart, though each can from a; d can from both.
+    values: dict[str, list[float | None]] = {
+        "a": [1.0, 1.01, 1.02, 1.03, 1.04],
+        "b": [2.0, 2.05, 2.03, 2.08, 2.06],
+        "c": [2.01, 2.04, 2.06, 2.07, 2.09],
+        "d": [4.0, 4.04, 4.09, 4.12, 4.17],
+        "e": [4.02, 4.03, 4.11, 4.10, 4.20],
+    }
+    assert [(name, tier) for name, _, tier in ranked(values)] == [("a", 1), ("b", 2), ("c", 2), ("d", 3), ("e", 3)]
+
+
 def test_what_has_no_value_comes_last() -> None:
     assert [cc for cc, _, _ in ranked({"lost": [None, None], "slow": [9.0, 9.0], "quick": [1.0, 1.0]})] == [
         "quick",

@@ -1,4 +1,5 @@
 //! Laws that every registered algorithm keeps, whatever its sender tells it within the trait's contract.
+#![allow(clippy::unwrap_used)]
 
 use fanin_cc::algorithms::ALGORITHMS;
 use fanin_cc::{
@@ -406,6 +407,26 @@ impl Windows {
             if ack.ece && !in_cwr {
                 self.cc.on_congestion(&self.conn, Cause::Ecn);
                 self.cwr_until = self.conn.snd_nxt;
+            }
+        }
+    }
+}
+
+/// RFC 5681 equation 4. Swift counts on windows below one packet (its paper's section 3.1), and its ssthresh is its window.
+#[test]
+fn a_reduction_leaves_ssthresh_of_at_least_two_segments() {
+    for spec in senders().into_iter().filter(|spec| !spec.ends_with("swift")) {
+        for flavour in FLAVOURS {
+            for (window, cause) in (1..=3)
+                .flat_map(|window| [Cause::Loss, Cause::Timeout { repeated: false }].map(|cause| (window, cause)))
+            {
+                let setup = Setup { initial_window: f64::from(window), ..setup(flavour) };
+                let mut cc = registry::build(&spec, &setup, &Args::default()).unwrap().sender;
+                let mut conn = Conn::new(MSS);
+                conn.basis = cc.control().cwnd;
+                cc.on_congestion(&conn, cause);
+                let ssthresh = cc.control().ssthresh;
+                assert!(ssthresh >= 2.0, "{spec} ({flavour:?}): {cause:?} at {window} leaves ssthresh {ssthresh}");
             }
         }
     }

@@ -3,6 +3,7 @@
 //! The trace has ACKs for one to three segments, round trips that wander, marks, losses, timeouts (also repeated ones), mistaken reductions
 //! that are undone, idle times, restarts, and times without enough to send. `FANIN_LOCKSTEP=1000000 cargo test -p fanin-kernelcc --release`
 //! runs a million ACKs per algorithm; without it there are 40 000.
+#![allow(clippy::unwrap_used)]
 
 use fanin_cc::{
     Ack, Args, Cause, CongestionControl, Conn, Counting, Flavour, Gate, PathKnowledge, Setup, State, Value, Window,

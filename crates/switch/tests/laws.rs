@@ -1,5 +1,5 @@
 //! What holds at every switch, whatever arrives: conservation, limits, rates, order.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 use fanin_switch::random::Stream;
 use fanin_switch::{Order, Packet, Port, SharedBuffer, Switch, disciplines, flags};

@@ -1,0 +1,269 @@
+//! Small conversations written by hand, with the answer worked out beside them.
+
+use crate::common::run_bytes;
+use fanin_capture::write::{Endpoint, Flags, PcapWriter, Segment};
+use fanin_capture::{Analysis, Burst, Direction, Options, Sink, Train, Turn, Warning, analyse_into};
+use fanin_units::{Duration, Time};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+const CLIENT: Endpoint = Endpoint::host(0, 40_000);
+const SERVER: Endpoint = Endpoint::host(1, 80);
+const ACK: Flags = Flags::ACK;
+
+/// A capture in the making. The tap is 10 us from the client and 20 us from the server.
+struct Script {
+    file: PcapWriter<Vec<u8>>,
+    ids: [u16; 2],
+}
+
+impl Script {
+    fn new() -> Script {
+        Script { file: PcapWriter::new(Vec::new(), None).unwrap(), ids: [0, 0] }
+    }
+
+    fn packet(&mut self, us: u64, segment: Segment<'_>) -> &mut Script {
+        let id = &mut self.ids[usize::from(segment.from != CLIENT)];
+        *id += 1;
+        let mut bytes = Vec::new();
+        let length = Segment { ip_id: *id, ..segment }.headers(&mut bytes);
+        self.file.packet(Time::ZERO + Duration::us(us), &bytes, length).unwrap();
+        self
+    }
+
+    fn up(&mut self, us: u64, seq: u32, ack: u32, payload: u32, flags: Flags) -> &mut Script {
+        self.packet(us, Segment { seq, ack, payload, flags, ..Segment::between(CLIENT, SERVER) })
+    }
+
+    fn down(&mut self, us: u64, seq: u32, ack: u32, payload: u32, flags: Flags) -> &mut Script {
+        self.packet(us, Segment { seq, ack, payload, flags, ..Segment::between(SERVER, CLIENT) })
+    }
+
+    /// Three packets from `us` on; data may begin at sequence number 1 both ways.
+    fn open(&mut self, us: u64) -> &mut Script {
+        self.up(us, 0, 0, 0, Flags::SYN).down(us + 20, 0, 1, 0, Flags::SYN | ACK).up(us + 30, 1, 1, 0, ACK)
+    }
+
+    fn bytes(&mut self) -> Vec<u8> {
+        std::mem::replace(self, Script::new()).file.finish().unwrap()
+    }
+
+    fn analyse(&mut self) -> Analysis {
+        run_bytes(&self.bytes()).unwrap()
+    }
+}
+
+#[test]
+fn the_same_ports_with_another_syn_are_another_connection() {
+    let mut s = Script::new();
+    s.open(0).up(100, 1, 1, 10, ACK);
+    // The same SYN again is a retransmission; another number is another connection; so is the same number after a FIN.
+    s.up(200, 0, 0, 0, Flags::SYN);
+    s.up(300, 7_000, 0, 0, Flags::SYN).up(310, 7_001, 1, 0, ACK | Flags::FIN);
+    s.up(400, 7_000, 0, 0, Flags::SYN);
+    let a = s.analyse();
+    let syns: Vec<u32> = a.connections.iter().map(|c| c.to_server.syn).collect();
+    assert_eq!(syns, [2, 1, 1]);
+    assert_eq!(a.connections[0].handshake_rtt_ns, None, "after a second SYN nobody knows which was answered");
+}
+
+#[test]
+fn the_sender_of_a_syn_is_the_client_whatever_the_ports() {
+    let mut s = Script::new();
+    s.packet(0, Segment { flags: Flags::SYN, ..Segment::between(SERVER, CLIENT) });
+    assert_eq!(s.analyse().connections[0].client_port, 80);
+    s.packet(0, Segment { flags: Flags::SYN | ACK, ack: 1, ..Segment::between(CLIENT, SERVER) });
+    assert_eq!(s.analyse().connections[0].client_port, 80);
+    s.down(0, 5, 5, 100, ACK);
+    assert_eq!(s.analyse().connections[0].client_port, 40_000);
+}
+
+/// Request at 100; response of two segments; acknowledged at 170; next request at 1170.
+fn two_turns(s: &mut Script) {
+    s.open(0).up(100, 1, 1, 50, ACK);
+    s.down(150, 1, 51, 1000, ACK).down(160, 1001, 51, 500, ACK).up(170, 51, 1501, 0, ACK);
+    s.up(1170, 51, 1501, 60, ACK).down(1220, 1501, 111, 200, ACK);
+}
+
+#[test]
+fn think_time_counts_from_the_acknowledgement_and_service_time_leaves_the_way_to_the_server_out() {
+    let mut s = Script::new();
+    two_turns(&mut s);
+    let a = s.analyse();
+    assert_eq!(a.turns.len(), 2);
+    let [first, second] = [a.turns[0], a.turns[1]];
+    assert_eq!((first.request_bytes, first.response_bytes, first.think_ns), (50, 1500, None));
+    // The request passed at 100, and it takes 20 us to the server and back: 150 - 100 - 20.
+    assert_eq!(first.service_ns, Some(30_000));
+    assert_eq!(first.response_acked_ns, Some(170_000));
+    assert_eq!(second.think_ns, Some(1_000_000));
+    assert_eq!((second.request_bytes, second.response_bytes, second.overlapped), (60, 200, false));
+}
+
+#[test]
+fn a_delayed_acknowledgement_is_not_taken_for_the_arrival_of_the_data() {
+    let mut s = Script::new();
+    s.open(0).up(100, 1, 1, 50, ACK).down(150, 1, 51, 1000, ACK);
+    // The client had the response after 10 us (half of the handshake on its side) but kept its ACK for 40 ms; its next request is 60 ms later.
+    s.up(40_150, 51, 1001, 0, ACK).up(60_150, 51, 1001, 50, ACK).down(60_200, 1001, 101, 10, ACK);
+    assert_eq!(s.analyse().turns[1].think_ns, Some(59_990_000));
+}
+
+#[test]
+fn a_response_that_was_repaired_ends_with_its_repair() {
+    let mut s = Script::new();
+    s.open(0).up(100, 1, 1, 50, ACK).down(150, 1, 51, 1000, ACK).down(160, 1001, 51, 1000, ACK | Flags::PSH);
+    // The second segment is lost behind the tap; after 200 ms it comes again.
+    s.up(165, 51, 1001, 0, ACK).down(200_160, 1001, 51, 1000, ACK | Flags::PSH).up(200_170, 51, 2001, 0, ACK);
+    s.up(201_170, 51, 2001, 50, ACK).down(201_200, 2001, 101, 10, ACK);
+    let a = s.analyse();
+    assert_eq!((a.turns[0].response_end_ns, a.turns[0].retransmitted_bytes), (Some(200_160_000), 1000));
+    assert_eq!((a.turns[0].response_bytes, a.turns[0].response_pieces), (2000, 1));
+    assert_eq!(a.turns[1].think_ns, Some(1_000_000), "the timeout is not think time");
+    assert_eq!(a.connections[0].to_client.retransmitted_packets, 1);
+    // The gap makes a train of its own, of which every byte was there before.
+    let trains: Vec<(u64, u64)> = a
+        .trains
+        .iter()
+        .filter(|t| t.direction == Direction::ToClient)
+        .map(|t| (t.bytes, t.retransmitted_bytes))
+        .collect();
+    assert_eq!(trains, [(2000, 0), (0, 1000), (10, 0)]);
+}
+
+/// A response of 3000 bytes with silence of `pause_us` after the first 2000, acknowledged meanwhile or not.
+fn paused(pause_us: u64, last_flags: Flags, acked: bool, lost_before_tap: bool) -> Analysis {
+    let mut s = Script::new();
+    s.open(0).up(100, 1, 1, 50, ACK).down(150, 1, 51, 1000, ACK).down(160, 1001, 51, 1000, last_flags);
+    s.up(170, 51, if acked { 2001 } else { 1 }, 0, ACK);
+    if lost_before_tap {
+        s.ids[1] += 1;
+    }
+    s.down(170 + pause_us, 2001, 51, 1000, ACK | Flags::PSH).up(180 + pause_us, 51, 3001, 0, ACK);
+    s.analyse()
+}
+
+#[test]
+fn a_pause_is_the_applications_only_when_nothing_else_held_the_data_back() {
+    let push = ACK | Flags::PSH;
+    let a = paused(5_000, push, true, false);
+    let pieces: Vec<(u64, u64)> = a.bursts.iter().map(|b| (b.bytes, b.pause_ns)).collect();
+    assert_eq!(pieces, [(2000, 0), (1000, 5_000_000)]);
+    assert_eq!(a.turns[0].response_pieces, 2);
+    let w = a.workload(None).unwrap();
+    assert_eq!(w.connections[0].messages[0].pieces.iter().map(|p| (p.bytes, p.pause_ns)).collect::<Vec<_>>(), pieces);
+
+    assert_eq!(paused(1_000, push, true, false).bursts, [], "shorter than any pause that can be told");
+    assert_eq!(paused(5_000, ACK, true, false).bursts, [], "the application had written more");
+    assert_eq!(paused(5_000, push, false, false).bursts, [], "two segments are not acknowledged");
+    assert_eq!(paused(200_000, push, true, true).bursts, [], "a segment was lost before the tap");
+}
+
+#[test]
+fn a_pause_within_the_spread_of_round_trips_is_the_networks() {
+    let push = ACK | Flags::PSH;
+    let with_a_round_trip_of = |queued: u64| {
+        let mut s = Script::new();
+        s.open(0).up(100, 1, 1, 50, ACK).down(150, 1, 51, 1000, ACK).down(160, 1001, 51, 1000, push);
+        // Both were held up on their way back and forth; then another response, with a silence of 5 ms in it.
+        s.up(160 + queued, 51, 2001, 50, ACK);
+        let t = 300 + queued;
+        s.down(t, 2001, 101, 1000, ACK).down(t + 10, 3001, 101, 1000, push).up(t + 30, 101, 4001, 0, ACK);
+        s.down(t + 5_030, 4001, 101, 1000, push).up(t + 5_050, 101, 5001, 0, ACK);
+        s.analyse().bursts.len()
+    };
+    assert_eq!(with_a_round_trip_of(20), 2);
+    assert_eq!(with_a_round_trip_of(6_000), 0);
+}
+
+#[test]
+fn a_server_that_speaks_first_has_a_turn_without_request() {
+    let mut s = Script::new();
+    s.open(0).down(100, 1, 1, 30, ACK).up(150, 1, 31, 20, ACK).down(190, 31, 21, 40, ACK);
+    let a = s.analyse();
+    assert_eq!(a.turns.iter().map(|t| (t.request_bytes, t.response_bytes)).collect::<Vec<_>>(), [(0, 30), (20, 40)]);
+    assert_eq!(a.turns[0].request_start_ns, None);
+}
+
+#[test]
+fn a_request_sent_before_the_response_was_complete_is_marked() {
+    let mut s = Script::new();
+    s.open(0).up(100, 1, 1, 50, ACK).down(150, 1, 51, 1000, ACK).down(160, 1001, 51, 1000, ACK);
+    s.up(165, 51, 1001, 50, ACK).down(200, 2001, 101, 1000, ACK);
+    let a = s.analyse();
+    assert_eq!(a.turns.iter().map(|t| t.overlapped).collect::<Vec<_>>(), [false, true]);
+}
+
+#[test]
+fn both_halves_of_the_path_make_the_round_trip() {
+    let mut s = Script::new();
+    s.open(0)
+        .up(100, 1, 1, 50, ACK)
+        .down(150, 1, 51, 1000, ACK)
+        .down(152, 1001, 51, 1000, ACK)
+        .up(190, 51, 2001, 0, ACK);
+    let n = s.analyse().connections[0].to_client;
+    // Behind the tap 40 us from the first segment to its acknowledgement; before it the 20 us of the handshake; least behind: 10 us.
+    assert_eq!((n.rtt_samples, n.smoothed_rtt_ns, n.min_rtt_ns), (1, Some(60_000), Some(30_000)));
+}
+
+#[test]
+fn keep_alive_probes_are_neither_retransmissions_nor_trains() {
+    let mut s = Script::new();
+    two_turns(&mut s);
+    s.up(1230, 111, 1701, 0, ACK);
+    s.down(500_000, 1700, 111, 1, ACK).up(500_010, 111, 1701, 0, ACK).down(600_000, 1700, 111, 0, ACK);
+    let a = s.analyse();
+    let n = a.connections[0].to_client;
+    assert_eq!((n.keepalive_packets, n.keepalive_bytes, n.retransmitted_bytes), (2, 1, 0));
+    assert_eq!(a.trains.iter().map(|t| t.end_ns).max(), Some(1_220_000));
+    assert_eq!(a.warnings, []);
+}
+
+#[test]
+fn a_copy_with_the_same_identification_counts_once_and_a_retransmission_does_not() {
+    let mut s = Script::new();
+    two_turns(&mut s);
+    s.ids[1] -= 1;
+    s.down(1225, 1501, 111, 200, ACK).down(1235, 1501, 111, 200, ACK);
+    let a = s.analyse();
+    let n = a.connections[0].to_client;
+    assert_eq!((n.mirrored_packets, n.mirrored_bytes, n.retransmitted_packets), (1, 200, 1));
+    assert!(matches!(a.warnings[..], [Warning::Mirrored { packets: 1, first: 10 }]));
+}
+
+#[derive(Default)]
+struct Counting {
+    turns: usize,
+    trains: usize,
+    bursts: usize,
+}
+
+impl Sink for Counting {
+    fn turn(&mut self, _: Turn) {
+        self.turns += 1;
+    }
+    fn train(&mut self, _: Train) {
+        self.trains += 1;
+    }
+    fn burst(&mut self, _: Burst) {
+        self.bursts += 1;
+    }
+}
+
+#[test]
+fn a_sink_gets_every_row_as_it_ends_and_nothing_is_kept() {
+    let name = "http_onoff_8to1.pcap.gz";
+    let kept = crate::common::run(name).unwrap();
+    let file = std::fs::File::open(crate::common::data().join(name)).unwrap();
+    let (mut sink, mut early) = (Counting::default(), 0);
+    let found = analyse_into(file, Path::new(name), None, &Options::default(), &mut sink, &mut |_| {
+        early += 1;
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    assert_eq!((sink.turns, sink.trains, sink.bursts), (kept.turns.len(), kept.trains.len(), kept.bursts.len()));
+    assert!(found.turns.is_empty() && found.trains.is_empty());
+    assert_eq!(found.connections, kept.connections);
+    assert!(early > 1);
+}

@@ -1,0 +1,13 @@
+//! The crate from outside, as one binary: each of these files would be linked on its own otherwise.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod common;
+mod connections;
+mod damaged;
+mod formats;
+mod fuzz;
+mod index;
+mod trains;
+mod truth;
+mod workload;
+mod writer;

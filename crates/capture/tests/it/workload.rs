@@ -1,0 +1,103 @@
+//! From a capture to a workload file and back.
+
+use crate::common::{csv, run};
+use fanin_capture::{Analysis, Workload, WorkloadError};
+
+fn http() -> Analysis {
+    run("http_onoff_8to1.pcap.gz").unwrap()
+}
+
+fn temporary(name: &str) -> std::path::PathBuf {
+    std::env::temp_dir().join(format!("fanin-{}-{name}", std::process::id()))
+}
+
+#[test]
+fn the_workload_of_the_http_run_is_what_its_clients_asked_for() {
+    let w = http().workload(None).unwrap();
+    assert_eq!(w.aggregator.to_string(), "10.77.0.1");
+    assert_eq!(w.servers.len(), 8);
+    let truth = csv("http_onoff_8to1_responses.csv");
+    for c in &w.connections {
+        assert!(c.opened);
+        let server = w.servers[c.server as usize].to_string();
+        let asked: Vec<(u64, u64)> = truth
+            .iter()
+            .filter(|r| r["server_ip"] == server)
+            .map(|r| (r["request_bytes"].parse().unwrap(), r["response_bytes"].parse().unwrap()))
+            .collect();
+        let found: Vec<(u64, u64)> = c.messages.iter().map(|m| (m.request_bytes, m.response_bytes)).collect();
+        assert_eq!(found, asked);
+        // Persistent connections with sessions every 0.55 s: absolute starts are in order and think times are short of a session.
+        assert!(c.messages.is_sorted_by_key(|m| m.start_ns));
+        assert!(c.messages.iter().all(|m| m.think_ns < 600_000_000));
+    }
+}
+
+#[test]
+fn seen_from_the_other_side_the_answers_are_the_requests() {
+    let a = run("memcached_incast_8to1.pcap.gz").unwrap();
+    let server = a.connections[0].server_ip;
+    let there = a.workload(Some(server)).unwrap();
+    let here = a.workload(None).unwrap();
+    let c = &there.connections[0].messages;
+    let twin = &here.connections.iter().find(|c| here.servers[c.server as usize] == server).unwrap().messages;
+    assert_eq!((c[0].request_bytes, c[0].response_bytes), (0, twin[0].request_bytes));
+    for (pair, next) in twin.windows(2).zip(&c[1..]) {
+        assert_eq!((next.request_bytes, next.response_bytes), (pair[0].response_bytes, pair[1].request_bytes));
+        assert_eq!(next.service_ns, pair[1].think_ns);
+        // Towards the aggregator an answer queues behind those of the other servers; that time is not the server's.
+        assert!(pair[0].service_ns <= next.think_ns);
+    }
+    assert!(twin.iter().zip(&c[1..]).any(|(asked, next)| asked.service_ns == next.think_ns));
+    assert!(twin.iter().zip(&c[1..]).any(|(asked, next)| asked.service_ns < next.think_ns));
+    assert_eq!(c.last().unwrap().response_bytes, 0);
+}
+
+#[test]
+fn one_direction_alone_becomes_messages_with_the_gaps_between() {
+    let a = run("formats/one_direction.pcap").unwrap();
+    let w = a.workload(None).unwrap();
+    let bytes: u64 = w.connections.iter().flat_map(|c| &c.messages).map(|m| m.response_bytes).sum();
+    assert_eq!(bytes, a.connections.iter().map(|c| c.to_client.unique_bytes).sum::<u64>());
+    let waits = w.connections.iter().flat_map(|c| &c.messages[1..]).filter(|m| m.think_ns > 0).count();
+    assert!(waits > 150);
+}
+
+#[test]
+fn a_workload_survives_its_file() {
+    let w = http().workload(None).unwrap();
+    let path = temporary("workload.json");
+    w.write(&path).unwrap();
+    let again = Workload::read(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(again, w);
+}
+
+#[test]
+fn a_wrong_aggregator_is_answered_with_the_hosts_there_are() {
+    let error = http().workload(Some("192.0.2.1".parse().unwrap())).unwrap_err();
+    insta::assert_snapshot!(error, @"no host 192.0.2.1 received TCP payload in this capture; choose one of 10.77.0.1, 10.77.0.18, 10.77.0.12, 10.77.0.16, 10.77.0.17");
+    let silent = run("tcpdump_tcp_handshake_nsec.pcap").unwrap().workload(None).unwrap_err();
+    assert!(matches!(silent, WorkloadError::NoPayload));
+}
+
+#[test]
+fn a_workload_file_that_is_none_or_of_another_version_is_refused_in_one_sentence() {
+    let path = temporary("bad.json");
+    let mut messages = Vec::new();
+    for text in [
+        "",
+        "{}",
+        r#"{"format":"something","version":1}"#,
+        r#"{"format":"fanin-workload","version":3}"#,
+        r#"{"format":"fanin-workload","version":1,"source":"x","aggregator":"10.0.0.1","servers":[],"connections":[],"more":1}"#,
+        r#"{"format":"fanin-workload","version":1,"source":"x","aggregator":"10.0.0.1","servers":[],"connections":[{"server":0,"connection":0,"start_ns":0,"opened":true,"messages":[]}]}"#,
+        r#"{"format":"fanin-workload","version":1,"source":"x","aggregator":"10.0.0.1","servers":["10.0.0.2"],"connections":[{"server":0,"connection":0,"start_ns":0,"opened":true,"messages":[{"start_ns":0,"think_ns":0,"request_bytes":1,"service_ns":0,"response_bytes":5,"pieces":[{"pause_ns":0,"bytes":4}],"overlapped":false}]}]}"#,
+    ] {
+        std::fs::write(&path, text).unwrap();
+        messages.push(Workload::read(&path).unwrap_err().to_string().replace(&path.display().to_string(), "FILE"));
+    }
+    std::fs::remove_file(&path).unwrap();
+    messages.push(Workload::read(&path).unwrap_err().to_string().replace(&path.display().to_string(), "FILE"));
+    insta::assert_snapshot!(messages.join("\n"));
+}

@@ -1,0 +1,131 @@
+//! Two directions of one connection: requests and responses, with the ACKs that the data of either carry.
+
+use crate::common::*;
+use fanin_cc::Value;
+use fanin_sim::packet::flags;
+use fanin_sim::results::Results;
+use fanin_sim::spec::*;
+use fanin_sim::stack::Stack;
+use fanin_units::{Duration, QueueLimit, Rate, Time};
+
+/// A client's requests to `n` servers and their responses of `bytes`, `rounds` times, each round when the one before is complete.
+fn requests(n: u32, stack: Stack, bytes: u64, rounds: u32, buffer: Option<QueueLimit>) -> Spec {
+    let mut spec = star(n, Rate::gbps(1), Duration::us(10), buffer, None);
+    let t = transport(&mut spec, "reno", stack);
+    for i in 0..n {
+        let response = flow(&mut spec, i, t);
+        let request = Flow { src: NodeId(0), dst: NodeId(2 + i), reverse: Some(response), ..spec.flows[0].clone() };
+        spec.flows.push(request);
+        spec.flows[response.index()].reverse = Some(FlowId(response.0 + 1));
+    }
+    let barrier = |spec: &mut Spec| {
+        spec.barriers += 1;
+        BarrierId(spec.barriers - 1)
+    };
+    let mut before: Option<BarrierId> = None;
+    for _ in 0..rounds {
+        let done = barrier(&mut spec);
+        for i in 0..n {
+            let asked = barrier(&mut spec);
+            let release = before.map_or(Release::At(Time::ZERO), |b| Release::After(b, Duration::us(100)));
+            let message = |flow, bytes, release, completes| Message {
+                flow: FlowId(flow),
+                bytes,
+                release,
+                deadline: None,
+                class: 0,
+                completes: Some(completes),
+            };
+            spec.messages.push(message(2 * i + 1, 100, release, asked));
+            spec.messages.push(message(2 * i, bytes, Release::After(asked, Duration::ZERO), done));
+        }
+        before = Some(done);
+    }
+    spec
+}
+
+/// Pure ACKs that servers send to the client, as link 1 carries them.
+fn pure_acks_to_client(r: &Results) -> usize {
+    let p = &r.traces.packets;
+    (0..p.time_ps.len())
+        .filter(|&i| p.link[i] == 1 && p.event[i] == 0 && p.flags[i] & (flags::ACK | flags::SYN) == flags::ACK)
+        .count()
+}
+
+/// Linux samples SYN/ACK to ACK, so that a server that loses its whole first response probes after two round trips and 2 ms, not after
+/// the second that RFC 6298 sets before the first sample.
+#[test]
+fn a_server_that_loses_its_first_response_knows_the_round_trip() {
+    let mut spec = requests(1, Stack::linux(), 3000, 1, None);
+    spec.links[2].queue.discipline = "lossy".to_owned();
+    spec.links[2].queue.args.set("loss_of", Value::Word("1,2,3".to_owned()));
+    let r = run(&spec);
+    assert!(r.complete && r.flows[0].drops == 3, "{:?}", r.flows[0]);
+    let done = r.messages[1].done_ps.unwrap();
+    assert!(done > Duration::ms(2).ps() && done < Duration::ms(30).ps(), "{done}");
+}
+
+/// Once a server has answered, the ACKs of requests ride on its responses: of ten requests the first alone, which quick ACKs answer.
+#[test]
+fn a_response_carries_the_ack_of_its_request() {
+    let acks = |stack: Stack| {
+        let mut spec = requests(1, stack, 3000, 10, None);
+        spec.trace.packets = vec![LinkId(1)];
+        let r = run(&spec);
+        assert!(r.complete);
+        pure_acks_to_client(&r)
+    };
+    assert_eq!(acks(Stack::linux()), 1);
+    assert_eq!(acks(Stack::rfc()), 0);
+    // One-way agents: each direction has a sink of its own.
+    assert_eq!(acks(Stack::ns2()), 10);
+}
+
+/// Minshall's rule waits for the ACK of the last small segment. That ACK may be lost in the full queue: the response tells the same.
+#[test]
+fn a_lost_pure_ack_does_not_hold_the_next_request() {
+    let slow = |stack: Stack| {
+        let r = run(&requests(8, stack, 64_000, 40, Some(QueueLimit::Packets(40))));
+        assert!(r.complete);
+        let late =
+            |m: &fanin_sim::results::MessageStats| m.done_ps.unwrap() - m.release_ps.unwrap() > Duration::ms(30).ps();
+        r.messages.iter().step_by(2).filter(|m| late(m)).count()
+    };
+    assert_eq!(slow(Stack::linux()), 0);
+    assert!(slow(Stack { two_way: false, pingpong: false, ..Stack::linux() }) > 0);
+}
+
+/// Both directions full of data: every ACK rides, and none counts as a duplicate.
+#[test]
+fn data_both_ways_need_hardly_any_pure_acks_and_no_repair() {
+    let mut spec = star(1, Rate::gbps(1), Duration::us(10), None, None);
+    let t = transport(&mut spec, "reno", Stack::linux());
+    let there = flow(&mut spec, 0, t);
+    spec.flows.push(Flow { src: NodeId(0), dst: NodeId(2), reverse: Some(there), ..spec.flows[0].clone() });
+    spec.flows[0].reverse = Some(FlowId(1));
+    message(&mut spec, there, 2_000_000, Duration::ZERO);
+    message(&mut spec, FlowId(1), 2_000_000, Duration::ZERO);
+    spec.trace.packets = vec![LinkId(1)];
+    let r = run(&spec);
+    assert!(r.complete);
+    assert!(r.flows.iter().all(|f| f.retransmissions == 0 && f.timeouts == 0), "{:?}", r.flows);
+    let (acks, data) = (pure_acks_to_client(&r), 2_000_000 / 1448);
+    assert!(acks < data / 10, "{acks} of {data}");
+}
+
+/// A connection opened ahead of time answers a handshake earlier than one that opens with its first message.
+#[test]
+fn a_connection_opened_before_its_first_message_saves_the_handshake() {
+    let done = |open: Option<Time>| {
+        let mut spec = star(1, Rate::gbps(1), Duration::us(50), None, None);
+        let t =
+            transport(&mut spec, "reno", Stack { send_jitter: Duration::ZERO, clock_error_ppm: 0.0, ..Stack::linux() });
+        let f = flow(&mut spec, 0, t);
+        spec.flows[0].open = open;
+        message(&mut spec, f, 1000, Duration::ms(10));
+        run(&spec).messages[0].done_ps.unwrap()
+    };
+    // SYN, SYN/ACK and ACK: a round trip of 4 hops of 50 us, and three packets of 52 bytes on two links each, but for the last that overlaps.
+    let saved = done(None) - done(Some(Time::ZERO));
+    assert!((Duration::us(200).ps()..Duration::us(204).ps()).contains(&saved), "{saved}");
+}

@@ -1,0 +1,366 @@
+//! What Linux's endpoint takes back when nothing was lost, and what a repaired tail costs it.
+
+use crate::common::*;
+use fanin_cc::Value;
+use fanin_sim::results::Results;
+use fanin_sim::spec::*;
+use fanin_sim::stack::{EcnMode, RtoRestart, Stack};
+use fanin_units::{Bytes, Duration, QueueLimit, Rate, Time};
+
+fn linux() -> Stack {
+    Stack { handshake: false, send_jitter: Duration::ZERO, ..Stack::linux() }
+}
+
+/// A timer of a few milliseconds, and a burst of datagrams that fills the port for 50 ms once the flow is under way.
+fn delayed(stack: Stack) -> Results {
+    let mut spec = star(2, Rate::mbps(100), Duration::us(50), None, None);
+    fast_access(&mut spec, Rate::gbps(100));
+    let t = transport(&mut spec, "reno", stack);
+    let f = flow(&mut spec, 0, t);
+    message(&mut spec, f, 400_000, Duration::ZERO);
+    spec.trace.windows.push(f);
+    spec.cbr.push(Cbr {
+        src: NodeId(3),
+        dst: NodeId(0),
+        rate: Rate::gbps(100),
+        packet: Bytes::new(1500),
+        start: Time::ZERO + Duration::us(1000),
+        stop: Time::ZERO + Duration::us(1050),
+        class: 0,
+    });
+    spec.end = Time::ZERO + Duration::s(5);
+    run(&spec)
+}
+
+/// RFC 5682: the ACK of an original after the timer expired tells that nothing was lost.
+#[test]
+fn a_timeout_for_nothing_is_taken_back() {
+    let stack = Stack { min_rto: Duration::ms(4), ..linux() };
+    let r = delayed(stack.clone());
+    let f = &r.flows[0];
+    assert!(r.complete && f.drops == 0, "{f:?}");
+    assert!(f.timeouts >= 1 && f.undone >= 1, "{f:?}");
+    let w = &r.traces.window;
+    let last = w.ssthresh.len() - 1;
+    assert!(w.ssthresh[last].is_infinite(), "ssthresh is what it was before: {}", w.ssthresh[last]);
+
+    // Without Linux's sender the same timeout keeps the reduction, and the message takes longer.
+    let plain = delayed(Stack { recovery: fanin_cc::RecoveryKind::Sack, ..stack });
+    assert!(plain.flows[0].timeouts >= 1 && plain.flows[0].undone == 0);
+    assert!(plain.traces.window.ssthresh.last().unwrap().is_finite());
+    assert!(plain.messages[0].done_ps > r.messages[0].done_ps, "{:?} {:?}", plain.messages[0], r.messages[0]);
+}
+
+#[test]
+fn a_timeout_for_a_loss_is_not() {
+    // All of the first window is lost, and what the probe sends: only the timer is left.
+    let all: Vec<String> = (1..=11).map(|n: u32| n.to_string()).collect();
+    let mut spec = star(1, Rate::gbps(1), Duration::us(50), None, None);
+    spec.links[1].queue.discipline = "lossy".to_owned();
+    spec.links[1].queue.args.set("loss_of", Value::Word(all.join(",")));
+    let t = transport(&mut spec, "reno", linux());
+    let f = flow(&mut spec, 0, t);
+    message(&mut spec, f, 100_000, Duration::ZERO);
+    spec.trace.windows.push(f);
+    let r = run(&spec);
+    assert!(r.complete);
+    assert_eq!((r.flows[0].timeouts, r.flows[0].undone), (1, 0), "{:?}", r.flows[0]);
+}
+
+/// New data left just before the timer expired: the first segment is sent again at once, whatever is still on its way.
+#[test]
+fn a_timeout_sends_the_first_segment_though_later_ones_are_young() {
+    let mut spec = star(1, Rate::gbps(1), Duration::ms(1), None, None);
+    spec.links[1].queue.discipline = "lossy".to_owned();
+    spec.links[1].queue.args.set("loss_of", Value::Word("5, 6".to_owned()));
+    let stack = Stack { min_rto: Duration::ms(5), initial_window: 4.0, timer_wheel: false, ..linux() };
+    let t = transport(&mut spec, "reno", stack);
+    let f = flow(&mut spec, 0, t);
+    // Four segments give a round trip of 4 ms; then one is lost, so is its probe, and before the timer is due the application writes on.
+    message(&mut spec, f, 4 * 1448, Duration::ZERO);
+    message(&mut spec, f, 1448, Duration::ms(10));
+    message(&mut spec, f, 1448, Duration::ms(27));
+    spec.trace.packets.push(LinkId(2));
+    let r = run(&spec);
+    let p = &r.traces.packets;
+    let fifth: Vec<u64> = (0..p.seq.len())
+        .filter(|&i| p.event[i] == 0 && p.seq[i] == 4 * 1448)
+        .map(|i| p.time_ps[i] / 1_000_000)
+        .collect();
+    assert_eq!((r.complete, r.flows[0].timeouts, r.flows[0].tail_probes), (true, 1, 1), "{:?}", r.flows[0]);
+    // Sent at 10 ms; the probe a timer of srtt + 5 ms later, the timeout as long after that.
+    assert!(fifth.len() == 3 && fifth[2] - fifth[1] < 9_100, "us: {fifth:?}");
+}
+
+/// RFC 8985 section 6.2: without three segments delivered out of order, the one before them is lost a quarter of the least round trip
+/// after the first of them was acknowledged.
+#[test]
+fn the_reordering_window_is_a_quarter_of_the_least_round_trip() {
+    let mut spec = star(1, Rate::gbps(1), Duration::ms(10), None, None);
+    spec.links[1].queue.discipline = "lossy".to_owned();
+    spec.links[1].queue.args.set("loss_of", Value::Word("5".to_owned()));
+    let t = transport(&mut spec, "reno", Stack { initial_window: 4.0, timer_wheel: false, ..linux() });
+    let f = flow(&mut spec, 0, t);
+    // Four segments give a round trip of 40 ms; of the next three the first is lost.
+    message(&mut spec, f, 4 * 1448, Duration::ZERO);
+    message(&mut spec, f, 3 * 1448, Duration::ms(100));
+    spec.trace.packets.push(LinkId(2));
+    let r = run(&spec);
+    let p = &r.traces.packets;
+    let fifth: Vec<u64> = (0..p.seq.len())
+        .filter(|&i| p.event[i] == 0 && p.seq[i] == 4 * 1448)
+        .map(|i| p.time_ps[i] / 1_000_000)
+        .collect();
+    assert_eq!((r.complete, r.flows[0].timeouts, r.flows[0].tail_probes), (true, 0, 0), "{:?}", r.flows[0]);
+    // One round trip until the ACK, ten milliseconds of window; the timer has a granularity of its own.
+    let &[first, second] = fifth.as_slice() else { panic!("us: {fifth:?}") };
+    assert!((50_000..53_000).contains(&(second - first)), "us: {fifth:?}");
+}
+
+/// Two paths of different length, packets spread over both.
+fn sprayed(difference: Duration, stack: Stack) -> Results {
+    run(&two_paths(difference, "reno", stack))
+}
+
+fn two_paths(difference: Duration, cc: &str, stack: Stack) -> Spec {
+    let node = |name: &str, kind| Node { name: name.into(), kind, processing: Duration::ZERO, shared_buffer: None };
+    let names = ["client", "s1", "a", "b", "c", "d"];
+    let nodes = (0..6).map(|i| node(names[i], if i < 2 { NodeKind::Host } else { NodeKind::Switch })).collect();
+    let mut links = Vec::new();
+    for (from, to, extra) in [(1, 2, 0), (2, 3, 0), (2, 4, 1), (3, 5, 0), (4, 5, 0), (5, 0, 0)] {
+        for (from, to) in [(from, to), (to, from)] {
+            let delay = Duration::us(25) + if extra == 1 { difference } else { Duration::ZERO };
+            let (from, to, rate) = (NodeId(from), NodeId(to), Rate::gbps(1));
+            links.push(Link { from, to, rate, delay, queue: Queue::drop_tail(None) });
+        }
+    }
+    let mut spec = star(1, Rate::gbps(1), Duration::us(25), None, None);
+    (spec.nodes, spec.links, spec.routing) = (nodes, links, Routing::Spray);
+    let t = transport(&mut spec, cc, stack);
+    spec.flows.push(Flow {
+        src: NodeId(1),
+        dst: NodeId(0),
+        transport: t,
+        class: 0,
+        reverse: None,
+        open: None,
+        stop: None,
+    });
+    message(&mut spec, FlowId(0), 5_000_000, Duration::ZERO);
+    spec.end = Time::ZERO + Duration::s(5);
+    spec
+}
+
+/// Nothing sticks, nothing runs away: losses, reordering and timers shorter than the delays they wait for, all at once.
+#[test]
+fn everything_arrives_whatever_is_lost_overtaken_or_timed_out_for_nothing() {
+    for (seed, cc) in (1..).zip(["reno", "cubic", "dctcp", "bbr", "vegas", "trim"]) {
+        for min_rto in [Duration::us(200), Duration::ms(1), Duration::ms(20)] {
+            for lost in [0.0, 0.002, 0.05] {
+                let stack = Stack { min_rto, send_jitter: Duration::us(10), ..Stack::linux() };
+                let mut spec = two_paths(Duration::us(200), cc, stack);
+                spec.messages[0].bytes = 300_000;
+                for link in [4, 10] {
+                    spec.links[link].queue.discipline = "lossy".to_owned();
+                    spec.links[link].queue.args.set("loss_probability", Value::Number(lost));
+                }
+                spec.seed = seed;
+                spec.end = Time::ZERO + Duration::s(300);
+                let r = run(&spec);
+                let f = &r.flows[0];
+                assert!(r.complete && f.bytes_delivered == 300_000, "{cc} {min_rto:?} {lost}: {f:?}");
+                assert!(f.undone <= f.timeouts + f.fast_recoveries, "{cc} {min_rto:?} {lost}: {f:?}");
+                assert!(f.segments < 4000, "{cc} {min_rto:?} {lost}: {f:?}");
+            }
+        }
+    }
+}
+
+/// RFC 8985 section 6.2: once packets overtake each other, a quarter of a round trip passes before one counts as lost.
+#[test]
+fn reordering_within_a_quarter_of_a_round_trip_costs_next_to_nothing() {
+    let r = sprayed(Duration::us(55), linux());
+    let f = &r.flows[0];
+    assert!(r.complete && f.drops == 0, "{f:?}");
+    assert!(f.fast_recoveries <= 3 && f.undone == f.fast_recoveries && f.retransmissions <= 10, "{f:?}");
+    assert!(f.goodput_share(&r) > 0.9, "{f:?}");
+
+    // The duplicate threshold alone takes every third packet for lost.
+    let sack = sprayed(Duration::us(55), Stack { recovery: fanin_cc::RecoveryKind::Sack, ..linux() });
+    assert!(sack.flows[0].fast_recoveries > 10, "{:?}", sack.flows[0]);
+}
+
+/// RFC 8985 section 6.2 step 4: D-SACKs widen the window, and take the reductions back.
+#[test]
+fn reordering_beyond_that_is_learnt_from_duplicates() {
+    let r = sprayed(Duration::us(120), linux());
+    let f = &r.flows[0];
+    assert!(r.complete && f.drops == 0, "{f:?}");
+    assert!(f.undone >= 1 && f.undone <= f.fast_recoveries, "{f:?}");
+    assert!(f.retransmissions < f.segments / 20, "{f:?}");
+}
+
+/// RFC 8985 section 7.4: the loss that a probe repaired reduces the window once, when later data is acknowledged.
+#[test]
+fn a_tail_repaired_by_the_probe_costs_one_reduction() {
+    let mut spec = star(1, Rate::gbps(1), Duration::us(50), None, None);
+    spec.links[1].queue.discipline = "lossy".to_owned();
+    spec.links[1].queue.args.set("loss_of", Value::Word("10".to_owned()));
+    let t = transport(&mut spec, "reno", linux());
+    let f = flow(&mut spec, 0, t);
+    message(&mut spec, f, 14_480, Duration::ZERO);
+    message(&mut spec, f, 14_480, Duration::ms(500));
+    spec.trace.windows.push(f);
+    let r = run(&spec);
+    assert!(r.complete);
+    let row = &r.flows[0];
+    assert_eq!((row.tail_probes, row.timeouts, row.fast_recoveries, row.retransmissions), (1, 0, 0, 1), "{row:?}");
+    let w = &r.traces.window;
+    let before = w.time_ps.iter().position(|&t| t > Duration::ms(500).ps()).unwrap() - 1;
+    assert!(w.ssthresh[before].is_infinite(), "nothing beyond the probe was acknowledged yet");
+    assert!(w.ssthresh.last().unwrap().is_finite(), "the second answer's ACKs tell of the loss");
+}
+
+/// Without SACK duplicate ACKs count as deliveries, so that the ACK that closes the hole opens the window by what it tells alone.
+#[test]
+fn the_end_of_a_recovery_without_sack_does_not_count_the_duplicates_again() {
+    let mut spec = star(1, Rate::gbps(1), Duration::ms(1), None, None);
+    spec.links[1].queue.discipline = "lossy".to_owned();
+    spec.links[1].queue.args.set("loss_of", Value::Word("1".to_owned()));
+    let stack = Stack { initial_window: 40.0, recovery: fanin_cc::RecoveryKind::NewReno, ..linux() };
+    let t = transport(&mut spec, "reno", stack);
+    let f = flow(&mut spec, 0, t);
+    message(&mut spec, f, Message::UNLIMITED, Duration::ZERO);
+    spec.trace.windows.push(f);
+    spec.end = Time::ZERO + Duration::ms(15);
+    let r = run(&spec);
+    let w = &r.traces.window;
+    assert_eq!(r.flows[0].fast_recoveries, 1);
+    let recovered = (1..w.state.len()).find(|&i| w.state[i - 1] == 3 && w.state[i] == 0).expect("a recovery ended");
+    // ssthresh 20; what was sent on duplicates after the retransmission is what it adds at most: one packet per window of 20.
+    assert!((20.0..21.5).contains(&w.cwnd[recovered]), "{} {:?}", recovered, w.cwnd[recovered]);
+}
+
+/// Many losses, one repaired per round trip: the impatient NewReno of RFC 6582 runs into its timer, Linux's goes on.
+#[test]
+fn every_partial_ack_restarts_the_timer() {
+    let many: Vec<String> = (1..=39).step_by(2).map(|n: u32| n.to_string()).collect();
+    let with = |stack: Stack| {
+        let mut spec = star(1, Rate::gbps(1), Duration::ms(1), None, None);
+        spec.links[1].queue.discipline = "lossy".to_owned();
+        spec.links[1].queue.args.set("loss_of", Value::Word(many.join(",")));
+        let t = transport(&mut spec, "reno", stack);
+        let f = flow(&mut spec, 0, t);
+        message(&mut spec, f, 100_000, Duration::ZERO);
+        run(&spec).flows[0].clone()
+    };
+    let stack = Stack {
+        initial_window: 40.0,
+        min_rto: Duration::ms(20),
+        initial_rto: Duration::ms(20),
+        recovery: fanin_cc::RecoveryKind::NewReno,
+        ..linux()
+    };
+    let patient = with(stack.clone());
+    assert_eq!((patient.timeouts, patient.fast_recoveries, patient.retransmissions), (0, 1, 20), "{patient:?}");
+    let impatient = with(Stack { rto_restart: RtoRestart::Impatient, ..stack });
+    assert!(impatient.timeouts >= 1, "{impatient:?}");
+}
+
+trait Share {
+    fn goodput_share(&self, r: &Results) -> f64;
+}
+
+impl Share for fanin_sim::results::FlowStats {
+    /// Of 1 Gbps.
+    fn goodput_share(&self, r: &Results) -> f64 {
+        let done = r.messages[0].done_ps.unwrap_or(r.end_ps);
+        self.bytes_delivered as f64 * 8.0 / (done as f64 / 1e12) / 1e9
+    }
+}
+
+/// `tcp_ecn_accept_cwr`: a segment with CWR is acknowledged at once. At windows of two packets that decides how much is in the queue:
+/// with twenty flows Linux keeps 30.7 packets (docs/validation.md).
+#[test]
+fn a_segment_with_cwr_is_acknowledged_at_once() {
+    let mean_queue = |stack: Stack| {
+        let k = Some(QueueLimit::Packets(20));
+        let mut spec = star(20, Rate::gbps(1), Duration::us(25), Some(QueueLimit::Packets(400)), k);
+        spec.links[1].rate = Rate::mbps(100);
+        let t = transport(&mut spec, "dctcp", stack);
+        for i in 0..20 {
+            let f = flow(&mut spec, i, t);
+            message(&mut spec, f, Message::UNLIMITED, Duration::ZERO);
+        }
+        spec.end = Time::ZERO + Duration::s(5);
+        spec.stop_when_done = false;
+        run(&spec).ports[1].mean_queue_packets
+    };
+    let with = mean_queue(Stack::linux());
+    let without = mean_queue(Stack { ack_on_cwr: false, ..Stack::linux() });
+    assert!((29.0..32.0).contains(&with), "{with}");
+    assert!(without > with + 5.0, "{without} {with}");
+}
+
+/// `bbr_quantization_budget`: three bursts of a millisecond of data each are in flight beside the product. With eight senders of 256 KB
+/// they do not fit a hundred packets, and a share of the rounds stalls, as in real Linux.
+#[test]
+fn bursts_of_bbr_overflow_a_shallow_buffer() {
+    let lost = |quantum: f64| {
+        let mut spec = star(8, Rate::gbps(1), Duration::us(10), Some(QueueLimit::Packets(100)), None);
+        let t = transport(&mut spec, "bbr", Stack::linux());
+        spec.transports[0].args.set("bbr_send_quantum", Value::Number(quantum));
+        for i in 0..8 {
+            let f = flow(&mut spec, i, t);
+            for round in 0..20 {
+                message(&mut spec, f, 256_000, Duration::ms(500 * round));
+            }
+        }
+        spec.end = Time::ZERO + Duration::s(20);
+        let r = run(&spec);
+        r.flows.iter().map(|f| f.retransmissions).sum::<u64>()
+    };
+    let (kernel, single) = (lost(0.0), lost(1.0));
+    assert!(kernel > 2 * single, "{kernel} {single}");
+}
+
+/// DCTCP's control packets are ECN-capable in Linux, classic ECN's are not (`tcp_ecn_send`).
+#[test]
+fn acks_of_dctcp_are_ecn_capable_and_of_classic_ecn_not() {
+    let ect = |ecn: EcnMode| {
+        let mut spec = star(1, Rate::gbps(1), Duration::us(10), None, None);
+        let t = transport(&mut spec, "reno", Stack { ecn, ..Stack::linux() });
+        let f = flow(&mut spec, 0, t);
+        message(&mut spec, f, 30_000, Duration::ZERO);
+        spec.trace.packets = vec![LinkId(0)];
+        let r = run(&spec);
+        let p = &r.traces.packets;
+        let acks: Vec<u16> = (0..p.flags.len()).filter(|&i| p.event[i] == 0).map(|i| p.flags[i]).collect();
+        assert!(acks.len() > 3);
+        acks.iter().filter(|&&f| f & fanin_sim::packet::flags::ECT != 0).count() == acks.len()
+    };
+    assert!(ect(EcnMode::Dctcp));
+    assert!(!ect(EcnMode::Classic));
+}
+
+/// Two flows from equal links into an equal link: with equal clocks one of them holds the full queue for ever, because its packets arrive
+/// just when a place becomes free. No two real clocks are equal. (A sender that is slower than the port by some ppm still holds on for long.)
+#[test]
+fn two_flows_on_links_of_equal_rate_share_a_full_queue() {
+    let least = |clock_error_ppm: f64, seed: u64| {
+        let mut spec = star(2, Rate::mbps(100), Duration::us(25), Some(QueueLimit::Packets(400)), None);
+        let t = transport(&mut spec, "reno", Stack { clock_error_ppm, ..Stack::linux() });
+        for i in 0..2 {
+            let f = flow(&mut spec, i, t);
+            message(&mut spec, f, Message::UNLIMITED, Duration::ZERO);
+        }
+        (spec.seed, spec.stop_when_done) = (seed, false);
+        let r = run(&spec);
+        let all: u64 = r.flows.iter().map(|f| f.bytes_delivered).sum();
+        r.flows.iter().map(|f| f.bytes_delivered as f64 / all as f64).fold(1.0, f64::min)
+    };
+    let locked = (1..=5).filter(|&seed| least(0.0, seed) < 0.05).count();
+    let shared = (1..=5).filter(|&seed| least(50.0, seed) > 0.15).count();
+    assert!(locked >= 4, "{locked} of 5 locked out with equal clocks");
+    assert!(shared >= 4, "{shared} of 5 share with clocks of 50 ppm");
+}

@@ -1,0 +1,12 @@
+//! The crate from outside, as one binary: each of these files would be linked on its own otherwise.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod common;
+mod connections;
+mod endpoint;
+mod laws;
+mod linux;
+mod paths;
+mod recovery;
+mod swift;
+mod theory;
