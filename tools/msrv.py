@@ -20,7 +20,15 @@ def version(text: str) -> tuple[int, ...]:
 def main() -> int:
     """Print each crate that asks for more; 1 if there is one."""
     promised = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["rust-version"]
-    command = ["cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", "x86_64-unknown-linux-gnu"]
+    command = [
+        "cargo",
+        "metadata",
+        "--locked",
+        "--format-version",
+        "1",
+        "--filter-platform",
+        "x86_64-unknown-linux-gnu",
+    ]
     found = json.loads(subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout)
     used = {node["id"] for node in found["resolve"]["nodes"]}
     newer = [

@@ -44,38 +44,14 @@ class RunResult:
     """What one scenario did under each algorithm and seed.
 
     Every frame begins with the columns ``cc`` (String) and ``seed`` (UInt64). Times are milliseconds from the start of the run (Float64).
+    docs/reference/results.md lists every column with its type and unit.
 
     Attributes
     ----------
-    messages : polars.DataFrame
-        One row per message: ``message``, ``flow`` (UInt32), ``class`` (String), ``bytes`` (UInt64, null: endless), ``release_ms``,
-        ``first_send_ms``, ``done_ms`` (null: not within the run), ``completion_ms`` (done - release), ``ideal_ms``, ``slowdown``
-        (completion / ideal), ``deadline_ms`` (null: none), ``timeouts`` (UInt32).
-    flows : polars.DataFrame
-        One row per one-way byte stream: ``flow`` (UInt32), ``src``, ``dst``, ``class`` (String), counts (UInt64) ``segments``,
-        ``bytes_sent``, ``bytes_delivered``, ``bytes_acked``, ``retransmissions``, ``fast_recoveries``, ``timeouts``, ``drops``, ``ack_drops``,
-        ``drop_runs`` (of consecutive drops at one port), ``single_drops`` (runs of one),
-        ``marks``, ``ece_acks``, ``ecn_reductions``, ``tail_probes``, ``undone`` (reductions taken back since nothing was lost); ``timeout_ms``,
-        ``first_send_ms``, ``last_delivery_ms``, ``srtt_ms``, ``min_rtt_ms``; ``cwnd``, ``max_cwnd`` (Float64, packets),
-        ``goodput_bps`` (Float64, first send to last delivery).
-    ports : polars.DataFrame
-        One row per output port: ``port`` (String, ``from->to``), counts (UInt64) ``offered_packets``, ``packets``, ``bytes``,
-        ``sent_packets``, ``sent_bytes``, ``drops``, ``dropped_bytes``, ``marks``, ``max_queue_packets``, ``max_queue_bytes``,
-        ``p99_queue_packets``; ``mean_queue_packets``, ``mean_queue_bytes``, ``utilisation`` (Float64), ``wait_ms`` (sum over packets).
-    background : polars.DataFrame
-        One row per source of background datagrams: ``class``, ``sent``, ``received``, ``dropped``.
-    queue : polars.DataFrame
-        Queue lengths, for ports that the scenario's ``[measure]`` names: ``port``, ``time_ms``, ``packets`` (UInt32), ``bytes`` (UInt64).
-    window : polars.DataFrame
-        Senders that ``[measure]`` names: ``flow`` (UInt32), ``time_ms``, ``cwnd``, ``ssthresh`` (Float64, packets; null while infinite),
-        ``in_flight`` (Float64, packets), ``srtt_ms``, ``state`` (String).
-    packets : polars.DataFrame
-        Packet events that ``[measure]`` asks for: ``port``, ``time_ms``, ``event`` (String), ``flow``, ``flags`` (UInt32), ``seq`` (UInt64),
-        ``payload`` (UInt32).
-    throughput : polars.DataFrame
-        Delivered payload per flow and interval: ``flow``, ``time_ms`` (end of the interval), ``bytes``.
-    internals : polars.DataFrame
-        Named values of the traced algorithms: ``flow``, ``time_ms``, ``name`` (String), ``value`` (Float64).
+    messages, flows, ports, background : polars.DataFrame
+        One row per message, per one-way byte stream, per output port, and per source of constant-bit-rate datagrams.
+    queue, window, packets, throughput, internals : polars.DataFrame
+        Traces of what the scenario's ``[measure]`` names; empty where it names nothing.
     runs : polars.DataFrame
         One row per run: ``end_ms``, ``complete`` (Boolean), ``packet_hops`` (UInt64).
     testbed : polars.DataFrame

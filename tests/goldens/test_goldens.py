@@ -124,7 +124,7 @@ def digest(frames: dict[str, pl.DataFrame], columns: Columns) -> str:
 
 def row(case: Case, end: str, run: Run, columns: Columns | None) -> dict[str, str]:
     """Say in words and digits what a run did."""
-    frames = {table: pl.DataFrame(getattr(run, table)()) for table in TABLES}
+    frames = {table: pl.DataFrame(run.table(table)) for table in TABLES}
     listed = columns or {table: frame.columns for table, frame in frames.items()}
     messages, flows, ports = frames["messages"], frames["flows"], frames["ports"]
     took = (messages["done_ps"] - messages["release_ps"]).drop_nulls()
@@ -199,7 +199,7 @@ def bless() -> None:
     all_cases = list(cases())
     write(GOLDENS, on_all_cores(one, all_cases))
     some = all_cases[0].make("300ms")
-    write(COLUMNS, [{"table": t, "column": c} for t in TABLES for c in getattr(some, t)().columns])
+    write(COLUMNS, [{"table": t, "column": c} for t in TABLES for c in some.table(t).columns])
 
 
 def test_every_scenario_gives_the_numbers_it_gave_before() -> None:

@@ -73,6 +73,7 @@ impl Meter {
         self.row.busy_ps -= self.last_departure.saturating_sub(end).min(self.row.busy_ps);
         self.row.offered_packets = self.row.packets + self.row.drops;
         if end > 0 {
+            self.row.utilisation = self.row.busy_ps as f64 / end as f64;
             let weighted: u128 = self.time_at.iter().zip(0_u128..).map(|(&ps, n)| n * u128::from(ps)).sum();
             self.row.mean_queue_packets = weighted as f64 / end as f64;
             self.row.mean_queue_bytes = self.byte_time as f64 / end as f64;

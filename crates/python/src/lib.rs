@@ -36,7 +36,7 @@ mod _native {
     #[pymodule_export]
     use crate::registries::registry_json;
     #[pymodule_export]
-    use crate::results::Run;
+    use crate::results::{Run, results_schema_json};
     #[pymodule_export]
     use crate::simulate::{Plan, Rack, RackPlan, Scenario, deployment, needs_prompt_acks, needs_switch};
     #[pymodule_export]

@@ -14,6 +14,7 @@
 mod app;
 mod build;
 mod calendar;
+pub mod columns;
 mod datagram;
 mod endpoint;
 mod engine;

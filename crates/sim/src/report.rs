@@ -72,6 +72,7 @@ fn port_stats(name: String, t: &Totals, queued: (u64, u64), end: u64) -> PortSta
         mean_queue_bytes: if end == 0 { 0.0 } else { t.byte_time as f64 / end as f64 },
         p99_queue_packets: percentile_over_time(&t.time_at, 0.99),
         busy_ps: t.busy,
+        utilisation: if end == 0 { 0.0 } else { t.busy as f64 / end as f64 },
         wait_ps: t.wait,
     }
 }

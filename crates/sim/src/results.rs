@@ -1,10 +1,12 @@
 //! What a run leaves behind: totals per port, flow and message, and the traces that were asked for, as columns.
+//!
+//! A line in a table below is a column everywhere: in Arrow, frames, the reference page, the JSON Schema and the stubs.
 
-use serde::Serialize;
+use crate::columns::{Cell, Class, Codes, Column, Table, rows, trace};
 use std::sync::Arc;
 
 /// Everything measured in one run. Times are picoseconds since the start of the run.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default)]
 pub struct Results {
     /// The seed it ran with.
     pub seed: u64,
@@ -32,136 +34,197 @@ pub struct Results {
     pub traces: Traces,
 }
 
-/// One output port over the run.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct PortStats {
-    /// `switch->client`.
-    pub name: String,
-    /// Packets offered: accepted and dropped.
-    pub offered_packets: u64,
-    /// Packets accepted.
-    pub packets: u64,
-    /// Wire bytes accepted.
-    pub bytes: u64,
-    /// Packets whose last bit left before the end.
-    pub sent_packets: u64,
-    /// Wire bytes of those.
-    pub sent_bytes: u64,
-    /// Packets dropped.
-    pub drops: u64,
-    /// Wire bytes dropped.
-    pub dropped_bytes: u64,
-    /// Packets marked CE here.
-    pub marks: u64,
-    /// Greatest queue in packets, the one in transmission included.
-    pub max_queue_packets: u64,
-    /// Greatest queue in bytes.
-    pub max_queue_bytes: u64,
-    /// Time-weighted mean queue in packets, the one in transmission included.
-    pub mean_queue_packets: f64,
-    /// Time-weighted mean queue in bytes.
-    pub mean_queue_bytes: f64,
-    /// 99th percentile over time of the queue in packets.
-    pub p99_queue_packets: u64,
-    /// Time the port was transmitting.
-    pub busy_ps: u64,
-    /// Sum over sent packets of the wait between acceptance and the start of transmission.
-    pub wait_ps: u64,
+/// Every table of [`Results`], in the order of the manual.
+pub static TABLES: &[Table] = &[
+    MessageStats::TABLE,
+    FlowStats::TABLE,
+    PortStats::TABLE,
+    Table { name: "background", ..CbrStats::TABLE },
+    QueueTrace::TABLE,
+    WindowTrace::TABLE,
+    PacketTrace::TABLE,
+    ThroughputTrace::TABLE,
+    InternalTrace::TABLE,
+];
+
+/// States of a sender, by their code.
+pub const STATES: &[&str] = &["open", "disorder", "cwr", "recovery", "loss"];
+
+/// Packet events, by their code.
+pub const EVENTS: &[&str] = &["accepted", "dropped", "marked", "delivered"];
+
+rows! {
+    /// One message.
+    messages: MessageStats numbered "message" {
+        /// Its flow.
+        flow: u32, "";
+        /// Group.
+        class: u16, "" = |row| Class(row.class);
+        /// Payload; null: endless (`u64::MAX` in Rust).
+        bytes: u64, "bytes" = |row| row.is_finite().then_some(row.bytes);
+        /// When the application handed it to TCP; null: never.
+        release_ps: Option<u64>, "ps";
+        /// First transmission of its first byte.
+        first_send_ps: Option<u64>, "ps";
+        /// Its last byte was delivered in order; null: not within the run.
+        done_ps: Option<u64>, "ps";
+        /// Deadline as a time of the run; null: none.
+        deadline_ps: Option<u64>, "ps";
+        /// What it would have taken alone on empty links, without slow start or losses; null: endless.
+        ideal_ps: u64, "ps" = |row| row.is_finite().then_some(row.ideal_ps);
+        /// Timeouts of the flow between release and delivery.
+        timeouts: u32, "";
+    }
+    and {
+        /// From release to delivery.
+        completion_ps, "ps" = |row| row.completion();
+        /// Completion time over the ideal one.
+        slowdown, "" = |row| match row.completion() {
+            Some(completion) if row.is_finite() => completion as f64 / row.ideal_ps as f64,
+            _ => f64::NAN,
+        };
+    }
 }
 
-/// One flow over the run.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct FlowStats {
-    /// Sending host.
-    pub src: Arc<str>,
-    /// Receiving host.
-    pub dst: Arc<str>,
-    /// Group.
-    pub class: u16,
-    /// Data segments sent, retransmissions included.
-    pub segments: u64,
-    /// Payload bytes sent, retransmissions included.
-    pub bytes_sent: u64,
-    /// Payload bytes delivered in order to the application.
-    pub bytes_delivered: u64,
-    /// Payload bytes acknowledged.
-    pub bytes_acked: u64,
-    /// Segments retransmitted for any reason.
-    pub retransmissions: u64,
-    /// Fast recoveries entered.
-    pub fast_recoveries: u64,
-    /// Retransmission timeouts.
-    pub timeouts: u64,
-    /// Time between the last transmission of new progress and each timeout that followed.
-    pub timeout_ps: u64,
-    /// Data segments of this flow dropped anywhere.
-    pub drops: u64,
-    /// ACKs of this flow dropped anywhere.
-    pub ack_drops: u64,
-    /// Lengths of runs of consecutive drops of this flow's data at one port: how many of 1, 2, 3, ... (the last: that long or longer).
-    pub drop_runs: Vec<u64>,
-    /// Data segments of this flow marked CE.
-    pub marks: u64,
-    /// ACKs received with ECN-Echo.
-    pub ece_acks: u64,
-    /// Window reductions for ECN.
-    pub ecn_reductions: u64,
-    /// Tail-loss probes sent.
-    pub tail_probes: u64,
-    /// Reductions taken back because nothing had been lost (profile `linux`).
-    pub undone: u64,
-    /// First data transmission.
-    pub first_send_ps: Option<u64>,
-    /// Last in-order delivery.
-    pub last_delivery_ps: Option<u64>,
-    /// Congestion window at the end, packets.
-    pub cwnd: f64,
-    /// Greatest congestion window, packets.
-    pub max_cwnd: f64,
-    /// Smoothed round trip at the end.
-    pub srtt_ps: u64,
-    /// Smallest round-trip sample.
-    pub min_rtt_ps: u64,
+impl MessageStats {
+    fn is_finite(&self) -> bool {
+        self.bytes != u64::MAX
+    }
+
+    fn completion(&self) -> Option<u64> {
+        Some(self.done_ps?.saturating_sub(self.release_ps?))
+    }
 }
 
-/// One message.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct MessageStats {
-    /// Its flow.
-    pub flow: u32,
-    /// Group.
-    pub class: u16,
-    /// Payload bytes; `u64::MAX` for unlimited.
-    pub bytes: u64,
-    /// When the application handed it to TCP; `None`: never.
-    pub release_ps: Option<u64>,
-    /// First transmission of its first byte.
-    pub first_send_ps: Option<u64>,
-    /// Its last byte was delivered in order; `None`: not within the run.
-    pub done_ps: Option<u64>,
-    /// Deadline as a time of the run.
-    pub deadline_ps: Option<u64>,
-    /// Timeouts of the flow between release and delivery.
-    pub timeouts: u32,
-    /// What it would have taken alone on empty links, without slow start or losses.
-    pub ideal_ps: u64,
+rows! {
+    /// One flow, a one-way byte stream, over the run.
+    flows: FlowStats numbered "flow" {
+        /// Sending host.
+        src: Arc<str>, "";
+        /// Receiving host.
+        dst: Arc<str>, "";
+        /// Group.
+        class: u16, "" = |row| Class(row.class);
+        /// Data segments sent, retransmissions included.
+        segments: u64, "segments";
+        /// Payload sent, retransmissions included.
+        bytes_sent: u64, "bytes";
+        /// Payload delivered in order to the application.
+        bytes_delivered: u64, "bytes";
+        /// Payload acknowledged.
+        bytes_acked: u64, "bytes";
+        /// Segments retransmitted for any reason.
+        retransmissions: u64, "segments";
+        /// Fast recoveries entered.
+        fast_recoveries: u64, "";
+        /// Retransmission timeouts.
+        timeouts: u64, "";
+        /// Time between the last transmission of new progress and each timeout that followed.
+        timeout_ps: u64, "ps";
+        /// Data segments of this flow dropped anywhere.
+        drops: u64, "segments";
+        /// ACKs of this flow dropped anywhere.
+        ack_drops: u64, "packets";
+        /// Runs of consecutive drops of this flow's data at one port. In Rust: how many of 1, 2, 3, ... drops (the last: that long or longer).
+        drop_runs: Vec<u64>, "" = |row| row.drop_runs.iter().sum::<u64>();
+        /// Data segments of this flow marked CE.
+        marks: u64, "segments";
+        /// ACKs received with ECN-Echo.
+        ece_acks: u64, "packets";
+        /// Window reductions for ECN.
+        ecn_reductions: u64, "";
+        /// Tail-loss probes sent.
+        tail_probes: u64, "segments";
+        /// Reductions taken back because nothing had been lost (profile `linux`).
+        undone: u64, "";
+        /// First data transmission.
+        first_send_ps: Option<u64>, "ps";
+        /// Last in-order delivery.
+        last_delivery_ps: Option<u64>, "ps";
+        /// Congestion window at the end.
+        cwnd: f64, "packets";
+        /// Greatest congestion window.
+        max_cwnd: f64, "packets";
+        /// Smoothed round trip at the end.
+        srtt_ps: u64, "ps";
+        /// Smallest round-trip sample.
+        min_rtt_ps: u64, "ps";
+    }
+    and {
+        /// Those runs of drops that are one drop long.
+        single_drops, "" = |row| row.drop_runs.first().copied().unwrap_or(0);
+        /// Delivered payload from the first transmission to the last delivery.
+        goodput_bps, "bit/s" = |row| row.goodput();
+    }
 }
 
-/// One constant-bit-rate source.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct CbrStats {
-    /// Group.
-    pub class: u16,
-    /// Packets sent.
-    pub sent: u64,
-    /// Packets received.
-    pub received: u64,
-    /// Packets dropped.
-    pub dropped: u64,
+impl FlowStats {
+    fn goodput(&self) -> f64 {
+        match (self.first_send_ps, self.last_delivery_ps) {
+            (Some(first), Some(last)) if last > first => {
+                self.bytes_delivered as f64 * 8e12 / (last as f64 - first as f64)
+            }
+            _ => f64::NAN,
+        }
+    }
+}
+
+rows! {
+    /// One output port over the run.
+    ports: PortStats {
+        /// `from->to`, as in `switch->client`.
+        name: String, "";
+        /// Packets offered: accepted and dropped.
+        offered_packets: u64, "packets";
+        /// Packets accepted.
+        packets: u64, "packets";
+        /// Wire bytes accepted.
+        bytes: u64, "bytes";
+        /// Packets whose last bit left before the end.
+        sent_packets: u64, "packets";
+        /// Wire bytes of those.
+        sent_bytes: u64, "bytes";
+        /// Packets dropped.
+        drops: u64, "packets";
+        /// Wire bytes dropped.
+        dropped_bytes: u64, "bytes";
+        /// Packets marked CE here.
+        marks: u64, "packets";
+        /// Greatest queue, the packet in transmission included.
+        max_queue_packets: u64, "packets";
+        /// Greatest queue.
+        max_queue_bytes: u64, "bytes";
+        /// Time-weighted mean queue, the packet in transmission included.
+        mean_queue_packets: f64, "packets";
+        /// Time-weighted mean queue.
+        mean_queue_bytes: f64, "bytes";
+        /// 99th percentile over time of the queue.
+        p99_queue_packets: u64, "packets";
+        /// Time the port was transmitting.
+        busy_ps: u64, "ps";
+        /// Share of the run in which the port was transmitting.
+        utilisation: f64, "";
+        /// Sum over sent packets of the wait between acceptance and the start of transmission.
+        wait_ps: u64, "ps";
+    }
+}
+
+rows! {
+    /// One source of constant-bit-rate datagrams.
+    cbr: CbrStats {
+        /// Group.
+        class: u16, "" = |row| Class(row.class);
+        /// Packets sent.
+        sent: u64, "packets";
+        /// Packets received.
+        received: u64, "packets";
+        /// Packets dropped.
+        dropped: u64, "packets";
+    }
 }
 
 /// Traces as columns of equal length per table.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default)]
 pub struct Traces {
     /// Queue lengths.
     pub queue: QueueTrace,
@@ -175,83 +238,128 @@ pub struct Traces {
     pub internals: InternalTrace,
 }
 
-/// Queue length of traced ports: a row per change or sample.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct QueueTrace {
-    /// When.
-    pub time_ps: Vec<u64>,
-    /// Port.
-    pub link: Vec<u32>,
-    /// Packets, the one in transmission included.
-    pub packets: Vec<u32>,
-    /// Bytes.
-    pub bytes: Vec<u64>,
+trace! {
+    /// Queue length of the ports that `[measure]` names: a row per change or sample.
+    queue: QueueTrace {
+        /// When.
+        time_ps: u64, "ps";
+        /// Port.
+        link: u32, "" as "port" = Codes::Ports;
+        /// Packets, the one in transmission included.
+        packets: u32, "packets";
+        /// Bytes.
+        bytes: u64, "bytes";
+    }
 }
 
-/// State of traced senders: a row per change.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct WindowTrace {
-    /// When.
-    pub time_ps: Vec<u64>,
-    /// Flow.
-    pub flow: Vec<u32>,
-    /// Window in force in packets: cwnd, or the recovery's allowance.
-    pub cwnd: Vec<f64>,
-    /// Slow-start threshold in packets.
-    pub ssthresh: Vec<f64>,
-    /// Packets outstanding.
-    pub in_flight: Vec<f64>,
-    /// Smoothed round trip.
-    pub srtt_ps: Vec<u64>,
-    /// 0 open, 1 disorder, 2 cwr, 3 recovery, 4 loss.
-    pub state: Vec<u8>,
+trace! {
+    /// State of the senders that `[measure]` names: a row per change.
+    window: WindowTrace {
+        /// When.
+        time_ps: u64, "ps";
+        /// Flow.
+        flow: u32, "";
+        /// Window in force: cwnd, or the recovery's allowance.
+        cwnd: f64, "packets";
+        /// Slow-start threshold; null while infinite.
+        ssthresh: f64, "packets";
+        /// Packets outstanding.
+        in_flight: f64, "packets";
+        /// Smoothed round trip.
+        srtt_ps: u64, "ps";
+        /// State of the sender.
+        state: u8, "" = Codes::Words(STATES);
+    }
 }
 
-/// What happened to packets at traced ports, or to dropped and marked ones anywhere.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct PacketTrace {
-    /// When.
-    pub time_ps: Vec<u64>,
-    /// Port.
-    pub link: Vec<u32>,
-    /// 0 accepted, 1 dropped, 2 marked, 3 delivered to the link's far end.
-    pub event: Vec<u8>,
-    /// Flow; for an ACK the flow it acknowledges; `u32::MAX` for background datagrams.
-    pub flow: Vec<u32>,
-    /// Bit set of [`crate::packet::flags`].
-    pub flags: Vec<u16>,
-    /// First byte of the data, or the acknowledgement number.
-    pub seq: Vec<u64>,
-    /// Payload bytes.
-    pub payload: Vec<u32>,
-    /// Advertised window (ACKs).
-    pub window: Vec<u32>,
-    /// Up to three SACK blocks as (left, right) relative to the acknowledgement number; zeros when absent.
-    pub sack: Vec<[u32; 6]>,
-    /// Timestamp value (data) or echo (ACKs).
-    pub timestamp_ps: Vec<u64>,
+trace! {
+    /// What happened to packets at the ports that `[measure]` names, or to dropped and marked ones anywhere.
+    packets: PacketTrace {
+        /// When.
+        time_ps: u64, "ps";
+        /// Port.
+        link: u32, "" as "port" = Codes::Ports;
+        /// What happened; `delivered` is at the link's far end.
+        event: u8, "" = Codes::Words(EVENTS);
+        /// Flow; for an ACK the flow it acknowledges; 4294967295 for constant-bit-rate datagrams.
+        flow: u32, "";
+        /// Bit set of `fanin_sim::packet::flags`.
+        flags: u16, "";
+        /// First byte of the data, or the acknowledgement number.
+        seq: u64, "bytes";
+        /// Payload.
+        payload: u32, "bytes";
+    }
+    and {
+        /// Advertised window (ACKs).
+        window: u32;
+        /// Up to three SACK blocks as (left, right) relative to the acknowledgement number; zeros when absent.
+        sack: [u32; 6];
+        /// Timestamp value (data) or echo (ACKs).
+        timestamp_ps: u64;
+    }
 }
 
-/// Delivered payload per flow and interval; only intervals with data.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct ThroughputTrace {
-    /// End of the interval.
-    pub time_ps: Vec<u64>,
-    /// Flow.
-    pub flow: Vec<u32>,
-    /// Payload bytes delivered in it.
-    pub bytes: Vec<u64>,
+trace! {
+    /// Delivered payload per flow and interval; only intervals with data.
+    throughput: ThroughputTrace {
+        /// End of the interval.
+        time_ps: u64, "ps";
+        /// Flow.
+        flow: u32, "";
+        /// Payload delivered in it.
+        bytes: u64, "bytes";
+    }
 }
 
-/// Values reported by an algorithm's `observe`.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct InternalTrace {
-    /// When.
-    pub time_ps: Vec<u64>,
-    /// Flow.
-    pub flow: Vec<u32>,
-    /// Name of the value.
-    pub name: Vec<&'static str>,
-    /// Value.
-    pub value: Vec<f64>,
+trace! {
+    /// Named values of the algorithms in the senders that `[measure]` names.
+    internals: InternalTrace {
+        /// When.
+        time_ps: u64, "ps";
+        /// Flow.
+        flow: u32, "";
+        /// Name of the value.
+        name: &'static str, "";
+        /// Value.
+        value: f64, "";
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::columns::Values;
+
+    #[test]
+    fn every_column_has_a_name_of_its_own_a_sentence_and_a_unit_that_its_name_agrees_with() {
+        for table in TABLES {
+            for (n, column) in table.columns.iter().enumerate() {
+                let place = format!("{}.{}", table.name, column.name);
+                assert!(table.columns[..n].iter().all(|c| c.name != column.name), "{place} twice");
+                assert!(column.doc().ends_with('.'), "{place}: {}", column.doc());
+                assert_eq!(column.name.ends_with("_ps"), column.unit == "ps", "{place}");
+                assert!(!column.name.contains("bytes") || column.unit == "bytes", "{place}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_is_a_field_and_a_column() {
+        let results = Results {
+            flows: vec![FlowStats { retransmissions: 3, drop_runs: vec![2, 1], ..FlowStats::default() }],
+            messages: vec![MessageStats { bytes: u64::MAX, ..MessageStats::default() }],
+            ..Results::default()
+        };
+        let cells = |table: &str, name: &str| {
+            let table = TABLES.iter().find(|t| t.name == table).unwrap();
+            let column = table.columns.iter().find(|c| c.name == name).unwrap();
+            (column.read)(&results)
+        };
+        assert_eq!(cells("flows", "retransmissions"), Values::U64(vec![3]));
+        assert_eq!(cells("flows", "drop_runs"), Values::U64(vec![3]));
+        assert_eq!(cells("flows", "single_drops"), Values::U64(vec![2]));
+        assert_eq!(cells("messages", "bytes"), Values::OptionalU64(vec![None]));
+        assert_eq!(cells("messages", "class"), Values::Class(vec![0]));
+    }
 }

@@ -1,13 +1,17 @@
-"""What the engine leaves, as the frames that :class:`fanin.RunResult` documents."""
+"""What the engine leaves, as frames. Their columns are those of the engine's schema (docs/reference/results.md)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING
+import json
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from fanin.frames import frame, ms
+from fanin import _native
+from fanin.frames import PS_PER_MS, frame
 
 if TYPE_CHECKING:
     from fanin._native import Plan, Run
@@ -15,11 +19,82 @@ if TYPE_CHECKING:
 Frames = dict[str, pl.DataFrame]
 """Frames by their name."""
 
-STATES = ("open", "disorder", "cwr", "recovery", "loss")
-"""States of a sender, in the order of the engine's codes."""
 
-EVENTS = ("accepted", "dropped", "marked", "delivered")
-"""Packet events, in the order of the engine's codes."""
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a frame.
+
+    Attributes
+    ----------
+    name, type, unit, doc : str
+        As in the frame: times are milliseconds there, codes are words.
+    nullable : bool
+        A value may be unknown.
+    native : str
+        Its name in the engine's table; empty for the number of a row.
+    codes : str or list of str
+        What its codes stand for: "ports", a list of words, or nothing.
+    """
+
+    name: str
+    type: str
+    unit: str
+    doc: str
+    nullable: bool
+    native: str
+    codes: Any = None
+
+    def of(self, ports: list[str]) -> pl.Expr:
+        """The column, from the engine's table."""
+        if not self.native:
+            return pl.col(self.name)
+        column = pl.col(self.native)
+        if self.codes is not None:
+            words = ports if self.codes == "ports" else self.codes
+            column = column.replace_strict(dict(enumerate(words)), return_dtype=pl.String)
+        elif self.unit == "ms":
+            column = column / PS_PER_MS
+        return column.alias(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of results: its name, what a row is, the column that numbers its rows (None: none does), and all columns."""
+
+    name: str
+    doc: str
+    index: str | None
+    columns: tuple[Column, ...]
+
+
+@cache
+def schema() -> tuple[Table, ...]:
+    """Every table that the engine leaves, in the order of the manual.
+
+    Examples
+    --------
+    >>> [column.name for column in schema()[0].columns][:4]
+    ['message', 'flow', 'class', 'bytes']
+    """
+    return tuple(_table(told) for told in json.loads(_native.results_schema_json()))
+
+
+def _table(told: dict[str, Any]) -> Table:
+    columns = [_column(column) for column in told["columns"]]
+    if told["name"] == "ports":
+        columns[0] = Column("port", "String", "", columns[0].doc, False, "name")
+    if told["index"]:
+        columns.insert(0, Column(told["index"], "UInt32", "", "Number of the row.", False, ""))
+    return Table(told["name"], told["doc"], told["index"], tuple(columns))
+
+
+def _column(told: dict[str, Any]) -> Column:
+    name, kind, unit = told["name"], told["type"], told["unit"]
+    if unit == "ps":
+        name, kind, unit = name.removesuffix("_ps") + "_ms", "Float64", "ms"
+    if told["codes"] is not None:
+        kind = "String"
+    return Column(name, kind, unit, told["doc"], told["nullable"], told["name"], told["codes"])
 
 
 def tables(results: Run, plan: Plan, cc: str, seed: int, wanted: Collection[str] | None = None) -> Frames:
@@ -39,107 +114,25 @@ def tables(results: Run, plan: Plan, cc: str, seed: int, wanted: Collection[str]
         Names of frames; all unless given.
     """
     whose = [pl.lit(cc).alias("cc"), pl.lit(seed, dtype=pl.UInt64).alias("seed")]
-    return {
-        name: convert(results, plan).select(*whose, pl.all())
-        for name, convert in CONVERTERS.items()
-        if wanted is None or name in wanted
-    }
+    ports = plan.ports
+    frames = {}
+    for table in schema():
+        if wanted is None or table.name in wanted:
+            rows = frame(results.table(table.name))
+            if table.index:
+                rows = rows.with_row_index(table.index)
+            frames[table.name] = rows.select(*whose, *(column.of(ports) for column in table.columns))
+    if wanted is None or "runs" in wanted:
+        frames["runs"] = _runs(results).select(*whose, pl.all())
+    return frames
 
 
-def _messages(results: Run, plan: Plan) -> pl.DataFrame:
-    completion = pl.col("done_ps") - pl.col("release_ps")
-    return (
-        frame(results.messages())
-        .with_row_index("message")
-        .select(
-            "message",
-            "flow",
-            "class",
-            "bytes",
-            ms("release_ps"),
-            ms("first_send_ps"),
-            ms("done_ps"),
-            (completion / 1e9).alias("completion_ms"),
-            ms("ideal_ps"),
-            (completion / pl.col("ideal_ps")).alias("slowdown"),
-            ms("deadline_ps"),
-            "timeouts",
-        )
-    )
-
-
-def _flows(results: Run, plan: Plan) -> pl.DataFrame:
-    flows = frame(results.flows()).with_row_index("flow")
-    busy = pl.col("last_delivery_ps").cast(pl.Float64) - pl.col("first_send_ps")
-    times = [c for c in flows.columns if c.endswith("_ps")]
-    return flows.with_columns(
-        pl.when(busy > 0).then(pl.col("bytes_delivered") * 8e12 / busy).alias("goodput_bps"), *map(ms, times)
-    ).drop(times)
-
-
-def _ports(results: Run, plan: Plan) -> pl.DataFrame:
-    end_ps = results.end_ps
-    return (
-        frame(results.ports())
-        .rename({"name": "port"})
-        .with_columns(
-            utilisation=pl.col("busy_ps") / end_ps if end_ps else pl.lit(0.0), wait_ms=pl.col("wait_ps") / 1e9
-        )
-        .drop("busy_ps", "wait_ps")
-    )
-
-
-def _background(results: Run, plan: Plan) -> pl.DataFrame:
-    return frame(results.background())
-
-
-def _queue(results: Run, plan: Plan) -> pl.DataFrame:
-    return frame(results.queue()).select(_word("port", plan.ports), ms("time_ps"), "packets", "bytes")
-
-
-def _window(results: Run, plan: Plan) -> pl.DataFrame:
-    return frame(results.window()).select(
-        "flow", ms("time_ps"), "cwnd", "ssthresh", "in_flight", ms("srtt_ps"), _word("state", STATES)
-    )
-
-
-def _packets(results: Run, plan: Plan) -> pl.DataFrame:
-    return frame(results.packets()).select(
-        _word("port", plan.ports), ms("time_ps"), _word("event", EVENTS), "flow", "flags", "seq", "payload"
-    )
-
-
-def _throughput(results: Run, plan: Plan) -> pl.DataFrame:
-    return frame(results.throughput()).select("flow", ms("time_ps"), "bytes")
-
-
-def _internals(results: Run, plan: Plan) -> pl.DataFrame:
-    return frame(results.internals()).select("flow", ms("time_ps"), "name", "value")
-
-
-def _runs(results: Run, plan: Plan) -> pl.DataFrame:
+def _runs(results: Run) -> pl.DataFrame:
     return pl.DataFrame(
-        {"end_ms": [results.end_ps / 1e9], "complete": [results.complete], "packet_hops": [results.packet_hops]},
+        {"end_ms": [results.end_ps / PS_PER_MS], "complete": [results.complete], "packet_hops": [results.packet_hops]},
         schema_overrides={"packet_hops": pl.UInt64},
     )
 
 
-CONVERTERS: dict[str, Callable[[Run, Plan], pl.DataFrame]] = {
-    "messages": _messages,
-    "flows": _flows,
-    "ports": _ports,
-    "background": _background,
-    "queue": _queue,
-    "window": _window,
-    "packets": _packets,
-    "throughput": _throughput,
-    "internals": _internals,
-    "runs": _runs,
-}
-
-FRAMES = tuple(CONVERTERS)
+FRAMES = (*(table.name for table in schema()), "runs")
 """Names of the frames of a run."""
-
-
-def _word(column: str, words: Sequence[str]) -> pl.Expr:
-    return pl.col(column).replace_strict(dict(enumerate(words)), return_dtype=pl.String)
