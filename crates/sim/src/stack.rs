@@ -149,7 +149,8 @@ impl Stack {
             ecn: EcnMode::Off,
             ect_on_control: EctOnControl::Never,
             cwnd_validation: CwndValidation::None,
-            handshake: false,
+            // `syn_` and `delay_growth_` are on: a packet of 40 bytes goes ahead, and the initial window waits for its ACK.
+            handshake: true,
             handshake_ack: false,
             merge_writes: false,
             max_burst: 0,
@@ -179,7 +180,6 @@ impl Stack {
             initial_rto: Duration::s(1),
             cwnd_validation: CwndValidation::Rfc7661,
             two_way: true,
-            handshake: true,
             handshake_ack: true,
             merge_writes: true,
             ..Stack::ns2()
@@ -216,7 +216,6 @@ impl Stack {
             ect_on_control: EctOnControl::Dctcp,
             cwnd_validation: CwndValidation::Linux,
             timer_wheel: true,
-            handshake: true,
             handshake_ack: true,
             merge_writes: true,
             // sk_pacing_shift 10: about a millisecond of data below the socket.

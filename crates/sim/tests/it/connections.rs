@@ -78,7 +78,7 @@ fn a_response_carries_the_ack_of_its_request() {
     assert_eq!(acks(Stack::linux()), 1);
     assert_eq!(acks(Stack::rfc()), 0);
     // One-way agents: each direction has a sink of its own.
-    assert_eq!(acks(Stack::ns2()), 10);
+    assert_eq!(acks(open_ns2()), 10);
 }
 
 /// Minshall's rule waits for the ACK of the last small segment. That ACK may be lost in the full queue: the response tells the same.

@@ -50,14 +50,14 @@ fn marked(which: &str, stack: Stack, packets: u64) -> Vec<(u64, bool)> {
 /// RFC 8257 section 3.2 by hand: CE bits 0,0,1,1,1,0 with an ACK for every second packet.
 #[test]
 fn dctcps_receiver_acknowledges_every_change_of_ce_at_once() {
-    let stack = Stack { ecn: EcnMode::Dctcp, ack_every: 2, ..Stack::ns2() };
+    let stack = Stack { ecn: EcnMode::Dctcp, ack_every: 2, ..open_ns2() };
     assert_eq!(marked("3,4,5", stack.clone(), 6), [(2, false), (3, true), (5, true), (6, false)]);
     assert_eq!(marked("2", stack, 2), [(1, false), (2, true)]);
 }
 
 #[test]
 fn the_classic_receiver_echoes_until_cwr() {
-    let stack = Stack { ecn: EcnMode::Classic, ..Stack::ns2() };
+    let stack = Stack { ecn: EcnMode::Classic, ..open_ns2() };
     let echo = marked("1", stack, 40);
     assert!(echo[0].1 && echo[19].1, "every ACK of the window carries ECE: {echo:?}");
     assert!(echo[20..].iter().any(|a| !a.1), "CWR on the first new packet ends it: {echo:?}");
@@ -65,7 +65,7 @@ fn the_classic_receiver_echoes_until_cwr() {
 
 #[test]
 fn delayed_acks_cover_two_packets_and_a_lone_one_waits_for_the_timer() {
-    let stack = Stack { ack_every: 2, initial_window: 10.0, ..Stack::ns2() };
+    let stack = Stack { ack_every: 2, initial_window: 10.0, ..open_ns2() };
     let r = run(&one_flow(stack, &[(3 * 1460, Duration::ZERO)]));
     let a = acks(&r);
     assert_eq!(a.iter().map(|x| x.0).collect::<Vec<_>>(), [2, 3]);
@@ -75,7 +75,7 @@ fn delayed_acks_cover_two_packets_and_a_lone_one_waits_for_the_timer() {
 
 #[test]
 fn a_hole_and_its_repair_are_acknowledged_at_once() {
-    let stack = Stack { ack_every: 2, initial_window: 20.0, ..Stack::ns2() };
+    let stack = Stack { ack_every: 2, initial_window: 20.0, ..open_ns2() };
     let mut spec = one_flow(stack, &[(6 * 1460, Duration::ZERO)]);
     spec.links[1].queue.discipline = "lossy".to_owned();
     spec.links[1].queue.args.set("loss_of", Value::Word("2".to_owned()));
@@ -88,7 +88,7 @@ fn a_hole_and_its_repair_are_acknowledged_at_once() {
 #[test]
 fn a_segment_never_joins_two_writes_unless_told() {
     let sizes = |merge| {
-        let stack = Stack { merge_writes: merge, initial_window: 1.0, ..Stack::ns2() };
+        let stack = Stack { merge_writes: merge, initial_window: 1.0, ..open_ns2() };
         // The second and third write wait behind the first packet's ACK.
         let r = run(&one_flow(stack, &[(1460, Duration::ZERO), (1000, Duration::us(1)), (700, Duration::us(2))]));
         data(&r).iter().map(|d| d.1).collect::<Vec<_>>()
@@ -100,7 +100,7 @@ fn a_segment_never_joins_two_writes_unless_told() {
 #[test]
 fn nagle_holds_a_small_segment_and_minshall_only_behind_another() {
     let second = |nagle| {
-        let stack = Stack { nagle, initial_window: 10.0, ..Stack::ns2() };
+        let stack = Stack { nagle, initial_window: 10.0, ..open_ns2() };
         let r = run(&one_flow(stack, &[(1560, Duration::ZERO)]));
         data(&r)[1].2
     };
@@ -108,7 +108,7 @@ fn nagle_holds_a_small_segment_and_minshall_only_behind_another() {
     assert_eq!(second(Nagle::Minshall), 0, "no small segment is outstanding before it");
     assert!(second(Nagle::Rfc896) > Duration::us(200).ps(), "waits for the first ACK");
     let third = |nagle| {
-        let stack = Stack { nagle, initial_window: 10.0, ..Stack::ns2() };
+        let stack = Stack { nagle, initial_window: 10.0, ..open_ns2() };
         let r = run(&one_flow(stack, &[(100, Duration::ZERO), (100, Duration::us(1))]));
         data(&r)[1].2
     };
@@ -119,7 +119,7 @@ fn nagle_holds_a_small_segment_and_minshall_only_behind_another() {
 #[test]
 fn a_handshake_costs_one_round_trip_of_empty_packets() {
     let done = |handshake| {
-        let r = run(&one_flow(Stack { handshake, ..Stack::ns2() }, &[(1460, Duration::ZERO)]));
+        let r = run(&one_flow(Stack { handshake, ..open_ns2() }, &[(1460, Duration::ZERO)]));
         r.messages[0].done_ps.unwrap()
     };
     // Four hops of 50 us and 0.32 us.
@@ -128,7 +128,7 @@ fn a_handshake_costs_one_round_trip_of_empty_packets() {
 
 #[test]
 fn the_receive_window_bounds_what_is_in_flight() {
-    let stack = Stack { receive_window: Bytes::new(4 * 1460), initial_window: 20.0, ..Stack::ns2() };
+    let stack = Stack { receive_window: Bytes::new(4 * 1460), initial_window: 20.0, ..open_ns2() };
     let r = run(&one_flow(stack, &[(100 * 1460, Duration::ZERO)]));
     assert!(r.complete);
     assert_eq!(r.traces.window.in_flight.iter().fold(0.0, |a: f64, &b| a.max(b)), 4.0);
@@ -137,7 +137,7 @@ fn the_receive_window_bounds_what_is_in_flight() {
 #[test]
 fn only_validation_keeps_an_idle_connection_from_bursting() {
     let burst_after_idle = |mode| {
-        let stack = Stack { cwnd_validation: mode, ..Stack::ns2() };
+        let stack = Stack { cwnd_validation: mode, ..open_ns2() };
         // 60 packets grow the window to 62; then half a second of silence, then 60 more.
         let r = run(&one_flow(stack, &[(60 * 1460, Duration::ZERO), (60 * 1460, Duration::ms(500))]));
         data(&r).iter().filter(|d| d.2 == Duration::ms(500).ps()).count()
@@ -152,7 +152,7 @@ fn only_validation_keeps_an_idle_connection_from_bursting() {
 #[test]
 fn an_application_limited_window_grows_only_where_nobody_looks() {
     let window = |mode| {
-        let stack = Stack { cwnd_validation: mode, ..Stack::ns2() };
+        let stack = Stack { cwnd_validation: mode, ..open_ns2() };
         let messages: Vec<(u64, Duration)> = (0..200).map(|n| (3 * 1460, Duration::ms(n))).collect();
         let r = run(&one_flow(stack, &messages));
         r.flows[0].cwnd
@@ -168,7 +168,7 @@ fn an_application_limited_window_grows_only_where_nobody_looks() {
 #[test]
 fn messages_behind_a_barrier_wait_for_all_of_it_and_the_delay() {
     let mut spec = star(2, Rate::gbps(1), Duration::us(50), None, None);
-    let t = transport(&mut spec, "newreno", Stack::ns2());
+    let t = transport(&mut spec, "newreno", open_ns2());
     let (a, b) = (flow(&mut spec, 0, t), flow(&mut spec, 1, t));
     spec.barriers = 1;
     for f in [a, b] {
@@ -188,7 +188,7 @@ fn a_full_buffer_drops_and_a_threshold_marks_what_is_capable() {
     let run_with = |ecn| {
         let mut spec =
             star(10, Rate::gbps(1), Duration::us(50), Some(QueueLimit::Packets(30)), Some(QueueLimit::Packets(5)));
-        let t = transport(&mut spec, "newreno", Stack { initial_window: 10.0, ecn, ..Stack::ns2() });
+        let t = transport(&mut spec, "newreno", Stack { initial_window: 10.0, ecn, ..open_ns2() });
         for i in 0..10 {
             let f = flow(&mut spec, i, t);
             message(&mut spec, f, 30_000, Duration::ZERO);
@@ -228,7 +228,7 @@ fn receiver_control_works_through_the_window_from_the_first_packet() {
 /// RFC 8257 section 3.3 and RFC 3168 section 6.1.2: one reduction per window of data, also when its very last packet is marked.
 #[test]
 fn one_window_of_marks_costs_one_reduction() {
-    let stack = Stack { initial_window: 10.0, initial_ssthresh: 5.0, ..Stack::ns2() };
+    let stack = Stack { initial_window: 10.0, initial_ssthresh: 5.0, ..open_ns2() };
     let mut spec = one_flow(stack, &[(1_000_000, Duration::ZERO)]);
     spec.transports[0].cc = "dctcp".to_owned();
     spec.links[1].queue.discipline = "lossy".to_owned();

@@ -205,7 +205,7 @@ fn a_poisson_source_waits_as_long_as_md1_says() {
         let service = Duration::us(12);
         let mut spec = star(1, Rate::gbps(1), Duration::us(1), None, None);
         fast_access(&mut spec, Rate::from_bps(1_000_000_000_000_000));
-        let t = transport(&mut spec, "newreno", Stack::ns2());
+        let t = transport(&mut spec, "newreno", open_ns2());
         let mut random = fanin_sim::rng::Stream::new(11, "poisson", 0);
         let mut at = 0.0;
         for _ in 0..200_000 {

@@ -7,7 +7,7 @@ use fanin_units::{Duration, QueueLimit, Rate};
 #[test]
 fn one_packet_on_an_idle_path_takes_serialisation_plus_propagation_per_hop() {
     let mut spec = star(1, Rate::gbps(1), Duration::us(50), None, None);
-    let t = transport(&mut spec, "newreno", Stack::ns2());
+    let t = transport(&mut spec, "newreno", open_ns2());
     let f = flow(&mut spec, 0, t);
     message(&mut spec, f, 1460, Duration::us(7));
     let r = run(&spec);
@@ -22,7 +22,7 @@ fn one_packet_on_an_idle_path_takes_serialisation_plus_propagation_per_hop() {
 #[test]
 fn the_round_trip_of_a_full_packet_is_the_papers_224_64_us() {
     let mut spec = star(1, Rate::gbps(1), Duration::us(50), None, None);
-    let t = transport(&mut spec, "newreno", Stack::ns2());
+    let t = transport(&mut spec, "newreno", open_ns2());
     let f = flow(&mut spec, 0, t);
     message(&mut spec, f, 1460, Duration::ZERO);
     spec.stop_when_done = false;
@@ -33,7 +33,7 @@ fn the_round_trip_of_a_full_packet_is_the_papers_224_64_us() {
 #[test]
 fn an_odd_message_ends_with_a_short_packet() {
     let mut spec = star(1, Rate::gbps(1), Duration::us(50), None, None);
-    let t = transport(&mut spec, "newreno", Stack::ns2());
+    let t = transport(&mut spec, "newreno", open_ns2());
     let f = flow(&mut spec, 0, t);
     message(&mut spec, f, 1461, Duration::ZERO);
     let r = run(&spec);
@@ -48,7 +48,7 @@ fn two_long_flows_share_a_bottleneck_and_fill_it() {
     for cc in ["reno", "newreno", "sack"] {
         let mut spec = star(2, Rate::gbps(1), Duration::us(50), Some(QueueLimit::Packets(100)), None);
         // No overshoot at the start: what is looked at is the steady sawtooth.
-        let t = transport(&mut spec, cc, Stack { initial_ssthresh: 40.0, ..Stack::ns2() });
+        let t = transport(&mut spec, cc, Stack { initial_ssthresh: 40.0, ..open_ns2() });
         // Faster access links: at equal rates one sender alone never loses, and its packets arrive exactly when a slot gets free, so
         // that the other is locked out for ever (the phase effect of Floyd and Jacobson 1991).
         fast_access(&mut spec, Rate::gbps(10));

@@ -45,7 +45,7 @@ fn window_of_20(stack: Stack) -> Stack {
 /// The oracle of RFC 6582 by hand: packets 1..20 outstanding, 1 and 5 lost.
 #[test]
 fn newreno_repairs_two_losses_in_one_recovery_packet_by_packet() {
-    let r = run(&lose("newreno", window_of_20(Stack::ns2()), "1, 5"));
+    let r = run(&lose("newreno", window_of_20(open_ns2()), "1, 5"));
     let order: Vec<u64> = sent(&r).iter().map(|s| s.1).collect();
     // 1..20 at once; limited transmit sends 21 and 22; the third duplicate resends 1; the window of 10 inflated to 30 lets 23..30
     // leave; the partial ACK up to 4 resends 5 and, with 27 against a flight of 26, sends 31; 8 more duplicates send 32..39.
@@ -60,7 +60,7 @@ fn newreno_repairs_two_losses_in_one_recovery_packet_by_packet() {
 
 #[test]
 fn reno_halves_inflates_and_leaves_at_the_first_new_ack() {
-    let r = run(&lose("reno", window_of_20(Stack::ns2()), "1"));
+    let r = run(&lose("reno", window_of_20(open_ns2()), "1"));
     let w = windows(&r);
     let at = w.iter().position(|&s| s == (13.0, 10.0)).expect("third duplicate ACK: ssthresh 10, cwnd 13");
     // 19 duplicates in all for packets 2..20, two more for the limited transmits: 13 + 18 at the end.
@@ -73,7 +73,7 @@ fn reno_halves_inflates_and_leaves_at_the_first_new_ack() {
 #[test]
 fn a_whole_lost_window_waits_for_the_timeout_and_goes_on_from_one_packet() {
     let all: Vec<String> = (1..=20).map(|n: u32| n.to_string()).collect();
-    let mut spec = lose("newreno", window_of_20(Stack::ns2()), &all.join(","));
+    let mut spec = lose("newreno", window_of_20(open_ns2()), &all.join(","));
     spec.transports[0].stack.initial_rto = Duration::ms(5);
     let r = run(&spec);
     assert_eq!(windows(&r)[1], (1.0, 10.0), "{:?}", windows(&r));
@@ -88,7 +88,7 @@ fn a_whole_lost_window_waits_for_the_timeout_and_goes_on_from_one_packet() {
 #[test]
 fn successive_timeouts_double_and_reduce_ssthresh_once() {
     let all: Vec<String> = (1..=23).map(|n: u32| n.to_string()).collect();
-    let mut spec = lose("newreno", window_of_20(Stack::ns2()), &all.join(","));
+    let mut spec = lose("newreno", window_of_20(open_ns2()), &all.join(","));
     spec.transports[0].stack.initial_rto = Duration::ms(1);
     spec.transports[0].stack.min_rto = Duration::ms(1);
     let r = run(&spec);
@@ -100,7 +100,7 @@ fn successive_timeouts_double_and_reduce_ssthresh_once() {
 
 #[test]
 fn sack_repairs_many_losses_of_a_window_within_one_round_trip() {
-    let r = run(&lose("sack", window_of_20(Stack::ns2()), "1,3,5,7"));
+    let r = run(&lose("sack", window_of_20(open_ns2()), "1,3,5,7"));
     let s = sent(&r);
     let resent: Vec<(u64, u64)> =
         [1, 3, 5, 7].iter().map(|&n| *s.iter().filter(|x| x.1 == n).nth(1).unwrap()).collect();
@@ -129,7 +129,7 @@ fn the_linux_endpoint_repairs_a_lost_tail_by_a_probe_without_a_timeout() {
 fn every_recovery_delivers_everything_under_random_loss() {
     for cc in ["reno", "newreno", "sack", "rack"] {
         for seed in 1..6 {
-            let mut stack = Stack { min_rto: Duration::ms(10), initial_rto: Duration::ms(20), ..Stack::ns2() };
+            let mut stack = Stack { min_rto: Duration::ms(10), initial_rto: Duration::ms(20), ..open_ns2() };
             let name = if cc == "rack" {
                 stack.recovery = fanin_cc::RecoveryKind::Rack;
                 "dctcp"

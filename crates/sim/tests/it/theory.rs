@@ -15,7 +15,7 @@ fn dctcps_queue_and_alpha_settle_where_the_fluid_model_has_them() {
         let (k, rate) = (20u32, Rate::gbps(1));
         let mut spec = star(n, rate, Duration::us(50), Some(QueueLimit::Packets(400)), Some(QueueLimit::Packets(k)));
         fast_access(&mut spec, Rate::gbps(10));
-        let t = transport(&mut spec, "dctcp", Stack { initial_ssthresh: 20.0, ..Stack::ns2() });
+        let t = transport(&mut spec, "dctcp", Stack { initial_ssthresh: 20.0, ..open_ns2() });
         for i in 0..n {
             let f = flow(&mut spec, i, t);
             message(&mut spec, f, Message::UNLIMITED, Duration::us(u64::from(i) * 37));
@@ -66,7 +66,7 @@ fn renos_window_follows_the_inverse_square_root_of_the_loss_rate() {
         let queue = &mut spec.links[1].queue;
         queue.discipline = "lossy".to_owned();
         queue.args.set("loss_probability", Value::Number(p));
-        let t = transport(&mut spec, "sack", Stack { initial_ssthresh: 30.0, ..Stack::ns2() });
+        let t = transport(&mut spec, "sack", Stack { initial_ssthresh: 30.0, ..open_ns2() });
         let f = flow(&mut spec, 0, t);
         message(&mut spec, f, Message::UNLIMITED, Duration::ZERO);
         spec.end = Time::ZERO + Duration::s(40);
@@ -91,7 +91,7 @@ fn cubic_follows_its_curve_after_a_loss() {
     let queue = &mut spec.links[1].queue;
     queue.discipline = "lossy".to_owned();
     queue.args.set("loss_of", Value::Word("3000".to_owned()));
-    let stack = Stack { initial_ssthresh: 400.0, recovery: RecoveryKind::Sack, ..Stack::ns2() };
+    let stack = Stack { initial_ssthresh: 400.0, recovery: RecoveryKind::Sack, ..open_ns2() };
     let t = transport(&mut spec, "cubic", stack);
     let f = flow(&mut spec, 0, t);
     message(&mut spec, f, Message::UNLIMITED, Duration::ZERO);
@@ -117,7 +117,7 @@ fn cubic_follows_its_curve_after_a_loss() {
 fn incast_collapses_newreno_by_timeouts_and_not_few_senders() {
     let goodput = |n: u32| {
         let mut spec = star(n, Rate::gbps(1), Duration::us(25), Some(QueueLimit::Packets(40)), None);
-        let t = transport(&mut spec, "newreno", Stack { send_jitter: Duration::us(5), ..Stack::ns2() });
+        let t = transport(&mut spec, "newreno", Stack { send_jitter: Duration::us(5), ..open_ns2() });
         for i in 0..n {
             let f = flow(&mut spec, i, t);
             message(&mut spec, f, 256_000, Duration::ZERO);

@@ -48,6 +48,11 @@ pub fn fast_access(spec: &mut Spec, rate: Rate) {
     }
 }
 
+/// NS2's agents on connections that are open already: the first packet is data.
+pub fn open_ns2() -> Stack {
+    Stack { handshake: false, ..Stack::ns2() }
+}
+
 pub fn transport(spec: &mut Spec, cc: &str, stack: Stack) -> u32 {
     spec.transports.push(TransportSpec { cc: cc.to_owned(), args: Args::default(), stack });
     spec.transports.len() as u32 - 1
