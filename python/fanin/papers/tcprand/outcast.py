@@ -251,17 +251,19 @@ def _cell(table: pl.DataFrame, load: int, cc: str) -> float:
 @figure(
     "tcprand.fig8a",
     "outcast",
+    "hosts",
     title="Fig. 8(a). Fairness by queue length",
-    caption="Jain's index, mean over seeds.",
+    caption="Jain's index, mean over seeds. Last: other senders below TCPRand, and byte counting and Nagle's algorithm (section 5.2).",
 )
 def draw_fig8a(data: Data) -> Figure:
     """Fairness of every variant."""
     table = data["outcast"]["runs"].group_by("queue", "cc", maintain_order=True).agg(value=pl.col("jain").mean())
-    return _by_variant(
-        table,
-        Axis("value", "Jain's index", (0, 1.08), [0, 0.2, 0.4, 0.6, 0.8, 1]),
-        {(cc, 100): fair for cc, fair, _ in STATIC},
-    )
+    index = Axis("value", "Jain's index", (0, 1.08), [0, 0.2, 0.4, 0.6, 0.8, 1])
+    figure = _by_variant(table, index, {(cc, 100): fair for cc, fair, _ in STATIC})
+    others = data["hosts"]["runs"].group_by("cc", maintain_order=True).agg(value=pl.col("jain").mean())
+    rows = others.with_columns(host=pl.col("cc").str.replace_all(", ", "\n"), queue=pl.lit(100))
+    panel = bars(rows, "host", index, "queue", QUEUES, title="other hosts", beside=False, width=66 * rows.height)
+    return Figure([*figure.parts, panel], figure.keys, 3)
 
 
 @figure(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import polars as pl
 
@@ -15,6 +16,7 @@ from fanin.papers.drawing import (
     GREEN,
     INK,
     ORANGE,
+    ORDERED,
     RULE,
     SKY,
     VERMILION,
@@ -167,9 +169,11 @@ def _told(alone: Cells, waits: Cells, sizes: list[int]) -> str:
 @figure(
     "tcprand.fig13-14",
     "microscope",
+    "microscope_m",
+    "microscope_grid",
     title="Fig. 13 and 14. Drops, timeouts and retransmissions of the outcast flow, against 15 flows",
     caption="Mean over seeds, all flows with the same rMin, 1000 packets of buffer. Timeouts and retransmissions are stated per 100 s, as published. "
-    "Published: the share of isolated drops rises and runs of drops shrink as rMin falls.",
+    "Published: the share of isolated drops rises and runs of drops shrink as rMin falls. Last: against 5 and 25 flows, and with an rMin of its own.",
 )
 def draw_fig13(data: Data) -> Figure:
     """Runs of drops, timeouts and retransmissions along rMin."""
@@ -228,7 +232,27 @@ def draw_fig13(data: Data) -> Figure:
     )
     again = Axis("retransmissions", "retransmissions in 100 s", (0, 1.1 * float(flow["retransmissions"].max())))  # type: ignore[arg-type]
     parts.append(lines(flow, along, again, "sack", both, title="14 retransmissions"))
-    return Figure(parts, [*both.values(), *runs.values(), CROSS], 2)
+    others, sizes_of_others = _against_more(data)
+    return Figure([*parts, *others], [*both.values(), *runs.values(), *sizes_of_others.values(), CROSS], 2)
+
+
+def _against_more(data: Data) -> tuple[list[Any], dict[int, Key]]:
+    """Timeouts against 5 and 25 flows, and retransmissions where the one flow and the others have different rMin, without SACK."""
+    sizes = sorted({*data["microscope_m"]["flow"]["rmin"], *data["microscope_grid"]["flow"]["rmin"]}, reverse=True)
+    keys = {
+        size: Key(f"rMin {size} of the others", colour, kind="bar")
+        for size, colour in zip(sizes, ORDERED, strict=False)
+    }
+    counted = data["microscope_m"]["flow"].group_by("many", "sack", "rmin").agg(pl.col("timeouts").mean() * PER_100_S)
+    rows = counted.with_columns(case=pl.format("{} flows\n{}", "many", "sack")).sort("many", "sack")
+    timeouts = Axis("timeouts", "timeouts in 100 s", (0, 1.1 * max(1.0, number(rows["timeouts"].max()))))
+    grid = data["microscope_grid"]["flow"].group_by("one", "rmin").agg(pl.col("retransmissions").mean() * PER_100_S)
+    cells = grid.sort("one", descending=True).with_columns(case=pl.format("its own {}", "one"))
+    again = Axis("retransmissions", "in 100 s", (0, 1.1 * number(cells["retransmissions"].max())))
+    return [
+        bars(rows, "case", timeouts, "rmin", keys, title="timeouts against 5 and 25 flows"),
+        bars(cells, "case", again, "rmin", keys, title="14 retransmissions, no SACK, by rMin"),
+    ], keys
 
 
 # ---- Fig. 16 and 17: convergence

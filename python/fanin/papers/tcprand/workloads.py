@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from fanin.papers.drawing import RULE, Axis, Figure, Key, Published, bars, lines
+from fanin.papers.drawing import ORDERED, RULE, Axis, Figure, Key, Published, bars, lines
 from fanin.papers.numbers import mean, number
 from fanin.papers.tcprand.common import ADAPTIVE, BARS, KEYS
 from fanin.papers.verdicts import Checks, Data, Outcome, claim, figure, listed
@@ -127,15 +127,34 @@ def fig15(data: Data) -> Outcome:
 @figure(
     "tcprand.fig15",
     "incast",
+    "incast_more",
     title="Fig. 15. Goodput of blocks of 128 KB against the number of senders",
-    caption="Mean over seeds, 100 packets of buffer. Published: DCTCP the best in general, TCPRand no worse than CUBIC.",
+    caption="Mean over seeds, 100 packets of buffer. Published: DCTCP the best in general, TCPRand no worse than CUBIC. "
+    "Last: the same with other buffers and blocks.",
 )
 def draw_fig15(data: Data) -> Figure:
-    """Goodput against senders, whole and near its greatest."""
+    """Goodput against senders, whole and near its greatest; then TCPRand's of CUBIC's with other buffers and blocks."""
     table = data["incast"]["runs"].group_by("senders", "cc").agg(pl.col("mbps").mean()).sort("senders")
     senders = Axis("senders", "senders", (0, 41), [1, 10, 20, 30, 40])
     parts = [
         lines(table, senders, Axis("mbps", "goodput (Mbps)", span), "cc", KEYS, title=title)
         for span, title in (((0, 1000), "goodput"), ((900, 1000), "the same from 900 Mbps"))
     ]
-    return Figure(parts, list(KEYS.values()), 2)
+    more = data["incast_more"]["runs"].group_by("queue", "block", "senders", "cc").agg(pl.col("mbps").mean())
+    wide = more.pivot(on="cc", index=["queue", "block", "senders"]).sort("queue", "block", "senders")
+    ratios = wide.with_columns(
+        ratio=pl.col(ADAPTIVE) / pl.col("cubic"), case=pl.format("{} packets, {}", "queue", "block")
+    )
+    cases = {
+        case: Key(case, colour, dash, shape="circle")
+        for case, (colour, dash) in zip(
+            ratios["case"].unique(maintain_order=True),
+            ((c, d) for c in ORDERED for d in ((), (6, 3))),
+            strict=False,
+        )
+    }
+    axis = Axis("ratio", "TCPRand / CUBIC", (0.9, 1.1))
+    parts.append(
+        lines(ratios, senders, axis, "case", cases, title="other buffers and blocks", published=[Published(y=1)])
+    )
+    return Figure(parts, [*KEYS.values(), *cases.values()], 3)
