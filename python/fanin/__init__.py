@@ -12,7 +12,16 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from fanin.errors import AlgorithmError, CaptureError, EngineError, FaninError, Interrupted, OutputError, ScenarioError
+from fanin.errors import (
+    AlgorithmError,
+    CaptureError,
+    EngineError,
+    FaninError,
+    Interrupted,
+    OutputError,
+    ScenarioError,
+    nearest,
+)
 
 if TYPE_CHECKING:
     from fanin import measures, models
@@ -20,6 +29,7 @@ if TYPE_CHECKING:
     from fanin.comparison import CompareResult, compare
     from fanin.difference import Difference, diff
     from fanin.drawing import draw
+    from fanin.papers.reproduce import ReproduceResult, reproduce
     from fanin.rack import RackProposal, propose_rack
     from fanin.registries import Entry, entries
     from fanin.simulation import RunResult, run
@@ -37,6 +47,7 @@ __all__ = [
     "Interrupted",
     "OutputError",
     "RackProposal",
+    "ReproduceResult",
     "RunResult",
     "ScenarioError",
     "TrainsResult",
@@ -49,6 +60,7 @@ __all__ = [
     "models",
     "propose_rack",
     "register",
+    "reproduce",
     "run",
     "trains",
 ]
@@ -64,6 +76,8 @@ _HOME = {
     "propose_rack": "fanin.rack",
     "CompareResult": "fanin.comparison",
     "compare": "fanin.comparison",
+    "ReproduceResult": "fanin.papers",
+    "reproduce": "fanin.papers",
     "Entry": "fanin.registries",
     "entries": "fanin.registries",
     "RunResult": "fanin.simulation",
@@ -80,7 +94,9 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"fanin.{name}")
     if name in _HOME:
         return getattr(importlib.import_module(_HOME[name]), name)
-    raise AttributeError(f"module 'fanin' has no attribute {name!r}")
+    near = nearest(name, __all__)
+    hint = f"; did you mean `fanin.{near}`?" if near is not None else ""
+    raise AttributeError(f"module 'fanin' has no attribute {name!r}{hint}")
 
 
 def __dir__() -> list[str]:

@@ -518,8 +518,6 @@ def _settings(texts: list[str] | None, example: str = "topology.buffer=250p") ->
         if not equals or not key.strip():
             lacks = "names no key" if equals else "has no `=`"
             raise ScenarioError(f"command line `--set {text}`: it {lacks}; write KEY=VALUE, as in --set {example}")
-        if key.strip() == "title":
-            raise ScenarioError(f"command line `--set {text}`: a title changes no number; write it into the file")
         settings[key.strip()] = value.strip()
     return settings
 

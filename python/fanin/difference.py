@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
-from fanin.errors import ScenarioError
+from fanin.errors import ScenarioError, keywords
 from fanin.files import shown
 from fanin.ranking import SIGNIFICANT, STATISTICS, completion_statistics
 from fanin.stats import Estimate, holm, paired_ratios
@@ -94,6 +94,16 @@ class Difference:
     changes: tuple[Change, ...]
     remarks: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        return f"<Difference of {self.before} and {self.after}: {self.headline}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the answer and what changed."""
+        from fanin.notebook import card
+
+        rows = [(c.what, c.statistic, c.before_ms, c.after_ms, c.ratio.value) for c in self.changes]
+        return card(self.headline, ["what", "statistic", "before ms", "after ms", "times as long"], rows)
+
     def to_dict(self) -> dict[str, Any]:
         """The object that ``fanin diff --json`` prints (schema: docs/json/diff.schema.json)."""
         from fanin import __version__
@@ -110,6 +120,7 @@ class Difference:
         }
 
 
+@keywords
 def diff(before: str | Path, after: str | Path, *, aggregator: str | None = None) -> Difference:
     """Compare two captures, or the folders of two comparisons.
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fanin import _native
+from fanin.errors import keywords
 
 if TYPE_CHECKING:
     import altair as alt
@@ -25,6 +26,7 @@ MOST_LABELS = 14
 Graph = dict[str, list[dict[str, Any]]]
 
 
+@keywords
 def draw(
     scenario: str | Path, *, settings: Mapping[str, object] | None = None, text: str | None = None
 ) -> alt.LayerChart:
@@ -56,12 +58,12 @@ def draw(
     >>> chart.to_dict()["title"]["text"]
     'Two long flows across a 100 Mbps bottleneck'
     """
-    from fanin.simulation import toml
+    from fanin.simulation import changed
 
     base = _native.Scenario.from_text(text, str(scenario)) if text is not None else _native.Scenario.from_file(scenario)
-    changed = base.changed(None, None, [(key, toml(value)) for key, value in (settings or {}).items()])
-    graph: Graph = json.loads(_native.graph_json(changed.plan(changed.seeds()[0])))
-    return chart(graph, title=changed.title() or changed.file)
+    as_set = base.changed(None, None, changed(settings))
+    graph: Graph = json.loads(_native.graph_json(as_set.plan(as_set.seeds()[0])))
+    return chart(graph, title=as_set.title() or as_set.file)
 
 
 def layers(graph: Graph) -> list[int]:

@@ -51,7 +51,19 @@ def train_plots(trains: pl.DataFrame, *, title: str) -> alt.HConcatChart | None:
 
     names = {"to_client": "to the client", "to_server": "to the server"}
 
+    decades = [10.0**power for power in range(-6, 13)]
+    # SI prefixes would write a tenth of a millisecond as "100m".
+    by_axis = {
+        "bytes": alt.Axis(values=decades, labelExpr="format(datum.value, '~s') + 'B'"),
+        "gap_before_ms": alt.Axis(
+            labelExpr="datum.value < 1 ? format(datum.value * 1000, '~r') + ' µs'"
+            " : datum.value < 1000 ? format(datum.value, '~r') + ' ms' : format(datum.value / 1000, '~r') + ' s'",
+            values=decades,
+        ),
+    }
+
     def panel(column: str, axis: str) -> Any:
+        labels = by_axis[column]
         rows = [
             {"direction": names[direction], **point}
             for direction in names
@@ -64,23 +76,25 @@ def train_plots(trains: pl.DataFrame, *, title: str) -> alt.HConcatChart | None:
             alt.Chart(alt.InlineData(values=rows))
             .mark_line(interpolate="step-after")
             .encode(
-                x=alt.X(
-                    "value:Q", title=axis, scale=alt.Scale(type="log"), axis=alt.Axis(format="~s", labelOverlap=True)
-                ),
+                x=alt.X("value:Q", title=axis, scale=alt.Scale(type="log"), axis=labels),
                 y=alt.Y("share:Q", title="share of trains", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%")),
                 color=alt.Color(
-                    "direction:N", title=None, scale=alt.Scale(domain=list(names.values()), range=[BLUE, ORANGE])
+                    "direction:N",
+                    title=None,
+                    scale=alt.Scale(domain=list(names.values()), range=[BLUE, ORANGE]),
+                    # Below, where no renderer's guess at the width of its text cuts it.
+                    legend=alt.Legend(orient="bottom", labelLimit=400),
                 ),
                 tooltip=[
                     "direction:N",
-                    alt.Tooltip("value:Q", title=axis, format=".4~s"),
+                    alt.Tooltip("value:Q", title=axis, format=",.4~r"),
                     alt.Tooltip("share:Q", format=".1%"),
                 ],
             )
             .properties(width=420, height=280)
         )
 
-    panels = [panel("bytes", "train size (bytes)"), panel("gap_before_ms", "gap before the train (ms)")]
+    panels = [panel("bytes", "train size"), panel("gap_before_ms", "gap before the train")]
     drawn = [p for p in panels if p is not None]
     return alt.hconcat(*drawn, title=title) if drawn else None
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from fanin.errors import keywords
 from fanin.text import duration, rate, significant
 from fanin.vantage import behind_the_queue
 
@@ -81,6 +82,17 @@ class RackProposal:
     text: str
     command: str
 
+    def __repr__(self) -> str:
+        told = ", ".join(f"{f.key} {f.value or 'none'} ({f.certainty})" for f in self.findings)
+        return f"<RackProposal: {told}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: each value with its evidence."""
+        from fanin.notebook import card
+
+        rows = [(f.key, f.value, f.certainty, f.evidence) for f in self.findings]
+        return card(f"Rack proposed by {self.command}", ["key", "value", "certainty", "evidence"], rows)
+
     def to_dict(self) -> dict[str, Any]:
         """The object that ``fanin rack --json`` prints (schema: docs/json/rack.schema.json)."""
         from fanin import __version__
@@ -94,6 +106,7 @@ class RackProposal:
         }
 
 
+@keywords
 def propose_rack(capture: str | Path, *, aggregator: str | None = None, command: str | None = None) -> RackProposal:
     """Propose a rack file from a capture.
 

@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from fanin.errors import ScenarioError, suggest
+
 Kind = Literal["cc", "queue", "topology", "workload", "stack", "paper"]
 
 
@@ -98,6 +100,9 @@ def entries(kind: Kind | str) -> list[Entry]:
         return list(PAPERS)
     from fanin import _native
 
+    kinds = ("cc", "queue", "topology", "workload", "stack", "paper")
+    if kind not in kinds:
+        raise ScenarioError(f"no registry is named `{kind}`; {suggest(kind, kinds)}")
     rows = json.loads(_native.registry_json(kind))
     return [Entry(row.pop("name"), row.pop("title"), row.pop("source"), row) for row in rows]
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from fanin import _native
-from fanin.errors import AlgorithmError, EngineError, ScenarioError
+from fanin.errors import AlgorithmError, EngineError, ScenarioError, keywords
 from fanin.files import file_name, made_folder, output_folder, shown, write_parquet
 from fanin.progress import Progress, silent
 from fanin.ranking import STATISTICS, completion_statistics
@@ -151,6 +151,18 @@ class RunResult:
         }
         return pl.DataFrame(rows, schema=schema)
 
+    def __repr__(self) -> str:
+        runs, unfinished = self.runs.height, self.runs.filter(~self.runs["complete"]).height
+        told = f", {unfinished} not complete" if unfinished else ""
+        return f"<RunResult of {self.scenario}: {', '.join(self.runs['cc'].unique(maintain_order=True))}; {runs} run{'s' * (runs != 1)}{told}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: completion times and timeouts per run."""
+        from fanin.notebook import card
+
+        found = self.summary().select("cc", "seed", "class", "messages", "finished", "p50_ms", "p99_ms", "timeouts")
+        return card(self.title or self.scenario, [name.replace("_ms", " ms") for name in found.columns], found.rows())
+
     def to_dict(self) -> dict[str, Any]:
         """The object that ``fanin run --json`` prints (schema: docs/json/run.schema.json)."""
 
@@ -189,6 +201,7 @@ class RunResult:
                 write_parquet(rows, folder / f"{name}.parquet")
 
 
+@keywords
 def run(
     scenario: str | Path,
     *,
@@ -265,7 +278,7 @@ def run(
         if seeds is not None:
             raise ScenarioError("command line `--seed` and `--seeds`: give one of the two")
         chosen_seeds([seed])
-    changes = tuple((k, toml(v)) for k, v in (settings or {}).items())
+    changes = tuple(changed(settings))
     algorithms = None if cc is None else chosen_algorithms(cc)
     variants = [Job(document, 0, name, changes) for name in (algorithms if algorithms is not None else [None])]
     base = _native.Scenario.from_text(document.text, document.name, document.folder)
@@ -421,6 +434,22 @@ def chosen_seeds(seeds: int | Sequence[int]) -> list[int]:
     if not numbers or not whole or len(set(numbers)) < len(numbers) or not all(0 <= s < 2**63 for s in numbers):
         raise ScenarioError(f"the seeds {numbers} must be different whole numbers from 0 to 2^63 - 1, at least one")
     return numbers
+
+
+def changed(settings: Mapping[str, object] | None) -> list[tuple[str, str]]:
+    """Settings by key as they would be written in a scenario.
+
+    Raises
+    ------
+    fanin.ScenarioError
+        When one would change no number.
+    """
+    for key, value in (settings or {}).items():
+        if key == "title":
+            raise ScenarioError(
+                f"command line `--set {key}={value}`: a title changes no number; write it into the file"
+            )
+    return [(key, toml(value)) for key, value in (settings or {}).items()]
 
 
 def toml(value: object) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fanin.errors import keywords
 from fanin.files import made_folder, shown, write_parquet
 from fanin.frames import frame
 from fanin.progress import Progress, silent, watched
@@ -72,6 +73,29 @@ class TrainsResult:
     command: str
     version: str
     _capture: Capture = field(repr=False)
+
+    def __repr__(self) -> str:
+        s = self.summary
+        return f"<TrainsResult of {s['file']}: {s['connections']} connections, {self.trains.height} packet trains>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the connections."""
+        from fanin.notebook import card
+
+        rows = [
+            (
+                c["connection"],
+                c["client_ip"],
+                c["server_ip"],
+                c["turns"],
+                c["to_server"]["unique_bytes"],
+                c["to_client"]["unique_bytes"],
+            )
+            for c in self.connections
+        ]
+        return card(
+            repr(self).strip("<>"), ["connection", "client", "server", "turns", "bytes asked", "bytes answered"], rows
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The object that ``fanin trains --json`` prints (schema: docs/json/trains.schema.json)."""
@@ -188,6 +212,7 @@ class TrainsResult:
             chart.save(folder / "trains.svg")
 
 
+@keywords
 def trains(
     capture: str | Path,
     *,

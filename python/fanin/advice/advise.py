@@ -22,7 +22,7 @@ from fanin.measured import seen_baseline
 from fanin.progress import Progress, silent
 from fanin.ranking import SIGNIFICANT
 from fanin.runs.executor import Executor, Threads
-from fanin.simulation import toml
+from fanin.simulation import changed
 from fanin.stats import Paired, holm, paired_ratios
 from fanin.text import enumeration, significant
 from fanin.traffic import trains
@@ -174,7 +174,7 @@ def advise(
         raise ScenarioError(f"the goal is {goal!r}; it must be one of {', '.join(GOALS)}")
     if not budget_s > 0:
         raise ScenarioError(f"the budget is {budget_s:g} s; it must be more than 0")
-    common = [(key, toml(value)) for key, value in (settings or {}).items()]
+    common = changed(settings)
     base = _native.Rack.from_file(rack, common)
     table = tomllib.loads(Path(rack).read_text(encoding="utf-8"))
     for key, value in common:

@@ -24,13 +24,13 @@ from fanin.comparison.remarks import about_the_traffic, remarks
 from fanin.comparison.replays import run_all
 from fanin.comparison.result import CaptureSummary, CompareResult
 from fanin.comparison.variations import racks, variation
-from fanin.errors import CaptureError, ScenarioError
+from fanin.errors import CaptureError, ScenarioError, keywords, suggest
 from fanin.files import output_folder, shown
 from fanin.measured import disagreement, measured, seen_baseline
 from fanin.progress import Progress, silent
 from fanin.rack import proposed
 from fanin.ranking import STATISTICS, RankBy, RankOf, rank
-from fanin.simulation import Failure, chosen_seeds, toml
+from fanin.simulation import Failure, changed, chosen_seeds, toml
 from fanin.stats import extremes
 from fanin.text import duration
 from fanin.traffic import trains as read_trains
@@ -61,6 +61,7 @@ ALIKE = 0.1
 """A replay of connections alone that differs by more than this share is told of."""
 
 
+@keywords
 def compare(
     capture: str | Path,
     rack: str | Path | None = None,
@@ -153,7 +154,9 @@ def compare(
     2000
     """
     if rank_by not in STATISTICS:
-        raise ScenarioError(f"rank_by is `{rank_by}`; it must be one of {', '.join(STATISTICS)}")
+        raise ScenarioError(f"there is no statistic `{rank_by}` to rank by; {suggest(rank_by, STATISTICS)}")
+    if rank_of is not None and rank_of not in {"rounds", "responses"}:
+        raise ScenarioError(f"`{rank_of}` cannot be ranked; {suggest(rank_of, ['rounds', 'responses'])}")
     numbers = chosen_seeds(seeds)
     traced = numbers[0] if trace_seed is None else trace_seed
     if traced not in numbers:
@@ -162,7 +165,7 @@ def compare(
         )
     if pcap_at and pcap is None:
         raise ScenarioError("command line `--pcap-at`: it says where, and `--pcap DIR` into which folder; give both")
-    changes = [(key, toml(value)) for key, value in (settings or {}).items()]
+    changes = changed(settings)
     others = racks({_rack_key(key): values for key, values in vary.items()}) if vary else []
     if rack is not None:
         text, rack_path, folder = _read_rack(rack), shown(str(rack)), Path(rack).parent

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fanin import _native
-from fanin.errors import FaninError
+from fanin.errors import FaninError, keywords
 from fanin.papers import experiments
 from fanin.papers.catalogue import DEFAULT, CatalogueError, Claim, Paper, Reading, load
 from fanin.papers.verdicts import (
@@ -71,6 +71,19 @@ class ReproduceResult:
     def count(self, verdict: str, paper: str | None = None) -> int:
         """How many claims have this verdict."""
         return sum(c.verdict == verdict and (paper is None or c.id.startswith(f"{paper}.")) for c in self.claims)
+
+    def __repr__(self) -> str:
+        held = sum(one.holds for one in self.claims)
+        return (
+            f"<ReproduceResult of {', '.join(p.name for p in self.papers)}: {held} of {len(self.claims)} claims hold>"
+        )
+
+    def _repr_html_(self) -> str:
+        """For notebooks: a line per claim."""
+        from fanin.notebook import card
+
+        rows = [(one.id, one.published, one.ours, one.verdict) for one in self.claims]
+        return card(repr(self).strip("<>"), ["claim", "published", "ours", "verdict"], rows)
 
     def to_dict(self) -> dict[str, Any]:
         """The object that ``fanin reproduce --json`` prints."""
@@ -140,6 +153,7 @@ class Results:
         return Data({r.experiment: frames for r, frames in mine.items()}, quick)
 
 
+@keywords
 def reproduce(
     what: str | Sequence[str] | None = None,
     *,

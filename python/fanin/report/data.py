@@ -227,6 +227,10 @@ def queues(result: CompareResult) -> list[dict[str, Any]]:
     ]
 
 
+WITHOUT_SSTHRESH = ("bbr", "swift")
+"""Algorithms that no ssthresh steers: BBR keeps one for the kernel's statistics alone, Swift has none."""
+
+
 def windows(result: CompareResult) -> list[dict[str, Any]]:
     """Per algorithm, traced seed and shown connection: cwnd and ssthresh, and when retransmission timeouts came."""
     shown = [c["connection"] for c in connections(result)]
@@ -241,7 +245,7 @@ def windows(result: CompareResult) -> list[dict[str, Any]]:
             "connection": connection,
             "dt": _deltas(mine["time_ms"]),
             "cwnd": _rounded(mine["cwnd"], 2),
-            "ssthresh": _rounded(mine["ssthresh"], 1),
+            "ssthresh": [] if cc.rsplit("+")[-1] in WITHOUT_SSTHRESH else _rounded(mine["ssthresh"], 1),
             "timeouts": timeouts[cc, seed, connection],
         }
         for (cc, seed, connection), mine in _groups(kept, keys, "time_ms")
