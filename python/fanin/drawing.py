@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from fanin import _native
 from fanin.errors import keywords
+from fanin.palette import BLUE, FAINT, INK, LINES, MUTED, PURPLE, VERMILION
 
 if TYPE_CHECKING:
     import altair as alt
 
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Okabe and Ito's, for kinds of cable."""
 
 ROW = 120
@@ -229,7 +229,7 @@ def chart(graph: Graph, *, title: str) -> alt.LayerChart:
             color=alt.Color(
                 "kind:N",
                 title="rate, delay; queue of the switch's port",
-                scale=alt.Scale(domain=kinds, range=[PALETTE[i % len(PALETTE)] for i in range(len(kinds))]),
+                scale=alt.Scale(domain=kinds, range=[LINES[i % len(LINES)] for i in range(len(kinds))]),
                 sort=kinds,
                 legend=alt.Legend(
                     orient="bottom", direction="vertical", labelLimit=600, titleLimit=600, symbolType="stroke"
@@ -239,11 +239,11 @@ def chart(graph: Graph, *, title: str) -> alt.LayerChart:
         )
     )
     roles = {
-        "switch": "#444444",
-        "receiver": "#D55E00",
-        "sender": "#0072B2",
-        "sender and receiver": "#CC79A7",
-        "idle": "#BBBBBB",
+        "switch": MUTED,
+        "receiver": VERMILION,
+        "sender": BLUE,
+        "sender and receiver": PURPLE,
+        "idle": FAINT,
     }
     used = [role for role in roles if any(n["role"] == role for n in nodes)]
     dots = (
@@ -273,7 +273,7 @@ def chart(graph: Graph, *, title: str) -> alt.LayerChart:
         alt.Chart(alt.InlineData(values=hosts)).mark_text(fontSize=11, **slant).encode(x=x, y=y, text="name:N")
     )
     # A white outline below keeps a label apart from the lines it stands on.
-    outlined = ({"stroke": "white", "strokeWidth": 4}, {"color": "#333333"})
+    outlined = ({"stroke": "white", "strokeWidth": 4}, {"color": INK})
     for style in outlined:
         name = alt.Chart(alt.InlineData(values=switches)).mark_text(dy=-22, fontSize=12, fontWeight="bold", **style)
         parts.append(name.encode(x=x, y=y, text="name:N"))

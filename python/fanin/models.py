@@ -104,11 +104,11 @@ class Model:
             return None
         import altair as alt
 
-        from fanin.plots import BLUE, ORANGE
+        from fanin.palette import LINES
 
         names = [c for c in self.curve[0] if c != self.x_name]
         rows = [{"x": p[self.x_name], "curve": n, "y": p[n]} for p in self.curve for n in names]
-        colours = [BLUE, ORANGE, "#009E73", "#CC79A7"][: len(names)]
+        colours = list(LINES[: len(names)])
         drawn: alt.Chart = (
             alt.Chart(alt.InlineData(values=rows), title=self.title)
             .mark_line()

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from fanin.palette import BLUE, FAINT, VERMILION
+
 if TYPE_CHECKING:
     import altair as alt
     import polars as pl
 
 POINTS = 400
 """Steps of a drawn distribution; finer than a screen shows."""
-
-# Okabe and Ito's palette: told apart by people with any colour vision.
-BLUE, ORANGE = "#0072B2", "#D55E00"
 
 
 def distribution(values: pl.Series) -> list[dict[str, float]]:
@@ -81,7 +80,7 @@ def train_plots(trains: pl.DataFrame, *, title: str) -> alt.HConcatChart | None:
                 color=alt.Color(
                     "direction:N",
                     title=None,
-                    scale=alt.Scale(domain=list(names.values()), range=[BLUE, ORANGE]),
+                    scale=alt.Scale(domain=list(names.values()), range=[BLUE, VERMILION]),
                     # Below, where no renderer's guess at the width of its text cuts it.
                     legend=alt.Legend(orient="bottom", labelLimit=400),
                 ),
@@ -146,8 +145,8 @@ def round_plot(
     x = alt.X("answered:Q", title="time since the first request of the round (ms)", scale=alt.Scale(type=shape))
     y = alt.Y("round:O", title="round")
     base = alt.Chart(rows).encode(y=y, tooltip=["round", "connection", "asked", "answered"])
-    asked = base.mark_tick(color="#999999", thickness=1).encode(x=alt.X("asked:Q", scale=alt.Scale(type=shape)))
-    who = alt.Scale(domain=["answer", "slowest answer: the next round waits for it"], range=[BLUE, ORANGE])
+    asked = base.mark_tick(color=FAINT, thickness=1).encode(x=alt.X("asked:Q", scale=alt.Scale(type=shape)))
+    who = alt.Scale(domain=["answer", "slowest answer: the next round waits for it"], range=[BLUE, VERMILION])
     answers = (
         base.transform_calculate(kind="datum.slowest ? 'slowest answer: the next round waits for it' : 'answer'")
         .mark_circle(size=26, opacity=0.8)

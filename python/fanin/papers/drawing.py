@@ -14,24 +14,23 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 
 from fanin.frames import thin
+from fanin.palette import BLUE as BLUE
+from fanin.palette import GREEN as GREEN
+from fanin.palette import GREY as GREY
+from fanin.palette import HAIR as HAIR
+from fanin.palette import INK as INK
+from fanin.palette import MUTED as MUTED
+from fanin.palette import ORANGE as ORANGE
+from fanin.palette import ORDERED as ORDERED
+from fanin.palette import PAPER as PAPER
+from fanin.palette import PURPLE as PURPLE
+from fanin.palette import SKY as SKY
+from fanin.palette import VERMILION as VERMILION
 
 if TYPE_CHECKING:
     pass
 
-INK, MUTED, HAIR, PAPER = "#12171e", "#596373", "#dde2e9", "#ffffff"
-BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, GREY = (
-    "#0072b2",
-    "#d55e00",
-    "#009e73",
-    "#cc79a7",
-    "#e69f00",
-    "#56b4e9",
-    "#8b93a0",
-)
-"""Okabe and Ito's, which survive colour blindness. The page gives each of these names a dark twin (gallery.css)."""
-
-ORDERED = ("#9ecae9", "#3d8fc4", "#0b4a7d")
-"""Light to dark, for steps of one quantity."""
+# The page gives each of these names a dark twin (gallery.css).
 
 WIDTH, HEIGHT = 320, 200
 """Pixels of a panel: three stand beside each other on a desk, one fits a telephone."""
