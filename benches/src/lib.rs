@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 /// The plan of a scenario text under its first seed.
 ///
 /// # Panics
-/// When the text is not a scenario: a bench has nobody else to tell.
+/// When the text is not a scenario: a bench can only stop.
 pub fn plan(text: &str) -> Spec {
     let planned = Scenario::from_text(text, "bench").and_then(|s| s.plan(1));
     planned.unwrap_or_else(|e| panic!("{e}"))

@@ -136,7 +136,7 @@ fn ethernet(bytes: &[u8], original: u32, depth: u8) -> Decoded {
 /// What an EtherType announces at `at`, VLAN tags first.
 #[inline]
 fn network(mut ethertype: u16, bytes: &[u8], mut at: usize, original: u32, depth: u8) -> Decoded {
-    // 802.1Q, 802.1ad, and two older numbers for stacked tags; nobody stacks more than a handful.
+    // 802.1Q, 802.1ad, and two older numbers for stacked tags; no network stacks more than a handful.
     for _ in 0..8 {
         if !matches!(ethertype, 0x8100 | 0x88a8 | 0x9100 | 0x9200) {
             break;

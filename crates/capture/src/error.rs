@@ -51,7 +51,7 @@ pub enum CaptureError {
         /// Name of the compression.
         with: &'static str,
     },
-    /// A version of the format that nobody defined, or that is too new.
+    /// A version of the format that is undefined or too new.
     #[error(
         "{path}: {format} version {major}.{minor} is not supported (only {supported}); save it again with `editcap` or check that the file is not damaged",
         path = .path.display()

@@ -14,7 +14,7 @@ pub enum Gap {
         /// The shortest gap that may end a train.
         floor: Duration,
     },
-    /// The same gap for everybody.
+    /// The same gap for every connection.
     Fixed(Duration),
 }
 

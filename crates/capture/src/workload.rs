@@ -106,7 +106,7 @@ impl Analysis {
     /// acknowledgements is no pause; what was sent without being asked for becomes one message per piece.
     ///
     /// # Errors
-    /// When the host received nothing, or nobody did.
+    /// When the host received nothing, or no host did.
     pub fn workload(&self, aggregator: Option<IpAddr>) -> Result<Workload, WorkloadError> {
         let receivers = || self.hosts.iter().filter(|h| h.received_bytes > 0);
         let aggregator = match aggregator {
@@ -263,7 +263,7 @@ fn messages(
         ended = e.response_end.or(ended);
         let written = e.pieces.and_then(|key| pieces.get(&key)).map_or(&[][..], |p| p);
         if e.request_bytes == 0 && written.len() > 1 {
-            // Nobody asked: each piece stands for itself.
+            // No request came before: each piece stands for itself.
             let last = written.len() - 1;
             all.extend(written.iter().enumerate().map(|(i, p)| {
                 let message = Message {

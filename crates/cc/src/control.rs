@@ -100,7 +100,7 @@ pub enum Gate {
     HoldForAck,
 }
 
-/// Receives an algorithm's named internals when somebody traces them.
+/// Receives an algorithm's named internals when they are traced.
 pub trait Probe {
     /// One value, in the unit its name states.
     fn value(&mut self, name: &'static str, value: f64);
@@ -155,7 +155,7 @@ pub trait CongestionControl: std::fmt::Debug + Send {
         false
     }
 
-    /// Named internals for traces. Called only when somebody listens.
+    /// Named internals for traces. Called only when a trace was asked for.
     fn observe(&self, _probe: &mut dyn Probe) {}
 }
 
@@ -176,7 +176,7 @@ pub trait SlowStart: std::fmt::Debug + Send {
         None
     }
 
-    /// Nobody asked for a slow start: an algorithm that has its own may use that.
+    /// No slow start was asked for: an algorithm that has its own may use that.
     fn is_standard(&self) -> bool {
         false
     }

@@ -1,6 +1,6 @@
 //! Congestion control as pure state machines: one file per algorithm, no clock, no randomness, no I/O, no simulator.
 //!
-//! A sender (the one in `fanin-sim`, a test, or somebody else's stack) tells a [`CongestionControl`] what happened and reads
+//! A sender (the one in `fanin-sim`, a test, or another stack) tells a [`CongestionControl`] what happened and reads
 //! back its [`Control`]: how much may be in flight and, for some, how fast. Everything an algorithm may know is in the event,
 //! so a run is a function of its events and can be replayed against a kernel twin.
 //!
@@ -26,14 +26,16 @@ mod event;
 pub mod extension;
 mod growth;
 pub mod model;
+mod names;
 mod receiver;
 pub mod registry;
 mod setup;
 
 pub use control::{CongestionControl, Control, Gate, Needs, Probe, RecoveryKind, SlowStart, Window};
 pub use event::{Ack, Cause, Conn, Message, RateSample, State};
-pub use fanin_units::{Args, Domain, Flavour, Param, ParamError, Value};
+pub use fanin_units::{Args, Domain, Flavour, Setting, SettingError, Value};
 pub use growth::{Avoidance, Counting, Credit, StandardSlowStart};
+pub use names::nearest;
 pub use receiver::{Advice, Arrival, ReceiverControl};
-pub use registry::{Algorithm, BuildError, Kind, Transport};
+pub use registry::{Algorithm, BuildError, Caution, Composition, Kind, Transport};
 pub use setup::{PathKnowledge, Setup};

@@ -3,7 +3,12 @@
 use crate::algorithms::ALGORITHMS;
 use crate::deploy::{Deployment, Place};
 use crate::extension::{self, Extension};
-use crate::{Args, CongestionControl, Param, ParamError, ReceiverControl, Setup, SlowStart, StandardSlowStart};
+use crate::{
+    Args, CongestionControl, PathKnowledge, ReceiverControl, Setting, SettingError, Setup, SlowStart,
+    StandardSlowStart, nearest,
+};
+use fanin_units::Bytes;
+use std::fmt;
 use thiserror::Error;
 
 /// One registry line: everything the rest of fanin knows about an algorithm.
@@ -20,19 +25,34 @@ pub struct Algorithm {
     /// Where it can run on real hosts; empty: in the simulator alone.
     pub deploy: &'static [Place],
     /// Declared parameters.
-    pub params: &'static [Param],
+    pub params: &'static [Setting],
+    /// What it has to say about the paths that it is to run on.
+    pub check: Option<Check>,
     /// What it is and how to make one.
     pub kind: Kind,
 }
 
+/// A setting that is allowed and probably not meant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Caution {
+    /// A stable name of its kind.
+    pub kind: &'static str,
+    /// A sentence.
+    pub message: String,
+}
+
+/// Looks at an algorithm as it was named, the paths of its flows, the wire size of a full packet, and its settings.
+pub type Check = fn(&str, &[PathKnowledge], Bytes, &Args) -> Option<Caution>;
+
 /// Makes a sender from constants, settings and a slow start.
-pub type BuildSender = fn(&Setup, &Args, Box<dyn SlowStart>) -> Result<Box<dyn CongestionControl>, ParamError>;
+pub type BuildSender = fn(&Setup, &Args, Box<dyn SlowStart>) -> Result<Box<dyn CongestionControl>, SettingError>;
 /// Makes a slow start.
-pub type BuildSlowStart = fn(&Setup, &Args) -> Result<Box<dyn SlowStart>, ParamError>;
+pub type BuildSlowStart = fn(&Setup, &Args) -> Result<Box<dyn SlowStart>, SettingError>;
 /// Wraps a sender.
-pub type BuildWrapper = fn(&Setup, &Args, Box<dyn CongestionControl>) -> Result<Box<dyn CongestionControl>, ParamError>;
+pub type BuildWrapper =
+    fn(&Setup, &Args, Box<dyn CongestionControl>) -> Result<Box<dyn CongestionControl>, SettingError>;
 /// Makes the receiving host's policy.
-pub type BuildReceiver = fn(&Setup, &Args) -> Result<Box<dyn ReceiverControl>, ParamError>;
+pub type BuildReceiver = fn(&Setup, &Args) -> Result<Box<dyn ReceiverControl>, SettingError>;
 
 /// What an algorithm is.
 #[derive(Clone, Copy)]
@@ -92,7 +112,7 @@ pub enum BuildError {
     },
     /// A parameter is unknown or out of range.
     #[error(transparent)]
-    Param(#[from] ParamError),
+    Setting(#[from] SettingError),
     /// An algorithm from outside this crate cannot be had.
     #[error("`{name}`: {why}")]
     Extension {
@@ -112,6 +132,66 @@ pub fn find(name: &str) -> Option<&'static Algorithm> {
     ALGORITHMS.iter().find(|a| a.name == name)
 }
 
+/// An algorithm as it was named, `gss+dctcp`, with its registered parts: the name is looked up once.
+#[derive(Clone)]
+pub struct Composition {
+    name: String,
+    parts: Vec<&'static Algorithm>,
+}
+
+impl fmt::Debug for Composition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.name, f)
+    }
+}
+
+impl fmt::Display for Composition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+impl PartialEq for Composition {
+    fn eq(&self, other: &Composition) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Composition {
+    /// As it was named.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its parts, outermost first, the sender last.
+    pub fn parts(&self) -> &[&'static Algorithm] {
+        &self.parts
+    }
+
+    /// Some part needs a marking switch.
+    pub fn needs_switch(&self) -> bool {
+        self.parts.iter().any(|a| a.needs_switch)
+    }
+
+    /// Some part is a policy of the receiving host.
+    pub fn has_receiver(&self) -> bool {
+        self.parts.iter().any(|a| matches!(a.kind, Kind::Receiver(_)))
+    }
+
+    /// What its parts have to say about `paths`; `wire` is the size of a full packet.
+    pub fn cautions(&self, paths: &[PathKnowledge], wire: Bytes, args: &Args) -> Vec<Caution> {
+        self.parts.iter().filter_map(|a| a.check?(&self.name, paths, wire, args)).collect()
+    }
+}
+
+/// Looks up the parts of `gss+dctcp`.
+///
+/// # Errors
+/// [`BuildError::UnknownName`] for a part that is not registered; [`BuildError::BadComposition`] where no sender or more than one stands.
+pub fn resolve(spec: &str) -> Result<Composition, BuildError> {
+    Ok(Composition { name: spec.to_owned(), parts: parts(spec)? })
+}
+
 /// Splits `gss+dctcp` into its registered parts, outermost first, the sender last.
 ///
 /// # Errors
@@ -128,7 +208,10 @@ pub fn parts(spec: &str) -> Result<Vec<&'static Algorithm>, BuildError> {
             Some(registered) => Some(registered),
             None => extension::find(name)?,
         };
-        found.push(algorithm.ok_or_else(|| BuildError::UnknownName { name: name.to_owned(), nearest: nearest(name) })?);
+        found.push(algorithm.ok_or_else(|| BuildError::UnknownName {
+            name: name.to_owned(),
+            nearest: nearest(name, ALGORITHMS.iter().map(|a| a.name)),
+        })?);
     }
     let bad = |why: &str| Err(BuildError::BadComposition { spec: spec.to_owned(), why: why.to_owned() });
     let count = |test: fn(&Kind) -> bool| found.iter().filter(|a| test(&a.kind)).count();
@@ -161,35 +244,60 @@ pub fn parts(spec: &str) -> Result<Vec<&'static Algorithm>, BuildError> {
 /// # Errors
 /// [`BuildError`] for an unknown name, parts that do not compose, and parameters that no part declares or that are out of range.
 pub fn build(spec: &str, setup: &Setup, args: &Args) -> Result<Transport, BuildError> {
-    let parts = parts(spec)?;
-    let known: Vec<&'static str> = parts.iter().flat_map(|a| a.params.iter().map(|p| p.name)).collect();
-    if let Some(name) = args.names().find(|n| !known.contains(n)) {
-        return Err(ParamError::Unknown { algorithm: spec.to_owned(), name: name.to_owned(), known }.into());
-    }
-    let mut slow_start: Box<dyn SlowStart> = Box::new(StandardSlowStart::new(setup.counting));
-    for part in &parts {
-        if let Kind::SlowStart(build) = part.kind {
-            slow_start = build(setup, args)?;
+    resolve(spec)?.build(setup, args)
+}
+
+impl Composition {
+    /// Builds the sender.
+    ///
+    /// # Errors
+    /// [`BuildError`] for parameters that no part declares or that are out of range.
+    pub fn build(&self, setup: &Setup, args: &Args) -> Result<Transport, BuildError> {
+        let (spec, parts) = (self.name.as_str(), &self.parts);
+        let known: Vec<&'static str> = parts.iter().flat_map(|a| a.params.iter().map(|p| p.name)).collect();
+        if let Some(name) = args.names().find(|n| !known.contains(n)) {
+            return Err(SettingError::Unknown { algorithm: spec.to_owned(), name: name.to_owned(), known }.into());
         }
-    }
-    let paced_by_rtt = slow_start.needs_prompt_acks();
-    let setup = &Setup { initial_window: slow_start.initial_window().unwrap_or(setup.initial_window), ..*setup };
-    let mut layers = parts.iter().rev();
-    let base = layers.next().map(|a| a.kind);
-    let mut sender = match base {
-        Some(Kind::Sender(build)) => build(setup, args, slow_start)?,
-        Some(Kind::Extension(extension)) => {
-            extension.build(setup, args).map_err(|why| BuildError::Extension { name: spec.to_owned(), why })?
+        let mut slow_start: Box<dyn SlowStart> = Box::new(StandardSlowStart::new(setup.counting));
+        for part in parts {
+            if let Kind::SlowStart(build) = part.kind {
+                slow_start = build(setup, args)?;
+            }
         }
-        _ => return Err(BuildError::BadComposition { spec: spec.to_owned(), why: "it names no sender".to_owned() }),
-    };
-    for layer in layers {
-        if let Kind::Wrapper(build) = layer.kind {
-            sender = build(setup, args, sender)?;
+        let paced_by_rtt = slow_start.needs_prompt_acks();
+        let setup = &Setup { initial_window: slow_start.initial_window().unwrap_or(setup.initial_window), ..*setup };
+        let mut layers = parts.iter().rev();
+        let base = layers.next().map(|a| a.kind);
+        let mut sender = match base {
+            Some(Kind::Sender(build)) => build(setup, args, slow_start)?,
+            Some(Kind::Extension(extension)) => {
+                extension.build(setup, args).map_err(|why| BuildError::Extension { name: spec.to_owned(), why })?
+            }
+            _ => {
+                return Err(BuildError::BadComposition { spec: spec.to_owned(), why: "it names no sender".to_owned() });
+            }
+        };
+        for layer in layers {
+            if let Kind::Wrapper(build) = layer.kind {
+                sender = build(setup, args, sender)?;
+            }
         }
+        let prompt_acks = paced_by_rtt || sender.needs().prompt_acks;
+        Ok(Transport { sender, prompt_acks })
     }
-    let prompt_acks = paced_by_rtt || sender.needs().prompt_acks;
-    Ok(Transport { sender, prompt_acks })
+
+    /// Builds the receiving host's policy, if some part is one.
+    ///
+    /// # Errors
+    /// As [`Composition::build`].
+    pub fn build_receiver(&self, setup: &Setup, args: &Args) -> Result<Option<Box<dyn ReceiverControl>>, BuildError> {
+        for part in &self.parts {
+            if let Kind::Receiver(build) = part.kind {
+                return Ok(Some(build(setup, args)?));
+            }
+        }
+        Ok(None)
+    }
 }
 
 /// Builds the receiving host's policy that `spec` names, if it names one.
@@ -197,12 +305,7 @@ pub fn build(spec: &str, setup: &Setup, args: &Args) -> Result<Transport, BuildE
 /// # Errors
 /// As [`build`].
 pub fn build_receiver(spec: &str, setup: &Setup, args: &Args) -> Result<Option<Box<dyn ReceiverControl>>, BuildError> {
-    for part in parts(spec)? {
-        if let Kind::Receiver(build) = part.kind {
-            return Ok(Some(build(setup, args)?));
-        }
-    }
-    Ok(None)
+    resolve(spec)?.build_receiver(setup, args)
 }
 
 /// Whether any part of `spec` lives on RTT samples and needs every packet acknowledged.
@@ -246,33 +349,6 @@ pub fn fingerprint(spec: &str) -> Result<String, BuildError> {
         .filter_map(|a| if let Kind::Extension(e) = a.kind { Some(e.version()) } else { None })
         .collect();
     Ok(versions)
-}
-
-/// The registered name closest to `name`, if one is close enough to have been meant.
-fn nearest(name: &str) -> Option<&'static str> {
-    ALGORITHMS
-        .iter()
-        .map(|a| (distance(name, a.name), a.name))
-        .filter(|&(d, n)| d <= 2.max(n.len() / 3))
-        // Of equally close ones the first registered.
-        .min_by_key(|&(d, _)| d)
-        .map(|(_, n)| n)
-}
-
-/// Levenshtein distance.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.to_lowercase().chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, ca) in a.to_lowercase().chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, &cb) in b.iter().enumerate() {
-            let substitution = diagonal + usize::from(ca != cb);
-            diagonal = row[j + 1];
-            row[j + 1] = substitution.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

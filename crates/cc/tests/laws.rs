@@ -4,7 +4,7 @@
 use fanin_cc::algorithms::ALGORITHMS;
 use fanin_cc::{
     Ack, Algorithm, Args, BuildError, Cause, CongestionControl, Conn, Control, Counting, Domain, Flavour, Gate, Kind,
-    Message, Needs, ParamError, PathKnowledge, RateSample, Setup, State, Value, Window, registry,
+    Message, Needs, PathKnowledge, RateSample, SettingError, Setup, State, Value, Window, registry,
 };
 use fanin_units::{Bytes, Duration, Rate};
 use proptest::prelude::*;
@@ -41,7 +41,7 @@ fn senders() -> Vec<String> {
             match registry::build(&spec, &setup(Flavour::Rfc), &Args::default()) {
                 Ok(_) => specs.push(spec),
                 // A wrapper whose defaults do not suit this sender says so; anything else is a defect.
-                Err(BuildError::Param(_)) if matches!(registry::find(layer).unwrap().kind, Kind::Wrapper(_)) => {}
+                Err(BuildError::Setting(_)) if matches!(registry::find(layer).unwrap().kind, Kind::Wrapper(_)) => {}
                 Err(error) => panic!("{spec}: {error}"),
             }
         }
@@ -472,7 +472,7 @@ fn every_parameter_is_accepted_within_its_domain_and_rejected_outside() {
                 let accepted = |value: Value| match set(value.clone()) {
                     Ok(()) => {}
                     // At an end of its range a parameter may contradict another one's default; the message must name that one.
-                    Err(BuildError::Param(ParamError::BadValue { name, expected, .. }))
+                    Err(BuildError::Setting(SettingError::BadValue { name, expected, .. }))
                         if names.iter().any(|&other| other != name && expected.contains(other)) => {}
                     Err(error) => panic!("{spec} ({flavour:?}): {} = {value}: {error}", param.name),
                 };
@@ -480,11 +480,11 @@ fn every_parameter_is_accepted_within_its_domain_and_rejected_outside() {
                     let error = set(value.clone()).expect_err(&format!("{spec}: {} = {value}", param.name));
                     assert!(error.to_string().contains(param.name), "{error}");
                 };
-                let default = param.default(flavour);
+                let default = param.default_under(flavour);
                 set(default.clone()).unwrap_or_else(|e| panic!("{spec} ({flavour:?}): default of {}: {e}", param.name));
                 rejected(Value::Word("no such word".to_owned()));
                 match param.domain {
-                    Domain::Number { min, max, .. } => {
+                    Domain::Number { min, max } => {
                         accepted(Value::Number(min));
                         accepted(Value::Number(max));
                         rejected(Value::Number(f64::NAN));
@@ -496,7 +496,7 @@ fn every_parameter_is_accepted_within_its_domain_and_rejected_outside() {
                             rejected(Value::Number(max + max.abs().max(1.0)));
                         }
                     }
-                    Domain::Flag { .. } => {
+                    Domain::Flag => {
                         accepted(Value::Flag(true));
                         accepted(Value::Flag(false));
                         rejected(Value::Number(1.0));
@@ -507,7 +507,7 @@ fn every_parameter_is_accepted_within_its_domain_and_rejected_outside() {
                         }
                         rejected(Value::Flag(true));
                     }
-                    Domain::Text => unreachable!("algorithms have no free text"),
+                    other => unreachable!("an algorithm has no parameter of {other:?}"),
                 }
                 assert!(!param.source.is_empty() && !param.help.is_empty(), "{} says who and what", param.name);
             }
@@ -519,6 +519,6 @@ fn every_parameter_is_accepted_within_its_domain_and_rejected_outside() {
 fn an_unknown_parameter_is_rejected_by_every_algorithm() {
     for algorithm in ALGORITHMS.iter() {
         let error = build_both(&spec_of(algorithm), Flavour::Rfc, "no_such_parameter", Value::Flag(true)).unwrap_err();
-        assert!(matches!(error, BuildError::Param(ParamError::Unknown { .. })), "{error}");
+        assert!(matches!(error, BuildError::Setting(SettingError::Unknown { .. })), "{error}");
     }
 }

@@ -58,7 +58,7 @@ fn run() -> Result<(), String> {
     write(&shared.join(files::LOG), &serde_json::to_vec(&log).map_err(|e| e.to_string())?)
 }
 
-/// A namespace with a device, an address and a way to everybody.
+/// A namespace with a device, an address and a route to every host.
 fn make_host(number: usize, host: &Host, address: Ipv4Addr) -> Result<(), String> {
     sys::new_network()?;
     let path = namespace(number);

@@ -116,7 +116,7 @@ pub fn boot(spec: &Spec) -> Result<String, RunError> {
     let mut known: Option<(u64, u64, u64)> = None;
     for (flow, path) in spec.flows.iter().zip(known_paths(spec)?) {
         let transport = &spec.transports[flow.transport as usize];
-        if transport.cc == TWIN {
+        if transport.cc.name() == TWIN {
             let wire = transport.stack.wire(transport.stack.mss).get() * 8;
             // Requests go the other way; the slowest path is the bottleneck's.
             let rate = path.rate.bps() / wire.max(1);
@@ -151,7 +151,7 @@ fn settings(spec: &Spec, hosts: usize, host: impl Fn(NodeId) -> u32) -> Result<V
                     return Err(Limit { key: "stack".to_owned(), message });
                 }
                 Some(_) => {}
-                none => *none = Some((wanted, &transport.cc)),
+                none => *none = Some((wanted, transport.cc.name())),
             }
         }
     }

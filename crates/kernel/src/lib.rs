@@ -1,6 +1,6 @@
 //! The engine `kernel`: a plan on the TCP of a real Linux, in virtual time.
 //!
-//! [`prepare`] writes what the virtual kernel needs into a folder, somebody starts it there (`python/fanin/kernel`), [`read`] makes of what
+//! [`prepare`] writes what the virtual kernel needs into a folder, `python/fanin/kernel` starts it there, [`read`] makes of what
 //! it left the results that the simulator gives for the same plan: the same columns.
 //!
 //! | room | what is in it |

@@ -53,7 +53,7 @@ const NEEDS_DEADLINES: &str = "fanin_d2tcp";
 /// # Errors
 /// [`Limit`] when it has none.
 pub fn congestion_control(transport: &TransportSpec) -> Result<&'static str, Limit> {
-    let deployment = registry::deployment(&transport.cc).unwrap_or_default();
+    let deployment = registry::deployment(transport.cc.name()).unwrap_or_default();
     let shims = deployment.sender_shim || deployment.receiver_shim;
     let name = deployment.kernel.or(deployment.twin).filter(|name| !shims && *name != NEEDS_DEADLINES);
     match name {
@@ -98,8 +98,9 @@ pub fn check(spec: &Spec) -> Result<(), Limit> {
     if spec.routing == Routing::Spray {
         return Err(limit("topology.routing", "the virtual kernel has one path per flow and direction; use flow-hash"));
     }
-    if let Some(link) = spec.links.iter().find(|l| l.queue.discipline != "droptail") {
-        let message = format!("the virtual kernel's ports are drop-tail with marking, not `{}`", link.queue.discipline);
+    if let Some(link) = spec.links.iter().find(|l| l.queue.discipline.name != "droptail") {
+        let message =
+            format!("the virtual kernel's ports are drop-tail with marking, not `{}`", link.queue.discipline.name);
         return Err(limit("topology.queue", message));
     }
     if let Some(message) = spec.messages.iter().find(|m| m.bytes == 0) {

@@ -10,7 +10,7 @@ use crate::{Error, twins};
 use fanin_cc::deploy::Place;
 use fanin_cc::extension::Extension;
 use fanin_cc::{
-    Ack, Args, Cause, CongestionControl, Conn, Control, Flavour, Gate, Needs, Param, PathKnowledge, Probe, Setup,
+    Ack, Args, Cause, CongestionControl, Conn, Control, Flavour, Gate, Needs, PathKnowledge, Probe, Setting, Setup,
     State, Value, Window,
 };
 use fanin_units::{Duration, Rate, Time};
@@ -36,7 +36,7 @@ pub struct KernelFile {
     pub needs_ecn: bool,
     object: Object,
     declared: Vec<ModuleParam>,
-    params: &'static [Param],
+    params: &'static [Setting],
     places: &'static [Place],
     /// One loaded copy for each set of parameters: they are the object's globals.
     loaded: Mutex<Vec<(Settings, &'static Module)>>,
@@ -74,15 +74,15 @@ impl KernelFile {
     fn new(object: Object, places: &'static [Place]) -> Result<KernelFile, Error> {
         let module: &'static Module = Box::leak(Box::new(Module::load(&object.path, &[])?));
         let leak = |text: &str| -> &'static str { Box::leak(text.to_owned().into_boxed_str()) };
-        let params: Vec<Param> = module
+        let params: Vec<Setting> = module
             .params
             .iter()
             .map(|p| {
                 let name = leak(&p.name);
                 if p.is_bool {
-                    Param::flag(name, p.value != 0).doc("module_param", "parameter of the C file")
+                    Setting::switch(name, p.value != 0).doc("module_param", "parameter of the C file")
                 } else {
-                    Param::number(name, p.value as f64, p.least as f64, p.most as f64)
+                    Setting::parameter(name, p.value as f64, p.least as f64, p.most as f64)
                         .doc("module_param", "whole number, parameter of the C file")
                 }
             })
@@ -100,7 +100,7 @@ impl KernelFile {
     }
 
     /// Its parameters, as the registry declares parameters.
-    pub fn params(&self) -> &'static [Param] {
+    pub fn params(&self) -> &'static [Setting] {
         self.params
     }
 

@@ -7,7 +7,7 @@
 use crate::error::{Class, raise};
 use fanin_cc::extension::{self, Extension};
 use fanin_cc::{
-    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Flavour, Gate, Kind, Needs, Param, RecoveryKind,
+    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Flavour, Gate, Kind, Needs, RecoveryKind, Setting,
     Setup, State, Value, Window,
 };
 use fanin_units::{Duration, Rate, Time};
@@ -96,7 +96,7 @@ fn line(class: &Bound<'_, PyAny>, name: &str) -> PyResult<Algorithm> {
     for (key, default) in declared {
         let key = leak(key);
         params.push(match default.extract::<bool>() {
-            Ok(flag) => Param::flag(key, flag),
+            Ok(flag) => Setting::switch(key, flag),
             Err(_) => {
                 let number: f64 = default.extract().map_err(|_| {
                     let shown = default.repr().map_or_else(|_| "something else".to_owned(), |r| r.to_string());
@@ -104,7 +104,7 @@ fn line(class: &Bound<'_, PyAny>, name: &str) -> PyResult<Algorithm> {
                         "`parameters` has {key} = {shown}; a default is a number, True or False"
                     ))
                 })?;
-                Param::number(key, number, f64::NEG_INFINITY, f64::INFINITY)
+                Setting::parameter(key, number, f64::NEG_INFINITY, f64::INFINITY)
             }
         });
     }
@@ -119,6 +119,7 @@ fn line(class: &Bound<'_, PyAny>, name: &str) -> PyResult<Algorithm> {
         needs_switch: shape.needs.dctcp_ecn,
         deploy: &[],
         params: Box::leak(params.into_boxed_slice()),
+        check: None,
         kind: Kind::Extension(Box::leak(Box::new(PythonClass { name, class: class.clone().unbind(), shape }))),
     })
 }

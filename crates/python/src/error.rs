@@ -20,7 +20,7 @@ pub enum Class {
     Engine,
     /// Results cannot be written.
     Output,
-    /// Stopped because somebody asked.
+    /// Stopped on request.
     Interrupted,
 }
 
@@ -60,10 +60,7 @@ pub fn scenario_error(py: Python<'_>, error: &ScenarioError) -> PyErr {
 pub fn run_error(py: Python<'_>, error: &RunError) -> PyErr {
     let class = match error {
         RunError::CongestionControl(_) => Class::Algorithm,
-        RunError::NoPath { .. }
-        | RunError::UnknownDiscipline { .. }
-        | RunError::Discipline { .. }
-        | RunError::SegmentTooLarge { .. } => Class::Scenario,
+        RunError::NoPath { .. } | RunError::Discipline { .. } | RunError::SegmentTooLarge { .. } => Class::Scenario,
         RunError::Interrupted { .. } => Class::Interrupted,
     };
     raise(py, class, error)

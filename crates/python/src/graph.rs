@@ -52,7 +52,7 @@ pub fn graph_json(plan: &Plan) -> PyResult<String> {
                 "delay": link.delay.to_string(),
                 "buffer": link.queue.limit.map(|l| l.to_string()),
                 "mark": link.queue.mark_above.map(|l| l.to_string()),
-                "discipline": link.queue.discipline,
+                "discipline": link.queue.discipline.name,
             })
         })
         .collect();

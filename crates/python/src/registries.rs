@@ -1,10 +1,10 @@
-//! What there is, from the registries, for `fanin list`.
+//! The registries as JSON, for `fanin list`.
 
 use crate::error::{Class, internal, raise};
 use fanin_cc::algorithms::ALGORITHMS;
 use fanin_cc::deploy::Place;
-use fanin_cc::{Algorithm, Flavour, Kind, Param, Value, registry};
-use fanin_scenario::keys::Key;
+use fanin_cc::{Algorithm, Flavour, Kind, Setting, Value, registry};
+
 use fanin_scenario::{topology, workload};
 use fanin_sim::{knobs, queue};
 use pyo3::prelude::*;
@@ -82,11 +82,11 @@ fn role(kind: &Kind) -> &'static str {
     }
 }
 
-fn params(params: &[Param]) -> Vec<serde_json::Value> {
+fn params(params: &[Setting]) -> Vec<serde_json::Value> {
     params
         .iter()
         .map(|p| {
-            let default = match p.default(Flavour::Rfc) {
+            let default = match p.default_under(Flavour::Rfc) {
                 Value::Number(x) if p.unit.is_empty() => x.to_string(),
                 Value::Number(x) => format!("{x} {}", p.unit),
                 Value::Flag(x) => x.to_string(),
@@ -97,12 +97,12 @@ fn params(params: &[Param]) -> Vec<serde_json::Value> {
         .collect()
 }
 
-fn keys(tables: &[&[Key]]) -> Vec<serde_json::Value> {
+fn keys(tables: &[&[Setting]]) -> Vec<serde_json::Value> {
     tables
         .iter()
         .rev()
         .flat_map(|table| table.iter())
         .filter(|k| k.name != "kind")
-        .map(|k| json!({ "name": k.name, "default": k.default, "help": k.help, "expects": k.kind.expects(), "required": k.required }))
+        .map(|k| json!({ "name": k.name, "default": k.default_text(), "help": k.help, "expects": k.domain.expects(), "required": k.required }))
         .collect()
 }

@@ -90,7 +90,7 @@ impl Plan {
     /// Algorithms in use, in the order of the scenario's transports.
     #[getter]
     fn algorithms(&self) -> Vec<String> {
-        self.0.transports.iter().map(|t| t.cc.clone()).collect()
+        self.0.transports.iter().map(|t| t.cc.to_string()).collect()
     }
     /// Names of the output ports, `from->to`, in the order of the scenario's links.
     #[getter]
@@ -124,7 +124,7 @@ fn simulate(spec: &Spec, watch: &Watch) -> Result<Results, RunError> {
     fanin_sim::run(spec, &mut |progress| go_on(watch, &progress))
 }
 
-/// Notes how far a run is; it ends early when somebody asks or an algorithm in Python has raised.
+/// Notes how far a run is; it ends early on request or when an algorithm in Python has raised.
 pub(crate) fn go_on(watch: &Watch, progress: &Progress) -> ControlFlow<()> {
     if algorithm::has_failed() { ControlFlow::Break(()) } else { watch.report(share(progress)) }
 }
@@ -172,14 +172,18 @@ impl Rack {
     fn file(&self) -> &str {
         self.0.file()
     }
+    /// What `[rack]` says, changes included: key and value as it would be written.
+    fn facts(&self) -> Vec<(String, String)> {
+        self.0.facts()
+    }
     /// Its switch marks: algorithms that need ECN get it.
     fn marks(&self, py: Python<'_>) -> PyResult<bool> {
         self.0.marks().map_err(|e| scenario_error(py, &e))
     }
     /// Identifies the replay on this rack under this algorithm (equal hashes and seeds give equal results), and says what starves it.
-    fn check(&self, py: Python<'_>, replay: &Replay, cc: &str) -> PyResult<(String, Vec<String>)> {
+    fn check(&self, py: Python<'_>, replay: &Replay, cc: &str) -> PyResult<(String, Vec<Warning>)> {
         let (hash, told) = py.detach(|| self.0.check(&replay.traffic, cc)).map_err(|e| scenario_error(py, &e))?;
-        Ok((hash, told.iter().map(ToString::to_string).collect()))
+        Ok((hash, told.iter().map(warning).collect()))
     }
     /// The replay on this rack under this algorithm. With `trace`, the queue to the aggregator and the servers' windows are recorded.
     #[pyo3(signature = (replay, cc, seed, trace=false))]

@@ -76,7 +76,7 @@ pub fn describe(spec: &Spec) -> Description {
         delay: link.delay.to_string(),
         buffer: link.queue.limit.map(|l| l.to_string()),
         mark: link.queue.mark_above.map(|l| l.to_string()),
-        queue: link.queue.discipline.clone(),
+        queue: link.queue.discipline.name.to_owned(),
     });
     let mut pairs: BTreeMap<(u16, u32, u32), u32> = BTreeMap::new();
     let flows = spec.flows.iter().map(|f| (f.class, f.src.0, f.dst.0));

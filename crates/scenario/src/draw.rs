@@ -2,11 +2,10 @@
 
 use crate::distribution::{Dimension, Distribution};
 use crate::error::ScenarioError;
-use crate::keys::{Key, Kind};
 use crate::reader::{FromNode, Reader};
 use crate::tree::{Item, Node};
 use fanin_sim::rng::Stream;
-use fanin_units::{Bytes, Duration};
+use fanin_units::{Bytes, Domain, Duration, Setting};
 use std::sync::Arc;
 
 /// A random quantity: bytes, or picoseconds.
@@ -21,13 +20,13 @@ pub(crate) enum Draw {
     Empirical(Arc<Distribution>),
 }
 
-const UNIFORM: Key = Key::of("uniform", Kind::Texts, "least and greatest");
-const SIZE_KEYS: &[Key] = &[UNIFORM, Key::size("exponential", "mean").positive()];
-const TIME_KEYS: &[Key] = &[UNIFORM, Key::time("exponential", "mean").positive()];
+const UNIFORM: Setting = Setting::of("uniform", Domain::Texts, "least and greatest");
+const SIZE_KEYS: &[Setting] = &[UNIFORM, Setting::size("exponential", "mean").positive()];
+const TIME_KEYS: &[Setting] = &[UNIFORM, Setting::time("exponential", "mean").positive()];
 
 impl Draw {
-    pub fn read(reader: &Reader<'_>, key: &Key, node: &Node) -> Result<Draw, ScenarioError> {
-        let times = key.kind == Kind::Times;
+    pub fn read(reader: &Reader<'_>, key: &Setting, node: &Node) -> Result<Draw, ScenarioError> {
+        let times = key.domain == Domain::Times;
         match &node.item {
             Item::Text(text) if text.trim_start().starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) => {
                 one(reader, key, node, times).map(Draw::Constant)
@@ -46,7 +45,7 @@ impl Draw {
         }
     }
 
-    fn read_table(reader: &Reader<'_>, key: &Key, node: &Node, times: bool) -> Result<Draw, ScenarioError> {
+    fn read_table(reader: &Reader<'_>, key: &Setting, node: &Node, times: bool) -> Result<Draw, ScenarioError> {
         let keys = if times { TIME_KEYS } else { SIZE_KEYS };
         let table = Reader::new(reader.context, reader.key_path(key.name), Some(node), &[keys])?;
         let draw = if let Some(bounds) = table.node("uniform") {
@@ -67,7 +66,7 @@ impl Draw {
         } else if table.has("exponential") {
             Draw::Exponential(table.get::<Bytes>("exponential")?.get() as f64)
         } else {
-            return Err(table.fail_here("scenario::missing-key", "it says nothing").expected(key.kind.expects()));
+            return Err(table.fail_here("scenario::missing-key", "the table is empty").expected(key.domain.expects()));
         };
         table.finish()?;
         Ok(draw)
@@ -107,8 +106,8 @@ impl Draw {
     }
 }
 
-fn one(reader: &Reader<'_>, key: &Key, node: &Node, times: bool) -> Result<f64, ScenarioError> {
-    let key = Key { kind: if times { Kind::Time } else { Kind::Size }, ..*key };
+fn one(reader: &Reader<'_>, key: &Setting, node: &Node, times: bool) -> Result<f64, ScenarioError> {
+    let key = Setting { domain: if times { Domain::Time } else { Domain::Size }, ..*key };
     if times {
         Duration::from_node(reader, &key, node).map(|d| d.ps() as f64)
     } else {
@@ -117,7 +116,7 @@ fn one(reader: &Reader<'_>, key: &Key, node: &Node, times: bool) -> Result<f64, 
 }
 
 impl ScenarioError {
-    fn at_node(self, reader: &Reader<'_>, key: &Key, node: &Node) -> ScenarioError {
+    fn at_node(self, reader: &Reader<'_>, key: &Setting, node: &Node) -> ScenarioError {
         self.at(reader.context.file, &node.place, reader.key_path(key.name))
     }
 }

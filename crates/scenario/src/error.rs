@@ -112,46 +112,7 @@ impl fmt::Display for ScenarioError {
     }
 }
 
-/// The candidate closest to `name`, if one is close enough to have been meant.
+/// As [`fanin_cc::nearest`], to keep.
 pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
-    candidates
-        .into_iter()
-        .map(|c| (distance(name, c), c))
-        .filter(|&(d, c)| {
-            (d < name.len() && d <= (c.len().max(name.len()) / 3).max(1)) || (name.len() >= 3 && c.starts_with(name))
-        })
-        .min()
-        .map(|(_, c)| c.to_owned())
-}
-
-/// Optimal string alignment distance: insertions, deletions, substitutions and swaps of neighbours, ignoring case.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.to_lowercase().chars().collect(), b.to_lowercase().chars().collect());
-    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
-    for i in 1..=a.len() {
-        let mut row = vec![i; b.len() + 1];
-        for j in 1..=b.len() {
-            let mut best =
-                (rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1])).min(row[j - 1] + 1).min(rows[i - 1][j] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                best = best.min(rows[i - 2][j - 2] + 1);
-            }
-            row[j] = best;
-        }
-        rows.push(row);
-    }
-    rows[a.len()][b.len()]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_nearest_name_is_offered_only_when_it_may_have_been_meant() {
-        let keys = ["senders", "rate", "delay", "buffer", "mark"];
-        assert_eq!(nearest("sender", keys), Some("senders".to_owned()));
-        assert_eq!(nearest("buffre", keys), Some("buffer".to_owned()));
-        assert_eq!(nearest("colour", keys), None);
-    }
+    fanin_cc::nearest(name, candidates).map(str::to_owned)
 }

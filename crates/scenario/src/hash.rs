@@ -132,7 +132,7 @@ impl Feed {
         let Queue { limit, mark_above, discipline, args } = queue;
         self.limit(*limit);
         self.limit(*mark_above);
-        self.text(discipline);
+        self.text(discipline.name);
         self.args(args);
     }
     fn limit(&mut self, limit: Option<QueueLimit>) {
@@ -157,9 +157,9 @@ impl Feed {
     }
     fn transport(&mut self, transport: &TransportSpec) {
         let TransportSpec { cc, args, stack } = transport;
-        self.text(cc);
+        self.text(cc.name());
         // A name that is no algorithm is refused before anything is hashed.
-        let version = fanin_cc::registry::fingerprint(cc).unwrap_or_default();
+        let version = fanin_cc::registry::fingerprint(cc.name()).unwrap_or_default();
         if !version.is_empty() {
             self.text(&version);
         }

@@ -20,7 +20,6 @@ pub mod distribution;
 mod draw;
 mod error;
 mod hash;
-pub mod keys;
 mod measure;
 mod net;
 pub mod pcap;

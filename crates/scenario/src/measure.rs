@@ -1,25 +1,24 @@
 //! `[measure]`: what to record.
 
 use crate::error::{ScenarioError, nearest};
-use crate::keys::Key;
 use crate::net::matches;
 use crate::plan::Plan;
 use crate::reader::{Context, Reader};
 use crate::tree::Node;
 use fanin_sim::spec::{FlowId, LinkId, TraceSpec};
-use fanin_units::Duration;
+use fanin_units::{Duration, Setting};
 
 /// Keys of `[measure]`.
-pub static KEYS: &[Key] = &[
-    Key::texts("queues", "queue length of these ports, as in \"switch->client\"; `*` stands for anything"),
-    Key::time("queue_interval", "sample queues this often; every change unless set").positive(),
-    Key::texts(
+pub static KEYS: &[Setting] = &[
+    Setting::texts("queues", "queue length of these ports, as in \"switch->client\"; `*` stands for anything"),
+    Setting::time("queue_interval", "sample queues this often; every change unless set").positive(),
+    Setting::texts(
         "windows",
         "cwnd, ssthresh and srtt of the flows of these classes; \"flow 3\" is one flow, counted from 0",
     ),
-    Key::texts("packets", "every packet event at these ports"),
-    Key::time("throughput", "delivered bytes per flow in intervals of this length").positive(),
-    Key::flag("drops", "every drop and every mark").default("false"),
+    Setting::texts("packets", "every packet event at these ports"),
+    Setting::time("throughput", "delivered bytes per flow in intervals of this length").positive(),
+    Setting::flag("drops", "every drop and every mark").default("false"),
 ];
 
 /// Resolves names against what was planned.

@@ -19,7 +19,7 @@ pub(crate) struct Net {
 
 /// One direction of a cable.
 #[derive(Clone)]
-pub(crate) struct Lane {
+pub(crate) struct LinkParams {
     pub rate: Rate,
     pub delay: Duration,
     /// The switch port's queue where the sending side is a switch.
@@ -66,13 +66,13 @@ impl Net {
     }
 
     /// A cable with the same rate and delay both ways; each side queues by what it is.
-    pub fn cable(&mut self, a: NodeId, b: NodeId, lane: &Lane, common: &Common) {
+    pub fn cable(&mut self, a: NodeId, b: NodeId, link: &LinkParams, common: &Common) {
         for (from, to) in [(a, b), (b, a)] {
             let queue = match self.nodes[from.index()].kind {
-                NodeKind::Switch => lane.queue.clone(),
+                NodeKind::Switch => link.queue.clone(),
                 NodeKind::Host => common.host_queue.clone(),
             };
-            self.links.push(Link { from, to, rate: lane.rate, delay: lane.delay, queue });
+            self.links.push(Link { from, to, rate: link.rate, delay: link.delay, queue });
         }
     }
 

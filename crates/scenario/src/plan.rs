@@ -222,7 +222,7 @@ impl Workload<'_> {
 
     /// Each sender has a receiver of its own choice, never itself.
     fn random_pairs(&self, reader: &Reader<'_>) -> Result<Vec<(NodeId, NodeId)>, ScenarioError> {
-        let (from, to) = self.everybody(reader)?;
+        let (from, to) = self.all_or_named(reader)?;
         let pick = |n: usize, src: NodeId| {
             let others: Vec<NodeId> = to.iter().copied().filter(|&h| h != src).collect();
             others.get(self.stream("receiver", n as u64).below(others.len() as u64) as usize).map(|&dst| (src, dst))
@@ -231,12 +231,12 @@ impl Workload<'_> {
         pairs.ok_or_else(|| reader.refuse("to", "the only receiver is one of the senders"))
     }
 
-    /// A random cycle through all hosts: everybody sends to one and receives from one.
+    /// A random cycle through all hosts: each sends to one and receives from one.
     fn permutation(&self, reader: &Reader<'_>) -> Result<Vec<(NodeId, NodeId)>, ScenarioError> {
         if reader.has("to") {
             return Err(reader.refuse("to", "a permutation is among the hosts of `from`; remove `to`"));
         }
-        let (mut hosts, _) = self.everybody(reader)?;
+        let (mut hosts, _) = self.all_or_named(reader)?;
         if hosts.len() < 2 {
             return Err(reader.refuse("from", "a permutation needs at least two hosts"));
         }
@@ -248,7 +248,7 @@ impl Workload<'_> {
     }
 
     /// Senders and receivers of workloads that are not about one receiver: all hosts unless named.
-    pub fn everybody(&self, reader: &Reader<'_>) -> Result<(Vec<NodeId>, Vec<NodeId>), ScenarioError> {
+    pub fn all_or_named(&self, reader: &Reader<'_>) -> Result<(Vec<NodeId>, Vec<NodeId>), ScenarioError> {
         let all = crate::topology::ALL;
         Ok((self.plan.net.select(reader, "from", all)?, self.plan.net.select(reader, "to", all)?))
     }

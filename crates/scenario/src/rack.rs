@@ -1,19 +1,18 @@
 //! A rack to replay a capture on: `rack.toml` of `fanin compare`.
 
 use crate::error::{Place, ScenarioError, nearest};
-use crate::keys::{Key, Kind};
 use crate::net::Net;
 use crate::plan::{Plan, REQUEST_CLASS, Workload};
 use crate::reader::{Context, Reader};
 use crate::replay::{Replay, ReplayedResponse, ReplayedRound};
-use crate::topology::{self, lane, lane_keys};
+use crate::topology::{self, link_keys, link_params};
 use crate::tree::{Item, Node, Override, Table, parse};
 use crate::warnings::{Warning, starving};
 use crate::{hash, scenario, transport};
 use fanin_cc::algorithms::ALGORITHMS;
 use fanin_sim::spec::{FlowId, LinkId, NodeId, Spec, TraceSpec, TransportSpec};
 use fanin_sim::stack::Nagle;
-use fanin_units::{Duration, Time};
+use fanin_units::{Domain, Duration, Setting, Time};
 use std::path::{Path, PathBuf};
 
 /// The endpoint of a rack that does not say: a rack's hosts run Linux.
@@ -62,24 +61,24 @@ impl RackPlan {
 }
 
 /// Keys of the document.
-pub static ROOT: &[Key] = &[
-    Key::of("rack", Kind::Tables(RACK), "the switch and its links"),
-    Key::of("stack", Kind::Stack, "the endpoint: a profile, and any knob; Linux unless set"),
-    Key::of("cc", Kind::Cc, "parameters for whichever algorithm has them; the names come with `--cc`"),
-    Key::of("replay", Kind::Tables(REPLAY), "how the capture is replayed"),
+pub static ROOT: &[Setting] = &[
+    Setting::of("rack", Domain::Tables(RACK), "the switch and its links"),
+    Setting::of("stack", Domain::Stack, "the endpoint: a profile, and any knob; Linux unless set"),
+    Setting::of("cc", Domain::Cc, "parameters for whichever algorithm has them; the names come with `--cc`"),
+    Setting::of("replay", Domain::Tables(REPLAY), "how the capture is replayed"),
 ];
 
-const RECEIVER: [Key; 4] = lane_keys!("receiver_", "the link between switch and aggregator");
+const RECEIVER: [Setting; 4] = link_keys!("receiver_", "the link between switch and aggregator");
 
 /// Keys of `[rack]`.
-pub static RACK: &[Key] = &[
-    Key::rate("rate", "rate of every link").required(),
-    Key::time(
+pub static RACK: &[Setting] = &[
+    Setting::rate("rate", "rate of every link").required(),
+    Setting::time(
         "delay",
         "delay of every link, one way; the base round trip is four times this, so put a quarter of what ping says",
     )
     .required(),
-    Key::queue("buffer", "drop-tail limit of every switch port, in packets or bytes").required().positive(),
+    Setting::queue("buffer", "drop-tail limit of every switch port, in packets or bytes").required().positive(),
     topology::MARK,
     topology::QUEUE,
     topology::HOST_BUFFER,
@@ -93,13 +92,13 @@ pub static RACK: &[Key] = &[
 ];
 
 /// Keys of `[replay]`.
-pub static REPLAY: &[Key] = &[
-    Key::time(
+pub static REPLAY: &[Setting] = &[
+    Setting::time(
         "jitter",
         "each release is late by a random time, uniform on [0, this): stands for scheduling noise, and is what seeds differ in",
     )
     .default("20us"),
-    Key::time("duration", "the run ends here at the latest; ten times the capture and a minute unless set").positive(),
+    Setting::time("duration", "the run ends here at the latest; ten times the capture and a minute unless set").positive(),
 ];
 
 impl Rack {
@@ -152,6 +151,16 @@ impl Rack {
     /// Its name in messages.
     pub fn file(&self) -> &str {
         &self.file
+    }
+
+    /// What `[rack]` says, changes included: key and value as it would be written.
+    pub fn facts(&self) -> Vec<(String, String)> {
+        match self.root.get("rack") {
+            Some(Node { item: Item::Table(table), .. }) => {
+                table.entries.iter().map(|e| (e.key.clone(), e.node.item.show())).collect()
+            }
+            _ => Vec::new(),
+        }
     }
 
     /// Its switch marks: algorithms that need ECN get it.
@@ -233,8 +242,8 @@ impl Rack {
         }
         let reader = Reader::new(context, "rack", node, &[RACK])?;
         let common = topology::common(&reader)?;
-        let servers = lane(&reader, "", None)?;
-        let aggregator = lane(&reader, "receiver_", Some(&servers))?;
+        let servers = link_params(&reader, "", None)?;
+        let aggregator = link_params(&reader, "receiver_", Some(&servers))?;
         reader.finish()?;
         let mut net = Net::new(&common);
         let switch = net.switch("switch", &common);

@@ -3,9 +3,8 @@
 
 use crate::draw::Draw;
 use crate::error::{Place, ScenarioError, nearest};
-use crate::keys::{Key, Kind};
 use crate::tree::{Entry, Item, Node, Table};
-use fanin_units::{Bytes, Duration, ParseUnitError, QueueLimit, Rate};
+use fanin_units::{Bytes, Domain, Duration, ParseUnitError, QueueLimit, Rate, Setting};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -25,7 +24,7 @@ pub(crate) struct Reader<'a> {
     pub path: String,
     place: Place,
     table: &'a Table,
-    keys: Vec<&'static Key>,
+    keys: Vec<&'static Setting>,
     taken: RefCell<BTreeSet<&'static str>>,
 }
 
@@ -37,7 +36,7 @@ impl<'a> Reader<'a> {
         context: Context<'a>,
         path: impl Into<String>,
         node: Option<&'a Node>,
-        keys: &[&'static [Key]],
+        keys: &[&'static [Setting]],
     ) -> Result<Reader<'a>, ScenarioError> {
         let path = path.into();
         let (table, place) = match node {
@@ -51,7 +50,7 @@ impl<'a> Reader<'a> {
                 .at(context.file, &other.place, path));
             }
         };
-        let keys: Vec<&'static Key> = keys.iter().flat_map(|k| k.iter()).collect();
+        let keys: Vec<&'static Setting> = keys.iter().flat_map(|k| k.iter()).collect();
         let reader = Reader { context, path, place, table, keys, taken: RefCell::default() };
         for entry in &table.entries {
             if !reader.keys.iter().any(|k| k.name == entry.key) {
@@ -65,8 +64,10 @@ impl<'a> Reader<'a> {
         let names = || self.keys.iter().map(|k| k.name);
         let near = nearest(&entry.key, names());
         let message = match near {
-            Some(_) => "there is no such key here".to_owned(),
-            None => format!("there is no such key here; there are {}", names().collect::<Vec<_>>().join(", ")),
+            Some(_) => format!("unknown key `{}`", entry.key),
+            None => {
+                format!("unknown key `{}`; the keys here are {}", entry.key, names().collect::<Vec<_>>().join(", "))
+            }
         };
         ScenarioError::new("scenario::unknown-key", message)
             .at(self.context.file, &entry.place, self.key_path(&entry.key))
@@ -94,7 +95,7 @@ impl<'a> Reader<'a> {
         self.fail(key, "scenario::not-possible", message)
     }
 
-    fn declared(&self, name: &str) -> &'static Key {
+    fn declared(&self, name: &str) -> &'static Setting {
         match self.keys.iter().find(|k| k.name == name) {
             Some(key) => key,
             None => unreachable!("`{name}` is read but not declared: a test reads every table"),
@@ -121,12 +122,12 @@ impl<'a> Reader<'a> {
     /// The value of a key that has a default or is required.
     pub fn get<T: FromNode>(&self, name: &str) -> Result<T, ScenarioError> {
         let key = self.declared(name);
-        match (self.opt(name)?, key.default) {
+        match (self.opt(name)?, key.default_text()) {
             (Some(value), _) => Ok(value),
             (None, Some(text)) => T::from_node(self, key, &default_node(key, text)),
             (None, None) => Err(self
                 .fail_here("scenario::missing-key", format!("`{name}` must be set: {}", key.help))
-                .expected(key.kind.expects())),
+                .expected(key.domain.expects())),
         }
     }
 
@@ -154,28 +155,28 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(crate) fn wrong(&self, key: &Key, node: &Node, message: impl Into<String>) -> ScenarioError {
+    pub(crate) fn wrong(&self, key: &Setting, node: &Node, message: impl Into<String>) -> ScenarioError {
         ScenarioError::new("scenario::bad-value", message).at(self.context.file, &node.place, self.key_path(key.name))
     }
 
-    pub(crate) fn wrong_kind(&self, key: &Key, node: &Node) -> ScenarioError {
-        let message = match (&node.item, key.kind) {
-            (Item::Integer(_) | Item::Float(_), Kind::Time | Kind::Rate | Kind::Size | Kind::Queue) => {
+    pub(crate) fn wrong_kind(&self, key: &Setting, node: &Node) -> ScenarioError {
+        let message = match (&node.item, key.domain) {
+            (Item::Integer(_) | Item::Float(_), Domain::Time | Domain::Rate | Domain::Size | Domain::Queue) => {
                 format!("`{}` has no unit", node.item.show())
             }
             _ => format!("it is {}", node.item.what()),
         };
         ScenarioError::new("scenario::wrong-kind", message)
             .at(self.context.file, &node.place, self.key_path(key.name))
-            .expected(key.kind.expects())
+            .expected(key.domain.expects())
     }
 }
 
-fn default_node(key: &Key, text: &str) -> Node {
-    let item = match key.kind {
-        Kind::Count { .. } => text.parse().map(Item::Integer).ok(),
-        Kind::Number { .. } => text.parse().map(Item::Float).ok(),
-        Kind::Flag => text.parse().map(Item::Flag).ok(),
+fn default_node(key: &Setting, text: &str) -> Node {
+    let item = match key.domain {
+        Domain::Count { .. } => text.parse().map(Item::Integer).ok(),
+        Domain::Number { .. } => text.parse().map(Item::Float).ok(),
+        Domain::Flag => text.parse().map(Item::Flag).ok(),
         _ => None,
     };
     Node { place: Place::Nowhere, item: item.unwrap_or_else(|| Item::Text(text.to_owned())) }
@@ -183,22 +184,22 @@ fn default_node(key: &Key, text: &str) -> Node {
 
 /// A type that a value can be read as.
 pub(crate) trait FromNode: Sized {
-    fn from_node(reader: &Reader<'_>, key: &Key, node: &Node) -> Result<Self, ScenarioError>;
+    fn from_node(reader: &Reader<'_>, key: &Setting, node: &Node) -> Result<Self, ScenarioError>;
 }
 
 impl FromNode for u64 {
-    fn from_node(reader: &Reader<'_>, key: &Key, node: &Node) -> Result<u64, ScenarioError> {
+    fn from_node(reader: &Reader<'_>, key: &Setting, node: &Node) -> Result<u64, ScenarioError> {
         let Item::Integer(n) = node.item else { return Err(reader.wrong_kind(key, node)) };
-        let (min, max) = if let Kind::Count { min, max } = key.kind { (min, max) } else { (0, u64::MAX) };
+        let (min, max) = if let Domain::Count { min, max } = key.domain { (min, max) } else { (0, u64::MAX) };
         match u64::try_from(n) {
             Ok(n) if (min..=max).contains(&n) => Ok(n),
-            _ => Err(reader.wrong(key, node, format!("it is {n}")).expected(key.kind.expects())),
+            _ => Err(reader.wrong(key, node, format!("it is {n}")).expected(key.domain.expects())),
         }
     }
 }
 
 impl FromNode for usize {
-    fn from_node(reader: &Reader<'_>, key: &Key, node: &Node) -> Result<usize, ScenarioError> {
+    fn from_node(reader: &Reader<'_>, key: &Setting, node: &Node) -> Result<usize, ScenarioError> {
         let n = u64::from_node(reader, key, node)?;
         usize::try_from(n).ok().filter(|&n| n <= 10_000_000).ok_or_else(|| {
             reader.wrong(key, node, format!("{n} is more than this simulator can build; at most 10000000"))
@@ -207,25 +208,25 @@ impl FromNode for usize {
 }
 
 impl FromNode for f64 {
-    fn from_node(reader: &Reader<'_>, key: &Key, node: &Node) -> Result<f64, ScenarioError> {
+    fn from_node(reader: &Reader<'_>, key: &Setting, node: &Node) -> Result<f64, ScenarioError> {
         let x = match node.item {
             Item::Integer(n) => n as f64,
             Item::Float(x) => x,
             _ => return Err(reader.wrong_kind(key, node)),
         };
-        let (min, max) = if let Kind::Number { min, max } = key.kind { (min, max) } else { (f64::MIN, f64::MAX) };
+        let (min, max) = if let Domain::Number { min, max } = key.domain { (min, max) } else { (f64::MIN, f64::MAX) };
         if (min..=max).contains(&x) && !(key.positive && x == 0.0) {
             Ok(x)
         } else {
             let expects =
-                if key.positive { format!("{}, and not zero", key.kind.expects()) } else { key.kind.expects() };
+                if key.positive { format!("{}, and not zero", key.domain.expects()) } else { key.domain.expects() };
             Err(reader.wrong(key, node, format!("it is {x}")).expected(expects))
         }
     }
 }
 
 impl FromNode for bool {
-    fn from_node(reader: &Reader<'_>, key: &Key, node: &Node) -> Result<bool, ScenarioError> {
+    fn from_node(reader: &Reader<'_>, key: &Setting, node: &Node) -> Result<bool, ScenarioError> {
         match node.item {
             Item::Flag(x) => Ok(x),
             _ => Err(reader.wrong_kind(key, node)),
@@ -236,7 +237,7 @@ impl FromNode for bool {
 /// Text with a unit.
 fn quantity<T: std::str::FromStr<Err = ParseUnitError>>(
     reader: &Reader<'_>,
-    key: &Key,
+    key: &Setting,
     node: &Node,
     is_zero: fn(&T) -> bool,
 ) -> Result<T, ScenarioError> {
@@ -249,23 +250,23 @@ fn quantity<T: std::str::FromStr<Err = ParseUnitError>>(
 }
 
 impl FromNode for Duration {
-    fn from_node(reader: &Reader<'_>, key: &Key, node: &Node) -> Result<Duration, ScenarioError> {
+    fn from_node(reader: &Reader<'_>, key: &Setting, node: &Node) -> Result<Duration, ScenarioError> {
         quantity(reader, key, node, |d: &Duration| d.is_zero())
     }
 }
 impl FromNode for Bytes {
-    fn from_node(reader: &Reader<'_>, key: &Key, node: &Node) -> Result<Bytes, ScenarioError> {
+    fn from_node(reader: &Reader<'_>, key: &Setting, node: &Node) -> Result<Bytes, ScenarioError> {
         quantity(reader, key, node, |b: &Bytes| *b == Bytes::ZERO)
     }
 }
 impl FromNode for Rate {
-    fn from_node(reader: &Reader<'_>, key: &Key, node: &Node) -> Result<Rate, ScenarioError> {
-        let positive = Key { positive: true, ..*key };
+    fn from_node(reader: &Reader<'_>, key: &Setting, node: &Node) -> Result<Rate, ScenarioError> {
+        let positive = Setting { positive: true, ..*key };
         quantity(reader, &positive, node, |r: &Rate| r.bps() == 0)
     }
 }
 impl FromNode for QueueLimit {
-    fn from_node(reader: &Reader<'_>, key: &Key, node: &Node) -> Result<QueueLimit, ScenarioError> {
+    fn from_node(reader: &Reader<'_>, key: &Setting, node: &Node) -> Result<QueueLimit, ScenarioError> {
         quantity(reader, key, node, |q: &QueueLimit| {
             matches!(q, QueueLimit::Packets(0) | QueueLimit::Bytes(Bytes::ZERO))
         })
@@ -273,12 +274,12 @@ impl FromNode for QueueLimit {
 }
 
 impl FromNode for String {
-    fn from_node(reader: &Reader<'_>, key: &Key, node: &Node) -> Result<String, ScenarioError> {
+    fn from_node(reader: &Reader<'_>, key: &Setting, node: &Node) -> Result<String, ScenarioError> {
         let Item::Text(text) = &node.item else { return Err(reader.wrong_kind(key, node)) };
-        match key.kind {
-            Kind::Word(words) if !words.contains(&text.as_str()) => Err(reader
+        match key.domain {
+            Domain::Word(words) if !words.contains(&text.as_str()) => Err(reader
                 .wrong(key, node, format!("`{text}` is not a choice"))
-                .expected(key.kind.expects())
+                .expected(key.domain.expects())
                 .nearest(nearest(text, words.iter().copied()))),
             _ => Ok(text.clone()),
         }
@@ -286,7 +287,7 @@ impl FromNode for String {
 }
 
 impl FromNode for Vec<String> {
-    fn from_node(reader: &Reader<'_>, key: &Key, node: &Node) -> Result<Vec<String>, ScenarioError> {
+    fn from_node(reader: &Reader<'_>, key: &Setting, node: &Node) -> Result<Vec<String>, ScenarioError> {
         match &node.item {
             Item::Text(text) => Ok(vec![text.clone()]),
             Item::List(list) => list.iter().map(|n| String::from_node(reader, key, n)).collect(),
@@ -296,7 +297,7 @@ impl FromNode for Vec<String> {
 }
 
 impl FromNode for Draw {
-    fn from_node(reader: &Reader<'_>, key: &Key, node: &Node) -> Result<Draw, ScenarioError> {
+    fn from_node(reader: &Reader<'_>, key: &Setting, node: &Node) -> Result<Draw, ScenarioError> {
         Draw::read(reader, key, node)
     }
 }

@@ -1,10 +1,10 @@
 //! The reference page of scenario files, made from the same tables that read them.
 
 use crate::distribution::SHIPPED;
-use crate::keys::{Key, Kind};
 use crate::{measure, rack, scenario, topology, transport, workload};
 use fanin_sim::knobs::{KNOBS, PROFILES};
 use fanin_sim::queue::DISCIPLINES;
+use fanin_units::{Domain, Setting};
 use std::fmt::Write as _;
 
 const HEAD: &str = "\
@@ -65,7 +65,7 @@ pub fn page() -> String {
         );
         table(&mut page, t.keys);
         for key in t.keys {
-            if let Kind::Tables(keys) = key.kind {
+            if let Domain::Tables(keys) = key.domain {
                 let _ = write!(page, "Each `[[topology.{}]]`:\n\n", key.name);
                 table(&mut page, keys);
             }
@@ -143,42 +143,42 @@ fn distributions(page: &mut String) {
     let _ = write!(page, "{}.\n\n", names.join(", "));
 }
 
-fn section(page: &mut String, title: &str, intro: &str, keys: &[Key]) {
+fn section(page: &mut String, title: &str, intro: &str, keys: &[Setting]) {
     let _ = write!(page, "## {title}\n\n{intro}");
     table(page, keys);
 }
 
-fn table(page: &mut String, keys: &[Key]) {
+fn table(page: &mut String, keys: &[Setting]) {
     if keys.is_empty() {
         return;
     }
     page.push_str("| key | value | default | |\n|---|---|---|---|\n");
     for key in keys {
-        let default = match (key.default, key.required) {
+        let default = match (key.default_text(), key.required) {
             (Some(text), _) => format!("`{text}`"),
             (None, true) => "must be set".to_owned(),
             (None, false) => String::new(),
         };
-        let _ = writeln!(page, "| `{}` | {} | {default} | {} |", key.name, value(&key.kind), cell(key.help));
+        let _ = writeln!(page, "| `{}` | {} | {default} | {} |", key.name, value(&key.domain), cell(key.help));
     }
     page.push('\n');
 }
 
-fn value(kind: &Kind) -> String {
+fn value(kind: &Domain) -> String {
     match kind {
-        Kind::Count { .. } | Kind::Number { .. } => cell(&kind.expects()),
-        Kind::Word(words) => words.iter().map(|w| format!("`{w}`")).collect::<Vec<_>>().join(", "),
-        Kind::Time => "time".to_owned(),
-        Kind::Rate => "rate".to_owned(),
-        Kind::Size => "size".to_owned(),
-        Kind::Queue => "queue length".to_owned(),
-        Kind::Flag => "`true`, `false`".to_owned(),
-        Kind::Text => "text".to_owned(),
-        Kind::Texts => "text or a list".to_owned(),
-        Kind::Seeds => "count or a list".to_owned(),
-        Kind::Sizes => "size, or drawn".to_owned(),
-        Kind::Times => "time, or drawn".to_owned(),
-        Kind::Tables(_) | Kind::Groups | Kind::Cc | Kind::Stack | Kind::Discipline => "table".to_owned(),
+        Domain::Count { .. } | Domain::Number { .. } => cell(&kind.expects()),
+        Domain::Word(words) => words.iter().map(|w| format!("`{w}`")).collect::<Vec<_>>().join(", "),
+        Domain::Time => "time".to_owned(),
+        Domain::Rate => "rate".to_owned(),
+        Domain::Size => "size".to_owned(),
+        Domain::Queue => "queue length".to_owned(),
+        Domain::Flag => "`true`, `false`".to_owned(),
+        Domain::Text => "text".to_owned(),
+        Domain::Texts => "text or a list".to_owned(),
+        Domain::Seeds => "count or a list".to_owned(),
+        Domain::Sizes => "size, or drawn".to_owned(),
+        Domain::Times => "time, or drawn".to_owned(),
+        Domain::Tables(_) | Domain::Groups | Domain::Cc | Domain::Stack | Domain::Discipline => "table".to_owned(),
     }
 }
 

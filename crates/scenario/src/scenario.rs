@@ -1,14 +1,13 @@
 //! A scenario file, from text to a plan.
 
 use crate::error::{Place, ScenarioError};
-use crate::keys::{Key, Kind};
 use crate::plan::Plan;
 use crate::reader::{Context, FromNode, Reader};
 use crate::tree::{Item, Node, Override, Table, parse};
 use crate::{hash, measure, topology, transport, workload};
 use fanin_sim::spec::{Message, Spec};
 use fanin_sim::stack::Stack;
-use fanin_units::{Duration, Time};
+use fanin_units::{Domain, Duration, Setting, Time};
 use std::path::{Path, PathBuf};
 
 /// A parsed scenario with its overrides. Names and values are checked by [`Scenario::plan`].
@@ -20,22 +19,25 @@ pub struct Scenario {
 }
 
 /// Keys of the document.
-pub static ROOT: &[Key] = &[
-    Key::text("title", "one line for reports"),
-    Key::of("topology", Kind::Tables(topology::COMMON), "the network"),
-    Key::of("stack", Kind::Stack, "the endpoint: a profile, and any knob"),
-    Key::of("cc", Kind::Cc, "congestion control: `name`, and the algorithm's parameters beside it"),
-    Key::of("workload", Kind::Tables(workload::COMMON), "what the applications send; at least one"),
-    Key::of("run", Kind::Tables(RUN), "how long, and with which seeds"),
-    Key::of("measure", Kind::Tables(measure::KEYS), "what to record beside the totals"),
+pub static ROOT: &[Setting] = &[
+    Setting::text("title", "one line for reports"),
+    Setting::of("topology", Domain::Tables(topology::COMMON), "the network"),
+    Setting::of("stack", Domain::Stack, "the endpoint: a profile, and any knob"),
+    Setting::of("cc", Domain::Cc, "congestion control: `name`, and the algorithm's parameters beside it"),
+    Setting::of("workload", Domain::Tables(workload::COMMON), "what the applications send; at least one"),
+    Setting::of("run", Domain::Tables(RUN), "how long, and with which seeds"),
+    Setting::of("measure", Domain::Tables(measure::KEYS), "what to record beside the totals"),
 ];
 
 /// Keys of `[run]`.
-pub static RUN: &[Key] = &[
-    Key::time("duration", "the run ends here at the latest").default("10s").positive(),
-    Key::count_to("seed", 0, i64::MAX as u64, "the one seed to run with; 1 unless set"),
-    Key::of("seeds", Kind::Seeds, "how many seeds, counted from 1, or a list of them, instead of `seed`"),
-    Key::flag("stop_when_done", "stop as soon as every finite message is delivered; on unless something has no end"),
+pub static RUN: &[Setting] = &[
+    Setting::time("duration", "the run ends here at the latest").default("10s").positive(),
+    Setting::count_to("seed", 0, i64::MAX as u64, "the one seed to run with; 1 unless set"),
+    Setting::of("seeds", Domain::Seeds, "how many seeds, counted from 1, or a list of them, instead of `seed`"),
+    Setting::flag(
+        "stop_when_done",
+        "stop as soon as every finite message is delivered; on unless something has no end",
+    ),
 ];
 
 /// More seeds than this are a mistake.
@@ -225,7 +227,7 @@ fn seeds(run: &Reader<'_>) -> Result<Vec<u64>, ScenarioError> {
             None => Err(run.refuse("seeds", format!("it is {n}; the number of seeds must be from 1 to {MAX_SEEDS}"))),
         },
         Item::List(list) if !list.is_empty() => {
-            let key = Key::count_to("seeds", 0, i64::MAX as u64, "");
+            let key = Setting::count_to("seeds", 0, i64::MAX as u64, "");
             let seeds: Vec<u64> = list.iter().map(|n| u64::from_node(run, &key, n)).collect::<Result<_, _>>()?;
             let mut sorted = seeds.clone();
             sorted.sort_unstable();
@@ -237,7 +239,7 @@ fn seeds(run: &Reader<'_>) -> Result<Vec<u64>, ScenarioError> {
         Item::List(_) => Err(run.refuse("seeds", "the list is empty; name at least one seed")),
         other => Err(run
             .fail("seeds", "scenario::wrong-kind", format!("it is {}", other.what()))
-            .expected(Kind::Seeds.expects())),
+            .expected(Domain::Seeds.expects())),
     }
 }
 

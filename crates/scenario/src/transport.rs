@@ -1,14 +1,13 @@
 //! `[stack]` and `[cc]`: which TCP.
 
 use crate::error::{ScenarioError, nearest};
-use crate::keys::Kind;
 use crate::reader::Context;
 use crate::tree::{Entry, Item, Node, Table};
-use fanin_cc::{Args, Flavour, Param, ParamError, Setup, Value, registry};
-use fanin_sim::knobs::{KNOBS, KnobKind, PROFILES, profile};
+use fanin_cc::{Args, Flavour, Setting, SettingError, Setup, Value, registry};
+use fanin_sim::knobs::{KNOBS, PROFILES, profile};
 use fanin_sim::spec::TransportSpec;
 use fanin_sim::stack::Stack;
-use fanin_units::{Bytes, Duration, Rate};
+use fanin_units::{Bytes, Domain, Duration, Rate};
 
 /// The stack a scenario has unless it says.
 pub const DEFAULT_PROFILE: &str = "ns2";
@@ -37,27 +36,25 @@ pub(crate) fn stack(
     for entry in table.entries.iter().filter(|e| e.key != "profile") {
         let Some(knob) = fanin_sim::knobs::find(&entry.key) else {
             let near = nearest(&entry.key, KNOBS.iter().map(|k| k.name).chain(["profile"]));
-            let message = "there is no such knob; `fanin list stack` shows all";
+            let message = format!("unknown knob `{}`; `fanin list stack` shows all", entry.key);
             return Err(ScenarioError::new("scenario::unknown-key", message)
                 .at(context.file, &entry.place, format!("{path}.{}", entry.key))
                 .nearest(near));
         };
-        let text = match (&entry.node.item, knob.kind) {
-            (Item::Text(text), KnobKind::Time | KnobKind::Size | KnobKind::Word(_)) => text.clone(),
-            (Item::Integer(n), KnobKind::Count { .. } | KnobKind::Number { .. }) => n.to_string(),
-            (Item::Float(x), KnobKind::Number { .. }) => x.to_string(),
-            (Item::Flag(x), KnobKind::Flag) => x.to_string(),
+        let text = match (&entry.node.item, knob.domain) {
+            (Item::Text(text), Domain::Time | Domain::Size | Domain::Word(_)) => text.clone(),
+            (Item::Integer(n), Domain::Count { .. } | Domain::Number { .. }) => n.to_string(),
+            (Item::Float(x), Domain::Number { .. }) => x.to_string(),
+            (Item::Flag(x), Domain::Flag) => x.to_string(),
             (other, kind) => {
                 let message = format!("it is {}", other.what());
-                return Err(
-                    at(context, path, entry, "scenario::wrong-kind", message).expected(knob_kind(kind).expects())
-                );
+                return Err(at(context, path, entry, "scenario::wrong-kind", message).expected(kind.expects()));
             }
         };
         (knob.set)(&mut stack, &text).map_err(|why| {
             let shown =
-                if matches!(knob.kind, KnobKind::Time | KnobKind::Size) { why } else { format!("it is {text}; {why}") };
-            let words = if let KnobKind::Word(words) = knob.kind { words } else { &[] };
+                if matches!(knob.domain, Domain::Time | Domain::Size) { why } else { format!("it is {text}; {why}") };
+            let words = if let Domain::Word(words) = knob.domain { words } else { &[] };
             at(context, path, entry, "scenario::bad-value", shown).nearest(nearest(&text, words.iter().copied()))
         })?;
     }
@@ -90,18 +87,6 @@ pub(crate) fn stack(
 /// The length field of IP has 16 bits.
 const MAX_WIRE: u64 = 65_535;
 
-/// A knob's domain as a key's.
-pub(crate) fn knob_kind(kind: KnobKind) -> Kind {
-    match kind {
-        KnobKind::Count { min, max } => Kind::Count { min, max },
-        KnobKind::Number { min } => Kind::Number { min, max: f64::INFINITY },
-        KnobKind::Time => Kind::Time,
-        KnobKind::Size => Kind::Size,
-        KnobKind::Flag => Kind::Flag,
-        KnobKind::Word(words) => Kind::Word(words),
-    }
-}
-
 /// Reads a `[cc]` table; without one, [`DEFAULT_CC`].
 pub(crate) fn transport(
     context: Context<'_>,
@@ -128,8 +113,8 @@ pub(crate) fn transport(
         Some(entry) => at(context, path, entry, code, message),
         None => ScenarioError::new(code, message).at(context.file, &crate::error::Place::Nowhere, path),
     };
-    let parts = registry::parts(name).map_err(|e| here("scenario::unknown-cc", e.to_string()))?;
-    let declared: Vec<(&str, &str, &[Param])> = parts.iter().map(|a| ("cc", a.name, a.params)).collect();
+    let cc = registry::resolve(name).map_err(|e| here("scenario::unknown-cc", e.to_string()))?;
+    let declared: Vec<(&str, &str, &[Setting])> = cc.parts().iter().map(|a| ("cc", a.name, a.params)).collect();
     let args = params(context, path, table, &declared, stack.cc_profile)?;
     let setup = Setup {
         mss: stack.mss,
@@ -141,9 +126,9 @@ pub(crate) fn transport(
         flavour: stack.cc_profile,
         path: Some(fanin_cc::PathKnowledge { rate: Rate::gbps(1), base_rtt: Duration::us(200), buffer_packets: 100.0 }),
     };
-    registry::build(name, &setup, &args).map_err(|e| here("scenario::bad-value", e.to_string()))?;
-    registry::build_receiver(name, &setup, &args).map_err(|e| here("scenario::bad-value", e.to_string()))?;
-    Ok(TransportSpec { cc: name.to_owned(), args, stack })
+    cc.build(&setup, &args).map_err(|e| here("scenario::bad-value", e.to_string()))?;
+    cc.build_receiver(&setup, &args).map_err(|e| here("scenario::bad-value", e.to_string()))?;
+    Ok(TransportSpec { cc, args, stack })
 }
 
 /// Reads declared parameters beside a `name`; `declared` lists (kind of thing, its name, its parameters).
@@ -151,7 +136,7 @@ pub(crate) fn params(
     context: Context<'_>,
     path: &str,
     table: &Table,
-    declared: &[(&str, &str, &'static [Param])],
+    declared: &[(&str, &str, &'static [Setting])],
     flavour: Flavour,
 ) -> Result<Args, ScenarioError> {
     let mut args = Args::default();
@@ -172,32 +157,22 @@ pub(crate) fn params(
         let value = param_value(context, path, entry, param)?;
         args.set(param.name, value);
         let problem = args.value(param, flavour).err();
-        if let Some(ParamError::BadValue { value, expected, .. }) = problem {
+        if let Some(SettingError::BadValue { value, expected, .. }) = problem {
             return Err(at(context, path, entry, "scenario::bad-value", format!("it is {value}")).expected(expected));
         }
     }
     Ok(args)
 }
 
-/// Parameters in seconds, bytes or bits per second are written with a unit; others bare.
-pub(crate) fn quantity(param: &Param) -> Option<Kind> {
-    match param.unit {
-        "s" => Some(Kind::Time),
-        "B" | "bytes" => Some(Kind::Size),
-        "bps" | "bit/s" => Some(Kind::Rate),
-        _ => None,
-    }
-}
-
-fn param_value(context: Context<'_>, path: &str, entry: &Entry, param: &Param) -> Result<Value, ScenarioError> {
+fn param_value(context: Context<'_>, path: &str, entry: &Entry, param: &Setting) -> Result<Value, ScenarioError> {
     let bad = |message: String| Err(at(context, path, entry, "scenario::bad-value", message));
-    match (&entry.node.item, quantity(param)) {
+    match (&entry.node.item, param.quantity()) {
         (Item::Flag(x), _) => Ok(Value::Flag(*x)),
-        (Item::Text(text), Some(Kind::Time)) => match text.parse::<Duration>() {
+        (Item::Text(text), Some(Domain::Time)) => match text.parse::<Duration>() {
             Ok(d) => Ok(Value::Number(d.as_secs())),
             Err(e) => bad(e.to_string()),
         },
-        (Item::Text(text), Some(Kind::Size)) => match text.parse::<Bytes>() {
+        (Item::Text(text), Some(Domain::Size)) => match text.parse::<Bytes>() {
             Ok(b) => Ok(Value::Number(b.get() as f64)),
             Err(e) => bad(e.to_string()),
         },

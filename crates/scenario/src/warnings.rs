@@ -1,10 +1,9 @@
 //! What is allowed but probably not meant.
 
-use fanin_cc::model::trim;
-use fanin_cc::{Value, registry};
+use fanin_cc::Caution;
 use fanin_sim::spec::{Link, Spec, TransportSpec};
 use fanin_sim::stack::EcnMode;
-use fanin_units::{Bytes, QueueLimit, Rate};
+use fanin_units::{Bytes, QueueLimit};
 use strum::IntoStaticStr;
 
 /// A setting that makes no difference to what runs, or that starves it. `Display` is the sentence for people.
@@ -51,45 +50,26 @@ pub enum Warning {
         /// Its limit.
         buffer: QueueLimit,
     },
-    /// TRIM's K is hardly above the RTT of an empty path.
-    #[error(
-        "`{cc}`: its delay threshold K of {k} leaves {queue:.1} packets of queue above the empty round trip of {rtt}{on}, as little as host \
-         jitter makes; a larger K: `cc.trim_k = \"upper\"`, or `cc.trim_k = \"fixed\"` with `cc.trim_k_fixed`"
-    )]
-    DelayThresholdWithoutQueue {
+    /// What the algorithm itself has to say about the paths that it is to run on.
+    #[error("{}", caution.message)]
+    Algorithm {
         /// The algorithm.
         cc: String,
-        /// Its threshold, with its unit.
-        k: String,
-        /// Packets of queue that K allows on the shortest such path.
-        queue: f64,
-        /// The round trip of the empty path, with its unit.
-        rtt: String,
-        /// Which flows, where not all.
-        on: String,
-    },
-    /// TRIM's K is below the RTT of an empty path.
-    #[error("{message}")]
-    DelayThresholdBelowRtt {
-        /// The algorithm.
-        cc: String,
-        /// What lies below what, and what to set instead.
-        message: String,
+        /// Its kind and its sentence.
+        caution: Caution,
     },
 }
 
 impl Warning {
     /// A stable name of its kind, such as `no-marks`.
     pub fn kind(&self) -> &'static str {
-        self.into()
+        if let Warning::Algorithm { caution, .. } = self { caution.kind } else { self.into() }
     }
 
     /// The algorithm that it is about, if it is about one.
     pub fn cc(&self) -> Option<&str> {
         match self {
-            Warning::NoMarks { cc }
-            | Warning::DelayThresholdBelowRtt { cc, .. }
-            | Warning::DelayThresholdWithoutQueue { cc, .. } => Some(cc),
+            Warning::NoMarks { cc } | Warning::Algorithm { cc, .. } => Some(cc),
             Warning::MarksIgnored { .. } | Warning::BufferBelowPacket { .. } | Warning::MarkAboveBuffer { .. } => None,
         }
     }
@@ -122,7 +102,16 @@ pub fn warnings(spec: &Spec) -> Vec<Warning> {
 /// The part of [`warnings`] that makes results worthless whatever they are compared with: nothing gets through, or hardly anything.
 pub fn starving(spec: &Spec) -> Vec<Warning> {
     let mut found = blocked_ports(spec);
-    found.extend(in_use(spec).filter_map(|(n, transport)| trim_without_a_queue(spec, n, transport)));
+    let checked: Vec<_> = in_use(spec).filter(|(_, t)| t.cc.parts().iter().any(|part| part.check.is_some())).collect();
+    // The paths are looked for only where an algorithm has something to say about them.
+    let paths = if checked.is_empty() { Vec::new() } else { fanin_sim::known_paths(spec).unwrap_or_default() };
+    for (number, transport) in checked {
+        let mine: Vec<_> =
+            spec.flows.iter().zip(&paths).filter(|(f, _)| f.transport == number).map(|(_, path)| *path).collect();
+        let wire = transport.stack.wire(transport.stack.mss);
+        let cautions = transport.cc.cautions(&mine, wire, &transport.args);
+        found.extend(cautions.into_iter().map(|caution| Warning::Algorithm { cc: transport.cc.to_string(), caution }));
+    }
     found
 }
 
@@ -132,18 +121,17 @@ fn in_use(spec: &Spec) -> impl Iterator<Item = (u32, &TransportSpec)> {
 }
 
 fn unheeded_marks(spec: &Spec) -> Vec<Warning> {
-    let marking = spec.links.iter().any(|l| l.queue.mark_above.is_some() || l.queue.discipline == "red");
+    let marking = spec.links.iter().any(|l| l.queue.mark_above.is_some() || l.queue.discipline.marks);
     let in_use: Vec<_> = in_use(spec).map(|(_, t)| t).collect();
-    let needs = |cc: &str| registry::needs_switch(cc).unwrap_or(false);
     let mut found: Vec<Warning> = Vec::new();
     if !marking {
-        for transport in in_use.iter().filter(|t| needs(&t.cc)) {
-            found.push(Warning::NoMarks { cc: transport.cc.clone() });
+        for transport in in_use.iter().filter(|t| t.cc.needs_switch()) {
+            found.push(Warning::NoMarks { cc: transport.cc.to_string() });
         }
     }
     let step = spec.links.iter().any(|l| l.queue.mark_above.is_some());
-    if step && !in_use.is_empty() && in_use.iter().all(|t| !needs(&t.cc) && t.stack.ecn == EcnMode::Off) {
-        found.push(Warning::MarksIgnored { ccs: in_use.iter().map(|t| t.cc.clone()).collect() });
+    if step && !in_use.is_empty() && in_use.iter().all(|t| !t.cc.needs_switch() && t.stack.ecn == EcnMode::Off) {
+        found.push(Warning::MarksIgnored { ccs: in_use.iter().map(|t| t.cc.to_string()).collect() });
     }
     found.dedup();
     found
@@ -181,88 +169,4 @@ fn first_and_others(spec: &Spec, is: impl Fn(&Link) -> bool) -> (Option<&Link>, 
 
 fn port(spec: &Spec, link: &Link) -> String {
     format!("{}->{}", spec.nodes[link.from.index()].name, spec.nodes[link.to.index()].name)
-}
-
-/// Packets of queue below which a note says that TRIM's threshold leaves next to none: host jitter and the bursts of a few windows of 2
-/// are as large, so TRIM cuts its window while the path is all but empty.
-const TRIM_LEAST_QUEUE: f64 = 5.0;
-
-/// TRIM's threshold K below the round trip D of an empty path, where every ACK says "congested", or hardly above it. The paper's fallback
-/// (equation 25) comes to the first where the buffer is smaller than C*D; so does a fixed threshold that is too small.
-/// docs/algorithms/trim.md, "A trap in the guideline".
-fn trim_without_a_queue(spec: &Spec, number: u32, transport: &TransportSpec) -> Option<Warning> {
-    if transport.cc.split('+').next_back().map(str::trim) != Some("trim") {
-        return None;
-    }
-    let value = |name: &str| transport.args.iter().find(|(n, _)| *n == name).map(|(_, value)| value);
-    let fixed = match value("trim_k_fixed") {
-        Some(Value::Number(k)) if *k > 0.0 => Some(*k),
-        _ => None,
-    };
-    let upper = matches!(value("trim_k"), Some(Value::Word(word)) if word == "upper");
-    let full = transport.stack.wire(transport.stack.mss);
-    let paths = fanin_sim::known_paths(spec).ok()?;
-    let mine = spec.flows.iter().zip(&paths).filter(|(f, _)| f.transport == number);
-    let (mut all, mut starved, mut short, mut worst) = (0, 0, 0, None);
-    for (_, path) in mine {
-        let (c, d, b) = (packets_per_second(path.rate, full), path.base_rtt.as_secs(), path.buffer_packets);
-        let k = fixed.unwrap_or_else(|| {
-            let interval = trim::KInterval::new(c, d, b);
-            if upper { interval.upper } else { interval.lower_choice() }
-        });
-        all += 1;
-        let queue = trim::queue_at(c, d, k);
-        starved += i32::from(k < d);
-        if queue < TRIM_LEAST_QUEUE {
-            short += 1;
-            if worst.is_none_or(|(w, _, _, _)| queue < w) {
-                worst = Some((queue, k, path, c));
-            }
-        }
-    }
-    let (queue, k, path, c) = worst?;
-    let d = path.base_rtt.as_secs();
-    let on = |n: i32| if n == all { String::new() } else { format!(" on {n} of {all} flows") };
-    if starved == 0 {
-        return Some(Warning::DelayThresholdWithoutQueue {
-            cc: transport.cc.clone(),
-            k: time(k),
-            queue,
-            rtt: time(d),
-            on: on(short),
-        });
-    }
-    let on = on(starved);
-    let what = format!(
-        "`{}`: its delay threshold K of {} lies below the empty round trip of {}{on}, so windows sink to 2 even on an idle network",
-        transport.cc,
-        time(k),
-        time(d)
-    );
-    let message = if fixed.is_some() {
-        format!("{what}; set `cc.trim_k_fixed` above that round trip")
-    } else {
-        format!(
-            "{what}: the bottleneck's buffer of {:.0} packets is smaller than C*D = {:.0}; give it {:.0} or more, or set \
-             `cc.trim_k = \"fixed\"` and `cc.trim_k_fixed = \"{}\"` (equation 22)",
-            path.buffer_packets,
-            c * d,
-            trim::buffer_needed(c, d).max(c * d).ceil(),
-            time(trim::k_lower(c, d)).replace(' ', "")
-        )
-    };
-    Some(Warning::DelayThresholdBelowRtt { cc: transport.cc.clone(), message })
-}
-
-fn packets_per_second(rate: Rate, full: Bytes) -> f64 {
-    rate.bps() as f64 / (8.0 * full.get() as f64)
-}
-
-/// A time with three digits or so.
-fn time(seconds: f64) -> String {
-    match seconds * 1e6 {
-        us if us < 100.0 => format!("{us:.1} us"),
-        us if us < 10_000.0 => format!("{us:.0} us"),
-        us => format!("{:.1} ms", us / 1e3),
-    }
 }

@@ -4,16 +4,16 @@ use crate::app::Application;
 use crate::calendar::Calendar;
 use crate::datagram::Datagrams;
 use crate::engine::{Endpoints, Progress, Run, RunError};
-use crate::net::{FlowCounters, MANY_PORTS, Net, Ways};
-use crate::queue::{self, Build, Context};
+use crate::net::{FlowCounters, MANY_PORTS, Net, PathSet};
+use crate::queue::{Build, Context};
 use crate::rng::Stream;
 use crate::routing::{END, Router};
 use crate::spec::{Flow, Link, LinkId, Message, NodeId, Routing, Spec};
 use crate::stack::Stack;
-use crate::store::Store;
+use crate::store::PacketPool;
 use crate::tcp::Tcp;
 use crate::trace::Tracer;
-use fanin_cc::{ParamError, PathKnowledge, Setup};
+use fanin_cc::{PathKnowledge, SettingError, Setup};
 use fanin_switch::{Order, Port, SharedBuffer};
 use fanin_units::{Bytes, Duration, QueueLimit, Rate, Time};
 use std::collections::HashMap;
@@ -52,12 +52,12 @@ pub(crate) struct FlowPaths {
 }
 
 /// The ways between two hosts, and the links of the first.
-type Found = (Ways, Arc<[LinkId]>);
+type Found = (PathSet, Arc<[LinkId]>);
 
 struct Paths {
     table: Vec<u32>,
     choices: Vec<u32>,
-    ways: Vec<[Ways; 2]>,
+    ways: Vec<[PathSet; 2]>,
     flows: Vec<FlowPaths>,
 }
 
@@ -86,7 +86,7 @@ impl Paths {
             if spec.routing != Routing::Spray {
                 let path = router.path(from, to, key).filter(|p| !p.is_empty()).ok_or_else(no_path)?;
                 let (first, links) = add(made, path);
-                return Ok((Ways { first, count: 1 }, links));
+                return Ok((PathSet { first, count: 1 }, links));
             }
             if let Some(known) = ranges.get(&(from, to)) {
                 return Ok(known.clone());
@@ -99,7 +99,7 @@ impl Paths {
                 shown.get_or_insert(links);
             }
             let links = shown.filter(|l| !l.is_empty()).ok_or_else(no_path)?;
-            let ways = (Ways { first, count: made.choices.len() as u32 - first }, links);
+            let ways = (PathSet { first, count: made.choices.len() as u32 - first }, links);
             ranges.insert((from, to), ways.clone());
             Ok(ways)
         };
@@ -119,7 +119,7 @@ impl Paths {
         }
         for (i, cbr) in spec.cbr.iter().enumerate() {
             let (ways, _) = way(&mut made, cbr.src, cbr.dst, u64::MAX - i as u64)?;
-            made.ways.push([ways, Ways::default()]);
+            made.ways.push([ways, PathSet::default()]);
         }
         Ok(made)
     }
@@ -160,7 +160,7 @@ fn network(spec: &Spec, paths: &Paths) -> Result<Net, RunError> {
         now: 0,
         calendar: Calendar::new(ports.len(), spacing, horizon, spec.seed),
         ports,
-        store: Store::default(),
+        store: PacketPool::default(),
         paths: paths.table.clone(),
         choices: paths.choices.clone(),
         spray: (spec.routing == Routing::Spray).then(|| Stream::new(spec.seed, "spray", 0)),
@@ -178,12 +178,11 @@ fn network(spec: &Spec, paths: &Paths) -> Result<Net, RunError> {
 }
 
 fn order(spec: &Spec, link: &Link, number: usize) -> Result<Order, RunError> {
-    let found = queue::find(&link.queue.discipline)
-        .ok_or_else(|| RunError::UnknownDiscipline { name: link.queue.discipline.clone() })?;
+    let found = link.queue.discipline;
     let bad = |error| RunError::Discipline { port: port_name(spec, link), error };
     let known: Vec<&'static str> = found.params.iter().map(|p| p.name).collect();
     if let Some(name) = link.queue.args.names().find(|n| !known.contains(n)) {
-        return Err(bad(ParamError::Unknown { algorithm: found.name.to_owned(), name: name.to_owned(), known }));
+        return Err(bad(SettingError::Unknown { algorithm: found.name.to_owned(), name: name.to_owned(), known }));
     }
     let context = Context { rate: link.rate, random: Stream::new(spec.seed, "queue", number as u64) };
     match found.build {

@@ -5,7 +5,7 @@ use crate::net::Net;
 use crate::packet::Packet;
 use crate::results::{CbrStats, FlowStats};
 use crate::timer::Timer;
-use fanin_switch::Packet as Label;
+use fanin_switch::Packet as PacketHandle;
 use std::ops::{Index, IndexMut};
 
 /// What an endpoint sees of its host: the network below, the applications above.
@@ -45,7 +45,7 @@ pub struct Handed {
 /// and a call through the trait costs one indirect jump per packet.
 pub trait Endpoint: std::fmt::Debug + Send {
     /// Starts to load the state that a packet will need which arrives soon.
-    fn prefetch(&self, _packet: Label) {}
+    fn prefetch(&self, _packet: PacketHandle) {}
     /// A packet has reached its destination.
     fn on_packet(&mut self, packet: &Packet, host: &mut Host<'_>);
     /// A timer of this endpoint's may be due: who set several checks whether this one still means something.

@@ -31,19 +31,13 @@ pub enum RunError {
         /// Receiving host.
         to: String,
     },
-    /// No such queue discipline.
-    #[error("no queue discipline named `{name}`; `fanin list queue` shows all")]
-    UnknownDiscipline {
-        /// As named.
-        name: String,
-    },
     /// A setting of a queue discipline is unknown or out of range.
     #[error("queue of `{port}`: {error}")]
     Discipline {
         /// `from->to`.
         port: String,
         /// What is wrong.
-        error: fanin_cc::ParamError,
+        error: fanin_cc::SettingError,
     },
     /// Segments do not fit an IP packet.
     #[error("mss {mss} with headers does not fit into an IP packet of 65535 bytes; use a smaller mss")]

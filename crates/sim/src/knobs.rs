@@ -4,16 +4,12 @@
 
 use crate::stack::{CcRtt, CwndValidation, EcnMode, EctOnControl, HalveBasis, Nagle, RtoRestart, Stack, WindowUnit};
 use fanin_cc::{Counting, Flavour, RecoveryKind};
-use fanin_units::{Bytes, Duration};
+use fanin_units::{Bytes, Domain, Duration, Setting};
+use std::ops::Deref;
 
-/// One knob.
+/// One knob: a setting with a place in [`Stack`]. Its default is the profile's.
 pub struct Knob {
-    /// Key in a scenario's `[stack]` table.
-    pub name: &'static str,
-    /// What it accepts.
-    pub kind: KnobKind,
-    /// What it does, and the RFC, kernel or NS2 behaviour it stands for.
-    pub help: &'static str,
+    setting: Setting,
     /// Its value, as it would be written.
     pub get: fn(&Stack) -> String,
     /// Sets it from text; the error says what would be accepted.
@@ -23,29 +19,11 @@ pub struct Knob {
     pub set: fn(&mut Stack, &str) -> Result<(), String>,
 }
 
-/// What a knob accepts.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum KnobKind {
-    /// A whole number in the closed interval.
-    Count {
-        /// Least.
-        min: u64,
-        /// Greatest.
-        max: u64,
-    },
-    /// A real number, at least this; `inf` is one.
-    Number {
-        /// Least.
-        min: f64,
-    },
-    /// A time with its unit, `200ms`.
-    Time,
-    /// A size with its unit, `64KB`.
-    Size,
-    /// `true` or `false`.
-    Flag,
-    /// One of these words.
-    Word(&'static [&'static str]),
+impl Deref for Knob {
+    type Target = Setting;
+    fn deref(&self) -> &Setting {
+        &self.setting
+    }
 }
 
 /// The named sets of knobs: name, what it is, and its values.
@@ -67,14 +45,14 @@ pub struct Profile {
 
 /// A type of field.
 trait Field: Sized {
-    fn parse(text: &str, kind: KnobKind) -> Result<Self, String>;
+    fn parse(text: &str, domain: Domain) -> Result<Self, String>;
     fn print(&self) -> String;
 }
 
 impl Field for u32 {
-    fn parse(text: &str, kind: KnobKind) -> Result<u32, String> {
-        let (min, max) = match kind {
-            KnobKind::Count { min, max } => (min, max),
+    fn parse(text: &str, domain: Domain) -> Result<u32, String> {
+        let (min, max) = match domain {
+            Domain::Count { min, max } => (min, max),
             _ => (0, u64::from(u32::MAX)),
         };
         match text.parse::<u64>() {
@@ -90,8 +68,8 @@ impl Field for u32 {
 }
 
 impl Field for f64 {
-    fn parse(text: &str, kind: KnobKind) -> Result<f64, String> {
-        let min = if let KnobKind::Number { min } = kind { min } else { f64::NEG_INFINITY };
+    fn parse(text: &str, domain: Domain) -> Result<f64, String> {
+        let min = if let Domain::Number { min, .. } = domain { min } else { f64::NEG_INFINITY };
         match text.parse::<f64>() {
             Ok(x) if x >= min => Ok(x),
             _ => Err(format!("it must be a number, at least {min}")),
@@ -103,7 +81,7 @@ impl Field for f64 {
 }
 
 impl Field for bool {
-    fn parse(text: &str, _kind: KnobKind) -> Result<bool, String> {
+    fn parse(text: &str, _domain: Domain) -> Result<bool, String> {
         text.parse().map_err(|_| "it must be true or false".to_owned())
     }
     fn print(&self) -> String {
@@ -114,7 +92,7 @@ impl Field for bool {
 macro_rules! quantities {
     ($($type:ty),*) => {$(
         impl Field for $type {
-            fn parse(text: &str, _kind: KnobKind) -> Result<$type, String> {
+            fn parse(text: &str, _domain: Domain) -> Result<$type, String> {
                 text.parse().map_err(|e: fanin_units::ParseUnitError| e.to_string())
             }
             fn print(&self) -> String {
@@ -128,7 +106,7 @@ quantities!(Duration, Bytes);
 macro_rules! words {
     ($($type:ty { $($word:literal => $value:expr),* $(,)? })*) => {$(
         impl Field for $type {
-            fn parse(text: &str, _kind: KnobKind) -> Result<$type, String> {
+            fn parse(text: &str, _domain: Domain) -> Result<$type, String> {
                 match text {
                     $($word => Ok($value),)*
                     _ => Err(format!("it must be one of {}", Self::WORDS.join(", "))),
@@ -187,29 +165,27 @@ words! {
     }
 }
 
-const FLAG: KnobKind = KnobKind::Flag;
-const TIME: KnobKind = KnobKind::Time;
-const SIZE: KnobKind = KnobKind::Size;
-const fn count(min: u64, max: u64) -> KnobKind {
-    KnobKind::Count { min, max }
+const FLAG: Domain = Domain::Flag;
+const TIME: Domain = Domain::Time;
+const SIZE: Domain = Domain::Size;
+const fn count(min: u64, max: u64) -> Domain {
+    Domain::Count { min, max }
 }
-const fn number(min: f64) -> KnobKind {
-    KnobKind::Number { min }
+const fn number(min: f64) -> Domain {
+    Domain::Number { min, max: f64::INFINITY }
 }
-const fn word<T: Words>() -> KnobKind {
-    KnobKind::Word(T::WORDS)
+const fn word<T: Words>() -> Domain {
+    Domain::Word(T::WORDS)
 }
 
 macro_rules! knobs {
-    ($($field:ident: $kind:expr, $help:literal;)*) => {
+    ($($field:ident: $domain:expr, $help:literal;)*) => {
         /// Every knob, in the order `fanin list stack` shows them.
         pub static KNOBS: &[Knob] = &[$(Knob {
-            name: stringify!($field),
-            kind: $kind,
-            help: $help,
+            setting: Setting::of(stringify!($field), $domain, $help),
             get: |stack| Field::print(&stack.$field),
             set: |stack, text| {
-                stack.$field = Field::parse(text, $kind)?;
+                stack.$field = Field::parse(text, $domain)?;
                 Ok(())
             },
         }),*];

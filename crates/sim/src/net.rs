@@ -4,10 +4,10 @@ use crate::calendar::Calendar;
 use crate::packet::{Packet, flags};
 use crate::rng::Stream;
 use crate::routing::END;
-use crate::store::{self, Store};
+use crate::store::{self, PacketPool};
 use crate::timer::Timer;
 use crate::trace::{PacketEvent, Tracer};
-use fanin_switch::{Offer, Packet as Label, Port, SharedBuffer, prefetch};
+use fanin_switch::{Offer, Packet as PacketHandle, Port, SharedBuffer, prefetch};
 
 /// From so many ports on they do not fit into a core's nearest caches.
 pub const MANY_PORTS: usize = 256;
@@ -55,7 +55,7 @@ impl FlowCounters {
 
 /// Where a flow's packets may go.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Ways {
+pub struct PathSet {
     /// First path, as an index into `Net::choices` when spraying, else into the path table.
     pub first: u32,
     /// How many.
@@ -72,7 +72,7 @@ pub struct Net {
     /// All ports, by link.
     pub ports: Vec<Port>,
     /// The packets that ports hold.
-    pub store: Store,
+    pub store: PacketPool,
     /// Links of all paths, each closed by [`END`].
     pub paths: Vec<u32>,
     /// Starts of paths, for spraying.
@@ -80,7 +80,7 @@ pub struct Net {
     /// Draws a path per packet.
     pub spray: Option<Stream>,
     /// Forward and backward ways per flow, then those of each source of datagrams.
-    pub ways: Vec<[Ways; 2]>,
+    pub ways: Vec<[PathSet; 2]>,
     /// Per flow.
     pub flows: Vec<FlowCounters>,
     /// Per background source.
@@ -126,14 +126,14 @@ impl Net {
 
     /// The port of the sending host: the same whichever of the ways a packet takes.
     #[inline]
-    fn first_port(&self, way: Ways) -> usize {
+    fn first_port(&self, way: PathSet) -> usize {
         let path = if self.spray.is_some() { self.choices[way.first as usize] } else { way.first };
         self.paths[path as usize] as usize
     }
 
     /// Where the next packet that has these ways goes.
     #[inline]
-    fn choose(&mut self, way: Ways) -> u32 {
+    fn choose(&mut self, way: PathSet) -> u32 {
         match &mut self.spray {
             None => way.first,
             Some(stream) => self.choices[way.first as usize + stream.below(u64::from(way.count)) as usize],
@@ -153,7 +153,7 @@ impl Net {
 
     /// Offers a packet to the port its path names.
     #[inline]
-    fn offer(&mut self, label: Label) {
+    fn offer(&mut self, label: PacketHandle) {
         let link = self.paths[store::path(label)];
         let room = if self.pools.is_empty() { u64::MAX } else { self.room(link) };
         let port = &mut self.ports[link as usize];
@@ -180,7 +180,7 @@ impl Net {
 
     /// What seldom happens to an accepted packet.
     #[inline(never)]
-    fn note_accepted(&mut self, link: u32, label: Label, marked: bool) {
+    fn note_accepted(&mut self, link: u32, label: PacketHandle, marked: bool) {
         let packet = self.store.get_mut(store::slot(label));
         if marked {
             packet.flags |= flags::CE;
@@ -196,7 +196,7 @@ impl Net {
 
     /// What a port that has a scheduler needs beyond that.
     #[cold]
-    fn offer_scheduled(&mut self, link: u32, label: Label, offer: Offer) {
+    fn offer_scheduled(&mut self, link: u32, label: PacketHandle, offer: Offer) {
         if offer.marked || self.trace.sees(link) {
             self.note_accepted(link, label, offer.marked);
         }
@@ -248,7 +248,7 @@ impl Net {
 
     /// A packet that gets through ends its flow's run of drops at this port.
     #[inline]
-    fn close_run(&mut self, link: u32, label: Label) {
+    fn close_run(&mut self, link: u32, label: PacketHandle) {
         if !label.has(flags::DATAGRAM | flags::ACK | flags::EMPTY) {
             let flow = &mut self.flows[label.flow as usize];
             if flow.run.is_some_and(|(port, _)| port == link) {
@@ -280,7 +280,7 @@ impl Net {
     /// Starts to load what the coming events need, a step of each chain of addresses at a time: a port, the head of its ring, where that
     /// packet goes, the port or endpoint there. The packet that reaches its destination soon, if one does: its endpoint is the caller's.
     #[inline]
-    pub fn look_ahead(&self) -> Option<Label> {
+    pub fn look_ahead(&self) -> Option<PacketHandle> {
         if self.ports.len() < MANY_PORTS {
             return None;
         }
@@ -313,7 +313,7 @@ impl Net {
 
     /// The packet that arrives `ahead` link events after the next one.
     #[inline]
-    fn head(&self, ahead: usize) -> Option<Label> {
+    fn head(&self, ahead: usize) -> Option<PacketHandle> {
         self.ports[self.calendar.upcoming(ahead)? as usize].head()
     }
 

@@ -1,7 +1,8 @@
 //! What a run is made of, fully resolved: `fanin-scenario` writes it, the engine reads it, nothing in it is a default.
 
 use crate::stack::Stack;
-use fanin_cc::Args;
+use fanin_cc::{Args, Composition};
+use fanin_switch::disciplines::{DROP_TAIL, Discipline};
 use fanin_units::{Bytes, Duration, QueueLimit, Rate, Time};
 
 macro_rules! id {
@@ -123,8 +124,8 @@ pub struct Queue {
     pub limit: Option<QueueLimit>,
     /// Mark an ECN-capable packet when the queue with it exceeds this (DCTCP's K).
     pub mark_above: Option<QueueLimit>,
-    /// A registered discipline, `droptail` unless said.
-    pub discipline: String,
+    /// The discipline, drop-tail unless said.
+    pub discipline: &'static Discipline,
     /// Settings of the discipline.
     pub args: Args,
 }
@@ -132,7 +133,7 @@ pub struct Queue {
 impl Queue {
     /// First in, first out, drop-tail, no marking.
     pub fn drop_tail(limit: Option<QueueLimit>) -> Queue {
-        Queue { limit, mark_above: None, discipline: "droptail".to_owned(), args: Args::default() }
+        Queue { limit, mark_above: None, discipline: &DROP_TAIL, args: Args::default() }
     }
 }
 
@@ -150,8 +151,8 @@ pub enum Routing {
 /// A stack and its congestion control.
 #[derive(Clone, Debug)]
 pub struct TransportSpec {
-    /// Algorithm by name, as in `gss+dctcp`.
-    pub cc: String,
+    /// The algorithm.
+    pub cc: Composition,
     /// Its settings.
     pub args: Args,
     /// The endpoint's knobs.

@@ -24,12 +24,12 @@ pub fn next_hop(mut label: fanin_switch::Packet) -> fanin_switch::Packet {
 
 /// Packets by slot. A freed slot is the first to be used again, since it is still in the cache.
 #[derive(Debug, Default)]
-pub struct Store {
+pub struct PacketPool {
     packets: Vec<Packet>,
     free: Vec<u32>,
 }
 
-impl Store {
+impl PacketPool {
     /// Puts a packet, that starts on this path, into a free slot.
     #[inline]
     pub fn insert(&mut self, packet: Packet, path: u32) -> fanin_switch::Packet {

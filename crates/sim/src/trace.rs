@@ -91,7 +91,7 @@ impl Tracer {
         self.tap = Some(tap);
     }
 
-    /// Whether somebody wants to know of packets at this port.
+    /// Whether packets at this port are traced.
     #[inline]
     pub fn sees(&self, link: u32) -> bool {
         self.any_port && (self.tap.is_some() || self.records(link))

@@ -1,4 +1,4 @@
-//! Named streams of random numbers: one per component, so that adding a flow reshuffles nobody.
+//! Named streams of random numbers: one per component, so that adding a flow changes no other draw.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;

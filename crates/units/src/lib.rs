@@ -15,13 +15,13 @@
 extern crate alloc;
 
 mod bytes;
-mod param;
 mod parse;
 mod rate;
+mod setting;
 mod time;
 
 pub use bytes::Bytes;
-pub use param::{Args, Domain, Flavour, Param, ParamError, Value};
 pub use parse::{ParseUnitError, QueueLimit};
 pub use rate::Rate;
+pub use setting::{Args, Domain, Flavour, Preset, Setting, SettingError, Value};
 pub use time::{Duration, Time};

@@ -38,7 +38,7 @@ struct Piece {
 }
 
 impl Run {
-    /// Begins at `from`; `at` is none when nobody saw it.
+    /// Begins at `from`; `at` is none when the tap did not see it.
     pub fn new(dir: usize, from: u64, at: Option<u64>, overlapped: bool) -> Run {
         let piece = Piece { start: at.unwrap_or(0), from, pause: 0 };
         Run {

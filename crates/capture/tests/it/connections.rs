@@ -64,7 +64,7 @@ fn the_same_ports_with_another_syn_are_another_connection() {
     let a = s.analyse();
     let syns: Vec<u32> = a.connections.iter().map(|c| c.to_server.syn).collect();
     assert_eq!(syns, [2, 1, 1]);
-    assert_eq!(a.connections[0].handshake_rtt_ns, None, "after a second SYN nobody knows which was answered");
+    assert_eq!(a.connections[0].handshake_rtt_ns, None, "after a second SYN it is not known which was answered");
 }
 
 #[test]

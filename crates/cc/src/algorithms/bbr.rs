@@ -13,30 +13,30 @@ mod tests;
 use self::filter::{Aggregation, MaxRate};
 use crate::deploy::Place;
 use crate::{
-    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Gate, Kind, Needs, Param, ParamError, Probe,
+    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Gate, Kind, Needs, Setting, SettingError, Probe,
     RateSample, Setup, State, Window,
 };
 use fanin_units::{Duration, Rate, Time};
 
-const BW_WINDOW: Param = Param::number("bbr_bw_window", 10.0, 1.0, 1000.0)
+const BW_WINDOW: Setting = Setting::parameter("bbr_bw_window", 10.0, 1.0, 1000.0)
     .unit("round trips")
     .doc("tcp_bbr.c bbr_bw_rtts", "how long a delivery rate counts");
-const MIN_RTT_WINDOW: Param = Param::number("bbr_min_rtt_window", 10.0, 0.001, 3600.0)
+const MIN_RTT_WINDOW: Setting = Setting::parameter("bbr_min_rtt_window", 10.0, 0.001, 3600.0)
     .unit("s")
     .doc("tcp_bbr.c bbr_min_rtt_win_sec", "how long a smallest round trip counts before the pipe is emptied to find another");
-const PROBE_RTT_TIME: Param = Param::number("bbr_probe_rtt_time", 0.2, 0.0, 10.0)
+const PROBE_RTT_TIME: Setting = Setting::parameter("bbr_probe_rtt_time", 0.2, 0.0, 10.0)
     .unit("s")
     .doc("tcp_bbr.c bbr_probe_rtt_mode_ms", "how long the pipe is kept empty for that");
-const CWND_GAIN: Param = Param::number("bbr_cwnd_gain", 2.0, 1.0, 10.0)
+const CWND_GAIN: Setting = Setting::parameter("bbr_cwnd_gain", 2.0, 1.0, 10.0)
     .doc("tcp_bbr.c bbr_cwnd_gain", "window in bandwidth-delay products while probing for bandwidth");
-const QUANTUM: Param = Param::number("bbr_send_quantum", 1.0, 0.0, 127.0)
+const QUANTUM: Setting = Setting::parameter("bbr_send_quantum", 1.0, 0.0, 127.0)
     .unit("packets")
     .linux(0.0)
     .doc(
         "tcp_bbr.c bbr_tso_segs_goal",
         "burst of the host; three bursts more than the product may be in flight. 0: a millisecond of data at the pacing rate, as the kernel has it",
     );
-const EXTRA_ACKED: Param = Param::flag("bbr_extra_acked", false)
+const EXTRA_ACKED: Setting = Setting::switch("bbr_extra_acked", false)
     .linux(1.0)
     .doc("tcp_bbr.c bbr_update_ack_aggregation", "allow for ACKs that come in bunches (kernels from 5.1)");
 
@@ -48,6 +48,7 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     needs_switch: false,
     deploy: &[Place::Kernel("bbr")],
     params: &[BW_WINDOW, MIN_RTT_WINDOW, PROBE_RTT_TIME, CWND_GAIN, QUANTUM, EXTRA_ACKED],
+    check: None,
     kind: Kind::Sender(|setup, args, _slow_start| Ok(Box::new(Bbr::new(setup, args)?))),
 }];
 
@@ -126,7 +127,7 @@ pub struct Bbr {
 }
 
 impl Bbr {
-    fn new(setup: &Setup, args: &Args) -> Result<Bbr, ParamError> {
+    fn new(setup: &Setup, args: &Args) -> Result<Bbr, SettingError> {
         let number = |param| args.number(param, setup.flavour);
         let initial_window = setup.initial_window;
         Ok(Bbr {

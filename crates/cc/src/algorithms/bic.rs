@@ -7,26 +7,26 @@
 
 use crate::deploy::Place;
 use crate::{
-    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Counting, Credit, Kind, Param, ParamError, Probe, Setup,
+    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Counting, Credit, Kind, Setting, SettingError, Probe, Setup,
     SlowStart, State, Window,
 };
 use fanin_units::{Duration, Time};
 
-const LOW_WINDOW: Param = Param::number("bic_low_window", 14.0, 0.0, 1e6)
+const LOW_WINDOW: Setting = Setting::parameter("bic_low_window", 14.0, 0.0, 1e6)
     .unit("packets")
     .doc("tcp_bic.c low_window", "up to this window it is Reno");
-const MAX_INCREMENT: Param = Param::number("bic_max_increment", 16.0, 1.0, 1e6)
+const MAX_INCREMENT: Setting = Setting::parameter("bic_max_increment", 16.0, 1.0, 1e6)
     .unit("packets")
     .doc("tcp_bic.c max_increment", "Smax: greatest growth per round trip");
-const SMOOTH_PART: Param = Param::number("bic_smooth_part", 20.0, 1.0, 1000.0).doc(
+const SMOOTH_PART: Setting = Setting::parameter("bic_smooth_part", 20.0, 1.0, 1000.0).doc(
     "tcp_bic.c smooth_part",
     "round trips from one packet below the last maximum to it, in a quarter of them (ns-3 has 5)",
 );
-const BETA: Param = Param::number("bic_beta", 819.0 / 1024.0, 0.1, 0.99)
+const BETA: Setting = Setting::parameter("bic_beta", 819.0 / 1024.0, 0.1, 0.99)
     .doc("tcp_bic.c beta", "what a loss leaves of the window, rounded to 1/1024");
-const FAST_CONVERGENCE: Param = Param::flag("bic_fast_convergence", true)
+const FAST_CONVERGENCE: Setting = Setting::switch("bic_fast_convergence", true)
     .doc("tcp_bic.c fast_convergence", "aim lower when a loss came below the last maximum, to make room for others");
-const DELAYED_ACK: Param = Param::flag("bic_delayed_ack", false)
+const DELAYED_ACK: Setting = Setting::switch("bic_delayed_ack", false)
     .linux(1.0)
     .doc("tcp_bic.c bictcp_acked", "grow faster by the measured number of packets per ACK (the kernel does, ns-3 does not)");
 
@@ -38,6 +38,7 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     needs_switch: false,
     deploy: &[Place::Kernel("bic")],
     params: &[LOW_WINDOW, MAX_INCREMENT, SMOOTH_PART, BETA, FAST_CONVERGENCE, DELAYED_ACK],
+    check: None,
     kind: Kind::Sender(|setup, args, ss| Ok(Box::new(Bic::new(setup, args, ss)?))),
 }];
 
@@ -74,7 +75,7 @@ pub struct Bic {
 }
 
 impl Bic {
-    fn new(setup: &Setup, args: &Args, slow_start: Box<dyn SlowStart>) -> Result<Bic, ParamError> {
+    fn new(setup: &Setup, args: &Args, slow_start: Box<dyn SlowStart>) -> Result<Bic, SettingError> {
         let whole = |param| args.number(param, setup.flavour).map(|x| x.round() as u64);
         Ok(Bic {
             window: Window { cwnd: setup.initial_window, ssthresh: setup.initial_ssthresh },

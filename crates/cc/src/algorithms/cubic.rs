@@ -14,24 +14,24 @@ use self::kernel::Kernel;
 use crate::deploy::Place;
 use crate::algorithms::hystart::{self, HyStart};
 use crate::{
-    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Counting, Kind, Param, ParamError, Probe, Setup,
+    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Counting, Kind, Setting, SettingError, Probe, Setup,
     SlowStart, Window,
 };
 use fanin_units::{Duration, Time};
 
-const FORM: Param = Param::word("cubic_form", &["rfc", "linux"])
+const FORM: Setting = Setting::choice("cubic_form", &["rfc", "linux"])
     .linux_word("linux")
     .doc("RFC 9438; tcp_cubic.c", "real numbers as in the RFC, or the kernel's integers, jiffies and growth counter");
-const C: Param = Param::number("cubic_c", 0.4, 0.01, 100.0)
+const C: Setting = Setting::parameter("cubic_c", 0.4, 0.01, 100.0)
     .unit("packets/s^3")
     .doc("RFC 9438 section 5", "steepness of the curve (the linux form rounds it to a multiple of 10/1024)");
-const BETA: Param = Param::number("cubic_beta", 0.7, 0.1, 0.99)
+const BETA: Setting = Setting::parameter("cubic_beta", 0.7, 0.1, 0.99)
     .doc("RFC 9438 section 4.6", "what a loss leaves of the window (the linux form rounds it to 1/1024)");
-const FAST_CONVERGENCE: Param = Param::flag("cubic_fast_convergence", true)
+const FAST_CONVERGENCE: Setting = Setting::switch("cubic_fast_convergence", true)
     .doc("RFC 9438 section 4.7", "aim lower when a loss came below the last maximum, to make room for others");
-const FRIENDLY: Param = Param::flag("cubic_friendliness", true)
+const FRIENDLY: Setting = Setting::switch("cubic_friendliness", true)
     .doc("RFC 9438 section 4.3", "grow at least as AIMD with the same average would; this decides at data-center round trips");
-const HYSTART: Param = Param::flag("cubic_hystart", false)
+const HYSTART: Setting = Setting::switch("cubic_hystart", false)
     .linux(1.0)
     .doc("tcp_cubic.c", "leave slow start by HyStart's tests, as hystart+cubic does");
 
@@ -53,6 +53,7 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
         hystart::LOW_WINDOW,
         hystart::PACED,
     ],
+    check: None,
     kind: Kind::Sender(|setup, args, ss| Ok(Box::new(Cubic::new(setup, args, ss)?))),
 }];
 
@@ -87,7 +88,7 @@ enum Curve {
 }
 
 impl Cubic {
-    fn new(setup: &Setup, args: &Args, slow_start: Box<dyn SlowStart>) -> Result<Cubic, ParamError> {
+    fn new(setup: &Setup, args: &Args, slow_start: Box<dyn SlowStart>) -> Result<Cubic, SettingError> {
         let flavour = setup.flavour;
         let constants = Constants {
             c: args.number(&C, flavour)?,

@@ -10,16 +10,16 @@ use crate::deploy::Place;
 use crate::algorithms::dctcp::{self, MarkedFraction};
 use crate::algorithms::reno::{RenoCore, as_reno};
 use crate::{
-    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Kind, Needs, Param, ParamError, Probe, Setup,
+    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Kind, Needs, Setting, SettingError, Probe, Setup,
     SlowStart, Window,
 };
 use fanin_units::Duration;
 
-const LEAST_D: Param = Param::number("d2tcp_least_d", 0.5, 0.01, 1.0)
+const LEAST_D: Setting = Setting::parameter("d2tcp_least_d", 0.5, 0.01, 1.0)
     .doc("section 3.2", "least exponent: a far deadline, backing off more than DCTCP");
-const MOST_D: Param = Param::number("d2tcp_most_d", 2.0, 1.0, 100.0)
+const MOST_D: Setting = Setting::parameter("d2tcp_most_d", 2.0, 1.0, 100.0)
     .doc("section 3.2", "greatest exponent: a near deadline, backing off less than DCTCP");
-const MISSED_D: Param = Param::number("d2tcp_missed_d", 1.0, 0.01, 100.0)
+const MISSED_D: Setting = Setting::parameter("d2tcp_missed_d", 1.0, 0.01, 100.0)
     .doc("not in the paper; public ports take 1 or 0.5", "exponent once the deadline has passed");
 
 /// `d2tcp`.
@@ -30,6 +30,7 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     needs_switch: true,
     deploy: &[Place::Twin("fanin_d2tcp")],
     params: &[dctcp::G, dctcp::ALPHA0, dctcp::FLOOR, dctcp::FORM, LEAST_D, MOST_D, MISSED_D],
+    check: None,
     kind: Kind::Sender(|setup, args, ss| Ok(Box::new(D2tcp::new(setup, args, ss)?))),
 }];
 
@@ -46,7 +47,7 @@ pub struct D2tcp {
 }
 
 impl D2tcp {
-    fn new(setup: &Setup, args: &Args, slow_start: Box<dyn SlowStart>) -> Result<D2tcp, ParamError> {
+    fn new(setup: &Setup, args: &Args, slow_start: Box<dyn SlowStart>) -> Result<D2tcp, SettingError> {
         Ok(D2tcp {
             core: RenoCore::new(setup, slow_start),
             fraction: MarkedFraction::new(setup, args)?,

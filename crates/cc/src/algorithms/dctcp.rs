@@ -8,21 +8,21 @@
 use crate::deploy::Place;
 use crate::algorithms::reno::{RenoCore, as_reno};
 use crate::{
-    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Kind, Needs, Param, ParamError, Probe, Setup,
+    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Kind, Needs, Setting, SettingError, Probe, Setup,
     SlowStart, Window,
 };
 use fanin_units::Duration;
 
-pub(crate) const G: Param =
-    Param::number("dctcp_g", 0.0625, 1e-4, 1.0).doc("RFC 8257 section 4.2", "weight of a window's fraction of marks");
-pub(crate) const ALPHA0: Param = Param::number("dctcp_alpha0", 1.0, 0.0, 1.0)
+pub(crate) const G: Setting =
+    Setting::parameter("dctcp_g", 0.0625, 1e-4, 1.0).doc("RFC 8257 section 4.2", "weight of a window's fraction of marks");
+pub(crate) const ALPHA0: Setting = Setting::parameter("dctcp_alpha0", 1.0, 0.0, 1.0)
     .ns2(0.0)
     .doc("RFC 8257 section 3.3", "alpha before the first window: 1 halves at the first mark");
-pub(crate) const FLOOR: Param = Param::number("dctcp_floor", 2.0, 1.0, 1000.0)
+pub(crate) const FLOOR: Setting = Setting::parameter("dctcp_floor", 2.0, 1.0, 1000.0)
     .unit("packets")
     .ns2(1.0)
     .doc("tcp_dctcp.c", "least window a mark leaves: decides how many senders an incast can hold");
-pub(crate) const FORM: Param = Param::word("dctcp_form", &["rfc", "linux"])
+pub(crate) const FORM: Setting = Setting::choice("dctcp_form", &["rfc", "linux"])
     .linux_word("linux")
     .doc("tcp_dctcp.c", "real numbers over bytes, or the kernel's integers over packets (g is 1/16 there)");
 
@@ -34,6 +34,7 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     needs_switch: true,
     deploy: &[Place::Kernel("dctcp"), Place::Twin("fanin_dctcp")],
     params: &[G, ALPHA0, FLOOR, FORM],
+    check: None,
     kind: Kind::Sender(|setup, args, ss| Ok(Box::new(Dctcp::new(setup, args, ss)?))),
 }];
 
@@ -64,13 +65,13 @@ impl MarkedFraction {
     /// Before the first ACK.
     ///
     /// # Errors
-    /// [`ParamError::BadValue`] for a parameter outside its range.
-    pub fn new(setup: &Setup, args: &Args) -> Result<MarkedFraction, ParamError> {
+    /// [`SettingError::BadValue`] for a parameter outside its range.
+    pub fn new(setup: &Setup, args: &Args) -> Result<MarkedFraction, SettingError> {
         let alpha = args.number(&ALPHA0, setup.flavour)?;
         let g = args.number(&G, setup.flavour)?;
         let integer = args.word(&FORM, setup.flavour)? == "linux";
         if integer && g != 0.0625 {
-            return Err(ParamError::BadValue {
+            return Err(SettingError::BadValue {
                 name: G.name,
                 value: g.to_string(),
                 expected: "0.0625 with dctcp_form = linux; dctcp_form = rfc takes any".to_owned(),
@@ -156,7 +157,7 @@ pub struct Dctcp {
 }
 
 impl Dctcp {
-    fn new(setup: &Setup, args: &Args, slow_start: Box<dyn SlowStart>) -> Result<Dctcp, ParamError> {
+    fn new(setup: &Setup, args: &Args, slow_start: Box<dyn SlowStart>) -> Result<Dctcp, SettingError> {
         Ok(Dctcp { core: RenoCore::new(setup, slow_start), fraction: MarkedFraction::new(setup, args)? })
     }
 }

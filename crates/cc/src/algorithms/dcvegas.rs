@@ -7,22 +7,22 @@
 //! to the sender, with its rule to halve instead of cutting a quarter when the lost packet had been retransmitted before.
 
 use crate::deploy::Place;
-use crate::{Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Counting, Kind, Needs, Param, ParamError, Probe, Setup, SlowStart, Window};
+use crate::{Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Counting, Kind, Needs, Setting, SettingError, Probe, Setup, SlowStart, Window};
 use fanin_units::Duration;
 
-const ALPHA: Param =
-    Param::number("dcvegas_alpha", 1.0, 0.0, 1000.0).unit("packets").doc("section III-B", "fewer queued: speed up");
-const BETA: Param =
-    Param::number("dcvegas_beta", 2.0, 0.0, 1000.0).unit("packets").doc("section III-B", "more queued: slow down by more than 1");
-const GAMMA: Param = Param::number("dcvegas_gamma", 0.5, 0.0, 1000.0)
+const ALPHA: Setting =
+    Setting::parameter("dcvegas_alpha", 1.0, 0.0, 1000.0).unit("packets").doc("section III-B", "fewer queued: speed up");
+const BETA: Setting =
+    Setting::parameter("dcvegas_beta", 2.0, 0.0, 1000.0).unit("packets").doc("section III-B", "more queued: slow down by more than 1");
+const GAMMA: Setting = Setting::parameter("dcvegas_gamma", 0.5, 0.0, 1000.0)
     .unit("packets")
     .doc("section III-A", "more queued: slow start ends");
-const START_STEP: Param = Param::number("dcvegas_start_step", 1.5, 0.1, 100.0)
+const START_STEP: Setting = Setting::parameter("dcvegas_start_step", 1.5, 0.1, 100.0)
     .unit("packets")
     .doc("equation 5", "growth per ACK in slow start");
-const CHECK: Param = Param::flag("dcvegas_window_check", true)
+const CHECK: Setting = Setting::switch("dcvegas_window_check", true)
     .doc("NS2 tcp-vegas.cc", "grow only while the window is used up to two packets");
-const RTT: Param = Param::word("dcvegas_rtt", &["mean", "ewma"]).doc(
+const RTT: Setting = Setting::choice("dcvegas_rtt", &["mean", "ewma"]).doc(
     "equation 1",
     "the smoothed round trip: the mean of the samples since the last decision, as in NS2, or a moving average with RFC 6298's weight of 1/8",
 );
@@ -35,6 +35,7 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     needs_switch: false,
     deploy: &[Place::Twin("fanin_dcvegas")],
     params: &[ALPHA, BETA, GAMMA, START_STEP, CHECK, RTT],
+    check: None,
     kind: Kind::Sender(|setup, args, slow_start| Ok(Box::new(DcVegas::new(setup, args, slow_start)?))),
 }];
 
@@ -73,11 +74,11 @@ pub struct DcVegas {
 }
 
 impl DcVegas {
-    fn new(setup: &Setup, args: &Args, slow_start: Box<dyn SlowStart>) -> Result<DcVegas, ParamError> {
+    fn new(setup: &Setup, args: &Args, slow_start: Box<dyn SlowStart>) -> Result<DcVegas, SettingError> {
         let number = |param| args.number(param, setup.flavour);
         let (alpha, beta) = (number(&ALPHA)?, number(&BETA)?);
         if alpha > beta {
-            return Err(ParamError::BadValue {
+            return Err(SettingError::BadValue {
                 name: ALPHA.name,
                 value: alpha.to_string(),
                 expected: format!("at most dcvegas_beta, {beta} packets"),

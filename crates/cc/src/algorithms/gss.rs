@@ -8,13 +8,13 @@
 
 use crate::deploy::Place;
 use crate::model::gss::{congestion, increment};
-use crate::{Ack, Algorithm, Args, Conn, Kind, Param, ParamError, Setup, SlowStart, Window};
+use crate::{Ack, Algorithm, Args, Conn, Kind, Setting, SettingError, Setup, SlowStart, Window};
 
-const SPREAD: Param = Param::flag("gss_spread", false)
+const SPREAD: Setting = Setting::switch("gss_spread", false)
     .doc("Algorithm 1", "spread a window's growth over the ACKs of the next one instead of adding it at once");
-const RTT: Param = Param::word("gss_rtt", &["latest", "mean"])
+const RTT: Setting = Setting::choice("gss_rtt", &["latest", "mean"])
     .doc("Algorithm 1", "round trip that enters alpha: the sample that completes the window, or the mean of the window's samples");
-const INITIAL: Param = Param::word("gss_initial_window", &["algorithm", "stack"]).doc(
+const INITIAL: Setting = Setting::choice("gss_initial_window", &["algorithm", "stack"]).doc(
     "Algorithm 1, section 3.3",
     "first window of a connection: 2 segments, as Algorithm 1 begins, or the stack's `initial_window`",
 );
@@ -38,6 +38,7 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     needs_switch: false,
     deploy: GSS_PLACES,
     params: &[SPREAD, RTT, INITIAL],
+    check: None,
     kind: Kind::SlowStart(|setup, args| Ok(Box::new(Gss::new(setup, args)?))),
 }];
 
@@ -61,7 +62,7 @@ pub struct Gss {
 }
 
 impl Gss {
-    fn new(setup: &Setup, args: &Args) -> Result<Gss, ParamError> {
+    fn new(setup: &Setup, args: &Args) -> Result<Gss, SettingError> {
         Ok(Gss {
             spread: args.flag(&SPREAD, setup.flavour)?,
             mean: args.word(&RTT, setup.flavour)? == "mean",

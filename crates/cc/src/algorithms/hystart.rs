@@ -8,16 +8,16 @@
 
 use crate::deploy::Place;
 use crate::{
-    Ack, Algorithm, Args, Conn, Counting, Kind, Param, ParamError, Setup, SlowStart, StandardSlowStart, Window,
+    Ack, Algorithm, Args, Conn, Counting, Kind, Setting, SettingError, Setup, SlowStart, StandardSlowStart, Window,
 };
 use fanin_units::{Duration, Time};
 
-pub(crate) const DETECT: Param = Param::word("hystart_detect", &["both", "train", "delay"])
+pub(crate) const DETECT: Setting = Setting::choice("hystart_detect", &["both", "train", "delay"])
     .doc("tcp_cubic.c hystart_detect", "which test ends slow start: the length of the ACK train, the round trip, or either");
-pub(crate) const LOW_WINDOW: Param = Param::number("hystart_low_window", 16.0, 1.0, 1e6)
+pub(crate) const LOW_WINDOW: Setting = Setting::parameter("hystart_low_window", 16.0, 1.0, 1e6)
     .unit("packets")
     .doc("tcp_cubic.c hystart_low_window", "no test below this window");
-pub(crate) const PACED: Param = Param::flag("hystart_paced", false)
+pub(crate) const PACED: Setting = Setting::switch("hystart_paced", false)
     .doc("tcp_cubic.c hystart_update", "data leave paced: a train may last a whole round trip, not half of one");
 
 /// `hystart`.
@@ -28,6 +28,7 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     needs_switch: false,
     deploy: &[Place::With { sender: "cubic", kernel: true, name: "cubic" }],
     params: &[DETECT, LOW_WINDOW, PACED],
+    check: None,
     kind: Kind::SlowStart(|setup, args| {
         let standard = Box::new(StandardSlowStart::new(setup.counting));
         Ok(Box::new(HyStart::around(standard, setup, args)?))
@@ -74,8 +75,8 @@ impl HyStart {
     /// Watches over `growth`.
     ///
     /// # Errors
-    /// [`ParamError::BadValue`] for a parameter outside its range.
-    pub fn around(growth: Box<dyn SlowStart>, setup: &Setup, args: &Args) -> Result<HyStart, ParamError> {
+    /// [`SettingError::BadValue`] for a parameter outside its range.
+    pub fn around(growth: Box<dyn SlowStart>, setup: &Setup, args: &Args) -> Result<HyStart, SettingError> {
         let detect = args.word(&DETECT, setup.flavour)?;
         Ok(HyStart {
             growth,

@@ -11,15 +11,15 @@
 use crate::deploy::Place;
 use crate::model::iatcp::Rounding;
 use crate::model::{iatcp as model, packets_per_second};
-use crate::{Advice, Algorithm, Args, Arrival, Kind, Param, ParamError, ReceiverControl, Setup};
+use crate::{Advice, Algorithm, Args, Arrival, Kind, Setting, SettingError, ReceiverControl, Setup};
 use fanin_units::{Duration, Time};
 
-const CAPACITY: Param = Param::number("iatcp_capacity", 0.0, 0.0, 1e15)
+const CAPACITY: Setting = Setting::parameter("iatcp_capacity", 0.0, 0.0, 1e15)
     .unit("bit/s")
     .doc("equation 4", "rate that the host's connections share; 0 takes the path's bottleneck");
-const ROUND: Param = Param::word("iatcp_round", &["nearest", "down", "up"])
+const ROUND: Setting = Setting::choice("iatcp_round", &["nearest", "down", "up"])
     .doc("equation 4", "how a connection's share becomes whole packets, at least one");
-const SPREAD: Param = Param::flag("iatcp_spread_first", true)
+const SPREAD: Setting = Setting::switch("iatcp_spread_first", true)
     .doc("figure 1", "hold each connection's first ACK for a random part of a period");
 
 /// `iatcp`.
@@ -30,6 +30,7 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     needs_switch: false,
     deploy: &[Place::ReceiverShim],
     params: &[CAPACITY, ROUND, SPREAD],
+    check: None,
     kind: Kind::Receiver(|setup, args| Ok(Box::new(IaTcp::new(setup, args)?))),
 }];
 
@@ -60,7 +61,7 @@ struct Incoming {
 }
 
 impl IaTcp {
-    fn new(setup: &Setup, args: &Args) -> Result<IaTcp, ParamError> {
+    fn new(setup: &Setup, args: &Args) -> Result<IaTcp, SettingError> {
         let capacity = capacity(setup, args, &CAPACITY)?;
         Ok(IaTcp {
             c: packets_per_second(capacity, setup.wire.get() as f64),
@@ -94,12 +95,12 @@ impl IaTcp {
 }
 
 /// The capacity a receiver policy works with, in bit/s: its parameter, or the path's.
-pub(super) fn capacity(setup: &Setup, args: &Args, param: &'static Param) -> Result<f64, ParamError> {
+pub(super) fn capacity(setup: &Setup, args: &Args, param: &'static Setting) -> Result<f64, SettingError> {
     let set = args.number(param, setup.flavour)?;
     match setup.path {
         _ if set > 0.0 => Ok(set),
         Some(path) => Ok(path.rate.bps() as f64),
-        None => Err(ParamError::BadValue {
+        None => Err(SettingError::BadValue {
             name: param.name,
             value: set.to_string(),
             expected: "the rate of the host's link in bit/s, since nothing is known of the path".to_owned(),

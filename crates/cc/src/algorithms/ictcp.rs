@@ -10,26 +10,26 @@
 
 use super::iatcp::capacity;
 use crate::deploy::Place;
-use crate::{Advice, Algorithm, Args, Arrival, Kind, Param, ParamError, ReceiverControl, Setup};
+use crate::{Advice, Algorithm, Args, Arrival, Kind, Setting, SettingError, ReceiverControl, Setup};
 use fanin_units::{Duration, Time};
 
-const CAPACITY: Param = Param::number("ictcp_capacity", 0.0, 0.0, 1e15)
+const CAPACITY: Setting = Setting::parameter("ictcp_capacity", 0.0, 0.0, 1e15)
     .unit("bit/s")
     .doc("section 14.1", "rate of the host's link; 0 takes the path's bottleneck");
-const SHARE: Param =
-    Param::number("ictcp_share", 0.9, 0.01, 1.0).doc("section 14.1", "part of the capacity that may be given out");
-const BETA: Param = Param::number("ictcp_beta", 0.75, 0.0, 1.0)
+const SHARE: Setting =
+    Setting::parameter("ictcp_share", 0.9, 0.01, 1.0).doc("section 14.1", "part of the capacity that may be given out");
+const BETA: Setting = Setting::parameter("ictcp_beta", 0.75, 0.0, 1.0)
     .doc("section 14.2", "weight of the past in the measured throughput (another port has 0.2)");
-const GAMMA1: Param = Param::number("ictcp_gamma1", 0.1, 0.0, 1.0)
+const GAMMA1: Setting = Setting::parameter("ictcp_gamma1", 0.1, 0.0, 1.0)
     .doc("section 14.2", "unused part of the expected throughput up to which a window grows");
-const GAMMA2: Param = Param::number("ictcp_gamma2", 0.5, 0.0, 1.0)
+const GAMMA2: Setting = Setting::parameter("ictcp_gamma2", 0.5, 0.0, 1.0)
     .doc("section 14.2", "unused part of the expected throughput from which a window shrinks");
-const PATIENCE: Param = Param::number("ictcp_patience", 3.0, 1.0, 1000.0)
+const PATIENCE: Setting = Setting::parameter("ictcp_patience", 3.0, 1.0, 1000.0)
     .unit("intervals")
     .doc("section 14.2", "intervals in a row that must be unused before a window shrinks (a port has 1)");
-const FAIR_BELOW: Param = Param::number("ictcp_fair_below", 0.2, 0.0, 1.0)
+const FAIR_BELOW: Setting = Setting::parameter("ictcp_fair_below", 0.2, 0.0, 1.0)
     .doc("section 14.3", "part of the capacity below which windows above the average are cut");
-const MIN_WINDOW: Param = Param::number("ictcp_min_window", 2.0, 1.0, 1e6)
+const MIN_WINDOW: Setting = Setting::parameter("ictcp_min_window", 2.0, 1.0, 1e6)
     .unit("packets")
     .doc("section 14.2", "first and least window of a connection");
 
@@ -41,19 +41,20 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     needs_switch: false,
     deploy: &[Place::ReceiverShim],
     params: &[CAPACITY, SHARE, BETA, GAMMA1, GAMMA2, PATIENCE, FAIR_BELOW, MIN_WINDOW],
+    check: None,
     kind: Kind::Receiver(|setup, args| Ok(Box::new(IcTcp::new(setup, args)?))),
 }];
 
 /// One receiving host.
 #[derive(Debug)]
 pub struct IcTcp {
-    rules: Rules,
+    parameters: Parameters,
     slot: Slot,
     conns: Vec<Incoming>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Rules {
+struct Parameters {
     /// Link rate in bit/s.
     c: f64,
     share: f64,
@@ -113,10 +114,10 @@ struct Incoming {
 const RTT_WEIGHT: f64 = 1.0 / 8.0;
 
 impl IcTcp {
-    fn new(setup: &Setup, args: &Args) -> Result<IcTcp, ParamError> {
+    fn new(setup: &Setup, args: &Args) -> Result<IcTcp, SettingError> {
         let number = |param| args.number(param, setup.flavour);
         let mss = f64::from(setup.mss);
-        let rules = Rules {
+        let parameters = Parameters {
             c: capacity(setup, args, &CAPACITY)?,
             share: number(&SHARE)?,
             beta: number(&BETA)?,
@@ -136,13 +137,13 @@ impl IcTcp {
             quota: 0.0,
             average: 0.0,
         };
-        Ok(IcTcp { rules, slot, conns: Vec::new() })
+        Ok(IcTcp { parameters, slot, conns: Vec::new() })
     }
 
     fn entry(&mut self, conn: u32) -> &mut Incoming {
         let index = conn as usize;
         if index >= self.conns.len() {
-            self.conns.resize(index + 1, Incoming::new(self.rules.min_window));
+            self.conns.resize(index + 1, Incoming::new(self.parameters.min_window));
         }
         &mut self.conns[index]
     }
@@ -160,7 +161,7 @@ impl IcTcp {
         }
         if !self.slot.measured && now >= self.slot.start + self.slot.half {
             let total = 8.0 * self.slot.bytes as f64 / self.slot.half.as_secs();
-            self.slot.available = (self.rules.share * self.rules.c - total).max(0.0);
+            self.slot.available = (self.parameters.share * self.parameters.c - total).max(0.0);
             self.slot.quota = self.slot.available;
             let open = self.conns.iter().filter(|c| c.active);
             self.slot.average = open.clone().map(|c| c.window).sum::<f64>() / (open.count().max(1) as f64);
@@ -188,27 +189,27 @@ impl IcTcp {
 
     /// End of a control interval (section 14.2); the fairness cut of section 14.3 comes first.
     fn evaluate(&mut self, index: usize) {
-        let rules = self.rules;
-        let scarce = self.slot.measured && self.slot.available < rules.fair_below * rules.c;
+        let parameters = self.parameters;
+        let scarce = self.slot.measured && self.slot.available < parameters.fair_below * parameters.c;
         let conn = &mut self.conns[index];
-        let unused = conn.measure(rules.beta);
+        let unused = conn.measure(parameters.beta);
         conn.wants_more = false;
-        if scarce && conn.window > self.slot.average && conn.shrink(&rules) {
-            self.slot.quota += 8.0 * rules.mss / conn.rtt;
+        if scarce && conn.window > self.slot.average && conn.shrink(&parameters) {
+            self.slot.quota += 8.0 * parameters.mss / conn.rtt;
             conn.unused = 0;
             return;
         }
-        conn.wants_more = unused <= rules.gamma1 || unused <= rules.mss / conn.window;
-        conn.unused = if unused > rules.gamma2 { conn.unused + 1 } else { 0 };
-        if !conn.wants_more && conn.unused >= rules.patience {
-            conn.shrink(&rules);
+        conn.wants_more = unused <= parameters.gamma1 || unused <= parameters.mss / conn.window;
+        conn.unused = if unused > parameters.gamma2 { conn.unused + 1 } else { 0 };
+        if !conn.wants_more && conn.unused >= parameters.patience {
+            conn.shrink(&parameters);
             conn.unused = 0;
         }
     }
 
     /// Grows a window that asked for it, as far as the quota of the slot's second half goes.
     fn grow(&mut self, index: usize, now: Time) {
-        let (rules, slot) = (self.rules, &mut self.slot);
+        let (parameters, slot) = (self.parameters, &mut self.slot);
         let conn = &mut self.conns[index];
         if !conn.wants_more || !slot.measured {
             return;
@@ -217,7 +218,7 @@ impl IcTcp {
         if conn.slow_start && slot.quota < rate(conn.window) {
             conn.slow_start = false;
         }
-        let step = if conn.slow_start { conn.window } else { rules.mss };
+        let step = if conn.slow_start { conn.window } else { parameters.mss };
         if slot.quota < rate(step) {
             return;
         }
@@ -261,11 +262,11 @@ impl Incoming {
     }
 
     /// One packet less, if the floor allows; ends receiver slow start.
-    fn shrink(&mut self, rules: &Rules) -> bool {
-        if self.window - rules.mss < rules.min_window {
+    fn shrink(&mut self, parameters: &Parameters) -> bool {
+        if self.window - parameters.mss < parameters.min_window {
             return false;
         }
-        self.window -= rules.mss;
+        self.window -= parameters.mss;
         self.slow_start = false;
         true
     }
@@ -273,7 +274,7 @@ impl Incoming {
 
 impl ReceiverControl for IcTcp {
     fn on_open(&mut self, now: Time, conn: u32, base_rtt: Duration, _uniform: f64) {
-        let window = self.rules.min_window;
+        let window = self.parameters.min_window;
         *self.entry(conn) = Incoming {
             active: true,
             rtt: base_rtt.as_secs().max(MIN_RTT),
@@ -425,7 +426,7 @@ mod tests {
         data(&mut h, 0, 1_300.0, 0);
         // 18750 bytes in 300 us are 500 Mbps.
         close(h.slot.available, 400e6);
-        assert!(h.slot.available >= 0.2 * h.rules.c);
+        assert!(h.slot.available >= 0.2 * h.parameters.c);
     }
 
     #[test]

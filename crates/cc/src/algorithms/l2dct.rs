@@ -9,17 +9,17 @@ use crate::deploy::Place;
 use crate::algorithms::dctcp::{self, MarkedFraction};
 use crate::algorithms::reno::{RenoCore, as_reno};
 use crate::{
-    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Kind, Needs, Param, ParamError, Probe, Setup,
+    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Kind, Needs, Setting, SettingError, Probe, Setup,
     SlowStart, Window,
 };
 use fanin_units::Duration;
 
-const UNIT: Param = Param::word("l2dct_unit", &["segments", "bytes"])
+const UNIT: Setting = Setting::choice("l2dct_unit", &["segments", "bytes"])
     .doc("not certain in the paper", "the weight falls between 200 and 1000 segments, or between 200 and 1000 kB");
-const PER_MESSAGE: Param = Param::flag("l2dct_per_message", false)
+const PER_MESSAGE: Setting = Setting::switch("l2dct_per_message", false)
     .doc("not in the paper", "count anew from the start of each message, so that a persistent connection is not always old");
-const W_MAX: Param = Param::number("l2dct_w_max", 2.5, 0.01, 100.0).doc("section III", "weight of a young flow");
-const W_MIN: Param = Param::number("l2dct_w_min", 0.125, 0.001, 100.0).doc("section III", "weight of an old flow");
+const W_MAX: Setting = Setting::parameter("l2dct_w_max", 2.5, 0.01, 100.0).doc("section III", "weight of a young flow");
+const W_MIN: Setting = Setting::parameter("l2dct_w_min", 0.125, 0.001, 100.0).doc("section III", "weight of an old flow");
 
 /// `l2dct`.
 pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
@@ -29,6 +29,7 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     needs_switch: true,
     deploy: &[Place::Twin("fanin_l2dct")],
     params: &[dctcp::G, dctcp::ALPHA0, dctcp::FLOOR, dctcp::FORM, UNIT, PER_MESSAGE, W_MAX, W_MIN],
+    check: None,
     kind: Kind::Sender(|setup, args, ss| Ok(Box::new(L2dct::new(setup, args, ss)?))),
 }];
 
@@ -54,10 +55,10 @@ pub struct L2dct {
 }
 
 impl L2dct {
-    fn new(setup: &Setup, args: &Args, slow_start: Box<dyn SlowStart>) -> Result<L2dct, ParamError> {
+    fn new(setup: &Setup, args: &Args, slow_start: Box<dyn SlowStart>) -> Result<L2dct, SettingError> {
         let (w_max, w_min) = (args.number(&W_MAX, setup.flavour)?, args.number(&W_MIN, setup.flavour)?);
         if w_min > w_max {
-            return Err(ParamError::BadValue {
+            return Err(SettingError::BadValue {
                 name: W_MIN.name,
                 value: w_min.to_string(),
                 expected: format!("at most l2dct_w_max, {w_max}"),

@@ -3,7 +3,7 @@
 
 use crate::deploy::Place;
 use crate::{
-    Ack, Algorithm, Args, Avoidance, Cause, CongestionControl, Conn, Counting, Flavour, Kind, Needs, ParamError, RecoveryKind,
+    Ack, Algorithm, Args, Avoidance, Cause, CongestionControl, Conn, Counting, Flavour, Kind, Needs, SettingError, RecoveryKind,
     Setup, SlowStart, Window,
 };
 use fanin_units::Duration;
@@ -17,6 +17,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
         needs_switch: false,
         deploy: &[Place::Kernel("reno")],
         params: &[],
+        check: None,
         kind: Kind::Sender(|setup, args, ss| build(setup, args, ss, RecoveryKind::Reno)),
     },
     Algorithm {
@@ -26,6 +27,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
         needs_switch: false,
         deploy: &[Place::Kernel("reno")],
         params: &[],
+        check: None,
         kind: Kind::Sender(|setup, args, ss| build(setup, args, ss, RecoveryKind::NewReno)),
     },
     Algorithm {
@@ -35,6 +37,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
         needs_switch: false,
         deploy: &[Place::Kernel("reno")],
         params: &[],
+        check: None,
         kind: Kind::Sender(|setup, args, ss| build(setup, args, ss, RecoveryKind::Sack)),
     },
 ];
@@ -44,7 +47,7 @@ fn build(
     _args: &Args,
     slow_start: Box<dyn SlowStart>,
     recovery: RecoveryKind,
-) -> Result<Box<dyn CongestionControl>, ParamError> {
+) -> Result<Box<dyn CongestionControl>, SettingError> {
     // Linux's module of this name decides the window alone; how losses are repaired is its stack's business (RACK-TLP, PRR).
     let stack_decides = recovery == RecoveryKind::Reno && setup.flavour == Flavour::Linux;
     Ok(Box::new(Reno { core: RenoCore::new(setup, slow_start), recovery: (!stack_decides).then_some(recovery) }))

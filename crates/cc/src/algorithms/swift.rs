@@ -10,33 +10,33 @@
 
 use crate::deploy::Place;
 use crate::{
-    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Gate, Kind, Needs, Param, ParamError, Probe, Setup,
+    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Gate, Kind, Needs, Setting, SettingError, Probe, Setup,
     SlowStart, Window,
 };
 use fanin_units::{Duration, Time};
 
-const BASE: Param = Param::number("swift_base_target", 0.0, 0.0, 10.0)
+const BASE: Setting = Setting::parameter("swift_base_target", 0.0, 0.0, 10.0)
     .unit("s")
     .doc("section 3.5", "target delay of a connection with a large window; 0 computes it from the path's base round trip");
-const SLACK: Param = Param::number("swift_slack", 1.0, 0.0, 100.0)
+const SLACK: Setting = Setting::parameter("swift_slack", 1.0, 0.0, 100.0)
     .doc("section 3.5", "computed target: so many base round trips above the base round trip");
-const AI: Param =
-    Param::number("swift_ai", 1.0, 0.001, 1000.0).unit("packets").doc("Algorithm 1", "added per round trip below the target");
-const BETA: Param =
-    Param::number("swift_beta", 0.8, 0.0, 1.0).doc("Algorithm 1", "share of the excess delay that is cut from the window");
-const MAX_MDF: Param =
-    Param::number("swift_max_mdf", 0.5, 0.0, 1.0).doc("Algorithm 1", "greatest cut, and the cut after a loss");
-const FS_RANGE: Param = Param::number("swift_fs_range", 5.0, 0.0, 100.0)
+const AI: Setting =
+    Setting::parameter("swift_ai", 1.0, 0.001, 1000.0).unit("packets").doc("Algorithm 1", "added per round trip below the target");
+const BETA: Setting =
+    Setting::parameter("swift_beta", 0.8, 0.0, 1.0).doc("Algorithm 1", "share of the excess delay that is cut from the window");
+const MAX_MDF: Setting =
+    Setting::parameter("swift_max_mdf", 0.5, 0.0, 1.0).doc("Algorithm 1", "greatest cut, and the cut after a loss");
+const FS_RANGE: Setting = Setting::parameter("swift_fs_range", 5.0, 0.0, 100.0)
     .unit("base round trips")
     .doc("section 3.5", "most that flow scaling adds to the target");
-const FS_MIN: Param = Param::number("swift_fs_min_cwnd", 0.1, 1e-6, 1e6)
+const FS_MIN: Setting = Setting::parameter("swift_fs_min_cwnd", 0.1, 1e-6, 1e6)
     .unit("packets")
     .doc("section 3.5", "window from which on flow scaling adds all of it");
-const FS_MAX: Param = Param::number("swift_fs_max_cwnd", 100.0, 1e-6, 1e9)
+const FS_MAX: Setting = Setting::parameter("swift_fs_max_cwnd", 100.0, 1e-6, 1e9)
     .unit("packets")
     .doc("section 3.5", "window from which on it adds nothing");
-const MIN_CWND: Param =
-    Param::number("swift_min_cwnd", 0.001, 1e-6, 1.0).unit("packets").doc("Algorithm 1", "least window");
+const MIN_CWND: Setting =
+    Setting::parameter("swift_min_cwnd", 0.001, 1e-6, 1.0).unit("packets").doc("Algorithm 1", "least window");
 
 /// Timeouts in a row that reset the window (Algorithm 1, RETX_RESET_THRESHOLD).
 const RESET_AFTER: u32 = 4;
@@ -51,14 +51,15 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     needs_switch: false,
     deploy: &[] as &[Place],
     params: &[BASE, SLACK, AI, BETA, MAX_MDF, FS_RANGE, FS_MIN, FS_MAX, MIN_CWND],
+    check: None,
     kind: Kind::Sender(build),
 }];
 
-fn build(setup: &Setup, args: &Args, slow_start: Box<dyn SlowStart>) -> Result<Box<dyn CongestionControl>, ParamError> {
+fn build(setup: &Setup, args: &Args, slow_start: Box<dyn SlowStart>) -> Result<Box<dyn CongestionControl>, SettingError> {
     let number = |param| args.number(param, setup.flavour);
     let (fs_min, fs_max) = (number(&FS_MIN)?, number(&FS_MAX)?);
     if fs_min >= fs_max {
-        return Err(ParamError::BadValue {
+        return Err(SettingError::BadValue {
             name: FS_MIN.name,
             value: fs_min.to_string(),
             expected: format!("below swift_fs_max_cwnd, {fs_max} packets"),

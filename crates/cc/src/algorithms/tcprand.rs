@@ -9,29 +9,29 @@
 use crate::deploy::Place;
 use crate::model::tcprand::{Adaptive, NoRise, payload};
 use crate::{
-    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Gate, Kind, Needs, Param, ParamError, Probe, Setup,
+    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Gate, Kind, Needs, Setting, SettingError, Probe, Setup,
     Window,
 };
 use fanin_units::Duration;
 
-const RMIN: Param = Param::number("rand_rmin", 0.0, 0.0, 65_495.0).unit("bytes").doc(
+const RMIN: Setting = Setting::parameter("rand_rmin", 0.0, 0.0, 65_495.0).unit("bytes").doc(
     "section 4",
     "least payload; the mss and more is ordinary TCP; 0 adapts it to the growth curve of the sender below (CUBIC)",
 );
-const CWND_UNIT: Param = Param::word("rand_cwnd_unit", &["packets", "bytes"])
+const CWND_UNIT: Setting = Setting::choice("rand_cwnd_unit", &["packets", "bytes"])
     .doc("section 5", "what the window counts: packets as in Linux, or bytes as in ns-3, where more small packets fit");
-const SIGMA2: Param =
-    Param::number("rand_sigma2", 1.0, 1e-6, 1e6).doc("Algorithm 1", "adaptive: variance of the normal curve");
-const MU: Param = Param::number("rand_mu", 1.0, -100.0, 100.0).doc("Algorithm 1", "adaptive: mean of the normal curve");
-const V_TAU: Param = Param::number("rand_v_tau", 1.0, 1.0, f64::INFINITY)
+const SIGMA2: Setting =
+    Setting::parameter("rand_sigma2", 1.0, 1e-6, 1e6).doc("Algorithm 1", "adaptive: variance of the normal curve");
+const MU: Setting = Setting::parameter("rand_mu", 1.0, -100.0, 100.0).doc("Algorithm 1", "adaptive: mean of the normal curve");
+const V_TAU: Setting = Setting::parameter("rand_v_tau", 1.0, 1.0, f64::INFINITY)
     .doc("equation 2", "adaptive: start of randomisation, from 1 (the epoch's first window) to inf (the last maximum)");
-const V_OMEGA: Param = Param::number("rand_v_omega", 1.0, 0.0, f64::INFINITY).doc(
+const V_OMEGA: Setting = Setting::parameter("rand_v_omega", 1.0, 0.0, f64::INFINITY).doc(
     "equation 3",
     "adaptive: end of randomisation, 1 as far above the last maximum as the epoch began below it, 0 never",
 );
-const THETA: Param =
-    Param::number("rand_theta", 200.0, 1.0, 65_495.0).unit("bytes").doc("section 4.2", "adaptive: least rMin");
-const NO_RISE: Param = Param::word("rand_no_rise", &["algorithm", "full"]).doc(
+const THETA: Setting =
+    Setting::parameter("rand_theta", 200.0, 1.0, 65_495.0).unit("bytes").doc("section 4.2", "adaptive: least rMin");
+const NO_RISE: Setting = Setting::choice("rand_no_rise", &["algorithm", "full"]).doc(
     "Algorithm 1, equations 2 and 3",
     "adaptive: sizes where an epoch begins above the last maximum: Algorithm 1 by its letter (random where rand_v_omega = 0), or full",
 );
@@ -44,6 +44,7 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     needs_switch: false,
     deploy: &[Place::SenderShim],
     params: &[RMIN, CWND_UNIT, SIGMA2, MU, V_TAU, V_OMEGA, THETA, NO_RISE],
+    check: None,
     kind: Kind::Wrapper(|setup, args, inner| Ok(Box::new(TcpRand::new(setup, args, inner)?))),
 }];
 
@@ -64,7 +65,7 @@ pub struct TcpRand {
 }
 
 impl TcpRand {
-    fn new(setup: &Setup, args: &Args, inner: Box<dyn CongestionControl>) -> Result<TcpRand, ParamError> {
+    fn new(setup: &Setup, args: &Args, inner: Box<dyn CongestionControl>) -> Result<TcpRand, SettingError> {
         let number = |param| args.number(param, setup.flavour);
         let adaptive = Adaptive {
             sigma2: number(&SIGMA2)?,
@@ -80,7 +81,7 @@ impl TcpRand {
         } else if inner.has_epochs() {
             Least::Adaptive(adaptive)
         } else {
-            return Err(ParamError::BadValue {
+            return Err(SettingError::BadValue {
                 name: RMIN.name,
                 value: "0 (adaptive)".to_owned(),
                 expected: "1 byte or more here: the adaptive rule follows a growth curve that only cubic has, as in \
@@ -89,7 +90,7 @@ impl TcpRand {
             });
         };
         if let (Least::Static(_), Some(name)) = (least, args.names().find(|n| ADAPTIVE_ONLY.contains(n))) {
-            return Err(ParamError::BadValue {
+            return Err(SettingError::BadValue {
                 name: RMIN.name,
                 value: r_min.to_string(),
                 expected: format!("0 (adaptive) for `{name}` to have a meaning"),

@@ -15,42 +15,111 @@ use crate::deploy::Place;
 use crate::algorithms::reno::{RenoCore, as_reno};
 use crate::model::trim as model;
 use crate::{
-    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Gate, Kind, Needs, Param, ParamError, Probe, Setup,
-    SlowStart, State, Window,
+    Ack, Algorithm, Args, Cause, Caution, CongestionControl, Conn, Flavour, Gate, Kind, Needs, PathKnowledge, Probe,
+    Setting, SettingError, Setup, SlowStart, State, Window,
 };
-use fanin_units::{Duration, Time};
+use fanin_units::{Bytes, Duration, Time};
 
-const CUT: Param = Param::word("trim_cut", &["per_window", "per_ack"])
+const CUT: Setting = Setting::choice("trim_cut", &["per_window", "per_ack"])
     .doc("Algorithm 2 line 18, equation 10", "how often a round trip above K shrinks the window");
-const GROWTH: Param = Param::word("trim_growth", &["standard", "literal"]).doc(
+const GROWTH: Setting = Setting::choice("trim_growth", &["standard", "literal"]).doc(
     "Algorithm 2 line 20",
     "standard: slow start below an ssthresh that cuts and probes lower; literal: +1/cwnd per ACK always",
 );
-const K: Param = Param::word("trim_k", &["lower", "upper", "fixed"]).doc(
+const K: Setting = Setting::choice("trim_k", &["lower", "upper", "fixed"]).doc(
     "equations 22 to 26",
     "delay threshold: an end of the paper's interval (the upper one where the interval is empty) or trim_k_fixed",
 );
-const K_FIXED: Param =
-    Param::number("trim_k_fixed", 0.0, 0.0, 10.0).unit("s").doc("equation 26", "the threshold when trim_k is fixed");
-const PROBE_TEST: Param = Param::word("trim_probe_test", &["any", "mean"]).doc(
+const K_FIXED: Setting =
+    Setting::parameter("trim_k_fixed", 0.0, 0.0, 10.0).unit("s").doc("equation 26", "the threshold when trim_k is fixed");
+const PROBE_TEST: Setting = Setting::choice("trim_probe_test", &["any", "mean"]).doc(
     "Algorithm 2 line 8",
     "what must come back within the smoothed round trip for the old window to count: every probe, or their mean",
 );
-const TOLERANCE: Param = Param::number("trim_probe_tolerance", 0.0, 0.0, 1000.0).unit("packet times").doc(
+const TOLERANCE: Setting = Setting::parameter("trim_probe_tolerance", 0.0, 0.0, 1000.0).unit("packet times").doc(
     "section III-A, Algorithm 2 line 8",
     "what a probe, and the gap that starts probing, may exceed the smoothed round trip by: 1 is a probe's own serialisation at the \
      bottleneck, 2 adds as much host jitter",
 );
-const TRIGGER: Param = Param::word("trim_trigger", &["any_gap", "idle_only"]).doc(
+const TRIGGER: Setting = Setting::choice("trim_trigger", &["any_gap", "idle_only"]).doc(
     "Algorithm 1, section III-A",
     "what starts probing: any gap above the smoothed round trip, or one in which nothing was outstanding and the application was silent",
 );
-const ASYNC: Param = Param::flag("trim_async", true)
+const ASYNC: Setting = Setting::switch("trim_async", true)
     .doc("section III-B", "random waits before the probes (AD) and before the rest of the train (AS)");
-const MIN_RTT: Param = Param::word("trim_min_rtt", &["preset", "measured"])
+const MIN_RTT: Setting = Setting::choice("trim_min_rtt", &["preset", "measured"])
     .doc("Algorithm 2 line 4", "the minimum round trip starts at the path's configured base, or at the first sample");
-const WEIGHT: Param = Param::number("trim_rtt_weight", 0.25, 0.001, 1.0)
+const WEIGHT: Setting = Setting::parameter("trim_rtt_weight", 0.25, 0.001, 1.0)
     .doc("section IV", "weight of a new sample in the smoothed round trip");
+
+/// Packets of queue below which a caution says that the threshold leaves next to none: host jitter and the bursts of a few windows of 2 are
+/// as large, so TRIM cuts its window while the path is all but empty.
+const LEAST_QUEUE: f64 = 5.0;
+
+/// A threshold K below the round trip D of an empty path, where every ACK says "congested", or hardly above it. The paper's fallback
+/// (equation 25) comes to the first where the buffer is smaller than C*D; so does a fixed threshold that is too small.
+/// docs/algorithms/trim.md, "A trap in the guideline".
+fn without_a_queue(cc: &str, paths: &[PathKnowledge], wire: Bytes, args: &Args) -> Option<Caution> {
+    let fixed = args.number(&K_FIXED, Flavour::Rfc).ok().filter(|&k| k > 0.0);
+    let upper = args.word(&K, Flavour::Rfc).is_ok_and(|word| word == "upper");
+    let (mut starved, mut short, mut worst) = (0, 0, None);
+    for path in paths {
+        let (c, d) = (path.rate.bps() as f64 / (8.0 * wire.get() as f64), path.base_rtt.as_secs());
+        let k = fixed.unwrap_or_else(|| {
+            let interval = model::KInterval::new(c, d, path.buffer_packets);
+            if upper { interval.upper } else { interval.lower_choice() }
+        });
+        let queue = model::queue_at(c, d, k);
+        starved += usize::from(k < d);
+        if queue < LEAST_QUEUE {
+            short += 1;
+            if worst.is_none_or(|(w, _, _, _)| queue < w) {
+                worst = Some((queue, k, path, c));
+            }
+        }
+    }
+    let (queue, k, path, c) = worst?;
+    let d = path.base_rtt.as_secs();
+    let on = |n: usize| if n == paths.len() { String::new() } else { format!(" on {n} of {} flows", paths.len()) };
+    if starved == 0 {
+        let message = format!(
+            "`{cc}`: its delay threshold K of {} leaves {queue:.1} packets of queue above the empty round trip of {}{}, as little as host \
+             jitter makes; a larger K: `cc.trim_k = \"upper\"`, or `cc.trim_k = \"fixed\"` with `cc.trim_k_fixed`",
+            time(k),
+            time(d),
+            on(short)
+        );
+        return Some(Caution { kind: "delay-threshold-without-queue", message });
+    }
+    let what = format!(
+        "`{cc}`: its delay threshold K of {} lies below the empty round trip of {}{}, so windows sink to 2 even on an idle network",
+        time(k),
+        time(d),
+        on(starved)
+    );
+    let message = if fixed.is_some() {
+        format!("{what}; set `cc.trim_k_fixed` above that round trip")
+    } else {
+        format!(
+            "{what}: the bottleneck's buffer of {:.0} packets is smaller than C*D = {:.0}; give it {:.0} or more, or set \
+             `cc.trim_k = \"fixed\"` and `cc.trim_k_fixed = \"{}\"` (equation 22)",
+            path.buffer_packets,
+            c * d,
+            model::buffer_needed(c, d).max(c * d).ceil(),
+            time(model::k_lower(c, d)).replace(' ', "")
+        )
+    };
+    Some(Caution { kind: "delay-threshold-below-rtt", message })
+}
+
+/// A time with three digits or so.
+fn time(seconds: f64) -> String {
+    match seconds * 1e6 {
+        us if us < 100.0 => format!("{us:.1} us"),
+        us if us < 10_000.0 => format!("{us:.0} us"),
+        us => format!("{:.1} ms", us / 1e3),
+    }
+}
 
 /// `trim`.
 pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
@@ -60,6 +129,7 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     needs_switch: false,
     deploy: &[Place::Twin("fanin_trim")],
     params: &[CUT, GROWTH, K, K_FIXED, TRIGGER, PROBE_TEST, TOLERANCE, ASYNC, MIN_RTT, WEIGHT],
+    check: Some(without_a_queue),
     kind: Kind::Sender(|setup, args, ss| Ok(Box::new(Trim::new(setup, args, ss)?))),
 }];
 
@@ -133,7 +203,7 @@ struct Probing {
 }
 
 impl Trim {
-    fn new(setup: &Setup, args: &Args, slow_start: Box<dyn SlowStart>) -> Result<Trim, ParamError> {
+    fn new(setup: &Setup, args: &Args, slow_start: Box<dyn SlowStart>) -> Result<Trim, SettingError> {
         let word = |param| args.word(param, setup.flavour);
         let fixed = args.number(&K_FIXED, setup.flavour)?;
         let k_choice = match word(&K)?.as_str() {
@@ -143,7 +213,7 @@ impl Trim {
         };
         let is_fixed = matches!(k_choice, KChoice::Fixed(_));
         if is_fixed != (fixed > 0.0) {
-            return Err(ParamError::BadValue {
+            return Err(SettingError::BadValue {
                 name: K_FIXED.name,
                 value: fixed.to_string(),
                 expected: if is_fixed {

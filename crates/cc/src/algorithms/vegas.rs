@@ -10,28 +10,28 @@ mod kernel;
 
 use crate::deploy::Place;
 use crate::{
-    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Counting, Kind, Needs, Param, ParamError, Probe, Setup,
+    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Counting, Kind, Needs, Setting, SettingError, Probe, Setup,
     SlowStart, State, Window,
 };
 use fanin_units::Duration;
 
-const FORM: Param = Param::word("vegas_form", &["ns2", "linux"])
+const FORM: Setting = Setting::choice("vegas_form", &["ns2", "linux"])
     .linux_word("linux")
     .doc("tcp-vegas.cc; tcp_vegas.c", "whose Vegas: NS2's, or the kernel's");
-const ALPHA: Param = Param::number("vegas_alpha", 1.0, 0.0, 1000.0)
+const ALPHA: Setting = Setting::parameter("vegas_alpha", 1.0, 0.0, 1000.0)
     .linux(2.0)
     .unit("packets")
     .doc("section III-C", "fewer queued: one packet more per round trip");
-const BETA: Param = Param::number("vegas_beta", 3.0, 0.0, 1000.0)
+const BETA: Setting = Setting::parameter("vegas_beta", 3.0, 0.0, 1000.0)
     .linux(4.0)
     .unit("packets")
     .doc("section III-C", "more queued: one packet less");
-const GAMMA: Param = Param::number("vegas_gamma", 1.0, 0.0, 1000.0)
+const GAMMA: Setting = Setting::parameter("vegas_gamma", 1.0, 0.0, 1000.0)
     .unit("packets")
     .doc("section III-D", "more queued: slow start ends");
-const INTEGER: Param = Param::flag("vegas_integer_delta", true)
+const INTEGER: Setting = Setting::switch("vegas_integer_delta", true)
     .doc("tcp-vegas.cc", "round the packets queued to a whole number before comparing, as both codes do (the kernel down)");
-const CHECK: Param = Param::flag("vegas_window_check", true)
+const CHECK: Setting = Setting::switch("vegas_window_check", true)
     .doc("tcp-vegas.cc", "ns2 form: grow only while the window is used up to two packets");
 
 /// `vegas`.
@@ -42,6 +42,7 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     needs_switch: false,
     deploy: &[Place::Kernel("vegas"), Place::Twin("fanin_vegas")],
     params: &[FORM, ALPHA, BETA, GAMMA, INTEGER, CHECK],
+    check: None,
     kind: Kind::Sender(build),
 }];
 
@@ -60,11 +61,11 @@ fn build(
     setup: &Setup,
     args: &Args,
     slow_start: Box<dyn SlowStart>,
-) -> Result<Box<dyn CongestionControl>, ParamError> {
+) -> Result<Box<dyn CongestionControl>, SettingError> {
     let number = |param| args.number(param, setup.flavour);
     let (alpha, beta) = (number(&ALPHA)?, number(&BETA)?);
     if alpha > beta {
-        return Err(ParamError::BadValue {
+        return Err(SettingError::BadValue {
             name: ALPHA.name,
             value: alpha.to_string(),
             expected: format!("at most vegas_beta, {beta} packets"),

@@ -15,7 +15,6 @@
 //! Headers are as long as their options make them, whatever `stack.header` counts.
 
 use fanin_capture::write::{Datagram, Ecn, Endpoint, Flags, Segment, TcpOptions};
-use fanin_cc::{Kind, registry};
 use fanin_sim::packet::{Packet, flags};
 use fanin_sim::spec::{NodeId, NodeKind, Spec};
 use fanin_sim::stack::EcnMode;
@@ -232,7 +231,7 @@ impl Connections {
 impl Terms {
     fn of(transport: &fanin_sim::spec::TransportSpec) -> Result<Terms, RunError> {
         let stack = resolved_stack(transport)?;
-        let controlled = registry::parts(&transport.cc)?.iter().any(|part| matches!(part.kind, Kind::Receiver(_)));
+        let controlled = transport.cc.has_receiver();
         let window = stack.receive_window.get();
         let needed = (0..LARGEST_SHIFT).find(|s| window >> s <= u64::from(u16::MAX)).unwrap_or(LARGEST_SHIFT);
         let options = if stack.timestamps { 12 } else { 0 };

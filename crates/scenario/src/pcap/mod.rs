@@ -1,6 +1,6 @@
 //! What hosts and ports saw of a run, as nanosecond pcap files.
 //!
-//! It stands here because it speaks both of the engine's packets and of captures: below this crate nobody knows the two.
+//! It stands here because it speaks both of the engine's packets and of captures: no crate below knows the two.
 //!
 //! A host's file holds what tcpdump on that host would: packets it hands to its network card, when it does, and packets that arrive.
 //! A port's file holds what left through the port, at the time the last bit left; what was dropped is missing there and present in the
@@ -207,7 +207,7 @@ impl Recorder {
             }
             PacketEvent::Dropped => {
                 if self.under_way.remove(&packet.id).is_none() && wire.entry {
-                    // Dropped before it left its host: nobody saw it, but its sender knows of it.
+                    // Dropped before it left its host: no link carried it, but its sender knows of it.
                     self.connections.send(packet, now);
                 }
             }

@@ -1,12 +1,12 @@
 //! Any network, written out.
 
-use super::{ROUTING, Topology, lane};
+use super::{ROUTING, Topology, link_params};
 use crate::error::ScenarioError;
-use crate::keys::{Key, Kind};
 use crate::net::{Common, Net};
 use crate::reader::{FromNode, Reader};
 use crate::tree::{Item, Node};
 use fanin_sim::spec::{NodeId, NodeKind};
+use fanin_units::{Domain, Setting};
 
 pub const TOPOLOGY: Topology = Topology {
     name: "graph",
@@ -17,24 +17,24 @@ pub const TOPOLOGY: Topology = Topology {
     build,
 };
 
-const LINK: &[Key] = &[
-    Key::texts("between", "the two nodes it joins").required(),
-    Key::rate("rate", "its rate; as `rate` of the topology unless set"),
-    Key::time("delay", "its delay; as `delay` of the topology unless set"),
-    Key::queue("buffer", "its drop-tail limit at switches; as `buffer` of the topology unless set").positive(),
-    Key::queue("mark", "its K at switches; as `mark` of the topology unless set").positive(),
+const LINK: &[Setting] = &[
+    Setting::texts("between", "the two nodes it joins").required(),
+    Setting::rate("rate", "its rate; as `rate` of the topology unless set"),
+    Setting::time("delay", "its delay; as `delay` of the topology unless set"),
+    Setting::queue("buffer", "its drop-tail limit at switches; as `buffer` of the topology unless set").positive(),
+    Setting::queue("mark", "its K at switches; as `mark` of the topology unless set").positive(),
 ];
 
-const KEYS: &[Key] = &[
-    Key::texts("hosts", "names of the hosts").required(),
-    Key::texts("switches", "names of the switches").required(),
-    Key::of("link", Kind::Tables(LINK), "cables, as `[[topology.link]]`"),
-    Key::of("groups", Kind::Groups, "named lists of hosts"),
+const KEYS: &[Setting] = &[
+    Setting::texts("hosts", "names of the hosts").required(),
+    Setting::texts("switches", "names of the switches").required(),
+    Setting::of("link", Domain::Tables(LINK), "cables, as `[[topology.link]]`"),
+    Setting::of("groups", Domain::Groups, "named lists of hosts"),
     ROUTING,
 ];
 
 fn build(reader: &Reader<'_>, common: &Common) -> Result<Net, ScenarioError> {
-    let base = lane(reader, "", None)?;
+    let base = link_params(reader, "", None)?;
     let mut net = Net::new(common);
     for name in reader.get::<Vec<String>>("hosts")? {
         net.host(name);
@@ -72,7 +72,7 @@ fn build(reader: &Reader<'_>, common: &Common) -> Result<Net, ScenarioError> {
             let message = "with `shared_buffer` the ports have no limits of their own; remove one of the two";
             return Err(link.refuse("buffer", message));
         }
-        net.cable(a, b, &lane(&link, "", Some(&base))?, common);
+        net.cable(a, b, &link_params(&link, "", Some(&base))?, common);
         link.finish()?;
     }
     groups(reader, &mut net)?;
@@ -101,7 +101,7 @@ fn groups(reader: &Reader<'_>, net: &mut Net) -> Result<(), ScenarioError> {
                 format!("it is {}, not a table", node.item.what()),
             ));
         };
-        let key = Key::texts("groups", "");
+        let key = Setting::texts("groups", "");
         for entry in &table.entries {
             let mut members = Vec::new();
             for name in Vec::<String>::from_node(reader, &key, &entry.node)? {

@@ -1,11 +1,11 @@
 //! DCTCP's multi-hop, multi-bottleneck test: two rack switches and a fabric switch between them.
 
-use super::{Topology, lane};
+use super::{Topology, link_params};
 use crate::error::ScenarioError;
-use crate::keys::Key;
 use crate::net::{Common, Net};
 use crate::reader::Reader;
 use fanin_sim::spec::NodeId;
+use fanin_units::Setting;
 
 pub const TOPOLOGY: Topology = Topology {
     name: "dctcp_multihop",
@@ -17,23 +17,24 @@ pub const TOPOLOGY: Topology = Topology {
     build,
 };
 
-const KEYS: &[Key] = &[
-    Key::count_to("group_size", 1, 10_000, "hosts in S1 and in S3; S2 and R2 have twice as many").default("10"),
-    Key::rate("fabric_rate", "rate between the switches").default("10Gbps"),
-    Key::time("fabric_delay", "delay between the switches; as `delay` unless set"),
-    Key::queue("fabric_buffer", "drop-tail limit at those links; as `buffer` unless set").positive(),
-    Key::queue("fabric_mark", "K at those links (DCTCP: 65p at 10Gbps, 20p at 1Gbps); as `mark` unless set").positive(),
+const KEYS: &[Setting] = &[
+    Setting::count_to("group_size", 1, 10_000, "hosts in S1 and in S3; S2 and R2 have twice as many").default("10"),
+    Setting::rate("fabric_rate", "rate between the switches").default("10Gbps"),
+    Setting::time("fabric_delay", "delay between the switches; as `delay` unless set"),
+    Setting::queue("fabric_buffer", "drop-tail limit at those links; as `buffer` unless set").positive(),
+    Setting::queue("fabric_mark", "K at those links (DCTCP: 65p at 10Gbps, 20p at 1Gbps); as `mark` unless set")
+        .positive(),
 ];
 
 fn build(reader: &Reader<'_>, common: &Common) -> Result<Net, ScenarioError> {
-    let edge = lane(reader, "", None)?;
-    let fabric_lane = lane(reader, "fabric_", Some(&edge))?;
+    let edge = link_params(reader, "", None)?;
+    let fabric_link = link_params(reader, "fabric_", Some(&edge))?;
     let size: u64 = reader.get("group_size")?;
     let mut net = Net::new(common);
     let (rack1, fabric, rack2) =
         (net.switch("rack1", common), net.switch("fabric", common), net.switch("rack2", common));
-    net.cable(rack1, fabric, &fabric_lane, common);
-    net.cable(fabric, rack2, &fabric_lane, common);
+    net.cable(rack1, fabric, &fabric_link, common);
+    net.cable(fabric, rack2, &fabric_link, common);
     let receiver = net.host("r1");
     net.cable(rack2, receiver, &edge, common);
     let mut senders: Vec<NodeId> = Vec::new();

@@ -1,10 +1,10 @@
 //! N senders, a bottleneck between two switches, N receivers.
 
-use super::{Topology, lane, lane_keys};
+use super::{Topology, link_keys, link_params};
 use crate::error::ScenarioError;
-use crate::keys::Key;
 use crate::net::{Common, Net};
 use crate::reader::Reader;
+use fanin_units::Setting;
 
 pub const TOPOLOGY: Topology = Topology {
     name: "dumbbell",
@@ -15,9 +15,9 @@ pub const TOPOLOGY: Topology = Topology {
     build,
 };
 
-const BOTTLENECK: [Key; 4] = lane_keys!("bottleneck_", "the link between the two switches");
-const KEYS: &[Key] = &[
-    Key::count_to("pairs", 1, 100_000, "how many pairs of hosts").default("2"),
+const BOTTLENECK: [Setting; 4] = link_keys!("bottleneck_", "the link between the two switches");
+const KEYS: &[Setting] = &[
+    Setting::count_to("pairs", 1, 100_000, "how many pairs of hosts").default("2"),
     BOTTLENECK[0],
     BOTTLENECK[1],
     BOTTLENECK[2],
@@ -25,8 +25,8 @@ const KEYS: &[Key] = &[
 ];
 
 fn build(reader: &Reader<'_>, common: &Common) -> Result<Net, ScenarioError> {
-    let edge = lane(reader, "", None)?;
-    let bottleneck = lane(reader, "bottleneck_", Some(&edge))?;
+    let edge = link_params(reader, "", None)?;
+    let bottleneck = link_params(reader, "bottleneck_", Some(&edge))?;
     let mut net = Net::new(common);
     net.default_to = "receivers";
     let (left, right) = (net.switch("left", common), net.switch("right", common));

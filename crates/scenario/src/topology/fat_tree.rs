@@ -1,11 +1,11 @@
 //! The k-ary fat-tree: k pods of k/2 edge and k/2 aggregation switches, (k/2)^2 core switches, k^3/4 hosts.
 
-use super::{ROUTING, Topology, lane, lane_keys};
+use super::{ROUTING, Topology, link_keys, link_params};
 use crate::error::ScenarioError;
-use crate::keys::Key;
 use crate::net::{Common, Net};
 use crate::reader::Reader;
 use fanin_sim::spec::NodeId;
+use fanin_units::Setting;
 
 pub const TOPOLOGY: Topology = Topology {
     name: "fat_tree",
@@ -17,9 +17,9 @@ pub const TOPOLOGY: Topology = Topology {
     build,
 };
 
-const FABRIC: [Key; 4] = lane_keys!("fabric_", "the links between switches");
-const KEYS: &[Key] = &[
-    Key::count_to("k", 2, 64, "ports per switch, even").default("4"),
+const FABRIC: [Setting; 4] = link_keys!("fabric_", "the links between switches");
+const KEYS: &[Setting] = &[
+    Setting::count_to("k", 2, 64, "ports per switch, even").default("4"),
     FABRIC[0],
     FABRIC[1],
     FABRIC[2],
@@ -28,8 +28,8 @@ const KEYS: &[Key] = &[
 ];
 
 fn build(reader: &Reader<'_>, common: &Common) -> Result<Net, ScenarioError> {
-    let edge_lane = lane(reader, "", None)?;
-    let fabric = lane(reader, "fabric_", Some(&edge_lane))?;
+    let edge_link = link_params(reader, "", None)?;
+    let fabric = link_params(reader, "fabric_", Some(&edge_link))?;
     let k: u64 = reader.get("k")?;
     if !k.is_multiple_of(2) {
         return Err(reader.refuse("k", format!("it is {k}; a fat-tree's switches have an even number of ports")));
@@ -54,7 +54,7 @@ fn build(reader: &Reader<'_>, common: &Common) -> Result<Net, ScenarioError> {
             }
             for h in 0..half {
                 let host = net.host(format!("h{}", (pod * half + i) * half + h));
-                net.cable(host, edge, &edge_lane, common);
+                net.cable(host, edge, &edge_link, common);
                 hosts.push(host);
             }
         }

@@ -1,11 +1,11 @@
 //! Leaf switches with hosts, every leaf joined to every spine.
 
-use super::{ROUTING, Topology, lane, lane_keys};
+use super::{ROUTING, Topology, link_keys, link_params};
 use crate::error::ScenarioError;
-use crate::keys::Key;
 use crate::net::{Common, Net};
 use crate::reader::Reader;
 use fanin_sim::spec::NodeId;
+use fanin_units::Setting;
 
 pub const TOPOLOGY: Topology = Topology {
     name: "leaf_spine",
@@ -16,11 +16,11 @@ pub const TOPOLOGY: Topology = Topology {
     build,
 };
 
-const FABRIC: [Key; 4] = lane_keys!("fabric_", "the links between leaves and spines");
-const KEYS: &[Key] = &[
-    Key::count_to("leaves", 1, 4096, "leaf switches").default("4"),
-    Key::count_to("spines", 1, 4096, "spine switches").default("2"),
-    Key::count_to("hosts_per_leaf", 1, 4096, "hosts at each leaf").default("4"),
+const FABRIC: [Setting; 4] = link_keys!("fabric_", "the links between leaves and spines");
+const KEYS: &[Setting] = &[
+    Setting::count_to("leaves", 1, 4096, "leaf switches").default("4"),
+    Setting::count_to("spines", 1, 4096, "spine switches").default("2"),
+    Setting::count_to("hosts_per_leaf", 1, 4096, "hosts at each leaf").default("4"),
     FABRIC[0],
     FABRIC[1],
     FABRIC[2],
@@ -32,12 +32,12 @@ const KEYS: &[Key] = &[
 const MAX_LINKS: u64 = 1_000_000;
 
 fn build(reader: &Reader<'_>, common: &Common) -> Result<Net, ScenarioError> {
-    let edge = lane(reader, "", None)?;
-    let fabric = lane(reader, "fabric_", Some(&edge))?;
+    let edge = link_params(reader, "", None)?;
+    let fabric = link_params(reader, "fabric_", Some(&edge))?;
     let (leaves, spines, per_leaf): (u64, u64, u64) =
         (reader.get("leaves")?, reader.get("spines")?, reader.get("hosts_per_leaf")?);
     if leaves * per_leaf < 2 {
-        return Err(reader.refuse("hosts_per_leaf", "one host alone has nobody to talk to"));
+        return Err(reader.refuse("hosts_per_leaf", "a single host has no peer; use at least two"));
     }
     for (key, count) in [("hosts_per_leaf", leaves * per_leaf), ("spines", leaves * spines)] {
         if count > MAX_LINKS {

@@ -1,14 +1,13 @@
 //! The only list of topologies: a new one is a file here and a line below.
 
 use crate::error::{ScenarioError, nearest};
-use crate::keys::{Key, Kind};
-use crate::net::{Common, Lane, Net};
+use crate::net::{Common, LinkParams, Net};
 use crate::reader::Reader;
 use crate::transport::params;
 use crate::tree::{Item, Node};
 use fanin_sim::queue;
 use fanin_sim::spec::{Queue, Routing, SharedBuffer};
-use fanin_units::{Bytes, Duration, QueueLimit, Rate};
+use fanin_units::{Bytes, Domain, Duration, QueueLimit, Rate, Setting};
 
 mod custom;
 mod dctcp_multihop;
@@ -42,18 +41,19 @@ pub struct Topology {
     /// Named hosts, groups and ports.
     pub names: &'static str,
     /// Its own keys, beside the common ones.
-    pub keys: &'static [Key],
+    pub keys: &'static [Setting],
     pub(crate) build: fn(&Reader<'_>, &Common) -> Result<Net, ScenarioError>,
 }
 
 /// Which topology.
-pub static KIND: &[Key] = &[Key::text("kind", "which topology; `fanin list topology` shows all").default("star")];
+pub static KIND: &[Setting] =
+    &[Setting::text("kind", "which topology; `fanin list topology` shows all").default("star")];
 
 /// The keys of every topology.
-pub static COMMON: &[Key] = &[
-    Key::rate("rate", "rate of every link").default("1Gbps"),
-    Key::time("delay", "propagation delay of every link, one way").default("50us"),
-    Key::queue("buffer", "drop-tail limit of every switch port, in packets or bytes").default("100p").positive(),
+pub static COMMON: &[Setting] = &[
+    Setting::rate("rate", "rate of every link").default("1Gbps"),
+    Setting::time("delay", "propagation delay of every link, one way").default("50us"),
+    Setting::queue("buffer", "drop-tail limit of every switch port, in packets or bytes").default("100p").positive(),
     MARK,
     QUEUE,
     HOST_BUFFER,
@@ -62,20 +62,24 @@ pub static COMMON: &[Key] = &[
     SHARED[1],
 ];
 
-pub(crate) const MARK: Key =
-    Key::queue("mark", "mark ECN-capable packets when a switch port's queue exceeds this (DCTCP's K); off unless set")
-        .positive();
-pub(crate) const QUEUE: Key = Key::of(
+pub(crate) const MARK: Setting = Setting::queue(
+    "mark",
+    "mark ECN-capable packets when a switch port's queue exceeds this (DCTCP's K); off unless set",
+)
+.positive();
+pub(crate) const QUEUE: Setting = Setting::of(
     "queue",
-    Kind::Discipline,
+    Domain::Discipline,
     "another discipline at every switch port, with its parameters; drop-tail unless set",
 );
-pub(crate) const HOST_BUFFER: Key =
-    Key::queue("host_buffer", "limit of a host's own port; unlimited unless set").positive();
-pub(crate) const PROCESSING: Key = Key::time("processing", "added to every packet a switch forwards").default("0s");
-pub(crate) const SHARED: [Key; 2] = [
-    Key::size("shared_buffer", "a buffer that all ports of a switch share, instead of `buffer` per port").positive(),
-    Key::number(
+pub(crate) const HOST_BUFFER: Setting =
+    Setting::queue("host_buffer", "limit of a host's own port; unlimited unless set").positive();
+pub(crate) const PROCESSING: Setting =
+    Setting::time("processing", "added to every packet a switch forwards").default("0s");
+pub(crate) const SHARED: [Setting; 2] = [
+    Setting::size("shared_buffer", "a buffer that all ports of a switch share, instead of `buffer` per port")
+        .positive(),
+    Setting::number(
         "shared_alpha",
         0.001,
         1e6,
@@ -85,7 +89,7 @@ pub(crate) const SHARED: [Key; 2] = [
 ];
 
 /// For topologies with more than one path.
-pub(crate) const ROUTING: Key = Key::word(
+pub(crate) const ROUTING: Setting = Setting::word(
     "routing",
     &["flow-hash", "spray", "equal-length"],
     "ECMP by a hash of the flow, a path per packet, or always through the core so that all paths are equally long",
@@ -102,7 +106,7 @@ pub fn find(name: &str) -> Option<&'static Topology> {
 
 /// Builds what `[topology]` describes.
 pub(crate) fn build(context: crate::reader::Context<'_>, node: Option<&Node>) -> Result<Net, ScenarioError> {
-    let kind = crate::scenario::kind_of(context, "topology", node, KIND[0].default, |name| {
+    let kind = crate::scenario::kind_of(context, "topology", node, KIND[0].default_text(), |name| {
         find(name).ok_or_else(|| (nearest(name, TOPOLOGIES.iter().map(|t| t.name)), "topology"))
     })?;
     let reader = Reader::new(context, "topology", node, &[KIND, COMMON, kind.keys])?;
@@ -138,8 +142,12 @@ pub(crate) fn common(reader: &Reader<'_>) -> Result<Common, ScenarioError> {
 }
 
 /// Rate, delay and switch queue from `<prefix>rate`, `<prefix>delay`, `<prefix>buffer`, `<prefix>mark`; what is not set is as in
-/// `base`, the lane of the unprefixed keys.
-pub(crate) fn lane(reader: &Reader<'_>, prefix: &str, base: Option<&Lane>) -> Result<Lane, ScenarioError> {
+/// `base`, the link of the unprefixed keys.
+pub(crate) fn link_params(
+    reader: &Reader<'_>,
+    prefix: &str,
+    base: Option<&LinkParams>,
+) -> Result<LinkParams, ScenarioError> {
     let key = |name: &str| format!("{prefix}{name}");
     let Some(base) = base else {
         let limit = if reader.has("shared_buffer") { None } else { Some(reader.get("buffer")?) };
@@ -147,43 +155,46 @@ pub(crate) fn lane(reader: &Reader<'_>, prefix: &str, base: Option<&Lane>) -> Re
         queue.mark_above = reader.opt("mark")?;
         discipline(reader, &mut queue)?;
         check_mark(reader, "mark", &queue)?;
-        return Ok(Lane { rate: reader.get("rate")?, delay: reader.get("delay")?, queue });
+        return Ok(LinkParams { rate: reader.get("rate")?, delay: reader.get("delay")?, queue });
     };
-    let mut lane = base.clone();
-    lane.rate = reader.or::<Rate>(&key("rate"), lane.rate)?;
-    lane.delay = reader.or::<Duration>(&key("delay"), lane.delay)?;
+    let mut link = base.clone();
+    link.rate = reader.or::<Rate>(&key("rate"), link.rate)?;
+    link.delay = reader.or::<Duration>(&key("delay"), link.delay)?;
     let (buffer, mark) = (key("buffer"), key("mark"));
     if let Some(limit) = reader.opt::<QueueLimit>(&buffer)? {
         if reader.has("shared_buffer") {
             return Err(reader
                 .refuse(&buffer, "with `shared_buffer` the ports have no limits of their own; remove one of the two"));
         }
-        lane.queue.limit = Some(limit);
+        link.queue.limit = Some(limit);
     }
     if let Some(k) = reader.opt::<QueueLimit>(&mark)? {
-        lane.queue.mark_above = Some(k);
+        link.queue.mark_above = Some(k);
     }
-    check_mark(reader, if reader.has(&mark) { &mark } else { &buffer }, &lane.queue)?;
-    Ok(lane)
+    check_mark(reader, if reader.has(&mark) { &mark } else { &buffer }, &link.queue)?;
+    Ok(link)
 }
 
-/// The keys that [`lane`] reads for a prefix.
-macro_rules! lane_keys {
+/// The keys that [`link_params`] reads for a prefix.
+macro_rules! link_keys {
     ($prefix:literal, $what:literal) => {
         [
-            $crate::keys::Key::rate(concat!($prefix, "rate"), concat!("rate of ", $what, "; as `rate` unless set")),
-            $crate::keys::Key::time(concat!($prefix, "delay"), concat!("delay of ", $what, "; as `delay` unless set")),
-            $crate::keys::Key::queue(
+            fanin_units::Setting::rate(concat!($prefix, "rate"), concat!("rate of ", $what, "; as `rate` unless set")),
+            fanin_units::Setting::time(
+                concat!($prefix, "delay"),
+                concat!("delay of ", $what, "; as `delay` unless set"),
+            ),
+            fanin_units::Setting::queue(
                 concat!($prefix, "buffer"),
                 concat!("drop-tail limit at ", $what, "; as `buffer` unless set"),
             )
             .positive(),
-            $crate::keys::Key::queue(concat!($prefix, "mark"), concat!("K at ", $what, "; as `mark` unless set"))
+            fanin_units::Setting::queue(concat!($prefix, "mark"), concat!("K at ", $what, "; as `mark` unless set"))
                 .positive(),
         ]
     };
 }
-pub(crate) use lane_keys;
+pub(crate) use link_keys;
 
 fn check_mark(reader: &Reader<'_>, key: &str, queue: &Queue) -> Result<(), ScenarioError> {
     let above = match (queue.mark_above, queue.limit) {
@@ -206,7 +217,7 @@ fn discipline(reader: &Reader<'_>, queue: &mut Queue) -> Result<(), ScenarioErro
     let Item::Table(table) = &node.item else {
         return Err(reader
             .fail("queue", "scenario::wrong-kind", format!("it is {}", node.item.what()))
-            .expected(Kind::Discipline.expects()));
+            .expected(Domain::Discipline.expects()));
     };
     let (name, place) = match table.get("name") {
         Some(Node { item: Item::Text(name), place }) => (name, place),
@@ -218,7 +229,7 @@ fn discipline(reader: &Reader<'_>, queue: &mut Queue) -> Result<(), ScenarioErro
         None => {
             return Err(reader
                 .fail("queue", "scenario::missing-key", "`name` must be set: which discipline")
-                .expected(Kind::Discipline.expects()));
+                .expected(Domain::Discipline.expects()));
         }
     };
     let Some(found) = queue::find(name) else {
@@ -230,7 +241,7 @@ fn discipline(reader: &Reader<'_>, queue: &mut Queue) -> Result<(), ScenarioErro
             .at(reader.context.file, place, format!("{path}.name"))
             .nearest(near));
     };
-    queue.discipline = found.name.to_owned();
+    queue.discipline = found;
     queue.args = params(reader.context, &path, table, &[("queue", name, found.params)], fanin_cc::Flavour::Rfc)?;
     let port = queue::Context { rate: Rate::gbps(1), random: fanin_sim::rng::Stream::new(0, "check", 0) };
     let problem = match found.build {

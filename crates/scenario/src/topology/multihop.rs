@@ -1,11 +1,11 @@
 //! Two switches and two bottlenecks: group A crosses both, B and C one each.
 
-use super::{Topology, lane};
+use super::{Topology, link_params};
 use crate::error::ScenarioError;
-use crate::keys::Key;
 use crate::net::{Common, Net};
 use crate::reader::Reader;
 use fanin_sim::spec::NodeId;
+use fanin_units::Setting;
 
 pub const TOPOLOGY: Topology = Topology {
     name: "multihop",
@@ -17,17 +17,17 @@ pub const TOPOLOGY: Topology = Topology {
     build,
 };
 
-const KEYS: &[Key] = &[
-    Key::count_to("group_size", 1, 10_000, "hosts in each of A, B, C and D").default("10"),
-    Key::rate("bottleneck_rate", "rate between the switches and to the front end").default("10Gbps"),
-    Key::time("bottleneck_delay", "delay of those two links; as `delay` unless set"),
-    Key::queue("bottleneck_buffer", "drop-tail limit at those two links; as `buffer` unless set").positive(),
-    Key::queue("bottleneck_mark", "K at those two links; as `mark` unless set").positive(),
+const KEYS: &[Setting] = &[
+    Setting::count_to("group_size", 1, 10_000, "hosts in each of A, B, C and D").default("10"),
+    Setting::rate("bottleneck_rate", "rate between the switches and to the front end").default("10Gbps"),
+    Setting::time("bottleneck_delay", "delay of those two links; as `delay` unless set"),
+    Setting::queue("bottleneck_buffer", "drop-tail limit at those two links; as `buffer` unless set").positive(),
+    Setting::queue("bottleneck_mark", "K at those two links; as `mark` unless set").positive(),
 ];
 
 fn build(reader: &Reader<'_>, common: &Common) -> Result<Net, ScenarioError> {
-    let edge = lane(reader, "", None)?;
-    let bottleneck = lane(reader, "bottleneck_", Some(&edge))?;
+    let edge = link_params(reader, "", None)?;
+    let bottleneck = link_params(reader, "bottleneck_", Some(&edge))?;
     let size: u64 = reader.get("group_size")?;
     let mut net = Net::new(common);
     let (switch1, switch2) = (net.switch("switch1", common), net.switch("switch2", common));

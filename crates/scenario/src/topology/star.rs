@@ -1,10 +1,10 @@
 //! N senders and one receiver around one switch: the incast topology of every paper here.
 
-use super::{Topology, lane, lane_keys};
+use super::{Topology, link_keys, link_params};
 use crate::error::ScenarioError;
-use crate::keys::Key;
 use crate::net::{Common, Net};
 use crate::reader::Reader;
+use fanin_units::Setting;
 
 pub const TOPOLOGY: Topology = Topology {
     name: "star",
@@ -15,9 +15,9 @@ pub const TOPOLOGY: Topology = Topology {
     build,
 };
 
-const RECEIVER: [Key; 4] = lane_keys!("receiver_", "the link between switch and receiver");
-const KEYS: &[Key] = &[
-    Key::count_to("senders", 1, 100_000, "how many senders").default("8"),
+const RECEIVER: [Setting; 4] = link_keys!("receiver_", "the link between switch and receiver");
+const KEYS: &[Setting] = &[
+    Setting::count_to("senders", 1, 100_000, "how many senders").default("8"),
     RECEIVER[0],
     RECEIVER[1],
     RECEIVER[2],
@@ -25,15 +25,15 @@ const KEYS: &[Key] = &[
 ];
 
 fn build(reader: &Reader<'_>, common: &Common) -> Result<Net, ScenarioError> {
-    let sender_lane = lane(reader, "", None)?;
-    let receiver_lane = lane(reader, "receiver_", Some(&sender_lane))?;
+    let sender_link = link_params(reader, "", None)?;
+    let receiver_link = link_params(reader, "receiver_", Some(&sender_link))?;
     let mut net = Net::new(common);
     let switch = net.switch("switch", common);
     let client = net.host("client");
-    net.cable(switch, client, &receiver_lane, common);
+    net.cable(switch, client, &receiver_link, common);
     let senders: Vec<_> = (1..=reader.get::<u64>("senders")?).map(|i| net.host(format!("s{i}"))).collect();
     for &sender in &senders {
-        net.cable(sender, switch, &sender_lane, common);
+        net.cable(sender, switch, &sender_link, common);
     }
     net.group("senders", senders);
     net.group("receiver", vec![client]);

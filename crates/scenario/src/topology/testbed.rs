@@ -2,11 +2,11 @@
 //! it through another switch, so that their flows come in by one port and S1's by another. (The figure is not in the paper's text: this
 //! is our reading of its caption and of section 7, where S1's flows are the outcast ones.)
 
-use super::{Topology, lane, lane_keys};
+use super::{Topology, link_keys, link_params};
 use crate::error::ScenarioError;
-use crate::keys::Key;
 use crate::net::{Common, Net};
 use crate::reader::Reader;
+use fanin_units::Setting;
 
 pub const TOPOLOGY: Topology = Topology {
     name: "testbed",
@@ -17,12 +17,12 @@ pub const TOPOLOGY: Topology = Topology {
     build,
 };
 
-const UPLINK: [Key; 4] = lane_keys!("uplink_", "the link between the two switches");
-const KEYS: &[Key] = &UPLINK;
+const UPLINK: [Setting; 4] = link_keys!("uplink_", "the link between the two switches");
+const KEYS: &[Setting] = &UPLINK;
 
 fn build(reader: &Reader<'_>, common: &Common) -> Result<Net, ScenarioError> {
-    let host = lane(reader, "", None)?;
-    let uplink = lane(reader, "uplink_", Some(&host))?;
+    let host = link_params(reader, "", None)?;
+    let uplink = link_params(reader, "uplink_", Some(&host))?;
     let mut net = Net::new(common);
     let (edge, upper) = (net.switch("edge", common), net.switch("upper", common));
     net.cable(upper, edge, &uplink, common);

@@ -2,11 +2,10 @@
 
 use super::{PATTERN, WorkloadKind};
 use crate::error::ScenarioError;
-use crate::keys::Key;
 use crate::plan::Workload;
 use crate::reader::Reader;
 use fanin_sim::spec::Cbr;
-use fanin_units::{Bytes, Duration, Rate};
+use fanin_units::{Bytes, Duration, Rate, Setting};
 
 pub const WORKLOAD: WorkloadKind = WorkloadKind {
     name: "cbr",
@@ -18,12 +17,13 @@ pub const WORKLOAD: WorkloadKind = WorkloadKind {
     build,
 };
 
-const KEYS: &[Key] = &[
+const KEYS: &[Setting] = &[
     PATTERN,
-    Key::rate("rate", "of each sender, headers included").required(),
-    Key::size("packet", "bytes of a packet on the wire").default("1500B").positive(),
-    Key::time("stop", "nothing is sent from here on; the end of the run unless set"),
-    Key::flag("spread", "each source begins at a random point of its first interval, not all at once").default("true"),
+    Setting::rate("rate", "of each sender, headers included").required(),
+    Setting::size("packet", "bytes of a packet on the wire").default("1500B").positive(),
+    Setting::time("stop", "nothing is sent from here on; the end of the run unless set"),
+    Setting::flag("spread", "each source begins at a random point of its first interval, not all at once")
+        .default("true"),
 ];
 
 fn build(reader: &Reader<'_>, workload: &mut Workload<'_>) -> Result<(), ScenarioError> {

@@ -2,11 +2,10 @@
 
 use super::WorkloadKind;
 use crate::error::ScenarioError;
-use crate::keys::Key;
 use crate::plan::Workload;
 use crate::reader::Reader;
 use fanin_sim::spec::{Message, Release};
-use fanin_units::Duration;
+use fanin_units::{Duration, Setting};
 
 pub const WORKLOAD: WorkloadKind = WorkloadKind {
     name: "convergence",
@@ -18,11 +17,11 @@ pub const WORKLOAD: WorkloadKind = WorkloadKind {
     build,
 };
 
-const KEYS: &[Key] = &[
-    Key::time("step", "time between starts, and between stops; the first stop is one step after the last start")
+const KEYS: &[Setting] = &[
+    Setting::time("step", "time between starts, and between stops; the first stop is one step after the last start")
         .default("2s")
         .positive(),
-    Key::word(
+    Setting::word(
         "first_to_stop",
         &["first", "last"],
         "the flow that started first stops first, or the one that started last",

@@ -3,11 +3,10 @@
 use super::{PATTERN, WorkloadKind};
 use crate::draw::Draw;
 use crate::error::ScenarioError;
-use crate::keys::Key;
 use crate::plan::Workload;
 use crate::reader::Reader;
 use fanin_sim::spec::{FlowId, NodeId, Release};
-use fanin_units::{Bytes, Duration, Time};
+use fanin_units::{Bytes, Duration, Setting, Time};
 
 pub const WORKLOAD: WorkloadKind = WorkloadKind {
     name: "http_on_off",
@@ -22,20 +21,20 @@ pub const WORKLOAD: WorkloadKind = WorkloadKind {
 /// Class of the long trains.
 const TRAIN_CLASS: &str = "train";
 
-const KEYS: &[Key] = &[
+const KEYS: &[Setting] = &[
     PATTERN,
-    Key::count_to("responses", 1, 10_000_000, "responses per connection, before the long train").default("200"),
-    Key::sizes("size", "bytes of a response").default("trim_http_train_size"),
-    Key::times("gap", "time from the start of a response to the next, the first counted from `start`; with `closed_loop`, from its end")
+    Setting::count_to("responses", 1, 10_000_000, "responses per connection, before the long train").default("200"),
+    Setting::sizes("size", "bytes of a response").default("trim_http_train_size"),
+    Setting::times("gap", "time from the start of a response to the next, the first counted from `start`; with `closed_loop`, from its end")
         .default("trim_http_train_gap"),
-    Key::flag("closed_loop", "the next response waits for the end of the one before").default("false"),
-    Key::count_to("connections", 1, 100_000, "connections per server").default("1"),
-    Key::flag("new_connection", "a new connection with its handshake for every response (TRIM's base case), not one that stays")
+    Setting::flag("closed_loop", "the next response waits for the end of the one before").default("false"),
+    Setting::count_to("connections", 1, 100_000, "connections per server").default("1"),
+    Setting::flag("new_connection", "a new connection with its handshake for every response (TRIM's base case), not one that stays")
         .default("false"),
-    Key::size("request", "the client asks for each response with a message of this size; servers start by themselves unless set").positive(),
-    Key::sizes("train", "bytes of one long train per connection after the responses, in class `train`; none unless set"),
-    Key::size("total", "responses and long train together carry this much per connection: the train gets the rest").positive(),
-    Key::time("train_start", "when the long trains begin"),
+    Setting::size("request", "the client asks for each response with a message of this size; servers start by themselves unless set").positive(),
+    Setting::sizes("train", "bytes of one long train per connection after the responses, in class `train`; none unless set"),
+    Setting::size("total", "responses and long train together carry this much per connection: the train gets the rest").positive(),
+    Setting::time("train_start", "when the long trains begin"),
 ];
 
 fn build(reader: &Reader<'_>, workload: &mut Workload<'_>) -> Result<(), ScenarioError> {

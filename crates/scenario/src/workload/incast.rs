@@ -2,11 +2,10 @@
 
 use super::WorkloadKind;
 use crate::error::ScenarioError;
-use crate::keys::Key;
 use crate::plan::Workload;
 use crate::reader::Reader;
 use fanin_sim::spec::{BarrierId, FlowId, NodeId, Release};
-use fanin_units::{Bytes, Duration};
+use fanin_units::{Bytes, Duration, Setting};
 
 pub const WORKLOAD: WorkloadKind = WorkloadKind {
     name: "incast",
@@ -18,28 +17,28 @@ pub const WORKLOAD: WorkloadKind = WorkloadKind {
     build,
 };
 
-const KEYS: &[Key] = &[
-    Key::size("bytes", "what each sender sends per round (the server request unit)").positive(),
-    Key::size("total", "what all senders send together per round, in equal parts, instead of `bytes`").positive(),
-    Key::count_to("rounds", 1, 1_000_000, "how many rounds").default("1"),
-    Key::flag("barrier", "a round begins when every answer of the one before is complete, not each sender for itself")
+const KEYS: &[Setting] = &[
+    Setting::size("bytes", "what each sender sends per round (the server request unit)").positive(),
+    Setting::size("total", "what all senders send together per round, in equal parts, instead of `bytes`").positive(),
+    Setting::count_to("rounds", 1, 1_000_000, "how many rounds").default("1"),
+    Setting::flag("barrier", "a round begins when every answer of the one before is complete, not each sender for itself")
         .default("true"),
-    Key::time("gap", "pause between the end of a round and the next").default("0s"),
-    Key::time("jitter", "each answer is delayed by a random time, uniform on [0, this)").default("0s"),
-    Key::size(
+    Setting::time("gap", "pause between the end of a round and the next").default("0s"),
+    Setting::time("jitter", "each answer is delayed by a random time, uniform on [0, this)").default("0s"),
+    Setting::size(
         "request",
         "the receiver asks each sender with a message of this size; senders start by themselves unless set",
     )
     .positive(),
-    Key::word(
+    Setting::word(
         "open",
         &["first-use", "before", "each-round"],
         "when connections open: with the first message on them, before the first round (which waits `lead` for them), or anew in every round",
     )
     .default("first-use"),
-    Key::time("lead", "with `open = \"before\"`: time from the handshakes to the first round; no RTT of a data centre is longer")
+    Setting::time("lead", "with `open = \"before\"`: time from the handshakes to the first round; no RTT of a data centre is longer")
         .default("10ms"),
-    Key::count_to("connections", 1, 10_000, "connections per sender, each with its answer").default("1"),
+    Setting::count_to("connections", 1, 10_000, "connections per sender, each with its answer").default("1"),
 ];
 
 fn build(reader: &Reader<'_>, workload: &mut Workload<'_>) -> Result<(), ScenarioError> {

@@ -2,11 +2,10 @@
 
 use super::{PATTERN, WorkloadKind};
 use crate::error::ScenarioError;
-use crate::keys::Key;
 use crate::plan::Workload;
 use crate::reader::Reader;
 use fanin_sim::spec::{Message, Release};
-use fanin_units::{Bytes, Duration};
+use fanin_units::{Bytes, Duration, Setting};
 
 pub const WORKLOAD: WorkloadKind = WorkloadKind {
     name: "long",
@@ -18,14 +17,14 @@ pub const WORKLOAD: WorkloadKind = WorkloadKind {
     build,
 };
 
-const KEYS: &[Key] = &[
+const KEYS: &[Setting] = &[
     PATTERN,
-    Key::count_to("count", 1, 1_000_000, "flows per sender").default("1"),
-    Key::size("bytes", "each flow ends after this much; without an end unless set").positive(),
-    Key::time("stop", "nothing new is sent from here on; never unless set"),
-    Key::time("stagger", "each flow starts this much after the one before").default("0s"),
-    Key::time("stop_stagger", "each flow stops this much after the one before").default("0s"),
-    Key::time("jitter", "each start is delayed by a random time, uniform on [0, this)").default("0s"),
+    Setting::count_to("count", 1, 1_000_000, "flows per sender").default("1"),
+    Setting::size("bytes", "each flow ends after this much; without an end unless set").positive(),
+    Setting::time("stop", "nothing new is sent from here on; never unless set"),
+    Setting::time("stagger", "each flow starts this much after the one before").default("0s"),
+    Setting::time("stop_stagger", "each flow stops this much after the one before").default("0s"),
+    Setting::time("jitter", "each start is delayed by a random time, uniform on [0, this)").default("0s"),
 ];
 
 fn build(reader: &Reader<'_>, workload: &mut Workload<'_>) -> Result<(), ScenarioError> {

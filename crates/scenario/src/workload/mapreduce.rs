@@ -3,11 +3,10 @@
 use super::WorkloadKind;
 use super::incast::{Open, Rounds};
 use crate::error::ScenarioError;
-use crate::keys::Key;
 use crate::plan::Workload;
 use crate::reader::Reader;
 use fanin_sim::spec::{Message, Release};
-use fanin_units::Bytes;
+use fanin_units::{Bytes, Setting};
 
 pub const WORKLOAD: WorkloadKind = WorkloadKind {
     name: "mapreduce",
@@ -22,12 +21,13 @@ pub const WORKLOAD: WorkloadKind = WorkloadKind {
 /// Class of the long flows.
 const BACKGROUND_CLASS: &str = "background";
 
-const KEYS: &[Key] = &[
-    Key::size("unit", "what each worker answers (the server request unit)").default("256KB").positive(),
-    Key::count_to("rounds", 1, 1_000_000, "how many units are fetched one after another").default("1"),
-    Key::size("request", "size of the request to each worker; with 0B the workers start by themselves").default("100B"),
-    Key::time("jitter", "each answer is delayed by a random time, uniform on [0, this)").default("0s"),
-    Key::count(
+const KEYS: &[Setting] = &[
+    Setting::size("unit", "what each worker answers (the server request unit)").default("256KB").positive(),
+    Setting::count_to("rounds", 1, 1_000_000, "how many units are fetched one after another").default("1"),
+    Setting::size("request", "size of the request to each worker; with 0B the workers start by themselves")
+        .default("100B"),
+    Setting::time("jitter", "each answer is delayed by a random time, uniform on [0, this)").default("0s"),
+    Setting::count(
         "background",
         0,
         "how many of the senders, counted from the last, send one long flow instead, in class `background`",

@@ -1,13 +1,12 @@
 //! The only list of workloads: a new one is a file here and a line below.
 
 use crate::error::{ScenarioError, nearest};
-use crate::keys::{Key, Kind};
 use crate::plan::{Plan, Workload};
 use crate::reader::{Context, Reader};
 use crate::transport;
 use crate::tree::Node;
 use fanin_sim::spec::TransportSpec;
-use fanin_units::{Duration, Time};
+use fanin_units::{Domain, Duration, Setting, Time};
 
 mod cbr;
 mod convergence;
@@ -43,7 +42,7 @@ pub struct WorkloadKind {
     /// Who used it.
     pub source: &'static str,
     /// Its own keys, beside the common ones.
-    pub keys: &'static [Key],
+    pub keys: &'static [Setting],
     /// Its traffic is TCP: the keys of [`TCP`] apply.
     pub tcp: bool,
     /// Its flows are in one class, named by `class` or after the workload; otherwise it has several of its own.
@@ -53,29 +52,35 @@ pub struct WorkloadKind {
 
 impl WorkloadKind {
     /// All keys that may stand in its table.
-    pub fn all_keys(&self) -> Vec<&'static [Key]> {
+    pub fn all_keys(&self) -> Vec<&'static [Setting]> {
         if self.tcp { vec![COMMON, TCP, self.keys] } else { vec![COMMON, self.keys] }
     }
 }
 
 /// `kind`, and the keys of every workload.
-pub static COMMON: &[Key] = &[
-    Key::text("kind", "which workload").required(),
-    Key::text("class", "name of this workload's flows and messages in results; its kind unless set"),
-    Key::texts("from", "senders: names of hosts or groups, `*` stands for anything; the topology's senders unless set"),
-    Key::texts("to", "receivers, likewise; the topology's receiver unless set"),
-    Key::time("start", "when it begins").default("0s"),
+pub static COMMON: &[Setting] = &[
+    Setting::text("kind", "which workload").required(),
+    Setting::text("class", "name of this workload's flows and messages in results; its kind unless set"),
+    Setting::texts(
+        "from",
+        "senders: names of hosts or groups, `*` stands for anything; the topology's senders unless set",
+    ),
+    Setting::texts("to", "receivers, likewise; the topology's receiver unless set"),
+    Setting::time("start", "when it begins").default("0s"),
 ];
 
 /// Keys of every workload over TCP.
-pub static TCP: &[Key] = &[
-    Key::times("deadline", "time after its release by which a message should be delivered (D2TCP); none unless set"),
-    Key::of("cc", Kind::Cc, "another algorithm for this workload alone, with its parameters"),
-    Key::of("stack", Kind::Stack, "other knobs for this workload alone"),
+pub static TCP: &[Setting] = &[
+    Setting::times(
+        "deadline",
+        "time after its release by which a message should be delivered (D2TCP); none unless set",
+    ),
+    Setting::of("cc", Domain::Cc, "another algorithm for this workload alone, with its parameters"),
+    Setting::of("stack", Domain::Stack, "other knobs for this workload alone"),
 ];
 
 /// For workloads that pair hosts.
-pub(crate) const PATTERN: Key = Key::word(
+pub(crate) const PATTERN: Setting = Setting::word(
     "pattern",
     &["fixed", "random", "permutation"],
     "who sends to whom: `from` to `to` as they stand, each sender to a random other host, or a random permutation of all hosts",

@@ -2,11 +2,10 @@
 
 use super::WorkloadKind;
 use crate::error::ScenarioError;
-use crate::keys::Key;
 use crate::plan::Workload;
 use crate::reader::Reader;
 use fanin_sim::spec::{Message, NodeId, Release};
-use fanin_units::Duration;
+use fanin_units::{Duration, Setting};
 
 pub const WORKLOAD: WorkloadKind = WorkloadKind {
     name: "outcast",
@@ -18,12 +17,12 @@ pub const WORKLOAD: WorkloadKind = WorkloadKind {
     build,
 };
 
-const KEYS: &[Key] = &[
-    Key::count("near", 0, "flows from the hosts with the fewest links to the receiver").default("1"),
-    Key::count("middle", 0, "flows from the hosts that are neither near nor far").default("0"),
-    Key::count("far", 0, "flows from the hosts with the most links to the receiver").default("12"),
-    Key::time("stop", "nothing new is sent from here on; never unless set"),
-    Key::time("jitter", "each start is delayed by a random time, uniform on [0, this)").default("0s"),
+const KEYS: &[Setting] = &[
+    Setting::count("near", 0, "flows from the hosts with the fewest links to the receiver").default("1"),
+    Setting::count("middle", 0, "flows from the hosts that are neither near nor far").default("0"),
+    Setting::count("far", 0, "flows from the hosts with the most links to the receiver").default("12"),
+    Setting::time("stop", "nothing new is sent from here on; never unless set"),
+    Setting::time("jitter", "each start is delayed by a random time, uniform on [0, this)").default("0s"),
 ];
 
 fn build(reader: &Reader<'_>, workload: &mut Workload<'_>) -> Result<(), ScenarioError> {

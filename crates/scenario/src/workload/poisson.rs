@@ -3,11 +3,10 @@
 use super::WorkloadKind;
 use crate::draw::Draw;
 use crate::error::ScenarioError;
-use crate::keys::Key;
 use crate::plan::Workload;
 use crate::reader::Reader;
 use fanin_sim::spec::{NodeId, Release};
-use fanin_units::{Bytes, Duration, Rate};
+use fanin_units::{Bytes, Duration, Rate, Setting};
 
 pub const WORKLOAD: WorkloadKind = WorkloadKind {
     name: "poisson",
@@ -19,16 +18,16 @@ pub const WORKLOAD: WorkloadKind = WorkloadKind {
     build,
 };
 
-const KEYS: &[Key] = &[
-    Key::number("load", 0.0, 1.0, "offered load on the links of the hosts, headers included: share of the senders' rates, or with `to_one` of the receiver's")
+const KEYS: &[Setting] = &[
+    Setting::number("load", 0.0, 1.0, "offered load on the links of the hosts, headers included: share of the senders' rates, or with `to_one` of the receiver's")
         .required()
         .positive(),
-    Key::sizes("size", "bytes of a flow").default("websearch_pfabric"),
-    Key::flag("to_one", "all flows go to the one receiver in `to`, not between random hosts").default("false"),
-    Key::time("stop", "no flow arrives from here on; the end of the run unless set"),
-    Key::size("short_below", "without a `class`, flows go by their size into the classes short, mid and long: below this it is short")
+    Setting::sizes("size", "bytes of a flow").default("websearch_pfabric"),
+    Setting::flag("to_one", "all flows go to the one receiver in `to`, not between random hosts").default("false"),
+    Setting::time("stop", "no flow arrives from here on; the end of the run unless set"),
+    Setting::size("short_below", "without a `class`, flows go by their size into the classes short, mid and long: below this it is short")
         .default("100KB"),
-    Key::size("long_from", "from here on it is long").default("10MB"),
+    Setting::size("long_from", "from here on it is long").default("10MB"),
 ];
 
 /// More flows than this are a mistake.
@@ -70,7 +69,7 @@ fn build(reader: &Reader<'_>, workload: &mut Workload<'_>) -> Result<(), Scenari
         let bytes = size.bytes(&mut sizes);
         let src = from[places.below(from.len() as u64) as usize];
         let others = to.iter().filter(|&&h| h != src).count() as u64;
-        // Every sender has somebody else to send to: `hosts` looks.
+        // Every sender has another host to send to: `hosts` looks.
         let Some(&dst) = to.iter().filter(|&&h| h != src).nth(places.below(others) as usize) else { continue };
         if let Some(split) = &split {
             workload.class = split.class(bytes);
@@ -85,7 +84,7 @@ fn hosts(reader: &Reader<'_>, workload: &Workload<'_>) -> Result<(Vec<NodeId>, V
         let (from, to) = workload.many_to_one(reader)?;
         return Ok((from, vec![to]));
     }
-    let (from, to) = workload.everybody(reader)?;
+    let (from, to) = workload.all_or_named(reader)?;
     match to.as_slice() {
         &[one] if from == [one] => Err(reader.refuse("to", "the only receiver is the only sender")),
         [_] => Err(reader.refuse("to", "it names one host; set `to_one = true` if all flows go there")),

@@ -2,11 +2,10 @@
 
 use super::WorkloadKind;
 use crate::error::ScenarioError;
-use crate::keys::Key;
 use crate::plan::Workload;
 use crate::reader::Reader;
 use crate::replay::Replay;
-use fanin_units::Duration;
+use fanin_units::{Duration, Setting};
 
 pub const WORKLOAD: WorkloadKind = WorkloadKind {
     name: "replay",
@@ -18,10 +17,13 @@ pub const WORKLOAD: WorkloadKind = WorkloadKind {
     build,
 };
 
-const KEYS: &[Key] = &[
-    Key::text("file", "the workload file; relative paths start from the scenario's folder").required(),
-    Key::time("jitter", "each release is late by a random time, uniform on [0, this): scheduling noise of the hosts")
-        .default("20us"),
+const KEYS: &[Setting] = &[
+    Setting::text("file", "the workload file; relative paths start from the scenario's folder").required(),
+    Setting::time(
+        "jitter",
+        "each release is late by a random time, uniform on [0, this): scheduling noise of the hosts",
+    )
+    .default("20us"),
 ];
 
 fn build(reader: &Reader<'_>, workload: &mut Workload<'_>) -> Result<(), ScenarioError> {

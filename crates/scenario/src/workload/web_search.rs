@@ -4,11 +4,10 @@ use super::WorkloadKind;
 use super::incast::{Open, Rounds, answering};
 use crate::draw::Draw;
 use crate::error::ScenarioError;
-use crate::keys::Key;
 use crate::plan::Workload;
 use crate::reader::Reader;
 use fanin_sim::spec::Release;
-use fanin_units::{Bytes, Duration};
+use fanin_units::{Bytes, Duration, Setting};
 
 pub const WORKLOAD: WorkloadKind = WorkloadKind {
     name: "web_search",
@@ -20,16 +19,16 @@ pub const WORKLOAD: WorkloadKind = WorkloadKind {
     build,
 };
 
-const KEYS: &[Key] = &[
-    Key::size("total", "what all workers together answer to a query").default("1024KiB").positive(),
-    Key::count_to("queries", 1, 10_000_000, "how many queries").default("1"),
-    Key::size("request", "size of the query to each worker").default("100B").positive(),
-    Key::times(
+const KEYS: &[Setting] = &[
+    Setting::size("total", "what all workers together answer to a query").default("1024KiB").positive(),
+    Setting::count_to("queries", 1, 10_000_000, "how many queries").default("1"),
+    Setting::size("request", "size of the query to each worker").default("100B").positive(),
+    Setting::times(
         "interval",
         "time from a query to the next, whether it is answered or not; unless set a query waits for the answers to the one before",
     ),
-    Key::time("gap", "pause between the last answer and the next query").default("0s"),
-    Key::time("jitter", "each answer is delayed by a random time, uniform on [0, this)").default("0s"),
+    Setting::time("gap", "pause between the last answer and the next query").default("0s"),
+    Setting::time("jitter", "each answer is delayed by a random time, uniform on [0, this)").default("0s"),
 ];
 
 fn build(reader: &Reader<'_>, workload: &mut Workload<'_>) -> Result<(), ScenarioError> {
@@ -61,7 +60,7 @@ fn build(reader: &Reader<'_>, workload: &mut Workload<'_>) -> Result<(), Scenari
     let mut intervals = workload.stream("interval", 0);
     let mut time = workload.start;
     for _ in 0..queries {
-        // Nobody waits for it: it says which answers belong together.
+        // No message waits for it: it says which answers belong together.
         let query = workload.plan.barrier();
         for (n, &flow) in flows.iter().enumerate() {
             let service = Duration::from_ps(late[n].below(jitter.ps()));

@@ -1,10 +1,10 @@
 //! Every declared key is read, and a different value makes a different plan: nothing that can be written is without effect.
 
 use fanin_scenario::Scenario;
-use fanin_scenario::keys::{Key, Kind};
 use fanin_scenario::topology::{self, TOPOLOGIES};
 use fanin_scenario::workload::{self, WORKLOADS};
-use fanin_sim::knobs::{KNOBS, KnobKind, PROFILES};
+use fanin_sim::knobs::{KNOBS, PROFILES};
+use fanin_units::{Domain, Setting};
 
 /// Keys that need others beside them, and values that no rule finds.
 const SPECIAL: &[(&str, &str, &str, &str)] = &[
@@ -55,24 +55,24 @@ train_start = \"2s\"",
     ("*", "deadline", "bytes = \"1MB\"", "\"5ms\""),
 ];
 
-fn sample(place: &str, key: &Key) -> (String, String) {
+fn sample(place: &str, key: &Setting) -> (String, String) {
     if let Some((_, _, beside, value)) = SPECIAL.iter().find(|(p, k, ..)| (*p == place || *p == "*") && *k == key.name)
     {
         return ((*beside).to_owned(), (*value).to_owned());
     }
-    let value = match key.kind {
-        Kind::Count { min, .. } => (key.default.map_or(min, |d| d.parse().unwrap()) + 1).to_string(),
-        Kind::Number { .. } => "0.5".to_owned(),
-        Kind::Time | Kind::Times => "\"3us\"".to_owned(),
-        Kind::Rate => "\"3Gbps\"".to_owned(),
-        Kind::Size | Kind::Sizes => "\"7KB\"".to_owned(),
-        Kind::Queue => "\"57p\"".to_owned(),
-        Kind::Flag => (key.default == Some("false")).to_string(),
-        Kind::Word(words) => format!("\"{}\"", words.iter().find(|w| Some(**w) != key.default).unwrap()),
-        Kind::Text | Kind::Texts => "\"other\"".to_owned(),
-        Kind::Discipline => "{ name = \"sfq\" }".to_owned(),
-        Kind::Cc => "{ name = \"reno\" }".to_owned(),
-        Kind::Stack => "{ mss = 700 }".to_owned(),
+    let value = match key.domain {
+        Domain::Count { min, .. } => (key.default_text().map_or(min, |d| d.parse().unwrap()) + 1).to_string(),
+        Domain::Number { .. } => "0.5".to_owned(),
+        Domain::Time | Domain::Times => "\"3us\"".to_owned(),
+        Domain::Rate => "\"3Gbps\"".to_owned(),
+        Domain::Size | Domain::Sizes => "\"7KB\"".to_owned(),
+        Domain::Queue => "\"57p\"".to_owned(),
+        Domain::Flag => (key.default_text() == Some("false")).to_string(),
+        Domain::Word(words) => format!("\"{}\"", words.iter().find(|w| Some(**w) != key.default_text()).unwrap()),
+        Domain::Text | Domain::Texts => "\"other\"".to_owned(),
+        Domain::Discipline => "{ name = \"sfq\" }".to_owned(),
+        Domain::Cc => "{ name = \"reno\" }".to_owned(),
+        Domain::Stack => "{ mss = 700 }".to_owned(),
         other => panic!("{place}.{}: no sample for {other:?}", key.name),
     };
     (String::new(), value)
@@ -184,15 +184,16 @@ fn every_knob_of_the_stack_can_be_turned() {
         assert_eq!(base, (profile.stack)());
         for knob in KNOBS {
             let now = (knob.get)(&base);
-            let value = match knob.kind {
-                KnobKind::Count { min, .. } => (min + 7).to_string(),
-                KnobKind::Number { min } => (min + 6.5).to_string(),
+            let value = match knob.domain {
+                Domain::Count { min, .. } => (min + 7).to_string(),
+                Domain::Number { min, .. } => (min + 6.5).to_string(),
                 // The ceiling stays above the others.
-                KnobKind::Time if knob.name == "max_rto" => "\"90s\"".to_owned(),
-                KnobKind::Time => "\"450ms\"".to_owned(),
-                KnobKind::Size => "\"77B\"".to_owned(),
-                KnobKind::Flag => (now == "false").to_string(),
-                KnobKind::Word(words) => format!("\"{}\"", words.iter().find(|w| **w != now).unwrap()),
+                Domain::Time if knob.name == "max_rto" => "\"90s\"".to_owned(),
+                Domain::Time => "\"450ms\"".to_owned(),
+                Domain::Size => "\"77B\"".to_owned(),
+                Domain::Flag => (now == "false").to_string(),
+                Domain::Word(words) => format!("\"{}\"", words.iter().find(|w| **w != now).unwrap()),
+                other => unreachable!("no knob is {other:?}"),
             };
             let turned = plan(&format!("{} = {value}", knob.name));
             assert_ne!((knob.get)(&turned), now, "{} = {value}", knob.name);

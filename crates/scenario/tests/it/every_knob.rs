@@ -2,9 +2,9 @@
 //! topology.
 
 use fanin_cc::algorithms::ALGORITHMS;
-use fanin_cc::{Domain, Param};
+use fanin_cc::{Domain, Flavour, Setting, Value};
 use fanin_scenario::{Override, Scenario};
-use fanin_sim::knobs::{KNOBS, KnobKind};
+use fanin_sim::knobs::KNOBS;
 use fanin_sim::queue::DISCIPLINES;
 use std::ops::ControlFlow;
 
@@ -168,13 +168,14 @@ fn every_knob_of_the_stack_changes_some_result() {
     };
     let mut idle = Vec::new();
     for knob in KNOBS {
-        let values: Vec<String> = match knob.kind {
-            KnobKind::Flag => vec!["false".into(), "true".into()],
-            KnobKind::Word(words) => quoted(words),
-            KnobKind::Time => quoted(&["0s", "1us", "300us", "5ms", "50ms", "2s"]),
-            KnobKind::Size => quoted(&["0B", "20B", "60B", "3KB", "20KB"]),
-            KnobKind::Count { min, .. } => [min, 1, 2, 3, 5, 700].iter().map(u64::to_string).collect(),
-            KnobKind::Number { .. } => ["1", "3", "12"].iter().map(|s| (*s).to_owned()).collect(),
+        let values: Vec<String> = match knob.domain {
+            Domain::Flag => vec!["false".into(), "true".into()],
+            Domain::Word(words) => quoted(words),
+            Domain::Time => quoted(&["0s", "1us", "300us", "5ms", "50ms", "2s"]),
+            Domain::Size => quoted(&["0B", "20B", "60B", "3KB", "20KB"]),
+            Domain::Count { min, .. } => [min, 1, 2, 3, 5, 700].iter().map(u64::to_string).collect(),
+            Domain::Number { .. } => ["1", "3", "12"].iter().map(|s| (*s).to_owned()).collect(),
+            other => unreachable!("no knob is {other:?}"),
         };
         let key = format!("stack.{}", knob.name);
         let found = company(knob.name).iter().any(|with| {
@@ -215,9 +216,10 @@ fn a_profile_with_the_knobs_of_another_is_the_other() {
     }
 }
 
-fn values_of(param: &Param) -> Vec<String> {
+fn values_of(param: &Setting) -> Vec<String> {
     match param.domain {
-        Domain::Number { default, min, max } => {
+        Domain::Number { min, max } => {
+            let Value::Number(default) = param.default_under(Flavour::Rfc) else { unreachable!("a number's default") };
             let finite = |x: f64| if x.is_finite() { x } else { default.max(1.0) * 8.0 };
             let (low, high) = (finite(min), finite(max));
             [default, low, high, (low + default) / 2.0, default * 2.0, default / 3.0]
@@ -232,9 +234,10 @@ fn values_of(param: &Param) -> Vec<String> {
                 })
                 .collect()
         }
-        Domain::Flag { .. } => vec!["false".into(), "true".into()],
+        Domain::Flag => vec!["false".into(), "true".into()],
         Domain::Word(words) => quoted(words),
         Domain::Text => quoted(&["", "2", "5, 9"]),
+        other => unreachable!("no parameter is {other:?}"),
     }
 }
 

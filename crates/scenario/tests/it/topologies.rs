@@ -115,7 +115,7 @@ fn switches_and_hosts_queue_by_what_they_are() {
 }
 
 #[test]
-fn a_permutation_gives_everybody_one_to_send_to_and_one_to_receive_from() {
+fn a_permutation_gives_each_host_one_to_send_to_and_one_to_receive_from() {
     let spec = plan("kind = \"fat_tree\"\nk = 4");
     let (mut sources, mut targets): (Vec<_>, Vec<_>) = spec.flows.iter().map(|f| (f.src, f.dst)).unzip();
     sources.sort_unstable();

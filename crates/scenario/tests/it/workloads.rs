@@ -104,8 +104,8 @@ fn a_workload_may_have_its_own_algorithm_and_knobs() {
     let text = "[[workload]]\nkind = \"incast\"\nbytes = \"1KB\"\n[[workload]]\nkind = \"long\"\n[workload.cc]\nname = \"reno\"\n[workload.stack]\nmss = 500";
     let spec = plan(text, 1);
     let of = |n: usize| &spec.transports[spec.flows[n].transport as usize];
-    assert_eq!((of(0).cc.as_str(), of(0).stack.mss), ("newreno", 1460));
-    assert_eq!((of(8).cc.as_str(), of(8).stack.mss), ("reno", 500));
+    assert_eq!((of(0).cc.name(), of(0).stack.mss), ("newreno", 1460));
+    assert_eq!((of(8).cc.name(), of(8).stack.mss), ("reno", 500));
     assert!(!spec.stop_when_done, "something has no end");
 }
 

@@ -13,8 +13,8 @@ use crate::rng::Stream;
 use crate::spec::{NodeId, Spec, TransportSpec};
 use crate::stack::{EcnMode, Stack};
 use crate::timer::Timer;
-use fanin_cc::{Arrival, Needs, ReceiverControl, Setup, registry};
-use fanin_switch::{Packet as Label, prefetch};
+use fanin_cc::{Arrival, Needs, ReceiverControl, Setup};
+use fanin_switch::{Packet as PacketHandle, prefetch};
 use fanin_units::Time;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ impl Tcp {
         for (i, flow) in (0..).zip(&spec.flows) {
             let transport = &spec.transports[flow.transport as usize];
             let setup = setup_for(spec, &transport.stack, &paths[i as usize]);
-            let built = registry::build(&transport.cc, &setup, &transport.args)?;
+            let built = transport.cc.build(&setup, &transport.args)?;
             let config = match configs.get(&flow.transport) {
                 Some(config) => config.clone(),
                 None => {
@@ -71,7 +71,7 @@ impl Tcp {
                 Some(slot) => slot,
                 None => {
                     let setup = setup_for(spec, &transport.stack, &paths[i as usize]);
-                    let Some(policy) = registry::build_receiver(&transport.cc, &setup, &transport.args)? else {
+                    let Some(policy) = transport.cc.build_receiver(&setup, &transport.args)? else {
                         continue;
                     };
                     self.controls.push(policy);
@@ -150,7 +150,7 @@ impl Tcp {
 
 impl Endpoint for Tcp {
     #[inline]
-    fn prefetch(&self, packet: Label) {
+    fn prefetch(&self, packet: PacketHandle) {
         const LINES: usize = 12;
         if packet.has(flags::ACK) {
             prefetch(&self.senders[packet.flow], LINES);
@@ -230,7 +230,7 @@ impl Endpoint for Tcp {
 /// As [`crate::run`].
 pub fn resolved_stack(transport: &TransportSpec) -> Result<Stack, RunError> {
     // What an algorithm needs of its host does not depend on the path.
-    let built = registry::build(&transport.cc, &Setup::default(), &transport.args)?;
+    let built = transport.cc.build(&Setup::default(), &transport.args)?;
     Ok(resolve(transport, built.sender.needs(), built.prompt_acks)?.stack)
 }
 

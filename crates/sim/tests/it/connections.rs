@@ -3,6 +3,7 @@
 use crate::common::*;
 use fanin_cc::Value;
 use fanin_sim::packet::flags;
+use fanin_sim::queue;
 use fanin_sim::results::Results;
 use fanin_sim::spec::*;
 use fanin_sim::stack::Stack;
@@ -57,7 +58,7 @@ fn pure_acks_to_client(r: &Results) -> usize {
 #[test]
 fn a_server_that_loses_its_first_response_knows_the_round_trip() {
     let mut spec = requests(1, Stack::linux(), 3000, 1, None);
-    spec.links[2].queue.discipline = "lossy".to_owned();
+    spec.links[2].queue.discipline = queue::find("lossy").unwrap();
     spec.links[2].queue.args.set("loss_of", Value::Word("1,2,3".to_owned()));
     let r = run(&spec);
     assert!(r.complete && r.flows[0].drops == 3, "{:?}", r.flows[0]);

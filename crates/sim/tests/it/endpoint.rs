@@ -2,7 +2,9 @@
 
 use crate::common::*;
 use fanin_cc::Value;
+use fanin_cc::registry;
 use fanin_sim::packet::flags;
+use fanin_sim::queue;
 use fanin_sim::results::Results;
 use fanin_sim::spec::*;
 use fanin_sim::stack::{CwndValidation, EcnMode, Nagle, Stack};
@@ -42,7 +44,7 @@ fn one_flow(stack: Stack, messages: &[(u64, Duration)]) -> Spec {
 
 fn marked(which: &str, stack: Stack, packets: u64) -> Vec<(u64, bool)> {
     let mut spec = one_flow(Stack { initial_window: 20.0, ..stack }, &[(packets * 1460, Duration::ZERO)]);
-    spec.links[1].queue.discipline = "lossy".to_owned();
+    spec.links[1].queue.discipline = queue::find("lossy").unwrap();
     spec.links[1].queue.args.set("mark_of", Value::Word(which.to_owned()));
     acks(&run(&spec)).into_iter().map(|(n, ece, _)| (n, ece)).collect()
 }
@@ -77,7 +79,7 @@ fn delayed_acks_cover_two_packets_and_a_lone_one_waits_for_the_timer() {
 fn a_hole_and_its_repair_are_acknowledged_at_once() {
     let stack = Stack { ack_every: 2, initial_window: 20.0, ..open_ns2() };
     let mut spec = one_flow(stack, &[(6 * 1460, Duration::ZERO)]);
-    spec.links[1].queue.discipline = "lossy".to_owned();
+    spec.links[1].queue.discipline = queue::find("lossy").unwrap();
     spec.links[1].queue.args.set("loss_of", Value::Word("2".to_owned()));
     let r = run(&spec);
     let numbers: Vec<u64> = acks(&r).iter().map(|x| x.0).collect();
@@ -150,7 +152,7 @@ fn only_validation_keeps_an_idle_connection_from_bursting() {
 }
 
 #[test]
-fn an_application_limited_window_grows_only_where_nobody_looks() {
+fn an_application_limited_window_grows_only_without_validation() {
     let window = |mode| {
         let stack = Stack { cwnd_validation: mode, ..open_ns2() };
         let messages: Vec<(u64, Duration)> = (0..200).map(|n| (3 * 1460, Duration::ms(n))).collect();
@@ -220,7 +222,7 @@ fn receiver_control_works_through_the_window_from_the_first_packet() {
     for cc in ["iatcp", "ictcp"] {
         let (drops, end) = run_with(cc);
         assert_eq!(drops, 0, "{cc}");
-        // 16 x 100 KB at 1 Gbps take 13 ms; nobody waits for a delayed ACK.
+        // 16 x 100 KB at 1 Gbps take 13 ms; no delayed ACK is waited for.
         assert!(end < Duration::ms(30).ps(), "{cc}: {end}");
     }
 }
@@ -230,8 +232,8 @@ fn receiver_control_works_through_the_window_from_the_first_packet() {
 fn one_window_of_marks_costs_one_reduction() {
     let stack = Stack { initial_window: 10.0, initial_ssthresh: 5.0, ..open_ns2() };
     let mut spec = one_flow(stack, &[(1_000_000, Duration::ZERO)]);
-    spec.transports[0].cc = "dctcp".to_owned();
-    spec.links[1].queue.discipline = "lossy".to_owned();
+    spec.transports[0].cc = registry::resolve("dctcp").unwrap();
+    spec.links[1].queue.discipline = queue::find("lossy").unwrap();
     spec.links[1].queue.args.set("mark_of", Value::Word("1,2,3,4,5,6,7,8,9,10".to_owned()));
     let r = run(&spec);
     assert_eq!(r.flows[0].ecn_reductions, 1, "{:?}", r.flows[0]);

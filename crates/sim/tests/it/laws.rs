@@ -1,6 +1,7 @@
 //! What holds in every run, whatever the scenario: conservation, order, rates, limits, determinism, scale.
 
 use crate::common::*;
+use fanin_sim::queue;
 use fanin_sim::results::Results;
 use fanin_sim::rng::Stream;
 use fanin_sim::spec::*;
@@ -31,7 +32,7 @@ impl Scene {
         let mark = self.mark.map(QueueLimit::Packets);
         let mut spec = star(self.senders, Rate::mbps(self.mbps), Duration::us(self.delay_us), Some(self.buffer), mark);
         for link in spec.links.iter_mut().filter(|l| l.from == NodeId(1)) {
-            link.queue.discipline = self.discipline.to_owned();
+            link.queue.discipline = queue::find(self.discipline).unwrap();
             if self.shared.is_some() {
                 link.queue.limit = None;
             }

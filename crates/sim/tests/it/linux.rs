@@ -2,6 +2,7 @@
 
 use crate::common::*;
 use fanin_cc::Value;
+use fanin_sim::queue;
 use fanin_sim::results::Results;
 use fanin_sim::spec::*;
 use fanin_sim::stack::{EcnMode, RtoRestart, Stack};
@@ -56,7 +57,7 @@ fn a_timeout_for_a_loss_is_not() {
     // All of the first window is lost, and what the probe sends: only the timer is left.
     let all: Vec<String> = (1..=11).map(|n: u32| n.to_string()).collect();
     let mut spec = star(1, Rate::gbps(1), Duration::us(50), None, None);
-    spec.links[1].queue.discipline = "lossy".to_owned();
+    spec.links[1].queue.discipline = queue::find("lossy").unwrap();
     spec.links[1].queue.args.set("loss_of", Value::Word(all.join(",")));
     let t = transport(&mut spec, "reno", linux());
     let f = flow(&mut spec, 0, t);
@@ -71,7 +72,7 @@ fn a_timeout_for_a_loss_is_not() {
 #[test]
 fn a_timeout_sends_the_first_segment_though_later_ones_are_young() {
     let mut spec = star(1, Rate::gbps(1), Duration::ms(1), None, None);
-    spec.links[1].queue.discipline = "lossy".to_owned();
+    spec.links[1].queue.discipline = queue::find("lossy").unwrap();
     spec.links[1].queue.args.set("loss_of", Value::Word("5, 6".to_owned()));
     let stack = Stack { min_rto: Duration::ms(5), initial_window: 4.0, timer_wheel: false, ..linux() };
     let t = transport(&mut spec, "reno", stack);
@@ -97,7 +98,7 @@ fn a_timeout_sends_the_first_segment_though_later_ones_are_young() {
 #[test]
 fn the_reordering_window_is_a_quarter_of_the_least_round_trip() {
     let mut spec = star(1, Rate::gbps(1), Duration::ms(10), None, None);
-    spec.links[1].queue.discipline = "lossy".to_owned();
+    spec.links[1].queue.discipline = queue::find("lossy").unwrap();
     spec.links[1].queue.args.set("loss_of", Value::Word("5".to_owned()));
     let t = transport(&mut spec, "reno", Stack { initial_window: 4.0, timer_wheel: false, ..linux() });
     let f = flow(&mut spec, 0, t);
@@ -161,7 +162,7 @@ fn everything_arrives_whatever_is_lost_overtaken_or_timed_out_for_nothing() {
                 let mut spec = two_paths(Duration::us(200), cc, stack);
                 spec.messages[0].bytes = 300_000;
                 for link in [4, 10] {
-                    spec.links[link].queue.discipline = "lossy".to_owned();
+                    spec.links[link].queue.discipline = queue::find("lossy").unwrap();
                     spec.links[link].queue.args.set("loss_probability", Value::Number(lost));
                 }
                 spec.seed = seed;
@@ -204,7 +205,7 @@ fn reordering_beyond_that_is_learnt_from_duplicates() {
 #[test]
 fn a_tail_repaired_by_the_probe_costs_one_reduction() {
     let mut spec = star(1, Rate::gbps(1), Duration::us(50), None, None);
-    spec.links[1].queue.discipline = "lossy".to_owned();
+    spec.links[1].queue.discipline = queue::find("lossy").unwrap();
     spec.links[1].queue.args.set("loss_of", Value::Word("10".to_owned()));
     let t = transport(&mut spec, "reno", linux());
     let f = flow(&mut spec, 0, t);
@@ -225,7 +226,7 @@ fn a_tail_repaired_by_the_probe_costs_one_reduction() {
 #[test]
 fn the_end_of_a_recovery_without_sack_does_not_count_the_duplicates_again() {
     let mut spec = star(1, Rate::gbps(1), Duration::ms(1), None, None);
-    spec.links[1].queue.discipline = "lossy".to_owned();
+    spec.links[1].queue.discipline = queue::find("lossy").unwrap();
     spec.links[1].queue.args.set("loss_of", Value::Word("1".to_owned()));
     let stack = Stack { initial_window: 40.0, recovery: fanin_cc::RecoveryKind::NewReno, ..linux() };
     let t = transport(&mut spec, "reno", stack);
@@ -247,7 +248,7 @@ fn every_partial_ack_restarts_the_timer() {
     let many: Vec<String> = (1..=39).step_by(2).map(|n: u32| n.to_string()).collect();
     let with = |stack: Stack| {
         let mut spec = star(1, Rate::gbps(1), Duration::ms(1), None, None);
-        spec.links[1].queue.discipline = "lossy".to_owned();
+        spec.links[1].queue.discipline = queue::find("lossy").unwrap();
         spec.links[1].queue.args.set("loss_of", Value::Word(many.join(",")));
         let t = transport(&mut spec, "reno", stack);
         let f = flow(&mut spec, 0, t);

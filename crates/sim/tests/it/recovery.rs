@@ -2,6 +2,8 @@
 
 use crate::common::*;
 use fanin_cc::Value;
+use fanin_cc::registry;
+use fanin_sim::queue;
 use fanin_sim::results::Results;
 use fanin_sim::spec::{Message, Spec};
 use fanin_sim::stack::Stack;
@@ -12,7 +14,7 @@ fn lose(cc: &str, stack: Stack, packets: &str) -> Spec {
     let mut spec = star(1, Rate::gbps(1), Duration::ms(1), None, None);
     fast_access(&mut spec, Rate::gbps(10));
     let queue = &mut spec.links[1].queue;
-    queue.discipline = "lossy".to_owned();
+    queue.discipline = queue::find("lossy").unwrap();
     queue.args.set("loss_of", Value::Word(packets.to_owned()));
     let t = transport(&mut spec, cc, stack);
     let f = flow(&mut spec, 0, t);
@@ -114,7 +116,7 @@ fn sack_repairs_many_losses_of_a_window_within_one_round_trip() {
 fn the_linux_endpoint_repairs_a_lost_tail_by_a_probe_without_a_timeout() {
     // The probe repeats packet 10; its SACK tells that 9 is lost too. (Of a lone packet Linux waits 200 ms longer.)
     let mut spec = lose("newreno", Stack { handshake: false, timer_wheel: false, ..Stack::linux() }, "9, 10");
-    spec.transports[0].cc = "dctcp".to_owned();
+    spec.transports[0].cc = registry::resolve("dctcp").unwrap();
     spec.messages[0].bytes = 14_480;
     spec.end = Time::ZERO + Duration::s(2);
     let r = run(&spec);
@@ -138,7 +140,7 @@ fn every_recovery_delivers_everything_under_random_loss() {
             };
             let mut spec = star(3, Rate::gbps(1), Duration::us(50), None, None);
             let queue = &mut spec.links[1].queue;
-            queue.discipline = "lossy".to_owned();
+            queue.discipline = queue::find("lossy").unwrap();
             queue.args.set("loss_probability", Value::Number(0.05));
             let t = transport(&mut spec, name, stack);
             for i in 0..3 {

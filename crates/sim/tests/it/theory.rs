@@ -2,6 +2,7 @@
 
 use crate::common::*;
 use fanin_cc::{RecoveryKind, Value};
+use fanin_sim::queue;
 use fanin_sim::results::Results;
 use fanin_sim::spec::Message;
 use fanin_sim::stack::Stack;
@@ -64,7 +65,7 @@ fn renos_window_follows_the_inverse_square_root_of_the_loss_rate() {
     for p in [0.002, 0.0005] {
         let mut spec = star(1, Rate::gbps(10), Duration::us(250), None, None);
         let queue = &mut spec.links[1].queue;
-        queue.discipline = "lossy".to_owned();
+        queue.discipline = queue::find("lossy").unwrap();
         queue.args.set("loss_probability", Value::Number(p));
         let t = transport(&mut spec, "sack", Stack { initial_ssthresh: 30.0, ..open_ns2() });
         let f = flow(&mut spec, 0, t);
@@ -89,7 +90,7 @@ fn window_at(r: &Results, seconds: f64) -> f64 {
 fn cubic_follows_its_curve_after_a_loss() {
     let mut spec = star(1, Rate::gbps(1), Duration::ms(25), None, None);
     let queue = &mut spec.links[1].queue;
-    queue.discipline = "lossy".to_owned();
+    queue.discipline = queue::find("lossy").unwrap();
     queue.args.set("loss_of", Value::Word("3000".to_owned()));
     let stack = Stack { initial_ssthresh: 400.0, recovery: RecoveryKind::Sack, ..open_ns2() };
     let t = transport(&mut spec, "cubic", stack);

@@ -6,13 +6,14 @@ use crate::random::Stream;
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use fanin_units::{Args, Flavour, Param, ParamError};
+use fanin_units::{Args, Flavour, Setting, SettingError};
 
-const PROBABILITY: Param =
-    Param::number("loss_probability", 0.0, 0.0, 1.0).doc("fanin", "each packet is lost with this probability");
-const DROP: Param =
-    Param::text("loss_of").doc("fanin", "numbers of the data packets to lose at this port, the first is 1: \"1, 5\"");
-const MARK: Param = Param::text("mark_of").doc("fanin", "numbers of the data packets to mark at this port: \"3, 4\"");
+const PROBABILITY: Setting =
+    Setting::parameter("loss_probability", 0.0, 0.0, 1.0).doc("fanin", "each packet is lost with this probability");
+const DROP: Setting = Setting::free_text("loss_of")
+    .doc("fanin", "numbers of the data packets to lose at this port, the first is 1: \"1, 5\"");
+const MARK: Setting =
+    Setting::free_text("mark_of").doc("fanin", "numbers of the data packets to mark at this port: \"3, 4\"");
 
 /// `lossy`.
 pub const DISCIPLINE: Discipline = Discipline {
@@ -20,10 +21,11 @@ pub const DISCIPLINE: Discipline = Discipline {
     title: "Loses or marks packets on purpose, at random or by number",
     source: "fanin",
     params: &[PROBABILITY, DROP, MARK],
+    marks: false,
     build: Build::Admission(build),
 };
 
-fn build(context: &Context, args: &Args) -> Result<Box<dyn Admission>, ParamError> {
+fn build(context: &Context, args: &Args) -> Result<Box<dyn Admission>, SettingError> {
     Ok(Box::new(Lossy {
         probability: args.number(&PROBABILITY, Flavour::Rfc)?,
         drop: numbers(args, &DROP)?,
@@ -33,11 +35,11 @@ fn build(context: &Context, args: &Args) -> Result<Box<dyn Admission>, ParamErro
     }))
 }
 
-fn numbers(args: &Args, param: &Param) -> Result<Vec<u64>, ParamError> {
+fn numbers(args: &Args, param: &Setting) -> Result<Vec<u64>, SettingError> {
     let text = args.word(param, Flavour::Rfc)?;
     let mut numbers = Vec::new();
     for part in text.split(',').map(str::trim).filter(|p| !p.is_empty()) {
-        numbers.push(part.parse().map_err(|_| ParamError::BadValue {
+        numbers.push(part.parse().map_err(|_| SettingError::BadValue {
             name: param.name,
             value: text.clone(),
             expected: "packet numbers separated by commas, such as 1, 5".to_owned(),

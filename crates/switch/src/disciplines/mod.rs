@@ -6,27 +6,27 @@
 use crate::packet::Packet;
 use crate::random::Stream;
 use alloc::boxed::Box;
-use fanin_units::{Args, Param, ParamError, Rate};
+use fanin_units::{Args, Rate, Setting, SettingError};
 
 mod lossy;
 mod red;
 mod sfq;
 
+/// What every port does unless told otherwise.
+pub const DROP_TAIL: Discipline = Discipline {
+    name: "droptail",
+    title: "First in, first out; drops what does not fit; marks above a step if told to",
+    source: "RFC 8257 section 3.1 for the step",
+    params: &[],
+    marks: false,
+    build: Build::Plain,
+};
+
 /// Every discipline.
-pub static DISCIPLINES: &[Discipline] = &[
-    Discipline {
-        name: "droptail",
-        title: "First in, first out; drops what does not fit; marks above a step if told to",
-        source: "RFC 8257 section 3.1 for the step",
-        params: &[],
-        build: Build::Plain,
-    },
-    red::DISCIPLINE,
-    sfq::DISCIPLINE,
-    lossy::DISCIPLINE,
-];
+pub static DISCIPLINES: &[Discipline] = &[DROP_TAIL, red::DISCIPLINE, sfq::DISCIPLINE, lossy::DISCIPLINE];
 
 /// One registry line.
+#[derive(Debug)]
 pub struct Discipline {
     /// The name people type.
     pub name: &'static str,
@@ -35,17 +35,20 @@ pub struct Discipline {
     /// Who defined it.
     pub source: &'static str,
     /// Declared parameters.
-    pub params: &'static [Param],
+    pub params: &'static [Setting],
+    /// It marks by itself, without a step.
+    pub marks: bool,
     /// How to make one.
     pub build: Build,
 }
 
 /// Makes an [`Admission`] from what is known of the port and the settings.
-pub type BuildAdmission = fn(&Context, &Args) -> Result<Box<dyn Admission>, ParamError>;
+pub type BuildAdmission = fn(&Context, &Args) -> Result<Box<dyn Admission>, SettingError>;
 /// Makes a [`Scheduler`] likewise.
-pub type BuildScheduler = fn(&Context, &Args) -> Result<Box<dyn Scheduler>, ParamError>;
+pub type BuildScheduler = fn(&Context, &Args) -> Result<Box<dyn Scheduler>, SettingError>;
 
 /// How to make a discipline.
+#[derive(Debug)]
 pub enum Build {
     /// The port does it alone.
     Plain,

@@ -7,21 +7,22 @@ use crate::random::Stream;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::ToString;
-use fanin_units::{Args, Flavour, Param, ParamError};
+use fanin_units::{Args, Flavour, Setting, SettingError};
 
-const MIN: Param = Param::number("red_min", 5.0, 0.0, 1e9)
+const MIN: Setting = Setting::parameter("red_min", 5.0, 0.0, 1e9)
     .unit("packets")
     .doc("RED 1993 section 4", "average queue below which nothing is marked or dropped");
-const MAX: Param = Param::number("red_max", 15.0, 0.0, 1e9)
+const MAX: Setting = Setting::parameter("red_max", 15.0, 0.0, 1e9)
     .unit("packets")
     .doc("RED 1993 section 4", "average queue at which the probability reaches red_max_p");
-const MAX_P: Param = Param::number("red_max_p", 0.1, 0.0, 1.0).doc("RED 1993 section 4", "probability at red_max");
-const WEIGHT: Param =
-    Param::number("red_weight", 0.002, 1e-9, 1.0).doc("RED 1993 section 4", "weight of a new sample in the average");
-const GENTLE: Param = Param::flag("red_gentle", true)
+const MAX_P: Setting =
+    Setting::parameter("red_max_p", 0.1, 0.0, 1.0).doc("RED 1993 section 4", "probability at red_max");
+const WEIGHT: Setting = Setting::parameter("red_weight", 0.002, 1e-9, 1.0)
+    .doc("RED 1993 section 4", "weight of a new sample in the average");
+const GENTLE: Setting = Setting::switch("red_gentle", true)
     .doc("Floyd 2000", "rise from red_max_p to 1 between red_max and twice red_max, instead of at once");
-const ECN: Param =
-    Param::flag("red_ecn", true).doc("RFC 3168 section 5", "mark ECN-capable packets instead of dropping");
+const ECN: Setting =
+    Setting::switch("red_ecn", true).doc("RFC 3168 section 5", "mark ECN-capable packets instead of dropping");
 
 /// `red`.
 pub const DISCIPLINE: Discipline = Discipline {
@@ -29,14 +30,15 @@ pub const DISCIPLINE: Discipline = Discipline {
     title: "Random early detection, gentle, marking or dropping by the average queue",
     source: "Floyd and Jacobson 1993; RFC 3168",
     params: &[MIN, MAX, MAX_P, WEIGHT, GENTLE, ECN],
+    marks: true,
     build: Build::Admission(build),
 };
 
-fn build(context: &Context, args: &Args) -> Result<Box<dyn Admission>, ParamError> {
-    let number = |p: &Param| args.number(p, Flavour::Rfc);
+fn build(context: &Context, args: &Args) -> Result<Box<dyn Admission>, SettingError> {
+    let number = |p: &Setting| args.number(p, Flavour::Rfc);
     let (min, max) = (number(&MIN)?, number(&MAX)?);
     if max < min {
-        return Err(ParamError::BadValue {
+        return Err(SettingError::BadValue {
             name: MAX.name,
             value: max.to_string(),
             expected: format!("at least red_min ({min})"),

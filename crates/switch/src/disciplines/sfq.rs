@@ -8,10 +8,10 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
-use fanin_units::{Args, Flavour, Param, ParamError};
+use fanin_units::{Args, Flavour, Setting, SettingError};
 
-const BUCKETS: Param =
-    Param::number("sfq_buckets", 128.0, 1.0, 65_536.0).doc("McKenney 1990", "number of queues flows are hashed into");
+const BUCKETS: Setting = Setting::parameter("sfq_buckets", 128.0, 1.0, 65_536.0)
+    .doc("McKenney 1990", "number of queues flows are hashed into");
 
 /// `sfq`.
 pub const DISCIPLINE: Discipline = Discipline {
@@ -19,10 +19,11 @@ pub const DISCIPLINE: Discipline = Discipline {
     title: "Stochastic fairness queueing: hashed queues served packet by packet in turn",
     source: "McKenney 1990",
     params: &[BUCKETS],
+    marks: false,
     build: Build::Scheduler(build),
 };
 
-fn build(context: &Context, args: &Args) -> Result<Box<dyn Scheduler>, ParamError> {
+fn build(context: &Context, args: &Args) -> Result<Box<dyn Scheduler>, SettingError> {
     let buckets = args.number(&BUCKETS, Flavour::Rfc)? as usize;
     let mut random = context.random.clone();
     Ok(Box::new(Sfq { queues: vec![VecDeque::new(); buckets], turns: VecDeque::new(), salt: random.below(u64::MAX) }))

@@ -54,7 +54,7 @@ pub fn open_ns2() -> Stack {
 }
 
 pub fn transport(spec: &mut Spec, cc: &str, stack: Stack) -> u32 {
-    spec.transports.push(TransportSpec { cc: cc.to_owned(), args: Args::default(), stack });
+    spec.transports.push(TransportSpec { cc: fanin_cc::registry::resolve(cc).unwrap(), args: Args::default(), stack });
     spec.transports.len() as u32 - 1
 }
 
