@@ -479,7 +479,7 @@ def list_(
     kind: Annotated[Kind, typer.Argument(help="What to list.", show_default=False)],
     as_json: JsonOption = False,
 ) -> None:
-    """What there is: algorithms, queues, topologies, workloads, stack knobs, papers."""
+    """List registered algorithms, queues, topologies, workloads, profiles and papers."""
     from fanin import __version__, display
     from fanin.registries import entries
 

@@ -78,5 +78,5 @@ class EngineError(FaninError, RuntimeError):
     """The engine failed: a fault of fanin itself, please report it."""
 
 
-class Interrupted(FaninError):  # noqa: N818 - it is not an error, somebody asked
-    """A run was stopped because somebody asked."""
+class Interrupted(FaninError):  # noqa: N818 - it is not an error: the user asked for it
+    """A run was stopped on request."""

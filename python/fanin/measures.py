@@ -18,7 +18,7 @@ def jain(values: Sequence[float] | pl.Series) -> float:
     Returns
     -------
     float
-        1 when all are equal (also when nobody has anything), 1/n when one has everything.
+        1 when all are equal (also when all are zero), 1/n when one has everything.
 
     Examples
     --------

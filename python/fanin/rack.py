@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from fanin.errors import keywords
+from fanin.runs.job import RunWarning
 from fanin.text import duration, rate, significant
 from fanin.vantage import behind_the_queue
 
@@ -70,7 +71,7 @@ class RackProposal:
     findings : tuple of Finding
         One per value.
     remarks : tuple of str
-        What else the capture says about hosts and path.
+        What else the capture says about hosts and path; what a comparison repeats is a :class:`~fanin.runs.job.RunWarning`.
     text : str
         The file.
     command : str
@@ -319,11 +320,15 @@ def _remarks(towards: list[tuple[dict[str, Any], dict[str, Any]]], findings: tup
         told.append("no handshake is in the capture: SACK, time stamps and window scaling of the hosts are not known")
     speed = next(f for f in findings if f.key == "rack.rate")
     if speed.certainty != "measured":
-        told.append(unsure_of_the_rate(speed))
+        told.append(RunWarning(unsure_of_the_rate(speed), "rack-rate-guessed"))
     rtt = min((c["handshake_rtt_ns"] for c, _ in towards if c["handshake_rtt_ns"]), default=0)
     if rtt > 2e6:
         told.append(
-            f"the shortest round trip is {duration(rtt / 1e6)}: this capture crossed a WAN or a slow host, and a rack of one switch is no model of that"
+            RunWarning(
+                f"the shortest round trip is {duration(rtt / 1e6)}: this capture crossed a WAN or a slow host, and a rack of one switch is no "
+                "model of that",
+                "long-round-trip",
+            )
         )
     if sum(f.certainty == "assumed" for f in findings) >= 2:
         told.append(

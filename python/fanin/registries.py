@@ -1,4 +1,4 @@
-"""What there is: algorithms, queues, topologies, workloads, stack profiles and papers."""
+"""The registries: algorithms, queues, topologies, workloads, stack profiles and papers."""
 
 from __future__ import annotations
 

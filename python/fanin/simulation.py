@@ -60,7 +60,7 @@ class RunResult:
         ``longest_stall_ms``, packets ``misordered`` (seen after later ones had been decided), ``misordered_max_us``, ``ring_drops``, ``strays``
         (of no connection), ``refused`` (by a host's device), ``skipped_callbacks`` of twins, ``switch_cpu`` (share of a CPU).
     missing : list of (str, int)
-        (algorithm, seed) that were not run because somebody interrupted.
+        (algorithm, seed) that were not run because of an interrupt.
     failures : list of Failure
         Algorithms that raised, when others did not: ``cc`` and ``message``. Nothing else here is about them.
     warnings : list of RunWarning
@@ -367,7 +367,7 @@ def _warnings(of_variants: Sequence[Sequence[RunWarning]]) -> list[RunWarning]:
 
 
 def chosen_algorithms(names: str | Sequence[str]) -> list[str]:
-    """A list of algorithms as somebody wrote it, or a single one.
+    """A list of algorithms as given, or a single one.
 
     Raises
     ------

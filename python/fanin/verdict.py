@@ -6,7 +6,6 @@ A win is claimed only where the paired differences from the baseline say so, and
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -485,14 +484,11 @@ def _seeds(row: RankingRow) -> str:
     return "1 seed" if len(row.seeds) == 1 else f"{len(row.seeds)} seeds"
 
 
-def rack_facts(result: CompareResult) -> dict[str, Any]:
-    """The [rack] that was run: the file's with the changes on top; empty when it cannot be read here (the engine's reader is the judge of it)."""
-    try:
-        rack = tomllib.loads(result.rack_text).get("rack", {})
-    except tomllib.TOMLDecodeError:
-        return {}
-    changed = {k.removeprefix("rack."): v for k, v in result.settings.items() if k.startswith("rack.")}
-    return rack | changed if isinstance(rack, dict) else {}
+def rack_facts(result: CompareResult) -> dict[str, str]:
+    """The ``[rack]`` that was run, as the engine's reader has it: the file's with the changes on top."""
+    from fanin import _native
+
+    return dict(_native.Rack.from_text(result.rack_text, "rack.toml", settings=list(result.settings.items())).facts())
 
 
 def packets(limit: object) -> int | None:

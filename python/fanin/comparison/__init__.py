@@ -30,6 +30,7 @@ from fanin.measured import disagreement, measured, seen_baseline
 from fanin.progress import Progress, silent
 from fanin.rack import proposed
 from fanin.ranking import STATISTICS, RankBy, RankOf, rank
+from fanin.runs.job import RunWarning
 from fanin.simulation import Failure, changed, chosen_seeds, toml
 from fanin.stats import extremes
 from fanin.text import duration
@@ -222,7 +223,7 @@ def compare(
             0,
             f"the rack was proposed from the capture ({_in_short(proposal)}{told}): correct it and compare again with --rack",
         )
-        result.warnings += [remark for remark in proposal.remarks if "WAN" in remark or "is a guess" in remark]
+        result.warnings += [remark for remark in proposal.remarks if isinstance(remark, RunWarning)]
     for number, other in enumerate(others, start=1):
         if result.interrupted:
             result.notes.append(f"interrupted: {len(others) - number + 1} of {len(others)} other racks were not tried")

@@ -17,6 +17,7 @@ from fanin.files import file_name
 from fanin.frames import frame
 from fanin.progress import Progress, on_every_core
 from fanin.ranking import completion_statistics
+from fanin.runs.job import RunWarning
 from fanin.runs.tables import tables
 from fanin.simulation import Failure, all_failed, sentence
 from fanin.stats import extremes
@@ -61,7 +62,7 @@ def run_all(
     for name in algorithms:
         try:
             hashes[name], told = rack.check(replay, name)
-            warnings += told
+            warnings += [RunWarning(message, kind, cc) for kind, cc, message in told]
         except FaninError as error:
             failed[name] = error
     if not hashes:

@@ -35,7 +35,7 @@ SECONDS_PER_BATCH = 4.0
 """About this much work is one piece: it is what an interruption loses, and what the end of a run waits for."""
 
 KEEP_DAYS = 14
-"""Results of an engine that nobody used for so long are thrown away."""
+"""Results of an engine that was not used for so long are thrown away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +122,12 @@ def run_all(
     Returns
     -------
     list
-        For each batch its frames, the error that ended it, or None when somebody interrupted first.
+        For each batch its frames, the error that ended it, or None when an interrupt came first.
     bool
-        False when somebody interrupted.
+        False after an interrupt.
     """
     store = kept_results()
-    # Taken once, before anything runs: somebody may edit a scenario meanwhile.
+    # Taken once, before anything runs: a scenario may be edited meanwhile.
     keys = [batch.key() for batch in work]
     # Where a reading changes nothing for an algorithm, several batches are one.
     first = {key: i for i, key in reversed(list(enumerate(keys)))}

@@ -50,7 +50,7 @@ class ReproduceResult:
     batches : dict
         What was simulated, by paper and experiment.
     interrupted : bool
-        Somebody stopped it; what was run by then is kept for the next time.
+        It was interrupted; what was run by then is kept for the next time.
     """
 
     claims: list[Judged]
@@ -222,7 +222,7 @@ def select(names: Sequence[str], folder: Path | None) -> tuple[list[Paper], list
                 + (f", the figures {', '.join(figures)}" if figures else "")
             )
     for paper in papers:
-        # A paper without a module has claims that nobody has written the judgement of yet.
+        # A paper without a module has claims without an evaluation.
         if importlib.util.find_spec(f"fanin.papers.{paper.name}"):
             importlib.import_module(f"fanin.papers.{paper.name}")
     return papers, wanted

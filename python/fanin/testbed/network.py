@@ -134,7 +134,7 @@ def _build(hosts: Sequence[HostSettings], held: list[int]) -> Network:
     with IPRoute() as route:
         for port, fd, settings in zip(ports, fds, hosts, strict=True):
             peer = {"ifname": device, "net_ns_fd": fd}
-            # All hosts have one address on the link: no frame needs another, and nobody asks for one (arp off).
+            # All hosts have one address on the link: no frame needs another (ARP is off).
             address = "02:00:00:00:00:01"
             route.link("add", ifname=port, kind="veth", mtu=settings.mtu, peer={**peer, "address": address})
             # veth gives packets to the thread of the other end only if this end segments nothing.

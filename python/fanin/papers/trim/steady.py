@@ -357,7 +357,7 @@ def shares(data: Data) -> pl.DataFrame:
 def convergence(data: Data) -> Outcome:
     """Jain's index per interval, and how much a flow's throughput varies while the same flows are on."""
     rates = shares(data)
-    # An interval in which nobody got anything has no index.
+    # An interval in which no flow got anything has no index.
     moved = rates.filter(pl.col("mbps").sum().over("cc", "seed", "bin") > 0)
     index = pl.col("mbps").sum() ** 2 / (pl.len() * (pl.col("mbps") ** 2).sum())
     jain = moved.group_by("cc", "seed", "bin").agg(j=index, n=pl.len())
