@@ -10,7 +10,7 @@ use crate::decode::{Addr, Segment, flag};
 use crate::{Connection, Direction, DirectionStats, Gap, Sink, Train};
 use clock::Clock;
 use rtt::Half;
-use run::{Place, Run};
+use run::{PayloadRun, Place};
 use sequence::{Kind, Sequence};
 
 /// How late a packet may be and still count as reordered, where neither the IP identification nor a handshake says better; tshark's value.
@@ -39,8 +39,8 @@ pub(crate) struct Conn {
     handshake: Handshake,
     dirs: [Dir; 2],
     turns: u32,
-    request: Option<Run>,
-    run: Option<Run>,
+    request: Option<PayloadRun>,
+    run: Option<PayloadRun>,
 }
 
 #[derive(Default)]
@@ -371,7 +371,7 @@ impl Conn {
     fn advance(&mut self, d: usize, bytes: u64, at: Option<u64>, front: Front, sink: &mut dyn Sink) {
         let to = self.dirs[d].seq.max();
         if self.run.as_ref().is_none_or(|r| r.dir != d) {
-            let mut next = Run::new(d, to - bytes, at, front.overlapped);
+            let mut next = PayloadRun::new(d, to - bytes, at, front.overlapped);
             (next.front_lost, next.busy) = (front.lost, front.busy);
             if let Some(before) = &self.run {
                 next.waited = self.delivered(before).zip(at).map(|(had, at)| at.saturating_sub(had));
@@ -385,7 +385,7 @@ impl Conn {
     }
 
     /// When the receiver of `run` had all of it, as far as the tap can tell.
-    fn delivered(&self, run: &Run) -> Option<u64> {
+    fn delivered(&self, run: &PayloadRun) -> Option<u64> {
         let end = run.end?;
         let half = self.dirs[run.dir].half.smoothed().unwrap_or(0);
         // It had the data when it said so; if it said so only now, or held its word back, half a round trip after the tap saw the last byte.
@@ -414,8 +414,8 @@ impl Conn {
         }
     }
 
-    fn tell_turn(&mut self, request: Option<&Run>, response: Option<&Run>, sink: &mut dyn Sink) {
-        let with_seq = |run: Option<&Run>| run.map(|r| (*r, r.dir));
+    fn tell_turn(&mut self, request: Option<&PayloadRun>, response: Option<&PayloadRun>, sink: &mut dyn Sink) {
+        let with_seq = |run: Option<&PayloadRun>| run.map(|r| (*r, r.dir));
         let (q, a) = (with_seq(request), with_seq(response));
         let q = q.as_ref().map(|(r, d)| (r, &self.dirs[*d].seq));
         let a = a.as_ref().map(|(r, d)| (r, &self.dirs[*d].seq));

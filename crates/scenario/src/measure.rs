@@ -2,7 +2,7 @@
 
 use crate::error::{ScenarioError, nearest};
 use crate::net::matches;
-use crate::plan::Plan;
+use crate::plan::Draft;
 use crate::reader::{Context, Reader};
 use crate::tree::Node;
 use fanin_sim::spec::{FlowId, LinkId, TraceSpec};
@@ -22,7 +22,7 @@ pub static KEYS: &[Setting] = &[
 ];
 
 /// Resolves names against what was planned.
-pub(crate) fn read(context: Context<'_>, node: Option<&Node>, plan: &Plan) -> Result<TraceSpec, ScenarioError> {
+pub(crate) fn read(context: Context<'_>, node: Option<&Node>, plan: &Draft) -> Result<TraceSpec, ScenarioError> {
     let reader = Reader::new(context, "measure", node, &[KEYS])?;
     let queues = ports(&reader, "queues", plan)?;
     if queues.is_empty() && reader.has("queue_interval") {
@@ -41,7 +41,7 @@ pub(crate) fn read(context: Context<'_>, node: Option<&Node>, plan: &Plan) -> Re
     Ok(trace)
 }
 
-fn ports(reader: &Reader<'_>, key: &str, plan: &Plan) -> Result<Vec<LinkId>, ScenarioError> {
+fn ports(reader: &Reader<'_>, key: &str, plan: &Draft) -> Result<Vec<LinkId>, ScenarioError> {
     let mut found: Vec<LinkId> = Vec::new();
     let all = || (0..plan.net.links.len() as u32).map(LinkId);
     for pattern in reader.opt::<Vec<String>>(key)?.unwrap_or_default() {
@@ -65,7 +65,7 @@ fn ports(reader: &Reader<'_>, key: &str, plan: &Plan) -> Result<Vec<LinkId>, Sce
     Ok(found)
 }
 
-fn flows(reader: &Reader<'_>, plan: &Plan) -> Result<Vec<FlowId>, ScenarioError> {
+fn flows(reader: &Reader<'_>, plan: &Draft) -> Result<Vec<FlowId>, ScenarioError> {
     let mut found: Vec<FlowId> = Vec::new();
     for name in reader.opt::<Vec<String>>("windows")?.unwrap_or_default() {
         if let Some(number) = name.strip_prefix("flow ") {

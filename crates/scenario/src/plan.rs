@@ -15,7 +15,7 @@ pub const REQUEST_CLASS: &str = "request";
 const MAX_MESSAGES: u64 = 20_000_000;
 
 /// Everything workloads have added so far.
-pub(crate) struct Plan {
+pub(crate) struct Draft {
     pub net: Net,
     pub transports: Vec<TransportSpec>,
     pub flows: Vec<Flow>,
@@ -28,9 +28,9 @@ pub(crate) struct Plan {
     pub end: Time,
 }
 
-impl Plan {
-    pub fn new(net: Net, seed: u64, end: Time) -> Plan {
-        Plan {
+impl Draft {
+    pub fn new(net: Net, seed: u64, end: Time) -> Draft {
+        Draft {
             net,
             transports: Vec::new(),
             flows: Vec::new(),
@@ -71,7 +71,7 @@ impl Plan {
 
 /// One `[[workload]]` being built: the plan, and what all workloads have in common.
 pub(crate) struct Workload<'a> {
-    pub plan: &'a mut Plan,
+    pub plan: &'a mut Draft,
     /// Position in the file; names the random streams.
     pub index: usize,
     pub transport: u32,

@@ -2,7 +2,7 @@
 
 use crate::error::{Place, ScenarioError, nearest};
 use crate::net::Net;
-use crate::plan::{Plan, REQUEST_CLASS, Workload};
+use crate::plan::{Draft, REQUEST_CLASS, Workload};
 use crate::reader::{Context, Reader};
 use crate::replay::{Replay, ReplayedResponse, ReplayedRound};
 use crate::topology::{self, link_keys, link_params};
@@ -190,7 +190,7 @@ impl Rack {
         let net = self.net(context, replay)?;
         let client = net.groups[1].1[0];
         let servers = net.groups[0].1.clone();
-        let mut plan = Plan::new(net, seed, Time::ZERO + end);
+        let mut plan = Draft::new(net, seed, Time::ZERO + end);
         let class = plan.class(RESPONSE_CLASS);
         plan.class(REQUEST_CLASS);
         let transport = plan.transport(transport);

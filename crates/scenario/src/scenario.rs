@@ -1,7 +1,7 @@
 //! A scenario file, from text to a plan.
 
 use crate::error::{Place, ScenarioError};
-use crate::plan::Plan;
+use crate::plan::Draft;
 use crate::reader::{Context, FromNode, Reader};
 use crate::tree::{Item, Node, Override, Table, parse};
 use crate::{hash, measure, topology, transport, workload};
@@ -132,7 +132,7 @@ impl Scenario {
         let run = Reader::new(context, "run", self.root.get("run"), &[RUN])?;
         seeds(&run)?;
         let end = Time::ZERO + run.get::<Duration>("duration")?;
-        let mut plan = Plan::new(net, seed, end);
+        let mut plan = Draft::new(net, seed, end);
         for (index, node) in self.workloads()?.iter().enumerate() {
             workload::build(context, index, node, (&default, cc), &mut plan)?;
         }
@@ -196,7 +196,7 @@ pub(crate) fn default_stack() -> Stack {
 }
 
 /// What the engine runs.
-pub(crate) fn finish(plan: Plan, trace: fanin_sim::spec::TraceSpec, stop_when_done: bool) -> Spec {
+pub(crate) fn finish(plan: Draft, trace: fanin_sim::spec::TraceSpec, stop_when_done: bool) -> Spec {
     Spec {
         nodes: plan.net.nodes,
         links: plan.net.links,
@@ -243,7 +243,7 @@ fn seeds(run: &Reader<'_>) -> Result<Vec<u64>, ScenarioError> {
     }
 }
 
-fn stop_when_done(run: &Reader<'_>, plan: &Plan) -> Result<bool, ScenarioError> {
+fn stop_when_done(run: &Reader<'_>, plan: &Draft) -> Result<bool, ScenarioError> {
     let endless = plan.messages.iter().any(|m| m.bytes == Message::UNLIMITED) || !plan.cbr.is_empty();
     let finite = plan.messages.iter().any(|m| m.bytes != Message::UNLIMITED);
     match run.opt("stop_when_done")? {

@@ -3,7 +3,7 @@
 //! A FIFO port knows a packet's departure when it accepts it: `start = max(now, free_at)`, `free_at = start + size/rate`,
 //! arrival = `free_at + delay`. Queue lengths follow from the ring of packets under way; there is no dequeue event.
 
-use crate::disciplines::{Admission, Scheduler, Verdict, View};
+use crate::disciplines::{Admission, Decision, Scheduler, View};
 use crate::packet::{Packet, flags};
 use crate::prefetch::prefetch;
 use crate::totals::Totals;
@@ -223,9 +223,9 @@ impl Port {
             if let Order::Admission(admission) = &mut self.order {
                 let view = View { now, packets: self.packets, bytes: self.bytes, free_at: self.free_at };
                 match admission.admit(&packet, view) {
-                    Verdict::Accept => {}
-                    Verdict::Mark => marked = true,
-                    Verdict::Drop => {
+                    Decision::Accept => {}
+                    Decision::Mark => marked = true,
+                    Decision::Drop => {
                         self.totals.drop(wire);
                         return Offer::DROPPED;
                     }

@@ -5,7 +5,7 @@ use crate::{Burst, Direction, Front, Sink, Turn};
 
 /// The run in progress, or the request waiting for its response.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Run {
+pub(super) struct PayloadRun {
     /// 0 or 1, as [`super::Conn`] numbers directions.
     pub dir: usize,
     /// First and last packet; none while its bytes are known from acknowledgements alone.
@@ -37,11 +37,11 @@ struct Piece {
     pause: u64,
 }
 
-impl Run {
+impl PayloadRun {
     /// Begins at `from`; `at` is none when the tap did not see it.
-    pub fn new(dir: usize, from: u64, at: Option<u64>, overlapped: bool) -> Run {
+    pub fn new(dir: usize, from: u64, at: Option<u64>, overlapped: bool) -> PayloadRun {
         let piece = Piece { start: at.unwrap_or(0), from, pause: 0 };
-        Run {
+        PayloadRun {
             dir,
             start: at,
             end: at,
@@ -72,7 +72,7 @@ impl Run {
         }
     }
 
-    /// Its application went on after a pause: a new piece begins at `from`. Called before [`Run::extend`].
+    /// Its application went on after a pause: a new piece begins at `from`. Called before [`PayloadRun::extend`].
     pub fn split(&mut self, from: u64, at: u64, pause: u64, place: Place, sink: &mut dyn Sink) {
         if self.start.is_none() {
             return;
@@ -119,21 +119,21 @@ pub(super) struct Place {
 pub(super) fn turn(
     connection: u32,
     number: u32,
-    request: Option<(&Run, &Sequence)>,
-    response: Option<(&Run, &Sequence)>,
+    request: Option<(&PayloadRun, &Sequence)>,
+    response: Option<(&PayloadRun, &Sequence)>,
 ) -> Turn {
-    let unseen = |r: Option<(&Run, &Sequence)>| r.map_or(0, |(run, seq)| seq.unseen(run.from, run.to));
+    let unseen = |r: Option<(&PayloadRun, &Sequence)>| r.map_or(0, |(run, seq)| seq.unseen(run.from, run.to));
     let (q, a) = (request.map(|r| r.0), response.map(|r| r.0));
     Turn {
         connection,
         turn: number,
         request_start_ns: q.and_then(|r| r.start),
         request_end_ns: q.and_then(|r| r.end),
-        request_bytes: q.map_or(0, Run::bytes),
+        request_bytes: q.map_or(0, PayloadRun::bytes),
         response_start_ns: a.and_then(|r| r.start),
         response_end_ns: a.and_then(|r| r.end),
         response_acked_ns: a.and_then(|r| r.acked_at),
-        response_bytes: a.map_or(0, Run::bytes),
+        response_bytes: a.map_or(0, PayloadRun::bytes),
         missing_bytes: unseen(request) + unseen(response),
         retransmitted_bytes: a.map_or(0, |r| r.retransmitted),
         think_ns: q.and_then(|r| r.waited),

@@ -1,7 +1,7 @@
 //! The only list of workloads: a new one is a file here and a line below.
 
 use crate::error::{ScenarioError, nearest};
-use crate::plan::{Plan, Workload};
+use crate::plan::{Draft, Workload};
 use crate::reader::{Context, Reader};
 use crate::transport;
 use crate::tree::Node;
@@ -98,7 +98,7 @@ pub(crate) fn build(
     index: usize,
     node: &Node,
     default: (&TransportSpec, Option<&Node>),
-    plan: &mut Plan,
+    plan: &mut Draft,
 ) -> Result<(), ScenarioError> {
     let path = format!("workload[{index}]");
     let kind = crate::scenario::kind_of(context, &path, Some(node), None, |name| {

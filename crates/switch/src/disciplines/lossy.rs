@@ -1,6 +1,6 @@
 //! Loss and marking on purpose: at random, or of chosen packets. For experiments on recovery and for this crate's own oracles.
 
-use super::{Admission, Build, Context, Discipline, Verdict, View};
+use super::{Admission, Build, Context, Decision, Discipline, View};
 use crate::packet::{Packet, flags};
 use crate::random::Stream;
 use alloc::borrow::ToOwned;
@@ -60,20 +60,20 @@ struct Lossy {
 }
 
 impl Admission for Lossy {
-    fn admit(&mut self, packet: &Packet, _view: View) -> Verdict {
+    fn admit(&mut self, packet: &Packet, _view: View) -> Decision {
         if self.probability > 0.0 && self.random.uniform() < self.probability {
-            return Verdict::Drop;
+            return Decision::Drop;
         }
         if packet.has(flags::ACK | flags::SYN | flags::EMPTY) {
-            return Verdict::Accept;
+            return Decision::Accept;
         }
         self.seen += 1;
         if self.drop.binary_search(&self.seen).is_ok() {
-            Verdict::Drop
+            Decision::Drop
         } else if self.mark.binary_search(&self.seen).is_ok() && packet.has(flags::ECT) {
-            Verdict::Mark
+            Decision::Mark
         } else {
-            Verdict::Accept
+            Decision::Accept
         }
     }
 }

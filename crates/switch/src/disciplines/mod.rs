@@ -81,7 +81,7 @@ pub struct View {
 
 /// What happens to an arriving packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum Decision {
     /// Goes into the queue.
     Accept,
     /// Goes into the queue, marked.
@@ -92,8 +92,8 @@ pub enum Verdict {
 
 /// Decides about arriving packets; the port stays first in, first out.
 pub trait Admission: core::fmt::Debug + Send {
-    /// Called for every packet that fits; only ECN-capable packets may be answered with [`Verdict::Mark`].
-    fn admit(&mut self, packet: &Packet, view: View) -> Verdict;
+    /// Called for every packet that fits; only ECN-capable packets may be answered with [`Decision::Mark`].
+    fn admit(&mut self, packet: &Packet, view: View) -> Decision;
 }
 
 /// Owns the waiting packets and decides their order.

@@ -1,7 +1,7 @@
 //! Random early detection with the gentle slope (Floyd and Jacobson 1993; Floyd 2000), marking ECN-capable packets instead of
 //! dropping them (RFC 3168 section 5).
 
-use super::{Admission, Build, Context, Discipline, Verdict, View};
+use super::{Admission, Build, Context, Decision, Discipline, View};
 use crate::packet::{Packet, flags};
 use crate::random::Stream;
 use alloc::boxed::Box;
@@ -89,7 +89,7 @@ impl Red {
 }
 
 impl Admission for Red {
-    fn admit(&mut self, packet: &Packet, view: View) -> Verdict {
+    fn admit(&mut self, packet: &Packet, view: View) -> Decision {
         if view.packets == 0 {
             // The paper's idle rule: as many samples of zero as packets could have been sent meanwhile.
             let idle_ps = view.now.saturating_sub(view.free_at) as f64;
@@ -99,16 +99,16 @@ impl Admission for Red {
         self.average += self.weight * (f64::from(view.packets) - self.average);
         if self.average < self.min {
             self.since_mark = -1.0;
-            return Verdict::Accept;
+            return Decision::Accept;
         }
         self.since_mark += 1.0;
         let pb = self.probability();
         let spread = 1.0 - self.since_mark * pb;
         let pa = if spread <= 0.0 { 1.0 } else { (pb / spread).min(1.0) };
         if self.random.uniform() >= pa {
-            return Verdict::Accept;
+            return Decision::Accept;
         }
         self.since_mark = 0.0;
-        if self.ecn && packet.has(flags::ECT) && pb < 1.0 { Verdict::Mark } else { Verdict::Drop }
+        if self.ecn && packet.has(flags::ECT) && pb < 1.0 { Decision::Mark } else { Decision::Drop }
     }
 }
