@@ -1,4 +1,5 @@
 //! Files made from the tables are up to date. `FANIN_BLESS=1 cargo test -p fanin-scenario --test generated` makes them anew.
+#![allow(clippy::unwrap_used)]
 
 use fanin_scenario::{reference, schema};
 use std::path::PathBuf;
