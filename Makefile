@@ -84,7 +84,7 @@ docs: build
 
 # The root-side binaries: of `fanin linux`, with the twins compiled for BPF, and of the testbed: apt install clang libbpf-dev libelf-dev zlib1g-dev pkg-config
 linux:
-	cargo build --release --package fanin-linux --package fanin-testbed --package fanin-player --features fanin-linux/bpf
+	cargo build --release --package fanin-linux --package fanin-testbed --package fanin-player --package fanin-shim --features fanin-linux/bpf
 
 # Run, capture, replay: 200 random scenarios, a line each (minutes).
 round-trip: build

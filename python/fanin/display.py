@@ -488,7 +488,8 @@ def entries(kind: str, found: list[Entry]) -> None:
     _out().print(table)
     if kind == "cc":
         note(
-            "on Linux: kernel = as it is; twin = fanin linux load NAME; shim = a library or program beside the kernel's own TCP (not part of this version)"
+            "on Linux: kernel = as it is; twin = fanin linux load NAME; "
+            "application shim = a library in front of the sender (docs/linux.md); receiver shim = not part of this version"
         )
         note("your own: a Python class in FILE.py of this folder is --cc py:FILE.CLASS (docs/python-algorithms.md)")
 

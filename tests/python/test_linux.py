@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from fanin.errors import EngineError
 from fanin.linux import program
+from fanin.linux.trial import Look, _worse
 
 TWINS = ("dctcp", "d2tcp", "l2dct", "vegas", "dcvegas", "trim", "gss+newreno", "gss+cubic", "gss+dctcp")
 CYCLES = int(os.environ.get("FANIN_CYCLES", "20"))
@@ -325,3 +326,44 @@ def test_a_trial_takes_everything_back_at_its_end_and_when_it_is_killed(namespac
     # The route is the next command's to take back.
     subprocess.run(within(sender, sys.executable, "-m", "fanin", "linux", "status"), check=True, capture_output=True)
     assert routes() == ""
+
+
+def test_a_trial_is_taken_back_at_once_when_round_trips_get_longer(namespaces: tuple[str, str]) -> None:
+    sender, receiver = namespaces
+    server = start(within(receiver, sys.executable, "-c", SERVER))
+    assert line(server) == "ready"
+    client = start(within(sender, sys.executable, "-c", CLIENT, "60"))
+    line(client)
+    words = ["-m", "fanin", "linux", "trial", "10.99.0.1", "dctcp", "--for", "120s", "--json"]
+    trial = subprocess.Popen(
+        within(sender, sys.executable, *words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+    def routes() -> str:
+        shown = ["ip", "-n", sender, "route", "show", "proto", "197"]
+        return subprocess.run(shown, capture_output=True, text=True, check=True).stdout
+
+    try:
+        wait_until(lambda: "fanin_dctcp" in routes(), 60)
+        # A queue of 300 ms where there was none.
+        slow = ["tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "2mbit", "burst", "16kb", "limit", "80kb"]
+        if subprocess.run(within(sender, *slow), check=False, capture_output=True).returncode:
+            pytest.skip("this kernel has no tbf to make a queue with")
+        said, error = trial.communicate(timeout=60)
+        assert trial.returncode == 0, error
+        answer = json.loads(said)
+        assert "the p99 RTT rose" in answer["stopped"]
+        assert answer["seconds"] < 100
+        assert routes() == ""
+        assert "fanin_dctcp" not in available()
+    finally:
+        for child in (trial, client, server):
+            child.kill()
+            child.communicate()
+
+
+def test_more_retransmissions_end_a_trial_and_fewer_do_not() -> None:
+    before = Look(sockets=3, p99_rtt_ms=1.0, retransmitted=10, sent=10_000)
+    assert _worse(before, Look(3, 1.2, 24, 10_000), 1.5) is None
+    assert "retransmissions rose from 0.10% to 0.40%" in str(_worse(before, Look(3, 1.2, 40, 10_000), 1.5))
+    assert _worse(Look(0, 0.0, 0, 0), Look(3, 9.0, 40, 100), 1.5) is None

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import fanin
+import polars as pl
 import pytest
 from fanin.errors import EngineError, ScenarioError
 from fanin.testbed import honesty, host
@@ -146,6 +147,25 @@ def test_dctcp_keeps_the_queue_at_its_threshold() -> None:
     assert 5 < port["mean_queue_packets"] < 35
     assert 0 < port["marks"] < port["packets"]
     assert result.flows["ece_acks"].min() > 0
+
+
+@pytest.mark.parametrize("r_min", [200, 0])
+def test_tcprand_sends_segments_of_the_sizes_that_it_draws(r_min: int) -> None:
+    text = LONG.replace("[measure]", '[measure]\npackets = ["switch->client"]')
+    text = text.replace("[[workload]]", f'[cc]\nname = "tcprand+cubic"\nrand_rmin = "{r_min}B"\n[[workload]]')
+    result = run(text)
+    assert result.runs["cc"].unique().to_list() == ["tcprand+cubic"]
+    sizes = result.packets.filter((pl.col("event") == "delivered") & (pl.col("payload") > 0))["payload"]
+    assert sizes.len() > 2000
+    assert sizes.max() == 1448
+    if r_min:
+        # Uniform on 200 to 1448: the mean of 2000 lies within 4 standard errors of 8 bytes.
+        assert sizes.min() >= 200
+        assert abs(float(sizes.mean()) - 824) < 40  # type: ignore[arg-type]
+        assert abs(float(sizes.quantile(0.5)) - 824) < 60  # type: ignore[arg-type]
+    else:
+        assert 900 < float(sizes.mean()) < 1448  # type: ignore[arg-type]
+        assert sizes.n_unique() > 300
 
 
 def test_every_message_of_an_incast_arrives_and_is_counted_once() -> None:

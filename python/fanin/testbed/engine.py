@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ from fanin.runs.job import Job, algorithms_of
 from fanin.runs.tables import Frames, tables
 from fanin.testbed import honesty, host, processes
 from fanin.testbed.network import HostSettings, network
+from fanin.testbed.shims import beside
 
 if TYPE_CHECKING:
     from fanin._native import Plan, Run, Watch
@@ -30,7 +31,12 @@ _one = threading.Lock()
 
 
 def run_plan(
-    plan: Plan, watch: Watch | None = None, pcap: Path | None = None, pcap_at: Sequence[str] = ()
+    plan: Plan,
+    watch: Watch | None = None,
+    pcap: Path | None = None,
+    pcap_at: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
+    twin_only: bool = False,
 ) -> tuple[Run, dict[str, float]]:
     """Run one plan on the testbed.
 
@@ -42,6 +48,10 @@ def run_plan(
         Is told the progress, and may stop it.
     pcap, pcap_at : optional
         Where to write captures, and of which places.
+    environment : mapping, optional
+        Of the player, beside this process's own: a library in front of it.
+    twin_only : bool
+        Load fanin's twin also where the kernel has a congestion control of the name.
 
     Returns
     -------
@@ -64,11 +74,13 @@ def run_plan(
         _native.kernel_prepare(plan, folder)
         guest = json.loads((folder / "guest.json").read_text())
         with _one, host.alone():
-            figures = _run(folder, guest, watch)
+            figures = _run(folder, guest, watch, environment or {}, twin_only)
         return _native.kernel_results(plan, folder, pcap, list(pcap_at)), figures
 
 
-def _run(folder: Path, guest: dict[str, Any], watch: Watch | None) -> dict[str, float]:
+def _run(
+    folder: Path, guest: dict[str, Any], watch: Watch | None, environment: Mapping[str, str], twin_only: bool
+) -> dict[str, float]:
     """Play it, and judge how honest it was."""
     settings = [
         _settings(one, player["address"]) for one, player in zip(guest["hosts"], guest["plan"]["hosts"], strict=True)
@@ -90,10 +102,9 @@ def _run(folder: Path, guest: dict[str, Any], watch: Watch | None) -> dict[str, 
     boot = folder / "boot"
     with ExitStack() as stack:
         wanted = sorted({connection["cc"] for connection in guest["plan"]["connections"]})
-        names = {cc: _available(cc) for cc in wanted}
-        missing = [cc for cc, name in names.items() if name is None]
+        missing = [cc for cc in wanted if twin_only or cc not in host.available()]
         words = boot.read_text().split() if boot.is_file() else []
-        twins = {cc: stack.enter_context(program.held(_twin(cc), _parameters(cc, words))) for cc in missing}
+        twins = {cc: stack.enter_context(program.held(_twin(cc, twin_only), _parameters(cc, words))) for cc in missing}
         made = stack.enter_context(network(settings))
         for thread in made.threads:
             processes.real_time(thread, hosts_cpu, processes.THREAD_PRIORITY)
@@ -107,7 +118,7 @@ def _run(folder: Path, guest: dict[str, Any], watch: Watch | None) -> dict[str, 
         duration = guest["plan"]["end_ns"] / 1e9
         with processes.switch(config_file):
             advance = watch.advance if watch is not None else lambda _: True
-            processes.play(plan_file, folder / "log.json", hosts_cpu, duration, advance)
+            processes.play(plan_file, folder / "log.json", hosts_cpu, duration, advance, environment)
     read = processes.figures(folder / "figures.json")
     log = json.loads((folder / "log.json").read_text())
     figures = honesty.row(read, sum(twin.counters.get("skipped_callbacks", 0) for twin in twins.values()))
@@ -132,23 +143,22 @@ def _settings(host_of_guest: dict[str, Any], address: str) -> HostSettings:
     )
 
 
-def _available(cc: str) -> str | None:
-    return cc if cc in host.available() else None
-
-
-def _twin(cc: str) -> str:
-    """What to load for a congestion control that this kernel does not have."""
+def _twin(cc: str, asked: bool) -> str:
+    """What to load for a congestion control that this kernel does not have, or whose twin is asked for by name."""
     if cc.startswith("fanin_"):
         return cc
-    if cc == "dctcp":
-        return "fanin_dctcp"
+    # Both are RFC 8257; of the others of the same name the kernel's is another form.
+    if asked or cc == "dctcp":
+        return f"fanin_{cc}"
     raise EngineError(f"this kernel has no congestion control `{cc}`; it has {', '.join(host.available())}")
 
 
 def _parameters(cc: str, words: Sequence[str]) -> list[str]:
     """What a twin is told of the path, of the words that the virtual kernel is started with."""
     prefix = cc.removeprefix("fanin_") + "."
-    return [word.removeprefix(prefix) for word in words if word.startswith(prefix)]
+    told = [word.removeprefix(prefix) for word in words if word.startswith(prefix)]
+    # Hosts take time to answer, which the links' delays do not have in them: the twin goes by the smallest sample.
+    return [word for word in told if not word.startswith("base_rtt_us=")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,9 +179,10 @@ class TestbedJob:
 
     def run(self, watch: Watch | None = None) -> Frames:
         """The frames that the simulator gives, too, and ``testbed``: how honest the run was. What a kernel does not count is null."""
-        job, plan = self.job, self.job.plan()
-        results, figures = run_plan(plan, watch, self.pcap, self.pcap_at)
-        cc = algorithms_of(plan)
+        job, cc = self.job, algorithms_of(self.job.plan())
+        run = beside(job)
+        plan = run.job.plan()
+        results, figures = run_plan(plan, watch, self.pcap, self.pcap_at, run.environment, run.twin_only)
         made = tables(results, plan, cc, job.seed, job.frames)
         if "flows" in made:
             made["flows"] = made["flows"].with_columns(pl.lit(None, pl.UInt64).alias(name) for name in UNKNOWN)

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -66,7 +66,14 @@ def switch(config: Path) -> Iterator[None]:
                 pipe.close()
 
 
-def play(plan: Path, log: Path, cpu: int, duration_s: float, progress: Callable[[float], bool]) -> None:
+def play(
+    plan: Path,
+    log: Path,
+    cpu: int,
+    duration_s: float,
+    progress: Callable[[float], bool],
+    environment: Mapping[str, str],
+) -> None:
     """Run the player to its end.
 
     Raises
@@ -77,7 +84,11 @@ def play(plan: Path, log: Path, cpu: int, duration_s: float, progress: Callable[
         When `progress` said so.
     """
     process = subprocess.Popen(
-        [program("fanin-player"), str(plan), str(log)], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        [program("fanin-player"), str(plan), str(log)],
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **environment},
     )
     assert process.stderr is not None  # as asked for
     began = time.monotonic()
