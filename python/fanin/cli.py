@@ -63,6 +63,7 @@ class Engine(StrEnum):
     kernel = "kernel"
     kernel_hz1000 = "kernel-hz1000"
     testbed = "testbed"
+    testbed_http = "testbed-http"
 
 
 JsonOption = Annotated[

@@ -24,7 +24,7 @@ from fanin.runs.tables import FRAMES, Frames, tables
 if TYPE_CHECKING:
     from fanin._native import Watch
 
-ENGINES = ("sim", "kernel", "kernel-hz1000", "testbed")
+ENGINES = ("sim", "kernel", "kernel-hz1000", "testbed", "testbed-http")
 """Whose TCP runs."""
 
 MAX_SEEDS = 10_000
@@ -239,7 +239,7 @@ def run(
         ``measure.packets`` names unless given, or where it names none every host and port.
     engine : str
         Whose TCP runs: ``sim``; real Linux TCP in virtual time, ``kernel`` (HZ=250) or ``kernel-hz1000`` (see docs/kernel.md); or the running
-        kernel's in real time, ``testbed`` (root; see docs/testbed.md).
+        kernel's in real time, ``testbed`` or, over HTTP with nginx, ``testbed-http`` (root; see docs/testbed.md).
     command : str, optional
         What to state as the command that does the same.
     progress : callable, optional
@@ -288,14 +288,15 @@ def run(
     numbers = chosen_seeds(seeds) if seeds is not None else own
 
     work_of = _works(engine)
+    in_real_time = engine.startswith("testbed")
     names: list[str] = []
     warned: list[list[RunWarning]] = []
     for variant in variants:
         plan = replace(variant, seed=numbers[0]).plan()
-        if engine == "testbed":
+        if in_real_time:
             from fanin.testbed.shims import beside
 
-            inner = replace(beside(variant).job, seed=numbers[0])
+            inner = replace(beside(variant)[0], seed=numbers[0])
             _native.kernel_check(inner.checked(), inner.plan())
         elif engine != "sim":
             _native.kernel_check(variant.checked(), plan)
@@ -323,7 +324,7 @@ def run(
         folders = [None if scratch is None else _capture_folder(scratch, name, s, len(work)) for name, s, _ in work]
         jobs = [work_of(job, folder, tuple(pcap_at)) for (_, _, job), folder in zip(work, folders, strict=True)]
         # In real time one run after another: two would take each other's CPU.
-        Threads(1 if engine == "testbed" else None).map(jobs, bar, finished)
+        Threads(1 if in_real_time else None).map(jobs, bar, finished)
         done = {i: made for i, made in done.items() if work[i][0] not in failed}
         for i, folder in enumerate(folders):
             if folder is not None and i not in done:
@@ -337,7 +338,7 @@ def run(
         scenario_hash=variants[0].checked().hash(),
         command=shown(command or f"fanin run {scenario}"),
         version=_native.VERSION,
-        testbed=pl.concat([done[i]["testbed"] for i in sorted(done)]) if engine == "testbed" else pl.DataFrame(),
+        testbed=pl.concat([done[i]["testbed"] for i in sorted(done)]) if in_real_time else pl.DataFrame(),
         missing=[(name, s) for i, (name, s, _) in enumerate(work) if i not in done and name not in failed],
         failures=[Failure(name, sentence(name, error)) for name, error in failed.items()],
         warnings=_warnings(warned),
@@ -350,12 +351,13 @@ def _works(engine: str) -> Callable[[Job, Path | None, tuple[str, ...]], Callabl
         raise ScenarioError(f"the engine is {engine!r}; it must be one of {', '.join(ENGINES)}")
     if engine == "sim":
         return lambda job, folder, places: job.run if folder is None else _CapturedJob(job, folder, places).run
-    if engine == "testbed":
+    if engine.startswith("testbed"):
         from fanin.testbed.engine import TestbedJob
         from fanin.testbed.host import check
 
         check()
-        return lambda job, folder, places: TestbedJob(job, folder, places).run
+        http = engine == "testbed-http"
+        return lambda job, folder, places: TestbedJob(job, folder, places, http).run
     from fanin.kernel.cache import HERTZ, find
     from fanin.kernel.engine import KernelJob
 

@@ -6,6 +6,7 @@ Nothing here asserts a time: this machine may be busy. A run that is not honest 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import fanin
 import polars as pl
 import pytest
 from fanin.errors import EngineError, ScenarioError
-from fanin.testbed import honesty, host
+from fanin.testbed import honesty, host, web
 
 LONG = """
 title = "Two long flows"
@@ -111,7 +112,7 @@ def run(text: str, **more: object) -> fanin.RunResult:
     """A run, again when this machine was too busy for it or another run had the testbed; skips when it stays so."""
     for _ in range(4):
         try:
-            return fanin.run("scenario.toml", text=text, engine="testbed", **more)  # type: ignore[arg-type]
+            return fanin.run("scenario.toml", text=text, **{"engine": "testbed", **more})  # type: ignore[arg-type]
         except EngineError as error:
             why = str(error)
             if "holds the testbed" in why:
@@ -174,6 +175,34 @@ def test_every_message_of_an_incast_arrives_and_is_counted_once() -> None:
     assert result.messages["done_ms"].null_count() == 0
     assert result.flows["bytes_delivered"].to_list() == [60_000] * 4
     assert (result.messages["completion_ms"] >= result.messages["ideal_ms"]).all()
+
+
+def test_nginx_answers_every_request_and_the_client_sees_each_byte() -> None:
+    missing = [name for name in web.PROGRAMS if shutil.which(name) is None]
+    if missing:
+        pytest.skip(f"{', '.join(missing)} is missing")
+    text = INCAST.replace('bytes = "20KB"', 'bytes = "20KB"\nrequest = "150B"\nopen = "before"')
+    plain, http = (run(text, cc="cubic", engine=engine) for engine in ("testbed", "testbed-http"))
+    assert http.runs["complete"].all()
+    for result in (plain, http):
+        answers = result.flows.filter(pl.col("class") != "request")
+        assert answers["bytes_delivered"].to_list() == [60_000] * 4
+        assert result.messages["done_ms"].null_count() == 0
+    sent = [result.flows.filter(pl.col("class") != "request")["bytes_sent"].sum() for result in (plain, http)]
+    # A header of nginx's before each of 12 responses: 100 to 400 bytes.
+    retransmitted = plain.flows["drops"].sum() + http.flows["drops"].sum()
+    if not retransmitted:
+        assert 1_200 < sent[1] - sent[0] < 4_800
+    asked = http.flows.filter(pl.col("class") == "request")
+    assert asked["bytes_sent"].to_list() == asked["bytes_delivered"].to_list() == [3 * 150] * 4
+    assert http.flows.filter(pl.col("class") != "request")["timeouts"].null_count() == 4
+
+
+def test_http_needs_requests_that_are_answered_at_once() -> None:
+    if any(shutil.which(name) is None for name in web.PROGRAMS):
+        pytest.skip("nginx is missing")
+    with pytest.raises((EngineError, ScenarioError), match=r"no HTTP response|does not answer at once|has no response"):
+        run(LONG, cc="reno", engine="testbed-http")
 
 
 def test_captures_hold_the_packets_of_a_place(tmp_path: Path) -> None:

@@ -105,6 +105,7 @@ pub fn guest(spec: &Spec) -> Result<Guest, Limit> {
             end_ns: spec.end.ps() / 1000,
             stop_when_done: spec.stop_when_done,
             read_lowat: READ_LOWAT,
+            http: false,
             hosts,
         },
     })

@@ -7,8 +7,10 @@
 //! |---|---|
 //! | [`plan`] | what to play, as a file |
 //! | [`log`] | what was seen, as a file |
+//! | `http` | requests and responses of HTTP, if the plan says so |
 //! | [`play`] | the loop |
 
+mod http;
 pub mod log;
 mod messages;
 pub mod plan;

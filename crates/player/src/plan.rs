@@ -26,6 +26,9 @@ pub struct Plan {
     pub stop_when_done: bool,
     /// An application reads when so many bytes have come, or its message is complete; 1 reads at once.
     pub read_lowat: u32,
+    /// Clients speak HTTP to servers that are there already; nothing listens here.
+    #[serde(default)]
+    pub http: bool,
 }
 
 /// A host.

@@ -1,5 +1,6 @@
 //! The loop: one process, one epoll instance, the sockets of all hosts.
 
+use crate::http::{self, Came, Client, Exchange};
 use crate::log::{self, Log};
 use crate::messages::Messages;
 use crate::plan::{Connection, Datagrams, Plan};
@@ -49,6 +50,16 @@ struct Player<'a> {
     /// Times at which flows stop.
     stops: BinaryHeap<Reverse<(u64, u32)>>,
     entered: Option<u32>,
+    web: Option<Web>,
+}
+
+/// What there is of HTTP.
+struct Web {
+    /// By message.
+    exchanges: Vec<Option<Exchange>>,
+    /// By connection.
+    clients: Vec<Client>,
+    connected: Vec<bool>,
 }
 
 /// A stream of datagrams.
@@ -94,8 +105,17 @@ impl<'a> Player<'a> {
             messages: Messages::new(&Plan::default(), 0),
             stops: BinaryHeap::new(),
             entered: None,
+            web: None,
         };
-        player.listen()?;
+        if plan.http {
+            player.web = Some(Web {
+                exchanges: http::exchanges(plan)?,
+                clients: plan.connections.iter().map(|_| Client::default()).collect(),
+                connected: vec![false; plan.connections.len()],
+            });
+        } else {
+            player.listen()?;
+        }
         for stream in &plan.datagrams {
             let stream = player.stream(stream)?;
             let token = player.listener_token(player.listeners.len() + player.streams.len());
@@ -165,13 +185,20 @@ impl<'a> Player<'a> {
         }
         let mut events = Vec::new();
         let deadline = sys::now() + 60_000_000_000;
-        while early.iter().any(|&c| self.ends[c as usize][1].fd.is_none()) {
+        while early.iter().any(|&c| !self.is_open(c)) {
             if sys::now() >= deadline {
                 return Err("connections that are open before the run were not established within 60 s".to_owned());
             }
             self.wait(deadline, &mut events)?;
         }
         Ok(())
+    }
+
+    fn is_open(&self, connection: u32) -> bool {
+        match &self.web {
+            Some(web) => web.connected[connection as usize],
+            None => self.ends[connection as usize][1].fd.is_some(),
+        }
     }
 
     fn run(&mut self, progress: &mut dyn FnMut(f64)) -> Result<(), String> {
@@ -290,6 +317,9 @@ impl<'a> Player<'a> {
         let m = &self.plan.messages[message as usize];
         let flow = &self.plan.flows[m.flow as usize];
         let (connection, side) = (flow.connection, usize::from(!flow.from_client));
+        if self.web.is_some() {
+            return self.ask(message, connection, now);
+        }
         self.log.messages[message as usize].release_ns = Some(now);
         let ends = &mut self.ends[connection as usize];
         if ends[side].ended {
@@ -307,7 +337,59 @@ impl<'a> Player<'a> {
         sent.and_then(|()| self.rewatch(connection, side)).map_err(|e| format!("{}: {e}", self.describe(connection)))
     }
 
+    /// A request is handed to TCP; a response is its server's.
+    fn ask(&mut self, message: u32, connection: u32, now: u64) -> Result<(), String> {
+        let plan = self.plan;
+        let Some(web) = &mut self.web else { return Ok(()) };
+        let Some(exchange) = web.exchanges[message as usize] else { return Ok(()) };
+        let bytes = |message: u32| plan.messages[message as usize].bytes.unwrap_or(0);
+        // What a client waits for begins with its request.
+        for one in [exchange.request, exchange.response] {
+            self.log.messages[one as usize].release_ns = Some(now);
+        }
+        let client = &mut web.clients[connection as usize];
+        client.ask(exchange, bytes(exchange.response), bytes(exchange.request));
+        if !self.begun[connection as usize] {
+            return self.connect(connection);
+        }
+        let sent = match (&self.ends[connection as usize][0].fd, web.connected[connection as usize]) {
+            (Some(fd), true) => client.send(fd.as_raw_fd()),
+            _ => Ok(()),
+        };
+        sent.and_then(|()| self.rewatch(connection, 0)).map_err(|e| format!("{}: {e}", self.describe(connection)))
+    }
+
+    /// The client's half of HTTP.
+    fn serve_web(&mut self, connection: u32, what: u32) -> io::Result<()> {
+        let (Some(web), end) = (&mut self.web, &mut self.ends[connection as usize][0]) else { return Ok(()) };
+        let Some(fd) = end.fd.as_ref().map(AsRawFd::as_raw_fd).filter(|_| !end.ended) else { return Ok(()) };
+        if what & libc::EPOLLERR as u32 != 0 {
+            sys::take_error(fd)?;
+        }
+        let client = &mut web.clients[connection as usize];
+        if what & OUT != 0 {
+            web.connected[connection as usize] = true;
+            client.send(fd)?;
+        }
+        let mut came = Vec::new();
+        if what & (IN | libc::EPOLLHUP as u32) != 0 {
+            client.read(fd, &mut came)?;
+            end.bytes_read = client.bytes_read;
+            end.last_read_ns = Some(sys::now());
+        }
+        for one in came {
+            let (Came::Begun(message) | Came::Complete(message)) = one;
+            let now = sys::now();
+            self.log.messages[message as usize].done_ns = Some(now);
+            self.messages.complete(message, now);
+        }
+        self.rewatch(connection, 0)
+    }
+
     fn serve(&mut self, connection: u32, side: usize, what: u32) -> io::Result<()> {
+        if self.web.is_some() {
+            return self.serve_web(connection, what);
+        }
         let end = &mut self.ends[connection as usize][side];
         if end.ended {
             return Ok(());
@@ -343,7 +425,12 @@ impl<'a> Player<'a> {
     /// Waits for room in the send buffer exactly while something is left to send.
     fn rewatch(&mut self, connection: u32, side: usize) -> io::Result<()> {
         let end = &mut self.ends[connection as usize][side];
-        let wanted = if end.has_more() { IN | OUT } else { IN };
+        let more = match &self.web {
+            // Until it is connected there is more to do than to read.
+            Some(web) => !web.connected[connection as usize] || web.clients[connection as usize].has_more(),
+            None => end.has_more(),
+        };
+        let wanted = if more { IN | OUT } else { IN };
         match &end.fd {
             Some(fd) if end.watched != wanted => {
                 end.watched = wanted;

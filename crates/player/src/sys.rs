@@ -178,6 +178,15 @@ pub fn discard(fd: RawFd, most: usize) -> io::Result<usize> {
     size(unsafe { libc::recv(fd, std::ptr::null_mut(), most, libc::MSG_TRUNC) })
 }
 
+/// Copies what is in the receive buffer, and leaves it there; 0: the other end has closed.
+///
+/// # Errors
+/// `WouldBlock` when there is nothing, or what the system says.
+pub fn peek(fd: RawFd, bytes: &mut [u8]) -> io::Result<usize> {
+    // SAFETY: the buffer is as long as said.
+    size(unsafe { libc::recv(fd, bytes.as_mut_ptr().cast(), bytes.len(), libc::MSG_PEEK) })
+}
+
 /// Takes a datagram.
 ///
 /// # Errors

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +19,9 @@ from fanin.kernel.machine import scratch
 from fanin.linux import program
 from fanin.runs.job import Job, algorithms_of
 from fanin.runs.tables import Frames, tables
-from fanin.testbed import honesty, host, processes
+from fanin.testbed import honesty, host, processes, web
 from fanin.testbed.network import HostSettings, network
-from fanin.testbed.shims import beside
+from fanin.testbed.shims import PLAIN, Manner, beside
 
 if TYPE_CHECKING:
     from fanin._native import Plan, Run, Watch
@@ -35,8 +35,7 @@ def run_plan(
     watch: Watch | None = None,
     pcap: Path | None = None,
     pcap_at: Sequence[str] = (),
-    environment: Mapping[str, str] | None = None,
-    twin_only: bool = False,
+    manner: Manner = PLAIN,
 ) -> tuple[Run, dict[str, float]]:
     """Run one plan on the testbed.
 
@@ -48,10 +47,8 @@ def run_plan(
         Is told the progress, and may stop it.
     pcap, pcap_at : optional
         Where to write captures, and of which places.
-    environment : mapping, optional
-        Of the player, beside this process's own: a library in front of it.
-    twin_only : bool
-        Load fanin's twin also where the kernel has a congestion control of the name.
+    manner : Manner
+        What runs beside the plan.
 
     Returns
     -------
@@ -72,19 +69,16 @@ def run_plan(
         _native.kernel_check_places(plan, list(pcap_at))
     with scratch() as folder:
         _native.kernel_prepare(plan, folder)
-        guest = json.loads((folder / "guest.json").read_text())
         with _one, host.alone():
-            figures = _run(folder, guest, watch, environment or {}, twin_only)
+            figures = _run(folder, watch, manner)
         return _native.kernel_results(plan, folder, pcap, list(pcap_at)), figures
 
 
-def _run(
-    folder: Path, guest: dict[str, Any], watch: Watch | None, environment: Mapping[str, str], twin_only: bool
-) -> dict[str, float]:
-    """Play it, and judge how honest it was."""
-    settings = [
-        _settings(one, player["address"]) for one, player in zip(guest["hosts"], guest["plan"]["hosts"], strict=True)
-    ]
+def _run(folder: Path, watch: Watch | None, manner: Manner) -> dict[str, float]:
+    """Play what is prepared in a folder, and judge how honest it was."""
+    guest = json.loads((folder / "guest.json").read_text())
+    work = guest["plan"]
+    settings = [_settings(one, at["address"]) for one, at in zip(guest["hosts"], work["hosts"], strict=True)]
     switch_cpu, hosts_cpu = host.cpus()
     config = {
         "namespace": "",
@@ -96,32 +90,38 @@ def _run(
         "cpu": switch_cpu,
         "priority": processes.SWITCH_PRIORITY,
     }
-    config_file, plan_file = folder / "switch.json", folder / "plan.json"
+    config_file, plan_file, boot = folder / "switch.json", folder / "plan.json", folder / "boot"
     config_file.write_text(json.dumps(config))
     processes.check_network(config_file)
-    boot = folder / "boot"
     with ExitStack() as stack:
-        wanted = sorted({connection["cc"] for connection in guest["plan"]["connections"]})
-        missing = [cc for cc in wanted if twin_only or cc not in host.available()]
         words = boot.read_text().split() if boot.is_file() else []
-        twins = {cc: stack.enter_context(program.held(_twin(cc, twin_only), _parameters(cc, words))) for cc in missing}
+        twins = []
+        for cc in sorted({connection["cc"] for connection in work["connections"]}):
+            if manner.twin_only or cc not in host.available():
+                twin = stack.enter_context(program.held(_twin(cc, manner.twin_only), _parameters(cc, words)))
+                twins.append(twin)
+                for connection in work["connections"]:
+                    connection["cc"] = twin.name if connection["cc"] == cc else connection["cc"]
+        if manner.http:
+            algorithms = web.server_algorithms(work)
+            settings = [replace(one, congctl=algorithms.get(number, "")) for number, one in enumerate(settings)]
         made = stack.enter_context(network(settings))
         for thread in made.threads:
             processes.real_time(thread, hosts_cpu, processes.THREAD_PRIORITY)
-        for one, namespace in zip(guest["plan"]["hosts"], made.hosts, strict=True):
+        for one, namespace in zip(work["hosts"], made.hosts, strict=True):
             one["namespace"] = namespace
-        for connection in guest["plan"]["connections"]:
-            cc = connection["cc"]
-            connection["cc"] = twins[cc].name if cc in twins else cc
-        plan_file.write_text(json.dumps(guest["plan"]))
+        plan_file.write_text(json.dumps({**work, "http": manner.http}))
         config_file.write_text(json.dumps({**config, "namespace": made.switch}))
-        duration = guest["plan"]["end_ns"] / 1e9
+        if manner.http:
+            stack.enter_context(web.servers(work, made.hosts, folder, hosts_cpu, manner.environment))
+        # The library of a shim goes in front of whoever sends: the servers, or the player.
+        environment = {} if manner.http else manner.environment
         with processes.switch(config_file):
             advance = watch.advance if watch is not None else lambda _: True
-            processes.play(plan_file, folder / "log.json", hosts_cpu, duration, advance, environment)
+            processes.play(plan_file, folder / "log.json", hosts_cpu, work["end_ns"] / 1e9, advance, environment)
     read = processes.figures(folder / "figures.json")
     log = json.loads((folder / "log.json").read_text())
-    figures = honesty.row(read, sum(twin.counters.get("skipped_callbacks", 0) for twin in twins.values()))
+    figures = honesty.row(read, sum(twin.counters.get("skipped_callbacks", 0) for twin in twins))
     honesty.check(figures, (log["end_ns"] - log["start_ns"]) / 1e6, clock_steps=read["clock_steps"])
     return figures
 
@@ -161,6 +161,13 @@ def _parameters(cc: str, words: Sequence[str]) -> list[str]:
     return [word for word in told if not word.startswith("base_rtt_us=")]
 
 
+SERVERS_ONLY = (
+    *("retransmissions", "timeouts", "timeout_ms", "bytes_acked", "srtt_ms", "min_rtt_ms", "cwnd", "max_cwnd"),
+    *("fast_recoveries", "ecn_reductions"),
+)
+"""Columns of `flows` that only the sender's socket knows: null where that is nginx's."""
+
+
 @dataclass(frozen=True, slots=True)
 class TestbedJob:
     """One run of a scenario on the testbed.
@@ -171,19 +178,31 @@ class TestbedJob:
         What runs.
     pcap, pcap_at : optional
         Where to write captures, and of which places.
+    http : bool
+        Over HTTP, with nginx at every server.
     """
 
     job: Job
     pcap: Path | None = None
     pcap_at: tuple[str, ...] = ()
+    http: bool = False
 
     def run(self, watch: Watch | None = None) -> Frames:
         """The frames that the simulator gives, too, and ``testbed``: how honest the run was. What a kernel does not count is null."""
         job, cc = self.job, algorithms_of(self.job.plan())
-        run = beside(job)
-        plan = run.job.plan()
-        results, figures = run_plan(plan, watch, self.pcap, self.pcap_at, run.environment, run.twin_only)
+        inner, manner = beside(job)
+        plan = inner.plan()
+        results, figures = run_plan(plan, watch, self.pcap, self.pcap_at, replace(manner, http=self.http))
         made = tables(results, plan, cc, job.seed, job.frames)
         if "flows" in made:
             made["flows"] = made["flows"].with_columns(pl.lit(None, pl.UInt64).alias(name) for name in UNKNOWN)
+            if self.http:
+                of_nginx = pl.col("class") != "request"
+                made["flows"] = made["flows"].with_columns(
+                    # What nginx has read is what it has acknowledged.
+                    pl.when(of_nginx).then("bytes_delivered").otherwise("bytes_acked").alias("bytes_delivered"),
+                    *(pl.when(of_nginx).then(None).otherwise(pl.col(name)).alias(name) for name in SERVERS_ONLY),
+                )
+        if "messages" in made and self.http:
+            made["messages"] = made["messages"].with_columns(pl.lit(None, pl.UInt32).alias("timeouts"))
         return {**made, "testbed": honesty.frame(figures, cc, job.seed)}

@@ -50,6 +50,8 @@ class HostSettings:
         ``initcwnd`` of its route, segments; 0: the kernel's.
     quickack : bool
         ``quickack 1`` of its route.
+    congctl : str
+        Congestion control of its route; empty: what its sockets ask for.
     """
 
     address: str
@@ -57,6 +59,7 @@ class HostSettings:
     sysctls: Sequence[tuple[str, str]]
     initial_window: int
     quickack: bool
+    congctl: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,11 +164,13 @@ def _host(device: str, settings: HostSettings) -> None:
                 f"this kernel does not take {value} for {name.replace('/', '.')}: {error.strerror}"
             ) from error
     _offloads(device, gro=True)
-    metrics: dict[str, int] = {}
+    metrics: dict[str, int | str] = {}
     if settings.initial_window:
         metrics["initcwnd"] = settings.initial_window
     if settings.quickack:
         metrics["quickack"] = 1
+    if settings.congctl:
+        metrics["cc_algo"] = settings.congctl
     with IPRoute() as route:
         [index] = route.link_lookup(ifname=device)
         limits: dict[str, Any] = {"gso_max_segs": 1, "gro_max_size": GRO_BYTES}

@@ -15,22 +15,25 @@ LIBRARY = "libfanin_tcprand.so"
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
-    """A job as the kernel runs it.
+class Manner:
+    """What runs beside a plan.
 
     Attributes
     ----------
-    job : fanin.runs.job.Job
-        With the kernel's sender alone.
     environment : dict
-        Of the player.
+        Of the sending process: a library in front of it.
     twin_only : bool
         Load fanin's twin also where the kernel has a congestion control of the name: ``dctcp@linux``.
+    http : bool
+        Over HTTP, with nginx at every server.
     """
 
-    job: Job
     environment: dict[str, str] = field(default_factory=dict)
     twin_only: bool = False
+    http: bool = False
+
+
+PLAIN = Manner()
 
 
 def library() -> Path:
@@ -47,13 +50,20 @@ def library() -> Path:
     return built
 
 
-def beside(job: Job) -> Beside:
+def beside(job: Job) -> tuple[Job, Manner]:
     """Take the shim out of a job's algorithm.
 
     Parameters
     ----------
     job : fanin.runs.job.Job
         Of any algorithm; one without a shim comes back as it is.
+
+    Returns
+    -------
+    fanin.runs.job.Job
+        With the kernel's sender alone.
+    Manner
+        What runs beside it.
 
     Raises
     ------
@@ -64,9 +74,9 @@ def beside(job: Job) -> Beside:
     """
     name = algorithms_of(job.plan())
     if name.endswith(TWIN):
-        return Beside(replace(job, cc=name.removesuffix(TWIN)), twin_only=True)
+        return replace(job, cc=name.removesuffix(TWIN)), Manner(twin_only=True)
     if not name.startswith(TCPRAND):
-        return Beside(job)
+        return job, PLAIN
     own = tomllib.loads(job.scenario.text).get("cc", {}) if job.cc is None else {}
     values = {key: str(value) for key, value in own.items() if key.startswith("rand_")}
     values |= {key.removeprefix("cc."): value for key, value in job.settings if key.startswith("cc.rand_")}
@@ -81,4 +91,4 @@ def beside(job: Job) -> Beside:
         if number > 0:
             environment["FANIN_TCPRAND_MIN"] = str(number * (1000 if "K" in value else 1))
     settings = tuple((key, value) for key, value in job.settings if not key.startswith("cc.rand_"))
-    return Beside(replace(job, cc=name.removeprefix(TCPRAND), settings=settings), environment)
+    return replace(job, cc=name.removeprefix(TCPRAND), settings=settings), Manner(environment)
