@@ -46,6 +46,8 @@ pub struct Conn {
     pub state: State,
     /// The message being sent, where the application said so.
     pub message: Option<Message>,
+    /// When pacing lets the next segment leave; in the past where it does not hold it.
+    pub next_send: Time,
     /// A fresh number uniform on [0, 1), drawn from this connection's own stream when [`crate::Needs::randomness`] asks for it;
     /// otherwise 0.
     pub uniform: f64,
@@ -71,6 +73,7 @@ impl Conn {
             cwnd_limited: true,
             state: State::Open,
             message: None,
+            next_send: Time::ZERO,
             uniform: 0.0,
         }
     }

@@ -231,6 +231,7 @@ knobs! {
     clock_granularity: TIME, "G of RFC 6298, and the tick that quantise_rtt rounds to (NS2's tcpTick_: 10ms)";
     hz: count(24, 10_000), "jiffies per second of the kernel (CONFIG_HZ): its timers under timer_wheel, and CUBIC's kernel form; 250 in Debian, 1000 in RHEL and Fedora";
     timer_wheel: FLAG, "timers (retransmission, tail-loss probe, reordering, delayed ACK) count in jiffies and expire on the kernel's timer wheel: up to two jiffies late, later where they are longer than 62";
+    common_ticks: FLAG, "the hosts' timer ticks come at the same instants, as in the virtual kernel, whose hosts share one clock; else each host draws where it stands in a tick";
     quantise_rtt: FLAG, "round RTT samples up to whole clock ticks, as NS2 does";
     linux_rto: FLAG, "RTO = SRTT + max(4*mdev, min_rto) with the windowed maximum of the deviation (tcp_rtt_estimator)";
     timestamps: FLAG, "a valid RTT sample from every ACK, also of retransmissions (RFC 7323)";
@@ -245,6 +246,8 @@ knobs! {
     clock_error_ppm: number(0.0), "clocks of hosts and switches: every link's rate is off by a random part, uniform on plus or minus this many ppm, from the seed; equal clocks let one flow hold a full drop-tail queue for ever (50: oscillators of network cards; IEEE 802.3 allows 100)";
     small_queue: TIME, "a flow waits while its host's port has more than this left to send; 0s is unlimited (Linux: TCP small queues, about 1 ms)";
     pacing: FLAG, "pace algorithms that do not ask for it at 2.0 or 1.2 times cwnd/srtt (Linux with the fq qdisc)";
+    unpaced_segments: count(0, 1_000_000), "first data segments of a connection that pacing does not hold (tcp_update_skb_after_send: 10)";
+    pacing_credit: FLAG, "a segment that leaves later than pacing allows shortens the wait after it by as much, at most by half (tcp_update_skb_after_send)";
     grow_in_cwr: FLAG, "cwnd may grow between an ECN reduction and the end of that window; Linux does not, NS2 does";
 }
 

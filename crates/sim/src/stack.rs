@@ -72,6 +72,8 @@ pub struct Stack {
     pub hz: u32,
     /// Timers count in jiffies and expire when the kernel's timer wheel gets to them.
     pub timer_wheel: bool,
+    /// All hosts tick at the same instants, from the run's begin on.
+    pub common_ticks: bool,
     /// Round RTT samples up to whole clock ticks (NS2's tcpTick_).
     pub quantise_rtt: bool,
     /// RTO = SRTT + max(4*mdev, min_rto) with the deviation's windowed maximum (Linux) instead of max(min_rto, SRTT + 4*RTTVAR).
@@ -100,6 +102,10 @@ pub struct Stack {
     pub small_queue: Duration,
     /// Pace an algorithm that does not ask for it at Linux's 2.0/1.2 x cwnd/srtt.
     pub pacing: bool,
+    /// The first data segments of a connection that pacing does not hold.
+    pub unpaced_segments: u32,
+    /// A segment that leaves later than pacing allows shortens the wait after it by as much, at most by half.
+    pub pacing_credit: bool,
     /// cwnd may grow between an ECN reduction and the end of that window of data (not on ACKs with ECE themselves).
     pub grow_in_cwr: bool,
 }
@@ -143,6 +149,7 @@ impl Stack {
             clock_granularity: Duration::us(1),
             hz: 250,
             timer_wheel: false,
+            common_ticks: false,
             quantise_rtt: false,
             linux_rto: false,
             timestamps: true,
@@ -158,6 +165,8 @@ impl Stack {
             clock_error_ppm: 0.0,
             small_queue: Duration::ZERO,
             pacing: false,
+            unpaced_segments: 0,
+            pacing_credit: false,
             grow_in_cwr: true,
         }
     }
@@ -225,6 +234,9 @@ impl Stack {
             send_jitter: Duration::us(10),
             // IEEE 802.3 allows 100 ppm; quartz oscillators of network cards are within 50.
             clock_error_ppm: 50.0,
+            // sch_fq lets an initial window go, and internal pacing follows it.
+            unpaced_segments: 10,
+            pacing_credit: true,
             grow_in_cwr: false,
             ..Stack::ns2()
         }

@@ -3,14 +3,15 @@
 //!
 //! *Source*: Cardwell et al., "BBR: Congestion-Based Congestion Control" (ACM Queue 14, 2016); `tcp_bbr.c`, version 1.
 //!
-//! *Departures* (docs/algorithms/bbr.md): real numbers for the kernel's fixed point; the rate's maximum over the window is exact, where
-//! the kernel keeps three samples; no long-term bandwidth (its policer detector).
+//! *Departures* (docs/algorithms/bbr.md): real numbers for the kernel's fixed point.
 
 mod filter;
+mod longterm;
 #[cfg(test)]
 mod tests;
 
 use self::filter::{Aggregation, MaxRate};
+use self::longterm::{Event, LongTerm};
 use crate::deploy::Place;
 use crate::{
     Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Gate, Kind, Needs, Setting, SettingError, Probe,
@@ -97,6 +98,9 @@ pub struct Bbr {
     has_seen_rtt: bool,
 
     bw: MaxRate,
+    long_term: LongTerm,
+    /// Packets declared lost.
+    lost: u64,
     min_rtt: Option<Duration>,
     min_rtt_at: Time,
     /// A round ends when a packet sent after this many were delivered is acknowledged.
@@ -145,6 +149,8 @@ impl Bbr {
             pacing: MARGIN * HIGH_GAIN * initial_window / 1e-3,
             has_seen_rtt: false,
             bw: MaxRate::new(number(&BW_WINDOW)?.round() as u64),
+            long_term: LongTerm::default(),
+            lost: 0,
             min_rtt: None,
             min_rtt_at: Time::ZERO,
             next_round: 0,
@@ -169,21 +175,45 @@ impl Bbr {
 
     // ---- the model ----------------------------------------------------------------------------------------------------
 
-    fn update_rate(&mut self, conn: &Conn, rate: &RateSample) {
+    /// Rate to pace at and size the window by: a policer's, if one was found.
+    fn rate(&self) -> f64 {
+        self.long_term.rate().unwrap_or(self.bw.get())
+    }
+
+    /// True if the sample is one (`bbr_update_bw`).
+    fn update_rate(&mut self, conn: &Conn, ack: &Ack, rate: &RateSample) -> bool {
         self.delivered = rate.total_delivered;
+        // An interval shorter than the shortest round trip is a retransmission taken for its original (`tcp_rate_gen`).
+        if rate.delivered == 0 || rate.interval.is_zero() || rate.interval < conn.min_rtt {
+            return false;
+        }
         if rate.prior_delivered >= self.next_round {
             self.next_round = rate.total_delivered;
             self.bw.next_round();
             self.round_start = true;
             self.conserve = false;
         }
-        // An interval shorter than the shortest round trip is a retransmission taken for its original (`tcp_rate_gen`).
-        if rate.delivered == 0 || rate.interval.is_zero() || rate.interval < conn.min_rtt {
-            return;
+        let event = self.long_term_event(conn, ack.newly_lost, self.app_limited(rate));
+        if self.long_term.update(&event) {
+            self.enter_probe_bw(conn);
         }
         let sample = f64::from(rate.delivered) / rate.interval.as_secs();
         if !self.app_limited(rate) || sample >= self.bw.get() {
             self.bw.add(sample);
+        }
+        true
+    }
+
+    fn long_term_event(&self, conn: &Conn, losses: u32, app_limited: bool) -> Event {
+        Event {
+            now: conn.now,
+            losses,
+            lost: self.lost,
+            delivered: self.delivered,
+            app_limited,
+            round_start: self.round_start,
+            probes_bandwidth: self.mode == Mode::ProbeBw,
+            mss: self.mss,
         }
     }
 
@@ -207,6 +237,11 @@ impl Bbr {
     }
 
     fn update_min_rtt(&mut self, conn: &Conn, ack: &Ack) {
+        // The handshake's round trip is the first (`bbr_init`).
+        if self.min_rtt.is_none() && !conn.min_rtt.is_zero() {
+            self.min_rtt = Some(conn.min_rtt);
+            self.min_rtt_at = conn.now;
+        }
         let expired = conn.now.since(self.min_rtt_at) > self.min_rtt_window && self.min_rtt.is_some();
         if let Some(rtt) = ack.rtt
             && (expired || self.min_rtt.is_none_or(|m| rtt < m))
@@ -269,8 +304,9 @@ impl Bbr {
             return;
         }
         let lasted = self.min_rtt.is_some_and(|m| conn.now.since(self.phase_at) > m);
+        let gain = self.gains().0;
         let before_ack = conn.in_flight + f64::from(ack.delivered_segments) + f64::from(ack.newly_lost);
-        let gain = CYCLE[self.phase];
+        let before_ack = self.in_network(conn, before_ack, gain);
         let next = if gain > 1.0 {
             lasted && (ack.newly_lost > 0 || before_ack >= self.in_flight_at(gain))
         } else if gain < 1.0 {
@@ -289,25 +325,34 @@ impl Bbr {
             self.mode = Mode::Drain;
             self.ssthresh = self.in_flight_at(1.0);
         }
-        if self.mode == Mode::Drain && conn.in_flight <= self.in_flight_at(1.0) {
+        if self.mode == Mode::Drain && self.in_network(conn, conn.in_flight, DRAIN_GAIN) <= self.in_flight_at(1.0) {
             self.enter_probe_bw(conn);
         }
+    }
+
+    /// Of what is outstanding, what the network will still hold when pacing lets the next packet leave (`bbr_packets_in_net_at_edt`).
+    fn in_network(&self, conn: &Conn, in_flight: f64, gain: f64) -> f64 {
+        let ahead = conn.next_send.since(conn.now).as_secs();
+        let leaving = if gain > 1.0 { self.burst() } else { 0.0 };
+        (in_flight + leaving - (self.rate() * ahead).floor()).max(0.0)
     }
 
     fn gains(&self) -> (f64, f64) {
         match self.mode {
             Mode::Startup => (HIGH_GAIN, HIGH_GAIN),
             Mode::Drain => (DRAIN_GAIN, HIGH_GAIN),
-            Mode::ProbeBw => (CYCLE[self.phase], self.cwnd_gain),
+            Mode::ProbeBw => {
+                (if self.long_term.rate().is_some() { 1.0 } else { CYCLE[self.phase] }, self.cwnd_gain)
+            }
             Mode::ProbeRtt => (1.0, 1.0),
         }
     }
 
     // ---- the controls -------------------------------------------------------------------------------------------------
 
-    /// `gain` bandwidth-delay products in whole packets; the initial window before a round trip is known.
-    fn product(&self, gain: f64) -> f64 {
-        self.min_rtt.map_or(self.initial_window, |m| (gain * self.bw.get() * m.as_secs()).ceil())
+    /// `gain` bandwidth-delay products at a rate, in whole packets; the initial window before a round trip is known.
+    fn product(&self, rate: f64, gain: f64) -> f64 {
+        self.min_rtt.map_or(self.initial_window, |m| (gain * rate * m.as_secs()).ceil())
     }
 
     /// Room for bursts in flight, even, and two more while probing.
@@ -328,12 +373,12 @@ impl Bbr {
     }
 
     fn in_flight_at(&self, gain: f64) -> f64 {
-        self.budget(self.product(gain))
+        self.budget(self.product(self.bw.get(), gain))
     }
 
     fn set_pacing(&mut self, conn: &Conn, gain: f64) {
         self.first_rtt(conn);
-        let rate = MARGIN * gain * self.bw.get();
+        let rate = MARGIN * gain * self.rate();
         if self.full || rate > self.pacing {
             self.pacing = rate;
         }
@@ -351,8 +396,8 @@ impl Bbr {
         let acked = f64::from(ack.delivered_segments);
         self.last_acked = acked;
         if acked > 0.0 && !self.conserves(conn, ack, acked) {
-            let extra = self.aggregation.as_ref().filter(|_| self.full).map_or(0.0, |a| a.extra(self.bw.get()));
-            let target = self.budget(self.product(gain) + extra);
+            let extra = self.aggregation.as_ref().filter(|_| self.full).map_or(0.0, |a| a.extra(self.rate()));
+            let target = self.budget(self.product(self.rate(), gain) + extra);
             if self.full {
                 self.cwnd = (self.cwnd + acked).min(target);
             } else if self.cwnd < target || (self.delivered as f64) < self.initial_window {
@@ -397,11 +442,14 @@ impl CongestionControl for Bbr {
 
     fn on_ack(&mut self, conn: &Conn, ack: &Ack) {
         self.round_start = false;
-        if let Some(rate) = &ack.rate {
-            self.update_rate(conn, rate);
+        self.lost += u64::from(ack.newly_lost);
+        if let Some(rate) = &ack.rate
+            && self.update_rate(conn, ack, rate)
+        {
+            let known = self.rate();
             if let Some(aggregation) = &mut self.aggregation {
                 let acked = f64::from(ack.delivered_segments);
-                aggregation.update(conn.now, acked, self.bw.get(), self.cwnd, self.round_start);
+                aggregation.update(conn.now, acked, known, self.cwnd, self.round_start);
             }
         }
         self.update_phase(conn, ack);
@@ -431,6 +479,13 @@ impl CongestionControl for Bbr {
                 self.conserve = false;
                 self.full_bw = 0.0;
                 self.cwnd = 1.0;
+                // What is in flight is given up, and a round ends (`bbr_set_state`).
+                self.round_start = true;
+                self.lost += conn.in_flight as u64;
+                let event = self.long_term_event(conn, 1, false);
+                if self.long_term.update(&event) {
+                    self.enter_probe_bw(conn);
+                }
             }
         }
     }
@@ -440,9 +495,11 @@ impl CongestionControl for Bbr {
         self.restore_cwnd();
     }
 
-    fn on_undo(&mut self, _conn: &Conn) {
+    fn on_undo(&mut self, conn: &Conn) {
         self.full_bw = 0.0;
         self.full_rounds = 0;
+        let event = self.long_term_event(conn, 0, false);
+        self.long_term.reset(&event);
         self.restore_cwnd();
     }
 
@@ -455,6 +512,9 @@ impl CongestionControl for Bbr {
         let starts_flight = conn.snd_una == conn.snd_nxt && self.delivered > 0;
         if starts_flight && !self.idle_restart {
             self.idle_restart = true;
+            if let Some(aggregation) = &mut self.aggregation {
+                aggregation.restart(conn.now);
+            }
             match self.mode {
                 Mode::ProbeBw => self.set_pacing(conn, 1.0),
                 Mode::ProbeRtt => self.leave_probe_rtt(conn),

@@ -152,6 +152,7 @@ fn every_knob_of_the_stack_changes_some_result() {
             "hz" => vec![vec!["stack.profile=\"linux\""]],
             "cc_profile" => vec![vec!["cc.name=\"dctcp\""]],
             "cc_rtt" => vec![vec!["cc.name=\"bbr\"", "stack.ack_every=2"]],
+            "unpaced_segments" | "pacing_credit" => vec![vec!["cc.name=\"bbr\"", "stack.profile=\"linux\""]],
             "initial_rto" => vec![vec!["stack.handshake=true", "stack.initial_window=40"]],
             "recovery" => vec![vec!["cc.name=\"cubic\""]],
             // Only timeouts of timeouts reach the ceiling.

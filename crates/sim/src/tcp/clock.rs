@@ -21,12 +21,16 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Of host number `host`, under the knobs of a stack. Hosts do not tick together: each draws where it stands in a jiffy.
+    /// Of host number `host`, under the knobs of a stack. Hosts do not tick together unless `common_ticks` says so: each draws where it
+    /// stands in a jiffy.
     pub fn new(stack: &Stack, seed: u64, host: u64) -> Clock {
         if !stack.timer_wheel {
             return Clock { jiffy: 0, phase: 0 };
         }
         let jiffy = SECOND_PS / u64::from(stack.hz.max(1));
+        if stack.common_ticks {
+            return Clock { jiffy, phase: 0 };
+        }
         Clock { jiffy, phase: Stream::new(seed, "jiffies", host).below(jiffy) }
     }
 

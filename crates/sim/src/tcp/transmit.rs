@@ -186,7 +186,7 @@ impl Sender {
         };
         self.put_on_wire(packet, net);
         if let Some(rate) = self.pacing_rate() {
-            self.pace_at = self.pace_at.max(now).saturating_add((wire / rate).ps());
+            self.pace_at = self.paced_until(now, (wire / rate).ps());
         }
         let s = self.situation(now);
         let limited = !self.window_has_room(self.config.stack.mss);
@@ -197,6 +197,16 @@ impl Sender {
             self.restart(restart, now);
         }
         self.recovery.note_sent();
+    }
+
+    /// When the next segment may leave after one that left at `now` and takes `length` ps at the pacing rate (`tcp_update_skb_after_send`).
+    fn paced_until(&self, now: u64, length: u64) -> u64 {
+        let stack = &self.config.stack;
+        if self.counters.segments < u64::from(stack.unpaced_segments) {
+            return self.pace_at.max(now);
+        }
+        let late = if stack.pacing_credit { now.saturating_sub(self.pace_at) } else { 0 };
+        self.pace_at.max(now).saturating_add(length - late.min(length / 2))
     }
 
     /// The last packet of a handshake, when nothing else carries it.

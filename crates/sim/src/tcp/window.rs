@@ -79,6 +79,7 @@ impl Sender {
             deadline: m.deadline.map(Time::from_ps),
             start: m.start,
         });
+        conn.next_send = Time::from_ps(self.pace_at);
         if self.config.needs.randomness {
             conn.uniform = self.random.as_mut().map_or(0.0, |r| r.uniform());
         }

@@ -1,20 +1,21 @@
 //! BBR's filters: the greatest rate of the last rounds, and how much more than expected was acknowledged.
 
 use fanin_units::Time;
-use std::collections::VecDeque;
 
-/// Greatest sample of the last rounds. A sample outlives its window until another one is taken: silence is no evidence.
+/// Greatest sample of the last rounds, of three kept: the best, the best since, and the best since that. A later one moves up when an
+/// earlier one leaves the window, and is renewed when a quarter and a half of the window have passed without it (Kathleen Nichols'
+/// filter, lib/win_minmax.c). A sample outlives its window until another one is taken: silence is no evidence.
 #[derive(Debug)]
 pub(super) struct MaxRate {
     window: u64,
     round: u64,
-    /// Round and rate; rounds rise, rates fall.
-    samples: VecDeque<(u64, f64)>,
+    /// Round and rate, the best first.
+    best: [(u64, f64); 3],
 }
 
 impl MaxRate {
     pub fn new(window: u64) -> MaxRate {
-        MaxRate { window, round: 0, samples: VecDeque::new() }
+        MaxRate { window, round: 0, best: [(0, 0.0); 3] }
     }
 
     pub fn next_round(&mut self) {
@@ -22,19 +23,34 @@ impl MaxRate {
     }
 
     pub fn add(&mut self, rate: f64) {
-        let oldest = self.round.saturating_sub(self.window);
-        while self.samples.front().is_some_and(|&(round, _)| round < oldest) {
-            self.samples.pop_front();
+        let (round, window) = (self.round, self.window);
+        let sample = (round, rate);
+        let [first, second, third] = &mut self.best;
+        if rate >= first.1 || round - third.0 > window {
+            self.best = [sample; 3];
+            return;
         }
-        while self.samples.back().is_some_and(|&(_, smaller)| smaller <= rate) {
-            self.samples.pop_back();
+        if rate >= second.1 {
+            (*second, *third) = (sample, sample);
+        } else if rate >= third.1 {
+            *third = sample;
         }
-        self.samples.push_back((self.round, rate));
+        let age = round - first.0;
+        if age > window {
+            (*first, *second, *third) = (*second, *third, sample);
+            if round - first.0 > window {
+                (*first, *second, *third) = (*second, *third, sample);
+            }
+        } else if second.0 == first.0 && age > window / 4 {
+            (*second, *third) = (sample, sample);
+        } else if third.0 == second.0 && age > window / 2 {
+            *third = sample;
+        }
     }
 
     /// Packets per second; 0 before the first sample.
     pub fn get(&self) -> f64 {
-        self.samples.front().map_or(0.0, |&(_, rate)| rate)
+        self.best[0].1
     }
 }
 
@@ -76,6 +92,12 @@ impl Aggregation {
         self.epoch_acked += acked;
         let extra = (self.epoch_acked - expected).min(cwnd);
         self.extra[self.present] = self.extra[self.present].max(extra);
+    }
+
+    /// The sender was idle: counting begins anew.
+    pub fn restart(&mut self, now: Time) {
+        self.epoch_at = Some(now);
+        self.epoch_acked = 0.0;
     }
 
     /// Packets to allow beyond the product.

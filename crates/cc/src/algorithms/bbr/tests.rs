@@ -308,3 +308,26 @@ fn linux_allows_for_bunched_acks() {
     assert!(window(Flavour::Rfc) <= 6.0);
     assert!(window(Flavour::Linux) >= 10.0);
 }
+
+#[test]
+fn the_handshakes_round_trip_is_the_first() {
+    let mut p = Path::new(&Args::default());
+    let handshake = Duration::us(100);
+    p.s.conn.min_rtt = handshake;
+    p.run(2.0 * MIN_RTT_US * 1e-6);
+    close(p.seen("bbr_min_rtt_s"), handshake.as_secs());
+}
+
+#[test]
+fn a_sample_shorter_than_any_round_trip_ends_no_round() {
+    let mut p = Path::new(&Args::default());
+    p.run_while(|s| mode(s) == 0.0);
+    let before = p.seen("bbr_bw_packets_per_s");
+    let mut ack = Ack::of(1, MSS as u32, p.s.conn.snd_una, None);
+    let interval = p.s.conn.min_rtt / 2;
+    let (delivered, prior) = (1000, p.delivered);
+    let total_delivered = prior + u64::from(delivered);
+    ack.rate = Some(RateSample { delivered, prior_delivered: prior, total_delivered, interval, app_limited: false });
+    p.s.cc.on_ack(&p.s.conn, &ack);
+    close(p.seen("bbr_bw_packets_per_s"), before);
+}
