@@ -147,10 +147,9 @@ impl Sender {
         if let Some(newest) = d.newest {
             let rack = self.recovery.rack();
             let rtt = now - newest.sent_at;
-            // A retransmission acknowledged sooner than any round trip was spurious: not evidence (section 6.2 step 2). With few samples
-            // the least one still holds both hosts' jitter.
-            let least = self.rtt.min() - self.config.stack.send_jitter * 2;
-            let believable = !newest.ever_retransmitted || rtt >= least.ps();
+            // A retransmission acknowledged sooner than any round trip was spurious: not evidence (section 6.2 step 2). Of a
+            // connection with few samples this rules out some that were not, in Linux too (`tcp_rack_advance`).
+            let believable = !newest.ever_retransmitted || rtt >= self.rtt.min().ps();
             if believable && (newest.sent_at, newest.end()) > (rack.sent_at, rack.end) {
                 rack.sent_at = newest.sent_at;
                 rack.end = newest.end();

@@ -103,6 +103,12 @@ impl Recovery {
         una >= self.high || self.kind == RecoveryKind::Reno
     }
 
+    /// Whether an ACK of new data up to `una` ends CWR. Linux waits for data beyond that window (`tcp_fastretrans_alert`), so that a
+    /// connection that falls silent meanwhile goes on with what PRR left of its window.
+    pub fn cwr_ends_at(&self, una: u64) -> bool {
+        una > self.high || (una == self.high && self.linux.is_none())
+    }
+
     /// Duplicate ACKs since the last new ACK.
     pub fn duplicates(&self) -> u32 {
         self.dup_acks
@@ -170,7 +176,8 @@ impl Sender {
                 }
             }
         }
-        let new_window = self.recovery.ecn_end.is_none_or(|end| self.una > end);
+        // Linux asks the state alone: a recovery may end within the window of data that was answered already.
+        let new_window = linux || self.recovery.ecn_end.is_none_or(|end| self.una > end);
         if news.ece && new_window && matches!(self.state, State::Open | State::Disorder) {
             self.reduce_for_ecn(net);
         }
@@ -351,5 +358,17 @@ impl Sender {
             }
         }
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn linux_stays_in_cwr_until_data_beyond_its_window_is_acknowledged() {
+        let ends = |kind, una| Recovery { high: 1000, ..Recovery::new(kind, false) }.cwr_ends_at(una);
+        assert_eq!([999, 1000, 1001].map(|una| ends(RecoveryKind::Rack, una)), [false, false, true]);
+        assert_eq!([999, 1000, 1001].map(|una| ends(RecoveryKind::Sack, una)), [false, true, true]);
     }
 }

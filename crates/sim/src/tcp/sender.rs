@@ -307,7 +307,7 @@ impl Sender {
         if advanced {
             self.rtt.backoff = 0;
         }
-        if self.state == State::Cwr && self.una >= self.recovery.high {
+        if self.state == State::Cwr && self.recovery.cwr_ends_at(self.una) {
             self.set_state(State::Open, net);
         }
         if advanced {

@@ -115,7 +115,9 @@ fn sack_repairs_many_losses_of_a_window_within_one_round_trip() {
 #[test]
 fn the_linux_endpoint_repairs_a_lost_tail_by_a_probe_without_a_timeout() {
     // The probe repeats packet 10; its SACK tells that 9 is lost too. (Of a lone packet Linux waits 200 ms longer.)
-    let mut spec = lose("newreno", Stack { handshake: false, timer_wheel: false, ..Stack::linux() }, "9, 10");
+    // Without jitter, or the probe's round trip may be the shortest of the connection, and then proves nothing.
+    let stack = Stack { handshake: false, timer_wheel: false, send_jitter: Duration::ZERO, ..Stack::linux() };
+    let mut spec = lose("newreno", stack, "9, 10");
     spec.transports[0].cc = registry::resolve("dctcp").unwrap();
     spec.messages[0].bytes = 14_480;
     spec.end = Time::ZERO + Duration::s(2);
