@@ -98,7 +98,7 @@ def _megabytes(folder: Path) -> float:
 def validate(
     quick: Annotated[bool, typer.Option("--quick", help="A few scenarios and one seed; indicative only.")] = False,
     cc: Annotated[
-        str | None, typer.Option("--cc", metavar="A,B,...", help="Algorithms [default: newreno,cubic,dctcp,bbr,vegas].")
+        str | None, typer.Option("--cc", metavar="A,B,...", help="Algorithms [default: reno,cubic,dctcp,bbr,vegas].")
     ] = None,
     only: Annotated[
         str | None,

@@ -9,8 +9,11 @@ from functools import cache
 
 from fanin.runs.job import Document
 
-TCP = ("newreno", "cubic", "dctcp", "bbr", "vegas")
+TCP = ("reno", "cubic", "dctcp", "bbr", "vegas")
 """Algorithms that both engines have."""
+
+PLAIN = ("newreno",)
+"""The same where loss recovery does without SACK, RACK and tail-loss probes."""
 
 MARKS = {"100Mbps": 20, "1Gbps": 20, "10Gbps": 65}
 """K at each rate, packets: the DCTCP paper's (section 3.4), its value for 1 Gbps at 100 Mbps too."""
@@ -158,6 +161,16 @@ def _convergences() -> Iterator[Case]:
         yield Case(f"convergence, 5 senders, {rate}, 200p", "convergence", text)
 
 
+def _without_sack() -> Iterator[Case]:
+    for buffer in (100, 400):
+        text = _star(LONG, senders=8, buffer=buffer, duration="1s")
+        yield Case(f"without SACK: long, 8 senders, 1Gbps, {buffer}p", "without SACK", text, cc=PLAIN)
+    for senders, size in ((16, "64KB"), (32, "32KB")):
+        text = _star(_incast(size, 5), senders=senders, buffer=100, duration="60s")
+        name = f"without SACK: incast, {senders} x {size}, 1Gbps, 100p"
+        yield Case(name, "without SACK", text, messages=True, cc=PLAIN)
+
+
 def _replays() -> Iterator[Case]:
     workload = 'kind = "replay"\nfile = "workload.json"'
     for buffer in (40, 100):
@@ -175,5 +188,5 @@ def cases(quick: bool = False) -> list[Case]:
     """
     made = [*_long_flows(quick), *_incasts(quick)]
     if not quick:
-        made += [*_round_trips(), *_thresholds(), *_trains(), *_convergences(), *_replays()]
+        made += [*_round_trips(), *_thresholds(), *_trains(), *_convergences(), *_replays(), *_without_sack()]
     return made

@@ -55,7 +55,8 @@ def judged(done: Done, engines: tuple[str, str] = ("sim", "kernel")) -> pl.DataF
                 quantile = {"p50_ms": 0.5, "p99_ms": 0.99}.get(name)
                 row[prefix + name] = times.quantile(quantile, "nearest") if quantile else side[name].mean()
         rows.append(row | {"outside": ", ".join(broken(row))})
-    return pl.DataFrame(rows)
+    # A column may begin with a case that has no messages.
+    return pl.DataFrame(rows, infer_schema_length=None)
 
 
 def broken(row: dict[str, object]) -> list[str]:

@@ -18,7 +18,7 @@ from fanin.kernel.machine import scratch
 from fanin.kernel.validation.cases import Case
 from fanin.progress import Progress, silent
 from fanin.runs.executor import Threads
-from fanin.runs.job import Job, engine_digest
+from fanin.runs.job import Job, Settings, engine_digest
 from fanin.runs.store import Store
 from fanin.runs.tables import Frames, tables
 
@@ -59,7 +59,10 @@ class Work:
 
     def job(self) -> Job:
         """What is run."""
-        return Job(self.case.document(), self.seed, self.cc, (("stack.hz", str(self.hertz)),), FRAMES)
+        settings: Settings = (("stack.hz", str(self.hertz)),)
+        if self.kernel is None:
+            settings += (("stack.common_ticks", "true"),)
+        return Job(self.case.document(), self.seed, self.cc, settings, FRAMES)
 
     def run(self, watch: Watch | None = None) -> Frames:
         """The measures of the run as one row, and the completion times of its messages."""
