@@ -35,7 +35,8 @@ def _run() -> int:
     except (KeyboardInterrupt, Interrupted):
         return _interrupted()
     except FaninError as error:
-        sys.stderr.write(f"fanin: error: {error}\n")
+        shown = f"error: {error}" if error.with_source is None or not sys.stderr.isatty() else error.with_source
+        sys.stderr.write(f"fanin: {shown}\n")
         return BAD_INPUT
     except BrokenPipeError:
         # `fanin ... | head`: the reader has gone.

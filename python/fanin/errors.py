@@ -55,7 +55,15 @@ def keywords(function: Callable[P, R]) -> Callable[P, R]:
 
 
 class FaninError(Exception):
-    """Base of everything that fanin raises on purpose."""
+    """Base of everything that fanin raises on purpose.
+
+    Attributes
+    ----------
+    with_source : str or None
+        The same with the line of the file that it is about, for a terminal; None where it is about no line.
+    """
+
+    with_source: str | None = None
 
 
 class ScenarioError(FaninError, ValueError):

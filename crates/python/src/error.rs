@@ -53,7 +53,12 @@ pub fn scenario_error(py: Python<'_>, error: &ScenarioError) -> PyErr {
         "scenario::unknown-cc" => Class::Algorithm,
         _ => Class::Scenario,
     };
-    raise(py, class, error)
+    let raised = raise(py, class, error);
+    if let Some(shown) = error.with_source() {
+        // An exception that cannot take it is still the exception.
+        let _ = raised.value(py).setattr("with_source", shown);
+    }
+    raised
 }
 
 /// A run that could not start or was stopped.

@@ -1,5 +1,6 @@
 //! What is wrong with a scenario, where, and what to do about it.
 
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use serde::Serialize;
 use std::fmt;
 use std::ops::Deref;
@@ -80,6 +81,34 @@ impl ScenarioError {
     }
 }
 
+impl ScenarioError {
+    /// The same for a terminal, with the line of the file that it is about; none where it is about no line of a file that can be read.
+    pub fn with_source(&self) -> Option<String> {
+        let Place::Line { line, column } = self.place else { return None };
+        let text = std::fs::read_to_string(&self.file).ok()?;
+        let before: usize = text.split_inclusive('\n').take((line as usize).saturating_sub(1)).map(str::len).sum();
+        let from = before
+            + text.get(before..)?.chars().take((column as usize).saturating_sub(1)).map(char::len_utf8).sum::<usize>();
+        // From there to the end of a word or of a text in quotes.
+        let rest = text.get(from..)?.lines().next().unwrap_or_default();
+        let length = match rest.strip_prefix('"') {
+            Some(quoted) => quoted.find('"').map_or(rest.len(), |end| end + 2),
+            None => rest.find([' ', '=', ']', ',', '}']).unwrap_or(rest.len()),
+        };
+        let title = if self.key.is_empty() { self.message.clone() } else { format!("{}: {}", self.key, self.message) };
+        let mark = AnnotationKind::Primary.span(from..from + length);
+        let mut report: Group<'_> = Level::ERROR
+            .primary_title(title)
+            .element(Snippet::source(text.as_str()).path(self.file.as_str()).annotation(mark));
+        if let Some(nearest) = &self.nearest {
+            report = report.element(Level::HELP.message(format!("did you mean `{nearest}`?")));
+        } else if let Some(expected) = &self.expected {
+            report = report.element(Level::HELP.message(format!("expected {expected}")));
+        }
+        Some(Renderer::plain().render(&[report]))
+    }
+}
+
 impl Deref for ScenarioError {
     type Target = Report;
     fn deref(&self) -> &Report {
@@ -115,4 +144,26 @@ impl fmt::Display for ScenarioError {
 /// As [`fanin_cc::nearest`], to keep.
 pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     fanin_cc::nearest(name, candidates).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_of_the_file_is_shown_with_what_is_meant() {
+        let folder = std::env::temp_dir().join(format!("fanin-error-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("x.toml");
+        std::fs::write(&file, "[topology]\nbufer = \"100p\"\n").unwrap();
+        let place = Place::Line { line: 2, column: 1 };
+        let error = ScenarioError::new("scenario::unknown-key", "unknown key `bufer`")
+            .at(&file.display().to_string(), &place, "topology.bufer")
+            .nearest(Some("buffer".to_owned()));
+        let shown = error.with_source().unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert!(shown.contains("topology.bufer: unknown key `bufer`"), "{shown}");
+        assert!(shown.contains("bufer = \"100p\"") && shown.contains("did you mean `buffer`?"), "{shown}");
+        assert_eq!(error.clone().at("gone.toml", &place, "").with_source(), None);
+    }
 }
