@@ -485,9 +485,11 @@ def _seeds(row: RankingRow) -> str:
 
 
 def rack_facts(result: CompareResult) -> dict[str, str]:
-    """The ``[rack]`` that was run, as the engine's reader has it: the file's with the changes on top."""
+    """The ``[rack]`` that was run, as the engine's reader has it: the file's with the changes on top. Empty for one of several racks."""
     from fanin import _native
 
+    if not result.rack_text:
+        return {}
     return dict(_native.Rack.from_text(result.rack_text, "rack.toml", settings=list(result.settings.items())).facts())
 
 

@@ -54,7 +54,7 @@ SENTENCES = {
         VLAN,
         "--rack",
         "typo.toml",
-    ): "typo.toml:4:1: rack.bufer: there is no such key here; did you mean `buffer`?",
+    ): "typo.toml:4:1: rack.bufer: unknown key `bufer`; did you mean `buffer`?",
     (
         "compare",
         VLAN,
@@ -137,9 +137,9 @@ SENTENCES = {
     (
         "run",
         RACK,
-    ): f"{RACK}:3:2: rack: there is no such key here; there are title, topology, stack, cc, workload, run, measure",
+    ): f"{RACK}:3:2: rack: unknown key `rack`; the keys here are title, topology, stack, cc, workload, run, measure",
     ("run", "incast.toml", "--set", "topology.bufer=9p"): (
-        "command line `--set topology.bufer=9p`: topology.bufer: there is no such key here; did you mean `buffer`?"
+        "command line `--set topology.bufer=9p`: topology.bufer: unknown key `bufer`; did you mean `buffer`?"
     ),
     ("run", "incast.toml", "--set", "=9p"): (
         "command line `--set =9p`: it names no key; write KEY=VALUE, as in --set topology.buffer=250p"

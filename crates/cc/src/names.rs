@@ -17,6 +17,7 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .into_iter()
         .map(|candidate| (strsim::osa_distance(&wanted, &candidate.to_lowercase()), candidate))
         .filter(|&(distance, candidate)| close(distance, candidate))
-        .min()
+        // Of equally close ones the first that was given.
+        .min_by_key(|&(distance, _)| distance)
         .map(|(_, candidate)| candidate)
 }
