@@ -23,7 +23,7 @@ def command(
     """Compare, print, write the report; returns the exit code."""
     from contextlib import nullcontext
 
-    from fanin import display
+    from fanin import display, report
     from fanin.comparison import compare
     from fanin.files import output_folder
     from fanin.progress import Interrupt
@@ -39,6 +39,7 @@ def command(
             if scratch is not None and result.ranking:
                 with display.Bar("writing the report", 1) as bar:
                     result.write_files(scratch)
+                    report.write(result, scratch / "report.html")
                     bar.update(1)
             if as_json:
                 sys.stdout.write(json.dumps(result.to_dict(), allow_nan=False) + "\n")

@@ -254,9 +254,10 @@ class CompareResult:
         return summary(self)
 
     def write_files(self, folder: str | Path) -> None:
-        """Write the report, ``compare.json``, ``responses.parquet``, ``rounds.parquet`` and ``runs.parquet`` to a folder, made if it is missing."""
-        from fanin import report
+        """Write ``compare.json``, ``responses.parquet``, ``rounds.parquet`` and ``runs.parquet`` to a folder, made if it is missing.
 
+        The report is not among them: :func:`fanin.report.write` makes it.
+        """
         folder = made_folder(folder)
         if self.rack_proposed:
             folder.joinpath("rack.toml").write_text(self.rack_text, encoding="utf-8")
@@ -265,4 +266,3 @@ class CompareResult:
         write_parquet(self.responses, folder / "responses.parquet")
         write_parquet(self.rounds, folder / "rounds.parquet")
         write_parquet(self.runs, folder / "runs.parquet")
-        report.write(self, folder / "report.html")
