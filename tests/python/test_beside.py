@@ -1,0 +1,88 @@
+"""The tables that the testbed writes into the manual, and what is taken out of a job for it; no root, no run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from fanin.errors import EngineError, OutputError, ScenarioError
+from fanin.runs.job import Document, Job
+from fanin.testbed import beside, shims
+
+SCENARIO = """
+[topology]
+senders = 2
+[stack]
+profile = "linux"
+[cc]
+name = "{cc}"
+{more}
+[[workload]]
+kind = "long"
+[run]
+duration = "1s"
+"""
+
+
+def job(cc: str, more: str = "", **changes: str) -> Job:
+    settings = tuple((f"cc.{key}", value) for key, value in changes.items())
+    return Job(Document(SCENARIO.format(cc=cc, more=more), "x.toml"), 3, None, settings)
+
+
+def row(engine: str, **values: object) -> dict[str, object]:
+    empty = dict.fromkeys(("goodput_mbps", "queue", "drops", "marks", "p50_ms", "p99_ms", "timeouts", "late", "why"))
+    return {"case": "one", "cc": "reno", "engine": engine, **empty, **values}
+
+
+def test_a_row_has_both_engines_or_says_why_not() -> None:
+    figures = {"goodput_mbps": 96.51, "queue": 19.0, "drops": 0.0, "marks": 8072.0, "timeouts": 0.0}
+    rows = [row("testbed", **figures, late=0.021), row("kernel", **{**figures, "queue": 18.84})]
+    line = beside.beside_section(pl.DataFrame(rows, infer_schema_length=None), "COMMAND").splitlines()[-1]
+    assert line == "| one | `reno` | 96.5 / 96.5 | 19 / 18.8 | 0 / 0 | 8072 / 8072 | - / - | - / - | 0 / 0 | 2.1% |"
+    rows[0] = row("testbed", why="the run is not valid: it was late. Leave the machine to it")
+    line = beside.beside_section(pl.DataFrame(rows, infer_schema_length=None), "COMMAND").splitlines()[-1]
+    assert line.startswith("| one | `reno` | no result: the run is not valid: it was late |")
+
+
+def test_a_table_replaces_what_stood_between_its_lines(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- it: begin -->\nold\n<!-- it: end -->\nafter\n")
+    beside.place(page, "it", "new")
+    beside.place(page, "it", "newer")
+    assert page.read_text() == "before\n<!-- it: begin -->\nnewer\n<!-- it: end -->\nafter\n"
+    with pytest.raises(OutputError, match="it has no lines <!-- other: begin -->"):
+        beside.place(page, "other", "new")
+    with pytest.raises(OutputError, match="No such file"):
+        beside.place(tmp_path / "none.md", "it", "new")
+
+
+def test_the_kernel_runs_the_sender_and_the_library_the_rest(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(shims, "library", lambda: tmp_path / "library.so")
+    inner, manner = shims.beside(job("tcprand+cubic", 'rand_rmin = "700B"'))
+    assert inner.cc == "cubic"
+    assert manner.environment == {
+        "LD_PRELOAD": str(tmp_path / "library.so"),
+        "FANIN_TCPRAND_SEED": "4",
+        "FANIN_TCPRAND_MIN": "700.0",
+    }
+    # What the command line says is above what the file says; 0 is the adaptive rule.
+    _, manner = shims.beside(job("tcprand+cubic", 'rand_rmin = "700B"', rand_rmin="0B"))
+    assert "FANIN_TCPRAND_MIN" not in manner.environment
+    inner, manner = shims.beside(job("tcprand+cubic", rand_rmin="1KB"))
+    assert (inner.settings, manner.environment["FANIN_TCPRAND_MIN"]) == ((), "1000.0")
+    with pytest.raises(ScenarioError, match=r"cc.rand_sigma2: TCPRand's library has the default adaptive rule"):
+        shims.beside(job("tcprand+cubic", rand_sigma2="2"))
+
+
+def test_a_twin_is_asked_for_by_its_suffix_and_others_stay_as_they_are() -> None:
+    inner, manner = shims.beside(job("dctcp@linux"))
+    assert (inner.cc, manner.twin_only) == ("dctcp", True)
+    plain = job("cubic")
+    assert shims.beside(plain) == (plain, shims.PLAIN)
+
+
+def test_a_library_that_is_not_built_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shims, "LIBRARY", "libfanin_none.so")
+    with pytest.raises(EngineError, match=r"libfanin_none.so is not built; run `make linux`"):
+        shims.beside(job("tcprand+cubic"))
