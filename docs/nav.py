@@ -5,13 +5,15 @@ from typing import Any
 
 PAGES = [
     ("Start", "index.md"),
-    ("Watch a window grow", "tutorial.md"),
+    ("Tutorial", "tutorial.md"),
+    ("Watch a window grow", "watch-a-window.md"),
     ("From a capture to an answer", "how-to/capture-to-answer.md"),
     ("Advice: transport and settings", "how-to/advice.md"),
     ("Many runs: sweeps", "how-to/sweeps.md"),
     ("When one machine is not enough", "how-to/cluster.md"),
     ("See a run in Wireshark", "how-to/wireshark.md"),
     ("An algorithm in Python", "python-algorithms.md"),
+    ("Gallery", "gallery.md"),
     ("How the numbers are made", "numbers.md"),
     ("The virtual kernel", "kernel.md"),
     ("On your own Linux", "linux.md"),

@@ -171,7 +171,7 @@ def recommendation(
         undo=(f"ip {family}route del {aggregator}/{bits}", *unload),
         everywhere=f"sysctl -w net.ipv4.tcp_congestion_control={how.kernel_name}",
         undo_everywhere=f"sysctl -w net.ipv4.tcp_congestion_control={_name_of(now)}",
-        check=f"ss -ti dst {aggregator}",
+        check=f"ss -ti dst '[{aggregator}]'" if family else f"ss -ti dst {aggregator}",
     )
 
 

@@ -32,3 +32,17 @@ algorithms! {
 
 #[cfg(test)]
 pub(crate) mod testing;
+
+/// The tutorial's algorithm, as a reader would put it here.
+#[cfg(test)]
+#[path = "../../../../docs/tutorial/half.rs"]
+mod half;
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_tutorials_algorithm_compiles_and_is_not_taken() {
+        let [half] = super::half::ALGORITHMS else { panic!("one algorithm") };
+        assert!(super::ALGORITHMS.iter().all(|other| other.name != half.name));
+    }
+}
