@@ -12,6 +12,7 @@ PAGES = [
     ("Many runs: sweeps", "how-to/sweeps.md"),
     ("When one machine is not enough", "how-to/cluster.md"),
     ("See a run in Wireshark", "how-to/wireshark.md"),
+    ("Let an editor complete", "how-to/editors.md"),
     ("An algorithm in Python", "python-algorithms.md"),
     ("Gallery", "gallery.md"),
     ("How the numbers are made", "numbers.md"),

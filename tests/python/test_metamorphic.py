@@ -83,3 +83,68 @@ def test_what_is_recorded_changes_no_result() -> None:
     assert plain.messages.equals(traced.messages)
     assert plain.flows.equals(traced.flows)
     assert traced.packets.height > 0
+
+
+TWO_KINDS = """
+[topology]
+senders = 4
+rate = "1Gbps"
+delay = "10us"
+buffer = "400p"
+[stack]
+profile = "linux"
+[[workload]]
+kind = "incast"
+class = "small"
+from = ["{a}", "{b}"]
+bytes = "20KB"
+start = "137us"
+[[workload]]
+kind = "incast"
+class = "large"
+from = ["{c}", "{d}"]
+bytes = "330KB"
+[run]
+duration = "2s"
+"""
+
+
+@settings(max_examples=8, deadline=None, derandomize=True)
+@given(order=st.permutations(["s1", "s2", "s3", "s4"]), cc=st.sampled_from(["cubic", "dctcp", "bbr"]))
+def test_equal_hosts_may_change_places(order: list[str], cc: str) -> None:
+    """Over seeds, since links of equal hosts draw who goes first at an instant; each seed draws anew for each link."""
+
+    def by_class(a: str, b: str, c: str, d: str) -> dict[str, float]:
+        runs = fanin.run("two.toml", text=TWO_KINDS.format(a=a, b=b, c=c, d=d), cc=cc, seeds=12).messages
+        assert runs["done_ms"].null_count() == 0
+        return {str(name): float(rows["completion_ms"].median()) for (name,), rows in runs.group_by("class")}  # type: ignore[arg-type]
+
+    straight, swapped = by_class("s1", "s2", "s3", "s4"), by_class(*order)
+    assert straight.keys() == swapped.keys() == {"small", "large"}
+    for name, value in straight.items():
+        assert swapped[name] == pytest.approx(value, rel=0.15), (name, order)
+
+
+def test_a_run_may_be_split_in_two_that_do_not_meet() -> None:
+    """Two bursts with an idle second between them are each the burst alone."""
+    text = """
+[topology]
+senders = 8
+rate = "1Gbps"
+delay = "10us"
+buffer = "60p"
+[stack]
+profile = "ns2"
+"""
+    burst = '[[workload]]\nkind = "incast"\nclass = "{name}"\nfrom = {hosts}\nbytes = "40KB"\nstart = "{at}ms"\n'
+    first = burst.format(name="first", hosts='["s1", "s2", "s3"]', at=0)
+    second = burst.format(name="second", hosts='["s4", "s5", "s6"]', at=3000)
+    end = '[run]\nduration = "8s"\n'
+
+    def took(*bursts: str) -> dict[str, list[float]]:
+        runs = fanin.run("split.toml", text=text + "".join(bursts) + end, cc="sack", seed=5).messages
+        return {str(name): sorted(rows["completion_ms"]) for (name,), rows in runs.group_by("class")}
+
+    both, alone, later = took(first, second), took(first), took(second)
+    assert both["first"] == pytest.approx(alone["first"], rel=1e-9)
+    assert sum(both["second"]) == pytest.approx(sum(later["second"]), rel=0.02)

@@ -69,6 +69,7 @@ def test_the_commands_of_the_tutorial_print_what_it_shows(tmp_path: Path) -> Non
         assert done.returncode == 0, f"{command}\n{done.stderr}"
         printed = "".join(line.rstrip() + "\n" for line in (done.stdout + done.stderr).splitlines())
         if os.environ.get("FANIN_BLESS"):
+            print(command, flush=True)
             text = text.replace(f"$ {command}\n{expected}", f"$ {command}\n{printed}", 1)
             continue
         wanted = expected if expected.strip() != "..." else "...\n"
