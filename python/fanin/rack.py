@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from fanin.errors import keywords
 from fanin.runs.job import RunWarning
 from fanin.text import duration, rate, significant
-from fanin.vantage import behind_the_queue
 
 if TYPE_CHECKING:
     from fanin.traffic import TrainsResult
@@ -151,7 +150,7 @@ def proposed(found: TrainsResult, aggregator: str, command: str) -> RackProposal
     ]
     link = next((link for link in found.links if link["receiver"] == aggregator), None)
     bps, the_rate = _rate(link, aggregator)
-    findings = (the_rate, _delay(towards), *_queue(towards, link, bps, near=bool(behind_the_queue(found, aggregator))))
+    findings = (the_rate, _delay(towards), *_queue(towards, link, bps, near=bool(found.behind_the_queue(aggregator))))
     remarks = tuple(_remarks(towards, findings))
     return RackProposal(findings, remarks, _file(found.summary["file"], findings, remarks, command), command)
 

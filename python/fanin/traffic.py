@@ -181,6 +181,14 @@ class TrainsResult:
         """
         return self._capture.workload(aggregator)
 
+    def behind_the_queue(self, aggregator: str) -> bool | None:
+        """Whether the tap is between the queue and the host that the responses go to; None where the capture does not show it.
+
+        A packet that was lost before the tap is seen once, when it fills the hole; one lost behind it is seen twice. Without losses the
+        handshake tells: its part between the tap and a host is hardly longer than that host's own time when the tap is on it.
+        """
+        return self._capture.behind_the_queue(aggregator)
+
     def write_files(self, folder: str | Path, *, aggregator: str | None = None) -> None:
         """Write tables, plots and the workload to a folder, which is made if it is missing.
 

@@ -11,37 +11,8 @@ if TYPE_CHECKING:
     from fanin._native import Replay
     from fanin.traffic import TrainsResult
 
-FEWEST_LOSSES = 10
-"""Repairs from which on they say where packets were lost."""
-
-NEAR_SHARE = 0.3
-"""A tap whose way to the aggregator takes less of the handshake than this is at the aggregator."""
-
 PAUSE_SHARE = 0.3
 """Of the time of the slowest responses; more of it in pauses is remarked."""
-
-
-def behind_the_queue(found: TrainsResult, aggregator: str) -> bool | None:
-    """Whether the tap is between the queue and the host that the responses go to; None where the capture does not show it.
-
-    A packet that was lost before the tap is seen once, when it fills the hole; one lost behind it is seen twice. Without losses the
-    handshake tells: its part between the tap and a host is hardly longer than that host's own time when the tap is on it.
-    """
-    refilled = again = 0
-    near = []
-    for c in found.connections:
-        if aggregator not in (c["client_ip"], c["server_ip"]):
-            continue
-        towards = c["to_client" if c["client_ip"] == aggregator else "to_server"]
-        refilled += towards["refilled_packets"]
-        again += towards["retransmitted_packets"]
-        parts = c["handshake_client_ns"], c["handshake_server_ns"]
-        if None not in parts:
-            mine = parts[0] if c["client_ip"] == aggregator else parts[1]
-            near.append(mine / max(1, sum(parts)))
-    if refilled + again >= FEWEST_LOSSES:
-        return bool(refilled > again)
-    return bool(sorted(near)[len(near) // 2] < NEAR_SHARE) if near else None
 
 
 def pauses(replay: Replay) -> pl.DataFrame:
@@ -76,7 +47,7 @@ def about_the_tap(found: TrainsResult, replay: Replay, responses: pl.DataFrame) 
     """What a reader should know of where the capture was taken; `responses` are those of the baseline."""
     told = []
     share = paused_share(responses, pauses(replay)) if responses.height else None
-    near = behind_the_queue(found, replay.aggregator)
+    near = found.behind_the_queue(replay.aggregator)
     if share is not None and share > PAUSE_SHARE:
         told.append(
             f"{share:.0%} of the time of the slowest hundredth of responses is pauses in the capture that are replayed as the application's, whichever "

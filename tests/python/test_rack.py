@@ -8,7 +8,7 @@ import fanin
 import fanin.report
 import pytest
 from fanin.rack import RackProposal
-from fanin.vantage import behind_the_queue, paused_share, pauses
+from fanin.vantage import paused_share, pauses
 
 from .conftest import CAPTURES, HTTP, RACK, SMALL, Fanin
 
@@ -58,8 +58,8 @@ def test_no_text_of_a_name_ends_its_line_of_the_file(tmp_path: Path) -> None:
 
 def test_a_tap_behind_the_queue_is_known_and_warned_of() -> None:
     there, here = fanin.trains(CLIENT_SIDE), fanin.trains(HTTP)
-    assert behind_the_queue(there, "10.77.0.1")
-    assert not behind_the_queue(here, "10.77.0.1")
+    assert there.behind_the_queue("10.77.0.1")
+    assert not here.behind_the_queue("10.77.0.1")
     told = fanin.compare(CLIENT_SIDE, RACK, cc=["cubic"], seeds=1)
     assert any("taken behind the queue, at or near 10.77.0.1" in w for w in told.warnings)
 

@@ -7,9 +7,14 @@ use std::collections::HashMap;
 /// Ethernet with preamble, FCS and gap (38 bytes), IPv4 and TCP with time stamps (52).
 const HEADERS: u64 = 90;
 /// Bytes over which a rate is taken: fewer, and the stamps of packets that were polled together would make it.
-const WINDOW_BYTES: u64 = 65_536;
+const WINDOW_BYTES: u64 = 16_384;
 /// The least time over which a rate is taken, for the same reason.
 const WINDOW_TIME: u64 = 50_000;
+/// A pause that is none of a link's: a full packet takes 120 us at 100 Mb/s. A rate is taken between such pauses.
+const PAUSE: u64 = 200_000;
+/// Links that a packet crosses, those of its sender and of its receiver, which are taken to be equally fast: the packet has to be received
+/// whole before it is sent on.
+const LINKS: f64 = 2.0;
 /// Rate of a link before anything is known of it, bits per nanosecond: 1 Gb/s.
 const PRESUMED: f64 = 1.0;
 /// A break shorter than this, beside half a packet, is within the error of time stamps.
@@ -28,7 +33,7 @@ pub(crate) struct Arrivals {
 #[derive(Default)]
 struct Received {
     bytes: u64,
-    /// The window in progress: when its first packet passed, and what had come with it.
+    /// The window in progress: when it began, and what had come before.
     since: u64,
     before: u64,
     fastest_bps: u64,
@@ -36,6 +41,11 @@ struct Received {
     /// so that packets that were polled together and have one stamp count for the time that they took.
     busy_since: u64,
     free_at: f64,
+    last: u64,
+    /// Runs whose senders were still sending when their last packet came.
+    live: i32,
+    /// The packet that came last can have entered the queue no earlier than this; a queue keeps the order, so later ones cannot either.
+    entered: u64,
     spread: Spread,
 }
 
@@ -60,31 +70,57 @@ impl Arrivals {
         })
     }
 
-    /// A packet with payload passed on its way to `host`.
+    /// A packet passed on its way to `host`; it can have entered the queue in front of it from `entered` on, and `live` runs more than before
+    /// it have a next packet right behind.
     #[inline]
-    pub fn data(&mut self, host: u32, payload: u32, at: u64) {
+    pub fn packet(&mut self, host: u32, payload: u32, at: u64, entered: u64, live: i32) {
         let host = &mut self.hosts[host as usize];
         let transmission = host.transmission(payload);
-        if at as f64 > host.free_at + transmission / 2.0 + STAMPS {
-            (host.busy_since, host.free_at) = (at, at as f64);
+        if host.idle(transmission, at) {
+            (host.busy_since, host.free_at, host.entered) = (at, at as f64, at);
+            host.live = 0;
+        } else {
+            // A packet passes when the link has sent its last bit: the time since the one before is its own.
+            host.free_at += transmission;
         }
-        host.free_at += transmission;
+        host.entered = host.entered.max(entered.min(at));
+        host.live = (host.live + live).max(0);
         host.bytes += u64::from(payload) + HEADERS;
-        let (bytes, time) = (host.bytes - host.before, at - host.since);
-        if host.before == 0 || (bytes >= WINDOW_BYTES && time >= WINDOW_TIME) {
-            if host.before > 0 {
-                host.fastest_bps = host.fastest_bps.max((u128::from(bytes) * 8_000_000_000 / u128::from(time)) as u64);
-            }
+        if at - host.last > PAUSE || host.last == 0 {
+            // The first packet of a window took its time before the window began.
             (host.before, host.since) = (host.bytes, at);
         }
+        let (bytes, time) = (host.bytes - host.before, at - host.since);
+        if bytes >= WINDOW_BYTES && time >= WINDOW_TIME {
+            host.fastest_bps = host.fastest_bps.max((u128::from(bytes) * 8_000_000_000 / u128::from(time)) as u64);
+            (host.before, host.since) = (host.bytes, at);
+        }
+        host.last = at;
     }
 
-    /// For how long data has come to `host` without a break when a packet with `payload` comes at `at`: it was in the queue for at most so long.
+    /// The earliest and the latest that a packet with `payload` that comes to `host` at `at` can have entered the queue in front of it: not before
+    /// data came without a break, and not before those that came earlier; but before what their senders sent next, which is still to come.
     #[inline]
-    pub fn busy_ns(&self, host: u32, payload: u32, at: u64) -> u64 {
+    pub fn between(&self, host: u32, payload: u32, at: u64) -> (u64, u64) {
         let host = &self.hosts[host as usize];
-        let broken = at as f64 > host.free_at + host.transmission(payload) / 2.0 + STAMPS;
-        if broken { 0 } else { at - host.busy_since }
+        let transmission = host.transmission(payload);
+        if host.idle(transmission, at) {
+            return (at, at);
+        }
+        let earliest = host.busy_since.max(host.entered);
+        (earliest, if host.live > 0 { at.min(earliest + transmission as u64) } else { at })
+    }
+
+    /// How long `bytes` take on the link to `host`, at the fastest rate seen.
+    #[inline]
+    pub fn time_for(&self, host: u32, bytes: u64) -> u64 {
+        (bytes as f64 * self.hosts[host as usize].per_byte()) as u64
+    }
+
+    /// How much later a packet with `payload` comes than an empty one that was sent with it: links take longer for it.
+    #[inline]
+    pub fn drag_ns(&self, host: u32, payload: u32) -> u64 {
+        (f64::from(payload) * self.hosts[host as usize].per_byte() * LINKS) as u64
     }
 
     /// Data that `host` acknowledged at `at` was `excess` longer under way than its connection's shortest.
@@ -117,10 +153,21 @@ impl Spread {
 }
 
 impl Received {
+    /// The queue was empty before a packet that takes so long came at `at`.
+    #[inline]
+    fn idle(&self, transmission: f64, at: u64) -> bool {
+        at as f64 > self.free_at + 1.5 * transmission + STAMPS
+    }
+
     /// How long a packet takes on the link to the host, at the fastest rate seen.
     #[inline]
     fn transmission(&self, payload: u32) -> f64 {
-        let rate = if self.fastest_bps == 0 { PRESUMED } else { self.fastest_bps as f64 / 1e9 };
-        (u64::from(payload) + HEADERS) as f64 * 8.0 / rate
+        (u64::from(payload) + HEADERS) as f64 * self.per_byte()
+    }
+
+    /// Nanoseconds.
+    #[inline]
+    fn per_byte(&self) -> f64 {
+        8.0 / if self.fastest_bps == 0 { PRESUMED } else { self.fastest_bps as f64 / 1e9 }
     }
 }

@@ -19,6 +19,9 @@ const REORDERING: u64 = 3_000_000;
 /// so its sender had the data long before.
 const DELAYED_ACK: u64 = 30_000_000;
 
+/// Segments that any sender sends without waiting for an acknowledgement (RFC 6928).
+const INITIAL_WINDOW: u64 = 10;
+
 /// A shorter pause inside a response cannot be told from waiting for acknowledgements behind a queue that the tap does not see, or from the
 /// scheduling of a busy host.
 const SHORTEST_PAUSE: u64 = 2_000_000;
@@ -60,8 +63,12 @@ struct Front {
     overlapped: bool,
     /// Packets before it were lost on their way to the tap.
     lost: bool,
-    /// For how long data had come to its receiver without a break.
+    /// For how long it may have been in the queue in front of its receiver, beside `drag`.
     busy: u64,
+    /// How much later it came than a packet without payload on empty links, at least.
+    drag: u64,
+    /// When it can have entered that queue.
+    earliest: u64,
 }
 
 /// One direction: counts, bytes seen, round trips of its data, the train in progress.
@@ -187,9 +194,13 @@ impl Conn {
         }
         if s.payload > 0 {
             self.data(s, d, at, acks, gap, arrivals, sink);
-            arrivals.data(self.hosts[1 - d], s.payload, at);
-        } else if s.flags & (flag::SYN | flag::RST) == 0 {
-            self.dirs[d].seq.bare(s.seq);
+            let (entered, live) = self.entered(d, at, arrivals);
+            arrivals.packet(self.hosts[1 - d], s.payload, at, entered, live);
+        } else {
+            arrivals.packet(self.hosts[1 - d], 0, at, 0, 0);
+            if s.flags & (flag::SYN | flag::RST) == 0 {
+                self.dirs[d].seq.bare(s.seq);
+            }
         }
         if acks && let Some(excess) = self.acknowledge(s, d, at) {
             arrivals.round_trip(self.hosts[d], excess, at);
@@ -319,8 +330,11 @@ impl Conn {
             }
             let bytes = self.dirs[d].seq.max() - before;
             let lost = bytes > u64::from(s.payload) || self.skipped(d, s.ip_id);
-            let busy = arrivals.busy_ns(self.hosts[1 - d], s.payload, at);
-            self.advance(d, bytes, Some(at), Front { overlapped, lost, busy }, sink);
+            let host = self.hosts[1 - d];
+            let (earliest, latest) = arrivals.between(host, s.payload, at);
+            let busy = latest - earliest;
+            let drag = at - latest + arrivals.drag_ns(host, s.payload);
+            self.advance(d, bytes, Some(at), Front { overlapped, lost, busy, drag, earliest }, sink);
         } else if let Some(run) = self.run.as_mut().filter(|r| r.dir == d) {
             // Until all of it is acknowledged, what is sent again belongs to the run.
             if run.acked_at.is_none() {
@@ -372,7 +386,8 @@ impl Conn {
         let to = self.dirs[d].seq.max();
         if self.run.as_ref().is_none_or(|r| r.dir != d) {
             let mut next = PayloadRun::new(d, to - bytes, at, front.overlapped);
-            (next.front_lost, next.busy) = (front.lost, front.busy);
+            (next.front_lost, next.busy, next.drag) = (front.lost, front.busy, front.drag);
+            (next.first_bytes, next.entered) = (bytes, front.earliest);
             if let Some(before) = &self.run {
                 next.waited = self.delivered(before).zip(at).map(|(had, at)| at.saturating_sub(had));
             }
@@ -387,9 +402,22 @@ impl Conn {
     /// When the receiver of `run` had all of it, as far as the tap can tell.
     fn delivered(&self, run: &PayloadRun) -> Option<u64> {
         let end = run.end?;
-        let half = self.dirs[run.dir].half.smoothed().unwrap_or(0);
+        let half = self.dirs[run.dir].half.echo().unwrap_or(0);
         // It had the data when it said so; if it said so only now, or held its word back, half a round trip after the tap saw the last byte.
         Some(run.acked_at.filter(|&acked| acked - end <= half + DELAYED_ACK).unwrap_or(end + half))
+    }
+
+    /// The earliest that the data of `d` which just came can have entered the queue in front of its receiver: its sender's link took its time for
+    /// what the run has brought since its first packet. And whether its sender goes on at once (1), does not any more (-1), or does as before (0).
+    #[inline]
+    fn entered(&mut self, d: usize, at: u64, arrivals: &Arrivals) -> (u64, i32) {
+        let pushed = self.dirs[d].pushed;
+        let window = INITIAL_WINDOW * u64::from(self.dirs[d].stats.largest_segment);
+        let Some(run) = self.run.as_mut().filter(|r| r.dir == d && r.end == Some(at)) else { return (0, 0) };
+        let live = !pushed && run.to - run.from < window;
+        let change = i32::from(live) - i32::from(std::mem::replace(&mut run.live, live));
+        let since = arrivals.time_for(self.hosts[1 - d], (run.to - run.from).saturating_sub(run.first_bytes));
+        (run.entered + since, change)
     }
 
     /// Packets of `d` were lost before this one reached the tap, by the sender's count of its packets. Where an offload merges packets, one

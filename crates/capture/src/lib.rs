@@ -33,6 +33,7 @@ mod results;
 mod service;
 mod table;
 mod timeline;
+mod vantage;
 mod waiting;
 mod warning;
 mod workload;

@@ -224,8 +224,11 @@ pub struct Turn {
 pub struct Front {
     /// Packets before it were lost on their way to the tap: what the tap saw first was sent again.
     pub lost: bool,
-    /// For how long data from anyone had come to its receiver without a break: it was in the queue for at most so long.
+    /// It was in the queue in front of its receiver for at most so long beside that: data had come without a break, and a queue keeps the order.
     pub busy_ns: u64,
+    /// It came so much later than an empty packet on empty links, which the round trip is known from: links take longer for its size, and it
+    /// was in the queue at least as long as what entered it before.
+    pub drag_ns: u64,
 }
 
 /// A piece of a request or response that its application wrote after a pause of its own.

@@ -5,14 +5,23 @@
 
 use crate::workload::Message;
 
+/// The fractional parts of its multiples are spread evenly.
+const GOLDEN: f64 = 0.618_033_988_749_894_8;
+
 /// If data had come to the aggregator without a break for more than this share of the wait, some of the wait may have been in the queue.
-const QUEUED: f64 = 0.1;
+const QUEUED: f64 = 0.02;
+/// A server with at least so many waits that were seen is judged by its own; another one by those of all.
+const OWN: usize = 4;
+/// Passes of the estimate: it changes little after some.
+const PASSES: usize = 12;
 
 /// What is known of one wait for an answer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Wait {
     pub lost: bool,
     pub busy_ns: u64,
+    /// What the links took for the size of the answer's first packet.
+    pub drag_ns: u64,
 }
 
 impl Wait {
@@ -20,27 +29,118 @@ impl Wait {
     fn least(&self, wait_ns: u64) -> u64 {
         if self.lost { 0 } else { wait_ns.saturating_sub(self.busy_ns) }
     }
+
+    fn seen(&self, wait_ns: u64) -> bool {
+        !self.lost && self.busy_ns as f64 <= QUEUED * wait_ns as f64
+    }
 }
 
-/// Puts the service times right whose front was queued or lost: each becomes what the same server took the last time that it could be seen (or
-/// the next time, or what all took in the middle), as far as that agrees with what was seen of it.
+/// Where the server's time lies: between the two, ends included.
+#[derive(Clone, Copy, Debug)]
+struct Bounds {
+    least: u64,
+    most: u64,
+}
+
+/// Puts the service times right whose front was queued or lost. Each lies between two bounds; which values between them are likely is estimated
+/// from all waits of the same server together, those that were seen and those that are bounded (Turnbull, "The empirical distribution function
+/// with arbitrarily grouped, censored and truncated data", JRSS B 38, 1976), and each is set to a value between its bounds by that distribution.
+/// Taking the values that were seen alone would be wrong: the first answer of a busy time is seen, and it is the quickest.
 pub(crate) fn unqueue(messages: &mut [(u32, Message, Wait)]) {
     let asked = |m: &Message| m.request_bytes > 0 && m.response_bytes > 0;
-    let seen = |m: &Message, w: &Wait| asked(m) && !w.lost && w.busy_ns as f64 <= QUEUED * m.service_ns as f64;
-    let mut all: Vec<u64> = messages.iter().filter(|(_, m, w)| seen(m, w)).map(|(_, m, _)| m.service_ns).collect();
-    if all.is_empty() {
+    for (_, message, wait) in messages.iter_mut().filter(|(_, m, _)| asked(m)) {
+        message.service_ns = message.service_ns.saturating_sub(wait.drag_ns);
+    }
+    let bounds = |m: &Message, w: &Wait| Bounds {
+        least: if w.seen(m.service_ns) { m.service_ns } else { w.least(m.service_ns) },
+        most: m.service_ns,
+    };
+    let of = |messages: &[(u32, Message, Wait)]| -> Vec<Bounds> {
+        messages.iter().filter(|(_, m, _)| asked(m)).map(|(_, m, w)| bounds(m, w)).collect()
+    };
+    let all = of(messages);
+    if all.iter().all(|b| b.least == b.most) || all.iter().all(|b| b.least < b.most) {
+        // Everything was seen, or nothing was.
         return;
     }
-    let middle = (all.len() - 1) / 2;
-    let typical = *all.select_nth_unstable(middle).1;
+    let everybody = Likely::of(&all);
+    let mut number = 0;
     for connection in messages.chunk_by_mut(|a, b| a.0 == b.0) {
-        let mut latest = connection.iter().find(|(_, m, w)| seen(m, w)).map_or(typical, |(_, m, _)| m.service_ns);
-        for (_, message, wait) in connection.iter_mut() {
-            if seen(message, wait) {
-                latest = message.service_ns;
-            } else if asked(message) {
-                message.service_ns = latest.clamp(wait.least(message.service_ns), message.service_ns);
+        let mine = of(connection);
+        let own = (mine.iter().filter(|b| b.least == b.most).count() >= OWN).then(|| Likely::of(&mine));
+        let likely = own.as_ref().unwrap_or(&everybody);
+        for (_, message, wait) in connection.iter_mut().filter(|(_, m, _)| asked(m)) {
+            let bounds = bounds(message, wait);
+            if bounds.least < bounds.most {
+                number += 1;
+                message.service_ns = likely.between(bounds, number);
             }
         }
+    }
+}
+
+/// How likely each service time is, in classes that are a fifth wider from one to the next.
+struct Likely {
+    share: Vec<f64>,
+}
+
+/// Classes of times: 0, then four to an octave from 1 us on, up to hours.
+const CLASSES: usize = 140;
+const FINEST_NS: f64 = 1_000.0;
+
+fn class(ns: u64) -> usize {
+    let octaves = (ns as f64 / FINEST_NS).log2();
+    if octaves < 0.0 { 0 } else { (1 + (octaves * 4.0) as usize).min(CLASSES - 1) }
+}
+
+fn class_begins(class: usize) -> f64 {
+    if class == 0 { 0.0 } else { FINEST_NS * ((class - 1) as f64 / 4.0).exp2() }
+}
+
+/// The share of a class that lies between bounds.
+fn covered(class: usize, b: Bounds) -> f64 {
+    let (from, to) = (class_begins(class), class_begins(class + 1));
+    let inside = (b.most as f64).min(to) - (b.least as f64).max(from);
+    if b.least == b.most { 1.0 } else { (inside / (to - from)).clamp(0.0, 1.0) }
+}
+
+impl Likely {
+    fn of(all: &[Bounds]) -> Likely {
+        let mut share = vec![1.0 / CLASSES as f64; CLASSES];
+        for _ in 0..PASSES {
+            let mut next = vec![0.0; CLASSES];
+            for &b in all {
+                let (first, last) = (class(b.least), class(b.most));
+                let weight = |c: usize| share[c] * covered(c, b);
+                let total: f64 = (first..=last).map(weight).sum();
+                for (c, next) in next.iter_mut().enumerate().take(last + 1).skip(first) {
+                    // Nothing in between is likely any more: what is bounded there counts for the lowest.
+                    *next += if total > 0.0 { weight(c) / total } else { f64::from(u8::from(c == first)) };
+                }
+            }
+            let count = all.len() as f64;
+            share = next.into_iter().map(|n| n / count).collect();
+        }
+        Likely { share }
+    }
+
+    /// A value between the bounds; those of many numbers are distributed as the likely ones are.
+    fn between(&self, b: Bounds, number: usize) -> u64 {
+        let (first, last) = (class(b.least), class(b.most));
+        let weight = |c: usize| self.share[c] * covered(c, b);
+        let total: f64 = (first..=last).map(weight).sum();
+        if total <= 0.0 {
+            return b.least;
+        }
+        let mut left = (number as f64 * GOLDEN).fract() * total;
+        for c in first..=last {
+            let mine = weight(c);
+            if left < mine {
+                let (from, to) = (class_begins(c).max(b.least as f64), class_begins(c + 1).min(b.most as f64));
+                return ((from + (to - from) * left / mine) as u64).clamp(b.least, b.most);
+            }
+            left -= mine;
+        }
+        b.most
     }
 }

@@ -163,6 +163,10 @@ impl Analysis {
                 messages: Vec::new(),
             });
         }
+        if self.behind_the_queue(aggregator) == Some(false) {
+            // What arrives together here meets in the queue later.
+            all.iter_mut().for_each(|(_, _, wait)| (wait.busy_ns, wait.drag_ns) = (0, 0));
+        }
         service::unqueue(&mut all);
         let mut found = release::infer(&talks);
         for company in &mut found.companies {
@@ -277,7 +281,7 @@ fn messages(
                     release: None,
                 };
                 let answered = e.delivered.filter(|_| i == last);
-                (message, Times { asked: None, answered }, Wait { lost: false, busy_ns: 0 })
+                (message, Times { asked: None, answered }, Wait::default())
             }));
             continue;
         }
@@ -300,7 +304,7 @@ fn messages(
             asked: e.request_start.filter(|_| e.request_bytes > 0),
             answered: e.delivered.filter(|_| e.response_bytes > 0),
         };
-        all.push((message, times, Wait { lost: e.front.lost, busy_ns: e.front.busy_ns }));
+        all.push((message, times, Wait { lost: e.front.lost, busy_ns: e.front.busy_ns, drag_ns: e.front.drag_ns }));
     }
     all
 }

@@ -128,18 +128,22 @@ impl Capture {
     /// The traffic towards one aggregator, ready to be replayed.
     #[pyo3(signature = (aggregator=None))]
     fn workload(&self, py: Python<'_>, aggregator: Option<&str>) -> PyResult<Replay> {
-        let ip = aggregator
-            .map(|text| {
-                text.parse::<IpAddr>().map_err(|_| {
-                    let why =
-                        format!("command line `--aggregator {text}`: not an IP address; give one such as 10.0.0.1");
-                    raise(py, Class::Capture, why)
-                })
-            })
-            .transpose()?;
+        let ip = aggregator.map(|text| address(py, text)).transpose()?;
         let workload = self.0.workload(ip).map_err(|error| workload_error(py, &error))?;
         Ok(Replay { traffic: fanin_scenario::Replay::from(&workload), workload })
     }
+
+    /// Whether the tap is between the queue and this host; None where the capture does not show it.
+    fn behind_the_queue(&self, py: Python<'_>, aggregator: &str) -> PyResult<Option<bool>> {
+        Ok(self.0.behind_the_queue(address(py, aggregator)?))
+    }
+}
+
+fn address(py: Python<'_>, text: &str) -> PyResult<IpAddr> {
+    text.parse().map_err(|_| {
+        let why = format!("command line `--aggregator {text}`: not an IP address; give one such as 10.0.0.1");
+        raise(py, Class::Capture, why)
+    })
 }
 
 /// Traffic to be replayed.

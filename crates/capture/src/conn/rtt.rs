@@ -7,6 +7,8 @@ pub(super) struct Half {
     most: Option<u64>,
     fresh: Option<u64>,
     smoothed: Option<u64>,
+    /// From the packet that an acknowledgement answers to the acknowledgement, smoothed: without the wait for the second segment.
+    echo: Option<u64>,
     samples: u64,
     /// One packet at a time is timed, as RFC 6298 senders without time stamps do: constant state, about one sample per round trip.
     timed: Option<Timed>,
@@ -19,6 +21,8 @@ struct Timed {
     /// More data went out behind it. The acknowledgement of the very last segment may wait for a delayed-ACK timer or ride on the next
     /// request, and then says nothing about the network.
     followed: bool,
+    /// The packet behind it: a receiver that acknowledges every second segment answers that one.
+    second: Option<(u64, u64)>,
 }
 
 impl Half {
@@ -31,8 +35,11 @@ impl Half {
     #[inline]
     pub fn sent(&mut self, end: u64, at: u64) {
         match &mut self.timed {
-            Some(t) => t.followed |= end > t.end,
-            None => self.timed = Some(Timed { end, at, followed: false }),
+            Some(t) => {
+                t.followed |= end > t.end;
+                t.second.get_or_insert((end, at));
+            }
+            None => self.timed = Some(Timed { end, at, followed: false, second: None }),
         }
     }
 
@@ -56,6 +63,12 @@ impl Half {
             self.most = Some(self.most.map_or(sample, |m| m.max(sample)));
             self.fresh = Some(sample);
         }
+        let answered = match t.second {
+            Some((end, sent)) if acked >= end => sent,
+            _ => t.at,
+        };
+        let echo = at - answered;
+        self.echo = Some(self.echo.map_or(echo, |s| s - s / 4 + echo / 4));
         // TRIM section 9.1: smooth_RTT = (1 - a) smooth_RTT + a RTT with a = 0.25.
         self.smoothed = Some(self.smoothed.map_or(sample, |s| s - s / 4 + sample / 4));
         let excess = sample - self.least.unwrap_or(sample);
@@ -78,6 +91,10 @@ impl Half {
     /// The smoothed estimate; before any sample, the handshake's.
     pub fn smoothed(&self) -> Option<u64> {
         self.smoothed.or(self.least)
+    }
+    /// How long after a packet its receiver's answer passes, once the receiver has it; before any sample, the handshake's.
+    pub fn echo(&self) -> Option<u64> {
+        self.echo.or(self.least)
     }
     /// Samples from data.
     pub fn samples(&self) -> u64 {
@@ -111,6 +128,16 @@ mod tests {
             h.acknowledged(t + 2, t + rtt);
         }
         assert_eq!((h.least(), h.smoothed()), (Some(400), Some(500)));
+    }
+
+    #[test]
+    fn an_answer_to_two_segments_is_one_to_the_second() {
+        let mut h = Half::default();
+        h.sent(100, 0);
+        h.sent(200, 700);
+        h.sent(300, 1000);
+        h.acknowledged(200, 720);
+        assert_eq!((h.smoothed(), h.echo()), (Some(720), Some(20)));
     }
 
     #[test]

@@ -24,8 +24,16 @@ pub(super) struct PayloadRun {
     pub delivered: Option<u64>,
     /// Packets before its first were lost on their way to the tap.
     pub front_lost: bool,
-    /// For how long data had come to its receiver without a break when its first packet did.
+    /// For how long its first packet may have been in the queue in front of its receiver, beside `drag`.
     pub busy: u64,
+    /// How much later that packet came than one without payload on empty links, at least.
+    pub drag: u64,
+    /// What that packet brought.
+    pub first_bytes: u64,
+    /// When that packet can have entered the queue in front of its receiver.
+    pub entered: u64,
+    /// Its sender had more to send, and needed no acknowledgement to go on.
+    pub live: bool,
     pieces: u32,
     piece: Piece,
 }
@@ -54,6 +62,10 @@ impl PayloadRun {
             delivered: None,
             front_lost: false,
             busy: 0,
+            drag: 0,
+            first_bytes: 0,
+            entered: 0,
+            live: false,
             pieces: 1,
             piece,
         }
@@ -143,7 +155,7 @@ pub(super) fn turn(
         overlapped: q.is_some_and(|r| r.overlapped),
         request_delivered_ns: q.and_then(|r| r.delivered),
         response_delivered_ns: a.and_then(|r| r.delivered),
-        request_front: q.map_or(Front::default(), |r| Front { lost: r.front_lost, busy_ns: r.busy }),
-        response_front: a.map_or(Front::default(), |r| Front { lost: r.front_lost, busy_ns: r.busy }),
+        request_front: q.map_or(Front::default(), |r| Front { lost: r.front_lost, busy_ns: r.busy, drag_ns: r.drag }),
+        response_front: a.map_or(Front::default(), |r| Front { lost: r.front_lost, busy_ns: r.busy, drag_ns: r.drag }),
     }
 }

@@ -1,0 +1,34 @@
+//! Where a capture was taken: in front of the queue to the aggregator, or behind it.
+
+use crate::{Analysis, Connection};
+use std::net::IpAddr;
+
+/// Repairs from which on they say where packets were lost.
+const FEWEST_LOSSES: u64 = 10;
+/// A tap whose way to the aggregator takes less of the handshake than this is at the aggregator.
+const NEAR_SHARE: f64 = 0.3;
+
+impl Analysis {
+    /// Whether the tap is between the queue and the host that the responses go to; none where the capture does not show it.
+    ///
+    /// A packet that was lost before the tap is seen once, when it fills the hole; one lost behind it is seen twice. Without losses the
+    /// handshake tells: its part between the tap and a host is hardly longer than that host's own time when the tap is on it.
+    pub fn behind_the_queue(&self, aggregator: IpAddr) -> Option<bool> {
+        let (mut refilled, mut again, mut near) = (0, 0, Vec::new());
+        let mine = |c: &&Connection| c.client_ip == aggregator || c.server_ip == aggregator;
+        for c in self.connections.iter().filter(mine) {
+            let opened = c.client_ip == aggregator;
+            let towards = if opened { &c.to_client } else { &c.to_server };
+            refilled += towards.refilled_packets;
+            again += towards.retransmitted_packets;
+            if let (Some(client), Some(server)) = (c.handshake_client_ns, c.handshake_server_ns) {
+                near.push(if opened { client } else { server } as f64 / (client + server).max(1) as f64);
+            }
+        }
+        if refilled + again >= FEWEST_LOSSES {
+            return Some(refilled > again);
+        }
+        near.sort_by(f64::total_cmp);
+        near.get(near.len() / 2).map(|&share| share < NEAR_SHARE)
+    }
+}
