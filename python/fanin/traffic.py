@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from fanin.errors import keywords
 from fanin.files import made_folder, shown, write_parquet
 from fanin.frames import frame
 from fanin.progress import Progress, silent, watched
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from fanin._native import Capture, Replay
 
 NS_PER_MS = 1e6
@@ -165,6 +165,22 @@ class TrainsResult:
                 places = each.get("answers") or each["requests"]
                 told.append((first, [(int(connections[c]["connection"]), int(m)) for c, m in places]))
         return [places for _, places in sorted(told)]
+
+    def round_times(self, aggregator: str | None = None, *, most: int) -> list[list[tuple[float, float]]]:
+        """The first `most` rounds: per answer when it was asked for and when it had arrived, in ms since the round's first request."""
+        places = [(n, c, m) for n, each in enumerate(self.rounds(aggregator)[:most]) for c, m in each]
+        members = pl.DataFrame(
+            places, schema={"round": pl.UInt32, "connection": pl.UInt32, "turn": pl.UInt32}, orient="row"
+        )
+        first = pl.col("request_start_ms").min().over("round")
+        rows = (
+            members.join(self.turns, on=["connection", "turn"], maintain_order="left")
+            .drop_nulls(["request_start_ms", "response_end_ms"])
+            .select("round", asked=pl.col("request_start_ms") - first, answered=pl.col("response_end_ms") - first)
+        )
+        return [
+            list(zip(r["asked"], r["answered"], strict=True)) for r in rows.partition_by("round", maintain_order=True)
+        ]
 
     def workload(self, aggregator: str | None = None) -> Replay:
         """The traffic towards one host, ready to be replayed.

@@ -22,7 +22,7 @@ from fanin.comparison.candidates import chosen, listed, prompt_ack_note
 from fanin.comparison.columns import FLOWS, PACKETS, QUEUE, RESPONSES, ROUNDS, RUNS, WINDOW
 from fanin.comparison.remarks import about_the_traffic, remarks
 from fanin.comparison.replays import run_all
-from fanin.comparison.result import CaptureSummary, CompareResult
+from fanin.comparison.result import Alone, CaptureSummary, CompareResult
 from fanin.comparison.variations import racks, variation
 from fanin.errors import CaptureError, ScenarioError, keywords, suggest
 from fanin.files import output_folder, shown
@@ -33,7 +33,6 @@ from fanin.ranking import STATISTICS, RankBy, RankOf, rank
 from fanin.runs.job import RunWarning
 from fanin.simulation import Failure, changed, chosen_seeds, toml
 from fanin.stats import extremes
-from fanin.text import duration
 from fanin.traffic import trains as read_trains
 from fanin.vantage import about_the_tap
 
@@ -60,6 +59,9 @@ __all__ = [
 
 ALIKE = 0.1
 """A replay of connections alone that differs by more than this share is told of."""
+
+ROUNDS_DRAWN = 30
+"""Rounds in the report's picture; more are too thin to read."""
 
 
 @keywords
@@ -309,14 +311,18 @@ def _on_rack(
     if usual is not None:
         gaps += about_the_tap(found, replay, responses.filter(pl.col("cc") == usual.cc))
     notes += remarks(ranking, seeds)
+    alone = None
     if replay.rounds and ranking and not outcome.interrupted:
-        notes += _alone(the_rack, replay, choice.baseline or ranking[0].cc, seeds[0], responses)
+        alone = _alone(the_rack, replay, choice.baseline or ranking[0].cc, seeds[0], responses)
+        notes += [alone.sentence] if alone is not None else []
     return CompareResult(
         ranking=ranking,
         rank_by=rank_by,
         rank_of=of,
         independent=independent,
         companies=companies,
+        captured_rounds=found.round_times(replay.aggregator, most=ROUNDS_DRAWN) if replay.rounds else [],
+        alone=alone,
         rounds=rounds,
         failures=outcome.failures,
         missing=outcome.missing,
@@ -353,18 +359,15 @@ def _shortest_rtt(flows: pl.DataFrame, cc: str) -> float | None:
     return found[0] if found else None
 
 
-def _alone(rack: Rack, replay: Replay, cc: str, seed: int, responses: pl.DataFrame) -> list[str]:
+def _alone(rack: Rack, replay: Replay, cc: str, seed: int, responses: pl.DataFrame) -> Alone | None:
     """What the replay would say if every connection were replayed for itself, where that is something else."""
     # Seed 0 is never asked for, so nothing is traced.
     alone = run_all(rack, replay.independent(), [cc], [seed], 0, None, silent).frame("responses", RESPONSES)
     medians = [frame.filter(cc=cc, seed=seed)["completion_ms"].median() for frame in (responses, alone)]
     together, single = (value if isinstance(value, float) else 0.0 for value in medians)
     if not together or not single or abs(single / together - 1) <= ALIKE:
-        return []
-    return [
-        f"replayed alone, each connection for itself (--independent), the median response with {cc} would take {duration(single)} instead of "
-        f"{duration(together)}: servers that no longer answer together do not meet in the queue"
-    ]
+        return None
+    return Alone(cc=cc, together_ms=together, alone_ms=single)
 
 
 def _summary(found: TrainsResult, replay: Replay, *, aggregator_found: bool) -> CaptureSummary:

@@ -15,6 +15,7 @@ from fanin.explain import explanations
 from fanin.files import made_folder, write_parquet
 from fanin.measured import Measured
 from fanin.ranking import METHOD, RankBy, RankingRow, RankOf
+from fanin.text import duration
 from fanin.verdict import Confirmation, Verdict, verdict
 
 if TYPE_CHECKING:
@@ -58,6 +59,31 @@ class CaptureSummary:
     warnings: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """The median response when every connection is replayed for itself, where it is another by more than a tenth.
+
+    Attributes
+    ----------
+    cc : str
+        The algorithm of both replays.
+    together_ms, alone_ms : float
+        The median with what the capture shows of who waits for whom, and without it.
+    """
+
+    cc: str
+    together_ms: float
+    alone_ms: float
+
+    @property
+    def sentence(self) -> str:
+        """Both figures in words."""
+        return (
+            f"replayed alone, each connection for itself (--independent), the median response with {self.cc} would take {duration(self.alone_ms)} "
+            f"instead of {duration(self.together_ms)}: servers that no longer answer together do not meet in the queue"
+        )
+
+
 @dataclass(slots=True, repr=False)
 class CompareResult:
     """Everything a comparison found; the report and the JSON are written from this alone.
@@ -74,6 +100,10 @@ class CompareResult:
         Every connection was replayed for itself, whatever the capture shows.
     companies : list of dict
         Who is asked together in the capture and what its requests wait for; as in the workload file.
+    captured_rounds : list of list of (float, float)
+        The capture's first rounds: per answer when it was asked for and when it had arrived, in ms since the round's first request.
+    alone : Alone or None
+        The median response without who waits for whom, where it is another.
     failures : list of Failure
         Algorithms that could not be run.
     missing : list of (str, int)
@@ -182,6 +212,8 @@ class CompareResult:
     rank_of: RankOf = "responses"
     independent: bool = False
     companies: list[dict[str, Any]] = field(default_factory=list)
+    captured_rounds: list[list[tuple[float, float]]] = field(default_factory=list)
+    alone: Alone | None = None
     rounds: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=ROUNDS))
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)

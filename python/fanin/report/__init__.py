@@ -53,7 +53,8 @@ def page(result: CompareResult) -> str:
     """The report as HTML."""
     import jinja2
 
-    from fanin.report import data, words
+    from fanin import waiting
+    from fanin.report import data, rounds, words
     from fanin.verdict import STATISTIC_NAMES, rack_facts
 
     environment = jinja2.Environment(
@@ -72,6 +73,8 @@ def page(result: CompareResult) -> str:
         assumptions=words.ASSUMPTIONS,
         method=words.method(),
         fan=data.fan(result),
+        waits=waiting.sentences(result.companies),
+        rounds=rounds.picture(result),
         varied_values=lambda key: list(dict.fromkeys(v.settings[key] for v in result.variations)),
         varied_at=lambda settings: next((v for v in result.variations if v.settings == settings), None),
         style=_trusted(_asset("page.css")),
