@@ -15,7 +15,7 @@ RACK ?= examples/rack.toml
 OUT ?= out/http_onoff_8to1
 FUZZ_SECONDS ?= 600
 
-.PHONY: wheel help run test goldens lint dependencies mutants generated format docs linux bench build clean fuzz round-trip
+.PHONY: wheel help run test goldens lint dependencies mutants generated format docs linux bench build clean fuzz round-trip promises thresholds
 .DEFAULT_GOAL := help
 
 help:
@@ -33,6 +33,8 @@ help:
 	@echo "make fuzz    coverage-guided fuzzing of captures and scenarios, FUZZ_SECONDS each (600)"
 	@echo "make wheel   one wheel in dist/ that works alone, tried in an empty environment"
 	@echo "make round-trip  captures and replays 200 random scenarios (minutes)"
+	@echo "make promises    captures under one TCP, replays under another, runs under it: is the promised gain got? (minutes)"
+	@echo "make thresholds  changes each threshold of the inference: a test must fail (minutes)"
 	@echo "make build   only the command: $(BIN)/fanin"
 	@echo "make clean   everything that was built"
 
@@ -89,6 +91,14 @@ linux:
 # Run, capture, replay: 200 random scenarios, a line each (minutes).
 round-trip: build
 	$(BIN)/python tests/python/round_trip.py 200
+
+# Capture under one TCP, replay under another, and run under the other: all pairs of five, five scenarios each (minutes).
+promises: build
+	$(BIN)/python tests/python/round_trip.py promises 5
+
+# Every threshold of the inference, changed, must break a test (minutes).
+thresholds:
+	$(PYTHON) tools/thresholds.py
 
 bench:
 	cargo bench --workspace

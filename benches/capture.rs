@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+const SHIPPED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/captures/http_onoff_8to1.pcap.gz");
 /// Copies of the shipped capture in the large one.
 const COPIES: u32 = 60;
 
@@ -16,8 +17,7 @@ fn main() -> std::io::Result<()> {
     let dir = std::env::temp_dir().join("fanin-bench-capture");
     std::fs::create_dir_all(&dir)?;
     let file = dir.join("large.pcap");
-    let bytes =
-        enlarge(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../data/captures/http_onoff_8to1.pcap.gz")), &file)?;
+    let bytes = enlarge(Path::new(SHIPPED), &file)?;
     println!("{:.0} MB capture", bytes as f64 / 1e6);
 
     let start = Instant::now();
@@ -29,6 +29,24 @@ fn main() -> std::io::Result<()> {
         Err(e) => return Err(std::io::Error::other(e.to_string())),
     };
     println!("fanin: {ours:.2} s, {:.0} MB/s, {} trains", bytes as f64 / 1e6 / ours, analysis.trains.len());
+
+    // Who waits for what: beside the time for the capture itself, and per response, which must not grow with the capture.
+    let small = fanin_capture::analyse(SHIPPED.as_ref(), &options, &mut |_| ControlFlow::Continue(()))
+        .map_err(|e| std::io::Error::other(e.to_string()))?;
+    let infer = |analysis: &fanin_capture::Analysis| {
+        let start = Instant::now();
+        let workload = analysis.workload(None).unwrap();
+        let responses: usize = workload.connections.iter().map(|c| c.messages.len()).sum();
+        (start.elapsed().as_secs_f64(), responses as f64)
+    };
+    let (seconds, responses) = infer(&analysis);
+    let (few_seconds, few) = infer(&small);
+    println!(
+        "workload with what requests wait for: x{:.3} of the time without; {:.2} us per response of {responses}, {:.2} us of {few}",
+        (ours + seconds) / ours,
+        seconds / responses * 1e6,
+        few_seconds / few * 1e6
+    );
 
     let start = Instant::now();
     let tshark = Command::new("tshark")

@@ -1,0 +1,83 @@
+"""Changes each threshold of the inference of who waits for what, and runs its tests: one of them at least must fail.
+
+python tools/thresholds.py        # minutes: every change is compiled; exits with 1 when a change breaks no test
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+RELEASE = "crates/capture/src/release"
+CHANGES = (
+    ("mod.rs", "LEAST_ROUNDS", "2"),
+    ("mod.rs", "LEAST_ROUNDS", "200"),
+    ("mod.rs", "FULL", "0.1"),
+    ("mod.rs", "FULL_SHARE", "1.1"),
+    ("mod.rs", "NEARLY_ALL", "1.1"),
+    ("bursts.rs", "TOGETHER", "5_000"),
+    ("bursts.rs", "TOGETHER", "500_000_000"),
+    ("bursts.rs", "AT_ONCE", "0"),
+    ("bursts.rs", "COMPANY", "0.0"),
+    ("bursts.rs", "COMPANY", "1.1"),
+    ("bursts.rs", "NEIGHBOURS", "0"),
+    ("candidates.rs", "GAIN", "0.0"),
+    ("candidates.rs", "GAIN", "9.0"),
+    ("candidates.rs", "MARGIN", "9.0"),
+    ("candidates.rs", "COVERAGE", "0.0"),
+    ("candidates.rs", "COVERAGE", "1.1"),
+    ("candidates.rs", "OTHERS", "0"),
+    ("steady.rs", "RESOLUTION", "1e12"),
+)
+"""File, constant, another value."""
+
+
+def main() -> int:
+    """Try all; the number of those that no test saw, at most 1."""
+    survived = 0
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder)
+        for part in ("Cargo.toml", "Cargo.lock", "crates", "benches", "data"):
+            source = ROOT / part
+            shutil.copytree(source, copy / part) if source.is_dir() else shutil.copy(source, copy / part)
+        for file, name, value in CHANGES:
+            path = copy / RELEASE / file
+            text = path.read_text()
+            changed, count = re.subn(rf"(const {name}: \w+ = )[^;]+;", rf"\g<1>{value};", text)
+            if count != 1:
+                print(f"{file}: no constant {name}", flush=True)
+                return 1
+            path.write_text(changed)
+            broken = tests(copy)
+            path.write_text(text)
+            survived += not broken
+            print(f"{name} = {value}: {'breaks ' + ', '.join(broken) if broken else 'BREAKS NOTHING'}", flush=True)
+    return min(survived, 1)
+
+
+def tests(folder: Path) -> list[str]:
+    """Names of the inference's tests that fail."""
+    command = [
+        "cargo",
+        "test",
+        "--package",
+        "fanin-capture",
+        "--lib",
+        "--target-dir",
+        str(ROOT / "target/thresholds"),
+        "release",
+    ]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    failed = re.findall(r"^test (\S+) \.\.\. FAILED", done.stdout, re.MULTILINE)
+    if done.returncode and not failed:
+        sys.exit(done.stderr)
+    return [name.rsplit("::", 1)[-1] for name in failed]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
