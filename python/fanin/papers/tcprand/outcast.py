@@ -263,7 +263,7 @@ def draw_fig8a(data: Data) -> Figure:
     others = data["hosts"]["runs"].group_by("cc", maintain_order=True).agg(value=pl.col("jain").mean())
     rows = others.with_columns(host=pl.col("cc").str.replace_all(", ", "\n"), queue=pl.lit(100))
     panel = bars(rows, "host", index, "queue", QUEUES, title="other hosts", beside=False, width=66 * rows.height)
-    return Figure([*figure.parts, panel], figure.keys, 3)
+    return Figure([*figure.parts, panel], figure.keys, 2)
 
 
 @figure(
