@@ -1,7 +1,8 @@
 //! Vegas as the kernel has it: the smallest round trip of a window decides, in whole packets and microseconds.
 //!
 //! *Source*: `net/ipv4/tcp_vegas.c`. The base round trip is forgotten whenever nothing is outstanding, and while the loss machine is not
-//! open it is Reno. *Departure*: where the sender forbids growth (window validation) this one keeps still; the kernel's would grow.
+//! open it is Reno. Its own growth does not ask whether the window is the limit (`tcp_vegas_cong_avoid`), as Reno's does: between short
+//! responses it grows on.
 
 use super::{MIN_CWND, Thresholds};
 use crate::algorithms::reno::{RenoCore, as_reno};
@@ -65,8 +66,9 @@ impl KernelVegas {
         let (delta, target) = self.estimate(base, rtt);
         self.delta = delta;
         let Thresholds { alpha, beta, gamma, .. } = self.thresholds;
+        let grows = raises(conn, ack);
         if self.core.window.in_slow_start() && delta <= gamma {
-            self.core.on_ack(conn, ack, 1.0);
+            self.core.on_ack(conn, &Ack { may_grow: grows, ..*ack }, 1.0);
             return;
         }
         self.core.on_ack(conn, &Ack { may_grow: false, ..*ack }, 1.0);
@@ -75,12 +77,18 @@ impl KernelVegas {
         if *cwnd < *ssthresh || delta > beta {
             *cwnd = shrunk.max(MIN_CWND.min(*cwnd));
             *ssthresh = ssthresh.min(*cwnd);
-        } else if delta < alpha && ack.may_grow {
+        } else if delta < alpha && grows {
             *cwnd += 1.0;
         }
         // `tcp_current_ssthresh`.
         *ssthresh = ssthresh.max((*cwnd / 2.0).floor() + (*cwnd / 4.0).floor());
     }
+}
+
+/// The kernel asks the algorithm for growth (`tcp_may_raise_cwnd`), whether or not the window is the limit.
+fn raises(conn: &Conn, ack: &Ack) -> bool {
+    let state = matches!(conn.state, State::Open | State::Disorder | State::Loss);
+    ack.may_grow || (state && !ack.ece && ack.acked_bytes > 0)
 }
 
 impl CongestionControl for KernelVegas {
@@ -104,7 +112,7 @@ impl CongestionControl for KernelVegas {
             }
             self.begin_window(conn);
         } else {
-            let grow = ack.may_grow && self.core.window.in_slow_start();
+            let grow = raises(conn, ack) && self.core.window.in_slow_start();
             self.core.on_ack(conn, &Ack { may_grow: grow, ..*ack }, 1.0);
         }
         if conn.snd_una == conn.snd_nxt {
