@@ -11,7 +11,7 @@ from fanin.algorithms import find, version
 
 from .conftest import INCAST, RACK, SMALL, Fanin
 
-SLOW = '[topology]\nsenders = 2\n[[workload]]\nkind = "long"\nbytes = "300KB"\n[run]\nduration = "2s"\n'
+SLOW = '[topology]\nsenders = 2\n[stack]\nhandshake = false\n[[workload]]\nkind = "long"\nbytes = "300KB"\n[run]\nduration = "2s"\n'
 
 
 class Fixed(fanin.CongestionControl):
