@@ -246,6 +246,7 @@ def test_a_run_that_is_not_honest_is_an_error_and_no_result() -> None:
         ("ring_drops", 2, "2 packets found no room"),
         ("refused", 3, "3 packets were refused"),
         ("late", 100, "10.0% of the packets were released more than 50 us late"),
+        ("misordered", 20, "2.0% of the packets were seen after later ones had been decided"),
         ("stalled_ms", 30, "without its CPU for 3.0% of the run"),
         ("longest_stall_ms", 80, "without its CPU for 80 ms at once"),
     ):

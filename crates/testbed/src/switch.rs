@@ -102,7 +102,7 @@ impl Switch {
             // Between two looks at the clock there is a batch of work, and whatever took the CPU.
             self.figures.absent(now - before);
             before = now;
-            let next = self.decide(now - self.lookback);
+            let (next, waiting) = self.decide(now - self.lookback);
             self.release();
             if let Some(piece) = self.fabric.take_record(false) {
                 self.record.write(piece);
@@ -113,9 +113,10 @@ impl Switch {
             let idle = next.map_or(SLEEP_NS, |t| (t + self.lookback).saturating_sub(now));
             if idle > SPIN_NS || now - asked > ASK_NS {
                 let most = idle.saturating_sub(SPIN_NS).min(SLEEP_NS);
-                // A packet that waits for its time would end every wait at once; the next one comes to be seen in time all the same.
-                let ended = sys::wait(self.ring.fd(), most, self.ring.peek().is_none())
-                    .map_err(|e| format!("waiting for packets: {e}"))?;
+                // A packet that waits for its time would end every wait at once; the next one comes to be seen in time all the same. One that
+                // has come since `decide` looked ends the wait: nothing else would.
+                let ended =
+                    sys::wait(self.ring.fd(), most, !waiting).map_err(|e| format!("waiting for packets: {e}"))?;
                 if ended {
                     return Ok(());
                 }
@@ -126,20 +127,21 @@ impl Switch {
         }
     }
 
-    /// Packets and events in the order of their times, up to `horizon` in ns; gives the time of the first thing after it, ns.
-    fn decide(&mut self, horizon: u64) -> Option<u64> {
+    /// Packets and events in the order of their times, up to `horizon` in ns; gives the time of the first thing after it, ns, and whether a
+    /// packet waits in the ring.
+    fn decide(&mut self, horizon: u64) -> (Option<u64>, bool) {
         loop {
             let packet = self.ring.peek().map(|r| r.time_ns.saturating_sub(self.wall_ahead));
             // An arrival is handed over at the next whole nanosecond.
             let event = self.fabric.next().map(|ps| ps.div_ceil(1000));
             let packet_first = match (packet, event) {
-                (None, None) => return None,
+                (None, None) => return (None, false),
                 (Some(p), Some(e)) => p < e,
                 (packet, _) => packet.is_some(),
             };
             let time = if packet_first { packet } else { event }.unwrap_or(u64::MAX);
             if time > horizon {
-                return Some(time);
+                return (Some(time), packet.is_some());
             }
             if packet_first {
                 self.take(time * 1000);

@@ -17,6 +17,9 @@ STALLED_SHARE = 0.01
 LONGEST_STALL_MS = 50.0
 """A single stall of this length: a quarter of the least retransmission timeout of Linux."""
 
+MISORDERED_SHARE = 0.01
+"""More packets than this seen after later ones had been decided: the order at the ports was not that of the arrivals."""
+
 SCHEMA: dict[str, type[pl.DataType]] = {
     "released": pl.UInt64,
     "achieved_mbps": pl.Float64,
@@ -78,12 +81,18 @@ def check(figures: dict[str, float], duration_ms: float, *, clock_steps: int = 0
         With the figure that is too large.
     """
     late = figures["late"] / max(1.0, figures["released"])
+    misordered = figures["misordered"] / max(1.0, figures["released"])
     stalled = figures["stalled_ms"] / max(1.0, duration_ms)
     faults = [
         (figures["skipped_callbacks"], f"{figures['skipped_callbacks']:.0f} callbacks of the twin were skipped"),
         (figures["ring_drops"], f"{figures['ring_drops']:.0f} packets found no room in the switch's ring"),
         (figures["refused"], f"{figures['refused']:.0f} packets were refused by their host's device"),
         (clock_steps, "the wall clock was set during the run"),
+        (
+            misordered > MISORDERED_SHARE,
+            f"{misordered:.1%} of the packets were seen after later ones had been decided (limit {MISORDERED_SHARE:.0%}; longer links to the "
+            "hosts give the switch more time to see them)",
+        ),
         (late > LATE_SHARE, f"{late:.1%} of the packets were released more than 50 us late (limit {LATE_SHARE:.0%})"),
         (
             stalled > STALLED_SHARE,
