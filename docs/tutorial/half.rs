@@ -12,6 +12,7 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     needs_switch: false,
     deploy: &[],
     params: &[],
+    check: None,
     kind: Kind::Sender(|setup, _, slow_start| Ok(Box::new(Half { core: RenoCore::new(setup, slow_start) }))),
 }];
 
