@@ -25,6 +25,7 @@ __all__ = [
     "iatcp",
     "kernel_check",
     "kernel_check_places",
+    "kernel_limit",
     "kernel_prepare",
     "kernel_results",
     "limit",
@@ -320,6 +321,9 @@ def kernel_check(scenario: Scenario, plan: Plan) -> None:
 
 def kernel_check_places(plan: Plan, places: list[str]) -> None:
     """Raise when a place to capture at does not exist."""
+
+def kernel_limit(plan: Plan) -> tuple[str, str] | None:
+    """What a kernel cannot do of what a plan asks for: (key, sentence); none when it can all of it."""
 
 def kernel_prepare(plan: Plan, folder: str | PathLike[str]) -> None:
     """Write what the virtual kernel needs into a folder that exists."""

@@ -57,7 +57,7 @@ class RankBy(StrEnum):
 
 
 class Engine(StrEnum):
-    """Whose TCP runs; as :data:`fanin.simulation.ENGINES`."""
+    """Whose TCP runs; as :data:`fanin.runs.engines.ENGINES`."""
 
     sim = "sim"
     kernel = "kernel"
@@ -197,6 +197,19 @@ def compare(
             help="Compare again with other values of the rack, such as buffer=50p,400p; repeatable.",
         ),
     ] = None,
+    confirm: Annotated[
+        int,
+        typer.Option(
+            "--confirm",
+            metavar="N",
+            help="Run the N best and the baseline again on real Linux TCP in virtual time (`fanin kernel build`).",
+            show_default=False,
+        ),
+    ] = 0,
+    engine: Annotated[
+        Engine,
+        typer.Option("--engine", help="Whose TCP runs: fanin's model, or real Linux in virtual time (docs/kernel.md)."),
+    ] = Engine.sim,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -241,6 +254,8 @@ def compare(
         gap=gap,
         settings=_settings(settings, "rack.buffer=250p"),
         pcap_at=pcap_at or (),
+        engine=engine.value,
+        confirm=confirm,
     )
     if code:
         sys.stdout.flush()

@@ -32,7 +32,15 @@ def command(
     names = cc.split(",") if cc is not None and cc != "all" else cc
     with output_folder(folder) if folder is not None else nullcontext(None) as scratch:
         result = compare(
-            capture, rack, cc=names, vary=_varied(vary), pcap=pcap, command=line, progress=display.Bar, **options
+            capture,
+            rack,
+            cc=names,
+            vary=_varied(vary),
+            pcap=pcap,
+            command=line,
+            tell=display.note,
+            progress=display.Bar,
+            **options,
         )
         # From here on Ctrl-C waits: what was simulated is written. A second one leaves at once.
         with Interrupt() as late:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from fanin.simulation import RunResult
     from fanin.stats import Estimate
     from fanin.traffic import TrainsResult
-    from fanin.verdict import Verdict
+    from fanin.verdict import Confirmation, Verdict
 
 WIDTH_WITHOUT_TERMINAL = 200
 """A table that goes to a file or a pipe is not folded at 80 columns."""
@@ -109,6 +109,8 @@ def compare_result(result: CompareResult) -> None:
         _answer(out, result.verdict)
     out.print(_ranking_table(result, out.width))
     _why_slow(out, result)
+    if result.confirmation is not None:
+        out.print(_confirmation_table(result, result.confirmation))
     if result.variations:
         out.print(_variations_table(result))
     out.print(
@@ -128,6 +130,37 @@ def _why_slow(out: Console, result: CompareResult) -> None:
     for told in explanations(result):
         if told.cc in wanted:
             out.print(f"{escape(told.cc)}'s slowest response (seed {result.trace_seed}): {escape(told.sentence)}")
+
+
+def _confirmation_table(result: CompareResult, found: Confirmation) -> Table:
+    """Both engines side by side."""
+    by = result.rank_by
+    shown = list(dict.fromkeys(("p50", by, "p99_9")))
+    table = Table(title=f"Simulated, and on {found.label}; ms", title_justify="left")
+    table.add_column("algorithm", no_wrap=True)
+    for name in shown:
+        for where in ("sim", "there"):
+            table.add_column(f"{name.replace('_', '.')} {where}", justify="right", no_wrap=True)
+    for column in (f"times {result.baseline} sim", "there", "timeouts sim", "there"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for row in found.rows:
+        sides = [row["simulated"], row["there"]]
+        cells = [_plain_number(side and side[name]["value"]) for name in shown for side in sides]
+        ratios = ["-" if not side or not side["times_baseline"] else _ratio_of(side) for side in sides]
+        counts = [_plain_number(side and side["timeouts"]) for side in sides]
+        table.add_row(escape(row["cc"]), *cells, *ratios, *counts)
+    return table
+
+
+def _plain_number(value: float | None) -> str:
+    from fanin.text import significant
+
+    return "-" if value is None else significant(value)
+
+
+def _ratio_of(side: dict[str, Any]) -> str:
+    sure = side["p"] is not None and side["p"] < 0.05
+    return _plain_number(side["times_baseline"]["value"]) + ("*" if sure else "")
 
 
 def _variations_table(result: CompareResult) -> Table:
@@ -317,6 +350,8 @@ def compare_notes(result: CompareResult, folder: Path | None) -> None:
         note(f"warning: {warning}")
     for text in result.notes:
         note(f"note: {text}")
+    if result.found:
+        note(f"note: {result.found} of {result.runs.height} runs were in the store and not made again")
     for failure in result.failures:
         note(f"error: `{failure.cc}` is not ranked: {failure.message}")
     if result.interrupted:

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,15 +18,17 @@ from fanin.errors import AlgorithmError, EngineError, ScenarioError, keywords
 from fanin.files import file_name, made_folder, output_folder, shown, write_parquet
 from fanin.progress import Progress, silent
 from fanin.ranking import STATISTICS, completion_statistics
+from fanin.runs.engines import ENGINES, Captures
+from fanin.runs.engines import engine as find_engine
 from fanin.runs.executor import Threads
 from fanin.runs.job import Document, Job, RunWarning, algorithms_of, warnings_of
-from fanin.runs.tables import FRAMES, Frames, tables
+from fanin.runs.tables import FRAMES, Frames
 
 if TYPE_CHECKING:
     from fanin._native import Watch
 
-ENGINES = ("sim", "kernel", "kernel-hz1000", "testbed", "testbed-http")
-"""Whose TCP runs."""
+TESTBEDS = ("testbed", "testbed-http")
+"""Engines in real time, whose jobs are not the run layer's: no two of their runs are the same."""
 
 MAX_SEEDS = 10_000
 """More seeds than this are a mistake."""
@@ -280,7 +283,10 @@ def run(
         chosen_seeds([seed])
     changes = tuple(changed(settings))
     algorithms = None if cc is None else chosen_algorithms(cc)
-    variants = [Job(document, 0, name, changes) for name in (algorithms if algorithms is not None else [None])]
+    variants = [
+        Job(document, 0, name, changes, engine="sim" if engine in TESTBEDS else engine)
+        for name in (algorithms if algorithms is not None else [None])
+    ]
     base = _native.Scenario.from_text(document.text, document.name, document.folder)
     for variant in variants:
         variant.checked()
@@ -288,7 +294,7 @@ def run(
     numbers = chosen_seeds(seeds) if seeds is not None else own
 
     work_of = _works(engine)
-    in_real_time = engine.startswith("testbed")
+    in_real_time = engine in TESTBEDS
     names: list[str] = []
     warned: list[list[RunWarning]] = []
     for variant in variants:
@@ -298,8 +304,8 @@ def run(
 
             inner = replace(beside(variant)[0], seed=numbers[0])
             _native.kernel_check(inner.checked(), inner.plan())
-        elif engine != "sim":
-            _native.kernel_check(variant.checked(), plan)
+        else:
+            find_engine(engine).check(plan, variant.checked())
         names.append(algorithms_of(plan))
         warned.append(warnings_of(plan))
     work = [(name, s, replace(variant, seed=s)) for name, variant in zip(names, variants, strict=True) for s in numbers]
@@ -347,22 +353,19 @@ def run(
 
 def _works(engine: str) -> Callable[[Job, Path | None, tuple[str, ...]], Callable[[Watch], Frames]]:
     """What makes of a job, a folder for its captures, and their places the work of an engine."""
-    if engine not in ENGINES:
-        raise ScenarioError(f"the engine is {engine!r}; it must be one of {', '.join(ENGINES)}")
-    if engine == "sim":
-        return lambda job, folder, places: job.run if folder is None else _CapturedJob(job, folder, places).run
-    if engine.startswith("testbed"):
+    if engine not in (*ENGINES, *TESTBEDS):
+        raise ScenarioError(f"the engine is {engine!r}; it must be one of {', '.join((*ENGINES, *TESTBEDS))}")
+    if engine in TESTBEDS:
         from fanin.testbed.engine import TestbedJob
         from fanin.testbed.host import check
 
         check()
         http = engine == "testbed-http"
         return lambda job, folder, places: TestbedJob(job, folder, places, http).run
-    from fanin.kernel.cache import HERTZ, find
-    from fanin.kernel.engine import KernelJob
-
-    kernel = find(1000 if engine == "kernel-hz1000" else HERTZ[0])
-    return lambda job, folder, places: KernelJob(job, kernel, folder, places).run
+    find_engine(engine)  # raises when it is not there
+    return lambda job, folder, places: (
+        job.run if folder is None else partial(job.run, captures=Captures(folder, places))
+    )
 
 
 def _warnings(of_variants: Sequence[Sequence[RunWarning]]) -> list[RunWarning]:
@@ -473,17 +476,3 @@ def _capture_folder(parent: Path, cc: str, seed: int, runs: int) -> Path:
     folder = parent / f"{file_name(cc)}-{seed}"
     folder.mkdir(exist_ok=True)
     return folder
-
-
-@dataclass(frozen=True, slots=True)
-class _CapturedJob:
-    """A job whose hosts and ports are written to pcap files as it runs."""
-
-    job: Job
-    folder: Path
-    places: tuple[str, ...]
-
-    def run(self, watch: Watch) -> Frames:
-        plan = self.job.plan()
-        results, _ = _native.run_with_pcap(plan, self.folder, list(self.places), watch)
-        return tables(results, plan, algorithms_of(plan), self.job.seed)

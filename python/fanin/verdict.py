@@ -7,7 +7,7 @@ A win is claimed only where the paired differences from the baseline say so, and
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from fanin import _native
@@ -56,28 +56,43 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """What another engine said of the same runs (``fanin compare --confirm``).
+    """What another engine said of the best of a comparison (``fanin compare --confirm``).
 
     Attributes
     ----------
-    engine : str
-        Such as ``kernel``.
+    engine, label : str
+        Such as ``kernel``, and what that is.
     holds : bool
-        Its numbers support the verdict.
+        It advises the same, or cannot tell.
+    order : bool
+        No two of the algorithms are the other way round there, as far as the runs can tell.
     sentence : str
         What it found, for the terminal and the report.
     rows : tuple of dict
-        Per algorithm ``cc`` and its ``p50``, ``p99``, ``p99_9`` in milliseconds, ``timeouts`` and ``retransmissions`` there.
+        Per algorithm, best there first: ``cc``, and ``simulated`` and ``there`` with ``mean``, ``p50``, ``p95``, ``p99``, ``p99_9`` (ms, with
+        ``low`` and ``high``), ``times_baseline``, ``p``, ``timeouts``, ``retransmissions``, ``queue_mean_packets``, ``rank`` and ``seeds``.
+    result : CompareResult
+        The comparison on that engine.
     """
 
     engine: str
+    label: str
     holds: bool
+    order: bool
     sentence: str
-    rows: tuple[dict[str, Any], ...] = ()
+    rows: tuple[dict[str, Any], ...]
+    result: CompareResult
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in JSON."""
-        return {"engine": self.engine, "holds": self.holds, "sentence": self.sentence, "rows": list(self.rows)}
+        return {
+            "engine": self.engine,
+            "label": self.label,
+            "holds": self.holds,
+            "order": self.order,
+            "sentence": self.sentence,
+            "rows": list(self.rows),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +154,23 @@ def presumed(names: Sequence[str]) -> str | None:
 
 
 def verdict(result: CompareResult) -> Verdict:
-    """Judge a comparison with at least one ranked algorithm."""
+    """Judge a comparison with at least one ranked algorithm; where another engine was asked and says otherwise, that one is believed."""
+    mine, found = verdict_of(result), result.confirmation
+    if found is None:
+        return mine
+    if found.holds:
+        return replace(mine, support=(found.sentence, *mine.support))
+    theirs = verdict_of(found.result)
+    return replace(
+        theirs,
+        headline=f"The simulation is not confirmed. On {found.label}: {theirs.headline}",
+        support=(found.sentence, *theirs.support),
+        cautions=mine.cautions,
+    )
+
+
+def verdict_of(result: CompareResult) -> Verdict:
+    """Judge a comparison by its own runs alone."""
     rows = [row for row in result.ranking if row.candidate]
     usual = next((row for row in result.ranking if row.cc == result.baseline), None)
     refused = tuple(_refused(row) for row in rows if _worse_further_out(row))

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,6 +62,14 @@ def fanin(tmp_path: Path) -> Fanin:
         return Outcome(done.returncode, done.stdout, done.stderr)
 
     return run
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _own_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Results that an earlier session kept must not hide what this one would find."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FANIN_STORE", str(tmp_path_factory.mktemp("store")))
+        yield
 
 
 @pytest.fixture(autouse=True)

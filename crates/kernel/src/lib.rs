@@ -65,13 +65,20 @@ pub(crate) struct Connection {
     pub back: Option<FlowId>,
 }
 
-/// The connections of a plan. The end that connects is that of the flow which comes first.
+/// The connections of a plan. The end that connects is the one that has the first message to send, of two that have none the first flow's.
 pub(crate) fn connections(spec: &Spec) -> Vec<Connection> {
+    let mut first = vec![usize::MAX; spec.flows.len()];
+    for (number, message) in spec.messages.iter().enumerate().rev() {
+        first[message.flow.index()] = number;
+    }
     let mut made = Vec::new();
     for (number, flow) in spec.flows.iter().enumerate() {
         let there = FlowId(number as u32);
         match flow.reverse {
             Some(other) if other.index() < number => {}
+            Some(other) if first[other.index()] < first[number] => {
+                made.push(Connection { there: other, back: Some(there) });
+            }
             back => made.push(Connection { there, back }),
         }
     }

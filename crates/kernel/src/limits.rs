@@ -103,9 +103,6 @@ pub fn check(spec: &Spec) -> Result<(), Limit> {
             format!("the virtual kernel's ports are drop-tail with marking, not `{}`", link.queue.discipline.name);
         return Err(limit("topology.queue", message));
     }
-    if let Some(message) = spec.messages.iter().find(|m| m.bytes == 0) {
-        return Err(limit("workload", format!("a message of flow {} has no bytes: no socket sees it", message.flow.0)));
-    }
     // IP and UDP take 28 bytes.
     let tiny = |c: &&Cbr| c.packet.get() < 29;
     match spec.cbr.iter().find(tiny) {

@@ -75,7 +75,7 @@ pub struct Flow {
 pub struct Message {
     /// Position of its flow.
     pub flow: u32,
-    /// Payload; none: endless.
+    /// Payload; none: endless; 0: the connection is opened with it, and nothing is sent.
     pub bytes: Option<u64>,
     /// When the application hands it to TCP.
     pub release: Release,

@@ -17,6 +17,12 @@ pub fn kernel_check(py: Python<'_>, scenario: &Scenario, plan: &Plan) -> PyResul
     })
 }
 
+/// What a kernel cannot do of what a plan asks for: `(key, sentence)`; none when it can all of it.
+#[pyfunction]
+pub fn kernel_limit(py: Python<'_>, plan: &Plan) -> Option<(String, String)> {
+    py.detach(|| limits::check(&plan.0)).err().map(|limit| (limit.key, limit.message))
+}
+
 /// Writes what the virtual kernel needs into a folder that exists.
 #[pyfunction]
 pub fn kernel_prepare(py: Python<'_>, plan: &Plan, folder: PathBuf) -> PyResult<()> {

@@ -7,13 +7,13 @@ import random
 import time
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from fanin import _native
 from fanin.advice.knobs import Candidate, how_to, space
-from fanin.advice.search import GOALS, RUNGS, Evaluator, Replayed, Score, halving, scored
+from fanin.advice.search import GOALS, RUNGS, Evaluator, Score, halving
 from fanin.comparison.candidates import chosen
 from fanin.deployable import Recommendation
 from fanin.errors import CaptureError, ScenarioError
@@ -22,6 +22,9 @@ from fanin.measured import seen_baseline
 from fanin.progress import Progress, silent
 from fanin.ranking import SIGNIFICANT
 from fanin.runs.executor import Executor, Threads
+from fanin.runs.job import Document
+from fanin.runs.kept import usual_store
+from fanin.runs.replay import ReplayJob, Traffic, Unmoved
 from fanin.simulation import changed
 from fanin.stats import Paired, holm, paired_ratios
 from fanin.text import enumeration, significant
@@ -135,6 +138,7 @@ def advise(
     aggregator: str | None = None,
     settings: Mapping[str, object] | None = None,
     executor: Executor | None = None,
+    keep: bool = True,
     command: str | None = None,
     progress: Callable[[str, int], Progress] = silent,
 ) -> Advice:
@@ -160,6 +164,14 @@ def advise(
         Address of the host that the responses go to; the likeliest unless given.
     settings : mapping, optional
         Values by key on top of the rack file.
+    executor : Executor, optional
+        Where runs happen; on every core of this machine unless given.
+    keep : bool
+        Results are kept in the store, and found there the next time.
+    command : str, optional
+        What to state as the command that does the same.
+    progress : callable, optional
+        Makes the progress display; see :mod:`fanin.progress`.
 
     Returns
     -------
@@ -175,7 +187,7 @@ def advise(
     if not budget_s > 0:
         raise ScenarioError(f"the budget is {budget_s:g} s; it must be more than 0")
     common = changed(settings)
-    base = _native.Rack.from_file(rack, common)
+    _native.Rack.from_file(rack, common)
     table = tomllib.loads(Path(rack).read_text(encoding="utf-8"))
     for key, value in common:
         section, _, name = key.partition(".")
@@ -183,7 +195,8 @@ def advise(
     found = trains(capture, progress=progress)
     replay = found.workload(aggregator)
     shown_today = seen_baseline(found, replay.aggregator)
-    choice = chosen(cc, baseline, base, shown_today[0] if shown_today else None)
+    job = ReplayJob(Document.of_rack(rack), Traffic(replay), "", 0, tuple(common))
+    choice = chosen(cc, baseline, job, shown_today[0] if shown_today else None)
     if choice.baseline is None:
         raise ScenarioError("it is not known what the hosts run today; say it with --baseline")
     # Algorithms that need marks are left out of a comparison on a rack that makes none; here the switch may be told to.
@@ -198,10 +211,7 @@ def advise(
             f"{capture}: no response with payload goes to {replay.aggregator}; name another host with --aggregator"
         )
 
-    def rack_for(candidate: Candidate) -> _native.Rack:
-        return _native.Rack.from_file(rack, [*common, *candidate.settings]) if candidate.settings else base
-
-    evaluator = Evaluator(rack_for, replay, executor or Threads(), progress)
+    evaluator = Evaluator(job, executor or Threads(), progress, usual_store() if keep else None)
     today = Candidate(choice.baseline)
     candidates = [today, *(c for c in space(names, table, switch=switch) if c != today)]
     deadline = time.monotonic() + budget_s
@@ -223,8 +233,8 @@ def advise(
         advice.recommendation = how_to(
             advice.best, aggregator=replay.aggregator, now=today.cc, mark=str(mark) if mark else None
         )
-        advice.coexistence = _coexistence(evaluator, advice, replay, executor or Threads(), progress)
-        advice.confidence += _other_racks(evaluator, advice, rack, common, table, executor or Threads(), progress)
+        advice.coexistence = _coexistence(evaluator, advice)
+        advice.confidence += _other_racks(evaluator, advice, table)
     return advice
 
 
@@ -372,38 +382,16 @@ def _stability(evaluator: Evaluator, everyone: Sequence[Candidate], best: Candid
     return beats / BOOTSTRAPS, leads / BOOTSTRAPS
 
 
-def _scores(works: Sequence[Replayed], executor: Executor, progress: Progress) -> dict[int, Score]:
-    """Run them; scores by their position. An error or an interrupt of one ends all."""
-    found: dict[int, Score] = {}
-
-    def finished(number: int, outcome: Any) -> None:
-        if isinstance(outcome, BaseException):
-            raise outcome
-        found[number] = scored(outcome)
-
-    with progress as bar:
-        if not executor.map([work.run for work in works], bar, finished):
-            raise KeyboardInterrupt
-    return found
-
-
-def _coexistence(
-    evaluator: Evaluator,
-    advice: Advice,
-    replay: Any,
-    executor: Executor,
-    progress: Callable[[str, int], Progress],
-) -> list[str]:
+def _coexistence(evaluator: Evaluator, advice: Advice) -> list[str]:
     """Half of the servers stay: what becomes of them, and of those that move."""
-    servers = list(replay.servers)
+    servers = list(evaluator.base.traffic.replay.servers)
     if len(servers) < 2:
         return ["One server alone: there is no mix of moved and unmoved servers to look at."]
     staying = tuple(servers[::2])
     seeds = list(JUDGED_SEEDS)[:4]
-    moved, still = evaluator.rack_for(advice.best), evaluator.rack_for(advice.today)
-    works = [Replayed(moved, replay, advice.best.cc, seed, (still, advice.today.cc, staying)) for seed in seeds]
-    found = _scores(works, executor, progress("with half of the servers unmoved", len(works)))
-    evaluator.runs += len(works)
+    still = Unmoved(advice.today.cc, (*evaluator.base.settings, *advice.today.settings), staying)
+    jobs = [replace(evaluator.job(advice.best, seed), beside=still) for seed in seeds]
+    found = evaluator.scores_of(jobs, "with half of the servers unmoved")
     told = []
     before = evaluator.of(advice.today, seeds)
     for name, group in (("that stay", set(staying)), ("that move", set(servers) - set(staying))):
@@ -426,15 +414,7 @@ def _coexistence(
     return told
 
 
-def _other_racks(
-    evaluator: Evaluator,
-    advice: Advice,
-    rack: str | Path,
-    common: list[tuple[str, str]],
-    table: Mapping[str, Any],
-    executor: Executor,
-    progress: Callable[[str, int], Progress],
-) -> list[str]:
+def _other_racks(evaluator: Evaluator, advice: Advice, table: Mapping[str, Any]) -> list[str]:
     """Whether the best still beats today's when the rack is not quite as said."""
     variants = []
     for key in ("rate", "delay", "buffer"):
@@ -444,14 +424,13 @@ def _other_racks(
             if value is not None:
                 variants.append((f"rack.{key}", value))
     seeds = list(JUDGED_SEEDS)[:3]
-    works = [
-        Replayed(_native.Rack.from_file(rack, [*common, *c.settings, variant]), evaluator.replay, c.cc, seed)
+    jobs = [
+        replace(job, settings=(*job.settings, variant))
         for variant in variants
         for c in (advice.best, advice.today)
-        for seed in seeds
+        for job in (evaluator.job(c, seed) for seed in seeds)
     ]
-    scores = _scores(works, executor, progress("on racks a fifth off", len(works)))
-    evaluator.runs += len(works)
+    scores = evaluator.scores_of(jobs, "on racks a fifth off")
     lost = []
     for number, (key, value) in enumerate(variants):
         first = number * 2 * len(seeds)

@@ -10,22 +10,22 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from fanin import _native
 from fanin.advice.knobs import Candidate
-from fanin.comparison.replays import measured
+from fanin.comparison.replays import MeasuredReplay
 from fanin.errors import AlgorithmError, EngineError, ScenarioError
-from fanin.frames import frame
 from fanin.runs.executor import Executor
-from fanin.runs.tables import Frames, tables
+from fanin.runs.kept import run_kept
+from fanin.runs.replay import ReplayJob, rack_of
+from fanin.runs.tables import Frames
 
 if TYPE_CHECKING:
-    from fanin._native import Replay, Watch
     from fanin.progress import Progress
+    from fanin.runs.store import Store
 
 RUNGS = (2, 4, 8)
 """Seeds of each round."""
@@ -35,42 +35,6 @@ KEEP = 3
 
 GOALS = ("p99", "p99_9", "mean", "fairness", "goodput")
 """What can be asked for."""
-
-
-@dataclass(frozen=True, slots=True)
-class Replayed:
-    """One replay of the capture's traffic.
-
-    Attributes
-    ----------
-    rack : Rack
-        With the candidate's settings.
-    replay : Replay
-        The traffic.
-    cc : str
-        Algorithm.
-    seed : int
-        Seed.
-    beside : (Rack, str, tuple of str) or None
-        Rack and algorithm of servers that stay as they are, and their addresses.
-    """
-
-    rack: _native.Rack
-    replay: Replay
-    cc: str
-    seed: int
-    beside: tuple[_native.Rack, str, tuple[str, ...]] | None = None
-
-    def run(self, watch: Watch) -> Frames:
-        """Simulate on this thread."""
-        made = self.rack.plan(self.replay, self.cc, self.seed)
-        if self.beside is not None:
-            rack, cc, servers = self.beside
-            made = made.mixed(rack.plan(self.replay, cc, self.seed), list(servers))
-        results = tables(made.plan.run(watch), made.plan, self.cc, self.seed)
-        names = dict(enumerate(self.replay.servers))
-        where = frame(made.responses()).with_columns(pl.col("server").replace_strict(names, return_dtype=pl.String))
-        return measured(results, where, frame(made.rounds()), made.plan.ports[made.port], False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,19 +99,19 @@ class Evaluator:
 
     def __init__(
         self,
-        rack_for: Callable[[Candidate], _native.Rack],
-        replay: Replay,
+        base: ReplayJob,
         executor: Executor,
         progress: Callable[[str, int], Progress],
+        store: Store | None = None,
     ) -> None:
-        self.rack_for = rack_for
-        self.replay = replay
+        self.base = base
         self.failed: dict[Candidate, str] = {}
         self.runs = 0
         self.interrupted = False
         self.seconds_per_run = 0.0
         self._executor = executor
         self._progress = progress
+        self._store = store
         self._known: dict[tuple[Candidate, int], Score] = {}
 
     def scores(self, candidates: Sequence[Candidate], seeds: Sequence[int], title: str) -> None:
@@ -158,9 +122,9 @@ class Evaluator:
                 if (candidate, seed) in self._known or candidate in self.failed:
                     continue
                 try:
-                    wanted.append(
-                        ((candidate, seed), Replayed(self.rack_for(candidate), self.replay, candidate.cc, seed))
-                    )
+                    job = self.job(candidate, seed)
+                    rack_of(job.rack, job.settings)
+                    wanted.append(((candidate, seed), job))
                 except (ScenarioError, AlgorithmError) as error:
                     self.failed[candidate] = str(error)
         began = time.monotonic()
@@ -175,12 +139,39 @@ class Evaluator:
                 self._known[which] = scored(outcome)
 
         if wanted:
-            with self._progress(title, len(wanted)) as bar:
-                if not self._executor.map([work.run for _, work in wanted], bar, finished):
-                    self.interrupted = True
-                    raise KeyboardInterrupt
-            self.runs += len(wanted)
-            self.seconds_per_run = (time.monotonic() - began) / len(wanted)
+            made = self._run([job for _, job in wanted], finished, title)
+            if made:
+                self.seconds_per_run = (time.monotonic() - began) / made
+
+    def _run(
+        self, jobs: Sequence[ReplayJob], finished: Callable[[int, Frames | BaseException], None], title: str
+    ) -> int:
+        """Run jobs, except what the store has; how many were run."""
+        measured = [MeasuredReplay(job) for job in jobs]
+        found, whole = run_kept(
+            measured, finished, store=self._store, progress=self._progress, title=title, executor=self._executor
+        )
+        if not whole:
+            self.interrupted = True
+            raise KeyboardInterrupt
+        self.runs += len(jobs)
+        return len(jobs) - found
+
+    def job(self, candidate: Candidate, seed: int) -> ReplayJob:
+        """The replay under a candidate."""
+        return replace(self.base, cc=candidate.cc, seed=seed, settings=(*self.base.settings, *candidate.settings))
+
+    def scores_of(self, jobs: Sequence[ReplayJob], title: str) -> list[Score]:
+        """Scores of jobs that are no candidate's. An error or an interrupt of one ends all."""
+        found: dict[int, Score] = {}
+
+        def finished(number: int, outcome: Frames | BaseException) -> None:
+            if isinstance(outcome, BaseException):
+                raise outcome
+            found[number] = scored(outcome)
+
+        self._run(jobs, finished, title)
+        return [found[number] for number in range(len(jobs))]
 
     def of(self, candidate: Candidate, seeds: Sequence[int]) -> list[Score]:
         """Scores in the order of the seeds."""

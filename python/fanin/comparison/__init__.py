@@ -20,25 +20,31 @@ import polars as pl
 from fanin import _native, waiting
 from fanin.comparison.candidates import chosen, listed, prompt_ack_note
 from fanin.comparison.columns import FLOWS, PACKETS, QUEUE, RESPONSES, ROUNDS, RUNS, WINDOW
+from fanin.comparison.confirm import confirm as confirm_best
 from fanin.comparison.remarks import about_the_traffic, remarks
 from fanin.comparison.replays import run_all
 from fanin.comparison.result import Alone, CaptureSummary, CompareResult
 from fanin.comparison.variations import racks, variation
 from fanin.errors import CaptureError, ScenarioError, keywords, suggest
 from fanin.files import output_folder, shown
+from fanin.kernel import pace
 from fanin.measured import disagreement, measured, seen_baseline
 from fanin.progress import Progress, silent
 from fanin.rack import proposed
 from fanin.ranking import STATISTICS, RankBy, RankOf, rank
-from fanin.runs.job import RunWarning
+from fanin.runs.engines import engine as find_engine
+from fanin.runs.job import Document, RunWarning
+from fanin.runs.kept import usual_store
+from fanin.runs.replay import ReplayJob, Traffic
 from fanin.simulation import Failure, changed, chosen_seeds, toml
 from fanin.stats import extremes
 from fanin.traffic import trains as read_trains
 from fanin.vantage import about_the_tap
 
 if TYPE_CHECKING:
-    from fanin._native import Rack, Replay
+    from fanin._native import Replay
     from fanin.rack import RackProposal
+    from fanin.runs.store import Store
     from fanin.traffic import TrainsResult
 
 SEEDS = 10
@@ -64,6 +70,10 @@ ROUNDS_DRAWN = 30
 """Rounds in the report's picture; more are too thin to read."""
 
 
+def _nothing(text: str) -> None:
+    """Tell nothing."""
+
+
 @keywords
 def compare(
     capture: str | Path,
@@ -82,6 +92,10 @@ def compare(
     vary: Mapping[str, Sequence[str]] | None = None,
     pcap: str | Path | None = None,
     pcap_at: Sequence[str] = (),
+    engine: str = "sim",
+    confirm: int = 0,
+    keep: bool = True,
+    tell: Callable[[str], None] = _nothing,
     command: str | None = None,
     progress: Callable[[str, int], Progress] = silent,
 ) -> CompareResult:
@@ -126,6 +140,15 @@ def compare(
     pcap_at : sequence of str, optional
         Hosts (``client`` is the aggregator, servers have their addresses), ports (``switch->client``) and switches to write files of, with
         ``*`` for anything; everything unless given.
+    engine : str
+        Whose TCP runs: ``sim``, or real Linux TCP in virtual time, ``kernel`` or ``kernel-hz1000``; see docs/kernel.md.
+    confirm : int
+        So many of the best, and the baseline, are run again on the engine ``kernel``; :attr:`CompareResult.confirmation` says what it
+        found, and where it says otherwise, the verdict is its.
+    keep : bool
+        Results are kept in the store, and found there the next time.
+    tell : callable, optional
+        Told what is about to begin and takes long, with an estimate.
     command : str, optional
         What to state as the command that does the same.
     progress : callable, optional
@@ -178,6 +201,12 @@ def compare(
                 text, rack_path, folder, [*changes, *((k, toml(v)) for k, v in other.items())]
             ).marks()
 
+    for needed in {engine, CONFIRMING if confirm else "sim"}:
+        find_engine(needed)  # raises when it is not built, before anything takes long
+    if confirm and (confirm < 0 or engine != "sim"):
+        raise ScenarioError(
+            "command line `--confirm`: it takes a number from 1, of the simulation's best; with --engine kernel there is nothing to confirm"
+        )
     found = read_trains(capture, gap=gap, progress=progress)
     replay = found.workload(aggregator)
     if independent:
@@ -195,12 +224,24 @@ def compare(
         proposal = proposed(found, replay.aggregator, f"fanin rack {shown(str(capture))}")
         text, rack_path, folder = proposal.text, PROPOSED, Path()
 
-    def on(more: Mapping[str, str], seeds: list[int], **how: Any) -> CompareResult:
-        the_rack = _native.Rack.from_text(text, rack_path, folder, [*changes, *((k, toml(v)) for k, v in more.items())])
+    document, traffic, kept = Document(text, rack_path, str(folder)), Traffic(replay), usual_store() if keep else None
+
+    def job(more: Mapping[str, str], on_engine: str = engine) -> ReplayJob:
+        return ReplayJob(
+            document, traffic, "", 0, (*changes, *((k, toml(v)) for k, v in more.items())), engine=on_engine
+        )
+
+    def on(
+        base: ReplayJob,
+        seeds: list[int],
+        cc: str | Sequence[str] | None = cc,
+        baseline: str | None = baseline,
+        **how: Any,
+    ) -> CompareResult:
         return _on_rack(
-            the_rack,
+            base,
             found,
-            replay,
+            store=kept,
             cc=cc,
             baseline=baseline,
             seeds=seeds,
@@ -211,7 +252,12 @@ def compare(
             **how,
         )
 
-    result = on({}, numbers, traced=traced, pcap=pcap, pcap_at=pcap_at)
+    if engine != "sim":
+        _tell_how_long(job({}), found, cc, baseline, len(numbers), tell)
+    began = time.monotonic()
+    result = on(job({}), numbers, traced=traced, pcap=pcap, pcap_at=pcap_at)
+    if engine != "sim" and not result.found and not result.interrupted:
+        pace.remember(result.runs["packet_hops"].to_list(), time.monotonic() - began)
     result.capture = replace(result.capture, aggregator_found=aggregator is None)
     result.rack_path, result.rack_text, result.settings = rack_path, text, dict(changes)
     result.rack_proposed = proposal is not None
@@ -226,19 +272,44 @@ def compare(
             f"the rack was proposed from the capture ({_in_short(proposal)}{told}): correct it and compare again with --rack",
         )
         result.warnings += [remark for remark in proposal.remarks if isinstance(remark, RunWarning)]
+    if confirm and result.ranking and not result.interrupted:
+
+        def again(names: list[str], seeds: list[int], label: str) -> CompareResult:
+            usual = result.baseline if result.baseline in names else names[0]
+            return on(job({}, CONFIRMING), seeds, cc=names, baseline=usual, traced=None, label=label)
+
+        confirm_best(result, confirm, job({}, CONFIRMING), again, tell)
     for number, other in enumerate(others, start=1):
         if result.interrupted:
             result.notes.append(f"interrupted: {len(others) - number + 1} of {len(others)} other racks were not tried")
             break
         try:
-            again = on(other, numbers, traced=None, label=f"rack {number} of {len(others)}")
+            another = on(job(other), numbers, traced=None, label=f"rack {number} of {len(others)}")
         except KeyboardInterrupt:
             result.interrupted = True
             continue
-        result.interrupted |= again.interrupted
-        if again.ranking and not again.interrupted:
-            result.variations.append(variation(other, again))
+        result.interrupted |= another.interrupted
+        if another.ranking and not another.interrupted:
+            result.variations.append(variation(other, another))
     return result
+
+
+CONFIRMING = "kernel"
+"""The engine that confirms."""
+
+
+def _tell_how_long(
+    base: ReplayJob,
+    found: TrainsResult,
+    cc: str | Sequence[str] | None,
+    baseline: str | None,
+    seeds: int,
+    tell: Callable[[str], None],
+) -> None:
+    """Say how long a comparison on another engine takes, by the packets of the capture: each passes two ports."""
+    runs = len(chosen(cc, baseline, base).names) * seeds
+    hops = [2.0 * found.summary["tcp_packets"]] * runs
+    tell(f"comparing on {find_engine(base.engine).label}: {runs} runs, {pace.estimate(hops)} on this machine")
 
 
 PROPOSED = "rack.toml"
@@ -266,10 +337,10 @@ def _in_short(proposal: RackProposal) -> str:
 
 
 def _on_rack(
-    the_rack: Rack,
+    base: ReplayJob,
     found: TrainsResult,
-    replay: Replay,
     *,
+    store: Store | None,
     cc: str | Sequence[str] | None,
     baseline: str | None,
     seeds: list[int],
@@ -283,8 +354,9 @@ def _on_rack(
     label: str = "replaying",
 ) -> CompareResult:
     """One comparison on one rack; what names the rack is left to the caller."""
+    replay = base.traffic.replay
     shown_today = seen_baseline(found, replay.aggregator) if baseline is None else None
-    choice = chosen(cc, baseline, the_rack, shown_today[0] if shown_today else None)
+    choice = chosen(cc, baseline, base, shown_today[0] if shown_today else None)
     algorithms, notes = choice.names, choice.notes + prompt_ack_note(choice.names)
     needs_switch = {name: _native.needs_switch(name) for name in algorithms}
 
@@ -293,7 +365,7 @@ def _on_rack(
     started = time.monotonic()
     with output_folder(pcap, "--pcap") if pcap is not None else nullcontext(None) as scratch:
         captures = None if scratch is None else (scratch, pcap_at)
-        outcome = run_all(the_rack, replay, algorithms, seeds, traced, captures, progress, label)
+        outcome = run_all(base, algorithms, seeds, traced, captures, progress, label, store)
     elapsed = time.monotonic() - started
     runs = outcome.frame("runs", RUNS)
     flows = outcome.frame("flows", FLOWS)
@@ -312,8 +384,8 @@ def _on_rack(
         gaps += about_the_tap(found, replay, responses.filter(pl.col("cc") == usual.cc))
     notes += remarks(ranking, seeds)
     alone = None
-    if replay.rounds and ranking and not outcome.interrupted:
-        alone = _alone(the_rack, replay, choice.baseline or ranking[0].cc, seeds[0], responses)
+    if replay.rounds and ranking and not outcome.interrupted and base.engine == "sim":
+        alone = _alone(base, choice.baseline or ranking[0].cc, seeds[0], responses, store)
         notes += [alone.sentence] if alone is not None else []
     return CompareResult(
         ranking=ranking,
@@ -350,6 +422,9 @@ def _on_rack(
         baseline_given=baseline is not None,
         baseline_seen=shown_today[1] if shown_today and usual is not None and usual.cc == shown_today[0] else None,
         measured=seen,
+        engine=base.engine,
+        engine_label=find_engine(base.engine).label,
+        found=outcome.found,
     )
 
 
@@ -359,10 +434,11 @@ def _shortest_rtt(flows: pl.DataFrame, cc: str) -> float | None:
     return found[0] if found else None
 
 
-def _alone(rack: Rack, replay: Replay, cc: str, seed: int, responses: pl.DataFrame) -> Alone | None:
+def _alone(base: ReplayJob, cc: str, seed: int, responses: pl.DataFrame, store: Store | None) -> Alone | None:
     """What the replay would say if every connection were replayed for itself, where that is something else."""
     # Seed 0 is never asked for, so nothing is traced.
-    alone = run_all(rack, replay.independent(), [cc], [seed], 0, None, silent).frame("responses", RESPONSES)
+    single_job = replace(base, traffic=Traffic(base.traffic.replay.independent()))
+    alone = run_all(single_job, [cc], [seed], 0, None, silent, store=store).frame("responses", RESPONSES)
     medians = [frame.filter(cc=cc, seed=seed)["completion_ms"].median() for frame in (responses, alone)]
     together, single = (value if isinstance(value, float) else 0.0 for value in medians)
     if not together or not single or abs(single / together - 1) <= ALIKE:

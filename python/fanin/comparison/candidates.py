@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fanin import _native
 from fanin.deployable import deployment
+from fanin.errors import AlgorithmError, ScenarioError
 from fanin.registries import stand_alone_algorithms
+from fanin.runs.engines import engine
+from fanin.runs.replay import rack_of
 from fanin.simulation import chosen_algorithms
 from fanin.verdict import presumed
 
 if TYPE_CHECKING:
     from fanin._native import Rack
+    from fanin.runs.replay import ReplayJob
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +42,35 @@ class Choice:
     notes: list[str]
 
 
-def chosen(asked: str | Sequence[str] | None, baseline: str | None, rack: Rack, seen: str | None = None) -> Choice:
-    """What to compare: what hosts can run, everything there is (``all``), or what is named; `seen` is what the capture shows of today's."""
+def chosen(asked: str | Sequence[str] | None, baseline: str | None, base: ReplayJob, seen: str | None = None) -> Choice:
+    """What to compare: what hosts can run, everything there is (``all``), or what is named; of the first two what the engine has.
+
+    `seen` is what the capture shows of today's.
+    """
+    rack = rack_of(base.rack, base.settings)
+    choice = _chosen(asked, baseline, rack, seen)
+    without = [] if base.engine == "sim" else [name for name in choice.names if not has(base, name)]
+    named = asked is not None and not (asked == "all" or list(asked) == ["all"])
+    if not without or named or choice.baseline in without:
+        return choice
+    kept = [name for name in choice.names if name not in without]
+    note = f"left out, since {engine(base.engine).label} has no form of them: {listed(without)}"
+    candidates = [name for name in choice.candidates if name in kept]
+    return replace(choice, names=kept, candidates=candidates, notes=[*choice.notes, note])
+
+
+def has(base: ReplayJob, cc: str) -> bool:
+    """Whether the engine of a job has an algorithm at all."""
+    try:
+        replace(base, cc=cc, seed=1).check()
+    except ScenarioError as error:
+        return not str(error).startswith("cc.name:")
+    except AlgorithmError:
+        return True  # said where it is run
+    return True
+
+
+def _chosen(asked: str | Sequence[str] | None, baseline: str | None, rack: Rack, seen: str | None) -> Choice:
     marks = rack.marks()
     everything = asked == "all" or (not isinstance(asked, str) and asked is not None and list(asked) == ["all"])
     if asked is not None and not everything:

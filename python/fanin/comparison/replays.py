@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from fanin import _native
+from fanin.comparison import columns
 from fanin.comparison.columns import PACKETS, ROUNDS, RUNS
 from fanin.errors import AlgorithmError, EngineError, FaninError
 from fanin.files import file_name
-from fanin.frames import frame
-from fanin.progress import Progress, on_every_core
+from fanin.progress import Progress
 from fanin.ranking import completion_statistics
+from fanin.runs.engines import Captures, engine
+from fanin.runs.executor import Threads
 from fanin.runs.job import RunWarning
-from fanin.runs.tables import tables
+from fanin.runs.kept import run_kept
+from fanin.runs.replay import ReplayJob, rack_of
+from fanin.runs.tables import Frames
 from fanin.simulation import Failure, all_failed, sentence
 from fanin.stats import extremes
 
 if TYPE_CHECKING:
-    from fanin._native import Rack, Replay, Watch
+    from fanin._native import Watch
+    from fanin.runs.store import Store
 
 
 @dataclass(slots=True)
@@ -37,6 +43,8 @@ class Outcome:
     port: str
     hashes: dict[str, str]
     warnings: list[str]
+    found: int = 0
+    """Runs that were in the store."""
 
     def frame(self, name: str, schema: Mapping[str, Any]) -> pl.DataFrame:
         """One frame over all runs, its columns in the documented order."""
@@ -44,34 +52,82 @@ class Outcome:
         return pl.concat(parts) if parts else pl.DataFrame(schema=dict(schema))
 
 
+@dataclass(frozen=True, slots=True)
+class MeasuredReplay:
+    """A replay of which is kept what a comparison, and advice, need."""
+
+    job: ReplayJob
+
+    def key(self) -> str:
+        """Names what is kept."""
+        return self.job.key(["measured", measure_digest()])
+
+    def run(self, watch: Watch | None = None, captures: Captures | None = None) -> Frames:
+        """Run and measure."""
+        return measured(self.job.run(watch, captures), self.job.trace)
+
+
+@dataclass(frozen=True, slots=True)
+class _Captured:
+    """A replay that is recorded to pcap files as it runs, so it is run whatever the store has."""
+
+    replay: MeasuredReplay
+    folder: Path
+    places: tuple[str, ...]
+
+    def key(self) -> str:
+        return ""
+
+    def run(self, watch: Watch | None = None) -> Frames:
+        folder = self.folder / file_name(self.replay.job.cc)
+        folder.mkdir()
+        return self.replay.run(watch, Captures(folder, self.places))
+
+
+@cache
+def measure_digest() -> str:
+    """Names how a run is measured: a change of it may change any number."""
+    from fanin import ranking, stats
+
+    files = [__file__, ranking.__file__, stats.__file__, columns.__file__]
+    return hashlib.sha256(b"".join(Path(str(file)).read_bytes() for file in files)).hexdigest()[:16]
+
+
 def run_all(
-    rack: Rack,
-    replay: Replay,
+    base: ReplayJob,
     algorithms: list[str],
     seeds: list[int],
     traced: int | None,
     captures: tuple[Path, Sequence[str]] | None,
     progress: Callable[[str, int], Progress],
     label: str = "replaying",
+    store: Store | None = None,
 ) -> Outcome:
-    """Run every algorithm under every seed, on every core. `captures` is the folder for pcap files, and of what."""
+    """Run every algorithm under every seed, on every core, except what the store has.
+
+    `base` says rack, traffic and engine; `captures` is the folder for pcap files, and of what.
+    """
     # What is wrong with one algorithm on this rack is known before the others have run.
     failed: dict[str, BaseException] = {}
     hashes: dict[str, str] = {}
     warnings: list[str] = []
+    rack, replay = rack_of(base.rack, base.settings), base.traffic.replay
+    on = engine(base.engine)
     for name in algorithms:
         try:
             hashes[name], told = rack.check(replay, name)
+            on.check(rack.plan(replay, name, seeds[0]).plan)
             warnings += [RunWarning(message, kind, cc) for kind, cc, message in told]
         except FaninError as error:
             failed[name] = error
+            hashes.pop(name, None)
     if not hashes:
         raise all_failed(failed)
     # Seed by seed, so that after an interruption every algorithm has run as often as the others.
     work = [(name, seed) for seed in seeds for name in hashes]
-    done: dict[tuple[str, int], dict[str, pl.DataFrame]] = {}
+    done: dict[tuple[str, int], Frames] = {}
 
-    def finished(number: int, result: dict[str, pl.DataFrame] | BaseException) -> None:
+    def finished(number: int, result: Frames | BaseException) -> None:
         name, seed = work[number]
         if isinstance(result, AlgorithmError | EngineError):
             failed.setdefault(name, result)
@@ -82,9 +138,29 @@ def run_all(
         else:
             done[name, seed] = result
 
-    with progress(label, len(work)) as bar:
-        jobs = [_job(rack, replay, name, seed, seed == traced, captures) for name, seed in work]
-        whole = on_every_core(jobs, bar, finished)
+    jobs = [MeasuredReplay(replace(base, cc=name, seed=seed, trace=seed == traced)) for name, seed in work]
+    whole, found = True, 0
+    if captures is not None:
+        recorded = [number for number, (_, seed) in enumerate(work) if seed == traced]
+        folder, places = captures
+        _, whole = run_kept(
+            [_Captured(jobs[number], folder, tuple(places)) for number in recorded],
+            lambda position, result: finished(recorded[position], result),
+            store=None,
+            progress=progress,
+            title=f"{label} and recording",
+            executor=Threads(on.at_once),
+        )
+    if whole:
+        left = [number for number, which in enumerate(work) if which not in done and which[0] not in failed]
+        found, whole = run_kept(
+            [jobs[number] for number in left],
+            lambda position, result: finished(left[position], result),
+            store=store if on.repeats else None,
+            progress=progress,
+            title=label,
+            executor=Threads(on.at_once),
+        )
     if not whole and not done:
         raise KeyboardInterrupt
     kept = [key for name in hashes if name not in failed for key in ((name, s) for s in seeds) if key in done]
@@ -102,26 +178,8 @@ def run_all(
         port=plan.plan.ports[plan.port],
         hashes=hashes,
         warnings=list(dict.fromkeys(warnings)),
+        found=found,
     )
-
-
-def _job(
-    rack: Rack, replay: Replay, cc: str, seed: int, trace: bool, captures: tuple[Path, Sequence[str]] | None
-) -> Callable[[Watch], dict[str, pl.DataFrame]]:
-    def work(watch: Watch) -> dict[str, pl.DataFrame]:
-        made = rack.plan(replay, cc, seed, trace)
-        if trace and captures is not None:
-            folder = captures[0] / file_name(cc)
-            folder.mkdir()
-            run, _ = _native.run_with_pcap(made.plan, folder, list(captures[1]), watch)
-        else:
-            run = made.plan.run(watch)
-        results = tables(run, made.plan, cc, seed)
-        servers = dict(enumerate(replay.servers))
-        where = frame(made.responses()).with_columns(pl.col("server").replace_strict(servers, return_dtype=pl.String))
-        return measured(results, where, frame(made.rounds()), made.plan.ports[made.port], trace)
-
-    return work
 
 
 def _rounds(messages: pl.DataFrame, members: pl.DataFrame) -> pl.DataFrame:
@@ -143,25 +201,26 @@ def _rounds(messages: pl.DataFrame, members: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def measured(
-    results: dict[str, pl.DataFrame], where: pl.DataFrame, members: pl.DataFrame, port: str, trace: bool
-) -> dict[str, pl.DataFrame]:
-    """What the comparison keeps of one run.
-
-    `where` says which messages and which flow each response of the capture became, `members` which messages are requests and answers of each round.
-    """
+def measured(results: Frames, trace: bool) -> Frames:
+    """What is kept of one run: its frames as :class:`fanin.runs.replay.ReplayJob` gives them, by responses, rounds, flows and as one row."""
+    where, members = results["where"], results["members"]
+    port = where["port"].first() if where.height else None
     messages = results["messages"]
     rounds = _rounds(messages, members)
     # A response may be written in several pieces, which are consecutive messages.
     until = messages["timeouts"].cast(pl.UInt32).cum_sum()
     first, last = messages[where["first"]], messages[where["last"]]
-    responses = where.with_columns(
-        first["cc"],
-        first["seed"],
-        first["release_ms"],
-        last["done_ms"],
-        timeouts=until[where["last"]] - until[where["first"]] + messages["timeouts"][where["first"]],
-    ).with_columns(completion_ms=pl.col("done_ms") - pl.col("release_ms"))
+    responses = (
+        where.drop("port")
+        .with_columns(
+            first["cc"],
+            first["seed"],
+            first["release_ms"],
+            last["done_ms"],
+            timeouts=until[where["last"]] - until[where["first"]] + messages["timeouts"][where["first"]],
+        )
+        .with_columns(completion_ms=pl.col("done_ms") - pl.col("release_ms"))
+    )
 
     connection = where.select("flow", "connection").unique("flow", maintain_order=True)
     flows = results["flows"].join(connection, on="flow", maintain_order="left")

@@ -170,6 +170,10 @@ class CompareResult:
         The answer on other racks, where it was asked (``vary``).
     rack_proposed : bool
         The rack was proposed from the capture.
+    engine, engine_label : str
+        Whose TCP ran: ``sim``, ``kernel`` or ``kernel-hz1000``, and in words.
+    found : int
+        Runs that the store had, so that they were not made again.
     confirmation : Confirmation or None
         What another engine said, where it was asked.
     interrupted : bool
@@ -207,6 +211,9 @@ class CompareResult:
     measured: Measured | None = None
     variations: list[Variation] = field(default_factory=list)
     rack_proposed: bool = False
+    engine: str = "sim"
+    engine_label: str = "the simulator"
+    found: int = 0
     confirmation: Confirmation | None = None
     interrupted: bool = False
     rank_of: RankOf = "responses"
@@ -258,6 +265,7 @@ class CompareResult:
             "variations": [v.to_dict() for v in self.variations],
             "port": self.port,
             "scenario_hash": self.scenario_hash,
+            "engine": {"name": self.engine, "label": self.engine_label},
             "seeds": list(self.seeds),
             "trace_seed": self.trace_seed,
             "rank_by": self.rank_by,

@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 from fanin import _native
-from fanin.kernel.cache import Kernel
+from fanin.errors import ScenarioError
+from fanin.kernel.cache import HERTZ, Kernel
 from fanin.kernel.machine import scratch, start_kernel
-from fanin.runs.job import Job, algorithms_of
-from fanin.runs.tables import Frames, tables
 
 if TYPE_CHECKING:
-    from fanin._native import Plan, Run, Watch
+    from fanin._native import Plan, Run, Scenario, Watch
+    from fanin.runs.engines import Captures
+    from fanin.runs.tables import Frames
 
 UNKNOWN = ("tail_probes", "undone")
 """Columns of `flows` that a kernel counts for a whole host and not for a socket: they are null."""
@@ -66,29 +65,50 @@ def run_plan(
 
 
 @dataclass(frozen=True, slots=True)
-class KernelJob:
-    """One run of a scenario on the virtual kernel.
+class KernelEngine:
+    """Real Linux TCP in virtual time, as :class:`fanin.runs.engines.Engine` describes an engine."""
 
-    Attributes
-    ----------
-    job : fanin.runs.job.Job
-        What runs.
-    kernel : Kernel
-        On which kernel.
-    pcap, pcap_at : optional
-        Where to write captures, and of which places.
-    """
-
-    job: Job
     kernel: Kernel
-    pcap: Path | None = None
-    pcap_at: tuple[str, ...] = ()
 
-    def run(self, watch: Watch | None = None) -> Frames:
-        """The frames that the simulator gives, too; what a kernel does not count is null."""
-        job, plan = self.job, self.job.plan()
-        results = run_plan(plan, self.kernel, job.seed, watch, self.pcap, self.pcap_at)
-        made = tables(results, plan, algorithms_of(plan), job.seed, job.frames)
-        if "flows" in made:
-            made["flows"] = made["flows"].with_columns(pl.lit(None, pl.UInt64).alias(name) for name in UNKNOWN)
-        return made
+    @property
+    def name(self) -> str:
+        """As users write it."""
+        return "kernel" if self.kernel.hertz == HERTZ[0] else f"kernel-hz{self.kernel.hertz}"
+
+    @property
+    def label(self) -> str:
+        """What it is, for reports."""
+        return f"Linux {self.kernel.version}'s TCP in virtual time (HZ={self.kernel.hertz})"
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Columns of `flows` that it cannot tell."""
+        return UNKNOWN
+
+    @property
+    def at_once(self) -> int | None:
+        """As many as there are cores."""
+        return None
+
+    @property
+    def repeats(self) -> bool:
+        """The clock is virtual."""
+        return True
+
+    def identity(self) -> str:
+        """The kernel, with everything of fanin's in it, and the program that plays the workload: their names hold hashes."""
+        return f"{self.kernel.linux.name} {self.kernel.guest.name}"
+
+    def check(self, plan: Plan, scenario: Scenario | None = None) -> None:
+        """Raise with what a kernel cannot do."""
+        if scenario is not None:
+            _native.kernel_check(scenario, plan)
+        elif (limit := _native.kernel_limit(plan)) is not None:
+            raise ScenarioError(": ".join(limit))
+
+    def run(
+        self, plan: Plan, seed: int, watch: Watch | None = None, captures: Captures | None = None
+    ) -> tuple[Run, Frames]:
+        """Run one plan."""
+        folder, places = (captures.folder, captures.places) if captures is not None else (None, ())
+        return run_plan(plan, self.kernel, seed, watch, folder, places), {}

@@ -70,7 +70,7 @@ def page(result: CompareResult) -> str:
         answer=result.verdict,
         rack=rack_facts(result),
         statistics=STATISTIC_NAMES,
-        assumptions=words.ASSUMPTIONS,
+        assumptions=words.assumptions(result.engine),
         method=words.method(),
         fan=data.fan(result),
         waits=waiting.sentences(result.companies),

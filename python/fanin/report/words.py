@@ -17,18 +17,32 @@ if TYPE_CHECKING:
     from fanin.comparison import CompareResult
     from fanin.comparison.variations import Variation
 
+MODELLED = "Algorithms are run"
+
 ASSUMPTIONS = (
     "Applications behave as in the capture: what a server sends, and how long it and the client think in between, is taken from it. A response "
     "that arrives later delays what followed it on its connection; a faster one brings it forward.",
     "The rack is as the file above says and carries this traffic alone. Cables lose nothing; packets are lost only where a queue is full.",
     "Hosts cost no time beyond the jitter that the rack file states: no interrupts, no scheduling, no segmentation offload. On real hosts "
     "these add to every response, whichever TCP runs, and matter most where responses take well under a millisecond.",
-    "Algorithms are run as their papers and RFCs describe them, all on the same endpoint. Kernels differ in details, so try the winner on two hosts "
+    f"{MODELLED} as their papers and RFCs describe them, all on the same endpoint. Kernels differ in details, so try the winner on two hosts "
     "before all of them.",
     "Confidence intervals cover chance between seeds. They say nothing about traffic that the capture does not hold: "
     "another hour, another service.",
 )
 """What the simulation takes for granted, for the end of the page."""
+
+
+ON_A_KERNEL = (
+    "TCP is that of the Linux named above, with its own timers, in virtual time: the kernel's code is the real one, and computing costs no time. "
+    "Algorithms that Linux does not have are fanin's C files for it."
+)
+"""What takes the place of the sentence on algorithms where a kernel ran."""
+
+
+def assumptions(engine: str) -> tuple[str, ...]:
+    """What the runs of an engine take for granted."""
+    return ASSUMPTIONS if engine == "sim" else tuple(ON_A_KERNEL if s.startswith(MODELLED) else s for s in ASSUMPTIONS)
 
 
 def leaders(result: CompareResult) -> list[str]:

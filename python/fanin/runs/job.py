@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from fanin import _native
 from fanin.files import shown
-from fanin.runs.tables import FRAMES, Frames, tables
+from fanin.runs.engines import Captures, engine, product_of, run_frames
+from fanin.runs.tables import FRAMES, Frames
 
 if TYPE_CHECKING:
     from fanin._native import Plan, Scenario, Watch
@@ -99,6 +100,19 @@ class Document:
         path = Path(file)
         return cls(path.read_text(encoding="utf-8"), shown(path), str(path.parent))
 
+    @classmethod
+    def of_rack(cls, file: str | Path) -> Document:
+        """A rack file's text.
+
+        Raises
+        ------
+        fanin.ScenarioError
+            When it cannot be read or is no rack.
+        """
+        _native.Rack.from_file(file)
+        path = Path(file)
+        return cls(path.read_text(encoding="utf-8"), shown(path), str(path.parent))
+
     def table(self) -> dict[str, Any]:
         """The parsed TOML."""
         return tomllib.loads(self.text)
@@ -169,7 +183,7 @@ class Job:
     Attributes
     ----------
     scenario : Document
-        What is simulated.
+        What is run.
     seed : int
         With which seed.
     cc : str or None
@@ -178,6 +192,8 @@ class Job:
         Values by key on top.
     frames : tuple of str
         Which frames are kept.
+    engine : str
+        Whose TCP runs: one of :data:`fanin.runs.engines.ENGINES`.
 
     Examples
     --------
@@ -194,6 +210,7 @@ class Job:
     cc: str | None = None
     settings: Settings = ()
     frames: tuple[str, ...] = FRAMES
+    engine: str = "sim"
 
     def checked(self) -> Scenario:
         """The scenario with its changes; errors are those of the engine."""
@@ -205,19 +222,21 @@ class Job:
 
     def key(self) -> str:
         """Names the results: equal keys, equal bytes."""
-        return key_of(self.plan().identity(), sorted(self.frames))
+        return key_of(self.plan().identity(), product_of(self.engine, sorted(self.frames)))
 
     def written(self) -> str:
         """Names what was written: the tree without its comments, the files it names, every change, the seed.
 
         Found without the engine, so faster than :meth:`key`; two ways to write one simulation have two names.
         """
-        return _digest_of_text(self.scenario, self.cc, self.settings) + f"-{self.seed}"
+        on = "" if self.engine == "sim" else f"-{engine(self.engine).identity()}"
+        return _digest_of_text(self.scenario, self.cc, self.settings) + f"-{self.seed}{on}"
 
-    def run(self, watch: Watch | None = None) -> Frames:
-        """Simulate on this thread; other threads go on meanwhile."""
-        plan = self.plan()
-        return tables(plan.run(watch), plan, algorithms_of(plan), self.seed, self.frames)
+    def run(self, watch: Watch | None = None, captures: Captures | None = None) -> Frames:
+        """Run on this thread; other threads go on meanwhile."""
+        plan, on = self.plan(), engine(self.engine)
+        cc = algorithms_of(plan)
+        return run_frames(on, plan, cc, self.seed, watch, wanted=self.frames, captures=captures)
 
     def command(self) -> str:
         """The command that does the same."""
@@ -226,6 +245,8 @@ class Job:
             words += ["--cc", self.cc]
         for key, value in self.settings:
             words += ["--set", f"{key}={value}"]
+        if self.engine != "sim":
+            words += ["--engine", self.engine]
         return shlex.join([*words, "--seed", str(self.seed)])
 
 
@@ -258,9 +279,9 @@ def key_of(identity: str, product: object) -> str:
 @cache
 def engine_digest() -> str:
     """Names the engine that is loaded, and how its results become frames: a change of either may change any number."""
-    from fanin.runs import summary, tables
+    from fanin.runs import engines, summary, tables
 
     digest = hashlib.sha256(Path(str(_native.__file__)).read_bytes())
-    for module in (tables, summary):
+    for module in (tables, summary, engines):
         digest.update(Path(str(module.__file__)).read_bytes())
     return digest.hexdigest()[:16]

@@ -11,8 +11,9 @@ import polars as pl
 
 from fanin import _native
 from fanin.frames import frame
+from fanin.runs.engines import Captures, engine, product_of, run_frames
 from fanin.runs.job import Document, Settings, key_of
-from fanin.runs.tables import Frames, tables
+from fanin.runs.tables import Frames
 
 if TYPE_CHECKING:
     from fanin._native import Rack, RackPlan, Replay, Watch
@@ -91,6 +92,8 @@ class ReplayJob:
         The queue to the aggregator and the servers' windows are recorded.
     beside : Unmoved or None
         Servers that run something else.
+    engine : str
+        Whose TCP runs: one of :data:`fanin.runs.engines.ENGINES`.
     """
 
     rack: Document
@@ -100,28 +103,39 @@ class ReplayJob:
     settings: Settings = ()
     trace: bool = False
     beside: Unmoved | None = None
+    engine: str = "sim"
 
     def plan(self) -> RackPlan:
         """Everything resolved for the seed."""
-        made = _rack(self.rack, self.settings).plan(self.traffic.replay, self.cc, self.seed, self.trace)
+        made = rack_of(self.rack, self.settings).plan(self.traffic.replay, self.cc, self.seed, self.trace)
         if self.beside is None:
             return made
-        other = _rack(self.rack, self.beside.settings).plan(self.traffic.replay, self.beside.cc, self.seed)
+        other = rack_of(self.rack, self.beside.settings).plan(self.traffic.replay, self.beside.cc, self.seed)
         return made.mixed(other, list(self.beside.servers))
 
     def key(self, product: object) -> str:
         """Names what is kept of it."""
-        return key_of(self.plan().plan.identity(), product)
+        return key_of(self.plan().plan.identity(), product_of(self.engine, [product]))
 
-    def run(self, watch: Watch | None = None) -> Frames:
-        """Simulate on this thread: the frames of a run, and ``where``, a row for each response of the capture.
+    def check(self) -> None:
+        """Raise when the engine cannot do it.
+
+        Raises
+        ------
+        fanin.ScenarioError, fanin.EngineError
+        """
+        engine(self.engine).check(self.plan().plan)
+
+    def run(self, watch: Watch | None = None, captures: Captures | None = None) -> Frames:
+        """Run on this thread: the frames of a run, ``where``, a row for each response of the capture, and ``members``.
 
         ``where`` has ``connection``, ``response``, ``flow``, ``first``, ``last`` (numbers of its messages; UInt32), ``server`` (String),
-        ``bytes`` (UInt64) and ``port`` (String), the name of the port to the aggregator.
+        ``bytes`` (UInt64) and ``port`` (String), the name of the port to the aggregator. ``members`` has a row for each message of a round of
+        the capture: ``round``, ``company``, ``message``, and ``answer``, which is 1 for an answer and 0 for a request (UInt32).
         """
         made = self.plan()
-        results = tables(made.plan.run(watch), made.plan, self.cc, self.seed)
-        return {**results, "where": where(made, self.traffic.replay)}
+        results = run_frames(engine(self.engine), made.plan, self.cc, self.seed, watch, captures=captures)
+        return {**results, "where": where(made, self.traffic.replay), "members": frame(made.rounds())}
 
 
 def where(plan: RackPlan, replay: Replay) -> pl.DataFrame:
@@ -134,5 +148,12 @@ def where(plan: RackPlan, replay: Replay) -> pl.DataFrame:
 
 
 @lru_cache(maxsize=256)
-def _rack(rack: Document, settings: Settings) -> Rack:
+def rack_of(rack: Document, settings: Settings = ()) -> Rack:
+    """The rack of a file with values on top, as the engine reads it.
+
+    Raises
+    ------
+    fanin.ScenarioError
+        When something in it is wrong.
+    """
     return _native.Rack.from_text(rack.text, rack.name, rack.place(), list(settings))

@@ -1,0 +1,197 @@
+"""The best of a comparison, and what the hosts run today, once more on another engine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+from fanin.comparison.candidates import has
+from fanin.errors import FaninError
+from fanin.kernel import pace
+from fanin.ranking import SIGNIFICANT, STATISTICS
+from fanin.runs.engines import engine
+from fanin.stats import paired_ratios
+from fanin.text import enumeration
+from fanin.verdict import Confirmation, verdict_of
+
+if TYPE_CHECKING:
+    from fanin.comparison.result import CompareResult
+    from fanin.ranking import RankingRow
+    from fanin.runs.replay import ReplayJob
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What is run again, and what stood before it in the ranking but is not there."""
+
+    names: list[str]
+    without: list[str]
+
+
+def chosen_again(result: CompareResult, count: int, base: ReplayJob) -> Chosen:
+    """What is advised, the best besides until there are `count` that the other engine has, and the baseline."""
+    names: list[str] = []
+    without: list[str] = []
+    advised = verdict_of(result).best
+    for cc in dict.fromkeys([*([advised] if advised else []), *(row.cc for row in result.ranking if row.candidate)]):
+        if len(names) == count:
+            break
+        (names if has(base, cc) else without).append(cc)
+    usual = result.baseline
+    if usual is not None and usual not in names and usual not in without:
+        (names if has(base, usual) else without).append(usual)
+    return Chosen(names, without)
+
+
+def confirm(
+    result: CompareResult,
+    count: int,
+    base: ReplayJob,
+    again: Callable[[list[str], list[int], str], CompareResult],
+    tell: Callable[[str], None],
+) -> None:
+    """Run the best again and keep what was found as ``result.confirmation``.
+
+    Parameters
+    ----------
+    result : CompareResult
+        Of the simulation.
+    count : int
+        How many of the best.
+    base : ReplayJob
+        Rack, traffic and the other engine.
+    again : callable
+        Compares algorithms under seeds on that engine, with a title for its progress.
+    tell : callable
+        Told what is about to happen, and how long it takes.
+    """
+    picked = chosen_again(result, count, base)
+    label = engine(base.engine).label
+    if len(picked.names) < 2:
+        only = f"{picked.names[0]} alone" if picked.names else "none of them"
+        result.warnings.append(
+            f"not confirmed: of {enumeration([*picked.names, *picked.without])}, {label} has {only}, which leaves nothing to compare"
+        )
+        return
+    # As many as were simulated: with fewer, a difference that is there would not show.
+    seeds = list(result.seeds)
+    hops = [count for name in picked.names for count in _hops(result, name, len(seeds))]
+    tell(f"confirming {enumeration(picked.names)} on {label}: {len(hops)} runs, {pace.estimate(hops)} on this machine")
+    began = time.monotonic()
+    try:
+        there = again(picked.names, seeds, f"confirming ({pace.estimate(hops)})")
+    except KeyboardInterrupt:
+        result.interrupted = True
+        result.notes.append("interrupted: the order is not confirmed")
+        return
+    except FaninError as error:
+        result.warnings.append(f"not confirmed, since no run on {label} succeeded: {error}")
+        return
+    there.baseline_given = result.baseline_given
+    if not there.found:
+        pace.remember(hops, time.monotonic() - began)
+    if there.interrupted or len(there.ranking) < 2:
+        result.interrupted |= there.interrupted
+        result.notes.append("the order is not confirmed: the runs on the other engine were not all made")
+        return
+    result.confirmation = confirmation(result, there, picked.without)
+    result.warnings += [f"{failure.cc} could not be confirmed: {failure.message}" for failure in there.failures]
+
+
+def _hops(result: CompareResult, cc: str, runs: int) -> list[float]:
+    """Packets and ports of an algorithm's runs, as simulated."""
+    known = result.runs.filter(result.runs["cc"] == cc)["packet_hops"].to_list()
+    return [float(count) for count in known[:runs]]
+
+
+def confirmation(here: CompareResult, there: CompareResult, without: Sequence[str] = ()) -> Confirmation:
+    """Judge one comparison by another of some of its algorithms.
+
+    Parameters
+    ----------
+    here, there : CompareResult
+        The simulation's, and the other engine's.
+    without : sequence of str
+        Algorithms that the other engine does not have, and that would have been run there.
+    """
+    mine, theirs = verdict_of(here), verdict_of(there)
+    cannot_tell = theirs.kind == "undecided"
+    holds = cannot_tell or theirs.best == mine.best
+    names = [row.cc for row in there.ranking]
+    simulated = [row.cc for row in here.ranking if row.cc in names]
+    turned = inversions(here, there, simulated)
+    order = not turned
+    seeds = "1 seed" if len(there.seeds) == 1 else f"{len(there.seeds)} seeds"
+    said = f"{there.engine_label}, {seeds}"
+    if not holds:
+        sentence = f"The simulation had said: {mine.headline} What real Linux TCP does ({said}) is believed instead."
+    elif cannot_tell:
+        sentence = f"Neither confirmed nor refuted ({said}): {theirs.headline}"
+    else:
+        sentence = f"Confirmed ({said}): {theirs.headline}"
+    if turned:
+        pairs = enumeration([f"{a} before {b}" for a, b in turned])
+        sentence += f" The orders differ by more than chance: there {pairs}."
+    elif names == simulated:
+        sentence += f" The order is the same: {', '.join(names)}."
+    else:
+        sentence += f" The orders do not differ by more than chance: {', '.join(names)} there, {', '.join(simulated)} simulated."
+    if without:
+        verb = "has" if len(without) == 1 else "have"
+        sentence += f" {enumeration(list(without))} {verb} no form there and could not be asked."
+    by_name = {row.cc: row for row in here.ranking}
+    rows = tuple(
+        {
+            "cc": row.cc,
+            "simulated": _numbers(by_name[row.cc], here.rank_by) if row.cc in by_name else None,
+            "there": _numbers(row, here.rank_by),
+        }
+        for row in there.ranking
+    )
+    return Confirmation(
+        engine=there.engine,
+        label=there.engine_label,
+        holds=holds,
+        order=order,
+        sentence=sentence,
+        rows=rows,
+        result=there,
+    )
+
+
+def inversions(here: CompareResult, there: CompareResult, names: Sequence[str]) -> list[tuple[str, str]]:
+    """Pairs (first there, second there) that are the other way round here, each by more than chance."""
+    column = f"round_{here.rank_by}" if here.rank_of == "rounds" else here.rank_by
+
+    def ratio(of: CompareResult, a: str, b: str) -> tuple[float, float] | None:
+        mine, theirs = (of.runs.filter(of.runs["cc"] == cc) for cc in (a, b))
+        both = mine.join(theirs, on="seed", suffix="_of_b")
+        found = paired_ratios(both[column].to_list(), both[f"{column}_of_b"].to_list())
+        return None if found.change.value is None or found.p is None else (found.change.value, found.p)
+
+    turned = []
+    for a, b in combinations(names, 2):
+        one, other = ratio(here, a, b), ratio(there, a, b)
+        if one is None or other is None or max(one[1], other[1]) >= SIGNIFICANT:
+            continue
+        if (one[0] < 1) != (other[0] < 1):
+            turned.append((a, b) if other[0] < 1 else (b, a))
+    return turned
+
+
+def _numbers(row: RankingRow, by: str) -> dict[str, Any]:
+    """What is shown of an algorithm on an engine."""
+    against = row.against_baseline.get(by)
+    return {
+        **{name: row.completion_ms[name].to_dict() for name in STATISTICS},
+        "times_baseline": None if against is None else against.change.to_dict(),
+        "p": None if against is None else against.p,
+        "timeouts": row.timeouts.value,
+        "retransmissions": row.retransmissions.value,
+        "queue_mean_packets": row.queue_mean_packets.value,
+        "rank": row.rank,
+        "seeds": len(row.seeds),
+    }

@@ -1,0 +1,176 @@
+"""Whose TCP runs a plan: fanin's model of it, or a real one. Each engine is one class; a plan, its columns and its frames are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import polars as pl
+
+from fanin import _native
+from fanin.errors import ScenarioError
+from fanin.runs.tables import Frames, tables
+
+if TYPE_CHECKING:
+    from fanin._native import Plan, Run, Scenario, Watch
+
+
+@dataclass(frozen=True, slots=True)
+class Captures:
+    """Where to write pcap files of a run, and of which hosts, ports and switches."""
+
+    folder: Path
+    places: tuple[str, ...] = ()
+
+
+class Engine(Protocol):
+    """Runs plans.
+
+    Attributes
+    ----------
+    name : str
+        As users write it.
+    label : str
+        What it is, for reports.
+    unknown : tuple of str
+        Columns of `flows` that it cannot tell; they are null.
+    at_once : int or None
+        How many runs it bears at once; None: as many as there are cores.
+    repeats : bool
+        Equal plans and seeds give equal results, so that they are worth keeping.
+    """
+
+    @property
+    def name(self) -> str:
+        """As users write it."""
+        ...
+
+    @property
+    def label(self) -> str:
+        """What it is."""
+        ...
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Columns that it cannot tell."""
+        ...
+
+    @property
+    def at_once(self) -> int | None:
+        """Runs at once."""
+        ...
+
+    @property
+    def repeats(self) -> bool:
+        """Equal plans, equal results."""
+        ...
+
+    def identity(self) -> str:
+        """Names what, beside a plan, decides its results; nothing for what :func:`fanin.runs.job.engine_digest` names already."""
+        ...
+
+    def check(self, plan: Plan, scenario: Scenario | None = None) -> None:
+        """Raise when it cannot do what a plan asks for, with the line of the plan's scenario if that is given.
+
+        Raises
+        ------
+        fanin.ScenarioError
+        """
+        ...
+
+    def run(
+        self, plan: Plan, seed: int, watch: Watch | None = None, captures: Captures | None = None
+    ) -> tuple[Run, Frames]:
+        """Run one plan on this thread, and what it alone has to tell, as frames; other threads go on meanwhile."""
+        ...
+
+
+class Simulator:
+    """fanin's own engine."""
+
+    name = "sim"
+    label = "the simulator"
+    unknown: tuple[str, ...] = ()
+    at_once: int | None = None
+    repeats = True
+
+    def identity(self) -> str:
+        """Nothing: see :meth:`Engine.identity`."""
+        return ""
+
+    def check(self, plan: Plan, scenario: Scenario | None = None) -> None:
+        """A plan is checked for the simulator as it is made."""
+
+    def run(
+        self, plan: Plan, seed: int, watch: Watch | None = None, captures: Captures | None = None
+    ) -> tuple[Run, Frames]:
+        """See :meth:`Engine.run`."""
+        if captures is None:
+            return plan.run(watch), {}
+        return _native.run_with_pcap(plan, captures.folder, list(captures.places), watch)[0], {}
+
+
+def _kernel(hertz: int) -> Engine:
+    from fanin.kernel.cache import find
+    from fanin.kernel.engine import KernelEngine
+
+    return KernelEngine(find(hertz))
+
+
+MADE_BY: dict[str, Callable[[], Engine]] = {
+    "sim": Simulator,
+    "kernel": lambda: _kernel(250),
+    "kernel-hz1000": lambda: _kernel(1000),
+}
+"""What makes each engine, by name."""
+
+ENGINES = tuple(MADE_BY)
+"""Names of the engines."""
+
+
+def engine(name: str) -> Engine:
+    """The engine of a name.
+
+    Raises
+    ------
+    fanin.ScenarioError
+        When there is none of that name.
+    fanin.EngineError
+        When it is not there, such as a kernel that is not built.
+
+    Examples
+    --------
+    >>> engine("sim").label
+    'the simulator'
+    """
+    if name not in MADE_BY:
+        raise ScenarioError(f"the engine is {name!r}; it must be one of {', '.join(ENGINES)}")
+    return MADE_BY[name]()
+
+
+def run_frames(
+    on: Engine,
+    plan: Plan,
+    cc: str,
+    seed: int,
+    watch: Watch | None = None,
+    *,
+    wanted: Collection[str] | None = None,
+    captures: Captures | None = None,
+) -> Frames:
+    """The frames of one run on an engine; what it cannot tell is null."""
+    results, more = on.run(plan, seed, watch, captures)
+    made = tables(results, plan, cc, seed, wanted)
+    whose = [pl.lit(cc).alias("cc"), pl.lit(seed, dtype=pl.UInt64).alias("seed")]
+    made |= {name: rows.select(*whose, pl.all()) for name, rows in more.items()}
+    if "flows" in made and on.unknown:
+        made["flows"] = made["flows"].with_columns(pl.lit(None, pl.UInt64).alias(name) for name in on.unknown)
+    return made
+
+
+def product_of(name: str, kept: Sequence[object]) -> list[object]:
+    """What is kept of a run and by which engine it was made, for :func:`fanin.runs.job.key_of`."""
+    identity = engine(name).identity()
+    return [*kept, identity] if identity else list(kept)
