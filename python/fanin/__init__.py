@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from fanin.papers.reproduce import ReproduceResult, reproduce
     from fanin.rack import RackProposal, propose_rack
     from fanin.registries import Entry, entries
+    from fanin.service import TruthResult, truth
     from fanin.simulation import RunResult, run
     from fanin.traffic import TrainsResult, trains
 
@@ -51,6 +52,7 @@ __all__ = [
     "RunResult",
     "ScenarioError",
     "TrainsResult",
+    "TruthResult",
     "__version__",
     "compare",
     "diff",
@@ -63,6 +65,7 @@ __all__ = [
     "reproduce",
     "run",
     "trains",
+    "truth",
 ]
 
 # Polars and the engine are loaded when something needs them: `fanin --help` must not wait for them.
@@ -82,6 +85,8 @@ _HOME = {
     "entries": "fanin.registries",
     "RunResult": "fanin.simulation",
     "run": "fanin.simulation",
+    "TruthResult": "fanin.service",
+    "truth": "fanin.service",
     "TrainsResult": "fanin.traffic",
     "trains": "fanin.traffic",
 }

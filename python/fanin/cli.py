@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fanin import advise_command, sweep_command
+from fanin import advise_command, sweep_command, truth_command
 from fanin.kernel import command as kernel_command
 
 app = typer.Typer(
@@ -510,6 +510,7 @@ def list_(
 
 
 app.command("advise")(advise_command.advise)
+app.command("truth")(truth_command.truth)
 app.command("sweep")(sweep_command.sweep)
 app.command("query")(sweep_command.query)
 app.command("plot")(sweep_command.plot)

@@ -92,7 +92,7 @@ def _pair(model: float | None, kernel: float | None) -> str:
     return "0" if model == kernel == 0 else f"{model:.4g} / {kernel:.4g}"
 
 
-def placed(text: str, section: str, name: str) -> str:
+def placed(text: str, section: str, name: str, marks: tuple[str, str] = (BEGIN, END)) -> str:
     r"""A page with its generated section replaced.
 
     Raises
@@ -109,10 +109,11 @@ def placed(text: str, section: str, name: str) -> str:
     <!-- fanin validate: end -->
     after
     """
-    if text.count(BEGIN) != 1 or text.count(END) != 1:
+    begin, end = marks
+    if text.count(begin) != 1 or text.count(end) != 1:
         raise OutputError(
-            f"{name}: it has no place for the table; add the lines `{BEGIN}` and `{END}` where it is to stand"
+            f"{name}: it has no place for the table; add the lines `{begin}` and `{end}` where it is to stand"
         )
-    before, rest = text.split(BEGIN)
-    after = rest.split(END)[1]
-    return f"{before}{BEGIN}\n{section}{END}{after}"
+    before, rest = text.split(begin)
+    after = rest.split(end)[1]
+    return f"{before}{begin}\n{section}{end}{after}"
