@@ -163,7 +163,7 @@ def verdict(result: CompareResult) -> Verdict:
     theirs = verdict_of(found.result)
     return replace(
         theirs,
-        headline=f"The simulation is not confirmed. On {found.label}: {theirs.headline}",
+        headline=f"Real Linux TCP says otherwise than the simulation: {theirs.headline}",
         support=(found.sentence, *theirs.support),
         cautions=mine.cautions,
     )

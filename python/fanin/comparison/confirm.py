@@ -15,7 +15,7 @@ from fanin.ranking import SIGNIFICANT, STATISTICS
 from fanin.runs.engines import engine
 from fanin.stats import paired_ratios
 from fanin.text import enumeration
-from fanin.verdict import Confirmation, verdict_of
+from fanin.verdict import STATISTIC_NAMES, Confirmation, verdict_of
 
 if TYPE_CHECKING:
     from fanin.comparison.result import CompareResult
@@ -125,9 +125,9 @@ def confirmation(here: CompareResult, there: CompareResult, without: Sequence[st
     turned = inversions(here, there, simulated)
     order = not turned
     seeds = "1 seed" if len(there.seeds) == 1 else f"{len(there.seeds)} seeds"
-    said = f"{there.engine_label}, {seeds}"
+    said = f"{there.engine_label} over {seeds}"
     if not holds:
-        sentence = f"The simulation had said: {mine.headline} What real Linux TCP does ({said}) is believed instead."
+        sentence = f"The simulation had said: {mine.headline} What {said} shows is believed instead."
     elif cannot_tell:
         sentence = f"Neither confirmed nor refuted ({said}): {theirs.headline}"
     else:
@@ -136,7 +136,8 @@ def confirmation(here: CompareResult, there: CompareResult, without: Sequence[st
         pairs = enumeration([f"{a} before {b}" for a, b in turned])
         sentence += f" The orders differ by more than chance: there {pairs}."
     elif names == simulated:
-        sentence += f" The order is the same: {', '.join(names)}."
+        by = STATISTIC_NAMES[here.rank_by]
+        sentence += f" The order by {by} is the same on both: {', '.join(names)}."
     else:
         sentence += f" The orders do not differ by more than chance: {', '.join(names)} there, {', '.join(simulated)} simulated."
     if without:

@@ -17,6 +17,7 @@ from fanin.errors import FaninError, ScenarioError
 from fanin.files import shown
 from fanin.progress import Progress, silent
 from fanin.ranking import completion_statistics
+from fanin.registries import entries
 from fanin.runs.engines import engine as find_engine
 from fanin.runs.job import Document, Job
 from fanin.runs.kept import Keyed, run_kept, usual_store
@@ -319,7 +320,10 @@ def rack_text(job: Job) -> str:
     topology = table.get("topology", {})
     if topology.get("kind", "star") != "star":
         raise _NoPredictionError(f"the network is a {topology['kind']}, and a rack is a star")
-    lines = ["[rack]", *(f"{key} = {_toml(topology[key])}" for key in RACK_KEYS if key in topology)]
+    star = next(entry for entry in entries("topology") if entry.name == "star")
+    defaults = {key["name"]: key["default"] for key in star.to_dict()["keys"] if key["default"] is not None}
+    network = {key: topology.get(key, defaults.get(key)) for key in RACK_KEYS}
+    lines = ["[rack]", *(f"{key} = {_toml(value)}" for key, value in network.items() if value is not None)]
     stack = table.get("stack", {})
     return "\n".join([*lines, "", "[stack]", *(f"{key} = {_toml(value)}" for key, value in stack.items()), ""])
 

@@ -1,0 +1,177 @@
+"""A comparison that another engine confirms or refutes. What needs a built kernel is skipped where there is none (`fanin kernel build`)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import fanin
+import pytest
+from fanin.comparison.confirm import confirmation, inversions
+from fanin.errors import EngineError, ScenarioError
+from fanin.kernel import cache, pace
+from fanin.runs import engines
+
+from .conftest import RACK, SMALL, Fanin
+
+SIX_TO_ONE = Path("tests/data/pcap/virtual_kernel/incast6_dctcp_1g.client.pcap.gz")
+
+
+@pytest.fixture(scope="session")
+def kernel() -> cache.Kernel:
+    try:
+        return cache.find()
+    except EngineError as why:
+        pytest.skip(str(why))
+
+
+class StandIn(engines.Simulator):
+    """The simulator under another name, without one algorithm."""
+
+    name = "kernel"
+    label = "a stand-in"
+
+    def identity(self) -> str:
+        return "stand-in"
+
+    def check(self, plan: object, scenario: object = None) -> None:
+        if "vegas" in plan.algorithms:  # type: ignore[attr-defined]
+            raise ScenarioError("cc.name: the stand-in has no `vegas`")
+
+
+@pytest.fixture
+def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(engines.MADE_BY, "kernel", StandIn)
+    return
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_what_gives_the_same_numbers_confirms() -> None:
+    told: list[str] = []
+    result = fanin.compare(SMALL, RACK, cc=["cubic", "dctcp", "vegas"], seeds=3, confirm=3, tell=told.append)
+    found = result.confirmation
+    assert found is not None
+    assert found.holds
+    assert found.order
+    assert len(told) == 1
+    assert "confirming" in told[0]
+    assert "about" in told[0]
+    assert [row["cc"] for row in found.rows] == ["cubic", "dctcp"] or [row["cc"] for row in found.rows] == [
+        "dctcp",
+        "cubic",
+    ]
+    for row in found.rows:
+        assert row["simulated"]["p99"] == row["there"]["p99"]
+    assert "vegas has no form there" in found.sentence
+    assert result.verdict.support[0] == found.sentence
+    assert result.to_dict()["confirmation"]["holds"] is True
+
+
+def test_where_another_engine_says_otherwise_it_is_believed() -> None:
+    here = fanin.compare(SMALL, RACK, cc=["cubic", "dctcp"], seeds=5, keep=False)
+    there = fanin.compare(
+        SMALL, RACK, cc=["cubic", "dctcp"], seeds=5, keep=False, settings={"rack.buffer": "1000p", "rack.mark": "2p"}
+    )
+    there.engine, there.engine_label = "kernel", "the other engine"
+    alone = here.verdict
+    assert alone.best != there.verdict.best
+    here.confirmation = confirmation(here, there)
+    assert not here.confirmation.holds
+    believed = here.verdict
+    assert believed.best == there.verdict.best
+    assert believed.headline == f"Real Linux TCP says otherwise than the simulation: {there.verdict.headline}"
+    assert alone.headline in believed.support[0]
+    assert believed.recommendation == there.verdict.recommendation
+
+
+def test_only_differences_by_more_than_chance_turn_an_order() -> None:
+    here = fanin.compare(SMALL, RACK, cc=["cubic", "dctcp"], seeds=5, keep=False)
+    assert inversions(here, here, ["cubic", "dctcp"]) == []
+    turned = replace(
+        here, runs=here.runs.with_columns(cc=here.runs["cc"].replace({"cubic": "dctcp", "dctcp": "cubic"}))
+    )
+    first, second = (row.cc for row in here.ranking)
+    sure = here.ranking[-1].tier > 1
+    assert inversions(here, turned, ["cubic", "dctcp"]) == ([(second, first)] if sure else [])
+
+
+def test_a_confirmation_needs_a_kernel_and_something_to_confirm(
+    fanin: Fanin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FANIN_KERNEL_CACHE", str(tmp_path))
+    done = fanin("compare", SMALL, "--rack", RACK, "--confirm", "2")
+    assert done.code == 2
+    assert "run `fanin kernel build`" in done.err
+    done = fanin("compare", SMALL, "--rack", RACK, "--confirm", "-1")
+    assert done.code == 2
+
+
+def test_estimates_follow_what_was_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FANIN_KERNEL_CACHE", str(tmp_path))
+    assert pace.hop_seconds() == pace.USUAL_HOP_S
+    pace.remember([1e6] * 4, 1000.0)
+    assert pace.hop_seconds() > pace.USUAL_HOP_S
+    (tmp_path / pace.PACE).write_text("nonsense")
+    assert pace.hop_seconds() == pace.USUAL_HOP_S
+
+
+@pytest.mark.usefixtures("kernel")
+def test_the_kernel_confirms_a_comparison_and_the_report_shows_both(tmp_path: Path) -> None:
+    result = fanin.compare(SIX_TO_ONE, RACK, cc=["cubic", "dctcp"], seeds=2, confirm=2)
+    found = result.confirmation
+    assert found is not None
+    assert found.engine == "kernel"
+    assert "Linux 6.12" in found.label
+    assert sorted(row["cc"] for row in found.rows) == ["cubic", "dctcp"]
+    for row in found.rows:
+        here, there = row["simulated"]["p50"]["value"], row["there"]["p50"]["value"]
+        assert 0.8 < there / here < 1.25
+    result.write_files(tmp_path)
+    page = (tmp_path / "report.html").read_text()
+    assert 'id="confirmed"' in page
+    assert "of the simulator" in page
+    # Found, not run again.
+    again = fanin.compare(SIX_TO_ONE, RACK, cc=["cubic", "dctcp"], seeds=2, confirm=2)
+    assert again.confirmation is not None
+    assert again.confirmation.result.found == 4
+    assert again.confirmation.rows == found.rows
+
+
+@pytest.mark.usefixtures("kernel")
+def test_a_whole_comparison_on_the_kernel_says_so() -> None:
+    told: list[str] = []
+    result = fanin.compare(SIX_TO_ONE, RACK, cc=["cubic", "dctcp"], seeds=1, engine="kernel", tell=told.append)
+    assert result.engine == "kernel"
+    assert "2 runs, about" in told[0]
+    assert result.to_dict()["engine"]["label"].startswith("Linux 6.12")
+    assert result.ranking[0].unfinished == 0
+    with pytest.raises(ScenarioError, match=r"no `d2tcp`"):
+        fanin.compare(SIX_TO_ONE, RACK, cc="d2tcp", seeds=1, engine="kernel")
+
+
+@pytest.mark.usefixtures("kernel")
+def test_a_service_beside_its_prediction() -> None:
+    service = """
+[topology]
+senders = 4
+mark = "20p"
+buffer = "100p"
+[stack]
+profile = "linux"
+[[workload]]
+kind = "incast"
+bytes = "32KB"
+rounds = 15
+gap = "2ms"
+request = "300B"
+"""
+    found = fanin.truth("service.toml", text=service, cc=["cubic", "dctcp"], seeds=1)
+    assert found.of == "rounds"
+    rows = {row["cc"]: row for row in found.table.iter_rows(named=True)}
+    assert rows["cubic"]["count"] == 15
+    # 128 KB at 1 Gbps take 1.1 ms.
+    for row in rows.values():
+        assert 1.1 < row["p50"] < 3
+        assert 0.8 < row["predicted_p50"] / row["p50"] < 1.25
+    assert rows["cubic"]["gain"] == 1.0
+    assert found.to_dict()["pairs"]["pairs"] == 1
