@@ -37,6 +37,14 @@ def advise(
             "--baseline", metavar="CC", help="What the hosts run today [default: what the capture shows, else cubic]."
         ),
     ] = None,
+    confirm: Annotated[
+        str | None,
+        typer.Option(
+            "--confirm",
+            metavar="ENGINE",
+            help="Run the advice again beside today's TCP on `kernel`: real Linux TCP in virtual time (`fanin kernel build`).",
+        ),
+    ] = None,
     aggregator: Annotated[
         str | None,
         typer.Option("--aggregator", metavar="IP", help="Receiver's address [default: detected from the traffic]."),
@@ -56,7 +64,9 @@ def advise(
         baseline=baseline,
         switch=not no_switch_changes,
         budget_s=_seconds(budget),
+        confirm=confirm,
         aggregator=aggregator,
+        tell=display.note,
         command=shown(shlex.join(["fanin", *sys.argv[1:]])),
         progress=display.Bar,
     )

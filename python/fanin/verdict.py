@@ -71,8 +71,8 @@ class Confirmation:
     rows : tuple of dict
         Per algorithm, best there first: ``cc``, and ``simulated`` and ``there`` with ``mean``, ``p50``, ``p95``, ``p99``, ``p99_9`` (ms, with
         ``low`` and ``high``), ``times_baseline``, ``p``, ``timeouts``, ``retransmissions``, ``queue_mean_packets``, ``rank`` and ``seeds``.
-    result : CompareResult
-        The comparison on that engine.
+    result : CompareResult or None
+        The comparison on that engine, of a comparison.
     """
 
     engine: str
@@ -81,7 +81,7 @@ class Confirmation:
     order: bool
     sentence: str
     rows: tuple[dict[str, Any], ...]
-    result: CompareResult
+    result: CompareResult | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in JSON."""
@@ -156,7 +156,7 @@ def presumed(names: Sequence[str]) -> str | None:
 def verdict(result: CompareResult) -> Verdict:
     """Judge a comparison with at least one ranked algorithm; where another engine was asked and says otherwise, that one is believed."""
     mine, found = verdict_of(result), result.confirmation
-    if found is None:
+    if found is None or found.result is None:
         return mine
     if found.holds:
         return replace(mine, support=(found.sentence, *mine.support))

@@ -16,6 +16,8 @@ from fanin.advice.search import Evaluator
 from fanin.errors import ScenarioError
 from fanin.progress import silent
 from fanin.runs.executor import Threads
+from fanin.runs.job import Document
+from fanin.runs.replay import ReplayJob, Traffic
 from fanin.traffic import trains
 
 from .conftest import HTTP, RACK, SMALL, Fanin
@@ -41,10 +43,8 @@ def test_the_choice_is_within_5_percent_of_the_best_of_an_exhaustive_search(tmp_
     found = advise(SMALL, rack, cc=NAMES, budget_s=1000)
     base = _native.Rack.from_file(rack, [])
 
-    def rack_for(candidate: Candidate) -> _native.Rack:
-        return _native.Rack.from_file(rack, list(candidate.settings)) if candidate.settings else base
-
-    every = Evaluator(rack_for, trains(SMALL).workload(None), Threads(), silent)
+    base = ReplayJob(Document.of_rack(rack), Traffic(trains(SMALL).workload(None)), "", 0)
+    every = Evaluator(base, Threads(), silent)
     candidates = space(NAMES, tomllib.loads(RACKS[number]), switch=True)
     few, many = range(2001, 2009), range(2001, 2049)
     every.scores(candidates, few, "all")

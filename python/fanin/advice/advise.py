@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from fanin import _native
+from fanin.advice.confirm import confirm as confirm_on
+from fanin.advice.judge import GOAL_NAMES, MORE_IS_BETTER, headline_of, mean_of, measurably_better, paired, worse
 from fanin.advice.knobs import Candidate, how_to, space
 from fanin.advice.search import GOALS, RUNGS, Evaluator, Score, halving
 from fanin.comparison.candidates import chosen
@@ -21,14 +23,16 @@ from fanin.files import shown
 from fanin.measured import seen_baseline
 from fanin.progress import Progress, silent
 from fanin.ranking import SIGNIFICANT
+from fanin.runs.engines import engine as find_engine
 from fanin.runs.executor import Executor, Threads
 from fanin.runs.job import Document
 from fanin.runs.kept import usual_store
 from fanin.runs.replay import ReplayJob, Traffic, Unmoved
 from fanin.simulation import changed
-from fanin.stats import Paired, holm, paired_ratios
-from fanin.text import enumeration, significant
+from fanin.stats import Paired
+from fanin.text import enumeration
 from fanin.traffic import trains
+from fanin.verdict import Confirmation
 
 CLOSE, CLOSE_SEEDS = 0.3, range(1011, 1041)
 """Candidates within this share of the best on the judged seeds, and the further seeds that tell them apart."""
@@ -47,8 +51,6 @@ UNSURE = 0.2
 """The rack's rate, delay and buffer are moved by so much either way."""
 
 BOOTSTRAPS = 2000
-
-GOAL_NAMES = {"p99": "p99", "p99_9": "p99.9", "mean": "mean", "fairness": "fairness", "goodput": "goodput"}
 
 
 @dataclass(slots=True)
@@ -77,6 +79,8 @@ class Advice:
         Rank stability over seeds, and over a rack that is a fifth faster, slower, deeper or shallower.
     recommendation : Recommendation or None
         The lines that try it on one host pair and take it back.
+    confirmation : Confirmation or None
+        What another engine said, where it was asked.
     tried, runs : int
         Candidates and simulations.
     notes : list of str
@@ -94,6 +98,7 @@ class Advice:
     coexistence: list[str] = field(default_factory=list)
     confidence: list[str] = field(default_factory=list)
     recommendation: Recommendation | None = None
+    confirmation: Confirmation | None = None
     tried: int = 0
     runs: int = 0
     notes: list[str] = field(default_factory=list)
@@ -120,6 +125,7 @@ class Advice:
             "coexistence": list(self.coexistence),
             "confidence": list(self.confidence),
             "recommendation": self.recommendation.to_dict() if self.recommendation else None,
+            "confirmation": self.confirmation.to_dict() if self.confirmation else None,
             "tried": self.tried,
             "runs": self.runs,
             "notes": list(self.notes),
@@ -135,10 +141,12 @@ def advise(
     baseline: str | None = None,
     switch: bool = True,
     budget_s: float = 60.0,
+    confirm: str | None = None,
     aggregator: str | None = None,
     settings: Mapping[str, object] | None = None,
     executor: Executor | None = None,
     keep: bool = True,
+    tell: Callable[[str], None] = lambda _: None,
     command: str | None = None,
     progress: Callable[[str, int], Progress] = silent,
 ) -> Advice:
@@ -160,6 +168,8 @@ def advise(
         The switch's marking threshold may change.
     budget_s : float
         About how long the search may take; the judgement of what it found comes after it.
+    confirm : str, optional
+        An engine, ``kernel`` or ``kernel-hz1000``, that what is advised is run on again beside what hosts run today; it is believed.
     aggregator : str, optional
         Address of the host that the responses go to; the likeliest unless given.
     settings : mapping, optional
@@ -168,6 +178,8 @@ def advise(
         Where runs happen; on every core of this machine unless given.
     keep : bool
         Results are kept in the store, and found there the next time.
+    tell : callable, optional
+        Told what is about to begin and takes long, with an estimate.
     command : str, optional
         What to state as the command that does the same.
     progress : callable, optional
@@ -184,6 +196,8 @@ def advise(
     """
     if goal not in GOALS:
         raise ScenarioError(f"the goal is {goal!r}; it must be one of {', '.join(GOALS)}")
+    if confirm is not None:
+        find_engine(confirm)  # raises when it is not built, before anything takes long
     if not budget_s > 0:
         raise ScenarioError(f"the budget is {budget_s:g} s; it must be more than 0")
     common = changed(settings)
@@ -224,6 +238,8 @@ def advise(
     evaluator.scores([today, *finalists], JUDGED_SEEDS, "judging on fresh seeds")
     finalists = [c for c in finalists if c not in evaluator.failed]
     advice = _judged(evaluator, today, finalists, goal)
+    if confirm is not None:
+        confirm_on(advice, evaluator, finalists, list(JUDGED_SEEDS), confirm, tell)
     advice.tried, advice.runs = len(candidates), evaluator.runs
     advice.capture, advice.rack = shown(str(capture)), shown(str(rack))
     advice.command = shown(command or f"fanin advise {capture} --rack {rack}")
@@ -259,23 +275,23 @@ def _judged(evaluator: Evaluator, today: Candidate, finalists: Sequence[Candidat
     seeds = list(JUDGED_SEEDS)
     mine = evaluator.of(today, seeds)
     scores = {c: evaluator.of(c, seeds) for c in finalists}
-    by_goal = {c: _against(found, mine, goal) for c, found in scores.items()}
-    by_tail = {c: _against(found, mine, "p99_9") for c, found in scores.items()}
+    by_goal = {c: paired(found, mine, goal) for c, found in scores.items()}
+    by_tail = {c: paired(found, mine, "p99_9") for c, found in scores.items()}
     kind, measure = "change", goal
-    better = [c for c in _measurably_better(by_goal, goal) if not _worse(by_tail[c], "p99_9") or goal in MORE_IS_BETTER]
+    better = [c for c in measurably_better(by_goal, goal) if not worse(by_tail[c], "p99_9") or goal in MORE_IS_BETTER]
     if not better and goal not in MORE_IS_BETTER:
         kind, measure = "tail", "p99_9"
-        better = [c for c in _measurably_better(by_tail, "p99_9") if not _worse(by_goal[c], goal)]
+        better = [c for c in measurably_better(by_tail, "p99_9") if not worse(by_goal[c], goal)]
     if not better:
-        values = {name: (_mean(mine, name), _mean(mine, name)) for name in GOALS}
+        values = {name: (mean_of(mine, name), mean_of(mine, name)) for name in GOALS}
         near = finalists[0].label if finalists else "nothing else"
         said = f"Keep {today.cc}: on {len(seeds)} fresh seeds nothing measurably improves the {GOAL_NAMES[goal]} (closest: {near})."
         return Advice("keep", said, goal, today, today, None, values)
     best = _least(evaluator, better, goal)
     theirs = scores[best]
-    values = {name: (_mean(mine, name), _mean(theirs, name)) for name in GOALS}
+    values = {name: (mean_of(mine, name), mean_of(theirs, name)) for name in GOALS}
     gain = (by_goal if kind == "change" else by_tail)[best]
-    headline = _headline(today, best, measure, gain, values[measure])
+    headline = headline_of(today, best, measure, gain, values[measure])
     if kind == "tail":
         headline += f" The {GOAL_NAMES[goal]} is not measurably different."
     advice = Advice(kind, headline, measure, today, best, gain, values)
@@ -288,68 +304,17 @@ def _judged(evaluator: Evaluator, today: Candidate, finalists: Sequence[Candidat
     return advice
 
 
-MORE_IS_BETTER = ("fairness", "goodput")
-
-
-def _measurably_better(tests: Mapping[Candidate, Paired], goal: str) -> list[Candidate]:
-    """Those whose difference from today's is significant, corrected for how many there are, and in the right direction."""
-    corrected = holm([test.p for test in tests.values()])
-    found = []
-    for (candidate, test), p in zip(tests.items(), corrected, strict=True):
-        if p is not None and p < SIGNIFICANT and not _worse(test, goal):
-            found.append(candidate)
-    return found
-
-
-def _worse(test: Paired, goal: str) -> bool:
-    """Significantly worse than today's. Where percentiles fell on unfinished responses there is no ratio, and the worse is assumed."""
-    if test.p is None or test.p >= SIGNIFICANT:
-        return False
-    ratio = test.change.value
-    if ratio is None:
-        return True
-    return ratio < 1 if goal in MORE_IS_BETTER else ratio > 1
-
-
-def _against(theirs: Sequence[Score], mine: Sequence[Score], goal: str) -> Paired:
-    return paired_ratios([s.goals[goal] for s in theirs], [s.goals[goal] for s in mine])
-
-
-def _mean(scores: Sequence[Score], goal: str) -> float | None:
-    values = [score.goals[goal] for score in scores]
-    known = [value for value in values if value is not None]
-    return math.fsum(known) / len(known) if known and len(known) == len(values) else None
-
-
-def _headline(
-    today: Candidate, best: Candidate, goal: str, gain: Paired, values: tuple[float | None, float | None]
-) -> str:
-    what = best.label if best.cc != today.cc else f"{best.label} instead of the rack's values"
-    said = (
-        f"Change from {today.label} to {what}"
-        if best.cc != today.cc
-        else f"Keep {today.cc}, but set {best.label.partition(' with ')[2]}"
-    )
-    if values[0] is None or values[1] is None or gain.change.value is None:
-        return f"{said}: the {GOAL_NAMES[goal]} improves on most seeds; with one of the two, not every response was delivered."
-    unit, scale = {"goodput": ("Mbps", 1e-6), "fairness": ("", 1.0)}.get(goal, ("ms", 1.0))
-    before, after = (f"{significant(value * scale)} {unit}".strip() for value in (values[0], values[1]))
-    change = gain.change
-    interval = f"; 95% interval of the ratio {change.low:.3g} to {change.high:.3g}" if change.low is not None else ""
-    return f"{said}: {GOAL_NAMES[goal]} {before} -> {after} (ratio {change.value:.3g}{interval})."
-
-
 def _hurts(theirs: Sequence[Score], mine: Sequence[Score], goal: str) -> list[str]:
     """The other goals that get worse, and the connection that loses most."""
     told = []
     for other in GOALS:
         if other == goal:
             continue
-        found = _against(theirs, mine, other)
+        found = paired(theirs, mine, other)
         value = found.change.value
         if value is None or found.p is None or found.p >= SIGNIFICANT:
             continue
-        if _worse(found, other) and abs(value - 1) > 0.005:
+        if worse(found, other) and abs(value - 1) > 0.005:
             told.append(f"{GOAL_NAMES[other]} gets worse: its ratio to today's is {value:.3g}.")
     worst, ratio = None, 1.0
     for key in mine[0].connections:

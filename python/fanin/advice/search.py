@@ -45,8 +45,8 @@ class Score:
     ----------
     goals : dict
         Value by goal; None where a percentile fell on an unfinished response.
-    timeouts, retransmissions : int
-        Counts.
+    timeouts, retransmissions, hops : int
+        Counts; of packets, one for each port that they passed.
     connections : dict
         Mean completion time in milliseconds by (connection, server); None where a response was unfinished.
     """
@@ -54,6 +54,7 @@ class Score:
     goals: dict[str, float | None]
     timeouts: int
     retransmissions: int
+    hops: int
     connections: dict[tuple[int, str], float | None]
 
     def cost(self, goal: str) -> float:
@@ -87,6 +88,7 @@ def scored(frames: Frames) -> Score:
         },
         timeouts=row["timeouts"],
         retransmissions=row["retransmissions"],
+        hops=row["packet_hops"],
         connections={
             (c, server): None if unfinished else mean
             for c, server, mean, unfinished in each.select("connection", "server", "mean", "unfinished").rows()
@@ -106,7 +108,7 @@ class Evaluator:
     ) -> None:
         self.base = base
         self.failed: dict[Candidate, str] = {}
-        self.runs = 0
+        self.runs = self.ran = 0
         self.interrupted = False
         self.seconds_per_run = 0.0
         self._executor = executor
@@ -155,7 +157,12 @@ class Evaluator:
             self.interrupted = True
             raise KeyboardInterrupt
         self.runs += len(jobs)
+        self.ran += len(jobs) - found
         return len(jobs) - found
+
+    def elsewhere(self, engine: str) -> Evaluator:
+        """The same on another engine."""
+        return Evaluator(replace(self.base, engine=engine), self._executor, self._progress, self._store)
 
     def job(self, candidate: Candidate, seed: int) -> ReplayJob:
         """The replay under a candidate."""

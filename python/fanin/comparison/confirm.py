@@ -90,7 +90,7 @@ def confirm(
     except FaninError as error:
         result.warnings.append(f"not confirmed, since no run on {label} succeeded: {error}")
         return
-    there.baseline_given = result.baseline_given
+    there.baseline_given, there.baseline_seen = result.baseline_given, result.baseline_seen
     if not there.found:
         pace.remember(hops, time.monotonic() - began)
     if there.interrupted or len(there.ranking) < 2:

@@ -13,6 +13,8 @@ import polars as pl
 
 from fanin.errors import FaninError, OutputError, ScenarioError
 from fanin.progress import Progress, silent
+from fanin.runs.engines import engine as find_engine
+from fanin.runs.engines import product_of
 from fanin.runs.executor import Executor, Threads
 from fanin.runs.job import Document, Job, key_of
 from fanin.runs.store import Store, default_folder
@@ -141,7 +143,7 @@ class SweepJob:
 
     def key(self) -> str:
         """Names the row and frames."""
-        return key_of(self.job.plan().identity(), ["summary", *sorted(self.keep)])
+        return key_of(self.job.plan().identity(), product_of(self.job.engine, ["summary", *sorted(self.keep)]))
 
     def run(self, watch: Watch | None = None) -> Frames:
         """Simulate and summarise."""
@@ -150,7 +152,7 @@ class SweepJob:
 
     def _wanting(self) -> Job:
         wanted = tuple(dict.fromkeys((*NEEDS, *self.keep)))
-        return Job(self.job.scenario, self.job.seed, self.job.cc, self.job.settings, wanted)
+        return replace(self.job, frames=wanted)
 
     def shipped(self, taken: dict[str, bytes]) -> SweepJob:
         """For another machine: with the files that the scenario names, the large ones put into `taken`."""
@@ -210,6 +212,8 @@ def sweep(
         When the store cannot be written; what it holds is whole, and the same call goes on.
     """
     plan = what if isinstance(what, Sweep) else read(what)
+    for name in {point.engine for point in plan.points}:
+        find_engine(name)  # raises when it is not there, before anything runs
     place = store if isinstance(store, Store) else Store(store or default_folder())
     place.make()
     if until is None and plan.until:

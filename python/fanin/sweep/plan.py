@@ -12,6 +12,7 @@ from typing import Any
 
 from fanin.errors import ScenarioError
 from fanin.files import shown
+from fanin.runs.engines import ENGINES
 from fanin.runs.job import Document, Job, Settings
 from fanin.runs.summary import COLUMNS
 from fanin.runs.tables import FRAMES
@@ -23,7 +24,7 @@ KEYS = {
     "name": "what queries and plots call it; the file's name unless given",
     "scenario": "base scenario, relative to this file; or a list of them, then `scenario` is an axis",
     "seeds": "how many seeds, counted from 1, or a list of them; 5 unless given",
-    "engine": "`sim`",
+    "engine": "whose TCP runs, `sim` or `kernel`; or a list of both, then `engine` is an axis",
     "set": "values by key for every run",
     "keep": 'frames to keep beside the row of each run, such as ["flows"]',
     "axis": "tables [axis.NAME]",
@@ -65,16 +66,19 @@ class Point:
         Algorithm, where one is an axis.
     settings : tuple of (str, str)
         Values by key.
+    engine : str
+        Whose TCP runs.
     """
 
     labels: tuple[tuple[str, Value], ...]
     scenario: Document
     cc: str | None
     settings: Settings
+    engine: str = "sim"
 
     def job(self, seed: int) -> Job:
-        """The simulation of one seed."""
-        return Job(self.scenario, seed, self.cc, self.settings)
+        """The run of one seed."""
+        return Job(self.scenario, seed, self.cc, self.settings, engine=self.engine)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +132,7 @@ def read(file: str | Path) -> Sweep:
     except tomllib.TOMLDecodeError as error:
         raise ScenarioError(f"{where}: it is no TOML: {error}") from error
     _known(table, KEYS, where)
-    if table.get("engine", "sim") != "sim":
-        raise ScenarioError(f'{where}: engine {table["engine"]!r} cannot be swept yet; write "sim" or leave it out')
+    engines = _engines(table.get("engine", "sim"), where)
     seeds = chosen_seeds(table.get("seeds", 5))
     keep = tuple(_texts(table.get("keep", []), f"{where}: keep"))
     for frame in keep:
@@ -142,13 +145,13 @@ def read(file: str | Path) -> Sweep:
         for name, axis in _table(table.get("axis", {}), f"{where}: axis").items()
     }
     cells = _cells(axes, table.get("sample"), where)
-    if len(cells) * len(bases) * len(seeds) > MAX_RUNS:
-        raise ScenarioError(
-            f"{where}: it asks for {len(cells) * len(bases) * len(seeds)} runs; at most {MAX_RUNS} are taken"
-        )
+    asked = len(cells) * len(bases) * len(engines) * len(seeds)
+    if asked > MAX_RUNS:
+        raise ScenarioError(f"{where}: it asks for {asked} runs; at most {MAX_RUNS} are taken")
     points = []
-    for (label, document), cell in itertools.product(bases.items(), cells):
+    for (label, document), engine, cell in itertools.product(bases.items(), engines, cells):
         labels: dict[str, Value] = {"scenario": label} if len(bases) > 1 else {}
+        labels |= {"engine": engine} if len(engines) > 1 else {}
         settings, cc = dict(common), None
         for name, change in zip(axes, cell, strict=True):
             labels[name] = change.label
@@ -157,8 +160,8 @@ def read(file: str | Path) -> Sweep:
                     cc = value
                 else:
                     settings[key] = value
-        points.append(Point(tuple(labels.items()), document, cc, tuple(settings.items())))
-    names = (*(["scenario"] if len(bases) > 1 else []), *axes)
+        points.append(Point(tuple(labels.items()), document, cc, tuple(settings.items()), engine))
+    names = (*(["scenario"] if len(bases) > 1 else []), *(["engine"] if len(engines) > 1 else []), *axes)
     until = _table(table.get("until", {}), f"{where}: [until]")
     _known(until, UNTIL_KEYS, f"{where}: [until]")
     return Sweep(
@@ -198,7 +201,7 @@ class _Axis:
 def _axis(name: str, table: dict[str, Any], file: str) -> _Axis:
     where = f"{file}: [axis.{name}]"
     _known(table, AXIS_KEYS, where)
-    if name in COLUMNS and name != "cc":
+    if name in {*COLUMNS, "engine"} - {"cc"}:
         raise ScenarioError(f"{where}: `{name}` is a column of the results; give the axis another name")
     if ("key" in table) + ("keys" in table) > 1:
         raise ScenarioError(f"{where}: it has `key` and `keys`; give one of the two")
@@ -266,6 +269,18 @@ def _cells(axes: dict[str, _Axis], sample: object, file: str) -> list[tuple[_Cha
             both = {**fixed, **some}
             cells.append(tuple(axes[name].change(both[name]) for name in axes))
     return cells
+
+
+def _engines(named: object, where: str) -> list[str]:
+    """Engines that give equal results for equal runs: others have no place in a store."""
+    names = _texts([named] if isinstance(named, str) else named, f"{where}: engine")
+    able = [name for name in ENGINES if name != "testbed"]
+    for name in names:
+        if name not in able:
+            raise ScenarioError(f"{where}: engine {name!r} cannot be swept; it must be one of {', '.join(able)}")
+    if not names or len(set(names)) < len(names):
+        raise ScenarioError(f"{where}: `engine` must name at least one, and none twice")
+    return names
 
 
 def _bases(table: dict[str, Any], file: Path) -> dict[str, Document]:

@@ -1,0 +1,88 @@
+"""Whether one candidate is better than another, by paired seeds, and how that is said."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from fanin.advice.knobs import Candidate
+from fanin.advice.search import Score
+from fanin.ranking import SIGNIFICANT
+from fanin.stats import Paired, holm, paired_ratios
+from fanin.text import significant
+
+GOAL_NAMES = {"p99": "p99", "p99_9": "p99.9", "mean": "mean", "fairness": "fairness", "goodput": "goodput"}
+"""Goals as people read them."""
+
+MORE_IS_BETTER = ("fairness", "goodput")
+"""Of all others less is."""
+
+
+def measurably_better(tests: Mapping[Candidate, Paired], goal: str) -> list[Candidate]:
+    """Those whose difference from today's is significant, corrected for how many there are, and in the right direction."""
+    corrected = holm([test.p for test in tests.values()])
+    found = []
+    for (candidate, test), p in zip(tests.items(), corrected, strict=True):
+        if p is not None and p < SIGNIFICANT and not worse(test, goal):
+            found.append(candidate)
+    return found
+
+
+def worse(test: Paired, goal: str) -> bool:
+    """Significantly worse than today's. Where percentiles fell on unfinished responses there is no ratio, and the worse is assumed."""
+    if test.p is None or test.p >= SIGNIFICANT:
+        return False
+    ratio = test.change.value
+    if ratio is None:
+        return True
+    return ratio < 1 if goal in MORE_IS_BETTER else ratio > 1
+
+
+def improves(test: Paired, goal: str) -> bool:
+    """Significantly better than today's."""
+    return test.p is not None and test.p < SIGNIFICANT and not worse(test, goal)
+
+
+def paired(theirs: Sequence[Score], mine: Sequence[Score], goal: str) -> Paired:
+    """Ratio of a goal, theirs over mine, by seed."""
+    return paired_ratios([s.goals[goal] for s in theirs], [s.goals[goal] for s in mine])
+
+
+def mean_of(scores: Sequence[Score], goal: str) -> float | None:
+    """Mean over the seeds; None when one has no value."""
+    values = [score.goals[goal] for score in scores]
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known and len(known) == len(values) else None
+
+
+def headline_of(
+    today: Candidate, best: Candidate, goal: str, gain: Paired, values: tuple[float | None, float | None]
+) -> str:
+    """What to do, and what it gives, in one sentence."""
+    what = best.label if best.cc != today.cc else f"{best.label} instead of the rack's values"
+    said = (
+        f"Change from {today.label} to {what}"
+        if best.cc != today.cc
+        else f"Keep {today.cc}, but set {best.label.partition(' with ')[2]}"
+    )
+    if values[0] is None or values[1] is None or gain.change.value is None:
+        return f"{said}: the {GOAL_NAMES[goal]} improves on most seeds; with one of the two, not every response was delivered."
+    return f"{said}: {GOAL_NAMES[goal]} {shown_values(goal, values, gain)}."
+
+
+def shown_values(goal: str, values: tuple[float | None, float | None], gain: Paired) -> str:
+    """Before, after, and the ratio with its interval.
+
+    Examples
+    --------
+    >>> from fanin.stats import Estimate
+    >>> shown_values("p99", (8.0, 4.0), Paired(Estimate(0.5, 0.4, 0.6), 0.01))
+    '8.00 ms -> 4.00 ms (ratio 0.5; 95% interval of the ratio 0.4 to 0.6)'
+    """
+    unit, scale = {"goodput": ("Mbps", 1e-6), "fairness": ("", 1.0)}.get(goal, ("ms", 1.0))
+    before, after = ("none" if v is None else f"{significant(v * scale)} {unit}".strip() for v in values)
+    change = gain.change
+    if change.value is None:
+        return f"{before} -> {after}"
+    interval = f"; 95% interval of the ratio {change.low:.3g} to {change.high:.3g}" if change.low is not None else ""
+    return f"{before} -> {after} (ratio {change.value:.3g}{interval})"
