@@ -1,6 +1,7 @@
 //! What was seen. Times are nanoseconds of the kernel's monotonic clock.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Everything that the sockets told.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -15,6 +16,27 @@ pub struct Log {
     pub flows: Vec<Flow>,
     /// One per stream of datagrams.
     pub datagrams: Vec<Datagrams>,
+    /// One per host in a network namespace of its own: how its timers expired, by the names of `/proc/net/netstat`.
+    pub timeouts: Vec<BTreeMap<String, u64>>,
+}
+
+/// Counters of the retransmission timer's expiries, by the state that each struck in: only the first expiry of a row is counted, and
+/// `TCPTimeouts` has those in state Open alone (tcp_retransmit_timer).
+pub const TIMEOUTS: [&str; 6] = [
+    "TCPTimeouts",
+    "TCPSackRecoveryFail",
+    "TCPSackFailures",
+    "TCPLossFailures",
+    "TCPRenoRecoveryFail",
+    "TCPRenoFailures",
+];
+
+/// The counters of [`TIMEOUTS`] in the text of `/proc/net/netstat`: pairs of lines, names and values.
+pub fn timeouts_of(netstat: &str) -> BTreeMap<String, u64> {
+    let lines: Vec<&str> = netstat.lines().collect();
+    let pairs = lines.chunks_exact(2).flat_map(|pair| pair[0].split_whitespace().zip(pair[1].split_whitespace()));
+    let wanted = pairs.filter(|(name, _)| TIMEOUTS.contains(name));
+    wanted.filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?))).collect()
 }
 
 /// A message.
@@ -64,4 +86,18 @@ pub struct Datagrams {
     pub sent: u64,
     /// Received.
     pub received: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_found_by_their_names() {
+        let text = "TcpExt: SyncookiesSent TCPTimeouts TCPLossFailures\nTcpExt: 9 3 2\nIpExt: InNoRoutes\nIpExt: 7\n";
+        let found = timeouts_of(text);
+        assert_eq!(found.get("TCPTimeouts"), Some(&3));
+        assert_eq!(found.get("TCPLossFailures"), Some(&2));
+        assert_eq!(found.len(), 2);
+    }
 }

@@ -1,0 +1,150 @@
+"""What runs on the engine `kernel`: interrupted, with datagrams, across several switches, and how timeouts are counted.
+
+What needs a built kernel is skipped where there is none (`fanin kernel build`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import fanin
+import polars as pl
+import pytest
+from fanin import _native
+from fanin.errors import EngineError
+from fanin.frames import frame
+from fanin.kernel import cache, machine
+from fanin.runs.store import Store
+from fanin.sweep import sweep
+
+COUNTERS = (
+    "TCPTimeouts",
+    "TCPSackRecoveryFail",
+    "TCPSackFailures",
+    "TCPLossFailures",
+    "TCPRenoRecoveryFail",
+    "TCPRenoFailures",
+)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kernel() -> cache.Kernel:
+    try:
+        return cache.find()
+    except EngineError as why:
+        pytest.skip(str(why))
+
+
+def scenario(workload: str, *, topology: str = "senders = 4", duration: str = "2s", cc: str = "cubic") -> str:
+    return f"""
+[topology]
+{topology}
+rate = "1Gbps"
+delay = "25us"
+buffer = "100p"
+mark = "20p"
+[stack]
+profile = "linux"
+[cc]
+name = "{cc}"
+{workload}
+[run]
+duration = "{duration}"
+"""
+
+
+def processes_below(folder: Path) -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and str((entry / "cwd").readlink()).startswith(str(folder)):
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
+def test_ctrl_c_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
+    file, temporary = tmp_path / "long.toml", tmp_path / "tmp"
+    temporary.mkdir()
+    file.write_text(scenario('[[workload]]\nkind = "long"', duration="1000s"))
+    command = [sys.executable, "-m", "fanin", "run", str(file), "--engine", "kernel"]
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL) as child:
+        deadline = time.monotonic() + 120
+        while not list(temporary.glob("fanin-kernel-*/progress")) and time.monotonic() < deadline:
+            assert child.poll() is None
+            time.sleep(0.05)
+        assert processes_below(temporary)
+        child.send_signal(signal.SIGINT)
+        assert child.wait(timeout=120) == 130
+    deadline = time.monotonic() + 20
+    while (processes_below(temporary) or list(temporary.iterdir())) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not processes_below(temporary)
+    assert list(temporary.iterdir()) == []
+
+
+def test_datagrams_are_sent_at_their_rate_and_lost_where_the_queue_is_full() -> None:
+    workload = '[[workload]]\nkind = "cbr"\nrate = "400Mbps"\npacket = "1500B"\nstop = "100ms"'
+    text = scenario(workload, duration="200ms")
+    on_kernel, simulated = (fanin.run("cbr.toml", text=text, engine=engine).background for engine in ("kernel", "sim"))
+    # 400 Mbps in packets of 12000 bits, for 100 ms, from each of four.
+    assert on_kernel["sent"].to_list() == simulated["sent"].to_list()
+    assert on_kernel["sent"].sum() == pytest.approx(4 * 400e6 / 12e3 * 0.1, rel=0.01)
+    assert (on_kernel["received"] + on_kernel["dropped"] == on_kernel["sent"]).all()
+    # 1.6 Gbps into 1 Gbps: three eighths are lost, but for what the buffer holds at the end.
+    assert on_kernel["dropped"].sum() / on_kernel["sent"].sum() == pytest.approx(3 / 8, abs=0.02)
+    assert on_kernel["dropped"].sum() == pytest.approx(simulated["dropped"].sum(), rel=0.03)
+
+
+def test_across_several_switches_packets_take_the_paths_of_the_simulator() -> None:
+    workload = '[[workload]]\nkind = "incast"\nbytes = "64KB"\nrounds = 2\nrequest = "300B"'
+    topology = 'kind = "leaf_spine"\nleaves = 3\nspines = 2\nhosts_per_leaf = 3'
+    text = scenario(workload, topology=topology, cc="dctcp")
+    on_kernel, simulated = (fanin.run("leaves.toml", text=text, engine=engine) for engine in ("kernel", "sim"))
+    assert on_kernel.runs["complete"].to_list() == [True]
+    used = [set(run.ports.filter(pl.col("packets") > 0)["port"]) for run in (on_kernel, simulated)]
+    assert used[0] == used[1]
+    assert any("spine" in port for port in used[0])
+    assert on_kernel.flows["bytes_delivered"].sum() == simulated.flows["bytes_delivered"].sum()
+
+
+def test_every_expiry_of_the_retransmission_timer_is_counted(kernel: cache.Kernel) -> None:
+    workload = '[[workload]]\nkind = "incast"\nbytes = "64KB"\nrounds = 3\nrequest = "300B"'
+    plan = _native.Scenario.from_text(scenario(workload, topology="senders = 32", duration="30s"), "incast.toml").plan(
+        1
+    )
+    with machine.scratch() as folder:
+        _native.kernel_prepare(plan, folder)
+        machine.start_kernel(kernel, folder, 1, lambda _: True)
+        hosts = json.loads((folder / "log.json").read_text())["timeouts"]
+        run = _native.kernel_results(plan, folder)
+    assert len(hosts) == 33
+    counted = {name: sum(host[name] for host in hosts) for name in COUNTERS}
+    timeouts = frame(run.flows())["timeouts"].sum()
+    # A counter has the first expiry of a row; the sockets tell the later ones, too.
+    assert 0 < sum(counted.values()) <= timeouts
+    assert counted["TCPTimeouts"] < sum(counted.values())
+
+
+def test_engines_are_an_axis_of_a_sweep(tmp_path: Path) -> None:
+    workload = '[[workload]]\nkind = "incast"\nbytes = "32KB"\nrequest = "300B"'
+    (tmp_path / "incast.toml").write_text(scenario(workload))
+    file = tmp_path / "both.toml"
+    file.write_text('scenario = "incast.toml"\nseeds = 1\nengine = ["sim", "kernel"]\n[axis.cc]\nvalues = ["cubic"]\n')
+    store = Store(tmp_path / "store")
+    found = sweep(file, store=store)
+    assert found.runs["engine"].to_list() == ["sim", "kernel"]
+    assert found.failed == 0
+    assert found.runs["key"].n_unique() == 2
+    assert found.runs["command"][1].endswith("--engine kernel")
+    assert found.runs["p50_ms"][0] == pytest.approx(found.runs["p50_ms"][1], rel=0.25)
+    again = sweep(file, store=store)
+    assert (again.found, again.ran) == (2, 0)
