@@ -108,6 +108,8 @@ class Reading:
     """
 
     answers: tuple[Answer, ...] = ()
+    engine: str = "sim"
+    """Whose TCP runs."""
 
     @property
     def name(self) -> str:

@@ -34,6 +34,7 @@ def command(
     pictures: str | None,
     as_json: bool,
     why: bool = False,
+    on_kernel: bool = False,
 ) -> None:
     """Run, print, write; exit 1 when a claim could not be run, 130 when interrupted."""
     formats = pictures.split(",") if pictures else []
@@ -43,10 +44,13 @@ def command(
         )
     words = ["fanin", "reproduce", *what]
     words += ["--quick"] if quick else []
+    words += ["--engine", "kernel"] if on_kernel else []
     words += ["--out", str(out)] if out else []
     # With --json alone nothing is written; the gallery of everything else goes beside the papers.
     folder = out or (None if as_json else papers_folder())
-    result = reproduce(what, quick=quick, fresh=fresh, command=shlex.join(words), progress=display.Bar)
+    result = reproduce(
+        what, quick=quick, fresh=fresh, on_kernel=on_kernel, command=shlex.join(words), progress=display.Bar
+    )
     if folder is not None:
         with output_folder(folder) as scratch:
             result.write_files(scratch, formats)
@@ -112,6 +116,10 @@ def _print(result: ReproduceResult, why: bool) -> None:
         if one.verdict == UNDER:
             breaks = f"; breaks {', '.join(one.breaks)}" if one.breaks else ""
             out.print(f"{one.id}: {escape(one.reading)} ({escape('; '.join(one.switches))}){breaks}", style="cyan")
+    if result.on_kernel:
+        out.print(_on_kernel(result))
+    for told in result.skipped:
+        display.note(told)
     scores = Table(title="Scoreboard", title_justify="left")
     scores.add_column("paper")
     for verdict in COLOURS:
@@ -122,6 +130,22 @@ def _print(result: ReproduceResult, why: bool) -> None:
     out.print(scores)
     if not why:
         display.note("reasons: --why prints them, the gallery has them too")
+
+
+def _on_kernel(result: ReproduceResult) -> Table:
+    """The same claims on real Linux TCP in virtual time, beside what was simulated."""
+    table = Table(title="On real Linux TCP in virtual time", title_justify="left", show_lines=True)
+    for name in ("claim", "bottleneck"):
+        table.add_column(name, no_wrap=True)
+    for name in ("published", "kernel", "simulated"):
+        table.add_column(name, ratio=1)
+    table.add_column("kernel's verdict", no_wrap=True)
+    simulated = {one.id: one.ours for one in result.claims}
+    for there in result.on_kernel:
+        one = there.judged
+        cells = [one.id, there.rate, escape(one.published), escape(one.ours), escape(simulated.get(one.id, ""))]
+        table.add_row(*cells, f"[{COLOURS[one.verdict]}]{SHORT[one.verdict]}[/]")
+    return table
 
 
 def _reason(one: Judged) -> str:

@@ -72,7 +72,8 @@ class Batch:
         """Its simulations."""
         document = Document.read(self.experiment.scenario)
         settings = tuple(self.settings().items())
-        return [Job(document, seed, self.cc, settings, self.experiment.frames) for seed in self.seeds]
+        frames, engine = self.experiment.frames, self.reading.engine
+        return [Job(document, seed, self.cc, settings, frames, engine) for seed in self.seeds]
 
     def key(self) -> str:
         """Names what it gives: every simulation, the labels, and what is kept of them."""

@@ -1,0 +1,121 @@
+"""Claims about real kernels, on the virtual kernel: at the published rate, and at rates that the authors' machine could not carry.
+
+The experiments and the judgements are the simulator's; only the engine differs, and what a faster link changes with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from fanin.errors import FaninError
+from fanin.papers.catalogue import Answer, Claim, Paper, Reading
+from fanin.papers.verdicts import NOT_RUN, Judged
+
+if TYPE_CHECKING:
+    from fanin.papers.reproduce import Results
+
+ENGINE = "kernel"
+
+PUBLISHED = "100Mbps"
+
+SPEEDS = {PUBLISHED: 1, "1Gbps": 10, "10Gbps": 100}
+"""Rates of the bottleneck, and how much faster than published: runs are shorter by as much, so that they carry as many packets."""
+
+ABOUT_KERNELS: dict[str, tuple[str, ...]] = {
+    "dctcp": (
+        "dctcp.fig1.queue-n2",
+        "dctcp.fig2.queue-n20",
+        "dctcp.throughput",
+        "dctcp.fig3.k-sweep",
+        "dctcp.fig4-5.convergence",
+    ),
+    "trim": ("trim.fig13.testbed", "trim.fig14a.arct", "trim.fig14b.web-service"),
+}
+"""Claims whose published numbers come from a real kernel, by paper."""
+
+SCALED: dict[str, dict[str, tuple[float, str]]] = {
+    "queue": {
+        "run.duration": (60.0, "s"),
+        "measure.queue_interval": (100.0, "ms"),
+        "workload[0].jitter": (100.0, "ms"),
+    },
+}
+"""Times of an experiment at the published rate, of those experiments that are run faster too."""
+
+PLAIN: dict[str, dict[str, object]] = {"trim": {"stack.clock_error_ppm": 0}}
+"""What the simulator does for want of real clocks is left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class OnKernel:
+    """A claim on the virtual kernel.
+
+    Attributes
+    ----------
+    rate : str
+        Of the bottleneck.
+    judged : Judged
+        By the same checks as the simulated one; at other rates than the published its verdict says whether the same bounds hold there.
+    """
+
+    rate: str
+    judged: Judged
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it stands in claims.json."""
+        one = self.judged
+        return {"id": one.id, "rate": self.rate, "ours": one.ours, "verdict": one.verdict, "reason": one.reason}
+
+
+def reading(paper: str, rate: str) -> Reading:
+    """How an experiment is run on the kernel at a rate."""
+    answers = [Answer("engine", ENGINE, "", PLAIN.get(paper, {}), {})]
+    factor = SPEEDS[rate]
+    if factor > 1:
+        network = {"topology.receiver_rate": rate, "topology.rate": "10Gbps" if factor == 10 else "40Gbps"}
+        # DCTCP's K at 10 Gbps (SIGCOMM 2010, section 3.4).
+        network |= {"topology.mark": "65p"} if factor == 100 else {}
+        for experiment, times in SCALED.items():
+            shorter = {key: f"{value / factor:g}{unit}" for key, (value, unit) in times.items()}
+            answers.append(Answer("rate", rate, "", network | shorter, {}, (experiment,)))
+    return Reading(tuple(answers), engine=ENGINE)
+
+
+def judged_there(
+    wanted: Sequence[tuple[Paper, Claim]], found: Results, quick: bool
+) -> tuple[list[OnKernel], list[str]]:
+    """Judge what was asked for and is about real kernels.
+
+    Returns
+    -------
+    list of OnKernel
+        By claim and rate.
+    list of str
+        What was skipped, and why.
+    """
+    from fanin.papers.reproduce import Request, judge_under, needed
+    from fanin.runs.engines import engine
+
+    about = [(paper, claim) for paper, claim in wanted if claim.id in ABOUT_KERNELS.get(paper.name, ())]
+    if not about:
+        return [], ["on the kernel: none of these claims is about a real kernel"]
+    try:
+        engine(ENGINE)
+    except FaninError as why:
+        return [], [f"on the kernel: {len(about)} claims are skipped: {why}"]
+    work = []
+    for paper, claim in about:
+        for rate in SPEEDS:
+            if rate == PUBLISHED or (all(name in SCALED for name in needed(claim)) and needed(claim)):
+                work.append((paper, claim, rate, reading(paper.name, rate)))
+    found.run([Request(paper, name, how, quick) for paper, claim, _, how in work for name in needed(claim)])
+    made, skipped = [], []
+    for paper, claim, rate, how in work:
+        judged = judge_under(paper, claim, found, how, quick)
+        if judged.verdict == NOT_RUN:
+            skipped.append(f"on the kernel: {claim.id} at {rate} is skipped: {judged.reason}")
+        else:
+            made.append(OnKernel(rate, judged))
+    return made, skipped
