@@ -17,6 +17,7 @@ pub struct Log {
     /// One per stream of datagrams.
     pub datagrams: Vec<Datagrams>,
     /// One per host in a network namespace of its own: how its timers expired, by the names of `/proc/net/netstat`.
+    #[serde(default)]
     pub timeouts: Vec<BTreeMap<String, u64>>,
 }
 

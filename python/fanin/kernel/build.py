@@ -6,6 +6,7 @@ that the next build after a small change takes seconds.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -189,9 +190,11 @@ def _build_guest(root: Path) -> None:
     # Static: it starts faster, and the guest has no other file.
     environment = {**os.environ, "RUSTFLAGS": "-C target-feature=+crt-static"}
     command = ["cargo", "build", "--release", "--locked", "-p", "fanin-guest", "--target", target]
-    command += ["--target-dir", str(root / "cargo")]
+    # A folder for each source tree: two trees would take each other's program for their own.
+    place = root / "cargo" / hashlib.sha256(str(cache.sources()).encode()).hexdigest()[:8]
+    command += ["--target-dir", str(place)]
     _run(command, cache.sources(), root / "build.log", environment=environment)
-    _install(root / "cargo" / target / "release" / "fanin-guest", cache.guest_path())
+    _install(place / target / "release" / "fanin-guest", cache.guest_path())
 
 
 def _build_kernel(
