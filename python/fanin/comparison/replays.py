@@ -19,7 +19,6 @@ from fanin.files import file_name
 from fanin.progress import Progress
 from fanin.ranking import completion_statistics
 from fanin.runs.engines import Captures, engine
-from fanin.runs.executor import Threads
 from fanin.runs.job import RunWarning
 from fanin.runs.kept import run_kept
 from fanin.runs.replay import ReplayJob, rack_of
@@ -149,17 +148,15 @@ def run_all(
             store=None,
             progress=progress,
             title=f"{label} and recording",
-            executor=Threads(on.at_once),
         )
     if whole:
         left = [number for number, which in enumerate(work) if which not in done and which[0] not in failed]
         found, whole = run_kept(
             [jobs[number] for number in left],
             lambda position, result: finished(left[position], result),
-            store=store if on.repeats else None,
+            store=store,
             progress=progress,
             title=label,
-            executor=Threads(on.at_once),
         )
     if not whole and not done:
         raise KeyboardInterrupt

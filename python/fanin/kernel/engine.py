@@ -15,7 +15,6 @@ from fanin.kernel.machine import scratch, start_kernel
 if TYPE_CHECKING:
     from fanin._native import Plan, Run, Scenario, Watch
     from fanin.runs.engines import Captures
-    from fanin.runs.tables import Frames
 
 UNKNOWN = ("tail_probes", "undone")
 """Columns of `flows` that a kernel counts for a whole host and not for a socket: they are null."""
@@ -85,16 +84,6 @@ class KernelEngine:
         """Columns of `flows` that it cannot tell."""
         return UNKNOWN
 
-    @property
-    def at_once(self) -> int | None:
-        """As many as there are cores."""
-        return None
-
-    @property
-    def repeats(self) -> bool:
-        """The clock is virtual."""
-        return True
-
     def identity(self) -> str:
         """The kernel, with everything of fanin's in it, and the program that plays the workload: their names hold hashes."""
         return f"{self.kernel.linux.name} {self.kernel.guest.name}"
@@ -106,9 +95,7 @@ class KernelEngine:
         elif (limit := _native.kernel_limit(plan)) is not None:
             raise ScenarioError(": ".join(limit))
 
-    def run(
-        self, plan: Plan, seed: int, watch: Watch | None = None, captures: Captures | None = None
-    ) -> tuple[Run, Frames]:
+    def run(self, plan: Plan, seed: int, watch: Watch | None = None, captures: Captures | None = None) -> Run:
         """Run one plan."""
         folder, places = (captures.folder, captures.places) if captures is not None else (None, ())
-        return run_plan(plan, self.kernel, seed, watch, folder, places), {}
+        return run_plan(plan, self.kernel, seed, watch, folder, places)

@@ -1,4 +1,4 @@
-"""Whose TCP runs a plan: fanin's model of it, or a real one. Each engine is one class; a plan, its columns and its frames are the same."""
+"""Whose TCP runs a plan: fanin's model of it, or a real one in virtual time. Each engine is one class; plans and frames are the same."""
 
 from __future__ import annotations
 
@@ -36,10 +36,6 @@ class Engine(Protocol):
         What it is, for reports.
     unknown : tuple of str
         Columns of `flows` that it cannot tell; they are null.
-    at_once : int or None
-        How many runs it bears at once; None: as many as there are cores.
-    repeats : bool
-        Equal plans and seeds give equal results, so that they are worth keeping.
     """
 
     @property
@@ -57,16 +53,6 @@ class Engine(Protocol):
         """Columns that it cannot tell."""
         ...
 
-    @property
-    def at_once(self) -> int | None:
-        """Runs at once."""
-        ...
-
-    @property
-    def repeats(self) -> bool:
-        """Equal plans, equal results."""
-        ...
-
     def identity(self) -> str:
         """Names what, beside a plan, decides its results; nothing for what :func:`fanin.runs.job.engine_digest` names already."""
         ...
@@ -80,10 +66,8 @@ class Engine(Protocol):
         """
         ...
 
-    def run(
-        self, plan: Plan, seed: int, watch: Watch | None = None, captures: Captures | None = None
-    ) -> tuple[Run, Frames]:
-        """Run one plan on this thread, and what it alone has to tell, as frames; other threads go on meanwhile."""
+    def run(self, plan: Plan, seed: int, watch: Watch | None = None, captures: Captures | None = None) -> Run:
+        """Run one plan on this thread; other threads go on meanwhile."""
         ...
 
 
@@ -93,8 +77,6 @@ class Simulator:
     name = "sim"
     label = "the simulator"
     unknown: tuple[str, ...] = ()
-    at_once: int | None = None
-    repeats = True
 
     def identity(self) -> str:
         """Nothing: see :meth:`Engine.identity`."""
@@ -103,13 +85,11 @@ class Simulator:
     def check(self, plan: Plan, scenario: Scenario | None = None) -> None:
         """A plan is checked for the simulator as it is made."""
 
-    def run(
-        self, plan: Plan, seed: int, watch: Watch | None = None, captures: Captures | None = None
-    ) -> tuple[Run, Frames]:
+    def run(self, plan: Plan, seed: int, watch: Watch | None = None, captures: Captures | None = None) -> Run:
         """See :meth:`Engine.run`."""
         if captures is None:
-            return plan.run(watch), {}
-        return _native.run_with_pcap(plan, captures.folder, list(captures.places), watch)[0], {}
+            return plan.run(watch)
+        return _native.run_with_pcap(plan, captures.folder, list(captures.places), watch)[0]
 
 
 def _kernel(hertz: int) -> Engine:
@@ -161,10 +141,7 @@ def run_frames(
     captures: Captures | None = None,
 ) -> Frames:
     """The frames of one run on an engine; what it cannot tell is null."""
-    results, more = on.run(plan, seed, watch, captures)
-    made = tables(results, plan, cc, seed, wanted)
-    whose = [pl.lit(cc).alias("cc"), pl.lit(seed, dtype=pl.UInt64).alias("seed")]
-    made |= {name: rows.select(*whose, pl.all()) for name, rows in more.items()}
+    made = tables(on.run(plan, seed, watch, captures), plan, cc, seed, wanted)
     if "flows" in made and on.unknown:
         made["flows"] = made["flows"].with_columns(pl.lit(None, pl.UInt64).alias(name) for name in on.unknown)
     return made

@@ -272,12 +272,11 @@ def _cells(axes: dict[str, _Axis], sample: object, file: str) -> list[tuple[_Cha
 
 
 def _engines(named: object, where: str) -> list[str]:
-    """Engines that give equal results for equal runs: others have no place in a store."""
+    """Engines of the run layer: runs in real time are never equal, so that they have no place in a store."""
     names = _texts([named] if isinstance(named, str) else named, f"{where}: engine")
-    able = [name for name in ENGINES if name != "testbed"]
     for name in names:
-        if name not in able:
-            raise ScenarioError(f"{where}: engine {name!r} cannot be swept; it must be one of {', '.join(able)}")
+        if name not in ENGINES:
+            raise ScenarioError(f"{where}: engine {name!r} cannot be swept; it must be one of {', '.join(ENGINES)}")
     if not names or len(set(names)) < len(names):
         raise ScenarioError(f"{where}: `engine` must name at least one, and none twice")
     return names
