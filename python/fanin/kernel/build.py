@@ -186,6 +186,8 @@ def checked_c_file(path: Path) -> Path:
 
 
 def _build_guest(root: Path) -> None:
+    # Named by the source as it is now, not as it may be when the build ends.
+    made = cache.guest_path()
     target = "x86_64-unknown-linux-gnu"
     # Static: it starts faster, and the guest has no other file.
     environment = {**os.environ, "RUSTFLAGS": "-C target-feature=+crt-static"}
@@ -194,7 +196,7 @@ def _build_guest(root: Path) -> None:
     place = root / "cargo" / hashlib.sha256(str(cache.sources()).encode()).hexdigest()[:8]
     command += ["--target-dir", str(place)]
     _run(command, cache.sources(), root / "build.log", environment=environment)
-    _install(place / target / "release" / "fanin-guest", cache.guest_path())
+    _install(place / target / "release" / "fanin-guest", made)
 
 
 def _build_kernel(
