@@ -149,7 +149,8 @@ def test_the_search_tries_every_answer_and_tells_what_each_changes() -> None:
     found = search(["gss.fig4"])
     names = [one.reading.name for one in found.tried]
     gss = next(p for p in load() if p.name == "gss")
-    assert names == ["", *(a.label for a in gss.answers)]
+    named = [reading.name for claim in gss.claims for reading in claim.readings]
+    assert names == list(dict.fromkeys(["", *(a.label for a in gss.answers), *named]))
     ten = next(one for one in found.tried if one.reading.name == "initial window: 10")
     assert (ten.gained, ten.lost) == (("gss.fig4.one-round",), ())
     table = found.markdown("gss")
