@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shutil
 from pathlib import Path
 from typing import Annotated
@@ -92,7 +94,13 @@ def _megabytes(folder: Path) -> float:
     """Room that a folder takes, MB."""
     if not folder.is_dir():
         return 0.0
-    return sum(p.lstat().st_blocks * 512 for p in folder.rglob("*") if p.is_file() and not p.is_symlink()) / 1e6
+    total = 0
+    # Another process may build meanwhile, so that files come and go.
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):
+                total += os.lstat(os.path.join(place, name)).st_blocks * 512  # noqa: PTH118
+    return total / 1e6
 
 
 def validate(
