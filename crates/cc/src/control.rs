@@ -67,6 +67,8 @@ pub struct Needs {
     pub prompt_acks: bool,
     /// The algorithm decides for itself what idleness means; the stack's window validation is off (Linux: `cong_control`).
     pub own_idle: bool,
+    /// It is no congestion control of TCP's but a transport of its own, carried out by the host's endpoint of this name.
+    pub endpoint: Option<&'static str>,
 }
 
 /// How losses are found and repaired.

@@ -65,13 +65,15 @@ pub enum Kind {
     Wrapper(BuildWrapper),
     /// A policy of the receiving host over ordinary senders (NewReno unless named: `ictcp+reno`).
     Receiver(BuildReceiver),
+    /// A transport of its own, which no part of this crate carries out ([`crate::Needs::endpoint`]).
+    Endpoint(BuildSender),
     /// A complete sender from outside this crate, found at run time (a Python class).
     Extension(&'static dyn Extension),
 }
 
 impl Kind {
     fn is_sender(&self) -> bool {
-        matches!(self, Kind::Sender(_) | Kind::Extension(_))
+        matches!(self, Kind::Sender(_) | Kind::Endpoint(_) | Kind::Extension(_))
     }
 }
 
@@ -227,6 +229,11 @@ pub fn parts(spec: &str) -> Result<Vec<&'static Algorithm>, BuildError> {
         1 => {}
         _ => return bad("it names more than one sender"),
     }
+    if found.len() > 1
+        && let Some(alone) = found.iter().find(|a| matches!(a.kind, Kind::Endpoint(_)))
+    {
+        return bad(&format!("`{}` is a transport of its own; name it alone", alone.name));
+    }
     if receivers > 1 {
         return bad("it names more than one receiver policy");
     }
@@ -269,7 +276,7 @@ impl Composition {
         let mut layers = parts.iter().rev();
         let base = layers.next().map(|a| a.kind);
         let mut sender = match base {
-            Some(Kind::Sender(build)) => build(setup, args, slow_start)?,
+            Some(Kind::Sender(build) | Kind::Endpoint(build)) => build(setup, args, slow_start)?,
             Some(Kind::Extension(extension)) => {
                 extension.build(setup, args).map_err(|why| BuildError::Extension { name: spec.to_owned(), why })?
             }

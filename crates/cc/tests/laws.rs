@@ -435,7 +435,7 @@ fn a_reduction_leaves_ssthresh_of_at_least_two_segments() {
 /// A spec in which the algorithm's parameters are declared.
 fn spec_of(algorithm: &Algorithm) -> String {
     match algorithm.kind {
-        Kind::Sender(_) | Kind::Receiver(_) | Kind::Extension(_) => algorithm.name.to_owned(),
+        Kind::Sender(_) | Kind::Endpoint(_) | Kind::Receiver(_) | Kind::Extension(_) => algorithm.name.to_owned(),
         Kind::SlowStart(_) => format!("{}+newreno", algorithm.name),
         Kind::Wrapper(_) => {
             let prefix = format!("{}+", algorithm.name);

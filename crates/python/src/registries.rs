@@ -79,6 +79,7 @@ fn role(kind: &Kind) -> &'static str {
         Kind::SlowStart(_) => "slow start",
         Kind::Wrapper(_) => "wrapper",
         Kind::Receiver(_) => "receiver",
+        Kind::Endpoint(_) => "transport",
     }
 }
 

@@ -26,6 +26,12 @@ pub mod flags {
     pub const CARRIES_ACK: u16 = 1 << 10;
     /// The last packet of a handshake: on its way like data, without payload.
     pub const EMPTY: u16 = 1 << 11;
+    /// A switch may cut the payload off: the transport understands what is left.
+    pub const TRIMMABLE: u16 = 1 << 12;
+    /// A switch has cut the payload off.
+    pub const TRIMMED: u16 = 1 << 13;
+    /// Goes ahead of data where a switch has two queues.
+    pub const URGENT: u16 = 1 << 14;
 }
 
 /// A packet as a port sees it: 16 bytes by value; the rest of it stays with whoever owns it.

@@ -265,8 +265,10 @@ impl Port {
     #[cold]
     fn schedule(&mut self, packet: Packet, room: u64) -> bool {
         let Order::Scheduler(scheduler) = &mut self.order else { return false };
-        scheduler.enqueue(packet);
-        while self.limit.exceeded_by(self.packets, self.bytes) || self.bytes > room {
+        let cut = u64::from(scheduler.enqueue(packet));
+        self.bytes -= cut;
+        self.totals.accepted_bytes -= cut;
+        while self.limit.exceeded_by(self.packets, self.bytes) || self.bytes > room || scheduler.overflows() {
             let Some(victim) = scheduler.evict() else { break };
             let wire = u64::from(victim.bytes);
             self.packets -= 1;
@@ -329,6 +331,37 @@ impl Port {
         debug_assert_eq!(head.arrival, now, "a link delivers its head when the calendar says so");
         self.on_wire -= 1;
         Some((head.packet, self.ring.front().map(|p| p.arrival)))
+    }
+
+    /// The packets in the ring: on the wire, in transmission, or with a time of departure.
+    pub fn under_way(&self) -> usize {
+        self.ring.len()
+    }
+
+    /// The packet that was put behind all others, and when it reaches the far end.
+    pub fn newest(&self) -> Option<(u64, Packet)> {
+        self.ring.back().map(|u| (u.arrival, u.packet))
+    }
+
+    /// The earliest that a packet of so many bytes, offered at `now` to the idle port, reaches the far end.
+    pub fn earliest_arrival(&self, now: u64, bytes: u16) -> u64 {
+        now + self.serialisation(bytes) + self.delay
+    }
+
+    /// Forgets the packets on the wire: whoever has the link's far end knows when they arrive.
+    pub fn forget_departed(&mut self, now: u64) {
+        self.advance(now);
+        self.ring.drain(..self.on_wire as usize);
+        self.on_wire = 0;
+    }
+
+    /// Takes over a packet that a port elsewhere, of the same delay, has put on this link; when it arrives if the link was empty.
+    pub fn take_over(&mut self, arrival: u64, packet: Packet) -> Option<u64> {
+        self.packets += 1;
+        self.bytes += u64::from(packet.bytes);
+        let was_empty = self.ring.is_empty();
+        self.ring.push_back(UnderWay { arrival, packet });
+        was_empty.then_some(arrival)
     }
 
     /// When [`Self::poll`] has something to do: a packet reaches the far end, or the scheduler may choose again.

@@ -28,6 +28,7 @@ algorithms! {
     dcvegas,
     iatcp,
     ictcp,
+    ndp,
 }
 
 #[cfg(test)]

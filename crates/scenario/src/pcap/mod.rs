@@ -14,6 +14,7 @@ mod headers;
 
 use crate::error::{Place, ScenarioError, nearest};
 use crate::net::matches;
+use fanin_cc::{Composition, Kind};
 use fanin_sim::packet::{Packet, flags};
 use fanin_sim::results::Results;
 use fanin_sim::spec::{LinkId, NodeId, NodeKind, Spec};
@@ -61,6 +62,10 @@ pub fn run(
     places: &[String],
     progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<(Results, Vec<PathBuf>), PcapError> {
+    if let Some(other) = spec.transports.iter().find(|t| is_not_tcp(&t.cc)) {
+        let message = format!("`{}` is not TCP, and these captures hold TCP; run it without --pcap", other.cc);
+        return Err(ScenarioError::new("scenario::not-possible", message).at("--pcap", &Place::Nowhere, "cc").into());
+    }
     let recorder = Arc::new(Mutex::new(Recorder::new(spec, folder, &chosen(spec, places)?)?));
     let lock = || recorder.lock().unwrap_or_else(PoisonError::into_inner);
     let outcome = fanin_sim::run_with_tap(spec, Box::new(SharedTap(recorder.clone())), &mut |p| {
@@ -73,6 +78,10 @@ pub fn run(
     let results = outcome?;
     let written = recorder.files.finish().map_err(|(path, error)| PcapError::Write { path, error })?;
     Ok((results, written))
+}
+
+fn is_not_tcp(cc: &Composition) -> bool {
+    cc.parts().iter().any(|part| matches!(part.kind, Kind::Endpoint(_)))
 }
 
 /// Hosts and ports to write files of.

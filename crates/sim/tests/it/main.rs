@@ -6,6 +6,7 @@ mod connections;
 mod endpoint;
 mod laws;
 mod linux;
+mod ndp;
 mod paths;
 mod recovery;
 mod swift;

@@ -11,6 +11,7 @@ use fanin_units::{Args, Rate, Setting, SettingError};
 mod lossy;
 mod red;
 mod sfq;
+mod trimming;
 
 /// What every port does unless told otherwise.
 pub const DROP_TAIL: Discipline = Discipline {
@@ -23,7 +24,8 @@ pub const DROP_TAIL: Discipline = Discipline {
 };
 
 /// Every discipline.
-pub static DISCIPLINES: &[Discipline] = &[DROP_TAIL, red::DISCIPLINE, sfq::DISCIPLINE, lossy::DISCIPLINE];
+pub static DISCIPLINES: &[Discipline] =
+    &[DROP_TAIL, red::DISCIPLINE, sfq::DISCIPLINE, lossy::DISCIPLINE, trimming::DISCIPLINE];
 
 /// One registry line.
 #[derive(Debug)]
@@ -98,9 +100,13 @@ pub trait Admission: core::fmt::Debug + Send {
 
 /// Owns the waiting packets and decides their order.
 pub trait Scheduler: core::fmt::Debug + Send {
-    /// Takes a packet.
-    fn enqueue(&mut self, packet: Packet);
-    /// The buffer is over its limit: gives up one packet, perhaps the one that was just taken.
+    /// Takes a packet. Returns how many bytes it cut off this packet or another for it: mostly none.
+    fn enqueue(&mut self, packet: Packet) -> u16;
+    /// It holds more than it should and is to give packets up, whatever room the buffer has.
+    fn overflows(&self) -> bool {
+        false
+    }
+    /// The buffer is over its limit, or [`Self::overflows`]: gives up one packet, perhaps the one that was just taken.
     fn evict(&mut self) -> Option<Packet>;
     /// The next to transmit.
     fn dequeue(&mut self) -> Option<Packet>;

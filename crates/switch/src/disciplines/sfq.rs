@@ -39,13 +39,14 @@ struct Sfq {
 }
 
 impl Scheduler for Sfq {
-    fn enqueue(&mut self, packet: Packet) {
+    fn enqueue(&mut self, packet: Packet) -> u16 {
         let key = u64::from(packet.flow) << 2 | u64::from(packet.flags & (flags::ACK | flags::DATAGRAM));
         let slot = (mix(key ^ self.salt) % self.queues.len() as u64) as usize;
         if self.queues[slot].is_empty() {
             self.turns.push_back(slot);
         }
         self.queues[slot].push_back(packet);
+        0
     }
 
     fn evict(&mut self) -> Option<Packet> {
