@@ -164,7 +164,7 @@ def _stack(draw: Draw) -> Table:
         (0.15, "counting", ["per-ack", "abc1", "abc2", "linux"]),
         (0.15, "ecn", ["off", "classic"]),
         (0.15, "nagle", ["off", "rfc896", "minshall"]),
-        (0.15, "ack_every", [1, 2]),
+        (0.15, "delack_segments", [1, 2]),
         (0.15, "timestamps", [True, False]),
         (0.15, "handshake", [True, False]),
         (0.15, "cwnd_validation", ["none", "rfc7661", "linux"]),

@@ -27,7 +27,7 @@ min_rto = "{rto}us"
 initial_rto = "{rto}us"
 max_rto = "{ten_rto}us"
 clock_granularity = "{tick}ns"
-ack_timeout = "{ack}us"
+delack_timeout = "{ack}us"
 [cc]
 name = "newreno"
 [[workload]]

@@ -73,10 +73,10 @@ def test_when_nothing_beats_what_the_hosts_run_the_sentences_are_about_that(wide
 
 
 def test_warnings_stand_at_the_top_and_code_is_set_as_code(wide: fanin.CompareResult) -> None:
-    warned = replace(wide, warnings=["`trim`: <b>small</b> buffer"], notes=["set `stack.prompt_acks = false`"])
+    warned = replace(wide, warnings=["`trim`: <b>small</b> buffer"], notes=["set `stack.quickack = false`"])
     html = fanin.report.page(warned)
     assert "<li><code>trim</code>: &lt;b&gt;small&lt;/b&gt; buffer</li>" in html
-    assert "<p>set <code>stack.prompt_acks = false</code></p>" in html
+    assert "<p>set <code>stack.quickack = false</code></p>" in html
 
 
 def test_a_report_is_written_under_any_name(wide: fanin.CompareResult, tmp_path: Path) -> None:

@@ -183,6 +183,6 @@ fn of_host(stack: &Stack) -> Host {
         mtu: stack.mss + 40 + options,
         sysctls: set.into_iter().map(|(name, value)| (format!("net/ipv4/{name}"), value)).collect(),
         initial_window: stack.initial_window as u32,
-        quickack: stack.ack_every == 1,
+        quickack: stack.delack_segments == 1,
     }
 }

@@ -18,8 +18,8 @@ const SETTABLE: &[&str] = &[
     "header",
     "frame_overhead",
     "initial_window",
-    "ack_every",
-    "prompt_acks",
+    "delack_segments",
+    "quickack",
     "nagle",
     "receive_window",
     "min_rto",
@@ -145,8 +145,8 @@ fn check_transport(transport: &TransportSpec) -> Result<(), Limit> {
     one_of("cwnd_validation", &["linux", "none"])?;
     one_of("recovery", &["rack", "newreno"])?;
     one_of("ecn", &["off", "classic", "dctcp"])?;
-    if resolved.ack_every > 2 {
-        return Err(limit("stack.ack_every", "the kernel acknowledges every packet (1) or every second (2)"));
+    if resolved.delack_segments > 2 {
+        return Err(limit("stack.delack_segments", "the kernel acknowledges every packet (1) or every second (2)"));
     }
     let header = if stack.timestamps { 52 } else { 40 };
     if stack.header.get() != header {

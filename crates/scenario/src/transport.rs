@@ -34,6 +34,14 @@ pub(crate) fn stack(
         stack = (found.stack)();
     }
     for entry in table.entries.iter().filter(|e| e.key != "profile") {
+        if let Some(now) = fanin_sim::knobs::renamed(&entry.key) {
+            let message = format!("since version 0.2 this knob is called `{now}`; write that");
+            return Err(ScenarioError::new("scenario::renamed-key", message).at(
+                context.file,
+                &entry.place,
+                format!("{path}.{}", entry.key),
+            ));
+        }
         let Some(knob) = fanin_sim::knobs::find(&entry.key) else {
             let near = nearest(&entry.key, KNOBS.iter().map(|k| k.name).chain(["profile"]));
             let message = format!("unknown knob `{}`; `fanin list stack` shows all", entry.key);

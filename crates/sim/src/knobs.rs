@@ -2,7 +2,7 @@
 //!
 //! One line per field of [`Stack`]: a field without a line does not compile.
 
-use crate::stack::{CcRtt, CwndValidation, EcnMode, EctOnControl, HalveBasis, Nagle, RtoRestart, Stack, WindowUnit};
+use crate::stack::{CcRtt, CwndValidation, EcnMode, EctOnControl, LossBasis, Nagle, RtoRestart, Stack, WindowUnit};
 use fanin_cc::{Counting, Flavour, RecoveryKind};
 use fanin_units::{Bytes, Domain, Duration, Setting};
 use std::ops::Deref;
@@ -143,10 +143,10 @@ words! {
         "sack" => RecoveryKind::Sack,
         "rack" => RecoveryKind::Rack,
     }
-    HalveBasis {
-        "flight" => HalveBasis::Flight,
-        "window" => HalveBasis::Window,
-        "whole-window" => HalveBasis::WholeWindow,
+    LossBasis {
+        "flight" => LossBasis::Flight,
+        "window" => LossBasis::Window,
+        "whole-window" => LossBasis::WholeWindow,
     }
     Flavour { "rfc" => Flavour::Rfc, "ns2" => Flavour::Ns2, "linux" => Flavour::Linux }
     CcRtt { "ack" => CcRtt::Ack, "newest" => CcRtt::Newest }
@@ -209,20 +209,20 @@ knobs! {
     window_unit: word::<WindowUnit>(), "whether cwnd and flight count segments (Linux, NS2) or bytes (RFC 5681, ns-3)";
     counting: word::<Counting>(), "how an ACK becomes growth: per-ack (NS2), abc1 or abc2 (RFC 3465), linux (tcp_cong.c), ns3";
     recovery: word::<RecoveryKind>(), "how losses are found and repaired, unless the algorithm says: RFC 5681, 6582, 6675 or 8985 with 6937";
-    halve: word::<HalveBasis>(), "what a loss halves: the data in flight (RFC 5681 equation 4) the window (Linux), or its whole part (NS2: int(window / 2))";
+    loss_basis: word::<LossBasis>(), "what a loss halves: the data in flight (RFC 5681 equation 4) the window (Linux), or its whole part (NS2: int(window / 2))";
     dupacks_deliver: FLAG, "without SACK each duplicate ACK counts as a delivered segment (tcp_add_reno_sack), which the ACK that closes the hole does not count again";
     grow_after_recovery: FLAG, "the ACK that ends a recovery enlarges the window (Linux changes the state first, then the window)";
     rto_restart: word::<RtoRestart>(), "when ACKs of new data restart the timer in NewReno's recovery: impatient (only the first partial ACK, RFC 6582 section 3.2) or every-ack (Linux)";
     exit_to_flight: FLAG, "NewReno leaves a recovery with a window of at most the flight and one segment (RFC 6582 section 3.2 step 3); NS2 does not";
     dup_thresh: count(1, 300), "duplicate ACKs that mean loss (RFC 5681: 3; Linux: tcp_reordering)";
     limited_transmit: FLAG, "one new segment on each of the first two duplicate ACKs (RFC 3042; NS2's singledup_)";
-    ack_every: count(1, 1000), "full segments per ACK: 1 acknowledges every packet (NS2's TCPSink), 2 is RFC 1122's delayed ACK";
-    ack_timeout: TIME, "longest an ACK is delayed: 40ms in Linux, 100ms in NS2's DelAck, 200ms in BSD, at most 500ms by RFC 1122";
-    prompt_acks: FLAG, "receivers acknowledge every packet of algorithms that live on RTT samples (ip route ... quickack 1), whatever ack_every says";
+    delack_segments: count(1, 1000), "full segments per ACK: 1 acknowledges every packet (NS2's TCPSink), 2 is RFC 1122's delayed ACK";
+    delack_timeout: TIME, "longest an ACK is delayed: 40ms in Linux, 100ms in NS2's DelAck, 200ms in BSD, at most 500ms by RFC 1122";
+    quickack: FLAG, "receivers acknowledge every packet of algorithms that live on RTT samples (ip route ... quickack 1), whatever delack_segments says";
     quick_acks: count(0, 1_000_000), "segments acknowledged at once when a connection begins (Linux quick-ACK mode: 16)";
     ack_on_cwr: FLAG, "a segment with CWR is acknowledged at once, because its sender may have a very small window (tcp_ecn_accept_cwr)";
     two_way: FLAG, "data carry the ACK of the opposite direction of their connection, as RFC 9293 has it; false for NS2's one-way agents, each with a sink of its own";
-    pingpong: FLAG, "Linux's interactive mode: once a host has answered within ack_timeout, its ACKs wait for its next answer; before, the end of what an application wrote is acknowledged at once";
+    pingpong: FLAG, "Linux's interactive mode: once a host has answered within delack_timeout, its ACKs wait for its next answer; before, the end of what an application wrote is acknowledged at once";
     nagle: word::<Nagle>(), "holding small segments: off (TCP_NODELAY), rfc896, or minshall as in Linux";
     receive_window: SIZE, "receive window (Linux: tcp_rmem's maximum, 6MiB)";
     min_rto: TIME, "floor of the retransmission timer: 1s by RFC 6298, 200ms in Linux and NS2";
@@ -244,7 +244,7 @@ knobs! {
     max_burst: count(0, 1_000_000), "most segments sent in answer to one ACK; 0 is unlimited (NS2's maxburst_)";
     send_jitter: TIME, "random processing time of each packet in the host that sends it, uniform on [0, this), order and rate kept (NS2's overhead_; Linux: interrupts, softirqs)";
     clock_error_ppm: number(0.0), "clocks of hosts and switches: every link's rate is off by a random part, uniform on plus or minus this many ppm, from the seed; equal clocks let one flow hold a full drop-tail queue for ever (50: oscillators of network cards; IEEE 802.3 allows 100)";
-    small_queue: TIME, "a flow waits while its host's port has more than this left to send; 0s is unlimited (Linux: TCP small queues, about 1 ms)";
+    tsq_limit: TIME, "a flow waits while its host's port has more than this left to send; 0s is unlimited (Linux: TCP small queues, about 1 ms)";
     pacing: FLAG, "pace algorithms that do not ask for it at 2.0 or 1.2 times cwnd/srtt (Linux with the fq qdisc)";
     unpaced_segments: count(0, 1_000_000), "first data segments of a connection that pacing does not hold (tcp_update_skb_after_send: 10)";
     pacing_credit: FLAG, "a segment that leaves later than pacing allows shortens the wait after it by as much, at most by half (tcp_update_skb_after_send)";
@@ -254,6 +254,20 @@ knobs! {
 /// The knob of this exact name.
 pub fn find(name: &str) -> Option<&'static Knob> {
     KNOBS.iter().find(|k| k.name == name)
+}
+
+/// Knobs by the names that they had before version 0.2, and as they are called now.
+static RENAMED: &[(&str, &str)] = &[
+    ("ack_every", "delack_segments"),
+    ("ack_timeout", "delack_timeout"),
+    ("halve", "loss_basis"),
+    ("prompt_acks", "quickack"),
+    ("small_queue", "tsq_limit"),
+];
+
+/// The present name of a knob that had this one.
+pub fn renamed(name: &str) -> Option<&'static str> {
+    RENAMED.iter().find(|r| r.0 == name).map(|r| r.1)
 }
 
 /// The profile of this exact name.
@@ -274,6 +288,13 @@ mod tests {
                 (knob.set)(&mut copy, &(knob.get)(&stack)).unwrap();
                 assert_eq!(copy, stack, "{} of {}", knob.name, profile.name);
             }
+        }
+    }
+
+    #[test]
+    fn old_names_lead_to_knobs_of_today() {
+        for (old, new) in RENAMED {
+            assert!(find(old).is_none() && find(new).is_some(), "{old} -> {new}");
         }
     }
 

@@ -29,7 +29,7 @@ pub struct Stack {
     /// Finding and repairing losses, unless the algorithm's name says.
     pub recovery: RecoveryKind,
     /// What a loss halves.
-    pub halve: HalveBasis,
+    pub loss_basis: LossBasis,
     /// Without SACK each duplicate ACK counts as a delivered segment, which the ACK that closes the hole does not count again.
     pub dupacks_deliver: bool,
     /// The ACK that ends a recovery enlarges the window.
@@ -43,11 +43,11 @@ pub struct Stack {
     /// One new segment on each of the first two duplicate ACKs (RFC 3042).
     pub limited_transmit: bool,
     /// Segments per ACK; 1 acknowledges every packet.
-    pub ack_every: u32,
+    pub delack_segments: u32,
     /// Longest an ACK is delayed.
-    pub ack_timeout: Duration,
-    /// Receivers acknowledge every packet of algorithms that live on RTT samples, whatever `ack_every` says.
-    pub prompt_acks: bool,
+    pub delack_timeout: Duration,
+    /// Receivers acknowledge every packet of algorithms that live on RTT samples, whatever `delack_segments` says.
+    pub quickack: bool,
     /// Segments acknowledged at once at the start of a connection (Linux quick-ACK mode).
     pub quick_acks: u32,
     /// A segment that tells of a reduced window (CWR) is acknowledged at once.
@@ -99,7 +99,7 @@ pub struct Stack {
     /// Every link sends at a rate that is off by a random part of this size, parts per million: no two clocks are equal.
     pub clock_error_ppm: f64,
     /// A flow waits while its host's port has more than this much left to send; zero is unlimited (TCP small queues).
-    pub small_queue: Duration,
+    pub tsq_limit: Duration,
     /// Pace an algorithm that does not ask for it at Linux's 2.0/1.2 x cwnd/srtt.
     pub pacing: bool,
     /// The first data segments of a connection that pacing does not hold.
@@ -127,16 +127,16 @@ impl Stack {
             window_unit: WindowUnit::Packets,
             counting: Counting::PerAck,
             recovery: RecoveryKind::NewReno,
-            halve: HalveBasis::WholeWindow,
+            loss_basis: LossBasis::WholeWindow,
             dupacks_deliver: false,
             grow_after_recovery: false,
             rto_restart: RtoRestart::Impatient,
             exit_to_flight: false,
             dup_thresh: 3,
             limited_transmit: true,
-            ack_every: 1,
-            ack_timeout: Duration::ms(100),
-            prompt_acks: true,
+            delack_segments: 1,
+            delack_timeout: Duration::ms(100),
+            quickack: true,
             quick_acks: 0,
             ack_on_cwr: false,
             two_way: false,
@@ -163,7 +163,7 @@ impl Stack {
             max_burst: 0,
             send_jitter: Duration::ZERO,
             clock_error_ppm: 0.0,
-            small_queue: Duration::ZERO,
+            tsq_limit: Duration::ZERO,
             pacing: false,
             unpaced_segments: 0,
             pacing_credit: false,
@@ -180,10 +180,10 @@ impl Stack {
             window_unit: WindowUnit::Bytes,
             counting: Counting::Abc { limit: 1 },
             recovery: RecoveryKind::Sack,
-            halve: HalveBasis::Flight,
+            loss_basis: LossBasis::Flight,
             exit_to_flight: true,
-            ack_every: 2,
-            ack_timeout: Duration::ms(200),
+            delack_segments: 2,
+            delack_timeout: Duration::ms(200),
             // RFC 6298 section 2.4.
             min_rto: Duration::s(1),
             initial_rto: Duration::s(1),
@@ -206,13 +206,13 @@ impl Stack {
             initial_window: 10.0,
             counting: Counting::Linux,
             recovery: RecoveryKind::Rack,
-            halve: HalveBasis::Window,
+            loss_basis: LossBasis::Window,
             dupacks_deliver: true,
             grow_after_recovery: true,
             rto_restart: RtoRestart::EveryAck,
             exit_to_flight: true,
-            ack_every: 2,
-            ack_timeout: Duration::ms(40),
+            delack_segments: 2,
+            delack_timeout: Duration::ms(40),
             quick_acks: 16,
             ack_on_cwr: true,
             two_way: true,
@@ -228,7 +228,7 @@ impl Stack {
             handshake_ack: true,
             merge_writes: true,
             // sk_pacing_shift 10: about a millisecond of data below the socket.
-            small_queue: Duration::ms(1),
+            tsq_limit: Duration::ms(1),
             // Interrupts and softirqs. Without it packets of hosts with equal links keep an exact rhythm, and a drop-tail port can lock
             // one of them out for whole windows (Floyd and Jacobson 1991: a service time of jitter removes the phase effect).
             send_jitter: Duration::us(10),
@@ -268,7 +268,7 @@ pub enum WindowUnit {
 
 /// What a loss or timeout halves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum HalveBasis {
+pub enum LossBasis {
     /// The data outstanding (RFC 5681 equation 4).
     Flight,
     /// The window (Linux).

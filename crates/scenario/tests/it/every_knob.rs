@@ -141,8 +141,8 @@ fn every_knob_of_the_stack_changes_some_result() {
             "clock_granularity" => vec![vec!["stack.quantise_rtt=true"]],
             "ect_on_control" | "grow_in_cwr" => vec![vec!["cc.name=\"dctcp\""]],
             "ack_on_cwr" => vec![vec!["stack.profile=\"linux\"", "cc.name=\"dctcp\""]],
-            "ack_timeout" | "quick_acks" | "prompt_acks" => {
-                vec![vec!["stack.ack_every=2"], vec!["stack.ack_every=2", "cc.name=\"dcvegas\""]]
+            "delack_timeout" | "quick_acks" | "quickack" => {
+                vec![vec!["stack.delack_segments=2"], vec!["stack.delack_segments=2", "cc.name=\"dcvegas\""]]
             }
             "dupacks_deliver" | "grow_after_recovery" | "rto_restart" | "exit_to_flight" => vec![
                 vec!["cc.name=\"newreno\""],
@@ -151,7 +151,7 @@ fn every_knob_of_the_stack_changes_some_result() {
             ],
             "hz" => vec![vec!["stack.profile=\"linux\""]],
             "cc_profile" => vec![vec!["cc.name=\"dctcp\""]],
-            "cc_rtt" => vec![vec!["cc.name=\"bbr\"", "stack.ack_every=2"]],
+            "cc_rtt" => vec![vec!["cc.name=\"bbr\"", "stack.delack_segments=2"]],
             "unpaced_segments" | "pacing_credit" => vec![vec!["cc.name=\"bbr\"", "stack.profile=\"linux\""]],
             "initial_rto" => vec![vec!["stack.handshake=true", "stack.initial_window=40"]],
             "recovery" => vec![vec!["cc.name=\"cubic\""]],
@@ -163,7 +163,7 @@ fn every_knob_of_the_stack_changes_some_result() {
                 "topology.mark=\"1p\"",
             ]],
             "limited_transmit" | "dup_thresh" => vec![vec![], vec!["stack.min_rto=\"1ms\""]],
-            "small_queue" | "send_jitter" | "clock_error_ppm" => vec![vec![]],
+            "tsq_limit" | "send_jitter" | "clock_error_ppm" => vec![vec![]],
             _ => vec![vec![], vec!["stack.profile=\"rfc\""], vec!["stack.profile=\"linux\""]],
         }
     };

@@ -8,6 +8,7 @@ use crate::build::{FlowPaths, base_rtt, setup_for};
 use crate::endpoint::{Endpoint, Handed, Host, PerFlow};
 use crate::engine::RunError;
 use crate::packet::{Packet, flags};
+use crate::partition::Here;
 use crate::results::FlowStats;
 use crate::rng::Stream;
 use crate::spec::{NodeId, Spec, TransportSpec};
@@ -29,13 +30,24 @@ pub struct Tcp {
 }
 
 impl Tcp {
-    /// Of all flows of a plan.
-    pub fn build(spec: &Spec, paths: &[FlowPaths]) -> Result<Tcp, RunError> {
+    /// Of those flows that `mine` names; `all`: it names all.
+    pub fn build(
+        spec: &Spec,
+        paths: &[FlowPaths],
+        here: Here<'_>,
+        all: bool,
+        mine: &dyn Fn(u32) -> bool,
+    ) -> Result<Tcp, RunError> {
         let flows = spec.flows.len();
+        let all = all && here.partition.is_none();
         let mut tcp =
-            Tcp { senders: PerFlow::new(flows, true), receivers: PerFlow::new(flows, true), controls: Vec::new() };
+            Tcp { senders: PerFlow::new(flows, all), receivers: PerFlow::new(flows, all), controls: Vec::new() };
         let mut configs: BTreeMap<u32, Arc<Config>> = BTreeMap::new();
-        for (i, flow) in (0..).zip(&spec.flows) {
+        for (i, flow) in (0..).zip(&spec.flows).filter(|&(i, _)| mine(i)) {
+            let (sends, receives) = (here.has(flow.src), here.has(flow.dst));
+            if !sends && !receives {
+                continue;
+            }
             let transport = &spec.transports[flow.transport as usize];
             let setup = setup_for(spec, &transport.stack, &paths[i as usize]);
             let built = transport.cc.build(&setup, &transport.args)?;
@@ -51,21 +63,34 @@ impl Tcp {
             let random = (config.needs.randomness || jitters).then(|| Stream::new(spec.seed, "flow", u64::from(i)));
             let ack_random = jitters.then(|| Stream::new(spec.seed, "acks", u64::from(i)));
             let peer = flow.reverse.map(|r| r.0);
-            let clock = |host: NodeId| Clock::new(&config.stack, spec.seed, u64::from(host.0));
-            let (here, there) = (clock(flow.src), clock(flow.dst));
-            tcp.senders.push(i, Sender::new(i, peer, config.clone(), here, built.sender, random));
-            tcp.receivers.push(i, Receiver::new(i, peer, config, there, ack_random));
+            let stack = config.clone();
+            let clock = |host: NodeId| Clock::new(&stack.stack, spec.seed, u64::from(host.0));
+            if sends {
+                let clock = clock(flow.src);
+                tcp.senders.push(i, Sender::new(i, peer, config.clone(), clock, built.sender, random));
+            }
+            if receives {
+                let clock = clock(flow.dst);
+                tcp.receivers.push(i, Receiver::new(i, peer, config, clock, ack_random));
+            }
         }
-        tcp.control_receivers(spec, paths)?;
+        if here.partition.is_none() {
+            tcp.control_receivers(spec, paths, mine)?;
+        }
         Ok(tcp)
     }
 
     /// One policy per receiving host and transport. All connections open before any asks for its first window, then rest until their first
     /// message.
-    fn control_receivers(&mut self, spec: &Spec, paths: &[FlowPaths]) -> Result<(), RunError> {
+    fn control_receivers(
+        &mut self,
+        spec: &Spec,
+        paths: &[FlowPaths],
+        mine: &dyn Fn(u32) -> bool,
+    ) -> Result<(), RunError> {
         let mut controlled: Vec<(u32, u32, u32)> = Vec::new();
         let mut known: BTreeMap<(NodeId, u32), (u32, u32)> = BTreeMap::new();
-        for (i, flow) in (0..).zip(&spec.flows) {
+        for (i, flow) in (0..).zip(&spec.flows).filter(|&(i, _)| mine(i)) {
             let transport = &spec.transports[flow.transport as usize];
             let slot = match known.get_mut(&(flow.dst, flow.transport)) {
                 Some(slot) => slot,
@@ -195,15 +220,19 @@ impl Endpoint for Tcp {
 
     fn write(&mut self, message: Handed, host: &mut Host<'_>) {
         let Handed { id, flow, bytes, deadline } = message;
-        let receiver = &mut self.receivers[flow];
-        if let Some((control, conn)) = receiver.controlled()
-            && receiver.is_satisfied()
-        {
-            self.controls[control as usize].on_reopen(Time::from_ps(host.net.now), conn);
-        }
         let end = self.senders[flow].write_position().saturating_add(bytes);
-        receiver.expect(id, end);
-        let opening = receiver.peer().is_some_and(|r| self.senders[r].is_opening());
+        let mut opening = false;
+        if let Some(receiver) = self.receivers.get_mut(flow) {
+            if let Some((control, conn)) = receiver.controlled()
+                && receiver.is_satisfied()
+            {
+                self.controls[control as usize].on_reopen(Time::from_ps(host.net.now), conn);
+            }
+            receiver.expect(id, end);
+            opening = receiver.peer().is_some_and(|r| self.senders[r].is_opening());
+        } else {
+            host.net.announce(flow, id, end);
+        }
         host.app.promise(id, deadline, self.senders[flow].timeouts());
         let mut uplink = Uplink { net: host.net, receivers: &mut self.receivers };
         self.senders[flow].write(id, bytes, deadline, opening, &mut uplink);
@@ -211,6 +240,14 @@ impl Endpoint for Tcp {
         if bytes == 0 {
             self.after_delivery(flow, host);
         }
+    }
+
+    fn expect(&mut self, flow: u32, message: u32, end: u64) {
+        self.receivers[flow].expect(message, end);
+    }
+
+    fn is_unsent(&self, flow: u32, message: u32) -> bool {
+        self.senders[flow].has_unsent(message)
     }
 
     fn close(&mut self, flow: u32, row: &mut FlowStats) {
@@ -236,8 +273,8 @@ pub fn resolved_stack(transport: &TransportSpec) -> Result<Stack, RunError> {
 
 fn resolve(transport: &TransportSpec, needs: Needs, prompt_acks: bool) -> Result<Config, RunError> {
     let mut stack = transport.stack.clone();
-    if prompt_acks && stack.prompt_acks {
-        stack.ack_every = 1;
+    if prompt_acks && stack.quickack {
+        stack.delack_segments = 1;
     }
     if needs.dctcp_ecn {
         stack.ecn = EcnMode::Dctcp;

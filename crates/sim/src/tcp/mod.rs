@@ -7,7 +7,9 @@
 //! | `transmit.rs` | what may leave now |
 //! | `window.rs` | the window in force, and what the algorithm is told |
 //! | `recovery.rs` | the state machine Open, Disorder, CWR, Recovery, Loss; finding and repairing losses: Reno, NewReno, SACK |
-//! | `linux.rs` | PRR, RACK-TLP, F-RTO and undo |
+//! | `prr.rs` | proportional rate reduction |
+//! | `rack.rs` | RACK-TLP: losses by time, tail-loss probes |
+//! | `undo.rs` | taking reductions back: D-SACK, Eifel, F-RTO |
 //! | `scoreboard.rs` | what is outstanding |
 //! | `rtt.rs` | RTT estimation and the retransmission timer |
 //! | `clock.rs` | when a host's timers expire |
@@ -17,13 +19,15 @@
 
 mod clock;
 mod endpoint;
-mod linux;
+mod prr;
+mod rack;
 mod receiver;
 mod recovery;
 mod rtt;
 mod scoreboard;
 mod sender;
 mod transmit;
+mod undo;
 mod uplink;
 mod validation;
 mod window;

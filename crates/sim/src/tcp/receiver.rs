@@ -239,10 +239,10 @@ impl Receiver {
             return;
         }
         let quick = self.quick_left > 0 && !self.interactive;
-        if self.now || quick || self.pending >= self.config.stack.ack_every {
+        if self.now || quick || self.pending >= self.config.stack.delack_segments {
             self.acknowledge(net);
         } else if self.ack_at == u64::MAX {
-            self.ack_at = self.clock.after(net.now, self.config.stack.ack_timeout);
+            self.ack_at = self.clock.after(net.now, self.config.stack.delack_timeout);
             self.arm(net);
         }
     }
@@ -254,7 +254,7 @@ impl Receiver {
         if !stack.two_way || self.metering.is_some() {
             return;
         }
-        if data.len > 0 && stack.pingpong && now - self.last_arrival < stack.ack_timeout.ps() {
+        if data.len > 0 && stack.pingpong && now - self.last_arrival < stack.delack_timeout.ps() {
             // `tcp_event_data_sent`: a reply within the delayed ACK's time.
             self.interactive |= self.nxt > 0;
         }

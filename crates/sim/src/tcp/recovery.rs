@@ -1,8 +1,10 @@
 //! Finding and repairing losses, and the reactions to ECN-Echo and timeouts: everything that moves the state machine.
 
-use super::linux::Linux;
+use super::prr::Prr;
+use super::rack::Rack;
 use super::scoreboard::Delivered;
 use super::sender::Sender;
+use super::undo::Undo;
 use super::uplink::Uplink;
 use crate::packet::Packet;
 use crate::stack::Stack;
@@ -10,7 +12,7 @@ use fanin_cc::{Cause, RecoveryKind, State};
 
 /// What an ACK told.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct News {
+pub(super) struct AckSummary {
     /// It acknowledged new data.
     pub advanced: bool,
     /// It reported data beyond a hole for the first time.
@@ -21,6 +23,14 @@ pub(super) struct News {
     pub lost: u32,
     /// What had arrived.
     pub delivered: Delivered,
+}
+
+/// What Linux's recovery has beside the state machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Linux {
+    pub prr: Prr,
+    pub rack: Rack,
+    pub undo: Undo,
 }
 
 /// State of loss recovery.
@@ -80,7 +90,7 @@ impl Recovery {
 
     /// Segments declared lost may be retransmitted as the window allows.
     pub fn resends(&self, state: State) -> bool {
-        if self.linux.as_ref().is_some_and(|l| l.frto.tries_new_data) {
+        if self.linux.as_ref().is_some_and(|l| l.undo.tries_new_data()) {
             return false;
         }
         state == State::Loss || (state == State::Recovery && self.uses_sack())
@@ -89,7 +99,7 @@ impl Recovery {
     /// The window in force, packets.
     pub fn allowance(&self, state: State, cwnd: f64, stack: &Stack) -> f64 {
         match state {
-            State::Recovery | State::Cwr if self.uses_prr() => self.linux.as_ref().map_or(cwnd, |l| l.prr.window),
+            State::Recovery | State::Cwr if self.uses_prr() => self.linux.as_ref().map_or(cwnd, |l| l.prr.window()),
             State::Recovery if !self.uses_sack() => (cwnd + self.inflation).max(1.0),
             State::Disorder if !self.uses_sack() && stack.limited_transmit => {
                 cwnd + f64::from(self.dup_acks.min(stack.dup_thresh - 1))
@@ -129,7 +139,7 @@ impl Recovery {
     /// A segment left, new or not.
     pub fn note_sent(&mut self) {
         if let Some(linux) = &mut self.linux {
-            linux.prr.out += 1.0;
+            linux.prr.note_sent();
         }
     }
 
@@ -161,14 +171,14 @@ impl Sender {
     }
 
     /// Moves the state machine after an ACK and tells congestion control.
-    pub(super) fn react(&mut self, ack: &Packet, news: &News, net: &mut Uplink<'_>) {
+    pub(super) fn react(&mut self, ack: &Packet, summary: &AckSummary, net: &mut Uplink<'_>) {
         let linux = self.recovery.kind == RecoveryKind::Rack;
-        if linux && self.undo_if_spurious(ack, news, net) {
+        if linux && self.undo_if_spurious(ack, summary, net) {
             return;
         }
         match self.state {
-            State::Open | State::Disorder | State::Cwr => self.watch_for_loss(news, net),
-            State::Recovery => self.on_ack_in_recovery(news, net),
+            State::Open | State::Disorder | State::Cwr => self.watch_for_loss(summary, net),
+            State::Recovery => self.on_ack_in_recovery(summary, net),
             State::Loss => {
                 if self.una >= self.recovery.high {
                     self.close_episode();
@@ -178,19 +188,19 @@ impl Sender {
         }
         // Linux asks the state alone: a recovery may end within the window of data that was answered already.
         let new_window = linux || self.recovery.ecn_end.is_none_or(|end| self.una > end);
-        if news.ece && new_window && matches!(self.state, State::Open | State::Disorder) {
+        if summary.ece && new_window && matches!(self.state, State::Open | State::Disorder) {
             self.reduce_for_ecn(net);
         }
         if matches!(self.state, State::Recovery | State::Cwr) && self.recovery.uses_prr() {
-            self.proportional_rate(news);
+            self.proportional_rate(summary);
         }
         if linux {
-            self.end_tail_probe(ack, news, net);
+            self.end_tail_probe(ack, summary, net);
         }
     }
 
-    fn watch_for_loss(&mut self, news: &News, net: &mut Uplink<'_>) {
-        let News { advanced, sacked, .. } = *news;
+    fn watch_for_loss(&mut self, summary: &AckSummary, net: &mut Uplink<'_>) {
+        let AckSummary { advanced, sacked, .. } = *summary;
         if advanced {
             if self.state == State::Disorder && self.board.sacked() == 0 {
                 self.set_state(State::Open, net);
@@ -220,7 +230,7 @@ impl Sender {
         let stack_prior = self.control.cwnd;
         // ECN and loss in one window of data count once (RFC 3168 section 6.1.2; RFC 8257 section 3.5).
         if self.state != State::Cwr {
-            self.tell(net.now, |cc, conn| cc.on_congestion(conn, Cause::Loss));
+            self.notify_cc(net.now, |cc, conn| cc.on_congestion(conn, Cause::Loss));
             self.start_prr(stack_prior);
         }
         self.counters.fast_recoveries += 1;
@@ -263,9 +273,9 @@ impl Sender {
         }
     }
 
-    fn on_ack_in_recovery(&mut self, news: &News, net: &mut Uplink<'_>) {
-        let d = &news.delivered;
-        if !news.advanced {
+    fn on_ack_in_recovery(&mut self, summary: &AckSummary, net: &mut Uplink<'_>) {
+        let d = &summary.delivered;
+        if !summary.advanced {
             self.recovery.dup_acks += 1;
             if !self.recovery.uses_sack() {
                 self.recovery.inflation += 1.0;
@@ -297,13 +307,13 @@ impl Sender {
         let limit = (self.recovery.kind == RecoveryKind::NewReno && self.config.stack.exit_to_flight)
             .then(|| self.in_flight().max(1.0) + 1.0);
         self.close_episode();
-        self.tell(net.now, |cc, conn| cc.on_recovered(conn, limit));
+        self.notify_cc(net.now, |cc, conn| cc.on_recovered(conn, limit));
         self.set_state(State::Open, net);
     }
 
     fn reduce_for_ecn(&mut self, net: &mut Uplink<'_>) {
         let prior = self.control.cwnd;
-        self.tell(net.now, |cc, conn| cc.on_congestion(conn, Cause::Ecn));
+        self.notify_cc(net.now, |cc, conn| cc.on_congestion(conn, Cause::Ecn));
         self.counters.ecn_reductions += 1;
         self.forget_episode();
         self.recovery.high = self.nxt;
@@ -314,10 +324,10 @@ impl Sender {
     }
 
     /// A retransmission timeout: go back to the first unacknowledged segment and slow-start.
-    pub(super) fn time_out(&mut self, repeated: bool, net: &mut Uplink<'_>) {
+    pub(super) fn on_rto(&mut self, repeated: bool, net: &mut Uplink<'_>) {
         // Linux reduces once for a recovery and the timeout that ends it (`tcp_enter_loss`).
         let reduced = repeated || (self.recovery.linux.is_some() && self.state == State::Recovery);
-        self.tell(net.now, |cc, conn| cc.on_congestion(conn, Cause::Timeout { repeated: reduced }));
+        self.notify_cc(net.now, |cc, conn| cc.on_congestion(conn, Cause::Timeout { repeated: reduced }));
         if self.recovery.linux.is_some() {
             self.linux_times_out(repeated, reduced, net.now);
         } else {

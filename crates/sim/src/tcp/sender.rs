@@ -2,7 +2,7 @@
 //! the state machine in `recovery.rs`.
 
 use super::clock::Clock;
-use super::recovery::{News, Recovery};
+use super::recovery::{AckSummary, Recovery};
 use super::rtt::RttEstimator;
 use super::scoreboard::{Delivered, RateSnapshot, Scoreboard};
 use super::uplink::Uplink;
@@ -202,7 +202,7 @@ impl Sender {
             }
             Phase::Closed => self.phase = Phase::Established,
         }
-        self.pump(net);
+        self.try_send(net);
         self.trace(net);
     }
 
@@ -224,6 +224,11 @@ impl Sender {
         self.phase != Phase::Closed
     }
 
+    /// Something of this message, which was handed over, was never sent.
+    pub fn has_unsent(&self, message: u32) -> bool {
+        self.messages.iter().any(|m| m.id == message)
+    }
+
     /// Messages whose first byte has been sent since the last call, with the time.
     pub fn take_started(&mut self) -> std::vec::Drain<'_, (u32, u64)> {
         self.started.drain(..)
@@ -243,7 +248,7 @@ impl Sender {
             self.rtt.sample(rtt, self.una, self.nxt, &self.config.stack);
         }
         if waiting {
-            self.pump(net);
+            self.try_send(net);
             self.trace(net);
         }
     }
@@ -327,15 +332,15 @@ impl Sender {
             ack.may_grow = may_grow;
             ack.newly_lost = lost;
             ack.rate = rate;
-            self.tell(now, |cc, conn| cc.on_ack(conn, &ack));
+            self.notify_cc(now, |cc, conn| cc.on_ack(conn, &ack));
         }
-        self.react(packet, &News { advanced, sacked, ece, lost, delivered: d }, net);
+        self.react(packet, &AckSummary { advanced, sacked, ece, lost, delivered: d }, net);
         self.held_for_ack = false;
         self.gate_until = 0;
         self.restart_rto(advanced, now);
-        self.pump(net);
+        self.try_send(net);
         if self.end_frto_step() {
-            self.pump(net);
+            self.try_send(net);
         }
         self.trace(net);
     }
@@ -351,14 +356,14 @@ impl Sender {
         } else {
             // RFC 5681 section 3.1: the loss of a SYN or SYN/ACK leaves an initial window of one segment.
             let one = Window { cwnd: 1.0, ssthresh: self.control.ssthresh };
-            self.tell(net.now, |cc, conn| cc.on_restart(conn, Duration::ZERO, one));
+            self.notify_cc(net.now, |cc, conn| cc.on_restart(conn, Duration::ZERO, one));
         }
         self.rtt.backoff = 0;
         self.rto_at = u64::MAX;
         if self.config.stack.handshake_ack {
             self.complete_handshake(net);
         }
-        self.pump(net);
+        self.try_send(net);
         self.trace(net);
     }
 
@@ -463,7 +468,7 @@ impl Sender {
         if self.rto_at <= net.now {
             self.on_timeout(net);
         }
-        self.pump(net);
+        self.try_send(net);
         self.arm(net);
         self.trace(net);
     }
@@ -481,7 +486,7 @@ impl Sender {
         self.counters.timeouts += 1;
         self.counters.timeout_ps += net.now - self.validation.last_send().min(net.now);
         let repeated = self.rtt.backoff > 0;
-        self.time_out(repeated, net);
+        self.on_rto(repeated, net);
         self.rtt.backoff += 1;
         self.start_rto(net.now);
         self.held_for_ack = false;

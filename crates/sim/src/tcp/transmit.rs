@@ -9,9 +9,14 @@ use crate::stack::{EcnMode, Nagle};
 use fanin_cc::{Control, Gate};
 use fanin_units::{Duration, Rate};
 
+/// An algorithm that names a time which has passed is asked again at once, so often at most.
+const MOST_ASKS: u32 = 16;
+/// After that it is asked again a microsecond later.
+const ASKED_IN_VAIN_PS: u64 = 1_000_000;
+
 impl Sender {
     /// Sends whatever may leave now.
-    pub(super) fn pump(&mut self, net: &mut Uplink<'_>) {
+    pub(super) fn try_send(&mut self, net: &mut Uplink<'_>) {
         if self.phase != Phase::Established {
             return;
         }
@@ -36,7 +41,7 @@ impl Sender {
 
     /// TCP small queues: waits until the host's own port has less than the limit left to send.
     fn host_is_busy(&mut self, net: &Uplink<'_>) -> bool {
-        let limit = self.config.stack.small_queue.ps();
+        let limit = self.config.stack.tsq_limit.ps();
         if limit == 0 || !self.has_something_to_send() {
             return false;
         }
@@ -235,7 +240,7 @@ impl Sender {
     }
 
     fn restart(&mut self, restart: Restart, now: u64) {
-        self.tell(now, |cc, conn| cc.on_restart(conn, Duration::from_ps(restart.idle), restart.window));
+        self.notify_cc(now, |cc, conn| cc.on_restart(conn, Duration::from_ps(restart.idle), restart.window));
     }
 
     fn segment_size(&mut self, now: u64) -> u32 {
@@ -245,7 +250,7 @@ impl Sender {
         if let Some(size) = self.next_size {
             return size;
         }
-        let size = self.tell(now, |cc, conn| cc.segment_size(conn)).clamp(1, self.config.stack.mss);
+        let size = self.notify_cc(now, |cc, conn| cc.segment_size(conn)).clamp(1, self.config.stack.mss);
         self.next_size = Some(size);
         size
     }
@@ -269,18 +274,23 @@ impl Sender {
         }
         if self.config.needs.send_hook {
             let since = (self.counters.segments > 0).then(|| Duration::from_ps(now - self.validation.last_send()));
-            match self.tell(now, |cc, conn| cc.before_send(conn, since)) {
-                Gate::Go => {}
-                Gate::HoldUntil(time) if time.ps() > now => {
-                    self.gate_until = time.ps();
-                    return false;
-                }
-                Gate::HoldUntil(_) => return self.gate_opens(net),
-                Gate::HoldForAck => {
-                    self.held_for_ack = true;
-                    return false;
+            for _ in 0..MOST_ASKS {
+                match self.notify_cc(now, |cc, conn| cc.before_send(conn, since)) {
+                    Gate::Go => return true,
+                    Gate::HoldUntil(time) if time.ps() > now => {
+                        self.gate_until = time.ps();
+                        return false;
+                    }
+                    // That time has passed: what does the algorithm say now?
+                    Gate::HoldUntil(_) => {}
+                    Gate::HoldForAck => {
+                        self.held_for_ack = true;
+                        return false;
+                    }
                 }
             }
+            self.gate_until = now + ASKED_IN_VAIN_PS;
+            return false;
         }
         true
     }

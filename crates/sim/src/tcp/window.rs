@@ -2,7 +2,7 @@
 
 use super::sender::Sender;
 use super::validation::Situation;
-use crate::stack::{HalveBasis, WindowUnit};
+use crate::stack::{LossBasis, WindowUnit};
 use fanin_cc::{CongestionControl, Conn, Message, Window};
 use fanin_units::Time;
 
@@ -55,7 +55,7 @@ impl Sender {
     }
 
     /// Tells the algorithm something, with the connection as it is, and reads its decision.
-    pub(super) fn tell<R>(&mut self, now: u64, event: impl FnOnce(&mut dyn CongestionControl, &Conn) -> R) -> R {
+    pub(super) fn notify_cc<R>(&mut self, now: u64, event: impl FnOnce(&mut dyn CongestionControl, &Conn) -> R) -> R {
         let conn = self.conn(now);
         let answer = event(self.cc.as_mut(), &conn);
         self.control = self.cc.control();
@@ -70,7 +70,7 @@ impl Sender {
         conn.snd_una = self.una;
         conn.snd_nxt = self.nxt;
         conn.in_flight = self.in_flight();
-        conn.basis = self.basis();
+        conn.basis = self.loss_basis();
         conn.cwnd_limited = self.validation.cwnd_limited(self.window());
         conn.state = self.state;
         conn.message = self.messages.front().map(|m| Message {
@@ -87,10 +87,10 @@ impl Sender {
     }
 
     /// What a loss halves, in packets.
-    fn basis(&self) -> f64 {
+    fn loss_basis(&self) -> f64 {
         let stack = &self.config.stack;
-        match stack.halve {
-            HalveBasis::Flight => {
+        match stack.loss_basis {
+            LossBasis::Flight => {
                 let outstanding = if self.window_is_bytes() {
                     (self.nxt - self.una) as f64 / f64::from(stack.mss)
                 } else {
@@ -100,8 +100,8 @@ impl Sender {
                 // data that duplicate or selective ACKs let out is unacknowledged too, though as much has left the network.
                 (outstanding - f64::from(self.recovery.limited_transmitted())).min(self.control.cwnd)
             }
-            HalveBasis::WholeWindow => 2.0 * (self.control.cwnd / 2.0).floor(),
-            HalveBasis::Window => self.control.cwnd,
+            LossBasis::WholeWindow => 2.0 * (self.control.cwnd / 2.0).floor(),
+            LossBasis::Window => self.control.cwnd,
         }
     }
 }

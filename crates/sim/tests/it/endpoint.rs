@@ -52,7 +52,7 @@ fn marked(which: &str, stack: Stack, packets: u64) -> Vec<(u64, bool)> {
 /// RFC 8257 section 3.2 by hand: CE bits 0,0,1,1,1,0 with an ACK for every second packet.
 #[test]
 fn dctcps_receiver_acknowledges_every_change_of_ce_at_once() {
-    let stack = Stack { ecn: EcnMode::Dctcp, ack_every: 2, ..open_ns2() };
+    let stack = Stack { ecn: EcnMode::Dctcp, delack_segments: 2, ..open_ns2() };
     assert_eq!(marked("3,4,5", stack.clone(), 6), [(2, false), (3, true), (5, true), (6, false)]);
     assert_eq!(marked("2", stack, 2), [(1, false), (2, true)]);
 }
@@ -67,7 +67,7 @@ fn the_classic_receiver_echoes_until_cwr() {
 
 #[test]
 fn delayed_acks_cover_two_packets_and_a_lone_one_waits_for_the_timer() {
-    let stack = Stack { ack_every: 2, initial_window: 10.0, ..open_ns2() };
+    let stack = Stack { delack_segments: 2, initial_window: 10.0, ..open_ns2() };
     let r = run(&one_flow(stack, &[(3 * 1460, Duration::ZERO)]));
     let a = acks(&r);
     assert_eq!(a.iter().map(|x| x.0).collect::<Vec<_>>(), [2, 3]);
@@ -77,7 +77,7 @@ fn delayed_acks_cover_two_packets_and_a_lone_one_waits_for_the_timer() {
 
 #[test]
 fn a_hole_and_its_repair_are_acknowledged_at_once() {
-    let stack = Stack { ack_every: 2, initial_window: 20.0, ..open_ns2() };
+    let stack = Stack { delack_segments: 2, initial_window: 20.0, ..open_ns2() };
     let mut spec = one_flow(stack, &[(6 * 1460, Duration::ZERO)]);
     spec.links[1].queue.discipline = queue::find("lossy").unwrap();
     spec.links[1].queue.args.set("loss_of", Value::Word("2".to_owned()));

@@ -184,7 +184,7 @@ proptest! {
         }
         for t in &mut slow.transports {
             let s = &mut t.stack;
-            for d in [&mut s.min_rto, &mut s.max_rto, &mut s.initial_rto, &mut s.clock_granularity, &mut s.ack_timeout, &mut s.small_queue] {
+            for d in [&mut s.min_rto, &mut s.max_rto, &mut s.initial_rto, &mut s.clock_granularity, &mut s.delack_timeout, &mut s.tsq_limit] {
                 *d = *d * k;
             }
         }

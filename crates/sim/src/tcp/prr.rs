@@ -1,0 +1,107 @@
+//! Proportional rate reduction (RFC 6937): while a recovery or an ECN reduction lasts, how much may be outstanding follows from what is
+//! delivered.
+
+use super::recovery::AckSummary;
+use super::sender::Sender;
+
+/// The state of one reduction, packets.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Prr {
+    prior_cwnd: f64,
+    ssthresh: f64,
+    delivered: f64,
+    out: f64,
+    window: f64,
+}
+
+impl Prr {
+    /// A reduction from `prior_cwnd` to `ssthresh` begins with so much in flight.
+    fn start(prior_cwnd: f64, ssthresh: f64, in_flight: f64) -> Prr {
+        Prr { prior_cwnd: prior_cwnd.max(1.0), ssthresh, delivered: 0.0, out: 0.0, window: in_flight.max(1.0) }
+    }
+
+    /// What may be outstanding now.
+    pub fn window(&self) -> f64 {
+        self.window
+    }
+
+    /// A segment left, new or not.
+    pub fn note_sent(&mut self) {
+        self.out += 1.0;
+    }
+
+    /// RFC 6937 as `tcp_cwnd_reduction` has it: sndcnt for this ACK, on top of what is in flight.
+    fn on_ack(&mut self, in_flight: f64, delivered: f64, repairs: bool) {
+        self.delivered += delivered;
+        let delta = self.ssthresh - in_flight;
+        let mut allowed = if delta < 0.0 {
+            (self.ssthresh * self.delivered / self.prior_cwnd).ceil() - self.out
+        } else {
+            let bonus = if repairs { 1.0 } else { 0.0 };
+            delta.min((self.delivered - self.out).max(delivered) + bonus)
+        };
+        allowed = allowed.max(if self.out == 0.0 { 1.0 } else { 0.0 });
+        self.window = in_flight + allowed;
+    }
+}
+
+impl Sender {
+    pub(super) fn start_prr(&mut self, prior_cwnd: f64) {
+        let ssthresh = self.control.ssthresh.min(self.control.cwnd);
+        let in_flight = self.in_flight();
+        if let Some(linux) = &mut self.recovery.linux {
+            linux.prr = Prr::start(prior_cwnd, ssthresh, in_flight);
+        }
+    }
+
+    pub(super) fn proportional_rate(&mut self, summary: &AckSummary) {
+        if summary.delivered.segments == 0 {
+            return;
+        }
+        let in_flight = self.in_flight();
+        if let Some(linux) = &mut self.recovery.linux {
+            let delivered = f64::from(summary.delivered.segments);
+            linux.prr.on_ack(in_flight, delivered, summary.advanced && summary.lost == 0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 6937 section 3.2: 20 packets out, ssthresh 10: one packet for every two that arrive, until 10 are out.
+    #[test]
+    fn half_of_what_arrives_is_sent_while_more_than_ssthresh_is_out() {
+        let mut prr = Prr::start(20.0, 10.0, 19.0);
+        let (mut in_flight, mut sent) = (19.0, 0);
+        for _ in 0..18 {
+            in_flight -= 1.0;
+            prr.on_ack(in_flight, 1.0, false);
+            while prr.window() > in_flight {
+                prr.note_sent();
+                in_flight += 1.0;
+                sent += 1;
+            }
+        }
+        assert_eq!((sent, in_flight), (9, 10.0));
+    }
+
+    /// Section 3.1, PRR-SSRB: after heavy losses the window grows back to ssthresh as in slow start, by one more per ACK that repairs.
+    #[test]
+    fn below_ssthresh_it_sends_what_was_delivered_and_one_more_for_repairs() {
+        let mut prr = Prr::start(20.0, 10.0, 4.0);
+        prr.note_sent();
+        prr.on_ack(3.0, 1.0, true);
+        assert_eq!(prr.window(), 5.0);
+        prr.on_ack(9.0, 3.0, false);
+        assert_eq!(prr.window(), 10.0);
+    }
+
+    #[test]
+    fn the_first_segment_of_a_recovery_may_always_leave() {
+        let mut prr = Prr::start(20.0, 10.0, 19.0);
+        prr.on_ack(19.0, 0.0, false);
+        assert_eq!(prr.window(), 20.0);
+    }
+}

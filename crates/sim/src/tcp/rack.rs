@@ -1,0 +1,272 @@
+//! Losses by time and tail-loss probes (RACK-TLP, RFC 8985).
+
+use super::recovery::{AckSummary, Recovery};
+use super::scoreboard::Delivered;
+use super::sender::Sender;
+use super::uplink::Uplink;
+use crate::packet::{Packet, flags};
+use fanin_cc::{Cause, RecoveryKind, State};
+use fanin_units::Duration;
+
+/// Linux's least timer, `TCP_TIMEOUT_MIN_US`: 2 ms.
+const TIMEOUT_MIN_PS: u64 = 2_000_000_000;
+/// Recoveries for which a widened reordering window lasts (RFC 8985 section 6.2 step 4).
+const PERSIST: u32 = 16;
+
+/// The state of one connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rack {
+    /// Transmission time and end of the most recently sent segment that was delivered, and its round trip.
+    sent_at: u64,
+    end: u64,
+    rtt: u64,
+    /// One past the highest byte delivered; an original delivered below it was overtaken.
+    highest: u64,
+    reordering: bool,
+    /// Steps of a quarter of the least round trip that D-SACKs added to the reordering window, how many recoveries they last, and
+    /// where the round trip ends in which the last one was added.
+    window_steps: u32,
+    persist: u32,
+    round_end: u64,
+    probe: Option<Probe>,
+    /// When new data was last sent or acknowledged: a probe's time counts from there (`tcp_schedule_loss_probe`).
+    active_at: u64,
+    /// The pending timer is a tail-loss probe, not the reordering timer.
+    is_probe: bool,
+}
+
+/// A tail-loss probe that is out.
+#[derive(Clone, Copy, Debug)]
+struct Probe {
+    /// `nxt` when it had been sent.
+    end: u64,
+    /// It repeated a segment.
+    repeats: bool,
+}
+
+impl Rack {
+    /// Segments that were not retransmitted and arrive below others have been overtaken (section 6.2 step 3).
+    fn watch_order(&mut self, d: &Delivered) {
+        self.reordering |= d.lowest_original < self.highest;
+        self.highest = self.highest.max(d.highest);
+    }
+
+    /// A reduction begins or is not to be taken back: the probe that is out means nothing any more.
+    pub fn forget_probe(&mut self) {
+        self.probe = None;
+    }
+
+    /// The round trip of the most recently sent segment that was delivered, ps.
+    pub fn rtt(&self) -> u64 {
+        self.rtt
+    }
+
+    /// The receiver says that it had this data already. False if that was the answer to a probe; else the reordering window was too small:
+    /// it is widened by a step, once per round trip (section 6.2 step 4).
+    pub fn note_duplicate(&mut self, una: u64, nxt: u64) -> bool {
+        if self.probe.is_some_and(|p| p.repeats && una >= p.end) {
+            return false;
+        }
+        if una >= self.round_end {
+            self.window_steps = (self.window_steps + 1).min(254);
+            self.round_end = nxt;
+        }
+        self.persist = PERSIST;
+        true
+    }
+
+    /// A recovery ended: a widened window lasts for some of them.
+    pub fn note_recovered(&mut self) {
+        self.persist = self.persist.saturating_sub(1);
+        if self.persist == 0 {
+            self.window_steps = 0;
+        }
+    }
+}
+
+impl Recovery {
+    /// New data was sent or acknowledged.
+    pub(super) fn note_activity(&mut self, now: u64) {
+        if let Some(linux) = &mut self.linux {
+            linux.rack.active_at = now;
+        }
+    }
+
+    /// RACK's state. Only connections that use it ask.
+    fn rack(&mut self) -> &mut Rack {
+        &mut self.linux.get_or_insert_default().rack
+    }
+}
+
+impl Sender {
+    /// A segment is lost when one sent later was delivered and a reordering window has passed.
+    pub(super) fn detect_by_time(&mut self, d: &Delivered, now: u64) -> u32 {
+        self.recovery.rack().watch_order(d);
+        if let Some(newest) = d.newest {
+            let rack = self.recovery.rack();
+            let rtt = now - newest.sent_at;
+            // A retransmission acknowledged sooner than any round trip was spurious: not evidence (section 6.2 step 2). Of a
+            // connection with few samples this rules out some that were not, in Linux too (`tcp_rack_advance`).
+            let believable = !newest.ever_retransmitted || rtt >= self.rtt.min().ps();
+            if believable && (newest.sent_at, newest.end()) > (rack.sent_at, rack.end) {
+                rack.sent_at = newest.sent_at;
+                rack.end = newest.end();
+                rack.rtt = rtt;
+            }
+        }
+        self.lose_by_time(now)
+    }
+
+    fn lose_by_time(&mut self, now: u64) -> u32 {
+        let rack = *self.recovery.rack();
+        if rack.sent_at == 0 && rack.end == 0 {
+            return 0;
+        }
+        // No reordering has been seen: no window once the duplicate threshold is reached or recovery is under way (section 6.2 step 4).
+        let eager = !rack.reordering
+            && (matches!(self.state, State::Recovery | State::Loss)
+                || self.board.sacked() >= self.config.stack.dup_thresh);
+        let quarters = u64::from(rack.window_steps) + 1;
+        let reorder = if eager { 0 } else { (self.rtt.min().ps() / 4 * quarters).min(self.rtt.srtt().ps()) };
+        let mut lost = 0;
+        let mut wait = 0;
+        for index in 0..self.board.outstanding() as usize {
+            let s = *self.board.get(index);
+            if s.sacked || (s.lost && !s.retransmitted) {
+                continue;
+            }
+            if (s.sent_at, s.end()) >= (rack.sent_at, rack.end) {
+                if !s.retransmitted {
+                    // Later segments were sent later still.
+                    break;
+                }
+                continue;
+            }
+            let due = s.sent_at + rack.rtt + reorder;
+            if due <= now {
+                lost += u32::from(self.board.lose(index));
+            } else {
+                wait = wait.max(due - now);
+            }
+        }
+        if wait > 0 {
+            self.recovery.timer_at = self.clock.after(now, Duration::from_ps(wait + TIMEOUT_MIN_PS));
+            self.recovery.rack().is_probe = false;
+        } else if !self.recovery.rack().is_probe {
+            self.recovery.timer_at = u64::MAX;
+        }
+        lost
+    }
+
+    /// The reordering timer or the tail-loss probe is due.
+    pub(super) fn on_recovery_timer(&mut self, net: &mut Uplink<'_>) {
+        if self.recovery.timer_at > net.now {
+            return;
+        }
+        self.recovery.timer_at = u64::MAX;
+        if self.board.is_empty() {
+            return;
+        }
+        if !self.recovery.rack().is_probe {
+            if self.lose_by_time(net.now) > 0 && !matches!(self.state, State::Recovery | State::Loss) {
+                self.enter_recovery(net);
+            }
+            return;
+        }
+        // Section 7.3: a new segment if there is one and the receiver allows it, else the last one again.
+        self.recovery.rack().is_probe = false;
+        self.counters.tail_probes += 1;
+        let repeats = !self.probe_with_new_data(net);
+        if repeats {
+            let last = self.board.outstanding() as usize - 1;
+            self.resend(last, net);
+        }
+        self.recovery.rack().probe = Some(Probe { end: self.nxt, repeats });
+        self.start_rto(net.now);
+    }
+
+    /// Arms the probe after two round trips without an answer (section 7.2).
+    pub(super) fn schedule_tail_probe(&mut self, net: &mut Uplink<'_>) {
+        if self.recovery.kind != RecoveryKind::Rack {
+            return;
+        }
+        let idle = self.board.is_empty()
+            || !matches!(self.state, State::Open | State::Cwr)
+            || self.recovery.rack().probe.is_some()
+            || self.board.sacked() > 0;
+        if idle {
+            if self.recovery.rack().is_probe {
+                self.recovery.rack().is_probe = false;
+                self.recovery.timer_at = u64::MAX;
+            }
+            return;
+        }
+        if self.recovery.timer_at != u64::MAX && !self.recovery.rack().is_probe {
+            return;
+        }
+        let srtt = self.rtt.srtt().ps();
+        let stack = &self.config.stack;
+        let wait = if srtt == 0 {
+            stack.initial_rto.ps()
+        } else if self.board.outstanding() == 1 {
+            // A lone segment's ACK may be delayed: Linux waits its RTO floor on top.
+            2 * srtt + stack.min_rto.ps()
+        } else {
+            2 * srtt + TIMEOUT_MIN_PS
+        };
+        let since = self.recovery.rack().active_at;
+        self.recovery.timer_at = self.clock.after(since, Duration::from_ps(wait)).max(net.now + 1).min(self.rto_at);
+        self.recovery.rack().is_probe = true;
+    }
+
+    /// Section 7.4: an ACK of the probe ends the episode; a probe that repaired a loss costs one reduction (`tcp_process_tlp_ack`).
+    pub(super) fn end_tail_probe(&mut self, ack: &Packet, summary: &AckSummary, net: &mut Uplink<'_>) {
+        let Some(probe) = self.recovery.rack().probe else { return };
+        if self.una < probe.end {
+            return;
+        }
+        let repaired = self.una > probe.end;
+        let for_nothing = ack.has(flags::DSACK) || (!summary.advanced && !summary.sacked);
+        if !probe.repeats || for_nothing || repaired {
+            self.recovery.rack().probe = None;
+        }
+        let reduces = probe.repeats && repaired && !for_nothing;
+        if reduces && self.recovery.uses_prr() && matches!(self.state, State::Open | State::Disorder) {
+            self.notify_cc(net.now, |cc, conn| cc.on_congestion(conn, Cause::Loss));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_widened_reordering_window_grows_once_per_round_trip_and_lasts_sixteen_recoveries() {
+        let mut rack = Rack::default();
+        assert!(rack.note_duplicate(100, 200) && rack.note_duplicate(150, 250));
+        assert_eq!(rack.window_steps, 1);
+        assert!(rack.note_duplicate(200, 300));
+        assert_eq!(rack.window_steps, 2);
+        (0..15).for_each(|_| rack.note_recovered());
+        assert_eq!(rack.window_steps, 2);
+        rack.note_recovered();
+        assert_eq!(rack.window_steps, 0);
+    }
+
+    #[test]
+    fn the_answer_to_a_probe_that_repeats_data_widens_nothing() {
+        let mut rack = Rack { probe: Some(Probe { end: 500, repeats: true }), ..Rack::default() };
+        assert!(!rack.note_duplicate(500, 500));
+        assert_eq!(rack.window_steps, 0);
+    }
+
+    #[test]
+    fn an_original_that_arrives_below_others_was_overtaken() {
+        let mut rack = Rack::default();
+        rack.watch_order(&Delivered { lowest_original: 3000, highest: 3000, ..Delivered::default() });
+        assert!(!rack.reordering);
+        rack.watch_order(&Delivered { lowest_original: 1000, highest: 1000, ..Delivered::default() });
+        assert!(rack.reordering);
+    }
+}

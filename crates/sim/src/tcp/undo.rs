@@ -1,0 +1,225 @@
+//! Taking back a reduction that turns out to have been a mistake: D-SACK (RFC 2883, 3708), Eifel (RFC 3522), F-RTO (RFC 5682).
+
+use super::recovery::AckSummary;
+use super::sender::Sender;
+use super::uplink::Uplink;
+use crate::packet::Packet;
+use fanin_cc::State;
+
+/// Linux's timestamps tick once a millisecond.
+const TIMESTAMP_TICK_PS: u64 = 1_000_000_000;
+
+/// What is known of the last reduction by loss.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Undo {
+    frto: Frto,
+    /// Since the last reduction by loss: can it be taken back?
+    episode: Option<Episode>,
+}
+
+/// F-RTO.
+#[derive(Clone, Copy, Debug, Default)]
+struct Frto {
+    active: bool,
+    /// This ACK lets new data out instead of retransmissions.
+    tries_new_data: bool,
+}
+
+/// Retransmissions since a reduction.
+#[derive(Clone, Copy, Debug, Default)]
+struct Episode {
+    sent: u32,
+    /// Not reported as duplicates.
+    needed: u32,
+    /// When the first of them left, ps.
+    first_at: u64,
+}
+
+impl Episode {
+    /// Every retransmission was reported as a duplicate.
+    fn all_were_duplicates(&self) -> bool {
+        self.sent > 0 && self.needed == 0
+    }
+}
+
+impl Undo {
+    /// F-RTO lets new data out instead of retransmissions.
+    pub fn tries_new_data(&self) -> bool {
+        self.frto.tries_new_data
+    }
+}
+
+impl Sender {
+    /// A reduction by loss begins: retransmissions from here on are counted (`tcp_init_undo`).
+    pub(super) fn start_episode(&mut self) {
+        if let Some(linux) = &mut self.recovery.linux {
+            linux.undo.episode = Some(Episode::default());
+            linux.rack.forget_probe();
+        }
+    }
+
+    /// A reduction that nothing takes back.
+    pub(super) fn forget_episode(&mut self) {
+        if let Some(linux) = &mut self.recovery.linux {
+            linux.undo.episode = None;
+            linux.rack.forget_probe();
+        }
+    }
+
+    /// A timeout: what was sent less than a round trip ago is not given up (`tcp_timeout_mark_lost`), and F-RTO may find out that nothing
+    /// was lost, unless the timeout ended a recovery (`tcp_enter_loss`).
+    pub(super) fn linux_times_out(&mut self, repeated: bool, reduced: bool, now: u64) {
+        if !reduced {
+            self.start_episode();
+        }
+        let in_recovery = self.state == State::Recovery;
+        let Some(linux) = &mut self.recovery.linux else { return };
+        linux.rack.forget_probe();
+        linux.undo.frto = Frto { active: !in_recovery || repeated, tries_new_data: false };
+        let rtt = linux.rack.rtt();
+        self.board.lose_older_than(now.saturating_sub(rtt));
+    }
+
+    /// A segment was sent again.
+    pub(super) fn note_retransmission(&mut self, now: u64) {
+        if let Some(episode) = self.recovery.linux.as_mut().and_then(|l| l.undo.episode.as_mut()) {
+            if episode.sent == 0 {
+                episode.first_at = now;
+            }
+            episode.sent += 1;
+            episode.needed += 1;
+        }
+    }
+
+    /// The receiver had this data already: a retransmission was not needed (RFC 2883), and the reordering window was too small.
+    pub(super) fn note_duplicate(&mut self) {
+        let (una, nxt) = (self.una, self.nxt);
+        let Some(linux) = &mut self.recovery.linux else { return };
+        if !linux.rack.note_duplicate(una, nxt) {
+            return;
+        }
+        if let Some(episode) = &mut linux.undo.episode {
+            episode.needed = episode.needed.saturating_sub(1);
+        }
+    }
+
+    /// Takes the last reduction back if this ACK shows that there was no loss; true if that ends recovery and nothing else is to be done.
+    pub(super) fn undo_if_spurious(&mut self, ack: &Packet, summary: &AckSummary, net: &mut Uplink<'_>) -> bool {
+        match self.state {
+            State::Open | State::Disorder => {
+                if self.all_were_duplicates() {
+                    self.undo(net.now);
+                }
+                false
+            }
+            State::Cwr => false,
+            State::Recovery => {
+                let partial = summary.advanced && self.una < self.recovery.high;
+                // The answer to an original came back: the rest is under way too, once no retransmission is (`tcp_try_undo_partial`).
+                let delayed = partial && self.answers_original(ack);
+                if delayed && self.board.any_retransmission_outstanding() {
+                    return true;
+                }
+                let spurious = delayed || self.all_were_duplicates();
+                if spurious {
+                    self.undo(net.now);
+                    if delayed {
+                        self.board.find_all();
+                    }
+                    self.set_state(State::Open, net);
+                }
+                spurious
+            }
+            State::Loss => {
+                let spurious = summary.advanced && (self.all_were_duplicates() || self.answers_original(ack));
+                if spurious || self.frto_finds_original(summary) {
+                    self.undo(net.now);
+                    self.board.find_all();
+                    self.set_state(State::Open, net);
+                    return true;
+                }
+                false
+            }
+        }
+    }
+
+    /// RFC 5682 as `tcp_process_loss` has it; true if something was delivered that was sent before the timeout and not again.
+    fn frto_finds_original(&mut self, summary: &AckSummary) -> bool {
+        let (una, nxt, high) = (self.una, self.nxt, self.recovery.high);
+        let has_new = self.nxt < self.written && self.nxt < self.edge;
+        let Some(linux) = &mut self.recovery.linux else { return false };
+        if !linux.undo.frto.active {
+            return false;
+        }
+        if summary.delivered.lowest_original <= high {
+            return true;
+        }
+        if nxt > high {
+            if summary.sacked || !summary.advanced {
+                linux.undo.frto.active = false;
+            }
+        } else if summary.advanced && una < high {
+            linux.undo.frto.tries_new_data = has_new;
+            linux.undo.frto.active = has_new;
+        }
+        false
+    }
+
+    /// After sending: F-RTO's new data has left, or there was no room for any.
+    pub(super) fn end_frto_step(&mut self) -> bool {
+        let sent = self.nxt > self.recovery.high;
+        let Some(linux) = &mut self.recovery.linux else { return false };
+        if !std::mem::take(&mut linux.undo.frto.tries_new_data) {
+            return false;
+        }
+        linux.undo.frto.active = sent;
+        !sent
+    }
+
+    /// A recovery or timeout's repair ended without a sign of a mistake.
+    pub(super) fn close_episode(&mut self) {
+        if let Some(linux) = &mut self.recovery.linux {
+            linux.rack.note_recovered();
+        }
+    }
+
+    fn all_were_duplicates(&self) -> bool {
+        self.recovery.linux.as_ref().and_then(|l| l.undo.episode).is_some_and(|e| e.all_were_duplicates())
+    }
+
+    /// Eifel: the echoed timestamp is older than the first retransmission (`tcp_packet_delayed`), as far as Linux's clock can tell.
+    fn answers_original(&self, ack: &Packet) -> bool {
+        self.config.stack.timestamps
+            && self
+                .recovery
+                .linux
+                .as_ref()
+                .and_then(|l| l.undo.episode)
+                .is_some_and(|e| e.sent > 0 && ack.timestamp / TIMESTAMP_TICK_PS < e.first_at / TIMESTAMP_TICK_PS)
+    }
+
+    fn undo(&mut self, now: u64) {
+        if let Some(linux) = &mut self.recovery.linux {
+            linux.undo.episode = None;
+            linux.undo.frto = Frto::default();
+        }
+        self.counters.undone += 1;
+        self.notify_cc(now, |cc, conn| cc.on_undo(conn));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reduction_was_a_mistake_once_every_retransmission_was_a_duplicate() {
+        let mut episode = Episode { sent: 2, needed: 2, first_at: 0 };
+        assert!(!episode.all_were_duplicates());
+        episode.needed -= 1;
+        assert!(!episode.all_were_duplicates());
+        episode.needed -= 1;
+        assert!(episode.all_were_duplicates());
+        assert!(!Episode::default().all_were_duplicates(), "nothing was sent again");
+    }
+}
