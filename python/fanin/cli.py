@@ -356,6 +356,12 @@ def run(
     ] = None,
     pcap_at: PcapAtOption = None,
     engine: EngineOption = Engine.sim,
+    threads: Annotated[
+        int,
+        typer.Option(
+            "--threads", metavar="N", min=1, help="Threads for each run; its results are the same for any number."
+        ),
+    ] = 1,
     as_json: JsonOption = False,
 ) -> None:
     """Run one scenario."""
@@ -375,6 +381,7 @@ def run(
             pcap=pcap,
             pcap_at=pcap_at or (),
             engine=engine.value,
+            threads=threads,
             command=_command(),
             progress=display.Bar,
         )

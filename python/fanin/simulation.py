@@ -216,6 +216,7 @@ def run(
     pcap: str | Path | None = None,
     pcap_at: Sequence[str] = (),
     engine: str = "sim",
+    threads: int = 1,
     command: str | None = None,
     progress: Callable[[str, int], Progress] = silent,
 ) -> RunResult:
@@ -243,6 +244,8 @@ def run(
     engine : str
         Whose TCP runs: ``sim``; real Linux TCP in virtual time, ``kernel`` (HZ=250) or ``kernel-hz1000`` (see docs/kernel.md); or the running
         kernel's in real time, ``testbed`` or, over HTTP with nginx, ``testbed-http`` (root; see docs/testbed.md).
+    threads : int
+        Threads for each run, whose results are the same for any number. A run that cannot be cut into parts takes one and says why.
     command : str, optional
         What to state as the command that does the same.
     progress : callable, optional
@@ -293,7 +296,7 @@ def run(
     own = [seed] if seed is not None else variants[0].checked().seeds()
     numbers = chosen_seeds(seeds) if seeds is not None else own
 
-    work_of = _works(engine)
+    work_of = _works(engine, threads)
     in_real_time = engine in TESTBEDS
     names: list[str] = []
     warned: list[list[RunWarning]] = []
@@ -307,7 +310,7 @@ def run(
         else:
             find_engine(engine).check(plan, variant.checked())
         names.append(algorithms_of(plan))
-        warned.append(warnings_of(plan))
+        warned.append([*warnings_of(plan), *_serial(plan, threads, engine, pcap)])
     work = [(name, s, replace(variant, seed=s)) for name, variant in zip(names, variants, strict=True) for s in numbers]
 
     done: dict[int, Frames] = {}
@@ -351,7 +354,7 @@ def run(
     )
 
 
-def _works(engine: str) -> Callable[[Job, Path | None, tuple[str, ...]], Callable[[Watch], Frames]]:
+def _works(engine: str, threads: int) -> Callable[[Job, Path | None, tuple[str, ...]], Callable[[Watch], Frames]]:
     """What makes of a job, a folder for its captures, and their places the work of an engine."""
     if engine not in (*ENGINES, *TESTBEDS):
         raise ScenarioError(f"the engine is {engine!r}; it must be one of {', '.join((*ENGINES, *TESTBEDS))}")
@@ -364,8 +367,19 @@ def _works(engine: str) -> Callable[[Job, Path | None, tuple[str, ...]], Callabl
         return lambda job, folder, places: TestbedJob(job, folder, places, http).run
     find_engine(engine)  # raises when it is not there
     return lambda job, folder, places: (
-        job.run if folder is None else partial(job.run, captures=Captures(folder, places))
+        partial(job.run, threads=threads) if folder is None else partial(job.run, captures=Captures(folder, places))
     )
+
+
+def _serial(plan: _native.Plan, threads: int, engine: str, pcap: str | Path | None) -> list[RunWarning]:
+    """Why a run takes one thread though several were asked for, if it does."""
+    if threads < 1:
+        raise ScenarioError(f"command line `--threads`: {threads} is no number of threads; give 1 or more")
+    if threads == 1:
+        return []
+    other = f"the engine is {engine}" if engine != "sim" else "captures are written as it goes" if pcap else None
+    why = other or plan.why_serial(threads)
+    return [RunWarning(f"it runs on one thread, not {threads}: {why}", "serial")] if why else []
 
 
 def _warnings(of_variants: Sequence[Sequence[RunWarning]]) -> list[RunWarning]:

@@ -106,22 +106,26 @@ impl Plan {
     fn identity(&self, py: Python<'_>) -> String {
         py.detach(|| fanin_scenario::identity(&self.0))
     }
-    /// Runs it. Other Python threads go on meanwhile.
-    #[pyo3(signature = (watch=None))]
-    fn run(&self, py: Python<'_>, watch: Option<Watch>) -> PyResult<Run> {
+    /// Why it runs on one thread whatever number is asked for; `None` if it can be cut into parts.
+    fn why_serial(&self, py: Python<'_>, threads: usize) -> Option<&'static str> {
+        py.detach(|| fanin_sim::why_serial(&self.0, threads))
+    }
+    /// Runs it on so many threads, with the same results for any number. Other Python threads go on meanwhile.
+    #[pyo3(signature = (watch=None, threads=1))]
+    fn run(&self, py: Python<'_>, watch: Option<Watch>, threads: usize) -> PyResult<Run> {
         let watch = watch.unwrap_or_default();
         // A panic would be a fault of fanin, and must cost one run, not all that are under way on other threads.
         algorithm::forget_failure();
         let results = py
-            .detach(|| catch_unwind(AssertUnwindSafe(|| simulate(&self.0, &watch))))
+            .detach(|| catch_unwind(AssertUnwindSafe(|| simulate(&self.0, threads, &watch))))
             .map_err(|_| internal("the engine gave up on this run; please report it with the message above"))?;
         algorithm::check_failure(py)?;
         results.map(|results| Run::new(results, self.0.trace.classes.clone())).map_err(|error| run_error(py, &error))
     }
 }
 
-fn simulate(spec: &Spec, watch: &Watch) -> Result<Results, RunError> {
-    fanin_sim::run(spec, &mut |progress| go_on(watch, &progress))
+fn simulate(spec: &Spec, threads: usize, watch: &Watch) -> Result<Results, RunError> {
+    fanin_sim::run_on(spec, threads, &mut |progress| go_on(watch, &progress))
 }
 
 /// Notes how far a run is; it ends early on request or when an algorithm in Python has raised.

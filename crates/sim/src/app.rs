@@ -57,13 +57,15 @@ impl Gates {
 
 impl Application {
     /// For the messages of a spec; `ideal` gives each its time on empty links.
-    pub fn new(spec: &Spec, ideal: impl Fn(&Message) -> u64) -> Application {
+    /// `mine` says which the run releases.
+    pub fn new(spec: &Spec, ideal: impl Fn(&Message) -> u64, mine: impl Fn(&Message) -> bool) -> Application {
         let mut timed = Vec::new();
         let mut waiting = vec![Vec::new(); spec.barriers as usize];
         let mut left = vec![0; spec.barriers as usize];
         for (i, m) in spec.messages.iter().enumerate() {
             match m.release {
-                Release::At(t) => timed.push((t.ps(), i as u32)),
+                Release::At(t) if mine(m) => timed.push((t.ps(), i as u32)),
+                Release::At(_) => {}
                 Release::After(b, delay) => {
                     waiting[b.index()].push(Waiting { delay: delay.ps(), not_before: 0, message: i as u32 });
                 }
@@ -185,6 +187,26 @@ impl Application {
     /// Every finite message is delivered.
     pub fn is_done(&self) -> bool {
         self.delivered == self.finite && self.finite > 0
+    }
+
+    /// Whether a message has been handed over.
+    pub fn is_released(&self, message: u32) -> bool {
+        self.rows[message as usize].release_ps.is_some()
+    }
+
+    /// Takes over what another part of the run knows.
+    pub fn absorb(&mut self, other: Application) {
+        for (row, theirs) in self.rows.iter_mut().zip(other.rows) {
+            row.release_ps = row.release_ps.or(theirs.release_ps);
+            row.first_send_ps = row.first_send_ps.or(theirs.first_send_ps);
+            row.deadline_ps = row.deadline_ps.or(theirs.deadline_ps);
+            row.done_ps = row.done_ps.or(theirs.done_ps);
+        }
+        for (before, theirs) in self.timeouts_before.iter_mut().zip(other.timeouts_before) {
+            *before += theirs;
+        }
+        self.timeouts.extend(other.timeouts);
+        self.delivered += other.delivered;
     }
 
     /// Finite messages delivered, and in all.

@@ -2,16 +2,15 @@
 
 use crate::app::Application;
 use crate::calendar::Calendar;
-use crate::datagram::Datagrams;
 use crate::engine::{Endpoints, Progress, Run, RunError};
-use crate::net::{FlowCounters, MANY_PORTS, Net, PathSet};
+use crate::net::{FlowCounters, INSIDE, MANY_PORTS, Net, PathSet, Split};
+use crate::partition::{Here, Partition};
 use crate::queue::{Build, Context};
 use crate::rng::Stream;
 use crate::routing::{END, Router};
 use crate::spec::{Flow, Link, LinkId, Message, NodeId, Routing, Spec};
 use crate::stack::Stack;
 use crate::store::PacketPool;
-use crate::tcp::Tcp;
 use crate::trace::Tracer;
 use fanin_cc::{PathKnowledge, SettingError, Setup};
 use fanin_switch::{Order, Port, SharedBuffer};
@@ -31,24 +30,63 @@ const PATHS_PER_LOOK: usize = 256;
 /// `progress` is asked now and then whether to go on, as during the run: large networks take seconds.
 pub(crate) fn build<'a>(spec: &'a Spec, progress: Asked<'_>) -> Result<Run<'a>, RunError> {
     let paths = Paths::make(spec, progress)?;
-    let mut net = network(spec, &paths)?;
+    part(spec, &paths, &paths.shared(), Here::ALL)
+}
+
+/// Builds each part of a network that is cut; and how long what happens in one of them is without effect on another, ps.
+pub(crate) fn build_parts<'a>(
+    spec: &'a Spec,
+    partition: &'a Partition,
+    progress: Asked<'_>,
+) -> Result<(Vec<Run<'a>>, u64), RunError> {
+    let paths = Paths::make(spec, progress)?;
+    let tables = paths.shared();
+    let all = (0..partition.parts).map(|n| part(spec, &paths, &tables, Here { partition: Some(partition), part: n }));
+    let mut runs = all.collect::<Result<Vec<_>, _>>()?;
+    let shortest = spec.transports.iter().map(|t| t.stack.wire(0)).chain(spec.cbr.iter().map(|c| c.packet)).min();
+    let shortest = shortest.map_or(1, |bytes| bytes.get() as u16);
+    let crossing = |link: &&Link| partition.of(link.from) != partition.of(link.to);
+    let look_ahead = (0..)
+        .zip(&spec.links)
+        .filter(|(_, link)| crossing(link))
+        .map(|(i, link): (usize, _)| runs[partition.of(link.from)].net.ports[i].earliest_arrival(0, shortest))
+        .min()
+        .unwrap_or(u64::MAX);
+    for run in &mut runs {
+        run.watch_unsent(|flow| {
+            let delay = |l: &LinkId| hop_delay(spec, &spec.links[l.index()]).ps();
+            paths.flows[flow].forward.iter().map(delay).sum::<u64>() >= look_ahead
+        });
+    }
+    Ok((runs, look_ahead))
+}
+
+fn part<'a>(spec: &'a Spec, paths: &Paths, tables: &Tables, here: Here<'a>) -> Result<Run<'a>, RunError> {
+    let mut net = network(spec, tables, here)?;
     let queue_samples = spec.trace.queue_interval.is_some() && !spec.trace.queues.is_empty();
     if !queue_samples {
-        for link in &spec.trace.queues {
+        for link in spec.trace.queues.iter().filter(|l| here.has(spec.links[l.index()].from)) {
             net.ports[link.index()].record_changes();
         }
     }
-    let tcp = Tcp::build(spec, &paths.flows)?;
-    let datagrams = Datagrams::new(&spec.cbr, spec.flows.len() as u32);
-    let app = Application::new(spec, |m| ideal_time(spec, m, &paths.flows[m.flow.index()]));
-    Ok(Run { spec, net, endpoints: Endpoints::new(datagrams, tcp), app, queue_samples })
+    let endpoints = Endpoints::build(spec, &paths.flows, here)?;
+    let ideal = |m: &Message| ideal_time(spec, m, &paths.flows[m.flow.index()]);
+    let app = Application::new(spec, ideal, |m| here.has(spec.flows[m.flow.index()].src));
+    Ok(Run { spec, here, net, endpoints, app, queue_samples, unsent: Vec::new() })
+}
+
+/// The tables of paths, which all parts of a run read.
+struct Tables {
+    paths: Arc<[u32]>,
+    choices: Arc<[u32]>,
+    ways: Arc<[[PathSet; 2]]>,
 }
 
 /// Links of a flow's first path in each direction.
 #[derive(Clone, Debug)]
 pub(crate) struct FlowPaths {
-    forward: Arc<[LinkId]>,
-    backward: Arc<[LinkId]>,
+    pub forward: Arc<[LinkId]>,
+    pub backward: Arc<[LinkId]>,
 }
 
 /// The ways between two hosts, and the links of the first.
@@ -62,6 +100,14 @@ struct Paths {
 }
 
 impl Paths {
+    fn shared(&self) -> Tables {
+        Tables {
+            paths: self.table.as_slice().into(),
+            choices: self.choices.as_slice().into(),
+            ways: self.ways.as_slice().into(),
+        }
+    }
+
     fn make(spec: &Spec, progress: Asked<'_>) -> Result<Paths, RunError> {
         let mut router = Router::new(&spec.nodes, &spec.links, spec.routing, spec.seed);
         let mut made = Paths { table: Vec::new(), choices: Vec::new(), ways: Vec::new(), flows: Vec::new() };
@@ -125,7 +171,7 @@ impl Paths {
     }
 }
 
-fn network(spec: &Spec, paths: &Paths) -> Result<Net, RunError> {
+fn network(spec: &Spec, tables: &Tables, here: Here<'_>) -> Result<Net, RunError> {
     // Hosts and switches serve all transports, so the worst clock that one of them asks for counts.
     let clock_error = spec.transports.iter().map(|t| t.stack.clock_error_ppm).fold(0.0, f64::max) * 1e-6;
     let mut ports = Vec::with_capacity(spec.links.len());
@@ -137,6 +183,11 @@ fn network(spec: &Spec, paths: &Paths) -> Result<Net, RunError> {
         };
         let shared = spec.nodes[link.from.index()].shared_buffer.is_some();
         let limit = if shared { None } else { link.queue.limit };
+        if !here.has(link.from) {
+            // Only what others put on the link is seen here.
+            ports.push(Port::new(link.rate, (link.delay + processing).ps(), None, None, Order::Fifo));
+            continue;
+        }
         let order = order(spec, link, i)?;
         let mut port = Port::new(link.rate, (link.delay + processing).ps(), limit, link.queue.mark_above, order);
         if clock_error > 0.0 {
@@ -147,7 +198,7 @@ fn network(spec: &Spec, paths: &Paths) -> Result<Net, RunError> {
     let mut pools = Vec::new();
     let mut pool_of = vec![None; ports.len()];
     for (n, node) in spec.nodes.iter().enumerate() {
-        let Some(shared) = node.shared_buffer else { continue };
+        let Some(shared) = node.shared_buffer.filter(|_| here.has(NodeId(n as u32))) else { continue };
         let own: Vec<u32> =
             (0..spec.links.len() as u32).filter(|&l| spec.links[l as usize].from.index() == n).collect();
         for &l in &own {
@@ -156,15 +207,19 @@ fn network(spec: &Spec, paths: &Paths) -> Result<Net, RunError> {
         pools.push(SharedBuffer { ports: own, size: shared.size.get(), alpha: shared.alpha });
     }
     let (spacing, horizon) = event_density(spec);
+    let mut trace = Tracer::new(&spec.trace, spec.links.len(), spec.flows.len());
+    if here.partition.is_some() {
+        trace.note_places();
+    }
     Ok(Net {
         now: 0,
         calendar: Calendar::new(ports.len(), spacing, horizon, spec.seed),
         ports,
         store: PacketPool::default(),
-        paths: paths.table.clone(),
-        choices: paths.choices.clone(),
+        paths: tables.paths.clone(),
+        choices: tables.choices.clone(),
         spray: (spec.routing == Routing::Spray).then(|| Stream::new(spec.seed, "spray", 0)),
-        ways: paths.ways.clone(),
+        ways: tables.ways.clone(),
         flows: vec![FlowCounters::default(); spec.flows.len()],
         datagram_drops: vec![0; spec.cbr.len()],
         pools,
@@ -173,7 +228,22 @@ fn network(spec: &Spec, paths: &Paths) -> Result<Net, RunError> {
         created: 0,
         arrived: 0,
         open_runs: 0,
-        trace: Tracer::new(&spec.trace, spec.links.len(), spec.flows.len()),
+        split: here.partition.map(|partition| split(spec, partition, here.part)),
+        trace,
+    })
+}
+
+fn split(spec: &Spec, partition: &Partition, part: usize) -> Box<Split> {
+    let beyond = |link: &Link| {
+        let (from, to) = (partition.of(link.from), partition.of(link.to));
+        if from == part && to != part { to as u32 } else { INSIDE }
+    };
+    Box::new(Split {
+        beyond: spec.links.iter().map(beyond).collect(),
+        sinks: spec.flows.iter().map(|f| partition.of(f.dst) as u32).collect(),
+        outgoing: vec![Vec::new(); partition.parts],
+        handed: vec![0; spec.links.len()],
+        drops: Vec::new(),
     })
 }
 

@@ -26,6 +26,28 @@ pub enum Event {
     Timer(Timer),
 }
 
+/// Where an event stands in the total order of a run.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct Place {
+    /// When, ps.
+    pub time: u64,
+    /// Not a link's.
+    timer: bool,
+    /// A link's rank; a timer's kind.
+    rank: u32,
+    number: u32,
+}
+
+impl Place {
+    fn of_link(due: Due) -> Place {
+        Place { time: due.time, timer: false, rank: due.rank, number: due.link }
+    }
+    fn of_timer(time: u64, timer: Timer) -> Place {
+        let (rank, number) = timer.rank();
+        Place { time, timer: true, rank, number }
+    }
+}
+
 /// A link's event.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Due {
@@ -147,6 +169,29 @@ impl Calendar {
             self.timers.pop();
             Some((time, Event::Timer(timer)))
         }
+    }
+
+    /// Where an event stands that was popped just now.
+    pub fn place(&self, time: u64, event: Event) -> Place {
+        match event {
+            Event::Link(link) => Place::of_link(self.links[link as usize].0),
+            Event::Timer(timer) => Place::of_timer(time, timer),
+        }
+    }
+
+    /// Where the next event stands.
+    pub fn peek(&mut self) -> Option<Place> {
+        if self.current.is_empty() {
+            self.turn_page();
+        }
+        let link = self.current.last().map(|&due| Place::of_link(due));
+        let timer = self.timers.peek().map(|r| Place::of_timer(r.0.0, r.0.1));
+        [link, timer].into_iter().flatten().min()
+    }
+
+    /// When the next event is, ps; `u64::MAX` if there is none.
+    pub fn next_time(&mut self) -> u64 {
+        self.peek().map_or(u64::MAX, |place| place.time)
     }
 
     /// The link whose event comes `ahead` link events after the next one, if that is today.

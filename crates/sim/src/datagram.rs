@@ -56,7 +56,7 @@ impl Endpoint for Datagrams<'_> {
     fn write(&mut self, _message: Handed, _host: &mut Host<'_>) {}
 
     fn close_source(&self, source: u32, row: &mut CbrStats) {
-        row.sent = self.sent[source as usize];
-        row.received = self.received[source as usize];
+        row.sent += self.sent[source as usize];
+        row.received += self.received[source as usize];
     }
 }

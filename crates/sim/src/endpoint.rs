@@ -1,9 +1,13 @@
 //! What ends a packet's way. The engine knows hosts and packets; an [`Endpoint`] knows what they say to each other.
 
 use crate::app::Application;
+use crate::build::FlowPaths;
+use crate::engine::RunError;
+use crate::ndp;
 use crate::net::Net;
 use crate::packet::Packet;
 use crate::results::{CbrStats, FlowStats};
+use crate::spec::Spec;
 use crate::timer::Timer;
 use fanin_switch::Packet as PacketHandle;
 use std::ops::{Index, IndexMut};
@@ -39,6 +43,12 @@ pub struct Handed {
     pub deadline: Option<u64>,
 }
 
+/// The transports beside TCP, by the name that [`fanin_cc::Needs::endpoint`] has: a new one is a file and a line here.
+pub static TRANSPORTS: &[(&str, Build)] = &[("ndp", ndp::build)];
+
+/// Makes the endpoint of those flows that it is to run.
+pub type Build = fn(&Spec, &[FlowPaths], &dyn Fn(u32) -> bool) -> Result<Box<dyn Endpoint>, RunError>;
+
 /// One transport: both ends of all its flows.
 ///
 /// It is one object for all hosts, not one per connection: the ends of a kind stand in one array, where the engine can prefetch them,
@@ -56,6 +66,12 @@ pub trait Endpoint: std::fmt::Debug + Send {
     fn stop(&mut self, _flow: u32) {}
     /// The application hands over a message.
     fn write(&mut self, message: Handed, host: &mut Host<'_>);
+    /// A message of a flow that ends here was handed over where the flow begins, which is elsewhere: its last byte ends at `end`.
+    fn expect(&mut self, _flow: u32, _message: u32, _end: u64) {}
+    /// Whether something of this message, which was handed over, was never sent.
+    fn is_unsent(&self, _flow: u32, _message: u32) -> bool {
+        false
+    }
     /// Adds a flow's totals to its row and gives the flow up: both together would not fit into memory for a million of them. Called from
     /// the last flow to the first.
     fn close(&mut self, _flow: u32, _row: &mut FlowStats) {}
@@ -89,11 +105,17 @@ impl<T> PerFlow<T> {
         self.values.push(value);
     }
 
+    /// The value of a flow, if it is here.
+    pub fn get_mut(&mut self, flow: u32) -> Option<&mut T> {
+        let place = self.place(flow);
+        self.values.get_mut(place)
+    }
+
     /// Takes the last value out if it is this flow's.
     pub fn pop(&mut self, flow: u32) -> Option<T> {
         /// Memory goes back in steps of so many values.
         const CHUNK: usize = 1 << 16;
-        if self.values.is_empty() || self.place(flow) + 1 != self.values.len() {
+        if self.values.is_empty() || self.place(flow) != self.values.len() - 1 {
             return None;
         }
         let last = self.values.pop();

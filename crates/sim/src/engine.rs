@@ -1,18 +1,20 @@
 //! A run: builds the network and endpoints of a [`Spec`], lets events happen in order, and collects the results.
 
 use crate::app::Application;
+use crate::build::FlowPaths;
 use crate::calendar::Event;
 use crate::datagram::Datagrams;
-use crate::endpoint::{Endpoint, Handed, Host};
-use crate::net::Net;
+use crate::endpoint::{Build, Endpoint, Handed, Host, TRANSPORTS};
+use crate::net::{Mail, Net};
 use crate::packet::{Packet, flags};
+use crate::partition::Here;
 use crate::results::Results;
-use crate::spec::Spec;
+use crate::spec::{Message, Spec};
 use crate::tcp::Tcp;
 use crate::timer::Timer;
 use crate::trace::Tap;
 use crate::{build, report};
-use fanin_cc::BuildError;
+use fanin_cc::{BuildError, Setup};
 use fanin_units::Time;
 use std::ops::ControlFlow;
 use thiserror::Error;
@@ -69,33 +71,69 @@ pub struct Progress {
 /// Everything that lives during a run.
 pub(crate) struct Run<'a> {
     pub spec: &'a Spec,
+    /// The part of the network that it simulates.
+    pub here: Here<'a>,
     pub net: Net,
     pub endpoints: Endpoints<'a>,
     pub app: Application,
     /// Of traced ports, every so often.
     pub queue_samples: bool,
+    /// Messages, the last first, of which something may be unsent; watched where several parts must know when to stop.
+    pub unsent: Vec<u32>,
 }
 
 /// Who understands which packets.
 pub(crate) struct Endpoints<'a> {
+    spec: &'a Spec,
     datagrams: Datagrams<'a>,
-    flows: Tcp,
+    /// TCP, then the others that the plan asks for.
+    transports: Vec<Box<dyn Endpoint>>,
+    /// Position of each of the plan's transports in `transports`.
+    places: Vec<usize>,
 }
 
 impl<'a> Endpoints<'a> {
-    pub fn new(datagrams: Datagrams<'a>, flows: Tcp) -> Endpoints<'a> {
-        Endpoints { datagrams, flows }
+    /// For all flows and sources of a plan.
+    pub fn build(spec: &'a Spec, paths: &[FlowPaths], here: Here<'_>) -> Result<Endpoints<'a>, RunError> {
+        let mut others: Vec<&(&str, Build)> = Vec::new();
+        let mut places = Vec::with_capacity(spec.transports.len());
+        for transport in &spec.transports {
+            let built = transport.cc.build(&Setup::default(), &transport.args)?;
+            let other = built.sender.needs().endpoint.and_then(|name| TRANSPORTS.iter().find(|t| t.0 == name));
+            places.push(other.map_or(0, |other| {
+                let known = others.iter().position(|o| o.0 == other.0);
+                1 + known.unwrap_or_else(|| {
+                    others.push(other);
+                    others.len() - 1
+                })
+            }));
+        }
+        let is = |place: usize| {
+            let places = &places;
+            move |flow: u32| places[spec.flows[flow as usize].transport as usize] == place
+        };
+        let tcp = Tcp::build(spec, paths, here, others.is_empty(), &is(0))?;
+        let mut transports: Vec<Box<dyn Endpoint>> = vec![Box::new(tcp)];
+        for (place, (_, build)) in (1..).zip(others) {
+            transports.push(build(spec, paths, &is(place))?);
+        }
+        Ok(Endpoints { spec, datagrams: Datagrams::new(&spec.cbr, spec.flows.len() as u32), transports, places })
     }
 
     /// Whose a packet is.
     #[inline]
-    fn of_packet(&mut self, bits: u16) -> &mut dyn Endpoint {
-        if bits & flags::DATAGRAM != 0 { &mut self.datagrams } else { &mut self.flows }
+    fn of_packet(&mut self, packet: u16, flow: u32) -> &mut dyn Endpoint {
+        if packet & flags::DATAGRAM != 0 { &mut self.datagrams } else { self.of_flow(flow) }
     }
 
     /// Whose a flow is.
-    pub fn of_flow(&mut self, _flow: u32) -> &mut dyn Endpoint {
-        &mut self.flows
+    #[inline]
+    pub fn of_flow(&mut self, flow: u32) -> &mut dyn Endpoint {
+        let place = match self.transports.len() {
+            1 => 0,
+            _ => self.places[self.spec.flows[flow as usize].transport as usize],
+        };
+        self.transports[place].as_mut()
     }
 
     /// Whose the background traffic is.
@@ -140,18 +178,7 @@ fn go(
     let mut events: u64 = 0;
     let mut stopped_at = end;
     while let Some((time, event)) = run.net.calendar.pop(end) {
-        run.net.now = time;
-        if let Some(packet) = run.net.look_ahead() {
-            run.endpoints.of_packet(packet.flags).prefetch(packet);
-        }
-        match event {
-            Event::Link(link) => {
-                if let Some(packet) = run.net.arrive(link) {
-                    run.deliver(&packet);
-                }
-            }
-            Event::Timer(timer) => run.timer(timer),
-        }
+        run.happen(time, event);
         if spec.stop_when_done && run.app.is_done() {
             stopped_at = time;
             break;
@@ -170,20 +197,20 @@ fn go(
         }
     }
     run.net.now = stopped_at;
-    Ok(report::report(run, stopped_at))
+    Ok(report::report(vec![run], None, stopped_at))
 }
 
 impl Run<'_> {
     /// Schedules what happens by itself.
-    fn start(&mut self) {
-        let calendar = &mut self.net.calendar;
+    pub fn start(&mut self) {
+        let (calendar, here) = (&mut self.net.calendar, self.here);
         for (time, message) in self.app.first_releases() {
             calendar.schedule_timer(time, Timer::Message(message));
         }
-        for (i, cbr) in (0..).zip(&self.spec.cbr) {
+        for (i, cbr) in (0..).zip(&self.spec.cbr).filter(|(_, cbr)| here.has(cbr.src)) {
             calendar.schedule_timer(cbr.start.ps(), Timer::Datagram(i));
         }
-        for (i, flow) in (0..).zip(&self.spec.flows) {
+        for (i, flow) in (0..).zip(&self.spec.flows).filter(|(_, flow)| here.has(flow.src)) {
             if let Some(open) = flow.open {
                 calendar.schedule_timer(open.ps(), Timer::Open(i));
             }
@@ -196,11 +223,75 @@ impl Run<'_> {
         }
     }
 
+    /// Everything until `horizon`, ps, that included: one part's share of a run.
+    pub fn window(&mut self, horizon: u64) {
+        while let Some((time, event)) = self.net.calendar.pop(horizon) {
+            self.net.trace.place = self.net.calendar.place(time, event);
+            self.happen(time, event);
+        }
+    }
+
+    /// The next event, which is at `time`.
+    pub fn one_event(&mut self, time: u64) {
+        if let Some((time, event)) = self.net.calendar.pop(time) {
+            self.net.trace.place = self.net.calendar.place(time, event);
+            self.happen(time, event);
+        }
+    }
+
+    /// What other parts have told.
+    pub fn take_in(&mut self, mail: Vec<Mail>) {
+        for letter in mail {
+            match letter {
+                Mail::Packet { arrival, link, path, packet } => self.net.take_over(arrival, link, path, packet),
+                Mail::Message { flow, id, end } => self.endpoints.of_flow(flow).expect(flow, id, end),
+            }
+        }
+    }
+
+    /// Watches the messages that are sent from here, on flows whose way is `long` enough.
+    pub fn watch_unsent(&mut self, long: impl Fn(usize) -> bool) {
+        let mine = |m: &Message| self.here.has(self.spec.flows[m.flow.index()].src) && m.bytes != Message::UNLIMITED;
+        let watched = (0..).zip(&self.spec.messages).filter(|(_, m)| mine(m) && long(m.flow.index()));
+        let mut unsent: Vec<u32> = watched.map(|(i, _)| i).collect();
+        unsent.reverse();
+        self.unsent = unsent;
+    }
+
+    /// Whether some watched message is not handed over yet, or something of it was never sent.
+    pub fn has_unsent(&mut self) -> bool {
+        while let Some(&message) = self.unsent.last() {
+            let flow = self.spec.messages[message as usize].flow.0;
+            if !self.app.is_released(message) || self.endpoints.of_flow(flow).is_unsent(flow, message) {
+                return true;
+            }
+            self.unsent.pop();
+        }
+        false
+    }
+
+    /// Lets one event happen.
+    #[inline]
+    fn happen(&mut self, time: u64, event: Event) {
+        self.net.now = time;
+        if let Some(packet) = self.net.look_ahead() {
+            self.endpoints.of_packet(packet.flags, packet.flow).prefetch(packet);
+        }
+        match event {
+            Event::Link(link) => {
+                if let Some(packet) = self.net.arrive(link) {
+                    self.deliver(&packet);
+                }
+            }
+            Event::Timer(timer) => self.timer(timer),
+        }
+    }
+
     /// A packet has reached its destination.
     #[inline]
     fn deliver(&mut self, packet: &Packet) {
         let host = &mut Host { net: &mut self.net, app: &mut self.app };
-        self.endpoints.of_packet(packet.flags).on_packet(packet, host);
+        self.endpoints.of_packet(packet.flags, packet.flow).on_packet(packet, host);
     }
 
     fn timer(&mut self, timer: Timer) {
@@ -234,7 +325,7 @@ impl Run<'_> {
 
     fn sample_queues(&mut self) {
         let now = self.net.now;
-        for link in &self.spec.trace.queues {
+        for link in self.spec.trace.queues.iter().filter(|l| self.here.has(self.spec.links[l.index()].from)) {
             let (packets, bytes) = self.net.ports[link.index()].queue(now);
             let t = &mut self.net.trace.out.queue;
             t.time_ps.push(now);

@@ -7,8 +7,9 @@
 //! |---|---|
 //! | [`spec`], [`stack`], [`knobs`] | what a run is made of |
 //! | [`results`] | what it leaves behind |
+//! | `partition`, `parallel` | one run on several threads |
 //! | `engine`, `build`, `report`, `app`, `timer` | the run itself |
-//! | `endpoint` | what ends a packet's way: `tcp`, `datagram` |
+//! | `endpoint` | what ends a packet's way: `tcp`, `datagram`, `ndp` |
 //! | `net`, `store`, `routing`, `calendar` | the network; ports and [`queue`] disciplines are `fanin-switch` |
 
 mod app;
@@ -19,8 +20,11 @@ mod datagram;
 mod endpoint;
 mod engine;
 pub mod knobs;
+mod ndp;
 mod net;
 pub mod packet;
+mod parallel;
+mod partition;
 mod report;
 pub mod results;
 mod routing;
@@ -35,5 +39,7 @@ pub use fanin_switch::{disciplines as queue, random as rng};
 
 pub use build::{ideal_times, known_paths, routes};
 pub use engine::{Progress, RunError, run, run_with_tap};
+pub use parallel::run_on;
+pub use partition::why_serial;
 pub use tcp::resolved_stack;
 pub use trace::{PacketEvent, Tap};

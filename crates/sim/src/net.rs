@@ -1,6 +1,6 @@
 //! The network: ports, paths and the clock. Endpoints send into it; the engine takes arrivals out of it.
 
-use crate::calendar::Calendar;
+use crate::calendar::{Calendar, Place};
 use crate::packet::{Packet, flags};
 use crate::rng::Stream;
 use crate::routing::END;
@@ -8,6 +8,7 @@ use crate::store::{self, PacketPool};
 use crate::timer::Timer;
 use crate::trace::{PacketEvent, Tracer};
 use fanin_switch::{Offer, Packet as PacketHandle, Port, SharedBuffer, prefetch};
+use std::sync::Arc;
 
 /// From so many ports on they do not fit into a core's nearest caches.
 pub const MANY_PORTS: usize = 256;
@@ -44,6 +45,18 @@ impl FlowCounters {
         !was_open
     }
 
+    /// The runs of drops of one flow, from all that happened in several parts of a run, in order.
+    pub fn replay(&mut self, events: &[DropEvent]) {
+        (self.run, self.runs) = (None, None);
+        for &(_, _, port, dropped) in events {
+            if dropped {
+                self.dropped_at(port);
+            } else if self.run.is_some_and(|(at, _)| at == port) {
+                self.close_run();
+            }
+        }
+    }
+
     /// Ends the open run of drops.
     pub fn close_run(&mut self) {
         if let Some((_, n)) = self.run.take() {
@@ -62,6 +75,52 @@ pub struct PathSet {
     pub count: u32,
 }
 
+/// What one part of a run tells another.
+#[derive(Clone, Copy, Debug)]
+pub enum Mail {
+    /// A packet is on its way over a link.
+    Packet {
+        /// When it reaches the far end, ps.
+        arrival: u64,
+        /// The link.
+        link: u32,
+        /// The link's place in the packet's path.
+        path: u32,
+        /// As it is on the link.
+        packet: Packet,
+    },
+    /// A message was handed over where its flow begins.
+    Message {
+        /// Of this flow.
+        flow: u32,
+        /// Number of the message.
+        id: u32,
+        /// Its last byte ends there in the stream.
+        end: u64,
+    },
+}
+
+/// A drop, or the end of a run of drops: when, flow, port, and which of the two.
+pub type DropEvent = (Place, u32, u32, bool);
+
+/// What a part of a run knows of the others.
+#[derive(Debug)]
+pub struct Split {
+    /// Part at the far end of each link that leaves this one; [`INSIDE`] for all other links.
+    pub beyond: Vec<u32>,
+    /// Part in which each flow ends.
+    pub sinks: Vec<u32>,
+    /// To the other parts.
+    pub outgoing: Vec<Vec<Mail>>,
+    /// Arrival of the last packet that was handed over, by link.
+    pub handed: Vec<u64>,
+    /// Drops in this part: a flow's runs of them may extend over several.
+    pub drops: Vec<DropEvent>,
+}
+
+/// A link that does not leave its part.
+pub const INSIDE: u32 = u32::MAX;
+
 /// Ports, links, paths, the calendar.
 #[derive(Debug)]
 pub struct Net {
@@ -74,13 +133,13 @@ pub struct Net {
     /// The packets that ports hold.
     pub store: PacketPool,
     /// Links of all paths, each closed by [`END`].
-    pub paths: Vec<u32>,
+    pub paths: Arc<[u32]>,
     /// Starts of paths, for spraying.
-    pub choices: Vec<u32>,
+    pub choices: Arc<[u32]>,
     /// Draws a path per packet.
     pub spray: Option<Stream>,
     /// Forward and backward ways per flow, then those of each source of datagrams.
-    pub ways: Vec<[PathSet; 2]>,
+    pub ways: Arc<[[PathSet; 2]]>,
     /// Per flow.
     pub flows: Vec<FlowCounters>,
     /// Per background source.
@@ -97,6 +156,8 @@ pub struct Net {
     pub arrived: u64,
     /// Flows with an open run of drops: while zero, accepted packets need no look at their flow.
     pub open_runs: u32,
+    /// What it knows of other parts of the run, if it is one of several.
+    pub split: Option<Box<Split>>,
     /// What is being recorded.
     pub trace: Tracer,
 }
@@ -167,7 +228,10 @@ impl Net {
         if port.is_scheduled() {
             return self.offer_scheduled(link, label, offer);
         }
-        if let Some(time) = offer.head {
+        let crosses = self.crosses(link);
+        if let Some(time) = offer.head
+            && !crosses
+        {
             self.calendar.schedule_link(time, link);
         }
         if self.open_runs != 0 {
@@ -176,6 +240,50 @@ impl Net {
         if offer.marked || self.trace.sees(link) {
             self.note_accepted(link, label, offer.marked);
         }
+        if crosses {
+            self.hand_over(link);
+        }
+    }
+
+    /// The far end of this link is in another part.
+    #[inline]
+    fn crosses(&self, link: u32) -> bool {
+        self.split.as_ref().is_some_and(|split| split.beyond[link as usize] != INSIDE)
+    }
+
+    /// Tells the part at the far end of a link of the packet that was put on it last, once.
+    fn hand_over(&mut self, link: u32) {
+        let Some(split) = &mut self.split else { return };
+        let port = &mut self.ports[link as usize];
+        let Some((arrival, label)) = port.newest() else { return };
+        if split.handed[link as usize] == arrival {
+            return;
+        }
+        split.handed[link as usize] = arrival;
+        port.forget_departed(self.now);
+        let packet = Packet { flags: label.flags, wire: label.bytes, ..self.store.take(store::slot(label)) };
+        let path = store::path(label) as u32;
+        split.outgoing[split.beyond[link as usize] as usize].push(Mail::Packet { arrival, link, path, packet });
+    }
+
+    /// A packet from another part is on its way over a link that ends here.
+    pub fn take_over(&mut self, arrival: u64, link: u32, path: u32, packet: Packet) {
+        let label = self.store.insert(packet, path);
+        if let Some(time) = self.ports[link as usize].take_over(arrival, label) {
+            self.calendar.schedule_link(time, link);
+        }
+    }
+
+    /// Tells the part in which a flow ends of a message.
+    pub fn announce(&mut self, flow: u32, id: u32, end: u64) {
+        if let Some(split) = &mut self.split {
+            split.outgoing[split.sinks[flow as usize] as usize].push(Mail::Message { flow, id, end });
+        }
+    }
+
+    /// What is to be told to each of the parts.
+    pub fn outgoing(&mut self) -> &mut [Vec<Mail>] {
+        self.split.as_mut().map_or(&mut [], |split| &mut split.outgoing)
     }
 
     /// What seldom happens to an accepted packet.
@@ -205,7 +313,14 @@ impl Net {
             let packet = self.store.take(store::slot(victim));
             self.count_drop(link, &packet);
         }
-        if let Some(time) = offer.head {
+        self.after_serving(link, offer.head);
+    }
+
+    /// A scheduler may have put a packet on the link.
+    fn after_serving(&mut self, link: u32, head: Option<u64>) {
+        if self.crosses(link) {
+            self.hand_over(link);
+        } else if let Some(time) = head {
             self.calendar.schedule_link(time, link);
         }
         let free_at = self.ports[link as usize].free_at();
@@ -234,6 +349,9 @@ impl Net {
                 if flow.dropped_at(link) {
                     self.open_runs += 1;
                 }
+                if let Some(split) = &mut self.split {
+                    split.drops.push((self.trace.place, packet.flow, link, true));
+                }
             }
         }
         self.trace.lost_or_marked(self.now, link, PacketEvent::Dropped, packet);
@@ -254,6 +372,9 @@ impl Net {
             if flow.run.is_some_and(|(port, _)| port == link) {
                 flow.close_run();
                 self.open_runs -= 1;
+                if let Some(split) = &mut self.split {
+                    split.drops.push((self.trace.place, label.flow, link, false));
+                }
             }
         }
     }
@@ -271,7 +392,11 @@ impl Net {
         let label = store::next_hop(label);
         if self.paths[store::path(label)] == END {
             self.arrived += 1;
-            return Some(self.store.take(store::slot(label)));
+            let mut packet = self.store.take(store::slot(label));
+            // Switches have marked or trimmed it.
+            packet.flags = label.flags;
+            packet.wire = label.bytes;
+            return Some(packet);
         }
         self.offer(label);
         None
@@ -323,12 +448,7 @@ impl Net {
         if port.free_at() > self.now {
             return;
         }
-        if let Some(time) = port.serve(self.now) {
-            self.calendar.schedule_link(time, link);
-        }
-        let free_at = self.ports[link as usize].free_at();
-        if free_at > self.now {
-            self.calendar.schedule_timer(free_at, Timer::Port(link));
-        }
+        let head = port.serve(self.now);
+        self.after_serving(link, head);
     }
 }

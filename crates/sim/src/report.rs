@@ -2,55 +2,93 @@
 
 use crate::build::port_name;
 use crate::engine::Run;
-use crate::results::{CbrStats, FlowStats, PortStats, Results};
+use crate::net::DropEvent;
+use crate::partition::Partition;
+use crate::results::{CbrStats, FlowStats, PortStats, QueueTrace, Results};
+use crate::spec::NodeId;
+use crate::trace;
 use fanin_switch::Totals;
 use std::sync::Arc;
 
-/// Collects everything measured until `end`, ps.
-pub(crate) fn report(mut run: Run<'_>, end: u64) -> Results {
-    let spec = run.spec;
+/// Collects everything measured until `end`, ps, from all parts of a run.
+pub(crate) fn report(mut runs: Vec<Run<'_>>, partition: Option<&Partition>, end: u64) -> Results {
+    let spec = runs[0].spec;
+    let part_of = |node: NodeId| partition.map_or(0, |p| p.of(node));
+    let mut changes = QueueTrace::default();
     let mut ports = Vec::with_capacity(spec.links.len());
     let mut in_flight = 0;
     for (i, link) in spec.links.iter().enumerate() {
-        let port = &mut run.net.ports[i];
-        in_flight += port.finish(end) as u64;
-        if let Some(changes) = port.take_changes() {
-            let t = &mut run.net.trace.out.queue;
-            for (time, packets, bytes) in changes {
-                t.time_ps.push(time);
-                t.link.push(i as u32);
-                t.packets.push(packets);
-                t.bytes.push(bytes);
+        let (from, to) = (part_of(link.from), part_of(link.to));
+        let port = &mut runs[from].net.ports[i];
+        if from != to {
+            // What has a time of arrival is counted at the far end.
+            port.forget_departed(end);
+            in_flight += port.finish(end) as u64 - port.under_way() as u64;
+        } else {
+            in_flight += port.finish(end) as u64;
+        }
+        if let Some(rows) = port.take_changes() {
+            for (time, packets, bytes) in rows {
+                changes.time_ps.push(time);
+                changes.link.push(i as u32);
+                changes.packets.push(packets);
+                changes.bytes.push(bytes);
             }
         }
         let queued = (u64::from(port.queued_packets()), port.queued_bytes());
         ports.push(port_stats(port_name(spec, link), &port.totals, queued, end));
+        if from != to {
+            in_flight += runs[to].net.ports[i].finish(end) as u64;
+        }
     }
     let names: Vec<Arc<str>> = spec.nodes.iter().map(|n| n.name.as_str().into()).collect();
-    let flows = flow_table(&mut run, &names);
+    let flows = flow_table(&mut runs, &names);
     let cbr = (0..)
         .zip(&spec.cbr)
         .map(|(source, c)| {
-            let dropped = run.net.datagram_drops[source as usize];
-            let mut row = CbrStats { class: c.class, dropped, ..CbrStats::default() };
-            run.endpoints.of_datagrams().close_source(source, &mut row);
+            let mut row = CbrStats { class: c.class, ..CbrStats::default() };
+            for run in &mut runs {
+                row.dropped += run.net.datagram_drops[source as usize];
+                run.endpoints.of_datagrams().close_source(source, &mut row);
+            }
             row
         })
         .collect();
-    let (delivered, finite) = run.app.delivered();
+    let sum = |of: fn(&Run<'_>) -> u64| runs.iter().map(of).sum();
+    let (packet_hops, packets_created) = (sum(|r| r.net.hops), sum(|r| r.net.created));
+    let packets_arrived = sum(|r| r.net.arrived);
+    let mut tracers = Vec::with_capacity(runs.len());
+    let mut apps = Vec::with_capacity(runs.len());
+    for run in runs {
+        tracers.push(run.net.trace);
+        apps.push(run.app);
+    }
+    let mut traces = match tracers.len() {
+        1 => tracers[0].finish(),
+        _ => trace::merge(tracers, &spec.trace.queues),
+    };
+    traces.queue.time_ps.extend(changes.time_ps);
+    traces.queue.link.extend(changes.link);
+    traces.queue.packets.extend(changes.packets);
+    traces.queue.bytes.extend(changes.bytes);
+    let mut app = apps.swap_remove(0);
+    for other in apps {
+        app.absorb(other);
+    }
+    let (delivered, finite) = app.delivered();
     Results {
         seed: spec.seed,
         end_ps: end,
         complete: delivered == finite,
-        packet_hops: run.net.hops,
-        packets_created: run.net.created,
-        packets_arrived: run.net.arrived,
+        packet_hops,
+        packets_created,
+        packets_arrived,
         packets_in_flight: in_flight,
         ports,
         flows,
-        messages: run.app.into_rows(),
+        messages: app.into_rows(),
         cbr,
-        traces: run.net.trace.finish(),
+        traces,
     }
 }
 
@@ -91,21 +129,35 @@ fn percentile_over_time(time_at: &[u64], share: f64) -> u64 {
 }
 
 /// One row per flow.
-fn flow_table(run: &mut Run<'_>, names: &[Arc<str>]) -> Vec<FlowStats> {
-    let mut rows = Vec::with_capacity(run.spec.flows.len());
-    for (number, flow) in (0..run.spec.flows.len() as u32).zip(&run.spec.flows).rev() {
+fn flow_table(runs: &mut [Run<'_>], names: &[Arc<str>]) -> Vec<FlowStats> {
+    let spec = runs[0].spec;
+    let mut drops: Vec<DropEvent> = Vec::new();
+    for run in runs.iter_mut() {
+        drops.extend(run.net.split.iter_mut().flat_map(|split| split.drops.drain(..)));
+    }
+    drops.sort_by_key(|&(place, flow, _, _)| (flow, place));
+    let mut rows = Vec::with_capacity(spec.flows.len());
+    for (number, flow) in (0..spec.flows.len() as u32).zip(&spec.flows).rev() {
         let mut row = FlowStats {
             src: names[flow.src.index()].clone(),
             dst: names[flow.dst.index()].clone(),
             class: flow.class,
             ..FlowStats::default()
         };
-        run.endpoints.of_flow(number).close(number, &mut row);
-        let counters = &mut run.net.flows[number as usize];
+        for run in runs.iter_mut() {
+            run.endpoints.of_flow(number).close(number, &mut row);
+            let counters = &run.net.flows[number as usize];
+            row.drops += u64::from(counters.drops);
+            row.ack_drops += u64::from(counters.ack_drops);
+            row.marks += u64::from(counters.marks);
+        }
+        let several = runs.len() > 1;
+        let counters = &mut runs[0].net.flows[number as usize];
+        if several {
+            let of = |until: u32| drops.partition_point(|&(_, flow, _, _)| flow < until);
+            counters.replay(&drops[of(number)..of(number + 1)]);
+        }
         counters.close_run();
-        row.drops = u64::from(counters.drops);
-        row.ack_drops = u64::from(counters.ack_drops);
-        row.marks = u64::from(counters.marks);
         row.drop_runs = counters.runs.as_ref().map_or_else(Vec::new, |r| r.iter().map(|&n| u64::from(n)).collect());
         rows.push(row);
     }

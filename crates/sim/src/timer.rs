@@ -20,3 +20,19 @@ pub enum Timer {
     /// Queues are sampled.
     Sample,
 }
+
+impl Timer {
+    /// Its kind, by the order of kinds, and its number.
+    pub fn rank(self) -> (u32, u32) {
+        match self {
+            Timer::Port(n) => (0, n),
+            Timer::Source(n) => (1, n),
+            Timer::Sink(n) => (2, n),
+            Timer::Message(n) => (3, n),
+            Timer::Datagram(n) => (4, n),
+            Timer::Stop(n) => (5, n),
+            Timer::Open(n) => (6, n),
+            Timer::Sample => (7, 0),
+        }
+    }
+}

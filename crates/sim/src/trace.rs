@@ -1,7 +1,8 @@
 //! Recording what was asked for. Off means free: one branch per packet.
 
+use crate::calendar::Place;
 use crate::packet::Packet;
-use crate::results::Traces;
+use crate::results::{InternalTrace, PacketTrace, QueueTrace, ThroughputTrace, Traces, WindowTrace};
 use crate::spec::{LinkId, TraceSpec};
 use fanin_units::Time;
 use std::collections::BTreeMap;
@@ -41,6 +42,14 @@ pub struct WindowRow {
     pub state: u8,
 }
 
+/// The event of each row.
+#[derive(Debug, Default)]
+struct Places {
+    window: Vec<Place>,
+    packets: Vec<Place>,
+    internals: Vec<Place>,
+}
+
 /// Collects traces.
 #[derive(Debug, Default)]
 pub struct Tracer {
@@ -56,6 +65,9 @@ pub struct Tracer {
     /// Bytes delivered in the current interval by flow.
     delivered: BTreeMap<u32, u64>,
     interval_end: u64,
+    /// The event that is happening, and that of each row, in one of several parts of a run.
+    pub place: Place,
+    places: Option<Box<Places>>,
     /// The columns.
     pub out: Traces,
 }
@@ -83,6 +95,11 @@ impl Tracer {
             }
         }
         tracer
+    }
+
+    /// Notes the event of each row from now on, so that the rows of several parts can be merged.
+    pub fn note_places(&mut self) {
+        self.places = Some(Box::default());
     }
 
     /// Shows every packet event to `tap`.
@@ -122,6 +139,9 @@ impl Tracer {
     }
 
     fn record(&mut self, now: u64, link: u32, event: PacketEvent, packet: &Packet) {
+        if let Some(places) = &mut self.places {
+            places.packets.push(self.place);
+        }
         let t = &mut self.out.packets;
         t.time_ps.push(now);
         t.link.push(link);
@@ -148,6 +168,9 @@ impl Tracer {
         if self.last.insert(flow, row) == Some(row) {
             return;
         }
+        if let Some(places) = &mut self.places {
+            places.window.push(self.place);
+        }
         let t = &mut self.out.window;
         t.time_ps.push(now);
         t.flow.push(flow);
@@ -160,6 +183,9 @@ impl Tracer {
 
     /// One value of an algorithm's internals.
     pub fn internal(&mut self, now: u64, flow: u32, name: &'static str, value: f64) {
+        if let Some(places) = &mut self.places {
+            places.internals.push(self.place);
+        }
         let t = &mut self.out.internals;
         t.time_ps.push(now);
         t.flow.push(flow);
@@ -190,5 +216,67 @@ impl Tracer {
     pub fn finish(&mut self) -> Traces {
         self.close_interval();
         std::mem::take(&mut self.out)
+    }
+}
+
+/// Puts the rows of several tables into one, in this order of (table, row).
+macro_rules! gather {
+    ($from:expr, $order:expr, $type:ident { $($column:ident),* }) => {
+        $type { $($column: $order.iter().map(|&(part, row)| $from(part).$column[row].clone()).collect()),* }
+    };
+}
+
+/// The rows of all parts of a run, in the order of the whole run. `queues` are the links whose queues are sampled, in their order.
+pub fn merge(tracers: Vec<Tracer>, queues: &[LinkId]) -> Traces {
+    let mut places = Vec::new();
+    let mut parts = Vec::new();
+    for mut tracer in tracers {
+        parts.push(tracer.finish());
+        places.push(tracer.places.take().unwrap_or_default());
+    }
+    let by_event = |of: fn(&Places) -> &Vec<Place>| {
+        let mut rows: Vec<(Place, usize, usize)> = Vec::new();
+        for (part, places) in places.iter().enumerate() {
+            rows.extend(of(places).iter().enumerate().map(|(row, &place)| (place, part, row)));
+        }
+        rows.sort();
+        rows.into_iter().map(|(_, part, row)| (part, row)).collect::<Vec<_>>()
+    };
+    let by_time = |rows: fn(&Traces) -> (&Vec<u64>, &Vec<u32>), order: &dyn Fn(u32) -> usize| {
+        let mut all = Vec::new();
+        for (part, traces) in parts.iter().enumerate() {
+            let (times, numbers) = rows(traces);
+            all.extend(times.iter().zip(numbers).enumerate().map(|(row, (&t, &n))| (t, order(n), part, row)));
+        }
+        all.sort_unstable();
+        all.into_iter().map(|(_, _, part, row)| (part, row)).collect::<Vec<_>>()
+    };
+    let position = |link: u32| queues.iter().position(|q| q.0 == link).unwrap_or(usize::MAX);
+    let queue = by_time(|t| (&t.queue.time_ps, &t.queue.link), &position);
+    let throughput = by_time(|t| (&t.throughput.time_ps, &t.throughput.flow), &|flow| flow as usize);
+    let (window, packets) = (by_event(|p| &p.window), by_event(|p| &p.packets));
+    let internals = by_event(|p| &p.internals);
+    Traces {
+        queue: gather!(|part: usize| &parts[part].queue, queue, QueueTrace { time_ps, link, packets, bytes }),
+        window: gather!(
+            |part: usize| &parts[part].window,
+            window,
+            WindowTrace { time_ps, flow, cwnd, ssthresh, in_flight, srtt_ps, state }
+        ),
+        packets: gather!(
+            |part: usize| &parts[part].packets,
+            packets,
+            PacketTrace { time_ps, link, event, flow, flags, seq, payload, window, sack, timestamp_ps }
+        ),
+        throughput: gather!(
+            |part: usize| &parts[part].throughput,
+            throughput,
+            ThroughputTrace { time_ps, flow, bytes }
+        ),
+        internals: gather!(
+            |part: usize| &parts[part].internals,
+            internals,
+            InternalTrace { time_ps, flow, name, value }
+        ),
     }
 }

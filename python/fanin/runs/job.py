@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from fanin import _native
 from fanin.files import shown
 from fanin.runs.engines import Captures, engine, product_of, run_frames
-from fanin.runs.tables import FRAMES, Frames
+from fanin.runs.tables import FRAMES, Frames, tables
 
 if TYPE_CHECKING:
     from fanin._native import Plan, Scenario, Watch
@@ -232,10 +232,12 @@ class Job:
         on = "" if self.engine == "sim" else f"-{engine(self.engine).identity()}"
         return _digest_of_text(self.scenario, self.cc, self.settings) + f"-{self.seed}{on}"
 
-    def run(self, watch: Watch | None = None, captures: Captures | None = None) -> Frames:
-        """Run on this thread; other threads go on meanwhile."""
+    def run(self, watch: Watch | None = None, captures: Captures | None = None, threads: int = 1) -> Frames:
+        """Run on this thread, or a simulation on several with the same results; other threads go on meanwhile."""
         plan, on = self.plan(), engine(self.engine)
         cc = algorithms_of(plan)
+        if threads > 1 and self.engine == "sim" and captures is None:
+            return tables(plan.run(watch, threads), plan, cc, self.seed, self.frames)
         return run_frames(on, plan, cc, self.seed, watch, wanted=self.frames, captures=captures)
 
     def command(self) -> str:

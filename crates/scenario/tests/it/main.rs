@@ -7,6 +7,7 @@ mod every_key;
 mod every_knob;
 mod examples;
 mod never_panics;
+mod parallel;
 mod pcap;
 mod rack;
 mod topologies;
