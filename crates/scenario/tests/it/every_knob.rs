@@ -245,6 +245,8 @@ fn values_of(param: &Setting) -> Vec<String> {
 /// What must be on for a parameter to have a say.
 fn companions(name: &str) -> Vec<&'static str> {
     match name {
+        // Only packets that may be trimmed leave headers.
+        "trim_size" | "trim_headers" => vec!["cc.name=\"ndp\""],
         "trim_k_fixed" => vec!["cc.trim_k=\"fixed\""],
         "rand_no_rise" => vec!["cc.rand_v_omega=0.0", "cc.rand_mu=0.0"],
         // 10 s is longer than the scenes: PROBE_RTT must come within them.

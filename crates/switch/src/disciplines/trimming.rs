@@ -21,7 +21,7 @@ const HEADERS: Setting = Setting::parameter("trim_headers", 1125.0, 1.0, 1e6)
     .unit("packets")
     .doc("section 3.1", "headers and control packets that wait: as many bytes as eight packets of 9000");
 const SIZE: Setting = Setting::parameter("trim_size", 64.0, 1.0, 9000.0)
-    .unit("B")
+    .unit("bytes")
     .doc("section 3.1", "what is left of a trimmed packet on the wire");
 
 /// Headers sent for one data packet while both wait.
