@@ -35,7 +35,7 @@ fn random(number: u64) -> String {
     let (buffer, delay) = (d.one(&["5p", "12p", "60p", "30KB"]), d.one(&["0us", "1us", "7us"]));
     let (profile, cc) = (
         d.one(&["ns2", "rfc", "linux"]),
-        d.one(&["newreno", "dctcp", "cubic", "trim", "bbr", "swift", "tcprand+newreno"]),
+        d.one(&["newreno", "dctcp", "cubic", "trim", "bbr", "swift", "tcprand+cubic"]),
     );
     let mark = if buffer.ends_with('p') { "mark = \"4p\"\n" } else { "mark = \"6KB\"\n" };
     let mut text = format!(
