@@ -128,10 +128,10 @@ def test_every_expiry_of_the_retransmission_timer_is_counted(kernel: cache.Kerne
         run = _native.kernel_results(plan, folder)
     assert len(hosts) == 33
     counted = {name: sum(host[name] for host in hosts) for name in COUNTERS}
-    timeouts = frame(run.flows())["timeouts"].sum()
-    # A counter has the first expiry of a row; the sockets tell the later ones, too.
-    assert 0 < sum(counted.values()) <= timeouts
-    assert counted["TCPTimeouts"] < sum(counted.values())
+    timeouts = frame(run.table("flows"))["timeouts"].sum()
+    # Each expiry is counted once by the sockets and once by TCPTimeouts; the others say in which state it struck.
+    assert 0 < counted["TCPTimeouts"] == timeouts
+    assert 0 < sum(counted.values()) - counted["TCPTimeouts"] <= timeouts
 
 
 def test_engines_are_an_axis_of_a_sweep(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_engines_are_an_axis_of_a_sweep(tmp_path: Path) -> None:
     assert found.runs["engine"].to_list() == ["sim", "kernel"]
     assert found.failed == 0
     assert found.runs["key"].n_unique() == 2
-    assert found.runs["command"][1].endswith("--engine kernel")
+    assert "--engine kernel" in found.runs["command"][1]
     assert found.runs["p50_ms"][0] == pytest.approx(found.runs["p50_ms"][1], rel=0.25)
     again = sweep(file, store=store)
     assert (again.found, again.ran) == (2, 0)

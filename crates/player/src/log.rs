@@ -21,8 +21,8 @@ pub struct Log {
     pub timeouts: Vec<BTreeMap<String, u64>>,
 }
 
-/// Counters of the retransmission timer's expiries, by the state that each struck in: only the first expiry of a row is counted, and
-/// `TCPTimeouts` has those in state Open alone (tcp_retransmit_timer).
+/// Counters of the retransmission timer's expiries: `TCPTimeouts` has all, the others say in which state the first of a row struck
+/// (tcp_retransmit_timer).
 pub const TIMEOUTS: [&str; 6] = [
     "TCPTimeouts",
     "TCPSackRecoveryFail",
