@@ -30,9 +30,9 @@ ALGORITHMS = (
     "bbr",
     "swift",
     "trim",
-    "tcprand",
+    "gss+newreno",
 )
-"""One of each family at least: loss, marks, delay, rate, deadlines, trains, random sizes."""
+"""One of each family at least: loss, marks, delay, rate, deadlines, trains, timers."""
 
 FIVE = ("reno", "cubic", "dctcp", "vegas", "bbr")
 """Between these a replay's promise is compared with what is got."""
