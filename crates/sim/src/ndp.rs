@@ -296,7 +296,7 @@ impl Source {
         }
         self.push(host);
         self.due_at = match () {
-            () if self.unknown > 0 => now + self.rto,
+            () if self.unknown > 0 => self.left_by(host.net) + self.rto,
             () if !self.again.is_empty() || self.owed > 0 && self.next < self.written => now + (self.rto << PATIENCE),
             () => u64::MAX,
         };
@@ -369,7 +369,6 @@ impl Source {
         self.first_send.get_or_insert(net.now);
         self.last_send = net.now;
         let last = if seq + u64::from(len) == self.written { flags::PUSH } else { 0 };
-        self.due_at = net.now + (self.rto << self.backoff);
         net.send(Packet {
             seq,
             timestamp: net.now,
@@ -379,6 +378,12 @@ impl Source {
             flags: flags::TRIMMABLE | bits | last,
             ..Packet::default()
         });
+        self.due_at = self.left_by(net) + (self.rto << self.backoff);
+    }
+
+    /// When what this flow has sent has left its host: a packet that still waits there is not sent again, however short the timeout is.
+    fn left_by(&self, net: &Net) -> u64 {
+        net.now.max(net.host_port_free_at(self.flow))
     }
 
     fn on_timer(&mut self, host: &mut Host<'_>) {
