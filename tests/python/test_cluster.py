@@ -21,7 +21,7 @@ from fanin.runs.job import Document, Job
 from fanin.sweep import SweepResult, sweep
 from fanin.sweep.perform import SweepJob
 
-from .conftest import INCAST, ROOT, Fanin
+from .conftest import INCAST, ROOT, Fanin, entries
 from .test_sweep import SWEEP, contents, written
 
 pytest.importorskip("distributed", reason="the optional dependency group `cluster` is not installed")
@@ -122,7 +122,7 @@ def swept(tmp_path: Path, address: str, at: int = 10, meanwhile: Callable[[], ob
     place = tmp_path / "store"
 
     def watch() -> None:
-        while len(list(place.glob("*/*/*/entry.json"))) < at:
+        while entries(place) < at:
             time.sleep(0.01)
         meanwhile()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from fanin import progress
 from fanin.comparison import FLOWS, QUEUE, RESPONSES, RUNS, WINDOW
 from fanin.stats import estimate_positive
 
-from .conftest import CAPTURES, HTTP, RACK, SMALL, Fanin
+from .conftest import CAPTURES, HTTP, RACK, SMALL, Fanin, entries
 
 
 @pytest.fixture(scope="module")
@@ -164,15 +165,15 @@ def test_an_interrupted_comparison_keeps_what_was_done_and_says_what_is_missing(
     process = subprocess.Popen(
         [*map(str, command), "--out", "results"],
         cwd=tmp_path,
+        env={**os.environ, "FANIN_STORE": str(tmp_path / "store")},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-    # The folder appears when the command is under way; a moment later some of its ten thousand runs are done.
-    while not (tmp_path / "results").exists():
+    # Some of its ten thousand runs are done when the store has them.
+    while entries(tmp_path / "store") < 20:
         assert process.poll() is None
         time.sleep(0.05)
-    time.sleep(4)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate()
     assert process.returncode == 130

@@ -57,7 +57,7 @@ def _step(end: float) -> float:
     Examples
     --------
     >>> _step(5.4), _step(0.31)
-    (1.0, 0.1)
+    (1.0, 0.05)
     """
     power = 1e-6
     while True:
