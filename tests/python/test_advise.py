@@ -101,6 +101,14 @@ def test_without_switch_changes_no_candidate_sets_k() -> None:
     assert all("rack.mark" not in dict(c.settings) for c in space(["dctcp"], marked, switch=False))
 
 
+def test_a_threshold_leaves_room_in_a_buffer_a_fifth_smaller() -> None:
+    # The advice is tried on such a rack too, where a threshold as large as the buffer is refused.
+    rack = {"rack": {"rate": "1Gbps", "delay": "25us", "buffer": "100p"}}
+    tried = {dict(c.settings).get("rack.mark") for c in space(["dctcp"], rack, switch=True)}
+    assert "40p" in tried
+    assert "80p" not in tried
+
+
 def test_lines_name_the_settings_that_were_simulated() -> None:
     told = how_to(
         Candidate("dctcp", (("rack.mark", "10p"), ("stack.min_rto", "5ms"), ("stack.initial_window", "4"))),

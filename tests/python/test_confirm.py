@@ -8,6 +8,7 @@ from pathlib import Path
 import fanin
 import pytest
 from fanin import report
+from fanin.advice import advise
 from fanin.comparison.confirm import confirmation, inversions
 from fanin.errors import EngineError, ScenarioError
 from fanin.kernel import cache, pace
@@ -137,6 +138,17 @@ def test_the_kernel_confirms_a_comparison_and_the_report_shows_both() -> None:
     assert again.confirmation is not None
     assert again.confirmation.result.found == 4
     assert again.confirmation.rows == found.rows
+
+
+@pytest.mark.usefixtures("kernel")
+def test_the_kernel_confirms_advice() -> None:
+    told = advise(SIX_TO_ONE, RACK, cc=["cubic", "dctcp"], budget_s=5, confirm="kernel")
+    found = told.confirmation
+    assert found is not None
+    assert "Linux 6.12" in found.label
+    assert "Linux 6.12" in found.sentence
+    for row in found.rows:
+        assert 0.8 < row["there"]["mean"] / row["simulated"]["mean"] < 1.25
 
 
 @pytest.mark.usefixtures("kernel")

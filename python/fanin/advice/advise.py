@@ -14,7 +14,7 @@ from typing import Any
 from fanin import _native
 from fanin.advice.confirm import confirm as confirm_on
 from fanin.advice.judge import GOAL_NAMES, MORE_IS_BETTER, headline_of, mean_of, measurably_better, paired, worse
-from fanin.advice.knobs import Candidate, how_to, space
+from fanin.advice.knobs import UNSURE, Candidate, how_to, packets, space
 from fanin.advice.search import GOALS, RUNGS, Evaluator, Score, halving
 from fanin.comparison.candidates import chosen
 from fanin.deployable import Recommendation
@@ -46,9 +46,6 @@ TAIL_FINALISTS = 2
 
 NEAR = 0.03
 """A simpler candidate whose cost is at most so much higher is preferred."""
-
-UNSURE = 0.2
-"""The rack's rate, delay and buffer are moved by so much either way."""
 
 BOOTSTRAPS = 2000
 
@@ -382,11 +379,13 @@ def _coexistence(evaluator: Evaluator, advice: Advice) -> list[str]:
 def _other_racks(evaluator: Evaluator, advice: Advice, table: Mapping[str, Any]) -> list[str]:
     """Whether the best still beats today's when the rack is not quite as said."""
     variants = []
+    rack = table.get("rack", {})
     for key in ("rate", "delay", "buffer"):
-        written = table.get("rack", {}).get(key)
         for factor in (1 - UNSURE, 1 + UNSURE):
-            value = _scaled(written, factor)
-            if value is not None:
+            value = _scaled(rack.get(key), factor)
+            # A buffer that the rack's own threshold fills is no rack.
+            fits = key != "buffer" or (packets(value) or math.inf) > (packets(rack.get("mark")) or 0)
+            if value is not None and fits:
                 variants.append((f"rack.{key}", value))
     seeds = list(JUDGED_SEEDS)[:3]
     jobs = [

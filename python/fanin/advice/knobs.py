@@ -20,6 +20,9 @@ INITIAL_WINDOWS = (4, 2)
 MARKS = (5, 10, 20, 40, 80)
 """Marking thresholds K to try, in packets, for algorithms that act on marks (DCTCP's guideline is C x RTT / 7)."""
 
+UNSURE = 0.2
+"""The rack's rate, delay and buffer are moved by so much either way: a threshold must leave room in the smaller buffer too."""
+
 ROUTE_OPTIONS = {"stack.min_rto": "rto_min", "stack.initial_window": "initcwnd"}
 """Scenario keys that an option of ``ip route`` sets."""
 
@@ -81,8 +84,9 @@ def space(algorithms: Sequence[str], rack: Mapping[str, Any], *, switch: bool) -
             continue
         marks: list[str | None] = [None] if marked or not needs else []
         if needs and switch:
-            room = _packets(network.get("buffer"))
-            marks += [f"{k}p" for k in MARKS if (room is None or k < room) and f"{k}p" != network.get("mark")]
+            room = packets(network.get("buffer"))
+            fitting = [k for k in MARKS if room is None or k < room * (1 - UNSURE)]
+            marks += [f"{k}p" for k in fitting if f"{k}p" != network.get("mark")]
         for mark, floor, window in itertools.product(marks, floors, windows):
             settings = (("rack.mark", mark), ("stack.min_rto", floor), ("stack.initial_window", window))
             found.append(Candidate(cc, tuple((key, str(value)) for key, value in settings if value is not None)))
@@ -119,6 +123,11 @@ def how_to(candidate: Candidate, *, aggregator: str, now: str, mark: str | None)
     )
 
 
-def _packets(limit: object) -> int | None:
+def packets(limit: object) -> int | None:
+    """A limit in packets, such as ``"100p"``; None for one in other units.
+
+    >>> packets("100p"), packets("150KB")
+    (100, None)
+    """
     text = str(limit)
     return int(text[:-1]) if text.endswith("p") and text[:-1].isdigit() else None
