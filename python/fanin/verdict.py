@@ -16,6 +16,7 @@ from fanin.ranking import SIGNIFICANT
 from fanin.text import duration, enumeration, shortening, significant
 
 if TYPE_CHECKING:
+    from fanin._native import Rack
     from fanin.comparison import CompareResult
     from fanin.ranking import RankingRow
     from fanin.stats import Paired
@@ -517,11 +518,22 @@ def _seeds(row: RankingRow) -> str:
 
 def rack_facts(result: CompareResult) -> dict[str, str]:
     """The ``[rack]`` that was run, as the engine's reader has it: the file's with the changes on top. Empty for one of several racks."""
+    rack = _rack_of(result)
+    return dict(rack.facts()) if rack is not None else {}
+
+
+def rack_hz(result: CompareResult) -> int | None:
+    """Jiffies per second of the hosts that were simulated (``stack.hz``): drops can differ fourfold between 250 and 1000. None for one of several racks."""
+    rack = _rack_of(result)
+    return rack.hz() if rack is not None else None
+
+
+def _rack_of(result: CompareResult) -> Rack | None:
     from fanin import _native
 
     if not result.rack_text:
-        return {}
-    return dict(_native.Rack.from_text(result.rack_text, "rack.toml", settings=list(result.settings.items())).facts())
+        return None
+    return _native.Rack.from_text(result.rack_text, "rack.toml", settings=list(result.settings.items()))
 
 
 def packets(limit: object) -> int | None:

@@ -180,6 +180,10 @@ impl Rack {
     fn facts(&self) -> Vec<(String, String)> {
         self.0.facts()
     }
+    /// Jiffies per second of its hosts (`stack.hz`).
+    fn hz(&self, py: Python<'_>) -> PyResult<u32> {
+        self.0.hz().map_err(|e| scenario_error(py, &e))
+    }
     /// Its switch marks: algorithms that need ECN get it.
     fn marks(&self, py: Python<'_>) -> PyResult<bool> {
         self.0.marks().map_err(|e| scenario_error(py, &e))

@@ -163,6 +163,15 @@ impl Rack {
         }
     }
 
+    /// Jiffies per second of its hosts (`stack.hz`), which RTO floors, delayed ACKs and CUBIC's kernel form count in.
+    ///
+    /// # Errors
+    /// As [`Rack::plan`].
+    pub fn hz(&self) -> Result<u32, ScenarioError> {
+        let context = Context { file: &self.file, folder: &self.folder };
+        Ok(self.transport(context, transport::DEFAULT_CC)?.stack.hz)
+    }
+
     /// Its switch marks: algorithms that need ECN get it.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ from fanin.files import made_folder, write_parquet
 from fanin.measured import Measured
 from fanin.ranking import METHOD, RankBy, RankingRow, RankOf
 from fanin.text import duration
-from fanin.verdict import Confirmation, Verdict, verdict
+from fanin.verdict import Confirmation, Verdict, rack_hz, verdict
 
 if TYPE_CHECKING:
     from fanin.simulation import Failure
@@ -261,6 +261,7 @@ class CompareResult:
                 "text": self.rack_text,
                 "settings": self.settings,
                 "proposed": self.rack_proposed,
+                "hz": rack_hz(self),
             },
             "variations": [v.to_dict() for v in self.variations],
             "port": self.port,

@@ -55,7 +55,7 @@ def page(result: CompareResult) -> str:
 
     from fanin import waiting
     from fanin.report import data, rounds, words
-    from fanin.verdict import STATISTIC_NAMES, rack_facts
+    from fanin.verdict import STATISTIC_NAMES, rack_facts, rack_hz
 
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -69,6 +69,7 @@ def page(result: CompareResult) -> str:
         names=data.names(result),
         answer=result.verdict,
         rack=rack_facts(result),
+        hz=rack_hz(result),
         statistics=STATISTIC_NAMES,
         assumptions=words.assumptions(result.engine),
         method=words.method(),
