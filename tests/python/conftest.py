@@ -35,6 +35,18 @@ def entries(store: Path) -> int:
     return sum("entry.json" in files for _, _, files in os.walk(store))
 
 
+def processes_in(folder: Path) -> list[int]:
+    """Processes whose current folder is this one, or was before it was removed."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and str((entry / "cwd").readlink()).startswith(str(folder)):
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What a command printed and how it ended."""

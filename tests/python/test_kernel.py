@@ -18,6 +18,8 @@ from fanin.errors import EngineError, Interrupted, ScenarioError
 from fanin.kernel import build, cache, machine, validation
 from fanin.progress import Progress
 
+from .conftest import processes_in
+
 LONG = """
 [topology]
 senders = 2
@@ -233,18 +235,6 @@ def run_folder(tmp_path: Path) -> Iterator[Path]:
     folder.mkdir()
     yield folder
     assert not processes_in(folder)
-
-
-def processes_in(folder: Path) -> list[int]:
-    """Processes whose current folder is this one, or was before it was removed."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdigit() and str((entry / "cwd").readlink()).startswith(str(folder)):
-                found.append(int(entry.name))
-        except OSError:
-            continue
-    return found
 
 
 def test_a_kernel_that_stands_still_is_ended(tmp_path: Path, run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,8 @@ from fanin.kernel import cache, machine
 from fanin.runs.store import Store
 from fanin.sweep import sweep
 
+from .conftest import processes_in
+
 COUNTERS = (
     "TCPTimeouts",
     "TCPSackRecoveryFail",
@@ -59,17 +61,6 @@ duration = "{duration}"
 """
 
 
-def processes_below(folder: Path) -> list[int]:
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdigit() and str((entry / "cwd").readlink()).startswith(str(folder)):
-                found.append(int(entry.name))
-        except OSError:
-            continue
-    return found
-
-
 def test_ctrl_c_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
     file, temporary = tmp_path / "long.toml", tmp_path / "tmp"
     temporary.mkdir()
@@ -81,13 +72,13 @@ def test_ctrl_c_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
         while not list(temporary.glob("fanin-kernel-*/progress")) and time.monotonic() < deadline:
             assert child.poll() is None
             time.sleep(0.05)
-        assert processes_below(temporary)
+        assert processes_in(temporary)
         child.send_signal(signal.SIGINT)
         assert child.wait(timeout=120) == 130
     deadline = time.monotonic() + 20
-    while (processes_below(temporary) or list(temporary.iterdir())) and time.monotonic() < deadline:
+    while (processes_in(temporary) or list(temporary.iterdir())) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert not processes_below(temporary)
+    assert not processes_in(temporary)
     assert list(temporary.iterdir()) == []
 
 

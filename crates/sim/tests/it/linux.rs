@@ -33,6 +33,12 @@ fn delayed(stack: Stack) -> Results {
     run(&spec)
 }
 
+/// When the packet that begins at `seq` entered the first recorded port, in us, once for each time it was sent.
+fn sent_at(r: &Results, seq: u64) -> Vec<u64> {
+    let p = &r.traces.packets;
+    (0..p.seq.len()).filter(|&i| p.event[i] == 0 && p.seq[i] == seq).map(|i| p.time_ps[i] / 1_000_000).collect()
+}
+
 /// RFC 5682: the ACK of an original after the timer expired tells that nothing was lost.
 #[test]
 fn a_timeout_for_nothing_is_taken_back() {
@@ -83,11 +89,7 @@ fn a_timeout_sends_the_first_segment_though_later_ones_are_young() {
     message(&mut spec, f, 1448, Duration::ms(27));
     spec.trace.packets.push(LinkId(2));
     let r = run(&spec);
-    let p = &r.traces.packets;
-    let fifth: Vec<u64> = (0..p.seq.len())
-        .filter(|&i| p.event[i] == 0 && p.seq[i] == 4 * 1448)
-        .map(|i| p.time_ps[i] / 1_000_000)
-        .collect();
+    let fifth = sent_at(&r, 4 * 1448);
     assert_eq!((r.complete, r.flows[0].timeouts, r.flows[0].tail_probes), (true, 1, 1), "{:?}", r.flows[0]);
     // Sent at 10 ms; the probe a timer of srtt + 5 ms later, the timeout as long after that.
     assert!(fifth.len() == 3 && fifth[2] - fifth[1] < 9_100, "us: {fifth:?}");
@@ -107,11 +109,7 @@ fn the_reordering_window_is_a_quarter_of_the_least_round_trip() {
     message(&mut spec, f, 3 * 1448, Duration::ms(100));
     spec.trace.packets.push(LinkId(2));
     let r = run(&spec);
-    let p = &r.traces.packets;
-    let fifth: Vec<u64> = (0..p.seq.len())
-        .filter(|&i| p.event[i] == 0 && p.seq[i] == 4 * 1448)
-        .map(|i| p.time_ps[i] / 1_000_000)
-        .collect();
+    let fifth = sent_at(&r, 4 * 1448);
     assert_eq!((r.complete, r.flows[0].timeouts, r.flows[0].tail_probes), (true, 0, 0), "{:?}", r.flows[0]);
     // One round trip until the ACK, ten milliseconds of window; the timer has a granularity of its own.
     let &[first, second] = fifth.as_slice() else { panic!("us: {fifth:?}") };
