@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 import time
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -199,14 +198,15 @@ def advise(
         raise ScenarioError(f"the budget is {budget_s:g} s; it must be more than 0")
     common = changed(settings)
     _native.Rack.from_file(rack, common)
-    table = tomllib.loads(Path(rack).read_text(encoding="utf-8"))
+    document = Document.of_rack(rack)
+    table = document.table()
     for key, value in common:
         section, _, name = key.partition(".")
         table.setdefault(section, {})[name] = value
     found = trains(capture, progress=progress)
     replay = found.workload(aggregator)
     shown_today = seen_baseline(found, replay.aggregator)
-    job = ReplayJob(Document.of_rack(rack), Traffic(replay), "", 0, tuple(common))
+    job = ReplayJob(document, Traffic(replay), "", 0, tuple(common))
     choice = chosen(cc, baseline, job, shown_today[0] if shown_today else None)
     if choice.baseline is None:
         raise ScenarioError("it is not known what the hosts run today; say it with --baseline")

@@ -97,8 +97,7 @@ class Document:
         """
         # The engine says what is wrong with a file.
         _native.Scenario.from_file(file)
-        path = Path(file)
-        return cls(path.read_text(encoding="utf-8"), shown(path), str(path.parent))
+        return cls._of(Path(file))
 
     @classmethod
     def of_rack(cls, file: str | Path) -> Document:
@@ -110,7 +109,10 @@ class Document:
             When it cannot be read or is no rack.
         """
         _native.Rack.from_file(file)
-        path = Path(file)
+        return cls._of(Path(file))
+
+    @classmethod
+    def _of(cls, path: Path) -> Document:
         return cls(path.read_text(encoding="utf-8"), shown(path), str(path.parent))
 
     def table(self) -> dict[str, Any]:
