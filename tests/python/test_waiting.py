@@ -89,7 +89,7 @@ BROKEN = {
 @pytest.mark.parametrize(
     "number",
     [
-        pytest.param(n, marks=pytest.mark.xfail(reason=BROKEN[n], strict=False) if n in BROKEN else ())
+        pytest.param(n, marks=pytest.mark.xfail(reason=BROKEN[n], strict=True) if n in BROKEN else ())
         for n in range(8 + MORE)
     ],
 )
@@ -101,7 +101,7 @@ def test_a_run_that_is_captured_and_replayed_is_the_same_run(tmp_path: Path, num
 
 
 CAPTURED_UNDER_BBR = pytest.mark.xfail(
-    reason="the replay of what was captured under BBR promises too much", strict=False
+    reason="the replay of what was captured under BBR promises too much", strict=True
 )
 
 
