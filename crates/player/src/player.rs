@@ -53,7 +53,7 @@ struct Player<'a> {
     web: Option<Web>,
 }
 
-/// What there is of HTTP.
+/// What requests over HTTP need.
 struct Web {
     /// By message.
     exchanges: Vec<Option<Exchange>>,

@@ -100,7 +100,7 @@ fn any_number_of_threads_gives_the_same_bytes() {
     assert!(cut >= 20 && stopped >= 3 && lost > 1000, "{cut} cut, {stopped} stopped early, {lost} packets lost");
 }
 
-/// Nobody may wait for ever when the caller interrupts.
+/// No thread waits for ever when the caller interrupts.
 #[test]
 fn an_interrupted_run_ends_on_all_threads() {
     let spec = plan(&random(1).replace("[run]", "[run] # long\n"));
