@@ -112,7 +112,7 @@ pub trait Probe {
 ///
 /// A pure state machine. It has no clock, no randomness and no I/O: all it may know is in the event. It is the only writer of
 /// its window; the extra allowance of a loss recovery (NewReno's inflation, PRR) is the sender's and never touches cwnd.
-pub trait CongestionControl: std::fmt::Debug + Send {
+pub trait CongestionControl: core::fmt::Debug + Send {
     /// What host and network must provide. Constant over the connection's life.
     fn needs(&self) -> Needs {
         Needs::default()
@@ -162,7 +162,7 @@ pub trait CongestionControl: std::fmt::Debug + Send {
 }
 
 /// A replacement for the growth below ssthresh; composes with every window-based algorithm (`gss+dctcp`).
-pub trait SlowStart: std::fmt::Debug + Send {
+pub trait SlowStart: core::fmt::Debug + Send {
     /// Grows `window` for this ACK, not past ssthresh, and returns the acknowledged segments left over for congestion avoidance.
     ///
     /// Called for every ACK with `ack.may_grow` while in slow start; with `grow` false only to keep estimates current.

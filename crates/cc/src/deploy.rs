@@ -1,6 +1,8 @@
 //! Where an algorithm can run on real hosts: what `fanin list cc` shows and what an answer may recommend.
 
-use std::fmt;
+#[cfg(not(feature = "std"))]
+use crate::bare::*;
+use core::fmt;
 
 /// One way to run an algorithm outside the simulator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

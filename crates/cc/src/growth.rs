@@ -1,5 +1,7 @@
 //! Turning ACKs into growth: the counting rules of RFC 5681, RFC 3465, Linux and ns-3, written once.
 
+#[cfg(not(feature = "std"))]
+use crate::bare::*;
 use crate::{Ack, Conn, SlowStart, Window};
 
 /// How much an ACK is worth (spec: the same traffic grows twice as fast under `per_ack` as under delayed ACKs with bytes).

@@ -18,8 +18,17 @@
 //! let transport = registry::build("newreno", &Setup::default(), &Default::default()).unwrap();
 //! assert_eq!(transport.sender.control().cwnd, 2.0);
 //! ```
+//!
+//! Without the feature `std` it runs where there is only an allocator, as in the virtual kernel: the same algorithms, no
+//! [`extension`]s from outside, no suggestions for misspelt names.
+
+#![cfg_attr(not(feature = "std"), no_std)]
+
+extern crate alloc;
 
 pub mod algorithms;
+#[cfg(not(feature = "std"))]
+mod bare;
 mod control;
 pub mod deploy;
 mod event;

@@ -7,6 +7,7 @@
 /// assert_eq!(fanin_cc::nearest("buffre", ["rate", "buffer"]), Some("buffer"));
 /// assert_eq!(fanin_cc::nearest("colour", ["rate", "buffer"]), None);
 /// ```
+#[cfg(feature = "std")]
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = name.to_lowercase();
     let close = |distance: usize, candidate: &str| {
@@ -20,4 +21,10 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         // Of equally close ones the first that was given.
         .min_by_key(|&(distance, _)| distance)
         .map(|(_, candidate)| candidate)
+}
+
+/// Nobody reads a suggestion there.
+#[cfg(not(feature = "std"))]
+pub fn nearest<'a>(_name: &str, _candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    None
 }

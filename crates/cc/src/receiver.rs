@@ -29,7 +29,7 @@ pub struct Advice {
 }
 
 /// One receiving host's policy over all its incoming connections.
-pub trait ReceiverControl: std::fmt::Debug + Send {
+pub trait ReceiverControl: core::fmt::Debug + Send {
     /// A connection to this host opened, with the path's base round trip; `uniform` is a fresh number on [0, 1).
     fn on_open(&mut self, now: Time, conn: u32, base_rtt: Duration, uniform: f64);
     /// A connection has no more data outstanding or expected.

@@ -1,14 +1,16 @@
 //! Algorithms by name: `newreno`, `gss+dctcp`, `tcprand+cubic`.
 
 use crate::algorithms::ALGORITHMS;
+#[cfg(not(feature = "std"))]
+use crate::bare::*;
 use crate::deploy::{Deployment, Place};
 use crate::extension::{self, Extension};
 use crate::{
     Args, CongestionControl, PathKnowledge, ReceiverControl, Setting, SettingError, Setup, SlowStart,
     StandardSlowStart, nearest,
 };
+use core::fmt;
 use fanin_units::Bytes;
-use std::fmt;
 use thiserror::Error;
 
 /// One registry line: everything the rest of fanin knows about an algorithm.

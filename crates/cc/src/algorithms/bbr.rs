@@ -10,6 +10,8 @@ mod longterm;
 #[cfg(test)]
 mod tests;
 
+#[cfg(not(feature = "std"))]
+use crate::bare::*;
 use self::filter::{Aggregation, MaxRate};
 use self::longterm::{Event, LongTerm};
 use crate::deploy::Place;

@@ -5,6 +5,8 @@
 //!
 //! *Departures* (docs/algorithms/bic.md): the kernel's correction for delayed ACKs is on under Linux's flavour only.
 
+#[cfg(not(feature = "std"))]
+use crate::bare::*;
 use crate::deploy::Place;
 use crate::{
     Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Counting, Credit, Kind, Setting, SettingError, Probe, Setup,

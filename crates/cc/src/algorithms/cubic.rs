@@ -10,6 +10,8 @@ mod kernel;
 #[cfg(test)]
 mod tests;
 
+#[cfg(not(feature = "std"))]
+use crate::bare::*;
 use self::kernel::Kernel;
 use crate::deploy::Place;
 use crate::algorithms::hystart::{self, HyStart};

@@ -6,6 +6,8 @@
 //! *Departures* (docs/algorithms/d2tcp.md): Tc is taken in seconds (the paper has round trips, which cannot be compared with a
 //! deadline); a deadline that has passed counts as none unless `d2tcp_missed_d` says otherwise. Without deadlines this is DCTCP.
 
+#[cfg(not(feature = "std"))]
+use crate::bare::*;
 use crate::deploy::Place;
 use crate::algorithms::dctcp::{self, MarkedFraction};
 use crate::algorithms::reno::{RenoCore, as_reno};

@@ -5,6 +5,8 @@
 //! *Departures* (docs/algorithms/dctcp.md): under NS2's flavour alpha starts at 0 and the floor is 1, as in the ns-2 code of
 //! the authors; a window ends at the first ACK for what was sent when the last one ended, where the RFC waits for one beyond.
 
+#[cfg(not(feature = "std"))]
+use crate::bare::*;
 use crate::deploy::Place;
 use crate::algorithms::reno::{RenoCore, as_reno};
 use crate::{
@@ -105,7 +107,7 @@ impl MarkedFraction {
             return;
         }
         self.window_end = conn.snd_nxt;
-        let (total, marked) = (std::mem::take(&mut self.total).max(1), std::mem::take(&mut self.marked));
+        let (total, marked) = (core::mem::take(&mut self.total).max(1), core::mem::take(&mut self.marked));
         self.fraction = marked as f64 / total as f64;
         match &mut self.arithmetic {
             Arithmetic::Real { alpha, g } => *alpha = (1.0 - *g) * *alpha + *g * self.fraction,

@@ -6,6 +6,8 @@
 //! *Departures*: NS2's retransmission on the first duplicate ACK after a fine-grained timeout belongs to loss recovery and is left
 //! to the sender, with its rule to halve instead of cutting a quarter when the lost packet had been retransmitted before.
 
+#[cfg(not(feature = "std"))]
+use crate::bare::*;
 use crate::deploy::Place;
 use crate::{Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Counting, Kind, Needs, Setting, SettingError, Probe, Setup, SlowStart, Window};
 use fanin_units::Duration;
@@ -106,7 +108,7 @@ impl DcVegas {
 
     /// Once per round trip (section III).
     fn decide(&mut self) {
-        let (sum, count) = std::mem::take(&mut self.samples);
+        let (sum, count) = core::mem::take(&mut self.samples);
         if count == 0 {
             return;
         }

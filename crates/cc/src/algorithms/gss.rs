@@ -6,6 +6,8 @@
 //! *Departures*: after a timeout the window that must be acknowledged is the one packet of the new cwnd, not what was outstanding when
 //! the timer fired. A window that the stack restarts after idle time is the stack's (`cwnd_validation`).
 
+#[cfg(not(feature = "std"))]
+use crate::bare::*;
 use crate::deploy::Place;
 use crate::model::gss::{congestion, increment};
 use crate::{Ack, Algorithm, Args, Conn, Kind, Setting, SettingError, Setup, SlowStart, Window};

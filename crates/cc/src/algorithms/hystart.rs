@@ -6,6 +6,8 @@
 //! *Departures* (docs/algorithms/hystart.md): the smallest round trip is kept for the connection's life, where the kernel forgets it
 //! after a timeout; samples of the first second after a recovery count.
 
+#[cfg(not(feature = "std"))]
+use crate::bare::*;
 use crate::deploy::Place;
 use crate::{
     Ack, Algorithm, Args, Conn, Counting, Kind, Setting, SettingError, Setup, SlowStart, StandardSlowStart, Window,

@@ -8,6 +8,8 @@
 //! period more, and the ACKs of the same connection that follow are not sent before it, since a later cumulative ACK would make its
 //! delay void.
 
+#[cfg(not(feature = "std"))]
+use crate::bare::*;
 use crate::deploy::Place;
 use crate::model::iatcp::Rounding;
 use crate::model::{iatcp as model, packets_per_second};

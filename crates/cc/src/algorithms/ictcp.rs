@@ -8,6 +8,8 @@
 //! waits for the other half, since a connection whose intervals keep step with the slots would never grow otherwise. Connections
 //! with long round trips are controlled like all others.
 
+#[cfg(not(feature = "std"))]
+use crate::bare::*;
 use super::iatcp::capacity;
 use crate::deploy::Place;
 use crate::{Advice, Algorithm, Args, Arrival, Kind, Setting, SettingError, ReceiverControl, Setup};

@@ -5,6 +5,8 @@
 //! *Departures* (docs/algorithms/l2dct.md): attained service is counted in segments (`l2dct_unit`) and never starts again on a persistent
 //! connection (`l2dct_per_message`).
 
+#[cfg(not(feature = "std"))]
+use crate::bare::*;
 use crate::deploy::Place;
 use crate::algorithms::dctcp::{self, MarkedFraction};
 use crate::algorithms::reno::{RenoCore, as_reno};

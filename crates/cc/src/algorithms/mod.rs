@@ -6,9 +6,33 @@ macro_rules! algorithms {
     ($($module:ident),* $(,)?) => {
         $(pub mod $module;)*
         /// Every algorithm, in the order `fanin list cc` shows them. A module may register several names.
-        pub static ALGORITHMS: std::sync::LazyLock<Vec<Algorithm>> =
-            std::sync::LazyLock::new(|| [$($module::ALGORITHMS),*].concat());
+        pub static ALGORITHMS: [Algorithm; COUNT] = all();
+        const MODULES: &[&[Algorithm]] = &[$($module::ALGORITHMS),*];
     };
+}
+
+const COUNT: usize = {
+    let (mut count, mut module) = (0, 0);
+    while module < MODULES.len() {
+        count += MODULES[module].len();
+        module += 1;
+    }
+    count
+};
+
+/// The modules' lists as one.
+const fn all() -> [Algorithm; COUNT] {
+    let mut all = [MODULES[0][0]; COUNT];
+    let (mut at, mut module) = (0, 0);
+    while module < MODULES.len() {
+        let mut one = 0;
+        while one < MODULES[module].len() {
+            all[at] = MODULES[module][one];
+            (at, one) = (at + 1, one + 1);
+        }
+        module += 1;
+    }
+    all
 }
 
 algorithms! {

@@ -6,6 +6,8 @@
 //!
 //! *Reading* (docs/algorithms/ndp.md): the paper sets the first window by hand for its network; here it is computed from the path.
 
+#[cfg(not(feature = "std"))]
+use crate::bare::*;
 use crate::deploy::Place;
 use crate::{
     Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Kind, Needs, Setting, SettingError, Setup, SlowStart, Window,

@@ -1,6 +1,8 @@
 //! Reno's window: slow start, additive increase, halving (RFC 5681). NewReno (RFC 6582) and SACK (RFC 6675) share it and differ in
 //! how the sender repairs losses, which they say through [`Needs::recovery`].
 
+#[cfg(not(feature = "std"))]
+use crate::bare::*;
 use crate::deploy::Place;
 use crate::{
     Ack, Algorithm, Args, Avoidance, Cause, CongestionControl, Conn, Counting, Flavour, Kind, Needs, SettingError, RecoveryKind,

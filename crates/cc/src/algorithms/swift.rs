@@ -8,6 +8,8 @@
 //! window would see); the path's own base round trip stands for the paper's count of hops; slow start until the first delay above
 //! the target, since the paper does not say how a connection starts.
 
+#[cfg(not(feature = "std"))]
+use crate::bare::*;
 use crate::deploy::Place;
 use crate::{
     Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Gate, Kind, Needs, Setting, SettingError, Probe, Setup,

@@ -6,6 +6,8 @@
 //! *Departures*: sizes are full while the curve below has no maximum yet, which Algorithm 1 leaves undefined. Where its epoch began above
 //! that maximum, Algorithm 1 is followed by its letter (`rand_no_rise`).
 
+#[cfg(not(feature = "std"))]
+use crate::bare::*;
 use crate::deploy::Place;
 use crate::model::tcprand::{Adaptive, NoRise, payload};
 use crate::{

@@ -11,6 +11,8 @@
 //! - No probing and no delay cut in fast recovery, which has just halved the window; ACKs of older data leave the window alone
 //!   while probes are out; the end of a verdict's wait counts as a transmission, so that resuming a train is not a new train.
 
+#[cfg(not(feature = "std"))]
+use crate::bare::*;
 use crate::deploy::Place;
 use crate::algorithms::reno::{RenoCore, as_reno};
 use crate::model::trim as model;

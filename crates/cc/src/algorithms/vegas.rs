@@ -8,6 +8,8 @@
 
 mod kernel;
 
+#[cfg(not(feature = "std"))]
+use crate::bare::*;
 use crate::deploy::Place;
 use crate::{
     Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Counting, Kind, Needs, Setting, SettingError, Probe, Setup,
@@ -118,7 +120,7 @@ pub struct Vegas {
 impl Vegas {
     /// Once per round trip. `window` packets could be outstanding now, `sent` were sent since the last decision.
     fn decide(&mut self, window: f64, sent: f64) {
-        let (sum, count) = std::mem::take(&mut self.samples);
+        let (sum, count) = core::mem::take(&mut self.samples);
         if count > 0 {
             let rtt = sum / f64::from(count);
             // One packet on its own sees the path as it is now.

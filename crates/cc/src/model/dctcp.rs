@@ -2,6 +2,9 @@
 //!
 //! Source: "Data Center TCP (DCTCP)" (SIGCOMM 2010), section 3.3, and RFC 8257 section 4.1. `c` is packets/s, `rtt` s, `k` packets.
 
+#[cfg(not(feature = "std"))]
+use crate::bare::*;
+
 /// Least marking threshold in packets that keeps the link busy: C x RTT / 7 (equation 13).
 ///
 /// ```

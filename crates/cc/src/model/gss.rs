@@ -4,6 +4,9 @@
 //! available text garbles. The loss rate is read as 1 - B/(nw), because the paper says it becomes 0.5 when windows that fill the
 //! buffer double; the printed order of the symbols would make it negative there.
 
+#[cfg(not(feature = "std"))]
+use crate::bare::*;
+
 /// Share of packets lost when `n` flows send windows of `w` packets into room for `room` packets (equation 1); 0 if they fit.
 pub fn loss_rate(room: f64, n: f64, w: f64) -> f64 {
     (1.0 - room / (n * w)).max(0.0)

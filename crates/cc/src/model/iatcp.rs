@@ -2,6 +2,9 @@
 //!
 //! Source: "A Delay-Based TCP for Data Center Networks" (DCVegas), equations 3 and 4; the original paper was not available.
 
+#[cfg(not(feature = "std"))]
+use crate::bare::*;
+
 /// The window of each of `n` connections before rounding, in packets (equation 4): `c` packets/s, `rtt_min` s.
 pub fn fair_share(c: f64, rtt_min: f64, n: f64) -> f64 {
     c * rtt_min / n

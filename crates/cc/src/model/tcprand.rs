@@ -2,6 +2,9 @@
 //!
 //! Source: "Randomizing TCP Payload Size for TCP Fairness in Data Center Networks", sections 3.2 and 4, figure 5, equations 2 and 3.
 
+#[cfg(not(feature = "std"))]
+use crate::bare::*;
+
 /// The adaptive rule's parameters.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Adaptive {
@@ -80,7 +83,7 @@ pub fn payload(r_min: f64, mss: u32, uniform: f64) -> u32 {
 
 /// Distribution function of the standard normal.
 pub fn normal_cdf(z: f64) -> f64 {
-    0.5 * (1.0 + erf(z / std::f64::consts::SQRT_2))
+    0.5 * (1.0 + erf(z / core::f64::consts::SQRT_2))
 }
 
 /// The error function, to about 15 digits: the series whose terms are all positive (DLMF 7.6.2), so nothing cancels.
@@ -94,7 +97,7 @@ pub fn erf(x: f64) -> f64 {
         term *= 2.0 * x * x / (2.0 * n + 1.0);
         sum += term;
     }
-    std::f64::consts::FRAC_2_SQRT_PI * (-x * x).exp() * sum
+    core::f64::consts::FRAC_2_SQRT_PI * (-x * x).exp() * sum
 }
 
 /// How often the second packets of two flows find room, out of all trials.

@@ -3,6 +3,9 @@
 //! Source: "Tuning the Aggressive TCP Behavior for Highly Concurrent HTTP Connections in Intra-datacenter", section III, equations
 //! 16 to 33. `c` is the bottleneck's capacity in packets/s, `d` the round trip without queueing in s, `b` the port's buffer in packets.
 
+#[cfg(not(feature = "std"))]
+use crate::bare::*;
+
 /// Least K that keeps `n` synchronised connections from draining the queue, in seconds (equation 16).
 pub fn k_for_connections(c: f64, d: f64, n: f64) -> f64 {
     2.0 * n * d / (n + 1.0) - n / c

@@ -4,7 +4,7 @@
 use fanin_units::Time;
 
 /// Rounds of an interval: at least, and at most.
-const ROUNDS: std::ops::RangeInclusive<u32> = 4..=16;
+const ROUNDS: core::ops::RangeInclusive<u32> = 4..=16;
 /// Lost per delivered packet.
 const LOSSY: f64 = 50.0 / 256.0;
 /// Two rates are the same within this share of the former, or within this many bytes per second.

@@ -3,6 +3,8 @@
 //! *Source*: `net/ipv4/tcp_cubic.c`. *Departure*: the first guess of the cube root is computed, where the kernel looks it up in a
 //! table refined by hand; after the same Newton step K differs by at most 0.15 % (both are within 0.2 % of the true root).
 
+#[cfg(not(feature = "std"))]
+use crate::bare::*;
 use super::Constants;
 use crate::{Credit, Probe};
 use fanin_units::{Duration, Time};

@@ -4,6 +4,8 @@
 //! open it is Reno. Its own growth does not ask whether the window is the limit (`tcp_vegas_cong_avoid`), as Reno's does: between short
 //! responses it grows on.
 
+#[cfg(not(feature = "std"))]
+use crate::bare::*;
 use super::{MIN_CWND, Thresholds};
 use crate::algorithms::reno::{RenoCore, as_reno};
 use crate::{Ack, Cause, CongestionControl, Conn, Probe, Setup, SlowStart, State, Window};
@@ -98,7 +100,7 @@ impl CongestionControl for KernelVegas {
         }
         // The kernel leaves a recovery, and begins a window, between the sample and the growth of the ACK that ends it.
         let open = conn.state == State::Open || (conn.state == State::Recovery && ack.may_grow);
-        let was_open = std::mem::replace(&mut self.open, open);
+        let was_open = core::mem::replace(&mut self.open, open);
         if self.open && !was_open {
             self.begin_window(conn);
         }
