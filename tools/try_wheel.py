@@ -44,7 +44,10 @@ def main(dist: Path, capture: Path) -> None:
         assert "trim" in fanin("list", "paper")
         (empty / "flows.toml").write_text(SCENARIO)
         fanin("run", "flows.toml")
-        probe = "from fanin.papers.catalogue import load; print(len(load()))"
+        probe = (
+            "from fanin.papers import load; from fanin.papers.judgement import judgement_of;"
+            "print(sum(judgement_of(paper) is not None for paper in load()))"
+        )
         found = subprocess.run(
             [home / "bin/python", "-c", probe], cwd=empty, env=clean, check=True, capture_output=True, text=True
         )

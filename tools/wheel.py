@@ -21,13 +21,18 @@ def main(dist: Path, papers: Path) -> None:
         for item in old.infolist():
             if item.filename != record:
                 new.writestr(item, old.read(item.filename))
-        for file in sorted(p for p in papers.rglob("*") if p.is_file()):
+        for file in sorted(p for p in papers.rglob("*") if p.is_file() and _belongs(p.relative_to(papers))):
             name, content = f"{HOME}/{file.relative_to(papers).as_posix()}", file.read_bytes()
             new.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), content, zipfile.ZIP_DEFLATED)
             digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
             lines.append(f"{name},sha256={digest},{len(content)}")
         new.writestr(record, "\n".join(lines) + "\n")
     beside.replace(wheel)
+
+
+def _belongs(file: Path) -> bool:
+    """No compiled Python, nothing that `fanin reproduce` wrote."""
+    return "__pycache__" not in file.parts and file.name not in ("gallery.html", "claims.json")
 
 
 if __name__ == "__main__":

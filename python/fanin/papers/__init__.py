@@ -1,7 +1,7 @@
 """The papers' claims, run again: what was published, what we get, and a verdict for each.
 
 A paper is a folder under ``papers/``: ``paper.toml`` has its claims word for word and the experiments that answer them, beside it
-stand the scenario files. The module of the same name here says how each claim follows from the results; nothing in it is tuned.
+stand the scenario files, and ``judgement`` says how each claim follows from the results; nothing in it is tuned.
 """
 
 from __future__ import annotations

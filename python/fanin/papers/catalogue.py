@@ -203,7 +203,10 @@ class Paper:
 
 
 def papers_folder() -> Path:
-    """Where the papers are: ``papers`` of this folder, those that `make wheel` packed, or those of the source tree that this module stands in.
+    """Where the papers are: those of the source tree that this module stands in, or those that `make wheel` packed.
+
+    They belong to one version with this package and hold Python that is executed. So ``papers`` of the working folder is used only where there
+    are no others; other papers are named by `folder` of :func:`fanin.reproduce`.
 
     Raises
     ------
@@ -211,9 +214,11 @@ def papers_folder() -> Path:
         When there is none.
     """
     here = Path(__file__).resolve()
-    for folder in (Path("papers"), here.parent / "published", here.parents[3] / "papers"):
+    local = Path("papers")
+    for folder in (here.parents[3] / "papers", here.parent / "published", local):
         if (folder / "index.toml").is_file():
-            return folder
+            # The shorter name of the same folder, for messages.
+            return local if local.is_dir() and local.samefile(folder) else folder
     raise CatalogueError(
         "there is no folder `papers` with an index.toml here: go to fanin's source tree, which has them"
     )

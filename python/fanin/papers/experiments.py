@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import importlib
 import inspect
 import itertools
 import os
@@ -21,6 +20,7 @@ import polars as pl
 
 from fanin.errors import FaninError, OutputError
 from fanin.papers.catalogue import DEFAULT, Experiment, Paper, Point, Reading
+from fanin.papers.judgement import judgement_of
 from fanin.progress import Progress
 from fanin.runs.executor import Threads
 from fanin.runs.job import Document, Job, key_of
@@ -93,9 +93,7 @@ def batches(paper: Paper, experiment: Experiment, *, quick: bool, reading: Readi
     """Everything of an experiment, in pieces of about the same length."""
     seeds = range(1, (experiment.quick if quick else experiment.seeds) + 1)
     axes = [[p for p in axis.points if p.quick or not quick] for axis in experiment.axes]
-    reduce = (
-        getattr(importlib.import_module(f"fanin.papers.{paper.name}"), experiment.reduce) if experiment.reduce else None
-    )
+    reduce = getattr(judgement_of(paper), experiment.reduce) if experiment.reduce else None
     found = []
     for points in itertools.product(*axes):
         one = Batch(experiment, points, (1,), reduce, reading)

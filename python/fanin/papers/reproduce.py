@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,6 +12,7 @@ from fanin import _native
 from fanin.errors import FaninError, keywords
 from fanin.papers import experiments
 from fanin.papers.catalogue import DEFAULT, CatalogueError, Claim, Paper, Reading, load
+from fanin.papers.judgement import judgement_of
 from fanin.papers.kernel import OnKernel, judged_there
 from fanin.papers.verdicts import (
     DIFFERS,
@@ -237,9 +236,8 @@ def select(names: Sequence[str], folder: Path | None) -> tuple[list[Paper], list
                 + (f", the figures {', '.join(figures)}" if figures else "")
             )
     for paper in papers:
-        # A paper without a module has claims without an evaluation.
-        if importlib.util.find_spec(f"fanin.papers.{paper.name}"):
-            importlib.import_module(f"fanin.papers.{paper.name}")
+        # A paper without a judgement has claims without an evaluation.
+        judgement_of(paper)
     return papers, wanted
 
 

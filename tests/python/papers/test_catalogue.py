@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
+import doctest
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from fanin import _native
-from fanin.papers import CatalogueError, Experiment, Paper, load
+from fanin.papers import CatalogueError, Experiment, Paper, load, papers_folder
 from fanin.papers.catalogue import Answer, Reading
 from fanin.papers.experiments import batches
+from fanin.papers.judgement import judgement_of
 from fanin.papers.verdicts import EVALUATIONS, PICTURES
 
 PAPERS = load()
@@ -20,8 +21,7 @@ FORTY_NINE = 49
 
 def with_module(papers: list[Paper]) -> Iterator[Paper]:
     for paper in papers:
-        if importlib.util.find_spec(f"fanin.papers.{paper.name}"):
-            importlib.import_module(f"fanin.papers.{paper.name}")
+        if judgement_of(paper):
             yield paper
 
 
@@ -38,6 +38,14 @@ def test_every_claim_is_judged_unless_it_is_about_a_real_kernel_alone() -> None:
         for claim in paper.claims:
             purely_real = claim.setup.startswith("real kernel") and "simulated" not in claim.setup
             assert (claim.id in EVALUATIONS) != purely_real, claim.id
+
+
+def test_the_examples_in_judgements_are_true() -> None:
+    names = [f"fanin_judgement_{paper.name}" for paper in with_module(PAPERS)]
+    modules = [module for name, module in sys.modules.items() if name.startswith(tuple(names))]
+    results = [doctest.testmod(module) for module in modules]
+    assert sum(one.attempted for one in results) > 0
+    assert sum(one.failed for one in results) == 0
 
 
 def test_judgements_and_pictures_name_experiments_that_exist() -> None:
@@ -102,6 +110,27 @@ def test_the_quick_points_are_some_of_all_points() -> None:
         )
         assert quick <= every
         assert quick
+
+
+def test_a_judgement_that_python_cannot_load_is_named_with_its_file(tmp_path: Path) -> None:
+    paper = Paper("odd", "t", "s", "p", tmp_path, ())
+    assert judgement_of(paper) is None
+    (tmp_path / "judgement.py").write_text("import nothing_of_that_name\n")
+    with pytest.raises(CatalogueError, match=r"judgement\.py: it cannot be loaded \(ModuleNotFoundError: No module"):
+        judgement_of(paper)
+    (tmp_path / "judgement.py").write_text("NUMBER = 3\n")
+    loaded = judgement_of(paper)
+    assert loaded is not None
+    assert loaded.NUMBER == 3
+    assert judgement_of(paper) is loaded
+
+
+def test_papers_of_another_folder_are_not_executed_unasked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "papers").mkdir()
+    (tmp_path / "papers/index.toml").write_text("[papers]\n")
+    monkeypatch.chdir(tmp_path)
+    assert papers_folder() == Path(__file__).parents[3] / "papers"
+    assert load(Path("papers")) == []
 
 
 def test_a_broken_paper_is_named_with_its_file(tmp_path: Path) -> None:

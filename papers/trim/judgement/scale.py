@@ -6,11 +6,11 @@ from dataclasses import replace
 from itertools import pairwise
 
 import polars as pl
-
 from fanin.papers.drawing import BOTH, CROSS, RULE, VERMILION, Axis, Figure, Published, lines
 from fanin.papers.numbers import greatest
-from fanin.papers.trim.common import ALL, BASELINES, KEYS, in_words, keys, kib, sizes
 from fanin.papers.verdicts import Checks, Data, Outcome, claim, figure, listed
+
+from .common import ALL, BASELINES, KEYS, in_words, keys, kib, sizes
 
 TIMEOUTS = Axis("timeouts", "timeouts", (0, 30_000), [0, 1, 10, 100, 1000, 10_000], "symlog", ",d")
 """Logarithmic above 1, with a place for none."""

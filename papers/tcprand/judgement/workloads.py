@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import polars as pl
-
 from fanin.papers.drawing import ORDERED, RULE, Axis, Figure, Key, Published, bars, lines
 from fanin.papers.numbers import mean, number
-from fanin.papers.tcprand.common import ADAPTIVE, BARS, KEYS
 from fanin.papers.verdicts import Checks, Data, Outcome, claim, figure, listed
+
+from .common import ADAPTIVE, BARS, KEYS
 
 # ---- Fig. 11: completion times
 

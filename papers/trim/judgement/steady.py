@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import polars as pl
-
 from fanin import _native
 from fanin.papers.drawing import (
     BLUE,
@@ -27,9 +26,10 @@ from fanin.papers.drawing import (
     trace,
 )
 from fanin.papers.numbers import greatest, least, mean, median, number
-from fanin.papers.trim.common import ALL, BASELINES, BOTTLENECK, KEYS, keys
 from fanin.papers.verdicts import Checks, Data, Outcome, claim, figure, listed
 from fanin.stats import Estimate, paired_differences
+
+from .common import ALL, BASELINES, BOTTLENECK, KEYS, keys
 
 # ---- equation 26 and Fig. 6: the threshold K
 

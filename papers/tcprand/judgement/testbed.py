@@ -7,7 +7,6 @@ from itertools import pairwise
 from typing import Any
 
 import polars as pl
-
 from fanin.papers.drawing import (
     CROSS,
     CUBIC,
@@ -30,9 +29,10 @@ from fanin.papers.drawing import (
     shares_over_time,
 )
 from fanin.papers.numbers import jain, mean, number
-from fanin.papers.tcprand.common import ADAPTIVE
 from fanin.papers.verdicts import Checks, Data, Outcome, claim, figure
 from fanin.stats import paired_differences
+
+from .common import ADAPTIVE
 
 MAIN = 1000
 """Packets of buffer of the testbed's switches, as we read it."""

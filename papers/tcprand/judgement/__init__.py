@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fanin.papers.tcprand import outcast, testbed, workloads
-from fanin.papers.tcprand.kept import (
+from . import outcast, testbed, workloads
+from .kept import (
     by_sender,
     by_size,
     drop_runs,

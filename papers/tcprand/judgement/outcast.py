@@ -7,7 +7,6 @@ from itertools import pairwise
 from typing import Any
 
 import polars as pl
-
 from fanin import _native
 from fanin.papers.drawing import (
     BLUE,
@@ -27,8 +26,9 @@ from fanin.papers.drawing import (
     lines,
 )
 from fanin.papers.numbers import mean
-from fanin.papers.tcprand.common import ADAPTIVE, BARS
 from fanin.papers.verdicts import Checks, Data, Outcome, claim, figure
+
+from .common import ADAPTIVE, BARS
 
 CLASSES = ("F1", "F2-F3", "F4-F15")
 """The flow from the same edge switch, from the same pod, and from other pods."""

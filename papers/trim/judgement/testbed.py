@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 import polars as pl
-
 from fanin.papers.drawing import CROSS, RULE, VERMILION, Axis, Figure, Published, lines, samples
 from fanin.papers.numbers import median
-from fanin.papers.trim.common import in_words, keys, kib, sizes
 from fanin.papers.verdicts import Checks, Data, Outcome, claim, figure, listed
+
+from .common import in_words, keys, kib, sizes
 
 TESTBED = ("reno", "cubic", "dctcp", "l2dct", "trim")
 

@@ -5,7 +5,7 @@ Where a claim speaks of one run, ours is the median over seeds; "no drop" and "n
 
 from __future__ import annotations
 
-from fanin.papers.trim import on_off, scale, steady, testbed
-from fanin.papers.trim.kept import completion_of_servers, completions, count_timeouts
+from . import on_off, scale, steady, testbed
+from .kept import completion_of_servers, completions, count_timeouts
 
 __all__ = ["completion_of_servers", "completions", "count_timeouts", "on_off", "scale", "steady", "testbed"]

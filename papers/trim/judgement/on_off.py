@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import polars as pl
-
 from fanin.papers.drawing import (
     BLUE,
     BOTH,
@@ -27,8 +26,9 @@ from fanin.papers.drawing import (
     trace,
 )
 from fanin.papers.numbers import greatest, least, mean, median, number, share
-from fanin.papers.trim.common import ALL, BASELINES, BOTTLENECK, KEYS, KIB, in_words, keys, kib, sizes
 from fanin.papers.verdicts import Checks, Data, Outcome, claim, figure, listed
+
+from .common import ALL, BASELINES, BOTTLENECK, KEYS, KIB, in_words, keys, kib, sizes
 
 # ---- Fig. 2: the workload
 

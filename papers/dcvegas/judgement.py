@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import polars as pl
-
 from fanin.papers.drawing import (
     CROSS,
     GREEN,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import polars as pl
-
 from fanin.papers.drawing import (
     BLUE,
     CROSS,
