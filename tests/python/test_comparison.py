@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 from fanin import progress
 from fanin.comparison import FLOWS, QUEUE, RESPONSES, RUNS, WINDOW
+from fanin.report import write
 from fanin.stats import estimate_positive
 
 from .conftest import CAPTURES, HTTP, RACK, SMALL, Fanin, entries
@@ -113,6 +114,13 @@ def test_another_rack_is_another_scenario(result: fanin.CompareResult) -> None:
     other = fanin.compare(SMALL, RACK, cc=["newreno", "dctcp"], seeds=1, settings={"rack.buffer": "1000p"})
     assert other.scenario_hash != result.scenario_hash
     assert all(row.drops.value == 0 for row in other.ranking)
+
+
+def test_the_jiffies_of_the_simulated_hosts_are_stated(result: fanin.CompareResult, tmp_path: Path) -> None:
+    assert result.to_dict()["rack"]["hz"] == 250
+    other = fanin.compare(SMALL, RACK, cc=["newreno"], seeds=1, settings={"stack.hz": 1000})
+    assert other.to_dict()["rack"]["hz"] == 1000
+    assert "HZ=1000" in write(other, tmp_path / "report.html").read_text()
 
 
 def test_without_marking_what_needs_it_is_left_out_and_named() -> None:

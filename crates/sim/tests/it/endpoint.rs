@@ -128,6 +128,13 @@ fn a_handshake_costs_one_round_trip_of_empty_packets() {
     assert_eq!(done(true) - done(false), Duration::ns(201_280).ps());
 }
 
+/// NS2's `syn_` is on: what loses nothing ends one round trip of empty packets later than on a connection that is open.
+#[test]
+fn the_agents_of_ns2_begin_with_a_syn() {
+    let done = |stack| run(&one_flow(stack, &[(1460, Duration::ZERO)])).messages[0].done_ps.unwrap();
+    assert_eq!(done(Stack::ns2()) - done(open_ns2()), Duration::ns(201_280).ps());
+}
+
 #[test]
 fn the_receive_window_bounds_what_is_in_flight() {
     let stack = Stack { receive_window: Bytes::new(4 * 1460), initial_window: 20.0, ..open_ns2() };

@@ -342,6 +342,30 @@ fn acks_of_dctcp_are_ecn_capable_and_of_classic_ecn_not() {
     assert!(!ect(EcnMode::Classic));
 }
 
+/// What DCTCP sends again is ECN-capable in Linux, too; with classic ECN a retransmission is not (RFC 3168 section 6.1.5).
+#[test]
+fn retransmissions_of_dctcp_are_ecn_capable_and_of_classic_ecn_not() {
+    let ect = |ecn: EcnMode| {
+        let mut spec = star(1, Rate::gbps(1), Duration::us(10), Some(QueueLimit::Packets(10)), None);
+        fast_access(&mut spec, Rate::gbps(10));
+        let t = transport(&mut spec, "reno", Stack { ecn, initial_window: 40.0, ..Stack::linux() });
+        let f = flow(&mut spec, 0, t);
+        message(&mut spec, f, 40 * 1460, Duration::ZERO);
+        spec.trace.packets = vec![LinkId(2)];
+        let r = run(&spec);
+        let p = &r.traces.packets;
+        let data = (0..p.flags.len()).filter(|&i| p.event[i] == 0 && p.payload[i] > 0);
+        let mut seen = std::collections::HashSet::new();
+        let again: Vec<u16> = data.filter(|&i| !seen.insert(p.seq[i])).map(|i| p.flags[i]).collect();
+        assert!(again.len() > 3, "{} retransmissions", again.len());
+        let capable = again.iter().filter(|&&f| f & fanin_sim::packet::flags::ECT != 0).count();
+        (capable, again.len())
+    };
+    let (capable, all) = ect(EcnMode::Dctcp);
+    assert_eq!(capable, all);
+    assert_eq!(ect(EcnMode::Classic).0, 0);
+}
+
 /// Two flows from equal links into an equal link: with equal clocks one of them holds the full queue for ever, because its packets arrive
 /// just when a place becomes free. No two real clocks are equal. (A sender that is slower than the port by some ppm still holds on for long.)
 #[test]
