@@ -77,6 +77,8 @@ def command_readings(what: list[str], *, pairs: bool, fresh: bool, as_json: bool
         sys.stdout.write("\n")
     else:
         _print_readings(found)
+    for told in found.notes:
+        display.note(told)
     if not found.whole:
         display.note("interrupted: what was run is kept, and the same command goes on from there")
         raise typer.Exit(130)
@@ -118,7 +120,7 @@ def _print(result: ReproduceResult, why: bool) -> None:
             out.print(f"{one.id}: {escape(one.reading)} ({escape('; '.join(one.switches))}){breaks}", style="cyan")
     if result.on_kernel:
         out.print(_on_kernel(result))
-    for told in result.skipped:
+    for told in [*result.skipped, *result.notes]:
         display.note(told)
     scores = Table(title="Scoreboard", title_justify="left")
     scores.add_column("paper")

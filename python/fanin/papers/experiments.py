@@ -114,9 +114,18 @@ def command_of(batch: Batch, folder: Path) -> str:
 
 
 def run_all(
-    work: Sequence[Batch], progress: Callable[[str, int], Progress], *, fresh: bool = False
+    work: Sequence[Batch],
+    progress: Callable[[str, int], Progress],
+    *,
+    fresh: bool = False,
+    note: Callable[[str], None] = lambda _: None,
 ) -> tuple[list[Frames | FaninError | None], bool]:
     """Run batches, or find them where they were kept.
+
+    Parameters
+    ----------
+    note : callable
+        Told in a sentence when results cannot be kept. They are simulated all the same.
 
     Returns
     -------
@@ -125,7 +134,13 @@ def run_all(
     bool
         False after an interrupt.
     """
-    store = kept_results()
+    store = None
+    try:
+        store = kept_results()
+    except OutputError as error:
+        # The rest of the sentence is about stores that a command names.
+        why = str(error).split("; ")[0]
+        note(f"results are not kept, and the next time is not faster: {why}; XDG_CACHE_HOME names another place")
     # Taken once, before anything runs: a scenario may be edited meanwhile.
     keys = [batch.key() for batch in work]
     # Where a reading changes nothing for an algorithm, several batches are one.
@@ -216,15 +231,19 @@ def gather(done: Sequence[Frames]) -> Frames:
     return {name: pl.concat([frames[name] for frames in done], how="vertical_relaxed") for name in names}
 
 
-def kept_results() -> Store | None:
-    """Where batches are kept; without a place to write, everything works, only not faster the second time."""
+def kept_results() -> Store:
+    """Where batches are kept.
+
+    Raises
+    ------
+    fanin.OutputError
+        When nothing can be kept there.
+    """
     folder = cache_folder() / "reproduce"
-    try:
-        store = Store(folder)
-        store.make()
+    store = Store(folder)
+    store.make()
+    with contextlib.suppress(OSError):
         os.utime(folder / store.engine)
-    except OSError:
-        return None
     for engine in store.engines():
         with contextlib.suppress(OSError):
             if time.time() - (folder / engine).stat().st_mtime > KEEP_DAYS * 86400:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,7 @@ class Search:
     tried: list[Tried]
     command: str
     whole: bool
+    notes: list[str] = field(default_factory=list)
 
     def of(self, paper: str) -> list[Tried]:
         """The readings of one paper."""
@@ -156,7 +157,7 @@ def search(
         ]
     )
     tried = [one for paper, every in readings.items() for one in _tried(paper, every, claims[paper], found)]
-    return Search(tried, command, found.whole)
+    return Search(tried, command, found.whole, found.notes)
 
 
 def _tried(paper: Paper, readings: Sequence[Reading], claims: Sequence[Claim], found: Results) -> list[Tried]:

@@ -55,6 +55,8 @@ class ReproduceResult:
         Claims about real kernels on the virtual one, where that was asked for.
     skipped : list of str
         What of them was not run, and why.
+    notes : list of str
+        What else there is to say, as of a cache that cannot be used.
     """
 
     claims: list[Judged]
@@ -68,6 +70,7 @@ class ReproduceResult:
     failures: dict[tuple[str, str], str] = field(default_factory=dict)
     on_kernel: list[OnKernel] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     @property
     def complete(self) -> bool:
@@ -100,6 +103,7 @@ class ReproduceResult:
             "claims": [one.to_dict() for one in self.claims],
             "on_kernel": [one.to_dict() for one in self.on_kernel],
             "skipped": list(self.skipped),
+            "notes": list(self.notes),
         }
 
     def write_files(self, folder: Path, pictures: Sequence[str] = ()) -> None:
@@ -130,6 +134,7 @@ class Results:
         self.failures: dict[Request, str] = {}
         self.batches: dict[Request, list[Batch]] = {}
         self.whole = True
+        self.notes: list[str] = []
 
     def run(self, requests: Sequence[Request]) -> None:
         """Run what was not asked for before."""
@@ -141,7 +146,7 @@ class Results:
             self.failures |= dict.fromkeys(new, INTERRUPTED)
             return
         work = [batch for r in new for batch in self.batches[r]]
-        done, self.whole = experiments.run_all(work, self._progress, fresh=self._fresh)
+        done, self.whole = experiments.run_all(work, self._progress, fresh=self._fresh, note=self._note)
         position = 0
         for r in new:
             got = done[position : position + len(self.batches[r])]
@@ -154,6 +159,10 @@ class Results:
                 self.failures[r] = INTERRUPTED
             else:
                 self.frames[r] = experiments.gather(found)
+
+    def _note(self, told: str) -> None:
+        if told not in self.notes:
+            self.notes.append(told)
 
     def data(self, paper: Paper, quick: bool) -> Data:
         """Everything of a paper under the default reading."""
@@ -213,7 +222,7 @@ def reproduce(
     there, skipped = judged_there(wanted, found, quick) if on_kernel else ([], [])
     told = command or " ".join(["fanin reproduce", *names, *(["--quick"] if quick else [])])
     return ReproduceResult(
-        judged, kept, data, groups, told, _native.VERSION, quick, not found.whole, failures, there, skipped
+        judged, kept, data, groups, told, _native.VERSION, quick, not found.whole, failures, there, skipped, found.notes
     )
 
 

@@ -44,12 +44,26 @@ def test_a_damaged_file_is_run_again() -> None:
     batch = some_work()[0]
     run_all([batch], silent)
     store = kept_results()
-    assert store is not None
     kept = next(store.folder.rglob("flows.parquet"))
     kept.write_bytes(b"")
     assert store.get(batch.key()) is None
     done, _ = run_all([batch], silent)
     assert not isinstance(done[0], FaninError | None)
+
+
+def test_a_cache_that_cannot_be_used_is_said_and_everything_is_simulated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    told: list[str] = []
+    done, whole = run_all(some_work(), silent, note=told.append)
+    assert whole
+    assert not any(isinstance(one, FaninError | None) for one in done)
+    (sentence,) = told
+    assert sentence.startswith("results are not kept, and the next time is not faster: ")
+    assert str(tmp_path / "file") in sentence
+    assert reproduce(CHEAP, quick=True).notes == told
 
 
 def test_another_seed_setting_algorithm_or_scenario_is_another_result(tmp_path: Path) -> None:
