@@ -224,6 +224,7 @@ fn network(spec: &Spec, tables: &Tables, here: Here<'_>) -> Result<Net, RunError
         datagram_drops: vec![0; spec.cbr.len()],
         pools,
         pool_of,
+        plain: false,
         hops: 0,
         created: 0,
         arrived: 0,

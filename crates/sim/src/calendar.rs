@@ -16,6 +16,8 @@ use std::collections::BinaryHeap;
 
 const NIL: u32 = u32::MAX;
 const BUCKETS: usize = 8192;
+/// Words of a bit per bucket.
+const WORDS: usize = BUCKETS / 64;
 
 /// What happens next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,15 +75,19 @@ pub struct Calendar {
     /// Events of today and before, latest first, so that the next is popped from the end.
     current: Vec<Due>,
     /// First link of each future bucket within the year.
-    heads: Vec<u32>,
+    heads: Box<[u32; BUCKETS]>,
     /// A bit per non-empty bucket.
-    occupied: Vec<u64>,
+    occupied: Box<[u64; WORDS]>,
     /// Each link's event and the next link in the same bucket.
     links: Vec<(Due, u32)>,
-    /// Events beyond the year.
-    far: BinaryHeap<Reverse<Due>>,
     /// Links in buckets.
     in_buckets: usize,
+    /// When the first of `timers` is due, ps; `u64::MAX` if there is none.
+    next_timer: u64,
+    /// Bucket of the first of `far`; `u64::MAX` if there is none.
+    next_far: u64,
+    /// Events beyond the year.
+    far: BinaryHeap<Reverse<Due>>,
     timers: BinaryHeap<Reverse<(u64, Timer)>>,
 }
 
@@ -94,16 +100,18 @@ impl Calendar {
             shift: width.next_power_of_two().trailing_zeros(),
             today: 0,
             current: Vec::with_capacity(64),
-            heads: vec![NIL; BUCKETS],
-            occupied: vec![0; BUCKETS / 64],
+            heads: Box::new([NIL; BUCKETS]),
+            occupied: Box::new([0; WORDS]),
             links: (0..links as u32)
                 .map(|link| {
                     let rank = Stream::new(seed, "ties", u64::from(link)).below(1 << 32) as u32;
                     (Due { time: 0, rank, link }, NIL)
                 })
                 .collect(),
-            far: BinaryHeap::new(),
             in_buckets: 0,
+            next_timer: u64::MAX,
+            next_far: u64::MAX,
+            far: BinaryHeap::new(),
             timers: BinaryHeap::new(),
         }
     }
@@ -114,13 +122,24 @@ impl Calendar {
         let known = &mut self.links[link as usize].0;
         let due = Due { time, rank: known.next_rank(), link };
         *known = due;
-        let bucket = time >> self.shift;
+        // Today and before wraps to more than a year.
+        let ahead = (time >> self.shift).wrapping_sub(self.today + 1);
+        if ahead < BUCKETS as u64 - 1 {
+            self.put(time >> self.shift, link);
+        } else {
+            self.schedule_elsewhere(due);
+        }
+    }
+
+    /// An event that belongs into no bucket.
+    #[inline(never)]
+    fn schedule_elsewhere(&mut self, due: Due) {
+        let bucket = due.time >> self.shift;
         if bucket <= self.today {
             let at = self.current.iter().rposition(|&e| e > due).map_or(0, |i| i + 1);
             self.current.insert(at, due);
-        } else if bucket - self.today < BUCKETS as u64 {
-            self.put(bucket, link);
         } else {
+            self.next_far = self.next_far.min(bucket);
             self.far.push(Reverse(due));
         }
     }
@@ -128,6 +147,7 @@ impl Calendar {
     /// `timer` may be due at `time`. Earlier entries stay; who pops one checks whether it still means something.
     #[inline]
     pub fn schedule_timer(&mut self, time: u64, timer: Timer) {
+        self.next_timer = self.next_timer.min(time);
         self.timers.push(Reverse((time, timer)));
     }
 
@@ -141,34 +161,52 @@ impl Calendar {
     }
 
     /// The next event, if it is not after `end`.
-    #[inline]
+    #[inline(always)]
     pub fn pop(&mut self, end: u64) -> Option<(u64, Event)> {
+        // Links come before the timers of an instant.
+        match self.pop_link(end.min(self.next_timer)) {
+            Some((time, link)) => Some((time, Event::Link(link))),
+            None => self.pop_timer(end),
+        }
+    }
+
+    #[inline(always)]
+    fn pop_link(&mut self, limit: u64) -> Option<(u64, u32)> {
         if self.current.is_empty() {
+            if self.in_buckets > 0 {
+                let day = self.next_occupied();
+                let slot = (day as usize) & (BUCKETS - 1);
+                let (due, next) = self.links[self.heads[slot] as usize];
+                if next == NIL && self.next_far > day {
+                    // The only event of its bucket needs no sorting.
+                    if due.time > limit {
+                        return None;
+                    }
+                    self.today = day;
+                    self.heads[slot] = NIL;
+                    self.occupied[slot / 64] &= !(1 << (slot % 64));
+                    self.in_buckets -= 1;
+                    return Some((due.time, due.link));
+                }
+            }
             self.turn_page();
         }
-        let link = self.current.last().copied();
-        let timer = self.timers.peek().map(|r| r.0);
-        let take_link = match (link, timer) {
-            (Some(l), Some(t)) => l.time <= t.0,
-            (Some(_), None) => true,
-            (None, Some(_)) => false,
-            (None, None) => return None,
-        };
-        if take_link {
-            let Due { time, link, .. } = link?;
-            if time > end {
-                return None;
-            }
-            self.current.pop();
-            Some((time, Event::Link(link)))
-        } else {
-            let (time, timer) = timer?;
-            if time > end {
-                return None;
-            }
-            self.timers.pop();
-            Some((time, Event::Timer(timer)))
+        let due = *self.current.last()?;
+        if due.time > limit {
+            return None;
         }
+        self.current.pop();
+        Some((due.time, due.link))
+    }
+
+    #[cold]
+    fn pop_timer(&mut self, end: u64) -> Option<(u64, Event)> {
+        if self.next_timer > end {
+            return None;
+        }
+        let Reverse((time, timer)) = self.timers.pop()?;
+        self.next_timer = self.timers.peek().map_or(u64::MAX, |first| first.0.0);
+        Some((time, Event::Timer(timer)))
     }
 
     /// Where an event stands that was popped just now.
@@ -208,23 +246,16 @@ impl Calendar {
 
     /// Makes the next non-empty bucket today's. Events scheduled later for an earlier time still come first: they are inserted into
     /// `current`.
+    #[inline(never)]
     fn turn_page(&mut self) {
-        let near = (self.in_buckets > 0).then(|| self.next_occupied());
-        let far = self.far.peek().map(|r| r.0.time >> self.shift);
-        let day = match (near, far) {
-            (Some(n), Some(f)) => n.min(f),
-            (Some(n), None) => n,
-            (None, Some(f)) => f,
-            (None, None) => return,
-        };
+        let near = if self.in_buckets > 0 { self.next_occupied() } else { u64::MAX };
+        let day = near.min(self.next_far);
+        if day == u64::MAX {
+            return;
+        }
         self.today = day;
-        while let Some(&Reverse(Due { time, link, .. })) = self.far.peek() {
-            let bucket = time >> self.shift;
-            if bucket - day >= BUCKETS as u64 {
-                break;
-            }
-            self.far.pop();
-            self.put(bucket, link);
+        if self.next_far - day < BUCKETS as u64 {
+            self.bring_near();
         }
         let slot = (day as usize) & (BUCKETS - 1);
         let mut link = std::mem::replace(&mut self.heads[slot], NIL);
@@ -235,24 +266,42 @@ impl Calendar {
             link = next;
             self.in_buckets -= 1;
         }
-        if self.current.len() > 1 {
+        if let [first, second] = &mut self.current[..] {
+            if *first < *second {
+                std::mem::swap(first, second);
+            }
+        } else {
             self.current.sort_unstable_by(|a, b| b.cmp(a));
         }
     }
 
+    /// Puts what is less than a year ahead now into buckets.
+    #[cold]
+    fn bring_near(&mut self) {
+        while let Some(&Reverse(Due { time, link, .. })) = self.far.peek() {
+            let bucket = time >> self.shift;
+            if bucket - self.today >= BUCKETS as u64 {
+                break;
+            }
+            self.far.pop();
+            self.put(bucket, link);
+        }
+        self.next_far = self.far.peek().map_or(u64::MAX, |first| first.0.time >> self.shift);
+    }
+
     /// Absolute number of the first non-empty bucket after today. There must be one.
+    #[inline]
     fn next_occupied(&self) -> u64 {
         let start = ((self.today + 1) as usize) & (BUCKETS - 1);
-        let words = self.occupied.len();
         let mut word = start / 64;
         let mut bits = self.occupied[word] & (u64::MAX << (start % 64));
-        for _ in 0..=words {
+        for _ in 0..=WORDS {
             if bits != 0 {
                 let slot = word * 64 + bits.trailing_zeros() as usize;
-                let ahead = (slot + BUCKETS - start) & (BUCKETS - 1);
+                let ahead = slot.wrapping_sub(start) & (BUCKETS - 1);
                 return self.today + 1 + ahead as u64;
             }
-            word = (word + 1) % words;
+            word = (word + 1) % WORDS;
             bits = self.occupied[word];
         }
         unreachable!("in_buckets says that a bucket is occupied")

@@ -6,7 +6,7 @@ use crate::calendar::Event;
 use crate::datagram::Datagrams;
 use crate::endpoint::{Build, Endpoint, Handed, Host, TRANSPORTS};
 use crate::net::{Mail, Net};
-use crate::packet::{Packet, flags};
+use crate::packet::flags;
 use crate::partition::Here;
 use crate::results::Results;
 use crate::spec::{Message, Spec};
@@ -15,6 +15,7 @@ use crate::timer::Timer;
 use crate::trace::Tap;
 use crate::{build, report};
 use fanin_cc::{BuildError, Setup};
+use fanin_switch::Packet as PacketHandle;
 use fanin_units::Time;
 use std::ops::ControlFlow;
 use thiserror::Error;
@@ -175,27 +176,20 @@ fn go(
 ) -> Result<Results, RunError> {
     run.start();
     let end = spec.end.ps();
-    let mut events: u64 = 0;
-    let mut stopped_at = end;
-    while let Some((time, event)) = run.net.calendar.pop(end) {
-        run.happen(time, event);
-        if spec.stop_when_done && run.app.is_done() {
-            stopped_at = time;
-            break;
+    let stopped_at = loop {
+        if let Some(stopped_at) = run.some_events(end, spec.stop_when_done) {
+            break stopped_at;
         }
-        events += 1;
-        if events.is_multiple_of(EVENTS_PER_LOOK) {
-            let look = Progress {
-                now: Time::from_ps(time),
-                end: spec.end,
-                packet_hops: run.net.hops,
-                messages: run.app.delivered(),
-            };
-            if progress(look).is_break() {
-                return Err(RunError::Interrupted { at: look.now });
-            }
+        let look = Progress {
+            now: Time::from_ps(run.net.now),
+            end: spec.end,
+            packet_hops: run.net.hops,
+            messages: run.app.delivered(),
+        };
+        if progress(look).is_break() {
+            return Err(RunError::Interrupted { at: look.now });
         }
-    }
+    };
     run.net.now = stopped_at;
     Ok(report::report(vec![run], None, stopped_at))
 }
@@ -203,6 +197,7 @@ fn go(
 impl Run<'_> {
     /// Schedules what happens by itself.
     pub fn start(&mut self) {
+        self.net.plain = self.net.is_plain();
         let (calendar, here) = (&mut self.net.calendar, self.here);
         for (time, message) in self.app.first_releases() {
             calendar.schedule_timer(time, Timer::Message(message));
@@ -221,6 +216,18 @@ impl Run<'_> {
         if self.queue_samples {
             calendar.schedule_timer(0, Timer::Sample);
         }
+    }
+
+    /// As many events as pass between two looks; when the run ended, ps, if it did: at `end`, or with the delivery of the last message.
+    fn some_events(&mut self, end: u64, until_done: bool) -> Option<u64> {
+        for _ in 0..EVENTS_PER_LOOK {
+            let Some((time, event)) = self.net.calendar.pop(end) else { return Some(end) };
+            self.happen(time, event);
+            if until_done && self.app.is_done() {
+                return Some(time);
+            }
+        }
+        None
     }
 
     /// Everything until `horizon`, ps, that included: one part's share of a run.
@@ -271,16 +278,18 @@ impl Run<'_> {
     }
 
     /// Lets one event happen.
-    #[inline]
+    #[inline(always)]
     fn happen(&mut self, time: u64, event: Event) {
         self.net.now = time;
-        if let Some(packet) = self.net.look_ahead() {
+        if self.net.is_large()
+            && let Some(packet) = self.net.look_ahead()
+        {
             self.endpoints.of_packet(packet.flags, packet.flow).prefetch(packet);
         }
         match event {
             Event::Link(link) => {
                 if let Some(packet) = self.net.arrive(link) {
-                    self.deliver(&packet);
+                    self.deliver(packet);
                 }
             }
             Event::Timer(timer) => self.timer(timer),
@@ -289,11 +298,13 @@ impl Run<'_> {
 
     /// A packet has reached its destination.
     #[inline]
-    fn deliver(&mut self, packet: &Packet) {
+    fn deliver(&mut self, packet: PacketHandle) {
+        let packet = self.net.take(packet);
         let host = &mut Host { net: &mut self.net, app: &mut self.app };
-        self.endpoints.of_packet(packet.flags, packet.flow).on_packet(packet, host);
+        self.endpoints.of_packet(packet.flags, packet.flow).on_packet(&packet, host);
     }
 
+    #[inline(never)]
     fn timer(&mut self, timer: Timer) {
         let host = &mut Host { net: &mut self.net, app: &mut self.app };
         match timer {

@@ -148,6 +148,8 @@ pub struct Net {
     pub pools: Vec<SharedBuffer>,
     /// The pool of each port.
     pub pool_of: Vec<Option<u32>>,
+    /// No port has a scheduler or a shared buffer, none is traced, and no other part of the run exists: [`Self::offer`] is shorter.
+    pub plain: bool,
     /// Packets accepted by ports.
     pub hops: u64,
     /// Packets that hosts put into the network, and that reached their destination.
@@ -216,13 +218,46 @@ impl Net {
     #[inline]
     fn offer(&mut self, label: PacketHandle) {
         let link = self.paths[store::path(label)];
+        if !self.plain {
+            return self.offer_with_all(link, label);
+        }
+        let offer = self.ports[link as usize].offer(self.now, label, u64::MAX);
+        if !offer.accepted {
+            return self.drop(link, label);
+        }
+        self.hops += 1;
+        if let Some(time) = offer.head {
+            self.calendar.schedule_link(time, link);
+        }
+        if self.open_runs != 0 {
+            self.close_run(link, label);
+        }
+        if offer.marked {
+            self.note_accepted(link, label, true);
+        }
+    }
+
+    /// Whether [`Self::plain`] holds.
+    pub fn is_plain(&self) -> bool {
+        let watched = self.trace.sees_any() || self.split.is_some() || !self.pools.is_empty();
+        !watched && !self.ports.iter().any(Port::is_scheduled)
+    }
+
+    /// A port did not accept a packet.
+    #[inline(never)]
+    fn drop(&mut self, link: u32, label: PacketHandle) {
+        let packet = self.store.take(store::slot(label));
+        self.count_drop(link, &packet);
+    }
+
+    /// The same with schedulers, shared buffers, traces and other parts of the run.
+    #[inline(never)]
+    fn offer_with_all(&mut self, link: u32, label: PacketHandle) {
         let room = if self.pools.is_empty() { u64::MAX } else { self.room(link) };
         let port = &mut self.ports[link as usize];
         let offer = port.offer(self.now, label, room);
         if !offer.accepted {
-            let packet = self.store.take(store::slot(label));
-            self.count_drop(link, &packet);
-            return;
+            return self.drop(link, label);
         }
         self.hops += 1;
         if port.is_scheduled() {
@@ -380,35 +415,43 @@ impl Net {
     }
 
     /// The packet at the head of `link` reaches the far end: returns it if that is its destination, else passes it on.
-    #[inline]
-    pub fn arrive(&mut self, link: u32) -> Option<Packet> {
+    #[inline(always)]
+    pub fn arrive(&mut self, link: u32) -> Option<PacketHandle> {
         let (label, next) = self.ports[link as usize].deliver(self.now)?;
         if let Some(time) = next {
             self.calendar.schedule_link(time, link);
         }
-        if self.trace.sees(link) {
+        if !self.plain && self.trace.sees(link) {
             self.trace.packet(self.now, link, PacketEvent::Delivered, self.store.get(store::slot(label)));
         }
         let label = store::next_hop(label);
         if self.paths[store::path(label)] == END {
             self.arrived += 1;
-            let mut packet = self.store.take(store::slot(label));
-            // Switches have marked or trimmed it.
-            packet.flags = label.flags;
-            packet.wire = label.bytes;
-            return Some(packet);
+            return Some(label);
         }
         self.offer(label);
         None
     }
 
+    /// Takes a packet that has arrived at its destination out of the network.
+    #[inline]
+    pub fn take(&mut self, label: PacketHandle) -> Packet {
+        let mut packet = self.store.take(store::slot(label));
+        // Switches have marked or trimmed it.
+        packet.flags = label.flags;
+        packet.wire = label.bytes;
+        packet
+    }
+
+    /// Whether ports are too many for a core's nearest caches.
+    #[inline]
+    pub fn is_large(&self) -> bool {
+        self.ports.len() >= MANY_PORTS
+    }
+
     /// Starts to load what the coming events need, a step of each chain of addresses at a time: a port, the head of its ring, where that
     /// packet goes, the port or endpoint there. The packet that reaches its destination soon, if one does: its endpoint is the caller's.
-    #[inline]
     pub fn look_ahead(&self) -> Option<PacketHandle> {
-        if self.ports.len() < MANY_PORTS {
-            return None;
-        }
         if let Some(link) = self.calendar.upcoming(7) {
             prefetch(&self.ports[link as usize], 1);
             self.calendar.prefetch(link);

@@ -23,28 +23,42 @@ pub fn next_hop(mut label: fanin_switch::Packet) -> fanin_switch::Packet {
 }
 
 /// Packets by slot. A freed slot is the first to be used again, since it is still in the cache.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct PacketPool {
     packets: Vec<Packet>,
-    free: Vec<u32>,
+    /// The slot freed last. The `id` of a freed packet is the slot freed before it.
+    free: u32,
+}
+
+/// No slot.
+const NONE: u32 = u32::MAX;
+
+impl Default for PacketPool {
+    fn default() -> PacketPool {
+        PacketPool { packets: Vec::new(), free: NONE }
+    }
 }
 
 impl PacketPool {
     /// Puts a packet, that starts on this path, into a free slot.
     #[inline]
     pub fn insert(&mut self, packet: Packet, path: u32) -> fanin_switch::Packet {
-        let slot = match self.free.pop() {
-            Some(slot) => {
-                self.packets[slot as usize] = packet;
+        let slot = match self.packets.get_mut(self.free as usize) {
+            Some(place) => {
+                let slot = std::mem::replace(&mut self.free, place.id);
+                *place = packet;
                 slot
             }
-            None => {
-                self.packets.push(packet);
-                self.packets.len() as u32 - 1
-            }
+            None => self.insert_new(packet),
         };
         let handle = u64::from(path) << 32 | u64::from(slot);
         fanin_switch::Packet { handle, flow: packet.flow, bytes: packet.wire, flags: packet.flags }
+    }
+
+    #[cold]
+    fn insert_new(&mut self, packet: Packet) -> u32 {
+        self.packets.push(packet);
+        self.packets.len() as u32 - 1
     }
 
     /// The packet in a slot.
@@ -62,7 +76,9 @@ impl PacketPool {
     /// Takes the packet out and frees its slot.
     #[inline]
     pub fn take(&mut self, slot: u32) -> Packet {
-        self.free.push(slot);
-        self.packets[slot as usize]
+        let place = &mut self.packets[slot as usize];
+        let packet = *place;
+        place.id = std::mem::replace(&mut self.free, slot);
+        packet
     }
 }

@@ -114,6 +114,11 @@ impl Tracer {
         self.any_port && (self.tap.is_some() || self.records(link))
     }
 
+    /// Whether packets at some port are traced.
+    pub fn sees_any(&self) -> bool {
+        self.any_port
+    }
+
     fn records(&self, link: u32) -> bool {
         self.ports.get(link as usize).is_some_and(|&asked| asked)
     }
