@@ -167,8 +167,11 @@ impl Tcp {
 
     #[inline]
     fn after_sending(&mut self, flow: u32, host: &mut Host<'_>) {
-        for (message, time) in self.senders[flow].take_started() {
-            host.app.started(message, time);
+        let sender = &mut self.senders[flow];
+        if sender.has_started() {
+            for (message, time) in sender.take_started() {
+                host.app.started(message, time);
+            }
         }
     }
 }

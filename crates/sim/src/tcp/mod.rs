@@ -11,6 +11,7 @@
 //! | `rack.rs` | RACK-TLP: losses by time, tail-loss probes |
 //! | `undo.rs` | taking reductions back: D-SACK, Eifel, F-RTO |
 //! | `scoreboard.rs` | what is outstanding |
+//! | `rates.rs` | delivery-rate samples |
 //! | `rtt.rs` | RTT estimation and the retransmission timer |
 //! | `clock.rs` | when a host's timers expire |
 //! | `validation.rs` | idle and application-limited periods |
@@ -21,6 +22,7 @@ mod clock;
 mod endpoint;
 mod prr;
 mod rack;
+mod rates;
 mod receiver;
 mod recovery;
 mod rtt;

@@ -188,16 +188,19 @@ impl Receiver {
             self.ts_recent = packet.timestamp;
         }
         let before = self.nxt;
-        let had_hole = !self.ahead.is_empty();
-        let duplicate = end <= self.nxt || self.holds(packet.seq, end);
-        self.reassemble(packet.seq, end);
+        let in_order = packet.seq == before && self.ahead.is_empty();
+        let duplicate = !in_order && (end <= self.nxt || self.holds(packet.seq, end));
+        if in_order {
+            self.nxt = end;
+        } else {
+            self.reassemble(packet.seq, end);
+        }
         if self.nxt > before {
             self.last_delivery = Some(net.now);
             net.trace.delivered(net.now, self.flow, self.nxt - before);
         }
-        let in_order = packet.seq == before && !had_hole;
-        let rtt = self.measure_round_trip(net.now);
         if let Some((control, conn)) = self.controlled() {
+            let rtt = self.measure_round_trip(net.now);
             let advice = controls[control as usize].on_data(&Arrival {
                 now: Time::from_ps(net.now),
                 conn,
@@ -351,6 +354,7 @@ impl Receiver {
         after > 0 && end <= self.ahead[after - 1].end
     }
 
+    #[inline(never)]
     fn reassemble(&mut self, start: u64, end: u64) {
         if end <= self.nxt {
             return;
@@ -441,11 +445,16 @@ impl Receiver {
     }
 
     /// The three most recent runs ahead of the hole, relative to the acknowledgement number.
+    #[inline]
     fn sack_blocks(&self) -> [u32; 6] {
-        let mut blocks = [0; 6];
         if self.ahead.is_empty() || !self.config.stack.recovery.uses_sack() {
-            return blocks;
+            return [0; 6];
         }
+        self.most_recent_blocks()
+    }
+
+    fn most_recent_blocks(&self) -> [u32; 6] {
+        let mut blocks = [0; 6];
         let mut latest: [Option<&Range>; 3] = [None; 3];
         for range in &self.ahead {
             let mut newer = Some(range);

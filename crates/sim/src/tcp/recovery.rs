@@ -89,6 +89,7 @@ impl Recovery {
     }
 
     /// Segments declared lost may be retransmitted as the window allows.
+    #[inline]
     pub fn resends(&self, state: State) -> bool {
         if self.linux.as_ref().is_some_and(|l| l.undo.tries_new_data()) {
             return false;
@@ -97,7 +98,11 @@ impl Recovery {
     }
 
     /// The window in force, packets.
+    #[inline]
     pub fn allowance(&self, state: State, cwnd: f64, stack: &Stack) -> f64 {
+        if state == State::Open {
+            return cwnd;
+        }
         match state {
             State::Recovery | State::Cwr if self.uses_prr() => self.linux.as_ref().map_or(cwnd, |l| l.prr.window()),
             State::Recovery if !self.uses_sack() => (cwnd + self.inflation).max(1.0),
@@ -130,6 +135,7 @@ impl Recovery {
     }
 
     /// A new segment left.
+    #[inline]
     pub fn note_new_segment(&mut self, state: State) {
         if state == State::Disorder && self.dup_acks > 0 {
             self.limited_sent += 1;

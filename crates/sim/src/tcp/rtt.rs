@@ -63,15 +63,15 @@ impl RttEstimator {
         }
         let deviation = if rtt > self.srtt { rtt - self.srtt } else { self.srtt - rtt };
         self.rttvar = weighted(self.rttvar, 3, deviation, 1, 4);
-        self.mdev = self.linux_mdev(rtt, deviation);
-        self.srtt = weighted(self.srtt, 7, rtt, 1, 8);
         if stack.linux_rto {
+            self.mdev = self.linux_mdev(rtt, deviation);
             self.mdev_max = self.mdev_max.max(self.mdev);
             if una >= self.window_end {
                 self.window_end = nxt;
                 self.mdev_max = self.mdev.max(stack.min_rto / 4);
             }
         }
+        self.srtt = weighted(self.srtt, 7, rtt, 1, 8);
     }
 
     /// Linux gives a falling RTT's deviation an eighth of the usual weight (`tcp_rtt_estimator`).
@@ -100,6 +100,7 @@ impl RttEstimator {
     }
 
     /// The timer in force, backoff included.
+    #[inline]
     pub fn timer(&self, stack: &Stack) -> Duration {
         // A timer of nothing would expire again at the same instant, for ever.
         self.rto(stack).saturating_mul(1 << self.backoff.min(20)).min(stack.max_rto).max(LEAST_TIMER)

@@ -44,6 +44,11 @@ impl Segment {
     pub fn end(&self) -> u64 {
         self.seq + u64::from(self.len)
     }
+    /// Sent once, and nothing else has become of it.
+    #[inline]
+    fn is_untouched(&self) -> bool {
+        !(self.sacked | self.lost | self.retransmitted | self.ever_retransmitted)
+    }
     /// Counted as being in the network.
     fn in_pipe(&self) -> bool {
         !self.sacked && (!self.lost || self.retransmitted)
@@ -61,7 +66,8 @@ pub struct Delivered {
     pub segments: u32,
     /// One of them had been sent more than once (Karn).
     pub any_retransmitted: bool,
-    /// The least end of those that had been sent once; `u64::MAX` if there are none. The greatest end of all.
+    /// The least end of those that had been sent once; `u64::MAX` if there are none. The greatest end of all. These and what follows only
+    /// where the scoreboard notes them: see [`Scoreboard::new`].
     pub lowest_original: u64,
     pub highest: u64,
     /// The most recently sent of the newly delivered ones.
@@ -96,6 +102,8 @@ struct Rates {
 #[derive(Clone, Debug, Default)]
 pub struct Scoreboard {
     segments: VecDeque<Segment>,
+    /// [`Delivered`] says which segments were delivered, not only how many.
+    notes_newest: bool,
     /// A snapshot per segment, for algorithms that ask for rate samples. Boxed: most do not.
     rates: Option<Box<Rates>>,
     /// Number of the front segment, counting from the first ever sent.
@@ -117,6 +125,10 @@ pub struct Scoreboard {
 }
 
 impl Scoreboard {
+    /// Of a connection that has sent nothing. `notes_newest`: what RACK, F-RTO and rate samples need of [`Delivered`] is noted too.
+    pub fn new(notes_newest: bool) -> Scoreboard {
+        Scoreboard { notes_newest, ..Scoreboard::default() }
+    }
     /// Nothing outstanding.
     pub fn is_empty(&self) -> bool {
         self.segments.is_empty()
@@ -168,8 +180,19 @@ impl Scoreboard {
             }
             let s = *front;
             self.segments.pop_front();
-            let rate = self.rates.as_mut().and_then(|r| r.snapshots.pop_front());
+            let rate = match &mut self.rates {
+                None => None,
+                Some(rates) => rates.snapshots.pop_front(),
+            };
             self.base += 1;
+            d.acked_bytes += u64::from(s.len);
+            d.acked_segments += 1;
+            if s.is_untouched() {
+                self.pipe -= 1;
+                self.pipe_bytes -= u64::from(s.len);
+                note_delivery(&s, rate, self.notes_newest, d);
+                continue;
+            }
             if s.in_pipe() {
                 self.pipe -= 1;
                 self.pipe_bytes -= u64::from(s.len);
@@ -180,10 +203,8 @@ impl Scoreboard {
             if s.sacked {
                 self.sacked -= 1;
             } else {
-                note_delivery(&s, rate, d);
+                note_delivery(&s, rate, self.notes_newest, d);
             }
-            d.acked_bytes += u64::from(s.len);
-            d.acked_segments += 1;
             d.any_retransmitted |= s.ever_retransmitted;
         }
         self.hint = self.hint.max(self.base);
@@ -221,7 +242,7 @@ impl Scoreboard {
                     s.sacked = true;
                     self.sacked += 1;
                     let rate = self.rates.as_ref().and_then(|r| r.snapshots.get(i).copied());
-                    note_delivery(s, rate, d);
+                    note_delivery(s, rate, self.notes_newest, d);
                     d.any_retransmitted |= s.ever_retransmitted;
                     self.top_sacked = self.top_sacked.max(self.base + i as u64 + 1);
                     news = true;
@@ -383,9 +404,13 @@ impl Scoreboard {
     }
 }
 
-fn note_delivery(s: &Segment, rate: Option<RateSnapshot>, d: &mut Delivered) {
+#[inline]
+fn note_delivery(s: &Segment, rate: Option<RateSnapshot>, notes_newest: bool, d: &mut Delivered) {
     d.bytes += u64::from(s.len);
     d.segments += 1;
+    if !notes_newest {
+        return;
+    }
     if !s.ever_retransmitted {
         d.lowest_original = d.lowest_original.min(s.end());
     }
@@ -401,7 +426,7 @@ mod tests {
     use super::*;
 
     fn ten_packets() -> Scoreboard {
-        let mut board = Scoreboard::default();
+        let mut board = Scoreboard::new(true);
         for n in 0..10 {
             board.push(Segment::new(n * 1000, 1000, n), None);
         }

@@ -2,11 +2,12 @@
 //! the state machine in `recovery.rs`.
 
 use super::clock::Clock;
+use super::rates::RateSampler;
 use super::recovery::{AckSummary, Recovery};
 use super::rtt::RttEstimator;
-use super::scoreboard::{Delivered, RateSnapshot, Scoreboard};
+use super::scoreboard::{Delivered, Scoreboard};
 use super::uplink::Uplink;
-use super::validation::{Situation, Validation};
+use super::validation::Validation;
 use crate::net::Net;
 use crate::packet::{Packet, flags};
 use crate::results::FlowStats;
@@ -14,7 +15,7 @@ use crate::rng::Stream;
 use crate::stack::{CcRtt, EcnMode, RtoRestart, Stack};
 use crate::timer::Timer;
 use crate::trace::WindowRow;
-use fanin_cc::{Ack, CongestionControl, Control, Needs, Probe, RateSample, State, Window};
+use fanin_cc::{Ack, CongestionControl, Control, Needs, Probe, RecoveryKind, State, Window};
 use fanin_units::{Bytes, Duration};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -71,6 +72,12 @@ pub(super) struct Counters {
     pub undone: u32,
 }
 
+/// Whether anything asks which of the delivered segments was sent last: RACK, the round trips that Linux tells, and rate samples.
+fn needs_newest(config: &Config) -> bool {
+    let stack = &config.stack;
+    stack.recovery == RecoveryKind::Rack || stack.cc_rtt != CcRtt::Ack || config.needs.rate_samples
+}
+
 /// The sending endpoint of one flow.
 #[derive(Debug)]
 pub struct Sender {
@@ -114,11 +121,8 @@ pub struct Sender {
     /// End of the last segment smaller than the MSS (Minshall).
     pub(super) small_end: u64,
     pub(super) random: Option<Box<Stream>>,
-    // Delivery rate (BBR): totals in segments, times in ps.
-    pub(super) delivered: u64,
-    pub(super) delivered_at: u64,
-    pub(super) first_sent_at: u64,
-    pub(super) app_limited_until: u64,
+    /// For algorithms that ask for rate samples. Boxed: most do not.
+    pub(super) rates: Option<Box<RateSampler>>,
     pub(super) counters: Counters,
 }
 
@@ -135,6 +139,8 @@ impl Sender {
         let recovery = Recovery::new(config.stack.recovery, config.needs.own_idle);
         let validation = Validation::new(config.stack.cwnd_validation);
         let edge = config.stack.receive_window.get();
+        let board = Scoreboard::new(needs_newest(&config));
+        let rates = config.needs.rate_samples.then(Box::default);
         Sender {
             flow,
             peer,
@@ -144,7 +150,7 @@ impl Sender {
             control: cc.control(),
             cc,
             phase: Phase::Closed,
-            board: Scoreboard::default(),
+            board,
             una: 0,
             nxt: 0,
             written: 0,
@@ -165,10 +171,7 @@ impl Sender {
             next_size: None,
             small_end: 0,
             random: random.map(Box::new),
-            delivered: 0,
-            delivered_at: 0,
-            first_sent_at: 0,
-            app_limited_until: 0,
+            rates,
             counters: Counters { first_send: u64::MAX, ..Counters::default() },
         }
     }
@@ -229,6 +232,12 @@ impl Sender {
         self.messages.iter().any(|m| m.id == message)
     }
 
+    /// Whether [`Self::take_started`] has something to tell.
+    #[inline]
+    pub fn has_started(&self) -> bool {
+        !self.started.is_empty()
+    }
+
     /// Messages whose first byte has been sent since the last call, with the time.
     pub fn take_started(&mut self) -> std::vec::Drain<'_, (u32, u64)> {
         self.started.drain(..)
@@ -275,6 +284,7 @@ impl Sender {
     // ---- arrivals ---------------------------------------------------------------------------------------------------
 
     /// An ACK arrived.
+    #[inline]
     pub fn on_ack(&mut self, packet: &Packet, net: &mut Uplink<'_>) {
         self.edge = self.edge.max(packet.seq.saturating_add(u64::from(packet.window)));
         if packet.has(flags::SYN) {
@@ -291,24 +301,25 @@ impl Sender {
         }
         let now = net.now;
         let advanced = packet.seq > self.una;
-        let before = self.situation(now);
-        let mut d = Delivered::default();
+        let mut summary = AckSummary { advanced, ece, ..AckSummary::default() };
+        let d = &mut summary.delivered;
         if advanced {
             self.una = packet.seq;
-            self.board.acknowledge(packet.seq, &mut d);
+            self.board.acknowledge(packet.seq, d);
         }
         let sacked = self.recovery.uses_sack() && {
             let block = |i: usize| {
                 let (l, r) = (u64::from(packet.sack[2 * i]), u64::from(packet.sack[2 * i + 1]));
                 if r == 0 { (0, 0) } else { (packet.seq + l, packet.seq + r) }
             };
-            self.board.sack([block(0), block(1), block(2)], &mut d)
+            self.board.sack([block(0), block(1), block(2)], d)
         };
         if with_data && !advanced && !sacked {
             // Data that repeat an ACK are no duplicate ACK (RFC 5681 section 2).
             return;
         }
-        let rtt = self.round_trip(packet, advanced, &d, now);
+        let d = &summary.delivered;
+        let rtt = self.round_trip(packet, advanced, d, now);
         if advanced {
             self.rtt.backoff = 0;
         }
@@ -318,11 +329,11 @@ impl Sender {
         if advanced {
             self.recovery.note_activity(now);
         }
-        let may_grow = self.may_grow(&before, advanced, ece, &d);
-        let delivered = self.newly_delivered(advanced, &d);
-        let lost = self.find_losses(advanced, sacked, &d, net);
+        let may_grow = self.may_grow(advanced, ece, d, now);
+        let delivered = self.newly_delivered(advanced, d);
+        let lost = self.find_losses(advanced, sacked, d, net);
         if d.segments > 0 {
-            let rate = self.rate_sample(&d, now);
+            let rate = self.rates.as_mut().and_then(|r| r.sample(d, now));
             let mut ack = Ack::of(0, self.config.stack.mss, self.una, rtt);
             ack.acked_bytes = d.acked_bytes;
             ack.acked_segments = d.acked_segments;
@@ -334,7 +345,8 @@ impl Sender {
             ack.rate = rate;
             self.notify_cc(now, |cc, conn| cc.on_ack(conn, &ack));
         }
-        self.react(packet, &AckSummary { advanced, sacked, ece, lost, delivered: d }, net);
+        (summary.sacked, summary.lost) = (sacked, lost);
+        self.react(packet, &summary, net);
         self.held_for_ack = false;
         self.gate_until = 0;
         self.restart_rto(advanced, now);
@@ -392,13 +404,18 @@ impl Sender {
         }
     }
 
-    fn may_grow(&mut self, before: &Situation, advanced: bool, ece: bool, d: &Delivered) -> bool {
+    fn may_grow(&mut self, advanced: bool, ece: bool, d: &Delivered, now: u64) -> bool {
         if !advanced {
             return false;
         }
-        let acked = d.acked_bytes as f64 / f64::from(self.config.stack.mss);
-        let now_situation = Situation { una: self.una, srtt: self.rtt.srtt().ps(), ..*before };
-        let valid = self.config.needs.own_idle || self.validation.on_ack(&now_situation, acked);
+        let mut valid = true;
+        if !self.config.needs.own_idle {
+            self.validation.note_ack(now);
+            if self.validation.judges_acks() {
+                let acked = d.acked_bytes as f64 / f64::from(self.config.stack.mss);
+                valid = self.validation.on_ack(&self.situation(now), acked);
+            }
+        }
         valid
             && !ece
             && match self.state {
@@ -409,36 +426,8 @@ impl Sender {
             }
     }
 
-    fn rate_sample(&mut self, d: &Delivered, now: u64) -> Option<RateSample> {
-        self.delivered += u64::from(d.segments);
-        self.delivered_at = now;
-        if self.app_limited_until != 0 && self.delivered > self.app_limited_until {
-            self.app_limited_until = 0;
-        }
-        let (newest, rate) = (d.newest?, d.newest_rate?);
-        self.first_sent_at = newest.sent_at;
-        let sending = newest.sent_at - rate.first_sent_at;
-        let acking = now - rate.delivered_at;
-        Some(RateSample {
-            delivered: (self.delivered - rate.delivered) as u32,
-            prior_delivered: rate.delivered,
-            total_delivered: self.delivered,
-            interval: Duration::from_ps(sending.max(acking)),
-            app_limited: rate.app_limited,
-        })
-    }
-
-    /// What the segment that leaves now must remember for its rate sample.
-    pub(super) fn rate_snapshot(&self) -> RateSnapshot {
-        RateSnapshot {
-            delivered: self.delivered,
-            delivered_at: self.delivered_at,
-            first_sent_at: self.first_sent_at,
-            app_limited: self.app_limited_until != 0,
-        }
-    }
-
     /// The retransmission timer runs for one RTO from now.
+    #[inline]
     pub(super) fn start_rto(&mut self, now: u64) {
         self.rto_at = self.clock.after(now, self.rtt.timer(&self.config.stack));
     }
@@ -496,6 +485,7 @@ impl Sender {
     }
 
     /// Makes sure the calendar holds an entry no later than the next deadline. A deadline that moves later costs nothing.
+    #[inline]
     pub(super) fn arm(&mut self, net: &mut Uplink<'_>) {
         let waits_to_send = if self.has_something_to_send() { self.not_before() } else { u64::MAX };
         let due =
@@ -522,12 +512,19 @@ impl Sender {
     }
 
     /// Writes a row if this flow is watched.
+    #[inline]
     pub(super) fn trace(&mut self, net: &mut Uplink<'_>) {
         let cwnd = self.control.cwnd;
-        self.counters.max_cwnd = self.counters.max_cwnd.max(cwnd);
-        if !net.trace.watches(self.flow) {
-            return;
+        if cwnd > self.counters.max_cwnd {
+            self.counters.max_cwnd = cwnd;
         }
+        if net.trace.watches(self.flow) {
+            self.write_trace(net);
+        }
+    }
+
+    #[cold]
+    fn write_trace(&mut self, net: &mut Uplink<'_>) {
         let row = WindowRow {
             cwnd: self.window_in_force(),
             ssthresh: self.control.ssthresh,
@@ -544,16 +541,6 @@ impl Sender {
             }
         }
         self.cc.observe(&mut Writer(net, self.flow));
-    }
-
-    /// The application writes: it was the limit so far if less than a segment waited and the window was open (for rate samples;
-    /// `tcp_rate_check_app_limited`).
-    fn note_app_limited(&mut self) {
-        let full = u64::from(self.config.stack.mss);
-        let waits = self.written - self.nxt >= full || self.board.pending() > 0;
-        if self.config.needs.rate_samples && !waits && self.in_flight() < self.control.cwnd {
-            self.app_limited_until = (self.delivered + u64::from(self.board.pipe())).max(1);
-        }
     }
 
     /// Adds this sender's totals to a flow's row.

@@ -66,8 +66,8 @@ impl Sender {
     pub(super) fn resend(&mut self, index: usize, net: &mut Uplink<'_>) {
         let now = net.now;
         let s = self.board.retransmit(index, now);
-        if self.config.needs.rate_samples {
-            self.board.stamp(index, self.rate_snapshot());
+        if let Some(rates) = &self.rates {
+            self.board.stamp(index, rates.snapshot());
         }
         self.counters.retransmissions += 1;
         self.note_retransmission(now);
@@ -77,6 +77,7 @@ impl Sender {
         }
     }
 
+    #[inline]
     fn send_new(&mut self, net: &mut Uplink<'_>) -> bool {
         if self.nxt >= self.written || self.board.pending() > 0 && self.recovery.resends(self.state) {
             return false;
@@ -104,8 +105,9 @@ impl Sender {
             return false;
         }
         self.next_size = None;
-        // The algorithm may have lowered its window at the gate.
-        if !self.window_has_room(len) {
+        // The algorithm may have lowered its window at the gate, or drawn a longer segment.
+        let needs = &self.config.needs;
+        if (needs.send_hook || needs.segment_sizes) && !self.window_has_room(len) {
             return false;
         }
         self.send_segment(len, full, net);
@@ -134,13 +136,14 @@ impl Sender {
 
     fn send_segment(&mut self, len: u32, full: u32, net: &mut Uplink<'_>) {
         let now = net.now;
-        if self.board.is_empty() {
-            // A flight starts: its rate samples count from here (`tcp_rate_skb_sent`).
-            self.first_sent_at = now;
-            self.delivered_at = now;
-        }
         let seq = self.nxt;
-        let rate = self.config.needs.rate_samples.then(|| self.rate_snapshot());
+        let starts_flight = self.board.is_empty();
+        let rate = self.rates.as_mut().map(|rates| {
+            if starts_flight {
+                rates.start_flight(now);
+            }
+            rates.snapshot()
+        });
         self.board.push(Segment::new(seq, len, now), rate);
         self.nxt += u64::from(len);
         if len < full {
@@ -170,6 +173,7 @@ impl Sender {
     }
 
     /// Puts a data segment on the wire.
+    #[inline]
     fn emit(&mut self, seq: u64, len: u32, bits: u16, net: &mut Uplink<'_>) {
         let now = net.now;
         let stack = &self.config.stack;
@@ -231,6 +235,7 @@ impl Sender {
         self.put_on_wire(packet, net);
     }
 
+    #[inline]
     fn put_on_wire(&mut self, mut packet: Packet, net: &mut Uplink<'_>) {
         if let Some(peer) = self.peer {
             net.ride(&mut packet, peer);

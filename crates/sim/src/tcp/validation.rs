@@ -106,11 +106,13 @@ impl Validation {
     }
 
     /// The window held the sender back in the last window of data (Linux's test, used by every mode for information).
+    #[inline]
     pub fn cwnd_limited(&self, window: Window) -> bool {
         self.limited || (window.in_slow_start() && window.cwnd < 2.0 * self.max_out)
     }
 
     /// Data was sent; `limited` tells that the window stopped the sender after it. `rto` computes the timer: seldom needed.
+    #[inline]
     pub fn on_send(&mut self, s: &Situation, limited: bool, rto: impl FnOnce() -> Rto) -> Option<Restart> {
         self.last_send = s.now;
         if s.una >= self.usage_end || limited || (!self.limited && s.in_flight > self.max_out) {
@@ -181,9 +183,20 @@ impl Validation {
         Some(Restart { window, idle })
     }
 
-    /// New data was acknowledged; tells whether the window may grow on it.
+    /// New data was acknowledged.
+    #[inline]
+    pub fn note_ack(&mut self, now: u64) {
+        self.last_ack = now;
+    }
+
+    /// Whether [`Self::on_ack`] may say no.
+    #[inline]
+    pub fn judges_acks(&self) -> bool {
+        matches!(self.mode, CwndValidation::Linux | CwndValidation::Rfc2861 | CwndValidation::Rfc7661)
+    }
+
+    /// Whether the window may grow on an ACK of new data.
     pub fn on_ack(&mut self, s: &Situation, acked: f64) -> bool {
-        self.last_ack = s.now;
         match self.mode {
             CwndValidation::Linux | CwndValidation::Rfc2861 => self.cwnd_limited(s.window),
             CwndValidation::Rfc7661 => self.pipe_ack.as_mut().is_none_or(|p| p.on_ack(s, acked)),

@@ -8,6 +8,7 @@ use fanin_units::Time;
 
 impl Sender {
     /// Whether a segment of `len` bytes fits into the window in force.
+    #[inline]
     pub(super) fn window_has_room(&self, len: u32) -> bool {
         let window = self.window_in_force();
         if self.window_is_bytes() {
@@ -19,17 +20,20 @@ impl Sender {
         }
     }
 
+    #[inline]
     pub(super) fn window_is_bytes(&self) -> bool {
         self.config.needs.byte_window || self.config.stack.window_unit == WindowUnit::Bytes
     }
 
     /// cwnd, or what a recovery allows instead, in packets.
+    #[inline]
     pub(super) fn window_in_force(&self) -> f64 {
         let cwnd = self.control.cwnd;
         self.recovery.allowance(self.state, cwnd, &self.config.stack)
     }
 
     /// Packets outstanding, in the window's unit.
+    #[inline]
     pub(super) fn in_flight(&self) -> f64 {
         if self.window_is_bytes() {
             self.board.pipe_bytes() as f64 / f64::from(self.config.stack.mss)
@@ -42,6 +46,7 @@ impl Sender {
         Window { cwnd: self.control.cwnd, ssthresh: self.control.ssthresh }
     }
 
+    #[inline]
     pub(super) fn situation(&self, now: u64) -> Situation {
         Situation {
             now,
@@ -55,6 +60,7 @@ impl Sender {
     }
 
     /// Tells the algorithm something, with the connection as it is, and reads its decision.
+    #[inline]
     pub(super) fn notify_cc<R>(&mut self, now: u64, event: impl FnOnce(&mut dyn CongestionControl, &Conn) -> R) -> R {
         let conn = self.conn(now);
         let answer = event(self.cc.as_mut(), &conn);
@@ -100,7 +106,8 @@ impl Sender {
                 // data that duplicate or selective ACKs let out is unacknowledged too, though as much has left the network.
                 (outstanding - f64::from(self.recovery.limited_transmitted())).min(self.control.cwnd)
             }
-            LossBasis::WholeWindow => 2.0 * (self.control.cwnd / 2.0).floor(),
+            // The cast truncates; windows are not negative.
+            LossBasis::WholeWindow => 2.0 * (self.control.cwnd / 2.0) as i64 as f64,
             LossBasis::Window => self.control.cwnd,
         }
     }

@@ -1,0 +1,70 @@
+//! Delivery-rate samples, for algorithms that ask for them: `tcp_rate.c`, draft-cheng-iccrg-delivery-rate-estimation.
+
+use super::scoreboard::{Delivered, RateSnapshot};
+use super::sender::Sender;
+use fanin_cc::RateSample;
+use fanin_units::Duration;
+
+/// What is delivered on a connection: totals in segments, times in ps.
+#[derive(Debug, Default)]
+pub(super) struct RateSampler {
+    delivered: u64,
+    delivered_at: u64,
+    first_sent_at: u64,
+    /// The application limits the connection until so many are delivered; 0: it does not.
+    app_limited_until: u64,
+}
+
+impl RateSampler {
+    /// A segment leaves and nothing was outstanding: samples count from here (`tcp_rate_skb_sent`).
+    pub fn start_flight(&mut self, now: u64) {
+        self.first_sent_at = now;
+        self.delivered_at = now;
+    }
+
+    /// What the segment that leaves now must remember for its sample.
+    pub fn snapshot(&self) -> RateSnapshot {
+        RateSnapshot {
+            delivered: self.delivered,
+            delivered_at: self.delivered_at,
+            first_sent_at: self.first_sent_at,
+            app_limited: self.app_limited_until != 0,
+        }
+    }
+
+    /// The sample of an ACK that delivered something.
+    pub fn sample(&mut self, d: &Delivered, now: u64) -> Option<RateSample> {
+        self.delivered += u64::from(d.segments);
+        self.delivered_at = now;
+        if self.app_limited_until != 0 && self.delivered > self.app_limited_until {
+            self.app_limited_until = 0;
+        }
+        let (newest, rate) = (d.newest?, d.newest_rate?);
+        self.first_sent_at = newest.sent_at;
+        let sending = newest.sent_at - rate.first_sent_at;
+        let acking = now - rate.delivered_at;
+        Some(RateSample {
+            delivered: (self.delivered - rate.delivered) as u32,
+            prior_delivered: rate.delivered,
+            total_delivered: self.delivered,
+            interval: Duration::from_ps(sending.max(acking)),
+            app_limited: rate.app_limited,
+        })
+    }
+}
+
+impl Sender {
+    /// The application writes: it was the limit so far if less than a segment waited and the window was open (`tcp_rate_check_app_limited`).
+    pub(super) fn note_app_limited(&mut self) {
+        let full = u64::from(self.config.stack.mss);
+        let waits = self.written - self.nxt >= full || self.board.pending() > 0;
+        let has_room = self.in_flight() < self.control.cwnd;
+        let pipe = u64::from(self.board.pipe());
+        if let Some(rates) = &mut self.rates
+            && !waits
+            && has_room
+        {
+            rates.app_limited_until = (rates.delivered + pipe).max(1);
+        }
+    }
+}
