@@ -100,18 +100,13 @@ def test_a_run_that_is_captured_and_replayed_is_the_same_run(tmp_path: Path, num
     assert found.holds, f"{' and '.join(found.breaks)}: {found} of {made}"
 
 
-CAPTURED_UNDER_BBR = pytest.mark.xfail(
-    reason="the replay of what was captured under BBR promises too much", strict=True
-)
-
-
 @pytest.mark.parametrize(
     ("cc", "other"),
     [
         ("cubic", "dctcp"),
         ("dctcp", "reno"),
         ("reno", "vegas"),
-        pytest.param("bbr", "cubic", marks=CAPTURED_UNDER_BBR),
+        ("bbr", "cubic"),
     ],
 )
 def test_the_gain_that_a_replay_promises_is_the_gain_that_is_got(tmp_path: Path, cc: str, other: str) -> None:

@@ -69,6 +69,8 @@ struct Front {
     drag: u64,
     /// When it can have entered that queue.
     earliest: u64,
+    /// How much later it came to its receiver than an empty packet that was sent alone, by what its host sent before it and by its size.
+    held: u64,
 }
 
 /// One direction: counts, bytes seen, round trips of its data, the train in progress.
@@ -334,7 +336,8 @@ impl Conn {
             let (earliest, latest) = arrivals.between(host, s.payload, at);
             let busy = latest - earliest;
             let drag = at - latest + arrivals.drag_ns(host, s.payload);
-            self.advance(d, bytes, Some(at), Front { overlapped, lost, busy, drag, earliest }, sink);
+            let held = arrivals.held(self.hosts[d], s.payload, at);
+            self.advance(d, bytes, Some(at), Front { overlapped, lost, busy, drag, earliest, held }, sink);
         } else if let Some(run) = self.run.as_mut().filter(|r| r.dir == d) {
             // Until all of it is acknowledged, what is sent again belongs to the run.
             if run.acked_at.is_none() {
@@ -389,13 +392,17 @@ impl Conn {
             (next.front_lost, next.busy, next.drag) = (front.lost, front.busy, front.drag);
             (next.first_bytes, next.entered) = (bytes, front.earliest);
             if let Some(before) = &self.run {
-                next.waited = self.delivered(before).zip(at).map(|(had, at)| at.saturating_sub(had));
+                let had = self.delivered(before);
+                next.waited = had.zip(at).map(|(had, at)| at.saturating_sub(had));
+                // An acknowledgement of its own says when it had come, with all that held it.
+                next.drag += if had == before.acked_at { 0 } else { before.held };
             }
             self.end_run(sink);
             self.run = Some(next);
         }
         if let Some(run) = &mut self.run {
             run.extend(to, at);
+            run.held = front.held;
         }
     }
 

@@ -227,7 +227,8 @@ pub struct Front {
     /// It was in the queue in front of its receiver for at most so long beside that: data had come without a break, and a queue keeps the order.
     pub busy_ns: u64,
     /// It came so much later than an empty packet on empty links, which the round trip is known from: links take longer for its size, and it
-    /// was in the queue at least as long as what entered it before.
+    /// was in the queue at least as long as what entered it before. Of an answer, with what held its request in the same way: on a tap at the
+    /// host that asks, all requests of a round leave at once, and its link sends them one after another.
     pub drag_ns: u64,
 }
 

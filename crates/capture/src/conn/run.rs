@@ -28,7 +28,9 @@ pub(super) struct PayloadRun {
     pub busy: u64,
     /// How much later that packet came than one without payload on empty links, at least.
     pub drag: u64,
-    /// What that packet brought.
+    /// How much later its last packet came to its receiver than an empty one that was sent alone.
+    pub held: u64,
+    /// What its first packet brought.
     pub first_bytes: u64,
     /// When that packet can have entered the queue in front of its receiver.
     pub entered: u64,
@@ -63,6 +65,7 @@ impl PayloadRun {
             front_lost: false,
             busy: 0,
             drag: 0,
+            held: 0,
             first_bytes: 0,
             entered: 0,
             live: false,
