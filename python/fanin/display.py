@@ -524,7 +524,7 @@ def entries(kind: str, found: list[Entry]) -> None:
     if kind == "cc":
         note(
             "on Linux: kernel = as it is; twin = fanin linux load NAME; "
-            "application shim = a library in front of the sender (docs/linux.md); receiver shim = not part of this version"
+            "application shim = a library in front of the sender (docs/linux.md); receiver shim = fanin linux load NAME --device DEVICE, at the receiver"
         )
         note("your own: a Python class in FILE.py of this folder is --cc py:FILE.CLASS (docs/python-algorithms.md)")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -101,7 +102,7 @@ def test_parameters_reach_the_twin_and_wrong_ones_are_named() -> None:
 
 def test_each_failure_is_a_sentence_and_leaves_nothing(host: Path, tmp_path: Path) -> None:
     before = available()
-    assert "there is no twin of `cubik`" in refused(fanin("load", "cubik"))
+    assert "fanin has nothing to load for `cubik`" in refused(fanin("load", "cubik"))
     assert "has no BTF" in refused(fanin("load", "trim", FANIN_BTF="/nonexistent"))
     old = tmp_path / "old_btf"
     old.write_bytes(b"\0tcp_sock\0bpf_struct_ops_tcp_congestion_ops\0")
@@ -280,6 +281,110 @@ def test_a_transfer_uses_the_twin_and_its_counters_say_so(name: str, namespaces:
     assert undone.returncode == 0, undone.stderr
     for child in (client, server):
         child.communicate(timeout=10)
+
+
+ASKED = """
+import socket, sys
+c = socket.create_connection(("10.99.0.2", 5001))
+for _ in range(20):
+    c.send(b"?")
+    left = 100_000
+    while left:
+        left -= len(c.recv(left))
+print("done", flush=True)
+"""
+ANSWERING = """
+import socket
+s = socket.create_server(("10.99.0.2", 5001))
+print("ready", flush=True)
+c, _ = s.accept()
+while c.recv(1):
+    c.sendall(b"x" * 100_000)
+"""
+WINDOWS = """
+import socket, struct, sys
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0800))
+s.settimeout(5)
+print("ready", flush=True)
+most = 0
+while True:
+    try:
+        frame = s.recv(65535)
+    except TimeoutError:
+        break
+    ip = frame[14:]
+    tcp = ip[(ip[0] & 15) * 4:]
+    if tcp[13] & 1:
+        break
+    if tcp[13] & 2 or ip[12:16] != bytes([10, 99, 0, 1]):
+        continue
+    most = max(most, struct.unpack("!H", tcp[14:16])[0])
+print(most, flush=True)
+"""
+
+
+def test_a_receivers_algorithm_sets_the_windows_on_the_wire_and_is_taken_back(namespaces: tuple[str, str]) -> None:
+    sender, receiver = namespaces
+    command = [sys.executable, "-m", "fanin", "linux"]
+
+    def on_receiver(*words: str) -> str:
+        done = subprocess.run(within(receiver, *command, *words), capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout + done.stderr
+
+    seen = {}
+    # One window of 2 packets; without, the kernel's own is far above.
+    for loaded in (True, False):
+        if loaded:
+            said = on_receiver(
+                "load", "iatcp", "--device", "eth0", "--param", "rate_mbps=100", "--param", "base_rtt_us=240"
+            )
+            assert "iatcp on eth0" in said
+            again = subprocess.run(
+                within(receiver, *command, "load", "ictcp", "--device", "eth0"),
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert "iatcp@eth0 is already loaded" in refused(again)
+        server = start(within(sender, sys.executable, "-c", ANSWERING))
+        assert line(server) == "ready"
+        tap = start(within(sender, sys.executable, "-c", WINDOWS))
+        assert line(tap) == "ready"
+        client = start(within(receiver, sys.executable, "-c", ASKED))
+        assert line(client) == "done"
+        seen[loaded] = int(line(tap))
+        for child in (client, server, tap):
+            child.communicate(timeout=10)
+        if loaded:
+            [row] = program.call("status")["receivers"]
+            assert (row["algorithm"], row["device"]) == ("iatcp", "eth0")
+            assert row["counters"]["connections"] == 1
+            assert row["counters"]["packets"] >= 20
+            assert row["counters"]["windows_rewritten"] > 100
+            assert "iatcp@eth0" in on_receiver("unload", "iatcp")
+            assert program.call("status")["receivers"] == []
+    # In units of 2^scale bytes, which the kernel chooses by its memory.
+    assert seen[True] in {-(-2 * 1448 // 2**scale) for scale in range(15)}
+    assert seen[False] > 10 * seen[True]
+
+
+def test_what_a_receivers_algorithm_needs_is_said(namespaces: tuple[str, str]) -> None:
+    _, receiver = namespaces
+    assert "works on a device: --device NAME" in refused(fanin("load", "ictcp"))
+    assert "there is no network device `fanin-none`" in refused(fanin("load", "ictcp", "--device", "fanin-none"))
+    assert "is for senders and takes no --device" in refused(fanin("load", "trim", "--device", "lo"))
+    assert "ictcp@lo has no parameter `rate`" in refused(fanin("load", "ictcp", "--device", "lo", "--param", "rate=3"))
+    assert "receiver's algorithm" in refused(fanin("trial", "10.99.0.2", "ictcp"))
+    # Held by a process, it goes with it.
+    held = within(receiver, program.find(), "load", "ictcp", "--device", "eth0", "--hold")
+    child = subprocess.Popen(held, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert json.loads(line(child))["loaded"] == "ictcp@eth0"
+    links = within(receiver, "bpftool", "net", "show", "dev", "eth0")
+    child.kill()
+    child.communicate()
+    if shutil.which("bpftool"):
+        wait_until(lambda: "fanin_" not in subprocess.run(links, capture_output=True, text=True, check=False).stdout)
 
 
 def test_unloading_while_a_socket_uses_it_takes_the_name_and_leaves_the_socket(namespaces: tuple[str, str]) -> None:

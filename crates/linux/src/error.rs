@@ -10,7 +10,7 @@ pub enum Error {
     )]
     #[cfg_attr(feature = "bpf", allow(dead_code))]
     NotBuilt,
-    #[error("there is no twin of `{name}`; there are {twins}")]
+    #[error("fanin has nothing to load for `{name}`; it has {twins}")]
     NoTwin { name: String, twins: String },
     #[error("{0}")]
     #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
@@ -44,6 +44,15 @@ pub enum Error {
     )]
     #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
     Pins { path: String, why: String },
+    #[error("there is no network device `{0}` here; `ip link` shows what there is")]
+    #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
+    NoDevice(String),
+    #[error("{0} works on a device: --device NAME, such as eth0")]
+    #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
+    NeedsDevice(String),
+    #[error("{0} is for senders and takes no --device; it is given to a destination by `fanin linux route`")]
+    #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
+    NoDeviceWanted(String),
     #[error("the kernel refuses {name}: {why}")]
     #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
     Refused { name: String, why: String },

@@ -4,11 +4,11 @@
 //! it is a remainder, which the next command removes.
 
 use crate::error::Error;
-use crate::{host, params};
+use crate::{host, params, receiver};
 use fanin_kernelcc::twins::{TWINS, Twin};
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapType, ObjectBuilder, PrintLevel};
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 /// Names of the counters in `kernel/cc/fanin_cc.h`; the last two are TRIM's.
@@ -23,7 +23,7 @@ struct Aligned<T: ?Sized> {
 
 macro_rules! objects {
     ($($file:literal),*) => {
-        /// The compiled twins, by the name of their source.
+        /// The compiled programs, by the name of their source.
         const OBJECTS: &[(&str, &[u8])] = &[$((
             concat!($file, ".c"),
             {
@@ -35,9 +35,9 @@ macro_rules! objects {
         )),*];
     };
 }
-objects!("dctcp", "d2tcp", "l2dct", "vegas", "dcvegas", "trim", "gss_reno", "gss_cubic", "gss_dctcp");
+objects!("dctcp", "d2tcp", "l2dct", "vegas", "dcvegas", "trim", "gss_reno", "gss_cubic", "gss_dctcp", "iatcp", "ictcp");
 
-/// The compiled twin of this source file.
+/// The compiled program of this source file.
 pub fn object_of(file: &str) -> Result<&'static [u8], Error> {
     let found = OBJECTS.iter().find(|(name, _)| *name == file);
     found
@@ -52,7 +52,7 @@ fn keep(_level: PrintLevel, text: String) {
     LOG.lock().unwrap_or_else(PoisonError::into_inner).push_str(&text);
 }
 
-fn refused(twin: &Twin, error: impl std::fmt::Display) -> Error {
+pub fn refused(name: &str, error: impl std::fmt::Display) -> Error {
     let log = LOG.lock().unwrap_or_else(PoisonError::into_inner);
     // The line that names the cause; the verifier's own is the one before its statistics.
     let telling = log
@@ -63,27 +63,33 @@ fn refused(twin: &Twin, error: impl std::fmt::Display) -> Error {
         })
         .unwrap_or("")
         .trim_start_matches("libbpf: ");
-    Error::Refused { name: twin.linux.to_owned(), why: format!("{error} ({telling})") }
+    Error::Refused { name: name.to_owned(), why: format!("{error} ({telling})") }
 }
 
-fn folder(linux: &str) -> PathBuf {
+/// The folder of what is loaded under this name.
+pub fn folder(linux: &str) -> PathBuf {
     host::pins().join(linux)
 }
 
+/// Files of a pin folder besides its `link`.
+const BESIDE: [&str; 3] = ["counters", "ingress", "host"];
+
 /// Removes what a killed `load` left: folders without a link, and ours when empty.
-fn tidy() {
+pub fn tidy() {
     let Ok(entries) = std::fs::read_dir(host::pins()) else { return };
     for entry in entries.flatten() {
         if !entry.path().join("link").exists() {
             // A remainder that cannot be removed does no harm.
-            let _ = std::fs::remove_file(entry.path().join("counters"));
+            for file in BESIDE {
+                let _ = std::fs::remove_file(entry.path().join(file));
+            }
             let _ = std::fs::remove_dir(entry.path());
         }
     }
     let _ = std::fs::remove_dir(host::pins());
 }
 
-fn is_loaded(linux: &str) -> bool {
+pub fn is_loaded(linux: &str) -> bool {
     folder(linux).join("link").exists()
 }
 
@@ -97,60 +103,76 @@ pub fn load(twin: &Twin, settings: &[(String, u32)], hold: bool) -> Result<Value
         return Err(Error::NameClash(twin.linux.to_owned()));
     }
     let place = folder(twin.linux);
-    let cannot_pin = |path: &std::path::Path, why: String| Error::Pins { path: path.display().to_string(), why };
-    if !hold {
-        std::fs::create_dir_all(&place).map_err(|e| cannot_pin(&place, e.to_string()))?;
-    }
-    let loaded = attach(twin, settings).and_then(|(mut counters, mut link)| {
-        if !hold {
-            counters.pin(place.join("counters")).map_err(|e| cannot_pin(&place, e.to_string()))?;
-            link.pin(place.join("link")).map_err(|e| cannot_pin(&place, e.to_string()))?;
+    let pins = (!hold).then_some(place.as_path());
+    let (counters, link) = kept(pins, || {
+        let (mut counters, mut link) = attach(twin, settings)?;
+        if let Some(place) = pins {
+            counters.pin(place.join("counters")).map_err(|e| cannot_pin(place, e))?;
+            link.pin(place.join("link")).map_err(|e| cannot_pin(place, e))?;
         }
         Ok((counters, link))
-    });
-    let (counters, link) = match loaded {
-        Ok(both) => both,
-        Err(error) => {
-            tidy();
-            return Err(error);
-        }
-    };
-    let answer = json!({ "loaded": twin.linux, "algorithm": twin.algorithm, "pinned": (!hold).then(|| place.display().to_string()) });
+    })?;
+    let answer = json!({ "loaded": twin.linux, "algorithm": twin.algorithm, "pinned": pins });
     if hold {
-        println!("{answer}");
-        // Until whoever holds our standard input lets go, or a signal ends us.
-        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        until_let_go(&answer);
     }
     let counts = counts(&counters, twin);
     drop(link);
     Ok(if hold { json!({ "unloaded": [twin.linux], "counters": counts }) } else { answer })
 }
 
-fn attach(twin: &Twin, settings: &[(String, u32)]) -> Result<(MapHandle, Link), Error> {
+pub fn cannot_pin(path: &Path, why: impl std::fmt::Display) -> Error {
+    Error::Pins { path: path.display().to_string(), why: why.to_string() }
+}
+
+/// Loads, with a folder for its pins where it is to outlive this process; nothing is left when it fails.
+pub fn kept<T>(pins: Option<&Path>, load: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    if let Some(place) = pins {
+        std::fs::create_dir_all(place).map_err(|e| cannot_pin(place, e))?;
+    }
+    let loaded = load();
+    if loaded.is_err() {
+        tidy();
+    }
+    loaded
+}
+
+/// Says what is loaded, and waits until whoever holds our standard input lets go, or a signal ends us.
+pub fn until_let_go(answer: &Value) {
+    println!("{answer}");
+    let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+}
+
+/// The programs of a source file in the kernel, with these parameters; `name` is what a refusal calls them.
+pub fn in_kernel(name: &str, file: &str, settings: &[(String, u32)]) -> Result<libbpf_rs::Object, Error> {
     libbpf_rs::set_print(Some((PrintLevel::Info, keep)));
-    let bytes = object_of(twin.file)?;
+    let bytes = object_of(file)?;
     let declared = params::of(bytes)?;
-    let mut open = ObjectBuilder::default().open_memory(bytes).map_err(|e| refused(twin, e))?;
+    let mut open = ObjectBuilder::default().open_memory(bytes).map_err(|e| refused(name, e))?;
     for mut map in open.maps_mut() {
         if map.name().to_string_lossy().ends_with(".rodata") {
             let mut data = map.initial_value_mut().map(|d| d.to_vec()).unwrap_or_default();
-            params::write(&mut data, &declared, settings, twin.linux)?;
-            map.set_initial_value(&data).map_err(|e| refused(twin, e))?;
+            params::write(&mut data, &declared, settings, name)?;
+            map.set_initial_value(&data).map_err(|e| refused(name, e))?;
         }
     }
-    let mut object = open.load().map_err(|e| refused(twin, e))?;
+    open.load().map_err(|e| refused(name, e))
+}
+
+fn attach(twin: &Twin, settings: &[(String, u32)]) -> Result<(MapHandle, Link), Error> {
+    let mut object = in_kernel(twin.linux, twin.file, settings)?;
     let mut counters = None;
     let mut link = None;
     for mut map in object.maps_mut() {
         if map.map_type() == MapType::StructOps {
-            link = Some(map.attach_struct_ops().map_err(|e| refused(twin, e))?);
+            link = Some(map.attach_struct_ops().map_err(|e| refused(twin.linux, e))?);
         } else if map.name() == "counters" {
-            counters = Some(MapHandle::try_from(&map).map_err(|e| refused(twin, e))?);
+            counters = Some(MapHandle::try_from(&map).map_err(|e| refused(twin.linux, e))?);
         }
     }
     match (counters, link) {
         (Some(counters), Some(link)) => Ok((counters, link)),
-        _ => Err(refused(twin, "its object lacks counters or operations")),
+        _ => Err(refused(twin.linux, "its object lacks counters or operations")),
     }
 }
 
@@ -176,7 +198,7 @@ pub fn status() -> Result<Value, Error> {
         let counts = pinned.map(|map| counts(&map, twin)).unwrap_or_default();
         loaded.push(json!({ "twin": twin.linux, "algorithm": twin.algorithm, "counters": counts }));
     }
-    Ok(json!({ "loaded": loaded }))
+    Ok(json!({ "loaded": loaded, "receivers": receiver::status() }))
 }
 
 /// Takes one back, or all; sockets that use it keep it until they close.
@@ -186,9 +208,8 @@ pub fn unload(linux: Option<&str>) -> Result<Vec<String>, Error> {
         if !is_loaded(twin.linux) {
             continue;
         }
-        let place = folder(twin.linux);
-        let failed = |e: std::io::Error| Error::Pins { path: place.display().to_string(), why: e.to_string() };
-        std::fs::remove_file(place.join("link")).map_err(failed)?;
+        let link = folder(twin.linux).join("link");
+        std::fs::remove_file(&link).map_err(|e| cannot_pin(&link, e))?;
         gone.push(twin.linux.to_owned());
     }
     tidy();

@@ -6,6 +6,8 @@ mod host;
 mod loader;
 #[cfg(feature = "bpf")]
 mod params;
+#[cfg(feature = "bpf")]
+mod receiver;
 
 use error::Error;
 use serde_json::Value;
@@ -13,7 +15,7 @@ use serde_json::Value;
 use serde_json::json;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: fanin-linux check | status | params NAME | load NAME [--param key=value]... [--hold] | unload NAME | unload --all";
+const USAGE: &str = "usage: fanin-linux check | status | params NAME | load NAME [--device DEVICE] [--param key=value]... [--hold] | unload NAME [--device DEVICE] | unload --all";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -36,8 +38,9 @@ fn run(args: &[String]) -> Result<Value, Error> {
         ["status"] => status(),
         ["params", name] => params(name),
         ["load", name, rest @ ..] => load(name, rest),
-        ["unload", "--all"] => unload(None),
-        ["unload", name] => unload(Some(name)),
+        ["unload", "--all"] => unload(None, None),
+        ["unload", name] => unload(Some(name), None),
+        ["unload", name, "--device", device] => unload(Some(name), Some(device)),
         _ => Err(Error::Usage(USAGE.to_owned())),
     }
 }
@@ -45,10 +48,19 @@ fn run(args: &[String]) -> Result<Value, Error> {
 /// The twin that a user means by `trim`, `gss+dctcp` or `fanin_trim`.
 fn twin(name: &str) -> Result<&'static fanin_kernelcc::twins::Twin, Error> {
     use fanin_kernelcc::twins;
-    twins::find(name).or_else(|| twins::TWINS.iter().find(|t| t.linux == name)).ok_or_else(|| Error::NoTwin {
-        name: name.to_owned(),
-        twins: twins::TWINS.iter().map(|t| t.algorithm).collect::<Vec<_>>().join(", "),
-    })
+    let algorithms = twins::TWINS.iter().map(|t| t.algorithm).chain(RECEIVERS.iter().map(|(name, _)| *name));
+    twins::find(name)
+        .or_else(|| twins::TWINS.iter().find(|t| t.linux == name))
+        .ok_or_else(|| Error::NoTwin { name: name.to_owned(), twins: algorithms.collect::<Vec<_>>().join(", ") })
+}
+
+/// The algorithms of `kernel/receiver`: their names in the registry, each with its source file.
+const RECEIVERS: [(&str, &str); 2] = [("iatcp", "iatcp.c"), ("ictcp", "ictcp.c")];
+
+/// The receivers' algorithm of this name, with its source file.
+#[cfg(feature = "bpf")]
+fn receiver_of(name: &str) -> Option<(&'static str, &'static str)> {
+    RECEIVERS.into_iter().find(|(known, _)| *known == name)
 }
 
 #[cfg(feature = "bpf")]
@@ -59,21 +71,25 @@ fn status() -> Result<Value, Error> {
 
 #[cfg(feature = "bpf")]
 fn params(name: &str) -> Result<Value, Error> {
-    let twin = twin(name)?;
-    let found = params::of(loader::object_of(twin.file)?)?;
+    let (name, file) = match receiver_of(name) {
+        Some(found) => found,
+        None => twin(name).map(|twin| (twin.linux, twin.file))?,
+    };
+    let found = params::of(loader::object_of(file)?)?;
     Ok(
-        json!({ "twin": twin.linux, "params": found.iter().map(|p| json!({ "name": p.name, "default": p.value })).collect::<Vec<_>>() }),
+        json!({ "twin": name, "params": found.iter().map(|p| json!({ "name": p.name, "default": p.value })).collect::<Vec<_>>() }),
     )
 }
 
 #[cfg(feature = "bpf")]
 fn load(name: &str, rest: &[&str]) -> Result<Value, Error> {
-    let twin = twin(name)?;
-    let (mut settings, mut hold) = (Vec::new(), false);
+    let receiver = receiver_of(name);
+    let (mut settings, mut hold, mut device) = (Vec::new(), false, None);
     let mut words = rest.iter();
     while let Some(word) = words.next() {
         match *word {
             "--hold" => hold = true,
+            "--device" => device = Some(words.next().ok_or_else(|| Error::NeedsDevice(name.to_owned()))?),
             "--param" => {
                 let setting = words.next().and_then(|s| s.split_once('='));
                 let (key, value) = setting.ok_or_else(|| Error::Usage("--param takes key=value".to_owned()))?;
@@ -88,16 +104,37 @@ fn load(name: &str, rest: &[&str]) -> Result<Value, Error> {
             other => return Err(Error::Usage(format!("`{other}` is not an option of load; {USAGE}"))),
         }
     }
-    host::need_root()?;
-    host::need_struct_ops()?;
-    loader::load(twin, &settings, hold)
+    match (receiver, device) {
+        (Some((name, _)), None) => Err(Error::NeedsDevice(name.to_owned())),
+        (Some((name, file)), Some(device)) => {
+            host::need_root()?;
+            receiver::load(name, file, device, &settings, hold)
+        }
+        (None, Some(_)) => Err(Error::NoDeviceWanted(twin(name)?.algorithm.to_owned())),
+        (None, None) => {
+            let twin = twin(name)?;
+            host::need_root()?;
+            host::need_struct_ops()?;
+            loader::load(twin, &settings, hold)
+        }
+    }
 }
 
 #[cfg(feature = "bpf")]
-fn unload(name: Option<&str>) -> Result<Value, Error> {
-    let twin = name.map(twin).transpose()?;
+fn unload(name: Option<&str>, device: Option<&str>) -> Result<Value, Error> {
+    let receiver = name.and_then(receiver_of);
+    let twin = name.filter(|_| receiver.is_none()).map(twin).transpose()?;
     host::need_root()?;
-    let gone = loader::unload(twin.map(|t| t.linux))?;
+    let mut gone = Vec::new();
+    if receiver.is_none() {
+        if device.is_some() {
+            return Err(Error::NoDeviceWanted(name.unwrap_or_default().to_owned()));
+        }
+        gone.extend(loader::unload(twin.map(|t| t.linux))?);
+    }
+    if receiver.is_some() || name.is_none() {
+        gone.extend(receiver::unload(receiver.map(|(name, _)| name), device)?);
+    }
     Ok(json!({ "unloaded": gone }))
 }
 
@@ -114,6 +151,6 @@ fn load(name: &str, _rest: &[&str]) -> Result<Value, Error> {
     twin(name).and(Err(Error::NotBuilt))
 }
 #[cfg(not(feature = "bpf"))]
-fn unload(_name: Option<&str>) -> Result<Value, Error> {
+fn unload(_name: Option<&str>, _device: Option<&str>) -> Result<Value, Error> {
     Err(Error::NotBuilt)
 }

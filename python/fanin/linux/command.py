@@ -16,6 +16,7 @@ from rich.table import Table
 from fanin.display import note
 from fanin.errors import EngineError
 from fanin.linux import program, routes, trial
+from fanin.linux.program import RECEIVERS
 
 app = typer.Typer(
     add_completion=False,
@@ -27,6 +28,10 @@ app = typer.Typer(
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON")]
 Name = Annotated[str, typer.Argument(help="Algorithm with a twin: trim, gss+dctcp, ... (`fanin list cc`)")]
+Device = Annotated[
+    str | None,
+    typer.Option("--device", metavar="NAME", help="Network device, for a receiver's algorithm: iatcp, ictcp"),
+]
 Params = Annotated[list[str] | None, typer.Option("--param", help="key=value of the twin (`fanin linux params NAME`)")]
 
 
@@ -53,13 +58,19 @@ def check(as_json: Json = False) -> None:
 
 
 @app.command()
-def load(name: Name, param: Params = None, as_json: Json = False) -> None:
-    """Load a twin; it stays until `unload` or a reboot. No connection uses it until a route or a socket option asks."""
+def load(name: Name, param: Params = None, device: Device = None, as_json: Json = False) -> None:
+    """Load a twin; it stays until `unload` or a reboot. No connection uses it until a route or a socket option asks.
+
+    A receiver's algorithm works on a device at once, for connections that open from now on.
+    """
     routes.tidy()
     words = [word for setting in param or [] for word in ("--param", setting)]
-    answer = program.call("load", name, *words)
+    answer = program.call("load", name, *words, *_device(device))
     if as_json:
         return _print(answer)
+    if "device" in answer:
+        note(f"loaded: {name} on {device}, for connections that open from now on; undo: fanin linux unload {name}")
+        return None
     note(f"loaded: {answer['loaded']}; give it to a destination: fanin linux route ADDRESS {name}")
     return None
 
@@ -97,7 +108,9 @@ def status(as_json: Json = False) -> None:
             )
     if answer["loaded"]:
         Console().print(table)
-    else:
+    if answer["receivers"]:
+        Console().print(_receivers(answer["receivers"]))
+    if not answer["loaded"] and not answer["receivers"]:
         note("nothing of fanin's is loaded")
     for route in answer["routes"]:
         note(f"route: {route['destination']} -> {route['name']}")
@@ -106,16 +119,27 @@ def status(as_json: Json = False) -> None:
     return None
 
 
+def _receivers(rows: list[dict[str, Any]]) -> Table:
+    table = Table(show_edge=False)
+    columns = ("connections", "packets", "windows_rewritten", "of_unknown_connections", "increases", "decreases")
+    for column in ("receiver's algorithm", "device", *columns):
+        table.add_column(column.replace("_", " "))
+    for row in rows:
+        table.add_row(row["algorithm"], row["device"], *(str(row["counters"].get(column, "")) for column in columns))
+    return table
+
+
 @app.command()
 def unload(
     name: Annotated[str | None, typer.Argument(help="Algorithm or twin")] = None,
+    device: Device = None,
     everything: Annotated[bool, typer.Option("--all", help="All of fanin's")] = False,
     as_json: Json = False,
 ) -> None:
     """Take a twin back, and the routes that name it. Sockets that use it keep it until they close."""
     if (name is None) is not everything:
         raise EngineError("unload takes a NAME or --all")
-    answer = program.call("unload", "--all" if everything else str(name))
+    answer = program.call("unload", "--all" if everything else str(name), *_device(device))
     answer["routes"] = routes.undo_of(answer["unloaded"])
     if as_json:
         return _print(answer)
@@ -167,6 +191,11 @@ def trial_(
     found = re.fullmatch(r"(\d+(?:\.\d+)?)(s|m|h)", limit)
     if not found:
         raise EngineError(f"--for {limit}: a time is a number with s, m or h, as 90s or 10m")
+    if name in RECEIVERS:
+        raise EngineError(
+            f"{name} is a receiver's algorithm, for a device and not for a destination: "
+            f"fanin linux load {name} --device NAME, and fanin linux unload {name}"
+        )
     seconds = float(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]]
     routes.tidy()
     signal.signal(signal.SIGTERM, _end)
@@ -225,6 +254,10 @@ def _place(docs: Path | None, page: str, name: str, section: str) -> None:
     else:
         place(docs / page, name, section)
         note(f"written: {docs / page}")
+
+
+def _device(name: str | None) -> list[str]:
+    return [] if name is None else ["--device", name]
 
 
 def _end(*_: object) -> NoReturn:

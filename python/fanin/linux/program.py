@@ -14,6 +14,9 @@ from typing import Any
 
 from fanin.errors import EngineError
 
+RECEIVERS = ("iatcp", "ictcp")
+"""Receivers' algorithms, which are loaded onto a network device."""
+
 
 def find() -> str:
     """Where the binary is.
@@ -65,12 +68,12 @@ def call(*words: str) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class Held:
-    """A twin that is loaded for a while.
+    """A twin or a receiver's program that is loaded for a while.
 
     Attributes
     ----------
     name : str
-        As Linux has it, such as ``fanin_trim``.
+        As Linux has it, such as ``fanin_trim``, or with its device, such as ``ictcp@eth0``.
     counters : dict
         What it has counted, once it is unloaded.
     """
@@ -80,8 +83,8 @@ class Held:
 
 
 @contextmanager
-def held(name: str, params: Sequence[str]) -> Iterator[Held]:
-    """A twin that is loaded while the block runs, and gone however it ends, also by SIGKILL: the load lives in a child that ends with us.
+def held(name: str, params: Sequence[str], device: str = "", namespace: str = "") -> Iterator[Held]:
+    """What is loaded while the block runs, and gone however it ends, also by SIGKILL: the load lives in a child that ends with us.
 
     Parameters
     ----------
@@ -89,6 +92,10 @@ def held(name: str, params: Sequence[str]) -> Iterator[Held]:
         As in ``fanin linux load``.
     params : sequence of str
         ``key=value`` of the load.
+    device : str
+        Network device, for a receiver's algorithm.
+    namespace : str
+        Path of the network namespace that has the device; empty: this process's.
 
     Raises
     ------
@@ -96,8 +103,10 @@ def held(name: str, params: Sequence[str]) -> Iterator[Held]:
         With the sentence that the loader printed.
     """
     words = [word for param in params for word in ("--param", param)]
+    words += ["--device", device] if device else []
+    within = ["nsenter", f"--net={namespace}"] if namespace else []
     child = subprocess.Popen(
-        [find(), "load", name, *words, "--hold"],
+        [*within, find(), "load", name, *words, "--hold"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
