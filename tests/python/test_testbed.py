@@ -56,6 +56,27 @@ rounds = 3
 duration = "20s"
 """
 
+MANY = """
+[topology]
+senders = 12
+rate = "1Gbps"
+receiver_rate = "100Mbps"
+delay = "100us"
+buffer = "60p"
+[stack]
+profile = "linux"
+[cc]
+name = "{cc}"
+[[workload]]
+kind = "incast"
+bytes = "16KB"
+rounds = 4
+request = "100B"
+open = "before"
+[run]
+duration = "20s"
+"""
+
 
 def why_not() -> str | None:
     """The reason to skip, if there is one."""
@@ -167,6 +188,26 @@ def test_tcprand_sends_segments_of_the_sizes_that_it_draws(r_min: int) -> None:
     else:
         assert 900 < float(sizes.mean()) < 1448  # type: ignore[arg-type]
         assert sizes.n_unique() > 300
+
+
+@pytest.mark.parametrize("cc", ["iatcp", "ictcp"])
+def test_a_receivers_windows_keep_an_incast_below_the_buffer(cc: str) -> None:
+    # Initial windows of ten packets each overflow it; windows of two do not.
+    text = MANY.format(cc=cc)
+    held, free = run(text), run(MANY.format(cc="reno"))
+    assert held.runs["cc"].unique().to_list() == [cc]
+    assert held.messages["done_ms"].null_count() == 0
+    ports = [result.ports.filter(pl.col("port") == "switch->client").row(0, named=True) for result in (held, free)]
+    assert ports[0]["drops"] == 0
+    assert ports[1]["drops"] > 50
+    assert ports[0]["max_queue_packets"] <= 4 * 12
+
+
+def test_a_parameter_that_a_receivers_program_lacks_is_refused() -> None:
+    with pytest.raises(
+        fanin.ScenarioError, match=r"cc\.iatcp_spread_first: the program in front of a receiver's kernel"
+    ):
+        run(MANY.format(cc="iatcp"), settings={"cc.iatcp_spread_first": "false"})
 
 
 def test_every_message_of_an_incast_arrives_and_is_counted_once() -> None:

@@ -106,6 +106,11 @@ impl Plan {
     fn identity(&self, py: Python<'_>) -> String {
         py.detach(|| fanin_scenario::identity(&self.0))
     }
+    /// Rate of the slowest path's bottleneck in bit/s; `None` without flows.
+    fn slowest_rate(&self, py: Python<'_>) -> Option<u64> {
+        let paths = py.detach(|| fanin_sim::known_paths(&self.0)).unwrap_or_default();
+        paths.iter().map(|path| path.rate.bps()).min()
+    }
     /// Why it runs on one thread whatever number is asked for; `None` if it can be cut into parts.
     fn why_serial(&self, py: Python<'_>, threads: usize) -> Option<&'static str> {
         py.detach(|| fanin_sim::why_serial(&self.0, threads))

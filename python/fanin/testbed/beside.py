@@ -36,8 +36,10 @@ SENDERS = (
     "gss+dctcp",
     "tcprand+newreno",
     "tcprand+cubic",
+    "iatcp",
+    "ictcp",
 )
-"""The sender-side algorithms of the five papers and what they compare themselves with, as far as a Linux host can run them."""
+"""The algorithms of the five papers and what they compare themselves with, as far as a Linux host can run them."""
 
 
 def _star(workload: str, *, senders: int, rate: str, buffer: int, mark: int, delay: str, duration: str) -> str:

@@ -103,6 +103,9 @@ def _run(folder: Path, watch: Watch | None, manner: Manner) -> dict[str, float]:
                 twins.append(twin)
                 for connection in work["connections"]:
                     connection["cc"] = twin.name if connection["cc"] == cc else connection["cc"]
+        receivers = _receivers(work) if manner.receiver else set()
+        # A window of one packet must not wait for a delayed ACK.
+        settings = [replace(one, quickack=True) if n in receivers else one for n, one in enumerate(settings)]
         if manner.http:
             algorithms = web.server_algorithms(work)
             settings = [replace(one, congctl=algorithms.get(number, "")) for number, one in enumerate(settings)]
@@ -111,6 +114,9 @@ def _run(folder: Path, watch: Watch | None, manner: Manner) -> dict[str, float]:
             processes.real_time(thread, hosts_cpu, processes.THREAD_PRIORITY)
         for one, namespace in zip(work["hosts"], made.hosts, strict=True):
             one["namespace"] = namespace
+        for number in sorted(receivers):
+            of_host = program.held(manner.receiver, manner.receiver_params, made.device, made.hosts[number])
+            stack.enter_context(of_host)
         plan_file.write_text(json.dumps({**work, "http": manner.http}))
         config_file.write_text(json.dumps({**config, "namespace": made.switch}))
         if manner.http:
@@ -127,6 +133,19 @@ def _run(folder: Path, watch: Watch | None, manner: Manner) -> dict[str, float]:
     figures = honesty.row(read, skipped)
     honesty.check(figures, (log["end_ns"] - log["start_ns"]) / 1e6, clock_steps=read["clock_steps"])
     return figures
+
+
+def _receivers(work: dict[str, Any]) -> set[int]:
+    """Hosts that receive more than they send: what a receiver's algorithm is for."""
+    balance: dict[int, float] = {}
+    for message in work["messages"]:
+        flow = work["flows"][message["flow"]]
+        connection = work["connections"][flow["connection"]]
+        ends = (connection["client"], connection["server"])
+        sender, receiver = ends if flow["from_client"] else ends[::-1]
+        balance[sender] = balance.get(sender, 0.0) - message["bytes"]
+        balance[receiver] = balance.get(receiver, 0.0) + message["bytes"]
+    return {host for host, received in balance.items() if received > 0}
 
 
 def _skipped() -> int:

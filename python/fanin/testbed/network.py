@@ -74,6 +74,8 @@ class Network:
         Paths of the hosts' namespaces.
     ports : list of str
         Devices of the switch, one per host.
+    device : str
+        The device of every host.
     threads : list of int
         Kernel threads that take the hosts' packets.
     """
@@ -81,6 +83,7 @@ class Network:
     switch: str
     hosts: list[str]
     ports: list[str]
+    device: str
     threads: list[int]
 
 
@@ -146,9 +149,8 @@ def _build(hosts: Sequence[HostSettings], held: list[int]) -> Network:
     for fd, settings in zip(fds, hosts, strict=True):
         _enter(fd)
         _host(device, settings)
-    return Network(
-        switch=_path(switch), hosts=[_path(fd) for fd in fds], ports=ports, threads=_kernel_threads(f"napi/{device}-")
-    )
+    threads = _kernel_threads(f"napi/{device}-")
+    return Network(_path(switch), [_path(fd) for fd in fds], ports, device, threads)
 
 
 def _host(device: str, settings: HostSettings) -> None:

@@ -1,17 +1,37 @@
-"""Algorithms that run beside the kernel's TCP: what the kernel runs in their place, and the library in front of the player."""
+"""Algorithms that run beside the kernel's TCP: what the kernel runs in their place, and what stands in front of it."""
 
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fanin.errors import EngineError, ScenarioError
+from fanin.linux import program
 from fanin.runs.job import Job, algorithms_of
 
 TCPRAND = "tcprand+"
 TWIN = "@linux"
 LIBRARY = "libfanin_tcprand.so"
+
+WORDS = {
+    "iatcp": {"iatcp_capacity": ("rate_mbps", 1e-6)},
+    "ictcp": {
+        "ictcp_capacity": ("rate_mbps", 1e-6),
+        "ictcp_share": ("share_pm", 1000),
+        "ictcp_beta": ("beta_pm", 1000),
+        "ictcp_gamma1": ("gamma1_pm", 1000),
+        "ictcp_gamma2": ("gamma2_pm", 1000),
+        "ictcp_patience": ("patience", 1),
+        "ictcp_fair_below": ("fair_below_pm", 1000),
+        "ictcp_min_window": ("min_window", 1),
+    },
+}
+"""The receivers' algorithms: which parameter of the programs in ``kernel/receiver`` each of theirs is, and in what unit."""
+
+SENDER = "reno"
+"""What the kernel runs under a receiver's algorithm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +46,17 @@ class Manner:
         Load fanin's twin also where the kernel has a congestion control of the name: ``dctcp@linux``.
     http : bool
         Over HTTP, with nginx at every server.
+    receiver : str
+        Algorithm that sets the windows of every host which receives more than it sends; empty: none.
+    receiver_params : sequence of str
+        ``key=value`` for it.
     """
 
     environment: dict[str, str] = field(default_factory=dict)
     twin_only: bool = False
     http: bool = False
+    receiver: str = ""
+    receiver_params: Sequence[str] = ()
 
 
 PLAIN = Manner()
@@ -75,11 +101,11 @@ def beside(job: Job) -> tuple[Job, Manner]:
     name = algorithms_of(job.plan())
     if name.endswith(TWIN):
         return replace(job, cc=name.removesuffix(TWIN)), Manner(twin_only=True)
+    if name in program.RECEIVERS:
+        return _receiver(job, name)
     if not name.startswith(TCPRAND):
         return job, PLAIN
-    own = tomllib.loads(job.scenario.text).get("cc", {}) if job.cc is None else {}
-    values = {key: str(value) for key, value in own.items() if key.startswith("rand_")}
-    values |= {key.removeprefix("cc."): value for key, value in job.settings if key.startswith("cc.rand_")}
+    values = _parameters(job, "rand_")
     environment = {"LD_PRELOAD": str(library()), "FANIN_TCPRAND_SEED": str(job.seed + 1)}
     for key, value in values.items():
         if key != "rand_rmin":
@@ -90,5 +116,39 @@ def beside(job: Job) -> tuple[Job, Manner]:
         number = float(value.strip("\"' ").removesuffix("B").removesuffix("K"))
         if number > 0:
             environment["FANIN_TCPRAND_MIN"] = str(number * (1000 if "K" in value else 1))
-    settings = tuple((key, value) for key, value in job.settings if not key.startswith("cc.rand_"))
-    return replace(job, cc=name.removeprefix(TCPRAND), settings=settings), Manner(environment)
+    return _without(job, name.removeprefix(TCPRAND), "rand_"), Manner(environment)
+
+
+def _receiver(job: Job, name: str) -> tuple[Job, Manner]:
+    """A job of a receiver's algorithm, as the kernel's sender and the programs at the receivers."""
+    prefix = f"{name}_"
+    known = WORDS[name]
+    rate = job.plan().slowest_rate() or 0
+    told = {"rate_mbps": round(rate * 1e-6)}
+    for key, value in _parameters(job, prefix).items():
+        if key not in known:
+            raise ScenarioError(
+                f"cc.{key}: the program in front of a receiver's kernel does not have it (docs/linux.md); remove it, or use --engine sim"
+            )
+        program_key, factor = known[key]
+        # The plan has been checked: it is a number.
+        number = float(value)
+        if number > 0:
+            told[program_key] = round(number * factor)
+    if told["rate_mbps"] < 1:
+        raise ScenarioError(f"{name} counts its link's rate in Mbps; {rate} bit/s is too slow for the testbed")
+    params = [f"{key}={value}" for key, value in told.items()]
+    return _without(job, SENDER, prefix), Manner(receiver=name, receiver_params=params)
+
+
+def _parameters(job: Job, prefix: str) -> dict[str, str]:
+    """The algorithm's parameters that the scenario or the command line sets."""
+    own = tomllib.loads(job.scenario.text).get("cc", {}) if job.cc is None else {}
+    values = {key: str(value) for key, value in own.items() if key.startswith(prefix)}
+    return values | {key.removeprefix("cc."): value for key, value in job.settings if key.startswith(f"cc.{prefix}")}
+
+
+def _without(job: Job, cc: str, prefix: str) -> Job:
+    """The job under another algorithm, without the parameters of this one."""
+    settings = tuple((key, value) for key, value in job.settings if not key.startswith(f"cc.{prefix}"))
+    return replace(job, cc=cc, settings=settings)
