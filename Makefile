@@ -15,7 +15,7 @@ RACK ?= examples/rack.toml
 OUT ?= out/http_onoff_8to1
 FUZZ_SECONDS ?= 600
 
-.PHONY: wheel help run test goldens lint dependencies mutants generated format docs linux bench build clean fuzz round-trip promises thresholds
+.PHONY: verdicts wheel help run test goldens lint dependencies mutants generated format docs linux bench build clean fuzz round-trip promises thresholds
 .DEFAULT_GOAL := help
 
 help:
@@ -25,6 +25,7 @@ help:
 	@echo "make lint    formats, clippy, ruff, types, stubs"
 	@echo "make dependencies  unused crates, licences, advisories, the oldest Rust (cargo-machete, cargo-deny)"
 	@echo "make mutants each change that a test should notice, in the endpoint and the algorithms (cargo-mutants; hours)"
+	@echo "make verdicts    the tables of verdicts in the READMEs, from papers/verdicts.csv and the last \`fanin reproduce\`"
 	@echo "make generated  writes the schemas, the reference pages and the stubs' lists anew"
 	@echo "make format  what lint asks for"
 	@echo "make docs    the manual (site/) and the Rust documentation; a dead link is an error"
@@ -70,6 +71,10 @@ dependencies:
 MUTANTS ?= --file 'crates/sim/src/tcp/**' --file 'crates/cc/src/**'
 mutants:
 	cargo mutants --package fanin-sim --package fanin-cc --test-workspace=false --output target $(MUTANTS)
+
+# papers/claims.json is what the last `fanin reproduce` found, where there is one.
+verdicts: build
+	$(BIN)/python tools/verdicts.py $(wildcard papers/claims.json)
 
 # Files that are made from tables; a test fails where one is out of date.
 generated: build

@@ -1,0 +1,107 @@
+"""Write the papers' verdicts where they are told: ``tools/verdicts.py [CLAIMS_JSON]``.
+
+`papers/verdicts.csv` has one row per claim. What `fanin reproduce` found last (its `claims.json`) goes into it first, if named. Then the tables
+between the marks in README.md and in the papers' READMEs are made from it; a test compares them.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from fanin.papers import Paper, load
+from fanin.papers.verdicts import NOT_RUN, VERDICTS
+
+ROOT = Path(__file__).parents[1]
+TABLE = ROOT / "papers/verdicts.csv"
+BEGIN, END = "<!-- verdicts: begin -->", "<!-- verdicts: end -->"
+ALL, QUICK = "all", "quick"
+
+
+class Row(NamedTuple):
+    """One claim's verdict, the reading under which it holds, and the points and seeds that it was judged on: `all` or `quick`."""
+
+    claim: str
+    verdict: str
+    reading: str
+    points: str
+
+
+def read() -> dict[str, Row]:
+    """The table by claim."""
+    with TABLE.open(encoding="utf-8", newline="") as file:
+        return {row["claim"]: Row(**row) for row in csv.DictReader(file)}
+
+
+def merged(rows: dict[str, Row], found: dict[str, object]) -> dict[str, Row]:
+    """The table with what a run found: a quick verdict does not replace one on all points."""
+    points = QUICK if found["quick"] else ALL
+    made = dict(rows)
+    for one in found["claims"]:  # type: ignore[attr-defined]
+        before = rows.get(one["id"])
+        if one["verdict"] != NOT_RUN and not (points == QUICK and before and before.points == ALL):
+            made[one["id"]] = Row(one["id"], one["verdict"], one.get("reading", {}).get("name", ""), points)
+    return made
+
+
+def overview(papers: list[Paper], rows: dict[str, Row]) -> str:
+    """A row per paper: how many claims have each verdict."""
+    lines = ["| paper | " + " | ".join(VERDICTS) + " |", "|---|" + "---|" * len(VERDICTS)]
+    for paper in papers:
+        mine = [rows[claim.id].verdict for claim in paper.claims]
+        counts = " | ".join(str(mine.count(verdict)) for verdict in VERDICTS)
+        readme = paper.folder / "README.md"
+        title = readme.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ").partition(":")[0]
+        lines.append(f"| [{title}](papers/{paper.folder.name}/README.md) | {counts} |")
+    judged = [row for row in rows.values() if row.verdict != NOT_RUN]
+    whole = sum(row.points == ALL for row in judged)
+    lines += [
+        "",
+        f"{whole} of these {len(judged)} verdicts are from all points and seeds, the others from those of `--quick`.",
+    ]
+    return "\n".join(lines)
+
+
+def of_paper(paper: Paper, rows: dict[str, Row]) -> str:
+    """A row per claim of one paper."""
+    lines = ["| claim | verdict | reading | points and seeds |", "|---|---|---|---|"]
+    for claim in paper.claims:
+        row = rows[claim.id]
+        lines.append(f"| `{row.claim}` | {row.verdict} | {row.reading} | {row.points} |")
+    return "\n".join(lines)
+
+
+def pages() -> dict[Path, str]:
+    """Every page with its table, as it should be."""
+    papers, rows = load(ROOT / "papers"), read()
+    tables = {paper.folder / "README.md": of_paper(paper, rows) for paper in papers}
+    tables[ROOT / "README.md"] = overview(papers, rows)
+    return {page: _with(page.read_text(encoding="utf-8"), table) for page, table in tables.items()}
+
+
+def _with(text: str, table: str) -> str:
+    before, _, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not end:
+        raise ValueError(f"there is no `{BEGIN}` ... `{END}`")
+    return f"{before}{BEGIN}\n{table}\n{END}{after}"
+
+
+def main() -> None:
+    """Update the table if told to, then the pages."""
+    if len(sys.argv) > 1:
+        rows = merged(read(), json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
+        order = [claim.id for paper in load(ROOT / "papers") for claim in paper.claims]
+        with TABLE.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(Row._fields)
+            writer.writerows(rows[claim] for claim in order)
+    for page, text in pages().items():
+        page.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
