@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 import sys
 from pathlib import Path
@@ -27,7 +26,14 @@ def advise(
     no_switch_changes: Annotated[
         bool, typer.Option("--no-switch-changes", help="Leave the switch as the rack file says.")
     ] = False,
-    budget: Annotated[str, typer.Option("--budget", metavar="TIME", help="About how long to search.")] = "60s",
+    budget: Annotated[
+        str,
+        typer.Option(
+            "--budget",
+            metavar="RUNS|TIME",
+            help="About how many simulations to search with, or how long (60s); with a time the answer may depend on the machine's speed.",
+        ),
+    ] = "1000",
     cc: Annotated[
         str | None, typer.Option("--cc", metavar="A,B,...", help="Algorithms [default: what hosts can run].")
     ] = None,
@@ -63,7 +69,7 @@ def advise(
         cc=cc.split(",") if cc is not None else None,
         baseline=baseline,
         switch=not no_switch_changes,
-        budget_s=_seconds(budget),
+        budget=budget,
         confirm=confirm,
         aggregator=aggregator,
         tell=display.note,
@@ -75,15 +81,6 @@ def advise(
         sys.stdout.write("\n")
     else:
         _print(found)
-
-
-def _seconds(budget: str) -> float:
-    from fanin.errors import ScenarioError
-
-    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*(s|min|h)?", budget.strip())
-    if found is None:
-        raise ScenarioError(f"command line `--budget {budget}`: it must be a time such as 60s or 5min")
-    return float(found[1]) * {"s": 1.0, "min": 60.0, "h": 3600.0}[found[2] or "s"]
 
 
 def _print(advice: Advice) -> None:

@@ -70,6 +70,10 @@ class ScenarioError(FaninError, ValueError):
     """A scenario or rack file is wrong, or a setting that was asked for."""
 
 
+class MissingAlgorithmError(ScenarioError):
+    """The engine that was asked for has no form of an algorithm."""
+
+
 class AlgorithmError(FaninError, ValueError):
     """There is no such algorithm, or it cannot be run so."""
 

@@ -116,19 +116,74 @@ def measured(found: TrainsResult, aggregator: str, rounds_ms: Sequence[float | N
     )
 
 
-def seen_baseline(found: TrainsResult, aggregator: str) -> tuple[str, str] | None:
-    """What the hosts that send to `aggregator` run, and how the capture shows it; None where it does not.
+@dataclass(frozen=True, slots=True)
+class Today:
+    """What a capture shows of what the hosts that send run.
 
-    Only DCTCP shows: its hosts send their SYNs as ECN-capable (ECT), which RFC 3168 forbids to all others (Linux, ``tcp_ecn_send_synack``).
+    Attributes
+    ----------
+    cc : str or None
+        The algorithm; None where only `why` can be said.
+    why : str
+        How the capture shows it, or what it cannot be.
     """
-    opened = [c for c in found.connections if c["handshake_seen"] and aggregator in (c["client_ip"], c["server_ip"])]
-    capable = sum(c["to_client" if c["client_ip"] == aggregator else "to_server"]["ect_syn"] for c in opened)
-    if 2 * capable <= len(opened):
+
+    cc: str | None
+    why: str
+
+
+FEWEST_RELEASES, FEWEST_BACKOFFS = 40, 10
+"""With fewer packets that tell what made their sender send, or fewer losses, nothing is concluded."""
+
+
+def seen_baseline(found: TrainsResult, aggregator: str) -> Today | None:
+    """What the hosts that send to `aggregator` run, as far as the capture shows it; None where it does not.
+
+    DCTCP's hosts send their SYNs as ECN-capable (ECT), which RFC 3168 forbids to all others (Linux, ``tcp_ecn_send_synack``). Of the others, what
+    follows its acknowledgements is told from what paces (BBR), and what a loss leaves of the window tells BBR (nearly all), CUBIC (0.7) and Reno
+    (half) apart. Both are needed for BBR: a busy host and a shaper send between acknowledgements too.
+    """
+    sides = [
+        (c, c["to_client" if c["client_ip"] == aggregator else "to_server"])
+        for c in found.connections
+        if aggregator in (c["client_ip"], c["server_ip"])
+    ]
+    opened = [side for c, side in sides if c["handshake_seen"]]
+    capable = sum(side["ect_syn"] for side in opened)
+    if 2 * capable > len(opened):
+        return Today(
+            "dctcp",
+            f"{capable} of {len(opened)} handshakes in the capture were sent as ECN-capable, as only DCTCP's are",
+        )
+    # Behind the queue, its link is what spaces the packets.
+    releases = sum(side["releases"] for _, side in sides)
+    if releases < FEWEST_RELEASES or found.behind_the_queue(aggregator):
         return None
-    return (
-        "dctcp",
-        f"{capable} of {len(opened)} handshakes in the capture were sent as ECN-capable, as only DCTCP's are",
+    prompted, unprompted = (
+        sum(side[f"{name}_releases"] for _, side in sides) / releases for name in ("prompted", "unprompted")
     )
+    losses = sum(side["backoffs"] for _, side in sides)
+    many = losses >= FEWEST_BACKOFFS
+    over_half, small = (
+        sum(side[f"backoffs_{name}"] for _, side in sides) / max(losses, 1) for name in ("over_half", "small")
+    )
+    if prompted <= 0.5 and unprompted >= 0.3 and many and small >= 0.2:
+        return Today(
+            "bbr",
+            f"{unprompted:.0%} of {releases:,} packets left between acknowledgements, and {small:.0%} of {losses} losses left nearly all of the window, "
+            "as with BBR",
+        )
+    if prompted < 0.8:
+        return None
+    clocked = f"{prompted:.0%} of {releases:,} packets left when an acknowledgement came, as with none that paces (BBR)"
+    if many and over_half >= 0.4:
+        return Today("cubic", f"{clocked}, and {over_half:.0%} of {losses} losses left more than half of the window")
+    if many and over_half <= 0.05:
+        return Today(
+            "reno",
+            f"{clocked}, and {'none' if over_half == 0 else f'{over_half:.0%}'} of {losses} losses left more than half of the window",
+        )
+    return Today(None, clocked)
 
 
 def disagreement(seen: Measured, simulated: RankingRow, simulated_rtt_ms: float | None) -> list[str]:

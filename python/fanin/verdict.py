@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from fanin import _native
-from fanin.deployable import Recommendation, deployment, recommendation
+from fanin.deployable import Recommendation, deployment, load_parameters, recommendation
 from fanin.ranking import SIGNIFICANT
 from fanin.text import duration, enumeration, shortening, significant
 
@@ -351,8 +351,9 @@ def _support(
         elif result.baseline_seen:
             sentences.append(f"Your hosts run {usual.cc}: {why} (another: --baseline).")
         else:
+            shows = f"shows only that {result.baseline_hint}" if result.baseline_hint else "does not show it"
             sentences.append(
-                f"Your hosts are presumed to run {usual.cc}, {why}; the capture does not show it (another: --baseline)."
+                f"Your hosts are presumed to run {usual.cc}, {why}; the capture {shows} (another: --baseline)."
             )
     sentences += _without_a_queue(result)
     for refusal in refused:
@@ -486,6 +487,7 @@ def _recommended(
         now=usual.cc if usual else None,
         mark=str(mark) if mark is not None else None,
         prompt_acks=_native.needs_prompt_acks(best.cc),
+        load=load_parameters(best.cc, rack),
     )
 
 

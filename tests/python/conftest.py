@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -93,3 +94,17 @@ def _own_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def _in_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
     """Examples name files as a reader of the repository would."""
     monkeypatch.chdir(ROOT)
+
+
+def merged(files: Iterable[Path], to: Path) -> Path:
+    """One capture of several, by time; nanosecond pcap in the machine's byte order, as fanin writes it."""
+    packets, head = [], b""
+    for file in sorted(files):
+        data = file.read_bytes()
+        head, at = data[:24], 24
+        while at < len(data):
+            s, ns, kept, _ = struct.unpack_from("<4I", data, at)
+            packets.append((s, ns, data[at : at + 16 + kept]))
+            at += 16 + kept
+    to.write_bytes(head + b"".join(packet for _, _, packet in sorted(packets, key=lambda p: p[:2])))
+    return to

@@ -6,12 +6,14 @@ import itertools
 import math
 import os
 import statistics
+import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from fanin import _native
+from fanin import run as fanin_run
 from fanin.advice import advise
-from fanin.advice.knobs import Candidate, how_to, space
+from fanin.advice.knobs import Candidate, Space, how_to
 from fanin.advice.search import Evaluator
 from fanin.errors import ScenarioError
 from fanin.progress import silent
@@ -20,7 +22,7 @@ from fanin.runs.job import Document
 from fanin.runs.replay import ReplayJob, Traffic
 from fanin.traffic import trains
 
-from .conftest import HTTP, RACK, SMALL, Fanin
+from .conftest import HTTP, RACK, SMALL, Fanin, merged
 
 EVERY = bool(os.environ.get("FANIN_ADVISE_ALL"))
 
@@ -31,35 +33,102 @@ RACKS = [
         [("1Gbps", "25us"), ("10Gbps", "10us")], ["16p", "60p", "250p"], ["", 'mark = "10p"\n']
     )
 ][:10]
-NAMES = ["cubic", "dctcp", "reno"]
+NAMES = ["cubic", "dctcp", "trim", "tcprand+cubic"]
+"""One with each kind of knob: of routes, of switches, of twins, of applications."""
+
+HOUR = """
+[topology]
+senders = 8
+rate = "1Gbps"
+delay = "25us"
+buffer = "60p"
+[stack]
+profile = "linux"
+[cc]
+name = "cubic"
+[[workload]]
+kind = "http_on_off"
+responses = {responses}
+size = {{ uniform = ["8KB", "60KB"] }}
+gap = {{ exponential = "{gap}" }}
+train = "128KB"
+train_start = "200ms"
+"""
 
 
-@pytest.mark.parametrize("number", range(10) if EVERY else [0, 7])
-def test_the_choice_is_within_5_percent_of_the_best_of_an_exhaustive_search(tmp_path: Path, number: int) -> None:
-    import tomllib
+def hour(folder: Path, load: int) -> Path:
+    """The capture of an hour at the servers, in small: `load` times the responses in the same time."""
+    text = HOUR.format(responses=20 * load, gap=f"{8000 // load}us")
+    folder = folder / f"load-{load}"
+    fanin_run("hour.toml", text=text, seed=7, pcap=folder, pcap_at=[f"s{n}" for n in range(1, 9)])
+    return merged(folder.glob("s*.pcap"), folder / "hour.pcap")
 
-    rack = tmp_path / "rack.toml"
-    rack.write_text(RACKS[number])
-    found = advise(SMALL, rack, cc=NAMES, budget_s=1000)
-    base = _native.Rack.from_file(rack, [])
 
-    base = ReplayJob(Document.of_rack(rack), Traffic(trains(SMALL).workload(None)), "", 0)
+def cost(
+    capture: Path, rack: Path, candidates: Sequence[Candidate], chosen: Candidate
+) -> tuple[Candidate, float, float, float]:
+    """By exhaustive search: the best, its p99, and by how much that of the one that was chosen is longer, with its spread (95 %, one-sided)."""
+    base = ReplayJob(Document.of_rack(rack), Traffic(trains(capture).workload(None)), "", 0)
     every = Evaluator(base, Threads(), silent)
-    candidates = space(NAMES, tomllib.loads(RACKS[number]), switch=True)
-    few, many = range(2001, 2009), range(2001, 2049)
+    few, many = range(2001, 2005), range(2001, 2041)
     every.scores(candidates, few, "all")
     costs = {c: every.cost(c, few, "p99") for c in candidates}
     assert math.isfinite(min(costs.values()))
     # A p99 that is one loss away from 0.4 or 5 ms needs more seeds: the near ones and the choice get them.
-    near = [c for c in candidates if costs[c] <= 2 * min(costs.values()) or c == found.best]
+    near = sorted((c for c in candidates if costs[c] <= 1.5 * min(costs.values())), key=lambda c: costs[c])[:12]
+    near = list(dict.fromkeys([*near, chosen]))
     every.scores(near, many, "the near ones")
     best = min(near, key=lambda c: every.cost(c, many, "p99"))
-    least = every.cost(best, many, "p99")
-    pairs = zip(every.of(found.best, many), every.of(best, many), strict=True)
-    longer = [chosen.cost("p99") - other.cost("p99") for chosen, other in pairs]
-    # Longer by 5 % and by more than the seeds' own spread (95 %, one-sided) is a wrong choice.
+    pairs = zip(every.of(chosen, many), every.of(best, many), strict=True)
+    longer = [mine.cost("p99") - other.cost("p99") for mine, other in pairs]
     spread = 1.68 * statistics.stdev(longer) / math.sqrt(len(longer))
-    assert statistics.fmean(longer) - spread <= 0.05 * least, (found.headline, longer, best.label, least)
+    return best, every.cost(best, many, "p99"), statistics.fmean(longer), spread
+
+
+def longer_than_the_best(folder: Path, number: int) -> float:
+    """By what share the p99 of what is advised is longer than the best of an exhaustive search, less the seeds' own spread."""
+    rack = folder / "rack.toml"
+    rack.write_text(RACKS[number])
+    capture = hour(folder, 1) if number % 2 else SMALL
+    found = advise(capture, rack, cc=NAMES, baseline="cubic", keep=False)
+    space = Space(NAMES, tomllib.loads(RACKS[number]), switch=True).everything()
+    best, least, longer, spread = cost(capture, rack, space, found.best)
+    print(
+        f"{number}: {len(space)} candidates, {found.tried} tried in {found.runs} runs: {found.best.label}, best {best.label} with {least:.3f} ms, "
+        f"longer by {longer / least:+.1%} (within {spread / least:.1%})",
+        flush=True,
+    )
+    return (longer - spread) / least
+
+
+def test_the_choice_is_within_5_percent_of_the_best_of_an_exhaustive_search(tmp_path: Path) -> None:
+    assert longer_than_the_best(tmp_path, 3) <= 0.05
+
+
+@pytest.mark.skipif(not EVERY, reason="minutes: FANIN_ADVISE_ALL=1")
+def test_it_is_in_nine_workloads_of_ten(tmp_path: Path) -> None:
+    found = []
+    for number in range(len(RACKS)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        found.append(longer_than_the_best(folder, number))
+    assert sum(longer <= 0.05 for longer in found) >= 9, found
+
+
+def test_advice_from_one_hour_holds_in_an_hour_with_twice_the_load(tmp_path: Path) -> None:
+    rack = tmp_path / "rack.toml"
+    rack.write_text('[rack]\nrate = "1Gbps"\ndelay = "25us"\nbuffer = "60p"\nmark = "10p"\n')
+    found = advise(hour(tmp_path, 1), rack, cc=NAMES, baseline="cubic", keep=False)
+    assert found.kind != "keep"
+    space = Space(NAMES, tomllib.loads(rack.read_text()), switch=True).everything() if EVERY else [found.today]
+    busy = hour(tmp_path, 2)
+    best, least, longer, spread = cost(busy, rack, [*space, found.today], found.best)
+    print(
+        f"{found.best.label}, best there {best.label} {least:.3f} ms, longer by {longer / least:+.1%} (within {spread / least:.1%})"
+    )
+    _, _, than_today, its_spread = cost(busy, rack, [found.today], found.best)
+    assert than_today + its_spread <= 0, found.headline
+    assert longer - spread <= 0.05 * least
 
 
 def test_what_is_advised_is_better_and_the_advice_says_how_to_try_it_and_where_it_hurts(
@@ -67,7 +136,7 @@ def test_what_is_advised_is_better_and_the_advice_says_how_to_try_it_and_where_i
 ) -> None:
     rack = tmp_path / "rack.toml"
     rack.write_text('[rack]\nrate = "1Gbps"\ndelay = "25us"\nbuffer = "16p"\n')
-    done = fanin("advise", SMALL, "--rack", rack, "--cc", "cubic,dctcp", "--budget", "300s", "--json")
+    done = fanin("advise", SMALL, "--rack", rack, "--cc", "cubic,dctcp", "--budget", "300", "--json")
     assert done.code == 0, done.err
     said = done.json()
     assert said["kind"] in ("change", "tail")
@@ -79,7 +148,7 @@ def test_what_is_advised_is_better_and_the_advice_says_how_to_try_it_and_where_i
     told = said["recommendation"]
     assert told["trial"][-1].startswith("ip route add ")
     assert told["undo"][0].startswith("ip route del ")
-    text = fanin("advise", SMALL, "--rack", rack, "--cc", "cubic,dctcp", "--budget", "300s")
+    text = fanin("advise", SMALL, "--rack", rack, "--cc", "cubic,dctcp", "--budget", "300")
     assert said["headline"] in text.out
 
 
@@ -87,7 +156,7 @@ def test_keep_what_you_have_when_nothing_is_better(tmp_path: Path) -> None:
     # Nothing is ever dropped or marked: no algorithm and no floor matters.
     rack = tmp_path / "rack.toml"
     rack.write_text('[rack]\nrate = "100Gbps"\ndelay = "1us"\nbuffer = "10000p"\n[stack]\ninitial_window = 100\n')
-    found = advise(SMALL, rack, cc=["cubic", "reno"], switch=False, budget_s=20)
+    found = advise(SMALL, rack, cc=["cubic", "reno"], switch=False, budget=100)
     assert found.kind == "keep"
     assert found.headline.startswith("Keep cubic")
     assert found.recommendation is None
@@ -95,16 +164,16 @@ def test_keep_what_you_have_when_nothing_is_better(tmp_path: Path) -> None:
 
 def test_without_switch_changes_no_candidate_sets_k() -> None:
     rack = {"rack": {"rate": "1Gbps", "delay": "25us", "buffer": "100p"}}
-    assert any(dict(c.settings).get("rack.mark") for c in space(["dctcp"], rack, switch=True))
-    assert space(["dctcp"], rack, switch=False) == []
+    assert all(dict(c.settings).get("rack.mark") for c in Space(["dctcp"], rack, switch=True).everything())
+    assert Space(["dctcp"], rack, switch=False).everything() == []
     marked = {"rack": {**rack["rack"], "mark": "20p"}}
-    assert all("rack.mark" not in dict(c.settings) for c in space(["dctcp"], marked, switch=False))
+    assert all("rack.mark" not in dict(c.settings) for c in Space(["dctcp"], marked, switch=False).everything())
 
 
 def test_a_threshold_leaves_room_in_a_buffer_a_fifth_smaller() -> None:
     # The advice is tried on such a rack too, where a threshold as large as the buffer is refused.
     rack = {"rack": {"rate": "1Gbps", "delay": "25us", "buffer": "100p"}}
-    tried = {dict(c.settings).get("rack.mark") for c in space(["dctcp"], rack, switch=True)}
+    tried = {dict(c.settings).get("rack.mark") for c in Space(["dctcp"], rack, switch=True).everything()}
     assert "40p" in tried
     assert "80p" not in tried
 
@@ -112,7 +181,7 @@ def test_a_threshold_leaves_room_in_a_buffer_a_fifth_smaller() -> None:
 def test_lines_name_the_settings_that_were_simulated() -> None:
     told = how_to(
         Candidate("dctcp", (("rack.mark", "10p"), ("stack.min_rto", "5ms"), ("stack.initial_window", "4"))),
-        aggregator="10.0.0.1", now="cubic", mark="20p",
+        aggregator="10.0.0.1", now="cubic", rack={"mark": "20p"},
     )  # fmt: skip
     assert told is not None
     assert told.trial[-1].endswith("congctl dctcp rto_min 5ms initcwnd 4")
@@ -124,6 +193,7 @@ def test_lines_name_the_settings_that_were_simulated() -> None:
     [
         (("--goal", "speed"), "the goal is 'speed'"),
         (("--budget", "soon"), "--budget soon"),
+        (("--budget", "0"), "--budget 0"),
         (("--cc", "nosuch"), "nosuch"),
     ],
 )

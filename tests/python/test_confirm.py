@@ -10,7 +10,7 @@ import pytest
 from fanin import report
 from fanin.advice import advise
 from fanin.comparison.confirm import confirmation, inversions
-from fanin.errors import EngineError, ScenarioError
+from fanin.errors import EngineError, MissingAlgorithmError, ScenarioError
 from fanin.kernel import cache, pace
 from fanin.runs import engines
 
@@ -38,7 +38,7 @@ class StandIn(engines.Simulator):
 
     def check(self, plan: object, scenario: object = None) -> None:
         if "bbr" in plan.algorithms:  # type: ignore[attr-defined]
-            raise ScenarioError("cc.name: the stand-in has no `bbr`")
+            raise MissingAlgorithmError("the stand-in has no `bbr`")
 
 
 @pytest.fixture

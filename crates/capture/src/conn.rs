@@ -1,6 +1,7 @@
 //! One TCP connection, followed packet by packet in constant memory.
 
 mod clock;
+mod clocking;
 mod rtt;
 mod run;
 mod sequence;
@@ -9,6 +10,7 @@ use crate::arrivals::Arrivals;
 use crate::decode::{Addr, Segment, flag};
 use crate::{Connection, Direction, DirectionStats, Gap, Sink, Train};
 use clock::Clock;
+use clocking::Clocking;
 use rtt::Half;
 use run::{PayloadRun, Place};
 use sequence::{Kind, Sequence};
@@ -82,6 +84,7 @@ struct Dir {
     half: Half,
     /// Its sender's.
     clock: Clock,
+    clocking: Clocking,
     train: Option<Train>,
     last_data: Option<u64>,
     last_payload: u32,
@@ -296,7 +299,10 @@ impl Conn {
         let spread = arrivals.spread(self.hosts[1 - d], at) + arrivals.spread(self.hosts[d], at);
         let pause = self.application_pause(s, d, at, gap, spread);
         let before = self.dirs[d].seq.max();
+        let turnaround = self.dirs[1 - d].half.least();
         let dir = &mut self.dirs[d];
+        let in_flight = dir.seq.in_flight();
+        let idle = dir.last_data.map_or(u64::MAX, |last| at - last);
         let arrival = dir.seq.data(seq, s.payload, at, s.ip_id, reordering);
         if let Some(stamp) = s.stamp {
             dir.clock.passed(stamp, at);
@@ -320,8 +326,10 @@ impl Conn {
         if repairs {
             dir.half.cancel();
             dir.repair = dir.seq.max();
+            dir.clocking.repaired(dir.seq.max(), in_flight, u64::from(dir.stats.largest_segment), idle);
         } else if arrival.extends {
             dir.half.sent(dir.seq.max(), at);
+            dir.clocking.sent(dir.seq.max(), at, idle, in_flight, turnaround);
         }
         if arrival.extends {
             self.dirs[d].pushed = s.flags & flag::PSH != 0;
@@ -528,6 +536,7 @@ impl Conn {
         let mut excess = None;
         if news {
             excess = peer.half.acknowledged(peer.seq.acked(), at);
+            peer.clocking.acknowledged(peer.seq.acked(), at, peer.seq.in_flight());
         } else if s.payload == 0
             && s.flags & (flag::SYN | flag::FIN | flag::RST) == 0
             && s.ack == dir.last_ack
@@ -565,6 +574,9 @@ impl Conn {
         let stats = |d: usize| {
             let mut n = self.dirs[d].stats;
             let half = self.dirs[d].half;
+            let seen = self.dirs[d].clocking.counts();
+            (n.releases, n.prompted_releases, n.unprompted_releases) = (seen.releases, seen.prompted, seen.unprompted);
+            (n.backoffs, n.backoffs_over_half, n.backoffs_small) = (seen.backoffs, seen.kept_over_half, seen.kept_most);
             n.missing_bytes = self.dirs[d].seq.missing();
             n.rtt_samples = half.samples();
             n.min_rtt_ns = half.least().map(|behind| behind + self.dirs[1 - d].half.least().unwrap_or(0));

@@ -170,6 +170,18 @@ pub struct DirectionStats {
     pub max_rtt_ns: Option<u64>,
     /// Smoothed round trip (weight 0.25) after the last sample.
     pub smoothed_rtt_ns: Option<u64>,
+    /// New data after a pause of 30 us to 2 ms, with data outstanding, where acknowledgements are further apart than 100 us.
+    pub releases: u64,
+    /// Of these, what came when an acknowledgement had just reached the sender: a full window waits for one.
+    pub prompted_releases: u64,
+    /// Of these, what no acknowledgement since the packet before can have caused: a sender that paces has them.
+    pub unprompted_releases: u64,
+    /// Repairs with 16 segments or more in flight, after which the sender went on at its window.
+    pub backoffs: u64,
+    /// Of these, with more than 0.55 of the data in flight left at the end of the repair: Reno leaves half.
+    pub backoffs_over_half: u64,
+    /// Of these, with more than 0.8 left: CUBIC leaves 0.7.
+    pub backoffs_small: u64,
 }
 
 /// A request and its response: a run of payload from the client, answered by a run of payload from the server.

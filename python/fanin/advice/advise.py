@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-import time
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,9 +13,9 @@ from typing import Any
 from fanin import _native
 from fanin.advice.confirm import confirm as confirm_on
 from fanin.advice.judge import GOAL_NAMES, MORE_IS_BETTER, headline_of, mean_of, measurably_better, paired, worse
-from fanin.advice.knobs import UNSURE, Candidate, how_to, packets, space
-from fanin.advice.search import GOALS, RUNGS, Evaluator, Score, halving
-from fanin.comparison.candidates import chosen
+from fanin.advice.knobs import UNSURE, Candidate, Space, how_to, packets
+from fanin.advice.search import GOALS, RUNGS, Evaluator, Score, halving, runs_within
+from fanin.comparison.candidates import chosen, deployable
 from fanin.deployable import Recommendation
 from fanin.errors import CaptureError, ScenarioError
 from fanin.files import shown
@@ -47,6 +47,9 @@ NEAR = 0.03
 """A simpler candidate whose cost is at most so much higher is preferred."""
 
 BOOTSTRAPS = 2000
+
+BUDGET = 1000
+"""Simulations of the search unless said: a minute or less for captures of some ten thousand packets."""
 
 
 @dataclass(slots=True)
@@ -136,7 +139,7 @@ def advise(
     cc: str | Sequence[str] | None = None,
     baseline: str | None = None,
     switch: bool = True,
-    budget_s: float = 60.0,
+    budget: int | str = BUDGET,
     confirm: str | None = None,
     aggregator: str | None = None,
     settings: Mapping[str, object] | None = None,
@@ -161,9 +164,10 @@ def advise(
     baseline : str, optional
         What the hosts run today; unless given, what the capture shows, else what is presumed.
     switch : bool
-        The switch's marking threshold may change.
-    budget_s : float
-        About how long the search may take; the judgement of what it found comes after it.
+        The switch may change: marking threshold, and the share of a shared buffer that one port may take.
+    budget : int or str
+        About how many simulations the search may take, or, as ``"60s"``, how long: as many as this machine does in that time, by one that is timed, so
+        that the same call may answer otherwise on another machine. The judgement of what it found comes after it.
     confirm : str, optional
         An engine, ``kernel`` or ``kernel-hz1000``, that what is advised is run on again beside what hosts run today; it is believed.
     aggregator : str, optional
@@ -194,8 +198,7 @@ def advise(
         raise ScenarioError(f"the goal is {goal!r}; it must be one of {', '.join(GOALS)}")
     if confirm is not None:
         find_engine(confirm)  # raises when it is not built, before anything takes long
-    if not budget_s > 0:
-        raise ScenarioError(f"the budget is {budget_s:g} s; it must be more than 0")
+    count, seconds = parsed_budget(budget)
     common = changed(settings)
     _native.Rack.from_file(rack, common)
     document = Document.of_rack(rack)
@@ -205,18 +208,15 @@ def advise(
         table.setdefault(section, {})[name] = value
     found = trains(capture, progress=progress)
     replay = found.workload(aggregator)
-    shown_today = seen_baseline(found, replay.aggregator)
+    shown_today = seen_baseline(found, replay.aggregator) if baseline is None else None
     job = ReplayJob(document, Traffic(replay), "", 0, tuple(common))
-    choice = chosen(cc, baseline, job, shown_today[0] if shown_today else None)
+    choice = chosen(cc, baseline, job, shown_today.cc if shown_today else None)
     if choice.baseline is None:
         raise ScenarioError("it is not known what the hosts run today; say it with --baseline")
     # Algorithms that need marks are left out of a comparison on a rack that makes none; here the switch may be told to.
     names = list(choice.names)
     if switch and cc is None:
-        from fanin.deployable import deployment
-        from fanin.registries import stand_alone_algorithms
-
-        names = [n for n in stand_alone_algorithms() if deployment(n) is not None or n == choice.baseline]
+        names = list(dict.fromkeys([*deployable(job, choice.baseline), choice.baseline]))
     if replay.responses == 0:
         raise CaptureError(
             f"{capture}: no response with payload goes to {replay.aggregator}; name another host with --aggregator"
@@ -224,11 +224,11 @@ def advise(
 
     evaluator = Evaluator(job, executor or Threads(), progress, usual_store() if keep else None)
     today = Candidate(choice.baseline)
-    candidates = [today, *(c for c in space(names, table, switch=switch) if c != today)]
-    deadline = time.monotonic() + budget_s
-    evaluator.scores([today], range(1, RUNGS[0] + 1), "replaying what the hosts run today")
-    order = sorted(candidates, key=lambda c: c.changes)  # what changes least is tried first when time is short
-    ranked = halving(evaluator, order, goal, deadline=deadline)
+    space = Space(names, table, switch=switch)
+    if seconds is not None:
+        count = runs_within(seconds, replace(job, cc=today.cc, seed=1))
+    ranked = halving(evaluator, space, today, goal, runs=count)
+    searched = evaluator.runs
     others = [c for c in ranked if c != today]
     by_tail = sorted(others, key=lambda c: (evaluator.cost(c, range(1, RUNGS[-1] + 1), "p99_9"), c.changes))
     finalists = list(dict.fromkeys([*others[:FINALISTS], *by_tail[:TAIL_FINALISTS]]))
@@ -237,18 +237,44 @@ def advise(
     advice = _judged(evaluator, today, finalists, goal)
     if confirm is not None:
         confirm_on(advice, evaluator, finalists, list(JUDGED_SEEDS), confirm, tell)
-    advice.tried, advice.runs = len(candidates), evaluator.runs
+    advice.tried, advice.runs = len({c for c, _ in evaluator.known}), evaluator.runs
+    if seconds is not None:
+        advice.notes.append(
+            f"{seconds:g} s are {count} simulations on this machine, of which the search took {searched}; `--budget {count}` repeats it on any"
+        )
     advice.capture, advice.rack = shown(str(capture)), shown(str(rack))
     advice.command = shown(command or f"fanin advise {capture} --rack {rack}")
+    if baseline is None:
+        seen = shown_today is not None and shown_today.cc == today.cc
+        how = f"run {today.cc}: {shown_today.why}" if seen and shown_today else f"are presumed to run {today.cc}"
+        advice.notes.append(f"the hosts {how} (another: --baseline)")
     advice.notes += [f"{c.label} cannot run: {why}" for c, why in evaluator.failed.items()]
     if advice.kind != "keep":
-        mark = table.get("rack", {}).get("mark")
         advice.recommendation = how_to(
-            advice.best, aggregator=replay.aggregator, now=today.cc, mark=str(mark) if mark else None
+            advice.best, aggregator=replay.aggregator, now=today.cc, rack=table.get("rack", {})
         )
         advice.coexistence = _coexistence(evaluator, advice)
         advice.confidence += _other_racks(evaluator, advice, table)
     return advice
+
+
+def parsed_budget(budget: int | str) -> tuple[int, float | None]:
+    """A budget as a count of simulations and, where it was said as a time, seconds.
+
+    Examples
+    --------
+    >>> parsed_budget(500), parsed_budget("500"), parsed_budget("5min")
+    ((500, None), (500, None), (0, 300.0))
+    """
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*(s|min|h)?", str(budget).strip())
+    number = float(found[1]) if found else 0.0
+    if found is None or not number > 0 or (found[2] is None and number != int(number)):
+        raise ScenarioError(
+            f"command line `--budget {budget}`: it must be a number of simulations such as 1000, or a time such as 60s or 5min"
+        )
+    if found[2] is None:
+        return int(number), None
+    return 0, number * {"s": 1.0, "min": 60.0, "h": 3600.0}[found[2]]
 
 
 def _least(evaluator: Evaluator, better: Sequence[Candidate], goal: str) -> Candidate:
@@ -279,12 +305,14 @@ def _judged(evaluator: Evaluator, today: Candidate, finalists: Sequence[Candidat
     if not better and goal not in MORE_IS_BETTER:
         kind, measure = "tail", "p99_9"
         better = [c for c in measurably_better(by_tail, "p99_9") if not worse(by_goal[c], goal)]
+        # The tail alone is a weaker reason: what also leaves the mean as it is comes first.
+        better = [c for c in better if not worse(paired(scores[c], mine, "mean"), "mean")] or better
     if not better:
         values = {name: (mean_of(mine, name), mean_of(mine, name)) for name in GOALS}
         near = finalists[0].label if finalists else "nothing else"
         said = f"Keep {today.cc}: on {len(seeds)} fresh seeds nothing measurably improves the {GOAL_NAMES[goal]} (closest: {near})."
         return Advice("keep", said, goal, today, today, None, values)
-    best = _least(evaluator, better, goal)
+    best = _least(evaluator, better, measure)
     theirs = scores[best]
     values = {name: (mean_of(mine, name), mean_of(theirs, name)) for name in GOALS}
     gain = (by_goal if kind == "change" else by_tail)[best]

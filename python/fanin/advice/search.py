@@ -1,8 +1,9 @@
-"""Successive halving: all candidates on few seeds, the better ones on more.
+"""Successive halving: many candidates on few seeds, the better ones on more.
 
 A run's p99 differs more between candidates than between seeds for most of them, so that few seeds rule most out (Jamieson and Talwalkar,
-"Non-stochastic Best Arm Identification and Hyperparameter Optimization", 2016). The space is a small product of declared knobs, not a
-continuum that a model would have to be fitted to: that is why no optimisation library is used.
+"Non-stochastic Best Arm Identification and Hyperparameter Optimization", 2016). It begins with one knob turned at a time; those that go on bring
+their neighbours, which have one knob more turned, the best one's first, so that a product of knobs need not be run as a whole. The space is a
+small table of values, not a continuum that a model would have to be fitted to: that is why no optimisation library is used.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from fanin.advice.knobs import Candidate
+from fanin.advice.knobs import Candidate, Space
 from fanin.comparison.replays import MeasuredReplay
 from fanin.errors import AlgorithmError, EngineError, ScenarioError
+from fanin.progress import cores
 from fanin.runs.executor import Executor
 from fanin.runs.kept import run_kept
 from fanin.runs.replay import ReplayJob, rack_of
@@ -110,18 +112,18 @@ class Evaluator:
         self.failed: dict[Candidate, str] = {}
         self.runs = self.ran = 0
         self.interrupted = False
-        self.seconds_per_run = 0.0
         self._executor = executor
         self._progress = progress
         self._store = store
-        self._known: dict[tuple[Candidate, int], Score] = {}
+        self.known: dict[tuple[Candidate, int], Score] = {}
+        """By candidate and seed."""
 
     def scores(self, candidates: Sequence[Candidate], seeds: Sequence[int], title: str) -> None:
         """See to it that every candidate that runs has a score for each seed."""
         wanted = []
         for seed in seeds:
             for candidate in candidates:
-                if (candidate, seed) in self._known or candidate in self.failed:
+                if (candidate, seed) in self.known or candidate in self.failed:
                     continue
                 try:
                     job = self.job(candidate, seed)
@@ -129,7 +131,6 @@ class Evaluator:
                     wanted.append(((candidate, seed), job))
                 except (ScenarioError, AlgorithmError) as error:
                     self.failed[candidate] = str(error)
-        began = time.monotonic()
 
         def finished(number: int, outcome: Frames | BaseException) -> None:
             which = wanted[number][0]
@@ -138,17 +139,15 @@ class Evaluator:
             elif isinstance(outcome, BaseException):
                 raise outcome
             else:
-                self._known[which] = scored(outcome)
+                self.known[which] = scored(outcome)
 
         if wanted:
-            made = self._run([job for _, job in wanted], finished, title)
-            if made:
-                self.seconds_per_run = (time.monotonic() - began) / made
+            self._run([job for _, job in wanted], finished, title)
 
     def _run(
         self, jobs: Sequence[ReplayJob], finished: Callable[[int, Frames | BaseException], None], title: str
-    ) -> int:
-        """Run jobs, except what the store has; how many were run."""
+    ) -> None:
+        """Run jobs, except what the store has."""
         measured = [MeasuredReplay(job) for job in jobs]
         found, whole = run_kept(
             measured, finished, store=self._store, progress=self._progress, title=title, executor=self._executor
@@ -158,7 +157,6 @@ class Evaluator:
             raise KeyboardInterrupt
         self.runs += len(jobs)
         self.ran += len(jobs) - found
-        return len(jobs) - found
 
     def elsewhere(self, engine: str) -> Evaluator:
         """The same on another engine."""
@@ -182,41 +180,63 @@ class Evaluator:
 
     def of(self, candidate: Candidate, seeds: Sequence[int]) -> list[Score]:
         """Scores in the order of the seeds."""
-        return [self._known[candidate, seed] for seed in seeds]
+        return [self.known[candidate, seed] for seed in seeds]
 
     def cost(self, candidate: Candidate, seeds: Sequence[int], goal: str) -> float:
         """Mean over the seeds; less is better."""
         return math.fsum(score.cost(goal) for score in self.of(candidate, seeds)) / len(seeds)
 
 
-def halving(evaluator: Evaluator, candidates: Sequence[Candidate], goal: str, *, deadline: float) -> list[Candidate]:
+def halving(evaluator: Evaluator, space: Space, today: Candidate, goal: str, *, runs: int) -> list[Candidate]:
     """The best few candidates, best first.
 
     Parameters
     ----------
     evaluator : Evaluator
         Runs them.
-    candidates : sequence of Candidate
-        What to choose from; when time is short, the first ones are tried.
+    space : Space
+        What to choose from.
+    today : Candidate
+        What hosts run: it goes through every round.
     goal : str
         One of :data:`GOALS`.
-    deadline : float
-        Of :func:`time.monotonic`; a round that would end later takes fewer candidates.
+    runs : int
+        About so many simulations: each round may take an equal part of those that are left, and at least :data:`KEEP` candidates.
     """
-    left = list(candidates)
+    # Equally good ones: what changes less first, then the order of the space.
+    left = sorted(space.simplest(), key=lambda c: c.changes)
+    tried: dict[Candidate, None] = {}
+    before = 0
     for number, count in enumerate(RUNGS, 1):
         seeds = range(1, count + 1)
-        if evaluator.seconds_per_run > 0:
-            new = count if number == 1 else count - RUNGS[number - 2]
-            room = int(max(0.0, deadline - time.monotonic()) / (evaluator.seconds_per_run * new))
-            left = left[: max(KEEP, room)]
+        room = (runs - evaluator.runs) // (len(RUNGS) - number + 1)
+        fitting: list[Candidate] = [today]
+        for candidate in left:
+            room -= count - before if candidate in tried else count
+            if room < 0 and len(fitting) > KEEP:
+                break
+            fitting.append(candidate)
+        left = list(dict.fromkeys(fitting))
+        tried |= dict.fromkeys(left)
         evaluator.scores(left, seeds, f"round {number} of {len(RUNGS)}: {len(left)} candidates")
         left = [candidate for candidate in left if candidate not in evaluator.failed]
-        # Equal costs: what changes less first, then the order of the space.
         left.sort(key=lambda c: (evaluator.cost(c, seeds, goal), c.changes))
+        before = count
         if number < len(RUNGS):
-            left = left[: max(KEEP, math.ceil(len(left) / KEEP))]
+            # Where the goal cannot decide, the tail does: its best go on too.
+            tail = sorted(left, key=lambda c: (evaluator.cost(c, seeds, "p99_9"), c.changes))[:KEEP]
+            left = list(dict.fromkeys([*left[: max(KEEP, math.ceil(len(left) / KEEP))], *tail]))
+            grown = [n for c in left for n in space.neighbours(c)]  # as many as there is room for
+            left = list(dict.fromkeys([*left, *(n for n in grown if n not in tried)]))
     return left
+
+
+def runs_within(seconds: float, base: ReplayJob) -> int:
+    """About how many simulations this machine does in that time, by one that is run now. A count, not a clock, then decides the search."""
+    began = time.perf_counter()
+    MeasuredReplay(base).run()
+    each = max(time.perf_counter() - began, 1e-3)
+    return max(1, int(seconds * cores() / each))
 
 
 def measurements(evaluator: Evaluator, candidate: Candidate, seeds: Sequence[int]) -> dict[str, list[Any]]:

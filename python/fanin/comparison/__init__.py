@@ -117,8 +117,8 @@ def compare(
     rank_by : {"mean", "p50", "p95", "p99", "p99_9"}
         Completion-time statistic to rank by.
     baseline : str, optional
-        What the hosts run today; unless given, what the capture shows (dctcp, by its ECN-capable handshakes), else what is
-        presumed (cubic, if it is among the algorithms).
+        What the hosts run today; unless given, what the capture shows (:func:`fanin.measured.seen_baseline`), else what is presumed
+        (cubic, if it is among the algorithms).
     rank_of : {"rounds", "responses"}, optional
         Whose completion time to rank by: a round is complete with its slowest answer, and that is what a service's user waits for.
         Rounds unless given, where the capture has some.
@@ -356,7 +356,7 @@ def _on_rack(
     """One comparison on one rack; what names the rack is left to the caller."""
     replay = base.traffic.replay
     shown_today = seen_baseline(found, replay.aggregator) if baseline is None else None
-    choice = chosen(cc, baseline, base, shown_today[0] if shown_today else None)
+    choice = chosen(cc, baseline, base, shown_today.cc if shown_today else None)
     algorithms, notes = choice.names, choice.notes + prompt_ack_note(choice.names)
     needs_switch = {name: _native.needs_switch(name) for name in algorithms}
 
@@ -420,7 +420,8 @@ def _on_rack(
         warnings=gaps + outcome.warnings + about_the_traffic(replay, rank_by),
         baseline=usual.cc if usual is not None else None,
         baseline_given=baseline is not None,
-        baseline_seen=shown_today[1] if shown_today and usual is not None and usual.cc == shown_today[0] else None,
+        baseline_seen=shown_today.why if shown_today and usual is not None and usual.cc == shown_today.cc else None,
+        baseline_hint=shown_today.why if shown_today and shown_today.cc is None else None,
         measured=seen,
         engine=base.engine,
         engine_label=find_engine(base.engine).label,

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fanin import _native
-from fanin.deployable import deployment
-from fanin.errors import AlgorithmError, ScenarioError
+from fanin.deployable import around, deployment
+from fanin.errors import AlgorithmError, MissingAlgorithmError, ScenarioError
 from fanin.registries import stand_alone_algorithms
 from fanin.runs.engines import engine
 from fanin.runs.replay import rack_of
@@ -48,7 +48,7 @@ def chosen(asked: str | Sequence[str] | None, baseline: str | None, base: Replay
     `seen` is what the capture shows of today's.
     """
     rack = rack_of(base.rack, base.settings)
-    choice = _chosen(asked, baseline, rack, seen)
+    choice = _chosen(asked, baseline, base, rack, seen)
     without = [] if base.engine == "sim" else [name for name in choice.names if not has(base, name)]
     named = asked is not None and not (asked == "all" or list(asked) == ["all"])
     if not without or named or choice.baseline in without:
@@ -59,29 +59,46 @@ def chosen(asked: str | Sequence[str] | None, baseline: str | None, base: Replay
     return replace(choice, names=kept, candidates=candidates, notes=[*choice.notes, note])
 
 
+def deployable(base: ReplayJob, today: str | None) -> list[str]:
+    """What hosts can run, in the order of the registry: what stands alone, then what stands in front of today's without a setting of its own."""
+    alone = [name for name in stand_alone_algorithms() if deployment(name) is not None]
+    return [*alone, *(name for name in (around(today) if today else []) if _has_its_settings(base, name))]
+
+
+def _has_its_settings(base: ReplayJob, cc: str) -> bool:
+    try:
+        rack_of(base.rack, base.settings).check(base.traffic.replay, cc)
+    except (ScenarioError, AlgorithmError):
+        return False
+    return True
+
+
 def has(base: ReplayJob, cc: str) -> bool:
     """Whether the engine of a job has an algorithm at all."""
     try:
         replace(base, cc=cc, seed=1).check()
-    except ScenarioError as error:
-        return not str(error).startswith("cc.name:")
-    except AlgorithmError:
+    except MissingAlgorithmError:
+        return False
+    except (ScenarioError, AlgorithmError):
         return True  # said where it is run
     return True
 
 
-def _chosen(asked: str | Sequence[str] | None, baseline: str | None, rack: Rack, seen: str | None) -> Choice:
+def _chosen(
+    asked: str | Sequence[str] | None, baseline: str | None, base: ReplayJob, rack: Rack, seen: str | None
+) -> Choice:
     marks = rack.marks()
     everything = asked == "all" or (not isinstance(asked, str) and asked is not None and list(asked) == ["all"])
+    if baseline is not None:
+        baseline = chosen_algorithms(baseline)[0]
     if asked is not None and not everything:
         names = chosen_algorithms(asked)
         candidates = list(names)
     else:
-        names = stand_alone_algorithms()
-        candidates = [name for name in names if deployment(name) is not None]
-        names = names if everything else candidates
+        alone = stand_alone_algorithms()
+        candidates = deployable(base, baseline or (seen if seen in alone else presumed(alone)))
+        names = [*alone, *(name for name in candidates if name not in alone)] if everything else candidates
     if baseline is not None:
-        baseline = chosen_algorithms(baseline)[0]
         names = names if baseline in names else [baseline, *names]
         candidates = candidates if baseline in candidates else [baseline, *candidates]
     usual = baseline or (seen if seen in names else presumed(names))

@@ -91,6 +91,7 @@ def confirm(
         result.warnings.append(f"not confirmed, since no run on {label} succeeded: {error}")
         return
     there.baseline_given, there.baseline_seen = result.baseline_given, result.baseline_seen
+    there.baseline_hint = result.baseline_hint
     if not there.found:
         pace.remember(hops, time.monotonic() - began)
     if there.interrupted or len(there.ranking) < 2:

@@ -162,6 +162,8 @@ class CompareResult:
         What every other algorithm is compared with: what hosts run today.
     baseline_given : bool
         The user said so; else the capture shows it, or it is presumed.
+    baseline_hint : str or None
+        What the capture shows of what hosts run today, where that is not which.
     baseline_seen : str or None
         How the capture shows it.
     measured : Measured or None
@@ -208,6 +210,7 @@ class CompareResult:
     baseline: str | None = None
     baseline_given: bool = False
     baseline_seen: str | None = None
+    baseline_hint: str | None = None
     measured: Measured | None = None
     variations: list[Variation] = field(default_factory=list)
     rack_proposed: bool = False

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fanin import _native
-from fanin.errors import ScenarioError
+from fanin.errors import MissingAlgorithmError, ScenarioError
 from fanin.kernel.cache import HERTZ, Kernel
 from fanin.kernel.machine import scratch, start_kernel
 
@@ -93,7 +93,8 @@ class KernelEngine:
         if scenario is not None:
             _native.kernel_check(scenario, plan)
         elif (limit := _native.kernel_limit(plan)) is not None:
-            raise ScenarioError(": ".join(limit))
+            key, _ = limit
+            raise (MissingAlgorithmError if key == "cc.name" else ScenarioError)(": ".join(limit))
 
     def run(self, plan: Plan, seed: int, watch: Watch | None = None, captures: Captures | None = None) -> Run:
         """Run one plan."""
