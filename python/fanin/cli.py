@@ -426,7 +426,8 @@ def reproduce(
         ),
     ] = None,
     engine: Annotated[
-        Engine, typer.Option("--engine", help="kernel: claims about real kernels run on the virtual kernel, too.")
+        Engine,
+        typer.Option("--engine", help="kernel, testbed: claims about real kernels run on Linux's own TCP there, too."),
     ] = Engine.sim,
     pictures: Annotated[
         str | None, typer.Option("--pictures", metavar="svg,pdf,png", help="Write each figure on its own too.")
@@ -440,11 +441,15 @@ def reproduce(
     from fanin.errors import ScenarioError
     from fanin.papers.command import command, command_readings
 
-    if engine not in (Engine.sim, Engine.kernel):
-        raise ScenarioError(f"command line `--engine {engine.value}`: papers are reproduced on sim or kernel")
-    on_kernel = engine == Engine.kernel
+    if engine not in (Engine.sim, Engine.kernel, Engine.testbed):
+        raise ScenarioError(f"command line `--engine {engine.value}`: papers are reproduced on sim, kernel or testbed")
     if readings:
-        for name, given in (("--engine", on_kernel), ("--why", why), ("--out", out), ("--pictures", pictures)):
+        for name, given in (
+            ("--engine", engine != Engine.sim),
+            ("--why", why),
+            ("--out", out),
+            ("--pictures", pictures),
+        ):
             if given:
                 raise ScenarioError(f"command line `{name}`: it has no effect with --readings")
         command_readings(what or [], pairs=pairs, fresh=fresh, as_json=as_json)
@@ -452,7 +457,7 @@ def reproduce(
     if pairs:
         raise ScenarioError("command line `--pairs`: it needs --readings")
     command(
-        what or [], quick=quick, fresh=fresh, out=out, pictures=pictures, as_json=as_json, why=why, on_kernel=on_kernel
+        what or [], quick=quick, fresh=fresh, out=out, pictures=pictures, as_json=as_json, why=why, engine=engine.value
     )
 
 

@@ -78,7 +78,7 @@ def sweep(
     else:
         _print(result, time.monotonic() - began)
     if result.interrupted:
-        raise typer.Exit(130)
+        raise SystemExit(130)
     if result.failed:
         raise typer.Exit(1)
 

@@ -157,4 +157,4 @@ def _racks(captured: str, seeds: int, only: str | None, out: Path | None, docs: 
     typer.echo("\n".join(page.summary(rows)))
     if not whole:
         display.note("interrupted: the same command goes on from here")
-        raise typer.Exit(130)
+        raise SystemExit(130)

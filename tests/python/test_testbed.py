@@ -12,12 +12,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import fanin
 import polars as pl
 import pytest
 from fanin.errors import EngineError, ScenarioError
+from fanin.runs.job import Document, Job
 from fanin.testbed import honesty, host, web
 
 LONG = """
@@ -201,6 +203,31 @@ def test_a_receivers_windows_keep_an_incast_below_the_buffer(cc: str) -> None:
     assert ports[0]["drops"] == 0
     assert ports[1]["drops"] > 50
     assert ports[0]["max_queue_packets"] <= 4 * 12
+
+
+def test_a_job_runs_on_the_testbed_as_on_any_engine() -> None:
+    job = Job(Document(MANY.format(cc="ictcp"), "many.toml"), seed=1, engine="testbed", frames=("runs", "ports"))
+    for _ in range(4):
+        try:
+            made = job.run()
+            break
+        except EngineError as error:
+            why = str(error)
+            if "is not valid" not in why and "holds the testbed" not in why:
+                raise
+            time.sleep(5)
+    else:
+        pytest.skip(why)
+    assert set(made) == {"runs", "ports"}
+    assert made["runs"]["cc"].to_list() == ["ictcp"]
+    assert job.key() != replace(job, engine="sim").key()
+    assert job.command().endswith("--engine testbed --seed 1")
+
+
+def test_claims_that_are_about_no_real_kernel_are_named() -> None:
+    result = fanin.reproduce("gss.fig4", quick=True, engine="testbed")
+    assert result.on_linux == []
+    assert result.skipped == ["on the testbed: none of these claims is about a real kernel"]
 
 
 def test_a_parameter_that_a_receivers_program_lacks_is_refused() -> None:

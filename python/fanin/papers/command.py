@@ -16,6 +16,7 @@ from fanin import display
 from fanin.errors import ScenarioError
 from fanin.files import output_folder
 from fanin.papers.catalogue import load, papers_folder
+from fanin.papers.linux import WHERE
 from fanin.papers.readings import Search, search
 from fanin.papers.reproduce import ReproduceResult, reproduce
 from fanin.papers.verdicts import DIFFERS, NOT_RUN, REPRODUCED, UNDER, Judged
@@ -34,7 +35,7 @@ def command(
     pictures: str | None,
     as_json: bool,
     why: bool = False,
-    on_kernel: bool = False,
+    engine: str = "sim",
 ) -> None:
     """Run, print, write; exit 1 when a claim could not be run, 130 when interrupted."""
     formats = pictures.split(",") if pictures else []
@@ -44,13 +45,11 @@ def command(
         )
     words = ["fanin", "reproduce", *what]
     words += ["--quick"] if quick else []
-    words += ["--engine", "kernel"] if on_kernel else []
+    words += ["--engine", engine] if engine != "sim" else []
     words += ["--out", str(out)] if out else []
     # With --json alone nothing is written; the gallery of everything else goes beside the papers.
     folder = out or (None if as_json else papers_folder())
-    result = reproduce(
-        what, quick=quick, fresh=fresh, on_kernel=on_kernel, command=shlex.join(words), progress=display.Bar
-    )
+    result = reproduce(what, quick=quick, fresh=fresh, engine=engine, command=shlex.join(words), progress=display.Bar)
     if folder is not None:
         with output_folder(folder) as scratch:
             result.write_files(scratch, formats)
@@ -63,7 +62,7 @@ def command(
         display.note(f"gallery: {folder / 'gallery.html'}")
     if result.interrupted:
         display.note("interrupted: what was run is kept, and the same command goes on from there")
-        raise typer.Exit(130)
+        raise SystemExit(130)
     if not result.complete:
         raise typer.Exit(1)
 
@@ -81,7 +80,7 @@ def command_readings(what: list[str], *, pairs: bool, fresh: bool, as_json: bool
         display.note(told)
     if not found.whole:
         display.note("interrupted: what was run is kept, and the same command goes on from there")
-        raise typer.Exit(130)
+        raise SystemExit(130)
     # A part of a paper is no table of it.
     names = {one.paper for one in found.tried} if not what or all("." not in word for word in what) else set()
     for file in found.write_files([paper for paper in load() if paper.name in names]):
@@ -118,8 +117,8 @@ def _print(result: ReproduceResult, why: bool) -> None:
         if one.verdict == UNDER:
             breaks = f"; breaks {', '.join(one.breaks)}" if one.breaks else ""
             out.print(f"{one.id}: {escape(one.reading)} ({escape('; '.join(one.switches))}){breaks}", style="cyan")
-    if result.on_kernel:
-        out.print(_on_kernel(result))
+    if result.on_linux:
+        out.print(_on_linux(result))
     for told in [*result.skipped, *result.notes]:
         display.note(told)
     scores = Table(title="Scoreboard", title_justify="left")
@@ -134,16 +133,17 @@ def _print(result: ReproduceResult, why: bool) -> None:
         display.note("reasons: --why prints them, the gallery has them too")
 
 
-def _on_kernel(result: ReproduceResult) -> Table:
-    """The same claims on real Linux TCP in virtual time, beside what was simulated."""
-    table = Table(title="On real Linux TCP in virtual time", title_justify="left", show_lines=True)
+def _on_linux(result: ReproduceResult) -> Table:
+    """The same claims on Linux's own TCP, beside what was simulated."""
+    engine = result.on_linux[0].engine
+    table = Table(title=f"Linux's own TCP {WHERE[engine]}", title_justify="left", show_lines=True)
     for name in ("claim", "bottleneck"):
         table.add_column(name, no_wrap=True)
-    for name in ("published", "kernel", "simulated"):
+    for name in ("published", engine, "simulated"):
         table.add_column(name, ratio=1)
-    table.add_column("kernel's verdict", no_wrap=True)
+    table.add_column("its verdict", no_wrap=True)
     simulated = {one.id: one.ours for one in result.claims}
-    for there in result.on_kernel:
+    for there in result.on_linux:
         one = there.judged
         cells = [one.id, there.rate, escape(one.published), escape(one.ours), escape(simulated.get(one.id, ""))]
         table.add_row(*cells, f"[{COLOURS[one.verdict]}]{SHORT[one.verdict]}[/]")

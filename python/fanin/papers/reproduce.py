@@ -13,7 +13,7 @@ from fanin.errors import FaninError, keywords
 from fanin.papers import experiments
 from fanin.papers.catalogue import DEFAULT, CatalogueError, Claim, Paper, Reading, load
 from fanin.papers.judgement import judgement_of
-from fanin.papers.kernel import OnKernel, judged_there
+from fanin.papers.linux import OnLinux, judged_there
 from fanin.papers.verdicts import (
     DIFFERS,
     EVALUATIONS,
@@ -51,8 +51,8 @@ class ReproduceResult:
         What was simulated, by paper and experiment.
     interrupted : bool
         It was interrupted; what was run by then is kept for the next time.
-    on_kernel : list of OnKernel
-        Claims about real kernels on the virtual one, where that was asked for.
+    on_linux : list of OnLinux
+        Claims about real kernels on Linux's own TCP, where that was asked for.
     skipped : list of str
         What of them was not run, and why.
     notes : list of str
@@ -68,7 +68,7 @@ class ReproduceResult:
     quick: bool
     interrupted: bool = False
     failures: dict[tuple[str, str], str] = field(default_factory=dict)
-    on_kernel: list[OnKernel] = field(default_factory=list)
+    on_linux: list[OnLinux] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -101,7 +101,7 @@ class ReproduceResult:
             "command": self.command,
             "quick": self.quick,
             "claims": [one.to_dict() for one in self.claims],
-            "on_kernel": [one.to_dict() for one in self.on_kernel],
+            "on_linux": [one.to_dict() for one in self.on_linux],
             "skipped": list(self.skipped),
             "notes": list(self.notes),
         }
@@ -178,7 +178,7 @@ def reproduce(
     folder: Path | None = None,
     command: str | None = None,
     fresh: bool = False,
-    on_kernel: bool = False,
+    engine: str = "sim",
     progress: Callable[[str, int], Progress] = silent,
 ) -> ReproduceResult:
     """Run the papers' experiments again and judge their claims.
@@ -195,8 +195,8 @@ def reproduce(
         What to state as the command that does the same.
     fresh : bool
         Run again what was run before.
-    on_kernel : bool
-        Claims about real kernels run on the virtual kernel, too: see :mod:`fanin.papers.kernel`.
+    engine : str
+        With ``"kernel"`` or ``"testbed"``, claims about real kernels run there, too: see :mod:`fanin.papers.linux`.
     progress : callable, optional
         Makes the progress display; see :mod:`fanin.progress`.
 
@@ -219,7 +219,7 @@ def reproduce(
     data = {paper.name: found.data(paper, quick) for paper in papers}
     failures = {(r.paper.name, r.experiment): why for r, why in found.failures.items() if plain(r)}
     kept = [paper for paper in papers if any(p is paper for p, _ in wanted)]
-    there, skipped = judged_there(wanted, found, quick) if on_kernel else ([], [])
+    there, skipped = judged_there(wanted, found, quick, engine) if engine != "sim" else ([], [])
     told = command or " ".join(["fanin reproduce", *names, *(["--quick"] if quick else [])])
     return ReproduceResult(
         judged, kept, data, groups, told, _native.VERSION, quick, not found.whole, failures, there, skipped, found.notes

@@ -1,4 +1,4 @@
-"""Whose TCP runs a plan: fanin's model of it, or a real one in virtual time. Each engine is one class; plans and frames are the same."""
+"""Whose TCP runs a plan: fanin's model of it, or a real one, in virtual or in real time. Each engine is one class; plans and frames are the same."""
 
 from __future__ import annotations
 
@@ -99,10 +99,21 @@ def _kernel(hertz: int) -> Engine:
     return KernelEngine(find(hertz))
 
 
+def _testbed() -> Engine:
+    from fanin.testbed.engine import TestbedEngine
+    from fanin.testbed.host import check
+
+    check()
+    return TestbedEngine()
+
+
+TESTBED = "testbed"
+
 MADE_BY: dict[str, Callable[[], Engine]] = {
     "sim": Simulator,
     "kernel": lambda: _kernel(250),
     "kernel-hz1000": lambda: _kernel(1000),
+    TESTBED: _testbed,
 }
 """What makes each engine, by name."""
 

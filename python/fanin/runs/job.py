@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from fanin import _native
 from fanin.files import shown
-from fanin.runs.engines import Captures, engine, product_of, run_frames
+from fanin.runs.engines import TESTBED, Captures, engine, product_of, run_frames
 from fanin.runs.tables import FRAMES, Frames, tables
 
 if TYPE_CHECKING:
@@ -236,6 +236,12 @@ class Job:
 
     def run(self, watch: Watch | None = None, captures: Captures | None = None, threads: int = 1) -> Frames:
         """Run on this thread, or a simulation on several with the same results; other threads go on meanwhile."""
+        if self.engine == TESTBED:
+            from fanin.testbed.engine import TestbedJob
+
+            # What stands beside the kernel there is taken out of the algorithm's name before a plan is made.
+            made = TestbedJob(self).run(watch)
+            return {name: frame for name, frame in made.items() if name in self.frames}
         plan, on = self.plan(), engine(self.engine)
         cc = algorithms_of(plan)
         if threads > 1 and self.engine == "sim" and captures is None:

@@ -24,7 +24,7 @@ KEYS = {
     "name": "what queries and plots call it; the file's name unless given",
     "scenario": "base scenario, relative to this file; or a list of them, then `scenario` is an axis",
     "seeds": "how many seeds, counted from 1, or a list of them; 5 unless given",
-    "engine": "whose TCP runs, `sim` or `kernel`; or a list of both, then `engine` is an axis",
+    "engine": "whose TCP runs, such as `sim`, `kernel` or `testbed`; or a list, then `engine` is an axis",
     "set": "values by key for every run",
     "keep": 'frames to keep beside the row of each run, such as ["flows"]',
     "axis": "tables [axis.NAME]",

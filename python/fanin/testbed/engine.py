@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -24,7 +26,8 @@ from fanin.testbed.network import HostSettings, network
 from fanin.testbed.shims import PLAIN, Manner, beside
 
 if TYPE_CHECKING:
-    from fanin._native import Plan, Run, Watch
+    from fanin._native import Plan, Run, Scenario, Watch
+    from fanin.runs.engines import Captures
 
 _one = threading.Lock()
 """Runs of this process go one after another; :func:`fanin.testbed.host.alone` keeps other processes away."""
@@ -188,6 +191,32 @@ def _parameters(cc: str, words: Sequence[str]) -> list[str]:
     told = [word.removeprefix(prefix) for word in words if word.startswith(prefix)]
     # Hosts take time to answer, which the links' delays do not have in them: the twin goes by the smallest sample.
     return [word for word in told if not word.startswith("base_rtt_us=")]
+
+
+class TestbedEngine:
+    """The running kernel's TCP in namespaces, in real time, as :class:`fanin.runs.engines.Engine` describes an engine."""
+
+    name = "testbed"
+    label = f"Linux {os.uname().release}'s TCP in network namespaces of this host"
+    unknown = UNKNOWN
+
+    def identity(self) -> str:
+        """The running kernel, and the programs that are the switch, the hosts and what is loaded."""
+        programs = [program.find(), *(host.program(name) for name in host.PROGRAMS)]
+        digests = [hashlib.sha256(Path(file).read_bytes()).hexdigest()[:16] for file in programs]
+        return " ".join([self.name, os.uname().release, *digests])
+
+    def check(self, plan: Plan, scenario: Scenario | None = None) -> None:
+        """Raise with what a kernel cannot do."""
+        if scenario is not None:
+            _native.kernel_check(scenario, plan)
+        elif (limit := _native.kernel_limit(plan)) is not None:
+            raise ScenarioError(": ".join(limit))
+
+    def run(self, plan: Plan, seed: int, watch: Watch | None = None, captures: Captures | None = None) -> Run:
+        """Run one plan whose algorithms the kernel has."""
+        folder, places = (captures.folder, captures.places) if captures is not None else (None, ())
+        return run_plan(plan, watch, folder, places)[0]
 
 
 SERVERS_ONLY = (

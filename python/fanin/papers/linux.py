@@ -1,4 +1,4 @@
-"""Claims about real kernels, on the virtual kernel: at the published rate, and at rates that the authors' machine could not carry.
+"""Claims about real kernels, on Linux's own TCP: on the virtual kernel, also at rates that the authors' machine could not carry, or on the testbed.
 
 The experiments and the judgements are the simulator's; only the engine differs, and what a faster link changes with it.
 """
@@ -16,7 +16,8 @@ from fanin.papers.verdicts import NOT_RUN, Judged
 if TYPE_CHECKING:
     from fanin.papers.reproduce import Results
 
-ENGINE = "kernel"
+WHERE = {"kernel": "on the virtual kernel", "testbed": "on the testbed"}
+"""Engines that run Linux's own TCP, and how one says so."""
 
 PUBLISHED = "100Mbps"
 
@@ -49,29 +50,39 @@ PLAIN: dict[str, dict[str, object]] = {"trim": {"stack.clock_error_ppm": 0}}
 
 
 @dataclass(frozen=True, slots=True)
-class OnKernel:
-    """A claim on the virtual kernel.
+class OnLinux:
+    """A claim on Linux's own TCP.
 
     Attributes
     ----------
+    engine : str
+        Of :data:`WHERE`.
     rate : str
         Of the bottleneck.
     judged : Judged
         By the same checks as the simulated one; at other rates than the published its verdict says whether the same bounds hold there.
     """
 
+    engine: str
     rate: str
     judged: Judged
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in claims.json."""
         one = self.judged
-        return {"id": one.id, "rate": self.rate, "ours": one.ours, "verdict": one.verdict, "reason": one.reason}
+        return {
+            "id": one.id,
+            "engine": self.engine,
+            "rate": self.rate,
+            "ours": one.ours,
+            "verdict": one.verdict,
+            "reason": one.reason,
+        }
 
 
-def reading(paper: str, rate: str) -> Reading:
-    """How an experiment is run on the kernel at a rate."""
-    answers = [Answer("engine", ENGINE, "", PLAIN.get(paper, {}), {})]
+def reading(paper: str, rate: str, engine: str) -> Reading:
+    """How an experiment is run on Linux at a rate."""
+    answers = [Answer("engine", engine, "", PLAIN.get(paper, {}), {})]
     factor = SPEEDS[rate]
     if factor > 1:
         network = {"topology.receiver_rate": rate, "topology.rate": "10Gbps" if factor == 10 else "40Gbps"}
@@ -80,42 +91,46 @@ def reading(paper: str, rate: str) -> Reading:
         for experiment, times in SCALED.items():
             shorter = {key: f"{value / factor:g}{unit}" for key, (value, unit) in times.items()}
             answers.append(Answer("rate", rate, "", network | shorter, {}, (experiment,)))
-    return Reading(tuple(answers), engine=ENGINE)
+    return Reading(tuple(answers), engine=engine)
 
 
 def judged_there(
-    wanted: Sequence[tuple[Paper, Claim]], found: Results, quick: bool
-) -> tuple[list[OnKernel], list[str]]:
-    """Judge what was asked for and is about real kernels.
+    wanted: Sequence[tuple[Paper, Claim]], found: Results, quick: bool, engine: str
+) -> tuple[list[OnLinux], list[str]]:
+    """Judge what was asked for and is about real kernels on an engine of :data:`WHERE`.
 
     Returns
     -------
-    list of OnKernel
+    list of OnLinux
         By claim and rate.
     list of str
         What was skipped, and why.
     """
     from fanin.papers.reproduce import Request, judge_under, needed
-    from fanin.runs.engines import engine
+    from fanin.runs.engines import TESTBED
+    from fanin.runs.engines import engine as find_engine
 
     about = [(paper, claim) for paper, claim in wanted if claim.id in ABOUT_KERNELS.get(paper.name, ())]
+    where = WHERE[engine]
     if not about:
-        return [], ["on the kernel: none of these claims is about a real kernel"]
+        return [], [f"{where}: none of these claims is about a real kernel"]
     try:
-        engine(ENGINE)
+        find_engine(engine)
     except FaninError as why:
-        return [], [f"on the kernel: {len(about)} claims are skipped: {why}"]
+        return [], [f"{where}: {len(about)} claims are skipped: {why}"]
+    # A machine that simulates a switch in real time carries what the authors' did.
+    rates = [PUBLISHED] if engine == TESTBED else list(SPEEDS)
     work = []
     for paper, claim in about:
-        for rate in SPEEDS:
+        for rate in rates:
             if rate == PUBLISHED or (all(name in SCALED for name in needed(claim)) and needed(claim)):
-                work.append((paper, claim, rate, reading(paper.name, rate)))
+                work.append((paper, claim, rate, reading(paper.name, rate, engine)))
     found.run([Request(paper, name, how, quick) for paper, claim, _, how in work for name in needed(claim)])
     made, skipped = [], []
     for paper, claim, rate, how in work:
         judged = judge_under(paper, claim, found, how, quick)
         if judged.verdict == NOT_RUN:
-            skipped.append(f"on the kernel: {claim.id} at {rate} is skipped: {judged.reason}")
+            skipped.append(f"{where}: {claim.id} at {rate} is skipped: {judged.reason}")
         else:
-            made.append(OnKernel(rate, judged))
+            made.append(OnLinux(engine, rate, judged))
     return made, skipped
