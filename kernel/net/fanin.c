@@ -9,7 +9,8 @@
  * Commands are written to /proc/fanin, by the guest's init:
  *   network FILE    the network, as fanin-fabric encodes it; FILE is a path on the host that runs this kernel
  *   record FILE     where packets are recorded; a path on that host, too
- *   host N MTU      makes eth0 of host N in the writer's namespace
+ *   cc FILE [NOTES] fanin's algorithms of this run, as fanin-linuxcc encodes them; what each is told and decides is written to NOTES
+ *   host N MTU TSO  makes eth0 of host N in the writer's namespace; TSO 1: TCP may hand down many segments at once
  *   finish          writes out the record; fails with EIO if a packet belonged to no connection or the record could not be written
  */
 #include <linux/etherdevice.h>
@@ -31,6 +32,7 @@
 #include <asm/archrandom.h>
 #include <os.h>
 
+#include "cc.h"
 #include "fanin.h"
 
 #define MAX_HOSTS 65536
@@ -221,11 +223,9 @@ static void setup(struct net_device *dev)
 	dev->max_mtu = 65535;
 	dev->features = NETIF_F_SG | NETIF_F_HW_CSUM | NETIF_F_HIGHDMA;
 	dev->hw_features = dev->features;
-	/* A segment is a packet: TCP hands down one at a time, as the queues of this network count them. */
-	WRITE_ONCE(dev->gso_max_segs, 1);
 }
 
-static int add_host(u32 number, u32 mtu)
+static int add_host(u32 number, u32 mtu, u32 tso)
 {
 	struct net_device *dev;
 	int error;
@@ -238,6 +238,12 @@ static int add_host(u32 number, u32 mtu)
 	dev_net_set(dev, current->nsproxy->net_ns);
 	((struct fanin_host *)netdev_priv(dev))->number = number;
 	dev->mtu = mtu;
+	/*
+	 * Without TSO a segment is a packet: TCP hands down one at a time, as the queues of this network count them. With it the stack cuts
+	 * what TCP hands down just before fanin_xmit(): the packets leave as one burst.
+	 */
+	if (!tso)
+		WRITE_ONCE(dev->gso_max_segs, 1);
 	error = register_netdev(dev);
 	if (error) {
 		free_netdev(dev);
@@ -270,6 +276,14 @@ static int load_network(const char *file)
 	return error;
 }
 
+/* Paths of the guest's own making have no blanks. */
+static int load_programs(char *files)
+{
+	char *programs = strsep(&files, " ");
+
+	return fanin_cc_register(programs, files ?: "");
+}
+
 static int open_record(const char *file)
 {
 	if (record_fd >= 0)
@@ -296,7 +310,7 @@ static int finish(void)
 
 static ssize_t command(struct file *unused, const char __user *user, size_t length, loff_t *offset)
 {
-	u32 number, mtu;
+	u32 number, mtu, tso;
 	int error = -EINVAL;
 	char *text;
 
@@ -309,8 +323,10 @@ static ssize_t command(struct file *unused, const char __user *user, size_t leng
 		error = load_network(text + 8);
 	else if (!strncmp(text, "record ", 7))
 		error = open_record(text + 7);
-	else if (sscanf(text, "host %u %u", &number, &mtu) == 2)
-		error = add_host(number, mtu);
+	else if (!strncmp(text, "cc ", 3))
+		error = load_programs(text + 3);
+	else if (sscanf(text, "host %u %u %u", &number, &mtu, &tso) == 3)
+		error = add_host(number, mtu, tso);
 	else if (!strcmp(text, "finish"))
 		error = finish();
 	kfree(text);

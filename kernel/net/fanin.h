@@ -35,5 +35,6 @@ void *fanin_alloc(size_t size);
 void fanin_free(void *pointer);
 void fanin_panic(const char *text, size_t length) __attribute__((noreturn));
 void fanin_write_record(const u8 *bytes, size_t length);
+void fanin_write_notes(const u8 *bytes, size_t length);
 
 #endif

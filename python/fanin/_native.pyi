@@ -27,6 +27,7 @@ __all__ = [
     "kernel_check_places",
     "kernel_limit",
     "kernel_prepare",
+    "kernel_replay",
     "kernel_results",
     "limit",
     "needs_prompt_acks",
@@ -319,17 +320,27 @@ class Ack:
     @property
     def rate(self) -> tuple[int, float, bool, int, int] | None: ...
 
-def kernel_check(scenario: Scenario, plan: Plan) -> None:
+def kernel_check(scenario: Scenario, plan: Plan, whose: str = "twin") -> None:
     """Raise, with the key's line, when a kernel cannot do what the plan of this scenario asks for."""
 
 def kernel_check_places(plan: Plan, places: list[str]) -> None:
     """Raise when a place to capture at does not exist."""
 
-def kernel_limit(plan: Plan) -> tuple[str, str] | None:
+def kernel_limit(plan: Plan, whose: str = "twin") -> tuple[str, str] | None:
     """What a kernel cannot do of what a plan asks for: (key, sentence); none when it can all of it."""
 
-def kernel_prepare(plan: Plan, folder: str | PathLike[str]) -> None:
-    """Write what the virtual kernel needs into a folder that exists."""
+def kernel_prepare(plan: Plan, folder: str | PathLike[str], whose: str = "twin", notes: bool = False) -> None:
+    """Write what the virtual kernel needs into a folder that exists.
+
+    `whose` algorithms run where there is a choice: Linux's and twins in C ("twin"), Linux's and fanin's Rust ("rust"), or fanin's Rust alone
+    ("rust-always"). With `notes`, fanin's write down what they are told and decide.
+    """
+
+def kernel_replay(folder: str | PathLike[str]) -> tuple[int, int, int, str | None]:
+    """Tell fresh algorithms what those of a run with notes were told, and compare their decisions.
+
+    Connections' ends, events, ACKs, and the first difference.
+    """
 
 def kernel_results(
     plan: Plan, folder: str | PathLike[str], pcap: str | PathLike[str] | None = None, places: list[str] = ...

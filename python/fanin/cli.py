@@ -62,6 +62,7 @@ class Engine(StrEnum):
     sim = "sim"
     kernel = "kernel"
     kernel_hz1000 = "kernel-hz1000"
+    kernel_fanin = "kernel-fanin"
     testbed = "testbed"
     testbed_http = "testbed-http"
 

@@ -117,13 +117,15 @@ def test_a_profile_that_is_no_kernel_is_refused_with_its_line() -> None:
     text = LONG.replace('profile = "linux"', 'profile = "ns2"')
     with pytest.raises(ScenarioError, match=r"long\.toml:9.*stack\.profile.*ns2"):
         fanin.run("long.toml", text=text, engine="kernel")
-    with pytest.raises(ScenarioError, match=r"cc\.name.*no `d2tcp`"):
+    with pytest.raises(ScenarioError, match=r"cc\.name.*`d2tcp` needs to know deadlines"):
         fanin.run("long.toml", text=LONG, cc="d2tcp", engine="kernel")
 
 
 @pytest.mark.usefixtures("kernel")
 def test_the_twins_run_on_real_tcp() -> None:
-    result = fanin.run("long.toml", text=LONG, cc=["trim", "dcvegas", "gss+dctcp", "l2dct"], engine="kernel")
+    result = fanin.run(
+        "long.toml", text=LONG, cc=[f"{c}@linux" for c in ("trim", "dcvegas", "gss+dctcp", "l2dct")], engine="kernel"
+    )
     assert not result.failures
     goodput = result.flows.group_by("cc").agg(pl.col("bytes_delivered").sum() * 8 / 0.5)
     assert (goodput["bytes_delivered"] > 70e6).all()

@@ -13,6 +13,9 @@ pub struct Guest {
     pub hosts: Vec<Host>,
     /// What to play.
     pub plan: Plan,
+    /// Note what fanin's own congestion controls are told and decide.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub notes: bool,
 }
 
 /// Settings of a host.
@@ -26,6 +29,9 @@ pub struct Host {
     pub initial_window: u32,
     /// Acknowledge every packet (`ip route ... quickack 1`).
     pub quickack: bool,
+    /// TCP may hand many segments at once to the device (`ethtool -K eth0 tso on`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tso: bool,
 }
 
 /// Where the namespace of a host is, while the kernel runs.
@@ -42,6 +48,10 @@ pub mod files {
     pub const GUEST: &str = "guest.json";
     /// The network, as `fanin-fabric` encodes it.
     pub const NETWORK: &str = "network";
+    /// Fanin's own congestion controls of this run, as `fanin-linuxcc` encodes them; only where there are any.
+    pub const PROGRAMS: &str = "programs";
+    /// What each of them was told and decided, if that is asked for.
+    pub const NOTES: &str = "notes";
     /// Every packet.
     pub const RECORD: &str = "record";
     /// What the player saw.

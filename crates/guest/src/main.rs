@@ -44,6 +44,10 @@ fn run() -> Result<(), String> {
     let guest: Guest = serde_json::from_slice(&text).map_err(|e| format!("{}: {e}", files::GUEST))?;
     command(&format!("network {OUTSIDE}/{}", files::NETWORK))?;
     command(&format!("record {OUTSIDE}/{}", files::RECORD))?;
+    if shared.join(files::PROGRAMS).exists() {
+        let notes = if guest.notes { format!(" {OUTSIDE}/{}", files::NOTES) } else { String::new() };
+        command(&format!("cc {OUTSIDE}/{}{notes}", files::PROGRAMS))?;
+    }
     set(&guest.sysctls)?;
     for (number, (host, player)) in guest.hosts.iter().zip(&guest.plan.hosts).enumerate() {
         make_host(number, host, player.address).map_err(|e| format!("host {number}: {e}"))?;
@@ -64,7 +68,7 @@ fn make_host(number: usize, host: &Host, address: Ipv4Addr) -> Result<(), String
     let path = namespace(number);
     write(&path, b"")?;
     sys::bind("/proc/thread-self/ns/net", &path.to_string_lossy())?;
-    command(&format!("host {number} {}", host.mtu))?;
+    command(&format!("host {number} {} {}", host.mtu, u8::from(host.tso)))?;
     set(&host.sysctls)?;
     let mut netlink = netlink::Socket::open()?;
     netlink.configure("eth0", address, host.initial_window, host.quickack)

@@ -1,6 +1,6 @@
 //! Hosts, settings and workload for the guest.
 
-use crate::limits::{Limit, congestion_control};
+use crate::limits::Limit;
 use crate::{connections, host_numbers};
 use fanin_capture::write::Endpoint;
 use fanin_cc::RecoveryKind;
@@ -12,7 +12,7 @@ use fanin_sim::stack::{CwndValidation, EcnMode, Nagle, Stack};
 use fanin_sim::{RunError, known_paths, resolved_stack};
 use std::collections::BTreeMap;
 
-/// Listening ports: one per transport, so that each has its own congestion control.
+/// Listening ports: one for each congestion control that answers, so that it is set before a connection comes.
 const FIRST_SERVER_PORT: u16 = 5_000;
 const SERVER_PORTS: usize = 2_000;
 /// An application is woken when so many bytes have come or its message is complete: to wake it costs more than a packet.
@@ -29,8 +29,8 @@ pub fn datagram_ports(spec: &Spec, number: usize) -> (u16, u16) {
     (client_port(connections(spec).len() + number), FIRST_SERVER_PORT - 1 - number as u16)
 }
 
-/// Everything for the guest.
-pub fn guest(spec: &Spec) -> Result<Guest, Limit> {
+/// Everything for the guest; `algorithms` names each flow's congestion control.
+pub fn guest(spec: &Spec, algorithms: &[String]) -> Result<Guest, Limit> {
     let numbers = host_numbers(spec);
     let host = |node: NodeId| numbers[node.index()].unwrap_or_default();
     let hosts: Vec<plan::Host> = numbers
@@ -44,6 +44,7 @@ pub fn guest(spec: &Spec) -> Result<Guest, Limit> {
     let settings = settings(spec, hosts.len(), host)?;
     let mut flows = vec![plan::Flow { connection: 0, from_client: true, stop_ns: None }; spec.flows.len()];
     let mut opened = Vec::new();
+    let mut listening: Vec<(u32, &str)> = Vec::new();
     for (number, connection) in connections(spec).into_iter().enumerate() {
         let flow = &spec.flows[connection.there.index()];
         let transport = &spec.transports[flow.transport as usize];
@@ -52,12 +53,19 @@ pub fn guest(spec: &Spec) -> Result<Guest, Limit> {
             let stop_ns = spec.flows[id.index()].stop.map(|t| t.ps() / 1000);
             flows[id.index()] = plan::Flow { connection: number as u32, from_client, stop_ns };
         }
+        let cc = &algorithms[connection.there.index()];
+        let server_cc = connection.back.map_or(cc, |back| &algorithms[back.index()]);
+        let port = listening.iter().position(|l| *l == (flow.transport, server_cc)).unwrap_or_else(|| {
+            listening.push((flow.transport, server_cc));
+            listening.len() - 1
+        });
         opened.push(plan::Connection {
             client: host(flow.src),
             server: host(flow.dst),
             client_port: client_port(number),
-            server_port: FIRST_SERVER_PORT + (flow.transport as usize % SERVER_PORTS) as u16,
-            cc: congestion_control(transport)?.to_owned(),
+            server_port: FIRST_SERVER_PORT + (port % SERVER_PORTS) as u16,
+            cc: cc.clone(),
+            server_cc: (server_cc != cc).then(|| server_cc.clone()),
             early: !transport.stack.handshake,
             nodelay: transport.stack.nagle == Nagle::Off,
         });
@@ -95,6 +103,7 @@ pub fn guest(spec: &Spec) -> Result<Guest, Limit> {
     Ok(Guest {
         sysctls: MACHINE.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect(),
         hosts: settings,
+        notes: false,
         plan: plan::Plan {
             connections: opened,
             flows,
@@ -117,7 +126,7 @@ pub fn boot(spec: &Spec) -> Result<String, RunError> {
     let mut known: Option<(u64, u64, u64)> = None;
     for (flow, path) in spec.flows.iter().zip(known_paths(spec)?) {
         let transport = &spec.transports[flow.transport as usize];
-        if transport.cc.name() == TWIN {
+        if transport.cc.name().trim_end_matches("@linux") == TWIN {
             let wire = transport.stack.wire(transport.stack.mss).get() * 8;
             // Requests go the other way; the slowest path is the bottleneck's.
             let rate = path.rate.bps() / wire.max(1);
@@ -184,5 +193,6 @@ fn of_host(stack: &Stack) -> Host {
         sysctls: set.into_iter().map(|(name, value)| (format!("net/ipv4/{name}"), value)).collect(),
         initial_window: stack.initial_window as u32,
         quickack: stack.delack_segments == 1,
+        tso: stack.tso,
     }
 }

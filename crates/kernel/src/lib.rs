@@ -5,12 +5,14 @@
 //!
 //! | room | what is in it |
 //! |---|---|
+//! | [`algorithms`] | Linux's own congestion control, a twin, or fanin's Rust |
 //! | [`limits`] | what a kernel cannot do, as a sentence about a key |
 //! | `guest` | hosts, settings and workload for the guest |
 //! | `network` | ports, links and paths for the fabric |
 //! | `traffic`, `ports`, `flows` | from records to results |
 //! | [`pcap`] | the same packets for Wireshark |
 
+pub mod algorithms;
 mod flows;
 mod guest;
 pub mod limits;
@@ -22,6 +24,11 @@ mod traffic;
 
 pub use read::read;
 
+use algorithms::Whose;
+use fanin_guest::{Guest, files};
+use fanin_linuxcc::Program;
+use fanin_linuxcc::event::Note;
+use fanin_linuxcc::replay::Replayed;
 use fanin_sim::RunError;
 use fanin_sim::spec::{FlowId, NodeKind, Spec};
 use std::io;
@@ -97,18 +104,38 @@ pub(crate) fn host_numbers(spec: &Spec) -> Vec<Option<u32>> {
     spec.nodes.iter().map(|n| number(n.kind)).collect()
 }
 
-/// Writes what the virtual kernel needs into a folder that exists.
+/// Writes what the virtual kernel needs into a folder that exists; with `notes`, fanin's algorithms there will write down what they are
+/// told and decide, for [`replay`].
 ///
 /// # Errors
 /// [`KernelError::Limit`] when a kernel cannot do what the plan asks for, or the folder cannot be written.
-pub fn prepare(spec: &Spec, folder: &Path) -> Result<(), KernelError> {
-    limits::check(spec)?;
+pub fn prepare(spec: &Spec, folder: &Path, whose: Whose, notes: bool) -> Result<(), KernelError> {
+    limits::check(spec, whose)?;
     let network = network::network(spec)?;
-    let guest = guest::guest(spec)?;
+    let (programs, names) = algorithms::programs(spec, whose)?;
+    let guest = Guest { notes, ..guest::guest(spec, &names)? };
     let text = serde_json::to_vec(&guest).map_err(|e| KernelError::Guest(e.to_string()))?;
     write(folder, BOOT, guest::boot(spec)?.as_bytes())?;
-    write(folder, fanin_guest::files::NETWORK, &network.encode())?;
-    write(folder, fanin_guest::files::GUEST, &text)
+    write(folder, files::NETWORK, &network.encode())?;
+    if !programs.is_empty() {
+        write(folder, files::PROGRAMS, &Program::encode(&programs))?;
+    }
+    write(folder, files::GUEST, &text)
+}
+
+/// Tells fresh algorithms what those of a run were told, and compares their decisions.
+///
+/// # Errors
+/// [`KernelError`] when the run left no notes, or they are not whole.
+pub fn replay(folder: &Path) -> Result<Replayed, KernelError> {
+    let read = |name: &str| {
+        let path = folder.join(name);
+        std::fs::read(&path).map_err(|error| KernelError::File { path, error })
+    };
+    let bad = |name: &str| KernelError::Record(format!("`{name}` makes no sense"));
+    let programs = Program::decode(&read(files::PROGRAMS)?).ok_or_else(|| bad(files::PROGRAMS))?;
+    let notes = Note::read_all(&read(files::NOTES)?).ok_or_else(|| bad(files::NOTES))?;
+    Ok(fanin_linuxcc::replay::replay(&programs, &notes))
 }
 
 fn write(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), KernelError> {

@@ -1,6 +1,7 @@
 //! What a kernel cannot do. A limit names the key that asks for it, so that whoever knows the file can say the line.
 
-use fanin_cc::{Flavour, registry};
+use crate::algorithms::{Whose, chosen};
+use fanin_cc::Flavour;
 use fanin_sim::knobs::KNOBS;
 use fanin_sim::resolved_stack;
 use fanin_sim::spec::{Cbr, NodeKind, Routing, Spec, TransportSpec};
@@ -29,6 +30,7 @@ const SETTABLE: &[&str] = &[
     "recovery",
     "handshake",
     "send_jitter",
+    "tso",
 ];
 
 /// Something that a kernel cannot do.
@@ -41,47 +43,17 @@ pub struct Limit {
     pub message: String,
 }
 
-fn limit(key: impl Into<String>, message: impl Into<String>) -> Limit {
+pub(crate) fn limit(key: impl Into<String>, message: impl Into<String>) -> Limit {
     Limit { key: key.into(), message: message.into() }
-}
-
-/// Its sockets would have to tell the deadline of every message.
-const NEEDS_DEADLINES: &str = "fanin_d2tcp";
-
-/// The kernel's congestion control for a transport: Linux's own, else fanin's twin (`kernel/cc`).
-///
-/// # Errors
-/// [`Limit`] when it has none.
-pub fn congestion_control(transport: &TransportSpec) -> Result<&'static str, Limit> {
-    let deployment = registry::deployment(transport.cc.name()).unwrap_or_default();
-    let shims = deployment.sender_shim || deployment.receiver_shim;
-    let name = deployment.kernel.or(deployment.twin).filter(|name| !shims && *name != NEEDS_DEADLINES);
-    match name {
-        Some(name) if transport.args.names().next().is_none() => Ok(name),
-        Some(name) => {
-            let parameter = transport.args.names().next().unwrap_or_default();
-            Err(limit(
-                format!("cc.{parameter}"),
-                format!("the kernel's {name} has no such setting here; remove it, or use the engine sim"),
-            ))
-        }
-        None => Err(limit(
-            "cc.name",
-            format!(
-                "the virtual kernel has no `{}`; it runs what `fanin list cc` calls kernel or twin, or use the engine sim",
-                transport.cc
-            ),
-        )),
-    }
 }
 
 /// Checks a whole plan.
 ///
 /// # Errors
 /// [`Limit`] for the first thing that a kernel cannot do.
-pub fn check(spec: &Spec) -> Result<(), Limit> {
+pub fn check(spec: &Spec, whose: Whose) -> Result<(), Limit> {
     for transport in &spec.transports {
-        check_transport(transport)?;
+        check_transport(transport, whose)?;
     }
     let hosts = spec.nodes.iter().filter(|n| n.kind == NodeKind::Host).count();
     if hosts > MAX_HOSTS {
@@ -111,7 +83,7 @@ pub fn check(spec: &Spec) -> Result<(), Limit> {
     }
 }
 
-fn check_transport(transport: &TransportSpec) -> Result<(), Limit> {
+fn check_transport(transport: &TransportSpec, whose: Whose) -> Result<(), Limit> {
     let stack = &transport.stack;
     if stack.cc_profile != Flavour::Linux {
         let profile = match stack.cc_profile {
@@ -123,7 +95,7 @@ fn check_transport(transport: &TransportSpec) -> Result<(), Limit> {
             format!("it is {profile}, and a kernel is none of that; write profile = \"linux\", or use the engine sim"),
         ));
     }
-    congestion_control(transport)?;
+    chosen(transport, whose)?;
     let linux = Stack::linux();
     for knob in KNOBS.iter().filter(|k| !SETTABLE.contains(&k.name)) {
         let (have, want) = ((knob.get)(stack), (knob.get)(&linux));

@@ -51,8 +51,11 @@ pub struct Connection {
     pub client_port: u16,
     /// Port that the server listens on.
     pub server_port: u16,
-    /// Congestion control of both ends, as the kernel names it.
+    /// Congestion control as the kernel names it.
     pub cc: String,
+    /// Congestion control of the end that listens, if it has one of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_cc: Option<String>,
     /// Open before the run begins.
     pub early: bool,
     /// TCP_NODELAY at both ends.

@@ -143,14 +143,15 @@ impl<'a> Player<'a> {
         for ((server, port), connection) in wanted {
             self.enter(server)?;
             let at = SocketAddrV4::new(self.plan.hosts[server as usize].address, port);
-            let fd = tcp_socket(connection).and_then(|fd| {
+            let cc = connection.server_cc.as_ref().unwrap_or(&connection.cc);
+            let fd = tcp_socket(connection, cc).and_then(|fd| {
                 sys::bind(fd.as_raw_fd(), at)?;
                 sys::listen(fd.as_raw_fd())?;
                 let token = self.listener_token(self.listeners.len());
                 self.poll.watch(fd.as_raw_fd(), IN, token, true)?;
                 Ok(fd)
             });
-            let fd = fd.map_err(|e| format!("listening at {at} under `{}`: {e}", connection.cc))?;
+            let fd = fd.map_err(|e| format!("listening at {at} under `{cc}`: {e}"))?;
             self.listeners.push(fd);
         }
         Ok(())
@@ -278,7 +279,7 @@ impl<'a> Player<'a> {
         let address = |host: u32| -> Ipv4Addr { self.plan.hosts[host as usize].address };
         let (from, to) =
             (SocketAddrV4::new(address(c.client), c.client_port), SocketAddrV4::new(address(c.server), c.server_port));
-        let fd = tcp_socket(c).and_then(|fd| {
+        let fd = tcp_socket(c, &c.cc).and_then(|fd| {
             sys::bind(fd.as_raw_fd(), from)?;
             sys::connect(fd.as_raw_fd(), to)?;
             self.poll.watch(fd.as_raw_fd(), IN | OUT, u64::from(connection) * 2, true)?;
@@ -521,11 +522,11 @@ impl<'a> Player<'a> {
     }
 }
 
-fn tcp_socket(connection: &Connection) -> io::Result<OwnedFd> {
+fn tcp_socket(connection: &Connection, cc: &str) -> io::Result<OwnedFd> {
     let fd = sys::socket(libc::SOCK_STREAM)?;
     let on = 1_i32.to_ne_bytes();
     sys::set_option(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR, &on)?;
-    sys::set_option(fd.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_CONGESTION, connection.cc.as_bytes())?;
+    sys::set_option(fd.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_CONGESTION, cc.as_bytes())?;
     if connection.nodelay {
         sys::set_option(fd.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_NODELAY, &on)?;
     }

@@ -28,7 +28,9 @@ mod _native {
     #[pymodule_export]
     use crate::graph::graph_json;
     #[pymodule_export]
-    use crate::kernel::{kernel_check, kernel_check_places, kernel_limit, kernel_prepare, kernel_results};
+    use crate::kernel::{
+        kernel_check, kernel_check_places, kernel_limit, kernel_prepare, kernel_replay, kernel_results,
+    };
     #[pymodule_export]
     use crate::model::{dctcp, gss_incast, iatcp, limit, quantity, rand_enqueue, rand_rmin, trim_as, trim_k};
     #[pymodule_export]

@@ -72,6 +72,8 @@ pub struct Stack {
     pub hz: u32,
     /// Timers count in jiffies and expire when the kernel's timer wheel gets to them.
     pub timer_wheel: bool,
+    /// TCP hands many segments at once to the network card (TSO); no simulation has it.
+    pub tso: bool,
     /// All hosts tick at the same instants, from the run's begin on.
     pub common_ticks: bool,
     /// Round RTT samples up to whole clock ticks (NS2's tcpTick_).
@@ -149,6 +151,7 @@ impl Stack {
             clock_granularity: Duration::us(1),
             hz: 250,
             timer_wheel: false,
+            tso: false,
             common_ticks: false,
             quantise_rtt: false,
             linux_rto: false,

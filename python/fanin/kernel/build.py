@@ -1,24 +1,28 @@
 """From the distribution's kernel source to one binary in the cache.
 
-Everything happens below the cache folder, as the user who asks; the source tree is removed when the kernel is built, unless it is kept so
-that the next build after a small change takes seconds.
+Everything happens below the cache folder, as the user who asks. What is C is compiled once into a core (one object and how to link it), in
+minutes; fanin's Rust is linked to it in seconds, so that a change of an algorithm or of the switch compiles no kernel. The source tree is
+removed, unless it is kept so that a change of the C takes seconds, too.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from fanin.errors import EngineError
 from fanin.files import shown
-from fanin.kernel import cache
+from fanin.kernel import cache, edits
 from fanin.progress import Progress, silent
 
 PROGRAMS = {
@@ -46,8 +50,8 @@ SERIES = "6.12"
 UNITS = 1150
 """Files that a build compiles, about: for the progress display."""
 
-SYMBOLS = [f"fanin_fabric_{name}" for name in ("new", "send", "step", "next", "finish")]
-"""What the kernel's C calls of Rust."""
+KERNEL_OBJECT, RUST_OBJECT, LINKER_SCRIPT, LINK_LINE = "kernel.o", "rust.o", "vmlinux.lds", "link"
+"""Files of a core: all of the kernel but fanin's Rust, the place of that, and how they are linked."""
 
 TAIL_LINES = 15
 """How much of a log is shown when a build fails."""
@@ -155,21 +159,39 @@ def build(
         root.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise EngineError(f"{root}: {error.strerror}; choose another folder with FANIN_KERNEL_CACHE") from error
-    if not cache.guest_path().is_file():
-        if shutil.which("cargo") is None:
-            check_tools()
-        with progress("compiling the player", 1):
-            _build_guest(root)
-    wanted = find_source(source) if source is not None or files or not cache.built(hertz) else None
-    if wanted is not None:
-        extra = cache.file_hash((path.name, path) for path in files) if files else ""
-        target = cache.kernel_path(wanted.version, hertz, extra)
-        if not target.is_file():
-            check_tools()
-            _build_kernel(root, wanted, hertz, files, target, keep, progress)
-        # The newest is the one that runs use.
-        os.utime(target)
+    with _alone(root, progress):
+        if not cache.guest_path().is_file():
+            if shutil.which("cargo") is None:
+                check_tools()
+            with progress("compiling the player", 1):
+                _build_guest(root)
+        wanted = find_source(source) if source is not None or files or not cache.built(hertz) else None
+        if wanted is not None:
+            extra = cache.file_hash((path.name, path) for path in files) if files else ""
+            target = cache.kernel_path(wanted.version, hertz, extra)
+            if not target.is_file():
+                check_tools()
+                core = cache.core_path(wanted.version, hertz, extra)
+                if not core.is_dir():
+                    _build_core(root, wanted, hertz, files, core, keep, progress)
+                with progress("linking fanin's Rust", 1):
+                    _link(root, core, target)
+                target.with_suffix(target.suffix + ".cc").write_text("\n".join(path.stem for path in files))
+            # The newest is the one that runs use.
+            os.utime(target)
     return cache.find(hertz)
+
+
+@contextmanager
+def _alone(root: Path, progress: ProgressMaker) -> Iterator[None]:
+    """One build at a time in a cache; another waits and finds what the first has built."""
+    with (root / "build.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            with progress("waiting for another build", 1):
+                fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def checked_c_file(path: Path) -> Path:
@@ -199,11 +221,13 @@ def _build_guest(root: Path) -> None:
     _install(place / target / "release" / "fanin-guest", made)
 
 
-def _build_kernel(
-    root: Path, source: Source, hertz: int, cc: Sequence[Path], target: Path, keep: bool, progress: ProgressMaker
+def _build_core(
+    root: Path, source: Source, hertz: int, cc: Sequence[Path], core: Path, keep: bool, progress: ProgressMaker
 ) -> None:
+    """Compile all that is C."""
     log = root / "build.log"
-    kept = root / f"tree-{source.version}-hz{hertz}"
+    # A tree that was configured otherwise cannot be gone on with.
+    kept = root / f"tree-{source.version}-hz{hertz}-{cache.configuration_hash()}"
     tree = kept if kept.is_dir() or keep else root / f"building-{os.getpid()}"
     try:
         if not tree.is_dir():
@@ -214,12 +238,66 @@ def _build_kernel(
             jobs = len(os.sched_getaffinity(0))
             environment = {**os.environ, "KBUILD_BUILD_TIMESTAMP": "2025-01-01", "KBUILD_BUILD_USER": "fanin"}
             environment["KBUILD_BUILD_HOST"] = "fanin"
-            _run(["make", "ARCH=um", f"-j{jobs}", "linux"], tree, log, environment=environment, bar=bar)
-        _install(tree / "linux", target)
-        target.with_suffix(target.suffix + ".cc").write_text("\n".join(path.stem for path in cc))
+            make = ["make", "ARCH=um", f"-j{jobs}", "linux"]
+            _run(make, tree, log, environment=environment, bar=bar)
+            # Once more the last step alone, to be told how it is done.
+            (tree / "vmlinux").unlink()
+            _run([*make, "V=1"], tree, log, environment=environment)
+        _save_core(tree, log, core)
     finally:
         if tree != kept:
             shutil.rmtree(tree, ignore_errors=True)
+
+
+def _save_core(tree: Path, log: Path, core: Path) -> None:
+    """Keep what a link needs: every object but fanin's Rust as one, the linker's script, and the compiler's options."""
+    links = [line for line in log.read_text(errors="replace").splitlines() if re.match(r"\++ \S+ .*-o vmlinux ", line)]
+    options = shlex.split(links[-1].lstrip("+ ")) if links else []
+    script = next((o for o in options if "--script=" in o), None)
+    parts = [o for o in options if o.endswith((".o", ".a"))]
+    if script is None or not parts or not parts[0].endswith(("vmlinux.a", "vmlinux.o")):
+        raise EngineError(f"this kernel source links in an unknown way; use Debian's linux-source-{SERIES}")
+    part = core.with_name(core.name + ".part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir()
+    try:
+        members = subprocess.run(["ar", "t", "vmlinux.a"], cwd=tree, capture_output=True, text=True, check=True).stdout
+        objects = part / "objects"
+        objects.write_text("\n".join(m for m in members.split() if not m.endswith("net/fanin/rust.o")))
+        libraries = sorted(str(p.relative_to(tree)) for p in tree.glob("lib/lib.a"))
+        whole = ["ld", "-m", "elf_x86_64", "-z", "noexecstack", "-r", "-o", str(part / KERNEL_OBJECT), f"@{objects}"]
+        _run([*whole, "--start-group", *libraries, "--end-group"], tree, log)
+        objects.unlink()
+        shutil.copy(tree / script.split("--script=")[1], part / LINKER_SCRIPT)
+        for object_ in parts[1:]:
+            shutil.copy(tree / object_, part / Path(object_).name)
+        others = [o for o in options if o not in parts and "--script=" not in o and "whole-archive" not in o]
+        others = [o for o in others if not o.endswith(("-start-group", "-end-group"))]
+        at = others.index("-o")
+        del others[at : at + 2]
+        libs = [o for o in others if o.startswith("-l")]
+        line = [o for o in others if o not in libs] + [f"-Wl,--script={LINKER_SCRIPT}", KERNEL_OBJECT]
+        line += [Path(o).name for o in parts[1:]] + [RUST_OBJECT, *libs]
+        (part / LINK_LINE).write_text(shlex.join(line))
+        shutil.rmtree(core, ignore_errors=True)
+        part.rename(core)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _link(root: Path, core: Path, target: Path) -> None:
+    """The core with fanin's Rust as it is now."""
+    log = root / "build.log"
+    place = root / f"linking-{os.getpid()}"
+    shutil.rmtree(place, ignore_errors=True)
+    try:
+        shutil.copytree(core, place)
+        _rust_object(root, log, place / RUST_OBJECT)
+        command = shlex.split((core / LINK_LINE).read_text())
+        _run([*command, "-o", "linux"], place, log)
+        _install(place / "linux", target)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def _unpack(source: Source, tree: Path, log: Path, hertz: int) -> None:
@@ -247,13 +325,8 @@ def _unpack(source: Source, tree: Path, log: Path, hertz: int) -> None:
 
 def _configure(tree: Path, hertz: int, log: Path) -> None:
     """Configuration, and the places of the source that virtual time needs changed."""
-    _replace(tree / "arch/um/Kconfig", r"(config HZ\n\tint\n\tdefault )\d+", rf"\g<1>{hertz}")
-    # The clock counts nanoseconds, and a timer fires at its own: Linux has 256 ns, 500 ns, and one more.
-    _replace(tree / "arch/um/include/linux/time-internal.h", r"(TIMER_MULTIPLIER\s+)\d+", r"\g<1>1")
-    _replace(tree / "arch/um/include/linux/time-internal.h", r"(TIMER_MIN_DELTA\s+)\d+", r"\g<1>1")
-    _replace(tree / "arch/um/kernel/time.c", r"(static int itimer_next_event\([^{]*\{)\s*delta \+= 1;", r"\g<1>")
+    edits.apply(tree, hertz, SERIES)
     shutil.copy(cache.sources() / "kernel/um/archrandom.h", tree / "arch/um/include/asm/archrandom.h")
-    _replace(tree / "net/Makefile", r"\Z", "obj-y += fanin/\n")
     (tree / "net/fanin").mkdir()
     (tree / "net/fanin/Makefile").touch()
     _run(["make", "ARCH=um", "allnoconfig"], tree, log)
@@ -266,32 +339,35 @@ def _configure(tree: Path, hertz: int, log: Path) -> None:
         raise EngineError(f"this kernel source does not take {', '.join(lost)}; use Debian's linux-source-{SERIES}")
 
 
-def _replace(file: Path, pattern: str, new: str) -> None:
-    text = file.read_text() if file.is_file() else ""
-    changed, count = re.subn(pattern, new, text, count=1)
-    if not count:
-        raise EngineError(f"{file.name} of this kernel source is not as expected; use Debian's linux-source-{SERIES}")
-    file.write_text(changed)
-
-
 def _put_in(tree: Path, cc: Sequence[Path], log: Path, root: Path) -> None:
     """Copy our own files into the tree; those that are there as they are stay untouched, so that make sees no change."""
     place = tree / "net/fanin"
     for file in (cache.sources() / "kernel/net").iterdir():
         _copy_changed(file, place / file.name)
     _put_in_cc(place / "cc", [*sorted((cache.sources() / "kernel/cc").glob("*.[ch]")), *cc])
-    library = root / "cargo/release/libfanin_kernel.a"
-    command = ["cargo", "build", "--release", "--locked", "--target-dir", str(root / "cargo")]
-    _run(command, cache.sources() / "kernel/abi", log)
     made = root / f"rust-{os.getpid()}.o"
     try:
-        wanted = [option for symbol in SYMBOLS for option in ("-u", symbol)]
-        _run(["ld", "-r", *wanted, str(library), "-o", str(made)], root, log)
-        # What the Rust compiler keeps for link-time optimisation: the kernel's linker warns of it.
-        _run(["objcopy", "-R", ".llvmbc", "-R", ".llvmcmd", "--strip-debug", str(made)], root, log)
+        _rust_object(root, log, made)
         _copy_changed(made, place / "rust.o_shipped")
     finally:
         made.unlink(missing_ok=True)
+
+
+def _rust_object(root: Path, log: Path, made: Path) -> None:
+    """Make one object of fanin's Rust: every function that the kernel's C calls, and what they need."""
+    library = root / "cargo/release/libfanin_kernel.a"
+    command = ["cargo", "build", "--release", "--locked", "--target-dir", str(root / "cargo")]
+    _run(command, cache.sources() / "kernel/abi", log)
+    wanted = [option for symbol in _symbols() for option in ("-u", symbol)]
+    _run(["ld", "-r", *wanted, str(library), "-o", str(made)], root, log)
+    # What the Rust compiler keeps for link-time optimisation: the kernel's linker warns of it.
+    _run(["objcopy", "-R", ".llvmbc", "-R", ".llvmcmd", "--strip-debug", str(made)], root, log)
+
+
+def _symbols() -> list[str]:
+    """What the kernel's C calls of Rust: the functions that kernel/abi exports."""
+    sources = (cache.sources() / "kernel/abi/src").glob("*.rs")
+    return sorted(name for p in sources for name in re.findall(r'pub unsafe extern "C" fn (\w+)', p.read_text()))
 
 
 def _put_in_cc(folder: Path, files: Sequence[Path]) -> None:

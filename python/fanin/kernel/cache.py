@@ -1,7 +1,7 @@
 """Where built kernels are, and which one fits this fanin.
 
-A kernel is known by the version of its source, its HZ, and a hash of everything of fanin's that is in it. The program that runs in it
-changes more often and is built in seconds, so it has a hash of its own.
+A kernel is known by the version of its source, its HZ, and a hash of everything of fanin's that is in it. Its core, all but fanin's Rust, is
+kept under a hash of its own, since it takes minutes; so has the program that runs in the kernel.
 """
 
 from __future__ import annotations
@@ -17,17 +17,19 @@ from fanin.errors import EngineError
 HERTZ = (250, 1000)
 """Timer frequencies that a kernel is built for; the first is Debian's, and the default."""
 
+IN_CORE = ("kernel/config", "kernel/cc", "kernel/net", "kernel/um", "python/fanin/kernel/edits.py")
+"""What of fanin is compiled with the kernel: a change of it compiles all of it again."""
+
 IN_KERNEL = (
-    "kernel/config",
-    "kernel/cc",
-    "kernel/net",
-    "kernel/um",
+    *IN_CORE,
     "kernel/abi",
+    "crates/linuxcc",
+    "crates/cc",
     "crates/fabric",
     "crates/switch",
     "crates/units",
 )
-"""What of fanin is compiled into the kernel."""
+"""What of fanin is in the kernel. What is not in the core is Rust, linked to it in seconds."""
 
 IN_GUEST = ("crates/guest", "crates/player")
 """What of fanin the program in the kernel is made of."""
@@ -110,6 +112,17 @@ def _hash_of(parts: tuple[str, ...]) -> str:
 def kernel_key() -> str:
     """Hash of what of fanin is in a kernel."""
     return _hash_of(IN_KERNEL)
+
+
+def configuration_hash() -> str:
+    """Hash of what decides how a source tree is configured and edited."""
+    return _hash_of(("kernel/config", "kernel/um", "python/fanin/kernel/edits.py"))
+
+
+def core_path(version: str, hertz: int, extra: str = "") -> Path:
+    """Folder of a kernel but for fanin's Rust, once compiled; `extra` is the hash of C files built in."""
+    suffix = f"-cc{extra}" if extra else ""
+    return folder() / f"core-{version}-hz{hertz}-{_hash_of(IN_CORE)}{suffix}"
 
 
 def guest_path() -> Path:

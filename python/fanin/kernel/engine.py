@@ -27,6 +27,7 @@ def run_plan(
     watch: Watch | None = None,
     pcap: Path | None = None,
     pcap_at: Sequence[str] = (),
+    whose: str = "rust",
 ) -> Run:
     """Run one plan on the virtual kernel.
 
@@ -42,6 +43,8 @@ def run_plan(
         Is told the progress, and may stop it.
     pcap, pcap_at : optional
         Where to write captures, and of which places.
+    whose : str
+        Whose algorithms run: as :func:`fanin._native.kernel_prepare` takes it.
 
     Returns
     -------
@@ -58,7 +61,7 @@ def run_plan(
     if pcap is not None:
         _native.kernel_check_places(plan, list(pcap_at))
     with scratch() as folder:
-        _native.kernel_prepare(plan, folder)
+        _native.kernel_prepare(plan, folder, whose)
         start_kernel(kernel, folder, seed, watch.advance if watch is not None else lambda _: True)
         return _native.kernel_results(plan, folder, pcap, list(pcap_at))
 
@@ -68,16 +71,26 @@ class KernelEngine:
     """Real Linux TCP in virtual time, as :class:`fanin.runs.engines.Engine` describes an engine."""
 
     kernel: Kernel
+    own: bool = False
+    """Fanin's algorithms run even where Linux has its own."""
 
     @property
     def name(self) -> str:
         """As users write it."""
+        if self.own:
+            return "kernel-fanin"
         return "kernel" if self.kernel.hertz == HERTZ[0] else f"kernel-hz{self.kernel.hertz}"
 
     @property
     def label(self) -> str:
         """What it is, for reports."""
-        return f"Linux {self.kernel.version}'s TCP in virtual time (HZ={self.kernel.hertz})"
+        own = " under fanin's algorithms" if self.own else ""
+        return f"Linux {self.kernel.version}'s TCP{own} in virtual time (HZ={self.kernel.hertz})"
+
+    @property
+    def whose(self) -> str:
+        """Whose algorithms run."""
+        return "rust-always" if self.own else "rust"
 
     @property
     def unknown(self) -> tuple[str, ...]:
@@ -86,17 +99,38 @@ class KernelEngine:
 
     def identity(self) -> str:
         """The kernel, with everything of fanin's in it, and the program that plays the workload: their names hold hashes."""
-        return f"{self.kernel.linux.name} {self.kernel.guest.name}"
+        return f"{self.kernel.linux.name} {self.kernel.guest.name} {self.whose}"
 
     def check(self, plan: Plan, scenario: Scenario | None = None) -> None:
         """Raise with what a kernel cannot do."""
         if scenario is not None:
-            _native.kernel_check(scenario, plan)
-        elif (limit := _native.kernel_limit(plan)) is not None:
+            _native.kernel_check(scenario, plan, self.whose)
+        elif (limit := _native.kernel_limit(plan, self.whose)) is not None:
             key, _ = limit
             raise (MissingAlgorithmError if key == "cc.name" else ScenarioError)(": ".join(limit))
 
     def run(self, plan: Plan, seed: int, watch: Watch | None = None, captures: Captures | None = None) -> Run:
         """Run one plan."""
         folder, places = (captures.folder, captures.places) if captures is not None else (None, ())
-        return run_plan(plan, self.kernel, seed, watch, folder, places)
+        return run_plan(plan, self.kernel, seed, watch, folder, places, self.whose)
+
+
+def replay(plan: Plan, kernel: Kernel, seed: int, whose: str = "rust-always") -> tuple[int, int, int, str | None]:
+    """Run a plan, then tell fresh algorithms what those in the kernel were told.
+
+    Parameters
+    ----------
+    plan, kernel, seed
+        As :func:`run_plan`.
+    whose : str
+        Whose algorithms run.
+
+    Returns
+    -------
+    tuple
+        How many ends of connections, events and ACKs there were, and the first decision that differs, if any.
+    """
+    with scratch() as folder:
+        _native.kernel_prepare(plan, folder, whose, notes=True)
+        start_kernel(kernel, folder, seed, lambda _: True)
+        return _native.kernel_replay(folder)

@@ -92,11 +92,11 @@ class Simulator:
         return _native.run_with_pcap(plan, captures.folder, list(captures.places), watch)[0]
 
 
-def _kernel(hertz: int) -> Engine:
+def _kernel(hertz: int, own: bool = False) -> Engine:
     from fanin.kernel.cache import find
     from fanin.kernel.engine import KernelEngine
 
-    return KernelEngine(find(hertz))
+    return KernelEngine(find(hertz), own)
 
 
 def _testbed() -> Engine:
@@ -113,6 +113,7 @@ MADE_BY: dict[str, Callable[[], Engine]] = {
     "sim": Simulator,
     "kernel": lambda: _kernel(250),
     "kernel-hz1000": lambda: _kernel(1000),
+    "kernel-fanin": lambda: _kernel(250, own=True),
     TESTBED: _testbed,
 }
 """What makes each engine, by name."""

@@ -125,7 +125,7 @@ class Kept:
         else:
             engine = f"{work.kernel.linux.name}-{work.kernel.guest.name}-{self._reader}"
             with scratch() as folder:
-                _native.kernel_prepare(job.plan(), folder)
+                _native.kernel_prepare(job.plan(), folder, "rust")
                 key = file_hash((p.name, p) for p in folder.iterdir() if p.is_file())
             key = hashlib.sha256(f"{key} {work.seed}".encode()).hexdigest()[:32]
         if engine not in self._stores:

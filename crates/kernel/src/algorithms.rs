@@ -1,0 +1,144 @@
+//! Which congestion control of the kernel stands for a transport's algorithm: Linux's own, a twin in C, or fanin's Rust in the kernel.
+
+use crate::limits::{Limit, limit};
+use fanin_cc::registry::{self, Kind};
+use fanin_cc::{PathKnowledge, Value};
+use fanin_linuxcc::{Given, Path, Program};
+use fanin_sim::rng::mix;
+use fanin_sim::spec::{Spec, TransportSpec};
+use fanin_sim::{RunError, known_paths, resolved_stack};
+
+/// Whose code decides windows where there is a choice.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Whose {
+    /// Linux's, else fanin's twin in C: what a running kernel can have.
+    #[default]
+    Twin,
+    /// Linux's, else fanin's Rust: the virtual kernel.
+    Rust,
+    /// Fanin's Rust even for what Linux has itself.
+    RustAlways,
+}
+
+/// A transport's congestion control.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Chosen {
+    /// Built into the kernel under this name.
+    Named(&'static str),
+    /// A [`Program`].
+    Program,
+}
+
+/// Its sockets would have to tell the deadline of every message.
+const NEEDS_DEADLINES: &str = "d2tcp";
+
+/// The kernel's congestion control for a transport.
+///
+/// # Errors
+/// [`Limit`] when it has none.
+pub fn chosen(transport: &TransportSpec, whose: Whose) -> Result<Chosen, Limit> {
+    let name = transport.cc.name();
+    let deployment = registry::deployment(name).unwrap_or_default();
+    let shims = deployment.sender_shim || deployment.receiver_shim;
+    let deadlines = transport.cc.parts().iter().any(|part| part.name == NEEDS_DEADLINES);
+    let named = match whose {
+        _ if shims || deadlines => None,
+        Whose::Twin => deployment.kernel.or(deployment.twin),
+        Whose::Rust => deployment.kernel,
+        Whose::RustAlways => None,
+    };
+    // The name of a twin in C, `trim@linux`, is that twin's wherever it runs.
+    let outside = transport.cc.parts().iter().any(|part| matches!(part.kind, Kind::Extension(_)));
+    let named = if outside { deployment.twin } else { named };
+    let parameter = transport.args.names().next();
+    match (named, parameter) {
+        (Some(named), None) => Ok(Chosen::Named(named)),
+        (Some(named), Some(parameter)) => Err(limit(
+            format!("cc.{parameter}"),
+            format!(
+                "the kernel's {named} has no such setting here; remove it, or use the engine {}",
+                match whose {
+                    Whose::Twin => "sim",
+                    _ => "kernel-fanin, which runs fanin's own algorithm on Linux's TCP, or sim",
+                }
+            ),
+        )),
+        (None, _) if whose != Whose::Twin && !outside && !deadlines && is_sender_side(transport) => Ok(Chosen::Program),
+        (None, _) => Err(limit("cc.name", format!("{}; use the engine sim", why_not(transport, whose, deadlines)))),
+    }
+}
+
+fn is_sender_side(transport: &TransportSpec) -> bool {
+    transport.cc.parts().iter().all(|part| matches!(part.kind, Kind::Sender(_) | Kind::SlowStart(_) | Kind::Wrapper(_)))
+}
+
+fn why_not(transport: &TransportSpec, whose: Whose, deadlines: bool) -> String {
+    let cc = &transport.cc;
+    if whose == Whose::Twin {
+        format!("a running kernel has no `{cc}`; it runs what `fanin list cc` calls kernel or twin")
+    } else if deadlines {
+        format!("`{cc}` needs to know deadlines, which sockets do not tell the kernel")
+    } else if cc.has_receiver() {
+        format!("`{cc}` acts at the receiver, and the virtual kernel runs algorithms of senders")
+    } else {
+        format!("the virtual kernel has no `{cc}`: it runs Linux's algorithms and those of fanin's that send by TCP")
+    }
+}
+
+/// Programs of a plan, and of each flow its congestion control's name.
+pub fn programs(spec: &Spec, whose: Whose) -> Result<(Vec<Program>, Vec<String>), Limit> {
+    let mut programs: Vec<Program> = Vec::new();
+    let mut names = Vec::new();
+    let paths = if spec.flows.is_empty() { Vec::new() } else { paths(spec)? };
+    for (flow, path) in spec.flows.iter().zip(paths) {
+        let transport = &spec.transports[flow.transport as usize];
+        match chosen(transport, whose)? {
+            Chosen::Named(name) => names.push(name.to_owned()),
+            Chosen::Program => {
+                let program = program(spec, transport, &path);
+                let same = |p: &Program| Program { name: String::new(), ..p.clone() } == program;
+                let number = programs.iter().position(same).unwrap_or_else(|| {
+                    // TCP_CA_NAME_MAX is 16 with the closing zero; twins have `fanin_` before theirs.
+                    let short: String = transport.cc.name().replace('+', "_").chars().take(10).collect();
+                    let name = format!("{short}.{}", programs.len());
+                    programs.push(Program { name, ..program });
+                    programs.len() - 1
+                });
+                names.push(programs[number].name.clone());
+            }
+        }
+    }
+    Ok((programs, names))
+}
+
+fn paths(spec: &Spec) -> Result<Vec<PathKnowledge>, Limit> {
+    known_paths(spec).map_err(|error: RunError| limit("topology", error.to_string()))
+}
+
+fn program(spec: &Spec, transport: &TransportSpec, path: &PathKnowledge) -> Program {
+    let stack = resolved_stack(transport).unwrap_or_else(|_| transport.stack.clone());
+    let settings = transport.args.iter().map(|(name, value)| {
+        let given = match value {
+            Value::Number(x) => Given::Number(*x),
+            Value::Flag(on) => Given::Flag(*on),
+            Value::Word(word) => Given::Word(word.clone()),
+        };
+        (name.to_owned(), given)
+    });
+    Program {
+        name: String::new(),
+        algorithm: transport.cc.name().to_owned(),
+        settings: settings.collect(),
+        mss: stack.mss,
+        wire: stack.wire(stack.mss).get(),
+        initial_window: stack.initial_window,
+        initial_ssthresh: stack.initial_ssthresh,
+        hz: stack.hz,
+        path: Some(Path {
+            rate_bps: path.rate.bps(),
+            base_rtt_ps: path.base_rtt.ps(),
+            buffer_packets: path.buffer_packets,
+        }),
+        seed: mix(spec.seed),
+    }
+}
