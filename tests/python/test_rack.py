@@ -7,7 +7,7 @@ from pathlib import Path
 import fanin
 import fanin.report
 import pytest
-from fanin.rack import RackProposal
+from fanin.rack import RackProposal, _rate
 from fanin.vantage import paused_share, pauses
 
 from .conftest import CAPTURES, HTTP, RACK, SMALL, Fanin
@@ -25,6 +25,16 @@ def value(proposal: RackProposal, key: str) -> str | None:
 def test_the_rate_of_the_bottleneck_is_found_wherever_the_tap_is(capture: Path) -> None:
     # All four went through 1 Gbit/s (tests/data/pcap/README.md).
     assert value(fanin.propose_rack(capture), "rate") == "1Gbps"
+
+
+@pytest.mark.parametrize(("share", "rate"), [(0.21, "1Gbps"), (0.6, "780Mbps")])
+def test_only_trains_that_agree_speak_for_a_shaped_link(share: float, rate: str) -> None:
+    # Twelve senders at 1 Gbps, seen as they arrive at the switch: the most frequent of many rates is no link's.
+    link = {
+        "receiver": "10.0.0.1", "samples": 1778, "rate_bps": 779898657, "share": share,
+        "quartiles_bps": [779898657, 3444311716], "busiest_bps": 891144000, "delivered_bps": 786304000, "merged_packets": 0,
+    }  # fmt: skip
+    assert _rate(link, "10.0.0.1")[1].value == rate
 
 
 def test_the_real_buffer_lies_within_what_is_said_and_a_tap_behind_the_queue_says_nothing() -> None:
