@@ -293,6 +293,11 @@ def run(
     base = _native.Scenario.from_text(document.text, document.name, document.folder)
     for variant in variants:
         variant.checked()
+    idle = (
+        in_force(changes, lambda kept: [replace(v, settings=kept).checked().hash() for v in variants])
+        if changes
+        else []
+    )
     own = [seed] if seed is not None else variants[0].checked().seeds()
     numbers = chosen_seeds(seeds) if seeds is not None else own
 
@@ -350,7 +355,7 @@ def run(
         testbed=pl.concat([done[i]["testbed"] for i in sorted(done)]) if in_real_time else pl.DataFrame(),
         missing=[(name, s) for i, (name, s, _) in enumerate(work) if i not in done and name not in failed],
         failures=[Failure(name, sentence(name, error)) for name, error in failed.items()],
-        warnings=_warnings(warned),
+        warnings=[*idle, *_warnings(warned)],
     )
 
 
@@ -474,6 +479,31 @@ def changed(settings: Mapping[str, object] | None) -> list[tuple[str, str]]:
                 f"command line `--set {key}={value}`: a title changes no number; write it into the file"
             )
     return [(key, toml(value)) for key, value in (settings or {}).items()]
+
+
+def in_force(
+    changes: Sequence[tuple[str, str]], hash_of: Callable[[tuple[tuple[str, str], ...]], object]
+) -> list[RunWarning]:
+    """A warning for each change to the value that is in force without it; `hash_of` says what decides the results under some changes.
+
+    It is no error, so that a loop over values may pass over the file's own.
+    """
+    told = []
+    whole = hash_of(tuple(changes))
+    for key, value in changes:
+        if key.startswith(("measure.", "run.seeds")):
+            continue  # they change what is looked at, and how often
+        try:
+            same = hash_of(tuple(change for change in changes if change[0] != key)) == whole
+        except (ScenarioError, AlgorithmError):
+            continue  # without it, another change makes no sense
+        if same:
+            told.append(
+                RunWarning(
+                    f"command line `--set {key}={value}`: it changes nothing, that is the value without it", "in-force"
+                )
+            )
+    return told
 
 
 def toml(value: object) -> str:

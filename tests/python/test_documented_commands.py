@@ -45,6 +45,10 @@ def parsed(words: list[str]) -> None:
     from fanin.cli import app
 
     command: Any = get_command(app)
+    if words[1] == "linux" and len(words) > 2:  # it has a parser of its own
+        from fanin.linux.command import app as linux
+
+        command, words = get_command(linux), words[1:]
     context: Any = None
     while True:
         name, *words = words

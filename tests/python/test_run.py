@@ -106,3 +106,17 @@ def test_errors_are_of_their_class() -> None:
         fanin.trains("nosuch.pcap")
     assert issubclass(fanin.ScenarioError, ValueError)
     assert issubclass(fanin.CaptureError, fanin.FaninError)
+
+
+def test_a_value_that_is_in_force_already_is_said_and_another_is_not() -> None:
+    def told(**settings: object) -> list[str]:
+        named = {key.replace("__", "."): value for key, value in settings.items()}
+        found = fanin.run("incast.toml", text=INCAST, cc="trim", seeds=1, settings=named)
+        return [warning for warning in found.warnings if warning.kind == "in-force"]
+
+    assert told(topology__mark="20p") == [
+        "command line `--set topology.mark=20p`: it changes nothing, that is the value without it"
+    ]
+    assert told(topology__mark="10p", cc__trim_k="upper") == []
+    # What is run more often is not the same.
+    assert told(run__seeds=1) == []

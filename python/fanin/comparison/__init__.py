@@ -35,8 +35,8 @@ from fanin.ranking import STATISTICS, RankBy, RankOf, rank
 from fanin.runs.engines import engine as find_engine
 from fanin.runs.job import Document, RunWarning
 from fanin.runs.kept import usual_store
-from fanin.runs.replay import ReplayJob, Traffic
-from fanin.simulation import Failure, changed, chosen_seeds, toml
+from fanin.runs.replay import ReplayJob, Traffic, rack_of
+from fanin.simulation import Failure, changed, chosen_seeds, in_force, toml
 from fanin.stats import extremes
 from fanin.traffic import trains as read_trains
 from fanin.vantage import about_the_tap
@@ -261,6 +261,11 @@ def compare(
     result.capture = replace(result.capture, aggregator_found=aggregator is None)
     result.rack_path, result.rack_text, result.settings = rack_path, text, dict(changes)
     result.rack_proposed = proposal is not None
+    names = result.runs["cc"].unique(maintain_order=True).to_list()
+    if changes:
+        result.warnings += in_force(
+            changes, lambda kept: [rack_of(document, kept).check(replay, name)[0] for name in names]
+        )
     result.command = shown(
         command or f"fanin compare {capture}{'' if rack is None else f' --rack {rack}'} --seeds {len(numbers)}"
     )
