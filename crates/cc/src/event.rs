@@ -60,6 +60,7 @@ impl Conn {
     /// let conn = fanin_cc::Conn::new(1460);
     /// assert_eq!((conn.mss, conn.in_flight), (1460, 0.0));
     /// ```
+    #[inline]
     pub fn new(mss: u32) -> Conn {
         Conn {
             now: Time::ZERO,
@@ -126,6 +127,7 @@ impl Ack {
     /// let ack = fanin_cc::Ack::of(1, 1460, 1460, None);
     /// assert_eq!(ack.acked_bytes, 1460);
     /// ```
+    #[inline]
     pub fn of(segments: u32, mss: u32, ack_seq: u64, rtt: Option<Duration>) -> Ack {
         let bytes = u64::from(segments) * u64::from(mss);
         Ack {

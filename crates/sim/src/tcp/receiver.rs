@@ -59,6 +59,8 @@ pub struct Receiver {
     stamp: u64,
     /// One past the last byte of each message that is under way, with its number.
     messages: VecDeque<(u64, u32)>,
+    /// Where the first of `messages` ends; `u64::MAX` if there is none.
+    first_end: u64,
     /// Bytes the application expects in all.
     expected: u64,
     /// Segments not acknowledged yet.
@@ -103,6 +105,7 @@ impl Receiver {
             ahead: Vec::new(),
             stamp: 0,
             messages: VecDeque::new(),
+            first_end: u64::MAX,
             expected: 0,
             pending: 0,
             ack_at: u64::MAX,
@@ -127,6 +130,7 @@ impl Receiver {
     /// A message was written: its last byte ends at `end` of the stream.
     pub fn expect(&mut self, id: u32, end: u64) {
         self.messages.push_back((end, id));
+        self.first_end = self.first_end.min(end);
         self.expected = end;
     }
 
@@ -146,12 +150,14 @@ impl Receiver {
     }
 
     /// The message that ended with the bytes delivered so far, if one did; call until `None`.
+    #[inline]
     pub fn take_complete(&mut self) -> Option<u32> {
-        let &(end, id) = self.messages.front()?;
-        (end <= self.nxt).then(|| {
-            self.messages.pop_front();
-            id
-        })
+        if self.first_end > self.nxt {
+            return None;
+        }
+        let (_, id) = self.messages.pop_front()?;
+        self.first_end = self.messages.front().map_or(u64::MAX, |m| m.0);
+        Some(id)
     }
 
     /// The opposite direction of the same connection.
