@@ -29,6 +29,26 @@ impl Window {
     }
 }
 
+/// The window before the last reduction, to which an undo goes back.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct PriorWindow(Option<Window>);
+
+impl PriorWindow {
+    /// A reduction of `window` begins. A repeated one, of a window that was reduced for the same loss before, changes nothing.
+    pub fn remember(&mut self, window: Window, repeated: bool) {
+        if !repeated {
+            self.0 = Some(window);
+        }
+    }
+
+    /// Takes the last reduction back, once.
+    pub fn restore(&mut self, window: &mut Window) {
+        if let Some(before) = self.0.take() {
+            *window = window.restored(before);
+        }
+    }
+}
+
 /// The decision in force, read at every opportunity to send.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Control {

@@ -9,8 +9,7 @@
 use crate::bare::*;
 use crate::deploy::Place;
 use crate::{
-    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Counting, Credit, Kind, Setting, SettingError, Probe, Setup,
-    SlowStart, State, Window,
+    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Counting, Credit, Kind, PriorWindow, Probe, Setting, SettingError, Setup, SlowStart, State, Window,
 };
 use fanin_units::{Duration, Time};
 
@@ -73,7 +72,7 @@ pub struct Bic {
     cnt: u64,
     found: Option<(u64, Time)>,
     credit: Credit,
-    before_reduction: Option<Window>,
+    prior: PriorWindow,
 }
 
 impl Bic {
@@ -93,7 +92,7 @@ impl Bic {
             cnt: 0,
             found: None,
             credit: Credit::default(),
-            before_reduction: None,
+            prior: PriorWindow::default(),
         })
     }
 
@@ -163,9 +162,7 @@ impl CongestionControl for Bic {
     }
 
     fn on_congestion(&mut self, conn: &Conn, cause: Cause) {
-        if !cause.is_repeated() {
-            self.before_reduction = Some(self.window);
-        }
+        self.prior.remember(self.window, cause.is_repeated());
         let Window { cwnd, ssthresh } = self.window;
         let reduced = self.reduced(conn.basis);
         self.window = match cause {
@@ -185,9 +182,7 @@ impl CongestionControl for Bic {
     }
 
     fn on_undo(&mut self, _conn: &Conn) {
-        if let Some(before) = self.before_reduction.take() {
-            self.window = self.window.restored(before);
-        }
+        self.prior.restore(&mut self.window);
     }
 
     fn on_restart(&mut self, conn: &Conn, _idle: Duration, to: Window) {

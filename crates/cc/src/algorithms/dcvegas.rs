@@ -9,7 +9,9 @@
 #[cfg(not(feature = "std"))]
 use crate::bare::*;
 use crate::deploy::Place;
-use crate::{Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Counting, Kind, Needs, Setting, SettingError, Probe, Setup, SlowStart, Window};
+use crate::{
+    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Counting, Kind, Needs, PriorWindow, Probe, Setting, SettingError, Setup, SlowStart, Window,
+};
 use fanin_units::Duration;
 
 const ALPHA: Setting =
@@ -58,7 +60,7 @@ pub struct DcVegas {
     /// Set when another slow start was asked for (`gss+dcvegas`).
     start: Option<Box<dyn SlowStart>>,
     window: Window,
-    before_reduction: Option<Window>,
+    prior: PriorWindow,
     /// Smallest sample in seconds.
     base_rtt: f64,
     /// Sum and number of the samples since the last decision.
@@ -95,7 +97,7 @@ impl DcVegas {
             counting: setup.counting,
             start: (!slow_start.is_standard()).then_some(slow_start),
             window: Window { cwnd: setup.initial_window, ssthresh: setup.initial_ssthresh },
-            before_reduction: None,
+            prior: PriorWindow::default(),
             base_rtt: f64::INFINITY,
             samples: (0.0, 0),
             mark: None,
@@ -211,9 +213,7 @@ impl CongestionControl for DcVegas {
     fn on_congestion(&mut self, conn: &Conn, cause: Cause) {
         let cwnd = self.window.cwnd;
         let half = (conn.basis / 2.0).max(MIN_CWND);
-        if !cause.is_repeated() {
-            self.before_reduction = Some(self.window);
-        }
+        self.prior.remember(self.window, cause.is_repeated());
         let reduced = match cause {
             // NS2: a quarter on a fast retransmit, and 2 from windows up to 3.
             Cause::Loss if cwnd.floor() <= 3.0 => Window { cwnd: MIN_CWND, ssthresh: MIN_CWND },
@@ -233,9 +233,7 @@ impl CongestionControl for DcVegas {
     }
 
     fn on_undo(&mut self, _conn: &Conn) {
-        if let Some(before) = self.before_reduction.take() {
-            self.window = self.window.restored(before);
-        }
+        self.prior.restore(&mut self.window);
     }
 
     fn on_restart(&mut self, conn: &Conn, _idle: Duration, to: Window) {

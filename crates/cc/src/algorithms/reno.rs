@@ -5,8 +5,7 @@
 use crate::bare::*;
 use crate::deploy::Place;
 use crate::{
-    Ack, Algorithm, Args, Avoidance, Cause, CongestionControl, Conn, Counting, Flavour, Kind, Needs, SettingError, RecoveryKind,
-    Setup, SlowStart, Window,
+    Ack, Algorithm, Args, Avoidance, Cause, CongestionControl, Conn, Counting, Flavour, Kind, Needs, PriorWindow, RecoveryKind, SettingError, Setup, SlowStart, Window,
 };
 use fanin_units::Duration;
 
@@ -103,8 +102,7 @@ pub struct RenoCore {
     avoidance: Avoidance,
     /// Half of a window is a whole number (`tcp_reno_ssthresh`).
     whole_packets: bool,
-    /// The window before the last reduction. Set by `on_congestion`, taken by `on_undo`.
-    before_reduction: Option<Window>,
+    prior: PriorWindow,
 }
 
 impl RenoCore {
@@ -115,7 +113,7 @@ impl RenoCore {
             slow_start,
             avoidance: Avoidance::new(setup.counting),
             whole_packets: setup.counting == Counting::Linux,
-            before_reduction: None,
+            prior: PriorWindow::default(),
         }
     }
 
@@ -144,7 +142,7 @@ impl RenoCore {
 
     /// Sets ssthresh, and cwnd unless it is smaller already (1 after a timeout), to `packets`.
     pub fn reduce(&mut self, conn: &Conn, packets: f64) {
-        self.before_reduction = Some(self.window);
+        self.prior.remember(self.window, false);
         self.window = Window { cwnd: packets.min(self.window.cwnd), ssthresh: packets };
         self.avoidance.reset();
         self.slow_start.reset(conn);
@@ -152,9 +150,7 @@ impl RenoCore {
 
     /// One packet, and a new ssthresh unless this is a repeated timeout of the same segment.
     pub fn timeout(&mut self, conn: &Conn, ssthresh: Option<f64>) {
-        if ssthresh.is_some() {
-            self.before_reduction = Some(self.window);
-        }
+        self.prior.remember(self.window, ssthresh.is_none());
         self.window = Window { cwnd: 1.0, ssthresh: ssthresh.unwrap_or(self.window.ssthresh) };
         self.avoidance.reset();
         self.slow_start.reset(conn);
@@ -167,9 +163,7 @@ impl RenoCore {
 
     /// Takes the last reduction back.
     pub fn on_undo(&mut self) {
-        if let Some(before) = self.before_reduction.take() {
-            self.window = self.window.restored(before);
-        }
+        self.prior.restore(&mut self.window);
     }
 
     /// Window validation's verdict.

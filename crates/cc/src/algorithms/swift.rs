@@ -12,8 +12,7 @@
 use crate::bare::*;
 use crate::deploy::Place;
 use crate::{
-    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Gate, Kind, Needs, Setting, SettingError, Probe, Setup,
-    SlowStart, Window,
+    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Gate, Kind, Needs, PriorWindow, Probe, Setting, SettingError, Setup, SlowStart, Window,
 };
 use fanin_units::{Duration, Time};
 
@@ -85,7 +84,7 @@ fn build(setup: &Setup, args: &Args, slow_start: Box<dyn SlowStart>) -> Result<B
         min_cwnd: number(&MIN_CWND)?,
         slow_start,
         window: Window { cwnd: setup.initial_window, ssthresh: setup.initial_ssthresh },
-        before_reduction: None,
+        prior: PriorWindow::default(),
         last_decrease: None,
         rtt: Duration::ZERO,
         timeouts: 0,
@@ -108,7 +107,7 @@ struct Swift {
     slow_start: Box<dyn SlowStart>,
     /// The real window, which may be below 1.
     window: Window,
-    before_reduction: Option<Window>,
+    prior: PriorWindow,
     /// When the window last became smaller.
     last_decrease: Option<Time>,
     /// The last sample.
@@ -184,9 +183,7 @@ impl CongestionControl for Swift {
         // Repeated timeouts leave ssthresh alone (RFC 5681 section 3.1; Swift has none).
         let ssthresh = self.window.ssthresh;
         let repeated = matches!(cause, Cause::Timeout { repeated: true });
-        if !repeated {
-            self.before_reduction = Some(self.window);
-        }
+        self.prior.remember(self.window, repeated);
         self.cut_for(conn, cause);
         if repeated {
             self.window.ssthresh = ssthresh;
@@ -198,9 +195,7 @@ impl CongestionControl for Swift {
     }
 
     fn on_undo(&mut self, _conn: &Conn) {
-        if let Some(before) = self.before_reduction.take() {
-            self.window = self.window.restored(before);
-        }
+        self.prior.restore(&mut self.window);
     }
 
     fn on_restart(&mut self, conn: &Conn, _idle: Duration, to: Window) {
