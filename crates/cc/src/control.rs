@@ -49,6 +49,22 @@ impl PriorWindow {
     }
 }
 
+/// A curve that leads a window towards the size at which the last loss occurred, as CUBIC's does.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum GrowthCurve {
+    /// The algorithm grows along none.
+    None,
+    /// There was no loss yet.
+    Undefined,
+    /// Since the last reduction; both in packets.
+    Towards {
+        /// The window where the curve begins.
+        start: f64,
+        /// The window at the last loss.
+        w_max: f64,
+    },
+}
+
 /// The decision in force, read at every opportunity to send.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Control {
@@ -167,14 +183,9 @@ pub trait CongestionControl: core::fmt::Debug + Send {
     /// The decision in force.
     fn control(&self) -> Control;
 
-    /// The curve TCPRand's adaptive rule reads: (cwnd at the start of the epoch, Wmax), once there was a loss.
-    fn epoch(&self) -> Option<(f64, f64)> {
-        None
-    }
-
-    /// Whether [`Self::epoch`] will ever answer: the algorithm grows along a curve towards an earlier maximum.
-    fn has_epochs(&self) -> bool {
-        false
+    /// The curve along which the window grows: TCPRand's adaptive rule reads it.
+    fn growth_curve(&self) -> GrowthCurve {
+        GrowthCurve::None
     }
 
     /// Named internals for traces. Called only when a trace was asked for.

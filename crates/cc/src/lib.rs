@@ -40,7 +40,9 @@ mod receiver;
 pub mod registry;
 mod setup;
 
-pub use control::{CongestionControl, Control, Gate, Needs, PriorWindow, Probe, RecoveryKind, SlowStart, Window};
+pub use control::{
+    CongestionControl, Control, Gate, GrowthCurve, Needs, PriorWindow, Probe, RecoveryKind, SlowStart, Window,
+};
 pub use event::{Ack, Cause, Conn, Message, RateSample, State};
 pub use fanin_units::{Args, Domain, Flavour, Setting, SettingError, Value};
 pub use growth::{Avoidance, Counting, Credit, StandardSlowStart};

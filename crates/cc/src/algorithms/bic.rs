@@ -9,7 +9,8 @@
 use crate::bare::*;
 use crate::deploy::Place;
 use crate::{
-    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Counting, Credit, Kind, PriorWindow, Probe, Setting, SettingError, Setup, SlowStart, State, Window,
+    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Counting, Credit, Kind, PriorWindow, Probe, Setting,
+    SettingError, Setup, SlowStart, State, Window,
 };
 use fanin_units::{Duration, Time};
 

@@ -16,8 +16,8 @@ use self::kernel::Kernel;
 use crate::deploy::Place;
 use crate::algorithms::hystart::{self, HyStart};
 use crate::{
-    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Counting, Kind, Setting, SettingError, Probe, Setup,
-    SlowStart, Window,
+    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Counting, GrowthCurve, Kind, Probe, Setting,
+    SettingError, Setup, SlowStart, Window,
 };
 use fanin_units::{Duration, Time};
 
@@ -215,17 +215,16 @@ impl CongestionControl for Cubic {
         self.window.into()
     }
 
-    fn epoch(&self) -> Option<(f64, f64)> {
+    fn growth_curve(&self) -> GrowthCurve {
         let (start, w_max) = match &self.curve {
             Curve::Rfc(c) => (c.epoch.map(|e| e.cwnd), c.w_max),
             Curve::Kernel(c) => c.epoch(),
         };
-        // Between a loss and the first growth after it the window stands where the epoch will begin.
-        (w_max > 0.0).then(|| (start.unwrap_or(self.window.cwnd), w_max))
-    }
-
-    fn has_epochs(&self) -> bool {
-        true
+        if w_max <= 0.0 {
+            return GrowthCurve::Undefined;
+        }
+        // Between a loss and the first growth after it the window stands where the curve will begin.
+        GrowthCurve::Towards { start: start.unwrap_or(self.window.cwnd), w_max }
     }
 
     fn observe(&self, probe: &mut dyn Probe) {

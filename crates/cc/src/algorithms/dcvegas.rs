@@ -10,7 +10,8 @@
 use crate::bare::*;
 use crate::deploy::Place;
 use crate::{
-    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Counting, Kind, Needs, PriorWindow, Probe, Setting, SettingError, Setup, SlowStart, Window,
+    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Counting, Kind, Needs, PriorWindow, Probe, Setting,
+    SettingError, Setup, SlowStart, Window,
 };
 use fanin_units::Duration;
 

@@ -5,7 +5,8 @@
 use crate::bare::*;
 use crate::deploy::Place;
 use crate::{
-    Ack, Algorithm, Args, Avoidance, Cause, CongestionControl, Conn, Counting, Flavour, Kind, Needs, PriorWindow, RecoveryKind, SettingError, Setup, SlowStart, Window,
+    Ack, Algorithm, Args, Avoidance, Cause, CongestionControl, Conn, Counting, Flavour, Kind, Needs, PriorWindow,
+    RecoveryKind, SettingError, Setup, SlowStart, Window,
 };
 use fanin_units::Duration;
 

@@ -12,7 +12,8 @@
 use crate::bare::*;
 use crate::deploy::Place;
 use crate::{
-    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Gate, Kind, Needs, PriorWindow, Probe, Setting, SettingError, Setup, SlowStart, Window,
+    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Gate, Kind, Needs, PriorWindow, Probe, Setting,
+    SettingError, Setup, SlowStart, Window,
 };
 use fanin_units::{Duration, Time};
 

@@ -11,8 +11,8 @@ use crate::bare::*;
 use crate::deploy::Place;
 use crate::model::tcprand::{Adaptive, NoRise, payload};
 use crate::{
-    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Gate, Kind, Needs, Setting, SettingError, Probe, Setup,
-    Window,
+    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Gate, GrowthCurve, Kind, Needs, Probe, Setting,
+    SettingError, Setup, Window,
 };
 use fanin_units::Duration;
 
@@ -80,7 +80,7 @@ impl TcpRand {
         let r_min = number(&RMIN)?;
         let least = if r_min > 0.0 {
             Least::Static(r_min)
-        } else if inner.has_epochs() {
+        } else if inner.growth_curve() != GrowthCurve::None {
             Least::Adaptive(adaptive)
         } else {
             return Err(SettingError::BadValue {
@@ -107,9 +107,9 @@ impl TcpRand {
         let mss = f64::from(mss);
         match self.least {
             Least::Static(r_min) => r_min.min(mss),
-            Least::Adaptive(rule) => match self.inner.epoch() {
-                Some((start, w_max)) => rule.r_min(self.inner.control().cwnd, start, w_max, mss),
-                None => mss,
+            Least::Adaptive(rule) => match self.inner.growth_curve() {
+                GrowthCurve::Towards { start, w_max } => rule.r_min(self.inner.control().cwnd, start, w_max, mss),
+                GrowthCurve::None | GrowthCurve::Undefined => mss,
             },
         }
     }
@@ -146,11 +146,8 @@ impl CongestionControl for TcpRand {
     fn control(&self) -> Control {
         self.inner.control()
     }
-    fn epoch(&self) -> Option<(f64, f64)> {
-        self.inner.epoch()
-    }
-    fn has_epochs(&self) -> bool {
-        self.inner.has_epochs()
+    fn growth_curve(&self) -> GrowthCurve {
+        self.inner.growth_curve()
     }
     fn observe(&self, probe: &mut dyn Probe) {
         probe.value("rand_rmin_bytes", self.r_min(self.mss));
@@ -179,11 +176,8 @@ mod tests {
         fn control(&self) -> Control {
             Window { cwnd: self.cwnd, ssthresh: 1.0 }.into()
         }
-        fn epoch(&self) -> Option<(f64, f64)> {
-            self.epoch
-        }
-        fn has_epochs(&self) -> bool {
-            true
+        fn growth_curve(&self) -> GrowthCurve {
+            self.epoch.map_or(GrowthCurve::Undefined, |(start, w_max)| GrowthCurve::Towards { start, w_max })
         }
     }
 

@@ -1,6 +1,6 @@
 use crate::algorithms::testing::{Driver, set};
 use crate::model::close;
-use crate::{Args, Cause, Counting, Flavour, Setup, Value};
+use crate::{Args, Cause, Counting, Flavour, GrowthCurve, Setup, Value};
 use fanin_units::Duration;
 
 /// In congestion avoidance at `cwnd`, counting segments as Linux does.
@@ -32,7 +32,7 @@ fn the_curve_starts_at_the_epochs_window_and_passes_the_last_maximum() {
     // The AIMD estimate is ahead at once: one window of ACKs at 70 packets.
     close(s.observed("cubic_w_est"), 70.52941176470588);
     close(cwnd(&s), 70.52941176470588);
-    assert_eq!(s.cc.epoch(), Some((70.0, 100.0)));
+    assert_eq!(s.cc.growth_curve(), GrowthCurve::Towards { start: 70.0, w_max: 100.0 });
     for (t, w) in [(1.0, 86.68076383512988), (2.0, 95.64033568663878), (4.0, 99.99590343879358), (6.0, 102.26670325646442)]
     {
         s.at(t);
@@ -112,7 +112,7 @@ fn after_a_timeout_the_curve_begins_anew_where_avoidance_does() {
     let mut s = at(100.0, "rfc");
     s.congestion(Cause::Timeout { repeated: false });
     assert_eq!((cwnd(&s), s.cc.control().ssthresh), (1.0, 70.0));
-    assert_eq!(s.cc.epoch(), None);
+    assert_eq!(s.cc.growth_curve(), GrowthCurve::Undefined);
     s.congestion(Cause::Timeout { repeated: true });
     assert_eq!(s.cc.control().ssthresh, 70.0);
     s.ack_with(69, |_| {});
@@ -141,18 +141,17 @@ fn a_spurious_reduction_gives_window_and_curve_back() {
     let mut s = at(100.0, "rfc");
     loss(&mut s, 100.0);
     s.ack_with(1, |_| {});
-    let before = (cwnd(&s), s.cc.control().ssthresh, s.cc.epoch());
+    let before = (cwnd(&s), s.cc.control().ssthresh, s.cc.growth_curve());
     s.congestion(Cause::Timeout { repeated: false });
     s.cc.on_undo(&s.conn);
-    assert_eq!((cwnd(&s), s.cc.control().ssthresh, s.cc.epoch()), before);
+    assert_eq!((cwnd(&s), s.cc.control().ssthresh, s.cc.growth_curve()), before);
 }
 
 #[test]
 fn without_a_loss_there_is_no_epoch_to_tell() {
     let mut s = Driver::new("cubic", Setup::default(), &Args::default());
-    assert!(s.cc.has_epochs());
     s.ack(None);
-    assert_eq!(s.cc.epoch(), None);
+    assert_eq!(s.cc.growth_curve(), GrowthCurve::Undefined);
 }
 
 #[test]
@@ -177,7 +176,7 @@ fn the_kernels_curve_passes_71_88_96_100_102() {
         assert_eq!(s.observed("cubic_target"), target, "{t}");
     }
     assert_eq!(s.observed("cubic_k_s") * 1024.0, 4271.0);
-    assert_eq!(s.cc.epoch(), Some((71.0, 100.0)));
+    assert_eq!(s.cc.growth_curve(), GrowthCurve::Towards { start: 71.0, w_max: 100.0 });
 }
 
 #[test]
