@@ -9,11 +9,7 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     name: "half",
     title: "Half: as Reno, but half a packet per round trip",
     source: "the tutorial",
-    needs_switch: false,
-    deploy: &[],
-    params: &[],
-    check: None,
-    kind: Kind::Sender(|setup, _, slow_start| Ok(Box::new(Half { core: RenoCore::new(setup, slow_start) }))),
+    ..Algorithm::of(Kind::Sender(|setup, _, slow_start| Ok(Box::new(Half { core: RenoCore::new(setup, slow_start) }))))
 }];
 
 #[derive(Debug)]

@@ -34,6 +34,20 @@ pub struct Algorithm {
     pub kind: Kind,
 }
 
+impl Algorithm {
+    /// What most entries have: no marks, no parameters, nothing to say about paths, and a place in the simulator alone.
+    ///
+    /// ```
+    /// use fanin_cc::{Algorithm, Kind, registry};
+    /// let kind: Kind = registry::find("newreno").unwrap().kind;
+    /// let entry = Algorithm { name: "mine", title: "Mine", source: "no paper", ..Algorithm::of(kind) };
+    /// assert!(entry.params.is_empty() && !entry.needs_switch);
+    /// ```
+    pub const fn of(kind: Kind) -> Algorithm {
+        Algorithm { name: "", title: "", source: "", needs_switch: false, deploy: &[], params: &[], check: None, kind }
+    }
+}
+
 /// A setting that is allowed and probably not meant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Caution {

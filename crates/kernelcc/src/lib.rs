@@ -120,8 +120,7 @@ pub fn resolve(name: &str) -> Result<Option<&'static Algorithm>, String> {
         needs_switch: file.needs_ecn,
         deploy: file.places(),
         params: file.params(),
-        check: None,
-        kind: Kind::Extension(Box::leak(Box::new(file))),
+        ..Algorithm::of(Kind::Extension(Box::leak(Box::new(file))))
     }));
     known.push((name.to_owned(), version, algorithm));
     Ok(Some(algorithm))

@@ -117,10 +117,12 @@ fn line(class: &Bound<'_, PyAny>, name: &str) -> PyResult<Algorithm> {
         title: leak(title),
         source: "Python",
         needs_switch: shape.needs.dctcp_ecn,
-        deploy: &[],
         params: Box::leak(params.into_boxed_slice()),
-        check: None,
-        kind: Kind::Extension(Box::leak(Box::new(PythonClass { name, class: class.clone().unbind(), shape }))),
+        ..Algorithm::of(Kind::Extension(Box::leak(Box::new(PythonClass {
+            name,
+            class: class.clone().unbind(),
+            shape,
+        }))))
     })
 }
 

@@ -48,11 +48,9 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     name: "bbr",
     title: "BBR v1: paces at the measured rate of the bottleneck",
     source: "Cardwell et al., ACM Queue 2016; tcp_bbr.c",
-    needs_switch: false,
     deploy: &[Place::Kernel("bbr")],
     params: &[BW_WINDOW, MIN_RTT_WINDOW, PROBE_RTT_TIME, CWND_GAIN, QUANTUM, EXTRA_ACKED],
-    check: None,
-    kind: Kind::Sender(|setup, args, _slow_start| Ok(Box::new(Bbr::new(setup, args)?))),
+    ..Algorithm::of(Kind::Sender(|setup, args, _slow_start| Ok(Box::new(Bbr::new(setup, args)?))))
 }];
 
 /// 2/ln 2: doubles the delivery rate every round trip.

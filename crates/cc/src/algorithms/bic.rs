@@ -37,11 +37,9 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     name: "bic",
     title: "BIC: binary search for the window of the last loss",
     source: "Xu et al., INFOCOM 2004; tcp_bic.c",
-    needs_switch: false,
     deploy: &[Place::Kernel("bic")],
     params: &[LOW_WINDOW, MAX_INCREMENT, SMOOTH_PART, BETA, FAST_CONVERGENCE, DELAYED_ACK],
-    check: None,
-    kind: Kind::Sender(|setup, args, ss| Ok(Box::new(Bic::new(setup, args, ss)?))),
+    ..Algorithm::of(Kind::Sender(|setup, args, ss| Ok(Box::new(Bic::new(setup, args, ss)?))))
 }];
 
 /// Divisor of the distance to the last maximum (`BICTCP_B`).

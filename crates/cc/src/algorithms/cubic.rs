@@ -42,7 +42,6 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     name: "cubic",
     title: "CUBIC: grows along a cubic curve of time since the last loss",
     source: "RFC 9438",
-    needs_switch: false,
     deploy: &[Place::Kernel("cubic")],
     params: &[
         FORM,
@@ -55,8 +54,7 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
         hystart::LOW_WINDOW,
         hystart::PACED,
     ],
-    check: None,
-    kind: Kind::Sender(|setup, args, ss| Ok(Box::new(Cubic::new(setup, args, ss)?))),
+    ..Algorithm::of(Kind::Sender(|setup, args, ss| Ok(Box::new(Cubic::new(setup, args, ss)?))))
 }];
 
 /// What both forms are made from.

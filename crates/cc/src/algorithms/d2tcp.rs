@@ -32,8 +32,7 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     needs_switch: true,
     deploy: &[Place::Twin("fanin_d2tcp")],
     params: &[dctcp::G, dctcp::ALPHA0, dctcp::FLOOR, dctcp::FORM, LEAST_D, MOST_D, MISSED_D],
-    check: None,
-    kind: Kind::Sender(|setup, args, ss| Ok(Box::new(D2tcp::new(setup, args, ss)?))),
+    ..Algorithm::of(Kind::Sender(|setup, args, ss| Ok(Box::new(D2tcp::new(setup, args, ss)?))))
 }];
 
 /// The sender.

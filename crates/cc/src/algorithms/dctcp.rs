@@ -36,8 +36,7 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     needs_switch: true,
     deploy: &[Place::Kernel("dctcp"), Place::Twin("fanin_dctcp")],
     params: &[G, ALPHA0, FLOOR, FORM],
-    check: None,
-    kind: Kind::Sender(|setup, args, ss| Ok(Box::new(Dctcp::new(setup, args, ss)?))),
+    ..Algorithm::of(Kind::Sender(|setup, args, ss| Ok(Box::new(Dctcp::new(setup, args, ss)?))))
 }];
 
 /// alpha, counted and smoothed once per window of data; shared by the family.

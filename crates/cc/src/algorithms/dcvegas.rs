@@ -37,11 +37,9 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     name: "dcvegas",
     title: "DCVegas: delay-based, fast start and accelerating steps",
     source: "Chan and Chang, A Delay-Based TCP for Data Center Networks",
-    needs_switch: false,
     deploy: &[Place::Twin("fanin_dcvegas")],
     params: &[ALPHA, BETA, GAMMA, START_STEP, CHECK, RTT],
-    check: None,
-    kind: Kind::Sender(|setup, args, slow_start| Ok(Box::new(DcVegas::new(setup, args, slow_start)?))),
+    ..Algorithm::of(Kind::Sender(|setup, args, slow_start| Ok(Box::new(DcVegas::new(setup, args, slow_start)?))))
 }];
 
 /// Least window in packets.

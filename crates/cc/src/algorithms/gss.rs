@@ -37,11 +37,9 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     name: "gss",
     title: "Gentle Slow Start: slow start that slows down as the round trip grows; as in gss+newreno",
     source: "Memon, Huang, Saajid, Symmetry 2019",
-    needs_switch: false,
     deploy: GSS_PLACES,
     params: &[SPREAD, RTT, INITIAL],
-    check: None,
-    kind: Kind::SlowStart(|setup, args| Ok(Box::new(Gss::new(setup, args)?))),
+    ..Algorithm::of(Kind::SlowStart(|setup, args| Ok(Box::new(Gss::new(setup, args)?))))
 }];
 
 /// The slow start of one connection.

@@ -27,14 +27,12 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     name: "hystart",
     title: "HyStart: leaves slow start by ACK trains or growing delay; as in hystart+cubic",
     source: "Ha and Rhee 2011; tcp_cubic.c",
-    needs_switch: false,
     deploy: &[Place::With { sender: "cubic", kernel: true, name: "cubic" }],
     params: &[DETECT, LOW_WINDOW, PACED],
-    check: None,
-    kind: Kind::SlowStart(|setup, args| {
+    ..Algorithm::of(Kind::SlowStart(|setup, args| {
         let standard = Box::new(StandardSlowStart::new(setup.counting));
         Ok(Box::new(HyStart::around(standard, setup, args)?))
-    }),
+    }))
 }];
 
 /// ACKs this close belong to one train.

@@ -29,11 +29,9 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     name: "iatcp",
     title: "IA-TCP: the receiver shares the pipe out as advertised windows and paces ACKs",
     source: "Hwang, Yoo, Choi, ICC 2012, as described by Chan and Chang",
-    needs_switch: false,
     deploy: &[Place::ReceiverShim],
     params: &[CAPACITY, ROUND, SPREAD],
-    check: None,
-    kind: Kind::Receiver(|setup, args| Ok(Box::new(IaTcp::new(setup, args)?))),
+    ..Algorithm::of(Kind::Receiver(|setup, args| Ok(Box::new(IaTcp::new(setup, args)?))))
 }];
 
 /// One receiving host.

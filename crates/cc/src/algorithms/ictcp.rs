@@ -40,11 +40,9 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     name: "ictcp",
     title: "ICTCP: the receiver grows advertised windows into the bandwidth it has left",
     source: "Wu, Feng, Guo, Zhang, CoNEXT 2010",
-    needs_switch: false,
     deploy: &[Place::ReceiverShim],
     params: &[CAPACITY, SHARE, BETA, GAMMA1, GAMMA2, PATIENCE, FAIR_BELOW, MIN_WINDOW],
-    check: None,
-    kind: Kind::Receiver(|setup, args| Ok(Box::new(IcTcp::new(setup, args)?))),
+    ..Algorithm::of(Kind::Receiver(|setup, args| Ok(Box::new(IcTcp::new(setup, args)?))))
 }];
 
 /// One receiving host.

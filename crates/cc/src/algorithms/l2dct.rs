@@ -31,8 +31,7 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     needs_switch: true,
     deploy: &[Place::Twin("fanin_l2dct")],
     params: &[dctcp::G, dctcp::ALPHA0, dctcp::FLOOR, dctcp::FORM, UNIT, PER_MESSAGE, W_MAX, W_MIN],
-    check: None,
-    kind: Kind::Sender(|setup, args, ss| Ok(Box::new(L2dct::new(setup, args, ss)?))),
+    ..Algorithm::of(Kind::Sender(|setup, args, ss| Ok(Box::new(L2dct::new(setup, args, ss)?))))
 }];
 
 /// The weight falls between these, in segments or in kB.

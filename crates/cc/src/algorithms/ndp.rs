@@ -8,7 +8,6 @@
 
 #[cfg(not(feature = "std"))]
 use crate::bare::*;
-use crate::deploy::Place;
 use crate::{
     Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Kind, Needs, Setting, SettingError, Setup, SlowStart, Window,
 };
@@ -33,11 +32,8 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     name: "ndp",
     title: "NDP: receivers pull packets at their link's rate; switches trim what does not fit",
     source: "Handley et al., SIGCOMM 2017",
-    needs_switch: false,
-    deploy: &[] as &[Place],
     params: &[WINDOW, RTO],
-    check: None,
-    kind: Kind::Endpoint(build),
+    ..Algorithm::of(Kind::Endpoint(build))
 }];
 
 fn build(setup: &Setup, args: &Args, _none: Box<dyn SlowStart>) -> Result<Box<dyn CongestionControl>, SettingError> {

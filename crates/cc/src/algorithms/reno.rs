@@ -16,31 +16,22 @@ pub const ALGORITHMS: &[Algorithm] = &[
         name: "reno",
         title: "Reno: halve on loss, leave recovery at the first new ACK (profile linux: with RACK and PRR)",
         source: "RFC 5681",
-        needs_switch: false,
         deploy: &[Place::Kernel("reno")],
-        params: &[],
-        check: None,
-        kind: Kind::Sender(|setup, args, ss| build(setup, args, ss, RecoveryKind::Reno)),
+        ..Algorithm::of(Kind::Sender(|setup, args, ss| build(setup, args, ss, RecoveryKind::Reno)))
     },
     Algorithm {
         name: "newreno",
         title: "NewReno: stays in recovery until the whole window is repaired",
         source: "RFC 6582",
-        needs_switch: false,
         deploy: &[Place::Kernel("reno")],
-        params: &[],
-        check: None,
-        kind: Kind::Sender(|setup, args, ss| build(setup, args, ss, RecoveryKind::NewReno)),
+        ..Algorithm::of(Kind::Sender(|setup, args, ss| build(setup, args, ss, RecoveryKind::NewReno)))
     },
     Algorithm {
         name: "sack",
         title: "Reno's window with selective acknowledgements",
         source: "RFC 5681, RFC 6675",
-        needs_switch: false,
         deploy: &[Place::Kernel("reno")],
-        params: &[],
-        check: None,
-        kind: Kind::Sender(|setup, args, ss| build(setup, args, ss, RecoveryKind::Sack)),
+        ..Algorithm::of(Kind::Sender(|setup, args, ss| build(setup, args, ss, RecoveryKind::Sack)))
     },
 ];
 

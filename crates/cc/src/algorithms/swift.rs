@@ -10,7 +10,6 @@
 
 #[cfg(not(feature = "std"))]
 use crate::bare::*;
-use crate::deploy::Place;
 use crate::{
     Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Gate, Kind, Needs, PriorWindow, Probe, Setting,
     SettingError, Setup, SlowStart, Window,
@@ -50,11 +49,8 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     name: "swift",
     title: "Swift: holds the round trip at a target, with windows below one packet",
     source: "Kumar et al., SIGCOMM 2020",
-    needs_switch: false,
-    deploy: &[] as &[Place],
     params: &[BASE, SLACK, AI, BETA, MAX_MDF, FS_RANGE, FS_MIN, FS_MAX, MIN_CWND],
-    check: None,
-    kind: Kind::Sender(build),
+    ..Algorithm::of(Kind::Sender(build))
 }];
 
 fn build(setup: &Setup, args: &Args, slow_start: Box<dyn SlowStart>) -> Result<Box<dyn CongestionControl>, SettingError> {

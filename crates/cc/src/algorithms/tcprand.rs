@@ -43,11 +43,9 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     name: "tcprand",
     title: "TCPRand: random payload sizes against runs of losses; as in tcprand+cubic, or tcprand+newreno with rand_rmin set",
     source: "Lee et al., Computer Networks 2017",
-    needs_switch: false,
     deploy: &[Place::SenderShim],
     params: &[RMIN, CWND_UNIT, SIGMA2, MU, V_TAU, V_OMEGA, THETA, NO_RISE],
-    check: None,
-    kind: Kind::Wrapper(|setup, args, inner| Ok(Box::new(TcpRand::new(setup, args, inner)?))),
+    ..Algorithm::of(Kind::Wrapper(|setup, args, inner| Ok(Box::new(TcpRand::new(setup, args, inner)?))))
 }];
 
 /// How rMin is found.

@@ -128,11 +128,10 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     name: "trim",
     title: "TCP-TRIM: probes before reusing an old window, keeps the delay below a threshold",
     source: "Zhang et al., ToN 2017",
-    needs_switch: false,
     deploy: &[Place::Twin("fanin_trim")],
     params: &[CUT, GROWTH, K, K_FIXED, TRIGGER, PROBE_TEST, TOLERANCE, ASYNC, MIN_RTT, WEIGHT],
     check: Some(without_a_queue),
-    kind: Kind::Sender(|setup, args, ss| Ok(Box::new(Trim::new(setup, args, ss)?))),
+    ..Algorithm::of(Kind::Sender(|setup, args, ss| Ok(Box::new(Trim::new(setup, args, ss)?))))
 }];
 
 /// Least window that TRIM itself sets (section III-C); a timeout still goes on from 1.

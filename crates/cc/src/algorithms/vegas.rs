@@ -41,11 +41,9 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     name: "vegas",
     title: "Vegas: keeps a few packets queued, by the round trip",
     source: "Brakmo and Peterson, JSAC 1995",
-    needs_switch: false,
     deploy: &[Place::Kernel("vegas"), Place::Twin("fanin_vegas")],
     params: &[FORM, ALPHA, BETA, GAMMA, INTEGER, CHECK],
-    check: None,
-    kind: Kind::Sender(build),
+    ..Algorithm::of(Kind::Sender(build))
 }];
 
 /// Least window in packets.
