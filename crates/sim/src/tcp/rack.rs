@@ -28,7 +28,7 @@ pub(super) struct Rack {
     window_steps: u32,
     persist: u32,
     round_end: u64,
-    probe: Option<Probe>,
+    probe: Option<TailProbe>,
     /// When new data was last sent or acknowledged: a probe's time counts from there (`tcp_schedule_loss_probe`).
     active_at: u64,
     /// The pending timer is a tail-loss probe, not the reordering timer.
@@ -37,7 +37,7 @@ pub(super) struct Rack {
 
 /// A tail-loss probe that is out.
 #[derive(Clone, Copy, Debug)]
-struct Probe {
+struct TailProbe {
     /// `nxt` when it had been sent.
     end: u64,
     /// It repeated a segment.
@@ -181,7 +181,7 @@ impl Sender {
             let last = self.board.outstanding() as usize - 1;
             self.resend(last, net);
         }
-        self.recovery.rack().probe = Some(Probe { end: self.nxt, repeats });
+        self.recovery.rack().probe = Some(TailProbe { end: self.nxt, repeats });
         self.start_rto(net.now);
     }
 
@@ -219,7 +219,7 @@ impl Sender {
         self.recovery.rack().is_probe = true;
     }
 
-    /// Section 7.4: an ACK of the probe ends the episode; a probe that repaired a loss costs one reduction (`tcp_process_tlp_ack`).
+    /// Section 7.4: an ACK of the probe ends the wait for it; a probe that repaired a loss costs one reduction (`tcp_process_tlp_ack`).
     pub(super) fn end_tail_probe(&mut self, ack: &Packet, summary: &AckSummary, net: &mut Uplink<'_>) {
         let Some(probe) = self.recovery.rack().probe else { return };
         if self.una < probe.end {
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn the_answer_to_a_probe_that_repeats_data_widens_nothing() {
-        let mut rack = Rack { probe: Some(Probe { end: 500, repeats: true }), ..Rack::default() };
+        let mut rack = Rack { probe: Some(TailProbe { end: 500, repeats: true }), ..Rack::default() };
         assert!(!rack.note_duplicate(500, 500));
         assert_eq!(rack.window_steps, 0);
     }

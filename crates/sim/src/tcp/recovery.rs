@@ -187,7 +187,7 @@ impl Sender {
             State::Recovery => self.on_ack_in_recovery(summary, net),
             State::Loss => {
                 if self.una >= self.recovery.high {
-                    self.close_episode();
+                    self.end_repair();
                     self.set_state(State::Open, net);
                 }
             }
@@ -242,9 +242,9 @@ impl Sender {
         self.counters.fast_recoveries += 1;
         // What ECN reduced already is not taken back (`tcp_enter_recovery`).
         if self.state == State::Cwr {
-            self.forget_episode();
+            self.forget_undo();
         } else {
-            self.start_episode();
+            self.start_undo();
         }
         self.recovery.high = self.nxt;
         if self.recovery.kind == RecoveryKind::NewReno {
@@ -312,7 +312,7 @@ impl Sender {
         // RFC 6582 section 3.2 step 3: no burst on the way out. NS2 (exit_recovery_fix_ 0) simply deflates.
         let limit = (self.recovery.kind == RecoveryKind::NewReno && self.config.stack.exit_to_flight)
             .then(|| self.in_flight().max(1.0) + 1.0);
-        self.close_episode();
+        self.end_repair();
         self.notify_cc(net.now, |cc, conn| cc.on_recovered(conn, limit));
         self.set_state(State::Open, net);
     }
@@ -321,7 +321,7 @@ impl Sender {
         let prior = self.control.cwnd;
         self.notify_cc(net.now, |cc, conn| cc.on_congestion(conn, Cause::Ecn));
         self.counters.ecn_reductions += 1;
-        self.forget_episode();
+        self.forget_undo();
         self.recovery.high = self.nxt;
         self.recovery.ecn_end = Some(self.nxt);
         self.start_prr(prior);

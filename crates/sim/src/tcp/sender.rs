@@ -413,7 +413,7 @@ impl Sender {
             self.validation.note_ack(now);
             if self.validation.judges_acks() {
                 let acked = d.acked_bytes as f64 / f64::from(self.config.stack.mss);
-                valid = self.validation.on_ack(&self.situation(now), acked);
+                valid = self.validation.on_ack(&self.cwv_input(now), acked);
             }
         }
         valid

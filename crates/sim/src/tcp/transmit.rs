@@ -83,7 +83,7 @@ impl Sender {
             return false;
         }
         if self.board.is_empty() && !self.config.needs.own_idle {
-            let s = self.situation(net.now);
+            let s = self.cwv_input(net.now);
             let (rtt, stack) = (&self.rtt, &self.config.stack);
             if let Some(restart) = self.validation.on_start(&s, || Rto::of(rtt, stack)) {
                 self.restart(restart, net.now);
@@ -197,7 +197,7 @@ impl Sender {
         if let Some(rate) = self.pacing_rate() {
             self.pace_at = self.paced_until(now, (wire / rate).ps());
         }
-        let s = self.situation(now);
+        let s = self.cwv_input(now);
         let limited = !self.window_has_room(self.config.stack.mss);
         let (rtt, stack) = (&self.rtt, &self.config.stack);
         if let Some(restart) = self.validation.on_send(&s, limited, || Rto::of(rtt, stack))

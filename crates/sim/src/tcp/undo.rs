@@ -14,7 +14,7 @@ const TIMESTAMP_TICK_PS: u64 = 1_000_000_000;
 pub(super) struct Undo {
     frto: Frto,
     /// Since the last reduction by loss: can it be taken back?
-    episode: Option<Episode>,
+    state: Option<UndoState>,
 }
 
 /// F-RTO.
@@ -25,9 +25,9 @@ struct Frto {
     tries_new_data: bool,
 }
 
-/// Retransmissions since a reduction.
+/// Retransmissions since a reduction (the kernel's `undo_marker`, `undo_retrans`).
 #[derive(Clone, Copy, Debug, Default)]
-struct Episode {
+struct UndoState {
     sent: u32,
     /// Not reported as duplicates.
     needed: u32,
@@ -35,7 +35,7 @@ struct Episode {
     first_at: u64,
 }
 
-impl Episode {
+impl UndoState {
     /// Every retransmission was reported as a duplicate.
     fn all_were_duplicates(&self) -> bool {
         self.sent > 0 && self.needed == 0
@@ -51,17 +51,17 @@ impl Undo {
 
 impl Sender {
     /// A reduction by loss begins: retransmissions from here on are counted (`tcp_init_undo`).
-    pub(super) fn start_episode(&mut self) {
+    pub(super) fn start_undo(&mut self) {
         if let Some(linux) = &mut self.recovery.linux {
-            linux.undo.episode = Some(Episode::default());
+            linux.undo.state = Some(UndoState::default());
             linux.rack.forget_probe();
         }
     }
 
     /// A reduction that nothing takes back.
-    pub(super) fn forget_episode(&mut self) {
+    pub(super) fn forget_undo(&mut self) {
         if let Some(linux) = &mut self.recovery.linux {
-            linux.undo.episode = None;
+            linux.undo.state = None;
             linux.rack.forget_probe();
         }
     }
@@ -70,7 +70,7 @@ impl Sender {
     /// was lost, unless the timeout ended a recovery (`tcp_enter_loss`).
     pub(super) fn linux_times_out(&mut self, repeated: bool, reduced: bool, now: u64) {
         if !reduced {
-            self.start_episode();
+            self.start_undo();
         }
         let in_recovery = self.state == State::Recovery;
         let Some(linux) = &mut self.recovery.linux else { return };
@@ -82,12 +82,12 @@ impl Sender {
 
     /// A segment was sent again.
     pub(super) fn note_retransmission(&mut self, now: u64) {
-        if let Some(episode) = self.recovery.linux.as_mut().and_then(|l| l.undo.episode.as_mut()) {
-            if episode.sent == 0 {
-                episode.first_at = now;
+        if let Some(state) = self.recovery.linux.as_mut().and_then(|l| l.undo.state.as_mut()) {
+            if state.sent == 0 {
+                state.first_at = now;
             }
-            episode.sent += 1;
-            episode.needed += 1;
+            state.sent += 1;
+            state.needed += 1;
         }
     }
 
@@ -98,8 +98,8 @@ impl Sender {
         if !linux.rack.note_duplicate(una, nxt) {
             return;
         }
-        if let Some(episode) = &mut linux.undo.episode {
-            episode.needed = episode.needed.saturating_sub(1);
+        if let Some(state) = &mut linux.undo.state {
+            state.needed = state.needed.saturating_sub(1);
         }
     }
 
@@ -177,14 +177,14 @@ impl Sender {
     }
 
     /// A recovery or timeout's repair ended without a sign of a mistake.
-    pub(super) fn close_episode(&mut self) {
+    pub(super) fn end_repair(&mut self) {
         if let Some(linux) = &mut self.recovery.linux {
             linux.rack.note_recovered();
         }
     }
 
     fn all_were_duplicates(&self) -> bool {
-        self.recovery.linux.as_ref().and_then(|l| l.undo.episode).is_some_and(|e| e.all_were_duplicates())
+        self.recovery.linux.as_ref().and_then(|l| l.undo.state).is_some_and(|e| e.all_were_duplicates())
     }
 
     /// Eifel: the echoed timestamp is older than the first retransmission (`tcp_packet_delayed`), as far as Linux's clock can tell.
@@ -194,13 +194,13 @@ impl Sender {
                 .recovery
                 .linux
                 .as_ref()
-                .and_then(|l| l.undo.episode)
+                .and_then(|l| l.undo.state)
                 .is_some_and(|e| e.sent > 0 && ack.timestamp / TIMESTAMP_TICK_PS < e.first_at / TIMESTAMP_TICK_PS)
     }
 
     fn undo(&mut self, now: u64) {
         if let Some(linux) = &mut self.recovery.linux {
-            linux.undo.episode = None;
+            linux.undo.state = None;
             linux.undo.frto = Frto::default();
         }
         self.counters.undone += 1;
@@ -214,12 +214,12 @@ mod tests {
 
     #[test]
     fn a_reduction_was_a_mistake_once_every_retransmission_was_a_duplicate() {
-        let mut episode = Episode { sent: 2, needed: 2, first_at: 0 };
-        assert!(!episode.all_were_duplicates());
-        episode.needed -= 1;
-        assert!(!episode.all_were_duplicates());
-        episode.needed -= 1;
-        assert!(episode.all_were_duplicates());
-        assert!(!Episode::default().all_were_duplicates(), "nothing was sent again");
+        let mut state = UndoState { sent: 2, needed: 2, first_at: 0 };
+        assert!(!state.all_were_duplicates());
+        state.needed -= 1;
+        assert!(!state.all_were_duplicates());
+        state.needed -= 1;
+        assert!(state.all_were_duplicates());
+        assert!(!UndoState::default().all_were_duplicates(), "nothing was sent again");
     }
 }

@@ -18,9 +18,9 @@ pub struct Restart {
     pub idle: u64,
 }
 
-/// The sender's state that validation judges by; times in ps, windows in packets.
+/// The sender's state that congestion window validation judges by; times in ps, windows in packets.
 #[derive(Clone, Copy, Debug)]
-pub struct Situation {
+pub struct CwvInput {
     pub now: u64,
     pub window: Window,
     pub initial_window: f64,
@@ -113,7 +113,7 @@ impl Validation {
 
     /// Data was sent; `limited` tells that the window stopped the sender after it. `rto` computes the timer: seldom needed.
     #[inline]
-    pub fn on_send(&mut self, s: &Situation, limited: bool, rto: impl FnOnce() -> Rto) -> Option<Restart> {
+    pub fn on_send(&mut self, s: &CwvInput, limited: bool, rto: impl FnOnce() -> Rto) -> Option<Restart> {
         self.last_send = s.now;
         if s.una >= self.usage_end || limited || (!self.limited && s.in_flight > self.max_out) {
             self.limited = limited;
@@ -144,7 +144,7 @@ impl Validation {
     }
 
     /// New data is about to leave and nothing is outstanding.
-    pub fn on_start(&mut self, s: &Situation, rto: impl FnOnce() -> Rto) -> Option<Restart> {
+    pub fn on_start(&mut self, s: &CwvInput, rto: impl FnOnce() -> Rto) -> Option<Restart> {
         if self.last_send == 0 {
             self.stamp = s.now;
             return None;
@@ -196,7 +196,7 @@ impl Validation {
     }
 
     /// Whether the window may grow on an ACK of new data.
-    pub fn on_ack(&mut self, s: &Situation, acked: f64) -> bool {
+    pub fn on_ack(&mut self, s: &CwvInput, acked: f64) -> bool {
         match self.mode {
             CwndValidation::Linux | CwndValidation::Rfc2861 => self.cwnd_limited(s.window),
             CwndValidation::Rfc7661 => self.pipe_ack.as_mut().is_none_or(|p| p.on_ack(s, acked)),
@@ -210,7 +210,7 @@ impl Validation {
 impl PipeAck {
     /// Whether the window is validated. RFC 7661 section 4.2: pipeACK is the largest volume acknowledged in a round trip over the last max(3 RTT, 1 s), here kept as the
     /// best of the present and the previous period of that length.
-    fn on_ack(&mut self, s: &Situation, acked: f64) -> bool {
+    fn on_ack(&mut self, s: &CwvInput, acked: f64) -> bool {
         self.round += acked;
         if s.una >= self.round_end {
             self.best[1] = self.best[1].max(self.round);
@@ -241,7 +241,7 @@ fn raised(w: Window) -> f64 {
 }
 
 /// Halved once per whole RTO of silence. RFC 2861 section 3.2 halves for every RTO that passed, Linux while more than one remains.
-fn decayed(s: &Situation, idle: u64, rto: u64, floor: f64, linux: bool) -> Window {
+fn decayed(s: &CwvInput, idle: u64, rto: u64, floor: f64, linux: bool) -> Window {
     let mut cwnd = s.window.cwnd;
     let mut left = idle as i128;
     let rto = i128::from(rto.max(1));
@@ -267,7 +267,7 @@ mod tests {
         let rto = 200_000_000_000;
         let mut v = Validation::new(mode);
         let window = Window { cwnd: 64.0, ssthresh: 10.0 };
-        let at = |now| Situation { now, window, initial_window, in_flight: 64.0, srtt: 1_000_000_000, una: 0, nxt: 1 };
+        let at = |now| CwvInput { now, window, initial_window, in_flight: 64.0, srtt: 1_000_000_000, una: 0, nxt: 1 };
         let timers = || Rto { timer: rto, raw: 1_000_000_000 };
         v.on_send(&at(1), true, timers);
         let later = at(1 + (rtos * rto as f64) as u64);

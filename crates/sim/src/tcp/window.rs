@@ -1,7 +1,7 @@
 //! The window in force, and what an algorithm is told of the connection when it is asked.
 
 use super::sender::Sender;
-use super::validation::Situation;
+use super::validation::CwvInput;
 use crate::stack::{LossBasis, WindowUnit};
 use fanin_cc::{CongestionControl, Conn, Message, Window};
 use fanin_units::Time;
@@ -47,8 +47,8 @@ impl Sender {
     }
 
     #[inline]
-    pub(super) fn situation(&self, now: u64) -> Situation {
-        Situation {
+    pub(super) fn cwv_input(&self, now: u64) -> CwvInput {
+        CwvInput {
             now,
             window: self.window(),
             initial_window: self.config.stack.initial_window,
