@@ -60,6 +60,7 @@ struct Due {
 
 impl Due {
     /// The rank of the link's event after this one (a linear congruential sequence of full period).
+    #[inline]
     fn next_rank(self) -> u32 {
         self.rank.wrapping_mul(747_796_405).wrapping_add(2_891_336_453)
     }
@@ -119,15 +120,16 @@ impl Calendar {
     /// The head of `link`'s ring arrives at `time`. The link must have no other entry.
     #[inline]
     pub fn schedule_link(&mut self, time: u64, link: u32) {
+        // Field by field: a load of all that follows stores of parts waits for them.
         let known = &mut self.links[link as usize].0;
-        let due = Due { time, rank: known.next_rank(), link };
-        *known = due;
+        let rank = known.next_rank();
+        (known.time, known.rank) = (time, rank);
         // Today and before wraps to more than a year.
         let ahead = (time >> self.shift).wrapping_sub(self.today + 1);
         if ahead < BUCKETS as u64 - 1 {
             self.put(time >> self.shift, link);
         } else {
-            self.schedule_elsewhere(due);
+            self.schedule_elsewhere(Due { time, rank, link });
         }
     }
 
@@ -176,27 +178,29 @@ impl Calendar {
             if self.in_buckets > 0 {
                 let day = self.next_occupied();
                 let slot = (day as usize) & (BUCKETS - 1);
-                let (due, next) = self.links[self.heads[slot] as usize];
-                if next == NIL && self.next_far > day {
+                let (due, next) = &self.links[self.heads[slot] as usize];
+                if *next == NIL && self.next_far > day {
+                    let (time, link) = (due.time, due.link);
                     // The only event of its bucket needs no sorting.
-                    if due.time > limit {
+                    if time > limit {
                         return None;
                     }
                     self.today = day;
                     self.heads[slot] = NIL;
                     self.occupied[slot / 64] &= !(1 << (slot % 64));
                     self.in_buckets -= 1;
-                    return Some((due.time, due.link));
+                    return Some((time, link));
                 }
             }
             self.turn_page();
         }
-        let due = *self.current.last()?;
-        if due.time > limit {
+        let due = self.current.last()?;
+        let (time, link) = (due.time, due.link);
+        if time > limit {
             return None;
         }
         self.current.pop();
-        Some((due.time, due.link))
+        Some((time, link))
     }
 
     #[cold]

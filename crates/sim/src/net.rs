@@ -166,13 +166,13 @@ pub struct Net {
 
 impl Net {
     /// Sends a packet of a flow on its way: data forward, ACKs back.
-    #[inline]
+    #[inline(always)]
     pub fn send(&mut self, packet: Packet) {
         self.send_by(packet.flow, packet);
     }
 
     /// Sends a packet on one of the ways in this place of the table.
-    #[inline]
+    #[inline(always)]
     pub fn send_by(&mut self, ways: u32, mut packet: Packet) {
         self.created += 1;
         packet.id = self.created as u32;
@@ -204,7 +204,7 @@ impl Net {
     }
 
     /// Sends a packet that the host needs `lag` ps more to process; packets of a host keep their order and its port its rate.
-    #[inline]
+    #[inline(always)]
     pub fn send_late(&mut self, packet: Packet, lag: u64) {
         if lag > 0 {
             let way = self.ways[packet.flow as usize][usize::from(packet.has(flags::ACK))];
@@ -215,7 +215,7 @@ impl Net {
     }
 
     /// Offers a packet to the port its path names.
-    #[inline]
+    #[inline(never)]
     fn offer(&mut self, label: PacketHandle) {
         let link = self.paths[store::path(label)];
         if !self.plain {

@@ -40,8 +40,8 @@ impl Default for PacketPool {
 }
 
 impl PacketPool {
-    /// Puts a packet, that starts on this path, into a free slot.
-    #[inline]
+    /// Puts a packet, that starts on this path, into a free slot. Inlined up to where the packet is made, it is written once, into its slot.
+    #[inline(always)]
     pub fn insert(&mut self, packet: Packet, path: u32) -> fanin_switch::Packet {
         let slot = match self.packets.get_mut(self.free as usize) {
             Some(place) => {

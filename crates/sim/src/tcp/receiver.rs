@@ -424,6 +424,7 @@ impl Receiver {
     }
 
     /// What the receiver has to say now; nothing waits for an ACK any more.
+    #[inline]
     fn ack(&mut self) -> Packet {
         if self.pending > 0 {
             self.quick_left = self.quick_left.saturating_sub(1);

@@ -235,7 +235,7 @@ impl Sender {
         self.put_on_wire(packet, net);
     }
 
-    #[inline]
+    #[inline(always)]
     fn put_on_wire(&mut self, mut packet: Packet, net: &mut Uplink<'_>) {
         if let Some(peer) = self.peer {
             net.ride(&mut packet, peer);
