@@ -68,7 +68,7 @@ def deployment(cc: str) -> Deployment | None:
     words, _ = _native.deployment(cc)
     shim, over, below = words.rpartition(" over ")
     if over:
-        # The program for receivers does not exist yet: docs/linux.md.
+        # A receiver's program is tried by hand (docs/linux.md): its senders have to run Reno besides, on every server at once.
         base = deployment(cc.partition("+")[2]) if shim == "application shim" and "+" in cc else None
         return replace(base, shim=True) if base is not None else None
     kernel = re.fullmatch(r"kernel \((\w+)\).*", below)

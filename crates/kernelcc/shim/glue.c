@@ -40,6 +40,13 @@ static struct fanin_param params[64];
 static u32 param_count;
 
 int tcp_register_congestion_control(struct tcp_congestion_ops *o) { if (!ops) ops = o; return 0; }
+/* Of a BPF source: the first whose required operations are there (net/ipv4/bpf_tcp_ca.c). */
+void fanin_register_bpf(struct tcp_congestion_ops *o)
+{
+	if (o->ssthresh && o->undo_cwnd && (o->cong_avoid || o->cong_control))
+		tcp_register_congestion_control(o);
+}
+unsigned long CONFIG_HZ = HZ;
 void tcp_unregister_congestion_control(struct tcp_congestion_ops *o) { (void)o; }
 void fanin_add_param(const char *name, void *at, u32 size, bool is_signed, bool is_bool)
 {

@@ -1,12 +1,13 @@
 //! A C file becomes a shared object in the cache, once per content, compiler and shim.
 
-use crate::{Error, twins};
+use crate::{Error, bpf, twins};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 const SHIM: &str = include_str!("../shim/fanin_shim.h");
+const BPF: &str = include_str!("../shim/fanin_bpf.h");
 const GLUE: &str = include_str!("../shim/glue.c");
 
 /// The kernel's headers that a congestion control may include; each is the shim.
@@ -86,7 +87,10 @@ fn cache() -> PathBuf {
 /// # Errors
 /// [`Error`]: no compiler, what it says, or a cache that cannot be written.
 pub fn compile(name: &str, source: &str, folder: Option<&Path>) -> Result<Object, Error> {
-    let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
+    let registration = bpf::registration(source);
+    // Sources for BPF are written for clang, whose constant expressions are wider.
+    let usual = if registration.is_some() && has_clang() { "clang" } else { "cc" };
+    let compiler = std::env::var("CC").unwrap_or_else(|_| usual.to_owned());
     let cache = cache();
     let cannot = |what: &Path, error: std::io::Error| Error::Cache(format!("cannot write {}: {error}", what.display()));
     fs::create_dir_all(&cache).map_err(|e| cannot(&cache, e))?;
@@ -107,7 +111,18 @@ pub fn compile(name: &str, source: &str, folder: Option<&Path>) -> Result<Object
         put(&format!("twins/{header}"), text)?;
     }
     let glue = put("glue.c", &format!("#pragma GCC visibility push(default)\n{GLUE}"))?;
-    let file = put(&format!("source/{name}"), source)?;
+    let file = match &registration {
+        Some(registration) => {
+            put("fanin_bpf.h", BPF)?;
+            let places = bpf::HEADERS.iter().map(|header| format!("include/{header}"));
+            // Found before one in the file's own folder.
+            for place in places.chain(bpf::BESIDE.iter().map(|header| format!("source/{header}"))) {
+                put(&place, "#include \"fanin_bpf.h\"\n")?;
+            }
+            put(&format!("source/{name}"), &format!("{source}{registration}"))?
+        }
+        None => put(&format!("source/{name}"), source)?,
+    };
     let run = |extra: &[&str], files: &[&Path], out: &Path| -> Result<Output, Error> {
         let mut command = Command::new(&compiler);
         command.env("LC_ALL", "C").args(FLAGS).args(extra);
@@ -139,9 +154,13 @@ pub fn compile(name: &str, source: &str, folder: Option<&Path>) -> Result<Object
     Ok(Object { path, version })
 }
 
+fn has_clang() -> bool {
+    Command::new("clang").arg("--version").output().is_ok_and(|done| done.status.success())
+}
+
 fn version(compiler: &str, expanded: &[u8]) -> String {
     let mut hasher = DefaultHasher::new();
-    (expanded, SHIM, GLUE, FLAGS, compiler, env!("CARGO_PKG_VERSION")).hash(&mut hasher);
+    (expanded, SHIM, BPF, GLUE, FLAGS, compiler, env!("CARGO_PKG_VERSION")).hash(&mut hasher);
     let compiler_version = Command::new(compiler).arg("--version").output().map(|o| o.stdout).unwrap_or_default();
     compiler_version.hash(&mut hasher);
     format!("{:016x}", hasher.finish())

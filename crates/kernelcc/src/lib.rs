@@ -13,6 +13,7 @@
 
 mod abi;
 mod adapter;
+mod bpf;
 mod compile;
 pub mod twins;
 

@@ -303,6 +303,9 @@ fn compare_with(
     }
 }
 
+/// Where the kernel keeps its samples of congestion control by BPF.
+const BPF_PROGRAMS: &str = "tools/testing/selftests/bpf/progs";
+
 /// tcp_NAME.c of the kernel source package, as it is; `None`, with the reason printed, where there is no such package.
 fn of_the_kernel(name: &str) -> Option<fanin_kernelcc::KernelFile> {
     let folder = kernel_source()?;
@@ -327,8 +330,10 @@ fn kernel_source() -> Option<std::path::PathBuf> {
             let top = package.file_name()?.to_string_lossy().trim_end_matches(".tar.xz").to_owned();
             let into = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernel");
             let tree = into.join(&top);
-            let files = ["cubic.c", "dctcp.c", "dctcp.h", "vegas.c", "vegas.h", "bbr.c"]
-                .map(|f| format!("{top}/net/ipv4/tcp_{f}"));
+            let own =
+                ["cubic.c", "dctcp.c", "dctcp.h", "vegas.c", "vegas.h", "bbr.c"].map(|f| format!("net/ipv4/tcp_{f}"));
+            let bpf = ["dctcp", "cubic"].map(|name| format!("{BPF_PROGRAMS}/bpf_{name}.c"));
+            let files: Vec<String> = own.into_iter().chain(bpf).map(|file| format!("{top}/{file}")).collect();
             if files.iter().all(|f| into.join(f).exists()) {
                 return Some(tree);
             }
@@ -355,6 +360,15 @@ fn the_kernels_own_dctcp_equals_ours() {
     if of_the_kernel("dctcp").is_some() {
         compare("dctcp", &Args::default(), || of_the_kernel("dctcp").unwrap(), Packets(0.0));
     }
+}
+
+/// The kernel's samples of congestion control by BPF, as they are: sources for BPF use the same door.
+#[test]
+fn the_kernels_bpf_dctcp_equals_ours() {
+    let Some(folder) = kernel_source() else { return };
+    let file = || fanin_kernelcc::load_file(&folder.join(BPF_PROGRAMS).join("bpf_dctcp.c")).unwrap();
+    assert_eq!(file().name, "bpf_dctcp");
+    compare("dctcp", &Args::default(), file, Packets(0.0));
 }
 
 /// HyStart reads the pacing rate of the ACK before, which ours computes anew, so it is off in both. The cube root's first guess is
@@ -436,6 +450,24 @@ fn gss_and_its_twins_complete_the_same_windows() {
         let args = if spec == "gss+cubic" { set(&[("cubic_hystart", Value::Flag(false))]) } else { Args::default() };
         compare(spec, &args, || twin(spec), Share(0.15));
     }
+}
+
+/// Its HyStart cannot be turned off, so windows are not compared; it runs as it is. Its constants need clang.
+#[test]
+fn the_kernels_bpf_cubic_runs() {
+    let clang = std::process::Command::new("clang").arg("--version").output().is_ok();
+    let (Some(folder), true) = (kernel_source(), clang) else {
+        return println!("skipped: no kernel source, or no clang (apt install clang)");
+    };
+    let file = fanin_kernelcc::load_file(&folder.join(BPF_PROGRAMS).join("bpf_cubic.c")).unwrap();
+    assert_eq!(file.name, "bpf_cubic");
+    let mut pair = Pair::new("cubic", &Args::default(), &file, &Args::default(), 1);
+    let mut most = 0.0_f64;
+    for _ in 0..5_000 {
+        pair.step();
+        most = most.max(pair.twin.control().cwnd);
+    }
+    assert!(most > 20.0, "it never grew: {most}");
 }
 
 /// Ours is floating point and the kernel's is not, so windows are not compared; the file as it is runs and paces.
