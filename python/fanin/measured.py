@@ -251,7 +251,12 @@ def _reason(apart: dict[str, tuple[float, float]], seen_rtt: float | None, simul
             "Likely the real buffer is smaller than the rack's, or traffic that is not in the capture shared the port: "
             "see what `fanin rack` proposes, or try others with --vary."
         )
-    tail = apart.get("p99") or apart["p50"]
+    middle, tail = apart.get("p50"), apart.get("p99") or apart["p50"]
+    if middle and middle[0] < middle[1] and tail[0] > tail[1]:
+        return (
+            "Likely the rack's links are slower than the real ones, which the median shows, and the hosts slower than the simulation's, which cost no "
+            "time, which p99 shows: check `rate` first."
+        )
     if tail[0] > tail[1]:
         return (
             "Likely the hosts were slower than the simulation's, which cost no time, or the rack's links are faster than the real ones: "

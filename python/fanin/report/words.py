@@ -82,18 +82,29 @@ def method() -> str:
 
 
 def named(text: str, names: Sequence[str]) -> Markup:
-    """Escaped text with the algorithms' names set apart.
+    """Escaped text with the algorithms' names set apart, and options of the command line unbroken.
 
     Examples
     --------
     >>> str(named("newreno <b> reno", ["reno", "newreno"]))
     '<span class="cc">newreno</span> &lt;b&gt; <span class="cc">reno</span>'
+    >>> str(named("(another: --baseline)", []))
+    '(another: <span class="one">--baseline</span>)'
     """
     longest_first = sorted(names, key=len, reverse=True)
     pattern = rf"(?<![\w+-])({'|'.join(map(re.escape, longest_first))})(?![\w+-])"
     pieces = re.split(pattern, text) if names else [text]
     return Markup("").join(
-        Markup('<span class="cc">{}</span>').format(piece) if i % 2 else escape(piece) for i, piece in enumerate(pieces)
+        Markup('<span class="cc">{}</span>').format(piece) if i % 2 else _unbroken(piece)
+        for i, piece in enumerate(pieces)
+    )
+
+
+def _unbroken(text: str) -> Markup:
+    pieces = re.split(r"(?<!\S)(--[a-z][a-z-]*)", text)
+    return Markup("").join(
+        Markup('<span class="one">{}</span>').format(piece) if i % 2 else escape(piece)
+        for i, piece in enumerate(pieces)
     )
 
 
