@@ -15,7 +15,7 @@ RACK ?= examples/rack.toml
 OUT ?= out/http_onoff_8to1
 FUZZ_SECONDS ?= 600
 
-.PHONY: verdicts wheel help run test goldens lint dependencies mutants generated format docs linux bench build clean fuzz round-trip promises thresholds
+.PHONY: verdicts wheel help run test goldens lint dependencies mutants generated format docs linux bench performance build clean fuzz round-trip promises thresholds
 .DEFAULT_GOAL := help
 
 help:
@@ -31,6 +31,7 @@ help:
 	@echo "make docs    the manual (site/) and the Rust documentation; a dead link is an error"
 	@echo "make linux   the loader of \`fanin linux\` and the testbed (needs clang and libbpf-dev)"
 	@echo "make bench   the benchmarks (minutes)"
+	@echo "make performance  every row of the table in docs/performance.md, on this machine as it is (ten minutes, idle)"
 	@echo "make fuzz    coverage-guided fuzzing of captures and scenarios, FUZZ_SECONDS each (600)"
 	@echo "make wheel   one wheel in dist/ that works alone, tried in an empty environment"
 	@echo "make round-trip  captures and replays 200 random scenarios (minutes)"
@@ -108,6 +109,11 @@ thresholds:
 
 bench:
 	cargo bench --workspace
+
+# ROWS narrows it to rows with one of these words: make performance ROWS="compare help".
+ROWS ?=
+performance: build
+	$(BIN)/python benches/table.py $(ROWS)
 
 fuzz:
 	fuzz/run $(FUZZ_SECONDS)

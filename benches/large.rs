@@ -1,6 +1,7 @@
 //! One large run: a fat-tree of 8192 hosts, on one thread and on two. `cargo bench -p fanin-benches --bench large`.
 //!
-//! `FANIN_BENCH_K` is the fat-tree's k (32), `FANIN_BENCH_THREADS` the threads to compare with one (2).
+//! `FANIN_BENCH_K` is the fat-tree's k (32), `FANIN_BENCH_THREADS` the threads to compare with one (2). `FANIN_BENCH_SETUP=1` ends after a
+//! nanosecond: what is measured then is the set-up.
 #![allow(missing_docs)]
 
 use fanin_benches::plan;
@@ -11,7 +12,7 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 /// Every host sends 1 MiB to another: 100 Gbps, 1 us per link, 200 packets of buffer, Reno.
-fn scene(k: usize) -> String {
+fn scene(k: usize, duration: &str) -> String {
     format!(
         r#"
 [topology]
@@ -29,7 +30,7 @@ kind = "long"
 pattern = "permutation"
 bytes = "1MiB"
 [run]
-duration = "10s"
+duration = "{duration}"
 "#
     )
 }
@@ -40,7 +41,14 @@ fn number(name: &str, default: usize) -> usize {
 
 fn main() {
     let (k, threads) = (number("FANIN_BENCH_K", 32), number("FANIN_BENCH_THREADS", 2));
-    let spec = plan(&scene(k));
+    if number("FANIN_BENCH_SETUP", 0) > 0 {
+        let start = Instant::now();
+        let spec = plan(&scene(k, "1ns"));
+        timed(&spec, 1);
+        println!("set-up of {} hosts: {:.2} s, {} MB", k * k * k / 4, start.elapsed().as_secs_f64(), peak_megabytes());
+        return;
+    }
+    let spec = plan(&scene(k, "10s"));
     println!("fat-tree of {} hosts, 1 MiB each, 100 Gbps, Reno", k * k * k / 4);
     let (alone, seconds) = timed(&spec, 1);
     if threads < 2 {
