@@ -32,7 +32,7 @@ def used(command: list[str | Path]) -> tuple[float, float, float]:
         process.returncode = os.waitstatus_to_exitcode(status)
         if status:
             errors.seek(0)
-            raise RuntimeError(errors.read().strip() or f"exit code {process.returncode}")
+            raise RuntimeError((errors.read().strip() or f"exit code {process.returncode}").splitlines()[-1])
     return time.perf_counter() - begin, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
 
