@@ -28,10 +28,13 @@ class Keyed(Protocol):
         ...
 
 
-def usual_store() -> Store | None:
-    """The store that every command shares; None where it cannot be written: then everything works, only not faster the second time."""
+def usual_store(engine: str | None = None) -> Store | None:
+    """The store that every command shares, for an engine (the loaded one unless named).
+
+    None where it cannot be written: then everything works, only not faster the second time.
+    """
     try:
-        store = Store(default_folder())
+        store = Store(default_folder(), engine=engine)
         store.make()
     except OutputError:
         return None

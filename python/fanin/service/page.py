@@ -25,42 +25,64 @@ def measure(
 ) -> tuple[pl.DataFrame, bool]:
     """Every rack's table under one another, with ``case`` and ``group`` in front; false when Ctrl-C ended it early.
 
+    Two kinds of means are added, which tell what a wrong gain is due to: ``simulated_mean``, of the service itself in the simulator instead of a replay
+    of its capture, and ``half_1_mean`` and ``half_2_mean``, of the kernel's odd and even seeds.
     Runs are kept in the store as they end, so the same call goes on from there.
     """
     parts: list[pl.DataFrame] = []
     whole = True
     with progress("racks", len(chosen)) as bar:
-        for number, case in enumerate(chosen):
+        for done, case in enumerate(chosen, 1):
             try:
                 found = truth(f"{case.name}.toml", text=case.text, captured=captured, seeds=seeds, engine=engine)
+                itself = truth(
+                    f"{case.name}.toml", text=case.text, captured=captured, seeds=seeds, engine="sim", predict=False
+                )
             except KeyboardInterrupt:
                 whole = False
                 break
             label = [pl.lit(case.name).alias("case"), pl.lit(case.group).alias("group")]
-            parts.append(found.table.select(*label, pl.lit(found.of).alias("of"), pl.all()))
-            bar.update(number + 1)
+            table = found.table.join(
+                itself.table.select("cc", pl.col("mean").alias("simulated_mean")), on="cc", maintain_order="left"
+            )
+            times = found.rounds if found.of == "rounds" else found.responses
+            for number, half in enumerate(
+                (times.filter(pl.col("seed") % 2 == 1), times.filter(pl.col("seed") % 2 == 0)), 1
+            ):
+                means = half.group_by("cc").agg(pl.col("completion_ms").mean().alias(f"half_{number}_mean"))
+                table = table.join(means, on="cc", how="left", maintain_order="left")
+            parts.append(table.select(*label, pl.lit(found.of).alias("of"), pl.all()))
+            bar.update(done)
     return (pl.concat(parts) if parts else pl.DataFrame()), whole
 
 
 def summary(rows: pl.DataFrame) -> list[str]:
-    """How many pairs of TCPs are predicted right, by group."""
+    """How many pairs of TCPs are predicted right, by group; by the replay, by the service itself in the simulator, and by half of the kernel's seeds."""
     lines = [
-        f"| racks | order of two TCPs right, of pairs that differ by more than {CLEAR - 1:.0%} | gain within a factor of {CLOSE:g} |",
-        "|---|---|---|",
+        f"| racks | order of two TCPs right, of pairs that differ by more than {CLEAR - 1:.0%} | gain within a factor of {CLOSE:g} "
+        "| the same of the service itself in the simulator | the same of one half of the kernel's seeds by the other |",
+        "|---|---|---|---|---|",
     ]
-    total = dict.fromkeys(("clear", "ordered", "pairs", "close"), 0)
+    sides = (
+        ("mean", "predicted_mean"),
+        ("mean", "simulated_mean"),
+        ("half_1_mean", "half_2_mean"),
+    )
+    total = [dict.fromkeys(("clear", "ordered", "pairs", "close"), 0) for _ in sides]
     for (group,), part in rows.group_by("group", maintain_order=True):
-        sums = dict.fromkeys(total, 0)
+        sums = [dict.fromkeys(each, 0) for each in total]
         for _, rack in part.group_by("case", maintain_order=True):
-            for name, count in pairs(rack).items():
-                sums[name] += count
-                total[name] += count
+            for place, (real, guess) in enumerate(sides):
+                for name, count in pairs(rack.select(mean=real, predicted_mean=guess)).items():
+                    sums[place][name] += count
+                    total[place][name] += count
         lines.append(_line(str(group), sums))
     return [*lines, _line("all", total)]
 
 
-def _line(name: str, sums: dict[str, int]) -> str:
-    return f"| {name} | {sums['ordered']} of {sums['clear']} | {sums['close']} of {sums['pairs']} |"
+def _line(name: str, sides: list[dict[str, int]]) -> str:
+    gains = " | ".join(f"{sums['close']} of {sums['pairs']}" for sums in sides)
+    return f"| {name} | {sides[0]['ordered']} of {sides[0]['clear']} | {gains} |"
 
 
 def page(rows: pl.DataFrame, command: str, version: str, kernel: str, captured: str, seeds: int, *, whole: bool) -> str:

@@ -20,10 +20,10 @@ from fanin.ranking import completion_statistics
 from fanin.registries import entries
 from fanin.runs.engines import engine as find_engine
 from fanin.runs.job import Document, Job
-from fanin.runs.kept import Keyed, run_kept, usual_store
+from fanin.runs.kept import Keyed, run_kept
 from fanin.runs.store import Store
 from fanin.runs.tables import Frames
-from fanin.service.rounds import SERVICE, CaptureJob, ServiceJob
+from fanin.service.rounds import SERVICE, CaptureJob, ServiceJob, store_of
 from fanin.simulation import chosen_algorithms, chosen_seeds, toml
 
 ALGORITHMS = ("reno", "cubic", "dctcp", "bbr")
@@ -189,7 +189,7 @@ def truth(
     names = names if captured in names else [captured, *names]
     numbers = chosen_seeds(seeds)
     label = find_engine(engine).label
-    store = usual_store() if keep else None
+    store = store_of(engine) if keep else None
     is_scenario = text is not None or str(what).endswith(".toml")
     notes: list[str] = []
     if is_scenario:

@@ -10,8 +10,13 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from fanin.runs.engines import Captures, product_of
+from fanin.kernel.engine import KernelEngine
+from fanin.kernel.kept import engine_of, handed
+from fanin.runs import tables
+from fanin.runs.engines import Captures, engine, product_of
 from fanin.runs.job import Job, key_of
+from fanin.runs.kept import usual_store
+from fanin.runs.store import Store
 from fanin.runs.tables import Frames
 
 if TYPE_CHECKING:
@@ -87,7 +92,25 @@ def rounds_of(messages: pl.DataFrame) -> Frames:
 
 @cache
 def _digest() -> str:
-    return hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:16]
+    digest = hashlib.sha256()
+    for file in (__file__, str(tables.__file__)):
+        digest.update(Path(file).read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def store_of(name: str) -> Store | None:
+    """The store that every command shares, for an engine; a kernel's results are kept there whatever becomes of the simulator."""
+    on = engine(name)
+    if not isinstance(on, KernelEngine):
+        return usual_store()
+    return usual_store(engine_of(on.kernel, "service"))
+
+
+def _key(job: Job, kept: str) -> str:
+    on = engine(job.engine)
+    if isinstance(on, KernelEngine):
+        return handed(job.plan(), job.seed, on.whose, f"{kept} {_digest()}")
+    return key_of(job.plan().identity(), product_of(job.engine, [kept, _digest()]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +121,7 @@ class ServiceJob:
 
     def key(self) -> str:
         """Names them."""
-        return key_of(self.job.plan().identity(), product_of(self.job.engine, ["service", _digest()]))
+        return _key(self.job, "service")
 
     def run(self, watch: Watch | None = None) -> Frames:
         """Run and measure."""
@@ -113,7 +136,7 @@ class CaptureJob:
 
     def key(self) -> str:
         """Names it."""
-        return key_of(self.job.plan().identity(), product_of(self.job.engine, ["capture", AT]))
+        return _key(self.job, f"capture {AT}")
 
     def run(self, watch: Watch | None = None) -> Frames:
         """Run and record."""

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from fanin import _native
-from fanin.kernel.cache import HERTZ, Kernel, file_hash, sources
+from fanin.kernel.cache import HERTZ, Kernel
 from fanin.kernel.engine import run_plan
-from fanin.kernel.machine import scratch
+from fanin.kernel.kept import engine_of, handed, reader
 from fanin.kernel.validation.cases import Case
 from fanin.progress import Progress, silent
 from fanin.runs.executor import Threads
@@ -111,23 +108,12 @@ class Kept:
         self._folder = Path(folder)
         self._stores: dict[str, Store] = {}
 
-    @cached_property
-    def _reader(self) -> str:
-        """Names how a kernel's records become results."""
-        root = sources()
-        files = (root / "crates/kernel/src").rglob("*.rs")
-        return f"{FORMAT}-" + file_hash((str(p.relative_to(root)), p) for p in files)
-
     def _place(self, work: Work) -> tuple[Store, str]:
         job = work.job()
         if work.kernel is None:
-            engine, key = f"sim-{engine_digest()}-{self._reader}", job.key()
+            engine, key = f"sim-{engine_digest()}-{FORMAT}-{reader()}", job.key()
         else:
-            engine = f"{work.kernel.linux.name}-{work.kernel.guest.name}-{self._reader}"
-            with scratch() as folder:
-                _native.kernel_prepare(job.plan(), folder, "rust")
-                key = file_hash((p.name, p) for p in folder.iterdir() if p.is_file())
-            key = hashlib.sha256(f"{key} {work.seed}".encode()).hexdigest()[:32]
+            engine, key = engine_of(work.kernel, str(FORMAT)), handed(job.plan(), work.seed, "rust")
         if engine not in self._stores:
             self._stores[engine] = Store(self._folder, engine=engine)
             self._stores[engine].make()

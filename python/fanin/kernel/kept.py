@@ -1,0 +1,35 @@
+"""Names for what is kept of a kernel's runs: by kernel and by what is handed to it, so that a change of the simulator runs no kernel again."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from typing import TYPE_CHECKING
+
+from fanin import _native
+from fanin.kernel.cache import Kernel, file_hash, sources
+from fanin.kernel.machine import scratch
+
+if TYPE_CHECKING:
+    from fanin._native import Plan
+
+
+@cache
+def reader() -> str:
+    """Names how a kernel's records become results."""
+    root = sources()
+    files = (root / "crates/kernel/src").rglob("*.rs")
+    return file_hash((str(p.relative_to(root)), p) for p in files)
+
+
+def engine_of(kernel: Kernel, how: str) -> str:
+    """A kernel as a store's engine; `how` says what else makes frames of its records."""
+    return f"{kernel.linux.name}-{kernel.guest.name}-{how}-{reader()}"
+
+
+def handed(plan: Plan, seed: int, whose: str, what: str = "") -> str:
+    """Names a run by what is handed to the kernel, with `whose` algorithms, and `what` is kept of it."""
+    with scratch() as folder:
+        _native.kernel_prepare(plan, folder, whose)
+        key = file_hash((p.name, p) for p in folder.iterdir() if p.is_file())
+    return hashlib.sha256(f"{key} {whose} {seed} {what}".encode()).hexdigest()[:32]
