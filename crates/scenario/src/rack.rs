@@ -95,9 +95,9 @@ pub static RACK: &[Setting] = &[
 pub static REPLAY: &[Setting] = &[
     Setting::time(
         "jitter",
-        "each release is late by a random time, uniform on [0, this): stands for scheduling noise, and is what seeds differ in",
+        "each release is late by a random time, uniform on [0, this), beside the noise that the capture has and the profile adds: what seeds differ in",
     )
-    .default("20us"),
+    .default("2us"),
     Setting::time("duration", "the run ends here at the latest; ten times the capture and a minute unless set").positive(),
 ];
 
