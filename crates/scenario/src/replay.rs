@@ -217,6 +217,8 @@ impl Connection {
         let mut placed: Vec<Placed> = Vec::with_capacity(self.turns.len());
         for turn in &self.turns {
             let begin = |workload: &mut Workload<'_>, gates: &mut Gates, pause: Duration, late: Duration| {
+                // What leaves with the handshake's last acknowledgement does so without a pause.
+                let late = if self.opened && done.is_none() { Duration::ZERO } else { late };
                 let (wait, delay_ns) = match (turn.release, done) {
                     (None, Some(barrier)) if !turn.overlapped => {
                         return Release::After(barrier, turn.think + pause + late);
