@@ -203,7 +203,7 @@ def recommendation(
     ecn = _native.needs_switch(cc)
     needs = []
     if ecn:
-        at = f" above {mark} in the queue (the rack's `mark`)" if mark else ""
+        at = f" above {mark} in the queue (K, `mark` in a rack file)" if mark else ""
         needs.append(
             f"Switches mark packets (ECN){at}: on every port of the path, at the queue as it is now, not at its average "
             "(as WRED: minimum and maximum threshold both at that value, probability 100%)."

@@ -321,10 +321,10 @@ def _judged(evaluator: Evaluator, today: Candidate, finalists: Sequence[Candidat
         headline += f" The {GOAL_NAMES[goal]} is not measurably different."
     advice = Advice(kind, headline, measure, today, best, gain, values)
     advice.hurts = _hurts(theirs, mine, measure)
-    stable = _stability(evaluator, [today, *finalists], best, measure)
+    stable = _stability(evaluator, [today, *better], best, measure)
     advice.confidence = [
         f"Over resampled seeds, {best.label} beats {today.label} at {GOAL_NAMES[measure]} in {stable[0]:.0%}, "
-        f"and is the best of the finalists in {stable[1]:.0%}."
+        f"and is within {NEAR:.0%} of the best that could be advised in {stable[1]:.0%}."
     ]
     return advice
 
@@ -359,7 +359,7 @@ def _hurts(theirs: Sequence[Score], mine: Sequence[Score], goal: str) -> list[st
 
 
 def _stability(evaluator: Evaluator, everyone: Sequence[Candidate], best: Candidate, goal: str) -> tuple[float, float]:
-    """How often, over resampled seeds, the best beats today's and is the best of all."""
+    """How often, over resampled seeds, the best beats today's, and is as good as the best of all."""
     seeds = list(JUDGED_SEEDS)
     costs = {c: [score.cost(goal) for score in evaluator.of(c, seeds)] for c in everyone}
     source = random.Random(1)
@@ -368,7 +368,8 @@ def _stability(evaluator: Evaluator, everyone: Sequence[Candidate], best: Candid
         drawn = [source.randrange(len(seeds)) for _ in seeds]
         sums = {c: sum(values[i] for i in drawn) for c, values in costs.items()}
         beats += sums[best] < sums[everyone[0]]
-        leads += sums[best] <= min(sums.values())
+        least = min(sums.values())
+        leads += sums[best] <= least + NEAR * abs(least)
     return beats / BOOTSTRAPS, leads / BOOTSTRAPS
 
 
