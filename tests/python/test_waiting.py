@@ -90,7 +90,7 @@ BROKEN = {
     "number",
     [
         pytest.param(n, marks=pytest.mark.xfail(reason=BROKEN[n], strict=True) if n in BROKEN else ())
-        for n in range(8 + MORE)
+        for n in range(15 + MORE)
     ],
 )
 def test_a_run_that_is_captured_and_replayed_is_the_same_run(tmp_path: Path, number: int) -> None:
