@@ -23,6 +23,8 @@
 //! [`extension`]s from outside, no suggestions for misspelt names.
 
 #![cfg_attr(not(feature = "std"), no_std)]
+// Where another crate of the same build links the standard library, its methods of f64 are found without `bare`.
+#![cfg_attr(not(feature = "std"), allow(unused_imports, dead_code))]
 
 extern crate alloc;
 
