@@ -34,7 +34,7 @@ fn whose_of(py: Python<'_>, name: &str) -> PyResult<Whose> {
         "twin" => Ok(Whose::Twin),
         "rust" => Ok(Whose::Rust),
         "rust-always" => Ok(Whose::RustAlways),
-        _ => Err(raise(py, Class::Engine, &format!("whose algorithms: `{name}` is none of twin, rust, rust-always"))),
+        _ => Err(raise(py, Class::Engine, format!("whose algorithms: `{name}` is none of twin, rust, rust-always"))),
     }
 }
 
