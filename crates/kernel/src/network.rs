@@ -4,8 +4,8 @@ use crate::guest::{client_port, datagram_ports};
 use crate::{KernelError, connections, host_numbers};
 use fanin_fabric::network::{Connection, Link, Network, Pool, Threshold, Way};
 use fanin_sim::rng::{Stream, mix};
-use fanin_sim::routes;
 use fanin_sim::spec::{LinkId, NodeId, NodeKind, Spec};
+use fanin_sim::{clock_error, routes};
 use fanin_units::{Duration, QueueLimit};
 
 /// The network of a plan.
@@ -60,7 +60,8 @@ pub fn network(spec: &Spec) -> Result<Network, KernelError> {
         pools.push(Pool { size: shared.size.get(), alpha: shared.alpha, links: own });
     }
     let links = spec.links.iter().zip(pool_of).enumerate().map(|(number, (link, pool))| Link {
-        rate_bps: link.rate.bps(),
+        // As the simulator's: the same draw, to a bit per second.
+        rate_bps: (link.rate.bps() as f64 * (1.0 + clock_error(spec, number))).round() as u64,
         delay_ps: delay(spec, LinkId(number as u32)).ps(),
         limit: threshold(link.queue.limit),
         mark: threshold(link.queue.mark_above),

@@ -171,9 +171,14 @@ impl Paths {
     }
 }
 
-fn network(spec: &Spec, tables: &Tables, here: Here<'_>) -> Result<Net, RunError> {
+/// By which part a link's clock is fast, from the seed (`stack.clock_error_ppm`).
+pub fn clock_error(spec: &Spec, link: usize) -> f64 {
     // Hosts and switches serve all transports, so the worst clock that one of them asks for counts.
-    let clock_error = spec.transports.iter().map(|t| t.stack.clock_error_ppm).fold(0.0, f64::max) * 1e-6;
+    let most = spec.transports.iter().map(|t| t.stack.clock_error_ppm).fold(0.0, f64::max) * 1e-6;
+    if most > 0.0 { most * (2.0 * Stream::new(spec.seed, "clock", link as u64).uniform() - 1.0) } else { 0.0 }
+}
+
+fn network(spec: &Spec, tables: &Tables, here: Here<'_>) -> Result<Net, RunError> {
     let mut ports = Vec::with_capacity(spec.links.len());
     for (i, link) in spec.links.iter().enumerate() {
         // A switch's processing time is constant per switch, so it only lengthens the links that lead to it.
@@ -190,8 +195,9 @@ fn network(spec: &Spec, tables: &Tables, here: Here<'_>) -> Result<Net, RunError
         }
         let order = order(spec, link, i)?;
         let mut port = Port::new(link.rate, (link.delay + processing).ps(), limit, link.queue.mark_above, order);
-        if clock_error > 0.0 {
-            port.set_clock_error(clock_error * (2.0 * Stream::new(spec.seed, "clock", i as u64).uniform() - 1.0));
+        let clock_error = clock_error(spec, i);
+        if clock_error != 0.0 {
+            port.set_clock_error(clock_error);
         }
         ports.push(port);
     }

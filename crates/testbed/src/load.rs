@@ -33,7 +33,8 @@ pub fn check(config: &Config) -> Result<(), String> {
         Some(rate) if rate > most => Err(format!(
             "packets would reach a host at {} Gbps, {:.0} in a second, and the testbed releases {PACKETS_PER_S} in time; \
              lower the rate to {:.1} Gbps at most, or use --engine kernel",
-            rate / 1e9,
+            // Without the clocks' errors.
+            (rate / 1e6).round() / 1e3,
             rate / 8.0 / wire,
             most / 1e9
         )),
