@@ -223,8 +223,9 @@ def recommendation(
             "to take it back once more without."
         )
     hop = f"$(ip {family}-o route get {aggregator} | grep -oE '(via|dev) [^ ]+' | xargs)"
-    trial, undo = loads, unload
-    # A library in front of what hosts run already needs no route.
+    trial: list[str] = []
+    undo: list[str] = []
+    # A library in front of what hosts run already needs neither module nor route.
     if not how.shim or kernel != now or route:
         options = f" {route}" if route else ""
         trial = [*loads, f"ip {family}route add {aggregator}/{bits} {hop} congctl {how.kernel_name}{options}"]
