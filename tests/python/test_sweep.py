@@ -197,7 +197,7 @@ def test_a_store_is_listed_verified_cleaned_and_exported(tmp_path: Path, fanin: 
     assert fanin("store", "export", "rows.csv", *option).code == 0
     assert len((tmp_path / "rows.csv").read_text().splitlines()) == 9
     before = contents(tmp_path / "store")
-    damaged = next((tmp_path / "store").rglob("summary.parquet"))
+    damaged = next((tmp_path / "store").rglob("summary.arrow"))
     content = damaged.read_bytes()
     damaged.write_bytes(content[:100] + bytes([content[100] ^ 1]) + content[101:])
     assert fanin("store", "verify", *option).code == 1

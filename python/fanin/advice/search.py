@@ -150,7 +150,13 @@ class Evaluator:
         """Run jobs, except what the store has."""
         measured = [MeasuredReplay(job) for job in jobs]
         found, whole = run_kept(
-            measured, finished, store=self._store, progress=self._progress, title=title, executor=self._executor
+            measured,
+            finished,
+            store=self._store,
+            progress=self._progress,
+            title=title,
+            executor=self._executor,
+            durable=self.base.engine != "sim",
         )
         if not whole:
             self.interrupted = True

@@ -157,6 +157,7 @@ def run_all(
             store=store,
             progress=progress,
             title=label,
+            durable=base.engine != "sim",
         )
     if not whole and not done:
         raise KeyboardInterrupt

@@ -49,6 +49,7 @@ def run_kept(
     progress: Callable[[str, int], Progress],
     title: str,
     executor: Executor | None = None,
+    durable: bool = True,
 ) -> tuple[int, bool]:
     """Do jobs, or find their results in a store.
 
@@ -64,6 +65,8 @@ def run_kept(
         Of what is run; a display is made only when something is.
     executor : Executor, optional
         Where; on every core of this machine unless given.
+    durable : bool
+        Wait until the disk has each result; not worth it where a run takes less time than that (:meth:`Store.put`).
 
     Returns
     -------
@@ -88,7 +91,7 @@ def run_kept(
         number = left[position]
         if store is not None and isinstance(outcome, dict):
             with contextlib.suppress(OutputError):
-                store.put(keys[number], outcome)
+                store.put(keys[number], outcome, durable=durable)
         finished(number, outcome)
 
     with progress(title, len(left)) as bar:

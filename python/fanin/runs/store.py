@@ -5,7 +5,7 @@ A store is a folder::
     store.json                      the store's format
     <engine>/<kk>/<key>/            one entry; kk are the first two characters of the key
         entry.json                  what it is, and the SHA-256 of each file
-        <frame>.parquet
+        <frame>.arrow               an Arrow stream; earlier versions wrote <frame>.parquet, which is read as well
     sweeps/<name>.parquet           the rows of a sweep's last time: made from entries, and made again by the same command
 
 An entry is made beside its place and renamed into it, so that it is there whole or not at all, whatever ends the process. Entries of equal
@@ -38,6 +38,9 @@ from fanin.runs.tables import Frames
 
 FORMAT = 1
 """Version of the layout above."""
+
+ENDING = ".arrow"
+"""Of the file of a frame."""
 
 SCRATCH = ".new-"
 SWEEPS = "sweeps"
@@ -76,17 +79,23 @@ class Entry:
         files = about.get("files")
         if about.get("format") != FORMAT or about.get("key") != self.key or not isinstance(files, dict):
             return None
-        wanted = [name.removesuffix(".parquet") for name in files] if names is None else names
+        by_name = {file.rpartition(".")[0]: file for file in files}
         found = {}
-        for name in wanted:
+        for name in by_name if names is None else names:
+            file = by_name.get(name)
             try:
-                content = (self.folder / f"{name}.parquet").read_bytes()
-                if hashlib.sha256(content).hexdigest() != files.get(f"{name}.parquet"):
+                content = (self.folder / file).read_bytes() if file is not None else b""
+                if file is None or hashlib.sha256(content).hexdigest() != files[file]:
                     return None
-                found[name] = pl.read_parquet(io.BytesIO(content))
+                read = pl.read_ipc_stream if file.endswith(ENDING) else pl.read_parquet
+                found[name] = read(io.BytesIO(content))
             except (OSError, pl.exceptions.PolarsError):
                 return None
         return found
+
+    def holds(self, name: str) -> bool:
+        """Whether a frame is among those that its writer listed."""
+        return any(file.rpartition(".")[0] == name for file in self.about().get("files", {}))
 
 
 class Store:
@@ -168,7 +177,7 @@ class Store:
         """Where the entry of this key is, or would be."""
         return Entry(key, self.engine, self.folder / self.engine / key[:2] / key)
 
-    def put(self, key: str, frames: Frames, about: Mapping[str, object] | None = None) -> None:
+    def put(self, key: str, frames: Frames, about: Mapping[str, object] | None = None, *, durable: bool = True) -> None:
         """Keep frames under a key, whole or not at all.
 
         Parameters
@@ -179,6 +188,9 @@ class Store:
             Frames by name.
         about : mapping, optional
             What a reader of the store should know of them: equal for equal keys.
+        durable : bool
+            Wait until the disk has them, so that they outlive a power cut. Without it an entry that a power cut spoilt is found by its digests
+            and counts as missing; no end of the process spoils one.
 
         Raises
         ------
@@ -189,16 +201,19 @@ class Store:
         scratch: Path | None = None
         try:
             if not target.parent.is_dir():
-                self.make()
-                target.parent.mkdir(exist_ok=True)
+                try:
+                    target.parent.mkdir(exist_ok=True)
+                except FileNotFoundError:
+                    self.make()
+                    target.parent.mkdir(exist_ok=True)
             scratch = Path(tempfile.mkdtemp(prefix=self._scratch_prefix(), dir=self.folder / self.engine))
             digests = {}
             for name in sorted(frames):
                 buffer = io.BytesIO()
                 # In one piece: how it was put together is no part of it.
-                frames[name].rechunk().write_parquet(buffer)
-                digests[f"{name}.parquet"] = hashlib.sha256(buffer.getvalue()).hexdigest()
-                _write_through(scratch / f"{name}.parquet", buffer.getvalue())
+                frames[name].rechunk().write_ipc_stream(buffer, compression="zstd")
+                digests[name + ENDING] = hashlib.sha256(buffer.getbuffer()).hexdigest()
+                _write_file(scratch / (name + ENDING), buffer.getbuffer(), durable)
             head = {
                 "format": FORMAT,
                 "key": key,
@@ -207,15 +222,15 @@ class Store:
                 **(about or {}),
                 "files": digests,
             }
-            _write_through(scratch / "entry.json", (json.dumps(head, sort_keys=True) + "\n").encode())
-            self._place(scratch, target)
+            _write_file(scratch / "entry.json", (json.dumps(head, sort_keys=True) + "\n").encode(), durable)
+            self._place(scratch, target, durable)
         except OSError as error:
             raise self._unwritable(error) from error
         finally:
             if scratch is not None:
                 shutil.rmtree(scratch, ignore_errors=True)
 
-    def _place(self, scratch: Path, target: Path) -> None:
+    def _place(self, scratch: Path, target: Path, durable: bool) -> None:
         for _ in range(3):
             try:
                 scratch.rename(target)
@@ -223,7 +238,8 @@ class Store:
                 if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                     raise
             else:
-                _sync_folder(target.parent)
+                if durable:
+                    _sync_folder(target.parent)
                 return
             if Entry(target.name, self.engine, target).frames() is not None:
                 return  # another writer was first
@@ -282,7 +298,7 @@ class Store:
     def _write_whole(self, file: Path, content: bytes) -> None:
         beside = file.with_name(f"{SCRATCH}{socket.gethostname()}-{os.getpid()}-{file.name}")
         try:
-            _write_through(beside, content)
+            _write_file(beside, content, durable=True)
             beside.replace(file)
         finally:
             beside.unlink(missing_ok=True)
@@ -315,12 +331,13 @@ def _folders(folder: Path) -> list[Path]:
         return []
 
 
-def _write_through(file: Path, content: bytes) -> None:
-    """Write a file and wait until the disk has it: a rename must not outlive what it names."""
+def _write_file(file: Path, content: bytes | memoryview, durable: bool) -> None:
+    """Write a file and, where it is to be durable, wait until the disk has it: a rename must not outlive what it names."""
     with file.open("wb") as handle:
         handle.write(content)
-        handle.flush()
-        os.fsync(handle.fileno())
+        if durable:
+            handle.flush()
+            os.fsync(handle.fileno())
 
 
 def _sync_folder(folder: Path) -> None:

@@ -105,7 +105,7 @@ def export(store: Store, target: Path) -> int:
         raise ScenarioError(f"command line `{target}`: the name must end in .parquet or .csv")
     rows = []
     for entry in store.entries():
-        frames = entry.frames(["summary"]) if "summary.parquet" in entry.about().get("files", {}) else None
+        frames = entry.frames(["summary"]) if entry.holds("summary") else None
         if frames is not None:
             command = entry.about().get("command", "")
             rows.append(frames["summary"].with_columns(command=pl.lit(command), key=pl.lit(entry.key)))

@@ -44,7 +44,7 @@ def test_a_damaged_file_is_run_again() -> None:
     batch = some_work()[0]
     run_all([batch], silent)
     store = kept_results()
-    kept = next(store.folder.rglob("flows.parquet"))
+    kept = next(store.folder.rglob("flows.arrow"))
     kept.write_bytes(b"")
     assert store.get(batch.key()) is None
     done, _ = run_all([batch], silent)
