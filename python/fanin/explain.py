@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
+from fanin.frames import parts
 from fanin.text import duration, significant
 
 if TYPE_CHECKING:
@@ -55,17 +56,22 @@ class Explanation:
 
 def explanations(result: CompareResult) -> list[Explanation]:
     """The slowest response of each algorithm in the traced seed, in the order of the ranking; empty without a trace."""
+    if result.packets.is_empty():
+        return []
+    traced = parts(result.responses.filter(pl.col("seed") == result.trace_seed), "cc")
+    windows = parts(result.window, "cc")
     found = []
     for row in result.ranking:
-        mine = result.responses.filter((pl.col("cc") == row.cc) & (pl.col("seed") == result.trace_seed))
+        mine = traced.get(row.cc, result.responses.clear())
         slowest = mine.drop_nulls("completion_ms").sort("completion_ms", descending=True, maintain_order=True).head(1)
-        if slowest.height and result.packets.height:
-            found.append(explained(result, slowest.row(0, named=True)))
+        if slowest.height:
+            window = windows.get(row.cc, result.window.clear())
+            found.append(explained(result, slowest.row(0, named=True), window))
     return found
 
 
-def explained(result: CompareResult, response: dict[str, Any]) -> Explanation:
-    """Why this response of the traced seed took its time."""
+def explained(result: CompareResult, response: dict[str, Any], windows: pl.DataFrame | None = None) -> Explanation:
+    """Why this response of the traced seed took its time; `windows` are those of its algorithm, if they are at hand."""
     cc, connection = response["cc"], response["connection"]
     start, end, took = response["release_ms"], response["done_ms"], response["completion_ms"]
     events = events_of(result, response)
@@ -73,9 +79,8 @@ def explained(result: CompareResult, response: dict[str, Any]) -> Explanation:
     lost = data.filter(pl.col("event") == "dropped").height
     arrived = data.filter(pl.col("event") == "delivered")["time_ms"].to_list()
     silence, since = _longest_gap([start, *arrived, end])
-    window = result.window.filter(
-        (pl.col("cc") == cc) & (pl.col("connection") == connection) & pl.col("time_ms").is_between(start, end)
-    )
+    mine = result.window.filter(pl.col("cc") == cc) if windows is None else windows
+    window = mine.filter((pl.col("connection") == connection) & pl.col("time_ms").is_between(start, end))
     cwnd = float(window["cwnd"].median() or 0.0) if window.height else 0.0  # type: ignore[arg-type]
     waits = _waits(data)
     waited = sum(waits) / len(waits) if waits else 0.0

@@ -19,6 +19,21 @@ def ms(column: str) -> pl.Expr:
     return (pl.col(column) / PS_PER_MS).alias(column.removesuffix("_ps") + "_ms")
 
 
+def parts(rows: pl.DataFrame, column: str) -> dict[Any, pl.DataFrame]:
+    """The rows of each value of a column; not copied where those of each stand together.
+
+    Examples
+    --------
+    >>> [part.height for part in parts(pl.DataFrame({"cc": ["b", "b", "a"]}), "cc").values()]
+    [2, 1]
+    """
+    runs = rows[column].rle().struct.unnest()
+    if runs["value"].is_duplicated().any():
+        return {key[0]: part for key, part in rows.partition_by(column, as_dict=True, maintain_order=True).items()}
+    begins = runs["len"].cum_sum() - runs["len"]
+    return {value: rows[begin : begin + count] for begin, count, value in zip(begins, *runs, strict=True)}
+
+
 def thin(trace: pl.DataFrame, time: str, value: str, *, by: list[str], points: int = 2000) -> pl.DataFrame:
     """Reduce a trace to what a line of `points` pixels shows: first, least, greatest and last row of each pixel.
 
@@ -45,19 +60,85 @@ def thin(trace: pl.DataFrame, time: str, value: str, *, by: list[str], points: i
     >>> thin(trace, "t", "v", by=["cc"], points=1)["v"].to_list()
     [0, 9, 2]
     """
-    if trace.is_empty():
-        return trace
-    low, high = trace[time].min(), trace[time].max()
-    width = (float(high) - float(low)) / points or 1.0  # type: ignore[arg-type]
-    groups = [*by, "_pixel"]
-    return (
-        trace.with_row_index("_row")
-        .with_columns(((pl.col(time) - low) / width).floor().clip(0, points - 1).alias("_pixel"))
-        .filter(
-            (pl.col("_row") == pl.col("_row").first().over(groups))
-            | (pl.col("_row") == pl.col("_row").last().over(groups))
-            | (pl.col("_row") == pl.col("_row").get(pl.col(value).arg_min()).over(groups))
-            | (pl.col("_row") == pl.col("_row").get(pl.col(value).arg_max()).over(groups))
+    return trace[Lines(trace, time, by).envelope(value, points)]
+
+
+class Lines:
+    """A trace as lines that follow each other, so that what each pixel of a line shows is found in one pass.
+
+    Parameters
+    ----------
+    trace : polars.DataFrame
+        Sorted by time within each line.
+    time : str
+        Column of the axis.
+    by : list of str
+        Columns that tell the lines apart.
+
+    Attributes
+    ----------
+    trace : polars.DataFrame
+        As given.
+    rows : polars.Series
+        Numbers of its rows, line by line.
+    begins : polars.Series
+        Which of those rows begin a line.
+    """
+
+    def __init__(self, trace: pl.DataFrame, time: str, by: list[str]) -> None:
+        self.trace = trace
+        line = self._numbers(by)
+        self.rows = pl.int_range(trace.height, dtype=pl.UInt32, eager=True)
+        self._in_order = int(line.rle_id().max() or 0) + 1 <= line.n_unique()  # type: ignore[arg-type]
+        if not self._in_order:
+            # Lines that alternate: put one after the other without changing the order within each.
+            ordered = pl.DataFrame({"line": line, "row": self.rows}).sort("line", maintain_order=True)
+            line, self.rows = ordered["line"], ordered["row"]
+        self.begins = _differs(line)
+        self._time = self.column(time)
+
+    def column(self, name: str) -> pl.Series:
+        """A column, line by line."""
+        return self.trace[name] if self._in_order else self.trace[name][self.rows]
+
+    @property
+    def count(self) -> int:
+        """How many lines there are."""
+        return int(self.begins.sum())
+
+    def _numbers(self, by: list[str]) -> pl.Series:
+        """A number per row, the same for rows of one line."""
+        numbers = pl.zeros(self.trace.height, dtype=pl.Int64, eager=True)
+        for name in by:
+            codes = self.trace[name]
+            if not codes.dtype.is_integer():
+                codes = codes.cast(pl.Categorical).to_physical() if codes.dtype == pl.String else codes.rank("dense")
+            codes = codes.cast(pl.Int64)
+            least, most = int(codes.min() or 0), int(codes.max() or 0)  # type: ignore[arg-type]
+            numbers = numbers * (most - least + 2) + (codes - least + 1).fill_null(0)
+        return numbers
+
+    def filled(self, width: float, low: float) -> int:
+        """How many slots of this width have a row, over all lines."""
+        return int((self.begins | _differs(((self._time - low) / width).cast(pl.Int64))).sum())
+
+    def envelope(self, value: str, points: int) -> pl.Series:
+        """Rows that show a line of `points` pixels, in their order: first, least, greatest and last of each pixel."""
+        if self.trace.is_empty():
+            return self.rows
+        low, high = self._time.min(), self._time.max()
+        width = (float(high) - float(low)) / points or 1.0  # type: ignore[arg-type]
+        pixel = ((self._time - low) / width).floor().clip(0, points - 1)
+        slot = (self.begins | _differs(pixel)).cum_sum().set_sorted()
+        row, least, greatest = pl.col("row"), pl.col("value").arg_min(), pl.col("value").arg_max()
+        shown = (
+            pl.DataFrame({"slot": slot, "row": self.rows, "value": self.column(value)})
+            .group_by("slot", maintain_order=True)
+            .agg(row.first().alias("first"), row.last().alias("last"), row.get(least).alias("least"), row.get(greatest))
         )
-        .drop("_row", "_pixel")
-    )
+        return pl.concat([shown[name] for name in ("first", "last", "least", "row")]).drop_nulls().unique().sort()
+
+
+def _differs(values: pl.Series) -> pl.Series:
+    """Which values are another than the one before; the first is."""
+    return values.ne_missing(values.shift(1)) | (pl.int_range(len(values), eager=True) == 0)

@@ -12,12 +12,15 @@ import hashlib
 import importlib.metadata
 import json
 import os
+import sys
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import jinja2
 
     from fanin.comparison import CompareResult
 
@@ -51,19 +54,15 @@ def write(result: CompareResult, path: str | Path) -> Path:
 
 def page(result: CompareResult) -> str:
     """The report as HTML."""
-    import jinja2
-
     from fanin import waiting
     from fanin.report import data, rounds, words
     from fanin.verdict import STATISTIC_NAMES, rack_facts, rack_hz
 
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+    environment = _environment()
     environment.filters |= words.FILTERS
     libraries, program = _libraries(), _asset("page.js")
     payload = data.payload(result) | {"charts": _charts(data.names(result))}
-    return environment.from_string(_asset("page.html")).render(
+    return environment.get_template("page.html").render(
         result=result,
         capture=result.capture,
         names=data.names(result),
@@ -173,22 +172,66 @@ def kept(name: str, make: Callable[[], str]) -> str:
 
     A file that was cut or changed is made again: it must not be trusted with the page's policy.
     """
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fanin"
-    try:
-        text, _, digest = (home / name).read_text(encoding="utf-8").rpartition("\n//")
-        if digest == hashlib.sha256(text.encode()).hexdigest():
-            return text
-    except (OSError, RuntimeError, UnicodeDecodeError):
-        pass
+    content = _recalled(name)
+    if content is not None:
+        return content.decode()
     text = make()
+    _keep(name, text.encode())
+    return text
+
+
+def _recalled(name: str) -> bytes | None:
+    """What was kept under a name, whole; None without."""
     try:
+        content, _, digest = (_home() / name).read_bytes().rpartition(b"\n//")
+    except (OSError, RuntimeError):
+        return None
+    return content if digest.decode("ascii", "replace") == hashlib.sha256(content).hexdigest() else None
+
+
+def _keep(name: str, content: bytes) -> None:
+    """Keep it, whole or not at all; a home that cannot be written costs the next run the same time."""
+    try:
+        home = _home()
         home.mkdir(parents=True, exist_ok=True)
         beside = home / f"{name}.{os.getpid()}.part"
-        beside.write_text(f"{text}\n//{hashlib.sha256(text.encode()).hexdigest()}", encoding="utf-8")
+        beside.write_bytes(b"%s\n//%s" % (content, hashlib.sha256(content).hexdigest().encode()))
         beside.replace(home / name)
     except (OSError, RuntimeError):
-        pass  # a home that cannot be written costs the next run the same time
-    return text
+        pass
+
+
+def _home() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fanin"
+
+
+def _environment() -> jinja2.Environment:
+    """What renders the page; the template is kept compiled between runs."""
+    import jinja2
+
+    source = _asset("__init__.py") + jinja2.__version__
+
+    class Compiled(jinja2.BytecodeCache):
+        @staticmethod
+        def name() -> str:
+            return f"page-{hashlib.sha256(source.encode()).hexdigest()[:16]}-{sys.implementation.cache_tag}.bytecode"
+
+        def load_bytecode(self, bucket: jinja2.bccache.Bucket) -> None:
+            content = _recalled(self.name())
+            if content is not None:
+                bucket.bytecode_from_string(content)
+
+        def dump_bytecode(self, bucket: jinja2.bccache.Bucket) -> None:
+            _keep(self.name(), bucket.bytecode_to_string())
+
+    return jinja2.Environment(
+        loader=jinja2.FunctionLoader(_asset),
+        bytecode_cache=Compiled(),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
 
 
 def _sha256(script: str) -> str:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import zlib
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from fanin.explain import events_of, explanations
-from fanin.frames import thin
+from fanin.frames import Lines, parts, thin
 from fanin.ranking import STATISTICS
 from fanin.report import words
 from fanin.verdict import STATISTIC_NAMES, packets, rack_facts
@@ -81,14 +83,17 @@ def payload(result: CompareResult) -> dict[str, Any]:
 def slowest(result: CompareResult) -> list[dict[str, Any]]:
     """The slowest response of each algorithm, step by step: packets at the port, the sender's window, the queue."""
     told = []
+    senders, ports = parts(result.window, "cc"), parts(result.queue, "cc")
     for found in explanations(result):
         row = {"cc": found.cc, "connection": found.connection, "release_ms": found.release_ms}
         until = found.release_ms + found.completion_ms
         events = events_of(result, {**row, "done_ms": until}).filter(pl.col("payload") > 0)
         first = int(events["seq"].min() or 0) if events.height else 0  # type: ignore[arg-type]
         within = pl.col("time_ms").is_between(found.release_ms, until)
-        window = result.window.filter((pl.col("cc") == found.cc) & (pl.col("connection") == found.connection) & within)
-        queue = result.queue.filter((pl.col("cc") == found.cc) & within)
+        window = senders.get(found.cc, result.window.clear()).filter(
+            (pl.col("connection") == found.connection) & within
+        )
+        queue = ports.get(found.cc, result.queue.clear()).filter(within)
         told.append(
             {
                 "cc": found.cc,
@@ -194,20 +199,14 @@ def responses(result: CompareResult) -> list[dict[str, Any]]:
         points=SCATTER_BINS,
     )
     kept = pl.concat([finished, unfinished]).filter(pl.col("release_ms").is_not_null())
-    series = []
-    for (cc, seed), mine in _groups(kept, ["cc", "seed"], "release_ms"):
-        series.append(
-            {
-                "cc": cc,
-                "seed": seed,
-                "ms": _rounded(mine["release_ms"], 3),
-                "completion": _rounded(mine["completion_ms"], 4),
-                "connection": mine["connection"].to_list(),
-                "bytes": mine["bytes"].to_list(),
-                "timeouts": mine["timeouts"].to_list(),
-            }
-        )
-    return series
+    columns = {
+        "ms": _rounded("release_ms", 3),
+        "completion": _rounded("completion_ms", 4),
+        **{name: pl.col(name) for name in ("connection", "bytes", "timeouts")},
+    }
+    return [
+        {"cc": cc, "seed": seed, **lists} for (cc, seed), lists in _lists(kept, ["cc", "seed"], "release_ms", columns)
+    ]
 
 
 def traced_seeds(result: CompareResult) -> list[int]:
@@ -220,10 +219,12 @@ def traced_seeds(result: CompareResult) -> list[int]:
 def queues(result: CompareResult) -> list[dict[str, Any]]:
     """Per algorithm and traced seed: the queue of the port to the aggregator, at every change or as an envelope that keeps peaks."""
     trace = _with_seed(result.queue, result.trace_seed)
-    kept = fitted(trace, "packets", ["cc", "seed"], TRACE_ROWS)
+    keys = ["cc", "seed"]
+    kept = fitted(Lines(trace, "time_ms", keys), "packets", TRACE_ROWS)
+    columns = {"dt": _nanoseconds("time_ms"), "packets": pl.col("packets")}
     return [
-        {"cc": cc, "seed": seed, "dt": _deltas(mine["time_ms"]), "packets": mine["packets"].to_list()}
-        for (cc, seed), mine in _groups(kept, ["cc", "seed"], "time_ms")
+        {"cc": cc, "seed": seed, **lists, "dt": _steps(lists["dt"])}
+        for (cc, seed), lists in _lists(kept, keys, "time_ms", columns)
     ]
 
 
@@ -236,19 +237,20 @@ def windows(result: CompareResult) -> list[dict[str, Any]]:
     shown = [c["connection"] for c in connections(result)]
     trace = _with_seed(result.window, result.trace_seed).filter(pl.col("connection").is_in(shown))
     keys = ["cc", "seed", "connection"]
-    timeouts = {key: _timeout_times(mine) for key, mine in _groups(trace, keys, "time_ms")}
-    kept = fitted(trace, "cwnd", keys, TRACE_ROWS)
+    lines = Lines(trace, "time_ms", keys)
+    timeouts, kept = _timeout_times(lines, keys), fitted(lines, "cwnd", TRACE_ROWS)
+    columns = {"dt": _nanoseconds("time_ms"), "cwnd": _rounded("cwnd", 2), "ssthresh": _rounded("ssthresh", 1)}
     return [
         {
             "cc": cc,
             "seed": seed,
             "connection": connection,
-            "dt": _deltas(mine["time_ms"]),
-            "cwnd": _rounded(mine["cwnd"], 2),
-            "ssthresh": [] if cc.rsplit("+")[-1] in WITHOUT_SSTHRESH else _rounded(mine["ssthresh"], 1),
-            "timeouts": timeouts[cc, seed, connection],
+            "dt": _steps(lists["dt"]),
+            "cwnd": lists["cwnd"],
+            "ssthresh": [] if cc.rsplit("+")[-1] in WITHOUT_SSTHRESH else lists["ssthresh"],
+            "timeouts": timeouts.get((cc, seed, connection), []),
         }
-        for (cc, seed, connection), mine in _groups(kept, keys, "time_ms")
+        for (cc, seed, connection), lists in _lists(kept, keys, "time_ms", columns)
     ]
 
 
@@ -281,51 +283,62 @@ def fan(result: CompareResult) -> dict[str, Any]:
     return {"lines": shown, "servers": len(lines), "height": height}
 
 
-def _timeout_times(trace: pl.DataFrame) -> list[float]:
-    """When the sender entered state `loss`, in ms."""
-    entered = (trace["state"] == "loss") & (trace["state"].shift(1) != "loss").fill_null(value=True)
-    return _rounded(trace.filter(entered)["time_ms"], 3)
+def _timeout_times(lines: Lines, keys: list[str]) -> dict[tuple[Any, ...], list[float]]:
+    """When the sender of each line entered state `loss`, in ms; lines without are missing."""
+    lost = lines.column("state") == "loss"
+    entered = lines.trace[lines.rows.filter(lost & (lines.begins | ~lost.shift(1, fill_value=False)))]
+    return {key: lists["times"] for key, lists in _lists(entered, keys, "time_ms", {"times": _rounded("time_ms", 3)})}
 
 
 def _with_seed(trace: pl.DataFrame, seed: int) -> pl.DataFrame:
     return trace if "seed" in trace.columns else trace.with_columns(pl.lit(seed).alias("seed"))
 
 
-def fitted(trace: pl.DataFrame, value: str, keys: list[str], rows: int) -> pl.DataFrame:
+def fitted(lines: Lines, value: str, rows: int) -> pl.DataFrame:
     """A trace within `rows`: whole if it fits, else as fine an envelope as does. Slots of time without a change cost nothing.
 
     Examples
     --------
     >>> trace = pl.DataFrame({"cc": "a", "time_ms": [0.001 * i for i in range(9999)] + [100.0], "packets": range(10_000)})
-    >>> 250 < fitted(trace, "packets", ["cc"], 1000).height <= 1000
+    >>> 250 < fitted(Lines(trace, "time_ms", ["cc"]), "packets", 1000).height <= 1000
     True
     """
+    trace = lines.trace
     if trace.height <= rows:
         return trace
-    coarsest = max(1, rows // (4 * trace.select(keys).n_unique()))
+    coarsest = points = max(1, rows // (4 * lines.count))
     low, high = _least(trace, "time_ms"), _greatest(trace, "time_ms")
     for doublings in range(FINER, 0, -1):
-        points = coarsest << doublings
-        slot = ((pl.col("time_ms") - low) / ((high - low) / points or 1.0)).cast(pl.Int64)
-        if 4 * trace.select(*keys, slot).n_unique() <= rows:
-            return thin(trace, "time_ms", value, by=keys, points=points)
-    return thin(trace, "time_ms", value, by=keys, points=coarsest)
+        if 4 * lines.filled((high - low) / (coarsest << doublings) or 1.0, low) <= rows:
+            points = coarsest << doublings
+            break
+    return trace[lines.envelope(value, points)]
 
 
-def _groups(frame: pl.DataFrame, keys: list[str], time: str) -> list[tuple[tuple[Any, ...], pl.DataFrame]]:
-    """Lines of a frame, each in order of time, in the order of their keys."""
+def _lists(
+    frame: pl.DataFrame, keys: list[str], time: str, columns: dict[str, pl.Expr]
+) -> Iterator[tuple[tuple[Any, ...], dict[str, list[Any]]]]:
+    """Lines of a frame in the order of their keys, the columns of each as lists in order of time."""
     ordered = frame.sort(*keys, time, maintain_order=True)
-    return [(tuple(key), mine) for key, mine in ordered.group_by(keys, maintain_order=True)]
+    lists = {column.name: column.to_list() for column in ordered.select(**columns)}
+    begin = 0
+    for *key, count in ordered.group_by(keys, maintain_order=True).len().iter_rows():
+        yield tuple(key), {name: values[begin : begin + count] for name, values in lists.items()}
+        begin += count
 
 
-def _deltas(times: pl.Series) -> list[int]:
-    """Times in ms as steps in whole nanoseconds: short to write."""
-    whole = (times * NS_PER_MS).round(0).cast(pl.Int64)
-    return whole.diff().fill_null(whole[0] if len(whole) else 0).to_list()
+def _steps(times: list[int]) -> list[int]:
+    """Times as the first of them and steps: short to write."""
+    return [*times[:1], *(after - before for before, after in itertools.pairwise(times))]
 
 
-def _rounded(values: pl.Series, digits: int) -> list[Any]:
-    return values.cast(pl.Float64).round(digits).to_list()
+def _nanoseconds(column: str) -> pl.Expr:
+    """Times in ms as whole nanoseconds."""
+    return (pl.col(column) * NS_PER_MS).round(0).cast(pl.Int64)
+
+
+def _rounded(column: str, digits: int) -> pl.Expr:
+    return pl.col(column).cast(pl.Float64).round(digits)
 
 
 def _least(frame: pl.DataFrame, column: str) -> float:
