@@ -134,7 +134,7 @@ impl Pass {
             match file.next() {
                 Ok(Some(frame)) => {
                     let packet = file.packets();
-                    let t = self.clock.at(frame.t_ns, packet, self.sorter.released());
+                    let t = self.clock.at(frame.t_ns, packet, self.sorter.last_released());
                     if frame.bad_fraction {
                         self.fraction.note(packet);
                     }
@@ -151,7 +151,11 @@ impl Pass {
                             if segment.bad {
                                 self.bad.note(packet);
                             }
-                            if let Some(next) = self.sorter.push(t, packet, segment, &self.clock) {
+                            if file.several_interfaces() {
+                                self.sorter.widen();
+                            }
+                            self.sorter.push(t, packet, segment);
+                            while let Some(next) = self.sorter.ripe(t, &self.clock) {
                                 self.table.segment(&next, sink);
                             }
                         }
@@ -247,6 +251,7 @@ impl Pass {
         };
         say(self.table.mirrored, |packets, first| Warning::Mirrored { packets, first });
         say(self.clock.unsorted, |packets, first| Warning::Unsorted { packets, first });
+        say(self.sorter.late, |packets, first| Warning::TooLate { packets, first });
         say(self.fraction, |packets, first| Warning::BadFraction { packets, first });
         say(self.no_time, |packets, first| Warning::NoTime { packets, first });
         say(self.stored_more, |packets, first| Warning::StoredMoreThanOriginal { packets, first });

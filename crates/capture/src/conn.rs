@@ -368,7 +368,10 @@ impl Conn {
         let threshold =
             (2 * self.threshold(d, gap) + merged_duration(dir.last_payload)).max(SHORTEST_PAUSE).max(spread);
         // By its own clock the sender was not silent: its packets were held up before the tap.
-        let busy = s.stamp.and_then(|stamp| dir.clock.silent_for(stamp)).is_some_and(|silent| 2 * silent < at - last);
+        let busy = s
+            .stamp
+            .and_then(|stamp| dir.clock.silent_for(stamp))
+            .is_some_and(|silent| silent < (at - last).div_ceil(2));
         let lost = dir.seq.has_open_holes() || lost_before_the_tap(dir.last_ip_id, s.ip_id);
         if at - last <= threshold || !dir.pushed || lost || busy {
             return None;

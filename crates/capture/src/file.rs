@@ -147,6 +147,15 @@ impl<'a> CaptureFile<'a> {
         format!("{name}{}", if self.input.is_gzip() { " (gzip)" } else { "" })
     }
 
+    /// More than one interface is described so far: their packets come in the order in which a tool emptied its buffers.
+    #[inline]
+    pub fn several_interfaces(&self) -> bool {
+        match &self.container {
+            Container::Pcap(_) => false,
+            Container::Pcapng(p) => p.several_interfaces(),
+        }
+    }
+
     /// The link type of a classic pcap file, which holds for all its packets.
     pub fn only_linktype(&self) -> Option<u32> {
         match &self.container {

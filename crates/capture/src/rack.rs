@@ -25,8 +25,16 @@ const LEAST: f64 = 1e6;
 const BINS: usize = 280;
 /// Receivers followed; more are the clients of a busy server, each with little traffic.
 const MOST_RECEIVERS: usize = 256;
-/// Length of the interval whose most bytes are told.
+/// Length of the intervals whose most bytes are told.
 const INTERVAL: u64 = 10_000_000;
+/// How many such intervals speak together, of a hundred or more: in one alone, packets may have been counted that a stalled host had
+/// kept. Of a short capture fewer do.
+const INTERVALS: usize = 5;
+/// Of how many intervals each one more speaks.
+const IN: u64 = 20;
+/// No acknowledgement of a receiver that got packets one by one, or merged by its offload, covers more: what does stands for others that are
+/// not in the capture.
+const ONE_ACKNOWLEDGES: u64 = 65_536;
 
 /// What packets towards one host say about the link to it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -41,10 +49,11 @@ pub struct Link {
     pub share: f64,
     /// Half of the samples around the median lie between these rates, bit/s.
     pub quartiles_bps: Option<(u64, u64)>,
-    /// The most that passed in ten milliseconds, bit/s on the wire: the link is at least as fast as that, but for what a tap stamps late.
+    /// The most that passed in each of [`INTERVALS`] intervals of ten milliseconds, bit/s on the wire: the link is at least as fast as that, but
+    /// for what a tap stamps late.
     pub busiest_bps: u64,
-    /// The most that was acknowledged in ten milliseconds, repairs of losses left out, bit/s on the wire: a tap before the queue sees packets
-    /// arrive faster than the link takes them, but their acknowledgements come at the link's pace.
+    /// The most that was acknowledged in each of as many intervals, repairs of losses left out, bit/s on the wire: a tap before the queue sees
+    /// packets arrive faster than the link takes them, but their acknowledgements come at the link's pace.
     pub delivered_bps: u64,
     /// Round trips behind the tap, nanoseconds: the shortest, the median, the 95th and the 99th percentile, the longest. What they grow
     /// by was spent in queues behind the tap; the longest ones also in the hosts.
@@ -68,16 +77,49 @@ struct Receiver {
     held: usize,
     histogram: Vec<u32>,
     samples: u64,
-    interval: u64,
-    in_interval: u64,
-    busiest: u64,
+    passed: Busiest,
     merged: u64,
-    acked_interval: u64,
-    acked: u64,
-    most_acked: u64,
+    acked: Busiest,
     round_trips: Vec<u32>,
     shortest: u64,
     longest: u64,
+}
+
+/// The bytes of the busiest intervals.
+#[derive(Default)]
+struct Busiest {
+    interval: u64,
+    bytes: u64,
+    intervals: u64,
+    /// The most of the intervals before, the least first.
+    most: [u64; INTERVALS],
+}
+
+impl Busiest {
+    #[inline]
+    fn count(&mut self, bytes: u64, at: u64) {
+        if at / INTERVAL != self.interval {
+            self.end();
+            self.interval = at / INTERVAL;
+        }
+        self.bytes += bytes;
+    }
+
+    fn end(&mut self) {
+        let bytes = std::mem::take(&mut self.bytes);
+        self.intervals += u64::from(bytes > 0);
+        if bytes > self.most[0] {
+            self.most[0] = bytes;
+            self.most.sort_unstable();
+        }
+    }
+
+    /// What each of the busiest intervals reached, bit/s.
+    fn rate(mut self) -> u64 {
+        self.end();
+        let speak = (1 + self.intervals / IN).min(INTERVALS as u64) as usize;
+        self.most[INTERVALS - speak] * 8 * (1_000_000_000 / INTERVAL)
+    }
 }
 
 impl Links {
@@ -92,8 +134,11 @@ impl Links {
     /// `receiver` acknowledged so many bytes, which came in packets of `segment` bytes.
     #[inline]
     pub fn acknowledged(&mut self, receiver: Addr, bytes: u64, segment: u64, at: u64) {
+        if bytes > ONE_ACKNOWLEDGES {
+            return;
+        }
         if let Some(receiver) = self.receiver(receiver) {
-            receiver.acknowledged(bytes + bytes.div_ceil(segment.max(1)) * OVERHEAD, at);
+            receiver.acked.count(bytes + bytes.div_ceil(segment.max(1)) * OVERHEAD, at);
         }
     }
 
@@ -135,13 +180,9 @@ impl Receiver {
             held: 0,
             histogram: vec![0; BINS],
             samples: 0,
-            interval: 0,
-            in_interval: 0,
-            busiest: 0,
+            passed: Busiest::default(),
             merged: 0,
-            acked_interval: 0,
-            acked: 0,
-            most_acked: 0,
+            acked: Busiest::default(),
             round_trips: Vec::new(),
             shortest: u64::MAX,
             longest: 0,
@@ -151,12 +192,7 @@ impl Receiver {
     #[inline]
     fn data(&mut self, payload: u32, at: u64, merged: bool) {
         let wire = u64::from(payload) + OVERHEAD;
-        if at / INTERVAL != self.interval {
-            self.interval = at / INTERVAL;
-            self.in_interval = 0;
-        }
-        self.in_interval += wire;
-        self.busiest = self.busiest.max(self.in_interval);
+        self.passed.count(wire, at);
         if merged {
             self.merged += 1;
             self.held = 0;
@@ -177,16 +213,6 @@ impl Receiver {
             self.recent[0] = self.recent[TRAIN - 1];
             self.held = 1;
         }
-    }
-
-    #[inline]
-    fn acknowledged(&mut self, wire: u64, at: u64) {
-        if at / INTERVAL != self.acked_interval {
-            self.acked_interval = at / INTERVAL;
-            self.acked = 0;
-        }
-        self.acked += wire;
-        self.most_acked = self.most_acked.max(self.acked);
     }
 
     /// Counted in bins 5% wide from one microsecond.
@@ -237,16 +263,26 @@ impl Receiver {
                 sum as f64 >= share * self.samples as f64
             })
         };
+        // Where the samples of the mode lie: it is five bins wide, and its middle one need not have the most.
+        let rate_bps = mode.map(|mode| {
+            let near = (mode.saturating_sub(2)..(mode + 3).min(BINS)).map(|i| (i, u64::from(self.histogram[i])));
+            let mut left = around(mode).div_ceil(2);
+            let found = near.into_iter().find(|&(_, n)| {
+                left = left.saturating_sub(n);
+                left == 0
+            });
+            middle(found.map_or(mode, |(i, _)| i))
+        });
         let round_trips_ns = self.round_trips();
         Link {
             round_trips_ns,
             receiver: self.addr.ip(),
             samples: self.samples,
-            rate_bps: mode.map(middle),
+            rate_bps,
             share: mode.map_or(0.0, |i| around(i) as f64 / self.samples as f64),
             quartiles_bps: mode.and_then(|_| Some((middle(quantile(0.25)?), middle(quantile(0.75)?)))),
-            busiest_bps: self.busiest * 8 * (1_000_000_000 / INTERVAL),
-            delivered_bps: self.most_acked * 8 * (1_000_000_000 / INTERVAL),
+            busiest_bps: self.passed.rate(),
+            delivered_bps: self.acked.rate(),
             merged_packets: self.merged,
         }
     }
@@ -311,5 +347,20 @@ mod tests {
         }
         let link = links.finish().remove(0);
         assert_eq!((link.samples, link.rate_bps, link.merged_packets), (0, None, 100));
+    }
+
+    #[test]
+    fn one_interval_of_a_stalled_host_and_one_acknowledgement_for_many_are_no_rate() {
+        let mut links = Links::default();
+        links.data(&Segment { dst: Addr(7), payload: 1448, ..Segment::default() }, 0, false);
+        // 100 Mb/s: 81 full packets in ten milliseconds, for a second; those of one interval come with the next.
+        for n in 0..8_100_u64 {
+            let at = n * 10_000_000 / 81;
+            let stalled = if at / INTERVAL == 40 { 41 * INTERVAL } else { at };
+            links.acknowledged(Addr(7), 1448, 1448, stalled);
+        }
+        links.acknowledged(Addr(7), 262_388, 1448, 500_000_000);
+        let found = links.finish().remove(0).delivered_bps as f64 / 1e6;
+        assert!((found - 100.0).abs() < 2.0, "{found}");
     }
 }

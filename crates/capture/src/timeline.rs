@@ -1,10 +1,14 @@
 //! One clock for the whole capture: packets in order of time, times in nanoseconds from the first.
 
 use crate::decode::Segment;
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 
-/// Packets held back to put them in order. Captures from several queues or ports are out of order by a few packets.
+/// Packets held back to put them in order. A capture of one interface with several queues is out of order by a few packets.
 const HELD: usize = 32;
+/// Packets held back at most where a tool wrote several interfaces: it empties the buffer of one after another, and each of `dumpcap`'s 2 MiB
+/// holds some 10,000 cut packets. For longer than [`JUMP`] none is held.
+const HELD_WIDELY: usize = 1 << 17;
 /// A step back beyond this, and behind packets already used, is a wrong clock, not a wrong order.
 const JUMP: i64 = 1_000_000_000;
 /// As long as no packet was used, stamps may lie this far before the first one.
@@ -102,11 +106,14 @@ impl Clock {
     }
 }
 
-/// A short queue in which late packets find their place.
+/// A queue in which late packets find their place: a short one, until the file has several interfaces or a packet comes too late for it.
 pub(crate) struct Sorter {
     held: VecDeque<Held>,
+    wide: Option<Wide>,
     start: Option<i64>,
     released: i64,
+    /// Packets that came too late for their place.
+    pub late: Noted,
 }
 
 struct Held {
@@ -115,17 +122,66 @@ struct Held {
     segment: Segment,
 }
 
+/// Many packets by time: small keys in a heap, segments where they were put.
+#[derive(Default)]
+struct Wide {
+    keys: BinaryHeap<Reverse<(i64, u64, u32)>>,
+    segments: Vec<Segment>,
+    free: Vec<u32>,
+}
+
+impl Wide {
+    fn push(&mut self, held: Held) {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.segments.push(Segment::default());
+            self.segments.len() as u32 - 1
+        });
+        self.segments[slot as usize] = held.segment;
+        self.keys.push(Reverse((held.t, held.packet, slot)));
+    }
+
+    /// The earliest, if it is to be given back now that a packet of time `t` came.
+    fn ripe(&mut self, t: i64) -> Option<Held> {
+        let &Reverse((first, ..)) = self.keys.peek()?;
+        (self.keys.len() > HELD_WIDELY || t.saturating_sub(first) > JUMP).then(|| self.pop()).flatten()
+    }
+
+    fn pop(&mut self) -> Option<Held> {
+        let Reverse((t, packet, slot)) = self.keys.pop()?;
+        self.free.push(slot);
+        Some(Held { t, packet, segment: self.segments[slot as usize] })
+    }
+}
+
 impl Sorter {
     /// Empty.
     pub fn new() -> Sorter {
-        Sorter { held: VecDeque::with_capacity(HELD + 1), start: None, released: 0 }
+        let held = VecDeque::with_capacity(HELD + 1);
+        Sorter { held, wide: None, start: None, released: 0, late: Noted::default() }
     }
 
-    /// Takes a packet of wall-clock time `t` in; gives back the earliest when enough are held. Times never go back; equal times keep their
-    /// order.
+    /// From now on holds back as many packets as several interfaces need.
+    #[cold]
+    pub fn widen(&mut self) {
+        if self.wide.is_none() {
+            let mut wide = Wide::default();
+            self.held.drain(..).for_each(|held| wide.push(held));
+            self.wide = Some(wide);
+        }
+    }
+
+    /// Takes a packet of wall-clock time `t` in; [`Sorter::ripe`] gives back what has waited long enough. Times never go back; equal times keep
+    /// their order.
     #[inline]
-    pub fn push(&mut self, t: i64, packet: u64, segment: Segment, clock: &Clock) -> Option<Timed> {
+    pub fn push(&mut self, t: i64, packet: u64, segment: Segment) {
+        if self.start.is_some() && t < self.released {
+            self.widen();
+        }
         let new = Held { t, packet, segment };
+        if let Some(wide) = &mut self.wide {
+            wide.push(new);
+            return;
+        }
         match self.held.back() {
             Some(back) if t < back.t => {
                 let place = self.held.partition_point(|held| held.t <= t);
@@ -133,21 +189,42 @@ impl Sorter {
             }
             _ => self.held.push_back(new),
         }
-        if self.held.len() > HELD { self.pop(clock) } else { None }
+    }
+
+    /// The earliest packet, if it is to be used now that a packet of time `t` came.
+    #[inline]
+    pub fn ripe(&mut self, t: i64, clock: &Clock) -> Option<Timed> {
+        let first = match &mut self.wide {
+            Some(wide) => wide.ripe(t),
+            None if self.held.len() > HELD => self.held.pop_front(),
+            None => None,
+        }?;
+        Some(self.released(first, clock))
     }
 
     /// The earliest packet held.
     pub fn pop(&mut self, clock: &Clock) -> Option<Timed> {
-        let first = self.held.pop_front()?;
+        let first = match &mut self.wide {
+            Some(wide) => wide.pop(),
+            None => self.held.pop_front(),
+        }?;
+        Some(self.released(first, clock))
+    }
+
+    #[inline]
+    fn released(&mut self, first: Held, clock: &Clock) -> Timed {
+        if self.start.is_some() && first.t < self.released {
+            self.late.note(first.packet);
+        }
         let start = *self.start.get_or_insert_with(|| clock.first().map_or(first.t, |t| t.min(first.t)));
         self.released = self.released.max(first.t);
         let at = self.released.abs_diff(start).min(LONGEST);
-        Some(Timed { at, packet: first.packet, segment: first.segment })
+        Timed { at, packet: first.packet, segment: first.segment }
     }
 
     /// The time of the last packet given back.
     #[inline]
-    pub fn released(&self) -> Option<i64> {
+    pub fn last_released(&self) -> Option<i64> {
         self.start.map(|_| self.released)
     }
 
@@ -163,13 +240,19 @@ mod tests {
 
     /// Pushes stamps through clock and sorter; what comes out as (packet, time).
     fn through(stamps: &[i64]) -> (Vec<(u64, u64)>, Clock) {
-        let (mut clock, mut sorter, mut out) = (Clock::default(), Sorter::new(), Vec::new());
+        let (out, clock, _) = sorted(stamps, Sorter::new());
+        (out, clock)
+    }
+
+    fn sorted(stamps: &[i64], mut sorter: Sorter) -> (Vec<(u64, u64)>, Clock, u64) {
+        let (mut clock, mut out) = (Clock::default(), Vec::new());
         for (i, &stamp) in stamps.iter().enumerate() {
-            let t = clock.at(Some(stamp), i as u64 + 1, sorter.released());
-            out.extend(sorter.push(t, i as u64 + 1, Segment::default(), &clock));
+            let t = clock.at(Some(stamp), i as u64 + 1, sorter.last_released());
+            sorter.push(t, i as u64 + 1, Segment::default());
+            out.extend(std::iter::from_fn(|| sorter.ripe(t, &clock)));
         }
         out.extend(std::iter::from_fn(|| sorter.pop(&clock)));
-        (out.iter().map(|t| (t.packet, t.at)).collect(), clock)
+        (out.iter().map(|t| (t.packet, t.at)).collect(), clock, sorter.late.packets)
     }
 
     const HOUR: i64 = 3_600_000_000_000;
@@ -214,5 +297,32 @@ mod tests {
         let (out, clock) = through(&[10, 2_000_000_000, 20, 2_000_000_010]);
         assert_eq!(out.iter().map(|o| o.0).collect::<Vec<_>>(), [1, 3, 2, 4]);
         assert_eq!(clock.jumps.packets, 0);
+    }
+
+    /// Eight interfaces, whose buffers of 500 packets (500 us each) are written one after another.
+    fn several_interfaces() -> Vec<i64> {
+        let packets = (0..20).flat_map(|turn| (0..8).flat_map(move |port| (0..500).map(move |n| (turn, port, n))));
+        packets.map(|(turn, port, n)| turn * 500_000 + n * 1_000 + port).collect()
+    }
+
+    #[test]
+    fn buffers_of_several_interfaces_are_put_in_order() {
+        let mut sorter = Sorter::new();
+        sorter.widen();
+        let (out, clock, late) = sorted(&several_interfaces(), sorter);
+        let mut expected = several_interfaces();
+        expected.sort_unstable();
+        assert_eq!(out.iter().map(|o| o.1 as i64).collect::<Vec<_>>(), expected);
+        assert_eq!((late, clock.jumps.packets), (0, 0));
+    }
+
+    #[test]
+    fn packets_that_were_too_late_are_counted_and_those_after_them_are_put_in_order() {
+        let (out, _, late) = sorted(&several_interfaces(), Sorter::new());
+        // When the second buffer began, the first had been used up to its packet 467: of each other buffer, 467 packets lie before that.
+        assert_eq!(late, 7 * 467);
+        let mut expected = several_interfaces();
+        expected.sort_unstable();
+        assert_eq!(out[4_000..].iter().map(|o| o.1 as i64).collect::<Vec<_>>(), expected[4_000..]);
     }
 }

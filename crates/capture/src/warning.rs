@@ -22,6 +22,13 @@ pub enum Warning {
         /// Number of the first, from one.
         first: u64,
     },
+    /// Packets that came so late that those after them in time had been used.
+    TooLate {
+        /// Packets like that.
+        packets: u64,
+        /// Number of the first, from one.
+        first: u64,
+    },
     /// Time stamps jumped back by more than a second; these packets were taken at the time of the packet before them.
     ClockJump {
         /// Packets so treated.
@@ -114,6 +121,7 @@ impl Warning {
         match self {
             Warning::Mirrored { .. } => "mirrored",
             Warning::Unsorted { .. } => "unsorted",
+            Warning::TooLate { .. } => "too-late",
             Warning::ClockJump { .. } => "clock-jump",
             Warning::BadFraction { .. } => "bad-fraction",
             Warning::NoTime { .. } => "no-time",
@@ -156,6 +164,13 @@ impl fmt::Display for Warning {
                 f,
                 "{} earlier than the packet before in the file; packets were analysed in order of time",
                 packets(*n, *first, "is", "are")
+            ),
+            Warning::TooLate { packets: n, first } => write!(
+                f,
+                "{} too far from {} place in time, so {} a later time: sort the file (`reordercap IN OUT`) and read it again",
+                packets(*n, *first, "is", "are"),
+                if *n == 1 { "its" } else { "their" },
+                if *n == 1 { "it took" } else { "they took" }
             ),
             Warning::ClockJump { packets: n, first, back_ns } => write!(
                 f,

@@ -118,6 +118,12 @@ impl Pcapng {
         }
     }
 
+    /// More than one interface is described so far.
+    #[inline]
+    pub fn several_interfaces(&self) -> bool {
+        self.interfaces.len() > 1
+    }
+
     /// A section begins: its byte order holds until the next, its interfaces count from zero.
     fn section(&mut self, input: &mut Input<'_>) -> Result<(), Damage> {
         let mark = [8, 9, 10, 11].map(|i| input.ahead()[i]);
