@@ -22,6 +22,10 @@ FEWEST_TRAINS = 20
 FEWEST_QUEUED = 5
 """A queue of fewer packets than this, seen in the round trips, may be the hosts' own delay."""
 
+LATE = 0.85
+"""A link is at least this share of what was seen to pass it in ten milliseconds: stamps and stalled hosts move what passed from one interval to
+another."""
+
 ASSUMED_BUFFER = 100
 """Packets: a shallow switch port's share, for want of evidence."""
 
@@ -166,7 +170,7 @@ def _rate(link: dict[str, Any] | None, aggregator: str) -> tuple[float, Finding]
     enough = link["samples"] >= FEWEST_TRAINS and found is not None
     # Batches that a host stamps at once look faster than any link; what really passed in a millisecond does not.
     if found is not None and enough and 0.8 * busiest <= found <= 2 * busiest:
-        strong = link["share"] >= 0.4 or _told(found) == _told(busiest)
+        strong = link["share"] >= 0.4 or _told(found) == _told(busiest) in STANDARD_RATES
         # A tap before the queue sees how packets arrive: unless most trains agree, a rate between two of Ethernet's is no shaper's.
         bps = _told(found) if strong else _standard(found)
         low, high = link["quartiles_bps"]
@@ -174,14 +178,16 @@ def _rate(link: dict[str, Any] | None, aggregator: str) -> tuple[float, Finding]
             f"{link['share']:.0%} of {link['samples']:,} trains of 8 packets to {aggregator} passed at {rate(found)}; at most "
             f"{rate(busiest)} {how} in ten milliseconds"
         )
-        spread = bps != _told(low) or bps != _told(high)
+        if not strong:
+            return bps, Finding("rack.rate", _rate_text(bps), "bounded", evidence, _at_least(busiest))
+        low, high = min(bps, _told(low)), max(bps, _told(high))
         return bps, Finding(
             "rack.rate",
             _rate_text(bps),
-            "measured" if strong else "bounded",
+            "measured",
             evidence,
-            _rate_text(_told(low)) if spread else None,
-            _rate_text(_told(high)) if spread else None,
+            _rate_text(low) if low != high else None,
+            _rate_text(high) if low != high else None,
         )
     bps = _standard(busiest)
     why = (
@@ -194,13 +200,18 @@ def _rate(link: dict[str, Any] | None, aggregator: str) -> tuple[float, Finding]
         _rate_text(bps),
         "bounded",
         f"{why}; at most {rate(busiest)} {how} in ten milliseconds",
-        _rate_text(float(f"{busiest:.1e}")),
+        _at_least(busiest),
     )
+
+
+def _at_least(busiest: float) -> str:
+    """What a rate that was seen to pass says of the link: no less than that, but for late stamps."""
+    return _rate_text(float(f"{LATE * busiest:.1e}"))
 
 
 def _standard(bps: float) -> float:
     """The Ethernet rate that a lower bound stands for: the least that is not much below it."""
-    return next((r for r in STANDARD_RATES if r >= bps * 0.85), bps)
+    return next((r for r in STANDARD_RATES if r >= bps * LATE), bps)
 
 
 def _told(bps: float) -> float:
@@ -343,8 +354,15 @@ def unsure_of_the_rate(speed: Finding) -> str:
     seen = f", only that it is {speed.low} or more" if speed.low is not None else ""
     return (
         f"the rate of the link to the aggregator is a guess ({speed.value}): the capture does not show it{seen}. Ask the switch for the rate of "
-        "that port, capture behind it, or try others with --vary rate=1Gbps,10Gbps"
+        f"that port, capture behind it, or try others with --vary rate={_others(speed)}"
     )
+
+
+def _others(speed: Finding) -> str:
+    """Rates to try in place of a guess: what the capture bounds it by, the guess, and Ethernet's tenfold."""
+    tenfold = {"100Mbps": "1Gbps", "1Gbps": "10Gbps", "10Gbps": "100Gbps"}
+    value = speed.value or "1Gbps"
+    return ",".join(dict.fromkeys([*([speed.low] if speed.low else []), value, tenfold.get(value, "10Gbps")]))
 
 
 def _file(capture: str, findings: tuple[Finding, ...], remarks: tuple[str, ...], command: str) -> str:

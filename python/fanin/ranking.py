@@ -216,10 +216,6 @@ def rank(
     rows = []
     for cc, mine in samples.items():
         against = {} if baseline in {None, cc} or baseline not in samples else _against(mine, samples[baseline], of)
-        response_ms, round_ms = (
-            {str(name): estimate_positive(mine[_column(name, kind)].to_list()) for name in STATISTICS}
-            for kind in ("responses", "rounds")
-        )
         response_ms, round_ms = _times(mine, "responses"), _times(mine, "rounds")
         counts = {name: _count(mine[name].to_list()) for name in COUNTS}
         rows.append(

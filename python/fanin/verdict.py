@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from fanin import _native
 from fanin.deployable import Recommendation, deployment, load_parameters, recommendation
-from fanin.ranking import SIGNIFICANT
+from fanin.measured import FEWEST_RETRANSMISSIONS
+from fanin.ranking import SIGNIFICANT, STATISTICS
+from fanin.stats import holm
 from fanin.text import duration, enumeration, shortening, significant
 
 if TYPE_CHECKING:
     from fanin._native import Rack
     from fanin.comparison import CompareResult
-    from fanin.ranking import RankingRow
+    from fanin.ranking import RankBy, RankingRow
     from fanin.stats import Paired
 
 STATISTIC_NAMES = {"mean": "mean", "p50": "median", "p95": "p95", "p99": "p99", "p99_9": "p99.9"}
@@ -31,6 +33,9 @@ PRESUMED = (
     ("newreno", "standard TCP"),
 )
 """What hosts are presumed to run today, likeliest first; the comparison is against the first that was ranked."""
+
+WORTHWHILE = 0.97
+"""A completion time that is shorter by less than this ratio is no reason to change a TCP, however certain; as in :mod:`fanin.advice`."""
 
 Kind = Literal["change", "tail", "keep", "undecided"]
 
@@ -206,10 +211,13 @@ def _judged(
         return ("change" if len(best.seeds) > 1 or len(rows) == 1 else "undecided"), best
     if len(best.seeds) < 2 or len(usual.seeds) < 2:
         return "undecided", best
-    winner = next((row for row in rows if _wins(row, by, row.p)), None)
+    winner = next((row for row in rows if _wins(row, by, row.p) and _worthwhile(row, by)), None)
     if winner is not None:
         return "change", winner
-    shorter = [row for row in rows if _wins_the_tail(row, by)]
+    tails = holm([_p(row, "p99_9") for row in rows])
+    shorter = [
+        row for row, p in zip(rows, tails, strict=True) if _wins_the_tail(row, by, p) and _worthwhile(row, "p99_9")
+    ]
     if shorter:
         return "tail", min(shorter, key=lambda row: row.completion_ms["p99_9"].value or 0.0)
     return ("keep" if usual.completion_ms[by].value is not None else "undecided"), usual if usual in rows else best
@@ -220,19 +228,41 @@ def _wins(row: RankingRow, statistic: str, p: float | None) -> bool:
     return paired is not None and p is not None and p < SIGNIFICANT and _less(row, statistic)
 
 
+def _p(row: RankingRow, statistic: str) -> float | None:
+    paired = row.against_baseline.get(statistic)
+    return None if paired is None else paired.p
+
+
+def _worthwhile(row: RankingRow, statistic: str) -> bool:
+    """Shorter by so much that a change of TCP pays, at the statistic or, by more than chance, at another."""
+    change = row.against_baseline[statistic].change.value
+    return change is None or change <= WORTHWHILE or _elsewhere(row) is not None
+
+
+def _elsewhere(row: RankingRow) -> RankBy | None:
+    """The statistic at which a row gains most, where that is worthwhile and more than chance."""
+    ratios = {
+        name: paired.change.value
+        for name in STATISTICS
+        if (paired := row.against_baseline.get(name)) is not None and _wins(row, name, paired.p)
+    }
+    most = min(ratios, key=lambda name: ratios[name] or 0.0, default=None)
+    return most if most is not None and (ratios[most] or 0.0) <= WORTHWHILE else None
+
+
 def _less(row: RankingRow, statistic: str) -> bool:
     """It is the shorter of the two; where the baseline left responses unfinished, having a value at all is."""
     change = row.against_baseline[statistic].change.value
     return change < 1 if change is not None else row.completion_ms[statistic].value is not None
 
 
-def _wins_the_tail(row: RankingRow, by: str) -> bool:
-    """Shorter at p99.9 than the baseline by more than chance, and at the ranking's statistic not measurably longer."""
-    tail, body = row.against_baseline.get("p99_9"), row.against_baseline.get(by)
-    if by == "p99_9" or tail is None or body is None:
+def _wins_the_tail(row: RankingRow, by: str, p: float | None) -> bool:
+    """Shorter at p99.9 than the baseline by more than chance, and at the ranking's statistic not measurably longer. `p` is corrected for all rows."""
+    body = row.against_baseline.get(by)
+    if by == "p99_9" or body is None:
         return False
     longer = body.p is not None and body.p < SIGNIFICANT and not _less(row, by)
-    return not longer and _wins(row, "p99_9", tail.p)
+    return not longer and _wins(row, "p99_9", p)
 
 
 def _worse_further_out(row: RankingRow) -> str | None:
@@ -291,7 +321,8 @@ def _headline(result: CompareResult, kind: Kind, best: RankingRow, usual: Rankin
     if kind == "keep":
         which = "no TCP that hosts can run" if _only_deployable(result) else "no other TCP compared"
         at = f" ({duration(now)})" if now is not None else ""
-        return f"Keep {usual.cc}: {which} measurably shortens the {name} {what}{at} of this traffic on this rack."
+        much = f" by {1 - WORTHWHILE:.0%} or more" if _too_little(result, usual) else ""
+        return f"Keep {usual.cc}: {which} measurably shortens the {name} {what}{at} of this traffic on this rack{much}."
     if now is None:
         return f"{best.cc} brings the {name} {what} to {duration(value)}; {usual.cc} leaves too many {what}s unfinished to have one."
     return f"{best.cc} brings the {name} {what} {_from_to(best, usual, by)}."
@@ -362,10 +393,12 @@ def _support(
         at = f" has a {name} of {duration(value)}, but" if value is not None else ""
         sentences.append(f"{refusal.cc}{at} {refusal.why}, so it is not advised.")
     if kind == "tail" and usual is not None:
-        sentences.append(f"At {name}, {best.cc} is {_not_told(best, by)}: {_beside(best, usual, by)}.")
+        sentences.append(f"At {name}, {_beside(best, usual, by, by)}.")
     elif kind == "change" and usual is not None and by != "p99_9" and "p99_9" in best.against_baseline:
-        sentences.append(f"At p99.9: {_beside(best, usual, 'p99_9')}.")
+        sentences += _gain_elsewhere(best, by)
+        sentences.append(f"At p99.9: {_beside(best, usual, 'p99_9', by)}.")
     elif kind == "keep":
+        sentences += _too_little(result, usual)
         sentences += _longer_tail(result, usual)
     peers = [row.cc for row in result.ranking if row.candidate and row.tier == best.tier and row.cc != best.cc]
     peers = [cc for cc in peers if cc not in {r.cc for r in refused}]
@@ -384,20 +417,34 @@ def _support(
     return sentences
 
 
-def _not_told(row: RankingRow, statistic: str) -> str:
-    paired = row.against_baseline[statistic]
-    return "not measurably different" if paired.p is None or paired.p >= SIGNIFICANT else "measurably shorter"
-
-
-def _beside(row: RankingRow, usual: RankingRow, statistic: str) -> str:
+def _beside(row: RankingRow, usual: RankingRow, statistic: str, by: str) -> str:
     mine, theirs = row.completion_ms[statistic].value, usual.completion_ms[statistic].value
     text = [
         f"{duration(v)} with {r.cc}" if v is not None else f"none with {r.cc}"
         for v, r in ((mine, row), (theirs, usual))
     ]
-    paired = row.against_baseline[statistic]
-    doubt = "" if paired.p is not None and paired.p < SIGNIFICANT else ", which may be chance"
+    # What the table stars is corrected for the number of algorithms; the other statistics are looked at for one alone.
+    p = row.p if statistic == by else _p(row, statistic)
+    doubt = "" if p is not None and p < SIGNIFICANT else ", which may be chance"
     return f"{text[0]}, {text[1]}{doubt}"
+
+
+def _gain_elsewhere(best: RankingRow, by: str) -> list[str]:
+    """Where the ranked statistic alone would be no reason to change, what is one."""
+    change, most = best.against_baseline[by].change.value, _elsewhere(best)
+    if change is None or change <= WORTHWHILE or most is None:
+        return []
+    return [f"The gain is elsewhere: its {STATISTIC_NAMES[most]} is {gain(best.against_baseline[most])}."]
+
+
+def _too_little(result: CompareResult, usual: RankingRow | None) -> list[str]:
+    """What is shorter by more than chance, and yet by too little to change anything for it."""
+    by = result.rank_by
+    rows = [row for row in result.ranking if row.candidate and row is not usual and _wins(row, by, row.p)]
+    rows = [row for row in rows if not _worthwhile(row, by) and not _worse_further_out(row)]
+    if not rows:
+        return []
+    return [f"{rows[0].cc} is {gain(rows[0].against_baseline[by])}: too little to change a TCP for."]
 
 
 def _longer_tail(result: CompareResult, usual: RankingRow | None) -> list[str]:
@@ -415,7 +462,7 @@ def _longer_tail(result: CompareResult, usual: RankingRow | None) -> list[str]:
     name, body = STATISTIC_NAMES[result.rank_by], other.against_baseline[result.rank_by]
     costs = body.p is not None and body.p < SIGNIFICANT and not _less(other, result.rank_by)
     price = f"; but at {name} it is {gain(body)}" if costs else ""
-    return [f"At p99.9: {_beside(other, usual, 'p99_9')}{price}. To rank by it: --rank-by p99_9."]
+    return [f"At p99.9: {_beside(other, usual, 'p99_9', result.rank_by)}{price}. To rank by it: --rank-by p99_9."]
 
 
 def _without_a_queue(result: CompareResult) -> list[str]:
@@ -428,9 +475,16 @@ def _without_a_queue(result: CompareResult) -> list[str]:
     rack = rack_facts(result)
     limit = packets(rack.get("receiver_buffer", rack.get("buffer")))
     of = f" of {limit:,}" if limit is not None else ""
+    told = f"No packet was lost with any of them, and the port to {result.capture.aggregator} never held more than {fullest:,.0f}{of} packets"
+    lost = result.measured.retransmissions if result.measured is not None else 0
+    if lost >= FEWEST_RETRANSMISSIONS:
+        return [
+            f"{told}, while {lost:,} packets were sent again in the capture: the rack that was captured is slower, or its buffers are smaller. "
+            "Correct the rack before you act on this."
+        ]
     return [
-        f"No packet was lost with any of them, and the port to {result.capture.aggregator} never held more than {fullest:,.0f}{of} packets: this rack "
-        "does not slow this traffic down. Look for its tail in the hosts, in the application, or in traffic that the capture does not hold."
+        f"{told}: this rack does not slow this traffic down. Look for its tail in the hosts, in the application, or in traffic that the capture does "
+        "not hold."
     ]
 
 

@@ -45,6 +45,15 @@ def test_the_port_to_the_aggregator_may_have_its_own_limits() -> None:
 def test_where_nothing_is_lost_the_answer_is_to_look_elsewhere(wide: fanin.CompareResult) -> None:
     told = " ".join(wide.verdict.support)
     most = max(row.queue_max_packets.value or 0 for row in wide.ranking)
+    lost = wide.measured.retransmissions if wide.measured is not None else 0
+    # The capture had losses, this rack has none: then it is the rack that is wrong, not the hosts.
+    assert (
+        f"never held more than {most:,.0f} of 2,000 packets, while {lost} packets were sent again in the capture"
+        in told
+    )
+    assert "does not slow" not in told
+    calm = replace(wide, measured=replace(wide.measured, retransmissions=3)) if wide.measured is not None else wide
+    told = " ".join(calm.verdict.support)
     assert f"never held more than {most:,.0f} of 2,000 packets: this rack does not slow this traffic down" in told
 
 
@@ -84,14 +93,18 @@ def test_a_report_is_written_under_any_name(wide: fanin.CompareResult, tmp_path:
     assert "rack\ufffd.toml" in path.read_text()
 
 
-def judged(wide: fanin.CompareResult, rows: dict[str, tuple[float, float, float, float]]) -> Verdict:
-    """The verdict over cubic and these: p99, its p value, p99.9, its p value."""
+def judged(
+    wide: fanin.CompareResult,
+    rows: dict[str, tuple[float, float, float, float]],
+    alone: dict[str, float] | None = None,
+) -> Verdict:
+    """The verdict over cubic and these: p99, its p value (and, in `alone`, what it is uncorrected), p99.9, its p value."""
     cubic = next(row for row in wide.ranking if row.cc == "cubic")
     base = replace(cubic, completion_ms={**cubic.completion_ms, "p99": Estimate(4.5), "p99_9": Estimate(125.0)})
     made = []
     for cc, (p99, p, p99_9, p_tail) in rows.items():
         paired = {
-            "p99": Paired(Estimate(p99 / 4.5, p99 / 5.0, p99 / 4.0), p),
+            "p99": Paired(Estimate(p99 / 4.5, p99 / 5.0, p99 / 4.0), (alone or {}).get(cc, p)),
             "p99_9": Paired(Estimate(p99_9 / 125.0), p_tail),
             "timeouts": Paired(Estimate(0.0), 1.0),
         }
@@ -125,6 +138,35 @@ def test_a_shorter_tail_at_no_cost_is_advised_though_the_p99_is_the_same(wide: f
     costly = judged(wide, {"bbr": (5.2, 0.001, 7.5, 0.01)})
     assert (costly.kind, costly.best) == ("keep", "cubic")
     assert any("but at p99 it is 16% longer" in s for s in costly.support)
+
+
+def test_a_gain_of_two_percent_is_told_and_no_reason_to_change(wide: fanin.CompareResult) -> None:
+    told = judged(wide, {"bbr": (4.41, 0.001, 124.0, 0.9)})
+    assert (told.kind, told.best, told.recommendation) == ("keep", "cubic", None)
+    assert told.headline.endswith("of this traffic on this rack by 3% or more.")
+    assert any(s.startswith("bbr is 2% shorter") and "too little to change a TCP for" in s for s in told.support)
+    tail = judged(wide, {"bbr": (4.6, 0.7, 123.0, 0.001)})
+    assert (tail.kind, tail.best) == ("keep", "cubic")
+    # Where another statistic gains, the same two percent are a win, and the sentences say where it is.
+    both = judged(wide, {"bbr": (4.41, 0.001, 12.5, 0.001)})
+    assert (both.kind, both.best) == ("change", "bbr")
+    assert "The gain is elsewhere: its p99.9 is 10 times shorter." in both.support
+
+
+def test_a_shorter_tail_is_corrected_for_the_number_of_algorithms(wide: fanin.CompareResult) -> None:
+    alone = judged(wide, {"bbr": (4.6, 0.7, 60.0, 0.03)})
+    assert (alone.kind, alone.best) == ("tail", "bbr")
+    of_three = judged(
+        wide, {"bbr": (4.6, 0.7, 60.0, 0.03), "reno": (4.7, 0.7, 120.0, 0.9), "bic": (4.8, 0.7, 120.0, 0.9)}
+    )
+    assert (of_three.kind, of_three.best) == ("keep", "cubic")
+
+
+def test_the_sentences_and_the_table_correct_for_the_same_number_of_algorithms(wide: fanin.CompareResult) -> None:
+    # 0.03 alone, 0.09 over the three: no star in the table, no claim in the words.
+    told = judged(wide, {"bbr": (3.0, 0.09, 7.5, 0.001)}, alone={"bbr": 0.03})
+    assert told.kind == "tail"
+    assert any(s == "At p99, 3.00 ms with bbr, 4.50 ms with cubic, which may be chance." for s in told.support)
 
 
 def test_a_model_that_no_kernel_has_comes_without_lines_to_type(wide: fanin.CompareResult) -> None:
