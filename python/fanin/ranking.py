@@ -152,12 +152,12 @@ class RankingRow:
         }
 
 
-def completion_statistics(completion_ms: Sequence[float | None]) -> dict[str, float | None]:
+def completion_statistics(completion_ms: Sequence[float | None] | pl.Series) -> dict[str, float | None]:
     """The statistics of one run.
 
     Parameters
     ----------
-    completion_ms : sequence of float or None
+    completion_ms : sequence of float or None, or polars.Series
         Completion time of each response, None where it was not completed.
 
     Returns
@@ -170,7 +170,8 @@ def completion_statistics(completion_ms: Sequence[float | None]) -> dict[str, fl
     >>> completion_statistics([1.0, 2.0, 3.0, None])
     {'mean': 2.0, 'p50': 2.0, 'p95': None, 'p99': None, 'p99_9': None}
     """
-    done = sorted(v for v in completion_ms if v is not None)
+    values = completion_ms if isinstance(completion_ms, Sequence) else completion_ms.to_list()
+    done = sorted(v for v in values if v is not None)
     total = len(completion_ms)
     statistics: dict[str, float | None] = {"mean": sum(done) / len(done) if done else None}
     for name, q in QUANTILES.items():

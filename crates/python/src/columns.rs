@@ -72,6 +72,27 @@ pub fn u32s(values: impl IntoIterator<Item = u32>) -> ArrayRef {
     Arc::new(UInt32Array::from_iter_values(values))
 }
 
+/// A column of 32-bit counts, some unknown.
+pub fn optional_u32s(values: impl IntoIterator<Item = Option<u32>>) -> ArrayRef {
+    Arc::new(values.into_iter().collect::<UInt32Array>())
+}
+
+/// A column of times in ms from picoseconds, some unknown.
+pub fn milliseconds(times: impl IntoIterator<Item = Option<u64>>) -> ArrayRef {
+    Arc::new(times.into_iter().map(|t| t.map(ms)).collect::<Float64Array>())
+}
+
+/// A column of the ms between two times in picoseconds; null where one is unknown.
+pub fn between(times: impl IntoIterator<Item = (Option<u64>, Option<u64>)>) -> ArrayRef {
+    // Of milliseconds, as a reader of the two columns would subtract them.
+    Arc::new(times.into_iter().map(|(from, to)| Some(ms(to?) - ms(from?))).collect::<Float64Array>())
+}
+
+/// As Polars divides a column by a number (`fanin.frames.ms`): by its reciprocal, so that both give the same bits.
+fn ms(ps: u64) -> f64 {
+    ps as f64 * (1.0 / 1e9)
+}
+
 /// A column of small codes.
 pub fn u8s(values: impl IntoIterator<Item = u8>) -> ArrayRef {
     Arc::new(UInt8Array::from_iter_values(values))

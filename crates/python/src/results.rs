@@ -21,6 +21,11 @@ impl Run {
         Run { results, classes }
     }
 
+    /// What the engine left.
+    pub fn results(&self) -> &Results {
+        &self.results
+    }
+
     fn array(&self, values: Values<'_>) -> ArrayRef {
         match values {
             Values::U64(values) => u64s(values),
@@ -59,12 +64,14 @@ impl Run {
         self.results.packet_hops
     }
 
-    /// A table by its name; its columns are those of `results_schema_json`.
-    fn table(&self, py: Python<'_>, name: &str) -> PyResult<Table> {
+    /// A table by its name, or some of its columns; they are those of `results_schema_json`.
+    #[pyo3(signature = (name, columns=None))]
+    fn table(&self, py: Python<'_>, name: &str, columns: Option<Vec<String>>) -> PyResult<Table> {
         let Some(table) = TABLES.iter().find(|t| t.name == name) else {
             return Err(PyKeyError::new_err(name.to_owned()));
         };
-        py.detach(|| Table::new(table.columns.iter().map(|c| (c.name, self.array((c.read)(&self.results)))).collect()))
+        let wanted = table.columns.iter().filter(|c| columns.as_ref().is_none_or(|w| w.iter().any(|n| n == c.name)));
+        py.detach(|| Table::new(wanted.map(|c| (c.name, self.array((c.read)(&self.results)))).collect()))
     }
 }
 

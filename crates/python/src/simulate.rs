@@ -2,15 +2,16 @@
 
 use crate::algorithm;
 use crate::capture::Replay;
-use crate::columns::{Table, u32s, u64s};
+use crate::columns::{Table, between, milliseconds, optional_u32s, texts, u32s, u64s};
 use crate::error::{Class, internal, raise, run_error, scenario_error};
 use crate::results::Run;
 use crate::watch::Watch;
-use fanin_scenario::{Override, ReplayedResponse, ReplayedRound};
+use fanin_scenario::{Override, ReplayedResponse, ReplayedRound, outcome};
 use fanin_sim::results::Results;
 use fanin_sim::spec::{MessageId, Spec};
 use fanin_sim::{Progress, RunError};
 use pyo3::prelude::*;
+use std::iter::repeat_n;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -248,6 +249,46 @@ impl RackPlan {
             ("last", u32s(rows.iter().map(|r| r.last.0))),
             ("bytes", u64s(rows.iter().map(|r| r.bytes))),
         ])
+    }
+
+    /// What became of every response in a run, in ms.
+    fn response_times(&self, py: Python<'_>, run: &Run, cc: &str, servers: Vec<String>) -> PyResult<Table> {
+        let rows = &self.responses;
+        let times = py.detach(|| outcome::response_times(rows, run.results()));
+        let server = |number: u32| servers.get(number as usize).map_or("", String::as_str);
+        Table::new(vec![
+            ("cc", texts(repeat_n(cc, rows.len()))),
+            ("seed", u64s(repeat_n(run.results().seed, rows.len()))),
+            ("connection", u32s(rows.iter().map(|r| r.connection))),
+            ("server", texts(rows.iter().map(|r| server(r.server)))),
+            ("response", u32s(rows.iter().map(|r| r.number))),
+            ("bytes", u64s(rows.iter().map(|r| r.bytes))),
+            ("release_ms", milliseconds(times.iter().map(|t| t.release_ps))),
+            ("done_ms", milliseconds(times.iter().map(|t| t.done_ps))),
+            ("completion_ms", between(times.iter().map(|t| (t.release_ps, t.done_ps)))),
+            ("timeouts", u32s(times.iter().map(|t| t.timeouts))),
+        ])
+    }
+
+    /// What became of every round in a run, in ms.
+    fn round_times(&self, py: Python<'_>, run: &Run, cc: &str) -> PyResult<Table> {
+        let times = py.detach(|| outcome::round_times(&self.rounds, run.results()));
+        Table::new(vec![
+            ("cc", texts(repeat_n(cc, times.len()))),
+            ("seed", u64s(repeat_n(run.results().seed, times.len()))),
+            ("round", u32s(times.iter().map(|t| t.round))),
+            ("company", u32s(times.iter().map(|t| t.company))),
+            ("requests", u32s(times.iter().map(|t| t.requests))),
+            ("release_ms", milliseconds(times.iter().map(|t| t.release_ps))),
+            ("done_ms", milliseconds(times.iter().map(|t| t.done_ps))),
+            ("completion_ms", between(times.iter().map(|t| (t.release_ps, t.done_ps)))),
+        ])
+    }
+
+    /// Per flow, the number of the connection in the capture that it carries responses of; null: none.
+    fn connections(&self) -> PyResult<Table> {
+        let flows = self.plan.get().0.flows.len();
+        Table::new(vec![("connection", optional_u32s(outcome::connections(&self.responses, flows)))])
     }
 
     /// The messages of each round of the capture: its requests, whose first release begins it, and its answers, whose last delivery ends it.

@@ -22,6 +22,7 @@ mod error;
 mod hash;
 mod measure;
 mod net;
+pub mod outcome;
 pub mod pcap;
 mod plan;
 mod rack;

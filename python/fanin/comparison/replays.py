@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from fanin.comparison import columns
-from fanin.comparison.columns import PACKETS, ROUNDS, RUNS
+from fanin.comparison.columns import FLOWS, PACKETS, QUEUE, RUNS, WINDOW
 from fanin.errors import AlgorithmError, EngineError, FaninError
 from fanin.files import file_name
+from fanin.frames import PS_PER_MS, frame
 from fanin.progress import Progress
 from fanin.ranking import completion_statistics
 from fanin.runs.engines import Captures, engine
@@ -27,7 +28,7 @@ from fanin.simulation import Failure, all_failed, sentence
 from fanin.stats import extremes
 
 if TYPE_CHECKING:
-    from fanin._native import Watch
+    from fanin._native import RackPlan, Run, Watch
     from fanin.runs.store import Store
 
 
@@ -63,7 +64,7 @@ class MeasuredReplay:
 
     def run(self, watch: Watch | None = None, captures: Captures | None = None) -> Frames:
         """Run and measure."""
-        return measured(self.job.run(watch, captures), self.job.trace)
+        return measured(self.job, *self.job.simulated(watch, captures))
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,58 +181,26 @@ def run_all(
     )
 
 
-def _rounds(messages: pl.DataFrame, members: pl.DataFrame) -> pl.DataFrame:
-    """Each round of the capture in one run: from the first release of its requests to the last delivery of its answers."""
-    mine = members.with_columns(messages[members["message"]].select("cc", "seed", "release_ms", "done_ms"))
-    answer = pl.col("answer") == 1
-    done = pl.col("done_ms").filter(answer)
-    return (
-        mine.group_by("round", maintain_order=True)
-        .agg(
-            pl.col("cc", "seed", "company").first(),
-            requests=(~answer).sum().cast(pl.UInt32),
-            release_ms=pl.col("release_ms").filter(~answer).min(),
-            # A round with an unfinished answer is unfinished.
-            done_ms=pl.when(done.null_count() == 0).then(done.max()),
-        )
-        .with_columns(completion_ms=pl.col("done_ms") - pl.col("release_ms"))
-        .select(*ROUNDS)
+def measured(job: ReplayJob, made: RackPlan, run: Run) -> Frames:
+    """What is kept of one run: by responses, rounds, flows and as one row, and its traces if the job asks for them."""
+    responses = frame(made.response_times(run, job.cc, job.traffic.replay.servers))
+    rounds = frame(made.round_times(run, job.cc))
+    connection = frame(made.connections())["connection"]
+    wanted = {"flows": FLOWS, "ports": PORTS} | (
+        {"queue": QUEUE, "window": ("flow", *WINDOW), "packets": EVENTS} if job.trace else {}
     )
-
-
-def measured(results: Frames, trace: bool) -> Frames:
-    """What is kept of one run: its frames as :class:`fanin.runs.replay.ReplayJob` gives them, by responses, rounds, flows and as one row."""
-    where, members = results["where"], results["members"]
-    port = where["port"].first() if where.height else None
-    messages = results["messages"]
-    rounds = _rounds(messages, members)
-    # A response may be written in several pieces, which are consecutive messages.
-    until = messages["timeouts"].cast(pl.UInt32).cum_sum()
-    first, last = messages[where["first"]], messages[where["last"]]
-    responses = (
-        where.drop("port")
-        .with_columns(
-            first["cc"],
-            first["seed"],
-            first["release_ms"],
-            last["done_ms"],
-            timeouts=until[where["last"]] - until[where["first"]] + messages["timeouts"][where["first"]],
-        )
-        .with_columns(completion_ms=pl.col("done_ms") - pl.col("release_ms"))
-    )
-
-    connection = where.select("flow", "connection").unique("flow", maintain_order=True)
-    flows = results["flows"].join(connection, on="flow", maintain_order="left")
-    ports = results["ports"]
-    aggregator = ports.row(by_predicate=pl.col("port") == port, named=True)
-    run = results["runs"].row(0, named=True)
+    found = job.frames(made, run, wanted)
+    # Of the flows that carry responses: what the servers did.
+    flows = found["flows"].with_columns(connection).drop_nulls("connection").select(*FLOWS)
+    ports = found["ports"]
+    aggregator = ports.row(made.port, named=True)
     released, done = extremes(responses["release_ms"]), extremes(responses["done_ms"])
     busy_ms = done[1] - released[0] if released and done else 0.0
     finished = responses.filter(pl.col("done_ms").is_not_null())
     row = {
-        "cc": run["cc"],
-        "seed": run["seed"],
-        **completion_statistics(responses["completion_ms"].to_list()),
+        "cc": job.cc,
+        "seed": job.seed,
+        **completion_statistics(responses["completion_ms"]),
         "timeouts": int(flows["timeouts"].sum()),
         "retransmissions": int(flows["retransmissions"].sum()),
         "drops": int(ports["drops"].sum()),
@@ -242,30 +211,44 @@ def measured(results: Frames, trace: bool) -> Frames:
         "queue_max_packets": float(aggregator["max_queue_packets"]),
         "responses": responses.height,
         "unfinished": responses.height - finished.height,
-        **{f"round_{name}": value for name, value in completion_statistics(rounds["completion_ms"].to_list()).items()},
+        **{f"round_{name}": value for name, value in completion_statistics(rounds["completion_ms"]).items()},
         "rounds": rounds.height,
         "unfinished_rounds": rounds["completion_ms"].null_count(),
-        "end_ms": run["end_ms"],
-        "packet_hops": run["packet_hops"],
+        "end_ms": run.end_ps / PS_PER_MS,
+        "packet_hops": run.packet_hops,
     }
     kept = {"responses": responses, "rounds": rounds, "flows": flows, "runs": pl.DataFrame([row], schema=RUNS)}
-    if trace:
-        kept["queue"] = results["queue"]
-        kept["window"] = results["window"].join(connection, on="flow", maintain_order="left")
-        kept["packets"] = _packets_of_the_slowest(results["packets"], responses, connection)
+    if job.trace:
+        kept["queue"] = found["queue"].select(*QUEUE)
+        window = found["window"]
+        window = window.with_columns(connection.gather(window["flow"])).drop_nulls("connection")
+        kept["window"] = window.select(*WINDOW)
+        kept["packets"] = _packets_of_the_slowest(found["packets"], responses, connection)
     return kept
 
+
+PORTS = ("drops", "marks", "mean_queue_packets", "p99_queue_packets", "max_queue_packets")
+"""Columns of ports that a row is made from."""
+
+EVENTS = ("flow", "port", "flags", *(name for name in PACKETS if name not in {"cc", "connection"}))
+"""Columns of packet events that are looked at."""
 
 SLOWEST = 3
 """Responses per algorithm whose packets are kept."""
 
 
-def _packets_of_the_slowest(packets: pl.DataFrame, responses: pl.DataFrame, connection: pl.DataFrame) -> pl.DataFrame:
+def _packets_of_the_slowest(packets: pl.DataFrame, responses: pl.DataFrame, connection: pl.Series) -> pl.DataFrame:
     """The packet events of the slowest responses: what explains them, and little beside all that passed the port."""
     slowest = (
         responses.drop_nulls("completion_ms").sort("completion_ms", descending=True, maintain_order=True).head(SLOWEST)
     )
-    mine = packets.join(connection, on="flow", maintain_order="left")
+    flows = pl.DataFrame([connection]).with_row_index("flow")
+    mine = packets.join(
+        flows.filter(pl.col("connection").is_in(slowest["connection"].implode())),
+        on="flow",
+        how="inner",
+        maintain_order="left",
+    )
     parts = [
         mine.filter(
             (pl.col("connection") == row["connection"])

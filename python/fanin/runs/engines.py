@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -152,10 +152,19 @@ def run_frames(
     wanted: Collection[str] | None = None,
     captures: Captures | None = None,
 ) -> Frames:
-    """The frames of one run on an engine; what it cannot tell is null."""
-    made = tables(on.run(plan, seed, watch, captures), plan, cc, seed, wanted)
-    if "flows" in made and on.unknown:
-        made["flows"] = made["flows"].with_columns(pl.lit(None, pl.UInt64).alias(name) for name in on.unknown)
+    """The frames of one run on an engine; see :func:`frames_of`."""
+    return frames_of(on, on.run(plan, seed, watch, captures), plan, cc, seed, wanted)
+
+
+def frames_of(
+    on: Engine, run: Run, plan: Plan, cc: str, seed: int, wanted: Collection[str] | Mapping[str, Collection[str]] | None
+) -> Frames:
+    """The frames of a run that an engine made, or `wanted` columns of them; what the engine cannot tell is null."""
+    made = tables(run, plan, cc, seed, wanted)
+    if "flows" in made:
+        flows = made["flows"]
+        unknown = [pl.lit(None, pl.UInt64).alias(name) for name in on.unknown if name in flows.columns]
+        made["flows"] = flows.with_columns(unknown) if unknown else flows
     return made
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -11,12 +12,12 @@ import polars as pl
 
 from fanin import _native
 from fanin.frames import frame
-from fanin.runs.engines import Captures, engine, product_of, run_frames
+from fanin.runs.engines import Captures, engine, frames_of, product_of
 from fanin.runs.job import Document, Settings, key_of
 from fanin.runs.tables import Frames
 
 if TYPE_CHECKING:
-    from fanin._native import Rack, RackPlan, Replay, Watch
+    from fanin._native import Rack, RackPlan, Replay, Run, Watch
 
 
 class Traffic:
@@ -133,9 +134,18 @@ class ReplayJob:
         ``bytes`` (UInt64) and ``port`` (String), the name of the port to the aggregator. ``members`` has a row for each message of a round of
         the capture: ``round``, ``company``, ``message``, and ``answer``, which is 1 for an answer and 0 for a request (UInt32).
         """
-        made = self.plan()
-        results = run_frames(engine(self.engine), made.plan, self.cc, self.seed, watch, captures=captures)
+        made, run = self.simulated(watch, captures)
+        results = self.frames(made, run)
         return {**results, "where": where(made, self.traffic.replay), "members": frame(made.rounds())}
+
+    def simulated(self, watch: Watch | None = None, captures: Captures | None = None) -> tuple[RackPlan, Run]:
+        """Run on this thread: what was run, and what it left."""
+        made = self.plan()
+        return made, engine(self.engine).run(made.plan, self.seed, watch, captures)
+
+    def frames(self, made: RackPlan, run: Run, wanted: Mapping[str, Collection[str]] | None = None) -> Frames:
+        """The frames of a run, or the columns that are wanted."""
+        return frames_of(engine(self.engine), run, made.plan, self.cc, self.seed, wanted)
 
 
 def where(plan: RackPlan, replay: Replay) -> pl.DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -97,7 +97,13 @@ def _column(told: dict[str, Any]) -> Column:
     return Column(name, kind, unit, told["doc"], told["nullable"], told["name"], told["codes"])
 
 
-def tables(results: Run, plan: Plan, cc: str, seed: int, wanted: Collection[str] | None = None) -> Frames:
+def tables(
+    results: Run,
+    plan: Plan,
+    cc: str,
+    seed: int,
+    wanted: Collection[str] | Mapping[str, Collection[str]] | None = None,
+) -> Frames:
     """The frames of one run, as described in :class:`fanin.RunResult`.
 
     Parameters
@@ -110,18 +116,21 @@ def tables(results: Run, plan: Plan, cc: str, seed: int, wanted: Collection[str]
         Name in the column ``cc``.
     seed : int
         Number in the column ``seed``.
-    wanted : collection of str, optional
-        Names of frames; all unless given.
+    wanted : collection or mapping of str, optional
+        Names of frames, and of which columns; all unless given.
     """
     whose = [pl.lit(cc).alias("cc"), pl.lit(seed, dtype=pl.UInt64).alias("seed")]
     ports = plan.ports
     frames = {}
     for table in schema():
         if wanted is None or table.name in wanted:
-            rows = frame(results.table(table.name))
+            columns = table.columns
+            if isinstance(wanted, Mapping):
+                columns = tuple(column for column in columns if column.name in wanted[table.name])
+            rows = frame(results.table(table.name, [column.native for column in columns if column.native]))
             if table.index:
                 rows = rows.with_row_index(table.index)
-            frames[table.name] = rows.select(*whose, *(column.of(ports) for column in table.columns))
+            frames[table.name] = rows.select(*whose, *(column.of(ports) for column in columns))
     if wanted is None or "runs" in wanted:
         frames["runs"] = _runs(results).select(*whose, pl.all())
     return frames

@@ -1,0 +1,122 @@
+//! What became of a replay: when each response and each round of the capture was asked for and done in a run.
+
+use crate::replay::{ReplayedResponse, ReplayedRound};
+use fanin_sim::results::Results;
+use fanin_sim::spec::MessageId;
+
+/// A response in a run; times in picoseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ResponseTimes {
+    /// When the application wrote its first piece; none: never.
+    pub release_ps: Option<u64>,
+    /// When its last piece was delivered; none: not within the run.
+    pub done_ps: Option<u64>,
+    /// Timeouts during its pieces.
+    pub timeouts: u32,
+}
+
+/// A round in a run; times in picoseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RoundTimes {
+    /// Its number in the capture.
+    pub round: u32,
+    /// The company that was asked.
+    pub company: u32,
+    /// How many were asked.
+    pub requests: u32,
+    /// The first release of a request.
+    pub release_ps: Option<u64>,
+    /// The last delivery of an answer; none: an answer is missing.
+    pub done_ps: Option<u64>,
+}
+
+/// Every response, in order.
+pub fn response_times(responses: &[ReplayedResponse], results: &Results) -> Vec<ResponseTimes> {
+    let times = responses.iter().map(|response| {
+        // A response may be written in several pieces, which are consecutive messages.
+        let pieces = results.messages.get(response.first.index()..=response.last.index()).unwrap_or_default();
+        ResponseTimes {
+            release_ps: pieces.first().and_then(|m| m.release_ps),
+            done_ps: pieces.last().and_then(|m| m.done_ps),
+            timeouts: pieces.iter().map(|m| m.timeouts).sum(),
+        }
+    });
+    times.collect()
+}
+
+/// Every round that has a message.
+pub fn round_times(rounds: &[ReplayedRound], results: &Results) -> Vec<RoundTimes> {
+    let of = |id: &MessageId| results.messages.get(id.index());
+    let numbered = (0..).zip(rounds).filter(|(_, r)| !(r.requests.is_empty() && r.answers.is_empty()));
+    let times = numbered.map(|(round, members)| RoundTimes {
+        round,
+        company: members.company,
+        requests: members.requests.len() as u32,
+        release_ps: members.requests.iter().filter_map(|id| of(id)?.release_ps).min(),
+        done_ps: latest(members.answers.iter().map(|id| of(id)?.done_ps)),
+    });
+    times.collect()
+}
+
+/// Per flow, the number of the connection in the capture that it carries responses of.
+pub fn connections(responses: &[ReplayedResponse], flows: usize) -> Vec<Option<u32>> {
+    let mut connections = vec![None; flows];
+    for response in responses {
+        connections[response.flow.index()].get_or_insert(response.connection);
+    }
+    connections
+}
+
+/// The latest of several times; none where one is missing, or all are.
+fn latest(mut times: impl Iterator<Item = Option<u64>>) -> Option<u64> {
+    let first = times.next()??;
+    times.try_fold(first, |latest, time| Some(latest.max(time?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fanin_sim::results::MessageStats;
+    use fanin_sim::spec::FlowId;
+
+    fn message(release_ps: u64, done_ps: Option<u64>, timeouts: u32) -> MessageStats {
+        MessageStats { release_ps: Some(release_ps), done_ps, timeouts, ..MessageStats::default() }
+    }
+
+    fn response(connection: u32, flow: u32, first: u32, last: u32) -> ReplayedResponse {
+        let (first, last) = (MessageId(first), MessageId(last));
+        ReplayedResponse { connection, server: 0, number: 0, flow: FlowId(flow), request: None, first, last, bytes: 1 }
+    }
+
+    fn results() -> Results {
+        let messages =
+            vec![message(4, Some(9), 0), message(10, Some(20), 1), message(15, Some(40), 2), message(50, None, 4)];
+        Results { messages, ..Results::default() }
+    }
+
+    #[test]
+    fn a_response_lasts_from_its_first_piece_to_its_last() {
+        let whole = ResponseTimes { release_ps: Some(10), done_ps: Some(40), timeouts: 3 };
+        let unfinished = ResponseTimes { release_ps: Some(50), done_ps: None, timeouts: 4 };
+        let responses = [response(7, 0, 1, 2), response(7, 0, 3, 3)];
+        assert_eq!(response_times(&responses, &results()), [whole, unfinished]);
+    }
+
+    #[test]
+    fn a_round_is_done_with_its_last_answer_or_not_at_all() {
+        let whole = RoundTimes { round: 0, company: 0, requests: 1, release_ps: Some(4), done_ps: Some(40) };
+        let unfinished = RoundTimes { round: 2, company: 1, requests: 2, release_ps: Some(4), done_ps: None };
+        let ids = |ids: &[u32]| ids.iter().map(|&id| MessageId(id)).collect();
+        let rounds = [
+            ReplayedRound { company: 0, requests: ids(&[0]), answers: ids(&[1, 2]) },
+            ReplayedRound::default(),
+            ReplayedRound { company: 1, requests: ids(&[0, 1]), answers: ids(&[2, 3]) },
+        ];
+        assert_eq!(round_times(&rounds, &results()), [whole, unfinished]);
+    }
+
+    #[test]
+    fn a_flow_of_requests_is_of_no_connection() {
+        assert_eq!(connections(&[response(7, 1, 0, 0), response(7, 1, 1, 1)], 2), [None, Some(7)]);
+    }
+}
