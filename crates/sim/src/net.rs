@@ -179,7 +179,7 @@ impl Net {
         let way = self.ways[ways as usize][usize::from(packet.has(flags::ACK))];
         let path = self.choose(way);
         let label = self.store.insert(packet, path);
-        self.offer(label);
+        self.offer_first(label);
     }
 
     /// When the port of the host that sends `flow` will have sent everything it holds, ps.
@@ -214,14 +214,34 @@ impl Net {
         self.send(packet);
     }
 
-    /// Offers a packet to the port its path names.
+    /// Offers a packet to the first port of its path.
     #[inline(never)]
-    fn offer(&mut self, label: PacketHandle) {
-        let link = self.paths[store::path(label)];
+    fn offer_first(&mut self, label: PacketHandle) {
+        self.offer(self.paths[store::path(label)], label);
+    }
+
+    /// Offers a packet to a port.
+    #[inline(always)]
+    fn offer(&mut self, link: u32, label: PacketHandle) {
         if !self.plain {
             return self.offer_with_all(link, label);
         }
-        let offer = self.ports[link as usize].offer(self.now, label, u64::MAX);
+        let Some(head) = self.ports[link as usize].offer_easily(self.now, label) else {
+            return self.offer_strictly(link, label);
+        };
+        self.hops += 1;
+        if let Some(time) = head {
+            self.calendar.schedule_link(time, link);
+        }
+        if self.open_runs != 0 {
+            self.close_run(link, label);
+        }
+    }
+
+    /// A port that [`Self::plain`] speaks of is to mark or drop a packet, or to ask its discipline.
+    #[inline(never)]
+    fn offer_strictly(&mut self, link: u32, label: PacketHandle) {
+        let offer = self.ports[link as usize].offer_strictly(self.now, label, u64::MAX);
         if !offer.accepted {
             return self.drop(link, label);
         }
@@ -425,11 +445,12 @@ impl Net {
             self.trace.packet(self.now, link, PacketEvent::Delivered, self.store.get(store::slot(label)));
         }
         let label = store::next_hop(label);
-        if self.paths[store::path(label)] == END {
+        let next = self.paths[store::path(label)];
+        if next == END {
             self.arrived += 1;
             return Some(label);
         }
-        self.offer(label);
+        self.offer(next, label);
         None
     }
 

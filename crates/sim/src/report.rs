@@ -36,7 +36,7 @@ pub(crate) fn report(mut runs: Vec<Run<'_>>, partition: Option<&Partition>, end:
             }
         }
         let queued = (u64::from(port.queued_packets()), port.queued_bytes());
-        ports.push(port_stats(port_name(spec, link), &port.totals, queued, end));
+        ports.push(port_stats(port_name(spec, link), &port.totals(end), queued, end));
         if from != to {
             in_flight += runs[to].net.ports[i].finish(end) as u64;
         }

@@ -35,7 +35,7 @@ pub mod flags {
 }
 
 /// A packet as a port sees it: 16 bytes by value; the rest of it stays with whoever owns it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(C)]
 pub struct Packet {
     /// The owner's: where the packet itself is. No port looks at it.

@@ -6,9 +6,9 @@
 use crate::disciplines::{Admission, Decision, Scheduler, View};
 use crate::packet::{Packet, flags};
 use crate::prefetch::prefetch;
-use crate::totals::Totals;
+use crate::ring::Ring;
+use crate::totals::{Levels, Totals};
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::mem;
 use fanin_units::{Bytes, QueueLimit, Rate};
@@ -39,12 +39,19 @@ struct Threshold {
 }
 
 impl Threshold {
+    /// No packet is within it.
+    const NOTHING: Threshold = Threshold { packets: 0, bytes: 0 };
+
     fn new(limit: Option<QueueLimit>) -> Threshold {
         match limit {
             None => Threshold { packets: u32::MAX, bytes: u64::MAX },
             Some(QueueLimit::Packets(n)) => Threshold { packets: n, bytes: u64::MAX },
             Some(QueueLimit::Bytes(b)) => Threshold { packets: u32::MAX, bytes: b.get() },
         }
+    }
+    /// What is within both.
+    fn and(self, other: Threshold) -> Threshold {
+        Threshold { packets: self.packets.min(other.packets), bytes: self.bytes.min(other.bytes) }
     }
     #[inline]
     fn exceeded_by(self, packets: u32, bytes: u64) -> bool {
@@ -53,9 +60,10 @@ impl Threshold {
 }
 
 /// Who decides about admission and order. Drop-tail and the marking step are every port's own.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub enum Order {
     /// First in, first out.
+    #[default]
     Fifo,
     /// First in, first out with a say on admission.
     Admission(Box<dyn Admission>),
@@ -64,10 +72,20 @@ pub enum Order {
 }
 
 /// A packet under way and when it arrives.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct UnderWay {
     arrival: u64,
     packet: Packet,
+}
+
+/// What few ports have.
+#[derive(Debug, Default)]
+struct Special {
+    order: Order,
+    /// What the scheduler gave up, until the caller has taken it.
+    evicted: Vec<Packet>,
+    traced: bool,
+    changes: Vec<(u64, u32, u64)>,
 }
 
 /// An output port with its link.
@@ -78,62 +96,77 @@ struct UnderWay {
 #[repr(C, align(64))]
 pub struct Port {
     /// Departed packets on the wire, then the queue; the first queued one may be in transmission.
-    ring: VecDeque<UnderWay>,
-    /// How many at the front of `ring` have departed.
-    on_wire: u32,
-    packets: u32,
+    ring: Ring<UnderWay>,
+    /// Number of the first packet in the ring that has not departed.
+    queue: u32,
+    /// Packets that a scheduler holds: in the queue, but without a time of departure.
+    held: u32,
+    /// Bytes in the queue.
     bytes: u64,
-    delay: u64,
-    last_change: u64,
-    // ---- the next line
     free_at: u64,
-    /// ps per byte where that is whole, else 0.
+    delay: u64,
+    /// ps per byte where that is whole and the clock is right, else 0.
     ps_per_byte: u64,
+    // ---- the next line
+    levels: Levels,
+    /// Up to here nothing has to be asked about a packet: no mark, no drop, no discipline.
+    easy: Threshold,
     /// The next packet's transmission starts no earlier than so long after it was offered: processing in the host.
     pub lag: u64,
+    busy: u64,
+    // ---- the next line
+    wait: u64,
+    accepted: u64,
+    /// Bytes times the ps at which they left the queue, less bytes times the ps at which they came; it wraps.
+    byte_time: u128,
+    accepted_bytes: u64,
+    max_bytes: u64,
+    // ---- and the rest
     limit: Threshold,
     mark: Threshold,
-    scheduled: bool,
-    marks_at_all: bool,
-    traced: bool,
-    // ---- and the rest
-    /// Totals so far.
-    pub totals: Totals,
-    order: Order,
-    /// What the scheduler gave up, until the caller has taken it.
-    evicted: Vec<Packet>,
+    drops: u64,
+    dropped_bytes: u64,
+    marks: u64,
     rate: Rate,
     /// What the port's clock adds to the time of a byte, ps / 2^16.
     skew: i64,
-    changes: Vec<(u64, u32, u64)>,
+    /// An order other than first in, first out, or a record of changes.
+    special: Option<Box<Special>>,
 }
 
 impl Port {
     /// A port whose packets arrive `delay_ps` after their last bit has left.
     pub fn new(rate: Rate, delay_ps: u64, limit: Option<QueueLimit>, mark: Option<QueueLimit>, order: Order) -> Port {
-        let scheduled = matches!(order, Order::Scheduler(_));
-        let exact = 8_000_000_000_000 % rate.bps() == 0;
+        let special = match order {
+            Order::Fifo => None,
+            order => Some(Box::new(Special { order, ..Special::default() })),
+        };
+        let (limit, mark) = (Threshold::new(limit), Threshold::new(mark));
         Port {
-            ps_per_byte: if exact { 8_000_000_000_000 / rate.bps() } else { 0 },
+            ps_per_byte: whole_ps_per_byte(rate),
             free_at: 0,
             delay: delay_ps,
-            ring: VecDeque::new(),
-            on_wire: 0,
-            packets: 0,
+            ring: Ring::default(),
+            queue: 0,
+            held: 0,
             bytes: 0,
-            limit: Threshold::new(limit),
-            mark: Threshold::new(mark),
-            marks_at_all: mark.is_some(),
-            order,
-            evicted: Vec::new(),
+            easy: if special.is_some() { Threshold::NOTHING } else { limit.and(mark) },
+            limit,
+            mark,
             rate,
             skew: 0,
-            last_change: 0,
             lag: 0,
-            totals: Totals::default(),
-            scheduled,
-            traced: false,
-            changes: Vec::new(),
+            levels: Levels::default(),
+            busy: 0,
+            wait: 0,
+            byte_time: 0,
+            accepted: 0,
+            accepted_bytes: 0,
+            max_bytes: 0,
+            drops: 0,
+            dropped_bytes: 0,
+            marks: 0,
+            special,
         }
     }
 
@@ -141,66 +174,83 @@ impl Port {
     pub fn set_clock_error(&mut self, part: f64) {
         // To first order in `part`, of which the square is nothing.
         self.skew = (-part * 8e12 / self.rate.bps() as f64 * 65_536.0) as i64;
+        self.ps_per_byte = if self.skew == 0 { whole_ps_per_byte(self.rate) } else { 0 };
     }
 
     #[inline]
     fn serialisation(&self, wire: u16) -> u64 {
-        let nominal = if self.ps_per_byte != 0 {
-            u64::from(wire) * self.ps_per_byte
-        } else {
-            (Bytes::new(u64::from(wire)) / self.rate).ps()
-        };
+        if self.ps_per_byte != 0 { u64::from(wire) * self.ps_per_byte } else { self.uneven_serialisation(wire) }
+    }
+
+    #[cold]
+    fn uneven_serialisation(&self, wire: u16) -> u64 {
+        let nominal = (Bytes::new(u64::from(wire)) / self.rate).ps();
         nominal.saturating_add_signed((i64::from(wire) * self.skew) >> 16)
     }
 
-    /// Accounts the time at the present queue length up to `now`.
-    #[inline]
-    fn account(&mut self, now: u64) {
-        let dt = now - self.last_change;
-        if dt != 0 {
-            self.totals.account(dt, self.packets, self.bytes);
-            self.last_change = now;
-        }
-    }
-
     /// Lets everything depart that has by `now`.
-    #[inline]
+    #[inline(always)]
     pub fn advance(&mut self, now: u64) {
-        while let Some(head) = self.ring.get(self.on_wire as usize) {
-            let departure = head.arrival - self.delay;
+        if self.in_ring() == 1 && self.easy.packets != 0 {
+            // The only packet: most ports never have two.
+            if self.free_at <= now {
+                self.queue = self.ring.tail();
+                self.bytes = 0;
+                self.levels.fall(0, self.free_at);
+            }
+            return;
+        }
+        while self.queue != self.ring.tail() {
+            let Some(&UnderWay { arrival, packet }) = self.ring.at(self.queue) else { break };
+            let departure = arrival - self.delay;
             if departure > now {
                 break;
             }
-            let wire = u64::from(head.packet.bytes);
-            self.account(departure);
-            self.on_wire += 1;
-            self.packets -= 1;
-            self.bytes -= wire;
-            if self.traced {
-                self.changes.push((departure, self.packets, self.bytes));
+            self.bytes -= u64::from(packet.bytes);
+            self.queue = self.queue.wrapping_add(1);
+            self.levels.fall(self.queued_packets(), departure);
+            if self.easy.packets == 0 {
+                self.note_change(departure);
             }
+        }
+    }
+
+    /// Writes down the queue's length if changes are recorded.
+    #[inline(never)]
+    fn note_change(&mut self, now: u64) {
+        let change = (now, self.queued_packets(), self.bytes);
+        if let Some(special) = self.special.as_mut().filter(|s| s.traced) {
+            special.changes.push(change);
         }
     }
 
     /// Records every change of the queue from now on.
     pub fn record_changes(&mut self) {
-        self.traced = true;
+        self.easy = Threshold::NOTHING;
+        self.special.get_or_insert_default().traced = true;
     }
 
     /// Every change of the queue since recording began: (time, packets, bytes); `None` if nothing is recorded.
     pub fn take_changes(&mut self) -> Option<Vec<(u64, u32, u64)>> {
-        self.traced.then(|| mem::take(&mut self.changes))
+        self.special.as_mut().filter(|s| s.traced).map(|s| mem::take(&mut s.changes))
     }
 
     /// Queue length now: packets, bytes.
     pub fn queue(&mut self, now: u64) -> (u32, u64) {
         self.advance(now);
-        (self.packets, self.bytes)
+        (self.queued_packets(), self.bytes)
+    }
+
+    /// Packets in the queue that have a time of departure.
+    #[inline]
+    fn in_ring(&self) -> u32 {
+        self.ring.tail().wrapping_sub(self.queue)
     }
 
     /// Packets queued as of the last change; call [`Self::advance`] first.
+    #[inline]
     pub fn queued_packets(&self) -> u32 {
-        self.packets
+        self.in_ring() + self.held
     }
 
     /// Bytes queued as of the last change; call [`Self::advance`] first.
@@ -209,128 +259,176 @@ impl Port {
     }
 
     /// Offers a packet at `now`; times must not go backwards. `room` is what a shared buffer leaves this port, in bytes.
-    #[inline]
-    pub fn offer(&mut self, now: u64, mut packet: Packet, room: u64) -> Offer {
+    pub fn offer(&mut self, now: u64, packet: Packet, room: u64) -> Offer {
+        if room != u64::MAX {
+            self.advance(now);
+        } else if let Some(head) = self.offer_easily(now, packet) {
+            return Offer { accepted: true, marked: false, evicted: false, head };
+        }
+        self.offer_strictly(now, packet, room)
+    }
+
+    /// Offers a packet where no shared buffer has a say. `None`: something is to be asked about it, which [`Self::offer_strictly`] does.
+    /// Else the port took it as it is, and says when the link's first packet reaches the far end if the link was empty.
+    #[inline(always)]
+    pub fn offer_easily(&mut self, now: u64, packet: Packet) -> Option<Option<u64>> {
         self.advance(now);
-        let wire = u64::from(packet.bytes);
-        let (packets, bytes) = (self.packets + 1, self.bytes + wire);
+        let (packets, bytes) = (self.queued_packets(), self.bytes + u64::from(packet.bytes));
+        if self.easy.exceeded_by(packets + 1, bytes) {
+            return None;
+        }
+        Some(self.accept(now, packet, packets, bytes))
+    }
+
+    /// Asks everything about a packet, at the time of the last [`Self::advance`] or [`Self::offer_easily`].
+    #[inline(never)]
+    pub fn offer_strictly(&mut self, now: u64, mut packet: Packet, room: u64) -> Offer {
+        let (before, bytes) = (self.queued_packets(), self.bytes + u64::from(packet.bytes));
         let mut marked = false;
-        if !self.scheduled {
-            if self.limit.exceeded_by(packets, bytes) || bytes > room {
-                self.totals.drop(wire);
-                return Offer::DROPPED;
+        let scheduled = self.is_scheduled();
+        if !scheduled {
+            if self.limit.exceeded_by(before + 1, bytes) || bytes > room {
+                return self.drop(packet.bytes);
             }
-            if let Order::Admission(admission) = &mut self.order {
-                let view = View { now, packets: self.packets, bytes: self.bytes, free_at: self.free_at };
+            if let Some(Order::Admission(admission)) = self.special.as_mut().map(|s| &mut s.order) {
+                let view = View { now, packets: before, bytes: self.bytes, free_at: self.free_at };
                 match admission.admit(&packet, view) {
                     Decision::Accept => {}
                     Decision::Mark => marked = true,
-                    Decision::Drop => {
-                        self.totals.drop(wire);
-                        return Offer::DROPPED;
-                    }
+                    Decision::Drop => return self.drop(packet.bytes),
                 }
             }
         }
-        if self.marks_at_all && packet.has(flags::ECT) && self.mark.exceeded_by(packets, bytes) {
-            marked = true;
-        }
+        marked |= packet.has(flags::ECT) && self.mark.exceeded_by(before + 1, bytes);
         marked &= !packet.has(flags::CE);
         if marked {
             packet.flags |= flags::CE;
-            self.totals.marks += 1;
+            self.marks += 1;
         }
-        self.account(now);
-        self.packets = packets;
-        self.bytes = bytes;
-        self.totals.accepted += 1;
-        self.totals.accepted_bytes += wire;
-        let evicted = self.scheduled && self.schedule(packet, room);
-        self.totals.max_packets = self.totals.max_packets.max(self.packets);
-        self.totals.max_bytes = self.totals.max_bytes.max(self.bytes);
-        if self.traced {
-            self.changes.push((now, self.packets, self.bytes));
+        let evicted = scheduled && self.hold(now, packet, room);
+        let head = if !scheduled { self.accept(now, packet, before, bytes) } else { None };
+        if self.special.is_some() {
+            self.note_change(now);
         }
-        let head = if !self.scheduled {
-            self.transmit(now, packet)
-        } else if self.free_at <= now {
-            self.serve(now)
-        } else {
-            None
-        };
+        let head = if scheduled && self.free_at <= now { self.serve(now) } else { head };
         Offer { accepted: true, marked, evicted, head }
+    }
+
+    fn drop(&mut self, wire: u16) -> Offer {
+        self.drops += 1;
+        self.dropped_bytes += u64::from(wire);
+        Offer::DROPPED
+    }
+
+    /// Takes a packet, with which the queue, of `before` packets, becomes `bytes` long.
+    #[inline(always)]
+    fn accept(&mut self, now: u64, packet: Packet, before: u32, bytes: u64) -> Option<u64> {
+        let wire = u64::from(packet.bytes);
+        self.levels.rise(before, now);
+        self.bytes = bytes;
+        self.max_bytes = self.max_bytes.max(bytes);
+        self.accepted += 1;
+        self.accepted_bytes += wire;
+        let head = self.transmit(now, packet);
+        self.byte_time = self.byte_time.wrapping_add(u128::from(wire) * u128::from(self.free_at - now));
+        head
     }
 
     /// Hands a packet to the scheduler, and has it give up others until the rest fits; true if it gave up any.
     #[cold]
-    fn schedule(&mut self, packet: Packet, room: u64) -> bool {
-        let Order::Scheduler(scheduler) = &mut self.order else { return false };
-        let cut = u64::from(scheduler.enqueue(packet));
-        self.bytes -= cut;
-        self.totals.accepted_bytes -= cut;
-        while self.limit.exceeded_by(self.packets, self.bytes) || self.bytes > room || scheduler.overflows() {
+    fn hold(&mut self, now: u64, packet: Packet, room: u64) -> bool {
+        let (packets, bytes, in_ring) = (self.queued_packets(), self.bytes, self.in_ring());
+        let Some(Special { order: Order::Scheduler(scheduler), evicted, .. }) = self.special.as_deref_mut() else {
+            return false;
+        };
+        // What is cut may be another packet, and longer than this one.
+        let (wire, cut) = (u64::from(packet.bytes), u64::from(scheduler.enqueue(packet)));
+        self.held += 1;
+        self.bytes = self.bytes + wire - cut;
+        self.accepted += 1;
+        self.accepted_bytes = self.accepted_bytes + wire - cut;
+        while self.limit.exceeded_by(in_ring + self.held, self.bytes) || self.bytes > room || scheduler.overflows() {
             let Some(victim) = scheduler.evict() else { break };
             let wire = u64::from(victim.bytes);
-            self.packets -= 1;
+            self.held -= 1;
             self.bytes -= wire;
-            self.totals.accepted -= 1;
-            self.totals.accepted_bytes -= wire;
-            self.totals.drop(wire);
-            self.evicted.push(victim);
+            self.accepted -= 1;
+            self.accepted_bytes -= wire;
+            self.drops += 1;
+            self.dropped_bytes += wire;
+            evicted.push(victim);
         }
-        !self.evicted.is_empty()
+        let evicts = !evicted.is_empty();
+        let after = self.queued_packets();
+        (packets..after).for_each(|length| self.levels.rise(length, now));
+        (after..packets).rev().for_each(|length| self.levels.fall(length, now));
+        self.max_bytes = self.max_bytes.max(self.bytes);
+        let [came, left] = [self.bytes.saturating_sub(bytes), bytes.saturating_sub(self.bytes)];
+        self.note_bytes(now, came, left);
+        evicts
+    }
+
+    /// So many bytes came into the queue, so many left it.
+    #[inline]
+    fn note_bytes(&mut self, now: u64, came: u64, left: u64) {
+        let at = |bytes: u64| u128::from(bytes) * u128::from(now);
+        self.byte_time = self.byte_time.wrapping_add(at(left)).wrapping_sub(at(came));
     }
 
     /// A packet that the scheduler gave up for another, in the order in which it gave them up.
     pub fn evicted(&mut self) -> Option<Packet> {
-        if self.evicted.is_empty() { None } else { Some(self.evicted.remove(0)) }
+        let evicted = &mut self.special.as_mut()?.evicted;
+        if evicted.is_empty() { None } else { Some(evicted.remove(0)) }
     }
 
     /// The port is free: transmits what its scheduler chooses; the first arrival at the far end if the link was empty.
     pub fn serve(&mut self, now: u64) -> Option<u64> {
-        match &mut self.order {
-            Order::Scheduler(scheduler) => {
-                let next = scheduler.dequeue()?;
-                self.transmit(now, next)
-            }
-            Order::Fifo | Order::Admission(_) => None,
-        }
+        let Some(Order::Scheduler(scheduler)) = self.special.as_mut().map(|s| &mut s.order) else { return None };
+        let next = scheduler.dequeue()?;
+        self.held -= 1;
+        let head = self.transmit(now, next);
+        self.note_bytes(self.free_at, 0, u64::from(next.bytes));
+        head
     }
 
     /// When everything handed to the link so far has left.
+    #[inline]
     pub fn free_at(&self) -> u64 {
         self.free_at
     }
 
     /// The order is a scheduler's.
     pub fn is_scheduled(&self) -> bool {
-        self.scheduled
+        self.special.as_ref().is_some_and(|s| matches!(s.order, Order::Scheduler(_)))
     }
 
     /// Puts a packet behind everything that is being sent.
-    #[inline]
+    #[inline(always)]
     fn transmit(&mut self, now: u64, packet: Packet) -> Option<u64> {
         let start = self.free_at.max(now + mem::take(&mut self.lag));
         let time = self.serialisation(packet.bytes);
         self.free_at = start + time;
-        self.totals.busy += time;
-        self.totals.wait += start - now;
+        self.busy += time;
+        self.wait += start - now;
         let arrival = self.free_at + self.delay;
         let was_empty = self.ring.is_empty();
-        self.ring.push_back(UnderWay { arrival, packet });
+        self.ring.push(UnderWay { arrival, packet });
         was_empty.then_some(arrival)
     }
 
     /// The head reaches the far end; also the arrival of the next one.
     #[inline]
     pub fn deliver(&mut self, now: u64) -> Option<(Packet, Option<u64>)> {
-        if self.on_wire == 0 {
+        if self.queue == self.ring.head() {
             self.advance(now);
+            if self.queue == self.ring.head() {
+                return None;
+            }
         }
-        let head = self.ring.pop_front()?;
+        let head = *self.ring.front()?;
         debug_assert_eq!(head.arrival, now, "a link delivers its head when the calendar says so");
-        self.on_wire -= 1;
-        Some((head.packet, self.ring.front().map(|p| p.arrival)))
+        self.ring.drop_front();
+        Some((head.packet, self.ring.front().map(|next| next.arrival)))
     }
 
     /// The packets in the ring: on the wire, in transmission, or with a time of departure.
@@ -351,25 +449,22 @@ impl Port {
     /// Forgets the packets on the wire: whoever has the link's far end knows when they arrive.
     pub fn forget_departed(&mut self, now: u64) {
         self.advance(now);
-        self.ring.drain(..self.on_wire as usize);
-        self.on_wire = 0;
+        self.ring.drop_before(self.queue);
     }
 
     /// Takes over a packet that a port elsewhere, of the same delay, has put on this link; when it arrives if the link was empty.
     pub fn take_over(&mut self, arrival: u64, packet: Packet) -> Option<u64> {
-        self.packets += 1;
+        self.free_at = arrival - self.delay;
         self.bytes += u64::from(packet.bytes);
         let was_empty = self.ring.is_empty();
-        self.ring.push_back(UnderWay { arrival, packet });
+        self.ring.push(UnderWay { arrival, packet });
         was_empty.then_some(arrival)
     }
 
     /// When [`Self::poll`] has something to do: a packet reaches the far end, or the scheduler may choose again.
     pub fn next_event(&self) -> Option<u64> {
         let arrival = self.ring.front().map(|head| head.arrival);
-        // The scheduler holds what is in the queue but not in the ring.
-        let waiting = self.scheduled && (self.on_wire + self.packets) as usize > self.ring.len();
-        let choice = waiting.then_some(self.free_at);
+        let choice = (self.held > 0).then_some(self.free_at);
         match (arrival, choice) {
             (Some(a), Some(c)) => Some(a.min(c)),
             (a, c) => a.or(c),
@@ -403,28 +498,48 @@ impl Port {
         }
     }
 
-    /// Starts to load what the next packet offered here needs beside the port itself: the packets that may have departed since the last
-    /// one, the end of the ring, and the place of the present length in the histogram.
+    /// Starts to load what the next packet offered here needs beside the port itself.
     #[inline]
     pub fn prefetch_queue(&self) {
-        if let Some(next) = self.ring.get(self.on_wire as usize) {
-            prefetch(next, 1);
+        for number in [self.queue, self.ring.tail()] {
+            if let Some(slot) = self.ring.at(number) {
+                prefetch(slot, 1);
+            }
         }
-        if let Some(last) = self.ring.back() {
-            prefetch(last, 1);
-        }
-        if let Some(time) = self.totals.time_at.get(self.packets as usize) {
-            prefetch(time, 1);
-        }
+        self.levels.prefetch(self.queued_packets());
     }
 
-    /// Closes the books at the end of the run; returns packets still queued or on the wire.
+    /// Lets everything depart that has by the end of the run; returns packets still queued or on the wire.
     pub fn finish(&mut self, end: u64) -> usize {
         self.advance(end);
-        self.account(end);
-        // Transmission time that lies beyond the end was counted when the packets were accepted.
-        self.totals.busy -= self.free_at.saturating_sub(end).min(self.totals.busy);
-        // A scheduler's waiting packets are in the count but not in the ring.
-        (self.on_wire + self.packets) as usize
+        // A scheduler's waiting packets are in the queue but not in the ring.
+        self.ring.len() + self.held as usize
     }
+
+    /// What was counted until `now`, the time of the last call.
+    pub fn totals(&self, now: u64) -> Totals {
+        let queue = self.ring.iter().skip(self.ring.len() - self.in_ring() as usize);
+        let waiting: u128 = queue.map(|u| u128::from(u.packet.bytes) * u128::from(u.arrival - self.delay)).sum();
+        Totals {
+            accepted: self.accepted,
+            accepted_bytes: self.accepted_bytes,
+            // Transmission time that lies beyond this was counted when the packets were accepted.
+            busy: self.busy - self.free_at.saturating_sub(now).min(self.busy),
+            wait: self.wait,
+            time_at: self.levels.times(self.queued_packets(), now),
+            // So were the departures of what is in the ring's queue; all that is queued is so until now.
+            byte_time: self.byte_time.wrapping_sub(waiting).wrapping_add(u128::from(self.bytes) * u128::from(now)),
+            max_bytes: self.max_bytes,
+            max_packets: self.levels.longest(),
+            drops: self.drops,
+            dropped_bytes: self.dropped_bytes,
+            marks: self.marks,
+        }
+    }
+}
+
+/// How long a byte takes, ps, where that is a whole number; else 0.
+fn whole_ps_per_byte(rate: Rate) -> u64 {
+    const BYTE: u64 = 8_000_000_000_000;
+    if BYTE.is_multiple_of(rate.bps()) { BYTE / rate.bps() } else { 0 }
 }

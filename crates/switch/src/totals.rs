@@ -1,5 +1,6 @@
 //! What a port counts.
 
+use crate::prefetch::prefetch;
 use alloc::vec::Vec;
 
 /// Longer queues share one entry of the histogram.
@@ -32,21 +33,64 @@ pub struct Totals {
     pub marks: u64,
 }
 
-impl Totals {
-    /// The queue had this length for `dt`.
+/// How long the queue was longer than each length: a change touches one entry, and none has to know when the last one was.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Levels {
+    /// For each length n the sum of the times at which the queue fell to n less the sum of those at which it rose above n; it wraps.
+    above: Vec<u64>,
+    /// The greatest length, where that is more than there are entries.
+    longest: u32,
+}
+
+impl Levels {
+    /// A queue of this length becomes longer by a packet.
     #[inline]
-    pub(crate) fn account(&mut self, dt: u64, packets: u32, bytes: u64) {
-        let slot = (packets as usize).min(HISTOGRAM - 1);
-        if slot >= self.time_at.len() {
-            self.time_at.resize((slot + 1).next_power_of_two(), 0);
+    pub fn rise(&mut self, from: u32, now: u64) {
+        match self.above.get_mut(from as usize) {
+            Some(sum) => *sum = sum.wrapping_sub(now),
+            None => self.rise_higher(from, now),
         }
-        self.time_at[slot] += dt;
-        self.byte_time += u128::from(bytes) * u128::from(dt);
     }
 
+    /// It never was as long.
+    #[cold]
+    #[inline(never)]
+    fn rise_higher(&mut self, from: u32, now: u64) {
+        if self.above.len() < HISTOGRAM - 1 {
+            self.above.push(now.wrapping_neg());
+        }
+        self.longest = self.longest.max(from + 1);
+    }
+
+    /// A queue becomes shorter by a packet and has this length then.
     #[inline]
-    pub(crate) fn drop(&mut self, bytes: u64) {
-        self.drops += 1;
-        self.dropped_bytes += bytes;
+    pub fn fall(&mut self, to: u32, now: u64) {
+        if let Some(sum) = self.above.get_mut(to as usize) {
+            *sum = sum.wrapping_add(now);
+        }
+    }
+
+    /// The greatest length so far.
+    pub fn longest(&self) -> u32 {
+        self.longest.max(self.above.len() as u32)
+    }
+
+    /// Time spent with each length until now, when the length is `present`; the last entry collects everything longer.
+    pub fn times(&self, present: u32, now: u64) -> Vec<u64> {
+        // The queue has been longer than each length below the present one up to now.
+        let open = |length: usize| if length < present as usize { now } else { 0 };
+        let above = self.above.iter().enumerate().map(|(length, sum)| sum.wrapping_add(open(length)));
+        let mut longer = now;
+        let mut times: Vec<u64> = above.map(|next| core::mem::replace(&mut longer, next) - next).collect();
+        times.push(longer);
+        times
+    }
+
+    /// Starts to load the entry of a queue that becomes longer than this.
+    #[inline]
+    pub fn prefetch(&self, length: u32) {
+        if let Some(sum) = self.above.get(length as usize) {
+            prefetch(sum, 1);
+        }
     }
 }
