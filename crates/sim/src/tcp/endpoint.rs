@@ -126,33 +126,47 @@ impl Tcp {
 
     /// Data arrived, or a handshake's first or last packet. The order is Linux's (`tcp_rcv_established`): the data count first, then what
     /// their ACK lets the host send, which may acknowledge them, and only then an ACK by itself.
+    #[inline]
     fn receive(&mut self, packet: &Packet, host: &mut Host<'_>) {
-        let flow = packet.flow;
-        let receiver = &mut self.receivers[flow];
+        let receiver = &mut self.receivers[packet.flow];
         receiver.on_data(packet, &mut self.controls, host.net);
-        if packet.has(flags::SYN) {
-            return;
-        }
-        if let Some(peer) = receiver.peer() {
-            if let Some(rtt) = receiver.take_opening(host.net.now) {
-                let mut uplink = Uplink { net: host.net, receivers: &mut self.receivers };
-                self.senders[peer].opened_by_peer(rtt, &mut uplink);
-                self.after_sending(peer, host);
-            }
-            if let Some(ack) = packet.carried(peer) {
-                self.acknowledge(&ack, host);
+        let completes = receiver.has_complete();
+        if !packet.has(flags::SYN) {
+            if let Some(peer) = receiver.peer() {
+                self.receive_of_peer(peer, packet, host);
+            } else {
+                receiver.check_ack(host.net);
             }
         }
-        self.receivers[flow].check_ack(host.net);
+        if completes {
+            self.after_delivery(packet.flow, host);
+        }
+    }
+
+    /// The rest of that where the receiving host may send on the same connection.
+    fn receive_of_peer(&mut self, peer: u32, packet: &Packet, host: &mut Host<'_>) {
+        if let Some(rtt) = self.receivers[packet.flow].take_opening(host.net.now) {
+            let mut uplink = Uplink { net: host.net, receivers: &mut self.receivers };
+            self.senders[peer].opened_by_peer(rtt, &mut uplink);
+            self.after_sending(peer, host);
+        }
+        if let Some(ack) = packet.carried(peer) {
+            self.acknowledge(&ack, host);
+        }
+        self.receivers[packet.flow].check_ack(host.net);
     }
 
     /// An ACK arrived.
     #[inline]
     fn acknowledge(&mut self, ack: &Packet, host: &mut Host<'_>) {
-        self.senders[ack.flow].on_ack(ack, &mut Uplink { net: host.net, receivers: &mut self.receivers });
-        self.after_sending(ack.flow, host);
+        let sender = &mut self.senders[ack.flow];
+        sender.on_ack(ack, &mut Uplink { net: host.net, receivers: &mut self.receivers });
+        if sender.has_started() {
+            self.after_sending(ack.flow, host);
+        }
     }
 
+    #[inline(never)]
     fn after_delivery(&mut self, flow: u32, host: &mut Host<'_>) {
         let receiver = &mut self.receivers[flow];
         while let Some(message) = receiver.take_complete() {
@@ -165,13 +179,9 @@ impl Tcp {
         }
     }
 
-    #[inline]
     fn after_sending(&mut self, flow: u32, host: &mut Host<'_>) {
-        let sender = &mut self.senders[flow];
-        if sender.has_started() {
-            for (message, time) in sender.take_started() {
-                host.app.started(message, time);
-            }
+        for (message, time) in self.senders[flow].take_started() {
+            host.app.started(message, time);
         }
     }
 }
@@ -193,7 +203,6 @@ impl Endpoint for Tcp {
             self.acknowledge(packet, host);
         } else {
             self.receive(packet, host);
-            self.after_delivery(packet.flow, host);
         }
     }
 
@@ -288,5 +297,5 @@ fn resolve(transport: &TransportSpec, needs: Needs, prompt_acks: bool) -> Result
     if !Sender::fits(&stack) {
         return Err(RunError::SegmentTooLarge { mss: stack.mss });
     }
-    Ok(Config { stack, needs })
+    Ok(Config::new(stack, needs))
 }

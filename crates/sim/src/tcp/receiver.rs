@@ -149,10 +149,16 @@ impl Receiver {
         self.nxt >= self.expected
     }
 
+    /// Whether [`Self::take_complete`] has something to tell.
+    #[inline]
+    pub fn has_complete(&self) -> bool {
+        self.first_end <= self.nxt
+    }
+
     /// The message that ended with the bytes delivered so far, if one did; call until `None`.
     #[inline]
     pub fn take_complete(&mut self) -> Option<u32> {
-        if self.first_end > self.nxt {
+        if !self.has_complete() {
             return None;
         }
         let (_, id) = self.messages.pop_front()?;
@@ -318,15 +324,14 @@ impl Receiver {
             Opening::Answered(_) => Opening::Answered(None),
             Opening::Open => Opening::Open,
         };
-        let ect = if self.config.stack.control_is_ect() { flags::ECT } else { 0 };
         net.send(Packet {
             seq: 0,
             timestamp: packet.timestamp,
             sack: [0; 6],
             flow: self.flow,
             len: 0,
-            wire: self.config.stack.wire(0).get() as u16,
-            flags: flags::SYN | flags::ACK | ect,
+            wire: self.config.empty_wire,
+            flags: flags::SYN | flags::ACK | self.config.control_ect,
             window: u32::try_from(self.window).unwrap_or(u32::MAX),
             id: 0,
         });
@@ -424,7 +429,7 @@ impl Receiver {
     }
 
     /// What the receiver has to say now; nothing waits for an ACK any more.
-    #[inline]
+    #[inline(always)]
     fn ack(&mut self) -> Packet {
         if self.pending > 0 {
             self.quick_left = self.quick_left.saturating_sub(1);
@@ -434,9 +439,7 @@ impl Receiver {
         self.now = false;
         self.edge = self.edge.max(self.nxt.saturating_add(self.window));
         self.last_ack_sent = self.nxt;
-        let stack = &self.config.stack;
         let ece = if self.ce { flags::ECE } else { 0 };
-        let ect = if stack.control_is_ect() { flags::ECT } else { 0 };
         let dsack = if std::mem::take(&mut self.dsack) { flags::DSACK } else { 0 };
         Packet {
             seq: self.nxt,
@@ -444,8 +447,8 @@ impl Receiver {
             sack: self.sack_blocks(),
             flow: self.flow,
             len: 0,
-            wire: stack.wire(0).get() as u16,
-            flags: flags::ACK | ece | ect | dsack,
+            wire: self.config.empty_wire,
+            flags: flags::ACK | ece | self.config.control_ect | dsack,
             window: u32::try_from(self.edge - self.nxt).unwrap_or(u32::MAX),
             id: 0,
         }

@@ -162,7 +162,8 @@ impl Recovery {
 
 impl Sender {
     /// Updates what is known to be lost; returns how many segments were newly declared so.
-    pub(super) fn find_losses(&mut self, advanced: bool, sacked: bool, d: &Delivered, net: &mut Uplink<'_>) -> u32 {
+    #[inline]
+    pub(super) fn find_losses(&mut self, advanced: bool, sacked: bool, d: &Delivered, now: u64) -> u32 {
         if advanced {
             self.recovery.forget_duplicates();
         }
@@ -170,10 +171,18 @@ impl Sender {
             return 0;
         }
         if self.recovery.kind == RecoveryKind::Rack {
-            return self.detect_by_time(d, net.now);
+            return self.detect_by_time(d, now);
         }
         let stack = &self.config.stack;
         if sacked { self.board.detect_losses(stack.dup_thresh, stack.mss, self.config.needs.segment_sizes) } else { 0 }
+    }
+
+    /// Nothing is or was amiss: [`Self::react`] would do nothing.
+    #[inline]
+    pub(super) fn is_undisturbed(&self, summary: &AckSummary) -> bool {
+        let AckSummary { advanced, sacked, ece, .. } = *summary;
+        let linux = self.recovery.kind == RecoveryKind::Rack;
+        self.state == State::Open && advanced && !sacked && !ece && !linux
     }
 
     /// Moves the state machine after an ACK and tells congestion control.
@@ -294,7 +303,7 @@ impl Sender {
         if self.recovery.kind == RecoveryKind::NewReno {
             // RFC 6582 section 3.2 step 3, partial ACK: deflate by what was acknowledged, add one segment, resend the next hole.
             self.recovery.partial_acks += 1;
-            let acked = if self.window_is_bytes() {
+            let acked = if self.config.byte_window {
                 d.acked_bytes as f64 / f64::from(self.config.stack.mss)
             } else {
                 f64::from(d.acked_segments)

@@ -102,8 +102,10 @@ impl RttEstimator {
     /// The timer in force, backoff included.
     #[inline]
     pub fn timer(&self, stack: &Stack) -> Duration {
+        let rto = self.rto(stack);
+        let backed_off = if self.backoff == 0 { rto } else { rto.saturating_mul(1 << self.backoff.min(20)) };
         // A timer of nothing would expire again at the same instant, for ever.
-        self.rto(stack).saturating_mul(1 << self.backoff.min(20)).min(stack.max_rto).max(LEAST_TIMER)
+        backed_off.min(stack.max_rto).max(LEAST_TIMER)
     }
 }
 

@@ -1,9 +1,9 @@
 //! What is outstanding: one record per segment, with the flags that recovery needs and the pipe of RFC 6675 kept up to date.
 
-use std::collections::VecDeque;
+use fanin_switch::Ring;
 
 /// A segment that was sent and is not cumulatively acknowledged.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Segment {
     /// First byte.
     pub seq: u64,
@@ -95,13 +95,13 @@ impl Default for Delivered {
 /// Snapshots in the order of the segments.
 #[derive(Clone, Debug, Default)]
 struct Rates {
-    snapshots: VecDeque<RateSnapshot>,
+    snapshots: Ring<RateSnapshot>,
 }
 
 /// Outstanding segments in order of sequence.
 #[derive(Clone, Debug, Default)]
 pub struct Scoreboard {
-    segments: VecDeque<Segment>,
+    segments: Ring<Segment>,
     /// [`Delivered`] says which segments were delivered, not only how many.
     notes_newest: bool,
     /// A snapshot per segment, for algorithms that ask for rate samples. Boxed: most do not.
@@ -114,9 +114,9 @@ pub struct Scoreboard {
     /// Lost and not retransmitted yet.
     pending: u32,
     sacked: u32,
-    /// No lost segment below this number awaits retransmission.
+    /// No lost segment below this number, or below `base`, awaits retransmission.
     hint: u64,
-    /// Everything unsacked below this number has been declared lost.
+    /// Everything unsacked below this number, or below `base`, has been declared lost.
     lost_below: u64,
     /// Number of the highest sacked segment + 1; 0 if none.
     top_sacked: u64,
@@ -165,11 +165,11 @@ impl Scoreboard {
     /// A new segment leaves. A connection gives each a snapshot, or none.
     pub fn push(&mut self, segment: Segment, rate: Option<RateSnapshot>) {
         if let Some(rate) = rate {
-            self.rates.get_or_insert_default().snapshots.push_back(rate);
+            self.rates.get_or_insert_default().snapshots.push(rate);
         }
         self.pipe += 1;
         self.pipe_bytes += u64::from(segment.len);
-        self.segments.push_back(segment);
+        self.segments.push(segment);
     }
 
     /// Everything below `ack` is acknowledged.
@@ -179,11 +179,12 @@ impl Scoreboard {
                 break;
             }
             let s = *front;
-            self.segments.pop_front();
-            let rate = match &mut self.rates {
-                None => None,
-                Some(rates) => rates.snapshots.pop_front(),
-            };
+            self.segments.drop_front();
+            let rate = self.rates.as_mut().and_then(|rates| {
+                let rate = rates.snapshots.front().copied()?;
+                rates.snapshots.drop_front();
+                Some(rate)
+            });
             self.base += 1;
             d.acked_bytes += u64::from(s.len);
             d.acked_segments += 1;
@@ -207,8 +208,6 @@ impl Scoreboard {
             }
             d.any_retransmitted |= s.ever_retransmitted;
         }
-        self.hint = self.hint.max(self.base);
-        self.lost_below = self.lost_below.max(self.base);
     }
 
     /// Marks what the blocks (absolute, left inclusive, right exclusive) cover; true if anything was new.
@@ -335,7 +334,8 @@ impl Scoreboard {
 
     /// It was a mistake: nothing is lost, what waited for retransmission is in the network after all.
     pub fn find_all(&mut self) {
-        for s in &mut self.segments {
+        for i in 0..self.segments.len() {
+            let s = &mut self.segments[i];
             if s.lost && !s.retransmitted && !s.sacked {
                 self.pipe += 1;
                 self.pipe_bytes += u64::from(s.len);

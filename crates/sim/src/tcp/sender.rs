@@ -12,7 +12,7 @@ use crate::net::Net;
 use crate::packet::{Packet, flags};
 use crate::results::FlowStats;
 use crate::rng::Stream;
-use crate::stack::{CcRtt, EcnMode, RtoRestart, Stack};
+use crate::stack::{CcRtt, EcnMode, RtoRestart, Stack, WindowUnit};
 use crate::timer::Timer;
 use crate::trace::WindowRow;
 use fanin_cc::{Ack, CongestionControl, Control, Needs, Probe, RecoveryKind, State, Window};
@@ -27,6 +27,25 @@ pub struct Config {
     pub stack: Stack,
     /// What the algorithm needs.
     pub needs: Needs,
+    /// The window counts bytes.
+    pub byte_window: bool,
+    /// Bytes on the wire of a packet without payload.
+    pub empty_wire: u16,
+    /// Whether packets without payload, and retransmissions, are ECN-capable: [`flags::ECT`] or nothing.
+    pub control_ect: u16,
+}
+
+impl Config {
+    /// Of a transport whose stack is resolved.
+    pub fn new(stack: Stack, needs: Needs) -> Config {
+        Config {
+            byte_window: needs.byte_window || stack.window_unit == WindowUnit::Bytes,
+            empty_wire: stack.wire(0).get() as u16,
+            control_ect: if stack.control_is_ect() { flags::ECT } else { 0 },
+            stack,
+            needs,
+        }
+    }
 }
 
 /// A message on its way out.
@@ -100,6 +119,8 @@ pub struct Sender {
     /// Right edge of the receiver's window.
     pub(super) edge: u64,
     pub(super) messages: VecDeque<Outgoing>,
+    /// From which byte on what was sent means something to the first message: its first byte has left, or its last.
+    pub(super) message_due: u64,
     /// Messages whose first byte was sent since the engine last asked.
     pub(super) started: Vec<(u32, u64)>,
     pub(super) stopped: bool,
@@ -108,6 +129,8 @@ pub struct Sender {
     pub(super) rtt: RttEstimator,
     pub(super) rto_at: u64,
     pub(super) validation: Validation,
+    /// After the last segment that left there was no room for another of full size.
+    pub(super) window_is_full: bool,
     /// Set CWR on the next new segment.
     pub(super) cwr_pending: bool,
     /// Nothing leaves before these times: pacing; small queues.
@@ -156,6 +179,7 @@ impl Sender {
             written: 0,
             edge,
             messages: VecDeque::new(),
+            message_due: u64::MAX,
             started: Vec::new(),
             stopped: false,
             state: State::Open,
@@ -163,6 +187,7 @@ impl Sender {
             rtt: RttEstimator::new(),
             rto_at: u64::MAX,
             validation,
+            window_is_full: false,
             cwr_pending: false,
             pace_at: 0,
             held_until: 0,
@@ -194,6 +219,7 @@ impl Sender {
         let start = self.written;
         self.written = self.written.saturating_add(bytes);
         self.messages.push_back(Outgoing { id, start, end: self.written, deadline, first_send: None });
+        self.expect_message();
         match self.phase {
             Phase::Established => {}
             Phase::SynSent | Phase::SynReceived => return,
@@ -225,6 +251,14 @@ impl Sender {
     /// The connection is open, or this side is opening it.
     pub fn is_opening(&self) -> bool {
         self.phase != Phase::Closed
+    }
+
+    /// Notes when the first message is to be looked at.
+    pub(super) fn expect_message(&mut self) {
+        self.message_due = self.messages.front().map_or(u64::MAX, |m| match m.first_send {
+            None => m.end.min(m.start + 1),
+            Some(_) => m.end,
+        });
     }
 
     /// Something of this message, which was handed over, was never sent.
@@ -264,7 +298,6 @@ impl Sender {
 
     fn connect(&mut self, net: &mut Uplink<'_>) {
         self.phase = Phase::SynSent;
-        let ect = if self.config.stack.control_is_ect() { flags::ECT } else { 0 };
         let now = net.now;
         net.send(Packet {
             seq: 0,
@@ -272,8 +305,8 @@ impl Sender {
             sack: [0; 6],
             flow: self.flow,
             len: 0,
-            wire: self.config.stack.wire(0).get() as u16,
-            flags: flags::SYN | ect,
+            wire: self.config.empty_wire,
+            flags: flags::SYN | self.config.control_ect,
             window: 0,
             id: 0,
         });
@@ -331,7 +364,7 @@ impl Sender {
         }
         let may_grow = self.may_grow(advanced, ece, d, now);
         let delivered = self.newly_delivered(advanced, d);
-        let lost = self.find_losses(advanced, sacked, d, net);
+        let lost = self.find_losses(advanced, sacked, d, net.now);
         if d.segments > 0 {
             let rate = self.rates.as_mut().and_then(|r| r.sample(d, now));
             let mut ack = Ack::of(0, self.config.stack.mss, self.una, rtt);
@@ -346,7 +379,9 @@ impl Sender {
             self.notify_cc(now, |cc, conn| cc.on_ack(conn, &ack));
         }
         (summary.sacked, summary.lost) = (sacked, lost);
-        self.react(packet, &summary, net);
+        if !self.is_undisturbed(&summary) {
+            self.react(packet, &summary, net);
+        }
         self.held_for_ack = false;
         self.gate_until = 0;
         self.restart_rto(advanced, now);
@@ -404,6 +439,7 @@ impl Sender {
         }
     }
 
+    #[inline]
     fn may_grow(&mut self, advanced: bool, ece: bool, d: &Delivered, now: u64) -> bool {
         if !advanced {
             return false;
@@ -434,6 +470,7 @@ impl Sender {
 
     /// RFC 6298 rules 5.2 and 5.3, and NewReno's impatience: after the first partial ACK the timer runs on (RFC 6582 section 3.2). Linux is
     /// patient: every ACK of new data restarts it (`FLAG_SET_XMIT_TIMER`).
+    #[inline]
     fn restart_rto(&mut self, advanced: bool, now: u64) {
         if self.board.is_empty() {
             self.rto_at = u64::MAX;

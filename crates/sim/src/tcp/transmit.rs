@@ -26,11 +26,15 @@ impl Sender {
             if self.paced() && self.pace_at > net.now || self.host_is_busy(net) {
                 break;
             }
-            if self.board.pending() > 0 && self.recovery.resends(self.state) {
-                if !self.resend_next_lost(net) {
-                    break;
-                }
-            } else if !self.send_new(net) && !self.resend_in_doubt(net) {
+            let resends = self.board.pending() > 0 && self.recovery.resends(self.state);
+            // What the last segment found of a window that counts segments holds for the next one.
+            let is_full = sent > 0 && self.window_is_full && !self.config.byte_window;
+            let leaves = if resends {
+                self.resend_next_lost(net)
+            } else {
+                !is_full && self.send_new(net) || self.resend_in_doubt(net)
+            };
+            if !leaves {
                 break;
             }
             sent += 1;
@@ -134,6 +138,7 @@ impl Sender {
         true
     }
 
+    #[inline]
     fn send_segment(&mut self, len: u32, full: u32, net: &mut Uplink<'_>) {
         let now = net.now;
         let seq = self.nxt;
@@ -153,16 +158,8 @@ impl Sender {
         if std::mem::take(&mut self.cwr_pending) {
             bits |= flags::CWR;
         }
-        while let Some(message) = self.messages.front_mut() {
-            if message.first_send.is_none() && message.start < self.nxt {
-                message.first_send = Some(now);
-                self.started.push((message.id, now));
-            }
-            if message.end > self.nxt {
-                break;
-            }
+        if self.nxt >= self.message_due && self.note_messages(now) {
             bits |= flags::PUSH;
-            self.messages.pop_front();
         }
         self.recovery.note_new_segment(self.state);
         self.recovery.note_activity(now);
@@ -172,13 +169,37 @@ impl Sender {
         }
     }
 
+    /// Notes which messages began and ended with what was sent; whether one ended.
+    fn note_messages(&mut self, now: u64) -> bool {
+        let mut ended = false;
+        while let Some(message) = self.messages.front_mut() {
+            if message.first_send.is_none() && message.start < self.nxt {
+                message.first_send = Some(now);
+                self.started.push((message.id, now));
+            }
+            if message.end > self.nxt {
+                break;
+            }
+            ended = true;
+            self.messages.pop_front();
+        }
+        self.expect_message();
+        ended
+    }
+
     /// Puts a data segment on the wire.
     #[inline]
     fn emit(&mut self, seq: u64, len: u32, bits: u16, net: &mut Uplink<'_>) {
         let now = net.now;
-        let stack = &self.config.stack;
-        let ect = stack.ecn != EcnMode::Off && (bits & flags::RETRANSMISSION == 0 || stack.control_is_ect());
-        let wire = stack.wire(len);
+        let config = &*self.config;
+        let ect = if bits & flags::RETRANSMISSION != 0 {
+            config.control_ect
+        } else if config.stack.ecn != EcnMode::Off {
+            flags::ECT
+        } else {
+            0
+        };
+        let wire = config.stack.wire(len);
         self.counters.segments += 1;
         self.counters.bytes_sent += u64::from(len);
         self.counters.first_send = self.counters.first_send.min(now);
@@ -189,7 +210,7 @@ impl Sender {
             flow: self.flow,
             len: len as u16,
             wire: wire.get() as u16,
-            flags: bits | if ect { flags::ECT } else { 0 },
+            flags: bits | ect,
             window: 0,
             id: 0,
         };
@@ -199,6 +220,7 @@ impl Sender {
         }
         let s = self.cwv_input(now);
         let limited = !self.window_has_room(self.config.stack.mss);
+        self.window_is_full = limited;
         let (rtt, stack) = (&self.rtt, &self.config.stack);
         if let Some(restart) = self.validation.on_send(&s, limited, || Rto::of(rtt, stack))
             && !self.config.needs.own_idle
@@ -220,15 +242,14 @@ impl Sender {
 
     /// The last packet of a handshake, when nothing else carries it.
     pub(super) fn complete_handshake(&mut self, net: &mut Uplink<'_>) {
-        let ect = if self.config.stack.control_is_ect() { flags::ECT } else { 0 };
         let packet = Packet {
             seq: 0,
             timestamp: net.now,
             sack: [0; 6],
             flow: self.flow,
             len: 0,
-            wire: self.config.stack.wire(0).get() as u16,
-            flags: flags::EMPTY | ect,
+            wire: self.config.empty_wire,
+            flags: flags::EMPTY | self.config.control_ect,
             window: 0,
             id: 0,
         };

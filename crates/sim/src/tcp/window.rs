@@ -2,7 +2,7 @@
 
 use super::sender::Sender;
 use super::validation::CwvInput;
-use crate::stack::{LossBasis, WindowUnit};
+use crate::stack::LossBasis;
 use fanin_cc::{CongestionControl, Conn, Message, Window};
 use fanin_units::Time;
 
@@ -11,18 +11,12 @@ impl Sender {
     #[inline]
     pub(super) fn window_has_room(&self, len: u32) -> bool {
         let window = self.window_in_force();
-        if self.window_is_bytes() {
+        if self.config.byte_window {
             let bytes = (window * f64::from(self.config.stack.mss)).floor();
             (self.board.pipe_bytes() + u64::from(len)) as f64 <= bytes
         } else {
-            // The cast truncates and saturates.
-            self.board.pipe() < window as u32
+            f64::from(self.board.pipe()) + 1.0 <= window
         }
-    }
-
-    #[inline]
-    pub(super) fn window_is_bytes(&self) -> bool {
-        self.config.needs.byte_window || self.config.stack.window_unit == WindowUnit::Bytes
     }
 
     /// cwnd, or what a recovery allows instead, in packets.
@@ -35,7 +29,7 @@ impl Sender {
     /// Packets outstanding, in the window's unit.
     #[inline]
     pub(super) fn in_flight(&self) -> f64 {
-        if self.window_is_bytes() {
+        if self.config.byte_window {
             self.board.pipe_bytes() as f64 / f64::from(self.config.stack.mss)
         } else {
             f64::from(self.board.pipe())
@@ -97,7 +91,7 @@ impl Sender {
         let stack = &self.config.stack;
         match stack.loss_basis {
             LossBasis::Flight => {
-                let outstanding = if self.window_is_bytes() {
+                let outstanding = if self.config.byte_window {
                     (self.nxt - self.una) as f64 / f64::from(stack.mss)
                 } else {
                     f64::from(self.board.outstanding())
