@@ -13,6 +13,7 @@
 //! | `net`, `store`, `routing`, `calendar` | the network; ports and [`queue`] disciplines are `fanin-switch` |
 
 mod app;
+mod barrier;
 mod build;
 mod calendar;
 pub mod columns;

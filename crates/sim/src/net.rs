@@ -100,6 +100,16 @@ pub enum Mail {
     },
 }
 
+impl Mail {
+    /// When it makes something happen there, ps, if it does.
+    pub fn arrival(&self) -> Option<u64> {
+        match self {
+            Mail::Packet { arrival, .. } => Some(*arrival),
+            Mail::Message { .. } => None,
+        }
+    }
+}
+
 /// A drop, or the end of a run of drops: when, flow, port, and which of the two.
 pub type DropEvent = (Place, u32, u32, bool);
 
@@ -273,18 +283,32 @@ impl Net {
     /// The same with schedulers, shared buffers, traces and other parts of the run.
     #[inline(never)]
     fn offer_with_all(&mut self, link: u32, label: PacketHandle) {
-        let room = if self.pools.is_empty() { u64::MAX } else { self.room(link) };
+        let easily = match &self.pools[..] {
+            [] => self.ports[link as usize].offer_easily(self.now, label),
+            _ => None,
+        };
+        if let Some(head) = easily {
+            return self.after_offer(link, label, head, false);
+        }
+        let room = self.room(link);
         let port = &mut self.ports[link as usize];
         let offer = port.offer(self.now, label, room);
         if !offer.accepted {
             return self.drop(link, label);
         }
-        self.hops += 1;
         if port.is_scheduled() {
+            self.hops += 1;
             return self.offer_scheduled(link, label, offer);
         }
+        self.after_offer(link, label, offer.head, offer.marked);
+    }
+
+    /// A port has accepted a packet, and knows when it arrives.
+    #[inline]
+    fn after_offer(&mut self, link: u32, label: PacketHandle, head: Option<u64>, marked: bool) {
+        self.hops += 1;
         let crosses = self.crosses(link);
-        if let Some(time) = offer.head
+        if let Some(time) = head
             && !crosses
         {
             self.calendar.schedule_link(time, link);
@@ -292,8 +316,8 @@ impl Net {
         if self.open_runs != 0 {
             self.close_run(link, label);
         }
-        if offer.marked || self.trace.sees(link) {
-            self.note_accepted(link, label, offer.marked);
+        if marked || self.trace.sees(link) {
+            self.note_accepted(link, label, marked);
         }
         if crosses {
             self.hand_over(link);

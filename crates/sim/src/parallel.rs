@@ -4,12 +4,14 @@
 //! arrives at the far end as soon as it has accepted it. So a part can tell another of a packet at least the time of a short packet's
 //! transmission and the link's delay before it arrives: that is the look-ahead. All parts simulate one window of that length, from the
 //! earliest event of any of them, then exchange what crosses the cut, and go on (conservative synchronisation: Fujimoto, "Parallel
-//! Discrete Event Simulation", CACM 1990).
+//! Discrete Event Simulation", CACM 1990). They wait for each other once per window: what a part says at its end, the times of its next
+//! event and of what it sends included, stands in one of two places that take turns, so that nobody writes what another still reads.
 //!
 //! The order of a part's events is the order that they have in the whole run, since it depends on time, a link's own sequence of ranks and
 //! numbers only. Where a run is to stop at the event that delivers the last message, the parts run in windows as long as some message
 //! has bytes that were never sent, which cannot arrive within the window; after that events happen one by one in the order of the whole run.
 
+use crate::barrier::Barrier;
 use crate::build;
 use crate::engine::{Progress, Run, RunError, run};
 use crate::net::Mail;
@@ -21,7 +23,7 @@ use fanin_units::Time;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Barrier, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 /// How many windows pass between two looks at the progress callback.
 const WINDOWS_PER_LOOK: u64 = 64;
@@ -55,18 +57,37 @@ pub fn run_on(
     Ok(report::report(runs, Some(&partition), stopped_at))
 }
 
-/// What the threads tell each other.
-struct Shared {
+/// What the threads tell each other at the end of a window.
+struct Board {
     /// By part that it is for.
     mail: Vec<Mutex<Vec<Mail>>>,
-    /// Time of each part's next event, ps.
+    /// Time of the next event of each part or of what it sent to others, ps.
     next: Vec<AtomicU64>,
     /// Whether a part has a message of which something was never sent.
     unsent: Vec<AtomicBool>,
     hops: Vec<AtomicU64>,
     delivered: Vec<AtomicU64>,
-    /// All threads end. Set between the end of a window and the decision about the next, and read only then.
+    /// All threads end.
     stop: AtomicBool,
+}
+
+impl Board {
+    fn new(parts: usize) -> Board {
+        let zeros = || (0..parts).map(|_| AtomicU64::new(0)).collect::<Vec<_>>();
+        Board {
+            mail: (0..parts).map(|_| Mutex::default()).collect(),
+            next: zeros(),
+            unsent: (0..parts).map(|_| AtomicBool::new(false)).collect(),
+            hops: zeros(),
+            delivered: zeros(),
+            stop: AtomicBool::new(false),
+        }
+    }
+}
+
+/// Two boards that take turns: while some threads still read one, others may have come to the end of the next window.
+struct Shared {
+    boards: [Board; 2],
     barrier: Barrier,
 }
 
@@ -78,16 +99,7 @@ fn in_windows(
     progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<bool, RunError> {
     let parts = runs.len();
-    let zeros = || (0..parts).map(|_| AtomicU64::new(0)).collect::<Vec<_>>();
-    let shared = Shared {
-        mail: (0..parts).map(|_| Mutex::default()).collect(),
-        next: zeros(),
-        unsent: (0..parts).map(|_| AtomicBool::new(false)).collect(),
-        hops: zeros(),
-        delivered: zeros(),
-        stop: AtomicBool::new(false),
-        barrier: Barrier::new(parts),
-    };
+    let shared = Shared { boards: [Board::new(parts), Board::new(parts)], barrier: Barrier::new(parts) };
     let Some((first, others)) = runs.split_first_mut() else { return Ok(true) };
     let mut interrupted = None;
     let (mut windows, finite) = (0u64, first.app.delivered().1);
@@ -96,10 +108,10 @@ fn in_windows(
             .zip(others)
             .map(|(part, run)| {
                 let shared = &shared;
-                scope.spawn(move || simulate(spec, shared, part, run, look_ahead, &mut |_| true))
+                scope.spawn(move || simulate(spec, shared, part, run, look_ahead, &mut |_, _| true))
             })
             .collect();
-        let mut look = |now: u64| {
+        let mut look = |now: u64, board: &Board| {
             windows += 1;
             if !windows.is_multiple_of(WINDOWS_PER_LOOK) {
                 return true;
@@ -109,8 +121,8 @@ fn in_windows(
             let look = Progress {
                 now: at,
                 end: spec.end,
-                packet_hops: sum(&shared.hops),
-                messages: (sum(&shared.delivered), finite),
+                packet_hops: sum(&board.hops),
+                messages: (sum(&board.delivered), finite),
             };
             let go_on = progress(look).is_continue();
             if !go_on {
@@ -139,36 +151,39 @@ fn simulate(
     part: usize,
     run: &mut Run<'_>,
     look_ahead: u64,
-    go_on: &mut dyn FnMut(u64) -> bool,
+    go_on: &mut dyn FnMut(u64, &Board) -> bool,
 ) -> Result<bool, Panic> {
     let mut failed = None;
-    let lock = |part: usize| shared.mail[part].lock().unwrap_or_else(PoisonError::into_inner);
-    loop {
-        let mail = std::mem::take(&mut *lock(part));
-        run.take_in(mail);
-        shared.next[part].store(run.net.calendar.next_time(), Ordering::Relaxed);
-        shared.unsent[part].store(run.has_unsent(), Ordering::Relaxed);
-        shared.hops[part].store(run.net.hops, Ordering::Relaxed);
-        shared.delivered[part].store(run.app.delivered().0, Ordering::Relaxed);
-        if failed.is_some() || !go_on(run.net.now) {
-            shared.stop.store(true, Ordering::Relaxed);
+    let mut sent_for = u64::MAX;
+    for board in shared.boards.iter().cycle() {
+        let lock = |part: usize| board.mail[part].lock().unwrap_or_else(PoisonError::into_inner);
+        for (to, mail) in run.net.outgoing().iter_mut().enumerate().filter(|(_, mail)| !mail.is_empty()) {
+            let arrivals = mail.iter().filter_map(Mail::arrival);
+            sent_for = arrivals.fold(sent_for, u64::min);
+            lock(to).append(mail);
+        }
+        let next = run.net.calendar.next_time().min(std::mem::replace(&mut sent_for, u64::MAX));
+        board.next[part].store(next, Ordering::Relaxed);
+        board.unsent[part].store(run.has_unsent(), Ordering::Relaxed);
+        board.hops[part].store(run.net.hops, Ordering::Relaxed);
+        board.delivered[part].store(run.app.delivered().0, Ordering::Relaxed);
+        if failed.is_some() || !go_on(run.net.now, board) {
+            board.stop.store(true, Ordering::Relaxed);
         }
         shared.barrier.wait();
-        let first = shared.next.iter().map(|n| n.load(Ordering::Relaxed)).min().unwrap_or(u64::MAX);
-        if shared.stop.load(Ordering::Relaxed) || first == u64::MAX || first > spec.end.ps() {
+        let mail = std::mem::take(&mut *lock(part));
+        run.take_in(mail);
+        let first = board.next.iter().map(|n| n.load(Ordering::Relaxed)).min().unwrap_or(u64::MAX);
+        if board.stop.load(Ordering::Relaxed) || first == u64::MAX || first > spec.end.ps() {
             return failed.map_or(Ok(true), Err);
         }
-        if spec.stop_when_done && run.app.delivered().1 > 0 && !shared.unsent.iter().any(|u| u.load(Ordering::Relaxed))
-        {
+        if spec.stop_when_done && run.app.delivered().1 > 0 && !board.unsent.iter().any(|u| u.load(Ordering::Relaxed)) {
             return Ok(false);
         }
         let horizon = first.saturating_add(look_ahead - 1).min(spec.end.ps());
         failed = catch_unwind(AssertUnwindSafe(|| run.window(horizon))).err();
-        for (to, mail) in run.net.outgoing().iter_mut().enumerate() {
-            lock(to).append(mail);
-        }
-        shared.barrier.wait();
     }
+    Ok(true)
 }
 
 /// The events of all parts, one after the other in the order of the whole run, until the last message is delivered; when that was.
