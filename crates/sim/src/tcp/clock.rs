@@ -11,6 +11,15 @@ const LEVEL_STEPS: u64 = 63;
 const LEVEL_SHIFT: u32 = 3;
 const LEVELS: u32 = 9;
 
+/// A span as a host counts it: in whole jiffies, rounded up, where its timers are the kernel's (`usecs_to_jiffies`).
+pub fn in_jiffies(span: Duration, stack: &Stack) -> Duration {
+    if !stack.timer_wheel {
+        return span;
+    }
+    let jiffy = SECOND_PS / u64::from(stack.hz.max(1));
+    Duration::from_ps(span.ps().div_ceil(jiffy).saturating_mul(jiffy))
+}
+
 /// A host's clock for timers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Clock {
@@ -65,6 +74,15 @@ mod tests {
         assert_eq!(at(250, 0, Duration::us(10_200)), 16.0);
         assert_eq!(at(250, 0, Duration::us(200_300)), 208.0);
         assert_eq!(at(1000, 0, Duration::us(2300)), 4.0);
+    }
+
+    #[test]
+    fn a_kernel_counts_the_floor_of_its_timeout_in_jiffies() {
+        let linux = Stack::linux();
+        assert_eq!(in_jiffies(Duration::ms(5), &linux), Duration::ms(8));
+        assert_eq!(in_jiffies(Duration::ms(200), &linux), Duration::ms(200));
+        assert_eq!(in_jiffies(Duration::ms(5), &Stack { hz: 1000, ..linux }), Duration::ms(5));
+        assert_eq!(in_jiffies(Duration::us(5_500), &Stack::rfc()), Duration::us(5_500));
     }
 
     /// 250 jiffies are on the wheel's second level, whose step is eight jiffies.

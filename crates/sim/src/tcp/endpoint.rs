@@ -1,6 +1,6 @@
 //! TCP as the engine sees it: the senders and receivers of all connections, and who hears of what.
 
-use super::clock::Clock;
+use super::clock::{Clock, in_jiffies};
 use super::receiver::Receiver;
 use super::sender::{Config, Sender};
 use super::uplink::Uplink;
@@ -54,7 +54,9 @@ impl Tcp {
             let config = match configs.get(&flow.transport) {
                 Some(config) => config.clone(),
                 None => {
-                    let config = Arc::new(resolve(transport, built.sender.needs(), built.prompt_acks)?);
+                    let mut config = resolve(transport, built.sender.needs(), built.prompt_acks)?;
+                    config.stack.min_rto = in_jiffies(config.stack.min_rto, &config.stack);
+                    let config = Arc::new(config);
                     configs.insert(flow.transport, config.clone());
                     config
                 }
