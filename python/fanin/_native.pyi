@@ -30,6 +30,7 @@ __all__ = [
     "kernel_replay",
     "kernel_results",
     "limit",
+    "name_c_file",
     "needs_prompt_acks",
     "needs_switch",
     "quantity",
@@ -323,16 +324,21 @@ class Ack:
     @property
     def rate(self) -> tuple[int, float, bool, int, int] | None: ...
 
-def kernel_check(scenario: Scenario, plan: Plan, whose: str = "twin") -> None:
+def name_c_file(name: str, path: str | PathLike[str]) -> None:
+    """Give a C file a name for `cc` in this process, beside its path."""
+
+def kernel_check(scenario: Scenario, plan: Plan, whose: str = "twin", hz: int | None = None) -> None:
     """Raise, with the key's line, when a kernel cannot do what the plan of this scenario asks for."""
 
 def kernel_check_places(plan: Plan, places: list[str]) -> None:
     """Raise when a place to capture at does not exist."""
 
-def kernel_limit(plan: Plan, whose: str = "twin") -> tuple[str, str] | None:
+def kernel_limit(plan: Plan, whose: str = "twin", hz: int | None = None) -> tuple[str, str] | None:
     """What a kernel cannot do of what a plan asks for: (key, sentence); none when it can all of it."""
 
-def kernel_prepare(plan: Plan, folder: str | PathLike[str], whose: str = "twin", notes: bool = False) -> None:
+def kernel_prepare(
+    plan: Plan, folder: str | PathLike[str], whose: str = "twin", hz: int | None = None, notes: bool = False
+) -> None:
     """Write what the virtual kernel needs into a folder that exists.
 
     `whose` algorithms run where there is a choice: Linux's and twins in C ("twin"), Linux's and fanin's Rust ("rust"), or fanin's Rust alone

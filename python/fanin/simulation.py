@@ -290,6 +290,8 @@ def run(
         Job(document, 0, name, changes, engine="sim" if engine in TESTBEDS else engine)
         for name in (algorithms if algorithms is not None else [None])
     ]
+    # First: a kernel has names of its own for the C files that it was built with.
+    work_of = _works(engine, threads)
     base = _native.Scenario.from_text(document.text, document.name, document.folder)
     for variant in variants:
         variant.checked()
@@ -301,7 +303,6 @@ def run(
     own = [seed] if seed is not None else variants[0].checked().seeds()
     numbers = chosen_seeds(seeds) if seeds is not None else own
 
-    work_of = _works(engine, threads)
     in_real_time = engine in TESTBEDS
     names: list[str] = []
     warned: list[list[RunWarning]] = []

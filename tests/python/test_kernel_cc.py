@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import fanin
 import polars as pl
 import pytest
@@ -90,3 +92,51 @@ def test_segmentation_offload_sends_bursts_into_the_queue() -> None:
     assert found[1]["mean_queue_packets"] != found[0]["mean_queue_packets"]
     with pytest.raises(ScenarioError, match=r"stack\.tso"):
         fanin.run("long.toml", text=text, settings={"stack.tso": True})
+
+
+SLOW_TIMERS = LOSSES.replace("senders = 16", "senders = 32").replace('"64KB"', '"8KB"')
+SLOW_TIMERS = SLOW_TIMERS.replace('profile = "linux"', 'profile = "linux"\nmin_rto = "5ms"\ncommon_ticks = true')
+
+
+def test_hz_decides_the_least_timeout_as_in_the_simulator() -> None:
+    try:
+        cache.find(1000)
+    except EngineError as why:
+        pytest.skip(str(why))
+    usual = {}
+    for name, hz in (("kernel", 250), ("kernel-hz1000", 1000)):
+        for engine in ("sim", name):
+            run = fanin.run(
+                "incast.toml", text=SLOW_TIMERS, cc="reno", seeds=4, engine=engine, settings={"stack.hz": hz}
+            )
+            waited = run.messages.filter(pl.col("class") == "incast", pl.col("timeouts") == 1)
+            usual[engine, hz] = waited["completion_ms"].median()
+    # The floor of 5 ms is two jiffies of 4 ms, or five of 1 ms, and a timer is up to a jiffy late.
+    assert usual["sim", 250] == pytest.approx(usual["kernel", 250], rel=0.02)
+    assert usual["sim", 1000] == pytest.approx(usual["kernel-hz1000", 1000], rel=0.02)
+    assert usual["kernel", 250] > 2 * usual["kernel-hz1000", 1000]
+    with pytest.raises(ScenarioError, match=r"stack\.hz.*kernel-hz1000"):
+        fanin.run("long.toml", text=LONG, engine="kernel", settings={"stack.hz": 1000})
+
+
+HALF = Path(__file__).parents[1] / "data/cc/fanin_half.c"
+
+
+def test_a_file_of_ones_own_runs_by_its_path_and_by_its_name(kernel: cache.Kernel, tmp_path: Path) -> None:
+    other = tmp_path / "other.c"
+    other.write_text(HALF.read_text())
+    with pytest.raises(ScenarioError, match=r"cc\.name: the virtual kernel has no .*other\.c; run `fanin kernel build"):
+        fanin.run("long.toml", text=LONG, cc=str(other), engine="kernel")
+    if HALF.name not in [file.name for file in kernel.extra]:
+        pytest.skip(f"needs `fanin kernel build --cc {HALF}`")
+    reno = fanin.run("incast.toml", text=LOSSES, cc="reno", engine="kernel")
+    by_path, by_name = (fanin.run("incast.toml", text=LOSSES, cc=cc, engine="kernel") for cc in (str(HALF), HALF.stem))
+    assert by_path.messages["done_ms"].equals(reno.messages["done_ms"])
+    assert by_name.messages["done_ms"].equals(reno.messages["done_ms"])
+    settings = {"cc.divisor": 4}
+    quarter = fanin.run("incast.toml", text=LOSSES, cc=HALF.stem, engine="kernel", settings=settings)
+    assert not quarter.messages["done_ms"].equals(reno.messages["done_ms"])
+    changed = tmp_path / HALF.name
+    changed.write_text(HALF.read_text() + "/* another version */\n")
+    with pytest.raises(ScenarioError, match="built with another version"):
+        fanin.run("long.toml", text=LONG, cc=str(changed), engine="kernel")

@@ -19,6 +19,11 @@ pub trait Extension: Sync {
 
     /// Changes whenever its behaviour may have changed, such as a hash of its source.
     fn version(&self) -> String;
+
+    /// The name under which a Linux that it is built into registers it; `None` for what no Linux can have.
+    fn linux_name(&self) -> Option<&str> {
+        None
+    }
 }
 
 impl core::fmt::Debug for dyn Extension {

@@ -20,6 +20,15 @@ pub enum Whose {
     RustAlways,
 }
 
+/// What a plan runs on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Hosts {
+    /// Whose algorithms run.
+    pub whose: Whose,
+    /// Jiffies per second of the kernel, if it is not the profile's.
+    pub hz: Option<u32>,
+}
+
 /// A transport's congestion control.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Chosen {
@@ -49,8 +58,10 @@ pub fn chosen(transport: &TransportSpec, whose: Whose) -> Result<Chosen, Limit> 
     };
     // The name of a twin in C, `trim@linux`, is that twin's wherever it runs.
     let outside = transport.cc.parts().iter().any(|part| matches!(part.kind, Kind::Extension(_)));
-    let named = if outside { deployment.twin } else { named };
-    let parameter = transport.args.names().next();
+    let built_in = built_in(transport, whose);
+    let named = if outside { deployment.twin.or(built_in) } else { named };
+    // The parameters of a file are the kernel's own module parameters.
+    let parameter = transport.args.names().next().filter(|_| built_in.is_none());
     match (named, parameter) {
         (Some(named), None) => Ok(Chosen::Named(named)),
         (Some(named), Some(parameter)) => Err(limit(
@@ -65,6 +76,17 @@ pub fn chosen(transport: &TransportSpec, whose: Whose) -> Result<Chosen, Limit> 
         )),
         (None, _) if whose != Whose::Twin && !outside && !deadlines && is_sender_side(transport) => Ok(Chosen::Program),
         (None, _) => Err(limit("cc.name", format!("{}; use the engine sim", why_not(transport, whose, deadlines)))),
+    }
+}
+
+/// The name under which the virtual kernel has a user's C file, if that is the algorithm; whether it is built in only its builder knows.
+pub fn built_in(transport: &TransportSpec, whose: Whose) -> Option<&'static str> {
+    match transport.cc.parts() {
+        [one] if whose != Whose::Twin && one.deploy.is_empty() => match one.kind {
+            Kind::Extension(file) => file.linux_name(),
+            _ => None,
+        },
+        _ => None,
     }
 }
 
@@ -86,16 +108,16 @@ fn why_not(transport: &TransportSpec, whose: Whose, deadlines: bool) -> String {
 }
 
 /// Programs of a plan, and of each flow its congestion control's name.
-pub fn programs(spec: &Spec, whose: Whose) -> Result<(Vec<Program>, Vec<String>), Limit> {
+pub fn programs(spec: &Spec, hosts: Hosts) -> Result<(Vec<Program>, Vec<String>), Limit> {
     let mut programs: Vec<Program> = Vec::new();
     let mut names = Vec::new();
     let paths = if spec.flows.is_empty() { Vec::new() } else { paths(spec)? };
     for (flow, path) in spec.flows.iter().zip(paths) {
         let transport = &spec.transports[flow.transport as usize];
-        match chosen(transport, whose)? {
+        match chosen(transport, hosts.whose)? {
             Chosen::Named(name) => names.push(name.to_owned()),
             Chosen::Program => {
-                let program = program(spec, transport, &path);
+                let program = program(spec, transport, &path, hosts.hz);
                 let same = |p: &Program| Program { name: String::new(), ..p.clone() } == program;
                 let number = programs.iter().position(same).unwrap_or_else(|| {
                     // TCP_CA_NAME_MAX is 16 with the closing zero; twins have `fanin_` before theirs.
@@ -115,7 +137,7 @@ fn paths(spec: &Spec) -> Result<Vec<PathKnowledge>, Limit> {
     known_paths(spec).map_err(|error: RunError| limit("topology", error.to_string()))
 }
 
-fn program(spec: &Spec, transport: &TransportSpec, path: &PathKnowledge) -> Program {
+fn program(spec: &Spec, transport: &TransportSpec, path: &PathKnowledge, hz: Option<u32>) -> Program {
     let stack = resolved_stack(transport).unwrap_or_else(|_| transport.stack.clone());
     let settings = transport.args.iter().map(|(name, value)| {
         let given = match value {
@@ -133,7 +155,7 @@ fn program(spec: &Spec, transport: &TransportSpec, path: &PathKnowledge) -> Prog
         wire: stack.wire(stack.mss).get(),
         initial_window: stack.initial_window,
         initial_ssthresh: stack.initial_ssthresh,
-        hz: stack.hz,
+        hz: hz.unwrap_or(stack.hz),
         path: Some(Path {
             rate_bps: path.rate.bps(),
             base_rtt_ps: path.base_rtt.ps(),

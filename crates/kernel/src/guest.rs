@@ -1,16 +1,18 @@
 //! Hosts, settings and workload for the guest.
 
-use crate::limits::Limit;
-use crate::{connections, host_numbers};
+use crate::algorithms::{Whose, built_in};
+use crate::limits::{Limit, limit};
+use crate::{KernelError, connections, host_numbers};
 use fanin_capture::write::Endpoint;
-use fanin_cc::RecoveryKind;
+use fanin_cc::{RecoveryKind, Value};
 use fanin_fabric::network::FIRST_CLIENT_PORT;
 use fanin_guest::{Guest, Host, namespace};
 use fanin_player::plan;
 use fanin_sim::spec::{GateEvent, Message, NodeId, Release, Spec};
 use fanin_sim::stack::{CwndValidation, EcnMode, Nagle, Stack};
-use fanin_sim::{RunError, known_paths, resolved_stack};
+use fanin_sim::{known_paths, resolved_stack};
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// Listening ports: one for each congestion control that answers, so that it is set before a connection comes.
 const FIRST_SERVER_PORT: u16 = 5_000;
@@ -120,10 +122,12 @@ pub fn guest(spec: &Spec, algorithms: &[String]) -> Result<Guest, Limit> {
     })
 }
 
-/// Parameters of the kernel for its start: what the twin of TRIM is told of the path, as an administrator would.
-pub fn boot(spec: &Spec) -> Result<String, RunError> {
+/// Parameters of the kernel for its start: what the twin of TRIM is told of the path, as an administrator would, and the settings of C files
+/// that were built in.
+pub fn boot(spec: &Spec, whose: Whose) -> Result<String, KernelError> {
     const TWIN: &str = "trim";
     let mut known: Option<(u64, u64, u64)> = None;
+    let mut settings: BTreeMap<String, String> = BTreeMap::new();
     for (flow, path) in spec.flows.iter().zip(known_paths(spec)?) {
         let transport = &spec.transports[flow.transport as usize];
         if transport.cc.name().trim_end_matches("@linux") == TWIN {
@@ -136,9 +140,34 @@ pub fn boot(spec: &Spec) -> Result<String, RunError> {
             }
         }
     }
-    Ok(known.map_or_else(String::new, |(rate, buffer, rtt)| {
-        format!("{TWIN}.rate_pps={rate} {TWIN}.buffer_packets={buffer} {TWIN}.base_rtt_us={rtt}")
-    }))
+    // A file's parameters hold for the whole kernel.
+    for transport in spec.transports.iter().filter(|t| built_in(t, whose).is_some()) {
+        for (name, value) in transport.args.iter() {
+            let value = match value {
+                Value::Number(x) => format!("{x}"),
+                Value::Flag(on) => u8::from(*on).to_string(),
+                Value::Word(word) => word.clone(),
+            };
+            let key = format!("{}.{name}", module_name(transport.cc.name()));
+            match settings.insert(key, value.clone()) {
+                Some(other) if other != value => {
+                    let message = format!("it is {other} and {value}, and a kernel has one for all connections");
+                    return Err(limit(format!("cc.{name}"), message).into());
+                }
+                _ => {}
+            }
+        }
+    }
+    let mut words: Vec<String> = settings.into_iter().map(|(key, value)| format!("{key}={value}")).collect();
+    if let Some((rate, buffer, rtt)) = known {
+        words.push(format!("{TWIN}.rate_pps={rate} {TWIN}.buffer_packets={buffer} {TWIN}.base_rtt_us={rtt}"));
+    }
+    Ok(words.join(" "))
+}
+
+/// The name that the kernel's build gives to the module that a file becomes (KBUILD_MODNAME).
+fn module_name(file: &str) -> String {
+    Path::new(file).file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().replace('-', "_"))
 }
 
 /// What a machine with much memory has: the kernel derives these from its own, which is small (tcp_init, tcp_mem).

@@ -24,7 +24,7 @@ mod traffic;
 
 pub use read::read;
 
-use algorithms::Whose;
+use algorithms::Hosts;
 use fanin_guest::{Guest, files};
 use fanin_linuxcc::Program;
 use fanin_linuxcc::event::Note;
@@ -109,13 +109,13 @@ pub(crate) fn host_numbers(spec: &Spec) -> Vec<Option<u32>> {
 ///
 /// # Errors
 /// [`KernelError::Limit`] when a kernel cannot do what the plan asks for, or the folder cannot be written.
-pub fn prepare(spec: &Spec, folder: &Path, whose: Whose, notes: bool) -> Result<(), KernelError> {
-    limits::check(spec, whose)?;
+pub fn prepare(spec: &Spec, folder: &Path, hosts: Hosts, notes: bool) -> Result<(), KernelError> {
+    limits::check(spec, hosts)?;
     let network = network::network(spec)?;
-    let (programs, names) = algorithms::programs(spec, whose)?;
+    let (programs, names) = algorithms::programs(spec, hosts)?;
     let guest = Guest { notes, ..guest::guest(spec, &names)? };
     let text = serde_json::to_vec(&guest).map_err(|e| KernelError::Guest(e.to_string()))?;
-    write(folder, BOOT, guest::boot(spec)?.as_bytes())?;
+    write(folder, BOOT, guest::boot(spec, hosts.whose)?.as_bytes())?;
     write(folder, files::NETWORK, &network.encode())?;
     if !programs.is_empty() {
         write(folder, files::PROGRAMS, &Program::encode(&programs))?;

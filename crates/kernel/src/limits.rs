@@ -1,6 +1,6 @@
 //! What a kernel cannot do. A limit names the key that asks for it, so that whoever knows the file can say the line.
 
-use crate::algorithms::{Whose, chosen};
+use crate::algorithms::{Hosts, chosen};
 use fanin_cc::Flavour;
 use fanin_sim::knobs::KNOBS;
 use fanin_sim::resolved_stack;
@@ -30,8 +30,12 @@ const SETTABLE: &[&str] = &[
     "recovery",
     "handshake",
     "send_jitter",
+    "clock_error_ppm",
     "tso",
 ];
+
+/// What the virtual kernel does anyway, whatever the profile: its hosts share one clock of known ticks.
+const OF_THE_VIRTUAL_KERNEL: &[&str] = &["hz", "common_ticks"];
 
 /// Something that a kernel cannot do.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -51,13 +55,13 @@ pub(crate) fn limit(key: impl Into<String>, message: impl Into<String>) -> Limit
 ///
 /// # Errors
 /// [`Limit`] for the first thing that a kernel cannot do.
-pub fn check(spec: &Spec, whose: Whose) -> Result<(), Limit> {
+pub fn check(spec: &Spec, hosts: Hosts) -> Result<(), Limit> {
     for transport in &spec.transports {
-        check_transport(transport, whose)?;
+        check_transport(transport, hosts)?;
     }
-    let hosts = spec.nodes.iter().filter(|n| n.kind == NodeKind::Host).count();
-    if hosts > MAX_HOSTS {
-        return Err(limit("topology", format!("it has {hosts} hosts; the virtual kernel has at most {MAX_HOSTS}")));
+    let count = spec.nodes.iter().filter(|n| n.kind == NodeKind::Host).count();
+    if count > MAX_HOSTS {
+        return Err(limit("topology", format!("it has {count} hosts; the virtual kernel has at most {MAX_HOSTS}")));
     }
     if spec.links.len() > usize::from(u16::MAX) {
         return Err(limit("topology", "it has more than 65535 ports; use fewer, or the engine sim"));
@@ -83,7 +87,7 @@ pub fn check(spec: &Spec, whose: Whose) -> Result<(), Limit> {
     }
 }
 
-fn check_transport(transport: &TransportSpec, whose: Whose) -> Result<(), Limit> {
+fn check_transport(transport: &TransportSpec, hosts: Hosts) -> Result<(), Limit> {
     let stack = &transport.stack;
     if stack.cc_profile != Flavour::Linux {
         let profile = match stack.cc_profile {
@@ -95,9 +99,17 @@ fn check_transport(transport: &TransportSpec, whose: Whose) -> Result<(), Limit>
             format!("it is {profile}, and a kernel is none of that; write profile = \"linux\", or use the engine sim"),
         ));
     }
-    chosen(transport, whose)?;
+    chosen(transport, hosts.whose)?;
     let linux = Stack::linux();
-    for knob in KNOBS.iter().filter(|k| !SETTABLE.contains(&k.name)) {
+    match hosts.hz {
+        Some(hz) if stack.hz != hz && stack.hz != linux.hz => {
+            let message = format!("it is {}, and this kernel is built with HZ={hz}", stack.hz);
+            return Err(limit("stack.hz", format!("{message}; there are the engines kernel (250) and kernel-hz1000")));
+        }
+        _ => {}
+    }
+    let of_its_own = |name: &str| hosts.hz.is_some() && OF_THE_VIRTUAL_KERNEL.contains(&name);
+    for knob in KNOBS.iter().filter(|k| !SETTABLE.contains(&k.name) && !of_its_own(k.name)) {
         let (have, want) = ((knob.get)(stack), (knob.get)(&linux));
         if have != want {
             let message = format!("it is {have}, and the kernel has no setting for it (profile linux: {want})");

@@ -180,6 +180,10 @@ impl Extension for KernelFile {
     fn version(&self) -> String {
         self.version.clone()
     }
+
+    fn linux_name(&self) -> Option<&str> {
+        Some(&self.name)
+    }
 }
 
 fn whole(packets: f64) -> u32 {

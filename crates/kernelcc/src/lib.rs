@@ -21,7 +21,7 @@ pub use adapter::{KernelFile, load_file, load_twin};
 
 use fanin_cc::Algorithm;
 use fanin_cc::registry::Kind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 /// Why a C file is no algorithm. Each message is one sentence that says what to do next.
@@ -91,17 +91,32 @@ pub fn is_c(name: &str) -> bool {
 /// Files that were asked for, by name and version. They are few and live as long as the process.
 static KNOWN: Mutex<Vec<(String, String, &'static Algorithm)>> = Mutex::new(Vec::new());
 
+/// Names for C files, told by whoever built them into a kernel.
+static NAMED: Mutex<Vec<(String, PathBuf)>> = Mutex::new(Vec::new());
+
+/// Gives a C file a name for `cc`, beside its path. The last one told of a name counts; a name of the registry stays the registry's.
+pub fn name_file(name: &str, path: &Path) {
+    let mut named = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
+    named.retain(|(other, _)| other != name);
+    named.push((name.to_owned(), path.to_owned()));
+}
+
+fn file_named(name: &str) -> Option<PathBuf> {
+    let named = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
+    named.iter().find(|(n, _)| n == name).map(|(_, path)| path.clone())
+}
+
 /// The registry's line for a C file, or `None` for a name of another kind: a [`fanin_cc::extension::Resolver`].
 ///
 /// # Errors
 /// One sentence: why the file is no algorithm.
 pub fn resolve(name: &str) -> Result<Option<&'static Algorithm>, String> {
-    if !is_c(name) {
-        return Ok(None);
-    }
-    let file = match name.strip_suffix(twins::SUFFIX) {
-        Some(twin) => load_twin(twin),
-        None => load_file(Path::new(name)),
+    let named = if is_c(name) { None } else { file_named(name) };
+    let file = match (name.strip_suffix(twins::SUFFIX), named) {
+        (Some(twin), _) => load_twin(twin),
+        (None, Some(path)) => load_file(&path),
+        (None, None) if is_c(name) => load_file(Path::new(name)),
+        (None, None) => return Ok(None),
     }
     .map_err(|error| error.to_string())?;
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);

@@ -17,6 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 /// Lets the registry find classes by name.
@@ -61,12 +62,18 @@ fn describe(py: Python<'_>, error: &PyErr) -> String {
     described.unwrap_or_else(|_| error.to_string())
 }
 
+/// Gives a C file a name for `cc` in this process, beside its path.
+#[pyfunction]
+pub fn name_c_file(name: &str, path: PathBuf) {
+    fanin_kernelcc::name_file(name, &path);
+}
+
 /// Classes that were asked for, each with its line as the registry wants it. Classes are few and live as long as the process.
 static KNOWN: Mutex<Vec<(String, Py<PyAny>, &'static Algorithm)>> = Mutex::new(Vec::new());
 
 fn resolve(name: &str) -> Result<Option<&'static Algorithm>, String> {
-    if fanin_kernelcc::is_c(name) {
-        return fanin_kernelcc::resolve(name);
+    if let Some(file) = fanin_kernelcc::resolve(name)? {
+        return Ok(Some(file));
     }
     Python::attach(|py| find(py, name).map_err(|error| describe(py, &error)))
 }

@@ -3,7 +3,7 @@
 use crate::error::{Class, raise, run_error, scenario_error};
 use crate::results::Run;
 use crate::simulate::{Plan, Scenario};
-use fanin_kernel::algorithms::Whose;
+use fanin_kernel::algorithms::{Hosts, Whose};
 use fanin_kernel::pcap::Capture;
 use fanin_kernel::{KernelError, limits};
 use pyo3::prelude::*;
@@ -11,10 +11,10 @@ use std::path::PathBuf;
 
 /// Raises, with the key's line, when a kernel cannot do what the plan of this scenario asks for.
 #[pyfunction]
-#[pyo3(signature = (scenario, plan, whose="twin"))]
-pub fn kernel_check(py: Python<'_>, scenario: &Scenario, plan: &Plan, whose: &str) -> PyResult<()> {
-    let whose = whose_of(py, whose)?;
-    py.detach(|| limits::check(&plan.0, whose)).map_err(|limit| {
+#[pyo3(signature = (scenario, plan, whose="twin", hz=None))]
+pub fn kernel_check(py: Python<'_>, scenario: &Scenario, plan: &Plan, whose: &str, hz: Option<u32>) -> PyResult<()> {
+    let hosts = hosts(py, whose, hz)?;
+    py.detach(|| limits::check(&plan.0, hosts)).map_err(|limit| {
         let problem = scenario.0.problem(&limit.key, "scenario::not-in-kernel", limit.message);
         scenario_error(py, &problem)
     })
@@ -22,28 +22,39 @@ pub fn kernel_check(py: Python<'_>, scenario: &Scenario, plan: &Plan, whose: &st
 
 /// What a kernel cannot do of what a plan asks for: `(key, sentence)`; none when it can all of it.
 #[pyfunction]
-#[pyo3(signature = (plan, whose="twin"))]
-pub fn kernel_limit(py: Python<'_>, plan: &Plan, whose: &str) -> PyResult<Option<(String, String)>> {
-    let whose = whose_of(py, whose)?;
-    Ok(py.detach(|| limits::check(&plan.0, whose)).err().map(|limit| (limit.key, limit.message)))
+#[pyo3(signature = (plan, whose="twin", hz=None))]
+pub fn kernel_limit(py: Python<'_>, plan: &Plan, whose: &str, hz: Option<u32>) -> PyResult<Option<(String, String)>> {
+    let hosts = hosts(py, whose, hz)?;
+    Ok(py.detach(|| limits::check(&plan.0, hosts)).err().map(|limit| (limit.key, limit.message)))
 }
 
-/// Whose algorithms run: `twin`, `rust` or `rust-always` ([`Whose`]).
-fn whose_of(py: Python<'_>, name: &str) -> PyResult<Whose> {
-    match name {
-        "twin" => Ok(Whose::Twin),
-        "rust" => Ok(Whose::Rust),
-        "rust-always" => Ok(Whose::RustAlways),
-        _ => Err(raise(py, Class::Engine, format!("whose algorithms: `{name}` is none of twin, rust, rust-always"))),
-    }
+/// Whose algorithms run, `twin`, `rust` or `rust-always` ([`Whose`]), and the HZ of the kernel that is to run them, if it is known.
+fn hosts(py: Python<'_>, whose: &str, hz: Option<u32>) -> PyResult<Hosts> {
+    let whose = match whose {
+        "twin" => Whose::Twin,
+        "rust" => Whose::Rust,
+        "rust-always" => Whose::RustAlways,
+        _ => {
+            let message = format!("whose algorithms: `{whose}` is none of twin, rust, rust-always");
+            return Err(raise(py, Class::Engine, message));
+        }
+    };
+    Ok(Hosts { whose, hz })
 }
 
 /// Writes what the virtual kernel needs into a folder that exists.
 #[pyfunction]
-#[pyo3(signature = (plan, folder, whose="twin", notes=false))]
-pub fn kernel_prepare(py: Python<'_>, plan: &Plan, folder: PathBuf, whose: &str, notes: bool) -> PyResult<()> {
-    let whose = whose_of(py, whose)?;
-    py.detach(|| fanin_kernel::prepare(&plan.0, &folder, whose, notes)).map_err(|e| kernel_error(py, &e))
+#[pyo3(signature = (plan, folder, whose="twin", hz=None, notes=false))]
+pub fn kernel_prepare(
+    py: Python<'_>,
+    plan: &Plan,
+    folder: PathBuf,
+    whose: &str,
+    hz: Option<u32>,
+    notes: bool,
+) -> PyResult<()> {
+    let hosts = hosts(py, whose, hz)?;
+    py.detach(|| fanin_kernel::prepare(&plan.0, &folder, hosts, notes)).map_err(|e| kernel_error(py, &e))
 }
 
 /// Reads what the virtual kernel left there; with `pcap`, writes captures of `places` into that folder.

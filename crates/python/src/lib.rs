@@ -20,7 +20,7 @@ use pyo3::prelude::*;
 mod _native {
     use super::*;
     #[pymodule_export]
-    use crate::algorithm::{PyAck, PyConn, PySetup};
+    use crate::algorithm::{PyAck, PyConn, PySetup, name_c_file};
     #[pymodule_export]
     use crate::capture::{Capture, Replay, analyse};
     #[pymodule_export]

@@ -68,7 +68,7 @@ fn deployment(algorithm: &Algorithm) -> String {
     }
     match algorithm.deploy {
         [Place::SenderShim] => "application shim".to_owned(),
-        [Place::ReceiverShim] => "receiver shim".to_owned(),
+        [Place::ReceiverShim] => "receiver shim over reno".to_owned(),
         _ => registry::deployment(algorithm.name).unwrap_or_default().to_string(),
     }
 }

@@ -174,9 +174,13 @@ def build(
                 core = cache.core_path(wanted.version, hertz, extra)
                 if not core.is_dir():
                     _build_core(root, wanted, hertz, files, core, keep, progress)
+                extra_folder = cache.extra_folder(target)
+                shutil.rmtree(extra_folder, ignore_errors=True)
+                extra_folder.mkdir()
+                for path in files:
+                    shutil.copyfile(path, extra_folder / path.name)
                 with progress("linking fanin's Rust", 1):
                     _link(root, core, target)
-                target.with_suffix(target.suffix + ".cc").write_text("\n".join(path.stem for path in files))
             # The newest is the one that runs use.
             os.utime(target)
     return cache.find(hertz)

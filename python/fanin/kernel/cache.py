@@ -6,12 +6,14 @@ kept under a hash of its own, since it takes minutes; so has the program that ru
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from fanin import _native
 from fanin.errors import EngineError
 
 HERTZ = (250, 1000)
@@ -20,15 +22,10 @@ HERTZ = (250, 1000)
 IN_CORE = ("kernel/config", "kernel/cc", "kernel/net", "kernel/um", "python/fanin/kernel/edits.py")
 """What of fanin is compiled with the kernel: a change of it compiles all of it again."""
 
-IN_KERNEL = (
-    *IN_CORE,
-    "kernel/abi",
-    "crates/linuxcc",
-    "crates/cc",
-    "crates/fabric",
-    "crates/switch",
-    "crates/units",
-)
+ALGORITHMS = ("crates/linuxcc", "crates/cc")
+"""What of fanin runs in a kernel only where an algorithm of fanin's does."""
+
+IN_KERNEL = (*IN_CORE, "kernel/abi", *ALGORITHMS, "crates/fabric", "crates/switch", "crates/units")
 """What of fanin is in the kernel. What is not in the core is Rust, linked to it in seconds."""
 
 IN_GUEST = ("crates/guest", "crates/player")
@@ -51,15 +48,15 @@ class Kernel:
         Version of the source, such as ``6.12.117``.
     hertz : int
         Timer frequency: 250 or 1000.
-    extra : tuple of str
-        Names of C files that were built in with ``--cc``.
+    extra : tuple of pathlib.Path
+        C files that were built in with ``--cc``, as they were then.
     """
 
     linux: Path
     guest: Path
     version: str
     hertz: int
-    extra: tuple[str, ...] = ()
+    extra: tuple[Path, ...] = ()
 
 
 def folder() -> Path:
@@ -114,6 +111,18 @@ def kernel_key() -> str:
     return _hash_of(IN_KERNEL)
 
 
+@functools.cache
+def transport_key() -> str:
+    """Hash of what of fanin is in a kernel whatever algorithm runs."""
+    return _hash_of(tuple(part for part in IN_KERNEL if part not in ALGORITHMS))
+
+
+@functools.cache
+def algorithms_key() -> str:
+    """Hash of fanin's algorithms in a kernel."""
+    return _hash_of(ALGORITHMS)
+
+
 def configuration_hash() -> str:
     """Hash of what decides how a source tree is configured and edited."""
     return _hash_of(("kernel/config", "kernel/um", "python/fanin/kernel/edits.py"))
@@ -136,9 +145,18 @@ def kernel_path(version: str, hertz: int, extra: str = "") -> Path:
     return folder() / f"linux-{version}-hz{hertz}-{kernel_key()}{suffix}"
 
 
+def extra_folder(kernel: Path) -> Path:
+    """Where the C files are kept that a kernel was built with."""
+    return kernel.with_name(f"{kernel.name}.cc")
+
+
 def built(hertz: int) -> list[Path]:
     """Kernels for this fanin, the newest build first: with C files of the user's, and without."""
-    found = [p for p in folder().glob(f"linux-*-hz{hertz}-{kernel_key()}*") if p.is_file() and p.suffix != ".cc"]
+    found = [
+        p
+        for p in folder().glob(f"linux-*-hz{hertz}-{kernel_key()}*")
+        if p.is_file() and p.suffix not in (".cc", ".part")
+    ]
     return sorted(found, key=lambda p: p.stat().st_mtime, reverse=True)
 
 
@@ -167,6 +185,8 @@ def find(hertz: int = HERTZ[0]) -> Kernel:
         raise EngineError(f"the virtual kernel (HZ={hertz}) {why}; run `fanin kernel build{option}`")
     path = kernels[0]
     version = path.name.split("-hz")[0].removeprefix("linux-")
-    names = path.with_suffix(path.suffix + ".cc")
-    extra = tuple(names.read_text().split()) if names.is_file() else ()
+    extra = tuple(sorted(extra_folder(path).glob("*.c")))
+    for file in extra:
+        # `--cc` takes the name of a file that is built in, too.
+        _native.name_c_file(file.stem, file)
     return Kernel(linux=path, guest=guest_path(), version=version, hertz=hertz, extra=extra)

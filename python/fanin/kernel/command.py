@@ -74,7 +74,7 @@ def status() -> None:
         except EngineError as error:
             typer.echo(f"HZ={hertz}: {error}")
         else:
-            extra = f", with {', '.join(kernel.extra)}" if kernel.extra else ""
+            extra = f", with {', '.join(file.name for file in kernel.extra)}" if kernel.extra else ""
             typer.echo(f"HZ={hertz}: Linux {kernel.version}, ready{extra}")
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from fanin import _native
 from fanin.errors import MissingAlgorithmError, ScenarioError
+from fanin.files import shown
 from fanin.kernel.cache import HERTZ, Kernel
 from fanin.kernel.machine import scratch, start_kernel
 
@@ -61,7 +62,7 @@ def run_plan(
     if pcap is not None:
         _native.kernel_check_places(plan, list(pcap_at))
     with scratch() as folder:
-        _native.kernel_prepare(plan, folder, whose)
+        _native.kernel_prepare(plan, folder, whose, kernel.hertz)
         start_kernel(kernel, folder, seed, watch.advance if watch is not None else lambda _: True)
         return _native.kernel_results(plan, folder, pcap, list(pcap_at))
 
@@ -104,10 +105,24 @@ class KernelEngine:
     def check(self, plan: Plan, scenario: Scenario | None = None) -> None:
         """Raise with what a kernel cannot do."""
         if scenario is not None:
-            _native.kernel_check(scenario, plan, self.whose)
-        elif (limit := _native.kernel_limit(plan, self.whose)) is not None:
+            _native.kernel_check(scenario, plan, self.whose, self.kernel.hertz)
+        elif (limit := _native.kernel_limit(plan, self.whose, self.kernel.hertz)) is not None:
             key, _ = limit
             raise (MissingAlgorithmError if key == "cc.name" else ScenarioError)(": ".join(limit))
+        for name in plan.algorithms:
+            if name.endswith(".c"):
+                self._check_built_in(Path(name))
+
+    def _check_built_in(self, file: Path) -> None:
+        """A C file runs as the kernel was built with it, so it must be the same now."""
+        own = next((one for one in self.kernel.extra if one.name == file.name), None)
+        if own is not None and own.read_bytes() == file.read_bytes():
+            return
+        why = "has no" if own is None else "was built with another version of"
+        option = "" if self.kernel.hertz == HERTZ[0] else f" --hz {self.kernel.hertz}"
+        raise MissingAlgorithmError(
+            f"cc.name: the virtual kernel {why} {shown(file)}; run `fanin kernel build{option} --cc {shown(file)}`"
+        )
 
     def run(self, plan: Plan, seed: int, watch: Watch | None = None, captures: Captures | None = None) -> Run:
         """Run one plan."""
@@ -131,6 +146,6 @@ def replay(plan: Plan, kernel: Kernel, seed: int, whose: str = "rust-always") ->
         How many ends of connections, events and ACKs there were, and the first decision that differs, if any.
     """
     with scratch() as folder:
-        _native.kernel_prepare(plan, folder, whose, notes=True)
+        _native.kernel_prepare(plan, folder, whose, kernel.hertz, notes=True)
         start_kernel(kernel, folder, seed, lambda _: True)
         return _native.kernel_replay(folder)

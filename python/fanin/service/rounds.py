@@ -109,7 +109,7 @@ def store_of(name: str) -> Store | None:
 def _key(job: Job, kept: str) -> str:
     on = engine(job.engine)
     if isinstance(on, KernelEngine):
-        return handed(job.plan(), job.seed, on.whose, f"{kept} {_digest()}")
+        return handed(job.plan(), on.kernel, job.seed, on.whose, f"{kept} {_digest()}")
     return key_of(job.plan().identity(), product_of(job.engine, [kept, _digest()]))
 
 

@@ -113,7 +113,7 @@ class Kept:
         if work.kernel is None:
             engine, key = f"sim-{engine_digest()}-{FORMAT}-{reader()}", job.key()
         else:
-            engine, key = engine_of(work.kernel, str(FORMAT)), handed(job.plan(), work.seed, "rust")
+            engine, key = engine_of(work.kernel, str(FORMAT)), handed(job.plan(), work.kernel, work.seed, "rust")
         if engine not in self._stores:
             self._stores[engine] = Store(self._folder, engine=engine)
             self._stores[engine].make()
