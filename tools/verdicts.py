@@ -1,7 +1,8 @@
 """Write the papers' verdicts where they are told: ``tools/verdicts.py [CLAIMS_JSON]``.
 
-`papers/verdicts.csv` has one row per claim. What `fanin reproduce` found last (its `claims.json`) goes into it first, if named. Then the tables
-between the marks in README.md and in the papers' READMEs are made from it; a test compares them.
+`papers/verdicts.csv` has one row per claim, `papers/on_linux.csv` one per claim, engine and rate that was run on Linux's own TCP. What
+`fanin reproduce` found last (its `claims.json`) goes into them first, if named. Then the tables between the marks in README.md and in the papers'
+READMEs are made from them; a test compares them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from fanin.papers.verdicts import NOT_RUN, VERDICTS
 
 ROOT = Path(__file__).parents[1]
 TABLE = ROOT / "papers/verdicts.csv"
+ON_LINUX = ROOT / "papers/on_linux.csv"
 BEGIN, END = "<!-- verdicts: begin -->", "<!-- verdicts: end -->"
 ALL, QUICK = "all", "quick"
 
@@ -34,6 +36,35 @@ def read() -> dict[str, Row]:
     """The table by claim."""
     with TABLE.open(encoding="utf-8", newline="") as file:
         return {row["claim"]: Row(**row) for row in csv.DictReader(file)}
+
+
+class There(NamedTuple):
+    """One claim on Linux's own TCP: on which engine, at which rate, the verdict, the points and seeds, and what came out."""
+
+    claim: str
+    engine: str
+    rate: str
+    verdict: str
+    reading: str
+    points: str
+    ours: str
+
+
+def read_there() -> list[There]:
+    """What was run on Linux's own TCP."""
+    with ON_LINUX.open(encoding="utf-8", newline="") as file:
+        return [There(**row) for row in csv.DictReader(file)]
+
+
+def merged_there(rows: list[There], found: dict[str, object], order: list[str]) -> list[There]:
+    """The same with what a run found, in the order of the claims."""
+    points = QUICK if found["quick"] else ALL
+    made = {(row.claim, row.engine, row.rate): row for row in rows}
+    for one in found["on_linux"]:  # type: ignore[attr-defined]
+        key = (one["id"], one["engine"], one["rate"])
+        if not (points == QUICK and key in made and made[key].points == ALL):
+            made[key] = There(*key, one["verdict"], one["reading"], points, one["ours"])
+    return sorted(made.values(), key=lambda row: order.index(row.claim))
 
 
 def merged(rows: dict[str, Row], found: dict[str, object]) -> dict[str, Row]:
@@ -71,6 +102,17 @@ def of_paper(paper: Paper, rows: dict[str, Row]) -> str:
     for claim in paper.claims:
         row = rows[claim.id]
         lines.append(f"| `{row.claim}` | {row.verdict} | {row.reading} | {row.points} |")
+    names = [claim.id for claim in paper.claims]
+    there = [row for row in read_there() if row.claim in names]
+    if there:
+        lines += [
+            "",
+            "On Linux's own TCP (`fanin reproduce --engine kernel`, or `testbed`):",
+            "",
+            "| claim | engine | bottleneck | verdict | reading | points and seeds | ours |",
+            "|---|---|---|---|---|---|---|",
+        ]
+        lines += [f"| `{one.claim}` | {' | '.join(one[1:])} |" for one in there]
     return "\n".join(lines)
 
 
@@ -93,8 +135,14 @@ def _with(text: str, table: str) -> str:
 def main() -> None:
     """Update the table if told to, then the pages."""
     if len(sys.argv) > 1:
-        rows = merged(read(), json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
+        found = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+        rows = merged(read(), found)
         order = [claim.id for paper in load(ROOT / "papers") for claim in paper.claims]
+        there = merged_there(read_there(), found, order)
+        with ON_LINUX.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(There._fields)
+            writer.writerows(there)
         with TABLE.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(Row._fields)

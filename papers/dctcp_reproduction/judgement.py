@@ -28,11 +28,8 @@ from fanin.papers.verdicts import Checks, Data, Outcome, claim, figure
 
 KEYS = {"newreno": replace(NEWRENO, shape="", width=1.4), "dctcp": replace(DCTCP, shape="", width=1.4)}
 
-PHASE_MS = 60_000.0
-"""Flows join and leave once a minute."""
-
-SETTLE_MS = 10_000.0
-"""The beginning of each minute, in which flows find their share, is left out of their variation."""
+SETTLE = 1 / 6
+"""The beginning of each minute between two changes, in which flows find their share, is left out of their variation: 10 s."""
 
 
 def bottleneck(frames: dict[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
@@ -220,15 +217,23 @@ def draw_fig3(data: Data) -> Figure:
 
 
 def _minutes(data: Data) -> pl.DataFrame:
-    """Seconds of every flow with the minute they are in, where at least two flows share; a second without data counts as zero."""
-    table = data["convergence"]["throughput"].with_columns(
-        mbps=pl.col("bytes") * 8 / 1e6, minute=((pl.col("time_ms") - 1) / PHASE_MS).floor().cast(pl.Int64)
+    """Seconds of every flow with the minute they are in, where at least two flows share; a second without data counts as zero.
+
+    A run on a kernel may be shorter as a whole, so that its minutes are: one passes between the starts of two flows.
+    """
+    table = data["convergence"]["throughput"]
+    second = number(table["time_ms"].unique().sort().diff().min())
+    starts = table.filter(pl.col("bytes") > 0).group_by("cc", "seed", "flow").agg(pl.col("time_ms").min())
+    apart = starts.sort("cc", "seed", "time_ms").select(pl.col("time_ms").diff().over("cc", "seed"))["time_ms"]
+    minute = round(number(apart.median()) / second) * second
+    table = table.with_columns(
+        mbps=pl.col("bytes") * 8e-3 / second, minute=((pl.col("time_ms") - 1e-3) / minute).floor().cast(pl.Int64)
     )
-    table = table.with_columns(second=pl.col("time_ms") - pl.col("minute") * PHASE_MS)
+    table = table.with_columns(second=pl.col("time_ms") - pl.col("minute") * minute)
     # A flow that stopped leaves a few packets to the next minute.
     busy = pl.col("time_ms").len().over("cc", "seed", "minute", "flow") > 5
     shared = table.filter(busy).filter(pl.col("flow").n_unique().over("cc", "seed", "minute") > 1)
-    return shared.filter(pl.col("second") > SETTLE_MS)
+    return shared.filter(pl.col("second") > SETTLE * minute)
 
 
 @claim("dctcp.fig4-5.convergence", "convergence")

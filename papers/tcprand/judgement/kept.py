@@ -75,7 +75,14 @@ def drop_runs(frames: dict[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
     one = (
         frames["flows"]
         .filter(pl.col("flow") == 0)
-        .select("seed", "timeouts", "retransmissions", "drops", "goodput_bps")
+        .select(
+            "seed",
+            "timeouts",
+            "retransmissions",
+            "drops",
+            "goodput_bps",
+            seconds=pl.col("bytes_delivered") * 8 / pl.col("goodput_bps"),
+        )
     )
     return {"lengths": counts, "flow": one}
 

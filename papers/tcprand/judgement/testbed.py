@@ -37,8 +37,11 @@ from .common import ADAPTIVE
 MAIN = 1000
 """Packets of buffer of the testbed's switches, as we read it."""
 
-PER_100_S = 100 / 20
-"""Runs of Fig. 13 and 14 are 20 s long; what happens in them is stated per 100 s, as published."""
+
+def per_100_s(flow: pl.DataFrame) -> float:
+    """What makes counts of runs counts per 100 s, as published; runs of Fig. 13 and 14 are 20 s long, on a kernel shorter."""
+    return 100 / round(number(flow["seconds"].max()), 1)
+
 
 # ---- Fig. 12: the testbed
 
@@ -134,14 +137,16 @@ def fig13(data: Data) -> Outcome:
     if 100 in data["microscope"]["flow"]["buffer"]:
         remarks.append(f"with 100 packets of buffer {_told(*_microscope(data, 100), sizes)}")
     others = data["microscope_m"]["flow"].group_by("many", "sack", "rmin", maintain_order=True)
-    counted = others.agg(pl.col("timeouts").mean() * PER_100_S).sort(
+    counted = others.agg(pl.col("timeouts").mean() * per_100_s(data["microscope_m"]["flow"])).sort(
         "many", "sack", "rmin", descending=[False, True, True]
     )
     for many, part in counted.group_by("many", maintain_order=True):
         cells = ", ".join(f"{row['timeouts']:.0f} ({row['sack']}, rMin {row['rmin']})" for row in part.to_dicts())
         remarks.append(f"timeouts against {many[0]} flows: {cells}")
     grid = data["microscope_grid"]["flow"].group_by("one", "rmin", maintain_order=True)
-    again = grid.agg(pl.col("retransmissions").mean() * PER_100_S).sort("one", "rmin", descending=True)
+    again = grid.agg(pl.col("retransmissions").mean() * per_100_s(data["microscope_grid"]["flow"])).sort(
+        "one", "rmin", descending=True
+    )
     cells = ", ".join(f"({r['one']}, {r['rmin']}) {r['retransmissions']:.0f}" for r in again.to_dicts())
     remarks.append(f"retransmissions without SACK by rMin of the one flow and of the others: {cells}")
     return checks.outcome(_told(alone, waits, sizes), "; ".join(remarks))
@@ -160,7 +165,9 @@ def _microscope(data: Data, buffer: int) -> tuple[Cells, Cells]:
         part = lengths.filter(pl.col("sack") == sack, pl.col("rmin") == size)
         lost = number((part["length"] * part["runs"]).sum())
         alone[sack, size] = number(part.filter(pl.col("length") == 1)["runs"].sum()) / max(1.0, lost)
-        waits[sack, size] = PER_100_S * mean(flow.filter(pl.col("sack") == sack, pl.col("rmin") == size)["timeouts"])
+        waits[sack, size] = per_100_s(flow) * mean(
+            flow.filter(pl.col("sack") == sack, pl.col("rmin") == size)["timeouts"]
+        )
     return alone, waits
 
 
@@ -191,7 +198,7 @@ def draw_fig13(data: Data) -> Figure:
     grid = lost.select("sack", "rmin").unique().join(pl.DataFrame({"length": range(1, 7)}), how="cross")
     lost = grid.join(lost, on=["sack", "rmin", "length"], how="left").with_columns(pl.col("share").fill_null(0.0))
     lost = lost.sort(pl.col("rmin"), descending=True).with_columns(words=pl.col("rmin").cast(pl.String))
-    flow = flow.group_by("sack", "rmin").agg(pl.col("timeouts", "retransmissions").mean() * PER_100_S)
+    flow = flow.group_by("sack", "rmin").agg(pl.col("timeouts", "retransmissions").mean() * per_100_s(flow))
     flow = flow.sort("rmin", descending=True).with_columns(words=pl.col("rmin").cast(pl.String))
     both = {
         "no SACK": Key("without SACK", INK, (6, 3), "circle", hollow=True, width=2.0),
@@ -248,10 +255,12 @@ def _against_more(data: Data) -> tuple[list[Any], dict[int, Key]]:
         size: Key(f"rMin {size} of the others", colour, kind="bar")
         for size, colour in zip(sizes, ORDERED, strict=False)
     }
-    counted = data["microscope_m"]["flow"].group_by("many", "sack", "rmin").agg(pl.col("timeouts").mean() * PER_100_S)
+    many = data["microscope_m"]["flow"]
+    counted = many.group_by("many", "sack", "rmin").agg(pl.col("timeouts").mean() * per_100_s(many))
     rows = counted.with_columns(case=pl.format("{} flows\n{}", "many", "sack")).sort("many", "sack")
     timeouts = Axis("timeouts", "timeouts in 100 s", (0, 1.1 * max(1.0, number(rows["timeouts"].max()))))
-    grid = data["microscope_grid"]["flow"].group_by("one", "rmin").agg(pl.col("retransmissions").mean() * PER_100_S)
+    each = data["microscope_grid"]["flow"]
+    grid = each.group_by("one", "rmin").agg(pl.col("retransmissions").mean() * per_100_s(each))
     cells = grid.sort("one", descending=True).with_columns(case=pl.format("its own {}", "one"))
     again = Axis("retransmissions", "in 100 s", (0, 1.1 * number(cells["retransmissions"].max())))
     return [

@@ -6,6 +6,15 @@ Where a claim speaks of one run, ours is the median over seeds; "no drop" and "n
 from __future__ import annotations
 
 from . import on_off, scale, steady, testbed
-from .kept import completion_of_servers, completions, count_timeouts
+from .kept import bottleneck_and_goodput, completion_of_servers, completions, count_timeouts
 
-__all__ = ["completion_of_servers", "completions", "count_timeouts", "on_off", "scale", "steady", "testbed"]
+__all__ = [
+    "bottleneck_and_goodput",
+    "completion_of_servers",
+    "completions",
+    "count_timeouts",
+    "on_off",
+    "scale",
+    "steady",
+    "testbed",
+]

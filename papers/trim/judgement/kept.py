@@ -4,6 +4,19 @@ from __future__ import annotations
 
 import polars as pl
 
+from .common import BOTTLENECK
+
+
+def bottleneck_and_goodput(frames: dict[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
+    """The port in question, and the goodput of all flows, of each run."""
+    ports = frames["ports"].filter(pl.col("port") == BOTTLENECK)
+    ports = ports.select("seed", "drops", "mean_queue_packets", span_ms=pl.col("busy_ms") / pl.col("utilisation"))
+    total = frames["flows"].group_by("seed", maintain_order=True).agg(bytes=pl.col("bytes_delivered").sum())
+    flows = total.join(ports, on="seed", maintain_order="left").select(
+        "seed", mbps=pl.col("bytes") * 8e-3 / pl.col("span_ms")
+    )
+    return {"ports": ports.drop("span_ms"), "flows": flows}
+
 
 def count_timeouts(frames: dict[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
     """Timeouts and drops of each run."""

@@ -1,4 +1,4 @@
-"""Section IV.E: what the paper's machines did, simulated (Fig. 14)."""
+"""Section IV.E: what the paper's machines did, simulated (Fig. 13 and 14)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,69 @@ from fanin.papers.verdicts import Checks, Data, Outcome, claim, figure, listed
 from .common import in_words, keys, kib, sizes
 
 TESTBED = ("reno", "cubic", "dctcp", "l2dct", "trim")
+
+
+WITHOUT_DROPS = ("dctcp", "l2dct", "trim")
+"""Those that keep the queue short."""
+
+
+@claim("trim.fig13.testbed", "fig13")
+def long_trains(data: Data) -> Outcome:
+    """Drops, queue and goodput along the number of long trains."""
+    per_run = ("cc", "trains", "seed")
+    rows = data["fig13"]["ports"].join(data["fig13"]["flows"], on=per_run)
+    table = rows.group_by("cc", "trains").agg(
+        pl.col("drops").min().alias("least_drops"),
+        pl.col("drops").max().alias("most_drops"),
+        queue=pl.col("mean_queue_packets").mean(),
+        mbps=pl.col("mbps").mean(),
+    )
+    at = {(row["cc"], row["trains"]): row for row in table.to_dicts()}
+    trains = sorted({n for _, n in at})
+    checks = Checks()
+    for cc in ("reno", "cubic"):
+        none = [n for n in trains if at[cc, n]["least_drops"] == 0]
+        checks.that(not none, f"{cc} drops at every number of trains (not with {listed(none)})")
+    for cc in WITHOUT_DROPS:
+        some = [f"{at[cc, n]['most_drops']} with {n}" for n in trains if at[cc, n]["most_drops"] > 0]
+        checks.that(not some, f"{cc} drops nothing (it drops {', '.join(some)})")
+    longer = [
+        f"{n} trains: {listed((at[cc, n]['queue'] for cc in TESTBED), 1)}"
+        for n in trains
+        if at["trim", n]["queue"] > min(at[cc, n]["queue"] for cc in TESTBED)
+    ]
+    checks.that(not longer, f"TRIM's mean queue is the shortest at every number of trains ({'; '.join(longer)})")
+    for cc in WITHOUT_DROPS:
+        low = [
+            f"{at[cc, n]['mbps'] / at['cubic', n]['mbps']:.1%} with {n}"
+            for n in trains
+            if at[cc, n]["mbps"] < 0.97 * at["cubic", n]["mbps"]
+        ]
+        checks.that(not low, f"{cc}'s goodput is within 3 % of CUBIC's (it is {', '.join(low)})")
+    return checks.outcome(
+        f"mean queue with {listed(trains)} trains: "
+        + "; ".join(f"{cc} {listed((at[cc, n]['queue'] for n in trains), 1)}" for cc in TESTBED),
+        "Mbps: " + "; ".join(f"{cc} {listed(at[cc, n]['mbps'] for n in trains)}" for cc in TESTBED),
+    )
+
+
+@figure(
+    "trim.fig13",
+    "fig13",
+    title="Fig. 13. Long trains of two servers at 1 Gbps",
+    caption="Mean over seeds; simulated with Linux's profile, 100 packets of buffer, which the paper does not state.",
+)
+def draw_fig13(data: Data) -> Figure:
+    """Mean queue and goodput along the number of trains."""
+    rows = data["fig13"]["ports"].join(data["fig13"]["flows"], on=["cc", "trains", "seed"])
+    rows = rows.group_by("cc", "trains").agg(pl.col("mean_queue_packets", "mbps").mean()).sort("trains")
+    rows = rows.with_columns(words=pl.col("trains").cast(pl.String))
+    number_of = Axis("words", "long trains", ticks=rows["words"].unique(maintain_order=True).to_list(), kind="points")
+    parts = [
+        lines(rows, number_of, Axis("mean_queue_packets", "mean queue (packets)"), "cc", keys(*TESTBED), title="queue"),
+        lines(rows, number_of, Axis("mbps", "goodput (Mbps)", (800, 1000)), "cc", keys(*TESTBED), title="goodput"),
+    ]
+    return Figure(parts, [*keys(*TESTBED).values()], 2)
 
 
 @claim("trim.fig14a.arct", "fig14a")

@@ -110,6 +110,8 @@ class Reading:
     answers: tuple[Answer, ...] = ()
     engine: str = "sim"
     """Whose TCP runs."""
+    without: tuple[str, ...] = ()
+    """Labels of points that this engine cannot run."""
 
     @property
     def name(self) -> str:

@@ -92,7 +92,8 @@ def _tree(function: Callable[..., object]) -> str:
 def batches(paper: Paper, experiment: Experiment, *, quick: bool, reading: Reading = DEFAULT) -> list[Batch]:
     """Everything of an experiment, in pieces of about the same length."""
     seeds = range(1, (experiment.quick if quick else experiment.seeds) + 1)
-    axes = [[p for p in axis.points if p.quick or not quick] for axis in experiment.axes]
+    left_out = reading.without
+    axes = [[p for p in axis.points if (p.quick or not quick) and p.label not in left_out] for axis in experiment.axes]
     reduce = getattr(judgement_of(paper), experiment.reduce) if experiment.reduce else None
     found = []
     for points in itertools.product(*axes):
