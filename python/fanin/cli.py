@@ -136,6 +136,10 @@ def _version(version: Annotated[bool, typer.Option("--version", help="Print the 
 
         typer.echo(f"fanin {__version__}")
         raise typer.Exit
+    if not {"--help", "-h"}.intersection(sys.argv):
+        from fanin import _native
+
+        _native.end_without_memory()
 
 
 @app.command(short_help="Rank TCPs for a capture's traffic on a rack; writes a report.")

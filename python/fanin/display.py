@@ -374,10 +374,7 @@ def trains_result(result: TrainsResult) -> None:
         table.add_column(title, justify=justify)  # type: ignore[arg-type]
     for title in ("packets →", "bytes →", "retrans. →", "packets ←", "bytes ←", "retrans. ←", "RTT ms"):
         table.add_column(title, justify="right")
-    heaviest = sorted(
-        result.connections, key=lambda c: -(c["to_client"]["payload_bytes"] + c["to_server"]["payload_bytes"])
-    )
-    for c in sorted(heaviest[:MOST_ROWS], key=lambda c: int(c["connection"])):
+    for c in result.heaviest(MOST_ROWS):
         there, back = c["to_server"], c["to_client"]
         rtt = c["handshake_rtt_ns"] or back["min_rtt_ns"] or there["min_rtt_ns"]
         table.add_row(
@@ -389,8 +386,8 @@ def trains_result(result: TrainsResult) -> None:
             number(None if rtt is None else rtt / 1e6),
         )
     out.print(table)
-    if len(heaviest) > MOST_ROWS:
-        out.print(f"the {MOST_ROWS} with the most payload, of {len(heaviest)}; --json has all")
+    if len(result.connections) > MOST_ROWS:
+        out.print(f"the {MOST_ROWS} with the most payload, of {len(result.connections)}; --json has all")
 
     table = Table(title=f"Packet trains (a gap ends one: {escape(result.gap)})", title_justify="left")
     for title in ("direction", "trains", "of", "mean", "p10", "p50", "p90", "p99", "max"):

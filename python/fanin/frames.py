@@ -118,16 +118,21 @@ class Lines:
             numbers = numbers * (most - least + 2) + (codes - least + 1).fill_null(0)
         return numbers
 
-    def filled(self, width: float, low: float) -> int:
-        """How many slots of this width have a row, over all lines."""
+    def _span(self) -> tuple[float, float]:
+        return float(self._time.min()), float(self._time.max())  # type: ignore[arg-type]
+
+    def filled(self, points: int) -> int:
+        """How many pixels of all lines have a row, where a line has so many and one for the end."""
+        low, high = self._span()
+        width = (high - low) / points or 1.0
         return int((self.begins | _differs(((self._time - low) / width).cast(pl.Int64))).sum())
 
     def envelope(self, value: str, points: int) -> pl.Series:
         """Rows that show a line of `points` pixels, in their order: first, least, greatest and last of each pixel."""
         if self.trace.is_empty():
             return self.rows
-        low, high = self._time.min(), self._time.max()
-        width = (float(high) - float(low)) / points or 1.0  # type: ignore[arg-type]
+        low, high = self._span()
+        width = (high - low) / points or 1.0
         pixel = ((self._time - low) / width).floor().clip(0, points - 1)
         slot = (self.begins | _differs(pixel)).cum_sum().set_sorted()
         row, least, greatest = pl.col("row"), pl.col("value").arg_min(), pl.col("value").arg_max()
@@ -142,3 +147,27 @@ class Lines:
 def _differs(values: pl.Series) -> pl.Series:
     """Which values are another than the one before; the first is."""
     return values.ne_missing(values.shift(1)) | (pl.int_range(len(values), eager=True) == 0)
+
+
+FINER = 3
+"""How many times an envelope may be made twice as fine to fill its rows."""
+
+
+def fitted(lines: Lines, value: str, rows: int) -> pl.DataFrame:
+    """A trace within `rows`: whole if it fits, else as fine an envelope as does. Slots of time without a change cost nothing.
+
+    Examples
+    --------
+    >>> trace = pl.DataFrame({"cc": "a", "time_ms": [0.001 * i for i in range(9999)] + [100.0], "packets": range(10_000)})
+    >>> 250 < fitted(Lines(trace, "time_ms", ["cc"]), "packets", 1000).height <= 1000
+    True
+    """
+    trace = lines.trace
+    if trace.height <= rows:
+        return trace
+    coarsest = points = max(1, rows // (4 * lines.count))
+    for doublings in range(FINER, 0, -1):
+        if 4 * lines.filled(coarsest << doublings) <= rows:
+            points = coarsest << doublings
+            break
+    return trace[lines.envelope(value, points)]

@@ -70,49 +70,42 @@ class Measured:
 
 def durations(found: TrainsResult, aggregator: str) -> list[float]:
     """How long each response to a host took, in ms, in the order in which they began; as :attr:`Measured.completion_ms`."""
-    parts = []
-    for c in found.connections:
-        if aggregator not in (c["client_ip"], c["server_ip"]):
-            continue
-        asks = c["client_ip"] == aggregator
-        towards = c["to_client" if asks else "to_server"]
-        rtt = min((r for r in (c["handshake_rtt_ns"], towards["min_rtt_ns"]) if r), default=None)
-        name = "response" if asks else "request"
-        parts.append(
-            found.turns.filter((pl.col("connection") == c["connection"]) & (pl.col(f"{name}_bytes") > 0)).select(
-                began=pl.col(f"{name}_start_ms"),
-                took=pl.col(f"{name}_end_ms") - pl.col(f"{name}_start_ms") + (rtt or 0) / 2e6,
-            )
-        )
-    return pl.concat(parts).drop_nulls().sort("began", maintain_order=True)["took"].to_list() if parts else []
+    towards = found.towards(aggregator).select("connection", "asks", rtt=shortest_rtt())
+    half = pl.Series("half", [(rtt or 0) / 2e6 for rtt in towards["rtt"]], dtype=pl.Float64)
+    answers = pl.col("asks")
+    began, ended, size = (
+        pl.when(answers).then(pl.col(f"response_{what}")).otherwise(pl.col(f"request_{what}"))
+        for what in ("start_ms", "end_ms", "bytes")
+    )
+    took = (
+        found.turns.join(towards.with_columns(half), on="connection", how="inner", maintain_order="left")
+        .filter(size > 0)
+        .sort("connection", maintain_order=True)
+        .select(began=began, took=ended - began + pl.col("half"))
+    )
+    return took.drop_nulls().sort("began", maintain_order=True)["took"].to_list()
+
+
+def shortest_rtt() -> pl.Expr:
+    """The shortest round trip of each connection of :meth:`fanin.TrainsResult.towards`, ns; null where none was seen."""
+    return pl.min_horizontal(pl.col(name).replace(0, None) for name in ("handshake_rtt_ns", "min_rtt_ns"))
 
 
 def measured(found: TrainsResult, aggregator: str, rounds_ms: Sequence[float | None] | None = None) -> Measured:
     """What the responses to one host really took; with `rounds_ms`, what its rounds took."""
-    retransmissions = syns = 0
-    rtts = []
-    ecn = False
-    for c in found.connections:
-        if aggregator not in (c["client_ip"], c["server_ip"]):
-            continue
-        asks = c["client_ip"] == aggregator
-        towards = c["to_client" if asks else "to_server"]
-        rtt = min((r for r in (c["handshake_rtt_ns"], towards["min_rtt_ns"]) if r), default=None)
-        rtts += [rtt / 1e6] if rtt else []
-        retransmissions += towards["retransmitted_packets"] + towards["refilled_packets"]
-        # The SYN/ACK is one too; more of either are repeats.
-        syns += max(0, c["to_server"]["syn"] - 1) + max(0, c["to_client"]["syn"] - 1)
-        ecn |= towards["ce_packets"] > 0
+    towards = found.towards(aggregator)
+    rtt = towards.select(shortest_rtt()).to_series().min()
     took = durations(found, aggregator)
     if rounds_ms is not None:
         took = [ms for ms in rounds_ms if ms is not None]
     return Measured(
         responses=len(took),
         completion_ms=completion_statistics(took),
-        retransmissions=retransmissions,
-        syn_retransmissions=syns,
-        min_rtt_ms=min(rtts, default=None),
-        ecn=ecn,
+        retransmissions=int(towards["repaired_packets"].sum()),
+        # The SYN/ACK is one too.
+        syn_retransmissions=int(towards["repeated_syns"].sum()),
+        min_rtt_ms=rtt / 1e6 if isinstance(rtt, int) else None,
+        ecn=bool((towards["ce_packets"] > 0).any()),
     )
 
 
@@ -143,30 +136,22 @@ def seen_baseline(found: TrainsResult, aggregator: str) -> Today | None:
     follows its acknowledgements is told from what paces (BBR), and what a loss leaves of the window tells BBR (nearly all), CUBIC (0.7) and Reno
     (half) apart. Both are needed for BBR: a busy host and a shaper send between acknowledgements too.
     """
-    sides = [
-        (c, c["to_client" if c["client_ip"] == aggregator else "to_server"])
-        for c in found.connections
-        if aggregator in (c["client_ip"], c["server_ip"])
-    ]
-    opened = [side for c, side in sides if c["handshake_seen"]]
-    capable = sum(side["ect_syn"] for side in opened)
-    if 2 * capable > len(opened):
+    sides = found.towards(aggregator)
+    opened = sides.filter(pl.col("handshake_seen"))
+    capable = int(opened["ect_syn"].sum())
+    if 2 * capable > opened.height:
         return Today(
             "dctcp",
-            f"{capable} of {len(opened)} handshakes in the capture were sent as ECN-capable, as only DCTCP's are",
+            f"{capable} of {opened.height} handshakes in the capture were sent as ECN-capable, as only DCTCP's are",
         )
     # Behind the queue, its link is what spaces the packets.
-    releases = sum(side["releases"] for _, side in sides)
+    releases = int(sides["releases"].sum())
     if releases < FEWEST_RELEASES or found.behind_the_queue(aggregator):
         return None
-    prompted, unprompted = (
-        sum(side[f"{name}_releases"] for _, side in sides) / releases for name in ("prompted", "unprompted")
-    )
-    losses = sum(side["backoffs"] for _, side in sides)
+    prompted, unprompted = (int(sides[f"{name}_releases"].sum()) / releases for name in ("prompted", "unprompted"))
+    losses = int(sides["backoffs"].sum())
     many = losses >= FEWEST_BACKOFFS
-    over_half, small = (
-        sum(side[f"backoffs_{name}"] for _, side in sides) / max(losses, 1) for name in ("over_half", "small")
-    )
+    over_half, small = (int(sides[f"backoffs_{name}"].sum()) / max(losses, 1) for name in ("over_half", "small"))
     if prompted <= 0.5 and unprompted >= 0.3 and many and small >= 0.2:
         return Today(
             "bbr",

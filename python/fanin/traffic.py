@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import polars as pl
 
@@ -33,8 +33,8 @@ class TrainsResult:
     summary : dict
         Counts over the file: ``file``, ``format``, ``packets``, ``tcp_packets``, ``connections``, ``payload_bytes``,
         ``start_epoch_ns``, ``duration_ns``.
-    connections : list of dict
-        One per TCP connection, numbered as tshark's ``tcp.stream``: addresses, ports, and per direction (``to_server``,
+    connections : sequence of dict
+        One per TCP connection, made when it is asked for, numbered as tshark's ``tcp.stream``: addresses, ports, and per direction (``to_server``,
         ``to_client``) ``packets``, ``payload_bytes``, ``retransmitted_bytes`` and more (docs/json/trains.schema.json has them all).
     trains : polars.DataFrame
         One row per packet train. Columns: ``connection`` (UInt32), ``direction`` (String: to_server or to_client), ``start_ms``, ``end_ms``
@@ -62,7 +62,7 @@ class TrainsResult:
     """
 
     summary: dict[str, Any]
-    connections: list[dict[str, Any]]
+    connections: Sequence[dict[str, Any]]
     trains: pl.DataFrame
     turns: pl.DataFrame
     hosts: list[dict[str, Any]]
@@ -104,7 +104,7 @@ class TrainsResult:
             "command": self.command,
             "capture": self.summary,
             "gap": self.gap,
-            "connections": self.connections,
+            "connections": list(self.connections),
             "trains": self.trains.to_dicts(),
             "distributions": self.distributions(),
             "hosts": self.hosts,
@@ -182,6 +182,18 @@ class TrainsResult:
             list(zip(r["asked"], r["answered"], strict=True)) for r in rows.partition_by("round", maintain_order=True)
         ]
 
+    def heaviest(self, most: int) -> list[dict[str, Any]]:
+        """The connections with the most payload, in the order of their numbers."""
+        return list(json.loads(self._capture.heaviest_json(most)))
+
+    def towards(self, host: str) -> pl.DataFrame:
+        """What went towards a host, a row for each of its connections: what its senders were seen to do.
+
+        ``connection`` (UInt32), ``asks`` and ``handshake_seen`` (Boolean; the host opened it, so responses go to it), ``handshake_rtt_ns``,
+        ``min_rtt_ns`` and counts (UInt64) as in `connections`; ``repeated_syns`` are of both sides, ``repaired_packets`` what was sent again.
+        """
+        return frame(self._capture.towards(host)).with_columns(pl.col("asks", "handshake_seen") == 1)
+
     def workload(self, aggregator: str | None = None) -> Replay:
         """The traffic towards one host, ready to be replayed.
 
@@ -234,6 +246,48 @@ class TrainsResult:
         if chart is not None:
             chart.save(folder / "trains.html", inline=True)
             chart.save(folder / "trains.svg")
+
+
+class Connections(Sequence[dict[str, Any]]):
+    """The connections of a capture as dicts, made a page at a time: a million of them would be gigabytes.
+
+    Parameters
+    ----------
+    capture : Capture
+        Where they are kept.
+    """
+
+    PAGE = 1024
+
+    def __init__(self, capture: Capture) -> None:
+        self._capture = capture
+        self._count = int(json.loads(capture.summary_json())["connections"])
+        self._begin, self._page = 0, list[dict[str, Any]]()
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<{self._count} connections>"
+
+    @overload
+    def __getitem__(self, index: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[dict[str, Any]]: ...
+    def __getitem__(self, index: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(self._count))]
+        number = range(self._count)[index]
+        begin = number - number % self.PAGE
+        if begin != self._begin or not self._page:
+            self._page = json.loads(self._capture.connections_json(begin, begin + self.PAGE))
+            self._begin = begin
+        return self._page[number - begin]
 
 
 @keywords
@@ -301,7 +355,7 @@ def trains(
 
     return TrainsResult(
         summary=json.loads(found.summary_json()) | ({"file": "standard input"} if str(capture) == "-" else {}),
-        connections=json.loads(found.connections_json()),
+        connections=Connections(found),
         trains=ms(found.trains()),
         turns=ms(found.turns()),
         hosts=json.loads(found.hosts_json()),

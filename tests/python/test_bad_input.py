@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 import sys
@@ -343,3 +344,30 @@ def test_a_capture_of_one_direction_is_compared_and_says_so(fanin: Fanin) -> Non
     assert outcome.code == 0
     assert outcome.json()["ranking"][0]["responses"] > 0
     assert any("one direction only" in warning for warning in outcome.json()["capture"]["warnings"])
+
+
+def test_without_memory_a_command_ends_in_one_sentence() -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "fanin",
+        "compare",
+        HTTP,
+        "--rack",
+        RACK,
+        "--cc",
+        "cubic",
+        "--seeds",
+        "2",
+        "--json",
+    ]
+    limited = ["sh", "-c", "ulimit -v 600000; exec " + shlex.join(map(str, command))]
+    # So many threads as the machine has cores would need more memory on some machines before anything is read.
+    environment = os.environ | {"POLARS_MAX_THREADS": "2"}
+    done = subprocess.run(limited, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    # Polars' allocator may have something to say beside it.
+    told = [line for line in done.stderr.splitlines() if line.startswith("fanin:")]
+    assert len(told) == 1
+    assert told[0].startswith("fanin: error: out of memory: this needs more than the machine")

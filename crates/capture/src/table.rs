@@ -16,7 +16,7 @@ type Key = [(Addr, u16); 2];
 pub(crate) struct Table {
     /// The latest connection between two ends. Hash order is never used for anything, so the hasher's seed cannot show.
     by_ends: HashMap<Key, u32, foldhash::fast::RandomState>,
-    conns: Vec<Conn>,
+    conns: Conns,
     arrivals: Arrivals,
     copies: Copies,
     links: Links,
@@ -29,7 +29,7 @@ impl Table {
     pub fn new(gap: Gap) -> Table {
         Table {
             by_ends: HashMap::default(),
-            conns: Vec::new(),
+            conns: Conns::default(),
             arrivals: Arrivals::default(),
             copies: Copies::new(),
             links: Links::default(),
@@ -50,15 +50,15 @@ impl Table {
         if index == self.conns.len() {
             self.conns.push(Conn::new(fresh, s, key, self.arrivals.hosts(key), *at));
         }
-        let mut d = self.conns[index].direction(s);
-        if self.conns[index].is_reused_by(s, d) {
+        let mut d = self.conns.at(index).direction(s);
+        if self.conns.at(index).is_reused_by(s, d) {
             // A copy of the SYN must not open yet another connection: it has the same number, which the rule above knows.
             index = self.conns.len();
             self.conns.push(Conn::new(fresh, s, key, self.arrivals.hosts(key), *at));
             self.by_ends.insert(key, fresh);
-            d = self.conns[index].direction(s);
+            d = self.conns.at(index).direction(s);
         }
-        let conn = &mut self.conns[index];
+        let conn = self.conns.at(index);
         if self.copies.is_copy(s, index, d, *at, conn) {
             self.mirrored.note(*packet);
             conn.mirrored(d, s.payload);
@@ -89,9 +89,38 @@ impl Table {
         std::mem::take(&mut self.links).finish()
     }
 
-    /// All connections, in order of their first packet.
+    /// All connections, in order of their first packet. What has been taken is freed on the way.
     pub fn into_connections(self) -> impl Iterator<Item = Conn> {
-        self.conns.into_iter()
+        self.conns.parts.into_iter().flatten()
+    }
+}
+
+/// Connections by number, in parts that are freed one by one: a million of them are gigabytes, which must not stand beside their results.
+#[derive(Default)]
+struct Conns {
+    parts: Vec<Vec<Conn>>,
+}
+
+/// Connections in a part: more bytes than an allocator keeps for itself when they are freed (32 MiB with glibc).
+const PART: usize = 1 << 14;
+
+impl Conns {
+    fn len(&self) -> usize {
+        self.parts.last().map_or(0, |last| (self.parts.len() - 1) * PART + last.len())
+    }
+
+    fn push(&mut self, conn: Conn) {
+        if self.parts.last().is_none_or(|last| last.len() == PART) {
+            self.parts.push(Vec::with_capacity(PART));
+        }
+        if let Some(last) = self.parts.last_mut() {
+            last.push(conn);
+        }
+    }
+
+    #[inline]
+    fn at(&mut self, index: usize) -> &mut Conn {
+        &mut self.parts[index / PART][index % PART]
     }
 }
 

@@ -1,12 +1,13 @@
 //! Captures for Python.
 
-use crate::columns::{Table, optional_u64s, texts, u32s, u64s};
+use crate::columns::{Table, optional_u64s, texts, u8s, u32s, u64s};
 use crate::error::{Class, capture_error, internal, raise, workload_error};
 use crate::watch::Watch;
-use fanin_capture::{Analysis, Gap, Options, Workload};
+use fanin_capture::{Analysis, Connection, DirectionStats, Gap, Options, Workload};
 use fanin_units::Duration;
 use pyo3::prelude::*;
 use serde::Serialize;
+use std::cmp::Reverse;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
@@ -67,9 +68,45 @@ impl Capture {
     fn summary_json(&self) -> PyResult<String> {
         json(&self.0.summary)
     }
-    /// One object per TCP connection, as JSON.
-    fn connections_json(&self) -> PyResult<String> {
-        json(&self.0.connections)
+    /// TCP connections of these numbers, an object each, as JSON.
+    fn connections_json(&self, begin: usize, end: usize) -> PyResult<String> {
+        let all = &self.0.connections;
+        json(&all.get(begin..end.min(all.len())).unwrap_or_default())
+    }
+    /// The connections with the most payload, so many of them, in order of their number, as JSON.
+    fn heaviest_json(&self, most: usize) -> PyResult<String> {
+        let mut heaviest: Vec<&Connection> = self.0.connections.iter().collect();
+        let payload = |c: &&Connection| Reverse(c.to_client.payload_bytes + c.to_server.payload_bytes);
+        heaviest.sort_by_key(payload);
+        heaviest.truncate(most);
+        heaviest.sort_by_key(|c| c.connection);
+        json(&heaviest)
+    }
+
+    /// The connections of one host, with what went towards it: `asks` where it opened them, so that responses do.
+    fn towards(&self, py: Python<'_>, host: &str) -> PyResult<Table> {
+        let ip = address(py, host)?;
+        let mine = self.0.connections.iter().filter(|c| c.client_ip == ip || c.server_ip == ip);
+        let rows: Vec<(&Connection, &DirectionStats)> =
+            mine.map(|c| (c, if c.client_ip == ip { &c.to_client } else { &c.to_server })).collect();
+        let sums = |of: fn(&DirectionStats) -> u64| u64s(rows.iter().map(|(_, side)| of(side)));
+        Table::new(vec![
+            ("connection", u32s(rows.iter().map(|(c, _)| c.connection))),
+            ("asks", u8s(rows.iter().map(|(c, _)| u8::from(c.client_ip == ip)))),
+            ("handshake_seen", u8s(rows.iter().map(|(c, _)| u8::from(c.handshake_seen)))),
+            ("handshake_rtt_ns", optional_u64s(rows.iter().map(|(c, _)| c.handshake_rtt_ns))),
+            ("min_rtt_ns", optional_u64s(rows.iter().map(|(_, side)| side.min_rtt_ns))),
+            ("repeated_syns", u64s(rows.iter().map(|(c, _)| repeats(c.to_server.syn) + repeats(c.to_client.syn)))),
+            ("repaired_packets", sums(|side| side.retransmitted_packets + side.refilled_packets)),
+            ("ce_packets", sums(|side| side.ce_packets)),
+            ("ect_syn", sums(|side| u64::from(side.ect_syn))),
+            ("releases", sums(|side| side.releases)),
+            ("prompted_releases", sums(|side| side.prompted_releases)),
+            ("unprompted_releases", sums(|side| side.unprompted_releases)),
+            ("backoffs", sums(|side| side.backoffs)),
+            ("backoffs_over_half", sums(|side| side.backoffs_over_half)),
+            ("backoffs_small", sums(|side| side.backoffs_small)),
+        ])
     }
     /// Hosts, the likeliest aggregator first, as JSON.
     fn hosts_json(&self) -> PyResult<String> {
@@ -137,6 +174,11 @@ impl Capture {
     fn behind_the_queue(&self, py: Python<'_>, aggregator: &str) -> PyResult<Option<bool>> {
         Ok(self.0.behind_the_queue(address(py, aggregator)?))
     }
+}
+
+/// SYNs, or SYN/ACKs, that were sent again.
+fn repeats(syns: u32) -> u64 {
+    u64::from(syns.saturating_sub(1))
 }
 
 fn address(py: Python<'_>, text: &str) -> PyResult<IpAddr> {

@@ -78,18 +78,20 @@ pub fn optional_u32s(values: impl IntoIterator<Item = Option<u32>>) -> ArrayRef 
 }
 
 /// A column of times in ms from picoseconds, some unknown.
-pub fn milliseconds(times: impl IntoIterator<Item = Option<u64>>) -> ArrayRef {
-    Arc::new(times.into_iter().map(|t| t.map(ms)).collect::<Float64Array>())
+pub fn all_milliseconds(times: impl IntoIterator<Item = Option<u64>>) -> ArrayRef {
+    Arc::new(times.into_iter().map(|t| t.map(milliseconds)).collect::<Float64Array>())
 }
 
 /// A column of the ms between two times in picoseconds; null where one is unknown.
 pub fn between(times: impl IntoIterator<Item = (Option<u64>, Option<u64>)>) -> ArrayRef {
     // Of milliseconds, as a reader of the two columns would subtract them.
-    Arc::new(times.into_iter().map(|(from, to)| Some(ms(to?) - ms(from?))).collect::<Float64Array>())
+    Arc::new(
+        times.into_iter().map(|(from, to)| Some(milliseconds(to?) - milliseconds(from?))).collect::<Float64Array>(),
+    )
 }
 
-/// As Polars divides a column by a number (`fanin.frames.ms`): by its reciprocal, so that both give the same bits.
-fn ms(ps: u64) -> f64 {
+/// Picoseconds in ms, as Polars divides a column by a number (`fanin.frames.ms`): by its reciprocal, so that both give the same bits.
+pub fn milliseconds(ps: u64) -> f64 {
     ps as f64 * (1.0 / 1e9)
 }
 

@@ -7,6 +7,7 @@ mod columns;
 mod error;
 mod graph;
 mod kernel;
+mod memory;
 mod model;
 mod pcap;
 mod registries;
@@ -31,6 +32,8 @@ mod _native {
     use crate::kernel::{
         kernel_check, kernel_check_places, kernel_limit, kernel_prepare, kernel_replay, kernel_results,
     };
+    #[pymodule_export]
+    use crate::memory::end_without_memory;
     #[pymodule_export]
     use crate::model::{dctcp, gss_incast, iatcp, limit, quantity, rand_enqueue, rand_rmin, trim_as, trim_k};
     #[pymodule_export]

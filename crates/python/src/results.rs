@@ -1,9 +1,9 @@
 //! What a run leaves behind, as tables. Times stay whole picoseconds here; frames have them in milliseconds.
 
-use crate::columns::{Table, f64s, optional_u64s, texts, u8s, u32s, u64s};
+use crate::columns::{Table, f64s, milliseconds, optional_u64s, texts, u8s, u32s, u64s};
 use arrow_array::ArrayRef;
 use fanin_sim::columns::{Codes, Values};
-use fanin_sim::results::{Results, TABLES};
+use fanin_sim::results::{EVENTS, Results, TABLES};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
@@ -62,6 +62,23 @@ impl Run {
     #[getter]
     fn packet_hops(&self) -> u64 {
         self.results.packet_hops
+    }
+
+    /// The packet events of one flow between two times in ms, both included, with what tells equal ones apart.
+    fn packets_of(&self, py: Python<'_>, flow: u32, from_ms: f64, to_ms: f64) -> PyResult<Table> {
+        let all = &self.results.traces.packets;
+        let within = from_ms..=to_ms;
+        let mine = |&n: &usize| all.flow[n] == flow && within.contains(&milliseconds(all.time_ps[n]));
+        let rows: Vec<usize> = py.detach(|| (0..all.flow.len()).filter(mine).collect());
+        let rows = || rows.iter().copied();
+        Table::new(vec![
+            ("time_ms", f64s(rows().map(|n| milliseconds(all.time_ps[n])))),
+            ("event", texts(rows().map(|n| EVENTS[usize::from(all.event[n])]))),
+            ("seq", u64s(rows().map(|n| all.seq[n]))),
+            ("payload", u32s(rows().map(|n| all.payload[n]))),
+            ("port", u32s(rows().map(|n| all.link[n]))),
+            ("flags", u32s(rows().map(|n| u32::from(all.flags[n])))),
+        ])
     }
 
     /// A table by its name, or some of its columns; they are those of `results_schema_json`.

@@ -2,7 +2,7 @@
 
 use crate::algorithm;
 use crate::capture::Replay;
-use crate::columns::{Table, between, milliseconds, optional_u32s, texts, u32s, u64s};
+use crate::columns::{Table, all_milliseconds, between, optional_u32s, texts, u32s, u64s};
 use crate::error::{Class, internal, raise, run_error, scenario_error};
 use crate::results::Run;
 use crate::watch::Watch;
@@ -263,8 +263,8 @@ impl RackPlan {
             ("server", texts(rows.iter().map(|r| server(r.server)))),
             ("response", u32s(rows.iter().map(|r| r.number))),
             ("bytes", u64s(rows.iter().map(|r| r.bytes))),
-            ("release_ms", milliseconds(times.iter().map(|t| t.release_ps))),
-            ("done_ms", milliseconds(times.iter().map(|t| t.done_ps))),
+            ("release_ms", all_milliseconds(times.iter().map(|t| t.release_ps))),
+            ("done_ms", all_milliseconds(times.iter().map(|t| t.done_ps))),
             ("completion_ms", between(times.iter().map(|t| (t.release_ps, t.done_ps)))),
             ("timeouts", u32s(times.iter().map(|t| t.timeouts))),
         ])
@@ -279,8 +279,8 @@ impl RackPlan {
             ("round", u32s(times.iter().map(|t| t.round))),
             ("company", u32s(times.iter().map(|t| t.company))),
             ("requests", u32s(times.iter().map(|t| t.requests))),
-            ("release_ms", milliseconds(times.iter().map(|t| t.release_ps))),
-            ("done_ms", milliseconds(times.iter().map(|t| t.done_ps))),
+            ("release_ms", all_milliseconds(times.iter().map(|t| t.release_ps))),
+            ("done_ms", all_milliseconds(times.iter().map(|t| t.done_ps))),
             ("completion_ms", between(times.iter().map(|t| (t.release_ps, t.done_ps)))),
         ])
     }

@@ -474,12 +474,12 @@ def _summary(found: TrainsResult, replay: Replay, *, aggregator_found: bool) -> 
 
 def _trains_to(found: TrainsResult, replay: Replay) -> pl.DataFrame:
     """The packet trains towards the aggregator, whichever side opened the connection."""
-    clients = [c["connection"] for c in found.connections if c["client_ip"] == replay.aggregator]
-    servers = [c["connection"] for c in found.connections if c["server_ip"] == replay.aggregator]
-    return found.trains.filter(
-        ((pl.col("direction") == "to_client") & pl.col("connection").is_in(clients))
-        | ((pl.col("direction") == "to_server") & pl.col("connection").is_in(servers))
-    ).select("connection", "start_ms", "end_ms", "packets", "bytes", "retransmitted_bytes", "gap_before_ms")
+    towards = found.towards(replay.aggregator).select("connection", "asks")
+    return (
+        found.trains.join(towards, on="connection", how="inner", maintain_order="left")
+        .filter(pl.col("asks") == (pl.col("direction") == "to_client"))
+        .select("connection", "start_ms", "end_ms", "packets", "bytes", "retransmitted_bytes", "gap_before_ms")
+    )
 
 
 def _one_hash(hashes: Mapping[str, str]) -> str:

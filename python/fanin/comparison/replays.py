@@ -16,7 +16,7 @@ from fanin.comparison import columns
 from fanin.comparison.columns import FLOWS, PACKETS, QUEUE, RUNS, WINDOW
 from fanin.errors import AlgorithmError, EngineError, FaninError
 from fanin.files import file_name
-from fanin.frames import PS_PER_MS, frame
+from fanin.frames import PS_PER_MS, Lines, fitted, frame
 from fanin.progress import Progress
 from fanin.ranking import completion_statistics
 from fanin.runs.engines import Captures, engine
@@ -87,9 +87,9 @@ class _Captured:
 @cache
 def measure_digest() -> str:
     """Names how a run is measured: a change of it may change any number."""
-    from fanin import ranking, stats
+    from fanin import frames, ranking, stats
 
-    files = [__file__, ranking.__file__, stats.__file__, columns.__file__]
+    files = [__file__, frames.__file__, ranking.__file__, stats.__file__, columns.__file__]
     return hashlib.sha256(b"".join(Path(str(file)).read_bytes() for file in files)).hexdigest()[:16]
 
 
@@ -186,10 +186,7 @@ def measured(job: ReplayJob, made: RackPlan, run: Run) -> Frames:
     responses = frame(made.response_times(run, job.cc, job.traffic.replay.servers))
     rounds = frame(made.round_times(run, job.cc))
     connection = frame(made.connections())["connection"]
-    wanted = {"flows": FLOWS, "ports": PORTS} | (
-        {"queue": QUEUE, "window": ("flow", *WINDOW), "packets": EVENTS} if job.trace else {}
-    )
-    found = job.frames(made, run, wanted)
+    found = job.frames(made, run, {"flows": FLOWS, "ports": PORTS})
     # Of the flows that carry responses: what the servers did.
     flows = found["flows"].with_columns(connection).drop_nulls("connection").select(*FLOWS)
     ports = found["ports"]
@@ -219,42 +216,49 @@ def measured(job: ReplayJob, made: RackPlan, run: Run) -> Frames:
     }
     kept = {"responses": responses, "rounds": rounds, "flows": flows, "runs": pl.DataFrame([row], schema=RUNS)}
     if job.trace:
-        kept["queue"] = found["queue"].select(*QUEUE)
-        window = found["window"]
+        kept["packets"] = _packets_of_the_slowest(run, responses, connection)
+        # One after the other: of a long capture each is hundreds of megabytes before it is thinned.
+        kept["queue"] = _within_memory(job.frames(made, run, {"queue": QUEUE})["queue"], "packets", ["cc"]).select(
+            *QUEUE
+        )
+        window = job.frames(made, run, {"window": ("flow", *WINDOW)})["window"]
+        window = _within_memory(window, "cwnd", ["cc", "flow"])
         window = window.with_columns(connection.gather(window["flow"])).drop_nulls("connection")
         kept["window"] = window.select(*WINDOW)
-        kept["packets"] = _packets_of_the_slowest(found["packets"], responses, connection)
     return kept
+
+
+TRACE_MOST = 1_000_000
+"""Rows of a trace of one run, at most; a longer one is kept as an envelope that keeps its peaks."""
+
+
+def _within_memory(trace: pl.DataFrame, value: str, by: list[str]) -> pl.DataFrame:
+    return fitted(Lines(trace, "time_ms", by), value, TRACE_MOST) if trace.height > TRACE_MOST else trace
 
 
 PORTS = ("drops", "marks", "mean_queue_packets", "p99_queue_packets", "max_queue_packets")
 """Columns of ports that a row is made from."""
 
-EVENTS = ("flow", "port", "flags", *(name for name in PACKETS if name not in {"cc", "connection"}))
-"""Columns of packet events that are looked at."""
-
 SLOWEST = 3
 """Responses per algorithm whose packets are kept."""
 
 
-def _packets_of_the_slowest(packets: pl.DataFrame, responses: pl.DataFrame, connection: pl.Series) -> pl.DataFrame:
+def _packets_of_the_slowest(run: Run, responses: pl.DataFrame, connection: pl.Series) -> pl.DataFrame:
     """The packet events of the slowest responses: what explains them, and little beside all that passed the port."""
     slowest = (
         responses.drop_nulls("completion_ms").sort("completion_ms", descending=True, maintain_order=True).head(SLOWEST)
     )
-    flows = pl.DataFrame([connection]).with_row_index("flow")
-    mine = packets.join(
-        flows.filter(pl.col("connection").is_in(slowest["connection"].implode())),
-        on="flow",
-        how="inner",
-        maintain_order="left",
-    )
     parts = [
-        mine.filter(
-            (pl.col("connection") == row["connection"])
-            & pl.col("time_ms").is_between(row["release_ms"], row["done_ms"])
+        frame(run.packets_of(flow, row["release_ms"], row["done_ms"])).with_columns(
+            cc=pl.lit(row["cc"]), connection=row["connection"]
         )
         for row in slowest.iter_rows(named=True)
+        for flow in (connection == row["connection"]).arg_true()
     ]
-    kept = pl.concat(parts).unique(maintain_order=True) if parts else mine.clear()
-    return kept.select(*(pl.col(name).cast(kind) for name, kind in PACKETS.items()))
+    if not parts:
+        return pl.DataFrame(schema=PACKETS)
+    return (
+        pl.concat(parts)
+        .unique(maintain_order=True)
+        .select(*(pl.col(name).cast(kind) for name, kind in PACKETS.items()))
+    )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from fanin.explain import events_of, explanations
-from fanin.frames import Lines, parts, thin
+from fanin.frames import Lines, fitted, parts, thin
 from fanin.ranking import STATISTICS
 from fanin.report import words
 from fanin.verdict import STATISTIC_NAMES, packets, rack_facts
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
 TRACE_ROWS = 120_000
 """Rows of each of a page's traces (queue, windows), over all algorithms: together some 1.5 MB as they are packed."""
-
-FINER = 3
-"""How many times an envelope may be made twice as fine to fill them."""
 
 CONNECTIONS = 16
 """Connections whose windows a page can show: those with the slowest responses."""
@@ -292,27 +289,6 @@ def _timeout_times(lines: Lines, keys: list[str]) -> dict[tuple[Any, ...], list[
 
 def _with_seed(trace: pl.DataFrame, seed: int) -> pl.DataFrame:
     return trace if "seed" in trace.columns else trace.with_columns(pl.lit(seed).alias("seed"))
-
-
-def fitted(lines: Lines, value: str, rows: int) -> pl.DataFrame:
-    """A trace within `rows`: whole if it fits, else as fine an envelope as does. Slots of time without a change cost nothing.
-
-    Examples
-    --------
-    >>> trace = pl.DataFrame({"cc": "a", "time_ms": [0.001 * i for i in range(9999)] + [100.0], "packets": range(10_000)})
-    >>> 250 < fitted(Lines(trace, "time_ms", ["cc"]), "packets", 1000).height <= 1000
-    True
-    """
-    trace = lines.trace
-    if trace.height <= rows:
-        return trace
-    coarsest = points = max(1, rows // (4 * lines.count))
-    low, high = _least(trace, "time_ms"), _greatest(trace, "time_ms")
-    for doublings in range(FINER, 0, -1):
-        if 4 * lines.filled((high - low) / (coarsest << doublings) or 1.0, low) <= rows:
-            points = coarsest << doublings
-            break
-    return trace[lines.envelope(value, points)]
 
 
 def _lists(

@@ -1,0 +1,92 @@
+//! What happens when there is no memory left: a sentence and exit code 2, where the command asks for it.
+//!
+//! `Vec` and its like end the process by a signal then, with words that no user understands; so do those of Polars, whose allocator is its own.
+#![allow(unsafe_code)]
+
+use pyo3::prelude::*;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What a command says that ran out of memory.
+const SENTENCE: &str = "fanin: error: out of memory: this needs more than the machine, or its limit (ulimit -v), has; take a shorter capture, \
+     fewer algorithms or seeds, or a machine with more\n";
+
+/// Set by the command: a library must not end the process that it is used in.
+static ENDS: AtomicBool = AtomicBool::new(false);
+
+/// The system's allocator.
+struct Memory;
+
+#[global_allocator]
+static MEMORY: Memory = Memory;
+
+// SAFETY: every call is the system allocator's, with the same arguments; what it returns is returned.
+unsafe impl GlobalAlloc for Memory {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as above.
+        some(unsafe { System.alloc(layout) })
+    }
+
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as above.
+        some(unsafe { System.alloc_zeroed(layout) })
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, old: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: as above.
+        some(unsafe { System.realloc(old, layout, size) })
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, old: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(old, layout) }
+    }
+}
+
+#[inline]
+fn some(memory: *mut u8) -> *mut u8 {
+    if memory.is_null() && ENDS.load(Ordering::Relaxed) {
+        end();
+    }
+    memory
+}
+
+/// Says the sentence and ends the process at once, as a signal handler may: without memory nothing can be cleaned up.
+#[cold]
+fn end() -> ! {
+    // SAFETY: both are system calls; the text lives as long as the process.
+    unsafe {
+        libc::write(libc::STDERR_FILENO, SENTENCE.as_ptr().cast(), SENTENCE.len());
+        libc::_exit(2)
+    }
+}
+
+/// An abort: of an allocation if memory is limited or a probe finds none, else of a fault that must stay visible.
+extern "C" fn aborted(_signal: libc::c_int) {
+    const PROBE: usize = 1 << 30;
+    // SAFETY: system calls that a signal handler may make; the probe is of address space that nobody touches.
+    let limited = unsafe {
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        let told = libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) == 0 && limit.rlim_cur != libc::RLIM_INFINITY;
+        told || libc::mmap(null_mut(), PROBE, libc::PROT_READ, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0)
+            == libc::MAP_FAILED
+    };
+    if limited {
+        end();
+    }
+    // SAFETY: gives the signal back to the system, which `abort` then raises again.
+    unsafe { libc::signal(libc::SIGABRT, libc::SIG_DFL) };
+}
+
+/// From now on a failed allocation ends the process with a sentence and exit code 2.
+#[pyfunction]
+pub fn end_without_memory() {
+    ENDS.store(true, Ordering::Relaxed);
+    // SAFETY: the handler makes nothing but system calls.
+    unsafe { libc::signal(libc::SIGABRT, aborted as *const () as libc::sighandler_t) };
+}
