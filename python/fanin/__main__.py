@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import signal
 import sys
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from fanin.errors import FaninError, Interrupted, OutputError
+from fanin.errors import FaninError, Interrupted, OutputError, nearest
 
 if TYPE_CHECKING:
     import typer
@@ -72,10 +73,16 @@ def _run() -> int:
         # Typer's own words about the command line; their class is not public in every version.
         message = getattr(error, "format_message", None)
         if message is None:
+            if _is_stale(error):
+                sys.stderr.write(
+                    f"fanin: error: the compiled module is of another version than the Python around it ({error}); run `make build`, or install fanin "
+                    "anew\n"
+                )
+                return BAD_INPUT
             raise
-        text = " ".join(message().split()).rstrip(".")
+        text = " ".join(message().split()).rstrip(".").replace("Value error, ", "")
         if text:
-            sys.stderr.write(f"fanin: error: command line: {text[0].lower()}{text[1:]}; see --help\n")
+            sys.stderr.write(f"fanin: error: command line: {text[0].lower()}{text[1:]}{_nearest(text)}; see --help\n")
         return BAD_INPUT
     # A command that Ctrl-C ended early says itself what it kept and leaves by SystemExit: what comes here was interrupted before.
     if code == INTERRUPTED:
@@ -98,6 +105,29 @@ def _leave_unread(app: typer.Typer, words: list[str]) -> None:
     for group in app.registered_groups:
         if group.typer_instance is not None:
             _leave_unread(group.typer_instance, words)
+
+
+def _nearest(text: str) -> str:
+    """What was probably meant by a choice that does not exist; Typer says it of commands."""
+    wrong = re.search(r": '([^']*)' is not one of (.*)", text)
+    near = nearest(wrong[1], re.findall(r"'([^']*)'", wrong[2])) if wrong is not None else None
+    return f"; did you mean `{near}`?" if near is not None else ""
+
+
+def _is_stale(error: Exception) -> bool:
+    """The compiled module lacks what the Python around it asks it for: it was built from other sources."""
+    if isinstance(error, ImportError):
+        return error.name == "fanin._native"
+    if not isinstance(error, AttributeError | TypeError):
+        return False
+    native = sys.modules.get("fanin._native")
+    if native is None:
+        return False
+    if isinstance(error, AttributeError):
+        return error.obj is native or any(one in vars(native).values() for one in (type(error.obj), error.obj))
+    # What is called with other arguments than it takes: `Rack.check() missing 1 required positional argument`.
+    called = re.match(r"(\w+)(?:\.\w+)?\(\)", str(error))
+    return called is not None and hasattr(native, called[1])
 
 
 def _need_streams() -> None:

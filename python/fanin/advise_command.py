@@ -16,12 +16,20 @@ if TYPE_CHECKING:
 
 def advise(
     capture: Annotated[
-        Path, typer.Argument(metavar="CAPTURE", help="pcap or pcapng file, plain or gzip.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="CAPTURE", help="pcap or pcapng file, plain or gzip; - reads standard input.", show_default=False
+        ),
     ],
     rack: Annotated[
-        Path,
-        typer.Option("--rack", metavar="RACK.toml", help="The rack: link rate, delay, buffer, K.", show_default=False),
-    ],
+        Path | None,
+        typer.Option(
+            "--rack",
+            metavar="RACK.toml",
+            help="The rack: link rate, delay, buffer, K [default: proposed from the capture, see `fanin rack`].",
+            show_default=False,
+        ),
+    ] = None,
     goal: Annotated[str, typer.Option("--goal", metavar="GOAL", help="p99, p99.9, mean, fairness or goodput.")] = "p99",
     no_switch_changes: Annotated[
         bool, typer.Option("--no-switch-changes", help="Leave the switch as the rack file says.")
@@ -60,22 +68,27 @@ def advise(
     """Advise a transport and settings for a capture's traffic: by how much better, where it hurts, how to try it and take it back."""
     from fanin import display
     from fanin.advice import advise as search
+    from fanin.advice.search import SearchInterruptedError
     from fanin.files import shown
 
-    found = search(
-        capture,
-        rack,
-        goal=goal.replace("p99.9", "p99_9"),
-        cc=cc.split(",") if cc is not None else None,
-        baseline=baseline,
-        switch=not no_switch_changes,
-        budget=budget,
-        confirm=confirm,
-        aggregator=aggregator,
-        tell=display.note,
-        command=shown(shlex.join(["fanin", *sys.argv[1:]])),
-        progress=display.Bar,
-    )
+    try:
+        found = search(
+            capture,
+            rack,
+            goal=goal.replace("p99.9", "p99_9"),
+            cc=cc.split(",") if cc is not None else None,
+            baseline=baseline,
+            switch=not no_switch_changes,
+            budget=budget,
+            confirm=confirm,
+            aggregator=aggregator,
+            tell=display.note,
+            command=shown(shlex.join(["fanin", *sys.argv[1:]])),
+            progress=display.Bar,
+        )
+    except SearchInterruptedError as stopped:
+        display.note(f"interrupted: no advice yet; {stopped.runs} runs are in the store, and the same command goes on")
+        sys.exit(130)
     if as_json:
         json.dump(found.to_dict(), sys.stdout, allow_nan=False)
         sys.stdout.write("\n")

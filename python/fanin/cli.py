@@ -87,14 +87,16 @@ GapOption = Annotated[
     str | None,
     typer.Option(
         "--gap",
-        help="Time without data that ends a train, such as 1ms; without it the smoothed round trip of each connection does.",
+        help="Idle gap that ends a train, such as 1ms [default: the connection's SRTT].",
+        show_default=False,
     ),
 ]
 FloorOption = Annotated[
     str | None,
     typer.Option(
         "--floor",
-        help="Least threshold when the smoothed round trip is it: a tap sees round trips shorter than the sender's.",
+        help="Minimum gap when derived from SRTT (a tap near the receiver underestimates RTT) [default: 300us].",
+        show_default=False,
     ),
 ]
 SetOption = Annotated[
@@ -125,7 +127,8 @@ EngineOption = Annotated[
     ),
 ]
 AggregatorOption = Annotated[
-    str | None, typer.Option("--aggregator", metavar="IP", help="Host that the responses go to; found unless given.")
+    str | None,
+    typer.Option("--aggregator", metavar="IP", help="Receiver's IP address [default: detected from the traffic]."),
 ]
 
 
@@ -189,7 +192,7 @@ def compare(
     ] = False,
     trace_seed: Annotated[
         int | None,
-        typer.Option("--trace-seed", help="Seed whose queue and windows the report draws; the first unless given."),
+        typer.Option("--trace-seed", help="Seed whose queue and windows the report draws [default: the first]."),
     ] = None,
     aggregator: AggregatorOption = None,
     gap: GapOption = None,
@@ -220,7 +223,8 @@ def compare(
         typer.Option(
             "--out",
             metavar="DIR",
-            help="Folder for report.html and tables; fanin-CAPTURE unless given, none with --json.",
+            help="Folder for report.html and tables [default: fanin-CAPTURE; none with --json].",
+            show_default=False,
         ),
     ] = None,
     pcap: Annotated[
@@ -283,7 +287,9 @@ def trains(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="DIR", help="Folder for tables, plots and the workload file; none unless given."),
+        typer.Option(
+            "--out", metavar="DIR", help="Folder for tables, plots and the workload file [default: none written]."
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -353,7 +359,9 @@ def run(
     settings: SetOption = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="DIR", help="Folder for tables (Parquet) and the summary; none unless given."),
+        typer.Option(
+            "--out", metavar="DIR", help="Folder for tables (Parquet) and the summary [default: none written]."
+        ),
     ] = None,
     pcap: Annotated[
         Path | None,
@@ -408,7 +416,7 @@ def reproduce(
         list[str] | None,
         typer.Argument(
             metavar="[PAPER[.FIGURE]]...",
-            help="Papers, figures or claims, such as trim or trim.fig4; all unless given.",
+            help="Papers, figures or claims, such as trim or trim.fig4 [default: all].",
             show_default=False,
         ),
     ] = None,
@@ -427,7 +435,8 @@ def reproduce(
         typer.Option(
             "--out",
             metavar="DIR",
-            help="Folder for gallery.html and claims.json; papers unless given, none with --json.",
+            help="Folder for gallery.html and claims.json [default: papers; none with --json].",
+            show_default=False,
         ),
     ] = None,
     engine: Annotated[
@@ -439,7 +448,7 @@ def reproduce(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run the papers' experiments again: each claim as published, as we get it, and a verdict.
+    """Re-run published experiments and compare each claim with our result.
 
     Exit code 1 when a claim could not be run.
     """
@@ -472,7 +481,7 @@ def reproduce(
     options_metavar="[NAME] [OPTIONS]",
 )
 def model(context: typer.Context) -> None:
-    """The papers' closed forms: thresholds, bounds and probabilities; without a name, lists them."""
+    """Evaluate the papers' closed forms: thresholds, bounds and probabilities. Without a name, list them."""
     from fanin.model_command import command
 
     command(context.args)
@@ -496,9 +505,7 @@ def draw(
     settings: SetOption = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out", metavar="FILE", help="svg, png, pdf or html; the scenario's name with .svg unless given."
-        ),
+        typer.Option("--out", metavar="FILE", help="Picture file: svg, png, pdf or html [default: SCENARIO.svg]."),
     ] = None,
 ) -> None:
     """Draw a scenario's network: hosts, switches, links with rate, delay and buffers."""

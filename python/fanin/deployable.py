@@ -215,7 +215,7 @@ def recommendation(
         )
     if prompt_acks:
         needs.append(
-            f"{aggregator} acknowledges every packet: on it, `ip {family}route change ... quickack 1` on the routes to the servers."
+            f"{aggregator} has to acknowledge every packet: on it, `ip {family}route change ... quickack 1` on the routes to the servers."
         )
     if how.shim:
         needs.append(

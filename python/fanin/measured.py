@@ -171,6 +171,45 @@ def seen_baseline(found: TrainsResult, aggregator: str) -> Today | None:
     return Today(None, clocked)
 
 
+def another_baseline(seen: Measured, presumed: RankingRow, rows: Sequence[RankingRow]) -> list[str]:
+    """Where the presumed baseline is not what was measured and one other algorithm of the comparison is: it may be what the hosts run.
+
+    It proves nothing, since the rack may be wrong too: so it is a remark beside the gap, and never the baseline.
+    """
+    if not _apart_from(seen, presumed) or _can_be_told(seen) < 2:
+        return []
+    alike = [row for row in rows if row is not presumed and not _apart_from(seen, row)]
+    if not alike:
+        return []
+    names = enumeration([row.cc for row in alike[:3]])
+    those = "would have been measured so" if len(alike) == 1 else "would each have been measured so"
+    return [
+        f"on this rack {names} {those}, within a factor of {FACTOR} at each of them: if that is what the hosts run, say it with --baseline "
+        f"{alike[0].cc}; if they run {presumed.cc}, the rack is wrong"
+    ]
+
+
+def _can_be_told(seen: Measured) -> int:
+    """Of how many statistics a capture has enough to hold a simulation against them."""
+    enough = sum(
+        seen.responses >= fewest and bool(seen.completion_ms[name]) for name, fewest in FEWEST_RESPONSES.items()
+    )
+    return enough + (seen.retransmissions >= FEWEST_RETRANSMISSIONS)
+
+
+def _apart_from(seen: Measured, simulated: RankingRow) -> dict[str, tuple[float, float]]:
+    """Where a simulated row is not what was measured: both values by statistic."""
+    apart = {}
+    for name, fewest in FEWEST_RESPONSES.items():
+        there, here = seen.completion_ms[name], simulated.completion_ms[name].value
+        if seen.responses >= fewest and there and here and max(there / here, here / there) > FACTOR:
+            apart[name] = (there, here)
+    there, here = float(seen.retransmissions), simulated.retransmissions.value or 0.0
+    if max(there, here) >= FEWEST_RETRANSMISSIONS and max(there + 1, here + 1) / min(there + 1, here + 1) > FACTOR:
+        apart["retransmissions"] = (there, here)
+    return apart
+
+
 def disagreement(seen: Measured, simulated: RankingRow, simulated_rtt_ms: float | None) -> list[str]:
     """Where the simulated baseline is not what the capture measured, and the likeliest reason; nothing where they agree."""
     told = []
@@ -180,14 +219,7 @@ def disagreement(seen: Measured, simulated: RankingRow, simulated_rtt_ms: float 
             f"{n} {'SYN was' if n == 1 else 'SYNs were'} sent again in the capture, which costs a second or more each: connections were refused "
             "or their first packets lost, and no congestion control changes that"
         )
-    apart = {}
-    for name, fewest in FEWEST_RESPONSES.items():
-        there, here = seen.completion_ms[name], simulated.completion_ms[name].value
-        if seen.responses >= fewest and there and here and max(there / here, here / there) > FACTOR:
-            apart[name] = (there, here)
-    there, here = float(seen.retransmissions), simulated.retransmissions.value or 0.0
-    if max(there, here) >= FEWEST_RETRANSMISSIONS and max(there + 1, here + 1) / min(there + 1, here + 1) > FACTOR:
-        apart["retransmissions"] = (there, here)
+    apart = _apart_from(seen, simulated)
     if apart:
         parts = [_apart(name, *pair) for name, pair in apart.items()]
         told.append(

@@ -354,7 +354,7 @@ def unsure_of_the_rate(speed: Finding) -> str:
     seen = f", only that it is {speed.low} or more" if speed.low is not None else ""
     return (
         f"the rate of the link to the aggregator is a guess ({speed.value}): the capture does not show it{seen}. Ask the switch for the rate of "
-        f"that port, capture behind it, or try others with --vary rate={_others(speed)}"
+        f"that port, capture behind it, or try others with `fanin compare --vary rate={_others(speed)}`"
     )
 
 
@@ -363,6 +363,13 @@ def _others(speed: Finding) -> str:
     tenfold = {"100Mbps": "1Gbps", "1Gbps": "10Gbps", "10Gbps": "100Gbps"}
     value = speed.value or "1Gbps"
     return ",".join(dict.fromkeys([*([speed.low] if speed.low else []), value, tenfold.get(value, "10Gbps")]))
+
+
+def in_short(proposal: RackProposal) -> str:
+    """The values of a proposal, for a sentence."""
+    return ", ".join(
+        f"{f.key.removeprefix('rack.')} {f.value if f.value is not None else 'none'}" for f in proposal.findings
+    )
 
 
 def _file(capture: str, findings: tuple[Finding, ...], remarks: tuple[str, ...], command: str) -> str:

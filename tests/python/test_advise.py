@@ -9,17 +9,20 @@ import statistics
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fanin import run as fanin_run
 from fanin.advice import advise
+from fanin.advice.advise import racks_a_fifth_off
 from fanin.advice.knobs import Candidate, Space, how_to
-from fanin.advice.search import Evaluator
+from fanin.advice.search import Evaluator, SearchInterruptedError
 from fanin.errors import ScenarioError
 from fanin.progress import silent
 from fanin.runs.executor import Threads
 from fanin.runs.job import Document
 from fanin.runs.replay import ReplayJob, Traffic
+from fanin.runs.store import Store
 from fanin.traffic import trains
 
 from .conftest import HTTP, RACK, SMALL, Fanin, merged
@@ -191,7 +194,8 @@ def test_lines_name_the_settings_that_were_simulated() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--goal", "speed"), "the goal is 'speed'"),
+        (("--goal", "speed"), "it must be one of p99, p99.9, mean"),
+        (("--confirm", "sim"), "--confirm sim`: it must be one of kernel, kernel-hz1000"),
         (("--budget", "soon"), "--budget soon"),
         (("--budget", "0"), "--budget 0"),
         (("--cc", "nosuch"), "nosuch"),
@@ -206,3 +210,44 @@ def test_wrong_options_are_said_in_a_sentence(fanin: Fanin, arguments: tuple[str
 def test_a_goal_that_is_none_is_refused() -> None:
     with pytest.raises(ScenarioError):
         advise(HTTP, RACK, goal="p42")
+
+
+def test_without_a_rack_it_takes_the_one_that_the_capture_speaks_for_and_says_so() -> None:
+    found = advise(SMALL, cc="cubic", budget=10, keep=False)
+    assert any(note.startswith("the rack was proposed from the capture (rate 1Gbps, ") for note in found.notes)
+    assert any("the rate of the link to the aggregator is a guess" in note for note in found.notes)
+
+
+def test_a_search_that_is_stopped_says_what_is_kept_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    store.make()
+    base = ReplayJob(Document.of_rack(RACK), Traffic(trains(SMALL).workload(None)), "", 0)
+
+    class Stopping(Threads):
+        def map(self, works: Any, bar: Any, finished: Any, **more: Any) -> bool:
+            super().map(works[:1], bar, finished, **more)
+            return False
+
+    stopped = Evaluator(base, Stopping(), silent, store)
+    with pytest.raises(SearchInterruptedError) as caught:
+        stopped.scores([Candidate("cubic")], range(1, 5), "stopped")
+    assert caught.value.runs == 1
+    again = Evaluator(base, Threads(), silent, store)
+    again.scores([Candidate("cubic")], range(1, 5), "again")
+    assert (again.runs, again.ran) == (4, 3)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ('buffer = "60p"\n', 6),
+        ('buffer = "60p"\nreceiver_rate = "500Mbps"\nreceiver_buffer = "30p"\n', 6),
+        ('shared_buffer = "300KB"\n', 6),
+    ],
+)
+def test_every_rack_is_tried_a_fifth_off(tmp_path: Path, more: str, said: int) -> None:
+    rack = tomllib.loads(f'[rack]\nrate = "1Gbps"\ndelay = "25us"\n{more}')
+    tried = racks_a_fifth_off(rack["rack"])
+    assert len(tried) == said
+    for key in rack["rack"]:
+        assert sum(f"rack.{key}" in dict(variant) for variant in tried) == 2

@@ -10,6 +10,7 @@ from pathlib import Path
 import fanin
 import fanin.report
 import pytest
+from fanin.measured import another_baseline
 from fanin.stats import Estimate, Paired
 from fanin.verdict import Refusal, Verdict
 
@@ -167,6 +168,31 @@ def test_the_sentences_and_the_table_correct_for_the_same_number_of_algorithms(w
     told = judged(wide, {"bbr": (3.0, 0.09, 7.5, 0.001)}, alone={"bbr": 0.03})
     assert told.kind == "tail"
     assert any(s == "At p99, 3.00 ms with bbr, 4.50 ms with cubic, which may be chance." for s in told.support)
+
+
+def test_an_algorithm_that_would_have_been_measured_so_is_named_as_what_hosts_may_run(
+    wide: fanin.CompareResult,
+) -> None:
+    cubic = next(row for row in wide.ranking if row.cc == "cubic")
+    times = {**cubic.completion_ms, "p50": Estimate(11.0), "p99": Estimate(177.0)}
+    cubic = replace(cubic, completion_ms=times, retransmissions=Estimate(2506.0))
+    bbr = replace(cubic, cc="bbr", completion_ms={**times, "p99": Estimate(287.0)}, retransmissions=Estimate(30546.0))
+    assert wide.measured is not None
+    captured = replace(
+        wide.measured,
+        responses=2400,
+        completion_ms={**wide.measured.completion_ms, "p50": 14.4, "p99": 322.0},
+        retransmissions=36628,
+    )
+    told = another_baseline(captured, cubic, [cubic, bbr])
+    assert len(told) == 1
+    assert "on this rack bbr would have been measured so" in told[0]
+    assert "--baseline bbr" in told[0]
+    # What the capture agrees with is the baseline; and what nothing agrees with is the rack.
+    assert another_baseline(captured, bbr, [cubic, bbr]) == []
+    assert another_baseline(replace(captured, retransmissions=400_000), cubic, [cubic, bbr]) == []
+    few = replace(captured, responses=5)
+    assert another_baseline(few, cubic, [cubic, bbr]) == [], "one statistic proves nothing"
 
 
 def test_a_model_that_no_kernel_has_comes_without_lines_to_type(wide: fanin.CompareResult) -> None:

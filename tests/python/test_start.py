@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import fanin
+import pytest
 
 HEAVY = {"polars", "altair", "vl_convert", "fanin._native", "rich.progress", "fanin.comparison"}
 
@@ -31,3 +33,30 @@ def test_every_registered_algorithm_can_be_listed_and_the_alone_ones_checked() -
     for entry in entries:
         if entry.details["stands_alone"]:
             assert needs_switch(entry.name) == entry.details["needs_switch"]
+
+
+@pytest.mark.parametrize(
+    "lacks",
+    [
+        "del native.Rack.from_text; fanin.compare('a.pcap', 'r.toml')",
+        "native.no_such_function",
+        "from fanin._native import no_such_name",
+        "native.needs_switch('cubic', 'more', 'than', 'it', 'takes')",
+    ],
+)
+def test_a_compiled_module_of_another_version_is_said_in_a_sentence(lacks: str, tmp_path: Path) -> None:
+    (tmp_path / "r.toml").write_text("")
+    code = f"""
+import sys, fanin, fanin.cli
+import fanin._native as native
+def stale(**_):
+    {lacks}
+stale.registered_commands = stale.registered_groups = ()
+fanin.cli.app = stale
+from fanin.__main__ import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
+    assert done.stderr.startswith("fanin: error: the compiled module is of another version than the Python around it (")
+    assert "run `make build`" in done.stderr

@@ -17,14 +17,15 @@ from fanin.advice.knobs import UNSURE, Candidate, Space, how_to, packets
 from fanin.advice.search import GOALS, RUNGS, Evaluator, Score, halving, runs_within
 from fanin.comparison.candidates import chosen, deployable
 from fanin.deployable import Recommendation
-from fanin.errors import CaptureError, ScenarioError
+from fanin.errors import CaptureError, ScenarioError, suggest
 from fanin.files import shown
 from fanin.measured import seen_baseline
 from fanin.progress import Progress, silent
+from fanin.rack import in_short, proposed
 from fanin.ranking import SIGNIFICANT
 from fanin.runs.engines import engine as find_engine
 from fanin.runs.executor import Executor, Threads
-from fanin.runs.job import Document
+from fanin.runs.job import Document, RunWarning, Settings
 from fanin.runs.kept import usual_store
 from fanin.runs.replay import ReplayJob, Traffic, Unmoved
 from fanin.simulation import changed
@@ -35,6 +36,9 @@ from fanin.verdict import Confirmation
 
 CLOSE, CLOSE_SEEDS = 0.3, range(1011, 1041)
 """Candidates within this share of the best on the judged seeds, and the further seeds that tell them apart."""
+
+CONFIRMING = ("kernel", "kernel-hz1000")
+"""Engines that can confirm: those whose TCP is real, and which give the same again."""
 
 JUDGED_SEEDS = range(1001, 1011)
 """Seeds of the last round: none that the search has seen, so that luck in the search is not taken for merit."""
@@ -133,7 +137,7 @@ class Advice:
 
 def advise(
     capture: str | Path,
-    rack: str | Path,
+    rack: str | Path | None = None,
     *,
     goal: str = "p99",
     cc: str | Sequence[str] | None = None,
@@ -155,8 +159,8 @@ def advise(
     ----------
     capture : path
         pcap or pcapng, plain or gzip.
-    rack : path
-        The rack (TOML).
+    rack : path, optional
+        The rack (TOML); as the capture speaks for it unless given (:func:`fanin.propose_rack`).
     goal : {"p99", "p99_9", "mean", "fairness", "goodput"}
         What is to be best: completion times of responses, Jain's index over connections, or payload per second.
     cc : str or sequence of str, optional
@@ -195,19 +199,25 @@ def advise(
         When the capture, the rack or a name cannot be used.
     """
     if goal not in GOALS:
-        raise ScenarioError(f"the goal is {goal!r}; it must be one of {', '.join(GOALS)}")
+        raise ScenarioError(f"the goal is {goal!r}; it must be one of {', '.join(GOAL_NAMES.values())}")
     if confirm is not None:
+        if confirm not in CONFIRMING:
+            raise ScenarioError(f"command line `--confirm {confirm}`: {suggest(confirm, CONFIRMING)}")
         find_engine(confirm)  # raises when it is not built, before anything takes long
     count, seconds = parsed_budget(budget)
     common = changed(settings)
-    _native.Rack.from_file(rack, common)
-    document = Document.of_rack(rack)
+    if rack is not None:
+        _native.Rack.from_file(rack, common)
+    found = trains(capture, progress=progress)
+    replay = found.workload(aggregator)
+    proposal = None
+    if rack is None:
+        proposal = proposed(found, replay.aggregator, f"fanin rack {shown(str(capture))}")
+    document = Document(proposal.text, "rack.toml", "") if proposal is not None else Document.of_rack(str(rack))
     table = document.table()
     for key, value in common:
         section, _, name = key.partition(".")
         table.setdefault(section, {})[name] = value
-    found = trains(capture, progress=progress)
-    replay = found.workload(aggregator)
     shown_today = seen_baseline(found, replay.aggregator) if baseline is None else None
     job = ReplayJob(document, Traffic(replay), "", 0, tuple(common))
     choice = chosen(cc, baseline, job, shown_today.cc if shown_today else None)
@@ -242,8 +252,14 @@ def advise(
         advice.notes.append(
             f"{seconds:g} s are {count} simulations on this machine, of which the search took {searched}; `--budget {count}` repeats it on any"
         )
-    advice.capture, advice.rack = shown(str(capture)), shown(str(rack))
-    advice.command = shown(command or f"fanin advise {capture} --rack {rack}")
+    advice.capture, advice.rack = shown(str(capture)), shown(str(rack or "rack.toml"))
+    advice.command = shown(command or f"fanin advise {capture}{'' if rack is None else f' --rack {rack}'}")
+    if proposal is not None:
+        advice.notes.append(
+            f"the rack was proposed from the capture ({in_short(proposal)}): `fanin rack {shown(str(capture))} --out rack.toml`, correct it, and ask again "
+            "with --rack"
+        )
+        advice.notes += [str(remark) for remark in proposal.remarks if isinstance(remark, RunWarning)]
     if baseline is None:
         seen = shown_today is not None and shown_today.cc == today.cc
         how = f"run {today.cc}: {shown_today.why}" if seen and shown_today else f"are presumed to run {today.cc}"
@@ -407,33 +423,46 @@ def _coexistence(evaluator: Evaluator, advice: Advice) -> list[str]:
 
 def _other_racks(evaluator: Evaluator, advice: Advice, table: Mapping[str, Any]) -> list[str]:
     """Whether the best still beats today's when the rack is not quite as said."""
-    variants = []
-    rack = table.get("rack", {})
-    for key in ("rate", "delay", "buffer"):
-        for factor in (1 - UNSURE, 1 + UNSURE):
-            value = _scaled(rack.get(key), factor)
-            # A buffer that the rack's own threshold fills is no rack.
-            fits = key != "buffer" or (packets(value) or math.inf) > (packets(rack.get("mark")) or 0)
-            if value is not None and fits:
-                variants.append((f"rack.{key}", value))
+    variants = racks_a_fifth_off(table.get("rack", {}))
     seeds = list(JUDGED_SEEDS)[:3]
     jobs = [
-        replace(job, settings=(*job.settings, variant))
+        replace(job, settings=(*job.settings, *variant))
         for variant in variants
         for c in (advice.best, advice.today)
         for job in (evaluator.job(c, seed) for seed in seeds)
     ]
     scores = evaluator.scores_of(jobs, "on racks a fifth off")
     lost = []
-    for number, (key, value) in enumerate(variants):
+    for number, variant in enumerate(variants):
         first = number * 2 * len(seeds)
         best = math.fsum(scores[first + i].cost(advice.goal) for i in range(len(seeds)))
         today = math.fsum(scores[first + len(seeds) + i].cost(advice.goal) for i in range(len(seeds)))
         if not best < today:
-            lost.append(f"{key} = {value}")
+            lost.append(" and ".join(f"{key} = {value}" for key, value in variant))
     if not lost:
         return [f"It still beats {advice.today.label} on all {len(variants)} racks with rate, delay or buffer 20% off."]
     return [f"It no longer beats {advice.today.label} with {enumeration(lost)}: make sure of the rack first."]
+
+
+def racks_a_fifth_off(rack: Mapping[str, Any]) -> list[Settings]:
+    """The rack with its rate, delay or buffer 20% less or more; `rack` is the ``[rack]`` table."""
+    variants: list[Settings] = []
+    # What the rack says of the link to the aggregator alone is a fifth off with the others.
+    for keys in (
+        ("rate", "receiver_rate"),
+        ("delay", "receiver_delay"),
+        ("buffer", "receiver_buffer", "shared_buffer"),
+    ):
+        for factor in (1 - UNSURE, 1 + UNSURE):
+            values = {key: value for key in keys if (value := _scaled(rack.get(key), factor)) is not None}
+            # A buffer that the rack's own threshold fills is no rack.
+            limits = [
+                packets(value) or math.inf for key, value in values.items() if key in ("buffer", "receiver_buffer")
+            ]
+            marks = [packets(rack[key]) or 0 for key in ("mark", "receiver_mark") if key in rack]
+            if values and min(limits, default=math.inf) > max(marks, default=0):
+                variants.append(tuple((f"rack.{key}", value) for key, value in values.items()))
+    return variants
 
 
 def _scaled(written: object, factor: float) -> str | None:

@@ -18,7 +18,7 @@ import polars as pl
 
 from fanin.advice.knobs import Candidate, Space
 from fanin.comparison.replays import MeasuredReplay
-from fanin.errors import AlgorithmError, EngineError, ScenarioError
+from fanin.errors import AlgorithmError, EngineError, Interrupted, ScenarioError
 from fanin.progress import cores
 from fanin.runs.executor import Executor
 from fanin.runs.kept import run_kept
@@ -98,6 +98,20 @@ def scored(frames: Frames) -> Score:
     )
 
 
+class SearchInterruptedError(Interrupted):
+    """A search was stopped on request; `runs` of its runs are in the store.
+
+    Parameters
+    ----------
+    runs : int
+        How many.
+    """
+
+    def __init__(self, runs: int) -> None:
+        super().__init__(f"the search was stopped after {runs} runs")
+        self.runs = runs
+
+
 class Evaluator:
     """Runs candidates and remembers what they gave."""
 
@@ -111,7 +125,6 @@ class Evaluator:
         self.base = base
         self.failed: dict[Candidate, str] = {}
         self.runs = self.ran = 0
-        self.interrupted = False
         self._executor = executor
         self._progress = progress
         self._store = store
@@ -149,9 +162,15 @@ class Evaluator:
     ) -> None:
         """Run jobs, except what the store has."""
         measured = [MeasuredReplay(job) for job in jobs]
+        done: list[bool] = []
+
+        def counted(number: int, outcome: Frames | BaseException) -> None:
+            done.append(not isinstance(outcome, BaseException))
+            finished(number, outcome)
+
         found, whole = run_kept(
             measured,
-            finished,
+            counted,
             store=self._store,
             progress=self._progress,
             title=title,
@@ -159,8 +178,7 @@ class Evaluator:
             durable=self.base.engine != "sim",
         )
         if not whole:
-            self.interrupted = True
-            raise KeyboardInterrupt
+            raise SearchInterruptedError(self.runs + sum(done)) if self._store is not None else KeyboardInterrupt
         self.runs += len(jobs)
         self.ran += len(jobs) - found
 

@@ -28,9 +28,9 @@ from fanin.comparison.variations import racks, variation
 from fanin.errors import CaptureError, ScenarioError, keywords, suggest
 from fanin.files import output_folder, shown
 from fanin.kernel import pace
-from fanin.measured import disagreement, measured, seen_baseline
+from fanin.measured import another_baseline, disagreement, measured, seen_baseline
 from fanin.progress import Progress, silent
-from fanin.rack import proposed
+from fanin.rack import in_short, proposed
 from fanin.ranking import STATISTICS, RankBy, RankOf, rank
 from fanin.runs.engines import engine as find_engine
 from fanin.runs.job import Document, RunWarning
@@ -43,7 +43,6 @@ from fanin.vantage import about_the_tap
 
 if TYPE_CHECKING:
     from fanin._native import Replay
-    from fanin.rack import RackProposal
     from fanin.runs.store import Store
     from fanin.traffic import TrainsResult
 
@@ -196,10 +195,15 @@ def compare(
     if rack is not None:
         text, rack_path, folder = _read_rack(rack), shown(str(rack)), Path(rack).parent
         # What is wrong with the rack is said before the capture is read.
-        for other in [{}, *others]:
-            _native.Rack.from_text(
-                text, rack_path, folder, [*changes, *((k, toml(v)) for k, v in other.items())]
-            ).marks()
+        _native.Rack.from_text(text, rack_path, folder, changes).marks()
+        for other in others:
+            more = [(k, toml(v)) for k, v in other.items()]
+            try:
+                _native.Rack.from_text(text, rack_path, folder, [*changes, *more]).marks()
+            except ScenarioError as error:
+                if changes:
+                    raise
+                raise ScenarioError(str(error).replace("command line `--set ", "command line `--vary ")) from None
 
     for needed in {engine, CONFIRMING if confirm else "sim"}:
         find_engine(needed)  # raises when it is not built, before anything takes long
@@ -274,7 +278,7 @@ def compare(
         told = f"; assumed, since the capture does not show it: {listed(assumed)}" if assumed else ""
         result.warnings.insert(
             0,
-            f"the rack was proposed from the capture ({_in_short(proposal)}{told}): correct it and compare again with --rack",
+            f"the rack was proposed from the capture ({in_short(proposal)}{told}): correct it and compare again with --rack",
         )
         result.warnings += [remark for remark in proposal.remarks if isinstance(remark, RunWarning)]
     if confirm and result.ranking and not result.interrupted:
@@ -335,12 +339,6 @@ def _rack_key(key: str) -> str:
     return key if "." in key else f"rack.{key}"
 
 
-def _in_short(proposal: RackProposal) -> str:
-    return ", ".join(
-        f"{f.key.removeprefix('rack.')} {f.value if f.value is not None else 'none'}" for f in proposal.findings
-    )
-
-
 def _on_rack(
     base: ReplayJob,
     found: TrainsResult,
@@ -385,6 +383,8 @@ def _on_rack(
     seen = measured(found, replay.aggregator, replay.round_times_ms() if of == "rounds" else None)
     usual = next((row for row in ranking if row.cc == choice.baseline), None)
     gaps = disagreement(seen, usual, _shortest_rtt(flows, usual.cc)) if usual is not None else []
+    if usual is not None and gaps and baseline is None and shown_today is None:
+        gaps += another_baseline(seen, usual, ranking)
     if usual is not None:
         gaps += about_the_tap(found, replay, responses.filter(pl.col("cc") == usual.cc))
     notes += remarks(ranking, seeds)

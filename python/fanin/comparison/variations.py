@@ -61,6 +61,10 @@ def racks(vary: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:
     >>> racks({"rack.buffer": ["50p", "100p"], "rack.rate": ["1Gbps"]})
     [{'rack.buffer': '50p', 'rack.rate': '1Gbps'}, {'rack.buffer': '100p', 'rack.rate': '1Gbps'}]
     """
+    for key, values in vary.items():
+        twice = next((value for value in values if list(values).count(value) > 1), None)
+        if twice is not None:
+            raise ScenarioError(f"command line `--vary {key.removeprefix('rack.')}`: it has {twice} twice")
     made = [dict(zip(vary, values, strict=True)) for values in itertools.product(*vary.values())]
     if len(made) > MOST:
         raise ScenarioError(f"command line `--vary`: {len(made)} racks are more than {MOST}; give fewer values")
