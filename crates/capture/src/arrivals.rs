@@ -2,7 +2,7 @@
 //! have queued behind on its way, and how far its round trips spread.
 
 use crate::decode::Addr;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 /// Ethernet with preamble, FCS and gap (38 bytes), IPv4 and TCP with time stamps (52).
 const HEADERS: u64 = 90;
@@ -24,6 +24,9 @@ const RATE_ERROR: f64 = 0.05;
 
 /// For how long, in nanoseconds, a round trip speaks for those that follow it: queues and busy hosts come and go.
 const SPREAD_HOLDS: u64 = 1_000_000_000;
+
+/// So many first packets are remembered per host: more than answer at once.
+const FRONTS: usize = 1_024;
 
 /// Received bytes and spread of round trips per host.
 #[derive(Default)]
@@ -47,11 +50,20 @@ struct Received {
     /// Until when its own link is busy with what it sent, and when it sent last.
     sends_until: f64,
     sent: u64,
-    /// Runs whose senders were still sending when their last packet came.
-    live: i32,
+    /// First packets of the latest runs that may have queued, and how many were forgotten before them.
+    fronts: VecDeque<Entry>,
+    forgotten: u64,
     /// The packet that came last can have entered the queue no earlier than this; a queue keeps the order, so later ones cannot either.
     entered: u64,
     spread: Spread,
+}
+
+/// The first packet of a run.
+struct Entry {
+    at: u64,
+    /// When it can have entered the queue.
+    earliest: u64,
+    latest: u64,
 }
 
 /// By how much round trips exceeded their connections' shortest, at most, in the present span of [`SPREAD_HOLDS`] and in the one before.
@@ -75,15 +87,13 @@ impl Arrivals {
         })
     }
 
-    /// A packet passed on its way to `host`; it can have entered the queue in front of it from `entered` on, and `live` runs more than before
-    /// it have a next packet right behind.
+    /// A packet passed on its way to `host`; it can have entered the queue in front of it from `entered` on.
     #[inline]
-    pub fn packet(&mut self, host: u32, payload: u32, at: u64, entered: u64, live: i32) {
+    pub fn packet(&mut self, host: u32, payload: u32, at: u64, entered: u64) {
         let host = &mut self.hosts[host as usize];
         let transmission = host.transmission(payload);
         if host.idle(transmission, at) {
             (host.busy_since, host.free_at, host.entered) = (at, at as f64, at);
-            host.live = 0;
         } else {
             // A packet passes when the link has sent its last bit: the time since the one before is its own. A busy link that seems to fall behind
             // by no more than the error of its rate has not: the errors of many packets would add up to a break.
@@ -91,7 +101,6 @@ impl Arrivals {
             host.free_at += transmission + behind.clamp(0.0, RATE_ERROR * (at - host.last) as f64);
         }
         host.entered = host.entered.max(entered.min(at));
-        host.live = (host.live + live).max(0);
         host.bytes += u64::from(payload) + HEADERS;
         if at - host.last > PAUSE || host.last == 0 {
             // The first packet of a window took its time before the window began.
@@ -105,17 +114,45 @@ impl Arrivals {
         host.last = at;
     }
 
-    /// The earliest and the latest that a packet with `payload` that comes to `host` at `at` can have entered the queue in front of it: not before
-    /// data came without a break, and not before those that came earlier; but before what their senders sent next, which is still to come.
+    /// The earliest that a packet with `payload` that comes to `host` at `at` can have entered the queue in front of it: not before data came without
+    /// a break, and not before those that came earlier.
     #[inline]
-    pub fn between(&self, host: u32, payload: u32, at: u64) -> (u64, u64) {
+    pub fn earliest(&self, host: u32, payload: u32, at: u64) -> u64 {
         let host = &self.hosts[host as usize];
-        let transmission = host.transmission(payload);
-        if host.idle(transmission, at) {
-            return (at, at);
+        if host.idle(host.transmission(payload), at) { at } else { host.busy_since.max(host.entered) }
+    }
+
+    /// The first packet of a run came to `host` at `at`, and entered the queue in front of it from `earliest` on: its number, to ask for
+    /// [`Arrivals::latest`]. None if it did not wait.
+    #[inline]
+    pub fn front(&mut self, host: u32, earliest: u64, at: u64) -> Option<u64> {
+        let host = &mut self.hosts[host as usize];
+        if earliest >= at {
+            return None;
         }
-        let earliest = host.busy_since.max(host.entered);
-        (earliest, if host.live > 0 { at.min(earliest + transmission as u64) } else { at })
+        if host.fronts.len() == FRONTS {
+            host.fronts.pop_front();
+            host.forgotten += 1;
+        }
+        host.fronts.push_back(Entry { at, earliest, latest: at });
+        Some(host.forgotten + host.fronts.len() as u64 - 1)
+    }
+
+    /// The latest that the first packet with that number can have entered the queue, by what is known now; none once it is forgotten.
+    #[inline]
+    pub fn latest(&self, host: u32, front: u64) -> Option<u64> {
+        let host = &self.hosts[host as usize];
+        let place = front.checked_sub(host.forgotten)?;
+        host.fronts.get(place as usize).map(|e| e.latest)
+    }
+
+    /// A packet to `host` that just came had entered the queue by `by`, and the one of its sender before it came at `since`. A queue keeps the
+    /// order, so first packets that came in between had entered it by then too.
+    #[inline]
+    pub fn entered_by(&mut self, host: u32, since: u64, by: u64) {
+        for entry in self.hosts[host as usize].fronts.iter_mut().rev().take_while(|e| e.at > since) {
+            entry.latest = entry.latest.min(by.max(entry.earliest));
+        }
     }
 
     /// How long `bytes` take on the link to `host`, at the fastest rate seen.
@@ -212,7 +249,7 @@ mod tests {
     fn busy(arrivals: &mut Arrivals, host: u32, mut at: u64, payloads: impl Iterator<Item = u32>) -> u64 {
         for payload in payloads {
             at += (u64::from(payload) + 52) * 8;
-            arrivals.packet(host, payload, at, 0, 0);
+            arrivals.packet(host, payload, at, 0);
         }
         at
     }
@@ -224,11 +261,11 @@ mod tests {
         let at = busy(&mut arrivals, a, MS, std::iter::repeat_n(700, 30)) + MS;
         let first = at + 12_000;
         let at = busy(&mut arrivals, a, at, std::iter::repeat_n(1448, 200));
-        let (earliest, _) = arrivals.between(a, 700, at + 6_016);
+        let earliest = arrivals.earliest(a, 700, at + 6_016);
         assert!(earliest <= first, "what came at {at} may have waited since {first}, not since {earliest}");
         // Half a packet more than its own time after the one before: the link had nothing to send.
         let pause = at + 12_000 + 9_000;
-        assert_eq!(arrivals.between(a, 1448, pause), (pause, pause));
+        assert_eq!(arrivals.earliest(a, 1448, pause), pause);
     }
 
     #[test]
@@ -243,5 +280,23 @@ mod tests {
         assert!(arrivals.held(a, 300, 10 * MS).abs_diff(4_680) < 20, "a millisecond later the link is free");
         assert!(arrivals.held(a, 300, MS).abs_diff(4_680) < 20, "a clock that was set back keeps nothing waiting");
         assert_eq!(arrivals.held(b, 300, 9 * MS), 0);
+    }
+
+    #[test]
+    fn what_came_before_a_packet_entered_the_queue_before_it() {
+        let (mut arrivals, a, _) = two_hosts();
+        let at = busy(&mut arrivals, a, MS, std::iter::repeat_n(1448, 40));
+        let earliest = arrivals.earliest(a, 1448, at + 12_000);
+        let early = arrivals.front(a, earliest, at).unwrap();
+        let late = arrivals.front(a, earliest, at + 12_000).unwrap();
+        // The packet that came at `at` + 24 us had entered 100 us earlier, and the one of its sender before it came at `at`.
+        arrivals.entered_by(a, at, at - 76_000);
+        assert_eq!((arrivals.latest(a, early), arrivals.latest(a, late)), (Some(at), Some(at - 76_000)));
+        // Never before the earliest; and nothing is known any more of what was forgotten.
+        arrivals.entered_by(a, at, 0);
+        assert_eq!(arrivals.latest(a, late), Some(earliest));
+        (0..FRONTS).for_each(|_| assert!(arrivals.front(a, earliest, at + 12_000).is_some()));
+        assert_eq!(arrivals.latest(a, early), None);
+        assert_eq!(arrivals.front(a, at, at), None, "it did not wait");
     }
 }

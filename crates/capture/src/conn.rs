@@ -1,5 +1,6 @@
 //! One TCP connection, followed packet by packet in constant memory.
 
+mod arrival;
 mod clock;
 mod clocking;
 mod rtt;
@@ -65,11 +66,11 @@ struct Front {
     overlapped: bool,
     /// Packets before it were lost on their way to the tap.
     lost: bool,
-    /// For how long it may have been in the queue in front of its receiver, beside `drag`.
-    busy: u64,
-    /// How much later it came than a packet without payload on empty links, at least.
-    drag: u64,
-    /// When it can have entered that queue.
+    /// Its number as [`Arrivals`] counts those that may have queued.
+    number: Option<u64>,
+    /// Its size.
+    payload: u32,
+    /// When it can have entered the queue in front of its receiver, not before.
     earliest: u64,
     /// How much later it came to its receiver than an empty packet that was sent alone, by what its host sent before it and by its size.
     held: u64,
@@ -94,6 +95,8 @@ struct Dir {
     progress: u64,
     /// Everything below must be acknowledged before a pause can be the application's: data up to here was being repaired.
     repair: u64,
+    /// What its sender is known to send without an acknowledgement, at least, since it last had a reason to send less; none: it never had one.
+    unasked: Option<u64>,
     /// What this direction's sender last announced, for the other direction.
     window: u64,
     window_exact: bool,
@@ -197,17 +200,19 @@ impl Conn {
                 self.advance(1 - d, revealed, None, Front::default(), sink);
             }
         }
+        self.recall_front(arrivals);
+        let queued = self.may_have_queued(s, d, at, arrivals);
         if s.payload > 0 {
             self.data(s, d, at, acks, gap, arrivals, sink);
-            let (entered, live) = self.entered(d, at, arrivals);
-            arrivals.packet(self.hosts[1 - d], s.payload, at, entered, live);
+            let entered = self.entered(d, at, arrivals);
+            arrivals.packet(self.hosts[1 - d], s.payload, at, entered);
         } else {
-            arrivals.packet(self.hosts[1 - d], 0, at, 0, 0);
+            arrivals.packet(self.hosts[1 - d], 0, at, 0);
             if s.flags & (flag::SYN | flag::RST) == 0 {
                 self.dirs[d].seq.bare(s.seq);
             }
         }
-        if acks && let Some(excess) = self.acknowledge(s, d, at) {
+        if acks && let Some(excess) = self.acknowledge(s, d, at, queued) {
             arrivals.round_trip(self.hosts[d], excess, at);
         }
         self.dirs[d].last_ip_id = s.ip_id;
@@ -230,6 +235,12 @@ impl Conn {
         n.largest_segment = n.largest_segment.max(s.payload);
         n.first_ns.get_or_insert(at);
         n.last_ns = Some(at);
+        if s.ce {
+            self.slowed(d);
+        }
+        if s.flags & (flag::ECE | flag::SYN) == flag::ECE {
+            self.slowed(1 - d);
+        }
     }
 
     fn tshark_base(&mut self, s: &Segment, d: usize) {
@@ -324,6 +335,10 @@ impl Conn {
         }
         let repairs = arrival.old > 0 || arrival.kind == Kind::Refill;
         if repairs {
+            dir.unasked = Some(0);
+            if let Some(run) = self.run.as_mut().filter(|r| r.dir == d) {
+                run.slowed = true;
+            }
             dir.half.cancel();
             dir.repair = dir.seq.max();
             dir.clocking.repaired(dir.seq.max(), in_flight, u64::from(dir.stats.largest_segment), idle);
@@ -341,11 +356,17 @@ impl Conn {
             let bytes = self.dirs[d].seq.max() - before;
             let lost = bytes > u64::from(s.payload) || self.skipped(d, s.ip_id);
             let host = self.hosts[1 - d];
-            let (earliest, latest) = arrivals.between(host, s.payload, at);
-            let busy = latest - earliest;
-            let drag = at - latest + arrivals.drag_ns(host, s.payload);
+            let earliest = arrivals.earliest(host, s.payload, at);
             let held = arrivals.held(self.hosts[d], s.payload, at);
-            self.advance(d, bytes, Some(at), Front { overlapped, lost, busy, drag, earliest, held }, sink);
+            let begins = self.run.as_ref().is_none_or(|r| r.dir != d);
+            let number = if begins { arrivals.front(host, earliest, at) } else { None };
+            self.advance(
+                d,
+                bytes,
+                Some(at),
+                Front { overlapped, lost, number, payload: s.payload, earliest, held },
+                sink,
+            );
         } else if let Some(run) = self.run.as_mut().filter(|r| r.dir == d) {
             // Until all of it is acknowledged, what is sent again belongs to the run.
             if run.acked_at.is_none() {
@@ -400,42 +421,29 @@ impl Conn {
         let to = self.dirs[d].seq.max();
         if self.run.as_ref().is_none_or(|r| r.dir != d) {
             let mut next = PayloadRun::new(d, to - bytes, at, front.overlapped);
-            (next.front_lost, next.busy, next.drag) = (front.lost, front.busy, front.drag);
-            (next.first_bytes, next.entered) = (bytes, front.earliest);
+            (next.front_lost, next.front, next.first_payload) = (front.lost, front.number, front.payload);
+            (next.first_bytes, next.entered, next.entered_by) = (bytes, front.earliest, at.unwrap_or(0));
             if let Some(before) = &self.run {
                 let had = self.delivered(before);
                 next.waited = had.zip(at).map(|(had, at)| at.saturating_sub(had));
                 // An acknowledgement of its own says when it had come, with all that held it.
-                next.drag += if had == before.acked_at { 0 } else { before.held };
+                next.drag += if had == before.acked_at {
+                    0
+                } else {
+                    before
+                        .acked_at
+                        .zip(had)
+                        .map_or(before.held, |(acked, had)| before.held.min(acked.saturating_sub(had)))
+                };
             }
             self.end_run(sink);
+            self.dirs[d].half.begins();
             self.run = Some(next);
         }
         if let Some(run) = &mut self.run {
             run.extend(to, at);
             run.held = front.held;
         }
-    }
-
-    /// When the receiver of `run` had all of it, as far as the tap can tell.
-    fn delivered(&self, run: &PayloadRun) -> Option<u64> {
-        let end = run.end?;
-        let half = self.dirs[run.dir].half.echo().unwrap_or(0);
-        // It had the data when it said so; if it said so only now, or held its word back, half a round trip after the tap saw the last byte.
-        Some(run.acked_at.filter(|&acked| acked - end <= half + DELAYED_ACK).unwrap_or(end + half))
-    }
-
-    /// The earliest that the data of `d` which just came can have entered the queue in front of its receiver: its sender's link took its time for
-    /// what the run has brought since its first packet. And whether its sender goes on at once (1), does not any more (-1), or does as before (0).
-    #[inline]
-    fn entered(&mut self, d: usize, at: u64, arrivals: &Arrivals) -> (u64, i32) {
-        let pushed = self.dirs[d].pushed;
-        let window = INITIAL_WINDOW * u64::from(self.dirs[d].stats.largest_segment);
-        let Some(run) = self.run.as_mut().filter(|r| r.dir == d && r.end == Some(at)) else { return (0, 0) };
-        let live = !pushed && run.to - run.from < window;
-        let change = i32::from(live) - i32::from(std::mem::replace(&mut run.live, live));
-        let since = arrivals.time_for(self.hosts[1 - d], (run.to - run.from).saturating_sub(run.first_bytes));
-        (run.entered + since, change)
     }
 
     /// Packets of `d` were lost before this one reached the tap, by the sender's count of its packets. Where an offload merges packets, one
@@ -449,6 +457,10 @@ impl Conn {
     fn end_run(&mut self, sink: &mut dyn Sink) {
         let Some(mut run) = self.run.take() else { return };
         run.delivered = self.delivered(&run);
+        let dir = &mut self.dirs[run.dir];
+        if !run.slowed {
+            dir.unasked = dir.unasked.map(|window| window.max(run.burst));
+        }
         let place = Place { connection: self.id, direction: direction(run.dir, self.client), turn: self.turns };
         run.close(place, sink);
         self.role_known = true;
@@ -522,7 +534,7 @@ impl Conn {
 
     /// What `s` acknowledges of the other direction; by how much a round trip that it ends exceeds the shortest.
     #[inline]
-    fn acknowledge(&mut self, s: &Segment, d: usize, at: u64) -> Option<u64> {
+    fn acknowledge(&mut self, s: &Segment, d: usize, at: u64, queued: u64) -> Option<u64> {
         let scale = match (self.dirs[0].stats.window_scale, self.dirs[1].stats.window_scale) {
             (Some(_), Some(_)) if s.flags & flag::SYN == 0 => self.dirs[d].stats.window_scale.unwrap_or(0),
             _ => 0,
@@ -558,7 +570,7 @@ impl Conn {
         if let Some(run) = self.run.as_mut().filter(|r| r.dir == 1 - d && r.acked_at.is_none())
             && self.dirs[1 - d].seq.acked() >= run.to
         {
-            run.acked_at = Some(at);
+            (run.acked_at, run.ack_queued) = (Some(at), queued);
         }
         excess
     }

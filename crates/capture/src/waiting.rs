@@ -35,7 +35,11 @@ pub enum Release {
         delay_ns: u64,
     },
     /// Nothing that was seen: it is sent at its `start_ns`, or when the response before on its connection has arrived, if that is later.
-    Clock,
+    Clock {
+        /// It does not wait for that response: a timer was seen to send requests whose connections had not been answered.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        regardless: bool,
+    },
 }
 
 /// Requests that left together, as (connection, message): positions in [`Workload::connections`] and in its messages.
@@ -191,7 +195,7 @@ impl Workload {
                     ) => {
                         exists(connection, message, &what)?;
                     }
-                    Some(Release::Clock) | None => {}
+                    Some(Release::Clock { .. }) | None => {}
                 }
             }
         }
@@ -223,8 +227,10 @@ impl Workload {
                     ) => {
                         before.push((number(connection, message), me));
                     }
-                    Some(Release::Clock) | None if m > 0 && !message.overlapped => before.push((me - 1, me)),
-                    Some(Release::Clock) | None => {}
+                    Some(Release::Clock { regardless: false }) | None if m > 0 && !message.overlapped => {
+                        before.push((me - 1, me));
+                    }
+                    Some(Release::Clock { .. }) | None => {}
                 }
             }
         }

@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 const FORMAT: &str = "fanin-workload";
 /// Version of the file format written and read here.
 pub const WORKLOAD_VERSION: u32 = 2;
+/// An application that writes as soon as its connection is open needs less than this to wake and do so.
+const AT_ONCE: u64 = 100_000;
 /// The oldest version that is read: without releases and rounds, so that each connection is replayed alone.
 const OLDEST_VERSION: u32 = 1;
 
@@ -59,6 +61,9 @@ pub struct ReplayConnection {
     pub start_ns: u64,
     /// The connection was opened within the capture, so a replay should open it too.
     pub opened: bool,
+    /// Who opened it wrote as soon as it was open: a replay hands over the first message with the SYN, and the handshake's end sends it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub writes_at_once: bool,
     /// The other side opened it: a client of the aggregator.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub upstream: bool,
@@ -146,6 +151,10 @@ impl Analysis {
             turns.sort_by_key(|t| t.turn);
             let mut talk = Talk { upstream: c.server_ip == aggregator, times: Vec::new() };
             for (message, times, wait) in messages(exchanges(c, turns, aggregator), &pieces) {
+                if let (Some(asked), false, Some(before)) = (times.asked, times.overlapped, talk.times.last_mut()) {
+                    // A tap away from the aggregator may think that an answer came later than it did; a request that followed it says.
+                    before.answered = before.answered.map(|answered| answered.min(asked));
+                }
                 talk.times.push(times);
                 all.push((connections.len() as u32, message, wait));
             }
@@ -154,11 +163,14 @@ impl Analysis {
                 servers.push(server);
                 servers.len() - 1
             });
+            let written = turns.first().and_then(|t| t.request_start_ns);
+            let open = c.handshake_rtt_ns.map(|took| c.start_ns + took);
             connections.push(ReplayConnection {
                 server: index as u32,
                 connection: c.connection,
                 start_ns: c.start_ns,
                 opened: c.to_server.syn > 0,
+                writes_at_once: written.zip(open).is_some_and(|(written, open)| written <= open + AT_ONCE),
                 upstream: c.server_ip == aggregator,
                 messages: Vec::new(),
             });
@@ -281,7 +293,7 @@ fn messages(
                     release: None,
                 };
                 let answered = e.delivered.filter(|_| i == last);
-                (message, Times { asked: None, answered }, Wait::default())
+                (message, Times { answered, ..Times::default() }, Wait::default())
             }));
             continue;
         }
@@ -303,6 +315,7 @@ fn messages(
         let times = Times {
             asked: e.request_start.filter(|_| e.request_bytes > 0),
             answered: e.delivered.filter(|_| e.response_bytes > 0),
+            overlapped: e.overlapped,
         };
         all.push((message, times, Wait { lost: e.front.lost, busy_ns: e.front.busy_ns, drag_ns: e.front.drag_ns }));
     }

@@ -31,6 +31,8 @@ pub struct Connection {
     pub start: Time,
     /// It begins with a handshake, if the stack has one.
     pub opened: bool,
+    /// Who opened it wrote as soon as it was open.
+    pub writes_at_once: bool,
     /// The server opened it: it is a client of the aggregator.
     pub upstream: bool,
     /// In order.
@@ -122,6 +124,7 @@ impl Replay {
         jitter: Duration,
     ) -> (Vec<ReplayedResponse>, Vec<ReplayedRound>) {
         let opening = workload.transport;
+        let noise = workload.plan.transports[opening as usize].stack.send_jitter / 2;
         let mut spec = workload.plan.transports[opening as usize].clone();
         spec.stack.handshake = false;
         let open = workload.plan.transport(spec);
@@ -133,7 +136,7 @@ impl Replay {
             let host = hosts[connection.server as usize % hosts.len()];
             let flows = workload.connection(client, host);
             let late = Late { stream: workload.stream("jitter", n as u64), most: jitter.ps() };
-            placed.push(connection.add(workload, flows, late, &mut gates, &mut responses));
+            placed.push(connection.add(workload, flows, late, noise, &mut gates, &mut responses));
         }
         workload.transport = opening;
         let at = |&(c, m): &(u32, u32)| placed.get(c as usize).and_then(|turns| turns.get(m as usize)).copied();
@@ -196,21 +199,41 @@ impl Late {
 }
 
 impl Connection {
+    /// How long before its first message the connection was opened, if that message opens it: it is handed over with the SYN and leaves with the
+    /// handshake's last packet, however long that takes. None if it came later by itself, or the connection was opened before what the message
+    /// waited for.
+    fn opening(&self) -> Option<Duration> {
+        let first = self.turns.first()?;
+        let mine = self.opened && self.writes_at_once && self.upstream == (first.request == 0);
+        let lead = first.start.since(self.start);
+        let waited = match first.release {
+            Some(Waits::Round { delay_ns, .. } | Waits::Answer { delay_ns, .. } | Waits::Request { delay_ns, .. }) => {
+                from_ns(delay_ns)
+            }
+            Some(Waits::Clock { .. }) | None => lead,
+        };
+        (mine && self.start <= first.start && lead <= waited).then_some(lead)
+    }
+
     fn add(
         &self,
         workload: &mut Workload<'_>,
         (there, back): (FlowId, FlowId),
         mut late: Late,
+        noise: Duration,
         gates: &mut Gates,
         responses: &mut Vec<ReplayedResponse>,
     ) -> Vec<Placed> {
         let start = workload.start;
         let at = |time: Time| start + time.since(Time::ZERO);
-        if self.opened && self.turns.first().is_some_and(|first| self.start < first.start) {
+        let opening = self.opening();
+        if self.opened && opening.is_none() && self.turns.first().is_some_and(|first| self.start < first.start) {
             // No bytes: the handshake goes on its way, by whoever opened the connection in the capture.
             let (opener, opened) = (if self.upstream { back } else { there }, workload.plan.barrier());
             workload.request(opener, 0, Release::At(at(self.start)), opened);
         }
+        // A pause in the capture has the host's own time for the packet in it, and the host of the replay takes such a time too.
+        let without = |pause: Duration| pause - noise;
         // The end of the turn before.
         let mut done: Option<BarrierId> = None;
         let mut number = 0;
@@ -218,15 +241,20 @@ impl Connection {
         for turn in &self.turns {
             let begin = |workload: &mut Workload<'_>, gates: &mut Gates, pause: Duration, late: Duration| {
                 // What leaves with the handshake's last acknowledgement does so without a pause.
-                let late = if self.opened && done.is_none() { Duration::ZERO } else { late };
+                let (late, lead) = match opening {
+                    _ if done.is_some() => (late, Duration::ZERO),
+                    Some(lead) => (Duration::ZERO, lead),
+                    None if self.opened => (Duration::ZERO, Duration::ZERO),
+                    None => (late, Duration::ZERO),
+                };
                 let (wait, delay_ns) = match (turn.release, done) {
                     (None, Some(barrier)) if !turn.overlapped => {
-                        return Release::After(barrier, turn.think + pause + late);
+                        return Release::After(barrier, without(turn.think) + pause + late);
                     }
-                    (Some(Waits::Clock), Some(barrier)) if !turn.overlapped => {
+                    (Some(Waits::Clock { regardless: false }), Some(barrier)) if !turn.overlapped => {
                         return Release::NotBefore(at(turn.start) + late, barrier);
                     }
-                    (None | Some(Waits::Clock), _) => return Release::At(at(turn.start) + late),
+                    (None | Some(Waits::Clock { .. }), _) => return Release::At(at(turn.start - lead) + late),
                     (Some(Waits::Round { round, answers, delay_ns }), _) => (Wait::Round(round, answers), delay_ns),
                     (Some(Waits::Answer { connection, message, delay_ns }), _) => {
                         (Wait::Answer(connection, message), delay_ns)
@@ -235,7 +263,8 @@ impl Connection {
                         (Wait::Request(connection, message), delay_ns)
                     }
                 };
-                Release::After(gates.barrier(wait, workload), from_ns(delay_ns) + pause + late)
+                let waited = from_ns(delay_ns) - lead;
+                Release::After(gates.barrier(wait, workload), without(waited) + pause + late)
             };
             let mut request = None;
             let mut release = if turn.request > 0 {
@@ -243,7 +272,7 @@ impl Connection {
                 let asked = workload.plan.barrier();
                 request = Some(workload.request(there, turn.request, asking, asked));
                 done = Some(asked);
-                Release::After(asked, turn.service + late.next())
+                Release::After(asked, without(turn.service) + late.next())
             } else {
                 begin(workload, gates, turn.service, late.next())
             };
@@ -285,6 +314,7 @@ impl From<&fanin_capture::Workload> for Replay {
             number: c.connection,
             start: Time::ZERO + from_ns(c.start_ns),
             opened: c.opened,
+            writes_at_once: c.writes_at_once,
             upstream: c.upstream,
             turns: c
                 .messages

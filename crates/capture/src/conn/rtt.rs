@@ -12,7 +12,14 @@ pub(super) struct Half {
     samples: u64,
     /// One packet at a time is timed, as RFC 6298 senders without time stamps do: constant state, about one sample per round trip.
     timed: Option<Timed>,
+    /// The latest packets: up to which byte, and when. And how long after its packet the last acknowledgement passed that answered one of them.
+    latest: [(u64, u64); LATEST],
+    place: usize,
+    answer: Option<u64>,
 }
+
+/// Packets whose times are kept: the acknowledgement that comes before a run's last, which a delayed-ACK timer may hold back, is for one of them.
+const LATEST: usize = 4;
 
 #[derive(Clone, Copy, Debug)]
 struct Timed {
@@ -34,6 +41,8 @@ impl Half {
     /// New data up to `end` passed.
     #[inline]
     pub fn sent(&mut self, end: u64, at: u64) {
+        self.latest[self.place % LATEST] = (end, at);
+        self.place += 1;
         match &mut self.timed {
             Some(t) => {
                 t.followed |= end > t.end;
@@ -46,11 +55,21 @@ impl Half {
     /// Data was repaired: acknowledgements are ambiguous now (Karn's rule).
     pub fn cancel(&mut self) {
         self.timed = None;
+        self.latest = Default::default();
+        self.answer = None;
+    }
+
+    /// A run begins: what was answered before says nothing of its queue.
+    pub fn begins(&mut self) {
+        self.answer = None;
     }
 
     /// Everything below `acked` has arrived. By how much a sample that this gives exceeds the shortest, if no delayed-ACK timer can have made it.
     #[inline]
     pub fn acknowledged(&mut self, acked: u64, at: u64) -> Option<u64> {
+        if let Some((_, sent)) = self.latest.iter().find(|&&(end, sent)| end == acked && sent > 0) {
+            self.answer = Some(at - sent).filter(|&answer| answer < super::DELAYED_ACK);
+        }
         let t = self.timed.take_if(|t| acked >= t.end)?;
         if !t.followed {
             return None;
@@ -92,9 +111,10 @@ impl Half {
     pub fn smoothed(&self) -> Option<u64> {
         self.smoothed.or(self.least)
     }
-    /// How long after a packet its receiver's answer passes, once the receiver has it; before any sample, the handshake's.
+    /// How long after a packet its receiver's answer passes, once the receiver has it: as with the last of this run, smoothed over those before it, or
+    /// as in the handshake.
     pub fn echo(&self) -> Option<u64> {
-        self.echo.or(self.least)
+        self.answer.or(self.echo).or(self.least)
     }
     /// Samples from data.
     pub fn samples(&self) -> u64 {
@@ -138,6 +158,22 @@ mod tests {
         h.sent(300, 1000);
         h.acknowledged(200, 720);
         assert_eq!((h.smoothed(), h.echo()), (Some(720), Some(20)));
+    }
+
+    #[test]
+    fn the_answer_to_the_segment_before_the_last_tells_how_long_the_queue_is_now() {
+        let mut h = Half::default();
+        // A queue of a millisecond that drains; only one packet in a round trip is timed.
+        for n in 1..=10 {
+            h.sent(n * 100, n * 10);
+        }
+        h.acknowledged(100, 1_010);
+        assert_eq!(h.echo(), Some(1_000));
+        h.acknowledged(900, 90 + 200);
+        assert_eq!((h.smoothed(), h.echo()), (Some(1_000), Some(200)));
+        // Another run, another queue.
+        h.begins();
+        assert_eq!(h.echo(), Some(1_000));
     }
 
     #[test]

@@ -16,6 +16,8 @@ pub(super) struct PayloadRun {
     pub to: u64,
     /// When all of it was acknowledged.
     pub acked_at: Option<u64>,
+    /// For how long that acknowledgement may have been in a queue.
+    pub ack_queued: u64,
     pub retransmitted: u64,
     /// How long its application waited after it had the run before.
     pub waited: Option<u64>,
@@ -24,18 +26,26 @@ pub(super) struct PayloadRun {
     pub delivered: Option<u64>,
     /// Packets before its first were lost on their way to the tap.
     pub front_lost: bool,
-    /// For how long its first packet may have been in the queue in front of its receiver, beside `drag`.
-    pub busy: u64,
-    /// How much later that packet came than one without payload on empty links, at least.
+    /// Its first packet as [`crate::arrivals::Arrivals`] numbers those that may have queued.
+    pub front: Option<u64>,
+    /// What that packet carried, and how much later it came than one without payload on empty links.
+    pub first_payload: u32,
+    pub size_drag: u64,
+    /// How much later the run before came than it seems, which its sender waited for.
     pub drag: u64,
     /// How much later its last packet came to its receiver than an empty one that was sent alone.
     pub held: u64,
     /// What its first packet brought.
     pub first_bytes: u64,
-    /// When that packet can have entered the queue in front of its receiver.
+    /// When that packet can have entered the queue in front of its receiver: not before, and not after.
     pub entered: u64,
-    /// Its sender had more to send, and needed no acknowledgement to go on.
-    pub live: bool,
+    pub entered_by: u64,
+    /// What came before its sender can have had an acknowledgement of it.
+    pub burst: u64,
+    /// Its sender had a reason to send less: a loss, or a mark.
+    pub slowed: bool,
+    /// When its last packet but the present one came.
+    pub before: Option<u64>,
     pieces: u32,
     piece: Piece,
 }
@@ -58,17 +68,23 @@ impl PayloadRun {
             from,
             to: from,
             acked_at: None,
+            ack_queued: 0,
             retransmitted: 0,
             waited: None,
             overlapped,
             delivered: None,
             front_lost: false,
-            busy: 0,
+            front: None,
+            first_payload: 0,
+            size_drag: 0,
             drag: 0,
             held: 0,
             first_bytes: 0,
             entered: 0,
-            live: false,
+            entered_by: 0,
+            burst: 0,
+            slowed: false,
+            before: None,
             pieces: 1,
             piece,
         }
@@ -120,6 +136,13 @@ impl PayloadRun {
     fn bytes(&self) -> u64 {
         self.to - self.from
     }
+
+    /// What its first packet says of its wait: in the queue it was from the latest moment that it can have entered on, and perhaps from the earliest.
+    fn front(&self) -> Front {
+        let queued = self.start.unwrap_or(0).saturating_sub(self.entered_by);
+        let busy_ns = self.entered_by.saturating_sub(self.entered);
+        Front { lost: self.front_lost, busy_ns, drag_ns: self.drag + self.size_drag + queued }
+    }
 }
 
 /// Where a row belongs.
@@ -158,7 +181,7 @@ pub(super) fn turn(
         overlapped: q.is_some_and(|r| r.overlapped),
         request_delivered_ns: q.and_then(|r| r.delivered),
         response_delivered_ns: a.and_then(|r| r.delivered),
-        request_front: q.map_or(Front::default(), |r| Front { lost: r.front_lost, busy_ns: r.busy, drag_ns: r.drag }),
-        response_front: a.map_or(Front::default(), |r| Front { lost: r.front_lost, busy_ns: r.busy, drag_ns: r.drag }),
+        request_front: q.map_or(Front::default(), PayloadRun::front),
+        response_front: a.map_or(Front::default(), PayloadRun::front),
     }
 }

@@ -1,6 +1,6 @@
 //! Which requests leave together: bursts in time, and the connections that are asked together again and again.
 
-use super::Talk;
+use super::{SEEN, Talk};
 
 /// Requests further apart than this were not sent by one loop over the servers. Such a loop takes some microseconds per server, and tens
 /// where each one wakes a thread; a think time shorter than this is told apart by the answers that come before it.
@@ -22,6 +22,8 @@ pub(super) struct Ask {
     pub own: Option<u64>,
     /// When its own response had arrived.
     pub answered: Option<u64>,
+    /// It was sent before the response before had arrived.
+    pub overlapped: bool,
 }
 
 impl Ask {
@@ -53,8 +55,10 @@ pub(super) fn asks(talks: &[Talk]) -> Vec<Ask> {
         let mut before: Option<u64> = None;
         for (msg, times) in talk.times.iter().enumerate() {
             if let Some(at) = times.asked {
-                let own = before.filter(|&answered| answered <= at);
-                all.push(Ask { at, conn: conn as u32, msg: msg as u32, own, answered: times.answered });
+                // Unless it was sent while the answer was still coming, the answer had come, whatever the tap says.
+                let own = before.filter(|&answered| answered <= at || !times.overlapped).map(|own| own.min(at));
+                let (conn, msg) = (conn as u32, msg as u32);
+                all.push(Ask { at, conn, msg, own, answered: times.answered, overlapped: times.overlapped });
             }
             before = times.answered.or(before);
         }
@@ -117,7 +121,7 @@ impl Company {
             let start = asks[last.asks[0] as usize].at;
             let answered = last.asks.iter().map(|&a| asks[a as usize].answered.unwrap_or(u64::MAX)).max().unwrap_or(0);
             let new = |a: &Ask| {
-                a.own.is_none_or(|own| own <= start)
+                a.own.is_none_or(|own| own <= start + SEEN)
                     && a.at < answered
                     && last.asks.iter().all(|&b| asks[b as usize].conn != a.conn)
             };
@@ -141,7 +145,7 @@ fn in_time(talks: &[Talk], asks: &[Ask]) -> Vec<Vec<u32>> {
             && !talks[ask.conn as usize].upstream
             && ask.at - last <= TOGETHER
             && seen_in[ask.conn as usize] != bursts.len() as u32
-            && ask.own.is_none_or(|own| own <= start)
+            && ask.own.is_none_or(|own| own <= start + SEEN)
             && answered > ask.at;
         if goes_on {
             if let Some(burst) = bursts.last_mut() {

@@ -2,7 +2,7 @@
 
 use super::bursts::{Ask, Burst, Company};
 use super::steady::{by_chance, cost, median};
-use super::{FULL, FULL_SHARE, LEAST_ROUNDS, NEARLY_ALL, Talk};
+use super::{FULL, FULL_SHARE, LEAST_ROUNDS, NEARLY_ALL, SEEN, Talk};
 
 /// So much cheaper than by chance, in the unit of [`cost`], must a cause be that is not the closed loop itself: its delays are spread over a
 /// share 1/e of the time that chance would spread them over.
@@ -222,7 +222,7 @@ impl Streams {
                     [only] => What::Answer { conn: only.conn, msg: only.msg },
                     _ => What::Round { class: n, burst, need: k },
                 };
-                (at <= start).then_some(Cause { at, what })
+                (at <= start + SEEN).then_some(Cause { at: at.min(start), what })
             }
             Kind::Timer => {
                 let at = since?;
@@ -379,8 +379,13 @@ pub(super) fn choose(n: usize, classes: &[Class], streams: &Streams, asks: &[Ask
     let first = match (closed, open) {
         (Some(closed), Some(open)) => {
             // What comes later and is as steady is nearer to the cause.
-            let nearer = open.kind != Kind::Timer && open.median < closed.median && open.cost <= closed.cost + MARGIN;
-            Some(if nearer || open.cost < closed.cost - MARGIN { open } else { closed })
+            let as_steady = open.cost <= closed.cost + MARGIN;
+            let nearer = open.kind != Kind::Timer && open.median < closed.median && as_steady;
+            // A part of the answers comes nearly as long after every round, so that what a timer sends seems to follow it: after a wait that is most of
+            // the period.
+            let part = closed.kind != Kind::Answers(Need::AllBut(0));
+            let period = open.kind == Kind::Timer && part && as_steady && 2 * closed.median > open.median;
+            Some(if nearer || period || open.cost < closed.cost - MARGIN { open } else { closed })
         }
         (closed, open) => closed.or(open),
     };

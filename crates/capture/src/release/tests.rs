@@ -17,7 +17,8 @@ impl Made {
     }
 
     fn ask(&mut self, conn: usize, asked: u64, answered: u64) -> u64 {
-        self.talks[conn].times.push(Times { asked: Some(asked), answered: Some(answered) });
+        let overlapped = self.talks[conn].times.last().and_then(|t| t.answered).is_some_and(|before| before > asked);
+        self.talks[conn].times.push(Times { asked: Some(asked), answered: Some(answered), overlapped });
         answered
     }
 
@@ -79,7 +80,7 @@ fn a_barrier_is_found_in_the_slowest_answer_of_every_round() {
     // The third request of the second round leaves 20 us after the first.
     let round = found.rounds.iter().position(|r| r.requests[0] == (0, 0)).unwrap() as u32;
     assert_eq!(found.releases[2][1], Some(Release::Round { round, answers: 8, delay_ns: 2 * MS + 20 * US }));
-    assert_eq!(found.releases[2][0], Some(Release::Clock));
+    assert_eq!(found.releases[2][0], Some(Release::Clock { regardless: false }));
 }
 
 #[test]
@@ -193,7 +194,58 @@ fn a_timer_that_polls_is_no_barrier() {
     let (edge, _) = main_edge(company);
     assert_eq!((edge.event.as_str(), company.rounds), ("timer", 40));
     assert!(edge.delay.median_ns.abs_diff(10 * MS) < 20 * US);
-    assert!(found.releases.iter().flatten().all(|r| *r == Some(Release::Clock)));
+    assert!(found.releases.iter().flatten().all(|r| *r == Some(Release::Clock { regardless: false })));
+}
+
+#[test]
+fn a_timer_whose_first_answers_come_as_steadily_is_still_a_timer() {
+    let (mut made, mut numbers) = (Made::new(12), Numbers(41));
+    for n in 0..20 {
+        // The first answers come 450 us after every round began, the slowest after 1 to 9 ms.
+        let services: Vec<u64> =
+            (0..12).map(|c| if c == 0 { 450 * US } else { 900 * US + numbers.below(8 * MS) }).collect();
+        made.round(0..12, n * 100 * MS + numbers.below(5 * US), |c| services[c]);
+    }
+    let found = made.infer();
+    let (edge, share) = main_edge(company(&found, 0));
+    assert_eq!((edge.event.as_str(), share > 0.94), ("timer", true), "{:?}", company(&found, 0));
+}
+
+#[test]
+fn a_timer_that_was_seen_not_to_wait_for_an_answer_never_does() {
+    let clocks = |slow: u64| {
+        let (mut made, mut numbers) = (Made::new(5), Numbers(43));
+        for n in 0..40 {
+            let services: Vec<u64> = (0..5).map(|_| 300 * US + numbers.below(6 * MS)).collect();
+            let slowest = |c: usize| if (c, n) == (2, 17) { slow } else { services[c] };
+            made.round(0..5, n * 10 * MS + numbers.below(20 * US), slowest);
+        }
+        let found = made.infer();
+        let timed = |r: &&Option<Release>| matches!(r, Some(Release::Clock { regardless: true }));
+        (main_edge(company(&found, 0)).0.event.clone(), found.releases.iter().flatten().filter(timed).count())
+    };
+    assert_eq!(clocks(9 * MS), ("timer".to_owned(), 0));
+    // All but the five that begin.
+    assert_eq!(clocks(25 * MS), ("timer".to_owned(), 195));
+}
+
+#[test]
+fn a_barrier_without_a_pause_is_found_by_a_tap_that_sees_answers_some_microseconds_late() {
+    let (mut made, mut numbers) = (Made::new(10), Numbers(47));
+    let mut now = MS;
+    for _ in 0..12 {
+        let services: Vec<u64> = (0..10).map(|_| 200 * US + numbers.below(MS)).collect();
+        // The next round leaves at once, before the acknowledgement of the slowest answer has come to the tap.
+        now = made.round(0..10, now, |c| services[c]) - numbers.below(30 * US);
+    }
+    for talk in &mut made.talks {
+        talk.times.iter_mut().for_each(|t| t.overlapped = false);
+    }
+    let found = made.infer();
+    let company = company(&found, 0);
+    let (edge, share) = main_edge(company);
+    assert_eq!((company.rounds, edge.event.as_str(), edge.waits_for.as_deref()), (12, "answers", Some("all")));
+    assert!(share > 0.9 && edge.delay.p90_ns < 10 * US, "{edge:?}");
 }
 
 #[test]
@@ -289,7 +341,7 @@ fn a_client_of_the_aggregator_releases_its_fan_out_and_gets_its_answer_after_it(
     made.talks[4].upstream = true;
     let mut now = MS;
     // The client's first request comes unasked.
-    made.talks[4].times.push(Times { asked: None, answered: Some(now) });
+    made.talks[4].times.push(Times { asked: None, answered: Some(now), ..Times::default() });
     for _ in 0..40 {
         let services: Vec<u64> = (0..4).map(|_| 300 * US + numbers.below(2 * MS)).collect();
         let done = made.round(0..4, now + 120 * US, |c| services[c]);

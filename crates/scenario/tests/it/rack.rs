@@ -1,5 +1,6 @@
 //! A capture on a rack.
 
+use fanin_capture::Release as Waits;
 use fanin_scenario::replay::{Connection, Turn};
 use fanin_scenario::{Override, Rack, Replay};
 use fanin_sim::spec::Release;
@@ -26,6 +27,7 @@ fn replay() -> Replay {
         number: server + 4,
         start: Time::ZERO + Duration::ms(1),
         opened,
+        writes_at_once: opened,
         upstream: false,
         turns: vec![
             turn(Time::ZERO + Duration::ms(1), Duration::ZERO, 200, &[(Duration::ZERO, 40_000)]),
@@ -42,8 +44,7 @@ fn replay() -> Replay {
 
 #[test]
 fn turns_keep_their_order_their_think_times_and_their_pauses() {
-    let rack = Rack::from_text(&format!("{RACK}[replay]\njitter = \"0s\""), "rack.toml").unwrap();
-    let plan = rack.plan(&replay(), "newreno", 1, false).unwrap();
+    let plan = quiet().plan(&replay(), "newreno", 1, false).unwrap();
     let spec = &plan.spec;
     assert_eq!((spec.flows.len(), spec.messages.len(), plan.responses.len()), (4, 8, 4));
     let [request, response, first, last] = &spec.messages[..4] else { panic!() };
@@ -62,6 +63,74 @@ fn turns_keep_their_order_their_think_times_and_their_pauses() {
     assert_eq!(spec.links[plan.port.index()].rate, Rate::gbps(1));
 }
 
+/// The first connection of [`replay`], opened 120 us before its first request.
+fn opened_before(writes_at_once: bool, release: Option<Waits>) -> Replay {
+    let mut replay = replay();
+    let connection = &mut replay.connections[0];
+    connection.start = Time::ZERO + Duration::us(880);
+    connection.writes_at_once = writes_at_once;
+    connection.turns[0].release = release;
+    replay
+}
+
+fn quiet() -> Rack {
+    Rack::from_text(
+        &format!("{RACK}[stack]\nprofile = \"rfc\"\nhandshake_ack = true\n[replay]\njitter = \"0s\""),
+        "rack.toml",
+    )
+    .unwrap()
+}
+
+#[test]
+fn the_first_request_leaves_with_the_last_acknowledgement_of_its_handshake() {
+    let opened = Time::ZERO + Duration::us(880);
+    let plan = quiet().plan(&opened_before(true, None), "newreno", 1, false).unwrap();
+    // Handed over with the SYN, and no message without bytes opens the connection before it.
+    assert_eq!((plan.spec.messages[0].release, plan.spec.messages[0].bytes), (Release::At(opened), 200));
+    let sent = |plan: &fanin_scenario::RackPlan, message: usize| {
+        let results = fanin_sim::run(&plan.spec, &mut |_| std::ops::ControlFlow::Continue(())).unwrap();
+        results.messages[message].first_send_ps.unwrap()
+    };
+    // A SYN of 62 bytes and its answer on four links of 1 Gb/s and 25 us: the round trip, however long the one of the capture was.
+    let took = sent(&plan, 0) - opened.since(Time::ZERO).ps();
+    assert!((100_000_000..105_000_000).contains(&took), "{took}");
+    // One that came by itself, later, keeps its time; a message without bytes opens the connection.
+    let plan = quiet().plan(&opened_before(false, None), "newreno", 1, false).unwrap();
+    assert_eq!((plan.spec.messages[0].release, plan.spec.messages[0].bytes), (Release::At(opened), 0));
+    assert_eq!(sent(&plan, 1), Duration::ms(1).ps());
+}
+
+#[test]
+fn a_connection_that_is_opened_for_a_request_is_opened_by_what_releases_that_request() {
+    let wait = |delay_ns: u64| Some(Waits::Answer { connection: 1, message: 0, delay_ns });
+    let plan = quiet().plan(&opened_before(true, wait(500_000)), "newreno", 1, false).unwrap();
+    // The SYN left 380 us after the answer, and the request 120 us later.
+    let first = &plan.spec.messages[0];
+    assert!(matches!(first.release, Release::After(_, pause) if pause == Duration::us(380)), "{:?}", first.release);
+    // One that had been opened before that answer came is opened at its time.
+    let plan = quiet().plan(&opened_before(true, wait(50_000)), "newreno", 1, false).unwrap();
+    assert_eq!(plan.spec.messages[0].bytes, 0);
+}
+
+#[test]
+fn the_time_that_a_host_takes_for_a_packet_is_not_replayed_twice() {
+    let noisy =
+        Rack::from_text(&format!("{RACK}[stack]\nsend_jitter = \"10us\"\n[replay]\njitter = \"0s\""), "rack.toml");
+    let plan = noisy.unwrap().plan(&replay(), "newreno", 1, false).unwrap();
+    let [request, response, ..] = &plan.spec.messages[..] else { panic!() };
+    assert_eq!(response.release, Release::After(request.completes.unwrap(), Duration::us(295)));
+}
+
+#[test]
+fn a_timer_that_does_not_wait_for_answers_is_replayed_by_its_times_alone() {
+    let mut replay = replay();
+    let released = |replay: &Replay| quiet().plan(replay, "newreno", 1, false).unwrap().spec.messages[2].release;
+    replay.connections[0].turns[1].release = Some(Waits::Clock { regardless: false });
+    assert!(matches!(released(&replay), Release::NotBefore(at, _) if at == Time::ZERO + Duration::ms(9)));
+    replay.connections[0].turns[1].release = Some(Waits::Clock { regardless: true });
+    assert_eq!(released(&replay), Release::At(Time::ZERO + Duration::ms(9)));
+}
+
 #[test]
 fn an_overlapping_turn_does_not_wait_for_the_response_before() {
     let mut replay = replay();
@@ -74,7 +143,8 @@ fn an_overlapping_turn_does_not_wait_for_the_response_before() {
 #[test]
 fn seeds_differ_in_the_jitter_alone_and_a_hash_covers_all_else() {
     let rack = Rack::from_text(RACK, "rack.toml").unwrap();
-    let release = |seed: u64| match rack.plan(&replay(), "newreno", seed, false).unwrap().spec.messages[0].release {
+    // The first request on the connection that was open before the capture.
+    let release = |seed: u64| match rack.plan(&replay(), "newreno", seed, false).unwrap().spec.messages[4].release {
         Release::At(time) => time.since(Time::ZERO + Duration::ms(1)),
         Release::After(..) | Release::NotBefore(..) => panic!(),
     };

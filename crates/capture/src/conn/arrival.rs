@@ -1,0 +1,73 @@
+//! When what the tap sees was sent and when it arrives: the queue in front of the receiver lies between the two.
+
+use super::run::PayloadRun;
+use super::{Conn, DELAYED_ACK, INITIAL_WINDOW};
+use crate::arrivals::Arrivals;
+use crate::decode::Segment;
+
+impl Conn {
+    /// When the receiver of `run` had all of it, as far as the tap can tell.
+    pub(super) fn delivered(&self, run: &PayloadRun) -> Option<u64> {
+        let end = run.end?;
+        let half = self.dirs[run.dir].half.echo().unwrap_or(0);
+        // It had the data when it said so; if it said so only now, or held its word back, half a round trip after the tap saw the last byte. What it
+        // said may have waited behind the answers of others, and then the half round trip is nearer.
+        let said = run.acked_at.filter(|&acked| acked - end <= half + DELAYED_ACK);
+        Some(said.map_or(end + half, |acked| (acked - run.ack_queued.min(acked - end)).max(end + half).min(acked)))
+    }
+
+    /// What is known by now of when the first packet of the run in progress entered the queue, and of what links took for it.
+    #[inline]
+    pub(super) fn recall_front(&mut self, arrivals: &Arrivals) {
+        if let Some(run) = &mut self.run
+            && let Some(front) = run.front
+            && let Some(latest) = arrivals.latest(self.hosts[1 - run.dir], front)
+        {
+            run.entered_by = latest;
+        }
+        // The link's rate may not have been known when the packet came.
+        if let Some(run) = &mut self.run {
+            run.size_drag = arrivals.drag_ns(self.hosts[1 - run.dir], run.first_payload);
+        }
+    }
+
+    /// The earliest that the data of `d` which just came can have entered the queue in front of its receiver: its sender's link took its time for
+    /// what the run has brought since its first packet. The latest, if its sender sent it without waiting for an acknowledgement, is a bound for
+    /// what came since the packet before it.
+    #[inline]
+    pub(super) fn entered(&mut self, d: usize, at: u64, arrivals: &mut Arrivals) -> u64 {
+        let (host, turnaround) = (self.hosts[1 - d], self.dirs[1 - d].half.least());
+        let Some(run) = self.run.as_mut().filter(|r| r.dir == d && r.end == Some(at)) else { return 0 };
+        let since = arrivals.time_for(host, (run.to - run.from).saturating_sub(run.first_bytes));
+        let dir = &self.dirs[d];
+        if let (Some(start), Some(before), Some(turnaround)) = (run.start, run.before, turnaround) {
+            let sent = run.to - run.from;
+            if at - start < turnaround {
+                run.burst = sent;
+            }
+            let window = dir.unasked.unwrap_or(u64::MAX).min(INITIAL_WINDOW * u64::from(dir.stats.largest_segment));
+            if sent <= run.burst.max(window) {
+                arrivals.entered_by(host, before, run.entered_by + since);
+            }
+        }
+        run.before = Some(at);
+        run.entered + since
+    }
+
+    /// If `s` is an acknowledgement by itself of the run in progress: for how long it may have been in the queue in front of its receiver, behind the data
+    /// of others.
+    #[inline]
+    pub(super) fn may_have_queued(&self, s: &Segment, d: usize, at: u64, arrivals: &Arrivals) -> u64 {
+        let waited_for = self.run.as_ref().is_some_and(|r| r.dir == 1 - d && r.acked_at.is_none());
+        if s.payload > 0 || !waited_for { 0 } else { at - arrivals.earliest(self.hosts[1 - d], 0, at) }
+    }
+
+    /// The sender of `d` has a reason to send less from now on.
+    #[inline]
+    pub(super) fn slowed(&mut self, d: usize) {
+        self.dirs[d].unasked = Some(0);
+        if let Some(run) = self.run.as_mut().filter(|r| r.dir == d) {
+            run.slowed = true;
+        }
+    }
+}
