@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub const MANY_PORTS: usize = 256;
 
 /// Cache lines of a port that an accepted packet needs.
-const PORT_LINES: usize = 4;
+const PORT_LINES: usize = 3;
 
 /// What the network knows of a flow.
 #[derive(Clone, Debug, Default)]
@@ -263,7 +263,12 @@ impl Net {
             self.close_run(link, label);
         }
         if offer.marked {
-            self.note_accepted(link, label, true);
+            if self.trace.sees_marks() {
+                self.note_accepted(link, label, true);
+            } else {
+                // The mark is on the label, and nobody looks at the packet before its end.
+                self.count_mark(label);
+            }
         }
     }
 
@@ -374,7 +379,8 @@ impl Net {
         }
         let packet = *packet;
         if marked {
-            self.count_mark(link, &packet);
+            self.count_mark(label);
+            self.trace.lost_or_marked(self.now, link, PacketEvent::Marked, &packet);
         }
         if self.trace.sees(link) {
             self.trace.packet(self.now, link, PacketEvent::Accepted, &packet);
@@ -436,11 +442,10 @@ impl Net {
         self.trace.lost_or_marked(self.now, link, PacketEvent::Dropped, packet);
     }
 
-    fn count_mark(&mut self, link: u32, packet: &Packet) {
-        if !packet.has(flags::DATAGRAM) && !packet.is_pure_ack() {
-            self.flows[packet.flow as usize].marks += 1;
+    fn count_mark(&mut self, label: PacketHandle) {
+        if !label.has(flags::DATAGRAM | flags::ACK | flags::EMPTY) {
+            self.flows[label.flow as usize].marks += 1;
         }
-        self.trace.lost_or_marked(self.now, link, PacketEvent::Marked, packet);
     }
 
     /// A packet that gets through ends its flow's run of drops at this port.

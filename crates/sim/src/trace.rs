@@ -119,6 +119,11 @@ impl Tracer {
         self.any_port
     }
 
+    /// Whether each mark is traced at some port.
+    pub fn sees_marks(&self) -> bool {
+        self.any_port || self.lost_and_marked
+    }
+
     fn records(&self, link: u32) -> bool {
         self.ports.get(link as usize).is_some_and(|&asked| asked)
     }

@@ -173,7 +173,33 @@ impl Scoreboard {
     }
 
     /// Everything below `ack` is acknowledged.
+    #[inline]
     pub fn acknowledge(&mut self, ack: u64, d: &mut Delivered) {
+        let (mut segments, mut bytes) = (0, 0);
+        let simple = !self.notes_newest && self.rates.is_none();
+        while let Some(front) = self.segments.front()
+            && front.end() <= ack
+        {
+            if !(simple && front.is_untouched()) {
+                self.acknowledge_rest(ack, d);
+                break;
+            }
+            bytes += u64::from(front.len);
+            segments += 1;
+            self.segments.drop_front();
+        }
+        self.base += u64::from(segments);
+        self.pipe -= segments;
+        self.pipe_bytes -= bytes;
+        d.acked_segments += segments;
+        d.acked_bytes += bytes;
+        d.segments += segments;
+        d.bytes += bytes;
+    }
+
+    /// The same where something has become of segments, or more is to be noted of them.
+    #[inline(never)]
+    fn acknowledge_rest(&mut self, ack: u64, d: &mut Delivered) {
         while let Some(front) = self.segments.front() {
             if front.end() > ack {
                 break;
@@ -188,12 +214,6 @@ impl Scoreboard {
             self.base += 1;
             d.acked_bytes += u64::from(s.len);
             d.acked_segments += 1;
-            if s.is_untouched() {
-                self.pipe -= 1;
-                self.pipe_bytes -= u64::from(s.len);
-                note_delivery(&s, rate, self.notes_newest, d);
-                continue;
-            }
             if s.in_pipe() {
                 self.pipe -= 1;
                 self.pipe_bytes -= u64::from(s.len);
