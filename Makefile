@@ -76,6 +76,7 @@ mutants:
 # papers/claims.json is what the last `fanin reproduce` found, where there is one.
 verdicts: build
 	$(BIN)/python tools/verdicts.py $(wildcard papers/claims.json)
+	$(BIN)/python docs/gallery.py
 
 # Files that are made from tables; a test fails where one is out of date.
 generated: build

@@ -1,17 +1,28 @@
-"""Writes the gallery page: ``fanin reproduce --quick --out FOLDER``, then ``.venv/bin/python docs/gallery.py FOLDER/claims.json``.
+"""Writes the gallery page: ``.venv/bin/python docs/gallery.py [CLAIMS_JSON]``, after ``fanin reproduce --quick --out FOLDER``.
 
-The pictures are those of the papers' pages (``fanin reproduce PAPER --pictures svg``).
+What we got is from that file, else as it stands on the page; counts, verdicts on all points and what Linux's own TCP gave are from
+`papers/verdicts.csv` and `papers/on_linux.csv`. The pictures are those of the papers' pages (``fanin reproduce PAPER --pictures svg``).
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import fanin
+from fanin.papers import load
+from fanin.papers.verdicts import VERDICTS
 
-DOCS = Path(__file__).parent
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGE = DOCS / "gallery.md"
+sys.path.insert(0, str(ROOT / "tools"))
+
+import verdicts  # noqa: E402
+
 FIGURES = (
     ("trim", "trim.fig4", "trim-fig4.svg", "windows that a connection inherits, and what they do to long trains"),
     ("trim", "trim.fig8", "trim-fig8.svg", "queues of five long trains"),
@@ -22,9 +33,12 @@ FIGURES = (
 )
 HEAD = """# Gallery
 
-One or two figures of each paper, and what was published beside what the simulator gives on the points and seeds of `--quick`.
+One or two figures of each paper, and what was published beside what we get: the simulator on the points and seeds of `--quick`, the verdict of
+that and of all points and seeds where they were run, and Linux's own TCP where the claim was run there.
 All figures and claims: `fanin reproduce` writes them to `papers/gallery.html`. This page is made by `docs/gallery.py`.
 """
+COLUMNS = "| claim | published | simulator, `--quick` | verdict | on all points | Linux's own TCP |\n|---|---|---|---|---|---|\n"
+ROW = re.compile(r"^\| `(?P<id>[^`]+)` \| .*? \| (?P<ours>(?:[^|]|\\\|)*?) \| (?P<verdict>[^|]*?) \|", re.MULTILINE)
 
 
 def cell(text: str) -> str:
@@ -32,11 +46,41 @@ def cell(text: str) -> str:
     return " ".join(text.replace("|", "\\|").split())
 
 
-def main() -> None:
-    """Write the page from the verdicts of a run."""
+def counts() -> list[str]:
+    """How many claims of each paper have each verdict, and of how many Linux's own TCP says the same or something else."""
+    there = verdicts.read_there()
+    lines = [
+        "\n| paper | claims | " + " | ".join(VERDICTS) + " | on Linux's own TCP |\n",
+        "|---|---|" + "---|" * len(VERDICTS) + "---|\n",
+    ]
+    rows = verdicts.read()
+    for paper in load(ROOT / "papers"):
+        mine = [rows[claim.id].verdict for claim in paper.claims]
+        run = [one for one in there if one.claim in {claim.id for claim in paper.claims}]
+        known = [
+            f"{sum(one.verdict == name for one in run)} {name}"
+            for name in VERDICTS
+            if any(one.verdict == name for one in run)
+        ]
+        lines.append(
+            f"| [{paper.title}](papers/{paper.name}.md) | {len(mine)} | {' | '.join(str(mine.count(name)) for name in VERDICTS)} | "
+            f"{', '.join(known) or 'not run'} |\n"
+        )
+    return lines
+
+
+def on_linux(claim: str) -> str:
+    """What Linux's own TCP gave, by engine and rate."""
+    found = [one for one in verdicts.read_there() if one.claim == claim]
+    return "; ".join(cell(f"{one.engine}, {one.rate}: {one.ours} ({one.verdict})") for one in found) or "not run"
+
+
+def page(claims: Sequence[dict[str, str]]) -> str:
+    """The page with what was found for these claims."""
     titles = {entry.name: entry for entry in fanin.entries("paper")}
-    claims = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))["claims"]
-    parts = [HEAD]
+    table = verdicts.read()
+    published = {claim.id: claim.published for paper in load(ROOT / "papers") for claim in paper.claims}
+    parts = [HEAD, *counts()]
     before = None
     for paper, figure, picture, what in FIGURES:
         if paper != before:
@@ -44,14 +88,35 @@ def main() -> None:
             before = paper
         name = figure.split(".", 1)[1].replace("fig", "Fig. ")
         parts.append(f"\n![{name}: {what}](papers/{picture})\n\n*{what[0].upper()}{what[1:]}.*\n")
-        rows = [
-            f"| `{one['id']}` | {cell(one['published'])} | {cell(one['ours'])} | {one['verdict']} |\n"
-            for one in claims
-            if one["id"].startswith(f"{figure}.")
-        ]
+        rows = []
+        for one in claims:
+            if one["id"].startswith(f"{figure}."):
+                whole = table[one["id"]]
+                on_all = (
+                    f"{whole.verdict}{f' ({whole.reading})' if whole.reading else ''}"
+                    if whole.points == verdicts.ALL
+                    else "not run"
+                )
+                rows.append(
+                    f"| `{one['id']}` | {cell(published[one['id']])} | {cell(one['ours'])} | {one['verdict']} | {on_all} | {on_linux(one['id'])} |\n"
+                )
         if rows:
-            parts += ["\n| claim | published | ours | verdict |\n|---|---|---|---|\n", *rows]
-    DOCS.joinpath("gallery.md").write_text("".join(parts), encoding="utf-8")
+            parts += ["\n" + COLUMNS, *rows]
+    return "".join(parts)
+
+
+def on_the_page() -> list[dict[str, str]]:
+    """What was found when the page was written."""
+    return [
+        {"id": row["id"], "ours": row["ours"].replace("\\|", "|"), "verdict": row["verdict"]}
+        for row in ROW.finditer(PAGE.read_text(encoding="utf-8"))
+    ]
+
+
+def main() -> None:
+    """Write the page from the verdicts of a run, or from its own."""
+    claims = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))["claims"] if len(sys.argv) > 1 else on_the_page()
+    PAGE.write_text(page(claims), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,48 @@
+"""The manual's gallery follows the papers' tables of verdicts."""
+
+from __future__ import annotations
+
+import importlib.util
+from types import ModuleType
+
+import pytest
+
+from ..conftest import ROOT
+
+
+@pytest.fixture(scope="module")
+def gallery() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("gallery_page", ROOT / "docs/gallery.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_is_what_the_tables_say(gallery: ModuleType) -> None:
+    page = (ROOT / "docs/gallery.md").read_text(encoding="utf-8")
+    assert gallery.page(gallery.on_the_page()) == page, "make verdicts"
+
+
+def test_every_figure_has_its_claims_and_every_paper_its_counts(gallery: ModuleType) -> None:
+    told = [one["id"] for one in gallery.on_the_page()]
+    for _, figure, _, _ in gallery.FIGURES:
+        assert any(claim.startswith(f"{figure}.") for claim in told), figure
+    lines = "".join(gallery.counts()).splitlines()
+    assert len(lines) == 1 + 2 + 5
+    for line in lines[3:]:
+        claims, *verdicts = (int(text) for text in line.split("|")[2:-2])
+        assert claims == sum(verdicts), line
+
+
+def test_what_linux_gave_stands_beside_what_the_simulator_gave(
+    gallery: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = gallery.verdicts.There(
+        "dctcp.fig1.queue-n2", "kernel", "100Mbps", "reproduced", "", "quick", "19.2 | 308 packets"
+    )
+    monkeypatch.setattr(gallery.verdicts, "read_there", lambda: [one])
+    page = gallery.page(gallery.on_the_page())
+    assert "| kernel, 100Mbps: 19.2 \\| 308 packets (reproduced) |" in page
+    assert "| 1 reproduced |" in page
