@@ -6,7 +6,7 @@ use crate::bare::*;
 use crate::deploy::{Deployment, Place};
 use crate::extension::{self, Extension};
 use crate::{
-    Args, CongestionControl, PathKnowledge, ReceiverControl, Setting, SettingError, Setup, SlowStart,
+    Args, CongestionControl, Flavour, PathKnowledge, ReceiverControl, Setting, SettingError, Setup, SlowStart,
     StandardSlowStart, nearest,
 };
 use core::fmt;
@@ -331,12 +331,13 @@ pub fn build_receiver(spec: &str, setup: &Setup, args: &Args) -> Result<Option<B
     resolve(spec)?.build_receiver(setup, args)
 }
 
-/// Whether any part of `spec` lives on RTT samples and needs every packet acknowledged.
+/// Whether any part of `spec`, as Linux runs it, lives on RTT samples and needs every packet acknowledged.
 ///
 /// # Errors
 /// As [`build`], with every setting at its default.
 pub fn needs_prompt_acks(spec: &str) -> Result<bool, BuildError> {
-    Ok(build(spec, &Setup::default(), &Args::default())?.prompt_acks)
+    let linux = Setup { flavour: Flavour::Linux, ..Setup::default() };
+    Ok(build(spec, &linux, &Args::default())?.prompt_acks)
 }
 
 /// Whether any part of `spec` needs a marking switch.

@@ -190,6 +190,10 @@ impl Rack {
     fn hz(&self, py: Python<'_>) -> PyResult<u32> {
         self.0.hz().map_err(|e| scenario_error(py, &e))
     }
+    /// Its hosts acknowledge every packet of this algorithm, which lives on RTT samples.
+    fn acknowledges_every_packet(&self, py: Python<'_>, cc: &str) -> PyResult<bool> {
+        self.0.acknowledges_every_packet(cc).map_err(|e| scenario_error(py, &e))
+    }
     /// Its switch marks: algorithms that need ECN get it.
     fn marks(&self, py: Python<'_>) -> PyResult<bool> {
         self.0.marks().map_err(|e| scenario_error(py, &e))
@@ -327,7 +331,7 @@ pub fn deployment(py: Python<'_>, cc: &str) -> PyResult<(String, bool)> {
     Ok((found.to_string(), found.is_possible()))
 }
 
-/// Tells whether an algorithm lives on RTT samples, so that its receivers are to acknowledge every packet.
+/// Tells whether an algorithm, as Linux runs it, lives on RTT samples, so that its receivers are to acknowledge every packet.
 ///
 /// Raises when there is none of that name.
 #[pyfunction]

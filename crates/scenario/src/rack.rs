@@ -10,6 +10,7 @@ use crate::tree::{Item, Node, Override, Table, parse};
 use crate::warnings::{Warning, starving};
 use crate::{hash, scenario, transport};
 use fanin_cc::algorithms::ALGORITHMS;
+use fanin_sim::resolved_stack;
 use fanin_sim::spec::{FlowId, LinkId, NodeId, Spec, TraceSpec, TransportSpec};
 use fanin_sim::stack::Nagle;
 use fanin_units::{Domain, Duration, Setting, Time};
@@ -170,6 +171,17 @@ impl Rack {
     pub fn hz(&self) -> Result<u32, ScenarioError> {
         let context = Context { file: &self.file, folder: &self.folder };
         Ok(self.transport(context, transport::DEFAULT_CC)?.stack.hz)
+    }
+
+    /// Its hosts acknowledge every packet of the algorithm `cc`: the algorithm lives on RTT samples, and `stack.quickack` is on.
+    ///
+    /// # Errors
+    /// As [`Rack::plan`].
+    pub fn acknowledges_every_packet(&self, cc: &str) -> Result<bool, ScenarioError> {
+        let context = Context { file: &self.file, folder: &self.folder };
+        let transport = self.transport(context, cc)?;
+        let asked = resolved_stack(&transport).is_ok_and(|stack| stack.delack_segments == 1);
+        Ok(asked && transport.stack.delack_segments > 1)
     }
 
     /// Its switch marks: algorithms that need ECN get it.

@@ -330,6 +330,11 @@ pub(crate) fn base_rtt(spec: &Spec, flow: u32, paths: &FlowPaths) -> Duration {
 
 /// What an algorithm is told when it is built.
 pub(crate) fn setup_for(spec: &Spec, stack: &Stack, paths: &FlowPaths) -> Setup {
+    Setup { path: Some(path_knowledge(spec, stack, paths)), ..setup_of(stack) }
+}
+
+/// The same before its path is known.
+pub(crate) fn setup_of(stack: &Stack) -> Setup {
     Setup {
         mss: stack.mss,
         wire: stack.wire(stack.mss),
@@ -338,7 +343,7 @@ pub(crate) fn setup_for(spec: &Spec, stack: &Stack, paths: &FlowPaths) -> Setup 
         counting: stack.counting,
         hz: stack.hz,
         flavour: stack.cc_profile,
-        path: Some(path_knowledge(spec, stack, paths)),
+        path: None,
     }
 }
 

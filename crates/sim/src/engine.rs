@@ -1,7 +1,7 @@
 //! A run: builds the network and endpoints of a [`Spec`], lets events happen in order, and collects the results.
 
 use crate::app::Application;
-use crate::build::FlowPaths;
+use crate::build::{FlowPaths, setup_of};
 use crate::calendar::Event;
 use crate::datagram::Datagrams;
 use crate::endpoint::{Build, Endpoint, Handed, Host, TRANSPORTS};
@@ -14,7 +14,7 @@ use crate::tcp::Tcp;
 use crate::timer::Timer;
 use crate::trace::Tap;
 use crate::{build, report};
-use fanin_cc::{BuildError, Setup};
+use fanin_cc::BuildError;
 use fanin_switch::Packet as PacketHandle;
 use fanin_units::Time;
 use std::ops::ControlFlow;
@@ -105,7 +105,7 @@ impl<'a> Endpoints<'a> {
         let mut others: Vec<&(&str, Build)> = Vec::new();
         let mut places = Vec::with_capacity(spec.transports.len());
         for transport in &spec.transports {
-            let built = transport.cc.build(&Setup::default(), &transport.args)?;
+            let built = transport.cc.build(&setup_of(&transport.stack), &transport.args)?;
             let other = built.sender.needs().endpoint.and_then(|name| TRANSPORTS.iter().find(|t| t.0 == name));
             places.push(other.map_or(0, |other| {
                 let known = others.iter().position(|o| o.0 == other.0);

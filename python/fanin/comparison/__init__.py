@@ -360,7 +360,7 @@ def _on_rack(
     replay = base.traffic.replay
     shown_today = seen_baseline(found, replay.aggregator) if baseline is None else None
     choice = chosen(cc, baseline, base, shown_today.cc if shown_today else None)
-    algorithms, notes = choice.names, choice.notes + prompt_ack_note(choice.names)
+    algorithms, notes = choice.names, choice.notes + prompt_ack_note(rack_of(base.rack, base.settings), choice.names)
     needs_switch = {name: _native.needs_switch(name) for name in algorithms}
 
     companies = [] if independent else json.loads(replay.companies_json())

@@ -113,9 +113,9 @@ def _chosen(
     return Choice(kept, [name for name in candidates if name in kept], usual, [note])
 
 
-def prompt_ack_note(names: Sequence[str]) -> list[str]:
+def prompt_ack_note(rack: Rack, names: Sequence[str]) -> list[str]:
     """Which of the algorithms were simulated with a receiver that acknowledges every packet."""
-    prompt = [name for name in names if _native.needs_prompt_acks(name)]
+    prompt = [name for name in names if rack.acknowledges_every_packet(name)]
     if not prompt:
         return []
     verbs = "lives on round-trip times and was" if len(prompt) == 1 else "live on round-trip times and were"

@@ -4,7 +4,7 @@ use super::clock::{Clock, in_jiffies};
 use super::receiver::Receiver;
 use super::sender::{Config, Sender};
 use super::uplink::Uplink;
-use crate::build::{FlowPaths, base_rtt, setup_for};
+use crate::build::{FlowPaths, base_rtt, setup_for, setup_of};
 use crate::endpoint::{Endpoint, Handed, Host, PerFlow};
 use crate::engine::RunError;
 use crate::packet::{Packet, flags};
@@ -14,7 +14,7 @@ use crate::rng::Stream;
 use crate::spec::{NodeId, Spec, TransportSpec};
 use crate::stack::{EcnMode, Stack};
 use crate::timer::Timer;
-use fanin_cc::{Arrival, Needs, ReceiverControl, Setup};
+use fanin_cc::{Arrival, Needs, ReceiverControl};
 use fanin_switch::{Packet as PacketHandle, prefetch};
 use fanin_units::Time;
 use std::collections::BTreeMap;
@@ -280,8 +280,8 @@ impl Endpoint for Tcp {
 /// # Errors
 /// As [`crate::run`].
 pub fn resolved_stack(transport: &TransportSpec) -> Result<Stack, RunError> {
-    // What an algorithm needs of its host does not depend on the path.
-    let built = transport.cc.build(&Setup::default(), &transport.args)?;
+    // What an algorithm needs of its host depends on the profile, not on the path: the kernel's Vegas lives with delayed ACKs, NS2's does not.
+    let built = transport.cc.build(&setup_of(&transport.stack), &transport.args)?;
     Ok(resolve(transport, built.sender.needs(), built.prompt_acks)?.stack)
 }
 
