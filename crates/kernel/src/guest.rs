@@ -209,6 +209,9 @@ fn of_host(stack: &Stack) -> Host {
     set.insert("tcp_timestamps", u8::from(stack.timestamps).to_string());
     set.insert("tcp_slow_start_after_idle", u8::from(stack.cwnd_validation == CwndValidation::Linux).to_string());
     set.insert("tcp_rto_min_us", (stack.min_rto.ps() / 1_000_000).to_string());
+    set.insert("tcp_comp_sack_nr", stack.comp_sack_nr.to_string());
+    set.insert("tcp_comp_sack_delay_ns", (stack.comp_sack_delay.ps() / 1_000).to_string());
+    set.insert("tcp_comp_sack_slack_ns", (stack.comp_sack_slack.ps() / 1_000).to_string());
     // 2, the kernel's own: agrees to ECN when asked. DCTCP asks by itself.
     set.insert("tcp_ecn", if stack.ecn == EcnMode::Classic { "1" } else { "2" }.to_owned());
     if stack.recovery == RecoveryKind::NewReno {

@@ -220,6 +220,9 @@ knobs! {
     delack_timeout: TIME, "longest an ACK is delayed: 40ms in Linux, 100ms in NS2's DelAck, 200ms in BSD, at most 500ms by RFC 1122";
     quickack: FLAG, "receivers acknowledge every packet of algorithms that live on RTT samples (ip route ... quickack 1), whatever delack_segments says";
     quick_acks: count(0, 1_000_000), "segments acknowledged at once when a connection begins (Linux quick-ACK mode: 16)";
+    comp_sack_nr: count(0, 255), "ACKs of data ahead of a hole, after the third, that are merged into one (Linux: tcp_comp_sack_nr, 44); 0 sends each";
+    comp_sack_delay: TIME, "longest that merged ACKs wait: a twentieth of the round trip, and at most this (tcp_comp_sack_delay_ns: 1ms)";
+    comp_sack_slack: TIME, "how much later than that a merged ACK leaves, since the kernel's timer has slack (tcp_comp_sack_slack_ns: 100us)";
     ack_on_cwr: FLAG, "a segment with CWR is acknowledged at once, because its sender may have a very small window (tcp_ecn_accept_cwr)";
     two_way: FLAG, "data carry the ACK of the opposite direction of their connection, as RFC 9293 has it; false for NS2's one-way agents, each with a sink of its own";
     pingpong: FLAG, "Linux's interactive mode: once a host has answered within delack_timeout, its ACKs wait for its next answer; before, the end of what an application wrote is acknowledged at once";

@@ -50,6 +50,12 @@ pub struct Stack {
     pub quickack: bool,
     /// Segments acknowledged at once at the start of a connection (Linux quick-ACK mode).
     pub quick_acks: u32,
+    /// Most ACKs of data ahead of a hole that Linux merges into one; 0 sends each (`tcp_comp_sack_nr`).
+    pub comp_sack_nr: u32,
+    /// Longest that the first of them waits; a twentieth of the round trip if that is less (`tcp_comp_sack_delay_ns`).
+    pub comp_sack_delay: Duration,
+    /// How much later the kernel's timer may go off (`tcp_comp_sack_slack_ns`).
+    pub comp_sack_slack: Duration,
     /// A segment that tells of a reduced window (CWR) is acknowledged at once.
     pub ack_on_cwr: bool,
     /// Data carry the ACK of the opposite direction of their connection.
@@ -140,6 +146,9 @@ impl Stack {
             delack_timeout: Duration::ms(100),
             quickack: true,
             quick_acks: 0,
+            comp_sack_nr: 0,
+            comp_sack_delay: Duration::ms(1),
+            comp_sack_slack: Duration::us(100),
             ack_on_cwr: false,
             two_way: false,
             pingpong: false,
@@ -217,6 +226,7 @@ impl Stack {
             delack_segments: 2,
             delack_timeout: Duration::ms(40),
             quick_acks: 16,
+            comp_sack_nr: 44,
             ack_on_cwr: true,
             two_way: true,
             pingpong: true,

@@ -141,6 +141,9 @@ fn every_knob_of_the_stack_changes_some_result() {
             "clock_granularity" => vec![vec!["stack.quantise_rtt=true"]],
             "ect_on_control" | "grow_in_cwr" => vec![vec!["cc.name=\"dctcp\""]],
             "ack_on_cwr" => vec![vec!["stack.profile=\"linux\"", "cc.name=\"dctcp\""]],
+            "comp_sack_nr" | "comp_sack_delay" | "comp_sack_slack" => {
+                vec![vec!["stack.profile=\"linux\"", "cc.name=\"cubic\""]]
+            }
             "delack_timeout" | "quick_acks" | "quickack" => {
                 vec![vec!["stack.delack_segments=2"], vec!["stack.delack_segments=2", "cc.name=\"dcvegas\""]]
             }

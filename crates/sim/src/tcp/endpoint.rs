@@ -16,7 +16,7 @@ use crate::stack::{EcnMode, Stack};
 use crate::timer::Timer;
 use fanin_cc::{Arrival, Needs, ReceiverControl};
 use fanin_switch::{Packet as PacketHandle, prefetch};
-use fanin_units::Time;
+use fanin_units::{Duration, Time};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -137,7 +137,7 @@ impl Tcp {
             if let Some(peer) = receiver.peer() {
                 self.receive_of_peer(peer, packet, host);
             } else {
-                receiver.check_ack(host.net);
+                receiver.check_ack(|| Duration::ZERO, host.net);
             }
         }
         if completes {
@@ -155,7 +155,7 @@ impl Tcp {
         if let Some(ack) = packet.carried(peer) {
             self.acknowledge(&ack, host);
         }
-        self.receivers[packet.flow].check_ack(host.net);
+        self.receivers[packet.flow].check_ack(|| self.senders[peer].srtt(), host.net);
     }
 
     /// An ACK arrived.

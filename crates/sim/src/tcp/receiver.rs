@@ -21,6 +21,21 @@ struct Range {
     stamp: u64,
 }
 
+/// Duplicate ACKs that Linux sends at once before it merges them (`TCP_FASTRETRANS_THRESH`).
+const DUPACKS_AT_ONCE: u8 = 3;
+
+/// Linux's merging of ACKs of data ahead of a hole (`__tcp_ack_snd_check`).
+#[derive(Debug)]
+struct Merged {
+    /// ACKs that wait to be one.
+    acks: u32,
+    /// When it is due; `u64::MAX` if none waits.
+    due: u64,
+    /// ACKs sent at once since the hole is where it is.
+    at_once: u8,
+    hole: u64,
+}
+
 /// What receiver control needs.
 #[derive(Debug)]
 struct Metering {
@@ -66,6 +81,7 @@ pub struct Receiver {
     /// Segments not acknowledged yet.
     pending: u32,
     ack_at: u64,
+    merged: Merged,
     quick_left: u32,
     /// What has arrived is to be acknowledged at once, with a D-SACK, or held back for receiver control.
     now: bool,
@@ -109,6 +125,7 @@ impl Receiver {
             expected: 0,
             pending: 0,
             ack_at: u64::MAX,
+            merged: Merged { acks: 0, due: u64::MAX, at_once: 0, hole: 0 },
             quick_left,
             now: false,
             dsack: false,
@@ -201,10 +218,14 @@ impl Receiver {
         }
         let before = self.nxt;
         let in_order = packet.seq == before && self.ahead.is_empty();
-        let duplicate = !in_order && (end <= self.nxt || self.holds(packet.seq, end));
+        let old = end <= before;
+        let duplicate = !in_order && (old || self.holds(packet.seq, end));
         if in_order {
             self.nxt = end;
         } else {
+            if self.merged.acks > 0 && self.is_another_block(packet.seq, end) {
+                self.acknowledge(net);
+            }
             self.reassemble(packet.seq, end);
         }
         if self.nxt > before {
@@ -228,37 +249,81 @@ impl Receiver {
         }
         self.pending += 1;
         self.dsack |= duplicate;
-        self.now |= !in_order || duplicate;
-        self.note_arrival(in_order, packet.has(flags::PUSH), net.now);
+        // A filled hole is told at once (RFC 5681 section 4.2); of data ahead of one Linux merges the ACKs.
+        self.now |= if self.merges() { self.nxt > before && !in_order && self.ahead.is_empty() } else { !in_order };
+        self.note_arrival(old, self.nxt > before && packet.has(flags::PUSH), net.now);
+    }
+
+    fn merges(&self) -> bool {
+        self.config.stack.comp_sack_nr > 0 && self.config.stack.recovery.uses_sack()
     }
 
     /// Linux's judgement whether ACKs should wait (`tcp_event_data_recv`, `tcp_enter_quickack_mode`, `tcp_cleanup_rbuf`): quick ACKs after a
-    /// gap longer than its RTO floor and whenever order breaks, which also ends the interactive mode; outside of that the end of what
-    /// an application wrote is acknowledged when the application here reads it, which takes no time in a simulation.
-    fn note_arrival(&mut self, in_order: bool, ends_write: bool, now: u64) {
+    /// gap longer than its RTO floor, and after data that had been delivered before, which also end the interactive mode; outside of that the
+    /// end of what an application wrote is acknowledged when the application here reads it, which takes no time in a simulation.
+    fn note_arrival(&mut self, old: bool, ends_write: bool, now: u64) {
         let stack = &self.config.stack;
         let gap = now - self.last_arrival > stack.min_rto.ps();
         self.last_arrival = now;
-        if gap || !in_order {
+        if gap || old {
             self.quick_left = stack.quick_acks;
         }
-        if !in_order {
+        if old {
             self.interactive = false;
         }
         self.now |= stack.pingpong && ends_write && !self.interactive;
     }
 
-    /// Acknowledges what has arrived unless data have done so: now, or when the delayed ACK is due (`__tcp_ack_snd_check`).
-    pub fn check_ack(&mut self, net: &mut Net) {
+    /// Acknowledges what has arrived unless data have done so: now, or when the delayed ACK is due (`__tcp_ack_snd_check`). `round_trip`
+    /// is what the host has measured on this connection; only merged ACKs ask for it.
+    pub fn check_ack(&mut self, round_trip: impl FnOnce() -> Duration, net: &mut Net) {
         if self.pending == 0 {
             return;
         }
         let quick = self.quick_left > 0 && !self.interactive;
-        if self.now || quick || self.pending >= self.config.stack.delack_segments {
+        if self.now || quick {
+            self.acknowledge(net);
+        } else if !self.ahead.is_empty() && self.merges() {
+            self.merge(round_trip, net);
+        } else if self.pending >= self.config.stack.delack_segments {
             self.acknowledge(net);
         } else if self.ack_at == u64::MAX {
             self.ack_at = self.clock.after(net.now, self.config.stack.delack_timeout);
             self.arm(net);
+        }
+    }
+
+    /// Data ahead of a hole: the first ACKs leave at once, so that the sender finds the loss; those after them wait to be one.
+    #[inline(never)]
+    fn merge(&mut self, round_trip: impl FnOnce() -> Duration, net: &mut Net) {
+        let stack = &self.config.stack;
+        let advanced = self.nxt - self.last_ack_sent > u64::from(stack.mss);
+        if advanced || self.merged.acks >= stack.comp_sack_nr {
+            return self.acknowledge(net);
+        }
+        if self.merged.hole != self.nxt {
+            self.merged.hole = self.nxt;
+            self.merged.at_once = 0;
+        }
+        if self.merged.at_once < DUPACKS_AT_ONCE {
+            self.merged.at_once += 1;
+            return self.acknowledge(net);
+        }
+        self.merged.acks += 1;
+        if self.merged.due == u64::MAX {
+            let wait = stack.comp_sack_delay.ps().min(round_trip().ps() / 20);
+            self.merged.due = net.now + wait + stack.comp_sack_slack.ps();
+            self.arm(net);
+        }
+    }
+
+    /// These bytes belong to none of the two runs of which an ACK has told last, and there are two (`tcp_sack_new_ofo_skb`,
+    /// `TCP_SACK_BLOCKS_EXPECTED`): ACKs that wait then leave, so that no run is lost with one ACK.
+    fn is_another_block(&self, start: u64, end: u64) -> bool {
+        let newer = |than: u64| self.ahead.iter().filter(|r| r.stamp > than).count();
+        match self.ahead.iter().find(|r| r.start <= end && start <= r.end) {
+            Some(run) => newer(run.stamp) >= 2,
+            None => start > self.nxt && self.ahead.len() >= 2,
         }
     }
 
@@ -301,6 +366,10 @@ impl Receiver {
             metering.held.pop_front();
             net.send(ack);
         }
+        if self.merged.due <= net.now {
+            // `tcp_compressed_ack_kick`
+            self.acknowledge(net);
+        }
         if self.ack_at <= net.now && self.pending > 0 {
             // No answer came (`tcp_delack_timer_handler`).
             self.interactive = false;
@@ -311,7 +380,7 @@ impl Receiver {
 
     fn arm(&mut self, net: &mut Net) {
         let held = self.metering.as_ref().and_then(|m| m.held.front()).map_or(u64::MAX, |h| h.0);
-        let due = held.min(self.ack_at);
+        let due = held.min(self.ack_at).min(self.merged.due);
         if due < self.timer_at {
             self.timer_at = due.max(net.now);
             net.calendar.schedule_timer(self.timer_at, Timer::Sink(self.flow));
@@ -436,6 +505,8 @@ impl Receiver {
         }
         self.pending = 0;
         self.ack_at = u64::MAX;
+        self.merged.acks = 0;
+        self.merged.due = u64::MAX;
         self.now = false;
         self.edge = self.edge.max(self.nxt.saturating_add(self.window));
         self.last_ack_sent = self.nxt;

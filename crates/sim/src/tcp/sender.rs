@@ -601,6 +601,11 @@ impl Sender {
         row.min_rtt_ps = self.rtt.min().ps();
     }
 
+    /// Smoothed round trip; zero before the first sample.
+    pub fn srtt(&self) -> Duration {
+        self.rtt.srtt()
+    }
+
     /// Timeouts so far.
     pub fn timeouts(&self) -> u32 {
         self.counters.timeouts
