@@ -45,12 +45,18 @@ fn requests(n: u32, stack: Stack, bytes: u64, rounds: u32, buffer: Option<QueueL
     spec
 }
 
-/// Pure ACKs that servers send to the client, as link 1 carries them.
-fn pure_acks_to_client(r: &Results) -> usize {
+/// When a link took pure ACKs, ps.
+fn pure_acks(r: &Results, link: u32) -> Vec<u64> {
     let p = &r.traces.packets;
     (0..p.time_ps.len())
-        .filter(|&i| p.link[i] == 1 && p.event[i] == 0 && p.flags[i] & (flags::ACK | flags::SYN) == flags::ACK)
-        .count()
+        .filter(|&i| p.link[i] == link && p.event[i] == 0 && p.flags[i] & (flags::ACK | flags::SYN) == flags::ACK)
+        .map(|i| p.time_ps[i])
+        .collect()
+}
+
+/// Pure ACKs that servers send to the client, as link 1 carries them.
+fn pure_acks_to_client(r: &Results) -> usize {
+    pure_acks(r, 1).len()
 }
 
 /// Linux samples SYN/ACK to ACK, so that a server that loses its whole first response probes after two round trips and 2 ms, not after
@@ -82,15 +88,44 @@ fn a_response_carries_the_ack_of_its_request() {
     assert_eq!(acks(open_ns2()), 10);
 }
 
+/// Of 29 segments behind a lost one, Linux acknowledges three at once and the others together, 100 us and a twentieth of the round trip
+/// after the fourth, unless a run of them ends (`__tcp_ack_snd_check`, `tcp_comp_sack_nr`).
+#[test]
+fn acks_of_data_behind_a_hole_are_merged_after_the_third() {
+    let times = |comp_sack_nr: u32| {
+        let steady = Stack { send_jitter: Duration::ZERO, clock_error_ppm: 0.0, ..Stack::linux() };
+        let stack = Stack { comp_sack_nr, initial_window: 30.0, quick_acks: 0, ..steady };
+        let mut spec = requests(1, stack, 30 * 1448, 1, None);
+        spec.links[2].queue.discipline = queue::find("lossy").unwrap();
+        spec.links[2].queue.args.set("loss_of", Value::Word("1".to_owned()));
+        spec.trace.packets = vec![LinkId(0)];
+        let r = run(&spec);
+        assert!(r.complete && r.flows[0].drops == 1 && r.flows[0].timeouts == 0, "{:?}", r.flows[0]);
+        pure_acks(&r, 0)
+    };
+    let (each, merged) = (times(0), times(44));
+    // One for each of 29 segments, one for the repaired hole.
+    assert_eq!(each.len(), 30, "{each:?}");
+    assert!(merged.len() < 12, "{merged:?}");
+    assert_eq!(each[..3], merged[..3]);
+    let wait = Duration::from_ps(merged[3] - each[3]);
+    assert!(wait > Duration::us(100) && wait < Duration::us(110), "{wait}");
+    // No more than `comp_sack_nr` are one.
+    assert!(times(4).len() > merged.len());
+}
+
 /// Minshall's rule waits for the ACK of the last small segment. That ACK may be lost in the full queue: the response tells the same.
 #[test]
 fn a_lost_pure_ack_does_not_hold_the_next_request() {
-    let slow = |stack: Stack| {
-        let r = run(&requests(8, stack, 64_000, 40, Some(QueueLimit::Packets(40))));
+    let slow_behind = |stack: Stack, buffer: u32| {
+        let r = run(&requests(8, stack, 64_000, 40, Some(QueueLimit::Packets(buffer))));
         assert!(r.complete);
         let late =
             |m: &fanin_sim::results::MessageStats| m.done_ps.unwrap() - m.release_ps.unwrap() > Duration::ms(30).ps();
         r.messages.iter().step_by(2).filter(|m| late(m)).count()
+    };
+    let slow = |stack: Stack| {
+        [20, 25, 30, 35, 40, 45, 50, 60].iter().map(|&buffer| slow_behind(stack.clone(), buffer)).sum::<usize>()
     };
     assert_eq!(slow(Stack::linux()), 0);
     assert!(slow(Stack { two_way: false, pingpong: false, ..Stack::linux() }) > 0);
