@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import polars as pl
+
+from fanin.frames import frame
 
 if TYPE_CHECKING:
     from fanin._native import Replay
@@ -17,14 +18,7 @@ PAUSE_SHARE = 0.3
 
 def pauses(replay: Replay) -> pl.DataFrame:
     """Per response the pauses between its pieces that are replayed as the application's: ``connection``, ``response`` (UInt32), ``pause_ms``."""
-    rows = []
-    for connection in json.loads(replay.to_json())["connections"]:
-        answered = (m for m in connection["messages"] if m["response_bytes"] > 0)
-        for number, message in enumerate(answered):
-            paused = sum(piece["pause_ns"] for piece in message["pieces"])
-            rows.append((connection["connection"], number, paused / 1e6))
-    schema = {"connection": pl.UInt32, "response": pl.UInt32, "pause_ms": pl.Float64}
-    return pl.DataFrame(rows, schema=schema, orient="row")
+    return frame(replay.pauses())
 
 
 def paused_share(responses: pl.DataFrame, paused: pl.DataFrame) -> float | None:

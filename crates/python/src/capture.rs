@@ -1,6 +1,6 @@
 //! Captures for Python.
 
-use crate::columns::{Table, optional_u64s, texts, u8s, u32s, u64s};
+use crate::columns::{Table, f64s, optional_u64s, texts, u8s, u32s, u64s};
 use crate::error::{Class, capture_error, internal, raise, workload_error};
 use crate::watch::Watch;
 use fanin_capture::{Analysis, Connection, DirectionStats, Gap, Options, Workload};
@@ -227,6 +227,21 @@ impl Replay {
     /// What each round took in the capture, from the first request to the slowest answer; none where an answer is not in it.
     fn round_times_ms(&self) -> Vec<Option<f64>> {
         self.traffic.rounds.iter().map(|r| r.took_ns.map(|ns| ns as f64 / 1e6)).collect()
+    }
+    /// Per response, by connection and number, the pauses between its pieces that are replayed as the application's.
+    fn pauses(&self) -> PyResult<Table> {
+        let rows = || {
+            self.workload.connections.iter().flat_map(|c| {
+                let answered = c.messages.iter().filter(|m| m.response_bytes > 0);
+                let paused = answered.map(|m| m.pieces.iter().map(|p| p.pause_ns).sum::<u64>());
+                (0..).zip(paused).map(|(number, ns)| (c.connection, number, ns as f64 / 1e6))
+            })
+        };
+        Table::new(vec![
+            ("connection", u32s(rows().map(|r| r.0))),
+            ("response", u32s(rows().map(|r| r.1))),
+            ("pause_ms", f64s(rows().map(|r| r.2))),
+        ])
     }
     /// Who is asked together and what they wait for, as JSON.
     fn companies_json(&self) -> PyResult<String> {

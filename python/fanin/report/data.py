@@ -137,8 +137,9 @@ def completion_curves(result: CompareResult, order: list[str]) -> list[dict[str,
     responses as longer than any finished one, so a curve with such responses ends below 1.
     """
     rows = []
+    by_cc = parts(result.responses.select("cc", "completion_ms"), "cc")
     for cc in order:
-        mine = result.responses.filter(pl.col("cc") == cc)["completion_ms"]
+        mine = by_cc[cc]["completion_ms"]
         total, done = len(mine), mine.drop_nulls().sort().to_list()
         rows += [
             {"cc": cc, "ms": done[i], "share": (i + 1) / total, "beyond": (total - i) / total}
@@ -185,11 +186,10 @@ def responses(result: CompareResult) -> list[dict[str, Any]]:
 
     A response that was not completed has completion null and is drawn at the top.
     """
-    unfinished = result.responses.filter(pl.col("completion_ms").is_null())
+    shown = result.responses.select("cc", "seed", "release_ms", "completion_ms", "connection", "bytes", "timeouts")
+    unfinished = shown.filter(pl.col("completion_ms").is_null())
     finished = thin(
-        result.responses.filter(pl.col("completion_ms").is_not_null()).sort(
-            "cc", "seed", "release_ms", maintain_order=True
-        ),
+        shown.filter(pl.col("completion_ms").is_not_null()).sort("cc", "seed", "release_ms", maintain_order=True),
         "release_ms",
         "completion_ms",
         by=["cc", "seed"],
