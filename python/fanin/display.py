@@ -320,6 +320,9 @@ def _ranking_columns(result: CompareResult) -> list[_Column]:
         count("queue", 20, "queue_mean_packets"),
         count("q. p99", 15, "queue_p99_packets"),
     ]
+    if any(row.trees for row in rows):
+        title = by.replace("_", ".")
+        columns.append(column(f"trees' {title}", 75, lambda row: number(row.tree_ms[by].value)))
     if any(row.unfinished for row in rows):
         columns.append(column("unfinished", 95, lambda row: row.unfinished))
     return columns

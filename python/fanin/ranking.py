@@ -82,6 +82,10 @@ class RankingRow:
         Completion time of responses.
     round_ms : dict of str to Estimate
         Completion time of rounds, from the first request to the slowest answer; no values where there are no rounds.
+    tree_ms : dict of str to Estimate
+        Completion time of request trees, from a client's request to the aggregator's answer, which waited for others; no values where there are none.
+    trees, unfinished_trees : int
+        Request trees per run, and those that were not complete when a run ended, all seeds together.
     rounds, unfinished_rounds : int
         Rounds per run, and those that were not complete when a run ended, all seeds together.
     responses : int
@@ -127,6 +131,9 @@ class RankingRow:
     round_ms: dict[str, Estimate] = field(default_factory=dict)
     rounds: int = 0
     unfinished_rounds: int = 0
+    tree_ms: dict[str, Estimate] = field(default_factory=dict)
+    trees: int = 0
+    unfinished_trees: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in JSON."""
@@ -138,9 +145,12 @@ class RankingRow:
             "completion_ms": {name: self.completion_ms[name].to_dict() for name in STATISTICS},
             "response_ms": {name: self.response_ms.get(name, Estimate(None)).to_dict() for name in STATISTICS},
             "round_ms": {name: self.round_ms.get(name, Estimate(None)).to_dict() for name in STATISTICS},
+            "tree_ms": {name: self.tree_ms.get(name, Estimate(None)).to_dict() for name in STATISTICS},
             **{name: getattr(self, name).to_dict() for name in COUNTS},
             "rounds": self.rounds,
             "unfinished_rounds": self.unfinished_rounds,
+            "trees": self.trees,
+            "unfinished_trees": self.unfinished_trees,
             "responses": self.responses,
             "unfinished": self.unfinished,
             "seeds": list(self.seeds),
@@ -244,6 +254,9 @@ def rank(
                 round_ms=round_ms,
                 rounds=int(mine["rounds"][0]),
                 unfinished_rounds=int(mine["unfinished_rounds"].sum()),
+                tree_ms={name: estimate_positive(mine[f"tree_{name}"].to_list()) for name in STATISTICS},
+                trees=int(mine["trees"][0]),
+                unfinished_trees=int(mine["unfinished_trees"].sum()),
             )
         )
     rows.sort(

@@ -6,7 +6,7 @@ use crate::columns::{Table, all_milliseconds, between, optional_u32s, texts, u32
 use crate::error::{Class, internal, raise, run_error, scenario_error};
 use crate::results::Run;
 use crate::watch::Watch;
-use fanin_scenario::{Override, ReplayedResponse, ReplayedRound, outcome};
+use fanin_scenario::{Override, ReplayedResponse, ReplayedRound, ReplayedTree, outcome};
 use fanin_sim::results::Results;
 use fanin_sim::spec::{MessageId, Spec};
 use fanin_sim::{Progress, RunError};
@@ -208,7 +208,8 @@ impl Rack {
     fn plan(&self, py: Python<'_>, replay: &Replay, cc: &str, seed: u64, trace: bool) -> PyResult<RackPlan> {
         let made = py.detach(|| self.0.plan(&replay.traffic, cc, seed, trace)).map_err(|e| scenario_error(py, &e))?;
         let port = made.port.index();
-        Ok(RackPlan { plan: Py::new(py, Plan(made.spec))?, port, responses: made.responses, rounds: made.rounds })
+        let plan = Py::new(py, Plan(made.spec))?;
+        Ok(RackPlan { plan, port, responses: made.responses, rounds: made.rounds, trees: made.trees })
     }
 }
 
@@ -223,13 +224,15 @@ pub struct RackPlan {
     port: usize,
     responses: Vec<ReplayedResponse>,
     rounds: Vec<ReplayedRound>,
+    trees: Vec<ReplayedTree>,
 }
 
 impl RackPlan {
     fn whole(&self) -> fanin_scenario::RackPlan {
         let port = fanin_sim::spec::LinkId(self.port as u32);
         let spec = self.plan.get().0.clone();
-        fanin_scenario::RackPlan { spec, port, responses: self.responses.clone(), rounds: self.rounds.clone() }
+        let (responses, rounds, trees) = (self.responses.clone(), self.rounds.clone(), self.trees.clone());
+        fanin_scenario::RackPlan { spec, port, responses, rounds, trees }
     }
 }
 
@@ -239,7 +242,7 @@ impl RackPlan {
     fn mixed(&self, py: Python<'_>, other: &RackPlan, servers: Vec<String>) -> PyResult<RackPlan> {
         let made = py.detach(|| self.whole().mixed(&other.whole(), &servers));
         let plan = Py::new(py, Plan(made.spec))?;
-        Ok(RackPlan { plan, port: self.port, responses: made.responses, rounds: made.rounds })
+        Ok(RackPlan { plan, port: self.port, responses: made.responses, rounds: made.rounds, trees: made.trees })
     }
     /// Where each response of the capture went: flow, and the messages of its first and last piece.
     fn responses(&self) -> PyResult<Table> {
@@ -286,6 +289,21 @@ impl RackPlan {
             ("release_ms", all_milliseconds(times.iter().map(|t| t.release_ps))),
             ("done_ms", all_milliseconds(times.iter().map(|t| t.done_ps))),
             ("completion_ms", between(times.iter().map(|t| (t.release_ps, t.done_ps)))),
+        ])
+    }
+
+    /// What became of every request tree in a run, in ms: from a client's request to the aggregator's answer, which waited for others.
+    fn tree_times(&self, py: Python<'_>, run: &Run, cc: &str) -> PyResult<Table> {
+        let (rows, count) = (&self.trees, self.trees.len());
+        let times = py.detach(|| outcome::tree_times(rows, run.results()));
+        Table::new(vec![
+            ("cc", texts(repeat_n(cc, count))),
+            ("seed", u64s(repeat_n(run.results().seed, count))),
+            ("connection", u32s(rows.iter().map(|t| t.connection))),
+            ("turn", u32s(rows.iter().map(|t| t.turn))),
+            ("release_ms", all_milliseconds(times.iter().map(|t| t.0))),
+            ("done_ms", all_milliseconds(times.iter().map(|t| t.1))),
+            ("completion_ms", between(times.iter().copied())),
         ])
     }
 

@@ -42,7 +42,7 @@ pub use error::{Place, Report, ScenarioError};
 pub use hash::identity;
 pub use plan::REQUEST_CLASS;
 pub use rack::{Rack, RackPlan};
-pub use replay::{Replay, ReplayedResponse, ReplayedRound};
+pub use replay::{Replay, ReplayedResponse, ReplayedRound, ReplayedTree};
 pub use scenario::Scenario;
 pub use transport::{DEFAULT_CC, DEFAULT_PROFILE};
 pub use tree::Override;

@@ -1,6 +1,6 @@
-//! What became of a replay: when each response and each round of the capture was asked for and done in a run.
+//! What became of a replay: when each response, each round and each request tree of the capture was asked for and done in a run.
 
-use crate::replay::{ReplayedResponse, ReplayedRound};
+use crate::replay::{ReplayedResponse, ReplayedRound, ReplayedTree};
 use fanin_sim::results::Results;
 use fanin_sim::spec::MessageId;
 
@@ -58,6 +58,12 @@ pub fn round_times(rounds: &[ReplayedRound], results: &Results) -> Vec<RoundTime
     times.collect()
 }
 
+/// Per request tree, when the client wrote its request and when it had the answer, in picoseconds; none: not within the run.
+pub fn tree_times(trees: &[ReplayedTree], results: &Results) -> Vec<(Option<u64>, Option<u64>)> {
+    let of = |id: MessageId| results.messages.get(id.index());
+    trees.iter().map(|t| (of(t.request).and_then(|m| m.release_ps), of(t.answer).and_then(|m| m.done_ps))).collect()
+}
+
 /// Per flow, the number of the connection in the capture that it carries responses of.
 pub fn connections(responses: &[ReplayedResponse], flows: usize) -> Vec<Option<u32>> {
     let mut connections = vec![None; flows];
@@ -113,6 +119,17 @@ mod tests {
             ReplayedRound { company: 1, requests: ids(&[0, 1]), answers: ids(&[2, 3]) },
         ];
         assert_eq!(round_times(&rounds, &results()), [whole, unfinished]);
+    }
+
+    #[test]
+    fn a_tree_lasts_from_the_clients_request_to_the_aggregators_answer() {
+        let tree = |request: u32, answer: u32| ReplayedTree {
+            connection: 3,
+            turn: 1,
+            request: MessageId(request),
+            answer: MessageId(answer),
+        };
+        assert_eq!(tree_times(&[tree(0, 2), tree(1, 3)], &results()), [(Some(4), Some(40)), (Some(10), None)]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::error::{Place, ScenarioError, nearest};
 use crate::net::Net;
 use crate::plan::{Draft, REQUEST_CLASS, Workload};
 use crate::reader::{Context, Reader};
-use crate::replay::{Replay, ReplayedResponse, ReplayedRound};
+use crate::replay::{Added, Replay, ReplayedResponse, ReplayedRound, ReplayedTree};
 use crate::topology::{self, link_keys, link_params};
 use crate::tree::{Item, Node, Override, Table, parse};
 use crate::warnings::{Warning, starving};
@@ -41,6 +41,8 @@ pub struct RackPlan {
     pub responses: Vec<ReplayedResponse>,
     /// Where each round of the capture went.
     pub rounds: Vec<ReplayedRound>,
+    /// Where each request tree of the capture went.
+    pub trees: Vec<ReplayedTree>,
 }
 
 impl RackPlan {
@@ -216,8 +218,8 @@ impl Rack {
         plan.class(REQUEST_CLASS);
         let transport = plan.transport(transport);
         let mut workload = Workload { plan: &mut plan, index: 0, transport, class, start: Time::ZERO, deadline: None };
-        let (responses, rounds) = if replay.connections.is_empty() {
-            (Vec::new(), Vec::new())
+        let added = if replay.connections.is_empty() {
+            Added::default()
         } else {
             replay.add(&mut workload, &servers, client, jitter)
         };
@@ -232,7 +234,8 @@ impl Rack {
             packets: if trace { vec![port] } else { Vec::new() },
             ..TraceSpec::default()
         };
-        Ok(RackPlan { spec: scenario::finish(plan, trace, true), port, responses, rounds })
+        let Added { responses, rounds, trees } = added;
+        Ok(RackPlan { spec: scenario::finish(plan, trace, true), port, responses, rounds, trees })
     }
 
     /// Stable hash of everything that decides the results of `replay` on this rack under `cc`, the seed aside.

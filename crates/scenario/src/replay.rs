@@ -90,11 +90,37 @@ pub struct ReplayedRound {
     pub answers: Vec<MessageId>,
 }
 
+/// Where a request tree went in the plan: a client asked the aggregator, which asked others before it answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplayedTree {
+    /// Number of the client's connection in the capture.
+    pub connection: u32,
+    /// Number of the aggregator's answer within that connection, from 0: a position in its turns.
+    pub turn: u32,
+    /// It begins when the client writes this.
+    pub request: MessageId,
+    /// It is complete when the client has this.
+    pub answer: MessageId,
+}
+
+/// What a replay adds to a plan.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Added {
+    /// Where each response went.
+    pub responses: Vec<ReplayedResponse>,
+    /// Where each round went.
+    pub rounds: Vec<ReplayedRound>,
+    /// Where each request tree went.
+    pub trees: Vec<ReplayedTree>,
+}
+
 /// What became of one turn.
 #[derive(Clone, Copy, Default)]
 struct Placed {
     /// What the aggregator sent.
     request: Option<MessageId>,
+    /// The first of what it received.
+    first: Option<MessageId>,
     /// The last of what it sent or received, of this turn or, when that had nothing, of the turn before.
     last: Option<MessageId>,
 }
@@ -116,13 +142,7 @@ impl Replay {
     }
 
     /// Adds it to a plan: server `n` is `hosts[n % hosts.len()]`; each release is late by a random time on [0, `jitter`).
-    pub(crate) fn add(
-        &self,
-        workload: &mut Workload<'_>,
-        hosts: &[NodeId],
-        client: NodeId,
-        jitter: Duration,
-    ) -> (Vec<ReplayedResponse>, Vec<ReplayedRound>) {
+    pub(crate) fn add(&self, workload: &mut Workload<'_>, hosts: &[NodeId], client: NodeId, jitter: Duration) -> Added {
         let opening = workload.transport;
         let noise = workload.plan.transports[opening as usize].stack.send_jitter / 2;
         let mut spec = workload.plan.transports[opening as usize].clone();
@@ -163,7 +183,29 @@ impl Replay {
             requests: round.requests.iter().filter_map(|place| at(place).and_then(|p| p.request.or(p.last))).collect(),
             answers: answers(round),
         });
-        (responses, rounds.collect())
+        Added { responses, rounds: rounds.collect(), trees: self.trees(&placed) }
+    }
+
+    /// Answers to clients that waited for the answers of others, each with the client's request before it on its connection.
+    fn trees(&self, placed: &[Vec<Placed>]) -> Vec<ReplayedTree> {
+        let asked = |connection: u32| self.connections.get(connection as usize).is_some_and(|c| !c.upstream);
+        let waited = |release: Option<Waits>| match release {
+            Some(Waits::Round { round, .. }) => {
+                self.rounds.get(round as usize).is_some_and(|r| r.requests.iter().all(|&(c, _)| asked(c)))
+            }
+            Some(Waits::Answer { connection, .. }) => asked(connection),
+            _ => false,
+        };
+        let mut trees = Vec::new();
+        for (connection, placed) in self.connections.iter().zip(placed).filter(|(c, _)| c.upstream) {
+            for (m, (before, turn)) in placed.iter().zip(connection.turns.iter().skip(1)).enumerate() {
+                let answer = placed.get(m + 1).and_then(|p| p.request);
+                if let (Some(request), Some(answer), true) = (before.first, answer, waited(turn.release)) {
+                    trees.push(ReplayedTree { connection: connection.number, turn: m as u32 + 1, request, answer });
+                }
+            }
+        }
+        trees
     }
 }
 
@@ -288,7 +330,11 @@ impl Connection {
                 done = Some(barrier);
             }
             let before = placed.last().and_then(|p| p.last);
-            placed.push(Placed { request, last: ids.last().copied().or(request).or(before) });
+            placed.push(Placed {
+                request,
+                first: ids.first().copied(),
+                last: ids.last().copied().or(request).or(before),
+            });
             if let (Some(&first), Some(&last)) = (ids.first(), ids.last()) {
                 responses.push(ReplayedResponse {
                     connection: self.number,

@@ -19,7 +19,7 @@ import polars as pl
 
 from fanin import _native, waiting
 from fanin.comparison.candidates import chosen, listed, prompt_ack_note
-from fanin.comparison.columns import FLOWS, PACKETS, QUEUE, RESPONSES, ROUNDS, RUNS, WINDOW
+from fanin.comparison.columns import FLOWS, PACKETS, QUEUE, RESPONSES, ROUNDS, RUNS, TREES, WINDOW
 from fanin.comparison.confirm import confirm as confirm_best
 from fanin.comparison.remarks import about_the_traffic, remarks
 from fanin.comparison.replays import run_all
@@ -373,6 +373,7 @@ def _on_rack(
     runs = outcome.frame("runs", RUNS)
     flows = outcome.frame("flows", FLOWS)
     rounds, responses = outcome.frame("rounds", ROUNDS), outcome.frame("responses", RESPONSES)
+    trees = outcome.frame("trees", TREES)
     # Where most responses belong to no round, rounds are not what a user of the service waits for.
     of: RankOf = rank_of or ("rounds" if rounds["requests"].sum() > responses.height / 2 else "responses")
     ranking = []
@@ -401,6 +402,7 @@ def _on_rack(
         captured_rounds=found.round_times(replay.aggregator, most=ROUNDS_DRAWN) if replay.rounds else [],
         alone=alone,
         rounds=rounds,
+        trees=trees,
         failures=outcome.failures,
         missing=outcome.missing,
         capture=_summary(found, replay, aggregator_found=True),

@@ -15,6 +15,8 @@ RUNS: dict[str, pl.DataType | type[pl.DataType]] = {
     **dict.fromkeys(("responses", "unfinished"), pl.UInt64),
     **dict.fromkeys((f"round_{name}" for name in STATISTICS), pl.Float64),
     **dict.fromkeys(("rounds", "unfinished_rounds"), pl.UInt64),
+    **dict.fromkeys((f"tree_{name}" for name in STATISTICS), pl.Float64),
+    **dict.fromkeys(("trees", "unfinished_trees"), pl.UInt64),
     "end_ms": pl.Float64,
     "packet_hops": pl.UInt64,
 }
@@ -41,6 +43,14 @@ ROUNDS: dict[str, pl.DataType | type[pl.DataType]] = {
     **dict.fromkeys(("release_ms", "done_ms", "completion_ms"), pl.Float64),
 }
 """Columns of :attr:`CompareResult.rounds`."""
+
+TREES: dict[str, pl.DataType | type[pl.DataType]] = {
+    "cc": pl.String,
+    "seed": pl.UInt64,
+    **dict.fromkeys(("connection", "turn"), pl.UInt32),
+    **dict.fromkeys(("release_ms", "done_ms", "completion_ms"), pl.Float64),
+}
+"""Columns of :attr:`CompareResult.trees`."""
 
 FLOWS: dict[str, pl.DataType | type[pl.DataType]] = {
     "cc": pl.String,

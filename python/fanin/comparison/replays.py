@@ -182,9 +182,10 @@ def run_all(
 
 
 def measured(job: ReplayJob, made: RackPlan, run: Run) -> Frames:
-    """What is kept of one run: by responses, rounds, flows and as one row, and its traces if the job asks for them."""
+    """What is kept of one run: by responses, rounds, request trees, flows and as one row, and its traces if the job asks for them."""
     responses = frame(made.response_times(run, job.cc, job.traffic.replay.servers))
     rounds = frame(made.round_times(run, job.cc))
+    trees = frame(made.tree_times(run, job.cc))
     connection = frame(made.connections())["connection"]
     found = job.frames(made, run, {"flows": FLOWS, "ports": PORTS})
     # Of the flows that carry responses: what the servers did.
@@ -211,10 +212,19 @@ def measured(job: ReplayJob, made: RackPlan, run: Run) -> Frames:
         **{f"round_{name}": value for name, value in completion_statistics(rounds["completion_ms"]).items()},
         "rounds": rounds.height,
         "unfinished_rounds": rounds["completion_ms"].null_count(),
+        **{f"tree_{name}": value for name, value in completion_statistics(trees["completion_ms"]).items()},
+        "trees": trees.height,
+        "unfinished_trees": trees["completion_ms"].null_count(),
         "end_ms": run.end_ps / PS_PER_MS,
         "packet_hops": run.packet_hops,
     }
-    kept = {"responses": responses, "rounds": rounds, "flows": flows, "runs": pl.DataFrame([row], schema=RUNS)}
+    kept = {
+        "responses": responses,
+        "rounds": rounds,
+        "trees": trees,
+        "flows": flows,
+        "runs": pl.DataFrame([row], schema=RUNS),
+    }
     if job.trace:
         kept["packets"] = _packets_of_the_slowest(run, responses, connection)
         # One after the other: of a long capture each is hundreds of megabytes before it is thinned.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from fanin.comparison.columns import PACKETS, ROUNDS
+from fanin.comparison.columns import PACKETS, ROUNDS, TREES
 from fanin.comparison.variations import Variation
 from fanin.explain import explanations
 from fanin.files import made_folder, write_parquet
@@ -119,6 +119,10 @@ class CompareResult:
         One row per algorithm, seed and round: requests that left together in the capture. Columns: ``cc``, ``seed``, ``round``, ``company``
         (UInt32, position in `companies`), ``requests`` (UInt32), ``release_ms`` (Float64, the first request), ``done_ms`` (Float64, the
         slowest answer was complete; null: unfinished), ``completion_ms`` (Float64).
+    trees : polars.DataFrame
+        One row per algorithm, seed and request tree: a client's request that the aggregator answered after others had answered it. Columns: ``cc``,
+        ``seed``, ``connection`` (UInt32, the client's in the capture), ``turn`` (UInt32, number of the answer within it), ``release_ms`` (Float64,
+        the client wrote its request), ``done_ms`` (Float64, it had the answer; null: unfinished), ``completion_ms`` (Float64).
     flows : polars.DataFrame
         One row per algorithm, seed and response flow. Columns: ``cc``, ``seed``, ``flow`` (UInt32), ``connection`` (UInt32), ``src``,
         ``dst`` (String), ``segments``, ``bytes_sent``, ``bytes_delivered``, ``retransmissions``, ``timeouts``, ``drops``, ``marks`` (UInt64),
@@ -225,6 +229,7 @@ class CompareResult:
     captured_rounds: list[list[tuple[float, float]]] = field(default_factory=list)
     alone: Alone | None = None
     rounds: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=ROUNDS))
+    trees: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=TREES))
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     settings: dict[str, str] = field(default_factory=dict)
@@ -298,7 +303,7 @@ class CompareResult:
         return summary(self)
 
     def write_files(self, folder: str | Path) -> None:
-        """Write ``compare.json``, ``responses.parquet``, ``rounds.parquet`` and ``runs.parquet`` to a folder, made if it is missing.
+        """Write ``compare.json``, ``responses.parquet``, ``rounds.parquet``, ``trees.parquet`` and ``runs.parquet`` to a folder, made if it is missing.
 
         The report is not among them: :func:`fanin.report.write` makes it.
         """
@@ -309,4 +314,5 @@ class CompareResult:
         folder.joinpath("compare.json").write_text(json.dumps(self.to_dict(), allow_nan=False) + "\n")
         write_parquet(self.responses, folder / "responses.parquet")
         write_parquet(self.rounds, folder / "rounds.parquet")
+        write_parquet(self.trees, folder / "trees.parquet")
         write_parquet(self.runs, folder / "runs.parquet")

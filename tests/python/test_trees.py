@@ -1,0 +1,115 @@
+"""Request trees: a client asks the aggregator, which asks its servers before it answers."""
+
+from __future__ import annotations
+
+import random
+import struct
+from pathlib import Path
+
+import fanin
+import pytest
+
+TREES, SERVERS = 20, 4
+CLIENT, AGGREGATOR = "10.0.9.9", "10.0.0.1"
+SEGMENT = 1448
+
+
+class Capture:
+    """Packets at the aggregator, added in any order of time; microseconds."""
+
+    def __init__(self) -> None:
+        self.packets: list[tuple[float, bytes]] = []
+
+    def tcp(
+        self, at: float, ends: tuple[tuple[str, int], tuple[str, int]], seq: int, ack: int, flags: int, n: int
+    ) -> None:
+        (src, sport), (dst, dport) = ends
+        tcp = struct.pack("!HHIIBBHHH", sport, dport, seq, ack, 5 << 4, flags, 65_000, 0, 0) + bytes(n)
+        ips = [bytes(int(part) for part in ip.split(".")) for ip in (src, dst)]
+        ip = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(tcp), 0, 0, 64, 6, 0) + ips[0] + ips[1]
+        self.packets.append((at, bytes(12) + b"\x08\x00" + ip + tcp))
+
+    def write(self, path: Path) -> Path:
+        data = [struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65_535, 1)]
+        for at, packet in sorted(self.packets, key=lambda p: p[0]):
+            seconds, rest = divmod(round(at), 1_000_000)
+            data.append(struct.pack("<IIII", 1_700_000_000 + seconds, rest, len(packet), len(packet)) + packet)
+        path.write_bytes(b"".join(data))
+        return path
+
+
+class Connection:
+    """A connection whose other end is 100 us away."""
+
+    def __init__(self, capture: Capture, opener: tuple[str, int], opened: tuple[str, int], at: float) -> None:
+        self.capture, self.sent = capture, {opener: 1, opened: 1}
+        away = {ip: 0 if ip == AGGREGATOR else 50 for ip in (opener[0], opened[0])}
+        capture.tcp(at, (opener, opened), 0, 0, 0x02, 0)
+        capture.tcp(at + 2 * away[opened[0]], (opened, opener), 0, 1, 0x12, 0)
+        capture.tcp(at + 2 * (away[opened[0]] + away[opener[0]]), (opener, opened), 1, 1, 0x10, 0)
+
+    def send(self, at: float, src: tuple[str, int], size: int) -> float:
+        """A message in full segments, 12 us each, and its acknowledgements; when the last of it passes the tap."""
+        (dst,) = (end for end in self.sent if end != src)
+        while size > 0:
+            n = min(size, SEGMENT)
+            self.capture.tcp(at, (src, dst), self.sent[src], self.sent[dst], 0x18 if n == size else 0x10, n)
+            self.sent[src] += n
+            self.capture.tcp(
+                at + (1 if dst[0] == AGGREGATOR else 101), (dst, src), self.sent[dst], self.sent[src], 0x10, 0
+            )
+            size, last, at = size - n, at, at + 12
+        return last
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> tuple[Path, list[float]]:
+    """A capture of trees, and how long each took at the tap, in us."""
+    capture, draw = Capture(), random.Random(5)
+    client, servers = (CLIENT, 40_000), [(f"10.0.0.{n + 2}", 6000) for n in range(SERVERS)]
+    asking = [(AGGREGATOR, 50_000 + n) for n in range(SERVERS)]
+    inside = [Connection(capture, a, s, 200.0 * n) for n, (a, s) in enumerate(zip(asking, servers, strict=True))]
+    outside = Connection(capture, client, (AGGREGATOR, 80), 5_000)
+    now, took = 20_000.0, []
+    for _ in range(TREES):
+        asked = outside.send(now, client, 120)
+        done = 0.0
+        for n, connection in enumerate(inside):
+            at = connection.send(asked + 120 + 10 * n, asking[n], 100)
+            # Servers take 300 us to 2 ms, one after another so that none waits in the link.
+            done = max(done, connection.send(at + 100 + 300 + 400 * n + draw.uniform(0, 300), servers[n], 4_000))
+        answered = outside.send(done + 80, (AGGREGATOR, 80), 6_000)
+        took.append(answered - asked)
+        now = answered + 5_000 + draw.expovariate(1 / 20_000)
+    return capture.write(tmp_path / "trees.pcap"), took
+
+
+def test_a_tree_lasts_from_the_clients_request_to_the_answer_that_waited_for_others(
+    tmp_path: Path, made: tuple[Path, list[float]]
+) -> None:
+    capture, took = made
+    rack = tmp_path / "rack.toml"
+    rack.write_text('[rack]\nrate = "1Gbps"\ndelay = "25us"\nbuffer = "100p"\n')
+    found = fanin.compare(capture, rack, cc=["cubic", "reno"], seeds=2)
+    assert found.capture.aggregator == AGGREGATOR
+    trees = found.trees.filter(cc="cubic", seed=1)
+    # What releases a request is known from its second time on.
+    assert trees.height == TREES - 1
+    # The client is 50 us away from the tap, each way, and packets take 2 or 12 us on each link.
+    there = [us / 1000 + 0.1 for us in took[1:]]
+    assert trees["completion_ms"].to_list() == pytest.approx(there, rel=0.08)
+    row = found.ranking[0]
+    assert (row.trees, row.unfinished_trees) == (TREES - 1, 0)
+    assert found.to_dict()["ranking"][0]["tree_ms"]["p50"]["value"] == pytest.approx(sorted(there)[9], rel=0.08)
+    # A round is a part of its tree.
+    rounds = found.rounds.filter(cc="cubic", seed=1)[1:]
+    assert rounds.height == TREES - 1
+    assert all(r < t for r, t in zip(rounds["completion_ms"], trees["completion_ms"], strict=True))
+
+
+def test_connections_alone_have_no_trees(tmp_path: Path, made: tuple[Path, list[float]]) -> None:
+    rack = tmp_path / "rack.toml"
+    rack.write_text('[rack]\nrate = "1Gbps"\ndelay = "25us"\nbuffer = "100p"\n')
+    alone = fanin.compare(made[0], rack, cc="cubic", seeds=1, independent=True)
+    assert alone.trees.is_empty()
+    assert alone.ranking[0].tree_ms["p50"].value is None
