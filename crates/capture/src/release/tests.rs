@@ -198,6 +198,26 @@ fn a_timer_that_polls_is_no_barrier() {
 }
 
 #[test]
+fn what_happens_often_is_not_the_cause_of_what_comes_at_any_time() {
+    let (mut made, mut numbers) = (Made::new(9), Numbers(53));
+    // Three servers are polled every millisecond, so that one of their answers comes shortly before anything.
+    for n in 0..400 {
+        made.round(0..3, n * MS, |c| 300 * US + c as u64 * 7 * US);
+    }
+    for conn in 3..9 {
+        let mut now = numbers.below(MS);
+        while now < 390 * MS {
+            now = made.ask(conn, now, now + 200 * US) + MS + numbers.wait(8 * MS);
+        }
+    }
+    let found = made.infer();
+    for conn in 3..9 {
+        let edges: Vec<&str> = company(&found, conn).released_by.iter().map(|e| e.event.as_str()).collect();
+        assert_eq!(edges, ["own-answer", "nothing"], "{conn}");
+    }
+}
+
+#[test]
 fn a_timer_whose_first_answers_come_as_steadily_is_still_a_timer() {
     let (mut made, mut numbers) = (Made::new(12), Numbers(41));
     for n in 0..20 {
