@@ -20,13 +20,14 @@ PARAM(min_window, 2, "first and least window of a connection, packets");
 PARAM(idle_us, 10000, "silence after which what was measured of a connection says nothing");
 PARAM(remote_port, 0, "only connections to this port of the other host; 0: all");
 
-#define LEAST_RTT 1000ull	/* ns; rates are divided by it */
+#define FINE 8			/* times that are compared with others have 1/256 ns */
+#define LEAST_RTT (1000ull << FINE)	/* rates are divided by it */
 
 struct flow {
 	struct common p;
-	u64 rtt;		/* smoothed round trip */
-	u64 fine_rtt;		/* the same in 1/4096 ns */
-	u64 interval;		/* start of the control interval of two round trips; only the second is measured */
+	u64 rtt;		/* smoothed round trip, 1/256 ns */
+	u64 fine_rtt;		/* the same in 1/2^20 ns */
+	u64 interval;		/* start, ns, of the control interval of two round trips; only the second is measured */
 	u64 bytes;		/* measured in it */
 	u64 measured;		/* throughput, bytes/s */
 	u64 slot;		/* the last slot it was counted in */
@@ -40,7 +41,7 @@ struct host {
 #ifdef __bpf__
 	struct bpf_spin_lock lock;
 #endif
-	u64 start, half;	/* the slot: two halves of length T */
+	u64 start, half;	/* the slot: two halves of length T; 1/256 ns, which wraps */
 	u64 slot;		/* its number */
 	u64 arrived;		/* bytes in its first half */
 	u64 available;		/* bandwidth left at the last measurement */
@@ -53,7 +54,16 @@ struct host {
 };
 
 static __always_inline u64 capacity(void) { return (u64)rate_mbps * 125000; }
-static __always_inline u64 rate_of(u64 bytes, const struct flow *f) { return bytes * SECOND / f->rtt; }
+/* Bytes per second; of more than 2^24 bytes the last 2^FINE do not matter. */
+static __always_inline u64 rate_of(u64 bytes, const struct flow *f)
+{
+	return bytes >> 24 ? bytes * SECOND / (f->rtt >> FINE) : ((bytes * SECOND) << FINE) / f->rtt;
+}
+/* So many round trips have passed in its control interval. */
+static __always_inline bool passed(const struct flow *f, u64 now, u32 round_trips)
+{
+	return (now - f->interval) << FINE >= round_trips * f->rtt;
+}
 
 static __always_inline void begin_interval(struct flow *f, u64 now)
 {
@@ -64,21 +74,21 @@ static __always_inline void begin_interval(struct flow *f, u64 now)
 /* Moves the slot to now: the first half measures BW_A, the second gives it out. */
 static __always_inline void advance_slot(struct host *h, const struct flow *f, u64 now)
 {
-	u64 end = h->start + 2 * h->half;
+	u64 fine = now << FINE, end = h->start + 2 * h->half;
 
-	if (now >= end) {
+	if ((s64)(fine - end) >= 0) {
 		/* T = sum of w_i RTT_i */
 		u64 half = h->weight ? h->weighted / h->weight : f->rtt;
 
 		h->half = max64(half, LEAST_RTT);
 		/* a slot follows the last one, unless it would have passed in silence too */
-		h->start = now < end + 2 * h->half ? end : now;
+		h->start = (s64)(fine - end) < (s64)(2 * h->half) ? end : fine;
 		h->arrived = h->weighted = h->weight = h->windows = h->flows = 0;
 		h->measured = 0;
 		h->slot++;	/* from 1 on: 0 is a connection that has not sent */
 	}
-	if (!h->measured && now >= h->start + h->half) {
-		u64 total = h->arrived * SECOND / h->half;
+	if (!h->measured && (s64)(fine - h->start) >= (s64)h->half) {
+		u64 total = h->arrived >> 24 ? h->arrived * SECOND / (h->half >> FINE) : ((h->arrived * SECOND) << FINE) / h->half;
 		u64 given = capacity() / 1000 * share_pm;
 
 		/* BW_A = max(0, a C - BW_T) */
@@ -110,22 +120,22 @@ static __always_inline bool shrink(struct host *h, struct flow *f)
 /* End of a control interval; the fairness cut comes first. */
 static __always_inline void evaluate(struct host *h, struct flow *f)
 {
-	u64 sample = rate_of(f->bytes, f), expected, unused;
+	u64 sample = rate_of(f->bytes, f), expected, unused;	/* the latter in bytes/s */
 	bool scarce = h->measured && h->available < capacity() / 1000 * fair_below_pm;
 
 	/* b_m = max(b_s, beta b_m + (1 - beta) b_s) */
 	f->measured = max64(sample, (beta_pm * f->measured + (1000 - beta_pm) * sample) / 1000);
-	/* b_e = max(b_m, rwnd / RTT), d = (b_e - b_m) / b_e in 1/2^16 */
+	/* b_e = max(b_m, rwnd / RTT), d = (b_e - b_m) / b_e */
 	expected = max64(max64(f->measured, rate_of(f->p.window, f)), 1);
-	unused = ((expected - f->measured) << 16) / expected;
+	unused = expected - f->measured;
 	f->wants_more = 0;
 	if (scarce && h->average && f->p.window > h->average && shrink(h, f)) {
 		h->quota += rate_of(mss, f);
 		f->unused = 0;
 		return;
 	}
-	f->wants_more = unused * 1000 <= (u64)gamma1_pm << 16 || unused * f->p.window <= (u64)mss << 16;
-	f->unused = unused * 1000 > (u64)gamma2_pm << 16 ? f->unused + 1 : 0;
+	f->wants_more = unused * 1000 <= gamma1_pm * expected || unused * f->p.window <= mss * expected;
+	f->unused = unused * 1000 > gamma2_pm * expected ? f->unused + 1 : 0;
 	if (!f->wants_more && f->unused >= patience) {
 		shrink(h, f);
 		f->unused = 0;
@@ -154,7 +164,7 @@ static __always_inline void grow(struct host *h, struct flow *f, u64 now)
 static __always_inline void policy_open(struct host *h, struct flow *f, u64 now, u64 rtt)
 {
 	f->p.window = (u64)min_window * mss;
-	f->rtt = max64(rtt, LEAST_RTT);
+	f->rtt = max64(rtt << FINE, LEAST_RTT);
 	f->fine_rtt = f->rtt << 12;
 	f->slow_start = 1;
 	begin_interval(f, now);
@@ -175,7 +185,7 @@ static __always_inline void smooth(struct host *h, struct flow *f, u64 sample)
 {
 	u64 rtt;
 
-	f->fine_rtt = f->rtt > LEAST_RTT ? f->fine_rtt - f->fine_rtt / 8 + (sample << 12) / 8 : sample << 12;
+	f->fine_rtt = f->rtt > LEAST_RTT ? f->fine_rtt - f->fine_rtt / 8 + (sample << (FINE + 12)) / 8 : sample << (FINE + 12);
 	rtt = max64(f->fine_rtt >> 12, LEAST_RTT);
 	h->weighted += f->slot_bytes * (rtt - f->rtt);
 	f->rtt = rtt;
@@ -198,12 +208,12 @@ static __always_inline void policy_data(struct host *h, struct flow *f, u64 now,
 	h->weighted += wire * f->rtt;
 	if (sample)
 		smooth(h, f, sample);
-	if (now >= f->interval + 2 * f->rtt) {
+	if (passed(f, now, 2)) {
 		evaluate(h, f);
 		begin_interval(f, now);
 	}
 	grow(h, f, now);
-	if (now >= f->interval + f->rtt)
+	if (passed(f, now, 1))
 		f->bytes += payload;
 }
 

@@ -25,6 +25,7 @@ typedef __u16 u16;
 typedef __u32 u32;
 typedef __u64 u64;
 typedef __s32 s32;
+typedef __s64 s64;
 /* A parameter of the load, read-only once loaded. */
 #define PARAM(name, value, text) const volatile u32 name = value
 #else
@@ -37,6 +38,7 @@ typedef uint8_t u8;
 typedef uint16_t u16;
 typedef uint32_t u32;
 typedef uint64_t u64;
+typedef int64_t s64;
 typedef int32_t s32;
 #define PARAM(name, value, text) u32 name = value
 #endif
