@@ -140,3 +140,14 @@ def test_a_file_of_ones_own_runs_by_its_path_and_by_its_name(kernel: cache.Kerne
     changed.write_text(HALF.read_text() + "/* another version */\n")
     with pytest.raises(ScenarioError, match="built with another version"):
         fanin.run("long.toml", text=LONG, cc=str(changed), engine="kernel")
+
+
+def test_receivers_delay_acks_for_linuxs_vegas_as_they_do_in_the_simulator() -> None:
+    counts = {}
+    for engine in ("sim", "kernel"):
+        ports = fanin.run("long.toml", text=LONG, cc="vegas", engine=engine).ports
+        data, acks = (ports.filter(port=port)["packets"].item() for port in ("switch->client", "client->switch"))
+        counts[engine] = acks / data
+    # NS2's form of the algorithm asks for an ACK per packet, Linux's does not.
+    assert counts["kernel"] < 0.65
+    assert counts["kernel"] == pytest.approx(counts["sim"], rel=0.2)
