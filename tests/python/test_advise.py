@@ -181,6 +181,22 @@ def test_a_threshold_leaves_room_in_a_buffer_a_fifth_smaller() -> None:
     assert "80p" not in tried
 
 
+def test_siblings_have_one_knob_at_another_value_and_neighbours_one_more() -> None:
+    space = Space(["dctcp", "trim"], {"rack": {"rate": "1Gbps", "delay": "25us", "buffer": "100p"}}, switch=True)
+    every = set(space.everything())
+    for candidate in every:
+        assert set(space.siblings(candidate)) <= every
+        assert all(len(other.settings) == len(candidate.settings) for other in space.siblings(candidate))
+        assert all(
+            sum(dict(other.settings)[key] != value for key, value in candidate.settings) == 1
+            for other in space.siblings(candidate)
+        )
+    assert [c.label for c in space.siblings(Candidate("dctcp", (("rack.mark", "40p"),)))] == [
+        "dctcp with K 5p", "dctcp with K 10p", "dctcp with K 20p",
+    ]  # fmt: skip
+    assert space.siblings(Candidate("dctcp")) == []
+
+
 def test_lines_name_the_settings_that_were_simulated() -> None:
     told = how_to(
         Candidate("dctcp", (("rack.mark", "10p"), ("stack.min_rto", "5ms"), ("stack.initial_window", "4"))),

@@ -199,6 +199,17 @@ class Space:
             if change[0][0] not in taken
         ]
 
+    def siblings(self, candidate: Candidate) -> list[Candidate]:
+        """One of the turned knobs at another value."""
+        found = []
+        for changes in self._knobs[candidate.cc]:
+            keys = {key for change in changes for key, _ in change}
+            rest = tuple(setting for setting in candidate.settings if setting[0] not in keys)
+            if len(rest) < len(candidate.settings):
+                moved = [Candidate(candidate.cc, tuple(sorted((*rest, *change), key=_order))) for change in changes]
+                found += [other for other in moved if other != candidate]
+        return found
+
     def everything(self) -> list[Candidate]:
         """Each algorithm with each combination of its knobs: what an exhaustive search tries."""
         found = [c for c in self.simplest() if c.changes < 2]

@@ -2,8 +2,9 @@
 
 A run's p99 differs more between candidates than between seeds for most of them, so that few seeds rule most out (Jamieson and Talwalkar,
 "Non-stochastic Best Arm Identification and Hyperparameter Optimization", 2016). It begins with one knob turned at a time; those that go on bring
-their neighbours, which have one knob more turned, the best one's first, so that a product of knobs need not be run as a whole. The space is a
-small table of values, not a continuum that a model would have to be fitted to: that is why no optimisation library is used.
+their neighbours, which have one knob more turned, the best one's first, and at the end what differs from the best few in one knob is tried, so that
+a product of knobs need not be run as a whole. The space is a small table of values, not a continuum that a model would have to be fitted to: that is
+why no optimisation library is used.
 """
 
 from __future__ import annotations
@@ -252,7 +253,20 @@ def halving(evaluator: Evaluator, space: Space, today: Candidate, goal: str, *, 
             left = list(dict.fromkeys([*left[: max(KEEP, math.ceil(len(left) / KEEP))], *tail]))
             grown = [n for c in left for n in space.neighbours(c)]  # as many as there is room for
             left = list(dict.fromkeys([*left, *(n for n in grown if n not in tried)]))
-    return left
+    return _around(evaluator, space, left, tried, goal, runs)
+
+
+def _around(
+    evaluator: Evaluator, space: Space, left: list[Candidate], tried: dict[Candidate, None], goal: str, runs: int
+) -> list[Candidate]:
+    """The same with what differs from the best few in one knob, on all the seeds: what the best K is depends on the RTO floor beside it."""
+    seeds = range(1, RUNGS[-1] + 1)
+    near = [n for c in left[:KEEP] for n in (*space.siblings(c), *space.neighbours(c))]
+    near = [n for n in dict.fromkeys(near) if n not in tried][: max(0, runs - evaluator.runs) // len(seeds)]
+    if near:
+        evaluator.scores(near, seeds, f"around the best: {len(near)} candidates")
+    found = [c for c in (*left, *near) if c not in evaluator.failed]
+    return sorted(found, key=lambda c: (evaluator.cost(c, seeds, goal), c.changes))
 
 
 def runs_within(seconds: float, base: ReplayJob) -> int:
