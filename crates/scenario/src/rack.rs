@@ -81,7 +81,12 @@ pub static RACK: &[Setting] = &[
         "delay of every link, one way; the base round trip is four times this, so put a quarter of what ping says",
     )
     .required(),
-    Setting::queue("buffer", "drop-tail limit of every switch port, in packets or bytes").required().positive(),
+    // Not `required`: a rack has one or the other, which the reader sees to.
+    Setting::queue(
+        "buffer",
+        "drop-tail limit of every switch port, in packets or bytes; this or `shared_buffer` must be there",
+    )
+    .positive(),
     topology::MARK,
     topology::QUEUE,
     topology::HOST_BUFFER,
