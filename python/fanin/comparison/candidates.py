@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fanin import _native
 from fanin.deployable import around, deployment
-from fanin.errors import AlgorithmError, MissingAlgorithmError, ScenarioError
+from fanin.errors import AlgorithmError, FaninError, MissingAlgorithmError, ScenarioError
 from fanin.registries import stand_alone_algorithms
 from fanin.runs.engines import engine
 from fanin.runs.replay import rack_of
@@ -115,7 +115,14 @@ def _chosen(
 
 def prompt_ack_note(rack: Rack, names: Sequence[str]) -> list[str]:
     """Which of the algorithms were simulated with a receiver that acknowledges every packet."""
-    prompt = [name for name in names if rack.acknowledges_every_packet(name)]
+
+    def prompted(name: str) -> bool:
+        try:
+            return rack.acknowledges_every_packet(name)
+        except FaninError:
+            return False  # it cannot be run: why is said of all that cannot, when they are
+
+    prompt = [name for name in names if prompted(name)]
     if not prompt:
         return []
     verbs = "lives on round-trip times and was" if len(prompt) == 1 else "live on round-trip times and were"
