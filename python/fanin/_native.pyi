@@ -205,9 +205,6 @@ def results_schema_json() -> str:
 def deployment(cc: str) -> tuple[str, bool]:
     """Tell where an algorithm can run on real hosts, in words, and whether it can at all."""
 
-def end_without_memory() -> None:
-    """From now on a failed allocation ends the process with a sentence and exit code 2."""
-
 def needs_prompt_acks(cc: str) -> bool:
     """Tell whether an algorithm, as Linux runs it, lives on RTT samples, so that its receivers are to acknowledge every packet."""
 
