@@ -49,7 +49,7 @@ pub struct Link {
     pub share: f64,
     /// Half of the samples around the median lie between these rates, bit/s.
     pub quartiles_bps: Option<(u64, u64)>,
-    /// The most that passed in each of [`INTERVALS`] intervals of ten milliseconds, bit/s on the wire: the link is at least as fast as that, but
+    /// The most that passed in each of `INTERVALS` intervals of ten milliseconds, bit/s on the wire: the link is at least as fast as that, but
     /// for what a tap stamps late.
     pub busiest_bps: u64,
     /// The most that was acknowledged in each of as many intervals, repairs of losses left out, bit/s on the wire: a tap before the queue sees
