@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import struct
@@ -10,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -34,6 +36,16 @@ jitter = "100us"
 def entries(store: Path) -> int:
     """How many results a store has, also while others write to it: os.walk, unlike Path.glob, passes folders that are renamed meanwhile."""
     return sum("entry.json" in files for _, _, files in os.walk(store))
+
+
+def script(path: str) -> ModuleType:
+    """A script of the project, by its path in it, as a module."""
+    spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def processes_in(folder: Path) -> list[int]:

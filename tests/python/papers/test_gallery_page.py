@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 from types import ModuleType
 
 import pytest
 
-from ..conftest import ROOT
+from ..conftest import ROOT, script
 
 
 @pytest.fixture(scope="module")
 def gallery() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("gallery_page", ROOT / "docs/gallery.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("docs/gallery.py")
 
 
 def test_the_page_is_what_the_tables_say(gallery: ModuleType) -> None:

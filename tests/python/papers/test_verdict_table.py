@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 from fanin.papers import load
 from fanin.papers.verdicts import NOT_RUN, REPRODUCED, UNDER, VERDICTS
 
-ROOT = Path(__file__).parents[3]
+from ..conftest import ROOT, script
 
 
 @pytest.fixture(scope="module")
 def tool() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("verdicts_tool", ROOT / "tools/verdicts.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("tools/verdicts.py")
 
 
 def test_every_claim_has_one_verdict_and_names_a_reading_where_it_needs_one(tool: ModuleType) -> None:
