@@ -100,7 +100,7 @@ pub struct Socket {
     counted: (u64, u32, u32),
     /// An ACK that the algorithm was not told of yet, and the socket when it came.
     pending: Option<(View, Delivery)>,
-    /// What `snd_cwnd` must be, if nobody but the algorithm wrote it.
+    /// What `snd_cwnd` must be, if only the algorithm wrote it.
     expected: Option<u32>,
     last_event_ns: u64,
     last_sent_ns: Option<u64>,

@@ -69,7 +69,7 @@ fn end() -> ! {
 /// An abort: of an allocation if memory is limited or a probe finds none, else of a fault that must stay visible.
 extern "C" fn aborted(_signal: libc::c_int) {
     const PROBE: usize = 1 << 30;
-    // SAFETY: system calls that a signal handler may make; the probe is of address space that nobody touches.
+    // SAFETY: system calls that a signal handler may make; the probe is never read or written.
     let limited = unsafe {
         let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         let told = libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) == 0 && limit.rlim_cur != libc::RLIM_INFINITY;

@@ -40,7 +40,7 @@ impl Barrier {
         let round = self.round.load(Ordering::Acquire);
         if self.come.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
             self.come.store(0, Ordering::Relaxed);
-            // Under the lock: nobody has looked and not yet fallen asleep.
+            // Under the lock no thread is between its look at the round and its sleep.
             let asleep = self.asleep.lock().unwrap_or_else(PoisonError::into_inner);
             self.round.store(round.wrapping_add(1), Ordering::Release);
             if *asleep > 0 {
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_passes_before_all_have_come() {
+    fn no_thread_passes_before_all_have_come() {
         const THREADS: usize = 3;
         let (barrier, come) = (Barrier::new(THREADS), AtomicUsize::new(0));
         std::thread::scope(|scope| {

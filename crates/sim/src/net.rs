@@ -266,7 +266,7 @@ impl Net {
             if self.trace.sees_marks() {
                 self.note_accepted(link, label, true);
             } else {
-                // The mark is on the label, and nobody looks at the packet before its end.
+                // The mark is on the label, and the packet is not read before the end of its path.
                 self.count_mark(label);
             }
         }

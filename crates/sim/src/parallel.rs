@@ -5,7 +5,7 @@
 //! transmission and the link's delay before it arrives: that is the look-ahead. All parts simulate one window of that length, from the
 //! earliest event of any of them, then exchange what crosses the cut, and go on (conservative synchronisation: Fujimoto, "Parallel
 //! Discrete Event Simulation", CACM 1990). They wait for each other once per window: what a part says at its end, the times of its next
-//! event and of what it sends included, stands in one of two places that take turns, so that nobody writes what another still reads.
+//! event and of what it sends included, stands in one of two places that take turns, so that no thread writes what another still reads.
 //!
 //! The order of a part's events is the order that they have in the whole run, since it depends on time, a link's own sequence of ranks and
 //! numbers only. Where a run is to stop at the event that delivers the last message, the parts run in windows as long as some message

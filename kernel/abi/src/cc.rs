@@ -39,7 +39,7 @@ pub unsafe extern "C" fn fanin_cc_load(bytes: *const u8, length: usize, trace: u
     let programs = Program::decode(unsafe { core::slice::from_raw_parts(bytes, length) });
     let Some(programs) = programs else { return -1 };
     let count = programs.len() as c_int;
-    // SAFETY: nobody else has it yet.
+    // SAFETY: no socket refers to it yet.
     unsafe { *ptr::addr_of_mut!(LOADED) = Loaded { programs, trace: trace != 0, sockets: 0 } };
     count
 }
@@ -111,7 +111,7 @@ fn write_notes(socket: &mut Socket) {
 /// Calls a socket, then writes its notes.
 ///
 /// # Safety
-/// Both pointers are valid, and nobody else uses the socket: the kernel holds its lock.
+/// Both pointers are valid, and no other call uses the socket: the kernel holds its lock.
 unsafe fn call<R>(socket: *mut Socket, view: *const View, call: impl FnOnce(&mut Socket, &View) -> R) -> R {
     // SAFETY: as this function demands.
     let (socket, view) = unsafe { (&mut *socket, &*view) };

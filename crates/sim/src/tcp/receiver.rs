@@ -33,6 +33,7 @@ struct Merged {
     due: u64,
     /// ACKs sent at once since the hole is where it is.
     at_once: u8,
+    /// The byte that was missing then.
     hole: u64,
 }
 
