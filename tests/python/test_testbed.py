@@ -205,6 +205,13 @@ def test_a_receivers_windows_keep_an_incast_below_the_buffer(cc: str) -> None:
     assert ports[0]["max_queue_packets"] <= 4 * 12
 
 
+def test_a_receivers_program_stands_before_the_receiver_of_endless_flows() -> None:
+    held = run(LONG, cc="iatcp", settings={"run.duration": "1s"})
+    port = held.ports.filter(pl.col("port") == "switch->client").row(0, named=True)
+    assert held.runs["cc"].unique().to_list() == ["iatcp"]
+    assert port["drops"] == 0
+
+
 def test_a_job_runs_on_the_testbed_as_on_any_engine() -> None:
     job = Job(Document(MANY.format(cc="ictcp"), "many.toml"), seed=1, engine="testbed", frames=("runs", "ports"))
     for _ in range(4):

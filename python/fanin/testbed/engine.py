@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import threading
+from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -139,16 +140,18 @@ def _run(folder: Path, watch: Watch | None, manner: Manner) -> dict[str, float]:
 
 
 def _receivers(work: dict[str, Any]) -> set[int]:
-    """Hosts that receive more than they send: what a receiver's algorithm is for."""
-    balance: dict[int, float] = {}
+    """Hosts that receive more than they send: what a receiver's algorithm is for. Endless messages count before all others."""
+    balance: dict[int, tuple[int, int]] = defaultdict(lambda: (0, 0))
     for message in work["messages"]:
         flow = work["flows"][message["flow"]]
         connection = work["connections"][flow["connection"]]
         ends = (connection["client"], connection["server"])
         sender, receiver = ends if flow["from_client"] else ends[::-1]
-        balance[sender] = balance.get(sender, 0.0) - message["bytes"]
-        balance[receiver] = balance.get(receiver, 0.0) + message["bytes"]
-    return {host for host, received in balance.items() if received > 0}
+        endless, size = (1, 0) if message["bytes"] is None else (0, message["bytes"])
+        for host_number, sign in ((sender, -1), (receiver, 1)):
+            before = balance[host_number]
+            balance[host_number] = (before[0] + sign * endless, before[1] + sign * size)
+    return {host_number for host_number, received in balance.items() if received > (0, 0)}
 
 
 def _skipped() -> int:
