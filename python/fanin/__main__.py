@@ -110,6 +110,8 @@ def _leave_unread(app: typer.Typer, words: list[str]) -> None:
 def _nearest(text: str) -> str:
     """What was probably meant by a choice that does not exist; Typer says it of commands."""
     wrong = re.search(r": '([^']*)' is not one of (.*)", text)
+    if wrong is not None and "--rank-by" in text and wrong[1] in {"trees", "rounds", "responses"}:
+        return f"; did you mean `--rank-of {wrong[1]}`?"
     near = nearest(wrong[1], re.findall(r"'([^']*)'", wrong[2])) if wrong is not None else None
     return f"; did you mean `{near}`?" if near is not None else ""
 

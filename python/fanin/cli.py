@@ -42,6 +42,7 @@ class Kind(StrEnum):
 class RankOf(StrEnum):
     """Whose completion time a ranking may be by."""
 
+    trees = "trees"
     rounds = "rounds"
     responses = "responses"
 
@@ -182,7 +183,8 @@ def compare(
         RankOf | None,
         typer.Option(
             "--rank-of",
-            help="Whose completion time to rank by; a round ends with its slowest answer [default: rounds, where the capture has some].",
+            help="Whose completion time to rank by: a round ends with its slowest answer, a request tree with the client's "
+            "[default: trees where most of the capture is of some, else rounds, else responses].",
             show_default=False,
         ),
     ] = None,

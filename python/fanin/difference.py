@@ -289,7 +289,8 @@ def print_difference(found: Difference) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from fanin.display import note, number, output
+    from fanin.display import note, output
+    from fanin.text import number
 
     out = output()
     out.print(f"[bold]{escape(found.headline)}[/bold]")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -24,16 +22,15 @@ from rich.progress import Progress as RichProgress
 from rich.table import Table
 
 from fanin.explain import explanations
-from fanin.text import shortening
+from fanin.ranking_table import ranking_table
+from fanin.text import number, shortening
 
 if TYPE_CHECKING:
     import polars as pl
 
     from fanin.comparison import CompareResult
-    from fanin.ranking import RankingRow
     from fanin.registries import Entry
     from fanin.simulation import RunResult
-    from fanin.stats import Estimate
     from fanin.traffic import TrainsResult
     from fanin.verdict import Confirmation, Verdict
 
@@ -107,7 +104,7 @@ def compare_result(result: CompareResult) -> None:
     out = _out()
     if result.ranking:
         _answer(out, result.verdict)
-    out.print(_ranking_table(result, out.width))
+    out.print(ranking_table(result, out.width))
     _why_slow(out, result)
     if result.confirmation is not None:
         out.print(_confirmation_table(result, result.confirmation))
@@ -212,131 +209,6 @@ def _commands(out: Console, lines: Iterable[str]) -> None:
     """Lines to be typed: never folded, so that they can be copied."""
     for line in lines:
         out.print(f"    {line}", soft_wrap=True, markup=False)
-
-
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """A column of the ranking: the least worth goes first where the terminal is narrow."""
-
-    title: str
-    worth: int
-    cells: list[str]
-    right: bool = True
-    bold: bool = False
-
-    @property
-    def width(self) -> int:
-        return max(map(len, (self.title, *self.cells)))
-
-
-def _ranking_table(result: CompareResult, width: int) -> Table:
-    """The ranking in the columns that fit; the algorithm and the statistic it is ranked by always do."""
-    columns = _ranking_columns(result)
-    least = min(column.worth for column in columns)
-    while sum(column.width + 3 for column in columns) + 1 > width and len(columns) > 2:
-        least = min(column.worth for column in columns)
-        if least == ALWAYS:
-            break
-        # Of equal worth, the rightmost goes first.
-        gone = next(column for column in reversed(columns) if column.worth == least)
-        columns = [column for column in columns if column is not gone]
-    by = result.rank_by.replace("p99_9", "p99.9")
-    table = Table(
-        title=f"{result.rank_of.removesuffix('s').capitalize()} completion times in ms on {escape(result.rack_path)}, best {by} first",
-        title_justify="left",
-    )
-    for column in columns:
-        table.add_column(
-            column.title,
-            justify="right" if column.right else "left",
-            style="bold" if column.bold else None,
-            no_wrap=True,
-        )
-    rows = list(zip(*(column.cells for column in columns), strict=True))
-    if result.measured is not None:
-        table.add_row(*map(escape, rows.pop(0)), style="cyan")
-        table.add_section()
-    for place, (row, cells) in enumerate(zip(result.ranking, rows, strict=True)):
-        before = result.ranking[place - 1] if place else row
-        if (row.candidate, row.tier) != (before.candidate, before.tier):
-            table.add_section()
-        table.add_row(*map(escape, cells))
-    return table
-
-
-ALWAYS = 100
-"""Worth of a column that is never dropped."""
-
-
-def _ranking_columns(result: CompareResult) -> list[_Column]:
-    rows, seen, by = result.ranking, result.measured, result.rank_by
-
-    def column(title: str, worth: int, cell: Any, measured: str = "", **how: bool) -> _Column:
-        cells = [str(cell(row)) for row in rows]
-        return _Column(title, worth, cells if seen is None else [measured, *cells], **how)
-
-    def time(name: str, worth: int) -> _Column:
-        mine = seen.completion_ms[name] if seen is not None else None
-        cell = with_interval if name == by else (lambda estimate: number(estimate.value))
-        title = name.replace("_", ".")
-        return column(
-            title,
-            ALWAYS if name == by else worth,
-            lambda row: cell(row.completion_ms[name]),
-            number(mine),
-            bold=name == by,
-        )
-
-    def count(title: str, worth: int, name: str, measured: str = "") -> _Column:
-        return column(title, worth, lambda row: number(getattr(row, name).value), measured)
-
-    columns = [
-        column("#", ALWAYS, lambda row: row.rank),
-        column(
-            "algorithm",
-            ALWAYS,
-            lambda row: ", ".join((row.cc, *row.alike)) + ("" if row.candidate else " (model)"),
-            "measured",
-            right=False,
-        ),
-        column("needs", 60, lambda row: "ECN" if row.needs_switch else "", right=False),
-        time("p50", 70),
-        time("p95", 40),
-        time("p99", 90),
-        time("p99_9", 85),
-        time("mean", 45),
-    ]
-    if result.baseline is not None and len(rows) > 1:
-        columns.append(column(f"times {result.baseline}", 65, lambda row: _times_baseline(row, by)))
-    retransmissions = number(seen.retransmissions) if seen is not None else ""
-    columns += [
-        count("timeouts", 80, "timeouts"),
-        count("retrans.", 55, "retransmissions", retransmissions),
-        count("drops", 30, "drops"),
-        count("marks", 25, "marks"),
-        column(
-            "Mbit/s", 10, lambda row: number(None if row.goodput_bps.value is None else row.goodput_bps.value / 1e6)
-        ),
-        count("queue", 20, "queue_mean_packets"),
-        count("q. p99", 15, "queue_p99_packets"),
-    ]
-    if any(row.trees for row in rows):
-        title = by.replace("_", ".")
-        columns.append(column(f"trees' {title}", 75, lambda row: number(row.tree_ms[by].value)))
-    if any(row.unfinished for row in rows):
-        columns.append(column("unfinished", 95, lambda row: row.unfinished))
-    return columns
-
-
-def _times_baseline(row: RankingRow, by: str) -> str:
-    """How many times as long as with the baseline, paired by seed; a star where chance would rarely do it."""
-    from fanin.ranking import SIGNIFICANT
-
-    if not row.against_baseline:
-        return ""
-    star = "*" if row.p is not None and row.p < SIGNIFICANT else " "
-    value = row.against_baseline[by].change.value
-    return f"{'-' if value is None else f'{value:.2f}'}{star}"
 
 
 def compare_notes(result: CompareResult, folder: Path | None) -> None:
@@ -530,42 +402,7 @@ def entries(kind: str, found: list[Entry]) -> None:
         note("your own: a Python class in FILE.py of this folder is --cc py:FILE.CLASS (docs/python-algorithms.md)")
 
 
-# ---- numbers
-
-
-def number(value: float | None) -> str:
-    """A number with three or four significant digits, integers whole.
-
-    Examples
-    --------
-    >>> number(0.012345), number(12.3456), number(1234.6), number(7.0), number(None)
-    ('0.0123', '12.35', '1235', '7', '-')
-    """
-    if value is None:
-        return "-"
-    if value == int(value) and abs(value) < 1e15:
-        return str(int(value))
-    digits = 3 if abs(value) < 10 else 4
-    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
-    return f"{value:.{decimals}f}"
-
-
-def with_interval(estimate: Estimate) -> str:
-    """A value with its confidence interval.
-
-    Examples
-    --------
-    >>> from fanin.stats import Estimate
-    >>> with_interval(Estimate(2.5, 2.04, 3.0))
-    '2.50 (2.04–3.00)'
-    >>> with_interval(Estimate(2.5))
-    '2.50'
-    """
-    text = number(estimate.value)
-    if estimate.value is None or estimate.low is None or estimate.high is None:
-        return text
-    decimals = len(text.partition(".")[2])
-    return f"{text} ({estimate.low:.{decimals}f}–{estimate.high:.{decimals}f})"
+# ---- words
 
 
 def _address(ip: str, port: int) -> str:
@@ -592,11 +429,11 @@ def _span(seeds: Iterable[int]) -> str:
     ('1 to 3', '1, 4', '7, 9 to 12')
     """
     rows: list[list[int]] = []
-    for number in sorted(seeds):
-        if rows and number == rows[-1][-1] + 1:
-            rows[-1].append(number)
+    for each in sorted(seeds):
+        if rows and each == rows[-1][-1] + 1:
+            rows[-1].append(each)
         else:
-            rows.append([number])
+            rows.append([each])
     return ", ".join(f"{row[0]} to {row[-1]}" if len(row) > 2 else ", ".join(map(str, row)) for row in rows)
 
 

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from fanin.frames import frame
 from fanin.ranking import completion_statistics
 from fanin.text import duration, enumeration, significant
 
 if TYPE_CHECKING:
-    from fanin.ranking import RankingRow
+    from fanin._native import Replay
+    from fanin.ranking import RankingRow, RankOf
     from fanin.traffic import TrainsResult
 
 FACTOR = 1.5
@@ -23,6 +25,8 @@ FEWEST_RETRANSMISSIONS = 10
 
 FEWEST_RESPONSES = {"p50": 20, "p99": 100}
 """With fewer responses a percentile of them says nothing."""
+
+NS_PER_MS = 1e6
 
 WAN_RTT_MS = 2.0
 """A shortest round trip above this is no data centre's."""
@@ -91,13 +95,43 @@ def shortest_rtt() -> pl.Expr:
     return pl.min_horizontal(pl.col(name).replace(0, None) for name in ("handshake_rtt_ns", "min_rtt_ns"))
 
 
-def measured(found: TrainsResult, aggregator: str, rounds_ms: Sequence[float | None] | None = None) -> Measured:
-    """What the responses to one host really took; with `rounds_ms`, what its rounds took."""
+def tree_durations(found: TrainsResult, replay: Replay) -> list[float | None]:
+    """How long each request tree took, in ms: from the client's request at the tap to the end of the answer, and the way between tap and client.
+
+    None where the capture lacks an end of it.
+    """
+    trees = frame(replay.trees()).with_columns(began=_whole_ns(pl.col("start_ns")))
+    turns = found.turns.select(
+        "connection",
+        began=_whole_ns(pl.col("response_start_ms") * NS_PER_MS),
+        took=pl.col("response_end_ms") - pl.col("request_start_ms"),
+    )
+    rows = trees.join(turns, on=["connection", "began"], how="left", maintain_order="left")
+    # The answer passes the tap towards the client, so its round trip is from the tap to the client and back.
+    rtt = {c: found.connections[c]["to_client"]["min_rtt_ns"] or 0 for c in rows["connection"].unique()}
+    return [
+        None if ms is None else ms + rtt[c] / NS_PER_MS for c, ms in zip(rows["connection"], rows["took"], strict=True)
+    ]
+
+
+def _whole_ns(time: pl.Expr) -> pl.Expr:
+    return time.round(0).cast(pl.Int64)
+
+
+def waited(found: TrainsResult, replay: Replay, of: RankOf) -> list[float | None] | None:
+    """What request trees or rounds took in the capture, in ms; None for responses, which :func:`durations` knows."""
+    if of == "trees":
+        return tree_durations(found, replay)
+    return replay.round_times_ms() if of == "rounds" else None
+
+
+def measured(found: TrainsResult, aggregator: str, waited_ms: Sequence[float | None] | None = None) -> Measured:
+    """What the responses to one host really took; with `waited_ms`, what its request trees or rounds took."""
     towards = found.towards(aggregator)
     rtt = towards.select(shortest_rtt()).to_series().min()
     took = durations(found, aggregator)
-    if rounds_ms is not None:
-        took = [ms for ms in rounds_ms if ms is not None]
+    if waited_ms is not None:
+        took = [ms for ms in waited_ms if ms is not None]
     return Measured(
         responses=len(took),
         completion_ms=completion_statistics(took),

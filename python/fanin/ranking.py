@@ -23,8 +23,14 @@ if TYPE_CHECKING:
 RankBy = Literal["mean", "p50", "p95", "p99", "p99_9"]
 """What a ranking may be by."""
 
-RankOf = Literal["rounds", "responses"]
-"""Whose completion time a ranking may be by."""
+RankOf = Literal["trees", "rounds", "responses"]
+"""Whose completion time a ranking may be by: request trees, rounds or responses."""
+
+PREFIX: dict[RankOf, str] = {"trees": "tree_", "rounds": "round_", "responses": ""}
+"""Of the columns of a run that hold their statistics."""
+
+ONE: dict[RankOf, str] = {"trees": "request tree", "rounds": "round", "responses": "response"}
+"""What one of them is called."""
 
 STATISTICS: tuple[RankBy, ...] = get_args(RankBy)
 """The statistics of a completion time that every row has."""
@@ -36,7 +42,7 @@ SIGNIFICANT = 0.05
 """A difference is claimed when chance makes one as large less often than this."""
 
 METHOD = (
-    "Percentiles are nearest-rank over the responses of one run, an unfinished response counting as longer than any finished one. "
+    "Percentiles are nearest-rank over the request trees, rounds or responses of one run, an unfinished one counting as longer than any finished. "
     "Times are geometric means over seeds, counts arithmetic means, with 95% confidence intervals (Student's t over the per-seed values; "
     "of times, over their logarithms). Two algorithms are compared pair by pair, seed by seed (Student's t over the logarithms of the "
     "ratios), and p values are corrected for the number of comparisons (Holm). A tier holds what cannot so be told from its first row."
@@ -135,6 +141,11 @@ class RankingRow:
     trees: int = 0
     unfinished_trees: int = 0
 
+    def times(self, of: RankOf) -> dict[str, Estimate]:
+        """Completion times of request trees, rounds or responses, by statistic."""
+        found = {"trees": self.tree_ms, "rounds": self.round_ms, "responses": self.response_ms}[of]
+        return {name: found.get(name, Estimate(None)) for name in STATISTICS}
+
     def to_dict(self) -> dict[str, Any]:
         """As it stands in JSON."""
         return {
@@ -143,9 +154,9 @@ class RankingRow:
             "cc": self.cc,
             "needs_switch": self.needs_switch,
             "completion_ms": {name: self.completion_ms[name].to_dict() for name in STATISTICS},
-            "response_ms": {name: self.response_ms.get(name, Estimate(None)).to_dict() for name in STATISTICS},
-            "round_ms": {name: self.round_ms.get(name, Estimate(None)).to_dict() for name in STATISTICS},
-            "tree_ms": {name: self.tree_ms.get(name, Estimate(None)).to_dict() for name in STATISTICS},
+            "response_ms": {name: estimate.to_dict() for name, estimate in self.times("responses").items()},
+            "round_ms": {name: estimate.to_dict() for name, estimate in self.times("rounds").items()},
+            "tree_ms": {name: estimate.to_dict() for name, estimate in self.times("trees").items()},
             **{name: getattr(self, name).to_dict() for name in COUNTS},
             "rounds": self.rounds,
             "unfinished_rounds": self.unfinished_rounds,
@@ -212,9 +223,8 @@ def rank(
     by : str
         One of :data:`STATISTICS`.
     of : str
-        Whose completion time: ``rounds`` or ``responses``. Equal values are ordered by the mean, then as in the
-        registry (D2TCP without deadlines is DCTCP, and
-        DCTCP is what to name), then by name; what has no value comes last.
+        Whose completion time: ``trees``, ``rounds`` or ``responses``. Equal values are ordered by the mean, then as in the registry (D2TCP
+        without deadlines is DCTCP, and DCTCP is what to name), then by name; what has no value comes last.
     candidates : collection of str, optional
         What can be the answer; everything unless given.
     baseline : str, optional
@@ -227,7 +237,7 @@ def rank(
     rows = []
     for cc, mine in samples.items():
         against = {} if baseline in {None, cc} or baseline not in samples else _against(mine, samples[baseline], of)
-        response_ms, round_ms = _times(mine, "responses"), _times(mine, "rounds")
+        times = {what: _times(mine, what) for what in PREFIX}
         counts = {name: _count(mine[name].to_list()) for name in COUNTS}
         rows.append(
             RankingRow(
@@ -235,7 +245,7 @@ def rank(
                 tier=0,
                 cc=cc,
                 needs_switch=needs_switch[cc],
-                completion_ms=round_ms if of == "rounds" else response_ms,
+                completion_ms=times[of],
                 timeouts=counts["timeouts"],
                 retransmissions=counts["retransmissions"],
                 drops=counts["drops"],
@@ -250,11 +260,11 @@ def rank(
                 scenario_hash=hashes[cc],
                 candidate=candidates is None or cc in candidates,
                 against_baseline=against,
-                response_ms=response_ms,
-                round_ms=round_ms,
+                response_ms=times["responses"],
+                round_ms=times["rounds"],
                 rounds=int(mine["rounds"][0]),
                 unfinished_rounds=int(mine["unfinished_rounds"].sum()),
-                tree_ms={name: estimate_positive(mine[f"tree_{name}"].to_list()) for name in STATISTICS},
+                tree_ms=times["trees"],
                 trees=int(mine["trees"][0]),
                 unfinished_trees=int(mine["unfinished_trees"].sum()),
             )
@@ -273,7 +283,7 @@ def rank(
     for part in (True, False):
         mine_only = [row for row in rows if row.candidate is part]
         corrected = holm([row.against_baseline[by].p if row.against_baseline else None for row in mine_only])
-        tiers = _tiers([samples[row.cc] for row in mine_only], _column(by, of))
+        tiers = _tiers([samples[row.cc] for row in mine_only], column(by, of))
         ranked += [
             replace(row, rank=place, tier=tier, p=p)
             for place, (row, tier, p) in enumerate(zip(mine_only, tiers, corrected, strict=True), start=1)
@@ -291,29 +301,29 @@ def _or_last(value: float | None) -> tuple[bool, float]:
     return (value is None, value or 0.0)
 
 
-def _paired_by_seed(mine: pl.DataFrame, theirs: pl.DataFrame, column: str) -> tuple[list[Any], list[Any]]:
+def _paired_by_seed(mine: pl.DataFrame, theirs: pl.DataFrame, statistic: str) -> tuple[list[Any], list[Any]]:
     """The values of two algorithms under the seeds that both ran."""
     both = mine.join(theirs, on="seed", how="inner", maintain_order="left", suffix="_theirs")
-    return both[column].to_list(), both[f"{column}_theirs"].to_list()
+    return both[statistic].to_list(), both[f"{statistic}_theirs"].to_list()
 
 
 def _times(mine: pl.DataFrame, of: RankOf) -> dict[str, Estimate]:
-    return {name: estimate_positive(mine[_column(name, of)].to_list()) for name in STATISTICS}
+    return {name: estimate_positive(mine[column(name, of)].to_list()) for name in STATISTICS}
 
 
-def _column(name: RankBy, of: RankOf) -> str:
-    """The column of a run with a statistic of the completion time of rounds or of responses."""
-    return f"round_{name}" if of == "rounds" else name
+def column(name: RankBy, of: RankOf) -> str:
+    """The column of a run with a statistic of the completion time of request trees, rounds or responses."""
+    return f"{PREFIX[of]}{name}"
 
 
 def _against(mine: pl.DataFrame, baseline: pl.DataFrame, of: RankOf) -> dict[str, Paired]:
     times: dict[str, Paired] = {
-        name: paired_ratios(*_paired_by_seed(mine, baseline, _column(name, of))) for name in STATISTICS
+        name: paired_ratios(*_paired_by_seed(mine, baseline, column(name, of))) for name in STATISTICS
     }
     return {**times, "timeouts": paired_differences(*_paired_by_seed(mine, baseline, "timeouts"))}
 
 
-def _tiers(rows: Sequence[pl.DataFrame], column: str) -> Iterator[int]:
+def _tiers(rows: Sequence[pl.DataFrame], statistic: str) -> Iterator[int]:
     """The tier of each row: a new one begins at the first that differs from the first row of the tier before."""
     tier, first = 0, 0
     corrected: list[float | None] = []
@@ -321,7 +331,7 @@ def _tiers(rows: Sequence[pl.DataFrame], column: str) -> Iterator[int]:
         p = corrected[place - first - 1] if place else 0.0
         if p is not None and p < SIGNIFICANT:
             tier, first = tier + 1, place
-            corrected = holm([paired_ratios(*_paired_by_seed(row, r, column)).p for r in rows[place + 1 :]])
+            corrected = holm([paired_ratios(*_paired_by_seed(row, r, statistic)).p for r in rows[place + 1 :]])
         yield tier
 
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fanin.stats import Estimate
 
 
 def shortening(before: float, after: float) -> str:
@@ -114,3 +118,38 @@ def count(value: float) -> str:
     ('0', '2', '13.3', '1,234')
     """
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}".removesuffix(".0")
+
+
+def number(value: float | None) -> str:
+    """A number with three or four significant digits, integers whole.
+
+    Examples
+    --------
+    >>> number(0.012345), number(12.3456), number(1234.6), number(7.0), number(None)
+    ('0.0123', '12.35', '1235', '7', '-')
+    """
+    if value is None:
+        return "-"
+    if value == int(value) and abs(value) < 1e15:
+        return str(int(value))
+    digits = 3 if abs(value) < 10 else 4
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    return f"{value:.{decimals}f}"
+
+
+def with_interval(estimate: Estimate) -> str:
+    """A value with its confidence interval.
+
+    Examples
+    --------
+    >>> from fanin.stats import Estimate
+    >>> with_interval(Estimate(2.5, 2.04, 3.0))
+    '2.50 (2.04–3.00)'
+    >>> with_interval(Estimate(2.5))
+    '2.50'
+    """
+    text = number(estimate.value)
+    if estimate.value is None or estimate.low is None or estimate.high is None:
+        return text
+    decimals = len(text.partition(".")[2])
+    return f"{text} ({estimate.low:.{decimals}f}–{estimate.high:.{decimals}f})"

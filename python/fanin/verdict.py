@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from fanin import _native
 from fanin.deployable import Recommendation, deployment, load_parameters, recommendation
 from fanin.measured import FEWEST_RETRANSMISSIONS
-from fanin.ranking import SIGNIFICANT, STATISTICS
+from fanin.ranking import ONE, SIGNIFICANT, STATISTICS
 from fanin.stats import holm
 from fanin.text import duration, enumeration, shortening, significant
 
@@ -295,7 +295,7 @@ def _place(rows: list[RankingRow], cc: str) -> int:
 
 
 def _headline(result: CompareResult, kind: Kind, best: RankingRow, usual: RankingRow | None) -> str:
-    by, what = result.rank_by, result.rank_of.removesuffix("s")
+    by, what = result.rank_by, ONE[result.rank_of]
     name, value = STATISTIC_NAMES[by], best.completion_ms[by].value
     if value is None:
         return f"No algorithm completes enough {what}s on this rack for a {name} completion time."

@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 from fanin.comparison import CaptureSummary, CompareResult, Failure
+from fanin.comparison.columns import ROUNDS, TREES
 from fanin.comparison.result import Alone
 from fanin.ranking import STATISTICS, completion_statistics, rank
 from fanin.verdict import presumed
@@ -50,9 +51,14 @@ COMPANY = {
 
 
 def result(
-    *, seeds: int = 3, ccs: tuple[str, ...] = tuple(ALGORITHMS), hostile: bool = False, **changes: Any
+    *,
+    seeds: int = 3,
+    ccs: tuple[str, ...] = tuple(ALGORITHMS),
+    hostile: bool = False,
+    trees: bool = False,
+    **changes: Any,
 ) -> CompareResult:
-    """A comparison of `ccs`; with `hostile`, every text that comes from outside carries markup."""
+    """A comparison of `ccs`; with `hostile`, every text that comes from outside carries markup; with `trees`, it is ranked by request trees."""
     servers = [f"{server}{HOSTILE}" for server in SERVERS] if hostile else SERVERS
     responses = pl.DataFrame(
         [row for cc in ccs for seed in range(1, seeds + 1) for row in _responses(cc, seed, servers)],
@@ -62,10 +68,14 @@ def result(
         },
         orient="row",
     )  # fmt: skip
-    runs = pl.DataFrame([_run(cc, seed, responses) for cc in ccs for seed in range(1, seeds + 1)])
+    longer = {what: _longer(responses, by) for what, by in (("round", 1.5), ("tree", 2.0)) if trees}
+    runs = pl.DataFrame([_run(cc, seed, responses, longer) for cc in ccs for seed in range(1, seeds + 1)])
     needs = {cc: ALGORITHMS[cc][2] for cc in ccs}
     made = CompareResult(
-        ranking=rank(runs, needs, HASHES, "p99", baseline=presumed(ccs)),
+        ranking=rank(runs, needs, HASHES, "p99", "trees" if trees else "responses", baseline=presumed(ccs)),
+        rank_of="trees" if trees else "responses",
+        rounds=longer.get("round", pl.DataFrame(schema=ROUNDS)),
+        trees=longer.get("tree", pl.DataFrame(schema=TREES)),
         baseline=presumed(ccs),
         rank_by="p99",
         failures=[Failure("ia-tcp", HOSTILE)] if hostile else [],
@@ -120,7 +130,12 @@ def _responses(cc: str, seed: int, servers: list[str]) -> list[tuple[Any, ...]]:
     return rows
 
 
-def _run(cc: str, seed: int, responses: pl.DataFrame) -> dict[str, Any]:
+def _longer(responses: pl.DataFrame, by: float) -> pl.DataFrame:
+    """What waits for responses: as many of one connection, each so many times as long."""
+    return responses.filter(pl.col("connection") == 0).with_columns(pl.col("completion_ms") * by)
+
+
+def _run(cc: str, seed: int, responses: pl.DataFrame, longer: dict[str, pl.DataFrame]) -> dict[str, Any]:
     mine = responses.filter((pl.col("cc") == cc) & (pl.col("seed") == seed))
     late = int(mine["timeouts"].sum())
     _, _, marks, queue = ALGORITHMS[cc]
@@ -128,12 +143,7 @@ def _run(cc: str, seed: int, responses: pl.DataFrame) -> dict[str, Any]:
         "cc": cc,
         "seed": seed,
         **completion_statistics(mine["completion_ms"].to_list()),
-        **{f"round_{name}": None for name in STATISTICS},
-        "rounds": 0,
-        "unfinished_rounds": 0,
-        **{f"tree_{name}": None for name in STATISTICS},
-        "trees": 0,
-        "unfinished_trees": 0,
+        **dict(item for what in ("round", "tree") for item in _of(what, cc, seed, longer.get(what)).items()),
         "timeouts": late,
         "retransmissions": 9 * late + seed,
         "drops": 8 * late,
@@ -146,6 +156,17 @@ def _run(cc: str, seed: int, responses: pl.DataFrame) -> dict[str, Any]:
         "unfinished": mine["done_ms"].null_count(),
         "end_ms": mine["done_ms"].max(),
         "packet_hops": 400_000,
+    }
+
+
+def _of(what: str, cc: str, seed: int, frame: pl.DataFrame | None) -> dict[str, Any]:
+    """The columns of a run for rounds, or for request trees."""
+    times = frame.filter(cc=cc, seed=seed)["completion_ms"].to_list() if frame is not None else []
+    told = completion_statistics(times) if times else dict.fromkeys(STATISTICS)
+    return {
+        **{f"{what}_{name}": told[name] for name in STATISTICS},
+        f"{what}s": len(times),
+        f"unfinished_{what}s": 0,
     }
 
 

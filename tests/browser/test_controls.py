@@ -163,6 +163,24 @@ def test_the_statistic_that_is_chosen_is_the_one_that_is_drawn(opened: Open) -> 
     assert labels.first.text_content() == f"{best:.3g} ms"
 
 
+def test_request_trees_rounds_and_responses_can_each_be_drawn(opened: Open) -> None:
+    page = opened(trees=True)
+    choices = page.page.locator("select.of")
+    assert choices.nth(0).locator("option").all_text_contents() == ["request trees", "rounds", "responses"]
+    row = made_up.result(trees=True).ranking[0]
+    label = page.page.locator("#bars svg .mark-text.role-mark text").first
+    for of in ("trees", "rounds", "responses"):
+        choices.nth(1).select_option(of)
+        page.wait(f"document.getElementById('distribution').dataset.of === '{of}'")
+        assert choices.nth(0).input_value() == of
+        page.wait(
+            f"document.querySelector('#bars svg .mark-text.role-mark text').textContent.startsWith('{row.times(of)['p99'].value:.3g} ms')"  # type: ignore[index,arg-type]
+        )
+        assert label.is_visible()
+    assert page.page.locator("#kinds tbody tr").count() == len(made_up.ALGORITHMS)
+    assert page.console == []
+
+
 def test_the_p99_is_drawn_across_the_distribution_and_on_each_curve(opened: Open) -> None:
     page = opened()
     assert page.page.locator("#distribution svg").get_by_text("p99", exact=True).count() == 1
@@ -173,7 +191,7 @@ def test_the_p99_is_drawn_across_the_distribution_and_on_each_curve(opened: Open
 def test_the_slow_tail_is_another_view_of_the_same_responses(opened: Open) -> None:
     page = opened()
     page.page.get_by_role("button", name="the slow tail").click()
-    page.page.get_by_text("responses that take longer").wait_for()
+    page.page.get_by_text("share that takes longer").wait_for()
     assert page.page.locator("#distribution svg").get_by_text("p99", exact=True).count() == 1
     assert page.page.locator("#view-tail").get_attribute("aria-pressed") == "true"
     assert page.console == []

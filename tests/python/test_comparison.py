@@ -208,7 +208,7 @@ def test_a_single_server_and_a_starving_rack_are_warned_of(tmp_path: Path) -> No
     told = [w for w in alone.warnings if not w.startswith(("the simulation of", "the capture was taken behind"))]
     assert [w[:17] for w in told] == ["5 responses are f", "one server alone "]
     assert "for p99, which is then the slowest of them: it takes 100 at least" in told[0]
-    enough = fanin.compare(SMALL, RACK, cc=["newreno"], seeds=1, rank_by="p99_9")
+    enough = fanin.compare(SMALL, RACK, cc=["newreno"], seeds=1, rank_by="p99_9", rank_of="responses")
     assert not any("few for p99.9" in w for w in enough.warnings)
     rack = tmp_path / "rack.toml"
     rack.write_text('[rack]\nrate = "10Gbps"\ndelay = "75us"\nbuffer = "100p"\n')
@@ -218,6 +218,21 @@ def test_a_single_server_and_a_starving_rack_are_warned_of(tmp_path: Path) -> No
     cured = fanin.compare(SMALL, rack, cc=["trim"], seeds=1, settings={"rack.buffer": "1000p"})
     assert not any(w.startswith("`trim`") for w in cured.warnings)
     assert (cured.ranking[0].completion_ms["p99"].value or 1e9) < (starved.ranking[1].completion_ms["p99"].value or 0)
+
+
+def test_a_parameter_that_nothing_compared_has_or_that_is_at_its_default_is_warned_of() -> None:
+    def told(**settings: object) -> list[str]:
+        named = {f"cc.{key}": value for key, value in settings.items()}
+        found = fanin.compare(SMALL, RACK, cc=["cubic", "gss+cubic"], seeds=1, settings=named)
+        return [str(w) for w in found.warnings if "changes nothing" in w]
+
+    assert told(trim_rtt_weight=0.5) == [
+        "command line `--set cc.trim_rtt_weight=0.5`: it changes nothing, since none of the algorithms compared has that parameter (trim has it)"
+    ]
+    assert told(cubic_beta=0.7) == [
+        "command line `--set cc.cubic_beta=0.7`: it changes nothing, that is the value without it"
+    ]
+    assert told(cubic_beta=0.8, gss_spread=True) == []
 
 
 def test_a_single_algorithm_may_be_named_as_in_a_run() -> None:

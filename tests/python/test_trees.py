@@ -7,6 +7,7 @@ import struct
 from pathlib import Path
 
 import fanin
+import fanin.report
 import pytest
 
 TREES, SERVERS = 20, 4
@@ -65,6 +66,11 @@ class Connection:
 @pytest.fixture
 def made(tmp_path: Path) -> tuple[Path, list[float]]:
     """A capture of trees, and how long each took at the tap, in us."""
+    return make(tmp_path)
+
+
+def make(tmp_path: Path, others: int = 0) -> tuple[Path, list[float]]:
+    """The same, and so many requests to one more server that no client waits for."""
     capture, draw = Capture(), random.Random(5)
     client, servers = (CLIENT, 40_000), [(f"10.0.0.{n + 2}", 6000) for n in range(SERVERS)]
     asking = [(AGGREGATOR, 50_000 + n) for n in range(SERVERS)]
@@ -81,6 +87,12 @@ def made(tmp_path: Path) -> tuple[Path, list[float]]:
         answered = outside.send(done + 80, (AGGREGATOR, 80), 6_000)
         took.append(answered - asked)
         now = answered + 5_000 + draw.expovariate(1 / 20_000)
+    if others:
+        alone, asker = ("10.0.0.200", 6000), (AGGREGATOR, 51_000)
+        beside = Connection(capture, asker, alone, 1_000)
+        for n in range(others):
+            asked = beside.send(10_000 + 997 * n + draw.uniform(0, 200), asker, 100)
+            beside.send(asked + 150 + draw.uniform(0, 100), alone, 800)
     return capture.write(tmp_path / "trees.pcap"), took
 
 
@@ -98,7 +110,15 @@ def test_a_tree_lasts_from_the_clients_request_to_the_answer_that_waited_for_oth
     # The client is 50 us away from the tap, each way, and packets take 2 or 12 us on each link.
     there = [us / 1000 + 0.1 for us in took[1:]]
     assert trees["completion_ms"].to_list() == pytest.approx(there, rel=0.08)
+    # What a user waits for is what is ranked, and what the capture's trees took stands beside it.
+    assert found.rank_of == "trees"
     row = found.ranking[0]
+    assert row.completion_ms == row.tree_ms
+    assert found.measured is not None
+    assert found.measured.responses == TREES - 1
+    assert found.measured.completion_ms["p50"] == pytest.approx(sorted(us / 1000 + 0.1 for us in took[1:])[9], rel=0.01)
+    assert "request tree" in found.verdict.headline
+    assert any("19 request trees are few for p99" in text for text in found.warnings)
     assert (row.trees, row.unfinished_trees) == (TREES - 1, 0)
     assert found.to_dict()["ranking"][0]["tree_ms"]["p50"]["value"] == pytest.approx(sorted(there)[9], rel=0.08)
     # A round is a part of its tree.
@@ -107,9 +127,35 @@ def test_a_tree_lasts_from_the_clients_request_to_the_answer_that_waited_for_oth
     assert all(r < t for r, t in zip(rounds["completion_ms"], trees["completion_ms"], strict=True))
 
 
+def test_the_ranking_is_by_what_is_asked_for_and_each_way_the_report_has_all(
+    tmp_path: Path, made: tuple[Path, list[float]]
+) -> None:
+    rack = tmp_path / "rack.toml"
+    rack.write_text('[rack]\nrate = "1Gbps"\ndelay = "25us"\nbuffer = "100p"\n')
+    for of, one in (("rounds", "round"), ("responses", "response")):
+        found = fanin.compare(made[0], rack, cc="cubic", seeds=1, rank_of=of)  # type: ignore[arg-type]
+        assert found.ranking[0].completion_ms == found.ranking[0].times(of)  # type: ignore[arg-type]
+        assert f"p99 {one} takes" in found.verdict.headline
+        page = fanin.report.page(found)
+        assert "19 request trees" in page
+        assert "20 rounds, ms" in page
+
+
+def test_a_few_trees_beside_much_else_are_not_what_is_ranked(tmp_path: Path) -> None:
+    capture, _ = make(tmp_path, others=300)
+    rack = tmp_path / "rack.toml"
+    rack.write_text('[rack]\nrate = "1Gbps"\ndelay = "25us"\nbuffer = "100p"\n')
+    found = fanin.compare(capture, rack, cc="cubic", seeds=1)
+    assert found.trees.height == TREES - 1
+    assert found.rank_of == "responses"
+
+
 def test_connections_alone_have_no_trees(tmp_path: Path, made: tuple[Path, list[float]]) -> None:
     rack = tmp_path / "rack.toml"
     rack.write_text('[rack]\nrate = "1Gbps"\ndelay = "25us"\nbuffer = "100p"\n')
     alone = fanin.compare(made[0], rack, cc="cubic", seeds=1, independent=True)
     assert alone.trees.is_empty()
+    assert alone.rank_of == "responses"
+    with pytest.raises(fanin.ScenarioError, match=r"--rank-of trees.*each connection is replayed alone"):
+        fanin.compare(made[0], rack, cc="cubic", seeds=1, independent=True, rank_of="trees")
     assert alone.ranking[0].tree_ms["p50"].value is None

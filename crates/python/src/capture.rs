@@ -228,6 +228,25 @@ impl Replay {
     fn round_times_ms(&self) -> Vec<Option<f64>> {
         self.traffic.rounds.iter().map(|r| r.took_ns.map(|ns| ns as f64 / 1e6)).collect()
     }
+    /// Messages to the aggregator that belong to request trees: clients' requests, and the answers that were waited for.
+    #[getter]
+    fn in_trees(&self) -> usize {
+        self.traffic.in_trees()
+    }
+    /// Answers to clients that waited for others: connection, turn within it, and when it left in the capture.
+    fn trees(&self) -> PyResult<Table> {
+        let rows: Vec<(u32, u32, u64)> = (self.traffic.waiting_answers().into_iter())
+            .filter_map(|(c, m)| {
+                let connection = self.workload.connections.get(c as usize)?;
+                Some((connection.connection, m, connection.messages.get(m as usize)?.start_ns))
+            })
+            .collect();
+        Table::new(vec![
+            ("connection", u32s(rows.iter().map(|r| r.0))),
+            ("turn", u32s(rows.iter().map(|r| r.1))),
+            ("start_ns", u64s(rows.iter().map(|r| r.2))),
+        ])
+    }
     /// Per response, by connection and number, the pauses between its pieces that are replayed as the application's.
     fn pauses(&self) -> PyResult<Table> {
         let rows = || {

@@ -5,7 +5,7 @@ use fanin_capture::{Release as Waits, Round};
 use fanin_sim::rng::Stream;
 use fanin_sim::spec::{BarrierId, FlowId, Gate, GateEvent, MessageId, NodeId, Release};
 use fanin_units::{Duration, Time};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What is replayed.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -186,8 +186,8 @@ impl Replay {
         Added { responses, rounds: rounds.collect(), trees: self.trees(&placed) }
     }
 
-    /// Answers to clients that waited for the answers of others, each with the client's request before it on its connection.
-    fn trees(&self, placed: &[Vec<Placed>]) -> Vec<ReplayedTree> {
+    /// Answers to clients that waited for the answers of others: the answer's place (connection, turn), in order.
+    pub fn waiting_answers(&self) -> Vec<(u32, u32)> {
         let asked = |connection: u32| self.connections.get(connection as usize).is_some_and(|c| !c.upstream);
         let waited = |release: Option<Waits>| match release {
             Some(Waits::Round { round, .. }) => {
@@ -196,16 +196,52 @@ impl Replay {
             Some(Waits::Answer { connection, .. }) => asked(connection),
             _ => false,
         };
-        let mut trees = Vec::new();
-        for (connection, placed) in self.connections.iter().zip(placed).filter(|(c, _)| c.upstream) {
-            for (m, (before, turn)) in placed.iter().zip(connection.turns.iter().skip(1)).enumerate() {
-                let answer = placed.get(m + 1).and_then(|p| p.request);
-                if let (Some(request), Some(answer), true) = (before.first, answer, waited(turn.release)) {
-                    trees.push(ReplayedTree { connection: connection.number, turn: m as u32 + 1, request, answer });
+        let mut places = Vec::new();
+        for (c, connection) in (0..).zip(&self.connections).filter(|(_, c)| c.upstream) {
+            for (m, (before, turn)) in (1..).zip(connection.turns.iter().zip(connection.turns.iter().skip(1))) {
+                if turn.request > 0 && !before.pieces.is_empty() && waited(turn.release) {
+                    places.push((c, m));
                 }
             }
         }
-        trees
+        places
+    }
+
+    /// How many of the messages to the aggregator belong to request trees: the clients' requests, and the answers that were waited for, in
+    /// whatever stages.
+    pub fn in_trees(&self) -> usize {
+        let mut members = BTreeSet::new();
+        for (c, m) in self.waiting_answers() {
+            members.insert((c, m - 1));
+            let mut left = vec![(c, m)];
+            while let Some((c, m)) = left.pop() {
+                let turn = self.connections.get(c as usize).and_then(|of| of.turns.get(m as usize));
+                let waited_for = match turn.and_then(|t| t.release) {
+                    Some(Waits::Round { round, .. }) => {
+                        self.rounds.get(round as usize).map(|r| r.answers().to_vec()).unwrap_or_default()
+                    }
+                    Some(Waits::Answer { connection, message, .. }) => vec![(connection, message)],
+                    _ => Vec::new(),
+                };
+                let inside = |&(c, _): &(u32, u32)| self.connections.get(c as usize).is_some_and(|of| !of.upstream);
+                left.extend(waited_for.into_iter().filter(inside).filter(|&place| members.insert(place)));
+            }
+        }
+        let answers = |&(c, m): &(u32, u32)| {
+            let turn = self.connections.get(c as usize).and_then(|of| of.turns.get(m as usize));
+            turn.is_some_and(|t| !t.pieces.is_empty())
+        };
+        members.iter().filter(|&place| answers(place)).count()
+    }
+
+    /// Where the request trees went, each with the client's request before it on its connection.
+    fn trees(&self, placed: &[Vec<Placed>]) -> Vec<ReplayedTree> {
+        let at = |c: u32, m: u32| placed.get(c as usize).and_then(|turns| turns.get(m as usize));
+        let trees = self.waiting_answers().into_iter().filter_map(|(c, turn)| {
+            let (request, answer) = (at(c, turn - 1)?.first?, at(c, turn)?.request?);
+            Some(ReplayedTree { connection: self.connections.get(c as usize)?.number, turn, request, answer })
+        });
+        trees.collect()
     }
 }
 

@@ -28,10 +28,10 @@ from fanin.comparison.variations import racks, variation
 from fanin.errors import CaptureError, ScenarioError, keywords, suggest
 from fanin.files import output_folder, shown
 from fanin.kernel import pace
-from fanin.measured import another_baseline, disagreement, measured, seen_baseline
+from fanin.measured import another_baseline, disagreement, measured, seen_baseline, waited
 from fanin.progress import Progress, silent
 from fanin.rack import in_short, proposed
-from fanin.ranking import STATISTICS, RankBy, RankOf, rank
+from fanin.ranking import PREFIX, STATISTICS, RankBy, RankOf, rank
 from fanin.runs.engines import engine as find_engine
 from fanin.runs.job import Document, RunWarning
 from fanin.runs.kept import usual_store
@@ -118,9 +118,10 @@ def compare(
     baseline : str, optional
         What the hosts run today; unless given, what the capture shows (:func:`fanin.measured.seen_baseline`), else what is presumed
         (cubic, if it is among the algorithms).
-    rank_of : {"rounds", "responses"}, optional
-        Whose completion time to rank by: a round is complete with its slowest answer, and that is what a service's user waits for.
-        Rounds unless given, where the capture has some.
+    rank_of : {"trees", "rounds", "responses"}, optional
+        Whose completion time to rank by. A request tree is complete when the aggregator has answered its own client, after its servers
+        answered it; a round with its slowest answer. Unless given, what a user of the service waits for, as far as the capture shows it:
+        trees where most responses belong to some, else rounds where most belong to some, else responses.
     independent : bool
         Replay every connection for itself, as if no request waited for another connection: for comparison.
     trace_seed : int, optional
@@ -180,8 +181,8 @@ def compare(
     """
     if rank_by not in STATISTICS:
         raise ScenarioError(f"there is no statistic `{rank_by}` to rank by; {suggest(rank_by, STATISTICS)}")
-    if rank_of is not None and rank_of not in {"rounds", "responses"}:
-        raise ScenarioError(f"`{rank_of}` cannot be ranked; {suggest(rank_of, ['rounds', 'responses'])}")
+    if rank_of is not None and rank_of not in PREFIX:
+        raise ScenarioError(f"`{rank_of}` cannot be ranked; {suggest(rank_of, list(PREFIX))}")
     numbers = chosen_seeds(seeds)
     traced = numbers[0] if trace_seed is None else trace_seed
     if traced not in numbers:
@@ -218,6 +219,15 @@ def compare(
     if rank_of == "rounds" and replay.rounds == 0:
         raise ScenarioError(
             "command line `--rank-of rounds`: there are no rounds: each connection is replayed alone; rank by responses"
+        )
+    if rank_of == "trees" and (independent or len(replay.trees()) == 0):
+        why = (
+            "each connection is replayed alone"
+            if independent
+            else "no client's request was seen to wait for other servers' answers"
+        )
+        raise ScenarioError(
+            f"command line `--rank-of trees`: there are no request trees: {why}; rank by rounds or responses"
         )
     if replay.responses == 0:
         raise CaptureError(
@@ -268,7 +278,7 @@ def compare(
     names = result.runs["cc"].unique(maintain_order=True).to_list()
     if changes:
         result.warnings += in_force(
-            changes, lambda kept: [rack_of(document, kept).check(replay, name)[0] for name in names]
+            changes, lambda kept: [rack_of(document, kept).check(replay, name)[0] for name in names], names
         )
     result.command = shown(
         command or f"fanin compare {capture}{'' if rack is None else f' --rack {rack}'} --seeds {len(numbers)}"
@@ -374,14 +384,13 @@ def _on_rack(
     flows = outcome.frame("flows", FLOWS)
     rounds, responses = outcome.frame("rounds", ROUNDS), outcome.frame("responses", RESPONSES)
     trees = outcome.frame("trees", TREES)
-    # Where most responses belong to no round, rounds are not what a user of the service waits for.
-    of: RankOf = rank_of or ("rounds" if rounds["requests"].sum() > responses.height / 2 else "responses")
+    of = rank_of or _waited_for(replay, rounds["requests"].sum() > responses.height / 2)
     ranking = []
     if runs.height:
         ranking = rank(
             runs, needs_switch, outcome.hashes, rank_by, of, candidates=choice.candidates, baseline=choice.baseline
         )
-    seen = measured(found, replay.aggregator, replay.round_times_ms() if of == "rounds" else None)
+    seen = measured(found, replay.aggregator, waited(found, replay, of))
     usual = next((row for row in ranking if row.cc == choice.baseline), None)
     gaps = disagreement(seen, usual, _shortest_rtt(flows, usual.cc)) if usual is not None else []
     if usual is not None and gaps and baseline is None and shown_today is None:
@@ -424,7 +433,7 @@ def _on_rack(
         elapsed_s=elapsed,
         interrupted=outcome.interrupted,
         notes=notes,
-        warnings=gaps + outcome.warnings + about_the_traffic(replay, rank_by),
+        warnings=gaps + outcome.warnings + about_the_traffic(replay, rank_by, of),
         baseline=usual.cc if usual is not None else None,
         baseline_given=baseline is not None,
         baseline_seen=shown_today.why if shown_today and usual is not None and usual.cc == shown_today.cc else None,
@@ -434,6 +443,13 @@ def _on_rack(
         engine_label=find_engine(base.engine).label,
         found=outcome.found,
     )
+
+
+def _waited_for(replay: Replay, in_rounds: bool) -> RankOf:
+    """What a user of the service waits for: what most responses belong to, the outermost first."""
+    if 2 * replay.in_trees > replay.responses:
+        return "trees"
+    return "rounds" if in_rounds else "responses"
 
 
 def _shortest_rtt(flows: pl.DataFrame, cc: str) -> float | None:

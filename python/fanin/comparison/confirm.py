@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fanin.comparison.candidates import has
 from fanin.errors import FaninError
 from fanin.kernel import pace
-from fanin.ranking import SIGNIFICANT, STATISTICS
+from fanin.ranking import SIGNIFICANT, STATISTICS, column
 from fanin.runs.engines import engine
 from fanin.stats import paired_ratios
 from fanin.text import enumeration
@@ -166,12 +166,12 @@ def confirmation(here: CompareResult, there: CompareResult, without: Sequence[st
 
 def inversions(here: CompareResult, there: CompareResult, names: Sequence[str]) -> list[tuple[str, str]]:
     """Pairs (first there, second there) that are the other way round here, each by more than chance."""
-    column = f"round_{here.rank_by}" if here.rank_of == "rounds" else here.rank_by
+    statistic = column(here.rank_by, here.rank_of)
 
     def ratio(of: CompareResult, a: str, b: str) -> tuple[float, float] | None:
         mine, theirs = (of.runs.filter(of.runs["cc"] == cc) for cc in (a, b))
         both = mine.join(theirs, on="seed", suffix="_of_b")
-        found = paired_ratios(both[column].to_list(), both[f"{column}_of_b"].to_list())
+        found = paired_ratios(both[statistic].to_list(), both[f"{statistic}_of_b"].to_list())
         return None if found.change.value is None or found.p is None else (found.change.value, found.p)
 
     turned = []

@@ -5,20 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fanin.comparison.candidates import listed
-from fanin.ranking import QUANTILES, RankBy, RankingRow
+from fanin.ranking import ONE, QUANTILES, RankBy, RankingRow, RankOf
 
 if TYPE_CHECKING:
     from fanin._native import Replay
 
 
-def about_the_traffic(replay: Replay, rank_by: RankBy) -> list[str]:
+def about_the_traffic(replay: Replay, rank_by: RankBy, of: RankOf) -> list[str]:
     """A capture that cannot show what the comparison is for."""
     told = []
+    count = {"trees": len(replay.trees()), "rounds": replay.rounds, "responses": replay.responses}[of]
     needed = round(1 / (1 - QUANTILES[rank_by])) if rank_by in QUANTILES else 1
-    if replay.responses < needed:
+    if count < needed:
         name = rank_by.replace("_", ".")
         told.append(
-            f"{replay.responses} {'response is' if replay.responses == 1 else 'responses are'} few for {name}, which is then the slowest of "
+            f"{count} {ONE[of]}{' is' if count == 1 else 's are'} few for {name}, which is then the slowest of "
             f"them: it takes {needed} at least; capture for longer, or rank by a lower percentile (--rank-by)"
         )
     if len(replay.servers) > 1:

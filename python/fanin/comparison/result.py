@@ -95,7 +95,7 @@ class CompareResult:
     rank_by : str
         The statistic it is ranked by.
     rank_of : str
-        Whose completion time it is ranked by: ``rounds`` or ``responses``.
+        Whose completion time it is ranked by: ``trees``, ``rounds`` or ``responses``.
     independent : bool
         Every connection was replayed for itself, whatever the capture shows.
     companies : list of dict

@@ -55,6 +55,7 @@ def write(result: CompareResult, path: str | Path) -> Path:
 def page(result: CompareResult) -> str:
     """The report as HTML."""
     from fanin import waiting
+    from fanin.ranking import ONE, PREFIX
     from fanin.report import data, rounds, words
     from fanin.verdict import STATISTIC_NAMES, rack_facts, rack_hz
 
@@ -75,6 +76,9 @@ def page(result: CompareResult) -> str:
         fan=data.fan(result),
         waits=waiting.sentences(result.companies),
         rounds=rounds.picture(result),
+        kinds=data.kinds(result),
+        prefix=PREFIX[result.rank_of],
+        called={of: f"{one}s" for of, one in ONE.items()},
         varied_values=lambda key: list(dict.fromkeys(v.settings[key] for v in result.variations)),
         varied_at=lambda settings: next((v for v in result.variations if v.settings == settings), None),
         style=_trusted(_asset("page.css")),

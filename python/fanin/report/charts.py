@@ -81,7 +81,7 @@ def curves(names: list[str], *, tail: bool) -> Any:
     if tail:
         y = alt.Y(
             "beyond:Q",
-            title="responses that take longer",
+            title="share that takes longer",
             scale=alt.Scale(type="log", domain=[alt.ExprRef("least"), 1], nice=False),
             axis=_decades("~%"),
         )
@@ -89,7 +89,7 @@ def curves(names: list[str], *, tail: bool) -> Any:
     else:
         y = alt.Y(
             "share:Q",
-            title="responses done",
+            title="share done",
             scale=alt.Scale(domain=[0, 1]),
             axis=alt.Axis(format="%", values=[0, 0.25, 0.5, 0.75, 0.9, 1]),
         )

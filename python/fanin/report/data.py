@@ -13,7 +13,7 @@ import polars as pl
 
 from fanin.explain import events_of, explanations
 from fanin.frames import Lines, fitted, parts, thin
-from fanin.ranking import STATISTICS
+from fanin.ranking import PREFIX, STATISTICS, RankOf
 from fanin.report import words
 from fanin.verdict import STATISTIC_NAMES, packets, rack_facts
 
@@ -46,6 +46,12 @@ def names(result: CompareResult) -> list[str]:
     return [row.cc for row in result.ranking]
 
 
+def kinds(result: CompareResult) -> list[RankOf]:
+    """What has completion times here: what is ranked first, then the others of which there are some."""
+    there = {"trees": any(row.trees for row in result.ranking), "rounds": any(row.rounds for row in result.ranking)}
+    return [result.rank_of, *(of for of in PREFIX if of != result.rank_of and there.get(of, True))]
+
+
 def payload(result: CompareResult) -> dict[str, Any]:
     """All that the page's script reads, ready for JSON."""
     order = names(result)
@@ -58,10 +64,12 @@ def payload(result: CompareResult) -> dict[str, Any]:
         ],
         "baseline": result.verdict.baseline,
         "rankBy": result.rank_by,
+        "rankOf": result.rank_of,
         "statistics": STATISTIC_NAMES,
         "estimates": [
-            {"cc": row.cc, "statistic": name, **row.completion_ms[name].to_dict()}
+            {"cc": row.cc, "of": of, "statistic": name, **row.times(of)[name].to_dict()}
             for row in result.ranking
+            for of in kinds(result)
             for name in STATISTICS
         ],
         "curves": completion_curves(result, order),
@@ -131,21 +139,25 @@ def pack(thing: Any) -> str:
 
 
 def completion_curves(result: CompareResult, order: list[str]) -> list[dict[str, Any]]:
-    """Per algorithm, the distribution of completion times over the responses of all seeds.
+    """Per kind (:func:`kinds`) and algorithm, the distribution of completion times over all seeds.
 
-    ``share`` is the share of responses that took at most ``ms``; ``beyond`` the share that took at least as long. Both count unfinished
-    responses as longer than any finished one, so a curve with such responses ends below 1.
+    ``share`` is the share that took at most ``ms``; ``beyond`` the share that took at least as long. Both count what was not completed
+    as longer than anything that was, so a curve with such ends below 1.
     """
     rows = []
-    by_cc = parts(result.responses.select("cc", "completion_ms"), "cc")
-    for cc in order:
-        mine = by_cc[cc]["completion_ms"]
-        total, done = len(mine), mine.drop_nulls().sort().to_list()
-        rows += [
-            {"cc": cc, "ms": done[i], "share": (i + 1) / total, "beyond": (total - i) / total}
-            for i in curve_indices(len(done))
-            if done[i] > 0
-        ]
+    for of in kinds(result):
+        frame = {"trees": result.trees, "rounds": result.rounds, "responses": result.responses}[of]
+        by_cc = parts(frame.select("cc", "completion_ms"), "cc")
+        for cc in order:
+            if cc not in by_cc:
+                continue
+            mine = by_cc[cc]["completion_ms"]
+            total, done = len(mine), mine.drop_nulls().sort().to_list()
+            rows += [
+                {"cc": cc, "of": of, "ms": done[i], "share": (i + 1) / total, "beyond": (total - i) / total}
+                for i in curve_indices(len(done))
+                if done[i] > 0
+            ]
     return rows
 
 

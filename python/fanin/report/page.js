@@ -7,6 +7,7 @@
   const state = {
     shown: new Set(data.algorithms.filter((a) => a.shown).map((a) => a.name)),
     statistic: data.rankBy,
+    of: data.rankOf,
     tail: true,
     seed: data.tracedSeeds[0],
     connection: data.connections.length ? data.connections[0].connection : null,
@@ -98,7 +99,7 @@
   const brief = (value) => Number(value.toPrecision(3)).toLocaleString("en");
 
   function drawBars(fresh) {
-    const rows = data.estimates.filter((e) => e.statistic === state.statistic).map((e) => ({
+    const rows = data.estimates.filter((e) => e.of === state.of && e.statistic === state.statistic).map((e) => ({
       ...e,
       low: finite(e.low) ? Math.max(0, e.low) : null,
       reach: finite(e.high) ? e.high : finite(e.value) ? e.value : 0,
@@ -108,14 +109,17 @@
     }));
     const room = byId("bars").clientWidth > 600 ? 1.25 : 1.9; // for the labels
     byId("bars").dataset.statistic = state.statistic;
+    byId("bars").dataset.of = state.of;
     return draw("bars", "bars", { estimates: rows }, { greatest: Math.max(1e-9, ...rows.map((r) => r.reach)) * room }, { fresh });
   }
 
   function drawDistribution(fresh) {
     byId("view-cdf").setAttribute("aria-pressed", String(!state.tail));
     byId("view-tail").setAttribute("aria-pressed", String(state.tail));
-    const least = data.curves.reduce((l, row) => Math.min(l, row.beyond), 0.01);
-    return draw("distribution", state.tail ? "tail" : "cdf", { curves: shownOnly(data.curves) }, { least }, { fresh });
+    const curves = data.curves.filter((row) => row.of === state.of);
+    const least = curves.reduce((l, row) => Math.min(l, row.beyond), 0.01);
+    byId("distribution").dataset.of = state.of;
+    return draw("distribution", state.tail ? "tail" : "cdf", { curves: shownOnly(curves) }, { least }, { fresh });
   }
 
   function drawResponses(fresh) {
@@ -479,6 +483,14 @@
   }
 
   function listen() {
+    for (const choice of document.querySelectorAll("select.of")) {
+      choice.addEventListener("change", () => {
+        state.of = choice.value;
+        for (const other of document.querySelectorAll("select.of")) other.value = state.of;
+        drawBars();
+        drawDistribution();
+      });
+    }
     byId("statistic").addEventListener("change", (event) => { state.statistic = event.target.value; drawBars(); });
     byId("view-cdf").addEventListener("click", () => { state.tail = false; drawDistribution(); });
     byId("view-tail").addEventListener("click", () => { state.tail = true; drawDistribution(); });
