@@ -483,9 +483,13 @@ def changed(settings: Mapping[str, object] | None) -> list[tuple[str, str]]:
 
 
 def in_force(
-    changes: Sequence[tuple[str, str]], hash_of: Callable[[tuple[tuple[str, str], ...]], object]
+    changes: Sequence[tuple[str, str]],
+    hash_of: Callable[[tuple[tuple[str, str], ...]], object],
+    algorithms: Sequence[str] | None = None,
 ) -> list[RunWarning]:
     """A warning for each change to the value that is in force without it; `hash_of` says what decides the results under some changes.
+
+    With `algorithms`, also for each parameter of an algorithm that is none of these.
 
     It is no error, so that a loop over values may pass over the file's own.
     """
@@ -499,12 +503,22 @@ def in_force(
         except (ScenarioError, AlgorithmError):
             continue  # without it, another change makes no sense
         if same:
-            told.append(
-                RunWarning(
-                    f"command line `--set {key}={value}`: it changes nothing, that is the value without it", "in-force"
-                )
-            )
+            why = _no_owner(key, algorithms) or "that is the value without it"
+            told.append(RunWarning(f"command line `--set {key}={value}`: it changes nothing, {why}", "in-force"))
     return told
+
+
+def _no_owner(key: str, algorithms: Sequence[str] | None) -> str | None:
+    """That none of some algorithms has this parameter, and who has it; None where one of them does."""
+    from fanin.registries import entries
+
+    if algorithms is None or not key.startswith("cc."):
+        return None
+    parameter = key.removeprefix("cc.")
+    owners = [e.name for e in entries("cc") if any(k["name"] == parameter for k in e.details["keys"])]
+    if {part for name in algorithms for part in name.split("+")} & set(owners):
+        return None
+    return f"since none of the algorithms compared has that parameter ({', '.join(owners[:4])} {'has' if len(owners) == 1 else 'have'} it)"
 
 
 def toml(value: object) -> str:

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -286,6 +287,42 @@ with machine.scratch() as folder:
         time.sleep(0.05)
     assert not processes_in(folder)
     assert list(temporary.iterdir()) == []
+
+
+def test_a_folder_whose_owner_was_killed_is_removed_by_the_next_run_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    program = """
+import time
+from fanin.kernel import machine
+with machine.scratch() as folder:
+    print(folder, flush=True)
+    time.sleep(1000)
+"""
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    left, lives = (
+        subprocess.Popen([sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    )
+    try:
+        assert left.stdout is not None
+        assert lives.stdout is not None
+        abandoned, used = Path(left.stdout.readline().strip()), Path(lives.stdout.readline().strip())
+        left.kill()
+        left.wait()
+        foreign, new, link = (tmp_path / name for name in ("kernel-x", "fanin-kernel-new", "fanin-kernel-link"))
+        foreign.mkdir()
+        new.mkdir()
+        link.symlink_to(foreign)
+        for folder in (abandoned, used, foreign):
+            os.utime(folder, (0, 0))
+        with machine.scratch() as mine:
+            assert {p.name for p in tmp_path.iterdir()} == {p.name for p in (used, foreign, new, link, mine)}
+    finally:
+        for process in (left, lives):
+            process.kill()
+            process.communicate()
 
 
 # ---- building ----

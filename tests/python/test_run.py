@@ -118,5 +118,8 @@ def test_a_value_that_is_in_force_already_is_said_and_another_is_not() -> None:
         "command line `--set topology.mark=20p`: it changes nothing, that is the value without it"
     ]
     assert told(topology__mark="10p", cc__trim_k="upper") == []
+    assert told(cc__trim_rtt_weight=0.25) == [
+        "command line `--set cc.trim_rtt_weight=0.25`: it changes nothing, that is the value without it"
+    ]
     # What is run more often is not the same.
     assert told(run__seeds=1) == []

@@ -163,10 +163,14 @@ pub(crate) fn params(
             .nearest(near));
         };
         let value = param_value(context, path, entry, param)?;
-        args.set(param.name, value);
-        let problem = args.value(param, flavour).err();
-        if let Some(SettingError::BadValue { value, expected, .. }) = problem {
+        let mut alone = Args::default();
+        alone.set(param.name, value.clone());
+        if let Err(SettingError::BadValue { value, expected, .. }) = alone.value(param, flavour) {
             return Err(at(context, path, entry, "scenario::bad-value", format!("it is {value}")).expected(expected));
+        }
+        // What is written and what is the default without it are the same scenario, with the same hash.
+        if value != param.default_under(flavour) {
+            args.set(param.name, value);
         }
     }
     Ok(args)
