@@ -4,10 +4,12 @@ from os import PathLike
 from typing import final
 
 __all__ = [
+    "SLOWEST",
     "VERSION",
     "Ack",
     "Capture",
     "Conn",
+    "Lines",
     "Plan",
     "Rack",
     "RackPlan",
@@ -44,6 +46,7 @@ __all__ = [
     "trim_k",
 ]
 
+SLOWEST: int
 VERSION: str
 
 @final
@@ -176,6 +179,14 @@ class RackPlan:
     def connections(self) -> Table: ...
 
 @final
+class Lines:
+    """Lines of a trace: a frame in one piece with the columns `begins`, `time` and `value`."""
+
+    def __new__(cls, frame: object) -> Lines: ...
+    def envelope(self, points: int) -> Table: ...
+    def fitted(self, rows: int) -> Table: ...
+
+@final
 class Run:
     """The results of one simulation."""
 
@@ -188,6 +199,7 @@ class Run:
     @property
     def packet_hops(self) -> int: ...
     def packets_of(self, flow: int, from_ms: float, to_ms: float) -> Table: ...
+    def queue_within(self, rows: int) -> Table: ...
     def table(self, name: str, columns: list[str] | None = None) -> Table:
         """messages, flows, ports, background, queue, window, packets, throughput or internals."""
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import polars as pl
 
+from fanin import _native
+
 PS_PER_MS = 1e9
 
 
@@ -101,11 +103,6 @@ class Lines:
         """A column, line by line."""
         return self.trace[name] if self._in_order else self.trace[name][self.rows]
 
-    @property
-    def count(self) -> int:
-        """How many lines there are."""
-        return int(self.begins.sum())
-
     def _numbers(self, by: list[str]) -> pl.Series:
         """A number per row, the same for rows of one line."""
         numbers = pl.zeros(self.trace.height, dtype=pl.Int64, eager=True)
@@ -118,30 +115,27 @@ class Lines:
             numbers = numbers * (most - least + 2) + (codes - least + 1).fill_null(0)
         return numbers
 
-    def _span(self) -> tuple[float, float]:
-        return float(self._time.min()), float(self._time.max())  # type: ignore[arg-type]
+    def _with(self, value: str) -> _native.Lines:
+        """What the engine's library needs of them, line by line."""
+        columns = {
+            "begins": self.begins,
+            "time": self._time.cast(pl.Float64),
+            "value": self.column(value).cast(pl.Float64),
+        }
+        return _native.Lines(pl.DataFrame(columns).rechunk())
 
-    def filled(self, points: int) -> int:
-        """How many pixels of all lines have a row, where a line has so many and one for the end."""
-        low, high = self._span()
-        width = (high - low) / points or 1.0
-        return int((self.begins | _differs(((self._time - low) / width).cast(pl.Int64))).sum())
+    def _of_trace(self, shown: object) -> pl.Series:
+        """Rows of the trace, in its order."""
+        rows = frame(shown)["row"]
+        return rows if self._in_order else self.rows[rows].sort()
 
     def envelope(self, value: str, points: int) -> pl.Series:
         """Rows that show a line of `points` pixels, in their order: first, least, greatest and last of each pixel."""
-        if self.trace.is_empty():
-            return self.rows
-        low, high = self._span()
-        width = (high - low) / points or 1.0
-        pixel = ((self._time - low) / width).floor().clip(0, points - 1)
-        slot = (self.begins | _differs(pixel)).cum_sum().set_sorted()
-        row, least, greatest = pl.col("row"), pl.col("value").arg_min(), pl.col("value").arg_max()
-        shown = (
-            pl.DataFrame({"slot": slot, "row": self.rows, "value": self.column(value)})
-            .group_by("slot", maintain_order=True)
-            .agg(row.first().alias("first"), row.last().alias("last"), row.get(least).alias("least"), row.get(greatest))
-        )
-        return pl.concat([shown[name] for name in ("first", "last", "least", "row")]).drop_nulls().unique().sort()
+        return self._of_trace(self._with(value).envelope(points)) if self.trace.height else self.rows
+
+    def fitted(self, value: str, rows: int) -> pl.Series:
+        """At most so many rows: all if they fit, else as fine an envelope as does. Slots of time without a change cost nothing."""
+        return self._of_trace(self._with(value).fitted(rows)) if self.trace.height > rows else self.rows
 
 
 def _differs(values: pl.Series) -> pl.Series:
@@ -149,12 +143,8 @@ def _differs(values: pl.Series) -> pl.Series:
     return values.ne_missing(values.shift(1)) | (pl.int_range(len(values), eager=True) == 0)
 
 
-FINER = 3
-"""How many times an envelope may be made twice as fine to fill its rows."""
-
-
 def fitted(lines: Lines, value: str, rows: int) -> pl.DataFrame:
-    """A trace within `rows`: whole if it fits, else as fine an envelope as does. Slots of time without a change cost nothing.
+    """A trace within `rows`: whole if it fits, else as fine an envelope as does.
 
     Examples
     --------
@@ -162,12 +152,4 @@ def fitted(lines: Lines, value: str, rows: int) -> pl.DataFrame:
     >>> 250 < fitted(Lines(trace, "time_ms", ["cc"]), "packets", 1000).height <= 1000
     True
     """
-    trace = lines.trace
-    if trace.height <= rows:
-        return trace
-    coarsest = points = max(1, rows // (4 * lines.count))
-    for doublings in range(FINER, 0, -1):
-        if 4 * lines.filled(coarsest << doublings) <= rows:
-            points = coarsest << doublings
-            break
-    return trace[lines.envelope(value, points)]
+    return lines.trace[lines.fitted(value, rows)] if lines.trace.height > rows else lines.trace

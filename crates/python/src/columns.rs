@@ -4,6 +4,7 @@ use crate::error::internal;
 use arrow_array::ffi::to_ffi;
 use arrow_array::{Array, ArrayRef, Float64Array, StringArray, StructArray, UInt8Array, UInt32Array, UInt64Array};
 use arrow_schema::{Field, Fields};
+use fanin_sim::columns::milliseconds;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use std::sync::Arc;
@@ -88,11 +89,6 @@ pub fn between(times: impl IntoIterator<Item = (Option<u64>, Option<u64>)>) -> A
     Arc::new(
         times.into_iter().map(|(from, to)| Some(milliseconds(to?) - milliseconds(from?))).collect::<Float64Array>(),
     )
-}
-
-/// Picoseconds in ms, as Polars divides a column by a number (`fanin.frames.ms`): by its reciprocal, so that both give the same bits.
-pub fn milliseconds(ps: u64) -> f64 {
-    ps as f64 * (1.0 / 1e9)
 }
 
 /// A column of small codes.

@@ -4,6 +4,7 @@
 mod algorithm;
 mod capture;
 mod columns;
+mod envelope;
 mod error;
 mod graph;
 mod kernel;
@@ -27,6 +28,8 @@ mod _native {
     #[pymodule_export]
     use crate::columns::Table;
     #[pymodule_export]
+    use crate::envelope::Lines;
+    #[pymodule_export]
     use crate::graph::graph_json;
     #[pymodule_export]
     use crate::kernel::{
@@ -46,6 +49,8 @@ mod _native {
     use crate::simulate::{Plan, Rack, RackPlan, Scenario, deployment, needs_prompt_acks, needs_switch};
     #[pymodule_export]
     use crate::watch::Watch;
+    #[pymodule_export]
+    const SLOWEST: usize = fanin_scenario::SLOWEST;
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
 

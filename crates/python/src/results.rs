@@ -1,8 +1,9 @@
 //! What a run leaves behind, as tables. Times stay whole picoseconds here; frames have them in milliseconds.
 
-use crate::columns::{Table, f64s, milliseconds, optional_u64s, texts, u8s, u32s, u64s};
+use crate::columns::{Table, f64s, optional_u64s, texts, u8s, u32s, u64s};
+use crate::envelope::Rows;
 use arrow_array::ArrayRef;
-use fanin_sim::columns::{Codes, Values};
+use fanin_sim::columns::{Codes, Values, milliseconds};
 use fanin_sim::results::{EVENTS, Results, TABLES};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
@@ -78,6 +79,24 @@ impl Run {
             ("payload", u32s(rows().map(|n| all.payload[n]))),
             ("port", u32s(rows().map(|n| all.link[n]))),
             ("flags", u32s(rows().map(|n| u32::from(all.flags[n])))),
+        ])
+    }
+
+    /// The changes of the one queue that was traced, at most so many rows: an envelope if there are more (`Lines.fitted`).
+    fn queue_within(&self, py: Python<'_>, rows: u64) -> PyResult<Table> {
+        let all = &self.results.traces.queue;
+        let lines = Rows {
+            count: all.time_ps.len(),
+            begins: |row| row == 0,
+            time: |row| milliseconds(all.time_ps[row]),
+            value: |row| f64::from(all.packets[row]),
+        };
+        let kept = py.detach(|| lines.fitted(rows));
+        let kept = || kept.iter().map(|&row| row as usize);
+        Table::new(vec![
+            ("time_ms", f64s(kept().map(|n| milliseconds(all.time_ps[n])))),
+            ("packets", u32s(kept().map(|n| all.packets[n]))),
+            ("bytes", u64s(kept().map(|n| all.bytes[n]))),
         ])
     }
 

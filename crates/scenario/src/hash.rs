@@ -56,6 +56,7 @@ fn fed(spec: &Spec) -> Feed {
         queue_interval: _,
         windows: _,
         packets: _,
+        slowest: _,
         throughput_interval: _,
         drops_and_marks: _,
     } = trace;

@@ -34,6 +34,7 @@ pub(crate) fn read(context: Context<'_>, node: Option<&Node>, plan: &Draft) -> R
         queues,
         windows: flows(&reader, plan)?,
         packets: ports(&reader, "packets", plan)?,
+        slowest: None,
         throughput_interval: reader.opt("throughput")?,
         drops_and_marks: reader.get("drops")?,
     };

@@ -11,7 +11,7 @@ use crate::warnings::{Warning, starving};
 use crate::{hash, scenario, transport};
 use fanin_cc::algorithms::ALGORITHMS;
 use fanin_sim::resolved_stack;
-use fanin_sim::spec::{FlowId, LinkId, NodeId, Spec, TraceSpec, TransportSpec};
+use fanin_sim::spec::{FlowId, LinkId, NodeId, SlowestSpec, Spec, TraceSpec, TransportSpec};
 use fanin_sim::stack::Nagle;
 use fanin_units::{Domain, Duration, Setting, Time};
 use std::path::{Path, PathBuf};
@@ -21,6 +21,9 @@ pub const RACK_PROFILE: &str = "linux";
 
 /// Class of the replayed responses.
 pub const RESPONSE_CLASS: &str = "response";
+
+/// Responses of a traced run whose packets are kept: the slowest.
+pub const SLOWEST: usize = 3;
 
 /// A parsed rack file with its overrides.
 #[derive(Clone, Debug)]
@@ -201,7 +204,8 @@ impl Rack {
         Ok(has("mark") || has("receiver_mark") || has("queue"))
     }
 
-    /// `replay` on this rack under the algorithm `cc`. With `trace`, the queue to the aggregator, its packets and the senders' windows are recorded.
+    /// `replay` on this rack under the algorithm `cc`. With `trace`, the queue to the aggregator, the senders' windows and, at that port, the
+    /// packets of the slowest responses are recorded.
     ///
     /// # Errors
     /// [`ScenarioError`] for what is wrong with the rack or the algorithm's name.
@@ -232,14 +236,16 @@ impl Rack {
         let port = LinkId(0);
         let of_class =
             |c: u16| (0..plan.flows.len() as u32).map(FlowId).filter(|f| plan.flows[f.index()].class == c).collect();
+        let Added { responses, rounds, trees } = added;
+        let answers = || responses.iter().map(|r| (r.first, r.last)).collect();
         let trace = TraceSpec {
             classes: plan.classes.clone(),
             queues: if trace { vec![port] } else { Vec::new() },
             windows: if trace { of_class(class) } else { Vec::new() },
             packets: if trace { vec![port] } else { Vec::new() },
+            slowest: trace.then(|| SlowestSpec { most: SLOWEST, answers: answers() }),
             ..TraceSpec::default()
         };
-        let Added { responses, rounds, trees } = added;
         Ok(RackPlan { spec: scenario::finish(plan, trace, true), port, responses, rounds, trees })
     }
 

@@ -184,6 +184,11 @@ impl Application {
         }
     }
 
+    /// The flow that carries a message.
+    pub fn flow_of(&self, message: u32) -> u32 {
+        self.rows[message as usize].flow
+    }
+
     /// Every finite message is delivered.
     pub fn is_done(&self) -> bool {
         self.delivered == self.finite && self.finite > 0

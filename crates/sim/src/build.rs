@@ -213,7 +213,7 @@ fn network(spec: &Spec, tables: &Tables, here: Here<'_>) -> Result<Net, RunError
         pools.push(SharedBuffer { ports: own, size: shared.size.get(), alpha: shared.alpha });
     }
     let (spacing, horizon) = event_density(spec);
-    let mut trace = Tracer::new(&spec.trace, spec.links.len(), spec.flows.len());
+    let mut trace = Tracer::new(spec);
     if here.partition.is_some() {
         trace.note_places();
     }

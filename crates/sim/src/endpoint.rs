@@ -24,6 +24,7 @@ pub struct Host<'a> {
 impl Host<'_> {
     /// A message was delivered; what waited for it is released.
     pub fn delivered(&mut self, message: u32) {
+        self.net.trace.completed(self.net.now, message, self.app.flow_of(message));
         for (time, next) in self.app.complete(message, self.net.now) {
             self.net.calendar.schedule_timer(time, Timer::Message(next));
         }

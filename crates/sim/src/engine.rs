@@ -328,6 +328,7 @@ impl Run<'_> {
     fn release(&mut self, message: u32) {
         let m = &self.spec.messages[message as usize];
         let now = self.net.now;
+        self.net.trace.released(now, message, m.flow.0);
         for (time, next) in self.app.release(message, now) {
             self.net.calendar.schedule_timer(time, Timer::Message(next));
         }

@@ -29,6 +29,7 @@ mod partition;
 mod report;
 pub mod results;
 mod routing;
+mod slowest;
 pub mod spec;
 pub mod stack;
 mod store;

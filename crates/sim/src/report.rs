@@ -28,12 +28,7 @@ pub(crate) fn report(mut runs: Vec<Run<'_>>, partition: Option<&Partition>, end:
             in_flight += port.finish(end) as u64;
         }
         if let Some(rows) = port.take_changes() {
-            for (time, packets, bytes) in rows {
-                changes.time_ps.push(time);
-                changes.link.push(i as u32);
-                changes.packets.push(packets);
-                changes.bytes.push(bytes);
-            }
+            changes.take_over(i as u32, rows);
         }
         let queued = (u64::from(port.queued_packets()), port.queued_bytes());
         ports.push(port_stats(port_name(spec, link), &port.totals(end), queued, end));
@@ -67,10 +62,10 @@ pub(crate) fn report(mut runs: Vec<Run<'_>>, partition: Option<&Partition>, end:
         1 => tracers[0].finish(),
         _ => trace::merge(tracers, &spec.trace.queues),
     };
-    traces.queue.time_ps.extend(changes.time_ps);
-    traces.queue.link.extend(changes.link);
-    traces.queue.packets.extend(changes.packets);
-    traces.queue.bytes.extend(changes.bytes);
+    if !changes.time_ps.is_empty() {
+        // Either samples or changes were asked for.
+        traces.queue = changes;
+    }
     let mut app = apps.swap_remove(0);
     for other in apps {
         app.absorb(other);
@@ -126,6 +121,26 @@ fn percentile_over_time(time_at: &[u64], share: f64) -> u64 {
         }
     }
     0
+}
+
+impl QueueTrace {
+    /// Adds the changes of a port, from the back, so that what they took is given back meanwhile: a long run has millions.
+    fn take_over(&mut self, link: u32, mut rows: Vec<(u64, u32, u64)>) {
+        const PIECE: usize = 1 << 20;
+        let before = self.time_ps.len();
+        let after = before + rows.len();
+        self.link.resize(after, link);
+        self.time_ps.resize(after, 0);
+        self.packets.resize(after, 0);
+        self.bytes.resize(after, 0);
+        while !rows.is_empty() {
+            let from = rows.len().saturating_sub(PIECE);
+            for (n, (time, packets, bytes)) in (before + from..).zip(rows.drain(from..)) {
+                (self.time_ps[n], self.packets[n], self.bytes[n]) = (time, packets, bytes);
+            }
+            rows.shrink_to_fit();
+        }
+    }
 }
 
 /// One row per flow.

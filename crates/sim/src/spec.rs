@@ -252,6 +252,15 @@ pub struct Cbr {
     pub class: u16,
 }
 
+/// Answers whose packets explain most.
+#[derive(Clone, Debug)]
+pub struct SlowestSpec {
+    /// Of how many answers events are kept: those that took longest, of equal ones the first.
+    pub most: usize,
+    /// Per answer its first and its last message, both on one flow.
+    pub answers: Vec<(MessageId, MessageId)>,
+}
+
 /// What to record. Empty records nothing and costs nothing.
 #[derive(Clone, Debug, Default)]
 pub struct TraceSpec {
@@ -265,6 +274,8 @@ pub struct TraceSpec {
     pub windows: Vec<FlowId>,
     /// Every packet event at these ports.
     pub packets: Vec<LinkId>,
+    /// Of those, the events of the slowest answers alone, in a run that is one part.
+    pub slowest: Option<SlowestSpec>,
     /// Delivered bytes per flow in intervals of this length.
     pub throughput_interval: Option<Duration>,
     /// Every drop and every mark.

@@ -3,7 +3,8 @@
 use crate::calendar::Place;
 use crate::packet::Packet;
 use crate::results::{InternalTrace, PacketTrace, QueueTrace, ThroughputTrace, Traces, WindowTrace};
-use crate::spec::{LinkId, TraceSpec};
+use crate::slowest::Slowest;
+use crate::spec::{LinkId, Spec};
 use fanin_units::Time;
 use std::collections::BTreeMap;
 
@@ -58,6 +59,7 @@ pub struct Tracer {
     any_port: bool,
     tap: Option<Box<dyn Tap>>,
     lost_and_marked: bool,
+    slowest: Option<Box<Slowest>>,
     flows: Vec<bool>,
     /// Last row per traced flow, so that only changes are written.
     last: BTreeMap<u32, WindowRow>,
@@ -73,11 +75,14 @@ pub struct Tracer {
 }
 
 impl Tracer {
-    /// As asked, for so many ports and flows.
-    pub fn new(spec: &TraceSpec, ports: usize, flows: usize) -> Tracer {
+    /// As asked.
+    pub fn new(spec: &Spec) -> Tracer {
+        let (ports, flows, messages) = (spec.links.len(), spec.flows.len(), &spec.messages);
+        let spec = &spec.trace;
         let mut tracer = Tracer {
             any_port: !spec.packets.is_empty(),
             lost_and_marked: spec.drops_and_marks,
+            slowest: spec.slowest.as_ref().map(|s| Box::new(Slowest::new(s, |m| messages[m as usize].flow.0))),
             interval: spec.throughput_interval.map(|d| d.ps().max(1)),
             interval_end: spec.throughput_interval.map_or(u64::MAX, |d| d.ps().max(1)),
             ..Tracer::default()
@@ -97,9 +102,10 @@ impl Tracer {
         tracer
     }
 
-    /// Notes the event of each row from now on, so that the rows of several parts can be merged.
+    /// Notes the event of each row from now on, so that the rows of several parts can be merged. No part knows which answers are slowest.
     pub fn note_places(&mut self) {
         self.places = Some(Box::default());
+        self.slowest = None;
     }
 
     /// Shows every packet event to `tap`.
@@ -149,20 +155,28 @@ impl Tracer {
     }
 
     fn record(&mut self, now: u64, link: u32, event: PacketEvent, packet: &Packet) {
+        if let Some(slowest) = &mut self.slowest {
+            slowest.record(now, link, event, packet);
+            return;
+        }
         if let Some(places) = &mut self.places {
             places.packets.push(self.place);
         }
-        let t = &mut self.out.packets;
-        t.time_ps.push(now);
-        t.link.push(link);
-        t.event.push(event as u8);
-        t.flow.push(packet.flow);
-        t.flags.push(packet.flags);
-        t.seq.push(packet.seq);
-        t.payload.push(u32::from(packet.len));
-        t.window.push(packet.window);
-        t.sack.push(packet.sack);
-        t.timestamp_ps.push(packet.timestamp);
+        self.out.packets.add(now, link, event, packet);
+    }
+
+    /// An application wrote a message.
+    pub fn released(&mut self, now: u64, message: u32, flow: u32) {
+        if let Some(slowest) = &mut self.slowest {
+            slowest.released(now, message, flow);
+        }
+    }
+
+    /// A message was delivered.
+    pub fn completed(&mut self, now: u64, message: u32, flow: u32) {
+        if let Some(slowest) = &mut self.slowest {
+            slowest.completed(now, message, flow);
+        }
     }
 
     /// A drop or mark anywhere.
@@ -225,7 +239,26 @@ impl Tracer {
     /// Hands over the columns.
     pub fn finish(&mut self) -> Traces {
         self.close_interval();
+        if let Some(slowest) = &mut self.slowest {
+            self.out.packets = slowest.finish();
+        }
         std::mem::take(&mut self.out)
+    }
+}
+
+impl PacketTrace {
+    /// A row more.
+    pub(crate) fn add(&mut self, now: u64, link: u32, event: PacketEvent, packet: &Packet) {
+        self.time_ps.push(now);
+        self.link.push(link);
+        self.event.push(event as u8);
+        self.flow.push(packet.flow);
+        self.flags.push(packet.flags);
+        self.seq.push(packet.seq);
+        self.payload.push(u32::from(packet.len));
+        self.window.push(packet.window);
+        self.sack.push(packet.sack);
+        self.timestamp_ps.push(packet.timestamp);
     }
 }
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from fanin import _native
 from fanin.comparison import columns
 from fanin.comparison.columns import FLOWS, PACKETS, QUEUE, RUNS, WINDOW
 from fanin.errors import AlgorithmError, EngineError, FaninError
@@ -227,12 +228,10 @@ def measured(job: ReplayJob, made: RackPlan, run: Run) -> Frames:
     }
     if job.trace:
         kept["packets"] = _packets_of_the_slowest(run, responses, connection)
-        # One after the other: of a long capture each is hundreds of megabytes before it is thinned.
-        kept["queue"] = _within_memory(job.frames(made, run, {"queue": QUEUE})["queue"], "packets", ["cc"]).select(
-            *QUEUE
-        )
+        # Thinned before it is a frame: of a long capture it is hundreds of megabytes.
+        kept["queue"] = frame(run.queue_within(TRACE_MOST)).with_columns(cc=pl.lit(job.cc)).select(*QUEUE)
         window = job.frames(made, run, {"window": ("flow", *WINDOW)})["window"]
-        window = _within_memory(window, "cwnd", ["cc", "flow"])
+        window = fitted(Lines(window, "time_ms", ["flow"]), "cwnd", TRACE_MOST)
         window = window.with_columns(connection.gather(window["flow"])).drop_nulls("connection")
         kept["window"] = window.select(*WINDOW)
     return kept
@@ -242,21 +241,16 @@ TRACE_MOST = 1_000_000
 """Rows of a trace of one run, at most; a longer one is kept as an envelope that keeps its peaks."""
 
 
-def _within_memory(trace: pl.DataFrame, value: str, by: list[str]) -> pl.DataFrame:
-    return fitted(Lines(trace, "time_ms", by), value, TRACE_MOST) if trace.height > TRACE_MOST else trace
-
-
 PORTS = ("drops", "marks", "mean_queue_packets", "p99_queue_packets", "max_queue_packets")
 """Columns of ports that a row is made from."""
-
-SLOWEST = 3
-"""Responses per algorithm whose packets are kept."""
 
 
 def _packets_of_the_slowest(run: Run, responses: pl.DataFrame, connection: pl.Series) -> pl.DataFrame:
     """The packet events of the slowest responses: what explains them, and little beside all that passed the port."""
     slowest = (
-        responses.drop_nulls("completion_ms").sort("completion_ms", descending=True, maintain_order=True).head(SLOWEST)
+        responses.drop_nulls("completion_ms")
+        .sort("completion_ms", descending=True, maintain_order=True)
+        .head(_native.SLOWEST)
     )
     parts = [
         frame(run.packets_of(flow, row["release_ms"], row["done_ms"])).with_columns(
