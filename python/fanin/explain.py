@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
+from fanin import _native
 from fanin.frames import parts
 from fanin.text import duration, significant
+from fanin.text import rate as rate_text
+from fanin.verdict import rack_facts
 
 if TYPE_CHECKING:
     from fanin.comparison import CompareResult
 
-Cause = Literal["timeout", "recovery", "pause", "window", "queue", "size"]
+Cause = Literal["timeout", "recovery", "pause", "probing", "pacing", "window", "queue", "size"]
+
+PACED = ("bbr",)
+"""Algorithms that send at a rate of their own; what goes around them (``gss+bbr``) leaves that to them."""
+
+MOST_OF_A_LINK = 0.8
+"""Payload at this share of a link's rate fills it, nearly: headers and gaps take the rest."""
+
+PROBE_WINDOW = 4.0
+"""Packets: BBR's window while it looks for the shortest round trip (PROBE_RTT, tcp_bbr.c bbr_cwnd_min_target)."""
 
 SMALL_WINDOW = 4.0
 """Packets; a window that stays below this is what a response waits for."""
@@ -35,7 +48,7 @@ class Explanation:
     release_ms, completion_ms : float
         When the server's application wrote it, and how long it took.
     cause : str
-        What most of the time went into: ``timeout``, ``recovery``, ``pause``, ``window``, ``queue`` or ``size``.
+        What most of the time went into: ``timeout``, ``recovery``, ``pause``, ``probing``, ``pacing``, ``window``, ``queue`` or ``size``.
     sentence : str
         The same for people.
     """
@@ -109,6 +122,11 @@ def explained(result: CompareResult, response: dict[str, Any], windows: pl.DataF
         cause = "recovery"
         dropped = f"{lost} packets were dropped" if lost > 1 else "a packet was dropped"
         why = f"{dropped}; after the loss nothing new arrived for {duration(silence)} ({share}), until it was repaired"
+    elif (
+        cc.rsplit("+")[-1] in PACED
+        and (held := _held(mine, connection, start, end, data, _link_bps(result))) is not None
+    ):
+        cause, why = held
     elif silence > took / 2 and since - start > 0.0:
         cause, why = (
             "window",
@@ -141,6 +159,59 @@ def explained(result: CompareResult, response: dict[str, Any], windows: pl.DataF
         cause,
         f"{size} took {duration(took)}: {why}.",
     )
+
+
+def _held(
+    windows: pl.DataFrame, connection: int, start: float, end: float, data: pl.DataFrame, link_bps: float
+) -> tuple[Cause, str] | None:
+    """Whether BBR itself held a response back for a third of its time, by its sender's trace: in PROBE_RTT, or by its pacing rate."""
+    took = end - start
+    rows = windows.filter(pl.col("connection") == connection).sort("time_ms", maintain_order=True)
+    steps = _steps(rows, start, end)
+    probing = sum(until - since for since, until, cwnd, _, state in steps if cwnd <= PROBE_WINDOW and state == "open")
+    # The window that it left for the small one, which it takes up again afterwards.
+    wider = rows.filter((pl.col("time_ms") < end) & (pl.col("cwnd") > PROBE_WINDOW)).tail(1).to_dicts()
+    if probing > took / 3 and wider and wider[0]["state"] == "open":
+        return (
+            "probing",
+            f"for {duration(probing)} ({_percent(probing, took)}) BBR kept its window at {significant(PROBE_WINDOW, 1)} packets, after "
+            f"{significant(wider[0]['cwnd'], 2)}, to see the shortest round trip (PROBE_RTT)",
+        )
+    left = data.filter(pl.col("event") == "accepted")
+    if left.height < 3:
+        return None
+    # Until its last packet left there was more to send; where the window had room for it, only the pacing rate held it back.
+    last = float(left["time_ms"][-1])
+    room = [(min(until, last) - since, cwnd - flight) for since, until, cwnd, flight, _ in steps if since < last]
+    paced = sum(span for span, free in room if free >= 1)
+    rate = 8 * int(left["payload"][:-1].sum()) / ((last - float(left["time_ms"][0])) / 1e3)
+    # What leaves as fast as the link takes it is not held back by its pacing.
+    if paced <= took / 3 or rate > MOST_OF_A_LINK * link_bps:
+        return None
+    spare = sum(span * free for span, free in room if free >= 1) / paced
+    return (
+        "pacing",
+        f"for {duration(paced)} ({_percent(paced, took)}) BBR's pacing held packets back that its window had room for, {significant(spare, 2)} more "
+        f"on average: they left at {rate_text(rate)} of the link's {rate_text(link_bps)}",
+    )
+
+
+def _link_bps(result: CompareResult) -> float:
+    """The rate of the aggregator's link; endless for one of several racks."""
+    facts = rack_facts(result)
+    text = facts.get("receiver_rate", facts.get("rate"))
+    return math.inf if text is None else _native.quantity("rate", text, "rack.rate")
+
+
+def _steps(rows: pl.DataFrame, start: float, end: float) -> list[tuple[float, float, float, float, str]]:
+    """What was in force of a sender and for how long, within a span: since, until, cwnd, in flight, state."""
+    at = rows.select("time_ms", "cwnd", "in_flight", "state").rows()
+    told = []
+    for number, (time, cwnd, flight, state) in enumerate(at):
+        until = at[number + 1][0] if number + 1 < len(at) else end
+        if until > start and time < end:
+            told.append((max(time, start), min(until, end), cwnd, flight, state))
+    return told
 
 
 def events_of(result: CompareResult, response: dict[str, Any]) -> pl.DataFrame:
