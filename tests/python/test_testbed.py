@@ -21,6 +21,7 @@ import pytest
 from fanin.errors import EngineError, ScenarioError
 from fanin.runs.job import Document, Job
 from fanin.testbed import honesty, host, web
+from fanin.testbed.sender_cpu import sender_cpu
 
 LONG = """
 title = "Two long flows"
@@ -355,3 +356,24 @@ def test_a_run_that_is_stopped_leaves_nothing(tmp_path: Path, sign: signal.Signa
 def test_a_second_run_says_who_has_the_testbed() -> None:
     with host.alone(), pytest.raises(EngineError, match=f"another run holds the testbed \\(process {os.getpid()}\\)"):
         fanin.run("long.toml", text=LONG, cc="reno", engine="testbed")
+
+
+def test_the_processor_time_of_a_sender_is_its_own() -> None:
+    # A library that asks TCP before each record costs more than segments of 64 KB, however busy the machine is.
+    try:
+        rows = sender_cpu(flows=(1, 8), seconds=0.5, mbps=50)
+    except EngineError as error:
+        if "this machine sent" in str(error) or "holds the testbed" in str(error):
+            pytest.skip(str(error))
+        raise
+    assert rows["scheme"].to_list() == ["cubic", "cubic", "tcprand", "tcprand"]
+    assert rows["flows"].to_list() == [1, 8, 1, 8]
+    assert rows["mbps"].is_between(45, 75).all()
+    assert rows["share"].is_between(0, 1.1, closed="none").all()
+    cubic, tcprand = rows["ms_per_mb"][:2], rows["ms_per_mb"][2:]
+    assert (tcprand > cubic).all()
+
+
+def test_a_rate_that_a_sender_cannot_reach_is_an_error() -> None:
+    with pytest.raises(EngineError, match=r"this machine sent \d+ of 30000 Mbps on 1 connections|holds the testbed"):
+        sender_cpu(flows=(1,), seconds=0.2, mbps=30_000)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import outcast, testbed, workloads
+from . import host, outcast, testbed, workloads
 from .kept import (
     by_sender,
     by_size,
@@ -19,6 +19,7 @@ __all__ = [
     "drop_runs",
     "every_millisecond",
     "goodput_of_blocks",
+    "host",
     "near_and_far",
     "outcast",
     "per_class",

@@ -5,13 +5,14 @@ The experiments and the judgements are the simulator's; only the engine differs,
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fanin.errors import FaninError
 from fanin.papers.catalogue import Answer, Claim, Paper, Reading
-from fanin.papers.verdicts import DIFFERS, NOT_RUN, REPRODUCED, UNDER, Judged
+from fanin.papers.verdicts import DIFFERS, NOT_RUN, ON_HOST, REPRODUCED, UNDER, Data, Judged
 
 if TYPE_CHECKING:
     from fanin.papers.reproduce import Results
@@ -36,6 +37,9 @@ ABOUT_KERNELS: dict[str, tuple[str, ...]] = {
     "tcprand": ("tcprand.fig12.testbed", "tcprand.fig13-14.microscope"),
 }
 """Claims whose published numbers come from a real kernel, by paper."""
+
+MEASURED = {"tcprand.table1.cpu": "sender_cpu"}
+"""Claims about a host itself, by what measures them: a function of the module of that name in :mod:`fanin.testbed`."""
 
 Times = dict[str, tuple[float, str]]
 
@@ -136,13 +140,14 @@ def judged_there(
     from fanin.runs.engines import engine as find_engine
 
     about = [(paper, claim) for paper, claim in wanted if claim.id in ABOUT_KERNELS.get(paper.name, ())]
+    hosts = [claim for _, claim in wanted if claim.id in MEASURED and engine == TESTBED]
     where = WHERE[engine]
-    if not about:
+    if not about and not hosts:
         return [], [f"{where}: none of these claims is about a real kernel"]
     try:
         find_engine(engine)
     except FaninError as why:
-        return [], [f"{where}: {len(about)} claims are skipped: {why}"]
+        return [], [f"{where}: {len(about) + len(hosts)} claims are skipped: {why}"]
     # A machine that simulates a switch in real time carries what the authors' did.
     rates = [PUBLISHED] if engine == TESTBED else list(SPEEDS)
     work = []
@@ -166,10 +171,30 @@ def judged_there(
         under = judge_under(*work[n][:2], found, how, quick)
         if first[n].verdict == DIFFERS and under.verdict == REPRODUCED:
             first[n] = replace(under, verdict=UNDER, reading=permitted.name, says=permitted.says)
-    made, skipped = [], []
+    made, skipped = _on_hosts(hosts, where, quick)
     for (_, claim, rate, _), judged in zip(work, first, strict=True):
         if judged.verdict == NOT_RUN:
             skipped.append(f"{where}: {claim.id} at {rate} is skipped: {judged.reason}")
         else:
             made.append(OnLinux(engine, rate, judged))
+    return made, skipped
+
+
+def _on_hosts(claims: Sequence[Claim], where: str, quick: bool) -> tuple[list[OnLinux], list[str]]:
+    """Measure what is about a host itself."""
+    from fanin.runs.engines import TESTBED
+
+    made, skipped = [], []
+    for claim in claims:
+        name = MEASURED[claim.id]
+        measure = getattr(importlib.import_module(f"fanin.testbed.{name}"), name)
+        try:
+            rows = measure(seconds=2.0) if quick else measure()
+        except FaninError as why:
+            skipped.append(f"{where}: {claim.id} is skipped: {why}")
+            continue
+        outcome = ON_HOST[claim.id](Data({name: {"runs": rows}}, quick))
+        verdict = REPRODUCED if outcome.holds else DIFFERS
+        judged = Judged(claim.id, claim.published, outcome.ours, verdict, outcome.reason, 1, failed=outcome.failed)
+        made.append(OnLinux(TESTBED, f"{rows['link_mbps'].item(0)}Mbps", judged))
     return made, skipped

@@ -31,7 +31,7 @@ from fanin.progress import Progress, silent
 if TYPE_CHECKING:
     from fanin.papers.experiments import Batch
 
-NO_TESTBED = "it is about a real kernel, and there is no testbed to measure it on"
+ON_TESTBED = "it is about a real kernel; `fanin reproduce --engine testbed` measures it"
 INTERRUPTED = "interrupted before it was run; the same command goes on from there"
 
 
@@ -267,7 +267,7 @@ def judge_under(paper: Paper, claim: Claim, found: Results, reading: Reading, qu
     evaluation = EVALUATIONS.get(claim.id)
     if evaluation is None:
         purely_real = claim.setup.startswith("real kernel") and "simulated" not in claim.setup
-        why = NO_TESTBED if purely_real else "no evaluation implemented"
+        why = ON_TESTBED if purely_real else "no evaluation implemented"
         return Judged(claim.id, claim.published, "", NOT_RUN, why, 0)
     frames = {}
     for name in evaluation.needs:

@@ -127,6 +127,9 @@ class Picture:
 EVALUATIONS: dict[str, Evaluation] = {}
 """By claim."""
 
+ON_HOST: dict[str, Evaluate] = {}
+"""By claim: what no engine simulates, a host's processor time, and is measured on the testbed."""
+
 PICTURES: dict[str, Picture] = {}
 """By ``paper.figure``."""
 
@@ -136,6 +139,16 @@ def claim(name: str, *needs: str) -> Callable[[Evaluate], Evaluate]:
 
     def register(judge: Evaluate) -> Evaluate:
         EVALUATIONS[name] = Evaluation(judge, needs)
+        return judge
+
+    return register
+
+
+def claim_on_host(name: str) -> Callable[[Evaluate], Evaluate]:
+    """Register the evaluation of a claim about a host itself; what it is given is in :data:`fanin.papers.linux.MEASURED`."""
+
+    def register(judge: Evaluate) -> Evaluate:
+        ON_HOST[name] = judge
         return judge
 
     return register

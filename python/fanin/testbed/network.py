@@ -130,12 +130,11 @@ def _build(hosts: Sequence[HostSettings], held: list[int]) -> Network:
 
     # The hosts' devices have this name: their kernel threads are told by it.
     device = f"f{os.getpid():x}"
-    _call("unshare", _libc.unshare(_CLONE_NEWNS))
-    _call("a private /", _libc.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None))
-    switch = _new_namespace(held)
-    fds = [_new_namespace(held) for _ in hosts]
-    _enter(switch)
-    _no_ipv6()
+    private_mounts()
+    switch = new_namespace(held)
+    fds = [new_namespace(held) for _ in hosts]
+    enter(switch)
+    no_ipv6()
     ports = [f"p{number}" for number in range(len(hosts))]
     with IPRoute() as route:
         for port, fd, settings in zip(ports, fds, hosts, strict=True):
@@ -144,19 +143,19 @@ def _build(hosts: Sequence[HostSettings], held: list[int]) -> Network:
             address = "02:00:00:00:00:01"
             route.link("add", ifname=port, kind="veth", mtu=settings.mtu, peer={**peer, "address": address})
             # veth gives packets to the thread of the other end only if this end segments nothing.
-            _offloads(port, gro=False)
+            offloads(port, gro=False)
             route.link("set", ifname=port, state="up", arp=False)
     for fd, settings in zip(fds, hosts, strict=True):
-        _enter(fd)
+        enter(fd)
         _host(device, settings)
-    threads = _kernel_threads(f"napi/{device}-")
-    return Network(_path(switch), [_path(fd) for fd in fds], ports, device, threads)
+    threads = kernel_threads(f"napi/{device}-")
+    return Network(path_of(switch), [path_of(fd) for fd in fds], ports, device, threads)
 
 
 def _host(device: str, settings: HostSettings) -> None:
     from pyroute2 import IPRoute
 
-    _no_ipv6()
+    no_ipv6()
     for name, value in settings.sysctls:
         path = Path("/proc/sys", name)
         try:
@@ -165,7 +164,7 @@ def _host(device: str, settings: HostSettings) -> None:
             raise EngineError(
                 f"this kernel does not take {value} for {name.replace('/', '.')}: {error.strerror}"
             ) from error
-    _offloads(device, gro=True)
+    offloads(device, gro=True)
     metrics: dict[str, int | str] = {}
     if settings.initial_window:
         metrics["initcwnd"] = settings.initial_window
@@ -181,22 +180,36 @@ def _host(device: str, settings: HostSettings) -> None:
         route.link("set", index=index, state="up")
         more = {"metrics": metrics} if metrics else {}
         route.route("add", dst="10.0.0.0/8", oif=index, prefsrc=settings.address, scope=253, **more)
-    _own_thread(device)
+    own_thread(device)
 
 
-def _own_thread(device: str) -> None:
+def own_thread(device: str) -> None:
     """Takes the device's packets in a kernel thread: some kernels skip BPF programs on top of process 1 (docs/linux.md)."""
+    with _of_device(device) as folder:
+        (folder / "threaded").write_text("1")
+
+
+def steer(device: str, cpu: int) -> None:
+    """Have the device's packets taken by a CPU, where they come without a thread (receive packet steering)."""
+    with _of_device(device) as folder:
+        (folder / "queues/rx-0/rps_cpus").write_text(f"{1 << cpu:x}")
+
+
+@contextmanager
+def _of_device(device: str) -> Iterator[Path]:
+    """The device's folder in a sysfs of this namespace."""
     with tempfile.TemporaryDirectory(prefix="fanin-sys-") as folder:
         place = os.fsencode(folder)
         # sysfs shows the devices of the namespace that it was mounted in.
         _call("mounting sysfs", _libc.mount(b"sysfs", place, b"sysfs", 0, None))
         try:
-            Path(folder, "class/net", device, "threaded").write_text("1")
+            yield Path(folder, "class/net", device)
         finally:
             _libc.umount2(place, _MNT_DETACH)
 
 
-def _kernel_threads(name: str) -> list[int]:
+def kernel_threads(name: str) -> list[int]:
+    """Kernel threads whose name begins so."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -206,18 +219,27 @@ def _kernel_threads(name: str) -> list[int]:
     return found
 
 
-def _new_namespace(held: list[int]) -> int:
+def private_mounts() -> None:
+    """What this thread mounts from here on is seen by itself alone."""
+    _call("unshare", _libc.unshare(_CLONE_NEWNS))
+    _call("a private /", _libc.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None))
+
+
+def new_namespace(held: list[int]) -> int:
+    """A network namespace that lives as long as its file descriptor, which is put to the others; this thread is in it."""
     _call("a new network namespace", _libc.unshare(_CLONE_NEWNET))
     fd = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     held.append(fd)
     return fd
 
 
-def _enter(fd: int) -> None:
+def enter(fd: int) -> None:
+    """Go to a network namespace, this thread alone."""
     _call("entering a network namespace", _libc.setns(fd, _CLONE_NEWNET))
 
 
-def _path(fd: int) -> str:
+def path_of(fd: int) -> str:
+    """A namespace as other processes can open it."""
     return f"/proc/{os.getpid()}/fd/{fd}"
 
 
@@ -226,16 +248,17 @@ def _call(what: str, result: int) -> None:
         raise EngineError(f"{what}: {os.strerror(ctypes.get_errno())}; the testbed needs root")
 
 
-def _no_ipv6() -> None:
+def no_ipv6() -> None:
+    """No packets but those of the run: IPv6 looks for neighbours by itself."""
     for scope in ("all", "default"):
         with suppress(OSError):
             Path(f"/proc/sys/net/ipv6/conf/{scope}/disable_ipv6").write_text("1")
 
 
-def _offloads(device: str, *, gro: bool) -> None:
-    """Whole packets with whole checksums: what ``ethtool -K DEV tx off tso off gso off gro on|off`` does."""
+def offloads(device: str, *, gro: bool, segments: bool = False) -> None:
+    """Whole packets with whole checksums: what ``ethtool -K DEV tx off tso off gso off gro on|off`` does; with `segments` large ones without."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
-        for command, on in ((_TSO, False), (_GSO, False), (_CHECKSUM, False), (_GRO, gro)):
+        for command, on in ((_CHECKSUM, segments), (_TSO, segments), (_GSO, segments), (_GRO, gro)):
             # struct ethtool_value, and struct ifreq with its address.
             value = ctypes.create_string_buffer(struct.pack("II", command, on))
             request = struct.pack("16sP16x", device.encode(), ctypes.addressof(value))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from fanin.papers import verdicts
+from fanin.papers import load, verdicts
+from fanin.papers.judgement import judgement_of
 from fanin.papers.verdicts import Checks, Data, Outcome, judge
 
 
@@ -50,3 +51,28 @@ def test_each_experiment_is_halved_by_its_own_seeds() -> None:
     lower, upper = data.halves()
     shown = [[list(half[name]["runs"]["seed"]) for name in ("many", "two", "one")] for half in (lower, upper)]
     assert shown == [[[1, 2, 3], [1], [1]], [[4, 5, 6], [2], [1]]]
+
+
+@pytest.mark.parametrize(
+    ("cubic", "tcprand", "failed"),
+    [
+        ((0.05, 0.1), (0.12, 0.42), ()),
+        ((0.05, 0.1), (0.04, 0.42), ("TCPRand costs more with 1 flows",)),
+        ((0.1, 0.05), (0.12, 0.12), ("cubic costs more with more flows", "tcprand costs more with more flows")),
+    ],
+)
+def test_the_cost_of_a_sender_is_judged_by_its_order(
+    cubic: tuple[float, ...], tcprand: tuple[float, ...], failed: tuple[str, ...]
+) -> None:
+    judgement_of(next(paper for paper in load() if paper.name == "tcprand"))
+    rows = pl.DataFrame(
+        {
+            "scheme": ["cubic", "cubic", "tcprand", "tcprand"],
+            "flows": [1, 1000, 1, 1000],
+            "link_mbps": [200] * 4,
+            "share": [*cubic, *tcprand],
+        }
+    )
+    outcome = verdicts.ON_HOST["tcprand.table1.cpu"](Data({"sender_cpu": {"runs": rows}}))
+    assert outcome.failed == failed
+    assert outcome.ours.startswith("share of a core with 1, 1000 flows at 200 Mbps: cubic ")
