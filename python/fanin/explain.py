@@ -99,12 +99,16 @@ def explained(result: CompareResult, response: dict[str, Any], windows: pl.DataF
     waited = sum(waits) / len(waits) if waits else 0.0
     packets = max(1, data.filter(pl.col("event") == "accepted").height)
     rounds = max(1.0, packets / max(1.0, cwnd))
-    paused = float(response.get("pause_ms") or 0.0)
+    pauses = result.pauses.filter(connection=connection, response=response["response"])
+    paused = float(pauses["pause_ms"].sum())
     size = f"{response['bytes']:,} bytes"
     share = _percent(silence, took)
     cause: Cause
     if paused > took / 2:
-        cause, why = "pause", f"{duration(paused)} of it are pauses of the server's application"
+        cause, why = (
+            "pause",
+            f"{duration(paused)} of it ({_percent(paused, took)}) are pauses in the capture, replayed as those of the server's application",
+        )
     elif silence > took / 3 and (tail := _lost_last(data, lost)):
         cause = "timeout"
         why = f"{tail}, which no acknowledgement tells the sender: it waited {duration(silence)} ({share}) for a timer, from {_at(since, start)} on"

@@ -347,6 +347,8 @@ def gain(paired: Paired) -> str:
     ('30% shorter (20% to 40%)', '20 times shorter (5.0 to 100)')
     >>> gain(Paired(Estimate(1.3, 0.9, 2.2), 0.4))
     '30% longer (10% shorter to 2.2 times longer)'
+    >>> gain(Paired(Estimate(0.501, 0.4985, 0.5037), 0.01))
+    '50% shorter (50% to 50%)'
     """
     change = paired.change
     if change.value is None:
@@ -354,7 +356,9 @@ def gain(paired: Paired) -> str:
     text = shortening(1.0, change.value)
     if change.low is None or change.high is None:
         return text
-    ends = [shortening(1.0, change.high), shortening(1.0, change.low)]
+    # In the words of the value: "50% shorter (50% to 51%)", not "(50% shorter to 2.0 times shorter)".
+    percent = "%" in text and change.high < 1
+    ends = [f"{1 - end:.0%} shorter" if percent else shortening(1.0, end) for end in (change.high, change.low)]
     if text.endswith("longer"):
         ends.reverse()
     ending = text.split(" ", 1)[1] if "%" in text else text.split(" ", 1)[-1]

@@ -9,7 +9,7 @@ from typing import Any
 import fanin
 import polars as pl
 import pytest
-from fanin.comparison.columns import PACKETS, WINDOW
+from fanin.comparison.columns import PACKETS, PAUSES, WINDOW
 from fanin.explain import Explanation, explained, explanations
 
 CAPTURE, RACK = "data/captures/http_onoff_8to1.pcap.gz", "examples/rack.toml"
@@ -35,10 +35,11 @@ def told(
         ran,
         packets=pl.DataFrame(packets, schema=PACKETS, orient="row"),
         window=pl.DataFrame(window, schema=WINDOW, orient="row"),
+        pauses=pl.DataFrame([(0, 3, more.get("paused_ms", 0.0)), (0, 2, 99.0)], schema=PAUSES, orient="row"),
     )
     took = 19 * apart_us / 1e3 + LINE_US / 1e3
     response = {
-        "cc": more.get("cc", "bbr"), "connection": 0, "response": 3, "bytes": 20 * SEGMENT,
+        "cc": "bbr", "connection": 0, "response": 3, "bytes": 20 * SEGMENT,
         "release_ms": 100.0, "done_ms": 100.0 + took, "completion_ms": took, "timeouts": 0,
     }  # fmt: skip
     return explained(made, response)
@@ -66,6 +67,20 @@ def test_packets_that_bbr_paces_though_its_window_has_room_are_told_with_their_r
     # As fast as the link takes them, or with a full window, it was not the pacing.
     assert told(ran, LINE_US, room).cause != "pacing"
     assert told(ran, 60, [(99.0, 6.0, 6.0, "open")]).cause != "pacing"
+
+
+def test_pauses_of_the_capture_are_not_taken_for_waiting_of_the_sender(ran: fanin.CompareResult) -> None:
+    window = [(99.0, 30.0, 30.0, "open")]
+    found = told(ran, 1000, window, paused_ms=17.0)
+    assert found.cause == "pause"
+    assert "17.0 ms of it (89%) are pauses in the capture" in found.sentence
+    assert told(ran, 1000, window, paused_ms=1.0).cause != "pause"
+
+
+def test_a_comparison_knows_the_pauses_of_its_responses(ran: fanin.CompareResult) -> None:
+    asked = ran.responses.select("connection", "response").unique()
+    assert asked.join(ran.pauses, on=["connection", "response"], how="anti").is_empty()
+    assert ran.pauses["pause_ms"].sum() > 0
 
 
 SHORT = """

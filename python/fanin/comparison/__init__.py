@@ -40,6 +40,7 @@ from fanin.simulation import Failure, changed, chosen_seeds, in_force, toml
 from fanin.stats import extremes
 from fanin.traffic import trains as read_trains
 from fanin.vantage import about_the_tap
+from fanin.vantage import pauses as _pauses
 
 if TYPE_CHECKING:
     from fanin._native import Replay
@@ -412,6 +413,7 @@ def _on_rack(
         alone=alone,
         rounds=rounds,
         trees=trees,
+        pauses=_pauses(replay),
         failures=outcome.failures,
         missing=outcome.missing,
         capture=_summary(found, replay, aggregator_found=True),

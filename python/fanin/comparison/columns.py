@@ -52,6 +52,13 @@ TREES: dict[str, pl.DataType | type[pl.DataType]] = {
 }
 """Columns of :attr:`CompareResult.trees`."""
 
+PAUSES: dict[str, pl.DataType | type[pl.DataType]] = {
+    "connection": pl.UInt32,
+    "response": pl.UInt32,
+    "pause_ms": pl.Float64,
+}
+"""Columns of :attr:`CompareResult.pauses`."""
+
 FLOWS: dict[str, pl.DataType | type[pl.DataType]] = {
     "cc": pl.String,
     "seed": pl.UInt64,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from fanin.comparison.columns import PACKETS, ROUNDS, TREES
+from fanin.comparison.columns import PACKETS, PAUSES, ROUNDS, TREES
 from fanin.comparison.variations import Variation
 from fanin.explain import explanations
 from fanin.files import made_folder, write_parquet
@@ -123,6 +123,9 @@ class CompareResult:
         One row per algorithm, seed and request tree: a client's request that the aggregator answered after others had answered it. Columns: ``cc``,
         ``seed``, ``connection`` (UInt32, the client's in the capture), ``turn`` (UInt32, number of the answer within it), ``release_ms`` (Float64,
         the client wrote its request), ``done_ms`` (Float64, it had the answer; null: unfinished), ``completion_ms`` (Float64).
+    pauses : polars.DataFrame
+        One row per response of the capture: ``connection``, ``response`` (UInt32), ``pause_ms`` (Float64: pauses between its pieces that are replayed
+        as the application's, whichever TCP runs).
     flows : polars.DataFrame
         One row per algorithm, seed and response flow. Columns: ``cc``, ``seed``, ``flow`` (UInt32), ``connection`` (UInt32), ``src``,
         ``dst`` (String), ``segments``, ``bytes_sent``, ``bytes_delivered``, ``retransmissions``, ``timeouts``, ``drops``, ``marks`` (UInt64),
@@ -230,6 +233,7 @@ class CompareResult:
     alone: Alone | None = None
     rounds: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=ROUNDS))
     trees: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=TREES))
+    pauses: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PAUSES))
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     settings: dict[str, str] = field(default_factory=dict)
