@@ -80,7 +80,7 @@ def test_pauses_of_the_capture_are_not_taken_for_waiting_of_the_sender(ran: fani
 def test_a_comparison_knows_the_pauses_of_its_responses(ran: fanin.CompareResult) -> None:
     asked = ran.responses.select("connection", "response").unique()
     assert asked.join(ran.pauses, on=["connection", "response"], how="anti").is_empty()
-    assert ran.pauses["pause_ms"].sum() > 0
+    assert ran.pauses.height == asked.height
 
 
 SHORT = """
