@@ -228,13 +228,19 @@ int fanin_out(struct __sk_buff *skb)
 		count(h, COUNT_UNKNOWN);
 		return PASS;
 	}
+	/* a later packet of the same millisecond is no way to time what answers the first */
+	bool first = p.has_stamp && !(f->p.has_newest && f->p.newest == p.stamp);
+	if (p.has_stamp) {
+		f->p.newest = p.stamp;
+		f->p.has_newest = 1;
+	}
 	if (p.payload) {
 		bpf_spin_lock(&h->lock);
 		policy_use(h, f, now);
 		bpf_spin_unlock(&h->lock);
 		f->p.last = now;
 		f->p.used = 1;
-	} else if (p.has_stamp && !f->p.stamp_at && p.stamp != f->p.stamp && !(p.flags & SYN)) {
+	} else if (first && !f->p.stamp_at && !(p.flags & SYN)) {
 		/* of an acknowledgement alone: what answers a request has the server's time in it */
 		f->p.stamp = p.stamp;
 		f->p.stamp_at = now;

@@ -55,8 +55,10 @@ struct common {
 	u64 syn_at;		/* when the opening packet left; 0: its round trip is known or cannot be */
 	u64 stamp_at;		/* when the pending timestamp left first; 0: none is pending */
 	u32 stamp;		/* that timestamp */
+	u32 newest;		/* timestamp of the last packet that left */
 	u32 edge;		/* right edge of what was advertised */
 	u8 has_edge;
+	u8 has_newest;
 	u8 used;		/* it has carried data, either way */
 	u8 open;		/* policy_open has been called */
 	u8 scale;		/* shift of the windows that this host advertises */

@@ -59,6 +59,8 @@ rounds = 3
 duration = "20s"
 """
 
+ENGINES = ("testbed", "sim")
+
 MANY = """
 [topology]
 senders = 12
@@ -211,6 +213,13 @@ def test_a_receivers_program_stands_before_the_receiver_of_endless_flows() -> No
     port = held.ports.filter(pl.col("port") == "switch->client").row(0, named=True)
     assert held.runs["cc"].unique().to_list() == ["iatcp"]
     assert port["drops"] == 0
+
+
+def test_a_receivers_program_fills_the_line_of_one_flow() -> None:
+    # Its window is the path's content, by the least round trip: one that no packet made leaves one packet.
+    settings = {"topology.senders": "1", "topology.receiver_rate": "100Mbps"}
+    sent = [int(run(LONG, cc="iatcp", settings=settings, engine=e).flows["bytes_delivered"].sum()) for e in ENGINES]
+    assert sent[0] > 0.6 * sent[1]
 
 
 def test_a_job_runs_on_the_testbed_as_on_any_engine() -> None:
