@@ -34,6 +34,9 @@ def main() -> None:
 
 def _run() -> int:
     try:
+        # While the package loaded, it answered Ctrl-C itself.
+        if getattr(signal.getsignal(signal.SIGINT), "__module__", "") == "fanin":
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         _need_streams()
         for ending in (signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(ending) is signal.SIG_DFL:  # and not ignored, as under nohup

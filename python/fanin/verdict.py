@@ -537,6 +537,9 @@ def _recommended(
 ) -> Recommendation | None:
     if kind not in {"change", "tail"} or (usual is not None and best.cc == usual.cc):
         return None
+    if usual is None and result.interrupted:
+        # The first of several that was run, and nothing to hold it against.
+        return None
     rack = rack_facts(result)
     mark = rack.get("receiver_mark", rack.get("mark"))
     return recommendation(

@@ -301,6 +301,24 @@ def test_ctrl_c_while_the_command_loads_is_an_interruption_like_any_other(place:
     assert (done.returncode, done.stderr) == (130, "fanin: interrupted, nothing was written\n")
 
 
+def test_ctrl_c_while_the_package_itself_loads_is_no_traceback(place: Path) -> None:
+    code = (
+        "import os, signal, sys\n"
+        "sys.argv = ['/usr/bin/fanin', '--version']\n"
+        "class Early:\n"
+        "    def find_spec(self, name, *rest):\n"
+        "        if name == 'fanin.errors':\n            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Early())\n"
+        "from fanin.__main__ import main\nmain()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=place)
+    assert (done.returncode, done.stderr) == (130, "fanin: interrupted, nothing was written\n")
+    # In a program that uses the package, Ctrl-C is that program's.
+    asked = "import signal, fanin; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=False, cwd=place)
+    assert done.stdout == "True\n"
+
+
 def test_a_command_that_is_terminated_leaves_nothing_behind(place: Path) -> None:
     words = ["compare", HTTP, "--rack", RACK, "--seeds", "5000", "--out", "results"]
     command = [sys.executable, "-m", "fanin", *map(str, words)]

@@ -201,6 +201,14 @@ def test_a_model_that_no_kernel_has_comes_without_lines_to_type(wide: fanin.Comp
     assert any(s.startswith("newreno is a model") for s in told.support)
 
 
+def test_what_alone_was_run_before_an_interruption_is_not_advised(wide: fanin.CompareResult) -> None:
+    first = next(row for row in wide.ranking if row.cc not in {"cubic", "newreno", "reno", "sack"} and row.candidate)
+    stopped = replace(wide, ranking=[first], baseline=None, interrupted=True, missing=[("cubic", 1)])
+    assert stopped.verdict.recommendation is None
+    assert "stopped early" in " ".join(stopped.verdict.cautions)
+    assert replace(stopped, interrupted=False, missing=[]).verdict.recommendation is not None
+
+
 def test_terminal_json_and_page_say_the_same(wide: fanin.CompareResult) -> None:
     said = wide.to_dict()["answer"]
     assert said == wide.verdict.to_dict()
