@@ -89,14 +89,17 @@ class Lines:
 
     def __init__(self, trace: pl.DataFrame, time: str, by: list[str]) -> None:
         self.trace = trace
-        line = self._numbers(by)
         self.rows = pl.int_range(trace.height, dtype=pl.UInt32, eager=True)
-        self._in_order = int(line.rle_id().max() or 0) + 1 <= line.n_unique()  # type: ignore[arg-type]
+        self.begins = pl.zeros(trace.height, dtype=pl.Boolean, eager=True)
+        for name in by:
+            self.begins |= _differs(trace[name].rle_id())
+        begun = trace.select(by).filter(self.begins)
+        self._in_order = begun.height <= begun.n_unique()
         if not self._in_order:
             # Lines that alternate: put one after the other without changing the order within each.
-            ordered = pl.DataFrame({"line": line, "row": self.rows}).sort("line", maintain_order=True)
-            line, self.rows = ordered["line"], ordered["row"]
-        self.begins = _differs(line)
+            ordered = pl.DataFrame({"line": self._numbers(by), "row": self.rows}).sort("line", maintain_order=True)
+            self.rows = ordered["row"]
+            self.begins = _differs(ordered["line"])
         self._time = self.column(time)
 
     def column(self, name: str) -> pl.Series:

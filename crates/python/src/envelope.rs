@@ -5,6 +5,7 @@ use crate::columns::{Table, u32s};
 use crate::error::internal;
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::{Array, BooleanArray, Float64Array, RecordBatch};
+use fanin_sim::columns::milliseconds;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
@@ -93,6 +94,25 @@ impl<B: Fn(usize) -> bool, T: Fn(usize) -> f64, V: Fn(usize) -> f64> Rows<B, T, 
         let finer = (1..=FINER).rev().map(|doublings| coarsest << doublings);
         self.envelope(finer.into_iter().find(|&points| 4 * self.filled(points) <= rows).unwrap_or(coarsest))
     }
+}
+
+/// Which rows of a trace, in the order of time, show the line of each of `lines` in at most so many rows; none: all do.
+pub fn shown(times: &[u64], lines: &[u32], value: impl Fn(usize) -> f64, most: u64) -> Option<Vec<u32>> {
+    if times.len() as u64 <= most {
+        return None;
+    }
+    let mut order: Vec<u32> = (0..times.len() as u32).collect();
+    order.sort_by_key(|&row| lines[row as usize]);
+    let at = |n: usize| order[n] as usize;
+    let rows = Rows {
+        count: order.len(),
+        begins: |n| n == 0 || lines[at(n)] != lines[at(n - 1)],
+        time: |n| milliseconds(times[at(n)]),
+        value: |n| value(at(n)),
+    };
+    let mut shown: Vec<u32> = rows.fitted(most).into_iter().map(|n| order[n as usize]).collect();
+    shown.sort_unstable();
+    Some(shown)
 }
 
 /// Lines of a trace: a frame with the columns `begins`, `time` and `value`, a row after the other.

@@ -1,7 +1,7 @@
 //! What a run leaves behind, as tables. Times stay whole picoseconds here; frames have them in milliseconds.
 
 use crate::columns::{Table, f64s, optional_u64s, texts, u8s, u32s, u64s};
-use crate::envelope::Rows;
+use crate::envelope;
 use arrow_array::ArrayRef;
 use fanin_sim::columns::{Codes, Values, milliseconds};
 use fanin_sim::results::{EVENTS, Results, TABLES};
@@ -25,6 +25,22 @@ impl Run {
     /// What the engine left.
     pub fn results(&self) -> &Results {
         &self.results
+    }
+
+    /// Which rows of a trace show it in at most so many; none: all.
+    fn shown(&self, name: &str, most: u64) -> Option<Vec<u32>> {
+        let traces = &self.results.traces;
+        match name {
+            "queue" => {
+                let t = &traces.queue;
+                envelope::shown(&t.time_ps, &t.link, |row| f64::from(t.packets[row]), most)
+            }
+            "window" => {
+                let t = &traces.window;
+                envelope::shown(&t.time_ps, &t.flow, |row| t.cwnd[row], most)
+            }
+            _ => None,
+        }
     }
 
     fn array(&self, values: Values<'_>) -> ArrayRef {
@@ -82,32 +98,22 @@ impl Run {
         ])
     }
 
-    /// The changes of the one queue that was traced, at most so many rows: an envelope if there are more (`Lines.fitted`).
-    fn queue_within(&self, py: Python<'_>, rows: u64) -> PyResult<Table> {
-        let all = &self.results.traces.queue;
-        let lines = Rows {
-            count: all.time_ps.len(),
-            begins: |row| row == 0,
-            time: |row| milliseconds(all.time_ps[row]),
-            value: |row| f64::from(all.packets[row]),
-        };
-        let kept = py.detach(|| lines.fitted(rows));
-        let kept = || kept.iter().map(|&row| row as usize);
-        Table::new(vec![
-            ("time_ms", f64s(kept().map(|n| milliseconds(all.time_ps[n])))),
-            ("packets", u32s(kept().map(|n| all.packets[n]))),
-            ("bytes", u64s(kept().map(|n| all.bytes[n]))),
-        ])
-    }
-
-    /// A table by its name, or some of its columns; they are those of `results_schema_json`.
-    #[pyo3(signature = (name, columns=None))]
-    fn table(&self, py: Python<'_>, name: &str, columns: Option<Vec<String>>) -> PyResult<Table> {
+    /// A table by its name, or some of its columns; they are those of `results_schema_json`. Of `queue` and `window` at most so many rows: an
+    /// envelope that keeps the peaks of each port or flow.
+    #[pyo3(signature = (name, columns=None, most=None))]
+    fn table(&self, py: Python<'_>, name: &str, columns: Option<Vec<String>>, most: Option<u64>) -> PyResult<Table> {
         let Some(table) = TABLES.iter().find(|t| t.name == name) else {
             return Err(PyKeyError::new_err(name.to_owned()));
         };
         let wanted = table.columns.iter().filter(|c| columns.as_ref().is_none_or(|w| w.iter().any(|n| n == c.name)));
-        py.detach(|| Table::new(wanted.map(|c| (c.name, self.array((c.read)(&self.results)))).collect()))
+        py.detach(|| {
+            let rows = most.and_then(|most| self.shown(name, most));
+            let values = |read: fn(&Results) -> Values<'_>| match &rows {
+                Some(rows) => read(&self.results).at(rows),
+                None => read(&self.results),
+            };
+            Table::new(wanted.map(|c| (c.name, self.array(values(c.read)))).collect())
+        })
     }
 }
 

@@ -6,7 +6,7 @@ use crate::columns::{Table, all_milliseconds, between, optional_u32s, texts, u32
 use crate::error::{Class, internal, raise, run_error, scenario_error};
 use crate::results::Run;
 use crate::watch::Watch;
-use fanin_scenario::{Override, ReplayedResponse, ReplayedRound, ReplayedTree, outcome};
+use fanin_scenario::{Override, Record, ReplayedResponse, ReplayedRound, ReplayedTree, outcome};
 use fanin_sim::results::Results;
 use fanin_sim::spec::{MessageId, Spec};
 use fanin_sim::{Progress, RunError};
@@ -203,10 +203,20 @@ impl Rack {
         let (hash, told) = py.detach(|| self.0.check(&replay.traffic, cc)).map_err(|e| scenario_error(py, &e))?;
         Ok((hash, told.iter().map(warning).collect()))
     }
-    /// The replay on this rack under this algorithm. With `trace`, the queue to the aggregator and the servers' windows are recorded.
-    #[pyo3(signature = (replay, cc, seed, trace=false))]
-    fn plan(&self, py: Python<'_>, replay: &Replay, cc: &str, seed: u64, trace: bool) -> PyResult<RackPlan> {
-        let made = py.detach(|| self.0.plan(&replay.traffic, cc, seed, trace)).map_err(|e| scenario_error(py, &e))?;
+    /// The replay on this rack under this algorithm. With `trace`, the queue to the aggregator, its packets and the servers' windows are
+    /// recorded; with `report`, of those what a report shows.
+    #[pyo3(signature = (replay, cc, seed, trace=false, report=false))]
+    fn plan(
+        &self,
+        py: Python<'_>,
+        replay: &Replay,
+        cc: &str,
+        seed: u64,
+        trace: bool,
+        report: bool,
+    ) -> PyResult<RackPlan> {
+        let record = if report { Record::Report } else { trace.into() };
+        let made = py.detach(|| self.0.plan(&replay.traffic, cc, seed, record)).map_err(|e| scenario_error(py, &e))?;
         let port = made.port.index();
         let plan = Py::new(py, Plan(made.spec))?;
         Ok(RackPlan { plan, port, responses: made.responses, rounds: made.rounds, trees: made.trees })

@@ -22,7 +22,24 @@ pub const RACK_PROFILE: &str = "linux";
 /// Class of the replayed responses.
 pub const RESPONSE_CLASS: &str = "response";
 
-/// Responses of a traced run whose packets are kept: the slowest.
+/// What a replay records of the queue to the aggregator and of the senders.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Record {
+    /// Totals alone.
+    Nothing,
+    /// What a report shows: the queue, the windows, and the packets of the slowest responses.
+    Report,
+    /// The queue, its packets, the windows, and what algorithms tell of themselves.
+    All,
+}
+
+impl From<bool> for Record {
+    fn from(all: bool) -> Record {
+        if all { Record::All } else { Record::Nothing }
+    }
+}
+
+/// Responses of a replay whose packets a report shows: the slowest.
 pub const SLOWEST: usize = 3;
 
 /// A parsed rack file with its overrides.
@@ -204,12 +221,18 @@ impl Rack {
         Ok(has("mark") || has("receiver_mark") || has("queue"))
     }
 
-    /// `replay` on this rack under the algorithm `cc`. With `trace`, the queue to the aggregator, the senders' windows and, at that port, the
-    /// packets of the slowest responses are recorded.
+    /// `replay` on this rack under the algorithm `cc`. `record` says what of the queue to the aggregator and of the senders is recorded.
     ///
     /// # Errors
     /// [`ScenarioError`] for what is wrong with the rack or the algorithm's name.
-    pub fn plan(&self, replay: &Replay, cc: &str, seed: u64, trace: bool) -> Result<RackPlan, ScenarioError> {
+    pub fn plan(
+        &self,
+        replay: &Replay,
+        cc: &str,
+        seed: u64,
+        record: impl Into<Record>,
+    ) -> Result<RackPlan, ScenarioError> {
+        let record = record.into();
         let context = Context { file: &self.file, folder: &self.folder };
         let root = Node { place: Place::Nowhere, item: Item::Table(self.root.clone()) };
         Reader::new(context, "", Some(&root), &[ROOT])?;
@@ -238,12 +261,14 @@ impl Rack {
             |c: u16| (0..plan.flows.len() as u32).map(FlowId).filter(|f| plan.flows[f.index()].class == c).collect();
         let Added { responses, rounds, trees } = added;
         let answers = || responses.iter().map(|r| (r.first, r.last)).collect();
+        let (traced, all) = (record != Record::Nothing, record == Record::All);
         let trace = TraceSpec {
             classes: plan.classes.clone(),
-            queues: if trace { vec![port] } else { Vec::new() },
-            windows: if trace { of_class(class) } else { Vec::new() },
-            packets: if trace { vec![port] } else { Vec::new() },
-            slowest: trace.then(|| SlowestSpec { most: SLOWEST, answers: answers() }),
+            queues: if traced { vec![port] } else { Vec::new() },
+            windows: if traced { of_class(class) } else { Vec::new() },
+            internals: all,
+            packets: if traced { vec![port] } else { Vec::new() },
+            slowest: (traced && !all).then(|| SlowestSpec { most: SLOWEST, answers: answers() }),
             ..TraceSpec::default()
         };
         Ok(RackPlan { spec: scenario::finish(plan, trace, true), port, responses, rounds, trees })

@@ -66,6 +66,23 @@ pub enum Values<'a> {
 }
 
 impl Values<'_> {
+    /// The values of these rows.
+    #[must_use]
+    pub fn at(self, rows: &[u32]) -> Self {
+        fn pick<T: Copy>(all: &[T], rows: &[u32]) -> Vec<T> {
+            rows.iter().map(|&row| all[row as usize]).collect()
+        }
+        match self {
+            Values::U64(all) => Values::U64(pick(&all, rows)),
+            Values::OptionalU64(all) => Values::OptionalU64(pick(&all, rows)),
+            Values::U32(all) => Values::U32(pick(&all, rows)),
+            Values::U8(all) => Values::U8(pick(&all, rows)),
+            Values::F64(all) => Values::F64(pick(&all, rows)),
+            Values::Text(all) => Values::Text(pick(&all, rows)),
+            Values::Class(all) => Values::Class(pick(&all, rows)),
+        }
+    }
+
     /// Arrow's name of their type.
     pub fn kind(&self) -> &'static str {
         match self {

@@ -10,11 +10,14 @@ use crate::trace;
 use fanin_switch::Totals;
 use std::sync::Arc;
 
+/// A queue's length from a time on: ps, packets, bytes.
+type Change = (u64, u32, u64);
+
 /// Collects everything measured until `end`, ps, from all parts of a run.
 pub(crate) fn report(mut runs: Vec<Run<'_>>, partition: Option<&Partition>, end: u64) -> Results {
     let spec = runs[0].spec;
     let part_of = |node: NodeId| partition.map_or(0, |p| p.of(node));
-    let mut changes = QueueTrace::default();
+    let mut changes = Vec::new();
     let mut ports = Vec::with_capacity(spec.links.len());
     let mut in_flight = 0;
     for (i, link) in spec.links.iter().enumerate() {
@@ -28,7 +31,7 @@ pub(crate) fn report(mut runs: Vec<Run<'_>>, partition: Option<&Partition>, end:
             in_flight += port.finish(end) as u64;
         }
         if let Some(rows) = port.take_changes() {
-            changes.take_over(i as u32, rows);
+            changes.push((i as u32, rows));
         }
         let queued = (u64::from(port.queued_packets()), port.queued_bytes());
         ports.push(port_stats(port_name(spec, link), &port.totals(end), queued, end));
@@ -62,9 +65,9 @@ pub(crate) fn report(mut runs: Vec<Run<'_>>, partition: Option<&Partition>, end:
         1 => tracers[0].finish(),
         _ => trace::merge(tracers, &spec.trace.queues),
     };
-    if !changes.time_ps.is_empty() {
-        // Either samples or changes were asked for.
-        traces.queue = changes;
+    // Samples were asked for, or changes.
+    if !changes.is_empty() {
+        traces.queue = queue_trace(changes);
     }
     let mut app = apps.swap_remove(0);
     for other in apps {
@@ -123,24 +126,26 @@ fn percentile_over_time(time_at: &[u64], share: f64) -> u64 {
     0
 }
 
-impl QueueTrace {
-    /// Adds the changes of a port, from the back, so that what they took is given back meanwhile: a long run has millions.
-    fn take_over(&mut self, link: u32, mut rows: Vec<(u64, u32, u64)>) {
-        const PIECE: usize = 1 << 20;
-        let before = self.time_ps.len();
-        let after = before + rows.len();
-        self.link.resize(after, link);
-        self.time_ps.resize(after, 0);
-        self.packets.resize(after, 0);
-        self.bytes.resize(after, 0);
+/// Changes of queues, each with its port, as a trace. From the back, so that what they took is given back meanwhile: a long run has millions.
+fn queue_trace(mut changes: Vec<(u32, Vec<Change>)>) -> QueueTrace {
+    const PIECE: usize = 1 << 20;
+    let mut end = changes.iter().map(|(_, rows)| rows.len()).sum();
+    let mut trace =
+        QueueTrace { time_ps: vec![0; end], link: vec![0; end], packets: vec![0; end], bytes: vec![0; end] };
+    while let Some((link, mut rows)) = changes.pop() {
         while !rows.is_empty() {
             let from = rows.len().saturating_sub(PIECE);
-            for (n, (time, packets, bytes)) in (before + from..).zip(rows.drain(from..)) {
-                (self.time_ps[n], self.packets[n], self.bytes[n]) = (time, packets, bytes);
+            end -= rows.len() - from;
+            for (n, (time, packets, bytes)) in (end..).zip(rows.drain(from..)) {
+                trace.time_ps[n] = time;
+                trace.link[n] = link;
+                trace.packets[n] = packets;
+                trace.bytes[n] = bytes;
             }
             rows.shrink_to_fit();
         }
     }
+    trace
 }
 
 /// One row per flow.

@@ -272,6 +272,8 @@ pub struct TraceSpec {
     pub queue_interval: Option<Duration>,
     /// cwnd, ssthresh, srtt and state of these flows.
     pub windows: Vec<FlowId>,
+    /// What their algorithms tell of themselves, too.
+    pub internals: bool,
     /// Every packet event at these ports.
     pub packets: Vec<LinkId>,
     /// Of those, the events of the slowest answers alone, in a run that is one part.

@@ -61,6 +61,8 @@ pub struct Tracer {
     lost_and_marked: bool,
     slowest: Option<Box<Slowest>>,
     flows: Vec<bool>,
+    /// Their algorithms' internals are recorded, too.
+    pub internals: bool,
     /// Last row per traced flow, so that only changes are written.
     last: BTreeMap<u32, WindowRow>,
     interval: Option<u64>,
@@ -82,6 +84,7 @@ impl Tracer {
         let mut tracer = Tracer {
             any_port: !spec.packets.is_empty(),
             lost_and_marked: spec.drops_and_marks,
+            internals: spec.internals,
             slowest: spec.slowest.as_ref().map(|s| Box::new(Slowest::new(s, |m| messages[m as usize].flow.0))),
             interval: spec.throughput_interval.map(|d| d.ps().max(1)),
             interval_end: spec.throughput_interval.map_or(u64::MAX, |d| d.ps().max(1)),

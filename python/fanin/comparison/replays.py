@@ -17,7 +17,7 @@ from fanin.comparison import columns
 from fanin.comparison.columns import FLOWS, PACKETS, QUEUE, RUNS, WINDOW
 from fanin.errors import AlgorithmError, EngineError, FaninError
 from fanin.files import file_name
-from fanin.frames import PS_PER_MS, Lines, fitted, frame
+from fanin.frames import PS_PER_MS, frame
 from fanin.progress import Progress
 from fanin.ranking import completion_statistics
 from fanin.runs.engines import Captures, engine
@@ -228,10 +228,8 @@ def measured(job: ReplayJob, made: RackPlan, run: Run) -> Frames:
     }
     if job.trace:
         kept["packets"] = _packets_of_the_slowest(run, responses, connection)
-        # Thinned before it is a frame: of a long capture it is hundreds of megabytes.
-        kept["queue"] = frame(run.queue_within(TRACE_MOST)).with_columns(cc=pl.lit(job.cc)).select(*QUEUE)
-        window = job.frames(made, run, {"window": ("flow", *WINDOW)})["window"]
-        window = fitted(Lines(window, "time_ms", ["flow"]), "cwnd", TRACE_MOST)
+        traces = job.frames(made, run, {"queue": QUEUE, "window": ("flow", *WINDOW)}, TRACE_MOST)
+        kept["queue"], window = traces["queue"].select(*QUEUE), traces["window"]
         window = window.with_columns(connection.gather(window["flow"])).drop_nulls("connection")
         kept["window"] = window.select(*WINDOW)
     return kept

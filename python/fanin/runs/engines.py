@@ -157,10 +157,19 @@ def run_frames(
 
 
 def frames_of(
-    on: Engine, run: Run, plan: Plan, cc: str, seed: int, wanted: Collection[str] | Mapping[str, Collection[str]] | None
+    on: Engine,
+    run: Run,
+    plan: Plan,
+    cc: str,
+    seed: int,
+    wanted: Collection[str] | Mapping[str, Collection[str]] | None,
+    most: int | None = None,
 ) -> Frames:
-    """The frames of a run that an engine made, or `wanted` columns of them; what the engine cannot tell is null."""
-    made = tables(run, plan, cc, seed, wanted)
+    """The frames of a run that an engine made, or `wanted` columns of them; what the engine cannot tell is null.
+
+    With `most`, traces have at most so many rows (:func:`fanin.runs.tables.tables`).
+    """
+    made = tables(run, plan, cc, seed, wanted, most)
     if "flows" in made:
         flows = made["flows"]
         unknown = [pl.lit(None, pl.UInt64).alias(name) for name in on.unknown if name in flows.columns]

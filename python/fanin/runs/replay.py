@@ -90,7 +90,7 @@ class ReplayJob:
     settings : tuple of (str, str)
         Values by key on top of the rack.
     trace : bool
-        The queue to the aggregator and the servers' windows are recorded.
+        The queue to the aggregator, the servers' windows and the slowest responses' packets are recorded.
     beside : Unmoved or None
         Servers that run something else.
     engine : str
@@ -108,7 +108,7 @@ class ReplayJob:
 
     def plan(self) -> RackPlan:
         """Everything resolved for the seed."""
-        made = rack_of(self.rack, self.settings).plan(self.traffic.replay, self.cc, self.seed, self.trace)
+        made = rack_of(self.rack, self.settings).plan(self.traffic.replay, self.cc, self.seed, report=self.trace)
         if self.beside is None:
             return made
         other = rack_of(self.rack, self.beside.settings).plan(self.traffic.replay, self.beside.cc, self.seed)
@@ -143,9 +143,15 @@ class ReplayJob:
         made = self.plan()
         return made, engine(self.engine).run(made.plan, self.seed, watch, captures)
 
-    def frames(self, made: RackPlan, run: Run, wanted: Mapping[str, Collection[str]] | None = None) -> Frames:
-        """The frames of a run, or the columns that are wanted."""
-        return frames_of(engine(self.engine), run, made.plan, self.cc, self.seed, wanted)
+    def frames(
+        self,
+        made: RackPlan,
+        run: Run,
+        wanted: Mapping[str, Collection[str]] | None = None,
+        most: int | None = None,
+    ) -> Frames:
+        """The frames of a run, or the columns that are wanted; traces of at most so many rows."""
+        return frames_of(engine(self.engine), run, made.plan, self.cc, self.seed, wanted, most)
 
 
 def where(plan: RackPlan, replay: Replay) -> pl.DataFrame:

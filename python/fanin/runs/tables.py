@@ -103,6 +103,7 @@ def tables(
     cc: str,
     seed: int,
     wanted: Collection[str] | Mapping[str, Collection[str]] | None = None,
+    most: int | None = None,
 ) -> Frames:
     """The frames of one run, as described in :class:`fanin.RunResult`.
 
@@ -118,6 +119,8 @@ def tables(
         Number in the column ``seed``.
     wanted : collection or mapping of str, optional
         Names of frames, and of which columns; all unless given.
+    most : int, optional
+        Rows of ``queue`` and of ``window`` at most; a longer trace is given as an envelope that keeps its peaks.
     """
     whose = [pl.lit(cc).alias("cc"), pl.lit(seed, dtype=pl.UInt64).alias("seed")]
     ports = plan.ports
@@ -127,7 +130,7 @@ def tables(
             columns = table.columns
             if isinstance(wanted, Mapping):
                 columns = tuple(column for column in columns if column.name in wanted[table.name])
-            rows = frame(results.table(table.name, [column.native for column in columns if column.native]))
+            rows = frame(results.table(table.name, [column.native for column in columns if column.native], most))
             if table.index:
                 rows = rows.with_row_index(table.index)
             frames[table.name] = rows.select(*whose, *(column.of(ports) for column in columns))

@@ -571,6 +571,9 @@ impl Sender {
         };
         let net: &mut Net = net;
         net.trace.window(net.now, self.flow, row);
+        if !net.trace.internals {
+            return;
+        }
         struct Writer<'a>(&'a mut Net, u32);
         impl Probe for Writer<'_> {
             fn value(&mut self, name: &'static str, value: f64) {

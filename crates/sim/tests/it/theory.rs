@@ -22,6 +22,7 @@ fn dctcps_queue_and_alpha_settle_where_the_fluid_model_has_them() {
             message(&mut spec, f, Message::UNLIMITED, Duration::us(u64::from(i) * 37));
             spec.trace.windows.push(f);
         }
+        spec.trace.internals = true;
         spec.trace.queues.push(fanin_sim::spec::LinkId(1));
         spec.end = Time::ZERO + Duration::ms(400);
         let r = run(&spec);
