@@ -49,7 +49,7 @@ class Value:
         return f"{self.value:.4g} {self.unit}".rstrip()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Model:
     """What a closed form says.
 
@@ -78,6 +78,15 @@ class Model:
     x_name: str = ""
     y_name: str = ""
     notes: list[str] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        return f"<Model {self.name}: {', '.join(f'{v.name} {v.shown()}' for v in self.values)}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the values."""
+        from fanin.notebook import card
+
+        return card(self.title, ["value", "", "meaning"], [(v.name, v.shown(), v.means) for v in self.values])
 
     def __getitem__(self, name: str) -> float:
         for value in self.values:

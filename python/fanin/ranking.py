@@ -62,7 +62,7 @@ COUNTS = (
 """The other columns of a run that the ranking averages."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class RankingRow:
     """One algorithm's place and its numbers, means over seeds.
 
@@ -140,6 +140,11 @@ class RankingRow:
     tree_ms: dict[str, Estimate] = field(default_factory=dict)
     trees: int = 0
     unfinished_trees: int = 0
+
+    def __repr__(self) -> str:
+        from fanin.text import with_interval
+
+        return f"<RankingRow {self.rank}: {self.cc}, p99 {with_interval(self.completion_ms['p99'])} ms, {len(self.seeds)} seeds>"
 
     def times(self, of: RankOf) -> dict[str, Estimate]:
         """Completion times of request trees, rounds or responses, by statistic."""

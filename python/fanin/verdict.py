@@ -101,7 +101,7 @@ class Confirmation:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Verdict:
     """The answer.
 
@@ -135,6 +135,9 @@ class Verdict:
     baseline_why: str | None
     refused: tuple[Refusal, ...]
     recommendation: Recommendation | None
+
+    def __repr__(self) -> str:
+        return f"<Verdict {self.kind}: {self.headline}>"
 
     def to_dict(self) -> dict[str, Any]:
         """As ``answer`` stands in JSON."""

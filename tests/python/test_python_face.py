@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import fanin
+import polars as pl
 import pytest
+from fanin.advice import advise
+from fanin.service import TruthResult
+from fanin.sweep import sweep
 
 from .conftest import RACK, ROOT, SMALL
 
@@ -31,23 +36,39 @@ def test_a_name_that_is_almost_right_is_answered_with_the_right_one(wrong: Calla
     assert told in str(caught.value)
 
 
-def test_every_result_has_one_line_and_a_table_for_notebooks() -> None:
+def test_every_result_has_one_line_and_a_table_for_notebooks(tmp_path: Path) -> None:
+    small = tmp_path / "small.toml"
+    small.write_text(f'scenario = "{INCAST}"\nseeds = 2\n[axis.n]\nkey = "topology.senders"\nvalues = [2, 4]\n')
+    times = ("p50", "predicted_p50", "p99", "predicted_p99", "gain", "predicted_gain", "timeouts")
+    none = pl.DataFrame()
+    truth = TruthResult(
+        table=pl.DataFrame({"cc": ["cubic"], **dict.fromkeys(times, 1.5)}), of="rounds", rounds=none, responses=none,
+        predicted_rounds=none, predicted_responses=none, what="a.pcap", captured="cubic", engine_label="Linux", seeds=(1,), command="", version="",
+    )  # fmt: skip
     results: list[object] = [
         fanin.run(INCAST, cc="cubic", seed=1, settings={"topology.senders": 4}),
         fanin.trains(SMALL),
         fanin.propose_rack(SMALL),
         fanin.diff(SMALL, SMALL),
         fanin.compare(SMALL, RACK, cc=["cubic"], seeds=1),
+        fanin.models.trim_k(rate="1Gbps", rtt="200us", buffer="100p"),
+        advise(SMALL, RACK, cc=["cubic", "dctcp"], budget=40, keep=False),
+        sweep(small, store=tmp_path / "store"),
+        truth,
     ]
     for result in results:
-        assert repr(result).startswith(f"<{type(result).__name__} of") or repr(result).startswith(
-            "<RackProposal: rack.rate"
-        )
+        assert repr(result).startswith(f"<{type(result).__name__}")
         assert "\n" not in repr(result)
         assert len(repr(result)) < 300
         page = result._repr_html_()  # type: ignore[attr-defined]
         assert "<table>" in page
         assert "<script" not in page
+
+
+def test_a_verdict_and_a_row_are_one_line() -> None:
+    found = fanin.compare(SMALL, RACK, cc=["cubic", "reno"], seeds=2)
+    assert repr(found.verdict).startswith(f"<Verdict {found.verdict.kind}: ")
+    assert repr(found.ranking[0]).startswith(f"<RankingRow 1: {found.ranking[0].cc}, p99 ")
 
 
 def test_the_papers_are_reproduced_from_python() -> None:

@@ -7,6 +7,7 @@ import random
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ BUDGET = 1000
 """Simulations of the search unless said: a minute or less for captures of some ten thousand packets."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Advice:
     """What to do, and how far to trust it.
 
@@ -108,6 +109,22 @@ class Advice:
     capture: str = ""
     rack: str = ""
     command: str = ""
+
+    def __repr__(self) -> str:
+        return f"<Advice for {self.capture}: {self.headline}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the advice, what it changes, and the lines that try it and take it back."""
+        from fanin.notebook import card
+
+        rows: list[tuple[object, ...]] = [(GOAL_NAMES[name], *pair) for name, pair in self.values.items()]
+        told = [*self.hurts, *self.coexistence, *self.confidence]
+        if self.recommendation is not None:
+            told += [f"try: {line}" for line in self.recommendation.trial]
+            told += [f"take it back: {line}" for line in self.recommendation.undo]
+        return card(self.headline, ["goal", self.today.label, self.best.label], rows) + "".join(
+            f"<p>{escape(sentence)}</p>" for sentence in told
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The object that ``fanin advise --json`` prints."""

@@ -46,7 +46,7 @@ RACK_KEYS = ("rate", "delay", "buffer", "mark", "receiver_rate", "receiver_delay
 STATISTICS = ("p50", "p99", "mean")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class TruthResult:
     """What real Linux does, and what was predicted.
 
@@ -85,6 +85,16 @@ class TruthResult:
     command: str
     version: str
     notes: list[str] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        return f"<TruthResult of {self.what}: {', '.join(self.table['cc'])} on {self.engine_label}, {len(self.seeds)} seeds>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what each TCP took, and what was predicted."""
+        from fanin.notebook import card
+
+        shown = ("cc", "p50", "predicted_p50", "p99", "predicted_p99", "gain", "predicted_gain", "timeouts")
+        return card(repr(self).strip("<>"), shown, self.table.select(shown).rows())
 
     def to_dict(self) -> dict[str, Any]:
         """The object that ``fanin truth --json`` prints."""

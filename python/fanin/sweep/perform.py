@@ -94,7 +94,11 @@ class Until:
         return max(0, min(room, needed - len(known), len(known) * (ROUND_GROWTH - 1)))
 
 
-@dataclass(slots=True)
+MOST_CELLS = 30
+"""Rows of a sweep in a notebook's cell."""
+
+
+@dataclass(slots=True, repr=False)
 class SweepResult:
     """What a sweep found.
 
@@ -122,6 +126,22 @@ class SweepResult:
     missing: int = 0
     unsettled: int = 0
     notes: list[str] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        more = [(self.failed, "failed"), (self.missing, "not run"), (self.unsettled, "cells unsettled")]
+        told = "".join(f", {count} {what}" for count, what in more if count)
+        return f"<SweepResult of {self.sweep.name}: {self.runs.height} runs, {self.ran} of them now{told}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the means of the first cells."""
+        from fanin.notebook import card
+
+        axes, columns = list(self.sweep.axes), ["mean_ms", "p99_ms", "timeouts", "drops"]
+        done = self.runs.filter(pl.col("status") == "done")
+        means = done.group_by(axes, maintain_order=True).agg(pl.len().alias("runs"), *(pl.mean(c) for c in columns))
+        shown = means.head(MOST_CELLS)
+        more = f"; the first {shown.height} of {means.height} cells" if means.height > shown.height else ""
+        return card(repr(self).strip("<>") + more, shown.columns, shown.rows())
 
     @property
     def failed(self) -> int:
