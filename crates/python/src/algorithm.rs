@@ -256,7 +256,7 @@ struct PythonAlgorithm {
 
 impl PythonAlgorithm {
     /// Tells the object something and reads its decision; `None` once something was raised.
-    fn tell<T>(&mut self, event: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>) -> Option<T> {
+    fn call<T>(&mut self, event: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>) -> Option<T> {
         if has_failed() {
             return None;
         }
@@ -282,7 +282,7 @@ impl CongestionControl for PythonAlgorithm {
     }
     fn on_ack(&mut self, conn: &Conn, ack: &Ack) {
         let event = (PyConn(*conn), PyAck(*ack));
-        self.tell(|cc| cc.call_method1(intern!(cc.py(), "on_ack"), event).map(drop));
+        self.call(|cc| cc.call_method1(intern!(cc.py(), "on_ack"), event).map(drop));
     }
     fn on_congestion(&mut self, conn: &Conn, cause: Cause) {
         let word = match cause {
@@ -291,25 +291,25 @@ impl CongestionControl for PythonAlgorithm {
             Cause::Timeout { repeated: false } => "timeout",
             Cause::Timeout { repeated: true } => "repeated timeout",
         };
-        self.tell(|cc| cc.call_method1(intern!(cc.py(), "on_congestion"), (PyConn(*conn), word)).map(drop));
+        self.call(|cc| cc.call_method1(intern!(cc.py(), "on_congestion"), (PyConn(*conn), word)).map(drop));
     }
     fn on_recovered(&mut self, conn: &Conn, limit: Option<f64>) {
-        self.tell(|cc| cc.call_method1(intern!(cc.py(), "on_recovered"), (PyConn(*conn), limit)).map(drop));
+        self.call(|cc| cc.call_method1(intern!(cc.py(), "on_recovered"), (PyConn(*conn), limit)).map(drop));
     }
     fn on_undo(&mut self, conn: &Conn) {
-        self.tell(|cc| cc.call_method1(intern!(cc.py(), "on_undo"), (PyConn(*conn),)).map(drop));
+        self.call(|cc| cc.call_method1(intern!(cc.py(), "on_undo"), (PyConn(*conn),)).map(drop));
     }
     fn on_restart(&mut self, conn: &Conn, idle: Duration, to: Window) {
         let event = (PyConn(*conn), idle.as_secs(), to.cwnd, to.ssthresh);
-        self.tell(|cc| cc.call_method1(intern!(cc.py(), "on_restart"), event).map(drop));
+        self.call(|cc| cc.call_method1(intern!(cc.py(), "on_restart"), event).map(drop));
     }
     fn before_send(&mut self, conn: &Conn, since_last: Option<Duration>) -> Gate {
         let event = (PyConn(*conn), since_last.map(Duration::as_secs));
-        let answer = self.tell(|cc| gate(conn.now, &cc.call_method1(intern!(cc.py(), "before_send"), event)?));
+        let answer = self.call(|cc| gate(conn.now, &cc.call_method1(intern!(cc.py(), "before_send"), event)?));
         answer.unwrap_or(Gate::Go)
     }
     fn segment_size(&mut self, conn: &Conn) -> u32 {
-        let answer = self.tell(|cc| size(&cc.call_method1(intern!(cc.py(), "segment_size"), (PyConn(*conn),))?));
+        let answer = self.call(|cc| size(&cc.call_method1(intern!(cc.py(), "segment_size"), (PyConn(*conn),))?));
         answer.unwrap_or(conn.mss)
     }
     fn control(&self) -> Control {

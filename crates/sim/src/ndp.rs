@@ -393,13 +393,13 @@ impl Source {
         }
         self.timer_at = u64::MAX;
         if self.due_at <= now {
-            self.time_out(host);
+            self.on_rto(host);
         }
         self.arm(host.net);
     }
 
     /// No answer: every packet of unknown fate counts as lost, and one is sent to hear from the receiver again.
-    fn time_out(&mut self, host: &mut Host<'_>) {
+    fn on_rto(&mut self, host: &mut Host<'_>) {
         let now = host.net.now;
         self.timeouts += 1;
         self.timeout_ps += now - self.last_send;

@@ -136,7 +136,7 @@ rows! {
         /// Tail-loss probes sent.
         tail_probes: u64, "segments";
         /// Reductions taken back because nothing had been lost (profile `linux`).
-        undone: u64, "";
+        undos: u64, "";
         /// First data transmission.
         first_send_ps: Option<u64>, "ps";
         /// Last in-order delivery.

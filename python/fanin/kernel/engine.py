@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fanin._native import Plan, Run, Scenario, Watch
     from fanin.runs.engines import Captures
 
-UNKNOWN = ("tail_probes", "undone")
+UNKNOWN = ("tail_probes", "undos")
 """Columns of `flows` that a kernel counts for a whole host and not for a socket: they are null."""
 
 

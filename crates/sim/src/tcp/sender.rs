@@ -88,7 +88,7 @@ pub(super) struct Counters {
     pub ece_acks: u32,
     pub ecn_reductions: u32,
     pub tail_probes: u32,
-    pub undone: u32,
+    pub undos: u32,
 }
 
 /// Whether anything asks which of the delivered segments was sent last: RACK, the round trips that Linux tells, and rate samples.
@@ -596,7 +596,7 @@ impl Sender {
         row.ece_acks = u64::from(c.ece_acks);
         row.ecn_reductions = u64::from(c.ecn_reductions);
         row.tail_probes = u64::from(c.tail_probes);
-        row.undone = u64::from(c.undone);
+        row.undos = u64::from(c.undos);
         row.first_send_ps = (c.first_send != u64::MAX).then_some(c.first_send);
         row.cwnd = self.control.cwnd;
         row.max_cwnd = c.max_cwnd.max(row.cwnd);

@@ -203,7 +203,7 @@ impl Sender {
             linux.undo.state = None;
             linux.undo.frto = Frto::default();
         }
-        self.counters.undone += 1;
+        self.counters.undos += 1;
         self.notify_cc(now, |cc, conn| cc.on_undo(conn));
     }
 }

@@ -46,14 +46,14 @@ fn a_timeout_for_nothing_is_taken_back() {
     let r = delayed(stack.clone());
     let f = &r.flows[0];
     assert!(r.complete && f.drops == 0, "{f:?}");
-    assert!(f.timeouts >= 1 && f.undone >= 1, "{f:?}");
+    assert!(f.timeouts >= 1 && f.undos >= 1, "{f:?}");
     let w = &r.traces.window;
     let last = w.ssthresh.len() - 1;
     assert!(w.ssthresh[last].is_infinite(), "ssthresh is what it was before: {}", w.ssthresh[last]);
 
     // Without Linux's sender the same timeout keeps the reduction, and the message takes longer.
     let plain = delayed(Stack { recovery: fanin_cc::RecoveryKind::Sack, ..stack });
-    assert!(plain.flows[0].timeouts >= 1 && plain.flows[0].undone == 0);
+    assert!(plain.flows[0].timeouts >= 1 && plain.flows[0].undos == 0);
     assert!(plain.traces.window.ssthresh.last().unwrap().is_finite());
     assert!(plain.messages[0].done_ps > r.messages[0].done_ps, "{:?} {:?}", plain.messages[0], r.messages[0]);
 }
@@ -71,7 +71,7 @@ fn a_timeout_for_a_loss_is_not() {
     spec.trace.windows.push(f);
     let r = run(&spec);
     assert!(r.complete);
-    assert_eq!((r.flows[0].timeouts, r.flows[0].undone), (1, 0), "{:?}", r.flows[0]);
+    assert_eq!((r.flows[0].timeouts, r.flows[0].undos), (1, 0), "{:?}", r.flows[0]);
 }
 
 /// New data left just before the timer expired: the first segment is sent again at once, whatever is still on its way.
@@ -168,7 +168,7 @@ fn everything_arrives_whatever_is_lost_overtaken_or_timed_out_for_nothing() {
                 let r = run(&spec);
                 let f = &r.flows[0];
                 assert!(r.complete && f.bytes_delivered == 300_000, "{cc} {min_rto:?} {lost}: {f:?}");
-                assert!(f.undone <= f.timeouts + f.fast_recoveries, "{cc} {min_rto:?} {lost}: {f:?}");
+                assert!(f.undos <= f.timeouts + f.fast_recoveries, "{cc} {min_rto:?} {lost}: {f:?}");
                 assert!(f.segments < 4000, "{cc} {min_rto:?} {lost}: {f:?}");
             }
         }
@@ -181,7 +181,7 @@ fn reordering_within_a_quarter_of_a_round_trip_costs_next_to_nothing() {
     let r = sprayed(Duration::us(55), linux());
     let f = &r.flows[0];
     assert!(r.complete && f.drops == 0, "{f:?}");
-    assert!(f.fast_recoveries <= 3 && f.undone == f.fast_recoveries && f.retransmissions <= 10, "{f:?}");
+    assert!(f.fast_recoveries <= 3 && f.undos == f.fast_recoveries && f.retransmissions <= 10, "{f:?}");
     assert!(f.goodput_share(&r) > 0.9, "{f:?}");
 
     // The duplicate threshold alone takes every third packet for lost.
@@ -195,7 +195,7 @@ fn reordering_beyond_that_is_learnt_from_duplicates() {
     let r = sprayed(Duration::us(120), linux());
     let f = &r.flows[0];
     assert!(r.complete && f.drops == 0, "{f:?}");
-    assert!(f.undone >= 1 && f.undone <= f.fast_recoveries, "{f:?}");
+    assert!(f.undos >= 1 && f.undos <= f.fast_recoveries, "{f:?}");
     assert!(f.retransmissions < f.segments / 20, "{f:?}");
 }
 
