@@ -5,31 +5,19 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from fanin.options import CaptureArgument, JsonOption, RackOption
 
 if TYPE_CHECKING:
     from fanin.advice import Advice
 
 
 def advise(
-    capture: Annotated[
-        Path,
-        typer.Argument(
-            metavar="CAPTURE", help="pcap or pcapng file, plain or gzip; - reads standard input.", show_default=False
-        ),
-    ],
-    rack: Annotated[
-        Path | None,
-        typer.Option(
-            "--rack",
-            metavar="RACK.toml",
-            help="The rack: link rate, delay, buffer, K [default: proposed from the capture, see `fanin rack`].",
-            show_default=False,
-        ),
-    ] = None,
+    capture: CaptureArgument,
+    rack: RackOption = None,
     goal: Annotated[str, typer.Option("--goal", metavar="GOAL", help="p99, p99.9, mean, fairness or goodput.")] = "p99",
     no_switch_changes: Annotated[
         bool, typer.Option("--no-switch-changes", help="Leave the switch as the rack file says.")
@@ -63,7 +51,7 @@ def advise(
         str | None,
         typer.Option("--aggregator", metavar="IP", help="Receiver's address [default: detected from the traffic]."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Advise a transport and settings for a capture's traffic: by how much better, where it hurts, how to try it and take it back."""
     from fanin import display

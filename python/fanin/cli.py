@@ -16,6 +16,7 @@ import typer
 
 from fanin import advise_command, sweep_command, truth_command
 from fanin.kernel import command as kernel_command
+from fanin.options import CaptureArgument, JsonOption, RackOption
 
 app = typer.Typer(
     name="fanin",
@@ -68,19 +69,6 @@ class Engine(StrEnum):
     testbed_http = "testbed-http"
 
 
-JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object instead of tables (schemas: docs/json).")
-]
-# Whether a file can be read is said by who reads it, with what to do next; not by Typer.
-CaptureArgument = Annotated[
-    Path,
-    typer.Argument(
-        metavar="CAPTURE",
-        help="pcap or pcapng file, plain or gzip; - reads standard input.",
-        show_default=False,
-        readable=False,
-    ),
-]
 ScenarioArgument = Annotated[
     Path, typer.Argument(metavar="SCENARIO", help="Scenario file (TOML).", show_default=False, readable=False)
 ]
@@ -149,16 +137,7 @@ def _version(version: Annotated[bool, typer.Option("--version", help="Print the 
 @app.command(short_help="Rank TCPs for a capture's traffic on a rack; writes a report.")
 def compare(
     capture: CaptureArgument,
-    rack: Annotated[
-        Path | None,
-        typer.Option(
-            "--rack",
-            metavar="RACK.toml",
-            help="The rack: link rate, delay, buffer, K [default: proposed from the capture, see `fanin rack`].",
-            show_default=False,
-            readable=False,
-        ),
-    ] = None,
+    rack: RackOption = None,
     cc: Annotated[
         str | None,
         typer.Option(

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
 
+from fanin.options import JsonOption
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -20,7 +22,6 @@ StoreOption = Annotated[
     Path | None,
     typer.Option("--store", metavar="DIR", help="Store of results [default: $FANIN_STORE, else the user's cache]."),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 
 
 def sweep(

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fanin.options import JsonOption
+
 if TYPE_CHECKING:
     from fanin.service import TruthResult
 
@@ -56,7 +58,7 @@ def truth(
             readable=False,
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Run a service under each TCP on real Linux in virtual time, beside what fanin predicts from a capture of one of them.
 

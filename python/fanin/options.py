@@ -1,0 +1,32 @@
+"""Arguments and options that several commands have, each said once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object instead of tables (schemas: docs/json).")
+]
+# Whether a file can be read is said by who reads it, with what to do next; not by Typer.
+CaptureArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="CAPTURE",
+        help="pcap or pcapng file, plain or gzip; - reads standard input.",
+        show_default=False,
+        readable=False,
+    ),
+]
+RackOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--rack",
+        metavar="RACK.toml",
+        help="The rack: link rate, delay, buffer, K [default: proposed from the capture, see `fanin rack`].",
+        show_default=False,
+        readable=False,
+    ),
+]
