@@ -34,7 +34,7 @@ help:
 	@echo "make performance  every row of the table in docs/performance.md, on this machine as it is (ten minutes, idle)"
 	@echo "make fuzz    coverage-guided fuzzing of captures and scenarios, FUZZ_SECONDS each (600)"
 	@echo "make wheel   one wheel in dist/ that works alone, tried in an empty environment"
-	@echo "make round-trip  captures and replays 200 random scenarios (minutes)"
+	@echo "make round-trip  captures and replays 300 random scenarios (minutes)"
 	@echo "make promises    captures under one TCP, replays under another, runs under it: is the promised gain got? (minutes)"
 	@echo "make thresholds  changes each threshold of the inference: a test must fail (minutes)"
 	@echo "make build   only the command: $(BIN)/fanin"
@@ -96,9 +96,10 @@ docs: build
 linux:
 	cargo build --release --package fanin-linux --package fanin-testbed --package fanin-player --package fanin-shim --features fanin-linux/bpf
 
-# Run, capture, replay: 200 random scenarios, a line each (minutes).
+# Run, capture, replay: 200 random scenarios on stars and 100 on other networks, a line each (minutes).
 round-trip: build
 	$(BIN)/python tests/python/round_trip.py 200
+	$(BIN)/python tests/python/round_trip_nets.py 100
 
 # Capture under one TCP, replay under another, and run under the other: all pairs of five, five scenarios each (minutes).
 promises: build
