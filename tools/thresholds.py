@@ -20,6 +20,8 @@ CHANGES = (
     ("mod.rs", "FULL", "0.1"),
     ("mod.rs", "FULL_SHARE", "1.1"),
     ("mod.rs", "NEARLY_ALL", "1.1"),
+    ("mod.rs", "ON_A_TICK", "0.0"),
+    ("mod.rs", "ON_A_TICK", "9.0"),
     ("mod.rs", "SEEN", "0"),
     ("mod.rs", "SEEN", "50_000_000"),
     ("bursts.rs", "TOGETHER", "5_000"),

@@ -424,7 +424,7 @@ impl Conn {
             (next.front_lost, next.front, next.first_payload) = (front.lost, front.number, front.payload);
             (next.first_bytes, next.entered, next.entered_by) = (bytes, front.earliest, at.unwrap_or(0));
             if let Some(before) = &self.run {
-                let had = self.delivered(before);
+                let had = self.delivered(before).map(|(had, _)| had);
                 next.waited = had.zip(at).map(|(had, at)| at.saturating_sub(had));
                 // An acknowledgement of its own says when it had come, with all that held it.
                 next.drag += if had == before.acked_at {
@@ -456,7 +456,7 @@ impl Conn {
     /// The other side speaks, or the capture is over.
     fn end_run(&mut self, sink: &mut dyn Sink) {
         let Some(mut run) = self.run.take() else { return };
-        run.delivered = self.delivered(&run);
+        (run.delivered, run.unsure) = self.delivered(&run).unzip();
         let dir = &mut self.dirs[run.dir];
         if !run.slowed {
             dir.unasked = dir.unasked.map(|window| window.max(run.burst));

@@ -26,6 +26,7 @@ mod decode;
 mod error;
 mod file;
 mod hosts;
+mod inflight;
 mod options;
 mod rack;
 mod release;

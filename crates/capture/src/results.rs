@@ -225,6 +225,10 @@ pub struct Turn {
     pub request_delivered_ns: Option<u64>,
     /// When the client had all of the response, likewise.
     pub response_delivered_ns: Option<u64>,
+    /// By how much earlier the server may have had all of the request: nothing said so, and half a round trip is more than the shortest way.
+    pub request_unsure_ns: u64,
+    /// By how much earlier the client may have had all of the response, likewise.
+    pub response_unsure_ns: u64,
     /// What may have held the first byte of the request back besides the client.
     pub request_front: Front,
     /// What may have held the first byte of the response back besides the server.

@@ -3,7 +3,7 @@
 use crate::release::{self, Talk, Times};
 use crate::service::{self, Wait};
 use crate::waiting::{Company, Release, Round};
-use crate::{Analysis, Connection, Direction, Front, Turn, WorkloadError};
+use crate::{Analysis, Connection, Direction, Front, Turn, WorkloadError, inflight};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
@@ -150,10 +150,12 @@ impl Analysis {
             let Some(turns) = turns.get_mut(&c.connection) else { continue };
             turns.sort_by_key(|t| t.turn);
             let mut talk = Talk { upstream: c.server_ip == aggregator, times: Vec::new() };
-            for (message, times, wait) in messages(exchanges(c, turns, aggregator), &pieces) {
+            for (message, times, wait) in messages(inflight::separate(exchanges(c, turns, aggregator)), &pieces) {
                 if let (Some(asked), false, Some(before)) = (times.asked, times.overlapped, talk.times.last_mut()) {
                     // A tap away from the aggregator may think that an answer came later than it did; a request that followed it says.
-                    before.answered = before.answered.map(|answered| answered.min(asked));
+                    let late = before.answered.map_or(0, |answered| answered.saturating_sub(asked));
+                    before.answered = before.answered.map(|answered| answered - late);
+                    before.unsure = before.unsure.saturating_sub(late);
                 }
                 talk.times.push(times);
                 all.push((connections.len() as u32, message, wait));
@@ -212,20 +214,23 @@ struct TimedPiece {
 
 /// A request by the aggregator and what came back, whoever opened the connection.
 #[derive(Default)]
-struct Exchange {
-    request_start: Option<u64>,
-    request_bytes: u64,
-    waited: Option<u64>,
-    response_start: Option<u64>,
-    response_end: Option<u64>,
-    response_bytes: u64,
-    service: Option<u64>,
-    overlapped: bool,
+pub(crate) struct Exchange {
+    pub request_start: Option<u64>,
+    pub request_end: Option<u64>,
+    pub request_bytes: u64,
+    pub waited: Option<u64>,
+    pub response_start: Option<u64>,
+    pub response_end: Option<u64>,
+    pub response_bytes: u64,
+    pub service: Option<u64>,
+    pub overlapped: bool,
     /// When the aggregator had all of the response.
-    delivered: Option<u64>,
-    front: Front,
+    pub delivered: Option<u64>,
+    /// By how much earlier that may have been.
+    pub unsure: u64,
+    pub front: Front,
     /// Where to find the pieces of the response.
-    pieces: Option<(u32, Direction, u32)>,
+    pub pieces: Option<(u32, Direction, u32)>,
 }
 
 /// The turns of a connection as the aggregator sees them. Where it is the server, what it answers is its request, and the client's next request
@@ -234,6 +239,7 @@ fn exchanges(c: &Connection, turns: &[&Turn], aggregator: IpAddr) -> Vec<Exchang
     if c.client_ip == aggregator {
         let exchange = |t: &&Turn| Exchange {
             request_start: t.request_start_ns,
+            request_end: t.request_end_ns,
             request_bytes: t.request_bytes,
             waited: t.think_ns,
             response_start: t.response_start_ns,
@@ -242,6 +248,7 @@ fn exchanges(c: &Connection, turns: &[&Turn], aggregator: IpAddr) -> Vec<Exchang
             service: t.service_ns,
             overlapped: t.overlapped,
             delivered: t.response_delivered_ns,
+            unsure: t.response_unsure_ns,
             front: t.response_front,
             pieces: Some((t.connection, Direction::ToClient, t.turn)),
         };
@@ -252,10 +259,10 @@ fn exchanges(c: &Connection, turns: &[&Turn], aggregator: IpAddr) -> Vec<Exchang
     for t in turns {
         (open.response_start, open.response_end) = (t.request_start_ns, t.request_end_ns);
         (open.response_bytes, open.service) = (t.request_bytes, t.think_ns);
-        (open.delivered, open.front) = (t.request_delivered_ns, t.request_front);
+        (open.delivered, open.unsure, open.front) = (t.request_delivered_ns, t.request_unsure_ns, t.request_front);
         open.pieces = Some((t.connection, Direction::ToServer, t.turn));
         all.push(std::mem::take(&mut open));
-        open.request_start = t.response_start_ns;
+        (open.request_start, open.request_end) = (t.response_start_ns, t.response_end_ns);
         open.request_bytes = t.response_bytes;
         open.waited = t.service_ns;
     }
@@ -316,6 +323,7 @@ fn messages(
             asked: e.request_start.filter(|_| e.request_bytes > 0),
             answered: e.delivered.filter(|_| e.response_bytes > 0),
             overlapped: e.overlapped,
+            unsure: e.unsure,
         };
         all.push((message, times, Wait { lost: e.front.lost, busy_ns: e.front.busy_ns, drag_ns: e.front.drag_ns }));
     }

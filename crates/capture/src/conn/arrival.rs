@@ -6,14 +6,19 @@ use crate::arrivals::Arrivals;
 use crate::decode::Segment;
 
 impl Conn {
-    /// When the receiver of `run` had all of it, as far as the tap can tell.
-    pub(super) fn delivered(&self, run: &PayloadRun) -> Option<u64> {
+    /// When the receiver of `run` had all of it, as far as the tap can tell, and by how much earlier it may have had it.
+    pub(super) fn delivered(&self, run: &PayloadRun) -> Option<(u64, u64)> {
         let end = run.end?;
-        let half = self.dirs[run.dir].half.echo().unwrap_or(0);
+        let way = self.dirs[run.dir].half;
+        let half = way.echo().unwrap_or(0);
         // It had the data when it said so; if it said so only now, or held its word back, half a round trip after the tap saw the last byte. What it
         // said may have waited behind the answers of others, and then the half round trip is nearer.
         let said = run.acked_at.filter(|&acked| acked - end <= half + DELAYED_ACK);
-        Some(said.map_or(end + half, |acked| (acked - run.ack_queued.min(acked - end)).max(end + half).min(acked)))
+        Some(match said {
+            Some(acked) => ((acked - run.ack_queued.min(acked - end)).max(end + half).min(acked), 0),
+            // The queue behind the tap, which made the last round trip longer than the shortest, may have been empty by then.
+            None => (end + half, half - half.min(way.least().unwrap_or(0))),
+        })
     }
 
     /// What is known by now of when the first packet of the run in progress entered the queue, and of what links took for it.

@@ -22,8 +22,9 @@ pub(super) struct PayloadRun {
     /// How long its application waited after it had the run before.
     pub waited: Option<u64>,
     pub overlapped: bool,
-    /// When its receiver had all of it; known once it has ended.
+    /// When its receiver had all of it, and by how much earlier that may have been; known once it has ended.
     pub delivered: Option<u64>,
+    pub unsure: Option<u64>,
     /// Packets before its first were lost on their way to the tap.
     pub front_lost: bool,
     /// Its first packet as [`crate::arrivals::Arrivals`] numbers those that may have queued.
@@ -73,6 +74,7 @@ impl PayloadRun {
             waited: None,
             overlapped,
             delivered: None,
+            unsure: None,
             front_lost: false,
             front: None,
             first_payload: 0,
@@ -181,6 +183,8 @@ pub(super) fn turn(
         overlapped: q.is_some_and(|r| r.overlapped),
         request_delivered_ns: q.and_then(|r| r.delivered),
         response_delivered_ns: a.and_then(|r| r.delivered),
+        request_unsure_ns: q.and_then(|r| r.unsure).unwrap_or(0),
+        response_unsure_ns: a.and_then(|r| r.unsure).unwrap_or(0),
         request_front: q.map_or(Front::default(), PayloadRun::front),
         response_front: a.map_or(Front::default(), PayloadRun::front),
     }

@@ -1,8 +1,8 @@
 //! The events that may have released a round, and which of them it follows most steadily.
 
 use super::bursts::{Ask, Burst, Company};
-use super::steady::{by_chance, cost, median};
-use super::{FULL, FULL_SHARE, LEAST_ROUNDS, NEARLY_ALL, SEEN, Talk};
+use super::steady::{RESOLUTION, by_chance, cost, median, one_tick};
+use super::{FULL, FULL_SHARE, LEAST_ROUNDS, NEARLY_ALL, ON_A_TICK, SEEN, Talk};
 
 /// So much cheaper than by chance, in the unit of [`cost`], must a cause be that is not the closed loop itself: its delays are spread over a
 /// share 1/e of the time that chance would spread them over.
@@ -81,6 +81,8 @@ pub(super) struct Class {
     pub rest: Vec<u32>,
     /// Rounds that are full hold nearly everything.
     full: bool,
+    /// How well the tap knows when its rounds were complete: delays that differ by less, in nanoseconds, are equal.
+    resolution: f64,
 }
 
 impl Class {
@@ -116,8 +118,12 @@ impl Class {
             answers: Vec::new(),
             rest,
             full: held(least) >= NEARLY_ALL,
+            resolution: RESOLUTION,
         };
         class.answers = (0..class.bursts.len()).map(|i| class.answers_of(i, talks, asks)).collect();
+        let last = class.answers.iter().filter_map(|answers| answers.last().filter(|last| last.at < u64::MAX));
+        let unsure: Vec<u64> = last.map(|last| talks[last.conn as usize].times[last.msg as usize].unsure).collect();
+        class.resolution = RESOLUTION.max(median(&unsure) as f64);
         class
     }
 
@@ -128,6 +134,13 @@ impl Class {
 
     pub fn start(&self, i: usize, asks: &[Ask]) -> u64 {
         asks[self.bursts[i].asks[0] as usize].at
+    }
+
+    /// A moment is a whole number of periods away from the burst before it.
+    pub fn on_a_tick(&self, at: u64, period: u64, asks: &[Ask]) -> bool {
+        let before = self.bursts.partition_point(|burst| asks[burst.asks[0] as usize].at <= at);
+        let since = before.checked_sub(1).map(|before| at - self.start(before, asks));
+        since.is_some_and(|since| one_tick(since, period).abs_diff(period) as f64 <= ON_A_TICK * period as f64)
     }
 
     /// The last answers on the connections of burst `i` that were asked for before the next one: a request may come in several messages.
@@ -343,6 +356,11 @@ impl Choice {
         }
     }
 
+    /// The period of the timer that releases most bursts.
+    pub fn ticks(&self) -> Option<u64> {
+        self.first.as_ref().filter(|first| first.kind == Kind::Timer).map(|first| first.median)
+    }
+
     /// Time since the burst before, of what a timer releases.
     pub fn period(&self, i: usize) -> Option<u64> {
         [&self.first, &self.second].into_iter().flatten().find(|s| s.kind == Kind::Timer).and_then(|s| s.delays[i])
@@ -441,7 +459,7 @@ fn second(
     found.sort_by(|a, b| a.cost.total_cmp(&b.cost));
     let best = found.into_iter().next()?;
     let of_first: Vec<u64> = strays.iter().filter_map(|&i| first.delays[i]).collect();
-    (of_first.len() < strays.len() || best.cost < cost(&of_first) - MARGIN).then_some(best)
+    (of_first.len() < strays.len() || best.cost < cost(&of_first, class.resolution) - MARGIN).then_some(best)
 }
 
 fn score(kind: Kind, n: usize, of: &[usize], classes: &[Class], streams: &Streams) -> Score {
@@ -457,11 +475,17 @@ fn score(kind: Kind, n: usize, of: &[usize], classes: &[Class], streams: &Stream
             chance.extend(streams.age(kind, n, i, by_chance(i, start, next), classes));
         }
     }
-    let spent = cost(&known);
+    if kind == Kind::Timer {
+        // Rounds that are not full are not in this list.
+        let period = median(&known);
+        let ticks = known.iter_mut().chain(delays.iter_mut().flatten());
+        ticks.for_each(|time| *time = one_tick(*time, period));
+    }
+    let spent = cost(&known, classes[n].resolution);
     Score {
         kind,
         cost: spent,
-        gain: cost(&chance) - spent,
+        gain: cost(&chance, classes[n].resolution) - spent,
         coverage: known.len() as f64 / of.len().max(1) as f64,
         median: median(&known),
         delays,
@@ -493,8 +517,8 @@ fn own(class: &Class, asks: &[Ask]) -> Score {
                 chance.extend(latest.map(|event| at - event));
             }
         }
-        total += cost(&known) * known.len() as f64;
-        by_chance_total += cost(&chance) * known.len() as f64;
+        total += cost(&known, class.resolution) * known.len() as f64;
+        by_chance_total += cost(&chance, class.resolution) * known.len() as f64;
         count += known.len();
         medians.push(median(&known));
     }

@@ -29,6 +29,9 @@ const FULL_SHARE: f64 = 0.2;
 /// If they hold at least this share, asking together is what these connections are for.
 const NEARLY_ALL: f64 = 0.8;
 
+/// What leaves within this share of a timer's period of a tick leaves by the timer, though not with all the others.
+const ON_A_TICK: f64 = 0.05;
+
 /// When an answer had come is known to this only, in nanoseconds: a tap away from the aggregator sees its acknowledgement, after other requests and
 /// after its host's time for it. What seems to come so little after a request may have released it.
 const SEEN: u64 = 50_000;
@@ -49,6 +52,8 @@ pub(crate) struct Times {
     pub answered: Option<u64>,
     /// The request was sent before the answer to the one before had come.
     pub overlapped: bool,
+    /// By how much earlier the response may have come.
+    pub unsure: u64,
 }
 
 /// What was found.
@@ -141,7 +146,13 @@ impl Book<'_> {
             }
         }
         for &ask in &class.rest {
-            let ask = &self.asks[ask as usize];
+            let ask = self.asks[ask as usize];
+            if let Some(period) = choice.ticks().filter(|&period| class.on_a_tick(ask.at, period, self.asks)) {
+                let clock = Some(Release::Clock { regardless });
+                self.found.releases[ask.conn as usize][ask.msg as usize] = clock;
+                reasons.entry(Reason::Timer).or_default().push(period);
+                continue;
+            }
             match ask.own {
                 Some(own) => reasons.entry(Reason::OwnAnswer).or_default().push(ask.at - own),
                 None => reasons.entry(Reason::Nothing).or_default().push(0),

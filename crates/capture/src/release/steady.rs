@@ -1,18 +1,24 @@
 //! How steady a delay is, and how steady it would be by chance.
 
 /// Delays that differ by less than this are equal: hosts wake and time stamps are taken with such an error.
-const RESOLUTION: f64 = 20_000.0;
+pub(super) const RESOLUTION: f64 = 20_000.0;
 
-/// The cost of writing delays down when their median is known: the mean of ln(1 + |d - median| / 20 us).
+/// The cost of writing delays down when their median is known: the mean of ln(1 + |d - median| / resolution).
 ///
 /// Logarithmic, so that one round with a timeout or a step of the clock does not outweigh all others, and yet counts.
-pub(super) fn cost(delays: &[u64]) -> f64 {
+pub(super) fn cost(delays: &[u64], resolution: f64) -> f64 {
     if delays.is_empty() {
         return 0.0;
     }
     let median = median(delays);
-    let each = delays.iter().map(|&d| (d.abs_diff(median) as f64 / RESOLUTION).ln_1p());
+    let each = delays.iter().map(|&d| (d.abs_diff(median) as f64 / resolution).ln_1p());
     each.sum::<f64>() / delays.len() as f64
+}
+
+/// A time between two ticks of a timer as the time of one tick: some in between may have been missed.
+pub(super) fn one_tick(time: u64, period: u64) -> u64 {
+    let missed = (time + period / 2).checked_div(period).unwrap_or(0).saturating_sub(1);
+    time - (missed * period).min(time)
 }
 
 /// The middle value, the lower of two.
@@ -39,10 +45,16 @@ mod tests {
 
     #[test]
     fn equal_delays_cost_nothing_and_an_outlier_costs_its_logarithm() {
-        assert_eq!(cost(&[5, 5, 5]), 0.0);
+        assert_eq!(cost(&[5, 5, 5], RESOLUTION), 0.0);
         // (e - 1) resolutions away from the median of four: ln(e) / 4.
         let away = ((std::f64::consts::E - 1.0) * RESOLUTION).round() as u64;
-        assert!((cost(&[0, 0, 0, away]) - 0.25).abs() < 1e-4);
+        assert!((cost(&[0, 0, 0, away], RESOLUTION) - 0.25).abs() < 1e-4);
+    }
+
+    #[test]
+    fn a_missed_tick_is_a_longer_time_and_half_a_tick_is_none() {
+        assert_eq!([99, 201, 298, 152, 30, 0].map(|time| one_tick(time, 100)), [99, 101, 98, 52, 30, 0]);
+        assert_eq!(one_tick(7, 0), 7, "no period");
     }
 
     #[test]

@@ -18,7 +18,7 @@ impl Made {
 
     fn ask(&mut self, conn: usize, asked: u64, answered: u64) -> u64 {
         let overlapped = self.talks[conn].times.last().and_then(|t| t.answered).is_some_and(|before| before > asked);
-        self.talks[conn].times.push(Times { asked: Some(asked), answered: Some(answered), overlapped });
+        self.talks[conn].times.push(Times { asked: Some(asked), answered: Some(answered), overlapped, unsure: 0 });
         answered
     }
 
@@ -229,6 +229,50 @@ fn a_timer_whose_first_answers_come_as_steadily_is_still_a_timer() {
     let found = made.infer();
     let (edge, share) = main_edge(company(&found, 0));
     assert_eq!((edge.event.as_str(), share > 0.94), ("timer", true), "{:?}", company(&found, 0));
+}
+
+#[test]
+fn a_timer_of_whose_rounds_some_are_not_full_is_still_a_timer() {
+    let (mut made, mut numbers) = (Made::new(12), Numbers(47));
+    for n in 0..40 {
+        let services: Vec<u64> =
+            (0..12).map(|c| if c == 0 { 450 * US } else { 900 * US + numbers.below(8 * MS) }).collect();
+        // Of every third round the tap has lost a request, so that the next full one comes two periods later.
+        let lost = if n % 3 == 2 { 1 + n as usize % 11 } else { 12 };
+        made.round((0..12).filter(|&c| c != lost), n * 100 * MS + numbers.below(15 * US), |c| services[c]);
+        if n % 8 == 1 {
+            made.ask(5, (n * 100 + 40) * MS, (n * 100 + 41) * MS);
+        }
+    }
+    let found = made.infer();
+    // What is asked between two ticks does not leave by the timer.
+    let between = found.releases[5].iter().filter(|release| release.is_none()).count();
+    assert_eq!(between, 5);
+    let (edge, share) = main_edge(company(&found, 0));
+    assert!(edge.event == "timer" && edge.delay.median_ns.abs_diff(100 * MS) < 20 * US, "{:?}", company(&found, 0));
+    // The other requests of a round that is not full leave by the same timer.
+    assert!(share > 0.94, "{share}");
+}
+
+#[test]
+fn rounds_of_steady_length_are_no_timer_where_the_tap_knows_their_ends_to_a_part_of_a_millisecond() {
+    let event = |unsure: u64| {
+        let (mut made, mut numbers) = (Made::new(8), Numbers(53));
+        let mut now = MS;
+        for _ in 0..30 {
+            // Nothing acknowledges the slowest answer, which is taken to come later than it does.
+            let late = numbers.below(500 * US);
+            let start = now;
+            for c in 0..8 {
+                let at = start + c * 10 * US;
+                made.ask(c as usize, at, at + if c == 7 { 8 * MS + late } else { 3 * MS + c * 500 * US });
+                made.talks[c as usize].times.last_mut().unwrap().unsure = unsure;
+            }
+            now = start + 70 * US + 8 * MS + 5 * MS + numbers.below(30 * US);
+        }
+        main_edge(company(&made.infer(), 0)).0.event.clone()
+    };
+    assert_eq!((event(0).as_str(), event(500 * US).as_str()), ("timer", "answers"));
 }
 
 #[test]

@@ -1,0 +1,155 @@
+//! Several requests in flight on one connection: which answer ends where.
+//!
+//! TCP has no messages. A request that is sent while the answer before is on its way ends a run of the answer somewhere in its middle, and requests that
+//! are sent while no answer comes look like one. Where a connection asks and answers in equal sizes, the sums tell: what was asked is a whole
+//! number of requests, and what was answered is as many answers, to the byte. Nothing is changed where they do not.
+
+use crate::workload::Exchange;
+
+/// A connection shows its sizes in so many requests that were answered before the next.
+const SHOWN: usize = 3;
+
+/// Puts the bounds of messages right in the exchanges of one connection that were in flight together.
+pub(crate) fn separate(exchanges: Vec<Exchange>) -> Vec<Exchange> {
+    let ended = |n: usize| exchanges.get(n + 1).is_none_or(|next: &Exchange| !next.overlapped);
+    let alone = || exchanges.iter().enumerate().filter(|&(n, e)| !e.overlapped && ended(n)).map(|(_, e)| e);
+    let (Some(asks), Some(answers)) = (most(alone().map(|e| e.request_bytes)), most(alone().map(|e| e.response_bytes)))
+    else {
+        return exchanges;
+    };
+    if exchanges.iter().all(|e| !e.overlapped && e.request_bytes == asks && e.response_bytes == answers) {
+        return exchanges;
+    }
+    let mut separated = Vec::with_capacity(exchanges.len());
+    let mut chain: Vec<Exchange> = Vec::new();
+    for exchange in exchanges {
+        if !exchange.overlapped {
+            separated.extend(each(std::mem::take(&mut chain), asks, answers));
+        }
+        chain.push(exchange);
+    }
+    separated.extend(each(chain, asks, answers));
+    separated
+}
+
+/// The size of more than half of the messages that there are.
+fn most(sizes: impl Iterator<Item = u64>) -> Option<u64> {
+    let mut sizes: Vec<u64> = sizes.collect();
+    sizes.sort_unstable();
+    let size = *sizes.get(sizes.len() / 2)?;
+    let equal = sizes.iter().filter(|&&s| s == size).count();
+    (size > 0 && equal >= SHOWN && 2 * equal > sizes.len()).then_some(size)
+}
+
+/// The requests of a chain one by one, each with its answer, if the sums say that they are of these sizes.
+fn each(chain: Vec<Exchange>, asks: u64, answers: u64) -> Vec<Exchange> {
+    // A request that came in one packet is one request.
+    let whole = |e: &Exchange| match (e.request_start, e.request_end) {
+        _ if e.request_bytes == asks => true,
+        (Some(start), Some(end)) => end > start && e.request_bytes > 0 && e.request_bytes.is_multiple_of(asks),
+        _ => false,
+    };
+    let requests: u64 = chain.iter().map(|e| e.request_bytes / asks).sum();
+    let answered: u64 = chain.iter().map(|e| e.response_bytes).sum();
+    if requests < 2 || !chain.iter().all(whole) || answered != requests * answers {
+        return chain;
+    }
+    let service = chain[0].service;
+    let delivered = chain.iter().rev().find_map(|e| e.delivered.map(|at| (at, e.unsure)));
+    let mut separated: Vec<Exchange> = Vec::with_capacity(requests as usize);
+    for exchange in chain {
+        let count = exchange.request_bytes / asks;
+        for n in 0..count {
+            let start = exchange.request_start.zip(exchange.request_end);
+            // When those between the first and the last left is not known; that they did so evenly is a guess.
+            let at = start.map(|(start, end)| start + (end - start) * n / (count - 1).max(1));
+            separated.push(Exchange {
+                request_start: at,
+                request_end: at,
+                request_bytes: asks,
+                waited: exchange.waited.filter(|_| n == 0),
+                response_start: exchange.response_start,
+                response_end: exchange.response_end,
+                response_bytes: answers,
+                service,
+                overlapped: exchange.overlapped || n > 0,
+                delivered: None,
+                unsure: 0,
+                front: exchange.front,
+                pieces: None,
+            });
+        }
+    }
+    if let (Some(last), Some((at, unsure))) = (separated.last_mut(), delivered) {
+        (last.delivered, last.unsure) = (Some(at), unsure);
+    }
+    separated
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn exchange(asked_ms: u64, until_ms: u64, request_bytes: u64, response_bytes: u64, overlapped: bool) -> Exchange {
+        Exchange {
+            request_start: Some(asked_ms * MS),
+            request_end: Some(until_ms * MS),
+            request_bytes,
+            response_bytes,
+            overlapped,
+            delivered: Some((until_ms + 1) * MS),
+            ..Exchange::default()
+        }
+    }
+
+    fn plain(asked_ms: u64) -> Exchange {
+        exchange(asked_ms, asked_ms, 100, 8_000, false)
+    }
+
+    fn told(exchanges: &[Exchange]) -> Vec<(u64, u64, u64, bool)> {
+        let row = |e: &Exchange| (e.request_start.unwrap() / MS, e.request_bytes, e.response_bytes, e.overlapped);
+        exchanges.iter().map(row).collect()
+    }
+
+    #[test]
+    fn requests_that_wait_behind_a_lost_answer_are_told_apart_by_their_sums() {
+        // The answer to the second was lost but for 2920 bytes; eleven requests went out before its rest came, with the answers to all of them.
+        let mut lost = vec![plain(0), plain(100), plain(200), exchange(300, 300, 100, 2_920, false)];
+        lost.push(exchange(400, 1_400, 1_100, 93_080, true));
+        lost.push(plain(1_500));
+        let separated = told(&separate(lost));
+        let waiting = (0..11).map(|n| (400 + 100 * n, 100, 8_000, true));
+        let mut expected: Vec<(u64, u64, u64, bool)> = [0, 100, 200, 300].map(|at| (at, 100, 8_000, false)).into();
+        expected.extend(waiting);
+        expected.push((1_500, 100, 8_000, false));
+        assert_eq!(separated, expected);
+    }
+
+    #[test]
+    fn only_the_last_of_those_in_flight_is_known_to_have_come() {
+        let all = vec![plain(0), plain(10), plain(20), exchange(30, 50, 200, 16_000, false)];
+        let delivered: Vec<Option<u64>> = separate(all).iter().skip(3).map(|e| e.delivered).collect();
+        assert_eq!(delivered, [None, Some(51 * MS)]);
+    }
+
+    #[test]
+    fn sums_that_do_not_fit_change_nothing() {
+        for odd in [
+            exchange(30, 50, 200, 15_999, false),
+            exchange(30, 50, 150, 16_000, false),
+            // One packet is one request, however large.
+            exchange(30, 30, 200, 16_000, false),
+        ] {
+            let before = (odd.request_bytes, odd.response_bytes);
+            let separated = separate(vec![plain(0), plain(10), plain(20), odd]);
+            assert_eq!(
+                (separated[3].request_bytes, separated[3].response_bytes, separated.len()),
+                (before.0, before.1, 4)
+            );
+        }
+        // Two that were answered before the next show no size.
+        assert_eq!(separate(vec![plain(0), plain(10), exchange(30, 50, 200, 16_000, false)]).len(), 3);
+    }
+}
