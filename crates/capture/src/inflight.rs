@@ -20,15 +20,20 @@ pub(crate) fn separate(exchanges: Vec<Exchange>) -> Vec<Exchange> {
     if exchanges.iter().all(|e| !e.overlapped && e.request_bytes == asks && e.response_bytes == answers) {
         return exchanges;
     }
+    // An answer that waits behind another one says nothing of its server's time.
+    let usual = |e: &&Exchange| e.request_bytes == asks && e.response_bytes == answers;
+    let mut served: Vec<u64> = alone().filter(usual).filter_map(|e| e.service).collect();
+    served.sort_unstable();
+    let sizes = Sizes { asks, answers, service: served.get(served.len() / 2).copied() };
     let mut separated = Vec::with_capacity(exchanges.len());
     let mut chain: Vec<Exchange> = Vec::new();
     for exchange in exchanges {
         if !exchange.overlapped {
-            separated.extend(each(std::mem::take(&mut chain), asks, answers));
+            separated.extend(sizes.each(std::mem::take(&mut chain)));
         }
         chain.push(exchange);
     }
-    separated.extend(each(chain, asks, answers));
+    separated.extend(sizes.each(chain));
     separated
 }
 
@@ -41,49 +46,58 @@ fn most(sizes: impl Iterator<Item = u64>) -> Option<u64> {
     (size > 0 && equal >= SHOWN && 2 * equal > sizes.len()).then_some(size)
 }
 
-/// The requests of a chain one by one, each with its answer, if the sums say that they are of these sizes.
-fn each(chain: Vec<Exchange>, asks: u64, answers: u64) -> Vec<Exchange> {
-    // A request that came in one packet is one request.
-    let whole = |e: &Exchange| match (e.request_start, e.request_end) {
-        _ if e.request_bytes == asks => true,
-        (Some(start), Some(end)) => end > start && e.request_bytes > 0 && e.request_bytes.is_multiple_of(asks),
-        _ => false,
-    };
-    let requests: u64 = chain.iter().map(|e| e.request_bytes / asks).sum();
-    let answered: u64 = chain.iter().map(|e| e.response_bytes).sum();
-    if requests < 2 || !chain.iter().all(whole) || answered != requests * answers {
-        return chain;
-    }
-    let service = chain[0].service;
-    let delivered = chain.iter().rev().find_map(|e| e.delivered.map(|at| (at, e.unsure)));
-    let mut separated: Vec<Exchange> = Vec::with_capacity(requests as usize);
-    for exchange in chain {
-        let count = exchange.request_bytes / asks;
-        for n in 0..count {
-            let start = exchange.request_start.zip(exchange.request_end);
-            // When those between the first and the last left is not known; that they did so evenly is a guess.
-            let at = start.map(|(start, end)| start + (end - start) * n / (count - 1).max(1));
-            separated.push(Exchange {
-                request_start: at,
-                request_end: at,
-                request_bytes: asks,
-                waited: exchange.waited.filter(|_| n == 0),
-                response_start: exchange.response_start,
-                response_end: exchange.response_end,
-                response_bytes: answers,
-                service,
-                overlapped: exchange.overlapped || n > 0,
-                delivered: None,
-                unsure: 0,
-                front: exchange.front,
-                pieces: None,
-            });
+/// What a connection asks and answers, and how long its server takes.
+struct Sizes {
+    asks: u64,
+    answers: u64,
+    service: Option<u64>,
+}
+
+impl Sizes {
+    /// The requests of a chain one by one, each with its answer, if the sums say that they are of these sizes.
+    fn each(&self, chain: Vec<Exchange>) -> Vec<Exchange> {
+        let Sizes { asks, answers, service } = *self;
+        // A request that came in one packet is one request.
+        let whole = |e: &Exchange| match (e.request_start, e.request_end) {
+            _ if e.request_bytes == asks => true,
+            (Some(start), Some(end)) => end > start && e.request_bytes > 0 && e.request_bytes.is_multiple_of(asks),
+            _ => false,
+        };
+        let requests: u64 = chain.iter().map(|e| e.request_bytes / asks).sum();
+        let answered: u64 = chain.iter().map(|e| e.response_bytes).sum();
+        if requests < 2 || !chain.iter().all(whole) || answered != requests * answers {
+            return chain;
         }
+        let delivered = chain.iter().rev().find_map(|e| e.delivered.map(|at| (at, e.unsure)));
+        let mut separated: Vec<Exchange> = Vec::with_capacity(requests as usize);
+        for exchange in chain {
+            let count = exchange.request_bytes / asks;
+            for n in 0..count {
+                let start = exchange.request_start.zip(exchange.request_end);
+                // When those between the first and the last left is not known; that they did so evenly is a guess.
+                let at = start.map(|(start, end)| start + (end - start) * n / (count - 1).max(1));
+                separated.push(Exchange {
+                    request_start: at,
+                    request_end: at,
+                    request_bytes: asks,
+                    waited: exchange.waited.filter(|_| n == 0),
+                    response_start: exchange.response_start,
+                    response_end: exchange.response_end,
+                    response_bytes: answers,
+                    service,
+                    overlapped: exchange.overlapped || n > 0,
+                    delivered: None,
+                    unsure: 0,
+                    front: exchange.front,
+                    pieces: None,
+                });
+            }
+        }
+        if let (Some(last), Some((at, unsure))) = (separated.last_mut(), delivered) {
+            (last.delivered, last.unsure) = (Some(at), unsure);
+        }
+        separated
     }
-    if let (Some(last), Some((at, unsure))) = (separated.last_mut(), delivered) {
-        (last.delivered, last.unsure) = (Some(at), unsure);
-    }
-    separated
 }
 
 #[cfg(test)]
@@ -130,8 +144,20 @@ mod tests {
     #[test]
     fn only_the_last_of_those_in_flight_is_known_to_have_come() {
         let all = vec![plain(0), plain(10), plain(20), exchange(30, 50, 200, 16_000, false)];
-        let delivered: Vec<Option<u64>> = separate(all).iter().skip(3).map(|e| e.delivered).collect();
+        let separated = separate(all);
+        let delivered: Vec<Option<u64>> = separated.iter().skip(3).map(|e| e.delivered).collect();
         assert_eq!(delivered, [None, Some(51 * MS)]);
+    }
+
+    #[test]
+    fn an_answer_that_waited_behind_another_one_does_not_make_its_server_slow() {
+        let mut all: Vec<Exchange> = [0, 10, 20].map(plain).into();
+        all.push(exchange(30, 50, 200, 16_000, false));
+        for (exchange, service) in all.iter_mut().zip([3, 5, 4, 900]) {
+            exchange.service = Some(service);
+        }
+        let served: Vec<Option<u64>> = separate(all).iter().map(|e| e.service).collect();
+        assert_eq!(served, [3, 5, 4, 4, 4].map(Some));
     }
 
     #[test]
