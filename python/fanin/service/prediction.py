@@ -148,7 +148,7 @@ def truth(
     settings: Mapping[str, object] | None = None,
     text: str | None = None,
     engine: str = "kernel",
-    predict: bool = True,
+    predict: bool | int | Sequence[int] = True,
     keep: bool = True,
     command: str | None = None,
     tell: Callable[[str], None] = lambda _: None,
@@ -175,8 +175,8 @@ def truth(
         The scenario itself (TOML) instead of a file.
     engine : str
         ``kernel`` or ``kernel-hz1000``.
-    predict : bool
-        Make the prediction, too.
+    predict : bool, int or sequence of int
+        Make the prediction, too; over so many seeds of its own where it is a number, or these.
     keep : bool
         Results are kept in the store, and found there the next time.
     command : str, optional
@@ -198,6 +198,7 @@ def truth(
     names = chosen_algorithms(cc) if cc is not None else list(ALGORITHMS)
     names = names if captured in names else [captured, *names]
     numbers = chosen_seeds(seeds)
+    guesses = numbers if isinstance(predict, bool) else chosen_seeds(predict)
     label = find_engine(engine).label
     store = store_of(engine) if keep else None
     is_scenario = text is not None or str(what).endswith(".toml")
@@ -212,14 +213,14 @@ def truth(
         predicted = _nothing()
         if predict:
             try:
-                predicted = _predicted(job, names, numbers, store, keep, progress)
+                predicted = _predicted(job, names, guesses, store, keep, progress)
             except _NoPredictionError as why:
                 notes.append(f"no prediction: {why}")
     else:
         real = _replayed(what, rack, names, captured, numbers, settings, engine, keep, tell, progress)
         predicted = _nothing()
         if predict:
-            predicted = _replayed(what, rack, names, captured, numbers, settings, "sim", keep, tell, progress)
+            predicted = _replayed(what, rack, names, captured, guesses, settings, "sim", keep, tell, progress)
     of = "rounds" if real["rounds"].height else "responses"
     if of == "rounds" and predicted["responses"].height and not predicted["rounds"].height:
         notes.append("the capture shows no rounds, so there is no prediction of them")
