@@ -3,6 +3,7 @@
 mod arrival;
 mod clock;
 mod clocking;
+mod handshake;
 mod rtt;
 mod run;
 mod sequence;
@@ -12,6 +13,7 @@ use crate::decode::{Addr, Segment, flag};
 use crate::{Connection, Direction, DirectionStats, Gap, Sink, Train};
 use clock::Clock;
 use clocking::Clocking;
+use handshake::Handshake;
 use rtt::Half;
 use run::{PayloadRun, Place};
 use sequence::{Kind, Sequence};
@@ -47,16 +49,6 @@ pub(crate) struct Conn {
     turns: u32,
     request: Option<PayloadRun>,
     run: Option<PayloadRun>,
-}
-
-#[derive(Default)]
-struct Handshake {
-    syn: Option<u64>,
-    syns: u32,
-    synack: Option<u64>,
-    synacks: u32,
-    server: Option<u64>,
-    client: Option<u64>,
 }
 
 /// What the first packet of a run says about it.
@@ -249,44 +241,6 @@ impl Conn {
         }
         if self.dirs[1 - d].base.is_none() && s.flags & flag::ACK != 0 {
             self.dirs[1 - d].base = Some(s.ack.wrapping_sub(1));
-        }
-    }
-
-    fn syn(&mut self, s: &Segment, d: usize, at: u64) {
-        let dir = &mut self.dirs[d];
-        dir.seq.syn(s.seq);
-        dir.stats.mss_option = dir.stats.mss_option.or(s.mss);
-        dir.stats.window_scale = dir.stats.window_scale.or(s.window_scale);
-        dir.stats.sack_option |= s.sack;
-        dir.stats.timestamps_option |= s.timestamps;
-        dir.stats.ect_syn |= s.ect;
-        let answer = s.flags & flag::ACK != 0;
-        if !self.role_known && self.run.is_none() {
-            (self.client, self.role_known) = (if answer { 1 - d } else { d }, true);
-        }
-        let h = &mut self.handshake;
-        if answer {
-            // The acknowledgement of a SYN that was not seen places its sender exactly.
-            self.dirs[1 - d].seq.syn(s.ack.wrapping_sub(1));
-            h.synacks += 1;
-            h.synack = Some(at);
-            if let (Some(syn), 1, 1) = (h.syn, h.syns, h.synacks) {
-                h.server = Some(at - syn);
-                self.dirs[1 - d].half.handshake(at - syn);
-            }
-        } else {
-            h.syns += 1;
-            h.syn = Some(at);
-        }
-    }
-
-    /// The first packet of the client after the SYN/ACK ends the handshake.
-    #[inline]
-    fn handshake_ends(&mut self, d: usize, at: u64) {
-        let h = &mut self.handshake;
-        if let (Some(synack), None, 1, true) = (h.synack, h.client, h.synacks, d == self.client) {
-            h.client = Some(at - synack);
-            self.dirs[1 - d].half.handshake(at - synack);
         }
     }
 
