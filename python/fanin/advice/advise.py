@@ -48,6 +48,9 @@ FINALISTS = 3
 TAIL_FINALISTS = 2
 """Besides the best by the goal, the best by p99.9 are judged: it decides where the goal cannot."""
 
+MAY_BE = 0.1
+"""A gain by this share that the judged seeds cannot tell from chance is looked at on more before today's is kept."""
+
 NEAR = 0.03
 """A simpler candidate whose cost is at most so much higher is preferred."""
 
@@ -261,7 +264,7 @@ def advise(
     finalists = list(dict.fromkeys([*others[:FINALISTS], *by_tail[:TAIL_FINALISTS]]))
     evaluator.scores([today, *finalists], JUDGED_SEEDS, "judging on fresh seeds")
     finalists = [c for c in finalists if c not in evaluator.failed]
-    advice = _judged(evaluator, today, finalists, goal)
+    advice = decided(evaluator, today, finalists, goal)
     if confirm is not None:
         confirm_on(advice, evaluator, finalists, list(JUDGED_SEEDS), confirm, tell)
     advice.tried, advice.runs = len({c for c, _ in evaluator.known}), evaluator.runs
@@ -310,34 +313,60 @@ def parsed_budget(budget: int | str) -> tuple[int, float | None]:
     return 0, number * {"s": 1.0, "min": 60.0, "h": 3600.0}[found[2]]
 
 
-def _least(evaluator: Evaluator, better: Sequence[Candidate], goal: str) -> Candidate:
-    """The best of these; among equals the one that changes least. Close ones are run on more seeds before one is preferred."""
+def decided(evaluator: Evaluator, today: Candidate, finalists: Sequence[Candidate], goal: str) -> Advice:
+    """Judge the finalists on the judged seeds, and before today's is kept once more on forty what these seeds leave in doubt."""
+    advice = judged(evaluator, today, finalists, goal)
+    doubtful = _doubtful(evaluator, today, finalists, goal) if advice.kind == "keep" else []
+    if not doubtful:
+        return advice
+    evaluator.scores([today, *doubtful], CLOSE_SEEDS, "telling whether to keep it")
+    doubtful = [c for c in doubtful if c not in evaluator.failed]
+    return judged(evaluator, today, doubtful, goal, [*JUDGED_SEEDS, *CLOSE_SEEDS], SIGNIFICANT / 2)
+
+
+def _doubtful(evaluator: Evaluator, today: Candidate, finalists: Sequence[Candidate], goal: str) -> list[Candidate]:
+    """Finalists that may be better than today's by a tenth, while the judged seeds cannot tell: rare timeouts make such a spread."""
     seeds = list(JUDGED_SEEDS)
+    now = evaluator.cost(today, seeds, goal)
+    return [c for c in finalists if evaluator.cost(c, seeds, goal) < now - MAY_BE * abs(now)]
+
+
+def _least(evaluator: Evaluator, better: Sequence[Candidate], goal: str, judged: Sequence[int]) -> Candidate:
+    """The best of these; among equals the one that changes least. Close ones are run on more seeds before one is preferred."""
+    seeds = list(judged)
 
     def near(candidates: Sequence[Candidate], share: float) -> list[Candidate]:
         least = min(evaluator.cost(c, seeds, goal) for c in candidates)
         return [c for c in candidates if evaluator.cost(c, seeds, goal) <= least + share * abs(least)]
 
     close = near(better, CLOSE)
-    if len(close) > 1:
+    if len(close) > 1 and not set(CLOSE_SEEDS) <= set(seeds):
         evaluator.scores(close, CLOSE_SEEDS, "telling the best from the next")
         seeds += CLOSE_SEEDS
         close = [c for c in close if c not in evaluator.failed]
     return min(near(close, NEAR), key=lambda c: (c.changes, evaluator.cost(c, seeds, goal)))
 
 
-def _judged(evaluator: Evaluator, today: Candidate, finalists: Sequence[Candidate], goal: str) -> Advice:
-    """Compare the finalists with what hosts run today, seed by seed."""
-    seeds = list(JUDGED_SEEDS)
+def judged(
+    evaluator: Evaluator,
+    today: Candidate,
+    finalists: Sequence[Candidate],
+    goal: str,
+    seeds: Sequence[int] = JUDGED_SEEDS,
+    level: float = SIGNIFICANT,
+) -> Advice:
+    """Compare the finalists with what hosts run today, seed by seed; a second look has to be surer (`level`)."""
     mine = evaluator.of(today, seeds)
     scores = {c: evaluator.of(c, seeds) for c in finalists}
     by_goal = {c: paired(found, mine, goal) for c, found in scores.items()}
     by_tail = {c: paired(found, mine, "p99_9") for c, found in scores.items()}
     kind, measure = "change", goal
-    better = [c for c in measurably_better(by_goal, goal) if not worse(by_tail[c], "p99_9") or goal in MORE_IS_BETTER]
+    better = [
+        c for c in measurably_better(by_goal, goal, level) if not worse(by_tail[c], "p99_9") or goal in MORE_IS_BETTER
+    ]
     if not better and goal not in MORE_IS_BETTER:
         kind, measure = "tail", "p99_9"
-        better = [c for c in measurably_better(by_tail, "p99_9") if not worse(by_goal[c], goal)]
+        better = [c for c in measurably_better(by_tail, "p99_9", level) if not worse(by_goal[c], goal)]
         # The tail alone is a weaker reason: what also leaves the mean as it is comes first.
         better = [c for c in better if not worse(paired(scores[c], mine, "mean"), "mean")] or better
     if not better:
@@ -345,7 +374,7 @@ def _judged(evaluator: Evaluator, today: Candidate, finalists: Sequence[Candidat
         near = finalists[0].label if finalists else "nothing else"
         said = f"Keep {today.cc}: on {len(seeds)} fresh seeds nothing measurably improves the {GOAL_NAMES[goal]} (closest: {near})."
         return Advice("keep", said, goal, today, today, None, values)
-    best = _least(evaluator, better, measure)
+    best = _least(evaluator, better, measure, seeds)
     theirs = scores[best]
     values = {name: (mean_of(mine, name), mean_of(theirs, name)) for name in GOALS}
     gain = (by_goal if kind == "change" else by_tail)[best]
@@ -354,7 +383,7 @@ def _judged(evaluator: Evaluator, today: Candidate, finalists: Sequence[Candidat
         headline += f" The {GOAL_NAMES[goal]} is not measurably different."
     advice = Advice(kind, headline, measure, today, best, gain, values)
     advice.hurts = _hurts(theirs, mine, measure)
-    stable = _stability(evaluator, [today, *better], best, measure)
+    stable = _stability(evaluator, [today, *better], best, measure, seeds)
     advice.confidence = [
         f"Over resampled seeds, {best.label} beats {today.label} at {GOAL_NAMES[measure]} in {stable[0]:.0%}, "
         f"and is within {NEAR:.0%} of the best that could be advised in {stable[1]:.0%}."
@@ -391,9 +420,10 @@ def _hurts(theirs: Sequence[Score], mine: Sequence[Score], goal: str) -> list[st
     return told
 
 
-def _stability(evaluator: Evaluator, everyone: Sequence[Candidate], best: Candidate, goal: str) -> tuple[float, float]:
+def _stability(
+    evaluator: Evaluator, everyone: Sequence[Candidate], best: Candidate, goal: str, seeds: Sequence[int]
+) -> tuple[float, float]:
     """How often, over resampled seeds, the best beats today's, and is as good as the best of all."""
-    seeds = list(JUDGED_SEEDS)
     costs = {c: [score.cost(goal) for score in evaluator.of(c, seeds)] for c in everyone}
     source = random.Random(1)
     beats = leads = 0

@@ -18,12 +18,12 @@ MORE_IS_BETTER = ("fairness", "goodput")
 """Of all others less is."""
 
 
-def measurably_better(tests: Mapping[Candidate, Paired], goal: str) -> list[Candidate]:
+def measurably_better(tests: Mapping[Candidate, Paired], goal: str, level: float = SIGNIFICANT) -> list[Candidate]:
     """Those whose difference from today's is significant, corrected for how many there are, and in the right direction."""
     corrected = holm([test.p for test in tests.values()])
     found = []
     for (candidate, test), p in zip(tests.items(), corrected, strict=True):
-        if p is not None and p < SIGNIFICANT and not worse(test, goal):
+        if p is not None and p < level and not worse(test, goal):
             found.append(candidate)
     return found
 
