@@ -1,6 +1,7 @@
 """Changes each threshold of the inference of who waits for what, and runs its tests: one of them at least must fail.
 
-python tools/thresholds.py        # minutes: every change is compiled; exits with 1 when a change breaks no test
+python tools/thresholds.py            # minutes: every change is compiled; exits with 1 when a change breaks no test
+python tools/thresholds.py SEEN GAIN  # those of these constants
 """
 
 from __future__ import annotations
@@ -37,19 +38,21 @@ CHANGES = (
     ("candidates.rs", "COVERAGE", "1.1"),
     ("candidates.rs", "OTHERS", "0"),
     ("steady.rs", "RESOLUTION", "1e12"),
+    ("../inflight.rs", "SHOWN", "2"),
+    ("../inflight.rs", "SHOWN", "200"),
 )
 """File, constant, another value."""
 
 
-def main() -> int:
-    """Try all; the number of those that no test saw, at most 1."""
+def main(named: list[str]) -> int:
+    """Try all, or those of the constants that are named; the number of those that no test saw, at most 1."""
     survived = 0
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder)
         for part in ("Cargo.toml", "Cargo.lock", "crates", "benches", "data"):
             source = ROOT / part
             shutil.copytree(source, copy / part) if source.is_dir() else shutil.copy(source, copy / part)
-        for file, name, value in CHANGES:
+        for file, name, value in (change for change in CHANGES if not named or change[1] in named):
             path = copy / RELEASE / file
             text = path.read_text()
             changed, count = re.subn(rf"(const {name}: \w+ = )[^;]+;", rf"\g<1>{value};", text)
@@ -74,7 +77,9 @@ def tests(folder: Path) -> list[str]:
         "--lib",
         "--target-dir",
         str(ROOT / "target/thresholds"),
+        "--",
         "release",
+        "inflight",
     ]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     failed = re.findall(r"^test (\S+) \.\.\. FAILED", done.stdout, re.MULTILINE)
@@ -84,4 +89,4 @@ def tests(folder: Path) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
