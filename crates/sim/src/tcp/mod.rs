@@ -25,6 +25,7 @@ mod rack;
 mod rates;
 mod receiver;
 mod recovery;
+mod report;
 mod rtt;
 mod scoreboard;
 mod sender;
