@@ -160,6 +160,9 @@ pub trait CongestionControl: core::fmt::Debug + Send {
     /// Send less. `Ecn` and `Loss` come at most once per window of data.
     fn on_congestion(&mut self, conn: &Conn, cause: Cause);
 
+    /// Losses within the window of data that an ECN reduction answered, while `window` packets may be outstanding. Most reduce once for both.
+    fn on_loss_in_cwr(&mut self, _conn: &Conn, _window: f64) {}
+
     /// Loss recovery ended; cwnd should not exceed `limit` packets if one is given (RFC 6582 section 3.2 step 3: flight + 1).
     fn on_recovered(&mut self, _conn: &Conn, _limit: Option<f64>) {}
 

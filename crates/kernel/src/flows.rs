@@ -28,6 +28,8 @@ struct Reading {
     /// In-order delivery at the receiver: what it has, and what lies beyond holes.
     delivered_to: u64,
     beyond: BTreeMap<u64, u64>,
+    /// Bytes of all messages that were handed over.
+    written: u64,
     /// Start of each message on the stream, in order of release, and its number.
     starts: Vec<(u64, u32)>,
     started: usize,
@@ -48,7 +50,7 @@ impl<'a> Flows<'a> {
         let names: Vec<Arc<str>> = spec.nodes.iter().map(|n| n.name.as_str().into()).collect();
         let mut flows: Vec<Reading> = spec.flows.iter().map(|_| Reading::default()).collect();
         for (reading, (flow, seen)) in flows.iter_mut().zip(spec.flows.iter().zip(&log.flows)) {
-            reading.row = flow_row(seen, log.start_ns);
+            reading.row = flow_row(seen);
             (reading.row.src, reading.row.dst) = (names[flow.src.index()].clone(), names[flow.dst.index()].clone());
             reading.row.class = flow.class;
         }
@@ -63,6 +65,7 @@ impl<'a> Flows<'a> {
             flows[message.flow.index()].starts.push((*end, number));
             *end = end.saturating_add(message.bytes);
         }
+        flows.iter_mut().zip(ends).for_each(|(flow, end)| flow.written = end);
         let rows = spec.messages.iter().zip(&log.messages).zip(ideal).map(|((m, seen), &ideal_ps)| {
             let release_ps = since(seen.release_ns);
             MessageStats {
@@ -168,8 +171,8 @@ impl<'a> Flows<'a> {
         }
     }
 
-    /// A packet reached its host; the bytes that became deliverable with it, and whose.
-    pub fn arrived(&mut self, packet: &Packet) -> Option<(FlowId, u64)> {
+    /// A packet reached its host, `now` ps into the run; the bytes that became deliverable with it, and whose.
+    pub fn arrived(&mut self, now: u64, packet: &Packet) -> Option<(FlowId, u64)> {
         let (data, acked) = self.of(packet);
         let tcp = packet.tcp.filter(|t| !t.is_syn())?;
         if tcp.flags & Tcp::ECE != 0
@@ -186,6 +189,9 @@ impl<'a> Flows<'a> {
         while let Some(entry) = reading.beyond.first_entry().filter(|e| *e.key() <= reading.delivered_to) {
             reading.delivered_to = reading.delivered_to.max(entry.remove());
         }
+        if reading.delivered_to > before {
+            reading.row.last_delivery_ps = Some(now);
+        }
         Some((flow, reading.delivered_to - before))
     }
 
@@ -194,6 +200,8 @@ impl<'a> Flows<'a> {
         debug_assert_eq!(self.flows.len(), self.spec.flows.len());
         let rows = self.flows.into_iter().map(|mut reading| {
             reading.close_run();
+            // As the simulator counts: what the host has in order. The player reads a part of that, so as not to be woken for each segment.
+            reading.row.bytes_delivered = reading.delivered_to.min(reading.written);
             reading.row
         });
         (rows.collect(), self.messages, self.windows)
@@ -267,14 +275,12 @@ impl Reading {
 }
 
 /// What the sockets at both ends told at the end of the run.
-fn flow_row(seen: &log::Flow, start_ns: u64) -> FlowStats {
+fn flow_row(seen: &log::Flow) -> FlowStats {
     FlowStats {
-        bytes_delivered: seen.bytes_read,
         bytes_acked: seen.bytes_acked,
         retransmissions: seen.retransmissions,
         timeouts: seen.timeouts,
         timeout_ps: seen.timeout_ms * 1_000_000_000,
-        last_delivery_ps: seen.last_read_ns.map(|ns| ns.saturating_sub(start_ns) * 1000),
         cwnd: f64::from(seen.cwnd),
         max_cwnd: f64::from(seen.cwnd),
         srtt_ps: u64::from(seen.srtt_us) * 1_000_000,

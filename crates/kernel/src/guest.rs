@@ -203,7 +203,9 @@ fn of_host(stack: &Stack) -> Host {
     let mut set: BTreeMap<&str, String> = BTreeMap::new();
     // Runs are independent: no cached ssthresh of the connection before.
     set.insert("tcp_no_metrics_save", "1".to_owned());
-    set.insert("tcp_rmem", format!("4096 131072 {}", stack.receive_window.get().max(131_072)));
+    // A window that is fixed is not one of Linux's.
+    let buffer = stack.receive_buffer.get().max(4096);
+    set.insert("tcp_rmem", format!("4096 {buffer} {}", stack.receive_window.get().max(buffer)));
     // tcp_init's values on a machine with at least 512 MB.
     set.insert("tcp_wmem", "4096 16384 4194304".to_owned());
     set.insert("tcp_timestamps", u8::from(stack.timestamps).to_string());

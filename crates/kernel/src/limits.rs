@@ -26,6 +26,7 @@ const SETTABLE: &[&str] = &[
     "comp_sack_slack",
     "nagle",
     "receive_window",
+    "receive_buffer",
     "min_rto",
     "timestamps",
     "ecn",

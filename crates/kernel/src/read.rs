@@ -79,7 +79,7 @@ fn results(spec: &Spec, log: &Log, traffic: &Traffic) -> Result<Results, KernelE
     let mut throughput = Throughput::default();
     let interval = spec.trace.throughput_interval.map(|d| d.ps().max(1));
     for &(time, number) in &arrivals {
-        let delivered = flows.arrived(&traffic.packets[number as usize]);
+        let delivered = flows.arrived(time - start, &traffic.packets[number as usize]);
         if let (Some((flow, bytes)), Some(interval)) = (delivered, interval) {
             throughput.add(time - start, flow, bytes, interval);
         }

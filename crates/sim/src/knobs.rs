@@ -227,7 +227,8 @@ knobs! {
     two_way: FLAG, "data carry the ACK of the opposite direction of their connection, as RFC 9293 has it; false for NS2's one-way agents, each with a sink of its own";
     pingpong: FLAG, "Linux's interactive mode: once a host has answered within delack_timeout, its ACKs wait for its next answer; before, the end of what an application wrote is acknowledged at once";
     nagle: word::<Nagle>(), "holding small segments: off (TCP_NODELAY), rfc896, or minshall as in Linux";
-    receive_window: SIZE, "receive window (Linux: tcp_rmem's maximum, 6MiB)";
+    receive_window: SIZE, "receive window; with receive_buffer the most that the buffer becomes (Linux: tcp_rmem's maximum, 6MiB)";
+    receive_buffer: SIZE, "receive buffer that a connection starts with and enlarges by what arrives, its window with it, each segment acknowledged at once meanwhile (Linux: tcp_rmem's default, 131072B); 0B: the window is receive_window";
     min_rto: TIME, "floor of the retransmission timer: 1s by RFC 6298, 200ms in Linux and NS2";
     max_rto: TIME, "ceiling of the retransmission timer: 60s by RFC 6298 and in NS2, 120s in Linux";
     initial_rto: TIME, "retransmission timer before the first sample: 1s by RFC 6298, 3s in NS2";

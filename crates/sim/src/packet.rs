@@ -25,6 +25,8 @@ pub struct Packet {
     pub window: u32,
     /// Number of the packet in the run, counted from 1 (it wraps): the same at every port. The network sets it.
     pub id: u32,
+    /// Time stamps as they stand in the header, ms: of an ACK when it left, of data when what their sender had heard of last had left.
+    pub tick: u32,
 }
 
 impl Packet {
@@ -57,6 +59,7 @@ impl Packet {
             sack: [left, right, 0, 0, 0, 0],
             flow,
             len: 0,
+            tick: (self.timestamp / crate::tcp::TICK_PS) as u32,
             flags: flags::ACK | flags::CARRIES_ACK | (self.flags & (flags::ECE | flags::DSACK)),
             ..*self
         })

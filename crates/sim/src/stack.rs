@@ -64,8 +64,10 @@ pub struct Stack {
     pub pingpong: bool,
     /// Holding small segments.
     pub nagle: Nagle,
-    /// Receive window.
+    /// Receive window; where the buffer is tuned, the most that the buffer becomes.
     pub receive_window: Bytes,
+    /// The receive buffer that Linux starts with and tunes (`tcp_rmem`, `tcp_moderate_rcvbuf`); zero where the window is fixed.
+    pub receive_buffer: Bytes,
     /// Floor of the retransmission timer.
     pub min_rto: Duration,
     /// Ceiling of the retransmission timer.
@@ -154,6 +156,7 @@ impl Stack {
             pingpong: false,
             nagle: Nagle::Off,
             receive_window: Bytes::mb(1000),
+            receive_buffer: Bytes::ZERO,
             min_rto: Duration::ms(200),
             max_rto: Duration::s(60),
             initial_rto: Duration::s(3),
@@ -232,6 +235,7 @@ impl Stack {
             pingpong: true,
             nagle: Nagle::Minshall,
             receive_window: Bytes::new(6 * 1024 * 1024),
+            receive_buffer: Bytes::new(131_072),
             max_rto: Duration::s(120),
             initial_rto: Duration::s(1),
             linux_rto: true,

@@ -118,6 +118,11 @@ impl MarkedFraction {
         }
     }
 
+    /// It is the kernel's form.
+    fn is_integer(&self) -> bool {
+        matches!(self.arithmetic, Arithmetic::Integer { .. })
+    }
+
     /// α, 0 to 1.
     pub fn alpha(&self) -> f64 {
         match self.arithmetic {
@@ -176,6 +181,12 @@ impl CongestionControl for Dctcp {
             Cause::Ecn => self.core.reduce(conn, self.fraction.cut(self.core.window.cwnd)),
             // RFC 8257 section 3.5: a loss is answered as by any TCP.
             Cause::Loss | Cause::Timeout { .. } => self.core.on_congestion(conn, cause),
+        }
+    }
+    fn on_loss_in_cwr(&mut self, conn: &Conn, window: f64) {
+        // The kernel's module halves what it finds whenever a recovery begins (`dctcp_state`, `dctcp_react_to_loss`).
+        if self.fraction.is_integer() {
+            self.core.reduce(conn, (window / 2.0).floor().max(2.0));
         }
     }
     as_reno!();

@@ -126,6 +126,9 @@ impl CongestionControl for TcpRand {
     fn on_congestion(&mut self, conn: &Conn, cause: Cause) {
         self.inner.on_congestion(conn, cause);
     }
+    fn on_loss_in_cwr(&mut self, conn: &Conn, window: f64) {
+        self.inner.on_loss_in_cwr(conn, window);
+    }
     fn on_recovered(&mut self, conn: &Conn, limit: Option<f64>) {
         self.inner.on_recovered(conn, limit);
     }

@@ -141,7 +141,7 @@ fn every_knob_of_the_stack_changes_some_result() {
             "clock_granularity" => vec![vec!["stack.quantise_rtt=true"]],
             "ect_on_control" | "grow_in_cwr" => vec![vec!["cc.name=\"dctcp\""]],
             "ack_on_cwr" => vec![vec!["stack.profile=\"linux\"", "cc.name=\"dctcp\""]],
-            "comp_sack_nr" | "comp_sack_delay" | "comp_sack_slack" => {
+            "receive_buffer" | "comp_sack_nr" | "comp_sack_delay" | "comp_sack_slack" => {
                 vec![vec!["stack.profile=\"linux\"", "cc.name=\"cubic\""]]
             }
             "delack_timeout" | "quick_acks" | "quickack" => {
@@ -252,6 +252,8 @@ fn companions(name: &str) -> Vec<&'static str> {
         // Only packets that may be trimmed leave headers.
         "trim_size" | "trim_headers" => vec!["cc.name=\"ndp\""],
         "trim_k_fixed" => vec!["cc.trim_k=\"fixed\""],
+        // A target below the empty path: the window falls as far as it may.
+        "swift_min_cwnd" => vec!["cc.swift_base_target=\"1us\""],
         "rand_no_rise" => vec!["cc.rand_v_omega=0.0", "cc.rand_mu=0.0"],
         // 10 s is longer than the scenes: PROBE_RTT must come within them.
         "bbr_probe_rtt_time" => vec!["cc.bbr_min_rtt_window=\"50ms\""],

@@ -9,6 +9,7 @@
 //! | `recovery.rs` | the state machine Open, Disorder, CWR, Recovery, Loss; finding and repairing losses: Reno, NewReno, SACK |
 //! | `prr.rs` | proportional rate reduction |
 //! | `rack.rs` | RACK-TLP: losses by time, tail-loss probes |
+//! | `plain.rs` | Linux's recovery without SACK |
 //! | `undo.rs` | taking reductions back: D-SACK, Eifel, F-RTO |
 //! | `scoreboard.rs` | what is outstanding |
 //! | `rates.rs` | delivery-rate samples |
@@ -16,10 +17,12 @@
 //! | `clock.rs` | when a host's timers expire |
 //! | `validation.rs` | idle and application-limited periods |
 //! | `receiver.rs` | reassembly, ACKs, ECN echo, advertised window |
+//! | `tuning.rs` | the receive buffer, and the window that follows from it |
 //! | `uplink.rs` | what a sender touches when it acts |
 
 mod clock;
 mod endpoint;
+mod plain;
 mod prr;
 mod rack;
 mod rates;
@@ -30,9 +33,13 @@ mod rtt;
 mod scoreboard;
 mod sender;
 mod transmit;
+mod tuning;
 mod undo;
 mod uplink;
 mod validation;
 mod window;
+
+/// Time stamps of TCP, in Linux, tick once a millisecond.
+pub(crate) const TICK_PS: u64 = 1_000_000_000;
 
 pub use endpoint::{Tcp, resolved_stack};

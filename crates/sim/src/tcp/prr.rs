@@ -3,6 +3,7 @@
 
 use super::recovery::AckSummary;
 use super::sender::Sender;
+use super::uplink::Uplink;
 
 /// The state of one reduction, packets.
 #[derive(Clone, Copy, Debug, Default)]
@@ -54,14 +55,33 @@ impl Sender {
         }
     }
 
+    /// Nothing arrived, but time told of losses: one segment goes out for them (`tcp_rack_reo_timeout`).
+    pub(super) fn let_one_out(&mut self) {
+        let in_flight = self.in_flight();
+        if let Some(linux) = &mut self.recovery.linux {
+            linux.prr.on_ack(in_flight, 1.0, false);
+        }
+    }
+
+    /// Losses within the window of data that an ECN reduction answered: the reduction goes on, unless the algorithm asks for more
+    /// (`tcp_enter_recovery`, `dctcp_state`).
+    pub(super) fn go_on_reducing(&mut self, net: &mut Uplink<'_>) {
+        let window = self.window_in_force();
+        self.notify_cc(net.now, |cc, conn| cc.on_loss_in_cwr(conn, window));
+        let ssthresh = self.control.ssthresh;
+        if let Some(linux) = &mut self.recovery.linux {
+            linux.prr.ssthresh = ssthresh.min(linux.prr.ssthresh);
+        }
+    }
+
     pub(super) fn proportional_rate(&mut self, summary: &AckSummary) {
-        if summary.delivered.segments == 0 {
+        let delivered = summary.newly_delivered;
+        if delivered == 0 {
             return;
         }
         let in_flight = self.in_flight();
         if let Some(linux) = &mut self.recovery.linux {
-            let delivered = f64::from(summary.delivered.segments);
-            linux.prr.on_ack(in_flight, delivered, summary.advanced && summary.lost == 0);
+            linux.prr.on_ack(in_flight, f64::from(delivered), summary.advanced && summary.lost == 0);
         }
     }
 }

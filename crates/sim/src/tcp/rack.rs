@@ -170,6 +170,7 @@ impl Sender {
         if !self.recovery.rack().is_probe {
             if self.lose_by_time(net.now) > 0 && !matches!(self.state, State::Recovery | State::Loss) {
                 self.enter_recovery(net);
+                self.let_one_out();
             }
             return;
         }

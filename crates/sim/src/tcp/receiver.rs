@@ -1,7 +1,9 @@
 //! The receiving side: reassembly, acknowledgements, ECN echo, advertised window.
 
+use super::TICK_PS;
 use super::clock::Clock;
 use super::sender::Config;
+use super::tuning::{ReceiveBuffer, Segment, first_window};
 use crate::net::Net;
 use crate::packet::{Packet, flags};
 use crate::rng::Stream;
@@ -99,6 +101,8 @@ pub struct Receiver {
     /// Right edge advertised so far.
     edge: u64,
     window: u64,
+    /// Where the buffer is tuned: what decides about the window.
+    buffer: Option<Box<ReceiveBuffer>>,
     /// For receivers under control. Boxed: few are.
     metering: Option<Box<Metering>>,
     /// When data last arrived, in order or not.
@@ -110,7 +114,8 @@ pub struct Receiver {
 impl Receiver {
     /// A connection's receiver, before anything arrived.
     pub fn new(flow: u32, peer: Option<u32>, config: Arc<Config>, clock: Clock, random: Option<Stream>) -> Receiver {
-        let window = config.stack.receive_window.get();
+        let buffer = ReceiveBuffer::of(&config.stack);
+        let window = first_window(&config.stack).unwrap_or(config.stack.receive_window.get());
         let quick_left = config.stack.quick_acks;
         Receiver {
             flow,
@@ -138,6 +143,7 @@ impl Receiver {
             ce: false,
             edge: window,
             window,
+            buffer,
             metering: None,
             last_arrival: 0,
             random: random.map(Box::new),
@@ -197,6 +203,7 @@ impl Receiver {
     /// Puts the connection under the control of a policy, which has decided about its first window.
     pub fn control(&mut self, control: u32, conn: u32, window: u64) {
         self.metering = Some(Box::new(Metering { control, conn, held: VecDeque::new(), rtt_mark: None }));
+        self.buffer = None;
         self.window = window;
         self.edge = self.nxt + window;
     }
@@ -253,6 +260,31 @@ impl Receiver {
         // A filled hole is told at once (RFC 5681 section 4.2); of data ahead of one Linux merges the ACKs.
         self.now |= if self.merges() { self.nxt > before && !in_order && self.ahead.is_empty() } else { !in_order };
         self.note_arrival(old, self.nxt > before && packet.has(flags::PUSH), net.now);
+        // Data out of order must give duplicate ACKs where there is no SACK.
+        let tells = packet.seq == before || self.config.stack.recovery.uses_sack();
+        if !old && tells && self.buffer.is_some() {
+            self.tune(packet, before, net.now);
+        }
+    }
+
+    /// The receive buffer follows what arrives; while the window grows each segment is acknowledged at once (`tcp_grow_window`).
+    fn tune(&mut self, packet: &Packet, before: u64, now: u64) {
+        let ahead = self.ahead.iter().map(|r| r.end - r.start).sum();
+        let window = self.edge.saturating_sub(self.last_ack_sent);
+        let Some(buffer) = &mut self.buffer else { return };
+        let segment = Segment {
+            len: u64::from(packet.len),
+            in_order: packet.seq == before,
+            echo: packet.tick,
+            nxt: self.nxt,
+            ahead,
+            window,
+            now,
+        };
+        if buffer.on_segment(&segment) {
+            self.quick_left |= 1;
+        }
+        self.window = buffer.window(ahead);
     }
 
     fn merges(&self) -> bool {
@@ -339,7 +371,7 @@ impl Receiver {
             // `tcp_event_data_sent`: a reply within the delayed ACK's time.
             self.interactive |= self.nxt > 0;
         }
-        let ack = self.ack();
+        let ack = self.ack(now);
         data.carry(&ack);
     }
 
@@ -394,17 +426,17 @@ impl Receiver {
             Opening::Answered(_) => Opening::Answered(None),
             Opening::Open => Opening::Open,
         };
-        net.send(Packet {
-            seq: 0,
+        let answer = Packet {
             timestamp: packet.timestamp,
-            sack: [0; 6],
             flow: self.flow,
-            len: 0,
             wire: self.config.empty_wire,
             flags: flags::SYN | flags::ACK | self.config.control_ect,
             window: u32::try_from(self.window).unwrap_or(u32::MAX),
-            id: 0,
-        });
+            tick: (net.now / TICK_PS) as u32,
+            ..Packet::default()
+        };
+        let lag = self.lag();
+        net.send_late(answer, lag);
     }
 
     /// RFC 8257 section 3.2 (one bit of state, an immediate ACK on every change) or RFC 3168 section 6.1.3 (ECE until CWR).
@@ -485,7 +517,7 @@ impl Receiver {
                 metering.rtt_mark = Some((edge, net.now + delay.ps()));
             }
         }
-        let ack = self.ack();
+        let ack = self.ack(net.now);
         if let Some(metering) = &mut self.metering
             && !(delay.is_zero() && metering.held.is_empty())
         {
@@ -494,13 +526,18 @@ impl Receiver {
             metering.held.push_back((due, ack));
             return self.arm(net);
         }
-        let lag = self.random.as_mut().map_or(0, |r| r.below(self.config.stack.send_jitter.ps()));
+        let lag = self.lag();
         net.send_late(ack, lag);
+    }
+
+    /// How long the host takes for a packet, ps.
+    fn lag(&mut self) -> u64 {
+        self.random.as_mut().map_or(0, |r| r.below(self.config.stack.send_jitter.ps()))
     }
 
     /// What the receiver has to say now; nothing waits for an ACK any more.
     #[inline(always)]
-    fn ack(&mut self) -> Packet {
+    fn ack(&mut self, now: u64) -> Packet {
         if self.pending > 0 {
             self.quick_left = self.quick_left.saturating_sub(1);
         }
@@ -523,6 +560,7 @@ impl Receiver {
             flags: flags::ACK | ece | self.config.control_ect | dsack,
             window: u32::try_from(self.edge - self.nxt).unwrap_or(u32::MAX),
             id: 0,
+            tick: (now / TICK_PS) as u32,
         }
     }
 

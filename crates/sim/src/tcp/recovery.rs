@@ -7,7 +7,7 @@ use super::sender::Sender;
 use super::undo::Undo;
 use super::uplink::Uplink;
 use crate::packet::Packet;
-use crate::stack::Stack;
+use crate::stack::{EcnMode, Stack};
 use fanin_cc::{Cause, RecoveryKind, State};
 
 /// What an ACK told.
@@ -21,6 +21,8 @@ pub(super) struct AckSummary {
     pub ece: bool,
     /// Segments that were declared lost because of it.
     pub lost: u32,
+    /// Segments that it tells of for the first time, as the stack counts them.
+    pub newly_delivered: u32,
     /// What had arrived.
     pub delivered: Delivered,
 }
@@ -31,12 +33,16 @@ pub(super) struct Linux {
     pub prr: Prr,
     pub rack: Rack,
     pub undo: Undo,
+    /// Without SACK: duplicate ACKs that mean loss, once order has been seen to break (`tp->reordering`).
+    pub reordering: u32,
 }
 
 /// State of loss recovery.
 #[derive(Clone, Debug)]
 pub struct Recovery {
     pub(super) kind: RecoveryKind,
+    /// Without SACK, duplicate ACKs stand for selective ones (`tcp_is_reno`).
+    pub(super) plain: bool,
     own_window: bool,
     /// End of the window of data that an ECN reduction answered: only an ACK beyond it can tell of new congestion.
     ecn_end: Option<u64>,
@@ -48,7 +54,7 @@ pub struct Recovery {
     /// NewReno's temporary inflation of the window, packets.
     inflation: f64,
     /// Partial ACKs seen in this recovery.
-    partial_acks: u32,
+    pub(super) partial_acks: u32,
     /// New segments sent on the first duplicate ACKs.
     limited_sent: u32,
     /// RFC 6675's one rescue retransmission of this recovery was used.
@@ -62,9 +68,11 @@ pub struct Recovery {
 impl Recovery {
     /// For a connection that repairs losses this way. `own_window`: the algorithm sets its window in every state, as the kernel's
     /// `cong_control` does, so no PRR.
-    pub fn new(kind: RecoveryKind, own_window: bool) -> Recovery {
+    pub fn new(kind: RecoveryKind, own_window: bool, stack: &Stack) -> Recovery {
+        let plain = stack.dupacks_deliver && !kind.uses_sack();
         Recovery {
             kind,
+            plain,
             own_window,
             ecn_end: None,
             dup_acks: 0,
@@ -74,7 +82,8 @@ impl Recovery {
             partial_acks: 0,
             limited_sent: 0,
             rescued: false,
-            linux: (kind == RecoveryKind::Rack).then(Box::default),
+            linux: (kind == RecoveryKind::Rack || plain)
+                .then(|| Box::new(Linux { reordering: stack.dup_thresh, ..Linux::default() })),
             timer_at: u64::MAX,
         }
     }
@@ -85,7 +94,7 @@ impl Recovery {
     }
 
     pub(super) fn uses_prr(&self) -> bool {
-        self.kind == RecoveryKind::Rack && !self.own_window
+        self.linux.is_some() && !self.own_window
     }
 
     /// Segments declared lost may be retransmitted as the window allows.
@@ -94,7 +103,7 @@ impl Recovery {
         if self.linux.as_ref().is_some_and(|l| l.undo.tries_new_data()) {
             return false;
         }
-        state == State::Loss || (state == State::Recovery && self.uses_sack())
+        state == State::Loss || (state == State::Recovery && (self.uses_sack() || self.plain))
     }
 
     /// The window in force, packets.
@@ -105,8 +114,8 @@ impl Recovery {
         }
         match state {
             State::Recovery | State::Cwr if self.uses_prr() => self.linux.as_ref().map_or(cwnd, |l| l.prr.window()),
-            State::Recovery if !self.uses_sack() => (cwnd + self.inflation).max(1.0),
-            State::Disorder if !self.uses_sack() && stack.limited_transmit => {
+            State::Recovery if !self.uses_sack() && !self.plain => (cwnd + self.inflation).max(1.0),
+            State::Disorder if !self.uses_sack() && !self.plain && stack.limited_transmit => {
                 cwnd + f64::from(self.dup_acks.min(stack.dup_thresh - 1))
             }
             State::Open | State::Disorder | State::Cwr | State::Recovery | State::Loss => cwnd,
@@ -115,18 +124,13 @@ impl Recovery {
 
     /// Whether an ACK of new data up to `una` ends a recovery.
     pub fn ends_at(&self, una: u64) -> bool {
-        una >= self.high || self.kind == RecoveryKind::Reno
+        if self.plain { una > self.high } else { una >= self.high || self.kind == RecoveryKind::Reno }
     }
 
     /// Whether an ACK of new data up to `una` ends CWR. Linux waits for data beyond that window (`tcp_fastretrans_alert`), so that a
     /// connection that falls silent meanwhile goes on with what PRR left of its window.
     pub fn cwr_ends_at(&self, una: u64) -> bool {
         una > self.high || (una == self.high && self.linux.is_none())
-    }
-
-    /// Duplicate ACKs since the last new ACK.
-    pub fn duplicates(&self) -> u32 {
-        self.dup_acks
     }
 
     /// Segments sent by limited transmit since the last new ACK.
@@ -167,6 +171,9 @@ impl Sender {
         if advanced {
             self.recovery.forget_duplicates();
         }
+        if self.recovery.plain && advanced {
+            return self.take_duplicates(d);
+        }
         if !self.recovery.uses_sack() {
             return 0;
         }
@@ -181,23 +188,24 @@ impl Sender {
     #[inline]
     pub(super) fn is_undisturbed(&self, summary: &AckSummary) -> bool {
         let AckSummary { advanced, sacked, ece, .. } = *summary;
-        let linux = self.recovery.kind == RecoveryKind::Rack;
-        self.state == State::Open && advanced && !sacked && !ece && !linux
+        self.state == State::Open && advanced && !sacked && !ece && self.recovery.linux.is_none()
     }
 
     /// Moves the state machine after an ACK and tells congestion control.
     pub(super) fn react(&mut self, ack: &Packet, summary: &AckSummary, net: &mut Uplink<'_>) {
-        let linux = self.recovery.kind == RecoveryKind::Rack;
+        let linux = self.recovery.linux.is_some();
         if linux && self.undo_if_spurious(ack, summary, net) {
             return;
         }
         match self.state {
+            _ if self.recovery.plain => self.react_without_sack(summary, net),
             State::Open | State::Disorder | State::Cwr => self.watch_for_loss(summary, net),
             State::Recovery => self.on_ack_in_recovery(summary, net),
             State::Loss => {
                 if self.una >= self.recovery.high {
                     self.end_repair();
                     self.set_state(State::Open, net);
+                    self.go_on_with(summary, net);
                 }
             }
         }
@@ -209,7 +217,7 @@ impl Sender {
         if matches!(self.state, State::Recovery | State::Cwr) && self.recovery.uses_prr() {
             self.proportional_rate(summary);
         }
-        if linux {
+        if self.recovery.kind == RecoveryKind::Rack {
             self.end_tail_probe(ack, summary, net);
         }
     }
@@ -242,11 +250,14 @@ impl Sender {
     }
 
     pub(super) fn enter_recovery(&mut self, net: &mut Uplink<'_>) {
-        let stack_prior = self.control.cwnd;
+        let prior = self.control.cwnd;
         // ECN and loss in one window of data count once (RFC 3168 section 6.1.2; RFC 8257 section 3.5).
-        if self.state != State::Cwr {
+        if self.state == State::Cwr {
+            self.go_on_reducing(net);
+        } else {
             self.notify_cc(net.now, |cc, conn| cc.on_congestion(conn, Cause::Loss));
-            self.start_prr(stack_prior);
+            self.start_prr(prior);
+            self.tell_of_reduction();
         }
         self.counters.fast_recoveries += 1;
         // What ECN reduced already is not taken back (`tcp_enter_recovery`).
@@ -255,7 +266,10 @@ impl Sender {
         } else {
             self.start_undo();
         }
-        self.recovery.high = self.nxt;
+        // Linux's recovery that follows an ECN reduction ends with that one's window (`tcp_init_cwnd_reduction`).
+        if self.recovery.linux.is_none() || self.state != State::Cwr {
+            self.recovery.high = self.nxt;
+        }
         if self.recovery.kind == RecoveryKind::NewReno {
             self.recovery.recover = Some(self.nxt);
         }
@@ -265,6 +279,8 @@ impl Sender {
         self.set_state(State::Recovery, net);
         self.start_rto(net.now);
         match self.recovery.kind {
+            // What is lost goes as proportional rate reduction allows.
+            _ if self.recovery.uses_prr() => {}
             RecoveryKind::Reno | RecoveryKind::NewReno => self.resend_front(net),
             RecoveryKind::Sack | RecoveryKind::Rack => {
                 // RFC 6675 section 5 step 4.3: the first lost segment goes at once.
@@ -298,7 +314,8 @@ impl Sender {
             return;
         }
         if self.recovery.ends_at(self.una) {
-            return self.leave_recovery(net);
+            self.leave_recovery(net);
+            return self.go_on_with(summary, net);
         }
         if self.recovery.kind == RecoveryKind::NewReno {
             // RFC 6582 section 3.2 step 3, partial ACK: deflate by what was acknowledged, add one segment, resend the next hole.
@@ -326,6 +343,17 @@ impl Sender {
         self.set_state(State::Open, net);
     }
 
+    /// The ACK that ended a repair is judged like any: what is lost beyond that window of data begins the next (`tcp_fastretrans_alert`).
+    fn go_on_with(&mut self, summary: &AckSummary, net: &mut Uplink<'_>) {
+        if self.recovery.kind != RecoveryKind::Rack {
+            return;
+        }
+        if self.board.sacked() > 0 {
+            self.set_state(State::Disorder, net);
+        }
+        self.watch_for_loss(summary, net);
+    }
+
     fn reduce_for_ecn(&mut self, net: &mut Uplink<'_>) {
         let prior = self.control.cwnd;
         self.notify_cc(net.now, |cc, conn| cc.on_congestion(conn, Cause::Ecn));
@@ -338,13 +366,22 @@ impl Sender {
         self.set_state(State::Cwr, net);
     }
 
+    /// Linux says with the next new segment that the window was reduced, whatever reduced it (`tcp_ecn_queue_cwr`).
+    fn tell_of_reduction(&mut self) {
+        if self.recovery.linux.is_some() && self.config.stack.ecn != EcnMode::Off {
+            self.request_cwr();
+        }
+    }
+
     /// A retransmission timeout: go back to the first unacknowledged segment and slow-start.
     pub(super) fn on_rto(&mut self, repeated: bool, net: &mut Uplink<'_>) {
         // Linux reduces once for a recovery and the timeout that ends it (`tcp_enter_loss`).
-        let reduced = repeated || (self.recovery.linux.is_some() && self.state == State::Recovery);
+        let within = matches!(self.state, State::Cwr | State::Recovery) && self.una < self.recovery.high;
+        let reduced = repeated || (self.recovery.linux.is_some() && within);
         self.notify_cc(net.now, |cc, conn| cc.on_congestion(conn, Cause::Timeout { repeated: reduced }));
         if self.recovery.linux.is_some() {
             self.linux_times_out(repeated, reduced, net.now);
+            self.tell_of_reduction();
         } else {
             self.board.lose_all();
         }
@@ -392,7 +429,7 @@ mod tests {
 
     #[test]
     fn linux_stays_in_cwr_until_data_beyond_its_window_is_acknowledged() {
-        let ends = |kind, una| Recovery { high: 1000, ..Recovery::new(kind, false) }.cwr_ends_at(una);
+        let ends = |kind, una| Recovery { high: 1000, ..Recovery::new(kind, false, &Stack::rfc()) }.cwr_ends_at(una);
         assert_eq!([999, 1000, 1001].map(|una| ends(RecoveryKind::Rack, una)), [false, false, true]);
         assert_eq!([999, 1000, 1001].map(|una| ends(RecoveryKind::Sack, una)), [false, true, true]);
     }

@@ -114,6 +114,8 @@ pub struct Scoreboard {
     /// Lost and not retransmitted yet.
     pending: u32,
     sacked: u32,
+    /// Without SACK: segments that duplicate ACKs tell of, no one knows which (Linux's `sacked_out` of a connection without SACK).
+    assumed: u32,
     /// No lost segment below this number, or below `base`, awaits retransmission.
     hint: u64,
     /// Everything unsacked below this number, or below `base`, has been declared lost.
@@ -139,7 +141,7 @@ impl Scoreboard {
     }
     /// Segments believed to be in the network.
     pub fn pipe(&self) -> u32 {
-        self.pipe
+        self.pipe.saturating_sub(self.assumed)
     }
     /// Bytes believed to be in the network.
     pub fn pipe_bytes(&self) -> u64 {
@@ -151,7 +153,38 @@ impl Scoreboard {
     }
     /// Selectively acknowledged segments.
     pub fn sacked(&self) -> u32 {
-        self.sacked
+        self.sacked + self.assumed
+    }
+    /// A duplicate ACK tells of one more segment that has left the network, unless none can have (`tcp_add_reno_sack`). False if none can.
+    pub fn assume_delivered(&mut self) -> bool {
+        self.assumed += 1;
+        self.limit_assumed()
+    }
+    /// Of so many segments that were acknowledged one closed the hole, the others are what duplicate ACKs told of
+    /// (`tcp_remove_reno_sacks`). False if more had been assumed than can be.
+    pub fn take_assumed(&mut self, acked: u32) -> bool {
+        self.assumed = self.assumed.saturating_sub(acked.saturating_sub(1));
+        self.limit_assumed()
+    }
+    /// What duplicate ACKs told of is forgotten (`tcp_reset_reno_sack`).
+    pub fn forget_assumed(&mut self) {
+        self.assumed = 0;
+    }
+    /// `tcp_limit_reno_sacked`: at least one segment is missing, and all that are lost.
+    fn limit_assumed(&mut self) -> bool {
+        if self.assumed == 0 {
+            return true;
+        }
+        let out = self.outstanding();
+        let lost = self.segments.iter().filter(|s| s.lost).count() as u32;
+        let most = out - lost.clamp(1, out.max(1)).min(out);
+        let fits = self.assumed <= most;
+        self.assumed = self.assumed.min(most);
+        fits
+    }
+    /// Declares the first segment lost, unless it has been before.
+    pub fn lose_front(&mut self) -> u32 {
+        u32::from(self.segments.front().is_some_and(|s| !s.lost) && self.lose(0))
     }
     /// The first outstanding one.
     pub fn front(&self) -> Option<&Segment> {

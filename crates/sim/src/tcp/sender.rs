@@ -6,6 +6,7 @@ use super::rates::RateSampler;
 use super::recovery::{AckSummary, Recovery};
 use super::rtt::RttEstimator;
 use super::scoreboard::{Delivered, Scoreboard};
+use super::tuning::first_window;
 use super::uplink::Uplink;
 use super::validation::Validation;
 use crate::packet::{Packet, flags};
@@ -91,7 +92,10 @@ pub(super) struct Counters {
 /// Whether anything asks which of the delivered segments was sent last: RACK, the round trips that Linux tells, and rate samples.
 fn needs_newest(config: &Config) -> bool {
     let stack = &config.stack;
-    stack.recovery == RecoveryKind::Rack || stack.cc_rtt != CcRtt::Ack || config.needs.rate_samples
+    stack.recovery == RecoveryKind::Rack
+        || stack.dupacks_deliver
+        || stack.cc_rtt != CcRtt::Ack
+        || config.needs.rate_samples
 }
 
 /// The sending endpoint of one flow.
@@ -141,6 +145,8 @@ pub struct Sender {
     /// End of the last segment smaller than the MSS (Minshall).
     pub(super) small_end: u64,
     pub(super) random: Option<Box<Stream>>,
+    /// Time stamp of what the other side sent last, as data echo it.
+    pub(super) heard_tick: u32,
     /// For algorithms that ask for rate samples. Boxed: most do not.
     pub(super) rates: Option<Box<RateSampler>>,
     pub(super) counters: Counters,
@@ -156,9 +162,9 @@ impl Sender {
         cc: Box<dyn CongestionControl>,
         random: Option<Stream>,
     ) -> Sender {
-        let recovery = Recovery::new(config.stack.recovery, config.needs.own_idle);
+        let recovery = Recovery::new(config.stack.recovery, config.needs.own_idle, &config.stack);
         let validation = Validation::new(config.stack.cwnd_validation);
-        let edge = config.stack.receive_window.get();
+        let edge = first_window(&config.stack).unwrap_or(config.stack.receive_window.get());
         let board = Scoreboard::new(needs_newest(&config));
         let rates = config.needs.rate_samples.then(Box::default);
         Sender {
@@ -193,6 +199,7 @@ impl Sender {
             next_size: None,
             small_end: 0,
             random: random.map(Box::new),
+            heard_tick: 0,
             rates,
             counters: Counters { first_send: u64::MAX, ..Counters::default() },
         }
@@ -296,17 +303,16 @@ impl Sender {
     fn connect(&mut self, net: &mut Uplink<'_>) {
         self.phase = Phase::SynSent;
         let now = net.now;
-        net.send(Packet {
+        let lag = self.lag();
+        let syn = Packet {
             seq: 0,
             timestamp: now,
-            sack: [0; 6],
             flow: self.flow,
-            len: 0,
             wire: self.config.empty_wire,
             flags: flags::SYN | self.config.control_ect,
-            window: 0,
-            id: 0,
-        });
+            ..Packet::default()
+        };
+        net.send_late(syn, lag);
         self.start_rto(net.now);
         self.arm(net);
     }
@@ -316,6 +322,7 @@ impl Sender {
     /// An ACK arrived.
     #[inline]
     pub fn on_ack(&mut self, packet: &Packet, net: &mut Uplink<'_>) {
+        self.heard_tick = packet.tick;
         self.edge = self.edge.max(packet.seq.saturating_add(u64::from(packet.window)));
         if packet.has(flags::SYN) {
             return self.on_syn_ack(packet, net);
@@ -362,6 +369,9 @@ impl Sender {
         let may_grow = self.may_grow(advanced, ece, d, now);
         let delivered = self.newly_delivered(advanced, d);
         let lost = self.find_losses(advanced, sacked, d, net.now);
+        // Linux changes the state first, then the window.
+        let enters = self.recovery.linux.is_some() && self.board.pending() > 0 && self.state != State::Loss;
+        let may_grow = may_grow && !enters;
         if d.segments > 0 {
             let rate = self.rates.as_mut().and_then(|r| r.sample(d, now));
             let mut ack = Ack::of(0, self.config.stack.mss, self.una, rtt);
@@ -375,7 +385,7 @@ impl Sender {
             ack.rate = rate;
             self.notify_cc(now, |cc, conn| cc.on_ack(conn, &ack));
         }
-        (summary.sacked, summary.lost) = (sacked, lost);
+        (summary.sacked, summary.lost, summary.newly_delivered) = (sacked, lost, delivered);
         if !self.is_undisturbed(&summary) {
             self.react(packet, &summary, net);
         }
@@ -428,11 +438,15 @@ impl Sender {
 
     /// Segments that this ACK tells of for the first time. Without SACK Linux takes each duplicate ACK for one (`tcp_add_reno_sack`,
     /// `tcp_remove_reno_sacks`), so that the ACK that closes a hole does not count them again.
-    fn newly_delivered(&self, advanced: bool, d: &Delivered) -> u32 {
-        if advanced && self.config.stack.dupacks_deliver && !self.recovery.uses_sack() {
-            d.segments.saturating_sub(self.recovery.duplicates()).max(1)
-        } else {
+    fn newly_delivered(&mut self, advanced: bool, d: &Delivered) -> u32 {
+        if !self.recovery.plain {
             d.segments
+        } else if advanced {
+            d.acked_segments.saturating_sub(self.board.sacked()).max(1)
+        } else if self.counts_duplicates() {
+            self.assume_delivery()
+        } else {
+            0
         }
     }
 

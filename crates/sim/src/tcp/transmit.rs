@@ -213,6 +213,7 @@ impl Sender {
             flags: bits | ect,
             window: 0,
             id: 0,
+            tick: self.heard_tick,
         };
         self.put_on_wire(packet, net);
         if let Some(rate) = self.pacing_rate() {
@@ -252,6 +253,7 @@ impl Sender {
             flags: flags::EMPTY | self.config.control_ect,
             window: 0,
             id: 0,
+            tick: self.heard_tick,
         };
         self.put_on_wire(packet, net);
     }
@@ -261,8 +263,14 @@ impl Sender {
         if let Some(peer) = self.peer {
             net.ride(&mut packet, peer);
         }
-        let lag = self.random.as_mut().map_or(0, |r| r.below(self.config.stack.send_jitter.ps()));
+        let lag = self.lag();
         net.send_late(packet, lag);
+    }
+
+    /// How long the host takes for a packet, ps.
+    #[inline(always)]
+    pub(super) fn lag(&mut self) -> u64 {
+        self.random.as_mut().map_or(0, |r| r.below(self.config.stack.send_jitter.ps()))
     }
 
     fn restart(&mut self, restart: Restart, now: u64) {

@@ -1,13 +1,11 @@
 //! Taking back a reduction that turns out to have been a mistake: D-SACK (RFC 2883, 3708), Eifel (RFC 3522), F-RTO (RFC 5682).
 
+use super::TICK_PS;
 use super::recovery::AckSummary;
 use super::sender::Sender;
 use super::uplink::Uplink;
 use crate::packet::Packet;
 use fanin_cc::State;
-
-/// Linux's timestamps tick once a millisecond.
-const TIMESTAMP_TICK_PS: u64 = 1_000_000_000;
 
 /// What is known of the last reduction by loss.
 #[derive(Clone, Copy, Debug, Default)]
@@ -69,13 +67,16 @@ impl Sender {
     /// A timeout: what was sent less than a round trip ago is not given up (`tcp_timeout_mark_lost`), and F-RTO may find out that nothing
     /// was lost, unless the timeout ended a recovery (`tcp_enter_loss`).
     pub(super) fn linux_times_out(&mut self, repeated: bool, reduced: bool, now: u64) {
+        // `tcp_enter_loss`: not within a repair, but for the same segment again.
+        let first = !matches!(self.state, State::Recovery | State::Loss);
+        self.narrow_reordering();
+        self.board.forget_assumed();
         if !reduced {
             self.start_undo();
         }
-        let in_recovery = self.state == State::Recovery;
         let Some(linux) = &mut self.recovery.linux else { return };
         linux.rack.forget_probe();
-        linux.undo.frto = Frto { active: !in_recovery || repeated, tries_new_data: false };
+        linux.undo.frto = Frto { active: first || repeated, tries_new_data: false };
         let rtt = linux.rack.rtt();
         self.board.lose_older_than(now.saturating_sub(rtt));
     }
@@ -195,7 +196,7 @@ impl Sender {
                 .linux
                 .as_ref()
                 .and_then(|l| l.undo.state)
-                .is_some_and(|e| e.sent > 0 && ack.timestamp / TIMESTAMP_TICK_PS < e.first_at / TIMESTAMP_TICK_PS)
+                .is_some_and(|e| e.sent > 0 && ack.timestamp / TICK_PS < e.first_at / TICK_PS)
     }
 
     fn undo(&mut self, now: u64) {
@@ -203,6 +204,8 @@ impl Sender {
             linux.undo.state = None;
             linux.undo.frto = Frto::default();
         }
+        // `tcp_ecn_withdraw_cwr`
+        self.cwr_pending = false;
         self.counters.undos += 1;
         self.notify_cc(now, |cc, conn| cc.on_undo(conn));
     }

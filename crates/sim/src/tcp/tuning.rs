@@ -1,0 +1,246 @@
+//! Linux's tuning of the receive buffer, and with it of the window: it starts small, grows with what arrives, and while it grows every
+//! segment is acknowledged at once.
+//!
+//! *Source*: `tcp_input.c` (`tcp_init_buffer_space`, `tcp_grow_window`, `tcp_rcv_space_adjust`, `tcp_rcv_rtt_measure`, `tcp_rcv_rtt_measure_ts`),
+//! `tcp_output.c` (`tcp_select_initial_window`, `__tcp_select_window`).
+//!
+//! *Departures*: the application reads at once, so that only data ahead of a hole take up the buffer; nothing is dropped for want of memory.
+
+use crate::stack::Stack;
+
+/// Kernel memory that a segment takes beside its data: `SKB_TRUESIZE` of the small head that its sender allocates (`skb_small_head_cache`), with
+/// `sk_buff` and `skb_shared_info`. A card's driver may take more or less.
+const SEGMENT_OVERHEAD: u64 = 384 + 256 + 320;
+/// Half of the memory is window until a segment has shown the true share, in 1/256 (`TCP_DEFAULT_SCALING_RATIO`).
+const FIRST_RATIO: u64 = 128;
+/// The largest window without scaling, which a SYN's never has.
+const UNSCALED: u64 = 65_535;
+/// `TCP_MSS_DEFAULT`: what a receiver takes for the segment size until it has seen a larger one.
+const FIRST_MSS: u64 = 536;
+/// Smaller segments do not enlarge the window (`tcp_event_data_recv`).
+const LEAST_TO_GROW: u64 = 128;
+/// Least buffer, in segments.
+const LEAST_SEGMENTS: u64 = 8;
+/// Time stamps tick once a millisecond.
+const TICK_US: u64 = 1000;
+
+/// What arrived.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Segment {
+    pub len: u64,
+    /// It was the next one.
+    pub in_order: bool,
+    /// When the segment left that its sender had heard of last, in ticks.
+    pub echo: u32,
+    /// Next byte expected, the segment counted.
+    pub nxt: u64,
+    /// Bytes ahead of a hole.
+    pub ahead: u64,
+    /// The window that was told last.
+    pub window: u64,
+    pub now: u64,
+}
+
+/// The buffer of one connection.
+#[derive(Debug)]
+pub(super) struct ReceiveBuffer {
+    /// `sk_rcvbuf`, and the most that it can become.
+    size: u64,
+    most: u64,
+    /// `window_clamp` and `rcv_ssthresh`.
+    clamp: u64,
+    threshold: u64,
+    ratio: u64,
+    mss: u64,
+    seen_mss: u64,
+    /// Estimate of the round trip in eighths of a microsecond, 0 before the first; the byte whose arrival ends the present measurement, and
+    /// when that began.
+    rtt: u64,
+    measured_to: u64,
+    measured_since: Option<u64>,
+    last_echo: u32,
+    /// Bytes that the application read in the last round trip, and where and when the present one began.
+    space: u64,
+    space_from: u64,
+    space_since: u64,
+}
+
+impl ReceiveBuffer {
+    /// Of a connection that opens; `None` where the window is fixed.
+    pub fn of(stack: &Stack) -> Option<Box<ReceiveBuffer>> {
+        let first = first_window(stack)?;
+        let (size, mss) = (size_of(stack), u64::from(stack.mss));
+        let full = (size * FIRST_RATIO) >> 8;
+        // One segment is reserved.
+        let clamp = full.saturating_sub(mss).max(2 * mss);
+        let threshold = first.min(clamp);
+        Some(Box::new(ReceiveBuffer {
+            size,
+            most: stack.receive_window.get().max(size),
+            clamp,
+            threshold,
+            ratio: FIRST_RATIO,
+            mss,
+            seen_mss: FIRST_MSS,
+            rtt: 0,
+            measured_to: 0,
+            measured_since: None,
+            last_echo: 0,
+            space: threshold.min(10 * mss),
+            space_from: 0,
+            space_since: 0,
+        }))
+    }
+
+    /// A segment arrived; whether the window grew.
+    pub fn on_segment(&mut self, s: &Segment) -> bool {
+        if s.echo != self.last_echo {
+            self.last_echo = s.echo;
+            let ticks = (s.now / crate::tcp::TICK_PS).saturating_sub(u64::from(s.echo));
+            if s.len >= self.seen_mss && ticks > 0 {
+                self.sample(ticks * TICK_US, false);
+            }
+        }
+        if s.in_order {
+            self.measure_segment(s.len);
+            self.measure_round_trip(s);
+        }
+        let grew = s.len >= LEAST_TO_GROW && self.grow(s);
+        if s.in_order || s.nxt > self.space_from {
+            self.adjust(s);
+        }
+        grew
+    }
+
+    /// `tcp_measure_rcv_mss`: how much of a segment's memory is data.
+    fn measure_segment(&mut self, len: u64) {
+        if len <= self.seen_mss {
+            return;
+        }
+        self.seen_mss = len.min(self.mss);
+        let ratio = (len << 8) / (len + SEGMENT_OVERHEAD);
+        if ratio != self.ratio {
+            self.ratio = ratio;
+            self.clamp = self.window_of(self.size);
+            self.space = self.space.min(self.clamp);
+        }
+    }
+
+    /// The time in which a window of data arrives.
+    fn measure_round_trip(&mut self, s: &Segment) {
+        if let Some(since) = self.measured_since {
+            if s.nxt < self.measured_to {
+                return;
+            }
+            self.sample(((s.now - since) / 1_000_000).max(1), true);
+        }
+        self.measured_to = s.nxt + s.window;
+        self.measured_since = Some(s.now);
+    }
+
+    fn sample(&mut self, us: u64, by_window: bool) {
+        let eighths = us << 3;
+        if self.rtt == 0 || eighths < self.rtt {
+            self.rtt = eighths;
+        } else if !by_window {
+            self.rtt = self.rtt - (self.rtt >> 3) + us;
+        }
+    }
+
+    fn grow(&mut self, s: &Segment) -> bool {
+        let used = (if s.in_order { s.len } else { 0 }) + s.ahead;
+        let limit = self.clamp.min(self.free(used));
+        let room = limit.saturating_sub(self.threshold);
+        self.threshold += room.min(2 * self.mss.max(s.len));
+        room > 0
+    }
+
+    /// Once per round trip: room for twice what the application read in it, and more where that grew.
+    fn adjust(&mut self, s: &Segment) {
+        let us = (s.now - self.space_since) / 1_000_000;
+        if self.rtt == 0 || us < self.rtt >> 3 {
+            return;
+        }
+        let copied = s.nxt - self.space_from;
+        if copied > self.space {
+            let base = (copied << 1) + 16 * self.mss;
+            let grown = base * (copied - self.space) / self.space.max(1);
+            let size = (((base + (grown << 1)) << 8) / self.ratio).min(self.most);
+            if size > self.size {
+                self.size = size;
+                self.clamp = self.window_of(size);
+            }
+            self.space = copied;
+        }
+        self.space_from = s.nxt;
+        self.space_since = s.now;
+    }
+
+    /// The window to tell, with so many bytes ahead of a hole.
+    pub fn window(&self, ahead: u64) -> u64 {
+        self.threshold.min(self.free(ahead))
+    }
+
+    /// Room for data beside so many bytes.
+    fn free(&self, bytes: u64) -> u64 {
+        let used = bytes + bytes.div_ceil(self.mss) * SEGMENT_OVERHEAD;
+        self.window_of(self.size.saturating_sub(used))
+    }
+
+    fn window_of(&self, memory: u64) -> u64 {
+        (memory * self.ratio) >> 8
+    }
+}
+
+/// The first buffer: room for some segments in any case, as there is no zero window to probe.
+fn size_of(stack: &Stack) -> u64 {
+    stack.receive_buffer.get().max(LEAST_SEGMENTS * (u64::from(stack.mss) + SEGMENT_OVERHEAD))
+}
+
+/// The window that a connection opens with; `None` where it is fixed.
+pub(super) fn first_window(stack: &Stack) -> Option<u64> {
+    let mss = u64::from(stack.mss);
+    let full = (size_of(stack) * FIRST_RATIO) >> 8;
+    (stack.receive_buffer.get() > 0).then(|| (full / mss * mss).clamp(mss.min(UNSCALED), UNSCALED))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn buffer() -> Box<ReceiveBuffer> {
+        ReceiveBuffer::of(&Stack::linux()).unwrap()
+    }
+
+    fn segment(number: u64, us: u64, window: u64) -> Segment {
+        let now = us * 1_000_000;
+        let echo = (now / crate::tcp::TICK_PS) as u32;
+        Segment { len: 1448, in_order: true, echo, nxt: number * 1448, ahead: 0, window, now }
+    }
+
+    /// 128 KiB: half of it in whole segments is 45; less one segment until the first shows that 153/256 of the memory is data.
+    #[test]
+    fn the_window_starts_at_45_segments_and_grows_by_two_per_segment_to_what_the_buffer_holds() {
+        let mut b = buffer();
+        assert_eq!((first_window(&Stack::linux()), b.window(0)), (Some(65_160), 65_536 - 1448));
+        let mut grown = 0;
+        for n in 1..=20 {
+            grown += u32::from(b.on_segment(&segment(n, 100 + n, 65_160)));
+        }
+        // 78336, which Linux advertises. One segment is in the buffer when the window grows: 76896 by 2896 from 64088, the last step a short one.
+        assert_eq!((b.clamp, grown, b.window(0)), (78_336, 5, 76_896));
+    }
+
+    #[test]
+    fn a_round_trip_in_which_more_was_read_enlarges_the_buffer() {
+        let mut b = buffer();
+        for n in 1..=46 {
+            b.on_segment(&segment(n, 100 + 10 * n, 65_160));
+        }
+        // The first window of 65160 bytes took 450 us: twice what was read, 16 segments, and twice the growth on top.
+        let copied = 46 * 1448;
+        let base = 2 * copied + 16 * 1448;
+        let wanted = base + 2 * (base * (copied - 14_480) / 14_480);
+        assert_eq!((b.rtt, b.size), (450 << 3, (wanted << 8) / 153));
+    }
+}
