@@ -15,6 +15,11 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+# The machine may be busy: a test asserts no time.
+settings.register_profile("fanin", deadline=None)
+settings.load_profile("fanin")
 
 ROOT = Path(__file__).parents[2]
 CAPTURES = ROOT / "tests/data/pcap"
