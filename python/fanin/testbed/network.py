@@ -12,12 +12,12 @@ import os
 import socket
 import struct
 import tempfile
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from fanin.errors import EngineError
 
@@ -32,6 +32,8 @@ GRO_BYTES = 1
 """Least size of a merged packet (gro_max_size): GRO is on for the thread that comes with it, and merges nothing."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
+
+_Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,33 +98,36 @@ def network(hosts: Sequence[HostSettings]) -> Iterator[Network]:
     fanin.EngineError
         When the kernel refuses one of its parts.
     """
+    with in_namespaces(lambda held: _build(hosts, held)) as made:
+        yield made
+
+
+@contextmanager
+def in_namespaces(build: Callable[[list[int]], _Made]) -> Iterator[_Made]:
+    """What `build` makes in namespaces of its own, while the block runs.
+
+    Parameters
+    ----------
+    build : callable
+        Is given a list for the file descriptors of what it makes, and called in a thread of its own: it goes from namespace to namespace, and
+        takes none of the process with it.
+
+    Raises
+    ------
+    fanin.EngineError
+        When the kernel refuses a part.
+    """
     held: list[int] = []
-    made: list[Network] = []
-    failed: list[BaseException] = []
-
-    def build() -> None:
-        try:
-            made.append(_build(hosts, held))
-        except BaseException as error:
-            failed.append(error)
-
-    # A thread of its own: it goes from namespace to namespace, and takes none of the process with it.
-    thread = threading.Thread(target=build, name="fanin-testbed")
-    thread.start()
-    thread.join()
     try:
-        if failed:
-            raise _explained(failed[0])
-        yield made[0]
+        with ThreadPoolExecutor(1, thread_name_prefix="fanin-testbed") as thread:
+            making = thread.submit(build, held)
+        error = making.exception()
+        if isinstance(error, Exception) and not isinstance(error, EngineError):
+            raise EngineError(f"the testbed's namespaces could not be made: {error}") from error
+        yield making.result()
     finally:
         for fd in held:
             os.close(fd)
-
-
-def _explained(error: BaseException) -> BaseException:
-    if isinstance(error, EngineError) or not isinstance(error, Exception):
-        return error
-    return EngineError(f"the testbed's namespaces could not be made: {error}")
 
 
 def _build(hosts: Sequence[HostSettings], held: list[int]) -> Network:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -59,26 +58,8 @@ def wire(mbps: int, cpus: tuple[int, int], *, offload: bool) -> Iterator[Wire]:
     fanin.EngineError
         When the kernel refuses one of its parts.
     """
-    held: list[int] = []
-    made: list[Wire] = []
-    failed: list[BaseException] = []
-
-    def build() -> None:
-        try:
-            made.append(_build(mbps, cpus, offload, held))
-        except BaseException as error:
-            failed.append(error)
-
-    thread = threading.Thread(target=build, name="fanin-wire")
-    thread.start()
-    thread.join()
-    try:
-        if failed:
-            raise EngineError(f"the wire could not be made: {failed[0]}") from failed[0]
-        yield made[0]
-    finally:
-        for fd in held:
-            os.close(fd)
+    with network.in_namespaces(lambda held: _build(mbps, cpus, offload, held)) as made:
+        yield made
 
 
 def _build(mbps: int, cpus: tuple[int, int], offload: bool, held: list[int]) -> Wire:
