@@ -271,6 +271,7 @@ def test_without_a_rack_it_takes_the_one_that_the_capture_speaks_for_and_says_so
     found = advise(SMALL, cc="cubic", budget=10, keep=False)
     assert any(note.startswith("the rack was proposed from the capture (rate 1Gbps, ") for note in found.notes)
     assert any("the rate of the link to the aggregator is a guess" in note for note in found.notes)
+    assert any("a round of requests ends with its slowest answer" in note for note in found.notes)
 
 
 def test_a_search_that_is_stopped_says_what_is_kept_and_the_same_command_goes_on(tmp_path: Path) -> None:

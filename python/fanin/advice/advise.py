@@ -284,6 +284,10 @@ def advise(
         seen = shown_today is not None and shown_today.cc == today.cc
         how = f"run {today.cc}: {shown_today.why}" if seen and shown_today else f"are presumed to run {today.cc}"
         advice.notes.append(f"the hosts {how} (another: --baseline)")
+    if replay.rounds:
+        advice.notes.append(
+            "times are those of single responses; a round of requests ends with its slowest answer: `fanin compare` says what changes for rounds"
+        )
     advice.notes += [f"{c.label} cannot run: {why}" for c, why in evaluator.failed.items()]
     if advice.kind != "keep":
         advice.recommendation = how_to(
