@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import shutil
@@ -99,6 +100,13 @@ def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+@pytest.fixture(autouse=True)
+def _collected() -> Iterator[None]:
+    # Within the test, where their warnings are expected, and not in whichever test comes next.
+    yield
+    gc.collect()
 
 
 @pytest.fixture
@@ -222,6 +230,7 @@ def test_the_command_says_what_is_wrong_with_a_cluster(tmp_path: Path, fanin: Fa
         Dask(f"tcp://127.0.0.1:{_free_port()}", patience_s=1),
     ):
         pass
+    assert [thread.name for thread in threading.enumerate()] == ["MainThread"]
 
 
 def test_a_large_file_travels_once_and_not_with_each_job(tmp_path: Path) -> None:

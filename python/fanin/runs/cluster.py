@@ -6,10 +6,14 @@ cut costs time: what was not received is submitted again, and what arrives twice
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -21,6 +25,8 @@ if TYPE_CHECKING:
     from fanin._native import Watch
 
 T = TypeVar("T")
+
+NEEDS = "a cluster needs the optional dependencies: pip install 'fanin[cluster]', or uv pip install distributed"
 
 POLL_S = 0.02
 """How often the states of the submitted jobs are looked at; they are pushed by the scheduler."""
@@ -56,16 +62,22 @@ class Dask:
         self._address = address
         self._patience_s = patience_s
         self._client: Any = None
+        self._loop: Any = None
+        self._open = contextlib.ExitStack()
         self._scattered: dict[str, Any] = {}
 
     def __enter__(self) -> Self:
-        self._connect()
+        with contextlib.ExitStack() as until_open:
+            self._loop = until_open.enter_context(_event_loop())
+            self._connect()
+            self._open = until_open.pop_all()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
     ) -> None:
-        self._close()
+        with self._open:
+            self._close()
 
     def map(
         self,
@@ -170,12 +182,10 @@ class Dask:
         try:
             from distributed import Client
         except ImportError:
-            raise ClusterError(
-                "a cluster needs the optional dependencies: pip install 'fanin[cluster]', or uv pip install distributed"
-            ) from None
+            raise ClusterError(NEEDS) from None
         where = {"scheduler_file": self._address} if self._address.endswith(".json") else {"address": self._address}
         try:
-            self._client = Client(**where, timeout=min(self._patience_s, 10.0), set_as_default=False)
+            self._client = Client(**where, loop=self._loop, timeout=min(self._patience_s, 10.0), set_as_default=False)
             self._client.wait_for_workers(1, timeout=self._patience_s)
         except (OSError, TimeoutError, ValueError) as error:
             what = "no worker" if self._client is not None else "no scheduler"
@@ -214,6 +224,30 @@ class Dask:
 
 
 _NOTHING = object()
+
+
+@contextlib.contextmanager
+def _event_loop() -> Iterator[Any]:
+    """A loop for clients that runs in a thread: one that a client makes itself goes on, with its sockets, when no scheduler answers."""
+    try:
+        from tornado.ioloop import IOLoop
+    except ImportError:
+        raise ClusterError(NEEDS) from None
+    started: Future[tuple[Any, asyncio.Event]] = Future()
+
+    async def until_ended() -> None:
+        ended = asyncio.Event()
+        started.set_result((IOLoop.current(), ended))
+        await ended.wait()
+
+    thread = threading.Thread(target=lambda: asyncio.run(until_ended()), name="fanin cluster", daemon=True)
+    thread.start()
+    loop, ended = started.result()
+    try:
+        yield loop
+    finally:
+        loop.add_callback(ended.set)
+        thread.join(timeout=10)
 
 
 def call(work: Callable[[Watch], T], engine: str, *blobs: tuple[str, bytes]) -> T:
