@@ -36,7 +36,6 @@ class Column:
 def ranking_table(result: CompareResult, width: int) -> Table:
     """The ranking in the columns that fit; the algorithm and the statistic it is ranked by always do."""
     columns = _columns(result)
-    least = min(column.worth for column in columns)
     while sum(column.width + 3 for column in columns) + 1 > width and len(columns) > 2:
         least = min(column.worth for column in columns)
         if least == ALWAYS:

@@ -7,7 +7,7 @@ from fanin.papers.numbers import number
 from fanin.papers.verdicts import Checks, Data, Outcome, claim_on_host, listed
 
 
-@claim_on_host("tcprand.table1.cpu")
+@claim_on_host("tcprand.table1.cpu", "sender_cpu")
 def table1(data: Data) -> Outcome:
     """TCPRand costs more than CUBIC with offload at every number of flows, and both cost more with the most flows than with one."""
     rows = data["sender_cpu"]["runs"].sort("flows")

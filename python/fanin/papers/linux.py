@@ -5,14 +5,15 @@ The experiments and the judgements are the simulator's; only the engine differs,
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from fanin.errors import FaninError
 from fanin.papers.catalogue import Answer, Claim, Paper, Reading
-from fanin.papers.verdicts import DIFFERS, NOT_RUN, ON_HOST, REPRODUCED, UNDER, Data, Judged
+from fanin.papers.verdicts import DIFFERS, NOT_RUN, ON_HOST, REPRODUCED, UNDER, Data, Judged, judge
 
 if TYPE_CHECKING:
     from fanin.papers.reproduce import Results
@@ -38,8 +39,15 @@ ABOUT_KERNELS: dict[str, tuple[str, ...]] = {
 }
 """Claims whose published numbers come from a real kernel, by paper."""
 
-MEASURED = {"tcprand.table1.cpu": "sender_cpu"}
-"""Claims about a host itself, by what measures them: a function of the module of that name in :mod:`fanin.testbed`."""
+
+def _sender_cpu(quick: bool) -> pl.DataFrame:
+    from fanin.testbed.sender_cpu import sender_cpu
+
+    return sender_cpu(seconds=2.0) if quick else sender_cpu()
+
+
+MEASURED: dict[str, Callable[[bool], pl.DataFrame]] = {"sender_cpu": _sender_cpu}
+"""What the testbed measures of a host itself, given whether to be quick."""
 
 Times = dict[str, tuple[float, str]]
 
@@ -140,7 +148,7 @@ def judged_there(
     from fanin.runs.engines import engine as find_engine
 
     about = [(paper, claim) for paper, claim in wanted if claim.id in ABOUT_KERNELS.get(paper.name, ())]
-    hosts = [claim for _, claim in wanted if claim.id in MEASURED and engine == TESTBED]
+    hosts = [claim for _, claim in wanted if claim.id in ON_HOST and engine == TESTBED]
     where = WHERE[engine]
     if not about and not hosts:
         return [], [f"{where}: none of these claims is about a real kernel"]
@@ -186,15 +194,12 @@ def _on_hosts(claims: Sequence[Claim], where: str, quick: bool) -> tuple[list[On
 
     made, skipped = [], []
     for claim in claims:
-        name = MEASURED[claim.id]
-        measure = getattr(importlib.import_module(f"fanin.testbed.{name}"), name)
+        [name] = ON_HOST[claim.id].needs
         try:
-            rows = measure(seconds=2.0) if quick else measure()
+            rows = MEASURED[name](quick).with_columns(seed=pl.lit(1))
         except FaninError as why:
             skipped.append(f"{where}: {claim.id} is skipped: {why}")
             continue
-        outcome = ON_HOST[claim.id](Data({name: {"runs": rows}}, quick))
-        verdict = REPRODUCED if outcome.holds else DIFFERS
-        judged = Judged(claim.id, claim.published, outcome.ours, verdict, outcome.reason, 1, failed=outcome.failed)
+        judged = judge(claim.id, claim.published, Data({name: {"runs": rows}}, quick), claim.cause)
         made.append(OnLinux(TESTBED, f"{rows['link_mbps'].item(0)}Mbps", judged))
     return made, skipped

@@ -127,8 +127,8 @@ class Picture:
 EVALUATIONS: dict[str, Evaluation] = {}
 """By claim."""
 
-ON_HOST: dict[str, Evaluate] = {}
-"""By claim: what no engine simulates, a host's processor time, and is measured on the testbed."""
+ON_HOST: dict[str, Evaluation] = {}
+"""By claim: what no engine simulates, a host's processor time; it needs what the testbed measures of a host."""
 
 PICTURES: dict[str, Picture] = {}
 """By ``paper.figure``."""
@@ -144,11 +144,11 @@ def claim(name: str, *needs: str) -> Callable[[Evaluate], Evaluate]:
     return register
 
 
-def claim_on_host(name: str) -> Callable[[Evaluate], Evaluate]:
-    """Register the evaluation of a claim about a host itself; what it is given is in :data:`fanin.papers.linux.MEASURED`."""
+def claim_on_host(name: str, *needs: str) -> Callable[[Evaluate], Evaluate]:
+    """Register the evaluation of a claim about a host itself, and what of :data:`fanin.papers.linux.MEASURED` it needs."""
 
     def register(judge: Evaluate) -> Evaluate:
-        ON_HOST[name] = judge
+        ON_HOST[name] = Evaluation(judge, needs)
         return judge
 
     return register
@@ -223,7 +223,7 @@ def judge(name: str, published: str, data: Data, cause: str = "") -> Judged:
     cause : str
         Why ours differs, for when it does.
     """
-    evaluate = EVALUATIONS[name].judge
+    evaluate = (EVALUATIONS | ON_HOST)[name].judge
     whole = evaluate(data)
     seeds = data.seeds()
     reason = whole.reason

@@ -11,9 +11,7 @@ import polars as pl
 from fanin.errors import EngineError, OutputError, ScenarioError
 from fanin.progress import Progress, silent
 from fanin.simulation import RunResult, run
-
-ATTEMPTS = 4
-"""How often a run is repeated that this machine was too busy for."""
+from fanin.testbed import honesty
 
 WAIT_S = 10.0
 """How long to wait for another run to end."""
@@ -120,7 +118,7 @@ def _measured(case: str, text: str, cc: str, engine: str) -> dict[str, float | s
     names = ("goodput_mbps", "queue", "drops", "marks", "p50_ms", "p99_ms", "timeouts", "late", "why")
     empty: dict[str, float | str | None] = dict.fromkeys(names)
     settings = {"cc.rand_rmin": "200B"} if cc == "tcprand+newreno" else None
-    for _ in range(ATTEMPTS):
+    for _ in range(honesty.ATTEMPTS):
         try:
             result = run(f"{case}.toml", text=text, cc=cc, engine=engine, settings=settings)
         except (EngineError, ScenarioError) as error:

@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-CLONE_NEWNET = 0x40000000
+from fanin.testbed.network import enter
 
 CHUNK = 1 << 18
 """Bytes of one write."""
@@ -24,15 +24,6 @@ _ROOM = bytearray(1 << 22)
 
 WARM_UP_S = 1.0
 """Before the measured time: windows open."""
-
-
-def enter(namespace: str) -> None:
-    """Go to a network namespace."""
-    import ctypes
-
-    with Path(namespace).open("rb") as file:
-        if ctypes.CDLL(None, use_errno=True).setns(file.fileno(), CLONE_NEWNET):
-            raise OSError(ctypes.get_errno(), f"{namespace} cannot be entered")
 
 
 def sink(address: str, flows: int) -> None:
@@ -120,7 +111,8 @@ def _cpu_s(thread: int) -> float:
 def main(words: list[str]) -> None:
     """``sink NAMESPACE ADDRESS FLOWS`` or ``send NAMESPACE ADDRESS PORT FLOWS CC SECONDS THREAD``."""
     what, namespace, address, *rest = words
-    enter(namespace)
+    with Path(namespace).open("rb") as file:
+        enter(file.fileno())
     if what == "sink":
         sink(address, int(rest[0]))
     else:

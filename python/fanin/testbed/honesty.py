@@ -8,6 +8,9 @@ import polars as pl
 
 from fanin.errors import EngineError
 
+ATTEMPTS = 4
+"""How often a run is repeated that this machine was too busy for."""
+
 LATE_SHARE = 0.05
 """More packets than this released over 50 us late: the hosts saw another network."""
 

@@ -12,7 +12,7 @@ import polars as pl
 
 from fanin.errors import EngineError
 from fanin.progress import Progress, silent
-from fanin.testbed import host, processes, shims
+from fanin.testbed import honesty, host, processes, shims
 from fanin.testbed.wire import SINK, wire
 
 MBPS = 200
@@ -25,9 +25,6 @@ CUBIC, TCPRAND = "cubic", "tcprand"
 
 LEAST = 0.9
 """Share of the rate that a sender must reach: the work of one that does not is not that of one that does."""
-
-ATTEMPTS = 4
-"""How often a run is repeated that this machine was too busy for."""
 
 
 def sender_cpu(
@@ -80,7 +77,7 @@ def sender_cpu(
 
 def _measured(environment: dict[str, str], flows: int, seconds: float, mbps: int) -> dict[str, float]:
     best = 0.0
-    for _ in range(ATTEMPTS):
+    for _ in range(honesty.ATTEMPTS):
         row = _once(environment, flows, seconds, mbps)
         if row["mbps"] >= LEAST * mbps:
             return row

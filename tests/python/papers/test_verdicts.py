@@ -73,6 +73,6 @@ def test_the_cost_of_a_sender_is_judged_by_its_order(
             "share": [*cubic, *tcprand],
         }
     )
-    outcome = verdicts.ON_HOST["tcprand.table1.cpu"](Data({"sender_cpu": {"runs": rows}}))
+    outcome = verdicts.ON_HOST["tcprand.table1.cpu"].judge(Data({"sender_cpu": {"runs": rows}}))
     assert outcome.failed == failed
     assert outcome.ours.startswith("share of a core with 1, 1000 flows at 200 Mbps: cubic ")
