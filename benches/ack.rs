@@ -23,7 +23,7 @@ fn per_ack(c: &mut Criterion) {
         conn.srtt = Duration::us(120);
         conn.min_rtt = Duration::us(100);
         conn.in_flight = 30.0;
-        conn.basis = 30.0;
+        conn.loss_basis = 30.0;
         let mut n: u64 = 0;
         group.bench_function(&spec, |b| {
             b.iter(|| {

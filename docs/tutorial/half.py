@@ -13,7 +13,7 @@ class Half(fanin.CongestionControl):
 
     def on_congestion(self, conn, cause):
         """Shrink."""
-        half = max(conn.basis / 2, 2)
+        half = max(conn.loss_basis / 2, 2)
         if cause != "repeated timeout":
             self.ssthresh = half
         self.cwnd = 1 if "timeout" in cause else min(half, self.cwnd)

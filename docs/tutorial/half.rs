@@ -1,7 +1,7 @@
 //! Half a packet per round trip, half the window on loss.
 
-use crate::algorithms::reno::{RenoCore, as_reno};
-use crate::{Ack, Algorithm, Cause, CongestionControl, Conn, Kind, Window};
+use crate::algorithms::reno::RenoCore;
+use crate::{Ack, Algorithm, Cause, CongestionControl, Conn, Control, Kind, Window};
 use fanin_units::Duration;
 
 /// `half`.
@@ -24,7 +24,15 @@ impl CongestionControl for Half {
     fn on_congestion(&mut self, conn: &Conn, cause: Cause) {
         self.core.on_congestion(conn, cause);
     }
-    as_reno!();
+    fn on_recovered(&mut self, _conn: &Conn, limit: Option<f64>) {
+        self.core.on_recovered(limit);
+    }
+    fn on_undo(&mut self, _conn: &Conn) {
+        self.core.on_undo();
+    }
+    fn control(&self) -> Control {
+        self.core.window.into()
+    }
     fn on_restart(&mut self, conn: &Conn, _idle: Duration, to: Window) {
         self.core.on_restart(conn, to);
     }

@@ -34,8 +34,8 @@ __all__ = [
     "kernel_results",
     "limit",
     "name_c_file",
-    "needs_prompt_acks",
-    "needs_switch",
+    "needs_ecn",
+    "needs_quickack",
     "quantity",
     "rand_enqueue",
     "rand_rmin",
@@ -219,10 +219,10 @@ def results_schema_json() -> str:
 def deployment(cc: str) -> tuple[str, bool]:
     """Tell where an algorithm can run on real hosts, in words, and whether it can at all."""
 
-def needs_prompt_acks(cc: str) -> bool:
+def needs_quickack(cc: str) -> bool:
     """Tell whether an algorithm, as Linux runs it, lives on RTT samples, so that its receivers are to acknowledge every packet."""
 
-def needs_switch(cc: str) -> bool:
+def needs_ecn(cc: str) -> bool:
     """Check the name of an algorithm and tell whether it needs a marking switch."""
 
 def trim_k(c: float, d: float, b: float) -> tuple[float, float, float]:
@@ -284,7 +284,7 @@ class Setup:
     @property
     def initial_ssthresh(self) -> float: ...
     @property
-    def flavour(self) -> str: ...
+    def profile(self) -> str: ...
     @property
     def rate(self) -> int | None: ...
     @property
@@ -313,7 +313,7 @@ class Conn:
     @property
     def in_flight(self) -> float: ...
     @property
-    def basis(self) -> float: ...
+    def loss_basis(self) -> float: ...
     @property
     def cwnd_limited(self) -> bool: ...
     @property

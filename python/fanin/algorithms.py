@@ -55,13 +55,13 @@ class CongestionControl:
         Rate to pace at in bit/s on the wire; None sends as ACKs allow.
     setup : fanin._native.Setup
         What is known before the first packet: ``mss`` and ``wire`` (bytes), ``initial_window`` (packets), ``rate`` (bit/s), ``base_rtt`` (s),
-        ``buffer_packets``, ``flavour``, ``parameters``.
+        ``buffer_packets``, ``profile``, ``parameters``.
     parameters : mapping
         Class attribute: settings with their defaults, numbers or flags. A scenario sets them beside ``cc.name``; the values in force are in
         ``setup.parameters``.
     needs : collection of str
         Class attribute, of ``dctcp_ecn`` (every mark is echoed), ``randomness`` (fills ``conn.uniform``), ``rate_samples`` (fills ``ack.rate``),
-        ``byte_window`` (the window counts bytes), ``prompt_acks`` (no delayed ACKs), ``own_idle`` (no window validation by the stack).
+        ``byte_window`` (the window counts bytes), ``quickack`` (no delayed ACKs), ``own_idle`` (no window validation by the stack).
     recovery : str or None
         Class attribute: ``reno``, ``newreno``, ``sack`` or ``rack``; None takes the stack's.
     """

@@ -155,7 +155,7 @@ def recommendation(
     aggregator: str,
     now: str | None,
     mark: str | None,
-    prompt_acks: bool = False,
+    quickack: bool = False,
     route: str = "",
     load: Sequence[str] = (),
     environment: Sequence[str] = (),
@@ -172,7 +172,7 @@ def recommendation(
         What the hosts run today, to go back to.
     mark : str or None
         The rack's marking threshold, for an algorithm that needs marks.
-    prompt_acks : bool
+    quickack : bool
         It was simulated with a receiver that acknowledges every packet.
     route : str
         Options of ``ip route`` besides, such as ``rto_min 5ms``.
@@ -200,7 +200,7 @@ def recommendation(
     unload = [f"fanin linux unload {kernel}"] if how.twin else []
     from fanin import _native
 
-    ecn = _native.needs_switch(cc)
+    ecn = _native.needs_ecn(cc)
     needs = []
     if ecn:
         at = f" above {mark} in the queue (K, `mark` in a rack file)" if mark else ""
@@ -213,7 +213,7 @@ def recommendation(
             f"Both ends run {cc}: its receiver tells the sender which packets were marked. On {aggregator} type the same lines with each "
             f"server's address in place of {aggregator}."
         )
-    if prompt_acks:
+    if quickack:
         needs.append(
             f"{aggregator} has to acknowledge every packet: on it, `ip {family}route change ... quickack 1` on the routes to the servers."
         )

@@ -113,7 +113,7 @@ def compare_result(result: CompareResult) -> None:
     out.print(
         "(low–high): 95% confidence interval over seeds; times are geometric means, counts means per run. Rows between two rules cannot be "
         "told apart by their paired differences. "
-        + ("needs ECN: the switch must mark, at the rack's K. " if any(r.needs_switch for r in result.ranking) else "")
+        + ("needs ECN: the switch must mark, at the rack's K. " if any(r.needs_ecn for r in result.ranking) else "")
         + ("measured: in the capture itself." if result.measured else ""),
         style="dim",
     )
@@ -386,7 +386,7 @@ def entries(kind: str, found: list[Entry]) -> None:
         details: dict[str, Any] = entry.details
         cells = [entry.name, entry.title]
         if kind == "cc":
-            needs = ["switch (ECN)"] if details["needs_switch"] else []
+            needs = ["switch (ECN)"] if details["needs_ecn"] else []
             needs += [] if details["stands_alone"] else ["a sender, as in " + entry.name + "+newreno"]
             cells.append(", ".join(needs))
             cells.append(details["deploy"])

@@ -74,7 +74,7 @@ class RankingRow:
         From 1. Rows of one tier cannot be told from its first row by their paired differences.
     cc : str
         Algorithm as given, such as ``dctcp`` or ``gss+newreno``.
-    needs_switch : bool
+    needs_ecn : bool
         It needs the switch to mark (ECN).
     completion_ms : dict of str to Estimate
         Completion time of responses in milliseconds, keys as in :data:`STATISTICS`. The mean is over completed responses.
@@ -115,7 +115,7 @@ class RankingRow:
     rank: int
     tier: int
     cc: str
-    needs_switch: bool
+    needs_ecn: bool
     completion_ms: dict[str, Estimate]
     timeouts: Estimate
     retransmissions: Estimate
@@ -157,7 +157,7 @@ class RankingRow:
             "rank": self.rank,
             "tier": self.tier,
             "cc": self.cc,
-            "needs_switch": self.needs_switch,
+            "needs_ecn": self.needs_ecn,
             "completion_ms": {name: self.completion_ms[name].to_dict() for name in STATISTICS},
             "response_ms": {name: estimate.to_dict() for name, estimate in self.times("responses").items()},
             "round_ms": {name: estimate.to_dict() for name, estimate in self.times("rounds").items()},
@@ -207,7 +207,7 @@ def completion_statistics(completion_ms: Sequence[float | None] | pl.Series) -> 
 
 def rank(
     runs: pl.DataFrame,
-    needs_switch: Mapping[str, bool],
+    needs_ecn: Mapping[str, bool],
     hashes: Mapping[str, str],
     by: RankBy,
     of: RankOf = "responses",
@@ -221,7 +221,7 @@ def rank(
     ----------
     runs : polars.DataFrame
         As :attr:`fanin.CompareResult.runs`.
-    needs_switch : mapping
+    needs_ecn : mapping
         Per algorithm, whether the switch must mark.
     hashes : mapping
         Per algorithm, the scenario's hash.
@@ -249,7 +249,7 @@ def rank(
                 rank=0,
                 tier=0,
                 cc=cc,
-                needs_switch=needs_switch[cc],
+                needs_ecn=needs_ecn[cc],
                 completion_ms=times[of],
                 timeouts=counts["timeouts"],
                 retransmissions=counts["retransmissions"],

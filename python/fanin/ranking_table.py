@@ -102,7 +102,7 @@ def _columns(result: CompareResult) -> list[Column]:
             "measured",
             right=False,
         ),
-        column("needs", 60, lambda row: "ECN" if row.needs_switch else "", right=False),
+        column("needs", 60, lambda row: "ECN" if row.needs_ecn else "", right=False),
         time("p50", 70),
         time("p95", 40),
         time("p99", 90),

@@ -24,7 +24,7 @@ class Entry:
     source : str
         Paper, RFC or program that defines it.
     details : dict
-        What else its registry says: ``keys`` (settings with ``name``, ``default``, ``help``) and, for algorithms, ``needs_switch``,
+        What else its registry says: ``keys`` (settings with ``name``, ``default``, ``help``) and, for algorithms, ``needs_ecn``,
         ``stands_alone``, ``role`` and ``deploy`` (where it can run on real hosts).
     """
 

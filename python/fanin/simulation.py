@@ -107,7 +107,7 @@ class RunResult:
         for cc in self.runs["cc"].unique(maintain_order=True):
             blind = self.ports.filter(pl.col("cc") == cc)["marks"].sum() == 0
             warned = any(warning.kind == "no-marks" and warning.cc == cc for warning in self.warnings)
-            if blind and not warned and "," not in cc and _native.needs_switch(cc):
+            if blind and not warned and "," not in cc and _native.needs_ecn(cc):
                 notes.append(f"{cc} acts on marks, and no port marked a packet: no queue was longer than topology.mark")
         return notes
 

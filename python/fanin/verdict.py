@@ -499,9 +499,9 @@ def _about_the_switch(result: CompareResult, kind: Kind, best: RankingRow, usual
     rows = [row for row in result.ranking if row.candidate]
     if kind == "undecided" or len(rows) == 1 or not {"mark", "receiver_mark", "queue"} & set(rack_facts(result)):
         return []
-    marking = next((row for row in rows if row.needs_switch and row.cc != best.cc), None)
-    if best.needs_switch:
-        plain = next((row for row in rows if not row.needs_switch and not _worse_further_out(row)), None)
+    marking = next((row for row in rows if row.needs_ecn and row.cc != best.cc), None)
+    if best.needs_ecn:
+        plain = next((row for row in rows if not row.needs_ecn and not _worse_further_out(row)), None)
         least = f" Without marks, {plain.cc} is the best: {_at(result, plain)}." if plain is not None else ""
         return [f"{best.cc} needs switches that mark packets (ECN).{least}"]
     if marking is None:
@@ -550,7 +550,7 @@ def _recommended(
         aggregator=result.capture.aggregator,
         now=usual.cc if usual else None,
         mark=str(mark) if mark is not None else None,
-        prompt_acks=_native.needs_prompt_acks(best.cc),
+        quickack=_native.needs_quickack(best.cc),
         load=load_parameters(best.cc, rack),
     )
 

@@ -26,13 +26,13 @@ def test_everything_promised_is_there() -> None:
 
 
 def test_every_registered_algorithm_can_be_listed_and_the_alone_ones_checked() -> None:
-    from fanin._native import needs_switch
+    from fanin._native import needs_ecn
 
     entries = fanin.entries("cc")
     assert {"reno", "newreno", "sack", "cubic", "dctcp"} <= {e.name for e in entries}
     for entry in entries:
         if entry.details["stands_alone"]:
-            assert needs_switch(entry.name) == entry.details["needs_switch"]
+            assert needs_ecn(entry.name) == entry.details["needs_ecn"]
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_every_registered_algorithm_can_be_listed_and_the_alone_ones_checked() -
         "del native.Rack.from_text; fanin.compare('a.pcap', 'r.toml')",
         "native.no_such_function",
         "from fanin._native import no_such_name",
-        "native.needs_switch('cubic', 'more', 'than', 'it', 'takes')",
+        "native.needs_ecn('cubic', 'more', 'than', 'it', 'takes')",
     ],
 )
 def test_a_compiled_module_of_another_version_is_said_in_a_sentence(lacks: str, tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ pub struct Needs {
     /// The loss recovery that belongs to the algorithm's name; `None` takes the stack's.
     pub recovery: Option<RecoveryKind>,
     /// Its RTT samples must not contain a receiver's delayed ACKs: every packet is acknowledged (Linux: `ip route ... quickack 1`).
-    pub prompt_acks: bool,
+    pub quickack: bool,
     /// The algorithm decides for itself what idleness means; the stack's window validation is off (Linux: `cong_control`).
     pub own_idle: bool,
     /// It is no congestion control of TCP's but a transport of its own, carried out by the host's endpoint of this name.
@@ -203,8 +203,8 @@ pub trait SlowStart: core::fmt::Debug + Send {
     fn on_ack(&mut self, conn: &Conn, ack: &Ack, window: &mut Window, grow: bool) -> u32;
     /// The window was reduced or restarted by something else.
     fn reset(&mut self, conn: &Conn);
-    /// See [`Needs::prompt_acks`].
-    fn needs_prompt_acks(&self) -> bool {
+    /// See [`Needs::quickack`].
+    fn needs_quickack(&self) -> bool {
         false
     }
     /// The window this slow start begins with, in packets, where it has one of its own; otherwise the stack's holds.

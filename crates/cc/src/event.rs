@@ -39,7 +39,7 @@ pub struct Conn {
     /// Packets outstanding: sent and not acknowledged, and with SACK the `pipe` of RFC 6675.
     pub in_flight: f64,
     /// What a loss halves, in packets: flight (RFC 5681) or the window (NS2, Linux), as the stack profile says.
-    pub basis: f64,
+    pub loss_basis: f64,
     /// Whether the window, not the application, held the sender back in the last window of data.
     pub cwnd_limited: bool,
     /// State of the loss machine.
@@ -70,7 +70,7 @@ impl Conn {
             snd_una: 0,
             snd_nxt: 0,
             in_flight: 0.0,
-            basis: 0.0,
+            loss_basis: 0.0,
             cwnd_limited: true,
             state: State::Open,
             message: None,

@@ -182,7 +182,7 @@ impl Avoidance {
 mod tests {
     use super::*;
     use crate::algorithms::testing::Driver;
-    use crate::{Args, Cause, Flavour, Setup};
+    use crate::{Args, Cause, Profile, Setup};
 
     /// A retransmission closes the hole below 149 segments that SACK had reported: one segment was delivered, so the kernel's window
     /// of 1 becomes 2, and a window above ssthresh hardly grows.
@@ -190,7 +190,7 @@ mod tests {
     fn linux_does_not_count_again_what_sack_reported() {
         for name in ["reno", "dctcp", "cubic", "bic", "vegas", "hystart+reno"] {
             let setup =
-                Setup { initial_window: 200.0, flavour: Flavour::Linux, counting: Counting::Linux, ..Setup::default() };
+                Setup { initial_window: 200.0, profile: Profile::Linux, counting: Counting::Linux, ..Setup::default() };
             let mut s = Driver::new(name, setup, &Args::default());
             s.congestion(Cause::Timeout { repeated: false });
             assert_eq!(s.cc.control().cwnd, 1.0, "{name}");

@@ -46,7 +46,7 @@ pub use control::{
     CongestionControl, Control, Gate, GrowthCurve, Needs, PriorWindow, Probe, RecoveryKind, SlowStart, Window,
 };
 pub use event::{Ack, Cause, Conn, Message, RateSample, State};
-pub use fanin_units::{Args, Domain, Flavour, Setting, SettingError, Value};
+pub use fanin_units::{Args, Domain, Profile, Setting, SettingError, Value};
 pub use growth::{Avoidance, Counting, Credit, StandardSlowStart};
 pub use names::nearest;
 pub use receiver::{Advice, Arrival, ReceiverControl};

@@ -6,7 +6,7 @@ use crate::bare::*;
 use crate::deploy::{Deployment, Place};
 use crate::extension::{self, Extension};
 use crate::{
-    Args, CongestionControl, Flavour, PathKnowledge, ReceiverControl, Setting, SettingError, Setup, SlowStart,
+    Args, CongestionControl, PathKnowledge, Profile, ReceiverControl, Setting, SettingError, Setup, SlowStart,
     StandardSlowStart, nearest,
 };
 use core::fmt;
@@ -22,8 +22,8 @@ pub struct Algorithm {
     pub title: &'static str,
     /// Paper and RFC.
     pub source: &'static str,
-    /// It needs the switch to mark (ECN).
-    pub needs_switch: bool,
+    /// It needs the switch to mark (Linux's `TCP_CONG_NEEDS_ECN`).
+    pub needs_ecn: bool,
     /// Where it can run on real hosts; empty: in the simulator alone.
     pub deploy: &'static [Place],
     /// Declared parameters.
@@ -41,10 +41,10 @@ impl Algorithm {
     /// use fanin_cc::{Algorithm, Kind, registry};
     /// let kind: Kind = registry::find("newreno").unwrap().kind;
     /// let entry = Algorithm { name: "mine", title: "Mine", source: "no paper", ..Algorithm::of(kind) };
-    /// assert!(entry.params.is_empty() && !entry.needs_switch);
+    /// assert!(entry.params.is_empty() && !entry.needs_ecn);
     /// ```
     pub const fn of(kind: Kind) -> Algorithm {
-        Algorithm { name: "", title: "", source: "", needs_switch: false, deploy: &[], params: &[], check: None, kind }
+        Algorithm { name: "", title: "", source: "", needs_ecn: false, deploy: &[], params: &[], check: None, kind }
     }
 }
 
@@ -106,7 +106,7 @@ pub struct Transport {
     /// The sender's policy.
     pub sender: Box<dyn CongestionControl>,
     /// Some part lives on RTT samples and needs every packet acknowledged.
-    pub prompt_acks: bool,
+    pub quickack: bool,
 }
 
 /// Why a name or its settings are no algorithm.
@@ -187,8 +187,8 @@ impl Composition {
     }
 
     /// Some part needs a marking switch.
-    pub fn needs_switch(&self) -> bool {
-        self.parts.iter().any(|a| a.needs_switch)
+    pub fn needs_ecn(&self) -> bool {
+        self.parts.iter().any(|a| a.needs_ecn)
     }
 
     /// Some part is a policy of the receiving host.
@@ -287,7 +287,7 @@ impl Composition {
                 slow_start = build(setup, args)?;
             }
         }
-        let paced_by_rtt = slow_start.needs_prompt_acks();
+        let paced_by_rtt = slow_start.needs_quickack();
         let setup = &Setup { initial_window: slow_start.initial_window().unwrap_or(setup.initial_window), ..*setup };
         let mut layers = parts.iter().rev();
         let base = layers.next().map(|a| a.kind);
@@ -305,8 +305,8 @@ impl Composition {
                 sender = build(setup, args, sender)?;
             }
         }
-        let prompt_acks = paced_by_rtt || sender.needs().prompt_acks;
-        Ok(Transport { sender, prompt_acks })
+        let quickack = paced_by_rtt || sender.needs().quickack;
+        Ok(Transport { sender, quickack })
     }
 
     /// Builds the receiving host's policy, if some part is one.
@@ -335,17 +335,17 @@ pub fn build_receiver(spec: &str, setup: &Setup, args: &Args) -> Result<Option<B
 ///
 /// # Errors
 /// As [`build`], with every setting at its default.
-pub fn needs_prompt_acks(spec: &str) -> Result<bool, BuildError> {
-    let linux = Setup { flavour: Flavour::Linux, ..Setup::default() };
-    Ok(build(spec, &linux, &Args::default())?.prompt_acks)
+pub fn needs_quickack(spec: &str) -> Result<bool, BuildError> {
+    let linux = Setup { profile: Profile::Linux, ..Setup::default() };
+    Ok(build(spec, &linux, &Args::default())?.quickack)
 }
 
 /// Whether any part of `spec` needs a marking switch.
 ///
 /// # Errors
 /// As [`parts`].
-pub fn needs_switch(spec: &str) -> Result<bool, BuildError> {
-    Ok(parts(spec)?.iter().any(|a| a.needs_switch))
+pub fn needs_ecn(spec: &str) -> Result<bool, BuildError> {
+    Ok(parts(spec)?.iter().any(|a| a.needs_ecn))
 }
 
 /// Where all of `spec` together can run on real hosts.

@@ -1,6 +1,6 @@
 //! What an algorithm knows before the first packet.
 
-use crate::{Counting, Flavour};
+use crate::{Counting, Profile};
 use fanin_units::{Bytes, Duration, Rate};
 
 /// What the operator configured about the path: TRIM's C, D and B, IA-TCP's capacity.
@@ -30,7 +30,7 @@ pub struct Setup {
     /// Jiffies per second, for kernel forms that count in them.
     pub hz: u32,
     /// Whose defaults.
-    pub flavour: Flavour,
+    pub profile: Profile,
     /// What is known of the path; always present in a simulation.
     pub path: Option<PathKnowledge>,
 }
@@ -45,7 +45,7 @@ impl Default for Setup {
             initial_ssthresh: f64::INFINITY,
             counting: Counting::PerAck,
             hz: 250,
-            flavour: Flavour::Rfc,
+            profile: Profile::Rfc,
             path: None,
         }
     }

@@ -3,8 +3,8 @@
 
 use fanin_cc::algorithms::ALGORITHMS;
 use fanin_cc::{
-    Ack, Algorithm, Args, BuildError, Cause, CongestionControl, Conn, Control, Counting, Domain, Flavour, Gate, Kind,
-    Message, Needs, PathKnowledge, RateSample, SettingError, Setup, State, Value, Window, registry,
+    Ack, Algorithm, Args, BuildError, Cause, CongestionControl, Conn, Control, Counting, Domain, Gate, Kind, Message,
+    Needs, PathKnowledge, Profile, RateSample, SettingError, Setup, State, Value, Window, registry,
 };
 use fanin_units::{Bytes, Duration, Rate};
 use proptest::prelude::*;
@@ -12,24 +12,24 @@ use std::collections::VecDeque;
 
 const MSS: u32 = 1460;
 
-fn setup(flavour: Flavour) -> Setup {
-    let counting = match flavour {
-        Flavour::Ns2 => Counting::PerAck,
-        Flavour::Rfc => Counting::Abc { limit: 1 },
-        Flavour::Linux => Counting::Linux,
+fn setup(profile: Profile) -> Setup {
+    let counting = match profile {
+        Profile::Ns2 => Counting::PerAck,
+        Profile::Rfc => Counting::Abc { limit: 1 },
+        Profile::Linux => Counting::Linux,
     };
     Setup {
         mss: MSS,
         wire: Bytes::new(1500),
-        initial_window: if flavour == Flavour::Linux { 10.0 } else { 2.0 },
+        initial_window: if profile == Profile::Linux { 10.0 } else { 2.0 },
         counting,
-        flavour,
+        profile,
         path: Some(PathKnowledge { rate: Rate::gbps(1), base_rtt: Duration::us(225), buffer_packets: 100.0 }),
         ..Setup::default()
     }
 }
 
-const FLAVOURS: [Flavour; 3] = [Flavour::Rfc, Flavour::Ns2, Flavour::Linux];
+const PROFILES: [Profile; 3] = [Profile::Rfc, Profile::Ns2, Profile::Linux];
 
 /// Every sender alone, behind every slow start, and in every wrapper that accepts it as it is.
 fn senders() -> Vec<String> {
@@ -38,7 +38,7 @@ fn senders() -> Vec<String> {
     for sender in of(|k| matches!(k, Kind::Sender(_))) {
         for layer in of(|k| matches!(k, Kind::SlowStart(_) | Kind::Wrapper(_))) {
             let spec = format!("{layer}+{sender}");
-            match registry::build(&spec, &setup(Flavour::Rfc), &Args::default()) {
+            match registry::build(&spec, &setup(Profile::Rfc), &Args::default()) {
                 Ok(_) => specs.push(spec),
                 // A wrapper whose defaults do not suit this sender says so; anything else is a defect.
                 Err(BuildError::Setting(_)) if matches!(registry::find(layer).unwrap().kind, Kind::Wrapper(_)) => {}
@@ -102,8 +102,8 @@ struct Sender {
 }
 
 impl Sender {
-    fn new(spec: &str, flavour: Flavour) -> Sender {
-        let cc = registry::build(spec, &setup(flavour), &Args::default()).unwrap().sender;
+    fn new(spec: &str, profile: Profile) -> Sender {
+        let cc = registry::build(spec, &setup(profile), &Args::default()).unwrap().sender;
         let needs = cc.needs();
         let mut sender = Sender {
             spec: spec.to_owned(),
@@ -123,7 +123,7 @@ impl Sender {
 
     fn refresh(&mut self) {
         self.conn.in_flight = self.outstanding.len() as f64;
-        self.conn.basis = self.cc.control().cwnd;
+        self.conn.loss_basis = self.cc.control().cwnd;
         if self.needs.randomness {
             self.draw = self.draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             self.conn.uniform = (self.draw >> 11) as f64 / (1u64 << 53) as f64;
@@ -289,12 +289,12 @@ proptest! {
         events in proptest::collection::vec(event(), 1..400),
     ) {
         for spec in senders() {
-            for flavour in FLAVOURS {
-                let mut sender = Sender::new(&spec, flavour);
+            for profile in PROFILES {
+                let mut sender = Sender::new(&spec, profile);
                 for (i, &event) in events.iter().enumerate() {
                     sender.take(event);
                     let checked = sender.check();
-                    prop_assert!(checked.is_ok(), "{} ({:?}) after event {}, {:?}: {:?}", spec, flavour, i, event, checked);
+                    prop_assert!(checked.is_ok(), "{} ({:?}) after event {}, {:?}: {:?}", spec, profile, i, event, checked);
                 }
             }
         }
@@ -304,8 +304,8 @@ proptest! {
     #[test]
     fn an_undo_gives_the_whole_window_back(rounds in 1..40usize, timeouts in 0..4u32, by_timeout: bool) {
         for spec in senders() {
-            for flavour in FLAVOURS {
-                let mut s = Sender::new(&spec, flavour);
+            for profile in PROFILES {
+                let mut s = Sender::new(&spec, profile);
                 for _ in 0..rounds {
                     s.take(Event::Ack { segments: 2, rtt_us: Some(300), ece: false, grow: true, gap_us: 100, lost: 0 });
                 }
@@ -320,7 +320,7 @@ proptest! {
                 let after = s.cc.control();
                 prop_assert!(
                     after.cwnd >= before.cwnd && after.ssthresh >= before.ssthresh,
-                    "{spec} ({flavour:?}): {before:?}, after the undo {after:?}"
+                    "{spec} ({profile:?}): {before:?}, after the undo {after:?}"
                 );
             }
         }
@@ -330,7 +330,7 @@ proptest! {
     fn the_same_events_give_the_same_windows(events in proptest::collection::vec(event(), 1..200)) {
         for spec in senders() {
             let run = || {
-                let mut sender = Sender::new(&spec, Flavour::Linux);
+                let mut sender = Sender::new(&spec, Profile::Linux);
                 events.iter().map(|&e| { sender.take(e); sender.cc.control() }).collect::<Vec<_>>()
             };
             prop_assert_eq!(run(), run(), "{}", spec);
@@ -345,10 +345,10 @@ proptest! {
         unsent in 0u64..500_000,
         deadline_us in 100u64..5000,
     ) {
-        for algorithm in ALGORITHMS.iter().filter(|a| a.needs_switch) {
-            for flavour in FLAVOURS {
+        for algorithm in ALGORITHMS.iter().filter(|a| a.needs_ecn) {
+            for profile in PROFILES {
                 let run = |more: bool| {
-                    let mut s = Windows::new(algorithm.name, flavour);
+                    let mut s = Windows::new(algorithm.name, profile);
                     for &marked in &marks {
                         s.window(|i| i < marked, true);
                     }
@@ -367,7 +367,7 @@ proptest! {
                 let slack = 1.0 + 1e-12;
                 prop_assert!(
                     more.0 <= fewer.0 * slack && more.1 <= fewer.1 * slack,
-                    "{} ({:?}): {:?} with one mark more, {:?} without", algorithm.name, flavour, more, fewer
+                    "{} ({:?}): {:?} with one mark more, {:?} without", algorithm.name, profile, more, fewer
                 );
             }
         }
@@ -382,8 +382,8 @@ struct Windows {
 }
 
 impl Windows {
-    fn new(name: &str, flavour: Flavour) -> Windows {
-        let setup = Setup { initial_window: 64.0, initial_ssthresh: 32.0, ..setup(flavour) };
+    fn new(name: &str, profile: Profile) -> Windows {
+        let setup = Setup { initial_window: 64.0, initial_ssthresh: 32.0, ..setup(profile) };
         let mut conn = Conn::new(MSS);
         conn.srtt = Duration::us(225);
         Windows { cc: registry::build(name, &setup, &Args::default()).unwrap().sender, conn, cwr_until: 0 }
@@ -398,7 +398,7 @@ impl Windows {
                 self.conn.snd_nxt += 20 * u64::from(MSS);
             }
             self.conn.now += Duration::us(11);
-            self.conn.basis = self.cc.control().cwnd;
+            self.conn.loss_basis = self.cc.control().cwnd;
             let mut ack = Ack::of(1, MSS, self.conn.snd_una, Some(Duration::us(225)));
             ack.ece = marked(i);
             let in_cwr = self.conn.snd_una < self.cwr_until;
@@ -416,17 +416,17 @@ impl Windows {
 #[test]
 fn a_reduction_leaves_ssthresh_of_at_least_two_segments() {
     for spec in senders().into_iter().filter(|spec| !spec.ends_with("swift")) {
-        for flavour in FLAVOURS {
+        for profile in PROFILES {
             for (window, cause) in (1..=3)
                 .flat_map(|window| [Cause::Loss, Cause::Timeout { repeated: false }].map(|cause| (window, cause)))
             {
-                let setup = Setup { initial_window: f64::from(window), ..setup(flavour) };
+                let setup = Setup { initial_window: f64::from(window), ..setup(profile) };
                 let mut cc = registry::build(&spec, &setup, &Args::default()).unwrap().sender;
                 let mut conn = Conn::new(MSS);
-                conn.basis = cc.control().cwnd;
+                conn.loss_basis = cc.control().cwnd;
                 cc.on_congestion(&conn, cause);
                 let ssthresh = cc.control().ssthresh;
-                assert!(ssthresh >= 2.0, "{spec} ({flavour:?}): {cause:?} at {window} leaves ssthresh {ssthresh}");
+                assert!(ssthresh >= 2.0, "{spec} ({profile:?}): {cause:?} at {window} leaves ssthresh {ssthresh}");
             }
         }
     }
@@ -447,11 +447,11 @@ fn spec_of(algorithm: &Algorithm) -> String {
     }
 }
 
-fn build_both(spec: &str, flavour: Flavour, name: &str, value: Value) -> Result<(), BuildError> {
+fn build_both(spec: &str, profile: Profile, name: &str, value: Value) -> Result<(), BuildError> {
     let mut args = Args::default();
     args.set(name, value);
-    registry::build(spec, &setup(flavour), &args)?;
-    registry::build_receiver(spec, &setup(flavour), &args).map(|_| ())
+    registry::build(spec, &setup(profile), &args)?;
+    registry::build_receiver(spec, &setup(profile), &args).map(|_| ())
 }
 
 #[test]
@@ -467,21 +467,21 @@ fn every_parameter_is_accepted_within_its_domain_and_rejected_outside() {
         let spec = spec_of(algorithm);
         let names: Vec<&str> = registry::parts(&spec).unwrap().iter().flat_map(|a| a.params).map(|p| p.name).collect();
         for param in algorithm.params {
-            for flavour in FLAVOURS {
-                let set = |value: Value| build_both(&spec, flavour, param.name, value);
+            for profile in PROFILES {
+                let set = |value: Value| build_both(&spec, profile, param.name, value);
                 let accepted = |value: Value| match set(value.clone()) {
                     Ok(()) => {}
                     // At an end of its range a parameter may contradict another one's default; the message must name that one.
                     Err(BuildError::Setting(SettingError::BadValue { name, expected, .. }))
                         if names.iter().any(|&other| other != name && expected.contains(other)) => {}
-                    Err(error) => panic!("{spec} ({flavour:?}): {} = {value}: {error}", param.name),
+                    Err(error) => panic!("{spec} ({profile:?}): {} = {value}: {error}", param.name),
                 };
                 let rejected = |value: Value| {
                     let error = set(value.clone()).expect_err(&format!("{spec}: {} = {value}", param.name));
                     assert!(error.to_string().contains(param.name), "{error}");
                 };
-                let default = param.default_under(flavour);
-                set(default.clone()).unwrap_or_else(|e| panic!("{spec} ({flavour:?}): default of {}: {e}", param.name));
+                let default = param.default_under(profile);
+                set(default.clone()).unwrap_or_else(|e| panic!("{spec} ({profile:?}): default of {}: {e}", param.name));
                 rejected(Value::Word("no such word".to_owned()));
                 match param.domain {
                     Domain::Number { min, max } => {
@@ -518,7 +518,7 @@ fn every_parameter_is_accepted_within_its_domain_and_rejected_outside() {
 #[test]
 fn an_unknown_parameter_is_rejected_by_every_algorithm() {
     for algorithm in ALGORITHMS.iter() {
-        let error = build_both(&spec_of(algorithm), Flavour::Rfc, "no_such_parameter", Value::Flag(true)).unwrap_err();
+        let error = build_both(&spec_of(algorithm), Profile::Rfc, "no_such_parameter", Value::Flag(true)).unwrap_err();
         assert!(matches!(error, BuildError::Setting(SettingError::Unknown { .. })), "{error}");
     }
 }

@@ -1,7 +1,7 @@
 //! What a kernel cannot do. A limit names the key that asks for it, so that whoever knows the file can say the line.
 
 use crate::algorithms::{Hosts, chosen};
-use fanin_cc::Flavour;
+use fanin_cc::Profile;
 use fanin_sim::knobs::KNOBS;
 use fanin_sim::resolved_stack;
 use fanin_sim::spec::{Cbr, NodeKind, Routing, Spec, TransportSpec};
@@ -93,9 +93,9 @@ pub fn check(spec: &Spec, hosts: Hosts) -> Result<(), Limit> {
 
 fn check_transport(transport: &TransportSpec, hosts: Hosts) -> Result<(), Limit> {
     let stack = &transport.stack;
-    if stack.cc_profile != Flavour::Linux {
+    if stack.cc_profile != Profile::Linux {
         let profile = match stack.cc_profile {
-            Flavour::Ns2 => "ns2",
+            Profile::Ns2 => "ns2",
             _ => "rfc",
         };
         return Err(limit(

@@ -10,7 +10,7 @@ use crate::{Error, twins};
 use fanin_cc::deploy::Place;
 use fanin_cc::extension::Extension;
 use fanin_cc::{
-    Ack, Args, Cause, CongestionControl, Conn, Control, Flavour, Gate, Needs, PathKnowledge, Probe, Setting, Setup,
+    Ack, Args, Cause, CongestionControl, Conn, Control, Gate, Needs, PathKnowledge, Probe, Profile, Setting, Setup,
     State, Value, Window,
 };
 use fanin_units::{Duration, Rate, Time};
@@ -114,7 +114,7 @@ impl KernelFile {
         let mut settings = Vec::new();
         for (param, declared) in self.params.iter().zip(&self.declared) {
             let is_set = args.names().any(|n| n == param.name);
-            let value = match args.value(param, Flavour::Linux).map_err(|e| e.to_string())? {
+            let value = match args.value(param, Profile::Linux).map_err(|e| e.to_string())? {
                 _ if !is_set => setup.path.as_ref().and_then(|path| known(param.name, path, setup)),
                 Value::Flag(on) => Some(i64::from(on)),
                 Value::Number(x) if x.fract() == 0.0 => Some(x as i64),

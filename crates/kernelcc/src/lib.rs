@@ -133,7 +133,7 @@ pub fn resolve(name: &str) -> Result<Option<&'static Algorithm>, String> {
         name: leak(name.to_owned()),
         title: leak(title),
         source: "C (tcp_congestion_ops)",
-        needs_switch: file.needs_ecn,
+        needs_ecn: file.needs_ecn,
         deploy: file.places(),
         params: file.params(),
         ..Algorithm::of(Kind::Extension(Box::leak(Box::new(file))))

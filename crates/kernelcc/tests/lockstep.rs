@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used)]
 
 use fanin_cc::{
-    Ack, Args, Cause, CongestionControl, Conn, Counting, Flavour, Gate, PathKnowledge, Setup, State, Value, Window,
+    Ack, Args, Cause, CongestionControl, Conn, Counting, Gate, PathKnowledge, Profile, Setup, State, Value, Window,
     registry,
 };
 use fanin_units::{Bytes, Duration, Rate};
@@ -22,7 +22,7 @@ fn setup() -> Setup {
         // As the shim's HZ.
         hz: 1000,
         counting: Counting::Linux,
-        flavour: Flavour::Linux,
+        profile: Profile::Linux,
         path: Some(PathKnowledge { rate: Rate::gbps(1), base_rtt: Duration::us(100), buffer_packets: 100.0 }),
         ..Setup::default()
     }
@@ -93,7 +93,7 @@ impl Pair {
         loop {
             let outstanding = (self.conn.snd_nxt - self.conn.snd_una) / u64::from(MSS);
             self.conn.in_flight = outstanding as f64;
-            self.conn.basis = self.cwnd();
+            self.conn.loss_basis = self.cwnd();
             if outstanding >= self.cwnd().floor() as u64 || !all {
                 break;
             }
@@ -111,7 +111,7 @@ impl Pair {
     }
 
     fn both(&mut self, act: impl Fn(&mut dyn CongestionControl, &Conn)) {
-        self.conn.basis = self.cwnd();
+        self.conn.loss_basis = self.cwnd();
         act(self.ours.as_mut(), &self.conn);
         act(self.twin.as_mut(), &self.conn);
     }

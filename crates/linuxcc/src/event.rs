@@ -8,9 +8,9 @@ use fanin_cc::{Ack, Cause, CongestionControl, Conn, Gate, Message, RateSample, S
 use fanin_units::{Duration, Time};
 use serde::{Deserialize, Serialize};
 
-/// A [`Conn`].
+/// What a [`Conn`] says at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Situation {
+pub struct ConnSnapshot {
     pub now_ps: u64,
     pub mss: u32,
     pub srtt_ps: u64,
@@ -18,7 +18,7 @@ pub struct Situation {
     pub snd_una: u64,
     pub snd_nxt: u64,
     pub in_flight: u32,
-    pub basis: f64,
+    pub loss_basis: f64,
     pub cwnd_limited: bool,
     /// As Linux counts: Open, Disorder, CWR, Recovery, Loss.
     pub state: u8,
@@ -28,7 +28,7 @@ pub struct Situation {
     pub uniform: f64,
 }
 
-impl Situation {
+impl ConnSnapshot {
     fn conn(&self) -> Conn {
         let mut conn = Conn::new(self.mss);
         conn.now = Time::from_ps(self.now_ps);
@@ -37,7 +37,7 @@ impl Situation {
         conn.snd_una = self.snd_una;
         conn.snd_nxt = self.snd_nxt;
         conn.in_flight = f64::from(self.in_flight);
-        conn.basis = self.basis;
+        conn.loss_basis = self.loss_basis;
         conn.cwnd_limited = self.cwnd_limited;
         conn.state = match self.state {
             0 => State::Open,
@@ -111,8 +111,8 @@ pub type Answer = Option<u64>;
 pub const HOLD_FOR_ACK: u64 = u64::MAX;
 
 /// Tells an algorithm what happened.
-pub fn tell(cc: &mut dyn CongestionControl, situation: &Situation, event: &Event) -> Answer {
-    let conn = situation.conn();
+pub fn notify_cc(cc: &mut dyn CongestionControl, snapshot: &ConnSnapshot, event: &Event) -> Answer {
+    let conn = snapshot.conn();
     match *event {
         Event::Ack(delivery) => cc.on_ack(&conn, &delivery.ack()),
         Event::Ecn => cc.on_congestion(&conn, Cause::Ecn),
@@ -142,7 +142,7 @@ pub struct Note {
     pub program: u32,
     /// Number of the connection's end, from 0.
     pub socket: u32,
-    pub situation: Situation,
+    pub conn: ConnSnapshot,
     pub event: Event,
     pub answer: Answer,
     /// `control()` afterwards, in packets and bit/s.

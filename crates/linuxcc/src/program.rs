@@ -2,7 +2,7 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use fanin_cc::{Args, BuildError, Counting, Flavour, PathKnowledge, Setup, Transport, Value, registry};
+use fanin_cc::{Args, BuildError, Counting, PathKnowledge, Profile, Setup, Transport, Value, registry};
 use fanin_units::{Bytes, Duration, Rate};
 use serde::{Deserialize, Serialize};
 
@@ -77,7 +77,7 @@ impl Program {
             initial_ssthresh: self.initial_ssthresh,
             counting: Counting::Linux,
             hz: self.hz,
-            flavour: Flavour::Linux,
+            profile: Profile::Linux,
             path: self.path.map(|path| PathKnowledge {
                 rate: Rate::from_bps(path.rate_bps),
                 base_rtt: Duration::from_ps(path.base_rtt_ps),

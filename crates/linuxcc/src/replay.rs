@@ -1,6 +1,6 @@
 //! The same events told to a fresh algorithm: does it decide the same?
 
-use crate::event::{Note, tell};
+use crate::event::{Note, notify_cc};
 use crate::{Program, event::Answer};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -38,7 +38,7 @@ pub fn replay(programs: &[Program], notes: &[Note]) -> Replayed {
                 entry.insert(transport.sender)
             }
         };
-        let answer = tell(cc.as_mut(), &note.situation, &note.event);
+        let answer = notify_cc(cc.as_mut(), &note.conn, &note.event);
         let control = cc.control();
         found.events += 1;
         found.acks += usize::from(matches!(note.event, crate::event::Event::Ack(_)));

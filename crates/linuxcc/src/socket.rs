@@ -12,7 +12,7 @@
 #![allow(missing_docs)]
 
 use crate::Program;
-use crate::event::{self, Answer, Delivery, Event, Note, Situation};
+use crate::event::{self, Answer, ConnSnapshot, Delivery, Event, Note};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use fanin_cc::{BuildError, CongestionControl, Needs};
@@ -214,7 +214,7 @@ impl Socket {
     /// Send less (`ssthresh`): for an ECN echo of this ACK, else for a loss. The new threshold.
     pub fn reduce(&mut self, view: &View, by_mark: bool) -> u32 {
         self.flush(view);
-        self.tell(view, if by_mark { Event::Ecn } else { Event::Loss });
+        self.notify_cc(view, if by_mark { Event::Ecn } else { Event::Loss });
         self.expected = None;
         whole(self.cc.control().ssthresh)
     }
@@ -222,7 +222,7 @@ impl Socket {
     /// The retransmission timer expired (`ssthresh`). The new threshold.
     pub fn timed_out(&mut self, view: &View) -> u32 {
         self.flush(view);
-        self.tell(view, Event::Timeout { repeated: false });
+        self.notify_cc(view, Event::Timeout { repeated: false });
         self.expected = None;
         self.reduced_by_timeout = true;
         whole(self.cc.control().ssthresh)
@@ -234,7 +234,7 @@ impl Socket {
             return;
         }
         self.flush(view);
-        self.tell(view, Event::Timeout { repeated: true });
+        self.notify_cc(view, Event::Timeout { repeated: true });
         self.expected = None;
     }
 
@@ -242,14 +242,14 @@ impl Socket {
     pub fn recovered(&mut self, view: &View) -> Out {
         // After recovery (3); an ECN reduction (2) ends without a word.
         if view.state == 3 {
-            self.tell(view, Event::Recovered);
+            self.notify_cc(view, Event::Recovered);
         }
         self.decided(true)
     }
 
     /// The last reduction was a mistake (`undo_cwnd`). The window.
     pub fn undo(&mut self, view: &View) -> u32 {
-        self.tell(view, Event::Undo);
+        self.notify_cc(view, Event::Undo);
         self.decided(true).cwnd
     }
 
@@ -262,7 +262,7 @@ impl Socket {
         }
         let since = self.last_sent_ns.map(|sent| (view.now_ns - sent.min(view.now_ns)) * 1000);
         for _ in 0..MOST_ASKS {
-            let answer = self.tell(view, Event::BeforeSend { since_last_ps: since });
+            let answer = self.notify_cc(view, Event::BeforeSend { since_last_ps: since });
             // During CWR and recovery the window is Linux's.
             let out = self.decided(!matches!(view.state, 2 | 3));
             match answer {
@@ -286,7 +286,8 @@ impl Socket {
         match self.size {
             Some((offset, size)) if offset == at => size,
             _ => {
-                let size = self.tell(view, Event::SegmentSize).map_or(view.mss, |s| s as u32).clamp(1, view.mss.max(1));
+                let size =
+                    self.notify_cc(view, Event::SegmentSize).map_or(view.mss, |s| s as u32).clamp(1, view.mss.max(1));
                 self.size = Some((at, size));
                 size
             }
@@ -314,7 +315,7 @@ impl Socket {
         {
             let ssthresh = if view.ssthresh >= INFINITE { f64::INFINITY } else { f64::from(view.ssthresh) };
             let idle_ps = (view.now_ns - self.last_event_ns.min(view.now_ns)) * 1000;
-            self.tell(view, Event::Restart { idle_ps, cwnd: f64::from(view.cwnd), ssthresh });
+            self.notify_cc(view, Event::Restart { idle_ps, cwnd: f64::from(view.cwnd), ssthresh });
             self.expected = Some(view.cwnd);
         }
         self.last_event_ns = view.now_ns;
@@ -338,17 +339,17 @@ impl Socket {
     fn deliver(&mut self, view: &View, mut delivery: Delivery) {
         delivery.newly_lost = view.lost.wrapping_sub(self.counted.2);
         self.counted.2 = view.lost;
-        self.tell(view, Event::Ack(delivery));
+        self.notify_cc(view, Event::Ack(delivery));
     }
 
     fn offset(&self, seq: u32) -> u64 {
         self.una.0.wrapping_add_signed(i64::from(seq.wrapping_sub(self.una.1) as i32))
     }
 
-    fn tell(&mut self, view: &View, event: Event) -> Answer {
+    fn notify_cc(&mut self, view: &View, event: Event) -> Answer {
         let own = self.cc.control().cwnd;
         let snd_nxt = self.offset(view.snd_nxt);
-        let situation = Situation {
+        let conn = ConnSnapshot {
             now_ps: view.now_ns * 1000,
             mss: view.mss,
             srtt_ps: u64::from(view.srtt_us8) * 125_000,
@@ -358,21 +359,21 @@ impl Socket {
             snd_nxt,
             in_flight: view.in_flight,
             // Linux's reductions are of `snd_cwnd`, which is the algorithm's window in whole packets unless Linux wrote it.
-            basis: if whole(own) == view.cwnd { own } else { f64::from(view.cwnd) },
+            loss_basis: if whole(own) == view.cwnd { own } else { f64::from(view.cwnd) },
             cwnd_limited: view.cwnd_limited != 0,
             state: view.state,
             message: (self.message_start, u64::from(view.write_seq.wrapping_sub(view.snd_nxt))),
             next_send_ps: view.next_send_ns * 1000,
             uniform: if self.needs.randomness { self.random.uniform() } else { 0.0 },
         };
-        let answer = event::tell(self.cc.as_mut(), &situation, &event);
+        let answer = event::notify_cc(self.cc.as_mut(), &conn, &event);
         if let Some(notes) = &mut self.notes {
             let control = self.cc.control();
             let reducing = matches!(view.state, 2 | 3) && !self.needs.own_idle;
             let note = Note {
                 program: self.program,
                 socket: self.number,
-                situation,
+                conn,
                 event,
                 answer,
                 cwnd: control.cwnd,

@@ -7,7 +7,7 @@
 use crate::error::{Class, raise};
 use fanin_cc::extension::{self, Extension};
 use fanin_cc::{
-    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Flavour, Gate, Kind, Needs, RecoveryKind, Setting,
+    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Gate, Kind, Needs, Profile, RecoveryKind, Setting,
     Setup, State, Value, Window,
 };
 use fanin_units::{Duration, Rate, Time};
@@ -123,7 +123,7 @@ fn line(class: &Bound<'_, PyAny>, name: &str) -> PyResult<Algorithm> {
         name,
         title: leak(title),
         source: "Python",
-        needs_switch: shape.needs.dctcp_ecn,
+        needs_ecn: shape.needs.dctcp_ecn,
         params: Box::leak(params.into_boxed_slice()),
         ..Algorithm::of(Kind::Extension(Box::leak(Box::new(PythonClass {
             name,
@@ -149,11 +149,11 @@ impl Shape {
                 "randomness" => needs.randomness = true,
                 "rate_samples" => needs.rate_samples = true,
                 "byte_window" => needs.byte_window = true,
-                "prompt_acks" => needs.prompt_acks = true,
+                "quickack" => needs.quickack = true,
                 "own_idle" => needs.own_idle = true,
                 other => {
                     return Err(PyValueError::new_err(format!(
-                        "`needs` has `{other}`; there are dctcp_ecn, randomness, rate_samples, byte_window, prompt_acks, own_idle"
+                        "`needs` has `{other}`; there are dctcp_ecn, randomness, rate_samples, byte_window, quickack, own_idle"
                     )));
                 }
             }
@@ -381,11 +381,11 @@ impl PySetup {
     }
     /// `rfc`, `ns2` or `linux`.
     #[getter]
-    fn flavour(&self) -> &'static str {
-        match self.setup.flavour {
-            Flavour::Rfc => "rfc",
-            Flavour::Ns2 => "ns2",
-            Flavour::Linux => "linux",
+    fn profile(&self) -> &'static str {
+        match self.setup.profile {
+            Profile::Rfc => "rfc",
+            Profile::Ns2 => "ns2",
+            Profile::Linux => "linux",
         }
     }
     /// Rate of the bottleneck in bit/s, if the path is known.
@@ -453,8 +453,8 @@ impl PyConn {
     }
     /// What a loss halves, in packets.
     #[getter]
-    fn basis(&self) -> f64 {
-        self.0.basis
+    fn loss_basis(&self) -> f64 {
+        self.0.loss_basis
     }
     /// Whether the window held the sender back in the last window of data.
     #[getter]

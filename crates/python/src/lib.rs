@@ -46,7 +46,7 @@ mod _native {
     #[pymodule_export]
     use crate::results::{Run, results_schema_json};
     #[pymodule_export]
-    use crate::simulate::{Plan, Rack, RackPlan, Scenario, deployment, needs_prompt_acks, needs_switch};
+    use crate::simulate::{Plan, Rack, RackPlan, Scenario, deployment, needs_ecn, needs_quickack};
     #[pymodule_export]
     use crate::watch::Watch;
     #[pymodule_export]

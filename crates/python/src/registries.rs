@@ -3,7 +3,7 @@
 use crate::error::{Class, internal, raise};
 use fanin_cc::algorithms::ALGORITHMS;
 use fanin_cc::deploy::Place;
-use fanin_cc::{Algorithm, Flavour, Kind, Setting, Value, registry};
+use fanin_cc::{Algorithm, Kind, Profile, Setting, Value, registry};
 
 use fanin_scenario::{topology, workload};
 use fanin_sim::{knobs, queue};
@@ -18,7 +18,7 @@ pub fn registry_json(py: Python<'_>, kind: &str) -> PyResult<String> {
             .iter()
             .map(|a| {
                 json!({
-                    "name": a.name, "title": a.title, "source": a.source, "needs_switch": a.needs_switch,
+                    "name": a.name, "title": a.title, "source": a.source, "needs_ecn": a.needs_ecn,
                     "stands_alone": a.stands_alone(), "role": role(&a.kind), "deploy": deployment(a), "keys": params(a.params),
                 })
             })
@@ -87,7 +87,7 @@ fn params(params: &[Setting]) -> Vec<serde_json::Value> {
     params
         .iter()
         .map(|p| {
-            let default = match p.default_under(Flavour::Rfc) {
+            let default = match p.default_under(Profile::Rfc) {
                 Value::Number(x) if p.unit.is_empty() => x.to_string(),
                 Value::Number(x) => format!("{x} {}", p.unit),
                 Value::Flag(x) => x.to_string(),

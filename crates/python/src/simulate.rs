@@ -346,8 +346,8 @@ impl RackPlan {
 ///
 /// Raises when there is none of that name.
 #[pyfunction]
-pub fn needs_switch(py: Python<'_>, cc: &str) -> PyResult<bool> {
-    fanin_cc::registry::needs_switch(cc).map_err(|error| raise(py, Class::Algorithm, error))
+pub fn needs_ecn(py: Python<'_>, cc: &str) -> PyResult<bool> {
+    fanin_cc::registry::needs_ecn(cc).map_err(|error| raise(py, Class::Algorithm, error))
 }
 
 /// Where an algorithm can run on real hosts: `(words, possible)`, as in `("twin (fanin_trim)", True)`.
@@ -363,6 +363,6 @@ pub fn deployment(py: Python<'_>, cc: &str) -> PyResult<(String, bool)> {
 ///
 /// Raises when there is none of that name.
 #[pyfunction]
-pub fn needs_prompt_acks(py: Python<'_>, cc: &str) -> PyResult<bool> {
-    fanin_cc::registry::needs_prompt_acks(cc).map_err(|error| raise(py, Class::Algorithm, error))
+pub fn needs_quickack(py: Python<'_>, cc: &str) -> PyResult<bool> {
+    fanin_cc::registry::needs_quickack(cc).map_err(|error| raise(py, Class::Algorithm, error))
 }

@@ -3,7 +3,7 @@
 use crate::error::{ScenarioError, nearest};
 use crate::reader::Context;
 use crate::tree::{Entry, Item, Node, Table};
-use fanin_cc::{Args, Flavour, Setting, SettingError, Setup, Value, registry};
+use fanin_cc::{Args, Profile, Setting, SettingError, Setup, Value, registry};
 use fanin_sim::knobs::{KNOBS, PROFILES, profile};
 use fanin_sim::spec::TransportSpec;
 use fanin_sim::stack::Stack;
@@ -131,7 +131,7 @@ pub(crate) fn transport(
         initial_ssthresh: stack.initial_ssthresh,
         counting: stack.counting,
         hz: stack.hz,
-        flavour: stack.cc_profile,
+        profile: stack.cc_profile,
         path: Some(fanin_cc::PathKnowledge { rate: Rate::gbps(1), base_rtt: Duration::us(200), buffer_packets: 100.0 }),
     };
     cc.build(&setup, &args).map_err(|e| here("scenario::bad-value", e.to_string()))?;
@@ -145,7 +145,7 @@ pub(crate) fn params(
     path: &str,
     table: &Table,
     declared: &[(&str, &str, &'static [Setting])],
-    flavour: Flavour,
+    profile: Profile,
 ) -> Result<Args, ScenarioError> {
     let mut args = Args::default();
     for entry in table.entries.iter().filter(|e| e.key != "name") {
@@ -165,11 +165,11 @@ pub(crate) fn params(
         let value = param_value(context, path, entry, param)?;
         let mut alone = Args::default();
         alone.set(param.name, value.clone());
-        if let Err(SettingError::BadValue { value, expected, .. }) = alone.value(param, flavour) {
+        if let Err(SettingError::BadValue { value, expected, .. }) = alone.value(param, profile) {
             return Err(at(context, path, entry, "scenario::bad-value", format!("it is {value}")).expected(expected));
         }
         // What is written and what is the default without it are the same scenario, with the same hash.
-        if value != param.default_under(flavour) {
+        if value != param.default_under(profile) {
             args.set(param.name, value);
         }
     }

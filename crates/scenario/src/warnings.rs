@@ -125,12 +125,12 @@ fn unheeded_marks(spec: &Spec) -> Vec<Warning> {
     let in_use: Vec<_> = in_use(spec).map(|(_, t)| t).collect();
     let mut found: Vec<Warning> = Vec::new();
     if !marking {
-        for transport in in_use.iter().filter(|t| t.cc.needs_switch()) {
+        for transport in in_use.iter().filter(|t| t.cc.needs_ecn()) {
             found.push(Warning::NoMarks { cc: transport.cc.to_string() });
         }
     }
     let step = spec.links.iter().any(|l| l.queue.mark_above.is_some());
-    if step && !in_use.is_empty() && in_use.iter().all(|t| !t.cc.needs_switch() && t.stack.ecn == EcnMode::Off) {
+    if step && !in_use.is_empty() && in_use.iter().all(|t| !t.cc.needs_ecn() && t.stack.ecn == EcnMode::Off) {
         found.push(Warning::MarksIgnored { ccs: in_use.iter().map(|t| t.cc.to_string()).collect() });
     }
     found.dedup();

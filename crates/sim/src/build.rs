@@ -342,7 +342,7 @@ pub(crate) fn setup_of(stack: &Stack) -> Setup {
         initial_ssthresh: stack.initial_ssthresh,
         counting: stack.counting,
         hz: stack.hz,
-        flavour: stack.cc_profile,
+        profile: stack.cc_profile,
         path: None,
     }
 }

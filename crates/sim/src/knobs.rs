@@ -3,7 +3,7 @@
 //! One line per field of [`Stack`]: a field without a line does not compile.
 
 use crate::stack::{CcRtt, CwndValidation, EcnMode, EctOnControl, LossBasis, Nagle, RtoRestart, Stack, WindowUnit};
-use fanin_cc::{Counting, Flavour, RecoveryKind};
+use fanin_cc::{Counting, Profile, RecoveryKind};
 use fanin_units::{Bytes, Domain, Duration, Setting};
 use std::ops::Deref;
 
@@ -27,14 +27,18 @@ impl Deref for Knob {
 }
 
 /// The named sets of knobs: name, what it is, and its values.
-pub static PROFILES: &[Profile] = &[
-    Profile { name: "ns2", title: "NS2's one-way agents, as in the TRIM, GSS and DCVegas papers", stack: Stack::ns2 },
-    Profile { name: "rfc", title: "RFC 5681, 6582, 6675, 6298, 3042 and 7661 as written", stack: Stack::rfc },
-    Profile { name: "linux", title: "a current Linux kernel with its default settings", stack: Stack::linux },
+pub static PROFILES: &[StackProfile] = &[
+    StackProfile {
+        name: "ns2",
+        title: "NS2's one-way agents, as in the TRIM, GSS and DCVegas papers",
+        stack: Stack::ns2,
+    },
+    StackProfile { name: "rfc", title: "RFC 5681, 6582, 6675, 6298, 3042 and 7661 as written", stack: Stack::rfc },
+    StackProfile { name: "linux", title: "a current Linux kernel with its default settings", stack: Stack::linux },
 ];
 
 /// A named set of knobs.
-pub struct Profile {
+pub struct StackProfile {
     /// As written in `profile = "..."`.
     pub name: &'static str,
     /// One line.
@@ -148,7 +152,7 @@ words! {
         "window" => LossBasis::Window,
         "whole-window" => LossBasis::WholeWindow,
     }
-    Flavour { "rfc" => Flavour::Rfc, "ns2" => Flavour::Ns2, "linux" => Flavour::Linux }
+    Profile { "rfc" => Profile::Rfc, "ns2" => Profile::Ns2, "linux" => Profile::Linux }
     CcRtt { "ack" => CcRtt::Ack, "newest" => CcRtt::Newest }
     RtoRestart { "impatient" => RtoRestart::Impatient, "every-ack" => RtoRestart::EveryAck }
     Nagle { "off" => Nagle::Off, "rfc896" => Nagle::Rfc896, "minshall" => Nagle::Minshall }
@@ -199,7 +203,7 @@ macro_rules! knobs {
 }
 
 knobs! {
-    cc_profile: word::<Flavour>(), "whose defaults the parameters of algorithms take, and whether `reno` is the kernel's module, which leaves recovery to the stack, or RFC 5681's sender";
+    cc_profile: word::<Profile>(), "whose defaults the parameters of algorithms take, and whether `reno` is the kernel's module, which leaves recovery to the stack, or RFC 5681's sender";
     cc_rtt: word::<CcRtt>(), "the round trip that algorithms are told: by the ACK's time stamp, or of the newest segment that it delivers (Linux's ca_rtt_us)";
     mss: count(1, 65_495), "Payload of a full segment in bytes; 1460 on Ethernet, 1448 where timestamps take 12 bytes";
     header: SIZE, "IP and TCP headers with options, on data and ACKs; 40B without options, 52B with timestamps";
@@ -276,7 +280,7 @@ pub fn renamed(name: &str) -> Option<&'static str> {
 }
 
 /// The profile of this exact name.
-pub fn profile(name: &str) -> Option<&'static Profile> {
+pub fn profile(name: &str) -> Option<&'static StackProfile> {
     PROFILES.iter().find(|p| p.name == name)
 }
 

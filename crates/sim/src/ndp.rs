@@ -106,7 +106,7 @@ impl Endpoint for Ndp {
         host.app.promise(message.id, message.deadline, source.timeouts);
         source.write(message.id, end, host);
         if message.bytes == 0 {
-            sink.tell_complete(host);
+            sink.report_complete(host);
         }
     }
 
@@ -513,11 +513,11 @@ impl Sink {
             let now = host.net.now;
             self.last_delivery = Some(now);
             host.net.trace.delivered(now, self.flow, self.next - before);
-            self.tell_complete(host);
+            self.report_complete(host);
         }
     }
 
-    fn tell_complete(&mut self, host: &mut Host<'_>) {
+    fn report_complete(&mut self, host: &mut Host<'_>) {
         while let Some(&(end, id)) = self.messages.front()
             && end <= self.next
         {

@@ -2,14 +2,14 @@
 //!
 //! Every knob is declared once, in [`crate::knobs::KNOBS`], with what it means and who says so; profiles are values for them.
 
-use fanin_cc::{Counting, Flavour, RecoveryKind};
+use fanin_cc::{Counting, Profile, RecoveryKind};
 use fanin_units::{Bytes, Duration};
 
 /// All knobs of a TCP endpoint.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stack {
     /// Whose defaults an algorithm's parameters take, and whose algorithm `reno` is: the kernel's module or RFC 5681's sender.
-    pub cc_profile: Flavour,
+    pub cc_profile: Profile,
     /// The round trip that the algorithm is told.
     pub cc_rtt: CcRtt,
     /// Payload of a full segment.
@@ -127,7 +127,7 @@ impl Stack {
     /// (`quantise_rtt` and `clock_granularity` bring the tick back).
     pub fn ns2() -> Stack {
         Stack {
-            cc_profile: Flavour::Ns2,
+            cc_profile: Profile::Ns2,
             cc_rtt: CcRtt::Ack,
             mss: 1460,
             header: Bytes::new(40),
@@ -189,7 +189,7 @@ impl Stack {
     /// RFC 5681, 6582, 6675, 6298, 3042, 7661 as written.
     pub fn rfc() -> Stack {
         Stack {
-            cc_profile: Flavour::Rfc,
+            cc_profile: Profile::Rfc,
             // RFC 5681 section 3.1: three segments where 1095 < SMSS <= 2190.
             initial_window: 3.0,
             window_unit: WindowUnit::Bytes,
@@ -213,7 +213,7 @@ impl Stack {
     /// What a current Linux kernel does with its default settings.
     pub fn linux() -> Stack {
         Stack {
-            cc_profile: Flavour::Linux,
+            cc_profile: Profile::Linux,
             cc_rtt: CcRtt::Newest,
             // Timestamps take 12 bytes of every segment.
             mss: 1448,

@@ -23,5 +23,5 @@ mod time;
 pub use bytes::Bytes;
 pub use parse::{ParseUnitError, QueueLimit};
 pub use rate::Rate;
-pub use setting::{Args, Domain, Flavour, Preset, Setting, SettingError, Value};
+pub use setting::{Args, Domain, Preset, Profile, Setting, SettingError, Value};
 pub use time::{Duration, Time};

@@ -12,7 +12,7 @@ use thiserror::Error;
 
 /// Whose details to follow where sources differ: decides defaults of parameters only.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Flavour {
+pub enum Profile {
     /// The RFCs as written.
     #[default]
     Rfc,
@@ -125,9 +125,9 @@ pub struct Setting {
     pub domain: Domain,
     /// In force unless set; `None`: it must be set, or nothing is in force, as `help` says.
     pub default: Option<Preset>,
-    /// Default of a parameter under NS2's flavour where it differs.
+    /// Default of a parameter under NS2's profile where it differs.
     pub ns2: Option<Preset>,
-    /// Default of a parameter under Linux's flavour where it differs.
+    /// Default of a parameter under Linux's profile where it differs.
     pub linux: Option<Preset>,
     /// It must be set.
     pub required: bool,
@@ -261,17 +261,17 @@ impl Setting {
         self.unit = unit;
         self
     }
-    /// Another default under NS2's flavour (a switch: 0 or 1).
+    /// Another default under NS2's profile (a switch: 0 or 1).
     pub const fn ns2(mut self, default: f64) -> Setting {
         self.ns2 = Some(self.preset(default));
         self
     }
-    /// Another default under Linux's flavour (a switch: 0 or 1).
+    /// Another default under Linux's profile (a switch: 0 or 1).
     pub const fn linux(mut self, default: f64) -> Setting {
         self.linux = Some(self.preset(default));
         self
     }
-    /// Another default of a choice under Linux's flavour.
+    /// Another default of a choice under Linux's profile.
     pub const fn linux_word(mut self, word: &'static str) -> Setting {
         self.linux = Some(Preset::Text(word));
         self
@@ -291,11 +291,11 @@ impl Setting {
     }
 
     /// A parameter's value in force unless set.
-    pub fn default_under(&self, flavour: Flavour) -> Value {
-        let special = match flavour {
-            Flavour::Rfc => None,
-            Flavour::Ns2 => self.ns2,
-            Flavour::Linux => self.linux,
+    pub fn default_under(&self, profile: Profile) -> Value {
+        let special = match profile {
+            Profile::Rfc => None,
+            Profile::Ns2 => self.ns2,
+            Profile::Linux => self.linux,
         };
         match special.or(self.default) {
             Some(Preset::Number(x)) => Value::Number(x),
@@ -412,25 +412,25 @@ impl Args {
     ///
     /// # Errors
     /// [`SettingError::BadValue`] when the value that was set is outside the declared domain.
-    pub fn value(&self, setting: &Setting, flavour: Flavour) -> Result<Value, SettingError> {
+    pub fn value(&self, setting: &Setting, profile: Profile) -> Result<Value, SettingError> {
         match self.0.get(setting.name) {
             Some(value) => setting.check(value).map(|()| value.clone()),
-            None => Ok(setting.default_under(flavour)),
+            None => Ok(setting.default_under(profile)),
         }
     }
     /// A number; see [`Self::value`].
-    pub fn number(&self, setting: &Setting, flavour: Flavour) -> Result<f64, SettingError> {
-        Ok(match self.value(setting, flavour)? {
+    pub fn number(&self, setting: &Setting, profile: Profile) -> Result<f64, SettingError> {
+        Ok(match self.value(setting, profile)? {
             Value::Number(x) => x,
             Value::Flag(_) | Value::Word(_) => f64::NAN,
         })
     }
     /// A switch; see [`Self::value`].
-    pub fn flag(&self, setting: &Setting, flavour: Flavour) -> Result<bool, SettingError> {
-        Ok(matches!(self.value(setting, flavour)?, Value::Flag(true)))
+    pub fn flag(&self, setting: &Setting, profile: Profile) -> Result<bool, SettingError> {
+        Ok(matches!(self.value(setting, profile)?, Value::Flag(true)))
     }
     /// A word; see [`Self::value`].
-    pub fn word(&self, setting: &Setting, flavour: Flavour) -> Result<String, SettingError> {
-        Ok(self.value(setting, flavour)?.to_string())
+    pub fn word(&self, setting: &Setting, profile: Profile) -> Result<String, SettingError> {
+        Ok(self.value(setting, profile)?.to_string())
     }
 }

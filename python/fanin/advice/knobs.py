@@ -55,7 +55,7 @@ class Knob:
         # GSS begins with two packets, whatever the route says (`gss_initial_window`).
         if self.key == "stack.initial_window" and cc.startswith("gss+"):
             return False
-        return not self.only_marking or _native.needs_switch(cc)
+        return not self.only_marking or _native.needs_ecn(cc)
 
 
 def _each(key: str, *values: str) -> Callable[[Mapping[str, Any]], list[Change]]:
@@ -163,7 +163,7 @@ class Space:
     def __init__(self, algorithms: Sequence[str], rack: Mapping[str, Any], *, switch: bool) -> None:
         network = rack.get("rack", {})
         self._marked = bool({"mark", "receiver_mark", "queue"} & set(network))
-        self.algorithms = [cc for cc in algorithms if self._marked or switch or not _native.needs_switch(cc)]
+        self.algorithms = [cc for cc in algorithms if self._marked or switch or not _native.needs_ecn(cc)]
         declared = {entry.name: {key["name"] for key in entry.details["keys"]} for entry in entries("cc")}
         self._knobs: dict[str, list[list[Change]]] = {}
         for cc in self.algorithms:
@@ -173,7 +173,7 @@ class Space:
             self._knobs[cc] = [changes for changes in values if changes]
 
     def _runs_as_it_is(self, cc: str) -> bool:
-        return self._marked or not _native.needs_switch(cc)
+        return self._marked or not _native.needs_ecn(cc)
 
     def simplest(self) -> list[Candidate]:
         """Every algorithm with the rack's values, and with one knob turned.
@@ -275,7 +275,7 @@ def how_to(
         aggregator=aggregator,
         now=now,
         mark=str(mark) if mark is not None else None,
-        prompt_acks=_native.needs_prompt_acks(candidate.cc),
+        quickack=_native.needs_quickack(candidate.cc),
         route=" ".join(f"{k.option} {values[k.key]}" for k in at["route"]),
         load=[
             *load_parameters(candidate.cc, {key: str(value) for key, value in network.items()}),

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from fanin import _native, waiting
-from fanin.comparison.candidates import chosen, listed, prompt_ack_note
+from fanin.comparison.candidates import chosen, listed, quickack_note
 from fanin.comparison.columns import FLOWS, PACKETS, QUEUE, RESPONSES, ROUNDS, RUNS, TREES, WINDOW
 from fanin.comparison.confirm import confirm as confirm_best
 from fanin.comparison.remarks import about_the_traffic, remarks
@@ -371,8 +371,8 @@ def _on_rack(
     replay = base.traffic.replay
     shown_today = seen_baseline(found, replay.aggregator) if baseline is None else None
     choice = chosen(cc, baseline, base, shown_today.cc if shown_today else None)
-    algorithms, notes = choice.names, choice.notes + prompt_ack_note(rack_of(base.rack, base.settings), choice.names)
-    needs_switch = {name: _native.needs_switch(name) for name in algorithms}
+    algorithms, notes = choice.names, choice.notes + quickack_note(rack_of(base.rack, base.settings), choice.names)
+    needs_ecn = {name: _native.needs_ecn(name) for name in algorithms}
 
     companies = [] if independent else json.loads(replay.companies_json())
     notes += ["each connection is replayed alone, as asked for"] if independent else waiting.sentences(companies)
@@ -389,7 +389,7 @@ def _on_rack(
     ranking = []
     if runs.height:
         ranking = rank(
-            runs, needs_switch, outcome.hashes, rank_by, of, candidates=choice.candidates, baseline=choice.baseline
+            runs, needs_ecn, outcome.hashes, rank_by, of, candidates=choice.candidates, baseline=choice.baseline
         )
     seen = measured(found, replay.aggregator, waited(found, replay, of))
     usual = next((row for row in ranking if row.cc == choice.baseline), None)

@@ -102,7 +102,7 @@ def _chosen(
         names = names if baseline in names else [baseline, *names]
         candidates = candidates if baseline in candidates else [baseline, *candidates]
     usual = baseline or (seen if seen in names else presumed(names))
-    blind = [name for name in names if _native.needs_switch(name) and not marks and name != usual]
+    blind = [name for name in names if _native.needs_ecn(name) and not marks and name != usual]
     if not blind:
         return Choice(names, candidates, usual, [])
     if asked is not None and not everything:
@@ -113,7 +113,7 @@ def _chosen(
     return Choice(kept, [name for name in candidates if name in kept], usual, [note])
 
 
-def prompt_ack_note(rack: Rack, names: Sequence[str]) -> list[str]:
+def quickack_note(rack: Rack, names: Sequence[str]) -> list[str]:
     """Which of the algorithms were simulated with a receiver that acknowledges every packet."""
 
     def prompted(name: str) -> bool:

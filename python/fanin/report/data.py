@@ -59,7 +59,7 @@ def payload(result: CompareResult) -> dict[str, Any]:
     rack = rack_facts(result)
     return {
         "algorithms": [
-            {"name": row.cc, "tier": row.tier, "needsSwitch": row.needs_switch, "shown": row.cc in shown}
+            {"name": row.cc, "tier": row.tier, "needsEcn": row.needs_ecn, "shown": row.cc in shown}
             for row in result.ranking
         ],
         "baseline": result.verdict.baseline,

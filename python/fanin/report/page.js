@@ -103,7 +103,7 @@
       ...e,
       low: finite(e.low) ? Math.max(0, e.low) : null,
       reach: finite(e.high) ? e.high : finite(e.value) ? e.value : 0,
-      label: (finite(e.value) ? `${brief(e.value)} ms` : "too many unfinished") + (data.algorithms[names.indexOf(e.cc)].needsSwitch ? "  · needs marking" : ""),
+      label: (finite(e.value) ? `${brief(e.value)} ms` : "too many unfinished") + (data.algorithms[names.indexOf(e.cc)].needsEcn ? "  · needs marking" : ""),
       shown: state.shown.has(e.cc),
       usual: e.cc === data.baseline,
     }));

@@ -52,7 +52,7 @@ def leaders(result: CompareResult) -> list[str]:
         verdict.best,
         verdict.baseline,
         rows[0].cc,
-        next((row.cc for row in rows if row.needs_switch), None),
+        next((row.cc for row in rows if row.needs_ecn), None),
     ]
     chosen = {cc for cc in wanted if cc is not None}
     for row in rows:

@@ -132,7 +132,7 @@ pub struct Bbr {
 
 impl Bbr {
     fn new(setup: &Setup, args: &Args) -> Result<Bbr, SettingError> {
-        let number = |param| args.number(param, setup.flavour);
+        let number = |param| args.number(param, setup.profile);
         let initial_window = setup.initial_window;
         Ok(Bbr {
             min_rtt_window: Duration::from_secs(number(&MIN_RTT_WINDOW)?),
@@ -165,7 +165,7 @@ impl Bbr {
             probe_rtt_round_done: false,
             probe_rtt_span: None,
             idle_restart: false,
-            aggregation: args.flag(&EXTRA_ACKED, setup.flavour)?.then(Aggregation::default),
+            aggregation: args.flag(&EXTRA_ACKED, setup.profile)?.then(Aggregation::default),
             prior_cwnd: 0.0,
             prior_state: State::Open,
             conserve: false,

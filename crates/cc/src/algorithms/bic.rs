@@ -3,7 +3,7 @@
 //!
 //! *Source*: Xu, Harfoush and Rhee, "Binary Increase Congestion Control" (INFOCOM 2004), in the integers of `tcp_bic.c`.
 //!
-//! *Departures* (docs/algorithms/bic.md): the kernel's correction for delayed ACKs is on under Linux's flavour only.
+//! *Departures* (docs/algorithms/bic.md): the kernel's correction for delayed ACKs is on under Linux's profile only.
 
 #[cfg(not(feature = "std"))]
 use crate::bare::*;
@@ -76,16 +76,16 @@ pub struct Bic {
 
 impl Bic {
     fn new(setup: &Setup, args: &Args, slow_start: Box<dyn SlowStart>) -> Result<Bic, SettingError> {
-        let whole = |param| args.number(param, setup.flavour).map(|x| x.round() as u64);
+        let whole = |param| args.number(param, setup.profile).map(|x| x.round() as u64);
         Ok(Bic {
             window: Window { cwnd: setup.initial_window, ssthresh: setup.initial_ssthresh },
             slow_start,
             low_window: whole(&LOW_WINDOW)?,
             max_increment: whole(&MAX_INCREMENT)?,
             smooth_part: whole(&SMOOTH_PART)?,
-            beta: (args.number(&BETA, setup.flavour)? * 1024.0).round() as u64,
-            fast_convergence: args.flag(&FAST_CONVERGENCE, setup.flavour)?,
-            correct: args.flag(&DELAYED_ACK, setup.flavour)?,
+            beta: (args.number(&BETA, setup.profile)? * 1024.0).round() as u64,
+            fast_convergence: args.flag(&FAST_CONVERGENCE, setup.profile)?,
+            correct: args.flag(&DELAYED_ACK, setup.profile)?,
             last_max: 0,
             delayed_ack: 2 * RATIO,
             cnt: 0,
@@ -163,7 +163,7 @@ impl CongestionControl for Bic {
     fn on_congestion(&mut self, conn: &Conn, cause: Cause) {
         self.prior.remember(self.window, cause.is_repeated());
         let Window { cwnd, ssthresh } = self.window;
-        let reduced = self.reduced(conn.basis);
+        let reduced = self.reduced(conn.loss_basis);
         self.window = match cause {
             Cause::Loss | Cause::Ecn => Window { cwnd: cwnd.min(reduced), ssthresh: reduced },
             Cause::Timeout { repeated } => {
@@ -202,16 +202,16 @@ impl CongestionControl for Bic {
 #[cfg(test)]
 mod tests {
     use crate::algorithms::testing::{Driver, set};
-    use crate::{Args, Cause, Flavour, Setup, Value};
+    use crate::{Args, Cause, Profile, Setup, Value};
 
-    fn sender(cwnd: f64, flavour: Flavour, args: &Args) -> Driver {
-        let setup = Setup { initial_window: cwnd, initial_ssthresh: 1.0, flavour, ..Setup::default() };
+    fn sender(cwnd: f64, profile: Profile, args: &Args) -> Driver {
+        let setup = Setup { initial_window: cwnd, initial_ssthresh: 1.0, profile, ..Setup::default() };
         Driver::new("bic", setup, args)
     }
 
     /// Lost at `last_max`, now at `cwnd`.
-    fn after_loss(last_max: f64, cwnd: f64, flavour: Flavour, args: &Args) -> Driver {
-        let mut s = sender(last_max, flavour, args);
+    fn after_loss(last_max: f64, cwnd: f64, profile: Profile, args: &Args) -> Driver {
+        let mut s = sender(last_max, profile, args);
         s.congestion(Cause::Loss);
         s.restart(cwnd, cwnd);
         s
@@ -223,11 +223,11 @@ mod tests {
     #[test]
     fn the_step_searches_for_the_last_maximum() {
         for (cwnd, one_per_ack, two_per_ack) in TABLE {
-            let mut s = after_loss(200.0, cwnd, Flavour::Rfc, &Args::default());
+            let mut s = after_loss(200.0, cwnd, Profile::Rfc, &Args::default());
             s.ack(None);
             assert_eq!(s.observed("bic_cnt"), one_per_ack, "{cwnd}");
             // An ACK for two packets leaves the kernel's estimate at its start, two per ACK.
-            let mut s = after_loss(200.0, cwnd, Flavour::Linux, &Args::default());
+            let mut s = after_loss(200.0, cwnd, Profile::Linux, &Args::default());
             s.ack_with(2, |_| {});
             assert_eq!(s.observed("bic_cnt"), two_per_ack, "{cwnd}");
         }
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn the_window_grows_by_one_packet_per_step() {
-        let mut s = after_loss(200.0, 100.0, Flavour::Rfc, &Args::default());
+        let mut s = after_loss(200.0, 100.0, Profile::Rfc, &Args::default());
         for _ in 0..5 {
             s.ack(None);
         }
@@ -246,14 +246,14 @@ mod tests {
 
     #[test]
     fn ns3_creeps_faster_at_the_last_maximum() {
-        let mut s = after_loss(200.0, 198.0, Flavour::Rfc, &set("bic_smooth_part", Value::Number(5.0)));
+        let mut s = after_loss(200.0, 198.0, Profile::Rfc, &set("bic_smooth_part", Value::Number(5.0)));
         s.ack(None);
         assert_eq!(s.observed("bic_cnt"), 247.0);
     }
 
     #[test]
     fn a_loss_leaves_four_fifths_and_remembers_where() {
-        let mut s = sender(90.0, Flavour::Rfc, &Args::default());
+        let mut s = sender(90.0, Profile::Rfc, &Args::default());
         s.congestion(Cause::Loss);
         s.restart(100.0, 50.0);
         s.congestion(Cause::Loss);
@@ -261,14 +261,14 @@ mod tests {
         s.restart(80.0, 50.0);
         s.congestion(Cause::Ecn);
         assert_eq!((s.observed("bic_last_max"), s.cc.control().ssthresh), (71.0, 63.0));
-        let mut s = sender(12.0, Flavour::Rfc, &Args::default());
+        let mut s = sender(12.0, Profile::Rfc, &Args::default());
         s.congestion(Cause::Loss);
         assert_eq!((s.observed("bic_last_max"), s.cc.control().ssthresh), (12.0, 6.0));
     }
 
     #[test]
     fn a_timeout_forgets_the_last_maximum() {
-        let mut s = after_loss(200.0, 100.0, Flavour::Rfc, &Args::default());
+        let mut s = after_loss(200.0, 100.0, Profile::Rfc, &Args::default());
         s.congestion(Cause::Timeout { repeated: false });
         assert_eq!((s.cc.control().cwnd, s.cc.control().ssthresh, s.observed("bic_last_max")), (1.0, 79.0, 0.0));
         s.restart(400.0, 10.0);

@@ -89,20 +89,20 @@ enum Curve {
 
 impl Cubic {
     fn new(setup: &Setup, args: &Args, slow_start: Box<dyn SlowStart>) -> Result<Cubic, SettingError> {
-        let flavour = setup.flavour;
+        let profile = setup.profile;
         let constants = Constants {
-            c: args.number(&C, flavour)?,
-            beta: args.number(&BETA, flavour)?,
-            fast_convergence: args.flag(&FAST_CONVERGENCE, flavour)?,
-            friendly: args.flag(&FRIENDLY, flavour)?,
+            c: args.number(&C, profile)?,
+            beta: args.number(&BETA, profile)?,
+            fast_convergence: args.flag(&FAST_CONVERGENCE, profile)?,
+            friendly: args.flag(&FRIENDLY, profile)?,
             hz: u64::from(setup.hz),
             counting: setup.counting,
         };
         let exit = HyStart::around(slow_start, setup, args)?;
         Ok(Cubic {
             window: Window { cwnd: setup.initial_window, ssthresh: setup.initial_ssthresh },
-            slow_start: if args.flag(&HYSTART, flavour)? { Box::new(exit) } else { exit.into_inner() },
-            curve: if args.word(&FORM, flavour)? == "linux" {
+            slow_start: if args.flag(&HYSTART, profile)? { Box::new(exit) } else { exit.into_inner() },
+            curve: if args.word(&FORM, profile)? == "linux" {
                 Curve::Kernel(Kernel::new(&constants))
             } else {
                 Curve::Rfc(Rfc::new(constants))
@@ -180,7 +180,7 @@ impl CongestionControl for Cubic {
             self.before_reduction = Some((self.window, self.curve.clone()));
         }
         let Window { cwnd, ssthresh } = self.window;
-        let reduced = self.curve.reduce(cwnd, conn.basis);
+        let reduced = self.curve.reduce(cwnd, conn.loss_basis);
         self.window = match cause {
             Cause::Loss | Cause::Ecn => Window { cwnd: cwnd.min(reduced), ssthresh: reduced },
             Cause::Timeout { repeated } => {

@@ -10,9 +10,9 @@
 use crate::bare::*;
 use crate::deploy::Place;
 use crate::algorithms::dctcp::{self, MarkedFraction};
-use crate::algorithms::reno::{RenoCore, as_reno};
+use crate::algorithms::reno::RenoCore;
 use crate::{
-    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Kind, Needs, Setting, SettingError, Probe, Setup,
+    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Kind, Needs, Setting, SettingError, Probe, Setup,
     SlowStart, Window,
 };
 use fanin_units::Duration;
@@ -29,7 +29,7 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     name: "d2tcp",
     title: "D2TCP: DCTCP that backs off less the nearer the deadline",
     source: "Vamanan et al., SIGCOMM 2012",
-    needs_switch: true,
+    needs_ecn: true,
     deploy: &[Place::Twin("fanin_d2tcp")],
     params: &[dctcp::G, dctcp::ALPHA0, dctcp::FLOOR, dctcp::FORM, LEAST_D, MOST_D, MISSED_D],
     ..Algorithm::of(Kind::Sender(|setup, args, ss| Ok(Box::new(D2tcp::new(setup, args, ss)?))))
@@ -52,9 +52,9 @@ impl D2tcp {
         Ok(D2tcp {
             core: RenoCore::new(setup, slow_start),
             fraction: MarkedFraction::new(setup, args)?,
-            least_d: args.number(&LEAST_D, setup.flavour)?,
-            most_d: args.number(&MOST_D, setup.flavour)?,
-            missed_d: args.number(&MISSED_D, setup.flavour)?,
+            least_d: args.number(&LEAST_D, setup.profile)?,
+            most_d: args.number(&MOST_D, setup.profile)?,
+            missed_d: args.number(&MISSED_D, setup.profile)?,
             d: 1.0,
         })
     }
@@ -89,7 +89,15 @@ impl CongestionControl for D2tcp {
         let left = if self.d == 1.0 { self.fraction.cut(cwnd) } else { self.fraction.cut_by(cwnd, self.d) };
         self.core.reduce(conn, left);
     }
-    as_reno!();
+    fn on_recovered(&mut self, _conn: &Conn, limit: Option<f64>) {
+        self.core.on_recovered(limit);
+    }
+    fn on_undo(&mut self, _conn: &Conn) {
+        self.core.on_undo();
+    }
+    fn control(&self) -> Control {
+        self.core.window.into()
+    }
     fn on_restart(&mut self, conn: &Conn, _idle: Duration, to: Window) {
         self.core.on_restart(conn, to);
     }

@@ -2,15 +2,15 @@
 //!
 //! *Source*: RFC 8257 section 3.3; "Data Center TCP (DCTCP)" (SIGCOMM 2010); for the integer form `tcp_dctcp.c`.
 //!
-//! *Departures* (docs/algorithms/dctcp.md): under NS2's flavour alpha starts at 0 and the floor is 1, as in the ns-2 code of
+//! *Departures* (docs/algorithms/dctcp.md): under NS2's profile alpha starts at 0 and the floor is 1, as in the ns-2 code of
 //! the authors; a window ends at the first ACK for what was sent when the last one ended, where the RFC waits for one beyond.
 
 #[cfg(not(feature = "std"))]
 use crate::bare::*;
 use crate::deploy::Place;
-use crate::algorithms::reno::{RenoCore, as_reno};
+use crate::algorithms::reno::RenoCore;
 use crate::{
-    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Kind, Needs, Setting, SettingError, Probe, Setup,
+    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Kind, Needs, Setting, SettingError, Probe, Setup,
     SlowStart, Window,
 };
 use fanin_units::Duration;
@@ -33,7 +33,7 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     name: "dctcp",
     title: "DCTCP: cuts the window by the fraction of marked bytes",
     source: "RFC 8257",
-    needs_switch: true,
+    needs_ecn: true,
     deploy: &[Place::Kernel("dctcp"), Place::Twin("fanin_dctcp")],
     params: &[G, ALPHA0, FLOOR, FORM],
     ..Algorithm::of(Kind::Sender(|setup, args, ss| Ok(Box::new(Dctcp::new(setup, args, ss)?))))
@@ -68,9 +68,9 @@ impl MarkedFraction {
     /// # Errors
     /// [`SettingError::BadValue`] for a parameter outside its range.
     pub fn new(setup: &Setup, args: &Args) -> Result<MarkedFraction, SettingError> {
-        let alpha = args.number(&ALPHA0, setup.flavour)?;
-        let g = args.number(&G, setup.flavour)?;
-        let integer = args.word(&FORM, setup.flavour)? == "linux";
+        let alpha = args.number(&ALPHA0, setup.profile)?;
+        let g = args.number(&G, setup.profile)?;
+        let integer = args.word(&FORM, setup.profile)? == "linux";
         if integer && g != 0.0625 {
             return Err(SettingError::BadValue {
                 name: G.name,
@@ -84,7 +84,7 @@ impl MarkedFraction {
             } else {
                 Arithmetic::Real { alpha, g }
             },
-            floor: args.number(&FLOOR, setup.flavour)?,
+            floor: args.number(&FLOOR, setup.profile)?,
             total: 0,
             marked: 0,
             window_end: 0,
@@ -189,7 +189,15 @@ impl CongestionControl for Dctcp {
             self.core.reduce(conn, (window / 2.0).floor().max(2.0));
         }
     }
-    as_reno!();
+    fn on_recovered(&mut self, _conn: &Conn, limit: Option<f64>) {
+        self.core.on_recovered(limit);
+    }
+    fn on_undo(&mut self, _conn: &Conn) {
+        self.core.on_undo();
+    }
+    fn control(&self) -> Control {
+        self.core.window.into()
+    }
     fn on_restart(&mut self, conn: &Conn, _idle: Duration, to: Window) {
         self.core.on_restart(conn, to);
     }
@@ -202,11 +210,11 @@ impl CongestionControl for Dctcp {
 mod tests {
     use crate::algorithms::testing::{Driver, set};
     use crate::model::close;
-    use crate::{Args, Cause, Flavour, Setup, Value};
+    use crate::{Args, Cause, Profile, Setup, Value};
 
     /// Self-clocked: an ACK sees one packet less than the window outstanding, so 41 makes windows of 40 ACKs.
-    fn sender(flavour: Flavour, args: &Args) -> Driver {
-        Driver::new("dctcp", Setup { initial_window: 41.0, flavour, ..Setup::default() }, args)
+    fn sender(profile: Profile, args: &Args) -> Driver {
+        Driver::new("dctcp", Setup { initial_window: 41.0, profile, ..Setup::default() }, args)
     }
 
     /// One window of ACKs without growth, the last `marked` with ECE.
@@ -218,7 +226,7 @@ mod tests {
 
     #[test]
     fn alpha_starts_at_one_and_follows_the_fraction_of_marked_bytes() {
-        let mut s = sender(Flavour::Rfc, &Args::default());
+        let mut s = sender(Profile::Rfc, &Args::default());
         assert_eq!(s.observed("dctcp_alpha"), 1.0);
         // The first ACK ends a window of its own.
         s.echo(false, false);
@@ -235,7 +243,7 @@ mod tests {
 
     #[test]
     fn the_kernels_integers_give_960_916_891_and_a_threshold_of_23() {
-        let mut s = sender(Flavour::Linux, &Args::default());
+        let mut s = sender(Profile::Linux, &Args::default());
         s.echo(false, false);
         assert_eq!(s.observed("dctcp_alpha") * 1024.0, 960.0);
         for (marked, alpha) in [(10, 916.0), (20, 891.0)] {
@@ -249,14 +257,14 @@ mod tests {
 
     #[test]
     fn a_small_integer_alpha_falls_to_zero() {
-        let mut s = sender(Flavour::Linux, &set("dctcp_alpha0", Value::Number(10.0 / 1024.0)));
+        let mut s = sender(Profile::Linux, &set("dctcp_alpha0", Value::Number(10.0 / 1024.0)));
         s.echo(false, false);
         assert_eq!(s.observed("dctcp_alpha"), 0.0);
     }
 
     #[test]
     fn bytes_are_counted_not_acks() {
-        let mut s = sender(Flavour::Rfc, &set("dctcp_g", Value::Number(1.0)));
+        let mut s = sender(Profile::Rfc, &set("dctcp_g", Value::Number(1.0)));
         s.echo(false, false);
         // Ten ACKs of one packet without a mark, ten of three with: 30 of 40 packets, 10 of 20 ACKs.
         for _ in 0..10 {
@@ -271,7 +279,7 @@ mod tests {
     #[test]
     fn the_update_comes_before_the_reaction_of_the_same_ack() {
         // g = 1 makes alpha the last window's fraction: the ACK that ends the window is the first with ECE.
-        let mut s = sender(Flavour::Rfc, &set("dctcp_g", Value::Number(1.0)));
+        let mut s = sender(Profile::Rfc, &set("dctcp_g", Value::Number(1.0)));
         s.echo(false, false);
         for _ in 0..39 {
             s.echo(false, false);
@@ -282,12 +290,12 @@ mod tests {
 
     #[test]
     fn ns2_starts_with_alpha_zero_and_may_fall_to_one_packet() {
-        let mut s = sender(Flavour::Ns2, &Args::default());
+        let mut s = sender(Profile::Ns2, &Args::default());
         s.ece_ack();
         close(s.observed("dctcp_alpha"), 0.0625);
         close(s.cc.control().cwnd, 41.0 * (1.0 - 0.03125));
-        for (flavour, least) in [(Flavour::Ns2, 1.0), (Flavour::Rfc, 2.0), (Flavour::Linux, 2.0)] {
-            let mut s = sender(flavour, &Args::default());
+        for (profile, least) in [(Profile::Ns2, 1.0), (Profile::Rfc, 2.0), (Profile::Linux, 2.0)] {
+            let mut s = sender(profile, &Args::default());
             for _ in 0..400 {
                         s.ece_ack();
             }
@@ -297,10 +305,10 @@ mod tests {
 
     #[test]
     fn a_loss_halves_and_a_timeout_leaves_one_packet() {
-        let mut s = sender(Flavour::Rfc, &Args::default());
+        let mut s = sender(Profile::Rfc, &Args::default());
         s.congestion(Cause::Loss);
         assert_eq!((s.cc.control().cwnd, s.cc.control().ssthresh), (20.5, 20.5));
-        s.conn.basis = 20.0;
+        s.conn.loss_basis = 20.0;
         s.congestion(Cause::Timeout { repeated: false });
         assert_eq!((s.cc.control().cwnd, s.cc.control().ssthresh), (1.0, 10.0));
         // A mark must not lift the window of one packet to the floor of two.

@@ -78,7 +78,7 @@ pub struct DcVegas {
 
 impl DcVegas {
     fn new(setup: &Setup, args: &Args, slow_start: Box<dyn SlowStart>) -> Result<DcVegas, SettingError> {
-        let number = |param| args.number(param, setup.flavour);
+        let number = |param| args.number(param, setup.profile);
         let (alpha, beta) = (number(&ALPHA)?, number(&BETA)?);
         if alpha > beta {
             return Err(SettingError::BadValue {
@@ -92,7 +92,7 @@ impl DcVegas {
             beta,
             gamma: number(&GAMMA)?,
             start_step: number(&START_STEP)?,
-            check: args.flag(&CHECK, setup.flavour)?,
+            check: args.flag(&CHECK, setup.profile)?,
             counting: setup.counting,
             start: (!slow_start.is_standard()).then_some(slow_start),
             window: Window { cwnd: setup.initial_window, ssthresh: setup.initial_ssthresh },
@@ -103,7 +103,7 @@ impl DcVegas {
             incr: 0.0,
             succ: 0.0,
             delta: 0.0,
-            ewma: (args.word(&RTT, setup.flavour)? == "ewma").then_some(None),
+            ewma: (args.word(&RTT, setup.profile)? == "ewma").then_some(None),
         })
     }
 
@@ -181,7 +181,7 @@ impl DcVegas {
 
 impl CongestionControl for DcVegas {
     fn needs(&self) -> Needs {
-        Needs { prompt_acks: true, ..Needs::default() }
+        Needs { quickack: true, ..Needs::default() }
     }
     fn on_ack(&mut self, conn: &Conn, ack: &Ack) {
         if ack.acked_bytes == 0 {
@@ -211,7 +211,7 @@ impl CongestionControl for DcVegas {
 
     fn on_congestion(&mut self, conn: &Conn, cause: Cause) {
         let cwnd = self.window.cwnd;
-        let half = (conn.basis / 2.0).max(MIN_CWND);
+        let half = (conn.loss_basis / 2.0).max(MIN_CWND);
         self.prior.remember(self.window, cause.is_repeated());
         let reduced = match cause {
             // NS2: a quarter on a fast retransmit, and 2 from windows up to 3.
@@ -439,7 +439,7 @@ mod tests {
     #[test]
     fn a_loss_takes_a_quarter_and_a_timeout_starts_from_two() {
         let mut s = Sender::new(20.0, f64::INFINITY, &[]);
-        s.conn.basis = 20.0;
+        s.conn.loss_basis = 20.0;
         s.cc.on_congestion(&s.conn, Cause::Loss);
         assert_eq!((s.cwnd(), s.cc.control().ssthresh), (15.0, 2.0));
         s.cc.on_congestion(&s.conn, Cause::Timeout { repeated: false });

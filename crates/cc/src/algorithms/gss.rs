@@ -64,9 +64,9 @@ pub struct Gss {
 impl Gss {
     fn new(setup: &Setup, args: &Args) -> Result<Gss, SettingError> {
         Ok(Gss {
-            spread: args.flag(&SPREAD, setup.flavour)?,
-            mean: args.word(&RTT, setup.flavour)? == "mean",
-            initial: (args.word(&INITIAL, setup.flavour)? == "algorithm").then_some(FIRST_WINDOW),
+            spread: args.flag(&SPREAD, setup.profile)?,
+            mean: args.word(&RTT, setup.profile)? == "mean",
+            initial: (args.word(&INITIAL, setup.profile)? == "algorithm").then_some(FIRST_WINDOW),
             range: None,
             latest: 0.0,
             sum: (0.0, 0),
@@ -121,7 +121,7 @@ impl SlowStart for Gss {
         self.per_segment = 1.0;
     }
 
-    fn needs_prompt_acks(&self) -> bool {
+    fn needs_quickack(&self) -> bool {
         true
     }
 
@@ -159,7 +159,7 @@ mod tests {
             let edge = self.conn.snd_una + self.cc.control().cwnd.floor() as u64 * u64::from(MSS);
             self.conn.snd_nxt = self.conn.snd_nxt.max(edge);
             self.conn.in_flight = ((self.conn.snd_nxt - self.conn.snd_una) / u64::from(MSS)) as f64;
-            self.conn.basis = self.conn.in_flight;
+            self.conn.loss_basis = self.conn.in_flight;
         }
         fn ack(&mut self, us: u64) -> f64 {
             self.conn.snd_una += u64::from(MSS);

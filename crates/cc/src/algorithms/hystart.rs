@@ -77,14 +77,14 @@ impl HyStart {
     /// # Errors
     /// [`SettingError::BadValue`] for a parameter outside its range.
     pub fn around(growth: Box<dyn SlowStart>, setup: &Setup, args: &Args) -> Result<HyStart, SettingError> {
-        let detect = args.word(&DETECT, setup.flavour)?;
+        let detect = args.word(&DETECT, setup.profile)?;
         Ok(HyStart {
             growth,
             counting: setup.counting,
             train: detect != "delay",
             delay: detect != "train",
-            low_window: args.number(&LOW_WINDOW, setup.flavour)?,
-            paced: args.flag(&PACED, setup.flavour)?,
+            low_window: args.number(&LOW_WINDOW, setup.profile)?,
+            paced: args.flag(&PACED, setup.profile)?,
             delay_min: None,
             found: false,
             round: None,
@@ -156,19 +156,19 @@ impl SlowStart for HyStart {
         self.growth.reset(conn);
     }
 
-    fn needs_prompt_acks(&self) -> bool {
-        self.growth.needs_prompt_acks()
+    fn needs_quickack(&self) -> bool {
+        self.growth.needs_quickack()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use crate::algorithms::testing::{Driver, set};
-    use crate::{Args, Flavour, Setup, Value};
+    use crate::{Args, Profile, Setup, Value};
     use fanin_units::Duration;
 
     fn sender(spec: &str, initial: f64, args: &Args) -> Driver {
-        let setup = Setup { initial_window: initial, flavour: Flavour::Linux, ..Setup::default() };
+        let setup = Setup { initial_window: initial, profile: Profile::Linux, ..Setup::default() };
         let mut s = Driver::new(spec, setup, args);
         s.conn.srtt = Duration::us(200);
         s
@@ -250,16 +250,16 @@ mod tests {
 
     #[test]
     fn cubic_under_linux_has_it_and_elsewhere_has_not() {
-        for (flavour, args, finds) in [
-            (Flavour::Linux, Args::default(), true),
-            (Flavour::Linux, set("cubic_hystart", Value::Flag(false)), false),
-            (Flavour::Rfc, Args::default(), false),
-            (Flavour::Rfc, set("cubic_hystart", Value::Flag(true)), true),
+        for (profile, args, finds) in [
+            (Profile::Linux, Args::default(), true),
+            (Profile::Linux, set("cubic_hystart", Value::Flag(false)), false),
+            (Profile::Rfc, Args::default(), false),
+            (Profile::Rfc, set("cubic_hystart", Value::Flag(true)), true),
         ] {
-            let mut s = Driver::new("cubic", Setup { initial_window: 40.0, flavour, ..Setup::default() }, &args);
+            let mut s = Driver::new("cubic", Setup { initial_window: 40.0, profile, ..Setup::default() }, &args);
             s.conn.srtt = Duration::us(200);
             train(&mut s, 40, Duration::us(12), Duration::us(200));
-            assert_eq!(s.cc.control().ssthresh.is_finite(), finds, "{flavour:?}");
+            assert_eq!(s.cc.control().ssthresh.is_finite(), finds, "{profile:?}");
         }
     }
 }

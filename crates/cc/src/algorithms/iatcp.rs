@@ -65,12 +65,12 @@ impl IaTcp {
         let capacity = capacity(setup, args, &CAPACITY)?;
         Ok(IaTcp {
             c: packets_per_second(capacity, setup.wire.get() as f64),
-            rounding: match args.word(&ROUND, setup.flavour)?.as_str() {
+            rounding: match args.word(&ROUND, setup.profile)?.as_str() {
                 "down" => Rounding::Down,
                 "up" => Rounding::Up,
                 _ => Rounding::Nearest,
             },
-            spread_first: args.flag(&SPREAD, setup.flavour)?,
+            spread_first: args.flag(&SPREAD, setup.profile)?,
             conns: Vec::new(),
             n: 1,
             rtt_min: 0.0,
@@ -96,7 +96,7 @@ impl IaTcp {
 
 /// The capacity a receiver policy works with, in bit/s: its parameter, or the path's.
 pub(super) fn capacity(setup: &Setup, args: &Args, param: &'static Setting) -> Result<f64, SettingError> {
-    let set = args.number(param, setup.flavour)?;
+    let set = args.number(param, setup.profile)?;
     match setup.path {
         _ if set > 0.0 => Ok(set),
         Some(path) => Ok(path.rate.bps() as f64),

@@ -115,7 +115,7 @@ const RTT_WEIGHT: f64 = 1.0 / 8.0;
 
 impl IcTcp {
     fn new(setup: &Setup, args: &Args) -> Result<IcTcp, SettingError> {
-        let number = |param| args.number(param, setup.flavour);
+        let number = |param| args.number(param, setup.profile);
         let mss = f64::from(setup.mss);
         let parameters = Parameters {
             c: capacity(setup, args, &CAPACITY)?,

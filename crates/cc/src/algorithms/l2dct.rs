@@ -9,9 +9,9 @@
 use crate::bare::*;
 use crate::deploy::Place;
 use crate::algorithms::dctcp::{self, MarkedFraction};
-use crate::algorithms::reno::{RenoCore, as_reno};
+use crate::algorithms::reno::RenoCore;
 use crate::{
-    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Kind, Needs, Setting, SettingError, Probe, Setup,
+    Ack, Algorithm, Args, Cause, CongestionControl, Conn, Control, Kind, Needs, Setting, SettingError, Probe, Setup,
     SlowStart, Window,
 };
 use fanin_units::Duration;
@@ -28,7 +28,7 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     name: "l2dct",
     title: "L2DCT: DCTCP that favours flows which have sent little",
     source: "Munir et al., INFOCOM 2013",
-    needs_switch: true,
+    needs_ecn: true,
     deploy: &[Place::Twin("fanin_l2dct")],
     params: &[dctcp::G, dctcp::ALPHA0, dctcp::FLOOR, dctcp::FORM, UNIT, PER_MESSAGE, W_MAX, W_MIN],
     ..Algorithm::of(Kind::Sender(|setup, args, ss| Ok(Box::new(L2dct::new(setup, args, ss)?))))
@@ -57,7 +57,7 @@ pub struct L2dct {
 
 impl L2dct {
     fn new(setup: &Setup, args: &Args, slow_start: Box<dyn SlowStart>) -> Result<L2dct, SettingError> {
-        let (w_max, w_min) = (args.number(&W_MAX, setup.flavour)?, args.number(&W_MIN, setup.flavour)?);
+        let (w_max, w_min) = (args.number(&W_MAX, setup.profile)?, args.number(&W_MIN, setup.profile)?);
         if w_min > w_max {
             return Err(SettingError::BadValue {
                 name: W_MIN.name,
@@ -70,8 +70,8 @@ impl L2dct {
             fraction: MarkedFraction::new(setup, args)?,
             w_max,
             w_min,
-            bytes: args.word(&UNIT, setup.flavour)? == "bytes",
-            per_message: args.flag(&PER_MESSAGE, setup.flavour)?,
+            bytes: args.word(&UNIT, setup.profile)? == "bytes",
+            per_message: args.flag(&PER_MESSAGE, setup.profile)?,
             acked: 0,
             message: None,
             weight: w_max,
@@ -119,7 +119,15 @@ impl CongestionControl for L2dct {
         let left = self.fraction.cut_by(self.core.window.cwnd, self.weight);
         self.core.reduce(conn, left);
     }
-    as_reno!();
+    fn on_recovered(&mut self, _conn: &Conn, limit: Option<f64>) {
+        self.core.on_recovered(limit);
+    }
+    fn on_undo(&mut self, _conn: &Conn) {
+        self.core.on_undo();
+    }
+    fn control(&self) -> Control {
+        self.core.window.into()
+    }
     fn on_restart(&mut self, conn: &Conn, _idle: Duration, to: Window) {
         self.core.on_restart(conn, to);
     }

@@ -37,8 +37,8 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
 }];
 
 fn build(setup: &Setup, args: &Args, _none: Box<dyn SlowStart>) -> Result<Box<dyn CongestionControl>, SettingError> {
-    args.number(&RTO, setup.flavour)?;
-    let packets = match args.number(&WINDOW, setup.flavour)? {
+    args.number(&RTO, setup.profile)?;
+    let packets = match args.number(&WINDOW, setup.profile)? {
         0.0 => setup.path.map_or(UNKNOWN_PATH, |path| {
             let wire = setup.wire.get().max(1) as f64 * 8.0;
             (path.rate.bps() as f64 * path.base_rtt.as_secs() / wire).ceil() + SWITCH_QUEUE

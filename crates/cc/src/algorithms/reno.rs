@@ -5,7 +5,7 @@
 use crate::bare::*;
 use crate::deploy::Place;
 use crate::{
-    Ack, Algorithm, Args, Avoidance, Cause, CongestionControl, Conn, Counting, Flavour, Kind, Needs, PriorWindow,
+    Ack, Algorithm, Args, Avoidance, Cause, CongestionControl, Conn, Control, Counting, Profile, Kind, Needs, PriorWindow,
     RecoveryKind, SettingError, Setup, SlowStart, Window,
 };
 use fanin_units::Duration;
@@ -42,25 +42,9 @@ fn build(
     recovery: RecoveryKind,
 ) -> Result<Box<dyn CongestionControl>, SettingError> {
     // Linux's module of this name decides the window alone; how losses are repaired is its stack's business (RACK-TLP, PRR).
-    let stack_decides = recovery == RecoveryKind::Reno && setup.flavour == Flavour::Linux;
+    let stack_decides = recovery == RecoveryKind::Reno && setup.profile == Profile::Linux;
     Ok(Box::new(Reno { core: RenoCore::new(setup, slow_start), recovery: (!stack_decides).then_some(recovery) }))
 }
-
-/// What every algorithm with a [`RenoCore`] named `core` answers alike.
-macro_rules! as_reno {
-    () => {
-        fn on_recovered(&mut self, _conn: &$crate::Conn, limit: Option<f64>) {
-            self.core.on_recovered(limit);
-        }
-        fn on_undo(&mut self, _conn: &$crate::Conn) {
-            self.core.on_undo();
-        }
-        fn control(&self) -> $crate::Control {
-            self.core.window.into()
-        }
-    };
-}
-pub(crate) use as_reno;
 
 /// The conventional sender.
 #[derive(Debug)]
@@ -79,7 +63,15 @@ impl CongestionControl for Reno {
     fn on_congestion(&mut self, conn: &Conn, cause: Cause) {
         self.core.on_congestion(conn, cause);
     }
-    as_reno!();
+    fn on_recovered(&mut self, _conn: &Conn, limit: Option<f64>) {
+        self.core.on_recovered(limit);
+    }
+    fn on_undo(&mut self, _conn: &Conn) {
+        self.core.on_undo();
+    }
+    fn control(&self) -> Control {
+        self.core.window.into()
+    }
     fn on_restart(&mut self, conn: &Conn, _idle: Duration, to: Window) {
         self.core.on_restart(conn, to);
     }
@@ -122,9 +114,9 @@ impl RenoCore {
         }
     }
 
-    /// Halves what `conn.basis` counts, at least to 2; a timeout goes on from 1 (RFC 5681 section 3.1, equation 4).
+    /// Halves what `conn.loss_basis` counts, at least to 2; a timeout goes on from 1 (RFC 5681 section 3.1, equation 4).
     pub fn on_congestion(&mut self, conn: &Conn, cause: Cause) {
-        let half = conn.basis / 2.0;
+        let half = conn.loss_basis / 2.0;
         let half = if self.whole_packets { half.floor() } else { half }.max(2.0);
         match cause {
             Cause::Loss | Cause::Ecn => self.reduce(conn, half),

@@ -54,7 +54,7 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
 }];
 
 fn build(setup: &Setup, args: &Args, slow_start: Box<dyn SlowStart>) -> Result<Box<dyn CongestionControl>, SettingError> {
-    let number = |param| args.number(param, setup.flavour);
+    let number = |param| args.number(param, setup.profile);
     let (fs_min, fs_max) = (number(&FS_MIN)?, number(&FS_MAX)?);
     if fs_min >= fs_max {
         return Err(SettingError::BadValue {
@@ -151,7 +151,7 @@ impl Swift {
 impl CongestionControl for Swift {
     fn needs(&self) -> Needs {
         // Delays are of single packets (section 3.1), and a window below 1 is a wait before each packet.
-        Needs { prompt_acks: true, send_hook: true, ..Needs::default() }
+        Needs { quickack: true, send_hook: true, ..Needs::default() }
     }
 
     fn on_ack(&mut self, conn: &Conn, ack: &Ack) {

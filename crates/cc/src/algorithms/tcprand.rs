@@ -66,14 +66,14 @@ pub struct TcpRand {
 
 impl TcpRand {
     fn new(setup: &Setup, args: &Args, inner: Box<dyn CongestionControl>) -> Result<TcpRand, SettingError> {
-        let number = |param| args.number(param, setup.flavour);
+        let number = |param| args.number(param, setup.profile);
         let adaptive = Adaptive {
             sigma2: number(&SIGMA2)?,
             mu: number(&MU)?,
             v_tau: number(&V_TAU)?,
             v_omega: number(&V_OMEGA)?,
             theta: number(&THETA)?,
-            no_rise: if args.word(&NO_RISE, setup.flavour)? == "full" { NoRise::Full } else { NoRise::Algorithm },
+            no_rise: if args.word(&NO_RISE, setup.profile)? == "full" { NoRise::Full } else { NoRise::Algorithm },
         };
         let r_min = number(&RMIN)?;
         let least = if r_min > 0.0 {
@@ -96,7 +96,7 @@ impl TcpRand {
                 expected: format!("0 (adaptive) for `{name}` to have a meaning"),
             });
         }
-        let bytes = args.word(&CWND_UNIT, setup.flavour)? == "bytes";
+        let bytes = args.word(&CWND_UNIT, setup.profile)? == "bytes";
         Ok(TcpRand { inner, least, bytes, mss: setup.mss })
     }
 

@@ -33,7 +33,7 @@ impl Driver {
 
     fn flight(&mut self) {
         self.conn.in_flight = ((self.conn.snd_nxt - self.conn.snd_una) / u64::from(self.conn.mss)) as f64;
-        self.conn.basis = self.cc.control().cwnd;
+        self.conn.loss_basis = self.cc.control().cwnd;
     }
 
     /// The clock moves.

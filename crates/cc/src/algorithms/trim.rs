@@ -14,10 +14,10 @@
 #[cfg(not(feature = "std"))]
 use crate::bare::*;
 use crate::deploy::Place;
-use crate::algorithms::reno::{RenoCore, as_reno};
+use crate::algorithms::reno::RenoCore;
 use crate::model::trim as model;
 use crate::{
-    Ack, Algorithm, Args, Cause, Caution, CongestionControl, Conn, Flavour, Gate, Kind, Needs, PathKnowledge, Probe,
+    Ack, Algorithm, Args, Cause, Caution, CongestionControl, Conn, Control, Profile, Gate, Kind, Needs, PathKnowledge, Probe,
     Setting, SettingError, Setup, SlowStart, State, Window,
 };
 use fanin_units::{Bytes, Duration, Time};
@@ -62,8 +62,8 @@ const LEAST_QUEUE: f64 = 5.0;
 /// (equation 25) comes to the first where the buffer is smaller than C*D; so does a fixed threshold that is too small.
 /// docs/algorithms/trim.md, "A trap in the guideline".
 fn without_a_queue(cc: &str, paths: &[PathKnowledge], wire: Bytes, args: &Args) -> Option<Caution> {
-    let fixed = args.number(&K_FIXED, Flavour::Rfc).ok().filter(|&k| k > 0.0);
-    let upper = args.word(&K, Flavour::Rfc).is_ok_and(|word| word == "upper");
+    let fixed = args.number(&K_FIXED, Profile::Rfc).ok().filter(|&k| k > 0.0);
+    let upper = args.word(&K, Profile::Rfc).is_ok_and(|word| word == "upper");
     let (mut starved, mut short, mut worst) = (0, 0, None);
     for path in paths {
         let (c, d) = (path.rate.bps() as f64 / (8.0 * wire.get() as f64), path.base_rtt.as_secs());
@@ -205,8 +205,8 @@ struct Probing {
 
 impl Trim {
     fn new(setup: &Setup, args: &Args, slow_start: Box<dyn SlowStart>) -> Result<Trim, SettingError> {
-        let word = |param| args.word(param, setup.flavour);
-        let fixed = args.number(&K_FIXED, setup.flavour)?;
+        let word = |param| args.word(param, setup.profile);
+        let fixed = args.number(&K_FIXED, setup.profile)?;
         let k_choice = match word(&K)?.as_str() {
             "upper" => KChoice::Upper,
             "fixed" => KChoice::Fixed(fixed),
@@ -238,9 +238,9 @@ impl Trim {
             compare_mean: word(&PROBE_TEST)? == "mean",
             idle_only: word(&TRIGGER)? == "idle_only",
             // On a path of unknown rate a packet takes no time, as in the limit of equation 22.
-            tolerance: args.number(&TOLERANCE, setup.flavour)? / path.c,
-            waits: args.flag(&ASYNC, setup.flavour)?,
-            weight: args.number(&WEIGHT, setup.flavour)?,
+            tolerance: args.number(&TOLERANCE, setup.profile)? / path.c,
+            waits: args.flag(&ASYNC, setup.profile)?,
+            weight: args.number(&WEIGHT, setup.profile)?,
             path,
             min_rtt: setup.path.filter(|_| preset).map_or(f64::INFINITY, |p| p.base_rtt.as_secs()),
             max_rtt: 0.0,
@@ -378,7 +378,7 @@ impl Trim {
 
 impl CongestionControl for Trim {
     fn needs(&self) -> Needs {
-        Needs { send_hook: true, randomness: self.waits, prompt_acks: true, ..Needs::default() }
+        Needs { send_hook: true, randomness: self.waits, quickack: true, ..Needs::default() }
     }
 
     fn on_ack(&mut self, conn: &Conn, ack: &Ack) {
@@ -412,7 +412,15 @@ impl CongestionControl for Trim {
         }
     }
 
-    as_reno!();
+    fn on_recovered(&mut self, _conn: &Conn, limit: Option<f64>) {
+        self.core.on_recovered(limit);
+    }
+    fn on_undo(&mut self, _conn: &Conn) {
+        self.core.on_undo();
+    }
+    fn control(&self) -> Control {
+        self.core.window.into()
+    }
 
     fn on_restart(&mut self, conn: &Conn, _idle: Duration, to: Window) {
         self.core.on_restart(conn, to);

@@ -338,7 +338,7 @@ fn a_lost_probe_is_a_late_one() {
     for (cause, cwnd) in [(Cause::Loss, 2.0), (Cause::Timeout { repeated: false }, 1.0)] {
         let mut s = Sender::before_train(225, &[quiet()]);
         s.send_up_to(2);
-        s.conn.basis = 30.0;
+        s.conn.loss_basis = 30.0;
         s.cc.on_congestion(&s.conn, cause);
         assert_eq!((s.cwnd(), s.internal("trim_probing")), (cwnd, 0.0));
         s.conn.state = State::Loss;
@@ -358,7 +358,7 @@ fn a_retransmitted_probe_proves_nothing() {
 fn recovery_neither_cuts_for_delay_nor_probes() {
     let mut s = Sender::new(&setup(20.0, 5.0, Duration::us(225)), &[&[quiet()], &k_fixed(300.0)[..]].concat());
     s.send_up_to(20);
-    s.conn.basis = 20.0;
+    s.conn.loss_basis = 20.0;
     s.cc.on_congestion(&s.conn, Cause::Loss);
     s.conn.state = State::Recovery;
     s.conn.snd_una += u64::from(MSS);
@@ -464,7 +464,7 @@ fn a_fixed_k_needs_a_value_and_a_value_needs_a_fixed_k() {
 fn losses_and_timeouts_are_the_conventional_senders() {
     let mut s = Sender::new(&setup(20.0, 5.0, Duration::us(225)), &[quiet()]);
     s.send_up_to(20);
-    s.conn.basis = 20.0;
+    s.conn.loss_basis = 20.0;
     s.cc.on_congestion(&s.conn, Cause::Loss);
     assert_eq!((s.cwnd(), s.cc.control().ssthresh), (10.0, 10.0));
     s.cc.on_congestion(&s.conn, Cause::Timeout { repeated: false });

@@ -62,7 +62,7 @@ fn build(
     args: &Args,
     slow_start: Box<dyn SlowStart>,
 ) -> Result<Box<dyn CongestionControl>, SettingError> {
-    let number = |param| args.number(param, setup.flavour);
+    let number = |param| args.number(param, setup.profile);
     let (alpha, beta) = (number(&ALPHA)?, number(&BETA)?);
     if alpha > beta {
         return Err(SettingError::BadValue {
@@ -71,9 +71,9 @@ fn build(
             expected: format!("at most vegas_beta, {beta} packets"),
         });
     }
-    let t = Thresholds { alpha, beta, gamma: number(&GAMMA)?, integer: args.flag(&INTEGER, setup.flavour)? };
-    let check = args.flag(&CHECK, setup.flavour)?;
-    if args.word(&FORM, setup.flavour)? == "linux" {
+    let t = Thresholds { alpha, beta, gamma: number(&GAMMA)?, integer: args.flag(&INTEGER, setup.profile)? };
+    let check = args.flag(&CHECK, setup.profile)?;
+    if args.word(&FORM, setup.profile)? == "linux" {
         return Ok(Box::new(kernel::KernelVegas::new(setup, t, slow_start)));
     }
     Ok(Box::new(Vegas {
@@ -178,7 +178,7 @@ impl Vegas {
 impl CongestionControl for Vegas {
     fn needs(&self) -> Needs {
         // The kernel's form takes the smallest sample of a window and can do without.
-        Needs { prompt_acks: true, ..Needs::default() }
+        Needs { quickack: true, ..Needs::default() }
     }
 
     fn on_ack(&mut self, conn: &Conn, ack: &Ack) {
@@ -210,7 +210,7 @@ impl CongestionControl for Vegas {
         }
         let Window { cwnd, ssthresh } = self.window;
         let whole = cwnd.floor();
-        let half = (conn.basis / 2.0).max(MIN_CWND);
+        let half = (conn.loss_basis / 2.0).max(MIN_CWND);
         let to = match cause {
             Cause::Loss if whole <= 3.0 => Window { cwnd: cwnd.min(MIN_CWND), ssthresh: MIN_CWND },
             Cause::Loss => Window { cwnd: whole - (whole / 4.0).floor(), ssthresh: MIN_CWND },

@@ -242,7 +242,7 @@ fn discipline(reader: &Reader<'_>, queue: &mut Queue) -> Result<(), ScenarioErro
             .nearest(near));
     };
     queue.discipline = found;
-    queue.args = params(reader.context, &path, table, &[("queue", name, found.params)], fanin_cc::Flavour::Rfc)?;
+    queue.args = params(reader.context, &path, table, &[("queue", name, found.params)], fanin_cc::Profile::Rfc)?;
     let port = queue::Context { rate: Rate::gbps(1), random: fanin_sim::rng::Stream::new(0, "check", 0) };
     let problem = match found.build {
         queue::Build::Plain => None,

@@ -2,7 +2,7 @@
 //! topology.
 
 use fanin_cc::algorithms::ALGORITHMS;
-use fanin_cc::{Domain, Flavour, Setting, Value};
+use fanin_cc::{Domain, Profile, Setting, Value};
 use fanin_scenario::{Override, Scenario};
 use fanin_sim::knobs::KNOBS;
 use fanin_sim::queue::DISCIPLINES;
@@ -224,7 +224,7 @@ fn a_profile_with_the_knobs_of_another_is_the_other() {
 fn values_of(param: &Setting) -> Vec<String> {
     match param.domain {
         Domain::Number { min, max } => {
-            let Value::Number(default) = param.default_under(Flavour::Rfc) else { unreachable!("a number's default") };
+            let Value::Number(default) = param.default_under(Profile::Rfc) else { unreachable!("a number's default") };
             let finite = |x: f64| if x.is_finite() { x } else { default.max(1.0) * 8.0 };
             let (low, high) = (finite(min), finite(max));
             [default, low, high, (low + default) / 2.0, default * 2.0, default / 3.0]

@@ -54,7 +54,7 @@ impl Tcp {
             let config = match configs.get(&flow.transport) {
                 Some(config) => config.clone(),
                 None => {
-                    let mut config = resolve(transport, built.sender.needs(), built.prompt_acks)?;
+                    let mut config = resolve(transport, built.sender.needs(), built.quickack)?;
                     config.stack.min_rto = in_jiffies(config.stack.min_rto, &config.stack);
                     let config = Arc::new(config);
                     configs.insert(flow.transport, config.clone());
@@ -282,12 +282,12 @@ impl Endpoint for Tcp {
 pub fn resolved_stack(transport: &TransportSpec) -> Result<Stack, RunError> {
     // What an algorithm needs of its host depends on the profile, not on the path: the kernel's Vegas lives with delayed ACKs, NS2's does not.
     let built = transport.cc.build(&setup_of(&transport.stack), &transport.args)?;
-    Ok(resolve(transport, built.sender.needs(), built.prompt_acks)?.stack)
+    Ok(resolve(transport, built.sender.needs(), built.quickack)?.stack)
 }
 
-fn resolve(transport: &TransportSpec, needs: Needs, prompt_acks: bool) -> Result<Config, RunError> {
+fn resolve(transport: &TransportSpec, needs: Needs, quickack: bool) -> Result<Config, RunError> {
     let mut stack = transport.stack.clone();
-    if prompt_acks && stack.quickack {
+    if quickack && stack.quickack {
         stack.delack_segments = 1;
     }
     if needs.dctcp_ecn {

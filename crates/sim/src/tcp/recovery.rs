@@ -257,7 +257,7 @@ impl Sender {
         } else {
             self.notify_cc(net.now, |cc, conn| cc.on_congestion(conn, Cause::Loss));
             self.start_prr(prior);
-            self.tell_of_reduction();
+            self.queue_cwr();
         }
         self.counters.fast_recoveries += 1;
         // What ECN reduced already is not taken back (`tcp_enter_recovery`).
@@ -367,7 +367,7 @@ impl Sender {
     }
 
     /// Linux says with the next new segment that the window was reduced, whatever reduced it (`tcp_ecn_queue_cwr`).
-    fn tell_of_reduction(&mut self) {
+    fn queue_cwr(&mut self) {
         if self.recovery.linux.is_some() && self.config.stack.ecn != EcnMode::Off {
             self.request_cwr();
         }
@@ -381,7 +381,7 @@ impl Sender {
         self.notify_cc(net.now, |cc, conn| cc.on_congestion(conn, Cause::Timeout { repeated: reduced }));
         if self.recovery.linux.is_some() {
             self.linux_times_out(repeated, reduced, net.now);
-            self.tell_of_reduction();
+            self.queue_cwr();
         } else {
             self.board.lose_all();
         }

@@ -70,7 +70,7 @@ impl Sender {
         conn.snd_una = self.una;
         conn.snd_nxt = self.nxt;
         conn.in_flight = self.in_flight();
-        conn.basis = self.loss_basis();
+        conn.loss_basis = self.loss_basis();
         conn.cwnd_limited = self.validation.cwnd_limited(self.window());
         conn.state = self.state;
         conn.message = self.messages.front().map(|m| Message {

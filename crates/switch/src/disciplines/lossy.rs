@@ -6,7 +6,7 @@ use crate::random::Stream;
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use fanin_units::{Args, Flavour, Setting, SettingError};
+use fanin_units::{Args, Profile, Setting, SettingError};
 
 const PROBABILITY: Setting =
     Setting::parameter("loss_probability", 0.0, 0.0, 1.0).doc("fanin", "each packet is lost with this probability");
@@ -27,7 +27,7 @@ pub const DISCIPLINE: Discipline = Discipline {
 
 fn build(context: &Context, args: &Args) -> Result<Box<dyn Admission>, SettingError> {
     Ok(Box::new(Lossy {
-        probability: args.number(&PROBABILITY, Flavour::Rfc)?,
+        probability: args.number(&PROBABILITY, Profile::Rfc)?,
         drop: numbers(args, &DROP)?,
         mark: numbers(args, &MARK)?,
         seen: 0,
@@ -36,7 +36,7 @@ fn build(context: &Context, args: &Args) -> Result<Box<dyn Admission>, SettingEr
 }
 
 fn numbers(args: &Args, param: &Setting) -> Result<Vec<u64>, SettingError> {
-    let text = args.word(param, Flavour::Rfc)?;
+    let text = args.word(param, Profile::Rfc)?;
     let mut numbers = Vec::new();
     for part in text.split(',').map(str::trim).filter(|p| !p.is_empty()) {
         numbers.push(part.parse().map_err(|_| SettingError::BadValue {

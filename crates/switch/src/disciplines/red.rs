@@ -7,7 +7,7 @@ use crate::random::Stream;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::ToString;
-use fanin_units::{Args, Flavour, Setting, SettingError};
+use fanin_units::{Args, Profile, Setting, SettingError};
 
 const MIN: Setting = Setting::parameter("red_min", 5.0, 0.0, 1e9)
     .unit("packets")
@@ -35,7 +35,7 @@ pub const DISCIPLINE: Discipline = Discipline {
 };
 
 fn build(context: &Context, args: &Args) -> Result<Box<dyn Admission>, SettingError> {
-    let number = |p: &Setting| args.number(p, Flavour::Rfc);
+    let number = |p: &Setting| args.number(p, Profile::Rfc);
     let (min, max) = (number(&MIN)?, number(&MAX)?);
     if max < min {
         return Err(SettingError::BadValue {
@@ -49,8 +49,8 @@ fn build(context: &Context, args: &Args) -> Result<Box<dyn Admission>, SettingEr
         max,
         max_p: number(&MAX_P)?,
         weight: number(&WEIGHT)?,
-        gentle: args.flag(&GENTLE, Flavour::Rfc)?,
-        ecn: args.flag(&ECN, Flavour::Rfc)?,
+        gentle: args.flag(&GENTLE, Profile::Rfc)?,
+        ecn: args.flag(&ECN, Profile::Rfc)?,
         // "A typical small packet" of the paper's idle rule: here a full-size one, as NS2 does.
         packet_ps: context.rate.bps().max(1),
         average: 0.0,

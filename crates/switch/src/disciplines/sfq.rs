@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
-use fanin_units::{Args, Flavour, Setting, SettingError};
+use fanin_units::{Args, Profile, Setting, SettingError};
 
 const BUCKETS: Setting = Setting::parameter("sfq_buckets", 128.0, 1.0, 65_536.0)
     .doc("McKenney 1990", "number of queues flows are hashed into");
@@ -24,7 +24,7 @@ pub const DISCIPLINE: Discipline = Discipline {
 };
 
 fn build(context: &Context, args: &Args) -> Result<Box<dyn Scheduler>, SettingError> {
-    let buckets = args.number(&BUCKETS, Flavour::Rfc)? as usize;
+    let buckets = args.number(&BUCKETS, Profile::Rfc)? as usize;
     let mut random = context.random.clone();
     Ok(Box::new(Sfq { queues: vec![VecDeque::new(); buckets], turns: VecDeque::new(), salt: random.below(u64::MAX) }))
 }

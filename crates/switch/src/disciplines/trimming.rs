@@ -12,7 +12,7 @@ use crate::packet::{Packet, flags};
 use crate::random::Stream;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use fanin_units::{Args, Flavour, Setting, SettingError};
+use fanin_units::{Args, Profile, Setting, SettingError};
 
 const DATA: Setting = Setting::parameter("trim_data", 8.0, 1.0, 1e6)
     .unit("packets")
@@ -38,7 +38,7 @@ pub const DISCIPLINE: Discipline = Discipline {
 };
 
 fn build(context: &Context, args: &Args) -> Result<Box<dyn Scheduler>, SettingError> {
-    let number = |param| args.number(param, Flavour::Rfc);
+    let number = |param| args.number(param, Profile::Rfc);
     Ok(Box::new(Trimming {
         most_data: number(&DATA)? as usize,
         most_headers: number(&HEADERS)? as usize,

@@ -1,7 +1,7 @@
 use super::*;
 use crate::algorithms::testing::{Driver, set};
 use crate::model::close;
-use crate::{Flavour, Value};
+use crate::{Profile, Value};
 
 const MSS: u64 = 1460;
 const MIN_RTT_US: f64 = 224.64;
@@ -49,7 +49,7 @@ impl Path {
     fn conn(&mut self) {
         self.s.at(self.clock);
         self.s.conn.in_flight = self.outstanding.len() as f64;
-        self.s.conn.basis = self.s.cc.control().cwnd;
+        self.s.conn.loss_basis = self.s.cc.control().cwnd;
         self.s.conn.uniform = self.uniform;
     }
 
@@ -297,16 +297,16 @@ fn an_idle_connection_comes_back_at_the_estimated_rate() {
 
 #[test]
 fn linux_allows_for_bunched_acks() {
-    let window = |flavour| {
-        let mut p = Path::with(Setup { initial_window: 10.0, flavour, ..Setup::default() }, &Args::default());
+    let window = |profile| {
+        let mut p = Path::with(Setup { initial_window: 10.0, profile, ..Setup::default() }, &Args::default());
         p.bunch = 120e-6;
         p.run_while(|s| mode(s) != 2.0);
         p.run(p.clock + 20e-3);
         p.cwnd() - (2.0 * p.seen("bbr_bw_packets_per_s") * p.seen("bbr_min_rtt_s")).ceil()
     };
     // The budget for bursts, made even, and in one phase two more.
-    assert!(window(Flavour::Rfc) <= 6.0);
-    assert!(window(Flavour::Linux) >= 10.0);
+    assert!(window(Profile::Rfc) <= 6.0);
+    assert!(window(Profile::Linux) >= 10.0);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 use crate::algorithms::testing::{Driver, set};
 use crate::model::close;
-use crate::{Args, Cause, Counting, Flavour, GrowthCurve, Setup, Value};
+use crate::{Args, Cause, Counting, Profile, GrowthCurve, Setup, Value};
 use fanin_units::Duration;
 
 /// In congestion avoidance at `cwnd`, counting segments as Linux does.
@@ -98,11 +98,11 @@ fn a_loss_below_the_last_maximum_aims_lower() {
 #[test]
 fn what_a_loss_leaves_is_a_part_of_the_basis() {
     let mut s = at(100.0, "rfc");
-    s.conn.basis = 50.0;
+    s.conn.loss_basis = 50.0;
     s.congestion(Cause::Loss);
     assert_eq!((cwnd(&s), s.cc.control().ssthresh), (35.0, 35.0));
     // A mark counts as a loss.
-    s.conn.basis = 20.0;
+    s.conn.loss_basis = 20.0;
     s.congestion(Cause::Ecn);
     assert_eq!(cwnd(&s), 14.0);
 }
@@ -207,9 +207,9 @@ fn before_any_loss_the_kernel_adds_a_packet_every_twenty() {
 
 #[test]
 fn linux_takes_the_kernels_form_unless_told() {
-    let setup = |flavour| Setup { initial_window: 101.0, initial_ssthresh: 50.0, flavour, ..Setup::default() };
-    let mut linux = Driver::new("cubic", setup(Flavour::Linux), &Args::default());
-    let mut rfc = Driver::new("cubic", setup(Flavour::Linux), &set("cubic_form", Value::Word("rfc".into())));
+    let setup = |profile| Setup { initial_window: 101.0, initial_ssthresh: 50.0, profile, ..Setup::default() };
+    let mut linux = Driver::new("cubic", setup(Profile::Linux), &Args::default());
+    let mut rfc = Driver::new("cubic", setup(Profile::Linux), &set("cubic_form", Value::Word("rfc".into())));
     linux.congestion(Cause::Loss);
     rfc.congestion(Cause::Loss);
     assert_eq!(cwnd(&linux), 70.0);

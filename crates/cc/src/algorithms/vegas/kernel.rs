@@ -7,8 +7,8 @@
 #[cfg(not(feature = "std"))]
 use crate::bare::*;
 use super::{MIN_CWND, Thresholds};
-use crate::algorithms::reno::{RenoCore, as_reno};
-use crate::{Ack, Cause, CongestionControl, Conn, Probe, Setup, SlowStart, State, Window};
+use crate::algorithms::reno::RenoCore;
+use crate::{Ack, Cause, CongestionControl, Conn, Control, Probe, Setup, SlowStart, State, Window};
 use fanin_units::Duration;
 
 /// The kernel's Vegas.
@@ -127,7 +127,15 @@ impl CongestionControl for KernelVegas {
     fn on_congestion(&mut self, conn: &Conn, cause: Cause) {
         self.core.on_congestion(conn, cause);
     }
-    as_reno!();
+    fn on_recovered(&mut self, _conn: &Conn, limit: Option<f64>) {
+        self.core.on_recovered(limit);
+    }
+    fn on_undo(&mut self, _conn: &Conn) {
+        self.core.on_undo();
+    }
+    fn control(&self) -> Control {
+        self.core.window.into()
+    }
     fn on_restart(&mut self, conn: &Conn, _idle: Duration, to: Window) {
         self.core.on_restart(conn, to);
         self.base_rtt = None;
@@ -144,14 +152,14 @@ impl CongestionControl for KernelVegas {
 #[cfg(test)]
 mod tests {
     use crate::algorithms::testing::Driver;
-    use crate::{Args, Cause, Counting, Flavour, Setup, State};
+    use crate::{Args, Cause, Counting, Profile, Setup, State};
     use fanin_units::Duration;
 
     fn sender(cwnd: f64, ssthresh: f64) -> Driver {
         let setup = Setup {
             initial_window: cwnd,
             initial_ssthresh: ssthresh,
-            flavour: Flavour::Linux,
+            profile: Profile::Linux,
             counting: Counting::Linux,
             ..Setup::default()
         };
