@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -14,8 +15,9 @@ from pathlib import Path
 
 import pytest
 from fanin.errors import EngineError
-from fanin.linux import program
-from fanin.linux.trial import Look, _worse
+from fanin.linux import program, routes
+from fanin.linux.routes import Route
+from fanin.linux.trial import Look, Socket, _worse, look
 
 TWINS = ("dctcp", "d2tcp", "l2dct", "vegas", "dcvegas", "trim", "gss+newreno", "gss+cubic", "gss+dctcp")
 CYCLES = int(os.environ.get("FANIN_CYCLES", "20"))
@@ -413,24 +415,64 @@ def test_a_trial_takes_everything_back_at_its_end_and_when_it_is_killed(namespac
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["stopped"] is None
 
-    def routes() -> str:
+    def shown_routes() -> str:
         shown = subprocess.run(
             ["ip", "-n", sender, "route", "show", "proto", "197"], capture_output=True, text=True, check=True
         )
         return shown.stdout
 
-    assert routes() == ""
+    assert shown_routes() == ""
     assert "fanin_trim" not in available()
     trial[-2] = "60s"
     trial[-2:] = ["60s"]
     child = subprocess.Popen(trial, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    wait_until(lambda: "fanin_trim" in routes())
+    wait_until(lambda: "fanin_trim" in shown_routes())
     child.kill()
     child.wait()
     wait_until(lambda: "fanin_trim" not in available())
-    # The route is the next command's to take back.
-    subprocess.run(within(sender, sys.executable, "-m", "fanin", "linux", "status"), check=True, capture_output=True)
-    assert routes() == ""
+    # The route is the next command's to take back, in whatever namespace that runs.
+    done = fanin("status")
+    assert "undone: the route to 10.99.0.1" in done.stderr
+    assert shown_routes() == ""
+
+
+def test_ctrl_c_takes_a_trial_back_and_says_so(namespaces: tuple[str, str]) -> None:
+    sender, _ = namespaces
+    words = ["-m", "fanin", "linux", "trial", "10.99.0.1", "trim", "--for", "60s"]
+    command = within(sender, sys.executable, *words)
+
+    def shown_routes() -> str:
+        shown = ["ip", "-n", sender, "route", "show", "proto", "197"]
+        return subprocess.run(shown, capture_output=True, text=True, check=True).stdout
+
+    for end in (signal.SIGINT, signal.SIGTERM):
+        child = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        wait_until(lambda: "fanin_trim" in shown_routes(), 30)
+        # As a terminal does: to everything that runs there.
+        os.killpg(child.pid, end)
+        said = " ".join(child.communicate(timeout=30)[1].split())
+        assert child.returncode == 130
+        assert re.search(r"interrupted: taken back after [\d.]+ s, the twin and the route$", said), said
+        assert shown_routes() == ""
+        assert "fanin_trim" not in available()
+
+
+def test_a_trial_counts_only_what_was_sent_in_it() -> None:
+    old = Socket(1.0, 500, 10_000, frozenset())
+    later = {
+        "a b": Socket(2.0, 503, 12_000, frozenset(["cubic"])),
+        "a c": Socket(4.0, 1, 2_000, frozenset(["fanin_trim"])),
+    }
+    found = look(later, {"a b": old, "a gone": old}, "fanin_trim")
+    assert found == Look(sockets=2, p99_rtt_ms=4.0, retransmitted=4, sent=4_000, trying=1)
+
+
+def test_a_route_knows_its_owner_from_another_process_of_the_same_number() -> None:
+    began = routes._began(os.getpid())
+    assert began is not None
+    assert not Route("10.0.0.7", "cubic", os.getpid(), began).is_abandoned
+    assert Route("10.0.0.7", "cubic", os.getpid(), began - 1).is_abandoned
+    assert not Route("10.0.0.7", "cubic").is_abandoned
 
 
 def test_a_trial_is_taken_back_at_once_when_round_trips_get_longer(namespaces: tuple[str, str]) -> None:
@@ -444,12 +486,12 @@ def test_a_trial_is_taken_back_at_once_when_round_trips_get_longer(namespaces: t
         within(sender, sys.executable, *words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
 
-    def routes() -> str:
+    def shown_routes() -> str:
         shown = ["ip", "-n", sender, "route", "show", "proto", "197"]
         return subprocess.run(shown, capture_output=True, text=True, check=True).stdout
 
     try:
-        wait_until(lambda: "fanin_dctcp" in routes(), 60)
+        wait_until(lambda: "fanin_dctcp" in shown_routes(), 60)
         # A queue of 300 ms where there was none.
         slow = ["tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "2mbit", "burst", "16kb", "limit", "80kb"]
         if subprocess.run(within(sender, *slow), check=False, capture_output=True).returncode:
@@ -459,7 +501,7 @@ def test_a_trial_is_taken_back_at_once_when_round_trips_get_longer(namespaces: t
         answer = json.loads(said)
         assert "the p99 RTT rose" in answer["stopped"]
         assert answer["seconds"] < 100
-        assert routes() == ""
+        assert shown_routes() == ""
         assert "fanin_dctcp" not in available()
     finally:
         for child in (trial, client, server):

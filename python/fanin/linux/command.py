@@ -6,6 +6,7 @@ import json
 import re
 import signal
 import subprocess
+import sys
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -17,6 +18,9 @@ from fanin.display import note
 from fanin.errors import EngineError
 from fanin.linux import program, routes, trial
 from fanin.linux.program import RECEIVERS
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C."""
 
 app = typer.Typer(
     add_completion=False,
@@ -37,7 +41,8 @@ Params = Annotated[list[str] | None, typer.Option("--param", help="key=value of 
 
 def command(args: list[str]) -> None:
     """Run ``fanin linux ARGS``."""
-    typer.main.get_command(app).main(args=args, prog_name="fanin linux", standalone_mode=False)
+    if typer.main.get_command(app).main(args=args, prog_name="fanin linux", standalone_mode=False) == INTERRUPTED:
+        raise KeyboardInterrupt
 
 
 @app.command()
@@ -199,14 +204,31 @@ def trial_(
     seconds = float(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]]
     routes.tidy()
     signal.signal(signal.SIGTERM, _end)
-    answer = trial.run(destination, name, seconds=seconds, params=param or [], margin=margin, say=note)
+    try:
+        answer = trial.run(destination, name, seconds=seconds, params=param or [], margin=margin, say=note)
+    except trial.Stopped as stop:
+        note(f"interrupted: taken back after {stop.seconds} s, the twin and the route")
+        sys.exit(INTERRUPTED)
     if as_json:
         return _print(answer)
     note(
         f"taken back after {answer['seconds']} s" + (f": {answer['stopped']}" if answer["stopped"] else ", at its end")
     )
     before, worst = answer["before"], answer["worst"]
-    note(f"p99 RTT {before['p99_rtt_ms']:g} ms before, {worst['p99_rtt_ms']:g} ms at worst; {worst['sockets']} sockets")
+    if before["sockets"]:
+        was, is_ = (trial.Look(**one).share for one in (before, worst))
+        note(
+            f"p99 RTT {before['p99_rtt_ms']:g} ms before, {worst['p99_rtt_ms']:g} ms at worst; "
+            f"retransmitted {was:.2%} before, {is_:.2%} at worst"
+        )
+    if not answer["used"]:
+        note(
+            f"nothing was tried: no new connection to {destination} was seen, and those that were open keep what they had"
+        )
+    elif answer["keep"]:
+        note(f"{answer['used']} connections at once had {answer['twin']}; {answer['keep']} keep it until they close")
+    else:
+        note(f"{answer['used']} connections at once had {answer['twin']}, none has it now")
     return None
 
 

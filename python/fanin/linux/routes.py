@@ -6,6 +6,7 @@ import ipaddress
 import json
 import os
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,21 @@ class Route:
 
     destination: str
     name: str
-    #: Process that takes it back when it ends; 0: stays until undone.
+    #: Process that takes it back when it ends, and when that began (clock ticks since boot); 0: stays until undone.
     owner: int = 0
+    owner_began: int = 0
+    #: Network namespace that has it, as the inode of /proc/PID/ns/net.
+    namespace: int = 0
+
+    @property
+    def is_here(self) -> bool:
+        """It is in the namespace of this process."""
+        return self.namespace in (0, _here())
+
+    @property
+    def is_abandoned(self) -> bool:
+        """The process that was to take it back is gone."""
+        return self.owner != 0 and _began(self.owner) != self.owner_began
 
 
 def state_file() -> Path:
@@ -38,6 +52,14 @@ def remembered() -> list[Route]:
     except (OSError, ValueError):
         return []
     return [Route(**row) for row in rows]
+
+
+def check(destination: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """The address that ``destination`` is."""
+    try:
+        return ipaddress.ip_address(destination)
+    except ValueError:
+        raise EngineError(f"`{destination}` is not an address of one host, as 10.0.0.7 is") from None
 
 
 def add(destination: str, name: str, *, owner: int = 0) -> Route:
@@ -57,21 +79,19 @@ def add(destination: str, name: str, *, owner: int = 0) -> Route:
     fanin.errors.EngineError
         If it is no address, has a route of its own already, or the kernel refuses.
     """
-    try:
-        address = ipaddress.ip_address(destination)
-    except ValueError:
-        raise EngineError(f"`{destination}` is not an address of one host, as 10.0.0.7 is") from None
+    address = check(destination)
     available = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
     if name not in available:
         raise EngineError(
             f"the kernel has no `{name}`; it has {', '.join(available)}: load a twin first (fanin linux load)"
         )
-    if any(route.destination == destination for route in remembered()):
+    if any(route.destination == destination and route.is_here for route in remembered()):
         raise EngineError(
             f"{destination} has a route of fanin's already; undo it first: fanin linux route {destination} --undo"
         )
     [way] = _ip("-j", "route", "get", destination)
-    _remember([*remembered(), route := Route(destination, name, owner)])
+    route = Route(destination, name, owner, (_began(owner) or 0) if owner else 0, _here())
+    _remember([*remembered(), route])
     words = [
         "route",
         "add",
@@ -90,44 +110,71 @@ def add(destination: str, name: str, *, owner: int = 0) -> Route:
     try:
         _ip(*words)
     except EngineError:
-        _remember([r for r in remembered() if r.destination != destination])
+        _remember([r for r in remembered() if r != route])
         raise
     return route
 
 
 def undo(destination: str) -> None:
-    """Take back what :func:`add` did; the destination is routed as before."""
-    known = [route for route in remembered() if route.destination == destination]
+    """Take back what :func:`add` did in this network namespace; the destination is routed as before."""
+    known = [route for route in remembered() if route.destination == destination and route.is_here]
     if not known:
         raise EngineError(f"fanin made no route to {destination}; `fanin linux status` shows those it made")
-    _delete(destination)
-    _remember([route for route in remembered() if route.destination != destination])
+    _take_back(known)
 
 
 def undo_of(names: list[str]) -> list[str]:
-    """Take back every route to one of these congestion controls; returns the destinations."""
-    gone = [route.destination for route in remembered() if route.name in names]
-    for destination in gone:
-        undo(destination)
-    return gone
+    """Take back every route to one of these congestion controls, in any network namespace; returns the destinations."""
+    return _take_back([route for route in remembered() if route.name in names])
 
 
 def tidy() -> list[str]:
-    """Take back routes whose process was killed; returns the destinations."""
-    gone = [r.destination for r in remembered() if r.owner and not Path(f"/proc/{r.owner}").exists()]
-    for destination in gone:
-        undo(destination)
-    return gone
+    """Take back routes whose process was killed, in any network namespace; returns the destinations."""
+    return _take_back([route for route in remembered() if route.is_abandoned])
 
 
-def _delete(destination: str) -> None:
-    address = ipaddress.ip_address(destination)
+def _take_back(gone: list[Route]) -> list[str]:
+    for route in gone:
+        _delete(route)
+        _remember([r for r in remembered() if r != route])
+    return [route.destination for route in gone]
+
+
+def _delete(route: Route) -> None:
+    address = ipaddress.ip_address(route.destination)
+    within = []
+    if not route.is_here:
+        place = _place_of(route.namespace)
+        if place is None:
+            return  # gone with its namespace
+        within = ["nsenter", f"--net={place}"]
     # It may have gone with its device.
     subprocess.run(
-        ["ip", "route", "del", f"{address}/{address.max_prefixlen}", "proto", PROTOCOL],
+        [*within, "ip", "route", "del", f"{address}/{address.max_prefixlen}", "proto", PROTOCOL],
         capture_output=True,
         check=False,
     )
+
+
+def _here() -> int:
+    return Path("/proc/self/ns/net").stat().st_ino
+
+
+def _place_of(namespace: int) -> Path | None:
+    """A path of a network namespace: its name's, or that of a process in it."""
+    for place in (*Path("/run/netns").glob("*"), *Path("/proc").glob("[0-9]*/ns/net")):
+        with suppress(OSError):
+            if place.stat().st_ino == namespace:
+                return place
+    return None
+
+
+def _began(process: int) -> int | None:
+    """When a process began: its number may be another's by now."""
+    try:
+        return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19])
+    except (OSError, IndexError, ValueError):
+        return None
 
 
 def _remember(routes: list[Route]) -> None:
