@@ -86,6 +86,8 @@ pub struct PerFlow<T> {
     values: Vec<T>,
     /// Where the value of each flow stands; `None` if every flow has one.
     places: Option<Vec<u32>>,
+    /// Whose each value is, where `places` says where.
+    owners: Vec<u32>,
 }
 
 /// The place of a flow that does not end here.
@@ -95,13 +97,14 @@ impl<T> PerFlow<T> {
     /// No value yet, of `flows` flows. `all`: every flow will have one.
     pub fn new(flows: usize, all: bool) -> PerFlow<T> {
         let values = if all { Vec::with_capacity(flows) } else { Vec::new() };
-        PerFlow { values, places: (!all).then(|| vec![ELSEWHERE; flows]) }
+        PerFlow { values, places: (!all).then(|| vec![ELSEWHERE; flows]), owners: Vec::new() }
     }
 
-    /// Adds the value of a flow, in the order of their numbers.
+    /// Adds the value of a flow; in the order of their numbers, if every flow has one.
     pub fn push(&mut self, flow: u32, value: T) {
         if let Some(places) = &mut self.places {
             places[flow as usize] = self.values.len() as u32;
+            self.owners.push(flow);
         }
         self.values.push(value);
     }
@@ -112,18 +115,31 @@ impl<T> PerFlow<T> {
         self.values.get_mut(place)
     }
 
-    /// Takes the last value out if it is this flow's.
-    pub fn pop(&mut self, flow: u32) -> Option<T> {
+    /// The value of a flow, if it is here.
+    pub fn get(&self, flow: u32) -> Option<&T> {
+        self.values.get(self.place(flow))
+    }
+
+    /// Takes a flow's value out, if it is here. Where every flow has one, the last is taken first.
+    pub fn take(&mut self, flow: u32) -> Option<T> {
         /// Memory goes back in steps of so many values.
         const CHUNK: usize = 1 << 16;
-        if self.values.is_empty() || self.place(flow) != self.values.len() - 1 {
+        let place = self.place(flow);
+        if place >= self.values.len() {
             return None;
         }
-        let last = self.values.pop();
+        let value = self.values.swap_remove(place);
+        if let Some(places) = &mut self.places {
+            places[flow as usize] = ELSEWHERE;
+            self.owners.swap_remove(place);
+            if let Some(&moved) = self.owners.get(place) {
+                places[moved as usize] = place as u32;
+            }
+        }
         if self.values.len().is_multiple_of(CHUNK) {
             self.values.shrink_to_fit();
         }
-        last
+        Some(value)
     }
 
     #[inline]

@@ -91,7 +91,7 @@ pub(crate) struct Endpoints<'a> {
     spec: &'a Spec,
     datagrams: Datagrams<'a>,
     /// TCP, then the others that the plan asks for.
-    transports: Vec<Box<dyn Endpoint>>,
+    transports: Vec<Box<dyn Endpoint + 'a>>,
     /// Position of each of the plan's transports in `transports`.
     places: Vec<usize>,
 }
@@ -120,7 +120,7 @@ impl<'a> Endpoints<'a> {
             move |flow: u32| places[spec.flows[flow as usize].transport as usize] == place
         };
         let tcp = Tcp::build(spec, paths, here, others.is_empty(), &is(0))?;
-        let mut transports: Vec<Box<dyn Endpoint>> = vec![Box::new(tcp)];
+        let mut transports: Vec<Box<dyn Endpoint + 'a>> = vec![Box::new(tcp)];
         for (place, (_, build)) in (1..).zip(others) {
             transports.push(build(spec, paths, &is(place))?);
         }
@@ -129,13 +129,13 @@ impl<'a> Endpoints<'a> {
 
     /// Whose a packet is.
     #[inline]
-    fn of_packet(&mut self, packet: u16, flow: u32) -> &mut dyn Endpoint {
+    fn of_packet(&mut self, packet: u16, flow: u32) -> &mut (dyn Endpoint + 'a) {
         if packet & flags::DATAGRAM != 0 { &mut self.datagrams } else { self.of_flow(flow) }
     }
 
     /// Whose a flow is.
     #[inline]
-    pub fn of_flow(&mut self, flow: u32) -> &mut dyn Endpoint {
+    pub fn of_flow(&mut self, flow: u32) -> &mut (dyn Endpoint + 'a) {
         let place = match self.transports.len() {
             1 => 0,
             _ => self.places[self.spec.flows[flow as usize].transport as usize],
@@ -144,7 +144,7 @@ impl<'a> Endpoints<'a> {
     }
 
     /// Whose the background traffic is.
-    pub fn of_datagrams(&mut self) -> &mut dyn Endpoint {
+    pub fn of_datagrams(&mut self) -> &mut (dyn Endpoint + 'a) {
         &mut self.datagrams
     }
 }

@@ -111,10 +111,10 @@ impl Endpoint for Ndp {
     }
 
     fn close(&mut self, flow: u32, row: &mut FlowStats) {
-        if let Some(source) = self.sources.pop(flow) {
+        if let Some(source) = self.sources.take(flow) {
             source.report(row);
         }
-        if let Some(sink) = self.sinks.pop(flow) {
+        if let Some(sink) = self.sinks.take(flow) {
             row.bytes_delivered = sink.next;
             row.last_delivery_ps = sink.last_delivery;
         }

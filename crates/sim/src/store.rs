@@ -81,4 +81,18 @@ impl PacketPool {
         place.id = std::mem::replace(&mut self.free, slot);
         packet
     }
+
+    /// The flows of all packets under way, in order.
+    pub fn flows(&self) -> Vec<u32> {
+        let mut used = vec![true; self.packets.len()];
+        let mut free = self.free;
+        while let Some(packet) = self.packets.get(free as usize) {
+            used[free as usize] = false;
+            free = packet.id;
+        }
+        let mut flows: Vec<u32> =
+            self.packets.iter().zip(used).filter(|(_, used)| *used).map(|(p, _)| p.flow).collect();
+        flows.sort_unstable();
+        flows
+    }
 }

@@ -1,6 +1,6 @@
 //! TCP as the engine sees it: the senders and receivers of all connections, and who hears of what.
 
-use super::clock::{Clock, in_jiffies};
+use super::demand::{MANY_FLOWS, Maker, OnDemand};
 use super::receiver::Receiver;
 use super::sender::{Config, Sender};
 use super::uplink::Uplink;
@@ -18,62 +18,46 @@ use fanin_cc::{Arrival, Needs, ReceiverControl};
 use fanin_switch::{Packet as PacketHandle, prefetch};
 use fanin_units::{Duration, Time};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// Both ends of every connection.
 #[derive(Debug)]
-pub struct Tcp {
+pub struct Tcp<'a> {
     senders: PerFlow<Sender>,
     receivers: PerFlow<Receiver>,
     /// What decides for the receivers of one host, where an algorithm does.
     controls: Vec<Box<dyn ReceiverControl>>,
+    /// Where ends are there only while they are needed.
+    on_demand: Option<OnDemand<'a>>,
 }
 
-impl Tcp {
+impl<'a> Tcp<'a> {
     /// Of those flows that `mine` names; `all`: it names all.
     pub fn build(
-        spec: &Spec,
+        spec: &'a Spec,
         paths: &[FlowPaths],
         here: Here<'_>,
         all: bool,
         mine: &dyn Fn(u32) -> bool,
-    ) -> Result<Tcp, RunError> {
+    ) -> Result<Tcp<'a>, RunError> {
         let flows = spec.flows.len();
         let all = all && here.partition.is_none();
-        let mut tcp =
-            Tcp { senders: PerFlow::new(flows, all), receivers: PerFlow::new(flows, all), controls: Vec::new() };
-        let mut configs: BTreeMap<u32, Arc<Config>> = BTreeMap::new();
-        for (i, flow) in (0..).zip(&spec.flows).filter(|&(i, _)| mine(i)) {
-            let (sends, receives) = (here.has(flow.src), here.has(flow.dst));
-            if !sends && !receives {
-                continue;
+        let here_too = |i: u32| {
+            let flow = &spec.flows[i as usize];
+            mine(i) && (here.has(flow.src) || here.has(flow.dst))
+        };
+        let maker = Maker::new(spec, paths, &here_too)?;
+        if here.partition.is_none() && flows >= MANY_FLOWS && !spec.transports.iter().any(controls_receivers) {
+            let (senders, receivers) = (PerFlow::new(flows, false), PerFlow::new(flows, false));
+            return Ok(Tcp { senders, receivers, controls: Vec::new(), on_demand: Some(OnDemand::new(maker)) });
+        }
+        let (senders, receivers) = (PerFlow::new(flows, all), PerFlow::new(flows, all));
+        let mut tcp = Tcp { senders, receivers, controls: Vec::new(), on_demand: None };
+        for (i, flow) in (0..).zip(&spec.flows).filter(|&(i, _)| here_too(i)) {
+            if here.has(flow.src) {
+                tcp.senders.push(i, maker.sender(i)?);
             }
-            let transport = &spec.transports[flow.transport as usize];
-            let setup = setup_for(spec, &transport.stack, &paths[i as usize]);
-            let built = transport.cc.build(&setup, &transport.args)?;
-            let config = match configs.get(&flow.transport) {
-                Some(config) => config.clone(),
-                None => {
-                    let mut config = resolve(transport, built.sender.needs(), built.quickack)?;
-                    config.stack.min_rto = in_jiffies(config.stack.min_rto, &config.stack);
-                    let config = Arc::new(config);
-                    configs.insert(flow.transport, config.clone());
-                    config
-                }
-            };
-            let jitters = !config.stack.send_jitter.is_zero();
-            let random = (config.needs.randomness || jitters).then(|| Stream::new(spec.seed, "flow", u64::from(i)));
-            let ack_random = jitters.then(|| Stream::new(spec.seed, "acks", u64::from(i)));
-            let peer = flow.reverse.map(|r| r.0);
-            let stack = config.clone();
-            let clock = |host: NodeId| Clock::new(&stack.stack, spec.seed, u64::from(host.0));
-            if sends {
-                let clock = clock(flow.src);
-                tcp.senders.push(i, Sender::new(i, peer, config.clone(), clock, built.sender, random));
-            }
-            if receives {
-                let clock = clock(flow.dst);
-                tcp.receivers.push(i, Receiver::new(i, peer, config, clock, ack_random));
+            if here.has(flow.dst) {
+                tcp.receivers.push(i, maker.receiver(i));
             }
         }
         if here.partition.is_none() {
@@ -124,6 +108,13 @@ impl Tcp {
             self.controls[control as usize].on_close(Time::ZERO, conn);
         }
         Ok(())
+    }
+
+    /// The connection of a flow is used.
+    fn wake(&mut self, flow: u32) {
+        if let Some(on_demand) = &mut self.on_demand {
+            on_demand.wake(flow, &mut self.senders, &mut self.receivers);
+        }
     }
 
     /// Data arrived, or a handshake's first or last packet. The order is Linux's (`tcp_rcv_established`): the data count first, then what
@@ -188,14 +179,14 @@ impl Tcp {
     }
 }
 
-impl Endpoint for Tcp {
+impl Endpoint for Tcp<'_> {
     #[inline]
     fn prefetch(&self, packet: PacketHandle) {
         const LINES: usize = 12;
         if packet.has(flags::ACK) {
-            prefetch(&self.senders[packet.flow], LINES);
+            self.senders.get(packet.flow).inspect(|sender| prefetch(*sender, LINES));
         } else {
-            prefetch(&self.receivers[packet.flow], LINES);
+            self.receivers.get(packet.flow).inspect(|receiver| prefetch(*receiver, LINES));
         }
     }
 
@@ -211,7 +202,8 @@ impl Endpoint for Tcp {
     fn on_timer(&mut self, timer: Timer, host: &mut Host<'_>) {
         match timer {
             Timer::Source(flow) => {
-                let sender = &mut self.senders[flow];
+                // A connection that was given up may have an entry in the calendar that means nothing.
+                let Some(sender) = self.senders.get_mut(flow) else { return };
                 let before = sender.timeouts();
                 sender.on_timer(&mut Uplink { net: host.net, receivers: &mut self.receivers });
                 if sender.timeouts() > before {
@@ -219,21 +211,35 @@ impl Endpoint for Tcp {
                 }
                 self.after_sending(flow, host);
             }
-            Timer::Sink(flow) => self.receivers[flow].on_timer(host.net),
-            _ => {}
+            Timer::Sink(flow) => {
+                if let Some(receiver) = self.receivers.get_mut(flow) {
+                    receiver.on_timer(host.net);
+                }
+            }
+            _ => return,
+        }
+        if let (Some(on_demand), Timer::Source(flow) | Timer::Sink(flow)) = (&mut self.on_demand, timer) {
+            on_demand.rest(flow, &mut self.senders, &mut self.receivers, host.net);
         }
     }
 
     fn open(&mut self, flow: u32, host: &mut Host<'_>) {
+        self.wake(flow);
         self.senders[flow].open(&mut Uplink { net: host.net, receivers: &mut self.receivers });
     }
 
     fn stop(&mut self, flow: u32) {
-        self.senders[flow].stop();
+        if let Some(sender) = self.senders.get_mut(flow) {
+            sender.stop();
+        }
     }
 
     fn write(&mut self, message: Handed, host: &mut Host<'_>) {
         let Handed { id, flow, bytes, deadline } = message;
+        self.wake(flow);
+        if let Some(on_demand) = &mut self.on_demand {
+            on_demand.written(flow);
+        }
         let end = self.senders[flow].write_position().saturating_add(bytes);
         let mut opening = false;
         if let Some(receiver) = self.receivers.get_mut(flow) {
@@ -265,14 +271,24 @@ impl Endpoint for Tcp {
     }
 
     fn close(&mut self, flow: u32, row: &mut FlowStats) {
-        if let Some(sender) = self.senders.pop(flow) {
-            sender.report(row);
+        if let Some(on_demand) = &mut self.on_demand
+            && self.senders.get(flow).is_none()
+        {
+            return on_demand.close(flow, row);
         }
-        if let Some(receiver) = self.receivers.pop(flow) {
+        if let Some(sender) = self.senders.take(flow) {
+            sender.totals().report(row);
+        }
+        if let Some(receiver) = self.receivers.take(flow) {
             row.bytes_delivered = receiver.delivered();
             row.last_delivery_ps = receiver.last_delivery();
         }
     }
+}
+
+/// An algorithm decides for the receivers, which all open before the run begins.
+fn controls_receivers(transport: &TransportSpec) -> bool {
+    !matches!(transport.cc.build_receiver(&setup_of(&transport.stack), &transport.args), Ok(None))
 }
 
 /// A transport's stack as its endpoints run it: with the recovery, ECN and acknowledgements that its algorithm asks for.
@@ -285,7 +301,7 @@ pub fn resolved_stack(transport: &TransportSpec) -> Result<Stack, RunError> {
     Ok(resolve(transport, built.sender.needs(), built.quickack)?.stack)
 }
 
-fn resolve(transport: &TransportSpec, needs: Needs, quickack: bool) -> Result<Config, RunError> {
+pub(super) fn resolve(transport: &TransportSpec, needs: Needs, quickack: bool) -> Result<Config, RunError> {
     let mut stack = transport.stack.clone();
     if quickack && stack.quickack {
         stack.delack_segments = 1;

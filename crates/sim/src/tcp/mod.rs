@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `endpoint.rs` | all connections, as the engine sees them |
+//! | `demand.rs` | many connections: ends that are made at first use and given up when it is over |
 //! | `sender.rs` | the connection's sender: what the application, ACKs and timers do to it |
 //! | `transmit.rs` | what may leave now |
 //! | `window.rs` | the window in force, and what the algorithm is told |
@@ -21,6 +22,7 @@
 //! | `uplink.rs` | what a sender touches when it acts |
 
 mod clock;
+mod demand;
 mod endpoint;
 mod plain;
 mod prr;

@@ -179,6 +179,12 @@ impl Receiver {
         self.first_end <= self.nxt
     }
 
+    /// Without another message or packet it does nothing more: all was delivered and acknowledged, and no timer runs.
+    pub fn is_over(&self) -> bool {
+        let acknowledged = self.pending == 0 && self.merged.acks == 0 && self.ahead.is_empty();
+        self.timer_at == u64::MAX && acknowledged && self.messages.is_empty() && self.metering.is_none()
+    }
+
     /// The message that ended with the bytes delivered so far, if one did; call until `None`.
     #[inline]
     pub fn take_complete(&mut self) -> Option<u32> {

@@ -1,6 +1,6 @@
 //! What a sender tells of itself: a row of its trace at each change, and its totals at the end.
 
-use super::sender::Sender;
+use super::sender::{Sender, Totals};
 use super::uplink::Uplink;
 use crate::net::Net;
 use crate::results::FlowStats;
@@ -43,12 +43,25 @@ impl Sender {
         self.cc.observe(&mut Writer(net, self.flow));
     }
 
-    /// Adds this sender's totals to a flow's row.
+    /// What it has done.
+    pub fn totals(&self) -> Totals {
+        Totals {
+            counters: self.counters,
+            acked: self.una,
+            cwnd: self.control.cwnd,
+            srtt: self.rtt.srtt(),
+            min_rtt: self.rtt.min(),
+        }
+    }
+}
+
+impl Totals {
+    /// Adds them to a flow's row.
     pub fn report(&self, row: &mut FlowStats) {
         let c = &self.counters;
         row.segments = c.segments;
         row.bytes_sent = c.bytes_sent;
-        row.bytes_acked = self.una;
+        row.bytes_acked = self.acked;
         row.retransmissions = u64::from(c.retransmissions);
         row.fast_recoveries = u64::from(c.fast_recoveries);
         row.timeouts = u64::from(c.timeouts);
@@ -58,9 +71,9 @@ impl Sender {
         row.tail_probes = u64::from(c.tail_probes);
         row.undos = u64::from(c.undos);
         row.first_send_ps = (c.first_send != u64::MAX).then_some(c.first_send);
-        row.cwnd = self.control.cwnd;
+        row.cwnd = self.cwnd;
         row.max_cwnd = c.max_cwnd.max(row.cwnd);
-        row.srtt_ps = self.rtt.srtt().ps();
-        row.min_rtt_ps = self.rtt.min().ps();
+        row.srtt_ps = self.srtt.ps();
+        row.min_rtt_ps = self.min_rtt.ps();
     }
 }

@@ -89,6 +89,16 @@ pub(super) struct Counters {
     pub undos: u32,
 }
 
+/// A sender's totals.
+#[derive(Clone, Copy, Debug)]
+pub struct Totals {
+    pub(super) counters: Counters,
+    pub(super) acked: u64,
+    pub(super) cwnd: f64,
+    pub(super) srtt: Duration,
+    pub(super) min_rtt: Duration,
+}
+
 /// Whether anything asks which of the delivered segments was sent last: RACK, the round trips that Linux tells, and rate samples.
 fn needs_newest(config: &Config) -> bool {
     let stack = &config.stack;
@@ -553,6 +563,16 @@ impl Sender {
     }
 
     // ---- what others see --------------------------------------------------------------------------------------------
+
+    /// Without another message or packet it does nothing more: all is acknowledged, and no timer runs.
+    pub fn is_over(&self) -> bool {
+        let (at_rest, told) = (self.timer_at == u64::MAX, self.started.is_empty() && self.messages.is_empty());
+        at_rest
+            && told
+            && matches!(self.phase, Phase::Closed | Phase::Established)
+            && self.board.is_empty()
+            && self.una == self.written
+    }
 
     pub(super) fn set_state(&mut self, state: State, net: &mut Uplink<'_>) {
         self.state = state;

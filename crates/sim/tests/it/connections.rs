@@ -165,3 +165,46 @@ fn a_connection_opened_before_its_first_message_saves_the_handshake() {
     let saved = done(None) - done(Some(Time::ZERO));
     assert!((Duration::us(200).ps()..Duration::us(204).ps()).contains(&saved), "{saved}");
 }
+
+/// From 4096 flows on both ends of a connection are made when it is first used and given up when nothing can happen on it any more: with some
+/// unused flows on top, 2000 connections that open one after another, and meet in a queue that loses packets, leave what they leave without.
+#[test]
+fn ends_that_come_and_go_leave_what_lasting_ones_do() {
+    let mut spec = requests(8, Stack::linux(), 20_000, 1, Some(QueueLimit::Packets(12)));
+    let (eight, messages) = (spec.flows.clone(), spec.messages.clone());
+    (spec.flows, spec.messages, spec.barriers) = (Vec::new(), Vec::new(), 0);
+    for wave in 0..250_u32 {
+        let (first, barriers) = (spec.flows.len() as u32, spec.barriers);
+        for flow in &eight {
+            spec.flows.push(Flow { reverse: flow.reverse.map(|r| FlowId(first + r.0)), ..flow.clone() });
+        }
+        // Every third wave speaks again after its timers have run out.
+        for later in [0, 3_000].into_iter().take(if wave % 3 == 0 { 2 } else { 1 }) {
+            let barriers = barriers + 17 * u32::from(later > 0);
+            let shifted = |b: BarrierId| BarrierId(barriers + b.0);
+            for message in &messages {
+                let release = match message.release {
+                    Release::After(barrier, delay) => Release::After(shifted(barrier), delay),
+                    _ => Release::At(Time::ZERO + Duration::ms(u64::from(20 * wave) + later)),
+                };
+                let flow = FlowId(first + message.flow.0);
+                let completes = message.completes.map(shifted);
+                spec.messages.push(Message { flow, release, completes, ..message.clone() });
+            }
+            spec.barriers = barriers + 17;
+        }
+    }
+    spec.end = Time::ZERO + Duration::s(60);
+    spec.stop_when_done = false;
+    spec.trace.windows = (0..64).map(FlowId).collect();
+    let lasting = run(&spec);
+    assert!(lasting.complete && lasting.flows.len() == 4_000);
+    assert!(lasting.flows.iter().any(|f| f.timeouts > 0) && lasting.flows.iter().any(|f| f.retransmissions > 0));
+    for _ in 0..100 {
+        spec.flows.push(Flow { reverse: None, ..eight[0].clone() });
+    }
+    let mut coming = run(&spec);
+    assert_eq!(coming.flows.split_off(4_000).len(), 100);
+    let all = |r: &Results| format!("{:?} {:?} {:?} {:?} {}", r.flows, r.messages, r.ports, r.traces, r.packet_hops);
+    assert!(all(&lasting) == all(&coming), "they differ");
+}
