@@ -128,6 +128,16 @@ pub struct Bbr {
     prior_state: State,
     conserve: bool,
     last_acked: f64,
+    /// A repair ended and no ACK has come since: what held within it.
+    ended: Option<Ended>,
+}
+
+/// `tcp_bbr.c` learns the state with each ACK, when it is settled: a repair that begins with the ACK that ended another is the same one to it.
+#[derive(Clone, Copy, Debug)]
+struct Ended {
+    cwnd: f64,
+    conserve: bool,
+    state: State,
 }
 
 impl Bbr {
@@ -170,6 +180,7 @@ impl Bbr {
             prior_state: State::Open,
             conserve: false,
             last_acked: 0.0,
+            ended: None,
         })
     }
 
@@ -428,6 +439,13 @@ impl Bbr {
         self.prior_cwnd = if fresh { self.cwnd } else { self.prior_cwnd.max(self.cwnd) };
     }
 
+    /// Another repair begins with the ACK that ended the last one: window and conservation go on as they were within it.
+    fn go_on_repairing(&mut self) {
+        if let Some(ended) = self.ended.take() {
+            (self.cwnd, self.conserve, self.prior_state) = (ended.cwnd, ended.conserve, ended.state);
+        }
+    }
+
     fn restore_cwnd(&mut self) {
         self.cwnd = self.cwnd.max(self.prior_cwnd);
         self.conserve = false;
@@ -442,6 +460,7 @@ impl CongestionControl for Bbr {
 
     fn on_ack(&mut self, conn: &Conn, ack: &Ack) {
         self.round_start = false;
+        self.ended = None;
         self.lost += u64::from(ack.newly_lost);
         if let Some(rate) = &ack.rate
             && self.update_rate(conn, ack, rate)
@@ -467,7 +486,11 @@ impl CongestionControl for Bbr {
         match cause {
             Cause::Ecn => {}
             Cause::Loss => {
+                self.go_on_repairing();
                 self.save_cwnd();
+                if self.prior_state == State::Recovery {
+                    return;
+                }
                 self.prior_state = State::Recovery;
                 self.conserve = true;
                 self.next_round = self.delivered;
@@ -491,6 +514,7 @@ impl CongestionControl for Bbr {
     }
 
     fn on_recovered(&mut self, _conn: &Conn, _limit: Option<f64>) {
+        self.ended = Some(Ended { cwnd: self.cwnd, conserve: self.conserve, state: self.prior_state });
         // Pacing keeps the restored window from leaving in a burst.
         self.restore_cwnd();
     }

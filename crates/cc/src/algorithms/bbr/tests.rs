@@ -331,3 +331,26 @@ fn a_sample_shorter_than_any_round_trip_ends_no_round() {
     p.s.cc.on_ack(&p.s.conn, &ack);
     close(p.seen("bbr_bw_packets_per_s"), before);
 }
+
+/// Losses go on: the ACK that ends one recovery begins the next (`bbr_set_cwnd_to_recover_or_restore` sees one recovery).
+#[test]
+fn a_recovery_that_begins_as_another_ends_goes_on_without_a_round_of_conservation() {
+    let mut p = Path::new(&Args::default());
+    p.run(0.02);
+    let before = p.cwnd();
+    p.conn();
+    p.s.cc.on_congestion(&p.s.conn, Cause::Loss);
+    // More than a round trip later conservation is over, and the window as great as before.
+    p.s.conn.state = State::Recovery;
+    p.run(0.022);
+    assert_eq!(p.cwnd(), before);
+    let few = Conn { in_flight: 3.0, ..p.s.conn };
+    p.s.cc.on_recovered(&few, None);
+    p.s.cc.on_congestion(&few, Cause::Loss);
+    assert_eq!(p.cwnd(), before);
+    // After an ACK in between it is a new one, which begins with what is in flight.
+    p.s.cc.on_recovered(&few, None);
+    p.run(0.0221);
+    p.s.cc.on_congestion(&few, Cause::Loss);
+    assert!(p.cwnd() <= 4.0 + 1.0, "{}", p.cwnd());
+}
