@@ -95,6 +95,19 @@ def test_datagrams_are_sent_at_their_rate_and_lost_where_the_queue_is_full() -> 
     assert on_kernel["dropped"].sum() == pytest.approx(simulated["dropped"].sum(), rel=0.03)
 
 
+def test_a_run_may_have_more_connections_than_a_process_has_files_by_default() -> None:
+    pages = """[[workload]]
+kind = "http_on_off"
+responses = 150
+size = { uniform = ["1KB", "2KB"] }
+gap = { exponential = "1ms" }
+new_connection = true"""
+    result = fanin.run("pages.toml", text=scenario(pages, topology="senders = 8"), engine="kernel")
+    messages = result.messages
+    assert messages.height == 1200
+    assert messages["completion_ms"].null_count() == 0
+
+
 def test_across_several_switches_packets_take_the_paths_of_the_simulator() -> None:
     workload = '[[workload]]\nkind = "incast"\nbytes = "64KB"\nrounds = 2\nrequest = "300B"'
     topology = 'kind = "leaf_spine"\nleaves = 3\nspines = 2\nhosts_per_leaf = 3'

@@ -29,6 +29,7 @@ fn main() {
 }
 
 fn mount() -> Result<(), String> {
+    sys::many_files()?;
     sys::mount("proc", "/proc", "proc", "")?;
     sys::mount("tmpfs", "/run", "tmpfs", "")?;
     for folder in ["/run/netns", SHARED] {

@@ -32,6 +32,15 @@ pub fn new_network() -> Result<(), String> {
     if result == 0 { Ok(()) } else { Err(format!("a new network namespace: {}", io::Error::last_os_error())) }
 }
 
+/// Lets this process open as many files as a kernel gives to anyone: two sockets for every connection. Init begins with 1024.
+pub fn many_files() -> Result<(), String> {
+    const MOST: libc::rlim_t = 1 << 20;
+    let limit = libc::rlimit { rlim_cur: MOST, rlim_max: MOST };
+    // SAFETY: a limit that lives as long as the call.
+    let result = unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) };
+    if result == 0 { Ok(()) } else { Err(format!("a limit of {MOST} open files: {}", io::Error::last_os_error())) }
+}
+
 /// The end.
 pub fn power_off() -> ! {
     // SAFETY: take numbers. Process 1 of a kernel of its own may do so; where it may not, it exits.
