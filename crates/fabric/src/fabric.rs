@@ -1,12 +1,13 @@
 //! Packets on their way from host to host.
 
 use crate::link::{Link, Packet};
-use crate::network::{FIRST_CLIENT_PORT, Network, Pool};
+use crate::network::{FIRST_CLIENT_PORT, Network};
 use crate::record::{self, Fate, Hop, Sent};
 use alloc::collections::BinaryHeap;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
+use fanin_switch::SharedBuffer;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
@@ -87,7 +88,7 @@ enum Kind {
 #[derive(Debug)]
 pub struct Fabric {
     links: Vec<Link>,
-    pools: Vec<Pool>,
+    pools: Vec<SharedBuffer>,
     /// Position in `pools` of each link.
     pool_of: Vec<Option<u32>>,
     connections: Vec<Connection>,
@@ -137,7 +138,7 @@ impl Fabric {
             scheduled: vec![[false; 2]; network.links.len()],
             pool_of: network.links.iter().map(|l| l.pool).collect(),
             links: network.links.iter().map(Link::new).collect(),
-            pools: network.pools,
+            pools: network.pools.into_iter().map(|p| SharedBuffer::new(p.links, p.size, p.alpha)).collect(),
             connections: network
                 .connections
                 .into_iter()
@@ -212,17 +213,8 @@ impl Fabric {
     /// Bytes that a shared buffer leaves a port, those in it included.
     fn room(&mut self, now: u64, link: u32) -> u64 {
         let Some(pool) = self.pool_of[link as usize] else { return u64::MAX };
-        // As fanin_switch::SharedBuffer::room, whose ports stand in one slice.
-        let pool = &self.pools[pool as usize];
-        let mut used = 0;
-        for &l in &pool.links {
-            let port = &mut self.links[l as usize].port;
-            port.advance(now);
-            used += port.queued_bytes();
-        }
-        let own = self.links[link as usize].port.queued_bytes();
-        let free = pool.size.saturating_sub(used);
-        ((pool.alpha * free as f64) as u64).min(own + free)
+        let links = &mut self.links;
+        self.pools[pool as usize].room(link, |l| links[l as usize].port.queue(now).1)
     }
 
     fn schedule(&mut self, link: u32, kind: Kind) {

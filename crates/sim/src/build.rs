@@ -210,7 +210,7 @@ fn network(spec: &Spec, tables: &Tables, here: Here<'_>) -> Result<Net, RunError
         for &l in &own {
             pool_of[l as usize] = Some(pools.len() as u32);
         }
-        pools.push(SharedBuffer { ports: own, size: shared.size.get(), alpha: shared.alpha });
+        pools.push(SharedBuffer::new(own, shared.size.get(), shared.alpha));
     }
     let (spacing, horizon) = event_density(spec);
     let mut trace = Tracer::new(spec);

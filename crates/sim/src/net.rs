@@ -416,8 +416,9 @@ impl Net {
 
     /// Bytes a shared buffer leaves to `link`'s port.
     fn room(&mut self, link: u32) -> u64 {
+        let (ports, now) = (&mut self.ports, self.now);
         match self.pool_of[link as usize] {
-            Some(pool) => self.pools[pool as usize].room(&mut self.ports, link as usize, self.now),
+            Some(pool) => self.pools[pool as usize].room(link, |port| ports[port as usize].queue(now).1),
             None => u64::MAX,
         }
     }

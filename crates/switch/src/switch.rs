@@ -22,8 +22,9 @@ impl Switch {
     ///
     /// What a scheduler gave up for it waits in [`Self::evicted`].
     pub fn offer(&mut self, now: u64, port: usize, packet: Packet) -> Offer {
-        let room = match &self.shared {
-            Some(shared) if shared.ports.contains(&(port as u32)) => shared.room(&mut self.ports, port, now),
+        let ports = &mut self.ports;
+        let room = match &mut self.shared {
+            Some(shared) if shared.is_for(port as u32) => shared.room(port as u32, |p| ports[p as usize].queue(now).1),
             _ => u64::MAX,
         };
         self.ports[port].offer(now, packet, room)

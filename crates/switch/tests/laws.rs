@@ -27,7 +27,7 @@ fn order(name: &str) -> Order {
 fn switch(discipline: &str, limit: Option<QueueLimit>, shared: Option<u64>) -> Switch {
     let mark = Some(QueueLimit::Packets(3));
     let ports = (0..PORTS).map(|_| Port::new(RATE, DELAY, limit, mark, order(discipline))).collect();
-    Switch::new(ports, shared.map(|size| SharedBuffer { ports: (0..PORTS as u32).collect(), size, alpha: 1.0 }))
+    Switch::new(ports, shared.map(|size| SharedBuffer::new((0..PORTS as u32).collect(), size, 1.0)))
 }
 
 /// Everything that left, in order, with its time; everything that did not.
@@ -91,6 +91,30 @@ proptest! {
                 Some(QueueLimit::Bytes(b)) => prop_assert!(totals.max_bytes <= b.get()),
                 None => {}
             }
+        }
+    }
+
+    /// What ports hold is summed over those that may hold something: the sum over all is the same.
+    #[test]
+    fn the_room_of_a_shared_buffer_is_what_all_ports_leave(
+        name in names(), size in 9000u64..80_000, alpha in 0.25f64..4.0, arrivals in arrivals(),
+    ) {
+        let mut ports: Vec<Port> = (0..PORTS).map(|_| Port::new(RATE, DELAY, None, None, order(name))).collect();
+        let mut shared = SharedBuffer::new((0..PORTS as u32).collect(), size, alpha);
+        let mut now = 0;
+        for (handle, &(gap, port, flow, bytes, ect)) in (0..).zip(&arrivals) {
+            now += gap / 10;
+            for each in &mut ports {
+                while let Some(at) = each.next_event().filter(|&at| at <= now) {
+                    each.poll(at);
+                }
+            }
+            let free = size.saturating_sub(ports.iter_mut().map(|p| p.queue(now).1).sum());
+            let room = shared.room(port as u32, |p| ports[p as usize].queue(now).1);
+            prop_assert_eq!(room, ((alpha * free as f64) as u64).min(ports[port].queue(now).1 + free));
+            let flags = if ect { flags::ECT } else { 0 };
+            let _ = ports[port].offer(now, Packet { handle, flow, bytes, flags }, room);
+            while ports[port].evicted().is_some() {}
         }
     }
 
