@@ -225,15 +225,15 @@ impl Net {
     }
 
     /// Offers a packet to the first port of its path.
-    #[inline(never)]
+    #[inline(always)]
     fn offer_first(&mut self, label: PacketHandle) {
-        self.offer(self.paths[store::path(label)], label);
+        self.offer::<false>(self.paths[store::path(label)], label);
     }
 
-    /// Offers a packet to a port.
+    /// Offers a packet to a port. `PLAIN`: the caller knows that [`Self::plain`] holds.
     #[inline(always)]
-    fn offer(&mut self, link: u32, label: PacketHandle) {
-        if !self.plain {
+    fn offer<const PLAIN: bool>(&mut self, link: u32, label: PacketHandle) {
+        if !PLAIN && !self.plain {
             return self.offer_with_all(link, label);
         }
         let Some(head) = self.ports[link as usize].offer_easily(self.now, label) else {
@@ -464,14 +464,15 @@ impl Net {
         }
     }
 
-    /// The packet at the head of `link` reaches the far end: returns it if that is its destination, else passes it on.
+    /// The packet at the head of `link` reaches the far end: returns it if that is its destination, else passes it on. `PLAIN`: the caller
+    /// knows that [`Self::plain`] holds.
     #[inline(always)]
-    pub fn arrive(&mut self, link: u32) -> Option<PacketHandle> {
+    pub fn arrive<const PLAIN: bool>(&mut self, link: u32) -> Option<PacketHandle> {
         let (label, next) = self.ports[link as usize].deliver(self.now)?;
         if let Some(time) = next {
             self.calendar.schedule_link(time, link);
         }
-        if !self.plain && self.trace.sees(link) {
+        if !PLAIN && !self.plain && self.trace.sees(link) {
             self.trace.packet(self.now, link, PacketEvent::Delivered, self.store.get(store::slot(label)));
         }
         let label = store::next_hop(label);
@@ -480,7 +481,7 @@ impl Net {
             self.arrived += 1;
             return Some(label);
         }
-        self.offer(next, label);
+        self.offer::<PLAIN>(next, label);
         None
     }
 

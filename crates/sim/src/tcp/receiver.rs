@@ -514,6 +514,16 @@ impl Receiver {
 
     /// Sends an ACK by itself.
     fn acknowledge(&mut self, net: &mut Net) {
+        if self.metering.is_some() {
+            return self.acknowledge_metered(net);
+        }
+        let lag = self.lag();
+        net.send_late(self.ack(net.now), lag);
+    }
+
+    /// The same under receiver control, which may hold it back.
+    #[inline(never)]
+    fn acknowledge_metered(&mut self, net: &mut Net) {
         let delay = std::mem::take(&mut self.delay);
         if let Some(metering) = &mut self.metering
             && metering.rtt_mark.is_none()

@@ -45,6 +45,7 @@ impl RttEstimator {
     }
 
     /// A sample, when `una` was acknowledged and `nxt` is the next byte to send.
+    #[inline(always)]
     pub fn sample(&mut self, rtt: Duration, una: u64, nxt: u64, stack: &Stack) {
         self.min = if self.min.is_zero() { rtt } else { self.min.min(rtt) };
         let rtt = if stack.quantise_rtt {

@@ -393,7 +393,7 @@ impl Sender {
             ack.may_grow = may_grow;
             ack.newly_lost = lost;
             ack.rate = rate;
-            self.notify_cc(now, |cc, conn| cc.on_ack(conn, &ack));
+            self.notify_ack(now, &ack);
         }
         (summary.sacked, summary.lost, summary.newly_delivered) = (sacked, lost, delivered);
         if !self.is_undisturbed(&summary) {
@@ -432,6 +432,7 @@ impl Sender {
     }
 
     /// The round-trip sample of this ACK, and its effect on the estimator.
+    #[inline(always)]
     fn round_trip(&mut self, packet: &Packet, advanced: bool, d: &Delivered, now: u64) -> Option<Duration> {
         if !advanced || (!self.config.stack.timestamps && d.any_retransmitted) {
             return None;

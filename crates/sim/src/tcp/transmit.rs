@@ -188,7 +188,7 @@ impl Sender {
     }
 
     /// Puts a data segment on the wire.
-    #[inline]
+    #[inline(always)]
     fn emit(&mut self, seq: u64, len: u32, bits: u16, net: &mut Uplink<'_>) {
         let now = net.now;
         let config = &*self.config;
@@ -259,10 +259,18 @@ impl Sender {
     }
 
     #[inline(always)]
-    fn put_on_wire(&mut self, mut packet: Packet, net: &mut Uplink<'_>) {
+    fn put_on_wire(&mut self, packet: Packet, net: &mut Uplink<'_>) {
         if let Some(peer) = self.peer {
-            net.ride(&mut packet, peer);
+            return self.put_on_wire_with_ack(packet, peer, net);
         }
+        let lag = self.lag();
+        net.send_late(packet, lag);
+    }
+
+    /// Apart, so that a packet without an ACK is written where the network keeps it, and nowhere before.
+    #[inline(never)]
+    fn put_on_wire_with_ack(&mut self, mut packet: Packet, peer: u32, net: &mut Uplink<'_>) {
+        net.ride(&mut packet, peer);
         let lag = self.lag();
         net.send_late(packet, lag);
     }

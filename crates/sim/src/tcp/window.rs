@@ -3,7 +3,7 @@
 use super::sender::Sender;
 use super::validation::CwvInput;
 use crate::stack::LossBasis;
-use fanin_cc::{CongestionControl, Conn, Message, Window};
+use fanin_cc::{Ack, CongestionControl, Conn, Message, Window};
 use fanin_units::Time;
 
 impl Sender {
@@ -56,12 +56,26 @@ impl Sender {
     /// Tells the algorithm something, with the connection as it is, and reads its decision.
     #[inline]
     pub(super) fn notify_cc<R>(&mut self, now: u64, event: impl FnOnce(&mut dyn CongestionControl, &Conn) -> R) -> R {
-        let conn = self.conn(now);
+        let conn = self.conn_apart(now);
         let answer = event(self.cc.as_mut(), &conn);
         self.control = self.cc.control();
         answer
     }
 
+    /// Tells it of an ACK: [`Self::notify_cc`] of what happens most.
+    #[inline(always)]
+    pub(super) fn notify_ack(&mut self, now: u64, ack: &Ack) {
+        let conn = self.conn(now);
+        self.cc.on_ack(&conn, ack);
+        self.control = self.cc.control();
+    }
+
+    #[inline(never)]
+    fn conn_apart(&mut self, now: u64) -> Conn {
+        self.conn(now)
+    }
+
+    #[inline(always)]
     fn conn(&mut self, now: u64) -> Conn {
         let mut conn = Conn::new(self.config.stack.mss);
         conn.now = Time::from_ps(now);
