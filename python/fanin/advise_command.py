@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fanin.options import CaptureArgument, JsonOption, RackOption
+from fanin.options import CaptureArgument, JsonOption, RackOption, RankOfOption
 
 if TYPE_CHECKING:
     from fanin.advice import Advice
@@ -19,6 +19,7 @@ def advise(
     capture: CaptureArgument,
     rack: RackOption = None,
     goal: Annotated[str, typer.Option("--goal", metavar="GOAL", help="p99, p99.9, mean, fairness or goodput.")] = "p99",
+    rank_of: RankOfOption = None,
     no_switch_changes: Annotated[
         bool, typer.Option("--no-switch-changes", help="Leave the switch as the rack file says.")
     ] = False,
@@ -64,6 +65,7 @@ def advise(
             capture,
             rack,
             goal=goal.replace("p99.9", "p99_9"),
+            rank_of=rank_of.value if rank_of is not None else None,
             cc=cc.split(",") if cc is not None else None,
             baseline=baseline,
             switch=not no_switch_changes,

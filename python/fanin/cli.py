@@ -16,7 +16,7 @@ import typer
 
 from fanin import advise_command, sweep_command, truth_command
 from fanin.kernel import command as kernel_command
-from fanin.options import CaptureArgument, JsonOption, RackOption
+from fanin.options import CaptureArgument, JsonOption, RackOption, RankOfOption
 
 app = typer.Typer(
     name="fanin",
@@ -38,14 +38,6 @@ class Kind(StrEnum):
     workload = "workload"
     stack = "stack"
     paper = "paper"
-
-
-class RankOf(StrEnum):
-    """Whose completion time a ranking may be by."""
-
-    trees = "trees"
-    rounds = "rounds"
-    responses = "responses"
 
 
 class RankBy(StrEnum):
@@ -158,15 +150,7 @@ def compare(
         int, typer.Option("--seeds", metavar="N", help="Runs per algorithm; more narrow the confidence intervals.")
     ] = 10,
     rank_by: Annotated[RankBy, typer.Option("--rank-by", help="Completion-time statistic to rank by.")] = RankBy.p99,
-    rank_of: Annotated[
-        RankOf | None,
-        typer.Option(
-            "--rank-of",
-            help="Whose completion time to rank by: a round ends with its slowest answer, a request tree with the client's "
-            "[default: trees where most of the capture is of some, else rounds, else responses].",
-            show_default=False,
-        ),
-    ] = None,
+    rank_of: RankOfOption = None,
     independent: Annotated[
         bool,
         typer.Option("--independent", help="Replay every connection alone: no request waits for another connection."),
@@ -300,6 +284,7 @@ def diff(
         Path, typer.Argument(metavar="BEFORE", help="Capture, or folder of `fanin compare`.", readable=False)
     ],
     after: Annotated[Path, typer.Argument(metavar="AFTER", help="The same kind, after the change.", readable=False)],
+    rank_of: RankOfOption = None,
     aggregator: AggregatorOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -307,7 +292,7 @@ def diff(
     from fanin.difference import diff as run_diff
     from fanin.difference import print_difference
 
-    found = run_diff(before, after, aggregator=aggregator)
+    found = run_diff(before, after, aggregator=aggregator, rank_of=rank_of.value if rank_of is not None else None)
     if as_json:
         _print_json(found.to_dict())
     else:

@@ -12,7 +12,7 @@ import polars as pl
 
 from fanin.errors import ScenarioError, keywords
 from fanin.files import shown
-from fanin.ranking import SIGNIFICANT, STATISTICS, completion_statistics
+from fanin.ranking import ONE, SIGNIFICANT, STATISTICS, RankBy, RankOf, column, completion_statistics, known, waited_for
 from fanin.stats import Estimate, holm, paired_ratios
 from fanin.text import duration
 from fanin.verdict import STATISTIC_NAMES, gain
@@ -28,7 +28,10 @@ BLOCKS = 40
 DRAWS = 1000
 """How often."""
 
-LIKE_COMPARE = ("p50", "p99", "p99_9")
+PLURAL: dict[RankOf, str] = {"trees": "request trees", "rounds": "rounds", "responses": "responses"}
+"""How many of them there are is said so."""
+
+LIKE_COMPARE: tuple[RankBy, ...] = ("p50", "p99", "p99_9")
 """Statistics shown for each algorithm of a comparison."""
 
 
@@ -79,6 +82,8 @@ class Difference:
         What they are.
     before, after : str
         Their names.
+    rank_of : {"trees", "rounds", "responses"}
+        Whose completion times.
     headline : str
         The answer in one sentence.
     changes : tuple of Change
@@ -90,6 +95,7 @@ class Difference:
     kind: Literal["captures", "comparisons"]
     before: str
     after: str
+    rank_of: RankOf
     headline: str
     changes: tuple[Change, ...]
     remarks: tuple[str, ...]
@@ -114,6 +120,7 @@ class Difference:
             "kind": self.kind,
             "before": self.before,
             "after": self.after,
+            "rank_of": self.rank_of,
             "headline": self.headline,
             "changes": [change.to_dict() for change in self.changes],
             "remarks": list(self.remarks),
@@ -121,7 +128,9 @@ class Difference:
 
 
 @keywords
-def diff(before: str | Path, after: str | Path, *, aggregator: str | None = None) -> Difference:
+def diff(
+    before: str | Path, after: str | Path, *, aggregator: str | None = None, rank_of: RankOf | None = None
+) -> Difference:
     """Compare two captures, or the folders of two comparisons.
 
     Parameters
@@ -130,6 +139,8 @@ def diff(before: str | Path, after: str | Path, *, aggregator: str | None = None
         Both captures, or both folders that ``fanin compare --out`` wrote.
     aggregator : str, optional
         Of captures: address of the host that the responses go to; the likeliest unless given.
+    rank_of : {"trees", "rounds", "responses"}, optional
+        Whose completion times, as :func:`fanin.compare`'s. Unless given, what both sides were, or would be, ranked by; responses where they differ.
 
     Returns
     -------
@@ -149,23 +160,37 @@ def diff(before: str | Path, after: str | Path, *, aggregator: str | None = None
     >>> fanin.diff(same, same).headline
     'The p99 response takes 7.66 ms in both: no measurable change.'
     """
+    known(rank_of)
     folders = [Path(place).is_dir() for place in (before, after)]
     if folders[0] != folders[1]:
         raise ScenarioError(
             f"{shown(str(before))} and {shown(str(after))}: one is a folder, the other is not; give two captures or two folders of `fanin compare`"
         )
-    return _comparisons(Path(before), Path(after)) if folders[0] else _captures(before, after, aggregator)
+    if folders[0]:
+        return _comparisons(Path(before), Path(after), rank_of)
+    return _captures(before, after, aggregator, rank_of)
 
 
-def _captures(before: str | Path, after: str | Path, aggregator: str | None) -> Difference:
-    from fanin.measured import durations, measured
+def _common(before: RankOf, after: RankOf) -> tuple[RankOf, list[str]]:
+    """What both sides can be judged by, and what to say of it."""
+    if before == after:
+        return before, []
+    return "responses", [
+        f"{before} count before and {after} after: judged by responses, which both have; choose with --rank-of"
+    ]
+
+
+def _captures(before: str | Path, after: str | Path, aggregator: str | None, asked: RankOf | None) -> Difference:
+    from fanin.measured import durations, measured, waited
     from fanin.traffic import trains
 
+    read = [(found, found.workload(aggregator)) for found in (trains(before), trains(after))]
+    of, remarks = _common(*(waited_for(replay, asked) for _, replay in read))
     sides = []
-    for path in (before, after):
-        found = trains(path)
-        host = found.workload(aggregator).aggregator
-        sides.append((durations(found, host), measured(found, host), host))
+    for found, replay in read:
+        host, took = replay.aggregator, waited(found, replay, of)
+        values = durations(found, host) if took is None else [ms for ms in took if ms is not None]
+        sides.append((values, measured(found, host, took), host))
     (old, seen_before, host_before), (new, seen_after, host_after) = sides
     drawn = [_drawn(values, seed) for seed, values in enumerate((old, new), start=1)]
     changes = []
@@ -179,19 +204,18 @@ def _captures(before: str | Path, after: str | Path, aggregator: str | None) -> 
         )
         real = ratio.low is not None and ratio.high is not None and not ratio.low <= 1 <= ratio.high
         changes.append(Change("measured", name, a, b, ratio, real))
-    remarks = []
     if host_before != host_after:
         remarks.append(
             f"the responses go to {host_before} before and to {host_after} after: name one with --aggregator"
         )
     counts = seen_before.retransmissions, seen_after.retransmissions
     remarks.append(
-        f"segments sent again: {counts[0]:,} of {len(old):,} responses before, {counts[1]:,} of {len(new):,} after"
+        f"segments sent again: {counts[0]:,} in {len(old):,} {PLURAL[of]} before, {counts[1]:,} in {len(new):,} after"
     )
     if not 0.5 < (len(old) or 1) / (len(new) or 1) < 2:
         remarks.append("the captures differ in size by more than a factor of two: was the traffic the same?")
     return Difference(
-        "captures", shown(str(before)), shown(str(after)), _headline(changes), tuple(changes), tuple(remarks)
+        "captures", shown(str(before)), shown(str(after)), of, _headline(changes, of), tuple(changes), tuple(remarks)
     )
 
 
@@ -208,13 +232,13 @@ def _drawn(values: Sequence[float], seed: int) -> dict[str, list[float | None]]:
     return found
 
 
-def _headline(changes: Sequence[Change]) -> str:
+def _headline(changes: Sequence[Change], of: RankOf) -> str:
     p99 = next(c for c in changes if c.statistic == "p99")
     if p99.before_ms is None or p99.after_ms is None or p99.ratio.value is None:
         return "There is no p99 on both sides to compare."
     if p99.before_ms == p99.after_ms:
-        return f"The p99 response takes {duration(p99.before_ms)} in both: no measurable change."
-    took = f"The p99 response takes {duration(p99.after_ms)}, before {duration(p99.before_ms)}"
+        return f"The p99 {ONE[of]} takes {duration(p99.before_ms)} in both: no measurable change."
+    took = f"The p99 {ONE[of]} takes {duration(p99.after_ms)}, before {duration(p99.before_ms)}"
     if not p99.real:
         return f"{took}: no measurable change."
     return f"{took}: {gain(_as_paired(p99.ratio))}."
@@ -226,7 +250,7 @@ def _as_paired(ratio: Estimate) -> Paired:
     return Paired(ratio, None)
 
 
-def _comparisons(before: Path, after: Path) -> Difference:
+def _comparisons(before: Path, after: Path, asked: RankOf | None) -> Difference:
     sides = []
     for folder in (before, after):
         try:
@@ -237,7 +261,9 @@ def _comparisons(before: Path, after: Path) -> Difference:
                 f"{shown(str(folder))}: holds no comparison that can be read ({type(error).__name__}); give a folder that `fanin compare --out` wrote"
             ) from error
     (old, runs_before), (new, runs_after) = sides
-    remarks = []
+    of, remarks = (
+        (asked, []) if asked is not None else _common(*(told.get("rank_of", "responses") for told in (old, new)))
+    )
     for key, what in (("file", "capture"),):
         if old["capture"][key] != new["capture"][key]:
             remarks.append(f"the {what} differs: {old['capture'][key]} before, {new['capture'][key]} after")
@@ -245,6 +271,8 @@ def _comparisons(before: Path, after: Path) -> Difference:
         remarks.append("the rack differs")
     if old["version"] != new["version"]:
         remarks.append(f"fanin differs: {old['version']} before, {new['version']} after")
+    if of != "responses" and not all(runs[of].sum() for runs in (runs_before, runs_after)):
+        raise ScenarioError(f"command line `--rank-of {of}`: not both comparisons have {PLURAL[of]}; take responses")
     changes = []
     pairs = []
     names = [cc for cc in runs_before["cc"].unique(maintain_order=True) if cc in runs_after["cc"]]
@@ -255,7 +283,7 @@ def _comparisons(before: Path, after: Path) -> Difference:
         if both.height == 0:
             continue
         for name in LIKE_COMPARE:
-            a, b = both[name].to_list(), both[f"{name}_after"].to_list()
+            a, b = both[column(name, of)].to_list(), both[f"{column(name, of)}_after"].to_list()
             pairs.append((cc, name, _mean(a), _mean(b), paired_ratios(b, a)))
     corrected = holm([paired.p for *_, paired in pairs])
     for (cc, name, then, now, paired), p in zip(pairs, corrected, strict=True):
@@ -267,11 +295,12 @@ def _comparisons(before: Path, after: Path) -> Difference:
     real = [c for c in changes if c.real and c.statistic == "p99"]
     best = [side["answer"]["best"] if side["answer"] else None for side in (old, new)]
     answer = f"both advise {best[0]}" if best[0] == best[1] else f"{best[0]} was advised, now {best[1]}"
-    moved = ", ".join(f"{c.what} {gain(_as_paired(c.ratio))}" for c in real) or "no p99 changed measurably"
+    moved = ", ".join(f"{c.what} {gain(_as_paired(c.ratio))}" for c in real) or f"no p99 {ONE[of]} changed measurably"
     return Difference(
         "comparisons",
         shown(str(before)),
         shown(str(after)),
+        of,
         f"{answer[0].upper()}{answer[1:]}; {moved}.",
         tuple(changes),
         tuple(remarks),

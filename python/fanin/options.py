@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+
+class RankOf(StrEnum):
+    """Whose completion time counts; as :data:`fanin.ranking.RankOf`, which would load too much here."""
+
+    trees = "trees"
+    rounds = "rounds"
+    responses = "responses"
+
+
+RankOfOption = Annotated[
+    RankOf | None,
+    typer.Option(
+        "--rank-of",
+        help="Whose completion time counts: a round ends with its slowest answer, a request tree with the client's "
+        "[default: trees where most of the capture is of some, else rounds, else responses].",
+        show_default=False,
+    ),
+]
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON object instead of tables (schemas: docs/json).")
 ]

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from fanin.errors import ScenarioError, suggest
 from fanin.stats import (
     Estimate,
     Paired,
@@ -19,6 +20,8 @@ from fanin.stats import (
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from fanin._native import Replay
 
 RankBy = Literal["mean", "p50", "p95", "p99", "p99_9"]
 """What a ranking may be by."""
@@ -60,6 +63,47 @@ COUNTS = (
     "queue_max_packets",
 )
 """The other columns of a run that the ranking averages."""
+
+
+def known(asked: RankOf | None) -> None:
+    """Raise where nothing of that name can be ranked: before a capture is read."""
+    if asked is not None and asked not in PREFIX:
+        raise ScenarioError(f"`{asked}` cannot be ranked; {suggest(asked, list(PREFIX))}")
+
+
+def waited_for(replay: Replay, asked: RankOf | None = None, *, alone: bool = False) -> RankOf:
+    """Whose completion time counts: what is asked for, else what a user of the service waits for, as far as the capture shows it.
+
+    That is what most responses belong to, the outermost first. Every command that judges a capture's traffic asks here.
+
+    Parameters
+    ----------
+    replay : Replay
+        The traffic of a capture.
+    asked : str, optional
+        ``trees``, ``rounds`` or ``responses``.
+    alone : bool
+        Each connection is replayed alone, so there is neither.
+
+    Raises
+    ------
+    fanin.ScenarioError
+        When there is nothing of what is asked for.
+    """
+    if asked is None:
+        if 2 * replay.in_trees > replay.responses:
+            return "trees"
+        return "rounds" if 2 * replay.in_rounds > replay.responses else "responses"
+    why = "each connection is replayed alone"
+    if asked == "rounds" and (alone or replay.rounds == 0):
+        why = why if alone else "no requests were seen to leave together"
+        raise ScenarioError(f"command line `--rank-of rounds`: there are no rounds: {why}; rank by responses")
+    if asked == "trees" and (alone or len(replay.trees()) == 0):
+        why = why if alone else "no client's request was seen to wait for other servers' answers"
+        raise ScenarioError(
+            f"command line `--rank-of trees`: there are no request trees: {why}; rank by rounds or responses"
+        )
+    return asked
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import fanin
 import pytest
+from fanin import compare, diff
 
-from .conftest import CAPTURES, HTTP, RACK, SMALL
+from .conftest import CAPTURES, HTTP, RACK, SMALL, Fanin
 
 
 def test_the_same_responses_at_two_taps_are_no_change_and_other_traffic_is_one() -> None:
@@ -33,3 +34,36 @@ def test_a_capture_and_a_folder_are_not_compared(tmp_path: Path) -> None:
         fanin.diff(SMALL, tmp_path)
     with pytest.raises(fanin.ScenarioError, match="holds no comparison"):
         fanin.diff(tmp_path, tmp_path)
+
+
+def test_where_a_comparison_ranks_rounds_the_difference_is_of_rounds(tmp_path: Path, fanin: Fanin) -> None:
+    ranked = [
+        compare(SMALL, RACK, cc=["cubic"], seeds=4, settings={"rack.buffer": buffer}) for buffer in ("25p", "500p")
+    ]
+    for name, result in zip(("shallow", "deep"), ranked, strict=True):
+        result.write_files(tmp_path / name)
+    found = diff(tmp_path / "shallow", tmp_path / "deep")
+    assert found.rank_of == ranked[0].rank_of == "rounds"
+    p99 = next(c for c in found.changes if c.statistic == "p99")
+    assert p99.before_ms == pytest.approx(ranked[0].ranking[0].round_ms["p99"].value)
+    assert p99.after_ms == pytest.approx(ranked[1].ranking[0].round_ms["p99"].value)
+    single = next(
+        c for c in diff(tmp_path / "shallow", tmp_path / "deep", rank_of="responses").changes if c.statistic == "p99"
+    )
+    assert single.before_ms == pytest.approx(ranked[0].ranking[0].response_ms["p99"].value)
+    done = fanin("diff", tmp_path / "shallow", tmp_path / "deep", "--rank-of", "trees")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert "not both comparisons have request trees" in done.err
+
+
+def test_where_captures_have_rounds_the_difference_is_of_rounds(fanin: Fanin) -> None:
+    rounds = diff(SMALL, SMALL)
+    assert rounds.rank_of == "rounds"
+    assert rounds.headline.startswith("The p99 round takes ")
+    measured = compare(SMALL, RACK, cc=["cubic"], seeds=1).measured
+    assert measured is not None
+    assert next(c for c in rounds.changes if c.statistic == "p99").before_ms == measured.completion_ms["p99"]
+    assert diff(SMALL, SMALL, rank_of="responses").headline.startswith("The p99 response takes ")
+    # One has rounds, the other none: responses are what both have, and that is said.
+    mixed = fanin("diff", HTTP, SMALL)
+    assert "responses count before and rounds after: judged by responses" in " ".join(mixed.err.split())

@@ -224,6 +224,11 @@ impl Replay {
     fn rounds(&self) -> usize {
         self.traffic.rounds.len()
     }
+    /// Requests that left in rounds.
+    #[getter]
+    fn in_rounds(&self) -> usize {
+        self.traffic.rounds.iter().map(|r| r.requests.len()).sum()
+    }
     /// What each round took in the capture, from the first request to the slowest answer; none where an answer is not in it.
     fn round_times_ms(&self) -> Vec<Option<f64>> {
         self.traffic.rounds.iter().map(|r| r.took_ns.map(|ns| ns as f64 / 1e6)).collect()

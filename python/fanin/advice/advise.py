@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import random
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,10 +10,21 @@ from pathlib import Path
 from typing import Any
 
 from fanin import _native
+from fanin.advice.busy import Busy, TwiceTheLoad
 from fanin.advice.confirm import confirm as confirm_on
-from fanin.advice.judge import GOAL_NAMES, MORE_IS_BETTER, headline_of, mean_of, measurably_better, paired, worse
-from fanin.advice.knobs import UNSURE, Candidate, Space, how_to, packets
-from fanin.advice.search import GOALS, RUNGS, Evaluator, Score, halving, runs_within
+from fanin.advice.consequences import coexistence, hurts, other_racks, stability
+from fanin.advice.judge import (
+    GOAL_NAMES,
+    MORE_IS_BETTER,
+    headline_of,
+    mean_of,
+    measurably_better,
+    paired,
+    spoken,
+    worse,
+)
+from fanin.advice.knobs import Candidate, Space, how_to
+from fanin.advice.search import GOALS, RUNGS, Evaluator, halving, runs_within
 from fanin.comparison.candidates import chosen, deployable
 from fanin.deployable import Recommendation
 from fanin.errors import CaptureError, ScenarioError, suggest
@@ -23,15 +32,14 @@ from fanin.files import shown
 from fanin.measured import seen_baseline
 from fanin.progress import Progress, silent
 from fanin.rack import in_short, proposed
-from fanin.ranking import SIGNIFICANT
+from fanin.ranking import SIGNIFICANT, RankOf, known, waited_for
 from fanin.runs.engines import engine as find_engine
 from fanin.runs.executor import Executor, Threads
-from fanin.runs.job import Document, RunWarning, Settings
+from fanin.runs.job import Document, RunWarning
 from fanin.runs.kept import usual_store
-from fanin.runs.replay import ReplayJob, Traffic, Unmoved
+from fanin.runs.replay import ReplayJob, Traffic
 from fanin.simulation import changed
 from fanin.stats import Paired
-from fanin.text import enumeration
 from fanin.traffic import trains
 from fanin.verdict import Confirmation
 
@@ -52,9 +60,7 @@ MAY_BE = 0.1
 """A gain by this share that the judged seeds cannot tell from chance is looked at on more before today's is kept."""
 
 NEAR = 0.03
-"""A simpler candidate whose cost is at most so much higher is preferred."""
-
-BOOTSTRAPS = 2000
+"""A candidate that holds at twice the load, or a simpler one, is preferred if its cost is at most so much higher."""
 
 BUDGET = 1000
 """Simulations of the search unless said: a minute or less for captures of some ten thousand packets."""
@@ -72,6 +78,8 @@ class Advice:
         One sentence.
     goal : str
         What decided: what was asked for, or ``p99_9`` where that could not.
+    rank_of : {"trees", "rounds", "responses"}
+        Whose completion times.
     today, best : Candidate
         What hosts run, and what is advised; equal when it is to be kept.
     gain : Paired or None
@@ -86,6 +94,8 @@ class Advice:
         Rank stability over seeds, and over a rack that is a fifth faster, slower, deeper or shallower.
     recommendation : Recommendation or None
         The lines that try it on one host pair and take it back.
+    busy : TwiceTheLoad or None
+        What becomes of it at twice the load, and what would be best there.
     confirmation : Confirmation or None
         What another engine said, where it was asked.
     tried, runs : int
@@ -101,10 +111,12 @@ class Advice:
     best: Candidate
     gain: Paired | None
     values: dict[str, tuple[float | None, float | None]]
+    rank_of: RankOf = "responses"
     hurts: list[str] = field(default_factory=list)
     coexistence: list[str] = field(default_factory=list)
     confidence: list[str] = field(default_factory=list)
     recommendation: Recommendation | None = None
+    busy: TwiceTheLoad | None = None
     confirmation: Confirmation | None = None
     tried: int = 0
     runs: int = 0
@@ -140,6 +152,7 @@ class Advice:
             "kind": self.kind,
             "headline": self.headline,
             "goal": self.goal,
+            "rank_of": self.rank_of,
             "today": {"cc": self.today.cc, "settings": dict(self.today.settings)},
             "best": {"cc": self.best.cc, "settings": dict(self.best.settings)},
             "gain": None if change is None else {**change.to_dict(), "p": self.gain.p if self.gain else None},
@@ -148,6 +161,7 @@ class Advice:
             "coexistence": list(self.coexistence),
             "confidence": list(self.confidence),
             "recommendation": self.recommendation.to_dict() if self.recommendation else None,
+            "twice_the_load": self.busy.to_dict() if self.busy else None,
             "confirmation": self.confirmation.to_dict() if self.confirmation else None,
             "tried": self.tried,
             "runs": self.runs,
@@ -160,6 +174,7 @@ def advise(
     rack: str | Path | None = None,
     *,
     goal: str = "p99",
+    rank_of: RankOf | None = None,
     cc: str | Sequence[str] | None = None,
     baseline: str | None = None,
     switch: bool = True,
@@ -182,7 +197,9 @@ def advise(
     rack : path, optional
         The rack (TOML); as the capture speaks for it unless given (:func:`fanin.propose_rack`).
     goal : {"p99", "p99_9", "mean", "fairness", "goodput"}
-        What is to be best: completion times of responses, Jain's index over connections, or payload per second.
+        What is to be best: completion times, Jain's index over connections, or payload per second.
+    rank_of : {"trees", "rounds", "responses"}, optional
+        Whose completion times, as :func:`fanin.compare`'s: unless given, what a user of the service waits for, as far as the capture shows it.
     cc : str or sequence of str, optional
         Algorithms; what hosts can run unless given.
     baseline : str, optional
@@ -224,12 +241,14 @@ def advise(
         if confirm not in CONFIRMING:
             raise ScenarioError(f"command line `--confirm {confirm}`: {suggest(confirm, CONFIRMING)}")
         find_engine(confirm)  # raises when it is not built, before anything takes long
+    known(rank_of)
     count, seconds = parsed_budget(budget)
     common = changed(settings)
     if rack is not None:
         _native.Rack.from_file(rack, common)
     found = trains(capture, progress=progress)
     replay = found.workload(aggregator)
+    of = waited_for(replay, rank_of)
     proposal = None
     if rack is None:
         proposal = proposed(found, replay.aggregator, f"fanin rack {shown(str(capture))}")
@@ -252,7 +271,7 @@ def advise(
             f"{capture}: no response with payload goes to {replay.aggregator}; name another host with --aggregator"
         )
 
-    evaluator = Evaluator(job, executor or Threads(), progress, usual_store() if keep else None)
+    evaluator = Evaluator(job, executor or Threads(), progress, usual_store() if keep else None, of)
     today = Candidate(choice.baseline)
     space = Space(names, table, switch=switch)
     if seconds is not None:
@@ -264,10 +283,15 @@ def advise(
     finalists = list(dict.fromkeys([*others[:FINALISTS], *by_tail[:TAIL_FINALISTS]]))
     evaluator.scores([today, *finalists], JUDGED_SEEDS, "judging on fresh seeds")
     finalists = [c for c in finalists if c not in evaluator.failed]
-    advice = decided(evaluator, today, finalists, goal)
+    busy = Busy(evaluator, space, today, goal, runs=max(1, count // 2), seeds=[*JUDGED_SEEDS, *CLOSE_SEEDS])
+    advice = decided(evaluator, today, finalists, goal, busy.prefer)
     if confirm is not None:
         confirm_on(advice, evaluator, finalists, list(JUDGED_SEEDS), confirm, tell)
-    advice.tried, advice.runs = len({c for c, _ in evaluator.known}), evaluator.runs
+    advice.busy = busy.look(advice.best, advice.goal)
+    if advice.busy is not None:
+        sure, hurt = busy.sentences(advice.busy, advice.best, advice.goal)
+        advice.confidence, advice.hurts = advice.confidence + sure, advice.hurts + hurt
+    advice.tried = len({c for of in (evaluator, busy.evaluator) for c, _ in of.known})
     if seconds is not None:
         advice.notes.append(
             f"{seconds:g} s are {count} simulations on this machine, of which the search took {searched}; `--budget {count}` repeats it on any"
@@ -284,17 +308,14 @@ def advise(
         seen = shown_today is not None and shown_today.cc == today.cc
         how = f"run {today.cc}: {shown_today.why}" if seen and shown_today else f"are presumed to run {today.cc}"
         advice.notes.append(f"the hosts {how} (another: --baseline)")
-    if replay.rounds:
-        advice.notes.append(
-            "times are those of single responses; a round of requests ends with its slowest answer: `fanin compare` says what changes for rounds"
-        )
     advice.notes += [f"{c.label} cannot run: {why}" for c, why in evaluator.failed.items()]
     if advice.kind != "keep":
         advice.recommendation = how_to(
             advice.best, aggregator=replay.aggregator, now=today.cc, rack=table.get("rack", {})
         )
-        advice.coexistence = _coexistence(evaluator, advice)
-        advice.confidence += _other_racks(evaluator, advice, table)
+        advice.coexistence = coexistence(evaluator, today, advice.best, JUDGED_SEEDS[:4])
+        advice.confidence += other_racks(evaluator, today, advice.best, advice.goal, table, JUDGED_SEEDS[:3])
+    advice.runs = evaluator.runs + busy.evaluator.runs
     return advice
 
 
@@ -317,15 +338,30 @@ def parsed_budget(budget: int | str) -> tuple[int, float | None]:
     return 0, number * {"s": 1.0, "min": 60.0, "h": 3600.0}[found[2]]
 
 
-def decided(evaluator: Evaluator, today: Candidate, finalists: Sequence[Candidate], goal: str) -> Advice:
+Preference = Callable[[Sequence[Candidate], str, float], list[Candidate]]
+"""Of candidates that are equally good by a goal, those to prefer, and what is near to the best of them."""
+
+
+def as_they_are(equal: Sequence[Candidate], goal: str, near: float) -> list[Candidate]:
+    """Prefer none."""
+    return list(equal)
+
+
+def decided(
+    evaluator: Evaluator,
+    today: Candidate,
+    finalists: Sequence[Candidate],
+    goal: str,
+    prefer: Preference = as_they_are,
+) -> Advice:
     """Judge the finalists on the judged seeds, and before today's is kept once more on forty what these seeds leave in doubt."""
-    advice = judged(evaluator, today, finalists, goal)
+    advice = judged(evaluator, today, finalists, goal, prefer=prefer)
     doubtful = _doubtful(evaluator, today, finalists, goal) if advice.kind == "keep" else []
     if not doubtful:
         return advice
     evaluator.scores([today, *doubtful], CLOSE_SEEDS, "telling whether to keep it")
     doubtful = [c for c in doubtful if c not in evaluator.failed]
-    return judged(evaluator, today, doubtful, goal, [*JUDGED_SEEDS, *CLOSE_SEEDS], SIGNIFICANT / 2)
+    return judged(evaluator, today, doubtful, goal, [*JUDGED_SEEDS, *CLOSE_SEEDS], SIGNIFICANT / 2, prefer)
 
 
 def _doubtful(evaluator: Evaluator, today: Candidate, finalists: Sequence[Candidate], goal: str) -> list[Candidate]:
@@ -335,8 +371,10 @@ def _doubtful(evaluator: Evaluator, today: Candidate, finalists: Sequence[Candid
     return [c for c in finalists if evaluator.cost(c, seeds, goal) < now - MAY_BE * abs(now)]
 
 
-def _least(evaluator: Evaluator, better: Sequence[Candidate], goal: str, judged: Sequence[int]) -> Candidate:
-    """The best of these; among equals the one that changes least. Close ones are run on more seeds before one is preferred."""
+def _least(
+    evaluator: Evaluator, better: Sequence[Candidate], goal: str, judged: Sequence[int], prefer: Preference
+) -> Candidate:
+    """The best of these; among equals what is preferred, then the one that changes least. Close ones are run on more seeds before one is preferred."""
     seeds = list(judged)
 
     def near(candidates: Sequence[Candidate], share: float) -> list[Candidate]:
@@ -348,7 +386,7 @@ def _least(evaluator: Evaluator, better: Sequence[Candidate], goal: str, judged:
         evaluator.scores(close, CLOSE_SEEDS, "telling the best from the next")
         seeds += CLOSE_SEEDS
         close = [c for c in close if c not in evaluator.failed]
-    return min(near(close, NEAR), key=lambda c: (c.changes, evaluator.cost(c, seeds, goal)))
+    return min(prefer(near(close, NEAR), goal, NEAR), key=lambda c: (c.changes, evaluator.cost(c, seeds, goal)))
 
 
 def judged(
@@ -358,8 +396,10 @@ def judged(
     goal: str,
     seeds: Sequence[int] = JUDGED_SEEDS,
     level: float = SIGNIFICANT,
+    prefer: Preference = as_they_are,
 ) -> Advice:
     """Compare the finalists with what hosts run today, seed by seed; a second look has to be surer (`level`)."""
+    of = evaluator.of_what
     mine = evaluator.of(today, seeds)
     scores = {c: evaluator.of(c, seeds) for c in finalists}
     by_goal = {c: paired(found, mine, goal) for c, found in scores.items()}
@@ -376,153 +416,20 @@ def judged(
     if not better:
         values = {name: (mean_of(mine, name), mean_of(mine, name)) for name in GOALS}
         near = finalists[0].label if finalists else "nothing else"
-        said = f"Keep {today.cc}: on {len(seeds)} fresh seeds nothing measurably improves the {GOAL_NAMES[goal]} (closest: {near})."
-        return Advice("keep", said, goal, today, today, None, values)
-    best = _least(evaluator, better, measure, seeds)
+        said = f"Keep {today.cc}: on {len(seeds)} fresh seeds nothing measurably improves the {spoken(goal, of)} (closest: {near})."
+        return Advice("keep", said, goal, today, today, None, values, of)
+    best = _least(evaluator, better, measure, seeds, prefer)
     theirs = scores[best]
     values = {name: (mean_of(mine, name), mean_of(theirs, name)) for name in GOALS}
     gain = (by_goal if kind == "change" else by_tail)[best]
-    headline = headline_of(today, best, measure, gain, values[measure])
+    headline = headline_of(today, best, measure, gain, values[measure], of)
     if kind == "tail":
-        headline += f" The {GOAL_NAMES[goal]} is not measurably different."
-    advice = Advice(kind, headline, measure, today, best, gain, values)
-    advice.hurts = _hurts(theirs, mine, measure)
-    stable = _stability(evaluator, [today, *better], best, measure, seeds)
+        headline += f" The {spoken(goal, of)} is not measurably different."
+    advice = Advice(kind, headline, measure, today, best, gain, values, of)
+    advice.hurts = hurts(theirs, mine, measure, of)
+    stable = stability(evaluator, [today, *better], best, measure, seeds, NEAR)
     advice.confidence = [
-        f"Over resampled seeds, {best.label} beats {today.label} at {GOAL_NAMES[measure]} in {stable[0]:.0%}, "
+        f"Over resampled seeds, {best.label} beats {today.label} at the {spoken(measure, of)} in {stable[0]:.0%}, "
         f"and is within {NEAR:.0%} of the best that could be advised in {stable[1]:.0%}."
     ]
     return advice
-
-
-def _hurts(theirs: Sequence[Score], mine: Sequence[Score], goal: str) -> list[str]:
-    """The other goals that get worse, and the connection that loses most."""
-    told = []
-    for other in GOALS:
-        if other == goal:
-            continue
-        found = paired(theirs, mine, other)
-        value = found.change.value
-        if value is None or found.p is None or found.p >= SIGNIFICANT:
-            continue
-        if worse(found, other) and abs(value - 1) > 0.005:
-            told.append(f"{GOAL_NAMES[other]} gets worse: its ratio to today's is {value:.3g}.")
-    worst, ratio = None, 1.0
-    for key in mine[0].connections:
-        pairs = [(a.connections.get(key), b.connections.get(key)) for a, b in zip(theirs, mine, strict=True)]
-        known = [(a, b) for a, b in pairs if a is not None and b is not None and b > 0]
-        if len(known) == len(pairs):
-            longer = math.fsum(a for a, _ in known) / math.fsum(b for _, b in known)
-            if longer > ratio:
-                worst, ratio = key, longer
-    if worst is None:
-        told.append("No connection has a longer mean completion time than today.")
-    else:
-        told.append(
-            f"Worst connection: {worst[0]} (server {worst[1]}), whose mean completion time is {ratio:.3g} times today's."
-        )
-    return told
-
-
-def _stability(
-    evaluator: Evaluator, everyone: Sequence[Candidate], best: Candidate, goal: str, seeds: Sequence[int]
-) -> tuple[float, float]:
-    """How often, over resampled seeds, the best beats today's, and is as good as the best of all."""
-    costs = {c: [score.cost(goal) for score in evaluator.of(c, seeds)] for c in everyone}
-    source = random.Random(1)
-    beats = leads = 0
-    for _ in range(BOOTSTRAPS):
-        drawn = [source.randrange(len(seeds)) for _ in seeds]
-        sums = {c: sum(values[i] for i in drawn) for c, values in costs.items()}
-        beats += sums[best] < sums[everyone[0]]
-        least = min(sums.values())
-        leads += sums[best] <= least + NEAR * abs(least)
-    return beats / BOOTSTRAPS, leads / BOOTSTRAPS
-
-
-def _coexistence(evaluator: Evaluator, advice: Advice) -> list[str]:
-    """Half of the servers stay: what becomes of them, and of those that move."""
-    servers = list(evaluator.base.traffic.replay.servers)
-    if len(servers) < 2:
-        return ["One server alone: there is no mix of moved and unmoved servers to look at."]
-    staying = tuple(servers[::2])
-    seeds = list(JUDGED_SEEDS)[:4]
-    still = Unmoved(advice.today.cc, (*evaluator.base.settings, *advice.today.settings), staying)
-    jobs = [replace(evaluator.job(advice.best, seed), beside=still) for seed in seeds]
-    found = evaluator.scores_of(jobs, "with half of the servers unmoved")
-    told = []
-    before = evaluator.of(advice.today, seeds)
-    for name, group in (("that stay", set(staying)), ("that move", set(servers) - set(staying))):
-        pairs = []
-        for number, was in enumerate(before):
-            keys = [key for key in was.connections if key[1] in group]
-            now = [found[number].connections.get(key) for key in keys]
-            then = [was.connections[key] for key in keys]
-            if keys and None not in now and None not in then:
-                pairs.append((math.fsum(v for v in now if v), math.fsum(v for v in then if v)))
-        if len(pairs) == len(before) and all(b > 0 for _, b in pairs):
-            ratio = math.fsum(a for a, _ in pairs) / math.fsum(b for _, b in pairs)
-            told.append(
-                f"With half of the servers on {advice.today.cc} as before, mean completion times of those {name} are {ratio:.3g} times today's."
-            )
-        else:
-            told.append(
-                f"With half of the servers on {advice.today.cc} as before, not every response of those {name} is delivered."
-            )
-    return told
-
-
-def _other_racks(evaluator: Evaluator, advice: Advice, table: Mapping[str, Any]) -> list[str]:
-    """Whether the best still beats today's when the rack is not quite as said."""
-    variants = racks_a_fifth_off(table.get("rack", {}))
-    seeds = list(JUDGED_SEEDS)[:3]
-    jobs = [
-        replace(job, settings=(*job.settings, *variant))
-        for variant in variants
-        for c in (advice.best, advice.today)
-        for job in (evaluator.job(c, seed) for seed in seeds)
-    ]
-    scores = evaluator.scores_of(jobs, "on racks a fifth off")
-    lost = []
-    for number, variant in enumerate(variants):
-        first = number * 2 * len(seeds)
-        best = math.fsum(scores[first + i].cost(advice.goal) for i in range(len(seeds)))
-        today = math.fsum(scores[first + len(seeds) + i].cost(advice.goal) for i in range(len(seeds)))
-        if not best < today:
-            lost.append(" and ".join(f"{key} = {value}" for key, value in variant))
-    if not lost:
-        return [f"It still beats {advice.today.label} on all {len(variants)} racks with rate, delay or buffer 20% off."]
-    return [f"It no longer beats {advice.today.label} with {enumeration(lost)}: make sure of the rack first."]
-
-
-def racks_a_fifth_off(rack: Mapping[str, Any]) -> list[Settings]:
-    """The rack with its rate, delay or buffer 20% less or more; `rack` is the ``[rack]`` table."""
-    variants: list[Settings] = []
-    # What the rack says of the link to the aggregator alone is a fifth off with the others.
-    for keys in (
-        ("rate", "receiver_rate"),
-        ("delay", "receiver_delay"),
-        ("buffer", "receiver_buffer", "shared_buffer"),
-    ):
-        for factor in (1 - UNSURE, 1 + UNSURE):
-            values = {key: value for key in keys if (value := _scaled(rack.get(key), factor)) is not None}
-            # A buffer that the rack's own threshold fills is no rack.
-            limits = [
-                packets(value) or math.inf for key, value in values.items() if key in ("buffer", "receiver_buffer")
-            ]
-            marks = [packets(rack[key]) or 0 for key in ("mark", "receiver_mark") if key in rack]
-            if values and min(limits, default=math.inf) > max(marks, default=0):
-                variants.append(tuple((f"rack.{key}", value) for key, value in values.items()))
-    return variants
-
-
-def _scaled(written: object, factor: float) -> str | None:
-    """A quantity times a factor, in its unit."""
-    try:
-        text = str(written)
-        unit = text.lstrip("0123456789.eE+- ")
-        number = float(text[: len(text) - len(unit)])
-    except ValueError:
-        return None
-    scaled = number * factor
-    return f"{round(scaled)}{unit}" if unit in ("p", "B", "") else f"{scaled:.6g}{unit}"

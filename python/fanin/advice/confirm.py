@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from fanin.advice.judge import GOAL_NAMES, headline_of, improves, mean_of, paired, shown_values
+from fanin.advice.judge import headline_of, improves, mean_of, paired, shown_values, spoken
 from fanin.advice.knobs import Candidate
 from fanin.advice.search import GOALS, Evaluator
 from fanin.comparison.candidates import has
@@ -58,7 +58,7 @@ def confirm(
     if without:
         advice.notes.append(f"not confirmed: {label} has no form of {' and '.join(without)}")
         return
-    there = here.elsewhere(on)
+    there = here.elsewhere(base)
     hops = [float(score.hops) for c in (advice.today, other) for score in here.of(c, seeds)]
     tell(
         f"confirming {other.label} beside {advice.today.label} on {label}: {len(hops)} runs, {pace.estimate(hops)} on this machine"
@@ -78,12 +78,12 @@ def judge(
 ) -> None:
     """Put what was found on the other engine into the advice."""
     mine, theirs = there.of(advice.today, seeds), there.of(other, seeds)
-    goal = advice.goal
+    goal, of = advice.goal, advice.rank_of
     test = paired(theirs, mine, goal)
     better = improves(test, goal)
     holds = better if advice.best == other else not better
     values = (mean_of(mine, goal), mean_of(theirs, goal))
-    found = f"{label} over {len(seeds)} seeds: {GOAL_NAMES[goal]} {shown_values(goal, values, test)} with {other.label} instead of {advice.today.label}"
+    found = f"{label} over {len(seeds)} seeds: {spoken(goal, of)} {shown_values(goal, values, test)} with {other.label} instead of {advice.today.label}"
     said = advice.headline
     if holds:
         sentence = f"Confirmed by {found}."
@@ -91,10 +91,10 @@ def judge(
         sentence = f"Not confirmed by {found}. The simulation had said: {said}"
         if better:
             advice.kind, advice.best, advice.gain = "change", other, test
-            advice.headline = f"Real Linux TCP says otherwise than the simulation: {headline_of(advice.today, other, goal, test, values)}"
+            advice.headline = f"Real Linux TCP says otherwise than the simulation: {headline_of(advice.today, other, goal, test, values, of)}"
         else:
             advice.kind, advice.best, advice.gain = "keep", advice.today, None
-            advice.headline = f"Keep {advice.today.label}: on real Linux TCP {other.label} does not measurably improve the {GOAL_NAMES[goal]}."
+            advice.headline = f"Keep {advice.today.label}: on real Linux TCP {other.label} does not measurably improve the {spoken(goal, of)}."
     rows = tuple(
         {"cc": c.label, "simulated": _numbers(here, c, seeds), "there": _numbers(there, c, seeds)}
         for c in (advice.today, other)

@@ -7,12 +7,24 @@ from collections.abc import Mapping, Sequence
 
 from fanin.advice.knobs import Candidate
 from fanin.advice.search import Score
-from fanin.ranking import SIGNIFICANT
+from fanin.ranking import ONE, SIGNIFICANT, RankOf
 from fanin.stats import Paired, holm, paired_ratios
 from fanin.text import significant
 
 GOAL_NAMES = {"p99": "p99", "p99_9": "p99.9", "mean": "mean", "fairness": "fairness", "goodput": "goodput"}
 """Goals as people read them."""
+
+
+def spoken(goal: str, of: RankOf) -> str:
+    """A goal in a sentence.
+
+    Examples
+    --------
+    >>> spoken("p99_9", "rounds"), spoken("fairness", "rounds")
+    ('p99.9 round', 'fairness')
+    """
+    return GOAL_NAMES[goal] if goal in MORE_IS_BETTER else f"{GOAL_NAMES[goal]} {ONE[of]}"
+
 
 MORE_IS_BETTER = ("fairness", "goodput")
 """Of all others less is."""
@@ -56,7 +68,12 @@ def mean_of(scores: Sequence[Score], goal: str) -> float | None:
 
 
 def headline_of(
-    today: Candidate, best: Candidate, goal: str, gain: Paired, values: tuple[float | None, float | None]
+    today: Candidate,
+    best: Candidate,
+    goal: str,
+    gain: Paired,
+    values: tuple[float | None, float | None],
+    of: RankOf = "responses",
 ) -> str:
     """What to do, and what it gives, in one sentence."""
     what = best.label if best.cc != today.cc else f"{best.label} instead of the rack's values"
@@ -66,8 +83,8 @@ def headline_of(
         else f"Keep {today.cc}, but set {best.label.partition(' with ')[2]}"
     )
     if values[0] is None or values[1] is None or gain.change.value is None:
-        return f"{said}: the {GOAL_NAMES[goal]} improves on most seeds; with one of the two, not every response was delivered."
-    return f"{said}: {GOAL_NAMES[goal]} {shown_values(goal, values, gain)}."
+        return f"{said}: the {spoken(goal, of)} improves on most seeds; with one of the two, not every {ONE[of]} was completed."
+    return f"{said}: {spoken(goal, of)} {shown_values(goal, values, gain)}."
 
 
 def shown_values(goal: str, values: tuple[float | None, float | None], gain: Paired) -> str:

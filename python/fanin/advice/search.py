@@ -21,6 +21,7 @@ from fanin.advice.knobs import Candidate, Space
 from fanin.comparison.replays import MeasuredReplay
 from fanin.errors import AlgorithmError, EngineError, Interrupted, ScenarioError
 from fanin.progress import cores
+from fanin.ranking import RankBy, RankOf, column
 from fanin.runs.executor import Executor
 from fanin.runs.kept import run_kept
 from fanin.runs.replay import ReplayJob, rack_of
@@ -41,6 +42,16 @@ KEEP = 3
 
 GOALS = ("p99", "p99_9", "mean", "fairness", "goodput")
 """What can be asked for."""
+
+TAILS: tuple[RankBy, ...] = ("p99", "p99_9")
+"""Goals that are percentiles."""
+
+UNFINISHED: dict[RankOf, str] = {
+    "trees": "unfinished_trees",
+    "rounds": "unfinished_rounds",
+    "responses": "unfinished",
+}
+"""Columns of a run that count what was not complete when it ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +82,8 @@ class Score:
         return -value if goal in ("fairness", "goodput") else value
 
 
-def scored(frames: Frames) -> Score:
-    """The score of a run."""
+def scored(frames: Frames, of: RankOf) -> Score:
+    """The score of a run; times are those of request trees, rounds or responses."""
     row = frames["runs"].row(0, named=True)
     responses = frames["responses"]
     each = responses.group_by("connection", "server", maintain_order=True).agg(
@@ -85,9 +96,8 @@ def scored(frames: Frames) -> Score:
     squares = math.fsum(r * r for r in rates)
     return Score(
         goals={
-            "p99": row["p99"],
-            "p99_9": row["p99_9"],
-            "mean": row["mean"] if not row["unfinished"] else None,
+            **{name: row[column(name, of)] for name in TAILS},
+            "mean": row[column("mean", of)] if not row[UNFINISHED[of]] else None,
             # Jain's index over the connections' bytes per time spent in responses.
             "fairness": math.fsum(rates) ** 2 / (len(rates) * squares) if squares else None,
             "goodput": row["goodput_bps"],
@@ -117,7 +127,7 @@ class SearchInterruptedError(Interrupted):
 
 
 class Evaluator:
-    """Runs candidates and remembers what they gave."""
+    """Runs candidates and remembers what they gave, by the times of request trees, rounds or responses (`of_what`)."""
 
     def __init__(
         self,
@@ -125,13 +135,15 @@ class Evaluator:
         executor: Executor,
         progress: Callable[[str, int], Progress],
         store: Store | None = None,
+        of: RankOf = "responses",
     ) -> None:
         self.base = base
+        self.of_what = of
         self.failed: dict[Candidate, str] = {}
         self.runs = self.ran = 0
-        self._executor = executor
-        self._progress = progress
-        self._store = store
+        self.executor = executor
+        self.progress = progress
+        self.store = store
         self.known: dict[tuple[Candidate, int], Score] = {}
         """By candidate and seed."""
 
@@ -156,7 +168,7 @@ class Evaluator:
             elif isinstance(outcome, BaseException):
                 raise outcome
             else:
-                self.known[which] = scored(outcome)
+                self.known[which] = scored(outcome, self.of_what)
 
         if wanted:
             self._run([job for _, job in wanted], finished, title)
@@ -175,20 +187,20 @@ class Evaluator:
         found, whole = run_kept(
             measured,
             counted,
-            store=self._store,
-            progress=self._progress,
+            store=self.store,
+            progress=self.progress,
             title=title,
-            executor=self._executor,
+            executor=self.executor,
             durable=self.base.engine != "sim",
         )
         if not whole:
-            raise SearchInterruptedError(self.runs + sum(done)) if self._store is not None else KeyboardInterrupt
+            raise SearchInterruptedError(self.runs + sum(done)) if self.store is not None else KeyboardInterrupt
         self.runs += len(jobs)
         self.ran += len(jobs) - found
 
-    def elsewhere(self, engine: str) -> Evaluator:
-        """The same on another engine."""
-        return Evaluator(replace(self.base, engine=engine), self._executor, self._progress, self._store)
+    def elsewhere(self, base: ReplayJob) -> Evaluator:
+        """The same of another replay: on another engine, or of other traffic."""
+        return Evaluator(base, self.executor, self.progress, self.store, self.of_what)
 
     def job(self, candidate: Candidate, seed: int) -> ReplayJob:
         """The replay under a candidate."""
@@ -201,7 +213,7 @@ class Evaluator:
         def finished(number: int, outcome: Frames | BaseException) -> None:
             if isinstance(outcome, BaseException):
                 raise outcome
-            found[number] = scored(outcome)
+            found[number] = scored(outcome, self.of_what)
 
         self._run(jobs, finished, title)
         return [found[number] for number in range(len(jobs))]

@@ -31,7 +31,7 @@ from fanin.kernel import pace
 from fanin.measured import another_baseline, disagreement, measured, seen_baseline, waited
 from fanin.progress import Progress, silent
 from fanin.rack import in_short, proposed
-from fanin.ranking import PREFIX, STATISTICS, RankBy, RankOf, rank
+from fanin.ranking import STATISTICS, RankBy, RankOf, known, rank, waited_for
 from fanin.runs.engines import engine as find_engine
 from fanin.runs.job import Document, RunWarning
 from fanin.runs.kept import usual_store
@@ -182,8 +182,7 @@ def compare(
     """
     if rank_by not in STATISTICS:
         raise ScenarioError(f"there is no statistic `{rank_by}` to rank by; {suggest(rank_by, STATISTICS)}")
-    if rank_of is not None and rank_of not in PREFIX:
-        raise ScenarioError(f"`{rank_of}` cannot be ranked; {suggest(rank_of, list(PREFIX))}")
+    known(rank_of)
     numbers = chosen_seeds(seeds)
     traced = numbers[0] if trace_seed is None else trace_seed
     if traced not in numbers:
@@ -217,19 +216,7 @@ def compare(
     replay = found.workload(aggregator)
     if independent:
         replay = replay.independent()
-    if rank_of == "rounds" and replay.rounds == 0:
-        raise ScenarioError(
-            "command line `--rank-of rounds`: there are no rounds: each connection is replayed alone; rank by responses"
-        )
-    if rank_of == "trees" and (independent or len(replay.trees()) == 0):
-        why = (
-            "each connection is replayed alone"
-            if independent
-            else "no client's request was seen to wait for other servers' answers"
-        )
-        raise ScenarioError(
-            f"command line `--rank-of trees`: there are no request trees: {why}; rank by rounds or responses"
-        )
+    of = waited_for(replay, rank_of, alone=independent)
     if replay.responses == 0:
         raise CaptureError(
             f"{capture}: no response with payload goes to {replay.aggregator}, so there is nothing to replay; name another host with --aggregator"
@@ -261,7 +248,7 @@ def compare(
             baseline=baseline,
             seeds=seeds,
             rank_by=rank_by,
-            rank_of=rank_of,
+            rank_of=of,
             independent=independent,
             progress=progress,
             **how,
@@ -359,7 +346,7 @@ def _on_rack(
     baseline: str | None,
     seeds: list[int],
     rank_by: RankBy,
-    rank_of: RankOf | None,
+    rank_of: RankOf,
     independent: bool,
     progress: Callable[[str, int], Progress],
     traced: int | None,
@@ -385,13 +372,12 @@ def _on_rack(
     flows = outcome.frame("flows", FLOWS)
     rounds, responses = outcome.frame("rounds", ROUNDS), outcome.frame("responses", RESPONSES)
     trees = outcome.frame("trees", TREES)
-    of = rank_of or _waited_for(replay, rounds["requests"].sum() > responses.height / 2)
     ranking = []
     if runs.height:
         ranking = rank(
-            runs, needs_ecn, outcome.hashes, rank_by, of, candidates=choice.candidates, baseline=choice.baseline
+            runs, needs_ecn, outcome.hashes, rank_by, rank_of, candidates=choice.candidates, baseline=choice.baseline
         )
-    seen = measured(found, replay.aggregator, waited(found, replay, of))
+    seen = measured(found, replay.aggregator, waited(found, replay, rank_of))
     usual = next((row for row in ranking if row.cc == choice.baseline), None)
     gaps = disagreement(seen, usual, _shortest_rtt(flows, usual.cc)) if usual is not None else []
     if usual is not None and gaps and baseline is None and shown_today is None:
@@ -406,7 +392,7 @@ def _on_rack(
     return CompareResult(
         ranking=ranking,
         rank_by=rank_by,
-        rank_of=of,
+        rank_of=rank_of,
         independent=independent,
         companies=companies,
         captured_rounds=found.round_times(replay.aggregator, most=ROUNDS_DRAWN) if replay.rounds else [],
@@ -435,7 +421,7 @@ def _on_rack(
         elapsed_s=elapsed,
         interrupted=outcome.interrupted,
         notes=notes,
-        warnings=gaps + outcome.warnings + about_the_traffic(replay, rank_by, of),
+        warnings=gaps + outcome.warnings + about_the_traffic(replay, rank_by, rank_of),
         baseline=usual.cc if usual is not None else None,
         baseline_given=baseline is not None,
         baseline_seen=shown_today.why if shown_today and usual is not None and usual.cc == shown_today.cc else None,
@@ -445,13 +431,6 @@ def _on_rack(
         engine_label=find_engine(base.engine).label,
         found=outcome.found,
     )
-
-
-def _waited_for(replay: Replay, in_rounds: bool) -> RankOf:
-    """What a user of the service waits for: what most responses belong to, the outermost first."""
-    if 2 * replay.in_trees > replay.responses:
-        return "trees"
-    return "rounds" if in_rounds else "responses"
 
 
 def _shortest_rtt(flows: pl.DataFrame, cc: str) -> float | None:

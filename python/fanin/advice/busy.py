@@ -1,0 +1,221 @@
+"""The same traffic at twice the load: whether what is advised for the captured hour holds there, and what would be best.
+
+An hour may become twice as busy since everybody asks twice as often, or since twice as many ask: half of the runs are of the one kind, half of the
+other, where the clients that come are those of the capture once more, a while later, which differs from run to run so that no coincidence of
+one shift decides. What the servers take for an answer, and who waits for whom, stays.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fanin import _native
+from fanin._native import Replay
+from fanin.advice.judge import improves, mean_of, paired, shown_values, spoken, worse
+from fanin.advice.knobs import Candidate, Space
+from fanin.advice.search import Evaluator, halving
+from fanin.ranking import SIGNIFICANT
+from fanin.runs.replay import ReplayJob, Traffic
+from fanin.stats import Paired
+
+SHIFTS = (0.618, 0.236, 0.854, 0.472)
+"""How much later the other clients come, as a share of the mean time between two requests of a connection: spread evenly."""
+
+HOLDS = 0.05
+"""What is longer than the best at twice the load by more than this does not hold there."""
+
+FINALISTS = 3
+
+
+def twice_as_often(replay: Replay) -> Replay:
+    """The same requests, each after half its pause."""
+    workload = json.loads(replay.to_json())
+    for connection in workload["connections"]:
+        connection["start_ns"] //= 2
+        for message in connection["messages"]:
+            message["start_ns"] //= 2
+            message["think_ns"] //= 2
+            release = message.get("release", {})
+            if "delay_ns" in release:
+                release["delay_ns"] //= 2
+    return _native.Replay.from_json(json.dumps(workload))
+
+
+def twice_as_many(replay: Replay, shift: float) -> Replay:
+    """The same requests, and all of them once more on connections of their own, later by a share of the time between two requests."""
+    workload = json.loads(replay.to_json())
+    connections, rounds = workload["connections"], workload["rounds"]
+    most = max((len(c["messages"]) for c in connections), default=1)
+    span = max((message["start_ns"] for c in connections for message in c["messages"][-1:]), default=0)
+    later, count = round(shift * span / most), len(connections)
+    numbers = 1 + max((c["connection"] for c in connections), default=0)
+
+    def moved(message: dict[str, Any]) -> dict[str, Any]:
+        found = {**message, "start_ns": message["start_ns"] + later}
+        if "release" in message:
+            places = {"round": len(rounds), "connection": count}
+            found["release"] = {
+                key: value + places.get(key, 0) if key in places else value for key, value in message["release"].items()
+            }
+        return found
+
+    workload["connections"] = connections + [
+        {
+            **connection,
+            "connection": connection["connection"] + numbers,
+            "start_ns": connection["start_ns"] + later,
+            "messages": [moved(message) for message in connection["messages"]],
+        }
+        for connection in connections
+    ]
+    workload["rounds"] = rounds + [
+        {**r, **{key: [[c + count, m] for c, m in r[key]] for key in ("requests", "answers") if key in r}}
+        for r in rounds
+    ]
+    return _native.Replay.from_json(json.dumps(workload))
+
+
+class BusyEvaluator(Evaluator):
+    """Runs candidates on the doubled traffic: odd seeds with everybody asking twice as often, even ones with twice as many.
+
+    Parameters
+    ----------
+    here : Evaluator
+        Of the traffic as it was captured.
+    """
+
+    def __init__(self, here: Evaluator) -> None:
+        there = here.elsewhere(here.base)
+        super().__init__(there.base, there.executor, there.progress, there.store, there.of_what)
+        replay = here.base.traffic.replay
+        self._often = Traffic(twice_as_often(replay))
+        self._many = [Traffic(twice_as_many(replay, shift)) for shift in SHIFTS]
+
+    def job(self, candidate: Candidate, seed: int) -> ReplayJob:
+        """The replay of the doubled traffic under a candidate."""
+        traffic = self._often if seed % 2 else self._many[seed // 2 % len(self._many)]
+        return replace(super().job(candidate, seed), traffic=traffic)
+
+
+@dataclass(slots=True)
+class TwiceTheLoad:
+    """What was found there.
+
+    Attributes
+    ----------
+    best : Candidate
+        The best there.
+    holds : bool
+        What is advised is at most a twentieth longer than that, or cannot be told from it.
+    beats_today : bool
+        It is measurably better there than what hosts run today.
+    values : dict
+        Of the goal, by label: what hosts run today, what is advised, the best there; None where not every response was delivered.
+    against_best, against_today : Paired
+        Ratio of the goal, of what is advised to each.
+    """
+
+    best: Candidate
+    holds: bool
+    beats_today: bool
+    values: dict[str, float | None]
+    against_best: Paired
+    against_today: Paired
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it stands in JSON."""
+        return {
+            "best": {"cc": self.best.cc, "settings": dict(self.best.settings)},
+            "holds": self.holds,
+            "beats_today": self.beats_today,
+            "values": dict(self.values),
+            "against_best": self.against_best.to_dict(),
+            "against_today": self.against_today.to_dict(),
+        }
+
+
+class Busy:
+    """The doubled traffic, searched for its own best.
+
+    Parameters
+    ----------
+    here : Evaluator
+        Of the traffic as it was captured.
+    space : Space
+        What there is to choose from.
+    today : Candidate
+        What hosts run.
+    goal : str
+        What is to be best.
+    runs : int
+        About so many simulations.
+    seeds : sequence of int
+        On which what is found is judged.
+    """
+
+    def __init__(
+        self, here: Evaluator, space: Space, today: Candidate, goal: str, *, runs: int, seeds: Sequence[int]
+    ) -> None:
+        self.evaluator = BusyEvaluator(here)
+        self._today, self._seeds = today, list(seeds)
+        ranked = halving(self.evaluator, space, today, goal, runs=runs)
+        self.finalists = [c for c in ranked if c != today][:FINALISTS]
+
+    def prefer(self, equal: Sequence[Candidate], goal: str, near: float) -> list[Candidate]:
+        """Of candidates that are as good today, those that are the best of them at twice the load too."""
+        if len(equal) < 2:
+            return list(equal)
+        costs = self._costs(equal, goal)
+        least = min(costs.values(), default=0.0)
+        return [c for c in equal if c in costs and costs[c] <= least + near * abs(least)] or list(equal)
+
+    def _costs(self, candidates: Sequence[Candidate], goal: str) -> dict[Candidate, float]:
+        self.evaluator.scores(candidates, self._seeds, "judging at twice the load")
+        return {c: self.evaluator.cost(c, self._seeds, goal) for c in candidates if c not in self.evaluator.failed}
+
+    def look(self, chosen: Candidate, goal: str) -> TwiceTheLoad | None:
+        """What becomes of what is advised; None where it, or today's, cannot be run there."""
+        costs = self._costs([self._today, chosen, *self.finalists], goal)
+        if self._today not in costs or chosen not in costs:
+            return None
+        best = min(costs, key=lambda c: (costs[c], c.changes))
+        if costs[chosen] <= costs[best]:
+            best = chosen
+        mine, theirs, now = (self.evaluator.of(c, self._seeds) for c in (chosen, best, self._today))
+        against_best, against_today = paired(mine, theirs, goal), paired(mine, now, goal)
+        much = costs[chosen] - costs[best] > HOLDS * abs(costs[best])
+        return TwiceTheLoad(
+            best=best,
+            holds=not (
+                much and against_best.p is not None and against_best.p < SIGNIFICANT and worse(against_best, goal)
+            ),
+            beats_today=improves(against_today, goal),
+            values={c.label: mean_of(self.evaluator.of(c, self._seeds), goal) for c in (self._today, chosen, best)},
+            against_best=against_best,
+            against_today=against_today,
+        )
+
+    def sentences(self, found: TwiceTheLoad, chosen: Candidate, goal: str) -> tuple[list[str], list[str]]:
+        """For how sure we are, and for where it would hurt."""
+        what = spoken(goal, self.evaluator.of_what)
+        sure, hurt = [], []
+        there = found.values
+        if chosen != self._today:
+            took = shown_values(goal, (there[self._today.label], there[chosen.label]), found.against_today)
+            if found.beats_today:
+                sure.append(f"At twice the load it still beats {self._today.label}: {what} {took}.")
+            else:
+                hurt.append(
+                    f"At twice the load it is no longer measurably better than {self._today.label}: {what} {took}."
+                )
+        if found.holds:
+            sure.append(f"At twice the load nothing better by more than {HOLDS:.0%} was found.")
+        else:
+            took = shown_values(goal, (there[found.best.label], there[chosen.label]), found.against_best)
+            hurt.append(
+                f"At twice the load {found.best.label} would be better: {what}, from it to {chosen.label}, {took}. Ask again when the load has grown."
+            )
+        return sure, hurt
