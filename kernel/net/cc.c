@@ -174,10 +174,16 @@ static void cc_set_state(struct sock *sk, u8 new_state)
 	struct state *ca = inet_csk_ca(sk);
 	struct fanin_cc_view view;
 
-	if (!ca->socket || new_state != TCP_CA_Loss)
+	if (!ca->socket)
 		return;
-	view = look(sk);
-	fanin_cc_enters_loss(ca->socket, &view);
+	if (new_state == TCP_CA_Loss) {
+		view = look(sk);
+		fanin_cc_enters_loss(ca->socket, &view);
+	} else if (new_state == TCP_CA_Recovery && inet_csk(sk)->icsk_ca_state == TCP_CA_CWR) {
+		/* tcp_enter_recovery() does not ask for ssthresh while a reduction lasts. */
+		view = look(sk);
+		tcp_sk(sk)->snd_ssthresh = fanin_cc_loss_in_cwr(ca->socket, &view);
+	}
 }
 
 static void cc_cwnd_event(struct sock *sk, enum tcp_ca_event event)

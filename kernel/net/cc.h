@@ -38,6 +38,7 @@ void fanin_cc_ack(void *socket, const struct fanin_cc_view *view, u32 segments, 
 void fanin_cc_grow(void *socket, const struct fanin_cc_view *view, struct fanin_cc_out *out);
 void fanin_cc_control(void *socket, const struct fanin_cc_view *view, const struct fanin_cc_sample *sample, struct fanin_cc_out *out);
 u32 fanin_cc_reduce(void *socket, const struct fanin_cc_view *view, u32 by_mark);
+u32 fanin_cc_loss_in_cwr(void *socket, const struct fanin_cc_view *view);
 u32 fanin_cc_timed_out(void *socket, const struct fanin_cc_view *view);
 void fanin_cc_enters_loss(void *socket, const struct fanin_cc_view *view);
 void fanin_cc_recovered(void *socket, const struct fanin_cc_view *view, struct fanin_cc_out *out);

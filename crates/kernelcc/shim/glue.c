@@ -11,7 +11,7 @@ static __thread u64 no_random;
 
 /* ---- what src/abi.rs mirrors; every field is in the unit of its name ---------------------------------------------------------- */
 
-#define FANIN_ABI 1
+#define FANIN_ABI 2
 struct fanin_view {
 	u64 now_ns;
 	u32 snd_una, snd_nxt, mss, srtt_us, min_rtt_us, in_flight, delivered, delivered_ce, lost, data_segs_out;
@@ -338,6 +338,24 @@ void fanin_on_congestion(struct fanin_sock *s, const struct fanin_view *v, u32 c
 		if (!o->cong_control)
 			sk->snd_cwnd = min(sk->snd_cwnd, sk->snd_ssthresh);
 	}
+	leave(sk, out);
+}
+
+/*
+ * A recovery begins within an ECN reduction (tcp_enter_recovery): ssthresh() is not asked again, set_state() is told while `window` packets
+ * may be outstanding, and nothing of it is undone.
+ */
+void fanin_on_loss_in_cwr(struct fanin_sock *s, const struct fanin_view *v, u32 window, struct fanin_out *out)
+{
+	struct sock *sk = enter(s, v);
+	u32 cwnd = sk->snd_cwnd;
+
+	sk->prior_ssthresh = 0;
+	if (!sk->icsk_ca_ops->cong_control)
+		sk->snd_cwnd = window;
+	set_state(sk, TCP_CA_Recovery);
+	if (!sk->icsk_ca_ops->cong_control)
+		sk->snd_cwnd = min(cwnd, sk->snd_ssthresh);
 	leave(sk, out);
 }
 

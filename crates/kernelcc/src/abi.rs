@@ -10,7 +10,7 @@ use libloading::Library;
 use std::ffi::{CStr, c_char};
 use std::path::Path;
 
-const FANIN_ABI: u32 = 1;
+const FANIN_ABI: u32 = 2;
 
 /// What the sender knows now.
 #[repr(C)]
@@ -91,6 +91,7 @@ pub struct Module {
     new: CallNew,
     ack: CallAck,
     congestion: CallNumber,
+    loss_in_cwr: CallNumber,
     recovered: CallNumber,
     undo: Call,
     restart: CallNumbers,
@@ -167,6 +168,7 @@ impl Module {
                 new: symbol(library, "fanin_new")?,
                 ack: symbol(library, "fanin_on_ack")?,
                 congestion: symbol(library, "fanin_on_congestion")?,
+                loss_in_cwr: symbol(library, "fanin_on_loss_in_cwr")?,
                 recovered: symbol(library, "fanin_on_recovered")?,
                 undo: symbol(library, "fanin_on_undo")?,
                 restart: symbol(library, "fanin_on_restart")?,
@@ -203,6 +205,11 @@ impl Socket {
     pub fn congestion(&mut self, view: &View, cause: u32) {
         // SAFETY: as in `ack`.
         unsafe { (self.module.congestion)(self.memory.as_mut_ptr(), view, cause, &mut self.out) };
+    }
+    /// A recovery begins within an ECN reduction, while `window` packets may be outstanding.
+    pub fn loss_in_cwr(&mut self, view: &View, window: u32) {
+        // SAFETY: as in `ack`.
+        unsafe { (self.module.loss_in_cwr)(self.memory.as_mut_ptr(), view, window, &mut self.out) };
     }
     /// Recovery ended.
     pub fn recovered(&mut self, view: &View, limit: u32) {

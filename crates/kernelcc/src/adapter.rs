@@ -315,6 +315,11 @@ impl CongestionControl for KernelSender {
         self.call(&view, |socket| socket.congestion(&view, cause));
     }
 
+    fn on_loss_in_cwr(&mut self, conn: &Conn, window: f64) {
+        let view = self.view(conn);
+        self.call(&view, |socket| socket.loss_in_cwr(&view, whole(window)));
+    }
+
     fn on_recovered(&mut self, conn: &Conn, limit: Option<f64>) {
         let view = self.view(conn);
         self.call(&view, |socket| socket.recovered(&view, limit.map_or(u32::MAX, whole)));

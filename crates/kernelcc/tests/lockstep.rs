@@ -166,6 +166,7 @@ impl Pair {
         self.both(|cc, conn| cc.on_ack(conn, &ack));
         self.note(format!("ack {segments} rtt {rtt} ece {ece} grow {} {:?}", ack.may_grow, self.conn.state));
         let undo = self.undoable && self.chance(0.01);
+        let again = self.conn.state == State::Cwr && self.chance(0.05);
         match self.conn.state {
             State::Recovery if over => {
                 self.both(|cc, conn| cc.on_recovered(conn, None));
@@ -173,6 +174,14 @@ impl Pair {
             }
             State::Loss if over => self.conn.state = State::Open,
             State::Open if ece => self.reduce(Cause::Ecn, State::Cwr),
+            // Losses within the window of data that marks had answered, while PRR lets some of it be outstanding.
+            State::Cwr if again => {
+                let window = f64::from(self.rng.random_range(1..=2 * self.cwnd() as u32));
+                self.both(|cc, conn| cc.on_loss_in_cwr(conn, window));
+                self.conn.state = State::Recovery;
+                self.undoable = false;
+                self.note(format!("loss in CWR, {window}"));
+            }
             State::Open if loss => self.reduce(Cause::Loss, State::Recovery),
             State::Recovery | State::Loss if undo => {
                 self.both(|cc, conn| cc.on_undo(conn));

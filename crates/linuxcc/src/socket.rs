@@ -219,6 +219,14 @@ impl Socket {
         whole(self.cc.control().ssthresh)
     }
 
+    /// A recovery begins within an ECN reduction (`set_state` without `ssthresh` before it), which goes on. The threshold: as it was, or lower.
+    pub fn loss_in_cwr(&mut self, view: &View) -> u32 {
+        self.flush(view);
+        self.notify_cc(view, Event::LossInCwr { window: view.cwnd });
+        self.expected = None;
+        whole(self.cc.control().ssthresh).min(view.ssthresh)
+    }
+
     /// The retransmission timer expired (`ssthresh`). The new threshold.
     pub fn timed_out(&mut self, view: &View) -> u32 {
         self.flush(view);

@@ -165,6 +165,16 @@ pub unsafe extern "C" fn fanin_cc_reduce(socket: *mut Socket, view: *const View,
     unsafe { call(socket, view, |s, v| s.reduce(v, by_mark != 0)) }
 }
 
+/// See [`Socket::loss_in_cwr`].
+///
+/// # Safety
+/// As [`call`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fanin_cc_loss_in_cwr(socket: *mut Socket, view: *const View) -> u32 {
+    // SAFETY: as `call` demands.
+    unsafe { call(socket, view, Socket::loss_in_cwr) }
+}
+
 /// See [`Socket::timed_out`].
 ///
 /// # Safety

@@ -89,6 +89,9 @@ impl CongestionControl for D2tcp {
         let left = if self.d == 1.0 { self.fraction.cut(cwnd) } else { self.fraction.cut_by(cwnd, self.d) };
         self.core.reduce(conn, left);
     }
+    fn on_loss_in_cwr(&mut self, conn: &Conn, window: f64) {
+        self.fraction.on_loss_in_cwr(&mut self.core, conn, window);
+    }
     fn on_recovered(&mut self, _conn: &Conn, limit: Option<f64>) {
         self.core.on_recovered(limit);
     }

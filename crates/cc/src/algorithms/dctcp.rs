@@ -118,9 +118,11 @@ impl MarkedFraction {
         }
     }
 
-    /// It is the kernel's form.
-    fn is_integer(&self) -> bool {
-        matches!(self.arithmetic, Arithmetic::Integer { .. })
+    /// The kernel's module halves what it finds whenever a recovery begins (`dctcp_state`, `dctcp_react_to_loss`).
+    pub fn on_loss_in_cwr(&self, core: &mut RenoCore, conn: &Conn, window: f64) {
+        if matches!(self.arithmetic, Arithmetic::Integer { .. }) {
+            core.reduce(conn, (window / 2.0).floor().max(2.0));
+        }
     }
 
     /// α, 0 to 1.
@@ -184,10 +186,7 @@ impl CongestionControl for Dctcp {
         }
     }
     fn on_loss_in_cwr(&mut self, conn: &Conn, window: f64) {
-        // The kernel's module halves what it finds whenever a recovery begins (`dctcp_state`, `dctcp_react_to_loss`).
-        if self.fraction.is_integer() {
-            self.core.reduce(conn, (window / 2.0).floor().max(2.0));
-        }
+        self.fraction.on_loss_in_cwr(&mut self.core, conn, window);
     }
     fn on_recovered(&mut self, _conn: &Conn, limit: Option<f64>) {
         self.core.on_recovered(limit);

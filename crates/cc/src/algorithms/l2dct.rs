@@ -119,6 +119,9 @@ impl CongestionControl for L2dct {
         let left = self.fraction.cut_by(self.core.window.cwnd, self.weight);
         self.core.reduce(conn, left);
     }
+    fn on_loss_in_cwr(&mut self, conn: &Conn, window: f64) {
+        self.fraction.on_loss_in_cwr(&mut self.core, conn, window);
+    }
     fn on_recovered(&mut self, _conn: &Conn, limit: Option<f64>) {
         self.core.on_recovered(limit);
     }
