@@ -176,6 +176,50 @@ def test_dctcp_keeps_the_queue_at_its_threshold() -> None:
     assert result.flows["ece_acks"].min() > 0
 
 
+DEADLINES = """
+[topology]
+senders = 8
+rate = "1Gbps"
+receiver_rate = "100Mbps"
+delay = "100us"
+buffer = "250p"
+mark = "20p"
+[stack]
+profile = "linux"
+[cc]
+name = "d2tcp"
+[[workload]]
+kind = "incast"
+class = "near"
+from = ["s1", "s2", "s3", "s4"]
+bytes = "256KB"
+rounds = 5
+deadline = "120ms"
+[[workload]]
+kind = "incast"
+class = "far"
+from = ["s5", "s6", "s7", "s8"]
+bytes = "256KB"
+rounds = 5
+deadline = "400ms"
+[run]
+duration = "5s"
+"""
+
+
+def test_sockets_tell_d2tcp_their_deadlines_and_the_near_ones_go_first() -> None:
+    if not has_twins():
+        pytest.skip("this kernel takes no BPF twin")
+    usual = {}
+    for cc in ("d2tcp", "dctcp"):
+        done = run(DEADLINES, cc=cc).messages
+        usual[cc] = dict(done.group_by("class").agg(pl.col("completion_ms").median()).iter_rows())
+    # Fair shares of 100 Mbps are 171 ms for each of eight times 256 KB; simulated 128 and 187 ms.
+    assert usual["d2tcp"]["near"] < 0.85 * usual["d2tcp"]["far"]
+    assert usual["d2tcp"]["near"] < 0.9 * usual["dctcp"]["near"]
+    assert usual["dctcp"]["near"] == pytest.approx(usual["dctcp"]["far"], rel=0.15)
+
+
 @pytest.mark.parametrize("r_min", [200, 0])
 def test_tcprand_sends_segments_of_the_sizes_that_it_draws(r_min: int) -> None:
     text = LONG.replace("[measure]", '[measure]\npackets = ["switch->client"]')

@@ -38,7 +38,7 @@ pub enum Chosen {
     Program,
 }
 
-/// Its sockets would have to tell the deadline of every message.
+/// Its sockets have to tell the deadline of every message, which only the twin on a running kernel has a place for.
 const NEEDS_DEADLINES: &str = "d2tcp";
 
 /// The kernel's congestion control for a transport.
@@ -51,7 +51,7 @@ pub fn chosen(transport: &TransportSpec, whose: Whose) -> Result<Chosen, Limit> 
     let shims = deployment.sender_shim || deployment.receiver_shim;
     let deadlines = transport.cc.parts().iter().any(|part| part.name == NEEDS_DEADLINES);
     let named = match whose {
-        _ if shims || deadlines => None,
+        _ if shims || (deadlines && whose != Whose::Twin) => None,
         Whose::Twin => deployment.kernel.or(deployment.twin),
         Whose::Rust => deployment.kernel,
         Whose::RustAlways => None,

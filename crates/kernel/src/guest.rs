@@ -81,6 +81,7 @@ pub fn guest(spec: &Spec, algorithms: &[String]) -> Result<Guest, Limit> {
             Release::NotBefore(time, barrier) => plan::Release::NotBefore(time.ps() / 1000, barrier.0),
         },
         completes: m.completes.map(|b| b.0),
+        deadline_ns: m.deadline.map(|d| d.ps() / 1000),
     });
     let gates = spec.gates.iter().map(|g| plan::Gate {
         barrier: g.barrier.0,
@@ -117,6 +118,7 @@ pub fn guest(spec: &Spec, algorithms: &[String]) -> Result<Guest, Limit> {
             stop_when_done: spec.stop_when_done,
             read_lowat: READ_LOWAT,
             http: false,
+            deadline_map: None,
             hosts,
         },
     })

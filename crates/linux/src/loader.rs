@@ -72,7 +72,7 @@ pub fn folder(linux: &str) -> PathBuf {
 }
 
 /// Files of a pin folder besides its `link`.
-const BESIDE: [&str; 3] = ["counters", "ingress", "host"];
+const BESIDE: [&str; 4] = ["counters", "deadlines", "ingress", "host"];
 
 /// Removes what a killed `load` left: folders without a link, and ours when empty.
 pub fn tidy() {
@@ -104,15 +104,20 @@ pub fn load(twin: &Twin, settings: &[(String, u32)], hold: bool) -> Result<Value
     }
     let place = folder(twin.linux);
     let pins = (!hold).then_some(place.as_path());
-    let (counters, link) = kept(pins, || {
-        let (mut counters, mut link) = attach(twin, settings)?;
+    let (counters, deadlines, link) = kept(pins, || {
+        let (mut counters, mut deadlines, mut link) = attach(twin, settings)?;
         if let Some(place) = pins {
             counters.pin(place.join("counters")).map_err(|e| cannot_pin(place, e))?;
+            if let Some(map) = &mut deadlines {
+                map.pin(place.join("deadlines")).map_err(|e| cannot_pin(place, e))?;
+            }
             link.pin(place.join("link")).map_err(|e| cannot_pin(place, e))?;
         }
-        Ok((counters, link))
+        Ok((counters, deadlines, link))
     })?;
-    let answer = json!({ "loaded": twin.linux, "algorithm": twin.algorithm, "pinned": pins });
+    // Applications find the map by its id, or by its pin.
+    let deadlines = deadlines.and_then(|map| map.info().ok().map(|about| about.info.id));
+    let answer = json!({ "loaded": twin.linux, "algorithm": twin.algorithm, "pinned": pins, "deadlines": deadlines });
     if hold {
         until_let_go(&answer);
     }
@@ -159,19 +164,22 @@ pub fn in_kernel(name: &str, file: &str, settings: &[(String, u32)]) -> Result<l
     open.load().map_err(|e| refused(name, e))
 }
 
-fn attach(twin: &Twin, settings: &[(String, u32)]) -> Result<(MapHandle, Link), Error> {
+fn attach(twin: &Twin, settings: &[(String, u32)]) -> Result<(MapHandle, Option<MapHandle>, Link), Error> {
     let mut object = in_kernel(twin.linux, twin.file, settings)?;
     let mut counters = None;
+    let mut deadlines = None;
     let mut link = None;
     for mut map in object.maps_mut() {
         if map.map_type() == MapType::StructOps {
             link = Some(map.attach_struct_ops().map_err(|e| refused(twin.linux, e))?);
         } else if map.name() == "counters" {
             counters = Some(MapHandle::try_from(&map).map_err(|e| refused(twin.linux, e))?);
+        } else if map.name() == "deadlines" {
+            deadlines = Some(MapHandle::try_from(&map).map_err(|e| refused(twin.linux, e))?);
         }
     }
     match (counters, link) {
-        (Some(counters), Some(link)) => Ok((counters, link)),
+        (Some(counters), Some(link)) => Ok((counters, deadlines, link)),
         _ => Err(refused(twin.linux, "its object lacks counters or operations")),
     }
 }

@@ -84,8 +84,6 @@ pub struct Client {
     header: Vec<u8>,
     /// What is still to come of the present response's body; none: its header is not complete.
     body: Option<u64>,
-    /// Bytes of bodies read.
-    pub bytes_read: u64,
 }
 
 impl Client {
@@ -137,10 +135,7 @@ impl Client {
             if left > 0 {
                 match sys::discard(fd, READ.min(left as usize)) {
                     Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                    Ok(bytes) => {
-                        self.bytes_read += bytes as u64;
-                        self.body = Some(left - bytes as u64);
-                    }
+                    Ok(bytes) => self.body = Some(left - bytes as u64),
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                     Err(error) => return Err(error),
                 }
@@ -207,7 +202,8 @@ mod tests {
 
     fn plan(second: Release) -> Plan {
         let flow = |from_client| Flow { connection: 0, from_client, stop_ns: None };
-        let message = |flow, release, completes| Message { flow, bytes: Some(100), release, completes };
+        let message =
+            |flow, release, completes| Message { flow, bytes: Some(100), release, completes, deadline_ns: None };
         Plan {
             flows: vec![flow(true), flow(false)],
             messages: vec![message(0, Release::At(0), Some(0)), message(1, second, None)],
@@ -255,7 +251,6 @@ mod tests {
             ours.read(client.as_raw_fd(), &mut came).unwrap();
         }
         assert_eq!(came, [Came::Begun(0), Came::Complete(1), Came::Begun(2), Came::Complete(3)]);
-        assert_eq!(ours.bytes_read, 5);
         ours.ask(Exchange { request: 4, response: 5 }, 9, 0);
         server.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 9\r\n\r\n").unwrap();
         while sys::peek(client.as_raw_fd(), &mut [0]).is_err() {}

@@ -54,10 +54,6 @@ pub struct Message {
 /// A flow at the end of the run, by its sender's and receiver's `TCP_INFO`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Flow {
-    /// Bytes that the receiving application has read.
-    pub bytes_read: u64,
-    /// When it last read some.
-    pub last_read_ns: Option<u64>,
     /// tcpi_bytes_acked.
     pub bytes_acked: u64,
     /// tcpi_bytes_sent: retransmissions included.

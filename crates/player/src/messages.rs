@@ -117,7 +117,7 @@ mod tests {
     use crate::plan::Gate;
 
     fn message(release: Release, completes: Option<u32>) -> Message {
-        Message { flow: 0, bytes: Some(1), release, completes }
+        Message { flow: 0, bytes: Some(1), release, completes, deadline_ns: None }
     }
 
     #[test]

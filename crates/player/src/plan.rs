@@ -29,6 +29,9 @@ pub struct Plan {
     /// Clients speak HTTP to servers that are there already; nothing listens here.
     #[serde(default)]
     pub http: bool,
+    /// A BPF map of sockets that a congestion control reads deadlines from; by its id.
+    #[serde(default)]
+    pub deadline_map: Option<u32>,
 }
 
 /// A host.
@@ -84,6 +87,9 @@ pub struct Message {
     pub release: Release,
     /// Delivering it counts towards this barrier.
     pub completes: Option<u32>,
+    /// It should be delivered so long after its release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_ns: Option<u64>,
 }
 
 /// When an application hands a message to TCP.

@@ -5,7 +5,7 @@ use crate::log::{self, Log};
 use crate::messages::Messages;
 use crate::plan::{Connection, Datagrams, Plan};
 use crate::socket::End;
-use crate::sys::{self, Poll};
+use crate::sys::{self, Deadlines, Poll};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::io;
@@ -51,6 +51,8 @@ struct Player<'a> {
     stops: BinaryHeap<Reverse<(u64, u32)>>,
     entered: Option<u32>,
     web: Option<Web>,
+    /// Where deadlines are told.
+    deadlines: Option<Deadlines>,
 }
 
 /// What requests over HTTP need.
@@ -106,6 +108,11 @@ impl<'a> Player<'a> {
             stops: BinaryHeap::new(),
             entered: None,
             web: None,
+            deadlines: plan
+                .deadline_map
+                .map(Deadlines::open)
+                .transpose()
+                .map_err(|e| format!("the map of deadlines: {e}"))?,
         };
         if plan.http {
             player.web = Some(Web {
@@ -305,7 +312,7 @@ impl<'a> Player<'a> {
             let ready = self.poll.watch(fd.as_raw_fd(), IN, token, true).and_then(|()| {
                 (end.fd, end.watched) = (Some(fd), IN);
                 end.wake_when(lowat)?;
-                end.send()
+                end.send(self.deadlines.as_ref())
             });
             ready
                 .and_then(|()| self.rewatch(connection, 1))
@@ -332,14 +339,14 @@ impl<'a> Player<'a> {
             self.delivered(message, now);
             return if self.begun[connection as usize] { Ok(()) } else { self.connect(connection) };
         }
-        ends[side].queue(m.bytes);
+        ends[side].queue(m.bytes, m.deadline_ns.map(|d| now + d));
         ends[1 - side].expect(message, m.bytes);
         if !self.begun[connection as usize] {
             return self.connect(connection);
         }
         let lowat = self.plan.read_lowat;
         let ends = &mut self.ends[connection as usize];
-        let sent = ends[1 - side].wake_when(lowat).and_then(|()| ends[side].send());
+        let sent = ends[1 - side].wake_when(lowat).and_then(|()| ends[side].send(self.deadlines.as_ref()));
         sent.and_then(|()| self.rewatch(connection, side)).map_err(|e| format!("{}: {e}", self.describe(connection)))
     }
 
@@ -380,8 +387,6 @@ impl<'a> Player<'a> {
         let mut came = Vec::new();
         if what & (IN | libc::EPOLLHUP as u32) != 0 {
             client.read(fd, &mut came)?;
-            end.bytes_read = client.bytes_read;
-            end.last_read_ns = Some(sys::now());
         }
         for one in came {
             let (Came::Begun(message) | Came::Complete(message)) = one;
@@ -406,12 +411,12 @@ impl<'a> Player<'a> {
             sys::take_error(fd.as_raw_fd())?;
         }
         if what & OUT != 0 {
-            end.send()?;
+            end.send(self.deadlines.as_ref())?;
         }
         if what & (IN | libc::EPOLLHUP as u32) != 0 {
             let now = sys::now();
             let mut done = Vec::new();
-            end.read(now, self.plan.read_lowat, &mut done)?;
+            end.read(self.plan.read_lowat, &mut done)?;
             for message in done {
                 self.delivered(message, now);
             }
@@ -498,8 +503,6 @@ impl<'a> Player<'a> {
             if let Some(info) = ends[side].info() {
                 info.write(side == 0, row);
             }
-            row.bytes_read = ends[1 - side].bytes_read;
-            row.last_read_ns = ends[1 - side].last_read_ns;
         }
     }
 

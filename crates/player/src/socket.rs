@@ -1,10 +1,10 @@
 //! One end of a connection.
 
 use crate::log;
-use crate::sys;
+use crate::sys::{self, Deadlines};
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 /// Bytes of one write; all are zero.
 static ZEROS: [u8; 65_536] = [0; 65_536];
@@ -15,14 +15,15 @@ const READ: usize = 1 << 24;
 #[derive(Debug, Default)]
 pub struct End {
     pub fd: Option<OwnedFd>,
-    /// Messages to write, with what is left of them; `None` is endless.
-    to_send: VecDeque<Option<u64>>,
+    /// Messages to write: what is left of each, `None` is endless, and until when it should be delivered.
+    to_send: VecDeque<(Option<u64>, Option<u64>)>,
     /// Messages to come: their number, and the bytes that have been read when they are complete.
     expected: VecDeque<(u32, u64)>,
     /// Where the last expected message ends.
     expected_to: u64,
-    pub bytes_read: u64,
-    pub last_read_ns: Option<u64>,
+    bytes_read: u64,
+    /// Of the message that was written last.
+    last_deadline: Option<u64>,
     lowat: u32,
     /// Events that epoll waits for.
     pub watched: u32,
@@ -31,9 +32,9 @@ pub struct End {
 }
 
 impl End {
-    /// A message to send.
-    pub fn queue(&mut self, bytes: Option<u64>) {
-        self.to_send.push_back(bytes);
+    /// A message to send, to be delivered by `deadline`.
+    pub fn queue(&mut self, bytes: Option<u64>, deadline: Option<u64>) {
+        self.to_send.push_back((bytes, deadline));
     }
 
     /// A message to come; an endless one is none.
@@ -49,10 +50,25 @@ impl End {
         !self.to_send.is_empty()
     }
 
-    /// Writes what fits into the send buffer.
-    pub fn send(&mut self) -> io::Result<()> {
+    /// Writes what fits into the send buffer, and tells a congestion control that asks what deadline the message has.
+    pub fn send(&mut self, deadlines: Option<&Deadlines>) -> io::Result<()> {
         let Some(fd) = self.fd.as_ref().map(AsRawFd::as_raw_fd) else { return Ok(()) };
-        while let Some(left) = self.to_send.front_mut() {
+        if let (Some(map), Some((left, deadline))) = (deadlines, self.to_send.front()) {
+            // What is written below leaves at once: it has to be known before.
+            map.tell(fd, *deadline, left.unwrap_or(u64::MAX >> 1))?;
+        }
+        let writing = self.to_send.len();
+        let sent = self.write(fd);
+        if let Some(map) = deadlines.filter(|_| sent.is_ok() && writing > 0) {
+            // Of a message that is written whole the rest is what the kernel has not sent yet.
+            let (left, deadline) = self.to_send.front().copied().unwrap_or((Some(0), self.last_deadline));
+            map.tell(fd, deadline, left.unwrap_or(u64::MAX >> 1))?;
+        }
+        sent
+    }
+
+    fn write(&mut self, fd: RawFd) -> io::Result<()> {
+        while let Some((left, deadline)) = self.to_send.front_mut() {
             let some = left.map_or(ZEROS.len(), |n| n.min(ZEROS.len() as u64) as usize);
             match sys::send(fd, &ZEROS[..some]) {
                 Ok(written) => {
@@ -64,6 +80,7 @@ impl End {
                 Err(error) => return Err(error),
             }
             if *left == Some(0) {
+                self.last_deadline = *deadline;
                 self.to_send.pop_front();
             }
         }
@@ -71,14 +88,11 @@ impl End {
     }
 
     /// Reads what has come; the messages that are complete with it go to `done`.
-    pub fn read(&mut self, now: u64, lowat: u32, done: &mut Vec<u32>) -> io::Result<()> {
+    pub fn read(&mut self, lowat: u32, done: &mut Vec<u32>) -> io::Result<()> {
         let Some(fd) = self.fd.as_ref().map(AsRawFd::as_raw_fd) else { return Ok(()) };
         match sys::discard(fd, READ) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(bytes) => {
-                self.bytes_read += bytes as u64;
-                self.last_read_ns = Some(now);
-            }
+            Ok(bytes) => self.bytes_read += bytes as u64,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
             Err(error) => return Err(error),
         }

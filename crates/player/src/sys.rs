@@ -19,6 +19,46 @@ pub fn now() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
+/// A BPF map of sockets in which a congestion control looks for deadlines (`kernel/cc/d2tcp.c`).
+#[derive(Debug)]
+pub struct Deadlines(OwnedFd);
+
+/// `struct deadline` of that file.
+#[repr(C)]
+struct Deadline {
+    at_ns: u64,
+    unsent: u64,
+}
+
+impl Deadlines {
+    /// The map of this id.
+    ///
+    /// # Errors
+    /// What the system says: there is none, or it is not allowed.
+    pub fn open(id: u32) -> io::Result<Deadlines> {
+        const GET_FD_BY_ID: libc::c_long = 14;
+        // The kernel takes shorter structs for those that it knows with zeros behind.
+        let attributes = [id, 0, 0, 0];
+        // SAFETY: the attributes are readable and as long as they are said to be.
+        let fd = unsafe { libc::syscall(libc::SYS_bpf, GET_FD_BY_ID, attributes.as_ptr(), size_of_val(&attributes)) };
+        // SAFETY: a new descriptor that is nobody else's.
+        check(fd as libc::c_int).map(|fd| Deadlines(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    /// What is sent on a socket from now on should be delivered by `at`, and `unsent` bytes of it are still to be written.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn tell(&self, socket: RawFd, at: Option<u64>, unsent: u64) -> io::Result<()> {
+        const UPDATE_ELEM: libc::c_long = 2;
+        let value = Deadline { at_ns: at.unwrap_or(0), unsent };
+        let attributes: [u64; 4] = [self.0.as_raw_fd() as u64, &raw const socket as u64, &raw const value as u64, 0];
+        // SAFETY: the attributes, the key and the value are readable; the kernel keeps none of their addresses.
+        let done = unsafe { libc::syscall(libc::SYS_bpf, UPDATE_ELEM, attributes.as_ptr(), size_of_val(&attributes)) };
+        check(done as libc::c_int).map(drop)
+    }
+}
+
 /// Moves the calling thread into a network namespace.
 ///
 /// # Errors

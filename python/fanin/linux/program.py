@@ -76,9 +76,12 @@ class Held:
         As Linux has it, such as ``fanin_trim``, or with its device, such as ``ictcp@eth0``.
     counters : dict
         What it has counted, once it is unloaded.
+    deadlines : int or None
+        Id of the BPF map in which applications say the deadlines of what they send.
     """
 
     name: str
+    deadlines: int | None = None
     counters: dict[str, int] = field(default_factory=dict)
 
 
@@ -120,7 +123,8 @@ def held(name: str, params: Sequence[str], device: str = "", namespace: str = ""
         first = child.stdout.readline()
         if not first:
             raise EngineError(child.stderr.read().strip())
-        twin = Held(json.loads(first)["loaded"])
+        said = json.loads(first)
+        twin = Held(said["loaded"], said.get("deadlines"))
         yield twin
     finally:
         child.stdin.close()

@@ -121,7 +121,12 @@ def _run(folder: Path, watch: Watch | None, manner: Manner) -> dict[str, float]:
         for number in sorted(receivers):
             of_host = program.held(manner.receiver, manner.receiver_params, made.device, made.hosts[number])
             stack.enter_context(of_host)
-        plan_file.write_text(json.dumps({**work, "http": manner.http}))
+        deadlines = next((twin.deadlines for twin in twins if twin.deadlines is not None), None)
+        if manner.http and deadlines is not None and any("deadline_ns" in message for message in work["messages"]):
+            raise ScenarioError(
+                "cc.name: nginx does not tell the kernel the deadlines of its responses; use --engine testbed"
+            )
+        plan_file.write_text(json.dumps({**work, "http": manner.http, "deadline_map": deadlines}))
         config_file.write_text(json.dumps({**config, "namespace": made.switch}))
         if manner.http:
             stack.enter_context(web.servers(work, made.hosts, folder, hosts_cpu, manner.environment))
