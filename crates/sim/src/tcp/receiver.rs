@@ -315,6 +315,7 @@ impl Receiver {
 
     /// Acknowledges what has arrived unless data have done so: now, or when the delayed ACK is due (`__tcp_ack_snd_check`). `round_trip`
     /// is what the host has measured on this connection; only merged ACKs ask for it.
+    #[inline]
     pub fn check_ack(&mut self, round_trip: impl FnOnce() -> Duration, net: &mut Net) {
         if self.pending == 0 {
             return;

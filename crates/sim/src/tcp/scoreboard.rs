@@ -196,6 +196,7 @@ impl Scoreboard {
     }
 
     /// A new segment leaves. A connection gives each a snapshot, or none.
+    #[inline(always)]
     pub fn push(&mut self, segment: Segment, rate: Option<RateSnapshot>) {
         if let Some(rate) = rate {
             self.rates.get_or_insert_default().snapshots.push(rate);

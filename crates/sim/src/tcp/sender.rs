@@ -432,7 +432,6 @@ impl Sender {
     }
 
     /// The round-trip sample of this ACK, and its effect on the estimator.
-    #[inline(always)]
     fn round_trip(&mut self, packet: &Packet, advanced: bool, d: &Delivered, now: u64) -> Option<Duration> {
         if !advanced || (!self.config.stack.timestamps && d.any_retransmitted) {
             return None;

@@ -112,7 +112,7 @@ impl Validation {
     }
 
     /// Data was sent; `limited` tells that the window stopped the sender after it. `rto` computes the timer: seldom needed.
-    #[inline]
+    #[inline(always)]
     pub fn on_send(&mut self, s: &CwvInput, limited: bool, rto: impl FnOnce() -> Rto) -> Option<Restart> {
         self.last_send = s.now;
         if s.una >= self.usage_end || limited || (!self.limited && s.in_flight > self.max_out) {
