@@ -55,8 +55,9 @@ pub fn analyse_reader(
 ) -> Result<Analysis, CaptureError> {
     let mut rows = Rows::default();
     let mut found = analyse_into(reader, name, total, options, &mut rows, progress)?;
-    rows.turns.sort_by_key(|r| (r.request_start_ns.or(r.response_start_ns), r.connection, r.turn));
-    rows.trains.sort_by_key(|r| (r.start_ns, r.connection, r.direction));
+    // No two rows have equal keys, so that these need no memory for a stable order.
+    rows.turns.sort_unstable_by_key(|r| (r.request_start_ns.or(r.response_start_ns), r.connection, r.turn));
+    rows.trains.sort_unstable_by_key(|r| (r.start_ns, r.connection, r.direction));
     rows.bursts.sort_by_key(|r| (r.start_ns, r.connection, r.direction));
     (found.turns, found.trains, found.bursts) = (rows.turns, rows.trains, rows.bursts);
     Ok(found)
@@ -226,7 +227,8 @@ impl Pass {
         };
         let mut warnings = self.warnings();
         let links = self.table.take_links();
-        let connections: Vec<Connection> = self.table.into_connections().map(|c| c.finish(sink)).collect();
+        let mut connections: Vec<Connection> = Vec::with_capacity(self.table.len());
+        connections.extend(self.table.into_connections().map(|c| c.finish(sink)));
         warnings.extend(about_connections(&connections));
         let hosts = hosts::rank(&connections);
         Analysis {

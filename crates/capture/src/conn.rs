@@ -17,6 +17,7 @@ use handshake::Handshake;
 use rtt::Half;
 use run::{PayloadRun, Place};
 use sequence::{Kind, Sequence};
+use serde::{Deserialize, Serialize};
 
 /// How late a packet may be and still count as reordered, where neither the IP identification nor a handshake says better; tshark's value.
 const REORDERING: u64 = 3_000_000;
@@ -34,6 +35,7 @@ const SHORTEST_PAUSE: u64 = 2_000_000;
 pub(crate) const LARGEST_ON_WIRE: u32 = 9_000;
 
 /// A connection in progress. Directions are numbered: 0 is from `ends[0]` to `ends[1]`.
+#[derive(Serialize, Deserialize)]
 pub(crate) struct Conn {
     id: u32,
     ends: [(Addr, u16); 2],
@@ -69,7 +71,7 @@ struct Front {
 }
 
 /// One direction: counts, bytes seen, round trips of its data, the train in progress.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 struct Dir {
     stats: DirectionStats,
     seq: Sequence,

@@ -3,10 +3,11 @@
 //! By hand rather than with `etherparse`: the frames are cut by snaplen, so lengths must come from the IP header while the bytes behind are
 //! missing, and one frame must cost tens of nanoseconds. Nothing here allocates or can index past the end: every read asks.
 
+use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// An IP address of either family; IPv4 as `::ffff:a.b.c.d`, which no packet on the wire carries as IPv6.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Addr(pub u128);
 
 impl Addr {

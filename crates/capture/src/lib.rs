@@ -22,6 +22,7 @@
 mod analyse;
 mod arrivals;
 mod conn;
+mod conns;
 mod decode;
 mod error;
 mod file;

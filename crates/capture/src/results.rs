@@ -106,7 +106,7 @@ pub struct Connection {
 
 /// One direction of a connection. Copies made by a mirror port count once; `payload_bytes = unique_bytes + retransmitted_bytes +
 /// keepalive_bytes`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DirectionStats {
     /// Packets, bare ACKs included, mirrored copies left out.
     pub packets: u64,
@@ -273,7 +273,7 @@ pub struct Burst {
 }
 
 /// A packet train (Jain and Routhier 1986): consecutive data packets of one direction without a gap above the threshold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Train {
     /// Index into [`Analysis::connections`].
     pub connection: u32,

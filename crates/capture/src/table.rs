@@ -2,6 +2,7 @@
 
 use crate::arrivals::Arrivals;
 use crate::conn::Conn;
+use crate::conns::Conns;
 use crate::decode::{Addr, Segment, flag};
 use crate::rack::{Link, Links};
 use crate::timeline::{Noted, Timed};
@@ -91,36 +92,7 @@ impl Table {
 
     /// All connections, in order of their first packet. What has been taken is freed on the way.
     pub fn into_connections(self) -> impl Iterator<Item = Conn> {
-        self.conns.parts.into_iter().flatten()
-    }
-}
-
-/// Connections by number, in parts that are freed one by one: a million of them are gigabytes, which must not stand beside their results.
-#[derive(Default)]
-struct Conns {
-    parts: Vec<Vec<Conn>>,
-}
-
-/// Connections in a part: more bytes than an allocator keeps for itself when they are freed (32 MiB with glibc).
-const PART: usize = 1 << 14;
-
-impl Conns {
-    fn len(&self) -> usize {
-        self.parts.last().map_or(0, |last| (self.parts.len() - 1) * PART + last.len())
-    }
-
-    fn push(&mut self, conn: Conn) {
-        if self.parts.last().is_none_or(|last| last.len() == PART) {
-            self.parts.push(Vec::with_capacity(PART));
-        }
-        if let Some(last) = self.parts.last_mut() {
-            last.push(conn);
-        }
-    }
-
-    #[inline]
-    fn at(&mut self, index: usize) -> &mut Conn {
-        &mut self.parts[index / PART][index % PART]
+        self.conns.into_all()
     }
 }
 

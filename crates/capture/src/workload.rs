@@ -149,8 +149,9 @@ impl Analysis {
             };
             let Some(turns) = turns.get_mut(&c.connection) else { continue };
             turns.sort_by_key(|t| t.turn);
-            let mut talk = Talk { upstream: c.server_ip == aggregator, times: Vec::new() };
-            for (message, times, wait) in messages(inflight::separate(exchanges(c, turns, aggregator)), &pieces) {
+            let written = messages(inflight::separate(exchanges(c, turns, aggregator)), &pieces);
+            let mut talk = Talk { upstream: c.server_ip == aggregator, times: Vec::with_capacity(written.len()) };
+            for (message, times, wait) in written {
                 if let (Some(asked), false, Some(before)) = (times.asked, times.overlapped, talk.times.last_mut()) {
                     // A tap away from the aggregator may think that an answer came later than it did; a request that followed it says.
                     let late = before.answered.map_or(0, |answered| answered.saturating_sub(asked));
@@ -160,6 +161,8 @@ impl Analysis {
                 talk.times.push(times);
                 all.push((connections.len() as u32, message, wait));
             }
+            // Exactly as many as there are: of a million connections most have one.
+            let messages = Vec::with_capacity(talk.times.len());
             talks.push(talk);
             let index = servers.iter().position(|&s| s == server).unwrap_or_else(|| {
                 servers.push(server);
@@ -174,7 +177,7 @@ impl Analysis {
                 opened: c.to_server.syn > 0,
                 writes_at_once: written.zip(open).is_some_and(|(written, open)| written <= open + AT_ONCE),
                 upstream: c.server_ip == aggregator,
-                messages: Vec::new(),
+                messages,
             });
         }
         if self.behind_the_queue(aggregator) == Some(false) {

@@ -1,7 +1,7 @@
 //! Traffic of a capture as a workload: requests and responses, each request after what it waited for.
 
 use crate::plan::Workload;
-use fanin_capture::{Release as Waits, Round};
+use fanin_capture::{Piece, Release as Waits, Round};
 use fanin_sim::rng::Stream;
 use fanin_sim::spec::{BarrierId, FlowId, Gate, GateEvent, MessageId, NodeId, Release};
 use fanin_units::{Duration, Time};
@@ -406,7 +406,7 @@ impl From<&fanin_capture::Workload> for Replay {
                     think: from_ns(m.think_ns),
                     request: m.request_bytes,
                     service: from_ns(m.service_ns),
-                    pieces: m.pieces.iter().filter(|p| p.bytes > 0).map(|p| (from_ns(p.pause_ns), p.bytes)).collect(),
+                    pieces: pieces(&m.pieces),
                     overlapped: m.overlapped,
                     release: m.release,
                 })
@@ -419,6 +419,14 @@ impl From<&fanin_capture::Workload> for Replay {
             rounds: capture.rounds.clone(),
         }
     }
+}
+
+/// What is not empty, in no more room than it takes: a million connections have as many of these.
+fn pieces(written: &[Piece]) -> Vec<(Duration, u64)> {
+    let mut pieces: Vec<(Duration, u64)> =
+        written.iter().filter(|p| p.bytes > 0).map(|p| (from_ns(p.pause_ns), p.bytes)).collect();
+    pieces.shrink_to_fit();
+    pieces
 }
 
 /// A file may say anything.

@@ -1,10 +1,12 @@
 //! The sender's own clock, as its time stamps tell it (RFC 7323): how long it really was silent, wherever its packets were held up since.
 
+use serde::{Deserialize, Serialize};
+
 /// The clock's rate is not known before so many of its ticks have passed.
 const FEWEST_TICKS: u32 = 50;
 
 /// A sender's clock beside the tap's.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Clock {
     /// The first and the last time stamp on data, and when they passed the tap.
     first: Option<(u32, u64)>,

@@ -3,6 +3,7 @@
 //! A sender whose window is full sends when an acknowledgement comes (Jacobson, "Congestion Avoidance and Control", 1988); one that paces, as
 //! BBR does, sends in between. Reno's window is halved by a loss (RFC 5681), CUBIC's keeps 0.7 (RFC 9438 section 4.6), BBR's stays.
 
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// Acknowledgements that are remembered: those under way between tap and sender must be among them.
@@ -19,7 +20,7 @@ const SPARSE: u64 = 4 * NEAR;
 const FEWEST_SEGMENTS: u64 = 16;
 
 /// What one direction's sender was seen to do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Counts {
     /// New data after a pause, with data outstanding.
     pub releases: u64,
@@ -36,7 +37,7 @@ pub(super) struct Counts {
 }
 
 /// One direction's data and what acknowledges it.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Clocking {
     acks: VecDeque<u64>,
     /// A repair: what was sent when it began, and how many bytes of it were outstanding.

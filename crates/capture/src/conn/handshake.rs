@@ -2,9 +2,10 @@
 
 use super::Conn;
 use crate::decode::{Segment, flag};
+use serde::{Deserialize, Serialize};
 
 /// When the packets of a handshake passed, how many there were, and what its two halves took.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct Handshake {
     pub(super) syn: Option<u64>,
     pub(super) syns: u32,

@@ -1,7 +1,9 @@
 //! Round trips as a tap can see them: data to its acknowledgement, which is the part of the path behind the tap.
 
+use serde::{Deserialize, Serialize};
+
 /// The half of a round trip from the tap to the receiver of one direction's data and back.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Half {
     least: Option<u64>,
     most: Option<u64>,
@@ -21,7 +23,7 @@ pub(super) struct Half {
 /// Packets whose times are kept: the acknowledgement that comes before a run's last, which a delayed-ACK timer may hold back, is for one of them.
 const LATEST: usize = 4;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Timed {
     end: u64,
     at: u64,

@@ -2,9 +2,10 @@
 
 use super::sequence::Sequence;
 use crate::{Burst, Direction, Front, Sink, Turn};
+use serde::{Deserialize, Serialize};
 
 /// The run in progress, or the request waiting for its response.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct PayloadRun {
     /// 0 or 1, as [`super::Conn`] numbers directions.
     pub dir: usize,
@@ -51,7 +52,7 @@ pub(super) struct PayloadRun {
     piece: Piece,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Piece {
     start: u64,
     from: u64,

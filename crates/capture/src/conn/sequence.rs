@@ -1,5 +1,7 @@
 //! Which bytes of one direction have been seen: sequence numbers unwrapped, holes kept, everything else a number.
 
+use serde::{Deserialize, Serialize};
+
 /// More holes than this in one direction, and the oldest is given up as missing: memory per connection stays bounded.
 const MOST_HOLES: usize = 64;
 /// Unwrapped offsets start here, so that there is room below.
@@ -8,7 +10,7 @@ const ORIGIN: u64 = 1 << 40;
 const LARGEST_WINDOW: i64 = 1 << 30;
 
 /// The bytes of one direction.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Sequence {
     /// `max` corresponds to `max32`; before that nothing is known.
     known: bool,
@@ -26,7 +28,7 @@ pub(super) struct Sequence {
     given_up: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Hole {
     start: u64,
     end: u64,

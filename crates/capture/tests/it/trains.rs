@@ -1,8 +1,9 @@
 //! Packet trains against a second, independent reading of the definition.
 
-use crate::common::{run, run_with};
-use fanin_capture::{Direction, Gap, Options, Train};
-use fanin_units::Duration;
+use crate::common::{run, run_bytes, run_with};
+use fanin_capture::write::{Endpoint, Flags, PcapWriter, Segment};
+use fanin_capture::{Analysis, Direction, Gap, Options, Train};
+use fanin_units::{Duration, Time};
 
 fn fixed(gap: Duration) -> Options {
     Options { gap: Gap::Fixed(gap) }
@@ -58,4 +59,56 @@ fn with_the_default_most_responses_are_one_train() {
     assert!(exact >= 1500, "only {exact} of {} responses are one train", a.turns.len());
     let floor = Gap::DEFAULT_FLOOR.ps() / 1000;
     assert!(a.trains.iter().all(|t| t.threshold_ns >= floor));
+}
+
+/// More connections than are kept at hand, each with a host of its own, speak in turn: each looks as if a few of them had been alone.
+#[test]
+fn connections_that_rest_while_many_others_speak_go_on_where_they_were() {
+    let few = capture_of_many(50);
+    let many = capture_of_many(33_000);
+    assert_eq!(many.connections.len(), 33_000);
+    assert_eq!(many.connections[..50], few.connections[..]);
+    assert!(
+        few.connections.iter().all(|c| c.to_client.unique_bytes == 4_500 && c.turns == 3),
+        "{:?}",
+        few.connections[0]
+    );
+    let of_few = |connection: u32| connection < 50;
+    assert_eq!(many.trains.iter().filter(|t| of_few(t.connection)).copied().collect::<Vec<_>>(), few.trains);
+    assert_eq!(many.turns.iter().filter(|t| of_few(t.connection)).copied().collect::<Vec<_>>(), few.turns);
+}
+
+/// So many clients ask a server each for 1500 bytes, all once a second, three times.
+fn capture_of_many(count: u32) -> Analysis {
+    let mut file = PcapWriter::new(Vec::new(), None).unwrap();
+    let mut bytes = Vec::new();
+    for round in 0..3 {
+        for n in 0..count {
+            let (client, server) = (Endpoint::host(2 * n, 40_000), Endpoint::host(2 * n + 1, 80));
+            let at = Duration::s(u64::from(round)) + Duration::us(u64::from(20 * n));
+            let (flags, ip_id) = (Flags::ACK | Flags::PSH, round as u16 + 1);
+            let ask = Segment {
+                seq: 1 + 100 * round,
+                ack: 1 + 1500 * round,
+                flags,
+                ip_id,
+                payload: 100,
+                ..Segment::between(client, server)
+            };
+            let answer = Segment {
+                seq: 1 + 1500 * round,
+                ack: 101 + 100 * round,
+                flags,
+                ip_id,
+                payload: 1500,
+                ..Segment::between(server, client)
+            };
+            for (late, segment) in [(0, ask), (10, answer)] {
+                bytes.clear();
+                let length = segment.headers(&mut bytes);
+                file.packet(Time::ZERO + at + Duration::us(late), &bytes, length).unwrap();
+            }
+        }
+    }
+    run_bytes(&file.finish().unwrap()).unwrap()
 }
