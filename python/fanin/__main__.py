@@ -153,7 +153,15 @@ def _terminated(number: int, where: FrameType | None) -> None:
 
 
 def _interrupted() -> int:
-    sys.stderr.write("fanin: interrupted, nothing was written\n")
+    # Not imported here: what was not loaded has kept nothing.
+    store = sys.modules.get("fanin.runs.store")
+    kept = store.KEPT.runs if store is not None else 0
+    what = (
+        f"{kept} {'run is' if kept == 1 else 'runs are'} in the store, and the same command goes on"
+        if kept
+        else "nothing was written"
+    )
+    sys.stderr.write(f"fanin: interrupted, {what}\n")
     return INTERRUPTED
 
 

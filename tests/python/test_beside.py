@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from fanin.errors import EngineError, OutputError, ScenarioError
-from fanin.runs.job import Document, Job
+from fanin.runs.job import Document, Job, algorithms_of
 from fanin.testbed import beside, shims
 
 SCENARIO = """
@@ -86,3 +86,13 @@ def test_a_library_that_is_not_built_is_a_sentence(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(shims, "LIBRARY", "libfanin_none.so")
     with pytest.raises(EngineError, match=r"libfanin_none.so is not built; run `make linux`"):
         shims.beside(job("tcprand+cubic"))
+
+
+def test_an_algorithm_that_a_setting_names_runs_like_one_of_the_command_line() -> None:
+    for given in (job("iatcp"), job("reno", name="iatcp")):
+        inner, manner = shims.beside(given)
+        assert (algorithms_of(inner.plan()), manner.receiver) == ("reno", "iatcp")
+    # Its parameter in any unit.
+    assert "rate_mbps=500" in shims.beside(job("iatcp", iatcp_capacity="500Mbps"))[1].receiver_params
+    inner, manner = shims.beside(job("reno", name="dctcp@linux"))
+    assert (algorithms_of(inner.plan()), manner.twin_only) == ("dctcp", True)

@@ -245,6 +245,20 @@ def test_ctrl_c_finishes_what_is_under_way_and_the_same_command_goes_on(tmp_path
     assert not list((tmp_path / "store").glob("*/.new-*"))
 
 
+def test_an_interrupt_between_batches_says_what_is_kept(tmp_path: Path) -> None:
+    code = (
+        "import sys\nfrom fanin import sweep_command\nfrom fanin.__main__ import main\n"
+        "def interrupted(*_):\n    raise KeyboardInterrupt\n"
+        "sweep_command._print = interrupted\n"
+        f"sys.argv = ['fanin', 'sweep', {str(written(tmp_path))!r}, '--store', {str(tmp_path / 'store')!r}]\nmain()\n"
+    )
+    said = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False) for _ in range(2)]
+    assert [done.returncode for done in said] == [130, 130]
+    assert "fanin: interrupted, 8 runs are in the store, and the same command goes on\n" in said[0].stderr
+    # The second time all were there before.
+    assert "fanin: interrupted, nothing was written\n" in said[1].stderr
+
+
 def test_a_job_travels_as_plain_data_with_the_files_it_names(tmp_path: Path) -> None:
     import pickle
     import shutil

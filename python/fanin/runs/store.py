@@ -98,6 +98,17 @@ class Entry:
         return any(file.rpartition(".")[0] == name for file in self.about().get("files", {}))
 
 
+@dataclass(slots=True)
+class Kept:
+    """How many results this process put into stores: what an interrupted command has to say."""
+
+    runs: int = 0
+
+
+KEPT = Kept()
+"""Of this process."""
+
+
 class Store:
     """A content-addressed store of frames.
 
@@ -224,6 +235,7 @@ class Store:
             }
             _write_file(scratch / "entry.json", (json.dumps(head, sort_keys=True) + "\n").encode(), durable)
             self._place(scratch, target, durable)
+            KEPT.runs += 1
         except OSError as error:
             raise self._unwritable(error) from error
         finally:

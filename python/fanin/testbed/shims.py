@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from fanin import _native
 from fanin.errors import EngineError, ScenarioError
 from fanin.linux import program
 from fanin.runs.job import Job, algorithms_of
@@ -100,7 +101,7 @@ def beside(job: Job) -> tuple[Job, Manner]:
     """
     name = algorithms_of(job.plan())
     if name.endswith(TWIN):
-        return replace(job, cc=name.removesuffix(TWIN)), Manner(twin_only=True)
+        return _named(job, name.removesuffix(TWIN)), Manner(twin_only=True)
     if name in program.RECEIVERS:
         return _receiver(job, name)
     if not name.startswith(TCPRAND):
@@ -131,8 +132,9 @@ def _receiver(job: Job, name: str) -> tuple[Job, Manner]:
                 f"cc.{key}: the program in front of a receiver's kernel does not have it (docs/linux.md); remove it, or use --engine sim"
             )
         program_key, factor = known[key]
-        # The plan has been checked: it is a number.
-        number = float(value)
+        # The plan has been checked: it is a rate, or a number.
+        written = value.strip("\"'")
+        number = _native.quantity("rate", written, f"cc.{key}") if key.endswith("capacity") else float(written)
         if number > 0:
             told[program_key] = round(number * factor)
     if told["rate_mbps"] < 1:
@@ -148,7 +150,12 @@ def _parameters(job: Job, prefix: str) -> dict[str, str]:
     return values | {key.removeprefix("cc."): value for key, value in job.settings if key.startswith(f"cc.{prefix}")}
 
 
+def _named(job: Job, cc: str) -> Job:
+    """The job under another algorithm; one that a setting named (``--set cc.name=``) counts no more."""
+    return replace(job, cc=cc, settings=tuple((key, value) for key, value in job.settings if key != "cc.name"))
+
+
 def _without(job: Job, cc: str, prefix: str) -> Job:
     """The job under another algorithm, without the parameters of this one."""
-    settings = tuple((key, value) for key, value in job.settings if not key.startswith(f"cc.{prefix}"))
-    return replace(job, cc=cc, settings=settings)
+    named = _named(job, cc)
+    return replace(named, settings=tuple(s for s in named.settings if not s[0].startswith(f"cc.{prefix}")))
