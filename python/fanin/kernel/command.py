@@ -112,6 +112,20 @@ def validate(
         str | None,
         typer.Option("--only", metavar="TEXT", help="Only scenarios whose name or group contains this text."),
     ] = None,
+    random: Annotated[
+        int | None,
+        typer.Option(
+            "--random",
+            metavar="N",
+            min=1,
+            max=100_000,
+            help="N random scenarios, each under one TCP, instead of the table's.",
+        ),
+    ] = None,
+    first: Annotated[
+        str,
+        typer.Option("--from", metavar="SEED[/K]", help="With --random: which series of them, and its first number."),
+    ] = "1",
     hz: HertzOption = 250,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for validation.md and kernel.csv.")] = Path(
         "fanin-validation"
@@ -144,12 +158,22 @@ def validate(
     from fanin.simulation import chosen_algorithms
 
     names = chosen_algorithms(cc.split(",")) if cc is not None else None
+    series, begin = _series(first)
+    if random is None:
+        all_cases = validation.cases(quick)
+    elif quick or cc is not None:
+        raise EngineError(
+            f"command line `{'--quick' if quick else '--cc'}`: random scenarios have their own; leave it out"
+        )
+    else:
+        all_cases = [validation.drawn(number, series) for number in range(begin, begin + random)]
     kernel = cache.find(_hertz(hz))
-    chosen = [c for c in validation.cases(quick) if only is None or only in c.name or only in c.group]
+    chosen = [c for c in all_cases if only is None or only in c.name or only in c.group]
     if not chosen:
         raise EngineError(f"command line `--only {only}`: no scenario's name or group contains this text")
     words = [
         "fanin validate",
+        f"--random {random} --from {first}" if random is not None else "",
         "--quick" if quick else "",
         f"--cc {cc}" if cc else "",
         f"--only {only!r}" if only else "",
@@ -160,20 +184,35 @@ def validate(
     if page is not None and not page.is_file():
         raise OutputError(f"{page}: no such page; `--docs` takes the folder that has validation.md")
     kept = validation.Kept(store or cache_folder() / "validation")
-    seeds = {"seeds": (1, 1)} if quick else {}
+    seeds = {"seeds": (1, 1)} if quick else {"seeds": (validation.TRIAL_SEEDS,) * 2} if random is not None else {}
     done = validation.measure(chosen, kernel, kept, cc=names, progress=display.Bar, **seeds)
-    rows = validation.judged(done, ("sim", done.kernel_engine))
+    engines = ("sim", done.kernel_engine)
+    rows = validation.judged(done, engines) if random is None else validation.tried(done, engines)
     if rows.is_empty():
         raise KeyboardInterrupt
-    section = validation.page(rows, said, __version__, f"Linux {kernel.version}, HZ={kernel.hertz}", done.complete)
+    about = (said, __version__, f"Linux {kernel.version}, HZ={kernel.hertz}", done.complete)
+    if random is None:
+        section, table, marks = validation.page(rows, *about), "kernel.csv", validation.MARKS
+    else:
+        section, table, marks = validation.trial_page(rows, *about), "random.csv", validation.TRIAL_MARKS
     with output_folder(out) as scratch:
         (scratch / "validation.md").write_text(section)
-        rows.write_csv(scratch / "kernel.csv", float_precision=4)
+        rows.write_csv(scratch / table, float_precision=4)
     if page is not None and docs is not None:
-        page.write_text(validation.placed(page.read_text(), section, str(page)))
+        page.write_text(validation.placed(page.read_text(), section, str(page), marks))
         (docs / "validation").mkdir(exist_ok=True)
-        rows.write_csv(docs / "validation" / "kernel.csv", float_precision=4)
-    typer.echo("\n".join(validation.summary(rows)))
+        rows.write_csv(docs / "validation" / table, float_precision=4)
+    typer.echo(section.rstrip() if random is not None else "\n".join(validation.summary(rows)))
     display.note(f"table: {out / 'validation.md'}")
     if not done.complete:
         display.note("interrupted: the same command goes on from here")
+
+
+def _series(text: str) -> tuple[int, int]:
+    """Which random scenarios: a series, and the number of the first in it."""
+    from fanin.errors import EngineError
+
+    series, _, number = text.partition("/")
+    if not series.isdecimal() or not (number or "1").isdecimal():
+        raise EngineError(f"command line `--from {text}`: it must be a whole number, or two as in 1/20")
+    return int(series), int(number or 1)

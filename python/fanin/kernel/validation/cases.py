@@ -39,6 +39,8 @@ class Case:
         Algorithms that it says something about.
     capture : str or None
         The capture that it replays, as a path in fanin's source.
+    port : str
+        Its bottleneck.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Case:
     messages: bool = False
     cc: tuple[str, ...] = TCP
     capture: str | None = None
+    port: str = "switch->client"
 
     def document(self) -> Document:
         """The scenario, with the file it names."""

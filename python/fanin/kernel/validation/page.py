@@ -15,7 +15,7 @@ from fanin.kernel.validation.judge import (
     orders,
 )
 
-BEGIN, END = "<!-- fanin validate: begin -->", "<!-- fanin validate: end -->"
+MARKS = ("<!-- fanin validate: begin -->", "<!-- fanin validate: end -->")
 """Around the generated section of a page."""
 
 COLUMNS = {
@@ -92,7 +92,7 @@ def _pair(model: float | None, kernel: float | None) -> str:
     return "0" if model == kernel == 0 else f"{model:.4g} / {kernel:.4g}"
 
 
-def placed(text: str, section: str, name: str, marks: tuple[str, str] = (BEGIN, END)) -> str:
+def placed(text: str, section: str, name: str, marks: tuple[str, str] = MARKS) -> str:
     r"""A page with its generated section replaced.
 
     Raises
@@ -102,7 +102,7 @@ def placed(text: str, section: str, name: str, marks: tuple[str, str] = (BEGIN, 
 
     Examples
     --------
-    >>> print(placed(f"before\n{BEGIN}\nold\n{END}\nafter", "new\n", "page.md"))
+    >>> print(placed(f"before\n{MARKS[0]}\nold\n{MARKS[1]}\nafter", "new\n", "page.md"))
     before
     <!-- fanin validate: begin -->
     new

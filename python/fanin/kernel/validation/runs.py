@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,7 @@ FORMAT = 1
 
 ROW = "row"
 COMPLETIONS = "completions"
+CLASSES = "classes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,21 +63,22 @@ class Work:
         return Job(self.case.document(), self.seed, self.cc, settings, FRAMES)
 
     def run(self, watch: Watch | None = None) -> Frames:
-        """The measures of the run as one row, and the completion times of its messages."""
+        """The measures of the run as one row, the completion times of its messages, and both for each class of flows."""
         job = self.job()
         plan = job.plan()
         results = plan.run(watch) if self.kernel is None else run_plan(plan, self.kernel, self.seed, watch)
         made = tables(results, plan, self.cc, self.seed, FRAMES)
-        return {ROW: pl.DataFrame([_measures(made)]), COMPLETIONS: _answers(made).select("completion_ms")}
+        row = pl.DataFrame([_measures(made, self.case.port)])
+        return {ROW: row, COMPLETIONS: _answers(made).select("completion_ms"), CLASSES: _classes(made)}
 
 
 def _answers(frames: Frames) -> pl.DataFrame:
     return frames["messages"].filter((pl.col("class") != "request") & pl.col("completion_ms").is_not_null())
 
 
-def _measures(frames: Frames) -> dict[str, float]:
+def _measures(frames: Frames, bottleneck: str) -> dict[str, float]:
     flows = frames["flows"].filter(pl.col("class") != "request")
-    port = frames["ports"].filter(pl.col("port") == "switch->client")
+    port = frames["ports"].filter(pl.col("port") == bottleneck)
     return {
         "goodput_mbps": float(flows["bytes_delivered"].sum()) * 8e-3 / float(frames["runs"]["end_ms"].item()),
         "queue": float(port["mean_queue_packets"].item()),
@@ -86,6 +88,23 @@ def _measures(frames: Frames) -> dict[str, float]:
         "retransmissions": float(flows["retransmissions"].sum()),
         "timeouts": float(flows["timeouts"].sum()),
     }
+
+
+def _classes(frames: Frames) -> pl.DataFrame:
+    """``class``, ``goodput_mbps``, ``jain`` (index over its flows), ``messages`` (complete ones), ``p50_ms``, ``p99_ms``."""
+    flows = frames["flows"].filter(pl.col("class") != "request")
+    got = pl.col("bytes_delivered").cast(pl.Float64)
+    ms = float(frames["runs"]["end_ms"].item())
+    goodput = flows.group_by("class", maintain_order=True).agg(
+        goodput_mbps=got.sum() * 8e-3 / ms, jain=got.sum() ** 2 / (pl.len() * (got**2).sum())
+    )
+    took = pl.col("completion_ms")
+    times = (
+        _answers(frames)
+        .group_by("class")
+        .agg(messages=pl.len(), p50_ms=took.quantile(0.5, "nearest"), p99_ms=took.quantile(0.99, "nearest"))
+    )
+    return goodput.join(times, on="class", how="left", maintain_order="left")
 
 
 def engine_name(kernel: Kernel) -> str:
@@ -142,6 +161,8 @@ class Done:
         By case, algorithm and engine, ms.
     kernel_engine : str
         The kernel's name in them.
+    classes : list of dict
+        A class of flows in a run each; none of runs that were kept before classes were.
     complete : bool
         Every run that the bounds ask for is there.
     """
@@ -149,12 +170,15 @@ class Done:
     rows: list[dict[str, Any]]
     completions: dict[tuple[str, str, str], list[float]]
     kernel_engine: str = "kernel"
+    classes: list[dict[str, Any]] = field(default_factory=list)
     complete: bool = False
 
     def add(self, work: Work, frames: Frames) -> None:
         """Add one run."""
         about = {"group": work.case.group, "case": work.case.name, "cc": work.cc, "engine": work.engine}
         self.rows.append({**about, "seed": work.seed, **frames[ROW].row(0, named=True)})
+        if CLASSES in frames:
+            self.classes += [{**about, "seed": work.seed, **row} for row in frames[CLASSES].iter_rows(named=True)]
         place = (work.case.name, work.cc, work.engine)
         self.completions.setdefault(place, []).extend(frames[COMPLETIONS]["completion_ms"].to_list())
 

@@ -1,0 +1,64 @@
+"""`fanin validate --random`: what is drawn both engines take, and how rows are judged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fanin import _native
+from fanin.kernel.validation.drawn import drawn
+from fanin.kernel.validation.runs import Done, Work
+from fanin.kernel.validation.trial import tried
+from typer.testing import CliRunner
+
+from fanin.cli import app  # isort: skip
+
+
+def test_every_drawn_scenario_is_one_that_a_kernel_takes(tmp_path: Path) -> None:
+    for number in range(1, 151):
+        case = drawn(number, 7)
+        plan = Work(case, case.cc[0], 1, 250, None).job().plan()
+        assert _native.kernel_limit(plan, "rust", 250) is None, case.name
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        # What one host would need twice shows only here.
+        _native.kernel_prepare(plan, folder, "rust", 250)
+
+
+def done(model: list[float], kernel: list[float], timeouts: float = 0.0) -> Done:
+    rows, classes = [], []
+    for engine, values in (("sim", model), ("kernel", kernel)):
+        for seed, value in enumerate(values):
+            about = {"group": "random", "case": "c", "cc": "reno", "engine": engine, "seed": seed}
+            measures = dict.fromkeys(("queue_p99", "drops", "marks", "retransmissions"), 0.0)
+            rows.append({**about, **measures, "goodput_mbps": value, "queue": 10.0, "timeouts": timeouts})
+            times = {"messages": None, "p50_ms": None, "p99_ms": None}
+            classes.append({**about, **times, "class": "long", "goodput_mbps": value, "jain": 1.0})
+    return Done(rows, {}, classes=classes)
+
+
+@pytest.mark.parametrize(
+    ("model", "kernel", "outside"),
+    [
+        ([90.0, 91.0, 92.0], [96.0, 97.0, 98.0], "goodput"),
+        ([90.0, 91.0, 97.0], [96.0, 97.0, 98.0], ""),
+        ([96.0, 96.1, 96.2], [97.0, 97.1, 97.2], ""),
+    ],
+)
+def test_a_row_is_outside_beyond_bounds_and_spread_of_seeds(
+    model: list[float], kernel: list[float], outside: str
+) -> None:
+    assert tried(done(model, kernel))["outside"].to_list() == [outside]
+
+
+def test_goodput_says_nothing_where_timeouts_decide() -> None:
+    assert tried(done([90.0, 91.0, 92.0], [96.0, 97.0, 98.0], timeouts=5.0))["outside"].to_list() == [""]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [(["--from", "x"], "must be a whole number"), (["--quick"], "leave it out"), (["--cc", "reno"], "leave it out")],
+)
+def test_what_random_scenarios_do_not_take_is_said(words: list[str], said: str) -> None:
+    result = CliRunner().invoke(app, ["validate", "--random", "2", *words])
+    assert said in str(result.exception)
