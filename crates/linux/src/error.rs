@@ -40,7 +40,7 @@ pub enum Error {
     #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
     NotLoaded(String),
     #[error(
-        "{path}: {why}; it must be a writable BPF file system (mount -t bpf bpf /sys/fs/bpf), or load with --hold, which needs none"
+        "{path}: {why}; it must be a writable BPF file system (mount -t bpf bpf /sys/fs/bpf); a trial (fanin linux trial ADDRESS NAME) needs none"
     )]
     #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
     Pins { path: String, why: String },
