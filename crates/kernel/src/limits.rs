@@ -85,8 +85,18 @@ pub fn check(spec: &Spec, hosts: Hosts) -> Result<(), Limit> {
     }
     // IP and UDP take 28 bytes.
     let tiny = |c: &&Cbr| c.packet.get() < 29;
-    match spec.cbr.iter().find(tiny) {
-        Some(cbr) => Err(limit("workload.packet", format!("a datagram has at least 29 bytes, not {}", cbr.packet))),
+    if let Some(cbr) = spec.cbr.iter().find(tiny) {
+        return Err(limit("workload.packet", format!("a datagram has at least 29 bytes, not {}", cbr.packet)));
+    }
+    // A host's MTU follows from its connections; what is larger would leave in fragments.
+    let mtu = |t: &TransportSpec| u64::from(t.stack.mss) + t.stack.header.get();
+    let least = spec.transports.iter().map(mtu).min().unwrap_or(u64::MAX);
+    match spec.cbr.iter().find(|c| c.packet.get() > least) {
+        Some(cbr) => {
+            let message =
+                format!("a datagram of {} is larger than the {least} bytes that `stack.mss` leaves", cbr.packet);
+            Err(limit("workload.packet", message))
+        }
         None => Ok(()),
     }
 }

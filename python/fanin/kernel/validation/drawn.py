@@ -20,6 +20,9 @@ RATES = {"100Mbps": 1e8, "300Mbps": 3e8, "1Gbps": 1e9, "2500Mbps": 2.5e9, "10Gbp
 PACKETS = 40_000
 """Long flows last about as many packets at the bottleneck, and at least :data:`LEAST_S`."""
 
+DATAGRAMS = 100_000
+"""At most about so many datagrams beside other traffic."""
+
 LEAST_S = 0.1
 
 ROUND_TRIPS = 60
@@ -80,6 +83,11 @@ def drawn(number: int, seed: int) -> Case:
     if name == "mixed":
         # DCTCP asks for ECN by itself, and a kernel has the setting per host.
         stack = stack.replace('ecn = "classic"\n', "")
+    if "mss = 536\n" in stack or "mss = 1000\n" in stack:
+        # The MTU is as small, and a larger datagram would leave in fragments.
+        workload = workload.replace('packet = "1000B"', 'packet = "500B"').replace(
+            'packet = "1500B"', 'packet = "500B"'
+        )
     algorithm = rng.choice(OTHERS) if d.chance(0.12) else rng.choice(TCP)
     if 'recovery = "newreno"' in stack and algorithm == "bbr":
         algorithm = "reno"
@@ -156,16 +164,17 @@ def _stack(d: _Draw) -> str:
 def _workload(d: _Draw, kind: str) -> tuple[str, bool, str]:
     """Its TOML, whether messages are what counts, and the algorithms of its own."""
     tables, mixed = KINDS[kind][1](d)
-    if d.chance(0.15):
-        share = d.rng.uniform(0.05, 0.4)
-        rate = max(1, round(d.rate * share / d.senders / 1e3))
-        tables.append(f'kind = "cbr"\nrate = "{rate}kbps"\npacket = "{d.rng.choice((200, 1000, 1500))}B"\n')
-        mixed = f"{mixed} with datagrams".strip()
-    text = "".join(f"[[workload]]\n{table}" for table in tables)
+    datagrams = d.chance(0.15)
     messages = kind not in ("long", "convergence", "mixed")
     if messages and kind not in ("poisson", "mice", "mapreduce"):
-        # They end by themselves.
-        d.seconds = 60.0 if not mixed else 2.0
+        # They end by themselves, datagrams do not.
+        d.seconds = 2.0 if datagrams else 60.0
+    if datagrams:
+        share, size = d.rng.uniform(0.05, 0.4), d.rng.choice((200, 1000, 1500))
+        bits = min(d.rate * share, DATAGRAMS * size * 8 / d.seconds) / d.senders
+        tables.append(f'kind = "cbr"\nrate = "{max(1, round(bits / 1e3))}kbps"\npacket = "{size}B"\n')
+        mixed = f"{mixed} with datagrams".strip()
+    text = "".join(f"[[workload]]\n{table}" for table in tables)
     return text, messages, mixed
 
 
