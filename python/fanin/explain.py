@@ -11,9 +11,9 @@ import polars as pl
 
 from fanin import _native
 from fanin.frames import parts
+from fanin.rack_facts import rack_facts
 from fanin.text import duration, significant
 from fanin.text import rate as rate_text
-from fanin.verdict import rack_facts
 
 if TYPE_CHECKING:
     from fanin.comparison import CompareResult

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from fanin import _native
 from fanin.deployable import Recommendation, deployment, load_parameters, recommendation
 from fanin.measured import FEWEST_RETRANSMISSIONS
+from fanin.rack_facts import packets, rack_facts
 from fanin.ranking import ONE, SIGNIFICANT, STATISTICS
 from fanin.stats import holm
 from fanin.text import duration, enumeration, shortening, significant
 
 if TYPE_CHECKING:
-    from fanin._native import Rack
     from fanin.comparison import CompareResult
     from fanin.ranking import RankBy, RankingRow
     from fanin.stats import Paired
@@ -580,37 +580,3 @@ def _cautions(result: CompareResult) -> list[str]:
 
 def _seeds(row: RankingRow) -> str:
     return "1 seed" if len(row.seeds) == 1 else f"{len(row.seeds)} seeds"
-
-
-def rack_facts(result: CompareResult) -> dict[str, str]:
-    """The ``[rack]`` that was run, as the engine's reader has it: the file's with the changes on top. Empty for one of several racks."""
-    rack = _rack_of(result)
-    return dict(rack.facts()) if rack is not None else {}
-
-
-def rack_hz(result: CompareResult) -> int | None:
-    """Jiffies per second of the hosts that were simulated (``stack.hz``): drops can differ fourfold between 250 and 1000. None for one of several racks."""
-    rack = _rack_of(result)
-    return rack.hz() if rack is not None else None
-
-
-def _rack_of(result: CompareResult) -> Rack | None:
-    from fanin import _native
-
-    if not result.rack_text:
-        return None
-    return _native.Rack.from_text(result.rack_text, "rack.toml", settings=list(result.settings.items()))
-
-
-def packets(limit: object) -> int | None:
-    """A queue limit that is written in packets.
-
-    Examples
-    --------
-    >>> packets("250p"), packets("64KB"), packets(None)
-    (250, None, None)
-    """
-    import re
-
-    found = re.fullmatch(r"\s*(\d+)\s*(?:p|pkts?|packets?)\s*", limit) if isinstance(limit, str) else None
-    return int(found[1]) if found else None

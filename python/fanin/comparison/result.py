@@ -14,9 +14,10 @@ from fanin.comparison.variations import Variation
 from fanin.explain import explanations
 from fanin.files import made_folder, write_parquet
 from fanin.measured import Measured
+from fanin.rack_facts import rack_hz
 from fanin.ranking import METHOD, RankBy, RankingRow, RankOf
 from fanin.text import duration
-from fanin.verdict import Confirmation, Verdict, rack_hz, verdict
+from fanin.verdict import Confirmation, Verdict, verdict
 
 if TYPE_CHECKING:
     from fanin.simulation import Failure

@@ -55,9 +55,10 @@ def write(result: CompareResult, path: str | Path) -> Path:
 def page(result: CompareResult) -> str:
     """The report as HTML."""
     from fanin import waiting
+    from fanin.rack_facts import rack_facts, rack_hz
     from fanin.ranking import ONE, PREFIX
     from fanin.report import data, rounds, words
-    from fanin.verdict import STATISTIC_NAMES, rack_facts, rack_hz
+    from fanin.verdict import STATISTIC_NAMES
 
     environment = _environment()
     environment.filters |= words.FILTERS

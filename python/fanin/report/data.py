@@ -13,9 +13,10 @@ import polars as pl
 
 from fanin.explain import events_of, explanations
 from fanin.frames import Lines, fitted, parts, thin
+from fanin.rack_facts import packets, rack_facts
 from fanin.ranking import PREFIX, STATISTICS, RankOf
 from fanin.report import words
-from fanin.verdict import STATISTIC_NAMES, packets, rack_facts
+from fanin.verdict import STATISTIC_NAMES
 
 if TYPE_CHECKING:
     from fanin.comparison import CompareResult
