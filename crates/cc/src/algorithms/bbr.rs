@@ -442,7 +442,7 @@ impl Bbr {
     /// Another repair begins with the ACK that ended the last one: window and conservation go on as they were within it.
     fn go_on_repairing(&mut self) {
         if let Some(ended) = self.ended.take() {
-            (self.cwnd, self.conserve, self.prior_state) = (ended.cwnd, ended.conserve, ended.state);
+            (self.cwnd, self.conserve, self.prior_state) = (ended.cwnd.min(self.cwnd), ended.conserve, ended.state);
         }
     }
 
