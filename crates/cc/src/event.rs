@@ -40,6 +40,8 @@ pub struct Conn {
     pub in_flight: f64,
     /// What a loss halves, in packets: flight (RFC 5681) or the window (NS2, Linux), as the stack profile says.
     pub loss_basis: f64,
+    /// A loss leaves cwnd half of the window, fraction and all, whatever ssthresh is (NS2).
+    pub keeps_fraction: bool,
     /// Whether the window, not the application, held the sender back in the last window of data.
     pub cwnd_limited: bool,
     /// State of the loss machine.
@@ -71,6 +73,7 @@ impl Conn {
             snd_nxt: 0,
             in_flight: 0.0,
             loss_basis: 0.0,
+            keeps_fraction: false,
             cwnd_limited: true,
             state: State::Open,
             message: None,

@@ -2,7 +2,10 @@
 //!
 //! One line per field of [`Stack`]: a field without a line does not compile.
 
-use crate::stack::{CcRtt, CwndValidation, EcnMode, EctOnControl, LossBasis, Nagle, RtoRestart, Stack, WindowUnit};
+use crate::stack::{
+    CcRtt, CwndValidation, EcnMode, EctOnControl, GrowAfterRecovery, LossBasis, Nagle, RtoRestart, RttTiming, Stack,
+    WindowUnit,
+};
 use fanin_cc::{Counting, Profile, RecoveryKind};
 use fanin_units::{Bytes, Domain, Duration, Setting};
 use std::ops::Deref;
@@ -154,6 +157,12 @@ words! {
     }
     Profile { "rfc" => Profile::Rfc, "ns2" => Profile::Ns2, "linux" => Profile::Linux }
     CcRtt { "ack" => CcRtt::Ack, "newest" => CcRtt::Newest }
+    GrowAfterRecovery {
+        "never" => GrowAfterRecovery::Never,
+        "without-sack" => GrowAfterRecovery::WithoutSack,
+        "always" => GrowAfterRecovery::Always,
+    }
+    RttTiming { "each-ack" => RttTiming::EachAck, "one-segment" => RttTiming::OneSegment }
     RtoRestart { "impatient" => RtoRestart::Impatient, "every-ack" => RtoRestart::EveryAck }
     Nagle { "off" => Nagle::Off, "rfc896" => Nagle::Rfc896, "minshall" => Nagle::Minshall }
     EcnMode { "off" => EcnMode::Off, "classic" => EcnMode::Classic, "dctcp" => EcnMode::Dctcp }
@@ -213,9 +222,10 @@ knobs! {
     window_unit: word::<WindowUnit>(), "whether cwnd and flight count segments (Linux, NS2) or bytes (RFC 5681, ns-3)";
     counting: word::<Counting>(), "how an ACK becomes growth: per-ack (NS2), abc1 or abc2 (RFC 3465), linux (tcp_cong.c), ns3";
     recovery: word::<RecoveryKind>(), "how losses are found and repaired, unless the algorithm says: RFC 5681, 6582, 6675 or 8985 with 6937";
-    loss_basis: word::<LossBasis>(), "what a loss halves: the data in flight (RFC 5681 equation 4) the window (Linux), or its whole part (NS2: int(window / 2))";
+    loss_basis: word::<LossBasis>(), "what a loss halves: the data in flight (RFC 5681 equation 4), the window (Linux), or as NS2 does the window, of whose half ssthresh takes the whole part and cwnd all, at each timeout anew";
     dupacks_deliver: FLAG, "without SACK each duplicate ACK counts as a delivered segment (tcp_add_reno_sack), which the ACK that closes the hole does not count again";
-    grow_after_recovery: FLAG, "the ACK that ends a recovery enlarges the window (Linux changes the state first, then the window)";
+    grow_after_recovery: word::<GrowAfterRecovery>(), "whether the ACK that ends a recovery enlarges the window: never, without-sack (NS2), or always (Linux changes the state first, then the window)";
+    repeat_recovery: FLAG, "Reno may begin a second recovery within one window of data, as RFC 5681 has it; in NS2 it may not (bugFix_), NewReno never (RFC 6582)";
     rto_restart: word::<RtoRestart>(), "when ACKs of new data restart the timer in NewReno's recovery: impatient (only the first partial ACK, RFC 6582 section 3.2) or every-ack (Linux)";
     exit_to_flight: FLAG, "NewReno leaves a recovery with a window of at most the flight and one segment (RFC 6582 section 3.2 step 3); NS2 does not";
     dup_thresh: count(1, 300), "duplicate ACKs that mean loss (RFC 5681: 3; Linux: tcp_reordering)";
@@ -244,6 +254,7 @@ knobs! {
     quantise_rtt: FLAG, "round RTT samples up to whole clock ticks, as NS2 does";
     linux_rto: FLAG, "RTO = SRTT + max(4*mdev, min_rto) with the windowed maximum of the deviation (tcp_rtt_estimator)";
     timestamps: FLAG, "a valid RTT sample from every ACK, also of retransmissions (RFC 7323)";
+    rtt_timing: word::<RttTiming>(), "what the retransmission timer learns round trips from: each-ack, or one-segment at a time, whose ACK also ends the back-off of the timer (RFC 6298 section 3; NS2 without timestamps_)";
     ecn: word::<EcnMode>(), "ECN unless the algorithm needs DCTCP's: off, classic (RFC 3168; Linux tcp_ecn=1), dctcp (RFC 8257)";
     ect_on_control: word::<EctOnControl>(), "ECT on SYN, pure ACKs and retransmissions too: never (RFC 3168), dctcp (where the algorithm needs ECN, as in Linux), always";
     cwnd_validation: word::<CwndValidation>(), "idle and application-limited periods; linux is the cwnd-limited test and tcp_slow_start_after_idle";

@@ -33,7 +33,9 @@ pub struct Stack {
     /// Without SACK each duplicate ACK counts as a delivered segment, which the ACK that closes the hole does not count again.
     pub dupacks_deliver: bool,
     /// The ACK that ends a recovery enlarges the window.
-    pub grow_after_recovery: bool,
+    pub grow_after_recovery: GrowAfterRecovery,
+    /// Reno may begin a second recovery within one window of data.
+    pub repeat_recovery: bool,
     /// When an ACK of new data restarts the retransmission timer in a recovery.
     pub rto_restart: RtoRestart,
     /// NewReno leaves a recovery with at most the flight and one segment more as its window.
@@ -90,6 +92,8 @@ pub struct Stack {
     pub linux_rto: bool,
     /// Timestamps: a sample from every ACK, also of retransmissions.
     pub timestamps: bool,
+    /// What the retransmission timer learns round trips from.
+    pub rtt_timing: RttTiming,
     /// ECN as the endpoint does it, unless the algorithm needs DCTCP's.
     pub ecn: EcnMode,
     /// ECT also on SYN, pure ACKs and retransmissions.
@@ -139,7 +143,8 @@ impl Stack {
             recovery: RecoveryKind::NewReno,
             loss_basis: LossBasis::WholeWindow,
             dupacks_deliver: false,
-            grow_after_recovery: false,
+            grow_after_recovery: GrowAfterRecovery::WithoutSack,
+            repeat_recovery: false,
             rto_restart: RtoRestart::Impatient,
             exit_to_flight: false,
             dup_thresh: 3,
@@ -168,6 +173,7 @@ impl Stack {
             quantise_rtt: false,
             linux_rto: false,
             timestamps: true,
+            rtt_timing: RttTiming::OneSegment,
             ecn: EcnMode::Off,
             ect_on_control: EctOnControl::Never,
             cwnd_validation: CwndValidation::None,
@@ -203,6 +209,9 @@ impl Stack {
             min_rto: Duration::s(1),
             initial_rto: Duration::s(1),
             cwnd_validation: CwndValidation::Rfc7661,
+            grow_after_recovery: GrowAfterRecovery::Never,
+            repeat_recovery: true,
+            rtt_timing: RttTiming::EachAck,
             two_way: true,
             handshake_ack: true,
             merge_writes: true,
@@ -223,7 +232,8 @@ impl Stack {
             recovery: RecoveryKind::Rack,
             loss_basis: LossBasis::Window,
             dupacks_deliver: true,
-            grow_after_recovery: true,
+            grow_after_recovery: GrowAfterRecovery::Always,
+            repeat_recovery: true,
             rto_restart: RtoRestart::EveryAck,
             exit_to_flight: true,
             delack_segments: 2,
@@ -239,6 +249,7 @@ impl Stack {
             max_rto: Duration::s(120),
             initial_rto: Duration::s(1),
             linux_rto: true,
+            rtt_timing: RttTiming::EachAck,
             ect_on_control: EctOnControl::Dctcp,
             cwnd_validation: CwndValidation::Linux,
             timer_wheel: true,
@@ -290,8 +301,29 @@ pub enum LossBasis {
     Flight,
     /// The window (Linux).
     Window,
-    /// The window's whole part: NS2 computes int(window / 2).
+    /// The window, of whose half ssthresh takes the whole part and cwnd all, also where the timer ends again for the same segment (`slowdown`
+    /// in NS2's `tcp.cc`).
     WholeWindow,
+}
+
+/// Whether the ACK that ends a recovery enlarges the window.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GrowAfterRecovery {
+    /// It does not.
+    Never,
+    /// With NewReno and Reno it does (NS2's `recv_newack_helper`), with SACK not.
+    WithoutSack,
+    /// It does: the state changes first, then the window (Linux).
+    Always,
+}
+
+/// What the retransmission timer learns round trips from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RttTiming {
+    /// Every ACK of new data (RFC 7323 with timestamps).
+    EachAck,
+    /// One segment at a time; its ACK also ends the back-off of the timer (Karn; NS2 without `timestamps_`).
+    OneSegment,
 }
 
 /// The round trip that an algorithm is told.

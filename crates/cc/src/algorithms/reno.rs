@@ -119,7 +119,13 @@ impl RenoCore {
         let half = conn.loss_basis / 2.0;
         let half = if self.whole_packets { half.floor() } else { half }.max(2.0);
         match cause {
-            Cause::Loss | Cause::Ecn => self.reduce(conn, half),
+            Cause::Loss | Cause::Ecn => {
+                let cwnd = self.window.cwnd;
+                self.reduce(conn, half);
+                if conn.keeps_fraction {
+                    self.window.cwnd = (cwnd / 2.0).max(1.0);
+                }
+            }
             Cause::Timeout { repeated } => self.timeout(conn, (!repeated).then_some(half)),
         }
     }

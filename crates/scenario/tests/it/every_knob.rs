@@ -152,6 +152,7 @@ fn every_knob_of_the_stack_changes_some_result() {
                 vec!["cc.name=\"newreno\"", "stack.profile=\"linux\""],
                 vec!["cc.name=\"newreno\"", "stack.profile=\"linux\"", "stack.min_rto=\"1ms\""],
             ],
+            "repeat_recovery" => vec![vec!["cc.name=\"reno\""], vec!["cc.name=\"reno\"", "stack.min_rto=\"1ms\""]],
             "hz" => vec![vec!["stack.profile=\"linux\""]],
             "cc_profile" => vec![vec!["cc.name=\"dctcp\""]],
             "cc_rtt" => vec![vec!["cc.name=\"bbr\"", "stack.delack_segments=2"]],

@@ -270,13 +270,14 @@ impl Sender {
         if self.recovery.linux.is_none() || self.state != State::Cwr {
             self.recovery.high = self.nxt;
         }
-        if self.recovery.kind == RecoveryKind::NewReno {
+        if self.recovery.kind == RecoveryKind::NewReno || !self.config.stack.repeat_recovery {
             self.recovery.recover = Some(self.nxt);
         }
         self.recovery.inflation = f64::from(self.recovery.dup_acks);
         self.recovery.partial_acks = 0;
         self.recovery.rescued = false;
         self.set_state(State::Recovery, net);
+        self.rtt.cancel_timing();
         self.start_rto(net.now);
         match self.recovery.kind {
             // What is lost goes as proportional rate reduction allows.

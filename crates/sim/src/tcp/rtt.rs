@@ -18,6 +18,9 @@ pub struct RttEstimator {
     mdev_max: Duration,
     mdev: Duration,
     window_end: u64,
+    /// The end of the segment that is timed, where one at a time is, and when it was sent; 0: none.
+    timed: u64,
+    timed_at: u64,
 }
 
 impl RttEstimator {
@@ -31,7 +34,31 @@ impl RttEstimator {
             mdev_max: Duration::ZERO,
             mdev: Duration::ZERO,
             window_end: 0,
+            timed: 0,
+            timed_at: 0,
         }
+    }
+
+    /// A new segment up to `end` leaves: it is timed, unless one is.
+    #[inline]
+    pub fn start_timing(&mut self, end: u64, now: u64) {
+        if self.timed == 0 {
+            (self.timed, self.timed_at) = (end, now);
+        }
+    }
+
+    /// A loss is repaired: what was timed may be what was lost (Karn).
+    pub fn cancel_timing(&mut self) {
+        self.timed = 0;
+    }
+
+    /// The round trip of the timed segment, if data up to `una` include it.
+    pub fn end_timing(&mut self, una: u64, now: u64) -> Option<Duration> {
+        if self.timed == 0 || una < self.timed {
+            return None;
+        }
+        self.timed = 0;
+        Some(Duration::from_ps(now - self.timed_at))
     }
 
     /// Smoothed round trip; zero before the first sample.
@@ -103,9 +130,9 @@ impl RttEstimator {
     /// The timer in force, backoff included.
     #[inline]
     pub fn timer(&self, stack: &Stack) -> Duration {
-        let rto = self.rto(stack);
+        // A timer of nothing would expire again at the same instant, for ever, and doubled be nothing still.
+        let rto = self.rto(stack).max(LEAST_TIMER);
         let backed_off = if self.backoff == 0 { rto } else { rto.saturating_mul(1 << self.backoff.min(20)) };
-        // A timer of nothing would expire again at the same instant, for ever.
         backed_off.min(stack.max_rto).max(LEAST_TIMER)
     }
 }

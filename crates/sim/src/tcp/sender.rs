@@ -11,7 +11,7 @@ use super::uplink::Uplink;
 use super::validation::Validation;
 use crate::packet::{Packet, flags};
 use crate::rng::Stream;
-use crate::stack::{CcRtt, EcnMode, RtoRestart, Stack, WindowUnit};
+use crate::stack::{CcRtt, EcnMode, GrowAfterRecovery, LossBasis, RtoRestart, RttTiming, Stack, WindowUnit};
 use crate::timer::Timer;
 use fanin_cc::{Ack, CongestionControl, Control, Needs, RecoveryKind, State, Window};
 use fanin_units::{Bytes, Duration};
@@ -147,6 +147,8 @@ pub struct Sender {
     /// Nothing leaves before these times: pacing; small queues.
     pub(super) pace_at: u64,
     pub(super) held_until: u64,
+    /// First unacknowledged byte when the timer last ended.
+    timed_out_at: u64,
     /// The algorithm holds new segments until then, or until the next ACK.
     pub(super) gate_until: u64,
     pub(super) held_for_ack: bool,
@@ -204,6 +206,7 @@ impl Sender {
             cwr_pending: false,
             pace_at: 0,
             held_until: 0,
+            timed_out_at: u64::MAX,
             gate_until: 0,
             held_for_ack: false,
             next_size: None,
@@ -367,9 +370,6 @@ impl Sender {
         }
         let d = &summary.delivered;
         let rtt = self.round_trip(packet, advanced, d, now);
-        if advanced {
-            self.rtt.backoff = 0;
-        }
         if self.state == State::Cwr && self.recovery.cwr_ends_at(self.una) {
             self.set_state(State::Open, net);
         }
@@ -437,7 +437,16 @@ impl Sender {
             return None;
         }
         let rtt = Duration::from_ps(now - packet.timestamp);
-        self.rtt.sample(rtt, self.una, self.nxt, &self.config.stack);
+        let stack = &self.config.stack;
+        let learnt = match stack.rtt_timing {
+            RttTiming::EachAck => Some(rtt),
+            RttTiming::OneSegment => self.rtt.end_timing(self.una, now),
+        };
+        if let Some(learnt) = learnt {
+            self.rtt.sample(learnt, self.una, self.nxt, stack);
+            // A timer that was backed off stays so until a round trip is known again (RFC 6298 section 5; `tcp_ack_update_rtt`).
+            self.rtt.backoff = 0;
+        }
         if self.config.stack.cc_rtt == CcRtt::Ack {
             return Some(rtt);
         }
@@ -479,8 +488,16 @@ impl Sender {
                 State::Open | State::Disorder | State::Loss => true,
                 State::Cwr => self.config.stack.grow_in_cwr,
                 // Linux changes the state first (`tcp_fastretrans_alert`), then the window: the ACK that ends a recovery counts.
-                State::Recovery => self.config.stack.grow_after_recovery && self.recovery.ends_at(self.una),
+                State::Recovery => self.grows_after_recovery() && self.recovery.ends_at(self.una),
             }
+    }
+
+    fn grows_after_recovery(&self) -> bool {
+        match self.config.stack.grow_after_recovery {
+            GrowAfterRecovery::Never => false,
+            GrowAfterRecovery::WithoutSack => !self.recovery.uses_sack(),
+            GrowAfterRecovery::Always => true,
+        }
     }
 
     /// The retransmission timer runs for one RTO from now.
@@ -532,8 +549,11 @@ impl Sender {
         }
         self.counters.timeouts += 1;
         self.counters.timeout_ps += net.now - self.validation.last_send().min(net.now);
-        let repeated = self.rtt.backoff > 0;
-        self.on_rto(repeated, net);
+        let again = self.rtt.backoff > 0 && self.timed_out_at == self.una;
+        self.timed_out_at = self.una;
+        self.rtt.cancel_timing();
+        // NS2 reduces each time.
+        self.on_rto(again && self.config.stack.loss_basis != LossBasis::WholeWindow, net);
         self.rtt.backoff += 1;
         self.start_rto(net.now);
         self.held_for_ack = false;

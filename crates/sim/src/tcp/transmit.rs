@@ -5,7 +5,7 @@ use super::sender::{Phase, Sender};
 use super::uplink::Uplink;
 use super::validation::{Restart, Rto};
 use crate::packet::{Packet, flags};
-use crate::stack::{EcnMode, Nagle};
+use crate::stack::{EcnMode, Nagle, RttTiming};
 use fanin_cc::{Control, Gate};
 use fanin_units::{Duration, Rate};
 
@@ -151,6 +151,9 @@ impl Sender {
         });
         self.board.push(Segment::new(seq, len, now), rate);
         self.nxt += u64::from(len);
+        if self.config.stack.rtt_timing == RttTiming::OneSegment {
+            self.rtt.start_timing(self.nxt, now);
+        }
         if len < full {
             self.small_end = self.nxt;
         }

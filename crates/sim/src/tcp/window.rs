@@ -85,6 +85,7 @@ impl Sender {
         conn.snd_nxt = self.nxt;
         conn.in_flight = self.in_flight();
         conn.loss_basis = self.loss_basis();
+        conn.keeps_fraction = self.config.stack.loss_basis == LossBasis::WholeWindow;
         conn.cwnd_limited = self.validation.cwnd_limited(self.window());
         conn.state = self.state;
         conn.message = self.messages.front().map(|m| Message {

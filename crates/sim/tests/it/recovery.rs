@@ -6,7 +6,7 @@ use fanin_cc::registry;
 use fanin_sim::queue;
 use fanin_sim::results::Results;
 use fanin_sim::spec::{Message, Spec};
-use fanin_sim::stack::Stack;
+use fanin_sim::stack::{GrowAfterRecovery, LossBasis, RttTiming, Stack};
 use fanin_units::{Duration, Rate, Time};
 
 /// One sender with window 20 that loses the packets of these numbers at the switch's port; unlimited data.
@@ -47,7 +47,8 @@ fn window_of_20(stack: Stack) -> Stack {
 /// The oracle of RFC 6582 by hand: packets 1..20 outstanding, 1 and 5 lost.
 #[test]
 fn newreno_repairs_two_losses_in_one_recovery_packet_by_packet() {
-    let r = run(&lose("newreno", window_of_20(open_ns2()), "1, 5"));
+    let stack = Stack { grow_after_recovery: GrowAfterRecovery::Never, ..window_of_20(open_ns2()) };
+    let r = run(&lose("newreno", stack, "1, 5"));
     let order: Vec<u64> = sent(&r).iter().map(|s| s.1).collect();
     // 1..20 at once; limited transmit sends 21 and 22; the third duplicate resends 1; the window of 10 inflated to 30 lets 23..30
     // leave; the partial ACK up to 4 resends 5 and, with 27 against a flight of 26, sends 31; 8 more duplicates send 32..39.
@@ -62,7 +63,8 @@ fn newreno_repairs_two_losses_in_one_recovery_packet_by_packet() {
 
 #[test]
 fn reno_halves_inflates_and_leaves_at_the_first_new_ack() {
-    let r = run(&lose("reno", window_of_20(open_ns2()), "1"));
+    let stack = Stack { grow_after_recovery: GrowAfterRecovery::Never, ..window_of_20(open_ns2()) };
+    let r = run(&lose("reno", stack, "1"));
     let w = windows(&r);
     let at = w.iter().position(|&s| s == (13.0, 10.0)).expect("third duplicate ACK: ssthresh 10, cwnd 13");
     // 19 duplicates in all for packets 2..20, two more for the limited transmits: 13 + 18 at the end.
@@ -93,11 +95,43 @@ fn successive_timeouts_double_and_reduce_ssthresh_once() {
     let mut spec = lose("newreno", window_of_20(open_ns2()), &all.join(","));
     spec.transports[0].stack.initial_rto = Duration::ms(1);
     spec.transports[0].stack.min_rto = Duration::ms(1);
+    spec.transports[0].stack.loss_basis = LossBasis::Window;
     let r = run(&spec);
     let times: Vec<u64> = sent(&r)[20..24].iter().map(|s| s.0 / 1_000_000_000).collect();
     assert_eq!(times, [1, 3, 7, 15], "1, then 2, 4, 8 ms later");
     assert_eq!(windows(&r)[1], (1.0, 10.0));
     assert_eq!(windows(&r)[2].1, 10.0, "ssthresh falls once, not with every backoff");
+    spec.transports[0].stack.loss_basis = LossBasis::WholeWindow;
+    assert_eq!(windows(&run(&spec))[2], (1.0, 2.0), "NS2 halves the window of one packet, too");
+}
+
+/// ns-2 2.35, 5 packets at first, packet 1 lost: 5 dups, `cwnd_ 5 -> 2.5` and `ssthresh_ 2`, and the ACK that repairs it enlarges the window of
+/// NewReno and Reno (`recv_newack_helper`), not that of Sack1.
+#[test]
+fn ns2_keeps_the_fraction_of_a_halved_window_and_grows_on_the_ack_that_ends_the_recovery() {
+    for (cc, last) in [("newreno", 2.9), ("reno", 2.9), ("sack", 2.5)] {
+        let w = windows(&run(&lose(cc, Stack { initial_window: 5.0, ..open_ns2() }, "1")));
+        assert!(w.iter().any(|&(_, ssthresh)| ssthresh == 2.0), "{cc}: {w:?}");
+        let end = w.iter().position(|&step| step == (last, 2.0));
+        assert!(end.is_some(), "{cc}: {last} not in {w:?}");
+    }
+}
+
+/// Where one segment is timed, ACKs of what was sent again end no back-off (Karn): a second loss waits for twice the first timer.
+#[test]
+fn a_timer_stays_backed_off_until_a_round_trip_is_known() {
+    // The window of two is lost, packet 1 is repaired by the timer, and what its ACK lets out is lost, too.
+    let second_wait = |timing| {
+        let mut spec = lose("newreno", Stack { initial_window: 2.0, ..open_ns2() }, "1, 2, 4, 5");
+        let stack = &mut spec.transports[0].stack;
+        (stack.initial_rto, stack.min_rto, stack.rtt_timing) = (Duration::ms(50), Duration::ms(50), timing);
+        spec.end = Time::ZERO + Duration::s(1);
+        let s = sent(&run(&spec));
+        assert_eq!(s[..6].iter().map(|x| x.1).collect::<Vec<_>>(), [1, 2, 1, 2, 3, 2]);
+        Duration::from_ps(s[5].0 - s[3].0).as_secs()
+    };
+    assert!((second_wait(RttTiming::EachAck) - 0.050).abs() < 0.001);
+    assert!((second_wait(RttTiming::OneSegment) - 0.100).abs() < 0.001);
 }
 
 #[test]
