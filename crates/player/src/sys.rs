@@ -41,7 +41,7 @@ impl Deadlines {
         let attributes = [id, 0, 0, 0];
         // SAFETY: the attributes are readable and as long as they are said to be.
         let fd = unsafe { libc::syscall(libc::SYS_bpf, GET_FD_BY_ID, attributes.as_ptr(), size_of_val(&attributes)) };
-        // SAFETY: a new descriptor that is nobody else's.
+        // SAFETY: a new descriptor, which only this owns.
         check(fd as libc::c_int).map(|fd| Deadlines(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 

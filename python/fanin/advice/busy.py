@@ -145,7 +145,7 @@ class Busy:
     here : Evaluator
         Of the traffic as it was captured.
     space : Space
-        What there is to choose from.
+        Candidates to choose from.
     today : Candidate
         What hosts run.
     goal : str

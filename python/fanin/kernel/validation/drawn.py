@@ -1,4 +1,4 @@
-"""Random scenarios that both engines play: what nobody chose, so that nothing was mended for it."""
+"""Random scenarios that both engines play, drawn by a program, so that nothing was mended for them before."""
 
 from __future__ import annotations
 

@@ -59,6 +59,11 @@ def judged(done: Done, engines: tuple[str, str] = ("sim", "kernel")) -> pl.DataF
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
+def apart(model: float, kernel: float, bound: float, floor: float = 0.0) -> bool:
+    """They differ by more than the bound, relative to the kernel's, and by more than the floor."""
+    return abs(model - kernel) > max(bound * abs(kernel), floor)
+
+
 def broken(row: dict[str, object]) -> list[str]:
     """Which bounds a row breaks.
 
@@ -77,8 +82,7 @@ def broken(row: dict[str, object]) -> list[str]:
         return model, kernel
 
     def far(name: str, bound: float, floor: float = 0.0) -> bool:
-        model, kernel = values(name)
-        return abs(model - kernel) > max(bound * abs(kernel), floor)
+        return apart(*values(name), bound, floor)
 
     outside = []
     with_timeouts = max(values("timeouts")) > 0

@@ -64,11 +64,8 @@ def page(rows: pl.DataFrame, command: str, version: str, kernel: str, complete: 
     complete : bool
         All runs were made; else the section says so.
     """
-    counts = rows["kernel_seeds"].to_list()
-    low, high = min(counts), max(counts)
-    seeds = f"{low} to {high} seeds" if low != high else f"{low} seeds" if low != 1 else "1 seed"
     lines = [
-        f"Made by `{command}` with fanin {version} and {kernel}: simulator (profile `linux`) / kernel, {seeds} for each row; all numbers in "
+        f"Made by `{command}` with fanin {version} and {kernel}: simulator (profile `linux`) / kernel, {seeds(rows)} for each row; all numbers in "
         "[kernel.csv](validation/kernel.csv).",
         "",
         f"Bounds: without timeouts goodput {GOODPUT_BOUND:.0%} and mean queue {QUEUE_BOUND:.0%} or {QUEUE_FLOOR:g} packet; of messages the "
@@ -78,12 +75,24 @@ def page(rows: pl.DataFrame, command: str, version: str, kernel: str, complete: 
     ]
     if not complete:
         lines += ["The runs were interrupted: some rows have fewer seeds than the bounds ask for.", ""]
-    lines += [*summary(rows), "", f"| scenario | TCP | {' | '.join(COLUMNS.values())} | outside |"]
-    lines.append("|---" * (len(COLUMNS) + 3) + "|")
-    for row in rows.iter_rows(named=True):
-        cells = [_pair(row[name], row[f"kernel_{name}"]) for name in COLUMNS]
-        lines.append(f"| {row['case']} | {row['cc']} | {' | '.join(cells)} | {row['outside']} |")
+    lines += [*summary(rows), "", *table(rows, COLUMNS, "scenario", "outside")]
     return "\n".join(lines) + "\n"
+
+
+def seeds(rows: pl.DataFrame) -> str:
+    """Over how many seeds of the kernel each row is, in words."""
+    counts = rows["kernel_seeds"].to_list()
+    low, high = min(counts), max(counts)
+    return f"{low} to {high} seeds" if low != high else f"{low} seeds" if low != 1 else "1 seed"
+
+
+def table(rows: pl.DataFrame, columns: dict[str, str], first: str, last: str) -> list[str]:
+    """A line for each row, the model's measures beside the kernel's; `columns` names them, `first` and `last` head the scenario and what is outside."""
+    lines = [f"| {first} | TCP | {' | '.join(columns.values())} | {last} |", "|---" * (len(columns) + 3) + "|"]
+    for row in rows.iter_rows(named=True):
+        cells = [_pair(row[name], row[f"kernel_{name}"]) for name in columns]
+        lines.append(f"| {row['case']} | {row['cc']} | {' | '.join(cells)} | {row['outside']} |")
+    return lines
 
 
 def _pair(model: float | None, kernel: float | None) -> str:

@@ -16,7 +16,9 @@ from fanin.kernel.validation.judge import (
     QUEUE_FLOOR,
     TIMEOUT_BOUND,
     TIMEOUT_FLOOR,
+    apart,
 )
+from fanin.kernel.validation.page import seeds, table
 from fanin.kernel.validation.runs import Done
 
 TRIAL_SEEDS = 3
@@ -124,7 +126,7 @@ def outlying(model: list[float], kernel: list[float], bound: float, floor: float
     >>> outlying([10.0, 11.0, 14.0], [13.0, 14.0, 15.0], 0.15)
     False
     """
-    far = abs(statistics.fmean(model) - statistics.fmean(kernel)) > max(bound * abs(statistics.fmean(kernel)), floor)
+    far = apart(statistics.fmean(model), statistics.fmean(kernel), bound, floor)
     return far and (max(model) < min(kernel) or max(kernel) < min(model))
 
 
@@ -148,10 +150,8 @@ COLUMNS = {
 def trial_page(rows: pl.DataFrame, command: str, version: str, kernel: str, complete: bool) -> str:
     """The generated section: how many are within the bounds, and the rows that are not."""
     inside = rows.filter(pl.col("outside") == "").height
-    low, high = min(rows["kernel_seeds"]), max(rows["kernel_seeds"])
-    seeds = f"{low} to {high} seeds" if low != high else f"{low} seeds"
     lines = [
-        f"Made by `{command}` with fanin {version} and {kernel}: {inside} of {rows.height} random scenarios within the bounds, {seeds} of each side; "
+        f"Made by `{command}` with fanin {version} and {kernel}: {inside} of {rows.height} random scenarios within the bounds, {seeds(rows)} of each side; "
         "all rows in [random.csv](validation/random.csv). A row is outside where a mean breaks a bound and no seed of one side lies among the other's.",
         "",
     ]
@@ -159,17 +159,5 @@ def trial_page(rows: pl.DataFrame, command: str, version: str, kernel: str, comp
         lines += ["The runs were interrupted: some rows have fewer seeds than the others.", ""]
     outside = rows.filter(pl.col("outside") != "")
     if not outside.is_empty():
-        lines += [
-            f"| outside (simulator / kernel) | TCP | {' | '.join(COLUMNS.values())} | by |",
-            "|---" * (len(COLUMNS) + 3) + "|",
-        ]
-    for row in outside.iter_rows(named=True):
-        cells = [_pair(row[name], row[f"kernel_{name}"]) for name in COLUMNS]
-        lines.append(f"| {row['case']} | {row['cc']} | {' | '.join(cells)} | {row['outside']} |")
+        lines += table(outside, COLUMNS, "outside (simulator / kernel)", "by")
     return "\n".join(lines) + "\n"
-
-
-def _pair(model: float | None, kernel: float | None) -> str:
-    if model is None or kernel is None:
-        return "-"
-    return "0" if model == kernel == 0 else f"{model:.4g} / {kernel:.4g}"
