@@ -1,5 +1,5 @@
 //! Connections in progress by number: those that packets come on are at hand, the others are packed. At hand one takes two kilobytes, most of
-//! them counts and times that are zero; packed a fifth or less.
+//! them counts and times that are zero; packed a quarter of it or less.
 
 use crate::conn::Conn;
 

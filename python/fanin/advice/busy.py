@@ -58,7 +58,7 @@ def twice_as_many(replay: Replay, shift: float) -> Replay:
         if "release" in message:
             places = {"round": len(rounds), "connection": count}
             found["release"] = {
-                key: value + places.get(key, 0) if key in places else value for key, value in message["release"].items()
+                key: value + places[key] if key in places else value for key, value in message["release"].items()
             }
         return found
 
