@@ -12,7 +12,7 @@ import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,7 @@ from fanin.runs.job import Document, Job, key_of
 from fanin.runs.store import Store, cache_folder
 from fanin.runs.tables import Frames
 from fanin.simulation import toml
+from fanin.testbed.honesty import valid
 
 if TYPE_CHECKING:
     from fanin._native import Watch
@@ -212,7 +213,7 @@ class _Weighted:
 
 def run(batch: Batch, watch: Watch) -> Frames:
     """Simulate one batch on this thread; other threads go on meanwhile."""
-    runs = [job.run(watch) for job in batch.jobs()]
+    runs = [valid(partial(job.run, watch)) for job in batch.jobs()]
     # The batch's axis of algorithms is named `cc`; it tells apart readings of one algorithm, which have the engine's name in common.
     made = {
         name: pl.concat([frames[name] for frames in runs]).drop("cc").with_columns(pl.col("seed").cast(pl.Int64))

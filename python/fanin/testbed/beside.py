@@ -125,7 +125,7 @@ def _measured(case: str, text: str, cc: str, engine: str) -> dict[str, float | s
             empty["why"] = str(error)
             if "holds the testbed" in str(error):
                 time.sleep(WAIT_S)
-            elif "is not valid" not in str(error):
+            elif not isinstance(error, honesty.DisturbedError):
                 break
         else:
             return {**empty, "why": None, **_of(result)}

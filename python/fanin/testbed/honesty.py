@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, TypeVar
 
 import polars as pl
 
 from fanin.errors import EngineError
 
+Made = TypeVar("Made")
+
 ATTEMPTS = 4
-"""How often a run is repeated that this machine was too busy for."""
+"""How often a run is tried that this machine may be too busy for."""
 
 LATE_SHARE = 0.05
 """More packets than this released over 50 us late: the hosts saw another network."""
@@ -66,6 +70,34 @@ def row(figures: dict[str, Any], skipped: int) -> dict[str, float]:
     }
 
 
+class DisturbedError(EngineError):
+    """The machine disturbed a run, by figures that say nothing of its results: the same run may be valid the next time."""
+
+
+def valid(attempt: Callable[[], Made]) -> Made:
+    """The first attempt at a run that this machine did not disturb.
+
+    Raises
+    ------
+    DisturbedError
+        When each of :data:`ATTEMPTS` was disturbed.
+
+    Examples
+    --------
+    >>> disturbed = [DisturbedError("late"), DisturbedError("late")]
+    >>> def attempt():
+    ...     if disturbed:
+    ...         raise disturbed.pop()
+    ...     return "a run"
+    >>> valid(attempt)
+    'a run'
+    """
+    for _ in range(ATTEMPTS - 1):
+        with suppress(DisturbedError):
+            return attempt()
+    return attempt()
+
+
 def check(figures: dict[str, float], duration_ms: float, *, clock_steps: int = 0) -> None:
     """Raise when a run is no result.
 
@@ -80,7 +112,7 @@ def check(figures: dict[str, float], duration_ms: float, *, clock_steps: int = 0
 
     Raises
     ------
-    fanin.EngineError
+    DisturbedError
         With the figure that is too large.
     """
     late = figures["late"] / max(1.0, figures["released"])
@@ -108,7 +140,7 @@ def check(figures: dict[str, float], duration_ms: float, *, clock_steps: int = 0
     ]
     found = [sentence for fault, sentence in faults if fault]
     if found:
-        raise EngineError(
+        raise DisturbedError(
             f"the run on the testbed is not valid: {'; '.join(found)}. Leave the machine to it and run it again, or use --engine kernel"
         )
 

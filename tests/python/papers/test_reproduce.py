@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import polars as pl
@@ -13,6 +14,10 @@ from fanin.papers import CatalogueError, experiments, load, reproduce
 from fanin.papers.experiments import Batch, batches, kept_results, run_all
 from fanin.papers.readings import search
 from fanin.progress import silent
+from fanin.runs.job import Job
+from fanin.runs.tables import Frames
+from fanin.testbed import honesty
+from fanin.testbed.honesty import DisturbedError
 
 CHEAP = "trim.eq26"
 SMALL = "trim.fig7"
@@ -105,6 +110,25 @@ def test_an_interrupted_command_goes_on_where_it_stopped(monkeypatch: pytest.Mon
     )
     done, _ = run_all(work, silent)
     assert not any(isinstance(one, FaninError | None) for one in done)
+
+
+def test_a_run_that_the_machine_disturbed_is_tried_again_and_in_the_end_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    real = Job.run
+    disturbed = [DisturbedError("late")] * (honesty.ATTEMPTS - 1)
+
+    def at_times(job: Job, *rest: Any, **others: Any) -> Frames:
+        if disturbed:
+            raise disturbed.pop()
+        return real(job, *rest, **others)
+
+    monkeypatch.setattr(Job, "run", at_times)
+    [first], _ = run_all(some_work()[:1], silent)
+    assert not isinstance(first, FaninError | None)
+    disturbed.extend([DisturbedError("late")] * honesty.ATTEMPTS)
+    [second], _ = run_all(some_work()[1:], silent)
+    assert isinstance(second, DisturbedError)
 
 
 def test_results_are_objects_of_the_promised_form() -> None:
