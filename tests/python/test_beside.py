@@ -64,15 +64,18 @@ def test_the_kernel_runs_the_sender_and_the_library_the_rest(monkeypatch: pytest
     assert manner.environment == {
         "LD_PRELOAD": str(tmp_path / "library.so"),
         "FANIN_TCPRAND_SEED": "4",
-        "FANIN_TCPRAND_MIN": "700.0",
+        "FANIN_TCPRAND_MIN": "700",
     }
     # What the command line says is above what the file says; 0 is the adaptive rule.
     _, manner = shims.beside(job("tcprand+cubic", 'rand_rmin = "700B"', rand_rmin="0B"))
     assert "FANIN_TCPRAND_MIN" not in manner.environment
     inner, manner = shims.beside(job("tcprand+cubic", rand_rmin="1KB"))
-    assert (inner.settings, manner.environment["FANIN_TCPRAND_MIN"]) == ((), "1000.0")
-    with pytest.raises(ScenarioError, match=r"cc.rand_sigma2: TCPRand's library has the default adaptive rule"):
-        shims.beside(job("tcprand+cubic", rand_sigma2="2"))
+    assert (inner.settings, manner.environment["FANIN_TCPRAND_MIN"]) == ((), "1000")
+    _, manner = shims.beside(job("tcprand+cubic", rand_v_tau="inf", rand_theta="50B", rand_no_rise="full"))
+    named = {key.removeprefix("FANIN_TCPRAND_"): value for key, value in manner.environment.items()}
+    assert (named["V_TAU"], named["THETA"], named["NO_RISE"], "MIN" in named) == ("inf", "50", "full", False)
+    with pytest.raises(ScenarioError, match=r"cc.rand_cwnd_unit: Linux counts its window in packets"):
+        shims.beside(job("tcprand+cubic", rand_cwnd_unit="bytes"))
 
 
 def test_a_twin_is_asked_for_by_its_suffix_and_others_stay_as_they_are() -> None:

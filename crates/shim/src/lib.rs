@@ -16,9 +16,11 @@
 //!
 //! | variable | what it sets |
 //! |---|---|
-//! | `FANIN_TCPRAND_MIN` | rMin in bytes; unset: the adaptive rule with its default parameters |
+//! | `FANIN_TCPRAND_MIN` | rMin in bytes; unset: the adaptive rule |
+//! | `FANIN_TCPRAND_SIGMA2`, `_MU`, `_V_TAU`, `_V_OMEGA`, `_THETA`, `_NO_RISE` | the adaptive rule's parameters: `rand_sigma2` and so on of the simulator's `tcprand` |
 //! | `FANIN_TCPRAND_SEED` | the random sizes; unset: 1 |
 
 mod preload;
 pub mod records;
+pub mod settings;
 mod socket;

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::records::{Least, Random, Window};
+use crate::settings::Settings;
 use std::os::fd::RawFd;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -22,21 +23,17 @@ pub enum Known {
     Tcp(Random, usize),
 }
 
-/// Settings from the environment.
-#[derive(Clone, Copy, Debug)]
-pub struct Settings {
-    pub least: Least,
-    pub seed: u64,
-}
-
+/// What the environment sets; what it cannot is said on standard error, once.
 pub fn settings() -> &'static Settings {
     static SETTINGS: OnceLock<Settings> = OnceLock::new();
     SETTINGS.get_or_init(|| {
-        let number = |name: &str| std::env::var(name).ok()?.trim().parse::<f64>().ok().filter(|n| *n >= 1.0);
-        Settings {
-            least: number("FANIN_TCPRAND_MIN").map_or_else(|| Least::Adaptive(Default::default()), Least::Static),
-            seed: number("FANIN_TCPRAND_SEED").map_or(1, |n| n as u64),
+        let (settings, faults) = Settings::read(|name| std::env::var(name).ok());
+        for fault in faults {
+            let line = format!("libfanin_tcprand: {fault}\n");
+            // SAFETY: the line is readable and as long as said. Not `write`, which this library stands in front of.
+            unsafe { libc::syscall(libc::SYS_write, libc::STDERR_FILENO, line.as_ptr(), line.len()) };
         }
+        settings
     })
 }
 

@@ -31,6 +31,12 @@ WORDS = {
 }
 """The receivers' algorithms: which parameter of the programs in ``kernel/receiver`` each of theirs is, and in what unit."""
 
+VARIABLE = {"rand_rmin": "FANIN_TCPRAND_MIN"}
+"""TCPRand's parameters that the library reads by another name than their own."""
+
+SIZES = ("rand_rmin", "rand_theta")
+"""Those that are sizes."""
+
 SENDER = "reno"
 """What the kernel runs under a receiver's algorithm."""
 
@@ -106,17 +112,18 @@ def beside(job: Job) -> tuple[Job, Manner]:
         return _receiver(job, name)
     if not name.startswith(TCPRAND):
         return job, PLAIN
-    values = _parameters(job, "rand_")
     environment = {"LD_PRELOAD": str(library()), "FANIN_TCPRAND_SEED": str(job.seed + 1)}
-    for key, value in values.items():
-        if key != "rand_rmin":
-            raise ScenarioError(
-                f"cc.{key}: TCPRand's library has the default adaptive rule; remove it, or use --engine sim"
-            )
-        # The plan has been checked: it is a size.
-        number = float(value.strip("\"' ").removesuffix("B").removesuffix("K"))
-        if number > 0:
-            environment["FANIN_TCPRAND_MIN"] = str(number * (1000 if "K" in value else 1))
+    for key, value in _parameters(job, "rand_").items():
+        written = value.strip("\"' ")
+        if key == "rand_cwnd_unit":
+            if written == "packets":
+                continue
+            raise ScenarioError("cc.rand_cwnd_unit: Linux counts its window in packets; remove it, or use --engine sim")
+        # The plan has been checked: sizes are sizes.
+        if key in SIZES:
+            written = f"{_native.quantity('size', written, f'cc.{key}'):g}"
+        if key != "rand_rmin" or float(written) > 0:
+            environment[VARIABLE.get(key) or key.replace("rand_", "FANIN_TCPRAND_").upper()] = written
     return _without(job, name.removeprefix(TCPRAND), "rand_"), Manner(environment)
 
 
