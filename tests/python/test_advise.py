@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import os
 import random
@@ -318,7 +319,9 @@ def test_advice_judges_what_a_comparison_ranks_by(fanin: Fanin) -> None:
 
 def test_the_doubled_traffic_has_every_request_twice_or_after_half_its_pause() -> None:
     replay = trains(SMALL).workload(None)
-    often, many = twice_as_often(replay), twice_as_many(replay, 0.5)
+    workload = json.loads(replay.to_json())
+    often, many = twice_as_often(workload), twice_as_many(workload, 0.5)
+    assert workload == json.loads(replay.to_json())
     assert (often.responses, often.in_rounds) == (replay.responses, replay.in_rounds)
     assert (many.responses, many.rounds, many.in_rounds) == tuple(
         2 * n for n in (replay.responses, replay.rounds, replay.in_rounds)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fanin import _native
-from fanin.advice.busy import Busy, TwiceTheLoad
+from fanin.advice.busy import TwiceTheLoad, search_doubled
 from fanin.advice.confirm import confirm as confirm_on
 from fanin.advice.consequences import coexistence, hurts, other_racks, stability
 from fanin.advice.judge import (
@@ -283,7 +283,7 @@ def advise(
     finalists = list(dict.fromkeys([*others[:FINALISTS], *by_tail[:TAIL_FINALISTS]]))
     evaluator.scores([today, *finalists], JUDGED_SEEDS, "judging on fresh seeds")
     finalists = [c for c in finalists if c not in evaluator.failed]
-    busy = Busy(evaluator, space, today, goal, runs=max(1, count // 2), seeds=[*JUDGED_SEEDS, *CLOSE_SEEDS])
+    busy = search_doubled(evaluator, space, today, goal, runs=max(1, count // 2), seeds=[*JUDGED_SEEDS, *CLOSE_SEEDS])
     advice = decided(evaluator, today, finalists, goal, busy.prefer)
     if confirm is not None:
         confirm_on(advice, evaluator, finalists, list(JUDGED_SEEDS), confirm, tell)

@@ -30,23 +30,25 @@ HOLDS = 0.05
 FINALISTS = 3
 
 
-def twice_as_often(replay: Replay) -> Replay:
-    """The same requests, each after half its pause."""
-    workload = json.loads(replay.to_json())
-    for connection in workload["connections"]:
-        connection["start_ns"] //= 2
-        for message in connection["messages"]:
-            message["start_ns"] //= 2
-            message["think_ns"] //= 2
-            release = message.get("release", {})
-            if "delay_ns" in release:
-                release["delay_ns"] //= 2
-    return _native.Replay.from_json(json.dumps(workload))
+def twice_as_often(workload: dict[str, Any]) -> Replay:
+    """The same requests of a workload file, each after half its pause."""
+
+    def sooner(message: dict[str, Any]) -> dict[str, Any]:
+        found = {**message, "start_ns": message["start_ns"] // 2, "think_ns": message["think_ns"] // 2}
+        release = message.get("release", {})
+        if "delay_ns" in release:
+            found["release"] = {**release, "delay_ns": release["delay_ns"] // 2}
+        return found
+
+    connections = [
+        {**c, "start_ns": c["start_ns"] // 2, "messages": [sooner(message) for message in c["messages"]]}
+        for c in workload["connections"]
+    ]
+    return _native.Replay.from_json(json.dumps({**workload, "connections": connections}))
 
 
-def twice_as_many(replay: Replay, shift: float) -> Replay:
+def twice_as_many(workload: dict[str, Any], shift: float) -> Replay:
     """The same requests, and all of them once more on connections of their own, later by a share of the time between two requests."""
-    workload = json.loads(replay.to_json())
     connections, rounds = workload["connections"], workload["rounds"]
     most = max((len(c["messages"]) for c in connections), default=1)
     span = max((message["start_ns"] for c in connections for message in c["messages"][-1:]), default=0)
@@ -62,7 +64,7 @@ def twice_as_many(replay: Replay, shift: float) -> Replay:
             }
         return found
 
-    workload["connections"] = connections + [
+    others = [
         {
             **connection,
             "connection": connection["connection"] + numbers,
@@ -71,11 +73,12 @@ def twice_as_many(replay: Replay, shift: float) -> Replay:
         }
         for connection in connections
     ]
-    workload["rounds"] = rounds + [
+    their_rounds = [
         {**r, **{key: [[c + count, m] for c, m in r[key]] for key in ("requests", "answers") if key in r}}
         for r in rounds
     ]
-    return _native.Replay.from_json(json.dumps(workload))
+    both = {**workload, "connections": connections + others, "rounds": rounds + their_rounds}
+    return _native.Replay.from_json(json.dumps(both))
 
 
 class BusyEvaluator(Evaluator):
@@ -90,9 +93,9 @@ class BusyEvaluator(Evaluator):
     def __init__(self, here: Evaluator) -> None:
         there = here.elsewhere(here.base)
         super().__init__(there.base, there.executor, there.progress, there.store, there.of_what)
-        replay = here.base.traffic.replay
-        self._often = Traffic(twice_as_often(replay))
-        self._many = [Traffic(twice_as_many(replay, shift)) for shift in SHIFTS]
+        workload = json.loads(here.base.traffic.text)
+        self._often = Traffic(twice_as_often(workload))
+        self._many = [Traffic(twice_as_many(workload, shift)) for shift in SHIFTS]
 
     def job(self, candidate: Candidate, seed: int) -> ReplayJob:
         """The replay of the doubled traffic under a candidate."""
@@ -137,8 +140,10 @@ class TwiceTheLoad:
         }
 
 
-class Busy:
-    """The doubled traffic, searched for its own best.
+def search_doubled(
+    here: Evaluator, space: Space, today: Candidate, goal: str, *, runs: int, seeds: Sequence[int]
+) -> DoubledTraffic:
+    """Search the doubled traffic for its own best.
 
     Parameters
     ----------
@@ -155,14 +160,31 @@ class Busy:
     seeds : sequence of int
         On which what is found is judged.
     """
+    there = BusyEvaluator(here)
+    ranked = halving(there, space, today, goal, runs=runs)
+    return DoubledTraffic(there, today, tuple(seeds), tuple(c for c in ranked if c != today)[:FINALISTS])
 
-    def __init__(
-        self, here: Evaluator, space: Space, today: Candidate, goal: str, *, runs: int, seeds: Sequence[int]
-    ) -> None:
-        self.evaluator = BusyEvaluator(here)
-        self._today, self._seeds = today, list(seeds)
-        ranked = halving(self.evaluator, space, today, goal, runs=runs)
-        self.finalists = [c for c in ranked if c != today][:FINALISTS]
+
+@dataclass(frozen=True, slots=True)
+class DoubledTraffic:
+    """The doubled traffic, searched: what is asked of it about a candidate.
+
+    Attributes
+    ----------
+    evaluator : BusyEvaluator
+        Runs candidates there.
+    today : Candidate
+        What hosts run.
+    seeds : tuple of int
+        On which candidates are judged.
+    finalists : tuple of Candidate
+        The best few there, best first.
+    """
+
+    evaluator: BusyEvaluator
+    today: Candidate
+    seeds: tuple[int, ...]
+    finalists: tuple[Candidate, ...]
 
     def prefer(self, equal: Sequence[Candidate], goal: str, near: float) -> list[Candidate]:
         """Of candidates that are as good today, those that are the best of them at twice the load too."""
@@ -173,18 +195,18 @@ class Busy:
         return [c for c in equal if c in costs and costs[c] <= least + near * abs(least)] or list(equal)
 
     def _costs(self, candidates: Sequence[Candidate], goal: str) -> dict[Candidate, float]:
-        self.evaluator.scores(candidates, self._seeds, "judging at twice the load")
-        return {c: self.evaluator.cost(c, self._seeds, goal) for c in candidates if c not in self.evaluator.failed}
+        self.evaluator.scores(candidates, self.seeds, "judging at twice the load")
+        return {c: self.evaluator.cost(c, self.seeds, goal) for c in candidates if c not in self.evaluator.failed}
 
     def look(self, chosen: Candidate, goal: str) -> TwiceTheLoad | None:
         """What becomes of what is advised; None where it, or today's, cannot be run there."""
-        costs = self._costs([self._today, chosen, *self.finalists], goal)
-        if self._today not in costs or chosen not in costs:
+        costs = self._costs([self.today, chosen, *self.finalists], goal)
+        if self.today not in costs or chosen not in costs:
             return None
         best = min(costs, key=lambda c: (costs[c], c.changes))
         if costs[chosen] <= costs[best]:
             best = chosen
-        mine, theirs, now = (self.evaluator.of(c, self._seeds) for c in (chosen, best, self._today))
+        mine, theirs, now = (self.evaluator.of(c, self.seeds) for c in (chosen, best, self.today))
         against_best, against_today = paired(mine, theirs, goal), paired(mine, now, goal)
         much = costs[chosen] - costs[best] > HOLDS * abs(costs[best])
         return TwiceTheLoad(
@@ -193,7 +215,7 @@ class Busy:
                 much and against_best.p is not None and against_best.p < SIGNIFICANT and worse(against_best, goal)
             ),
             beats_today=improves(against_today, goal),
-            values={c.label: mean_of(self.evaluator.of(c, self._seeds), goal) for c in (self._today, chosen, best)},
+            values={c.label: mean_of(self.evaluator.of(c, self.seeds), goal) for c in (self.today, chosen, best)},
             against_best=against_best,
             against_today=against_today,
         )
@@ -203,13 +225,13 @@ class Busy:
         what = spoken(goal, self.evaluator.of_what)
         sure, hurt = [], []
         there = found.values
-        if chosen != self._today:
-            took = shown_values(goal, (there[self._today.label], there[chosen.label]), found.against_today)
+        if chosen != self.today:
+            took = shown_values(goal, (there[self.today.label], there[chosen.label]), found.against_today)
             if found.beats_today:
-                sure.append(f"At twice the load it still beats {self._today.label}: {what} {took}.")
+                sure.append(f"At twice the load it still beats {self.today.label}: {what} {took}.")
             else:
                 hurt.append(
-                    f"At twice the load it is no longer measurably better than {self._today.label}: {what} {took}."
+                    f"At twice the load it is no longer measurably better than {self.today.label}: {what} {took}."
                 )
         if found.holds:
             sure.append(f"At twice the load nothing better by more than {HOLDS:.0%} was found.")
