@@ -26,6 +26,9 @@ FEWEST_RETRANSMISSIONS = 10
 FEWEST_RESPONSES = {"p50": 20, "p99": 100}
 """With fewer responses a percentile of them says nothing."""
 
+FEWEST_FOR_A_GAIN = {"mean": 20, "p50": 20, "p95": 40, "p99": 100, "p99_9": 1000}
+"""The same of every statistic that a gain may be claimed at."""
+
 NS_PER_MS = 1e6
 
 WAN_RTT_MS = 2.0
@@ -261,6 +264,17 @@ def disagreement(seen: Measured, simulated: RankingRow, simulated_rtt_ms: float 
             f"{_reason(apart, seen.min_rtt_ms, simulated_rtt_ms)}"
         )
     return told
+
+
+def slower_than_measured(seen: Measured, statistic: str, name: str, runs: Sequence[float | None]) -> list[str]:
+    """A caution for a gain over a baseline that was slower in every simulated run than what was measured: the gain may then be the rack file's."""
+    there, known = seen.completion_ms[statistic], [value for value in runs if value is not None]
+    if seen.responses < FEWEST_FOR_A_GAIN[statistic] or not there or not known or min(known) <= FACTOR * there:
+        return []
+    return [
+        f"But the capture itself measured a {name} of {duration(there)}, and no simulated run of today's TCP had less than {duration(min(known))}: on the "
+        "real rack there is less to gain. Correct the rack before you act on this."
+    ]
 
 
 def _apart(name: str, there: float, here: float) -> str:

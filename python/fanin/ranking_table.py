@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -29,8 +30,8 @@ class Column:
 
     @property
     def width(self) -> int:
-        """Characters of its widest cell."""
-        return max(map(len, (self.title, *self.cells)))
+        """Characters of its widest line."""
+        return max(len(line) for cell in (self.title, *self.cells) for line in cell.split("\n"))
 
 
 def ranking_table(result: CompareResult, width: int) -> Table:
@@ -70,6 +71,9 @@ def ranking_table(result: CompareResult, width: int) -> Table:
 ALWAYS = 100
 """Worth of a column that is never dropped."""
 
+NAMES_WIDTH = 24
+"""Characters of a line of names whose rows are one: more lines rather than fewer columns."""
+
 
 def _columns(result: CompareResult) -> list[Column]:
     rows, seen, by = result.ranking, result.measured, result.rank_by
@@ -98,7 +102,7 @@ def _columns(result: CompareResult) -> list[Column]:
         column(
             "algorithm",
             ALWAYS,
-            lambda row: ", ".join((row.cc, *row.alike)) + ("" if row.candidate else " (model)"),
+            lambda row: _folded((row.cc, *row.alike)) + ("" if row.candidate else " (model)"),
             "measured",
             right=False,
         ),
@@ -132,6 +136,15 @@ def _columns(result: CompareResult) -> list[Column]:
     if any(row.unfinished for row in rows):
         columns.append(column("unfinished", 95, lambda row: row.unfinished))
     return columns
+
+
+def _folded(names: Sequence[str]) -> str:
+    """Names on lines that leave room for the other columns; none is cut, however long."""
+    lines = [names[0]]
+    for name in names[1:]:
+        fits = len(lines[-1]) + len(", ") + len(name) <= NAMES_WIDTH
+        lines = [*lines[:-1], f"{lines[-1]}, {name}"] if fits else [*lines[:-1], f"{lines[-1]},", name]
+    return "\n".join(lines)
 
 
 def _time_of(of: RankOf, by: RankBy, row: RankingRow) -> str:

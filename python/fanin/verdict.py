@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from fanin import _native
 from fanin.deployable import Recommendation, deployment, load_parameters, recommendation
-from fanin.measured import FEWEST_RETRANSMISSIONS
+from fanin.measured import FEWEST_RETRANSMISSIONS, slower_than_measured
 from fanin.rack_facts import packets, rack_facts
-from fanin.ranking import ONE, SIGNIFICANT, STATISTICS
+from fanin.ranking import ONE, PREFIX, SIGNIFICANT, STATISTICS
 from fanin.stats import holm
 from fanin.text import duration, enumeration, shortening, significant
 
@@ -383,6 +383,10 @@ def _support(
 
     by, name = result.rank_by, STATISTIC_NAMES[result.rank_by]
     sentences = []
+    if usual is not None and result.measured is not None and kind in {"change", "tail"}:
+        statistic = by if kind == "change" else "p99_9"
+        runs = result.runs.filter(cc=usual.cc)[PREFIX[result.rank_of] + statistic].to_list()
+        sentences += slower_than_measured(result.measured, statistic, STATISTIC_NAMES[statistic], runs)
     if usual is not None and len(result.ranking) > 1:
         if result.baseline_given:
             sentences.append(f"Your hosts were said to run {usual.cc}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from dataclasses import replace
@@ -10,9 +11,11 @@ from pathlib import Path
 import fanin
 import fanin.report
 import pytest
-from fanin.measured import another_baseline
+from fanin.measured import another_baseline, slower_than_measured
+from fanin.ranking_table import ranking_table
 from fanin.stats import Estimate, Paired
 from fanin.verdict import Refusal, Verdict
+from rich.console import Console
 
 from .conftest import RACK, SMALL
 
@@ -193,6 +196,33 @@ def test_an_algorithm_that_would_have_been_measured_so_is_named_as_what_hosts_ma
     assert another_baseline(replace(captured, retransmissions=400_000), cubic, [cubic, bbr]) == []
     few = replace(captured, responses=5)
     assert another_baseline(few, cubic, [cubic, bbr]) == [], "one statistic proves nothing"
+
+
+def test_a_gain_over_times_that_were_never_measured_says_so_under_its_headline(wide: fanin.CompareResult) -> None:
+    assert wide.measured is not None
+    seen = replace(wide.measured, responses=400, completion_ms={**wide.measured.completion_ms, "p99": 14.9})
+    told = slower_than_measured(seen, "p99", "p99", [209.0, 217.0, None])
+    assert told[0].startswith(
+        "But the capture itself measured a p99 of 14.9 ms, and no simulated run of today's TCP had less than 209 ms"
+    )
+    # One run that is near it is enough to doubt the caution, and a p99 of few responses is none.
+    assert slower_than_measured(seen, "p99", "p99", [209.0, 20.0]) == []
+    assert slower_than_measured(replace(seen, responses=50), "p99", "p99", [209.0]) == []
+    slow = replace(wide, measured=replace(seen, completion_ms={**seen.completion_ms, "p99": 1.0}))
+    said = judged(slow, {"bbr": (3.0, 0.01, 7.5, 0.001)})
+    assert said.kind == "change"
+    assert said.support[0].startswith("But the capture itself measured a p99 of 1.00")
+
+
+def test_eighty_columns_cut_no_name_and_no_ranked_value_however_many_rows_are_one(wide: fanin.CompareResult) -> None:
+    alike = ("tcprand+cubic", "reno", "bic", "vegas", "gss+cubic", "hystart+cubic")
+    many = replace(wide, ranking=[replace(wide.ranking[0], alike=alike), *wide.ranking[1:]])
+    drawn = io.StringIO()
+    Console(file=drawn, width=80).print(ranking_table(many, 80))
+    text = drawn.getvalue()
+    assert "…" not in text
+    assert all(name in text for name in (wide.ranking[0].cc, *alike))
+    assert max(map(len, text.splitlines())) <= 80
 
 
 def test_a_model_that_no_kernel_has_comes_without_lines_to_type(wide: fanin.CompareResult) -> None:
