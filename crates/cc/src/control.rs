@@ -95,6 +95,8 @@ pub struct Needs {
     pub send_hook: bool,
     /// [`CongestionControl::segment_size`] is called.
     pub segment_sizes: bool,
+    /// [`CongestionControl::on_empty_ack`] is called.
+    pub empty_acks: bool,
     /// The window counts bytes even where the stack's counts packets (TCPRand on ns-3).
     pub byte_window: bool,
     /// The loss recovery that belongs to the algorithm's name; `None` takes the stack's.
@@ -156,6 +158,10 @@ pub trait CongestionControl: core::fmt::Debug + Send {
 
     /// New data was delivered. Called before [`Self::on_congestion`] when one ACK does both.
     fn on_ack(&mut self, conn: &Conn, ack: &Ack);
+
+    /// An ACK delivered nothing: a duplicate without news, or one that came while nothing was outstanding, as that in each request does.
+    /// Linux tells its modules of these as of others (`in_ack_event`). Called only when [`Needs::empty_acks`] is set.
+    fn on_empty_ack(&mut self, _conn: &Conn) {}
 
     /// Send less. `Ecn` and `Loss` come at most once per window of data.
     fn on_congestion(&mut self, conn: &Conn, cause: Cause);

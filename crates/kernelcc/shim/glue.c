@@ -11,7 +11,7 @@ static __thread u64 no_random;
 
 /* ---- what src/abi.rs mirrors; every field is in the unit of its name ---------------------------------------------------------- */
 
-#define FANIN_ABI 2
+#define FANIN_ABI 3
 struct fanin_view {
 	u64 now_ns;
 	u32 snd_una, snd_nxt, mss, srtt_us, min_rtt_us, in_flight, delivered, delivered_ce, lost, data_segs_out;
@@ -369,6 +369,16 @@ void fanin_on_recovered(struct fanin_sock *s, const struct fanin_view *v, u32 li
 	if (sk->icsk_ca_state != TCP_CA_Open)
 		set_state(sk, TCP_CA_Open);
 	sk->snd_cwnd = max(min(sk->snd_cwnd, limit), 1u);
+	leave(sk, out);
+}
+
+/* tcp_ack() with nothing delivered. */
+void fanin_on_empty_ack(struct fanin_sock *s, const struct fanin_view *v, struct fanin_out *out)
+{
+	struct sock *sk = enter(s, v);
+
+	if (sk->icsk_ca_ops->in_ack_event)
+		sk->icsk_ca_ops->in_ack_event(sk, 0);
 	leave(sk, out);
 }
 

@@ -10,7 +10,7 @@ use libloading::Library;
 use std::ffi::{CStr, c_char};
 use std::path::Path;
 
-const FANIN_ABI: u32 = 2;
+const FANIN_ABI: u32 = 3;
 
 /// What the sender knows now.
 #[repr(C)]
@@ -93,6 +93,7 @@ pub struct Module {
     congestion: CallNumber,
     loss_in_cwr: CallNumber,
     recovered: CallNumber,
+    empty_ack: Call,
     undo: Call,
     restart: CallNumbers,
     before_send: Call,
@@ -170,6 +171,7 @@ impl Module {
                 congestion: symbol(library, "fanin_on_congestion")?,
                 loss_in_cwr: symbol(library, "fanin_on_loss_in_cwr")?,
                 recovered: symbol(library, "fanin_on_recovered")?,
+                empty_ack: symbol(library, "fanin_on_empty_ack")?,
                 undo: symbol(library, "fanin_on_undo")?,
                 restart: symbol(library, "fanin_on_restart")?,
                 before_send: symbol(library, "fanin_before_send")?,
@@ -215,6 +217,11 @@ impl Socket {
     pub fn recovered(&mut self, view: &View, limit: u32) {
         // SAFETY: as in `ack`.
         unsafe { (self.module.recovered)(self.memory.as_mut_ptr(), view, limit, &mut self.out) };
+    }
+    /// An ACK that delivers nothing.
+    pub fn empty_ack(&mut self, view: &View) {
+        // SAFETY: as in `ack`.
+        unsafe { (self.module.empty_ack)(self.memory.as_mut_ptr(), view, &mut self.out) };
     }
     /// A reduction is taken back.
     pub fn undo(&mut self, view: &View) {

@@ -249,6 +249,14 @@ impl KernelSender {
         }
     }
 
+    /// The socket of a connection begins before its first data.
+    fn begin(&mut self, view: &View) {
+        if self.socket.is_none() {
+            let start = View { snd_una: 0, snd_nxt: 0, in_flight: 0, state: 0, ..*view };
+            self.call(&start, |_| {});
+        }
+    }
+
     /// The connection's socket; the first event makes it.
     fn call(&mut self, view: &View, call: impl FnOnce(&mut Socket)) {
         let (module, (cwnd, ssthresh)) = (self.module, self.start);
@@ -265,17 +273,14 @@ impl CongestionControl for KernelSender {
             rate_samples: self.module.rules_alone,
             send_hook: self.module.wants_send_hook,
             own_idle: self.module.rules_alone,
+            empty_acks: true,
             ..Needs::default()
         }
     }
 
     fn on_ack(&mut self, conn: &Conn, ack: &Ack) {
         let mut view = self.view(conn);
-        // The socket of a connection begins before its first data.
-        if self.socket.is_none() {
-            let start = View { snd_una: 0, snd_nxt: 0, in_flight: 0, state: 0, ..view };
-            self.call(&start, |_| {});
-        }
+        self.begin(&view);
         self.delivered = self.delivered.wrapping_add(ack.delivered_segments);
         if ack.ece {
             self.delivered_ce = self.delivered_ce.wrapping_add(ack.delivered_segments);
@@ -302,6 +307,12 @@ impl CongestionControl for KernelSender {
             rate_interval_us: ack.rate.map_or(0, |r| us(r.interval)),
         };
         self.call(&view, |socket| socket.ack(&view, &input));
+    }
+
+    fn on_empty_ack(&mut self, conn: &Conn) {
+        let view = self.view(conn);
+        self.begin(&view);
+        self.call(&view, |socket| socket.empty_ack(&view));
     }
 
     fn on_congestion(&mut self, conn: &Conn, cause: Cause) {

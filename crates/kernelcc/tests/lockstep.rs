@@ -229,6 +229,11 @@ impl Pair {
             self.both(|cc, conn| cc.on_restart(conn, Duration::ms(300), to));
             self.note("restart".to_owned());
         }
+        if self.chance(0.5) {
+            self.conn.in_flight = 0.0;
+            self.both(|cc, conn| cc.on_empty_ack(conn));
+            self.note("an ACK of nothing".to_owned());
+        }
         self.send(true);
     }
 

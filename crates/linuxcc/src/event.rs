@@ -103,6 +103,7 @@ pub enum Event {
     Restart { idle_ps: u64, cwnd: f64, ssthresh: f64 },
     BeforeSend { since_last_ps: Option<u64> },
     SegmentSize,
+    EmptyAck,
 }
 
 /// What an event was answered with, where it has an answer: hold until (ps; all bits: for an ACK), or a size.
@@ -116,6 +117,7 @@ pub fn notify_cc(cc: &mut dyn CongestionControl, snapshot: &ConnSnapshot, event:
     let conn = snapshot.conn();
     match *event {
         Event::Ack(delivery) => cc.on_ack(&conn, &delivery.ack()),
+        Event::EmptyAck => cc.on_empty_ack(&conn),
         Event::Ecn => cc.on_congestion(&conn, Cause::Ecn),
         Event::Loss => cc.on_congestion(&conn, Cause::Loss),
         Event::LossInCwr { window } => cc.on_loss_in_cwr(&conn, f64::from(window)),

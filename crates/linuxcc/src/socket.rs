@@ -164,6 +164,9 @@ impl Socket {
         let (una, delivered) = (self.una.0, view.delivered.wrapping_sub(self.counted.1));
         let acked_bytes = una - self.counted.0;
         if delivered == 0 && acked_bytes == 0 {
+            if self.needs.empty_acks {
+                self.notify_cc(view, Event::EmptyAck);
+            }
             return;
         }
         let delivered_bytes =

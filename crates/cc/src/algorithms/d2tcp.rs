@@ -74,11 +74,14 @@ impl D2tcp {
 
 impl CongestionControl for D2tcp {
     fn needs(&self) -> Needs {
-        Needs { dctcp_ecn: true, ..Needs::default() }
+        Needs { dctcp_ecn: true, empty_acks: self.fraction.counts_empty_acks(), ..Needs::default() }
     }
     fn on_ack(&mut self, conn: &Conn, ack: &Ack) {
         self.fraction.on_ack(conn, ack);
         self.core.on_ack(conn, ack, 1.0);
+    }
+    fn on_empty_ack(&mut self, conn: &Conn) {
+        self.fraction.on_empty_ack(conn);
     }
     fn on_congestion(&mut self, conn: &Conn, cause: Cause) {
         if cause != Cause::Ecn {

@@ -102,7 +102,24 @@ impl MarkedFraction {
         if ack.ece {
             self.marked += delivered;
         }
-        if ack.ack_seq < self.window_end {
+        self.end_window(conn, ack.ack_seq);
+    }
+
+    /// The kernel's module ends a window at ACKs that deliver nothing, too (`dctcp_update_alpha` in `in_ack_event`): a request that comes
+    /// while nothing is outstanding ends one without marks.
+    pub fn on_empty_ack(&mut self, conn: &Conn) {
+        if self.counts_empty_acks() {
+            self.end_window(conn, conn.snd_una);
+        }
+    }
+
+    /// Whether [`Self::on_empty_ack`] does anything.
+    pub fn counts_empty_acks(&self) -> bool {
+        matches!(self.arithmetic, Arithmetic::Integer { .. })
+    }
+
+    fn end_window(&mut self, conn: &Conn, acked: u64) {
+        if acked < self.window_end {
             return;
         }
         self.window_end = conn.snd_nxt;
@@ -172,11 +189,14 @@ impl Dctcp {
 
 impl CongestionControl for Dctcp {
     fn needs(&self) -> Needs {
-        Needs { dctcp_ecn: true, ..Needs::default() }
+        Needs { dctcp_ecn: true, empty_acks: self.fraction.counts_empty_acks(), ..Needs::default() }
     }
     fn on_ack(&mut self, conn: &Conn, ack: &Ack) {
         self.fraction.on_ack(conn, ack);
         self.core.on_ack(conn, ack, 1.0);
+    }
+    fn on_empty_ack(&mut self, conn: &Conn) {
+        self.fraction.on_empty_ack(conn);
     }
     fn on_congestion(&mut self, conn: &Conn, cause: Cause) {
         match cause {
@@ -252,6 +272,21 @@ mod tests {
         s.restart(40.0, 40.0);
         s.congestion(Cause::Ecn);
         assert_eq!((s.cc.control().cwnd, s.cc.control().ssthresh), (23.0, 23.0));
+    }
+
+    #[test]
+    fn an_ack_that_delivers_nothing_ends_a_window_of_the_kernels_module_alone() {
+        for (profile, alpha) in [(Profile::Linux, 900.0), (Profile::Rfc, 960.0)] {
+            let mut s = sender(profile, &Args::default());
+            s.echo(false, false);
+            assert_eq!(s.observed("dctcp_alpha") * 1024.0, 960.0);
+            // Within the window: no end. With all of it acknowledged: one, without marks.
+            s.cc.on_empty_ack(&s.conn);
+            assert_eq!(s.observed("dctcp_alpha") * 1024.0, 960.0);
+            s.conn.snd_una = s.conn.snd_nxt;
+            s.cc.on_empty_ack(&s.conn);
+            assert_eq!(s.observed("dctcp_alpha") * 1024.0, alpha);
+        }
     }
 
     #[test]

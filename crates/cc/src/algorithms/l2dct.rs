@@ -103,13 +103,16 @@ impl L2dct {
 
 impl CongestionControl for L2dct {
     fn needs(&self) -> Needs {
-        Needs { dctcp_ecn: true, ..Needs::default() }
+        Needs { dctcp_ecn: true, empty_acks: self.fraction.counts_empty_acks(), ..Needs::default() }
     }
     fn on_ack(&mut self, conn: &Conn, ack: &Ack) {
         self.acked += u64::from(ack.acked_segments);
         self.fraction.on_ack(conn, ack);
         self.weigh(conn);
         self.core.on_ack(conn, ack, self.weight / self.w_max);
+    }
+    fn on_empty_ack(&mut self, conn: &Conn) {
+        self.fraction.on_empty_ack(conn);
     }
     fn on_congestion(&mut self, conn: &Conn, cause: Cause) {
         if cause != Cause::Ecn {

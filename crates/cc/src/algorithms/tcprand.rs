@@ -123,6 +123,9 @@ impl CongestionControl for TcpRand {
     fn on_ack(&mut self, conn: &Conn, ack: &Ack) {
         self.inner.on_ack(conn, ack);
     }
+    fn on_empty_ack(&mut self, conn: &Conn) {
+        self.inner.on_empty_ack(conn);
+    }
     fn on_congestion(&mut self, conn: &Conn, cause: Cause) {
         self.inner.on_congestion(conn, cause);
     }

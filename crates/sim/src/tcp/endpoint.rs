@@ -138,12 +138,17 @@ impl<'a> Tcp<'a> {
 
     /// The rest of that where the receiving host may send on the same connection.
     fn receive_of_peer(&mut self, peer: u32, packet: &Packet, host: &mut Host<'_>) {
-        if let Some(rtt) = self.receivers[packet.flow].take_opening(host.net.now) {
+        let opening = self.receivers[packet.flow].take_opening(host.net.now);
+        if let Some(rtt) = opening {
             let mut uplink = Uplink { net: host.net, receivers: &mut self.receivers };
             self.senders[peer].opened_by_peer(rtt, &mut uplink);
             self.after_sending(peer, host);
         }
         if let Some(ack) = packet.carried(peer) {
+            // Linux sets the algorithm up after the handshake's last packet (`tcp_init_transfer`).
+            if opening.is_none() {
+                self.senders[peer].on_peers_data(&ack, host.net.now);
+            }
             self.acknowledge(&ack, host);
         }
         self.receivers[packet.flow].check_ack(|| self.senders[peer].srtt(), host.net);

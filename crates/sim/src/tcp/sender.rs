@@ -346,7 +346,13 @@ impl Sender {
         if packet.has(flags::DSACK) {
             self.note_duplicate();
         }
-        if packet.seq < self.una || self.board.is_empty() {
+        if packet.seq < self.una {
+            return;
+        }
+        if self.board.is_empty() {
+            if !with_data {
+                self.note_empty_ack(net.now);
+            }
             return;
         }
         let now = net.now;
@@ -394,6 +400,8 @@ impl Sender {
             ack.newly_lost = lost;
             ack.rate = rate;
             self.notify_ack(now, &ack);
+        } else {
+            self.note_empty_ack(now);
         }
         (summary.sacked, summary.lost, summary.newly_delivered) = (sacked, lost, delivered);
         if !self.is_undisturbed(&summary) {

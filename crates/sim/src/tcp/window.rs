@@ -2,6 +2,7 @@
 
 use super::sender::Sender;
 use super::validation::CwvInput;
+use crate::packet::Packet;
 use crate::stack::LossBasis;
 use fanin_cc::{Ack, CongestionControl, Conn, Message, Window};
 use fanin_units::Time;
@@ -68,6 +69,22 @@ impl Sender {
         let conn = self.conn(now);
         self.cc.on_ack(&conn, ack);
         self.control = self.cc.control();
+    }
+
+    /// Data arrived, with this ACK. Linux looks at an ACK that data repeat only off its fast path (`tcp_rcv_established`). While nothing is
+    /// outstanding that is where they go: the socket holds no memory then, so that each segment asks for some (`sk_forward_alloc`).
+    #[inline]
+    pub fn on_peers_data(&mut self, ack: &Packet, now: u64) {
+        if self.config.needs.empty_acks && self.board.is_empty() && ack.seq >= self.una {
+            self.note_empty_ack(now);
+        }
+    }
+
+    /// Tells it of an ACK that delivers nothing, if it wants to know.
+    pub(super) fn note_empty_ack(&mut self, now: u64) {
+        if self.config.needs.empty_acks {
+            self.notify_cc(now, |cc, conn| cc.on_empty_ack(conn));
+        }
     }
 
     #[inline(never)]

@@ -88,6 +88,23 @@ fn a_response_carries_the_ack_of_its_request() {
     assert_eq!(acks(open_ns2()), 10);
 }
 
+/// Linux's `dctcp` ends a window of alpha at each request (`in_ack_event`), and at the ACK of each response of one segment.
+#[test]
+fn a_request_ends_a_window_of_dctcps_alpha() {
+    let mut spec = requests(1, Stack { delack_segments: 1, ..Stack::linux() }, 1000, 3, None);
+    spec.transports[0].cc = fanin_cc::registry::resolve("dctcp").unwrap();
+    spec.trace.windows.push(FlowId(0));
+    spec.trace.internals = true;
+    let r = run(&spec);
+    assert!(r.complete);
+    let t = &r.traces.internals;
+    let mut alphas: Vec<f64> =
+        (0..t.name.len()).filter(|&i| t.name[i] == "dctcp_alpha").map(|i| t.value[i] * 1024.0).collect();
+    alphas.dedup();
+    // By a sixteenth at three requests and at the ACKs of the first two responses, as each response leaves.
+    assert_eq!(alphas, [960.0, 900.0, 844.0, 792.0, 743.0]);
+}
+
 /// Of 29 segments behind a lost one, Linux acknowledges three at once and the others together, 100 us and a twentieth of the round trip
 /// after the fourth, unless a run of them ends (`__tcp_ack_snd_check`, `tcp_comp_sack_nr`).
 #[test]
