@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -164,10 +164,11 @@ class Case:
             f'{workload}\n[run]\nduration = "100s"\n'
         )
 
-    def replay(self, servers: Sequence[str]) -> str:
-        names = ", ".join(f'"{server}"' for server in servers)
+    def replay(self, servers: Mapping[str, str]) -> str:
+        """Its replay; `servers` are hosts with their addresses in the capture."""
+        places = ", ".join(f'{host} = "{address}"' for host, address in servers.items())
         return self.scenario(
-            f'[[workload]]\nkind = "replay"\nfile = "workload.json"\njitter = "2us"\nfrom = [{names}]\nto = "{self.net.aggregator}"\n'
+            f'[[workload]]\nkind = "replay"\nfile = "workload.json"\njitter = "2us"\nhosts = {{ {places} }}\nto = "{self.net.aggregator}"\n'
         )
 
     @property
@@ -204,7 +205,7 @@ def judge(case: Case, folder: Path, seeds: int) -> round_trip.Verdict:
     of = {name: address for address, name in addresses.items()}
     workload = fanin.trains(capture).workload(of[case.net.aggregator])
     workload.write(folder / "workload.json")
-    replay.write_text(case.replay([addresses[server] for server in workload.servers]))
+    replay.write_text(case.replay({addresses[server]: server for server in workload.servers}))
     replayed = fanin.run(replay, cc=case.cc, seeds=seeds)
 
     verdict = round_trip.Verdict(seeds)

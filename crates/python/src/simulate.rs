@@ -71,7 +71,9 @@ impl Scenario {
     }
     /// Everything resolved for one seed.
     fn plan(&self, py: Python<'_>, seed: u64) -> PyResult<Plan> {
-        py.detach(|| self.0.plan(seed)).map(Plan).map_err(|e| scenario_error(py, &e))
+        py.detach(|| self.0.plan_with_notes(seed))
+            .map(|(spec, notes)| Plan(spec, notes))
+            .map_err(|e| scenario_error(py, &e))
     }
 }
 
@@ -84,7 +86,7 @@ fn warning(of: &fanin_scenario::Warning) -> Warning {
 
 /// One simulation, checked and ready to run.
 #[pyclass(frozen, module = "fanin._native")]
-pub struct Plan(pub(crate) Spec);
+pub struct Plan(pub(crate) Spec, Vec<fanin_scenario::Warning>);
 
 #[pymethods]
 impl Plan {
@@ -101,7 +103,7 @@ impl Plan {
     }
     /// What is allowed but probably not meant: kind, the algorithm that it is about, and a sentence.
     fn warnings(&self, py: Python<'_>) -> Vec<Warning> {
-        py.detach(|| fanin_scenario::warnings(&self.0).iter().map(warning).collect())
+        py.detach(|| fanin_scenario::warnings(&self.0).iter().chain(&self.1).map(warning).collect())
     }
     /// Identifies the results: two plans of equal identity give equal results on the same engine.
     fn identity(&self, py: Python<'_>) -> String {
@@ -218,7 +220,7 @@ impl Rack {
         let record = if report { Record::Report } else { trace.into() };
         let made = py.detach(|| self.0.plan(&replay.traffic, cc, seed, record)).map_err(|e| scenario_error(py, &e))?;
         let port = made.port.index();
-        let plan = Py::new(py, Plan(made.spec))?;
+        let plan = Py::new(py, Plan(made.spec, Vec::new()))?;
         Ok(RackPlan { plan, port, responses: made.responses, rounds: made.rounds, trees: made.trees })
     }
 }
@@ -251,7 +253,7 @@ impl RackPlan {
     /// The same with the connections of `servers` as `other`, a plan of the same replay and seed, has them.
     fn mixed(&self, py: Python<'_>, other: &RackPlan, servers: Vec<String>) -> PyResult<RackPlan> {
         let made = py.detach(|| self.whole().mixed(&other.whole(), &servers));
-        let plan = Py::new(py, Plan(made.spec))?;
+        let plan = Py::new(py, Plan(made.spec, Vec::new()))?;
         Ok(RackPlan { plan, port: self.port, responses: made.responses, rounds: made.rounds, trees: made.trees })
     }
     /// Where each response of the capture went: flow, and the messages of its first and last piece.

@@ -4,6 +4,7 @@ use crate::draw::Draw;
 use crate::error::ScenarioError;
 use crate::net::Net;
 use crate::reader::Reader;
+use crate::warnings::Warning;
 use fanin_sim::rng::Stream;
 use fanin_sim::spec::{BarrierId, Cbr, Flow, FlowId, Gate, Message, MessageId, NodeId, Release, TransportSpec};
 use fanin_units::{Duration, Time};
@@ -26,6 +27,8 @@ pub(crate) struct Draft {
     pub classes: Vec<String>,
     pub seed: u64,
     pub end: Time,
+    /// What workloads assumed, for the user to know.
+    pub notes: Vec<Warning>,
 }
 
 impl Draft {
@@ -41,6 +44,7 @@ impl Draft {
             classes: Vec::new(),
             seed,
             end,
+            notes: Vec::new(),
         }
     }
 
@@ -168,8 +172,8 @@ impl Workload<'_> {
         self.plan.net.select(reader, "to", self.plan.net.default_to)
     }
 
-    /// Senders and the one receiver; the receiver is never among the senders.
-    pub fn many_to_one(&self, reader: &Reader<'_>) -> Result<(Vec<NodeId>, NodeId), ScenarioError> {
+    /// The one receiver.
+    pub fn one_receiver(&self, reader: &Reader<'_>) -> Result<NodeId, ScenarioError> {
         let to = self.to(reader)?;
         let &[receiver] = to.as_slice() else {
             let first = to.first().map_or("client", |h| self.plan.net.nodes[h.index()].name.as_str());
@@ -179,6 +183,12 @@ impl Workload<'_> {
             );
             return Err(reader.refuse("to", message));
         };
+        Ok(receiver)
+    }
+
+    /// Senders and the one receiver; the receiver is never among the senders.
+    pub fn many_to_one(&self, reader: &Reader<'_>) -> Result<(Vec<NodeId>, NodeId), ScenarioError> {
+        let receiver = self.one_receiver(reader)?;
         let senders: Vec<NodeId> = self.from(reader)?.into_iter().filter(|&h| h != receiver).collect();
         if senders.is_empty() {
             return Err(reader.refuse("from", "the only sender is the receiver itself"));

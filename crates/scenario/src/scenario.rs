@@ -4,6 +4,7 @@ use crate::error::{Place, ScenarioError};
 use crate::plan::Draft;
 use crate::reader::{Context, FromNode, Reader};
 use crate::tree::{Item, Node, Override, Table, parse};
+use crate::warnings::Warning;
 use crate::{hash, measure, topology, transport, workload};
 use fanin_sim::spec::{Message, Spec};
 use fanin_sim::stack::Stack;
@@ -121,6 +122,14 @@ impl Scenario {
     /// # Errors
     /// [`ScenarioError`] for the first thing that is unknown, unused, out of range or contradictory.
     pub fn plan(&self, seed: u64) -> Result<Spec, ScenarioError> {
+        Ok(self.plan_with_notes(seed)?.0)
+    }
+
+    /// [`Scenario::plan`], and what its workloads assumed where the file is silent: beside [`warnings`](crate::warnings), for the user to know.
+    ///
+    /// # Errors
+    /// As [`Scenario::plan`].
+    pub fn plan_with_notes(&self, seed: u64) -> Result<(Spec, Vec<Warning>), ScenarioError> {
         let (node, context) = self.root()?;
         Reader::new(context, "", Some(&node), &[ROOT])?.opt::<String>("title")?;
         let net = topology::build(context, self.root.get("topology"))?;
@@ -139,7 +148,8 @@ impl Scenario {
         let stop_when_done = stop_when_done(&run, &plan)?;
         run.finish()?;
         let trace = measure::read(context, self.root.get("measure"), &plan)?;
-        Ok(finish(plan, trace, stop_when_done))
+        let notes = std::mem::take(&mut plan.notes);
+        Ok((finish(plan, trace, stop_when_done), notes))
     }
 
     /// A problem with the value of a key such as `stack.profile`, for rules that are not the scenario's own; where it stands, if the

@@ -50,6 +50,25 @@ pub enum Warning {
         /// Its limit.
         buffer: QueueLimit,
     },
+    /// Nothing says which host of the network is which server of a replayed capture, and that makes a difference.
+    #[error(
+        "the capture's servers were put on hosts in the order in which it shows them: {places}; these hosts differ in their links, so say by address which is which, as in `hosts = {{ h1 = \"10.0.0.2\" }}`"
+    )]
+    AssumedPlaces {
+        /// Which was put where; the first of them.
+        places: String,
+    },
+    /// Several servers of a replayed capture share a host, and so its link.
+    #[error(
+        "{servers} servers of the capture share {hosts} host{}: several send through one link; give the network as many hosts as there are servers, or say in `hosts` which share one",
+        if *.hosts == 1 { "" } else { "s" }
+    )]
+    SharedHosts {
+        /// Servers in the capture.
+        servers: usize,
+        /// Hosts that stand for them.
+        hosts: usize,
+    },
     /// What the algorithm itself has to say about the paths that it is to run on.
     #[error("{}", caution.message)]
     Algorithm {
@@ -70,7 +89,11 @@ impl Warning {
     pub fn cc(&self) -> Option<&str> {
         match self {
             Warning::NoMarks { cc } | Warning::Algorithm { cc, .. } => Some(cc),
-            Warning::MarksIgnored { .. } | Warning::BufferBelowPacket { .. } | Warning::MarkAboveBuffer { .. } => None,
+            Warning::MarksIgnored { .. }
+            | Warning::BufferBelowPacket { .. }
+            | Warning::MarkAboveBuffer { .. }
+            | Warning::AssumedPlaces { .. }
+            | Warning::SharedHosts { .. } => None,
         }
     }
 }

@@ -253,3 +253,83 @@ fn a_workload_file_is_replayed_in_a_scenario() {
     assert_eq!(sizes(&spec.messages), sizes(&rack.spec.messages));
     assert!(spec.stop_when_done);
 }
+
+/// The shipped capture's traffic as a workload file, in a scenario on `topology` with `keys` in its workload.
+fn on(topology: &str, keys: &str) -> Result<(fanin_sim::spec::Spec, Vec<fanin_scenario::Warning>), String> {
+    let name: String = format!("{topology}{keys}").bytes().map(|b| format!("{b:x}")).collect::<String>();
+    let digest = name.bytes().fold(7_u64, |sum, b| sum.wrapping_mul(31).wrapping_add(u64::from(b)));
+    let file = std::env::temp_dir().join(format!("fanin-places-{}-{digest}.json", std::process::id()));
+    captured().write(&file).unwrap();
+    let text =
+        format!("[topology]\n{topology}\n[[workload]]\nkind = \"replay\"\nfile = \"{}\"\n{keys}", file.display());
+    let plan = fanin_scenario::Scenario::from_text(&text, "replay").and_then(|s| s.plan_with_notes(1));
+    std::fs::remove_file(&file).unwrap();
+    plan.map_err(|e| e.to_string())
+}
+
+const LEAVES: &str = "kind = \"leaf_spine\"\nleaves = 2\nspines = 1\nhosts_per_leaf = 5";
+
+/// Names of the hosts that send answers, in the order of the flows.
+fn senders(spec: &fanin_sim::spec::Spec) -> Vec<String> {
+    let mut found = Vec::new();
+    for flow in &spec.flows {
+        let name = &spec.nodes[flow.src.index()].name;
+        if spec.nodes[flow.dst.index()].name == "h9" && !found.contains(name) {
+            found.push(name.clone());
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn servers_are_placed_by_their_addresses() {
+    let servers = captured().servers;
+    let each: Vec<String> = (1..).zip(&servers).map(|(n, server)| format!("h{n} = \"{server}\"")).collect();
+    let keys = format!("to = \"h9\"\nhosts = {{ {} }}", each.join(", "));
+    let (spec, notes) = on(LEAVES, &keys).unwrap();
+    assert_eq!(notes, []);
+    let names: Vec<String> = (1..=servers.len()).map(|n| format!("h{n}")).collect();
+    assert_eq!(senders(&spec), names);
+
+    // All on one host, by a pattern, because the file says so: nothing was assumed.
+    let (spec, notes) = on(LEAVES, "to = \"h9\"\nhosts = { h6 = \"*\" }").unwrap();
+    assert_eq!((senders(&spec), notes), (vec!["h6".to_owned()], vec![]));
+}
+
+#[test]
+fn an_assumed_place_is_said() {
+    let kinds = |topology: &str, keys: &str| -> Vec<&str> {
+        on(topology, keys).unwrap().1.iter().map(fanin_scenario::Warning::kind).collect()
+    };
+    let servers = captured().servers;
+    assert_eq!(servers.len(), 5, "the texts below count on it");
+    assert_eq!(kinds("senders = 5", ""), Vec::<&str>::new(), "hosts of a star are alike");
+    assert_eq!(kinds("kind = \"dumbbell\"\npairs = 5", "to = \"r1\""), Vec::<&str>::new(), "and those of one side");
+    assert_eq!(kinds(LEAVES, "to = \"h9\"\nfrom = [\"h0\", \"h1\", \"h2\", \"h3\", \"h4\"]"), Vec::<&str>::new());
+    assert_eq!(kinds(LEAVES, "to = \"h9\""), ["assumed-places"]);
+    assert_eq!(kinds("senders = 3", ""), ["shared-hosts"]);
+    let (_, notes) = on(LEAVES, "to = \"h9\"\nfrom = [\"h7\", \"h1\"]").unwrap();
+    let says: Vec<String> = notes.iter().map(ToString::to_string).collect();
+    assert!(says[0].starts_with("5 servers of the capture share 2 hosts:"), "{}", says[0]);
+    let first = format!("{} on h7, {} on h1, {} on h7", servers[0], servers[1], servers[2]);
+    assert!(says[1].contains(&first) && says[1].contains("and 1 more"), "{}", says[1]);
+}
+
+#[test]
+fn a_wrong_place_is_refused() {
+    let server = captured().servers[0];
+    let cases = [
+        (format!("hosts = {{ h1 = \"{server}\" }}"), "no host stands for"),
+        ("hosts = { h1 = \"*\", h2 = \"10.9.9.9\" }".to_owned(), "the capture has no server `10.9.9.9`; it has "),
+        (format!("hosts = {{ h1 = \"*\", h2 = \"{server}\" }}"), "is on `h1` and on `h2`"),
+        ("hosts = { x1 = \"*\" }".to_owned(), "no host is named `x1`"),
+        ("hosts = { h9 = \"*\" }".to_owned(), "`h9` is the receiver"),
+        ("hosts = \"h1\"".to_owned(), "it is text; write `hosts = { h1 = \"10.0.0.2\" }`"),
+        ("from = \"h1\"\nhosts = { h1 = \"*\" }".to_owned(), "remove one of the two"),
+    ];
+    for (keys, says) in cases {
+        let error = on(LEAVES, &format!("to = \"h9\"\n{keys}")).unwrap_err();
+        assert!(error.contains(says), "{keys}: {error}");
+    }
+}
