@@ -259,21 +259,23 @@
     const found = steps.of, figure = byId("sequence"), width = Math.max(320, figure.clientWidth);
     const times = found.events.map((e) => e[0]);
     const clock = shortened(times, found.took);
-    const height = Math.min(1400, Math.max(320, steps.list.length * 9)), top = 24;
+    const narrow = width < 560; // two rows of headings where one has no room
+    const height = Math.min(1400, Math.max(320, steps.list.length * 9)), top = narrow ? 40 : 24, second = narrow ? 30 : 14;
     const y = (ms) => top + (clock.place(ms) / (clock.whole || 1)) * (height - top - 10);
     const left = 74, right = left + (width - left) * 0.42, w0 = right + 24, w1 = w0 + (width - right) * 0.4, q0 = w1 + 24, q1 = width - 8;
     const svg = svgElement("svg", { viewBox: `0 0 ${width} ${height}`, height });
     const add = (name, attributes, text) => svg.append(svgElement(name, attributes, text));
-    for (const [x, label, anchor] of [[left, "port of the switch", "start"], [right, "aggregator", "end"]]) {
+    for (const [x, at, label, anchor] of [[left, 14, "port of the switch", "start"], [right, second, "aggregator", "end"]]) {
       add("line", { class: "lane", x1: x, x2: x, y1: top, y2: height });
-      add("text", { x, y: 14, "text-anchor": anchor }, label);
+      add("text", { x, y: at, "text-anchor": anchor }, label);
     }
-    add("text", { x: w0, y: 14 }, "window, packets");
-    add("text", { x: q0, y: 14 }, "queue, packets");
+    add("text", { x: w0, y: 14 }, narrow ? "window" : "window, packets");
+    add("text", { x: q0, y: 14 }, narrow ? "queue" : "queue, packets");
+    const silences = [];
     for (const [from, to, gap] of clock.breaks) {
       const at = (d) => top + (d / (clock.whole || 1)) * (height - top - 10);
       add("line", { class: "break", x1: left, x2: q1, y1: (at(from) + at(to)) / 2, y2: (at(from) + at(to)) / 2 });
-      add("text", { x: (left + right) / 2, y: (at(from) + at(to)) / 2 - 3, "text-anchor": "middle" }, `${span(gap)} without a packet`);
+      silences.push([(at(from) + at(to)) / 2 - 3, `${span(gap)} without a packet`]);
     }
     let labelled = -20;
     steps.list.forEach((p, i) => {
@@ -293,13 +295,14 @@
       const line = stepLine(found.window, w0, w1);
       add("path", { class: "line", d: `${line.d}V${height - 10}` });
       for (const [ms, , flight] of found.window) add("circle", { class: "dot", cx: Math.min(w1, line.x(flight)), cy: y(ms), r: 1.3 });
-      add("text", { x: w1, y: 14, "text-anchor": "end" }, `0 to ${brief(line.most)}`);
+      add("text", { x: w1, y: second, "text-anchor": "end" }, `0 to ${brief(line.most)}`);
     }
     if (found.queue.length) {
       const line = stepLine(found.queue, q0, q1);
       add("path", { class: "area", d: `M${q0} ${y(found.queue[0][0])}H${line.x(found.queue[0][1])}${line.d.replace(/^M[^VH]*/, "")}H${q0}Z` });
-      add("text", { x: q1, y: 14, "text-anchor": "end" }, `0 to ${brief(line.most)}`);
+      add("text", { x: q1, y: second, "text-anchor": "end" }, `0 to ${brief(line.most)}`);
     }
+    for (const [at, told] of silences) add("text", { class: "silence", x: left + 6, y: at }, told);
     figure.replaceChildren(svg);
     figure.dataset.packets = steps.list.length;
   }
