@@ -340,7 +340,8 @@ pub enum CcRtt {
 pub enum RtoRestart {
     /// After the first partial ACK the timer runs on (RFC 6582 section 3.2).
     Impatient,
-    /// Always (RFC 6582's slow-but-steady variant; Linux's `FLAG_SET_XMIT_TIMER`).
+    /// Always (RFC 6582's slow-but-steady variant; Linux's `FLAG_SET_XMIT_TIMER`); as in Linux also when the first segment goes again, and at
+    /// SACKs for what was sent before it last did.
     EveryAck,
 }
 

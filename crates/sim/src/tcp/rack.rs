@@ -31,6 +31,8 @@ pub(super) struct Rack {
     probe: Option<TailProbe>,
     /// When new data was last sent or acknowledged: a probe's time counts from there (`tcp_schedule_loss_probe`).
     active_at: u64,
+    /// A retransmission is among what was last found lost (`FLAG_LOST_RETRANS`).
+    lost_again: bool,
     /// The pending timer is a tail-loss probe, not the reordering timer.
     is_probe: bool,
 }
@@ -85,6 +87,11 @@ impl Rack {
 }
 
 impl Recovery {
+    /// A retransmission after a timeout was lost: Linux goes on with a recovery (`tcp_fastretrans_alert`).
+    pub(super) fn lost_again(&self) -> bool {
+        self.linux.as_ref().is_some_and(|l| l.rack.lost_again)
+    }
+
     /// New data was sent or acknowledged.
     pub(super) fn note_activity(&mut self, now: u64) {
         if let Some(linux) = &mut self.linux {
@@ -128,7 +135,7 @@ impl Sender {
                 || self.board.sacked() >= self.config.stack.dup_thresh);
         let quarters = u64::from(rack.window_steps) + 1;
         let reorder = if eager { 0 } else { (self.rtt.min().ps() / 4 * quarters).min(self.rtt.srtt().ps()) };
-        let mut lost = 0;
+        let (mut lost, mut lost_again) = (0, false);
         let mut wait = 0;
         for index in 0..self.board.outstanding() as usize {
             let s = *self.board.get(index);
@@ -144,11 +151,15 @@ impl Sender {
             }
             let due = s.sent_at + rack.rtt + reorder;
             if due <= now {
-                lost += u32::from(self.board.lose(index));
+                if self.board.lose(index) {
+                    lost += 1;
+                    lost_again |= s.retransmitted;
+                }
             } else {
                 wait = wait.max(due - now);
             }
         }
+        self.recovery.rack().lost_again = lost_again;
         if wait > 0 {
             self.recovery.timer_at = self.clock.after(now, Duration::from_ps(wait + TIMEOUT_MIN_PS));
             self.recovery.rack().is_probe = false;
@@ -168,7 +179,7 @@ impl Sender {
             return;
         }
         if !self.recovery.rack().is_probe {
-            if self.lose_by_time(net.now) > 0 && !matches!(self.state, State::Recovery | State::Loss) {
+            if self.lose_by_time(net.now) > 0 && self.state != State::Recovery {
                 self.enter_recovery(net);
                 self.let_one_out();
             }
@@ -232,8 +243,13 @@ impl Sender {
             self.recovery.rack().probe = None;
         }
         let reduces = probe.repeats && repaired && !for_nothing;
-        if reduces && self.recovery.uses_prr() && matches!(self.state, State::Open | State::Disorder) {
-            self.notify_cc(net.now, |cc, conn| cc.on_congestion(conn, Cause::Loss));
+        if reduces && self.recovery.uses_prr() && matches!(self.state, State::Open | State::Disorder | State::Cwr) {
+            // Linux reduces by way of CWR, as for an echo, not by way of a recovery: DCTCP takes alpha's part, not half.
+            let cause = if self.config.needs.dctcp_ecn { Cause::Ecn } else { Cause::Loss };
+            self.notify_cc(net.now, |cc, conn| cc.on_congestion(conn, cause));
+            if self.state == State::Cwr {
+                self.set_state(if self.board.sacked() > 0 { State::Disorder } else { State::Open }, net);
+            }
         }
     }
 }

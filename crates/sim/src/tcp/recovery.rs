@@ -206,6 +206,8 @@ impl Sender {
                     self.end_repair();
                     self.set_state(State::Open, net);
                     self.go_on_with(summary, net);
+                } else if self.recovery.lost_again() {
+                    self.enter_recovery(net);
                 }
             }
         }

@@ -14,7 +14,9 @@ pub struct RttEstimator {
     min: Duration,
     /// Consecutive timeouts without an acknowledgement of new data: the timer doubles for each.
     pub backoff: u32,
-    /// Linux: greatest mean deviation of the current window of data, and where that window ends.
+    /// Linux (`tcp_rtt_estimator`): what the timer allows for, the greatest mean deviation of the current window of data, and where that
+    /// window ends.
+    linux_rttvar: Duration,
     mdev_max: Duration,
     mdev: Duration,
     window_end: u64,
@@ -32,6 +34,7 @@ impl RttEstimator {
             min: Duration::ZERO,
             backoff: 0,
             mdev_max: Duration::ZERO,
+            linux_rttvar: Duration::ZERO,
             mdev: Duration::ZERO,
             window_end: 0,
             timed: 0,
@@ -86,6 +89,7 @@ impl RttEstimator {
             self.rttvar = rtt / 2;
             self.mdev = rtt / 2;
             self.mdev_max = self.rttvar.max(stack.min_rto / 4);
+            self.linux_rttvar = self.mdev_max;
             self.window_end = nxt;
             return;
         }
@@ -94,9 +98,12 @@ impl RttEstimator {
         if stack.linux_rto {
             self.mdev = self.linux_mdev(rtt, deviation);
             self.mdev_max = self.mdev_max.max(self.mdev);
-            if una >= self.window_end {
+            self.linux_rttvar = self.linux_rttvar.max(self.mdev_max);
+            // It falls by a quarter of the way to what the window of data had.
+            if una > self.window_end {
+                self.linux_rttvar = self.linux_rttvar - (self.linux_rttvar - self.mdev_max) / 4;
                 self.window_end = nxt;
-                self.mdev_max = self.mdev.max(stack.min_rto / 4);
+                self.mdev_max = stack.min_rto / 4;
             }
         }
         self.srtt = weighted(self.srtt, 7, rtt, 1, 8);
@@ -114,7 +121,7 @@ impl RttEstimator {
     /// The timer without backoff.
     pub fn rto(&self, stack: &Stack) -> Duration {
         if stack.linux_rto && !self.srtt.is_zero() {
-            return self.srtt + (self.mdev_max * 4).max(stack.min_rto);
+            return self.srtt + (self.linux_rttvar * 4).max(stack.min_rto);
         }
         self.raw_rto(stack).max(if self.srtt.is_zero() { Duration::ZERO } else { stack.min_rto })
     }
@@ -178,6 +185,26 @@ mod tests {
             })
             .collect();
         assert_eq!(timers, [0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 60.0]);
+    }
+
+    /// `tcp_rtt_estimator` by hand: half a second's jump is remembered, and a quarter of what is above the floor forgotten per window.
+    #[test]
+    fn linux_forgets_a_great_deviation_window_by_window() {
+        let stack = Stack::linux();
+        let mut e = RttEstimator::new();
+        e.sample(Duration::ms(10), 0, 100, &stack);
+        e.sample(Duration::ms(510), 50, 100, &stack);
+        // mdev 3/4 of 5 ms and 1/4 of 500 ms; four of it above srtt.
+        assert_eq!(e.rto(&stack), Duration::us(72_500 + 4 * 128_750));
+        // Samples of srtt take a quarter of mdev each: 96.6, 72.4, 54.3 ms. The first window still has the jump.
+        for (una, nxt, variation) in [(101, 200, 515_000), (201, 300, 458_671), (301, 400, 398_320)] {
+            e.sample(e.srtt(), una, nxt, &stack);
+            let above = e.rto(&stack) - e.srtt();
+            assert!(
+                above.ps().abs_diff(Duration::us(variation).ps()) < 3 * Duration::us(1).ps(),
+                "{above} {variation}"
+            );
+        }
     }
 
     #[test]

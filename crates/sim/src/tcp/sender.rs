@@ -376,6 +376,7 @@ impl Sender {
         }
         let d = &summary.delivered;
         let rtt = self.round_trip(packet, advanced, d, now);
+        let answers_older = !advanced && self.sacks_what_is_older_than_the_front(d);
         if self.state == State::Cwr && self.recovery.cwr_ends_at(self.una) {
             self.set_state(State::Open, net);
         }
@@ -386,7 +387,9 @@ impl Sender {
         let delivered = self.newly_delivered(advanced, d);
         let lost = self.find_losses(advanced, sacked, d, net.now);
         // Linux changes the state first, then the window.
-        let enters = self.recovery.linux.is_some() && self.board.pending() > 0 && self.state != State::Loss;
+        let enters = self.recovery.linux.is_some()
+            && self.board.pending() > 0
+            && (self.state != State::Loss || (self.recovery.lost_again() && self.una < self.recovery.high));
         let may_grow = may_grow && !enters;
         if d.segments > 0 {
             let rate = self.rates.as_mut().and_then(|r| r.sample(d, now));
@@ -409,7 +412,7 @@ impl Sender {
         }
         self.held_for_ack = false;
         self.gate_until = 0;
-        self.restart_rto(advanced, now);
+        self.restart_rto(advanced || answers_older, now);
         self.try_send(net);
         if self.end_frto_step() {
             self.try_send(net);
@@ -441,6 +444,13 @@ impl Sender {
 
     /// The round-trip sample of this ACK, and its effect on the estimator.
     fn round_trip(&mut self, packet: &Packet, advanced: bool, d: &Delivered, now: u64) -> Option<Duration> {
+        if !advanced && self.config.stack.linux_rto && self.recovery.uses_sack() {
+            // SACKs are samples, too (`tcp_ack_update_rtt`).
+            let rtt = Duration::from_ps(now - d.newest.filter(|n| !n.ever_retransmitted)?.sent_at);
+            self.rtt.sample(rtt, self.una, self.nxt, &self.config.stack);
+            self.rtt.backoff = 0;
+            return Some(rtt);
+        }
         if !advanced || (!self.config.stack.timestamps && d.any_retransmitted) {
             return None;
         }
@@ -461,6 +471,15 @@ impl Sender {
         // Linux tells congestion control the round trip of the newest delivered segment (`ca_rtt_us`), which delayed ACKs inflate
         // least.
         d.newest.filter(|n| !n.ever_retransmitted).map(|n| Duration::from_ps(now - n.sent_at))
+    }
+
+    /// This ACK delivers ahead of a hole what had been sent before the hole's first segment last left: Linux restarts the timer then too
+    /// (`tcp_clean_rtx_queue`).
+    fn sacks_what_is_older_than_the_front(&self, d: &Delivered) -> bool {
+        let Some((newest, front)) = d.newest.as_ref().zip(self.board.front()) else { return false };
+        self.config.stack.rto_restart == RtoRestart::EveryAck
+            && !newest.ever_retransmitted
+            && newest.sent_at < front.sent_at
     }
 
     /// Segments that this ACK tells of for the first time. Without SACK Linux takes each duplicate ACK for one (`tcp_add_reno_sack`,

@@ -5,7 +5,7 @@ use super::sender::{Phase, Sender};
 use super::uplink::Uplink;
 use super::validation::{Restart, Rto};
 use crate::packet::{Packet, flags};
-use crate::stack::{EcnMode, Nagle, RttTiming};
+use crate::stack::{EcnMode, Nagle, RtoRestart, RttTiming};
 use fanin_cc::{Control, Gate};
 use fanin_units::{Duration, Rate};
 
@@ -76,7 +76,8 @@ impl Sender {
         self.counters.retransmissions += 1;
         self.note_retransmission(now);
         self.emit(s.seq, s.len, flags::RETRANSMISSION, net);
-        if self.rto_at == u64::MAX {
+        // Linux starts the timer anew whenever the first segment goes again (`tcp_xmit_retransmit_queue`).
+        if self.rto_at == u64::MAX || (index == 0 && self.config.stack.rto_restart == RtoRestart::EveryAck) {
             self.start_rto(now);
         }
     }
