@@ -485,11 +485,8 @@ def changed(settings: Mapping[str, object] | None) -> list[tuple[str, str]]:
 def in_force(
     changes: Sequence[tuple[str, str]],
     hash_of: Callable[[tuple[tuple[str, str], ...]], object],
-    algorithms: Sequence[str] | None = None,
 ) -> list[RunWarning]:
     """A warning for each change to the value that is in force without it; `hash_of` says what decides the results under some changes.
-
-    With `algorithms`, also for each parameter of an algorithm that is none of these.
 
     It is no error, so that a loop over values may pass over the file's own.
     """
@@ -503,22 +500,33 @@ def in_force(
         except (ScenarioError, AlgorithmError):
             continue  # without it, another change makes no sense
         if same:
-            why = _no_owner(key, algorithms) or "that is the value without it"
-            told.append(RunWarning(f"command line `--set {key}={value}`: it changes nothing, {why}", "in-force"))
+            told.append(
+                RunWarning(
+                    f"command line `--set {key}={value}`: it changes nothing, that is the value without it", "in-force"
+                )
+            )
     return told
 
 
-def _no_owner(key: str, algorithms: Sequence[str] | None) -> str | None:
-    """That none of some algorithms has this parameter, and who has it; None where one of them does."""
+def owned(changes: Sequence[tuple[str, str]], algorithms: Sequence[str]) -> None:
+    """Raise where a parameter is changed that none of some algorithms has: whatever its value, it would change nothing.
+
+    Raises
+    ------
+    fanin.ScenarioError
+    """
     from fanin.registries import entries
 
-    if algorithms is None or not key.startswith("cc."):
-        return None
-    parameter = key.removeprefix("cc.")
-    owners = [e.name for e in entries("cc") if any(k["name"] == parameter for k in e.details["keys"])]
-    if {part for name in algorithms for part in name.split("+")} & set(owners):
-        return None
-    return f"since none of the algorithms compared has that parameter ({', '.join(owners[:4])} {'has' if len(owners) == 1 else 'have'} it)"
+    compared = {part for name in algorithms for part in name.split("+")}
+    for key, value in changes:
+        parameter = key.removeprefix("cc.")
+        owners = [e.name for e in entries("cc") if any(k["name"] == parameter for k in e.details["keys"])]
+        if key.startswith("cc.") and owners and not compared & set(owners):
+            have = "has" if len(owners) == 1 else "have"
+            raise ScenarioError(
+                f"command line `--set {key}={value}`: it changes nothing, since none of the algorithms compared has that parameter "
+                f"({', '.join(owners[:4])} {have} it)"
+            )
 
 
 def toml(value: object) -> str:

@@ -220,15 +220,17 @@ def test_a_single_server_and_a_starving_rack_are_warned_of(tmp_path: Path) -> No
     assert (cured.ranking[0].completion_ms["p99"].value or 1e9) < (starved.ranking[1].completion_ms["p99"].value or 0)
 
 
-def test_a_parameter_that_nothing_compared_has_or_that_is_at_its_default_is_warned_of() -> None:
+def test_a_parameter_that_nothing_compared_has_is_refused_and_one_at_its_default_is_warned_of() -> None:
     def told(**settings: object) -> list[str]:
         named = {f"cc.{key}": value for key, value in settings.items()}
         found = fanin.compare(SMALL, RACK, cc=["cubic", "gss+cubic"], seeds=1, settings=named)
         return [str(w) for w in found.warnings if "changes nothing" in w]
 
-    assert told(trim_rtt_weight=0.5) == [
+    with pytest.raises(fanin.ScenarioError) as refused:
+        told(trim_rtt_weight=0.5)
+    assert str(refused.value) == (
         "command line `--set cc.trim_rtt_weight=0.5`: it changes nothing, since none of the algorithms compared has that parameter (trim has it)"
-    ]
+    )
     assert told(cubic_beta=0.7) == [
         "command line `--set cc.cubic_beta=0.7`: it changes nothing, that is the value without it"
     ]

@@ -36,7 +36,7 @@ from fanin.runs.engines import engine as find_engine
 from fanin.runs.job import Document, RunWarning
 from fanin.runs.kept import usual_store
 from fanin.runs.replay import ReplayJob, Traffic, rack_of
-from fanin.simulation import Failure, changed, chosen_seeds, in_force, toml
+from fanin.simulation import Failure, changed, chosen_seeds, in_force, owned, toml
 from fanin.stats import extremes
 from fanin.traffic import trains as read_trains
 from fanin.vantage import about_the_tap
@@ -254,6 +254,9 @@ def compare(
             **how,
         )
 
+    if any(key.startswith("cc.") for key, _ in changes):
+        shown_today = seen_baseline(found, replay.aggregator) if baseline is None else None
+        owned(changes, chosen(cc, baseline, job({}), shown_today.cc if shown_today else None).names)
     if engine != "sim":
         _tell_how_long(job({}), found, cc, baseline, len(numbers), tell)
     began = time.monotonic()
@@ -266,7 +269,7 @@ def compare(
     names = result.runs["cc"].unique(maintain_order=True).to_list()
     if changes:
         result.warnings += in_force(
-            changes, lambda kept: [rack_of(document, kept).check(replay, name)[0] for name in names], names
+            changes, lambda kept: [rack_of(document, kept).check(replay, name)[0] for name in names]
         )
     result.command = shown(
         command or f"fanin compare {capture}{'' if rack is None else f' --rack {rack}'} --seeds {len(numbers)}"
