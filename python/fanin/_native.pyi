@@ -5,6 +5,7 @@ from typing import final
 
 __all__ = [
     "SLOWEST",
+    "TRACED_ROWS",
     "VERSION",
     "Ack",
     "Capture",
@@ -23,6 +24,7 @@ __all__ = [
     "dctcp",
     "deployment",
     "end_without_memory",
+    "give_back",
     "graph_json",
     "gss_incast",
     "iatcp",
@@ -47,6 +49,7 @@ __all__ = [
 ]
 
 SLOWEST: int
+TRACED_ROWS: int
 VERSION: str
 
 @final
@@ -206,6 +209,9 @@ class Run:
 
 def end_without_memory() -> None:
     """From now on a failed allocation ends the process with a sentence and exit code 2."""
+
+def give_back() -> None:
+    """Give free memory back to the system, which the allocator would keep for later."""
 
 def analyse(
     path: str | PathLike[str], gap: str | None = None, floor: str | None = None, watch: Watch | None = None

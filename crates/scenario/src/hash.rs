@@ -57,6 +57,7 @@ fn fed(spec: &Spec) -> Feed {
         windows: _,
         packets: _,
         slowest: _,
+        most: _,
         internals: _,
         throughput_interval: _,
         drops_and_marks: _,

@@ -41,7 +41,7 @@ pub use describe::{Description, DrawnLink, DrawnNode, DrawnTraffic, describe};
 pub use error::{Place, Report, ScenarioError};
 pub use hash::identity;
 pub use plan::REQUEST_CLASS;
-pub use rack::{Rack, RackPlan, Record, SLOWEST};
+pub use rack::{Rack, RackPlan, Record, SLOWEST, TRACED_ROWS};
 pub use replay::{Replay, ReplayedResponse, ReplayedRound, ReplayedTree};
 pub use scenario::Scenario;
 pub use transport::{DEFAULT_CC, DEFAULT_PROFILE};

@@ -35,6 +35,7 @@ pub(crate) fn read(context: Context<'_>, node: Option<&Node>, plan: &Draft) -> R
         windows: flows(&reader, plan)?,
         packets: ports(&reader, "packets", plan)?,
         slowest: None,
+        most: None,
         internals: true,
         throughput_interval: reader.opt("throughput")?,
         drops_and_marks: reader.get("drops")?,

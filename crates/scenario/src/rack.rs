@@ -42,6 +42,9 @@ impl From<bool> for Record {
 /// Responses of a replay whose packets a report shows: the slowest.
 pub const SLOWEST: usize = 3;
 
+/// Rows that a report's traces of a queue, and of windows, have at most: more than a picture shows.
+pub const TRACED_ROWS: usize = 1_000_000;
+
 /// A parsed rack file with its overrides.
 #[derive(Clone, Debug)]
 pub struct Rack {
@@ -269,6 +272,7 @@ impl Rack {
             internals: all,
             packets: if traced { vec![port] } else { Vec::new() },
             slowest: (traced && !all).then(|| SlowestSpec { most: SLOWEST, answers: answers() }),
+            most: (traced && !all).then_some(TRACED_ROWS),
             ..TraceSpec::default()
         };
         Ok(RackPlan { spec: scenario::finish(plan, trace, true), port, responses, rounds, trees })

@@ -186,6 +186,7 @@ fn go(
         if let Some(stopped_at) = run.some_events(end, spec.stop_when_done) {
             break stopped_at;
         }
+        run.pack_changes();
         let look = Progress {
             now: Time::from_ps(run.net.now),
             end: spec.end,
@@ -243,6 +244,17 @@ impl Run<'_> {
             }
         }
         None
+    }
+
+    /// Takes the changes of traced queues from their ports, where not all of them are kept.
+    fn pack_changes(&mut self) {
+        if let Some(thinned) = self.net.trace.thinned() {
+            for link in &self.spec.trace.queues {
+                if let Some(changes) = self.net.ports[link.index()].take_changes() {
+                    thinned.queue(link.0, &changes);
+                }
+            }
+        }
     }
 
     /// Everything until `horizon`, ps, that included: one part's share of a run.

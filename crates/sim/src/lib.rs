@@ -9,6 +9,7 @@
 //! | [`results`] | what it leaves behind |
 //! | `partition`, `parallel` | one run on several threads |
 //! | `engine`, `build`, `report`, `app`, `timer` | the run itself |
+//! | [`envelope`], `thinned`, `slowest` | what is kept of traces where not all is |
 //! | `endpoint` | what ends a packet's way: `tcp`, `datagram`, `ndp` |
 //! | `net`, `store`, `routing`, `calendar` | the network; ports and [`queue`] disciplines are `fanin-switch` |
 
@@ -20,6 +21,7 @@ pub mod columns;
 mod datagram;
 mod endpoint;
 mod engine;
+pub mod envelope;
 pub mod knobs;
 mod ndp;
 mod net;
@@ -34,6 +36,7 @@ pub mod spec;
 pub mod stack;
 mod store;
 mod tcp;
+mod thinned;
 mod timer;
 mod trace;
 

@@ -30,11 +30,15 @@ pub(crate) fn report(mut runs: Vec<Run<'_>>, partition: Option<&Partition>, end:
         } else {
             in_flight += port.finish(end) as u64;
         }
-        if let Some(rows) = port.take_changes() {
-            changes.push((i as u32, rows));
-        }
+        let rows = port.take_changes();
         let queued = (u64::from(port.queued_packets()), port.queued_bytes());
         ports.push(port_stats(port_name(spec, link), &port.totals(end), queued, end));
+        if let Some(rows) = rows {
+            match runs[from].net.trace.thinned() {
+                Some(thinned) => thinned.queue(i as u32, &rows),
+                None => changes.push((i as u32, rows)),
+            }
+        }
         if from != to {
             in_flight += runs[to].net.ports[i].finish(end) as u64;
         }

@@ -278,6 +278,8 @@ pub struct TraceSpec {
     pub packets: Vec<LinkId>,
     /// Of those, the events of the slowest answers alone, in a run that is one part.
     pub slowest: Option<SlowestSpec>,
+    /// At most so many rows of queues, and of windows, in a run that is one part: an envelope that keeps peaks; `None` keeps all.
+    pub most: Option<usize>,
     /// Delivered bytes per flow in intervals of this length.
     pub throughput_interval: Option<Duration>,
     /// Every drop and every mark.

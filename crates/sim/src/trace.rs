@@ -5,6 +5,7 @@ use crate::packet::Packet;
 use crate::results::{InternalTrace, PacketTrace, QueueTrace, ThroughputTrace, Traces, WindowTrace};
 use crate::slowest::Slowest;
 use crate::spec::{LinkId, Spec};
+use crate::thinned::Thinned;
 use fanin_units::Time;
 use std::collections::BTreeMap;
 
@@ -60,6 +61,7 @@ pub struct Tracer {
     tap: Option<Box<dyn Tap>>,
     lost_and_marked: bool,
     slowest: Option<Box<Slowest>>,
+    thinned: Option<Box<Thinned>>,
     flows: Vec<bool>,
     /// Their algorithms' internals are recorded, too.
     pub internals: bool,
@@ -86,6 +88,7 @@ impl Tracer {
             lost_and_marked: spec.drops_and_marks,
             internals: spec.internals,
             slowest: spec.slowest.as_ref().map(|s| Box::new(Slowest::new(s, |m| messages[m as usize].flow.0))),
+            thinned: spec.most.map(|most| Box::new(Thinned::new(most))),
             interval: spec.throughput_interval.map(|d| d.ps().max(1)),
             interval_end: spec.throughput_interval.map_or(u64::MAX, |d| d.ps().max(1)),
             ..Tracer::default()
@@ -105,10 +108,12 @@ impl Tracer {
         tracer
     }
 
-    /// Notes the event of each row from now on, so that the rows of several parts can be merged. No part knows which answers are slowest.
+    /// Notes the event of each row from now on, so that the rows of several parts can be merged. No part knows which answers are slowest,
+    /// or how fine an envelope fits.
     pub fn note_places(&mut self) {
         self.places = Some(Box::default());
         self.slowest = None;
+        self.thinned = None;
     }
 
     /// Shows every packet event to `tap`.
@@ -195,17 +200,19 @@ impl Tracer {
         if self.last.insert(flow, row) == Some(row) {
             return;
         }
+        if let Some(thinned) = &mut self.thinned {
+            thinned.window(now, flow, row);
+            return;
+        }
         if let Some(places) = &mut self.places {
             places.window.push(self.place);
         }
-        let t = &mut self.out.window;
-        t.time_ps.push(now);
-        t.flow.push(flow);
-        t.cwnd.push(row.cwnd);
-        t.ssthresh.push(row.ssthresh);
-        t.in_flight.push(row.in_flight);
-        t.srtt_ps.push(row.srtt);
-        t.state.push(row.state);
+        self.out.window.add(now, flow, row);
+    }
+
+    /// What takes the changes of queues while the run goes on, where not all are kept.
+    pub fn thinned(&mut self) -> Option<&mut Thinned> {
+        self.thinned.as_deref_mut()
     }
 
     /// One value of an algorithm's internals.
@@ -245,7 +252,27 @@ impl Tracer {
         if let Some(slowest) = &mut self.slowest {
             self.out.packets = slowest.finish();
         }
+        if let Some(thinned) = self.thinned.take() {
+            // Samples are few, and stand there.
+            if self.out.queue.time_ps.is_empty() {
+                self.out.queue = thinned.queue_trace();
+            }
+            self.out.window = thinned.window_trace();
+        }
         std::mem::take(&mut self.out)
+    }
+}
+
+impl WindowTrace {
+    /// A row more.
+    pub(crate) fn add(&mut self, now: u64, flow: u32, row: WindowRow) {
+        self.time_ps.push(now);
+        self.flow.push(flow);
+        self.cwnd.push(row.cwnd);
+        self.ssthresh.push(row.ssthresh);
+        self.in_flight.push(row.in_flight);
+        self.srtt_ps.push(row.srtt);
+        self.state.push(row.state);
     }
 }
 

@@ -65,7 +65,12 @@ class MeasuredReplay:
 
     def run(self, watch: Watch | None = None, captures: Captures | None = None) -> Frames:
         """Run and measure."""
-        return measured(self.job, *self.job.simulated(watch, captures))
+        made, run = self.job.simulated(watch, captures)
+        frames, long = measured(self.job, made, run), run.packet_hops >= LONG
+        if long:
+            del made, run
+            _native.give_back()
+        return frames
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +88,10 @@ class _Captured:
         folder = self.folder / file_name(self.replay.job.cc)
         folder.mkdir()
         return self.replay.run(watch, Captures(folder, self.places))
+
+
+LONG = 5_000_000
+"""Packet-hops from which a run's memory is given back to the system when it is over: it is much, and what comes next needs other sizes."""
 
 
 @cache
@@ -228,15 +237,11 @@ def measured(job: ReplayJob, made: RackPlan, run: Run) -> Frames:
     }
     if job.trace:
         kept["packets"] = _packets_of_the_slowest(run, responses, connection)
-        traces = job.frames(made, run, {"queue": QUEUE, "window": ("flow", *WINDOW)}, TRACE_MOST)
+        traces = job.frames(made, run, {"queue": QUEUE, "window": ("flow", *WINDOW)}, _native.TRACED_ROWS)
         kept["queue"], window = traces["queue"].select(*QUEUE), traces["window"]
         window = window.with_columns(connection.gather(window["flow"])).drop_nulls("connection")
         kept["window"] = window.select(*WINDOW)
     return kept
-
-
-TRACE_MOST = 1_000_000
-"""Rows of a trace of one run, at most; a longer one is kept as an envelope that keeps its peaks."""
 
 
 PORTS = ("drops", "marks", "mean_queue_packets", "p99_queue_packets", "max_queue_packets")
