@@ -76,7 +76,7 @@ def explanations(result: CompareResult) -> list[Explanation]:
     found = []
     for row in result.ranking:
         mine = traced.get(row.cc, result.responses.clear())
-        slowest = mine.drop_nulls("completion_ms").sort("completion_ms", descending=True, maintain_order=True).head(1)
+        slowest = mine.filter(pl.col("completion_ms") == pl.col("completion_ms").max()).head(1)
         if slowest.height:
             window = windows.get(row.cc, result.window.clear())
             found.append(explained(result, slowest.row(0, named=True), window))

@@ -31,7 +31,9 @@ def paused_share(responses: pl.DataFrame, paused: pl.DataFrame) -> float | None:
     paused : polars.DataFrame
         As :func:`pauses`.
     """
-    done = responses.drop_nulls("completion_ms").sort("completion_ms", descending=True)
+    # Only what is needed: of a long capture there are millions of rows.
+    slim = responses.select("connection", "response", "completion_ms")
+    done = slim.drop_nulls("completion_ms").sort("completion_ms", descending=True)
     slowest = done.head(max(1, done.height // 100)).join(paused, on=["connection", "response"], how="left")
     total = float(slowest["completion_ms"].sum())
     return float(slowest["pause_ms"].fill_null(0.0).sum()) / total if total > 0 else None
