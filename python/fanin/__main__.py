@@ -21,6 +21,9 @@ WITHOUT_MEMORY = (
 )
 """As the engine says it (crates/python/src/memory.rs)."""
 
+COMPLETING = "_FANIN_COMPLETE"
+"""Set by the shell's completion when it asks what may come next."""
+
 DONE, BAD_INPUT, INTERRUPTED, PIPE_CLOSED = 0, 2, 130, 141
 
 
@@ -46,7 +49,8 @@ def _run() -> int:
         # Here and not above: Ctrl-C while it loads is an interruption like any other.
         from fanin.cli import app
 
-        _leave_unread(app, sys.argv[1:])
+        if COMPLETING not in os.environ:  # then the words are not in `sys.argv`
+            _leave_unread(app, sys.argv[1:])
         code = app(standalone_mode=False)
         sys.stdout.flush()
     except (KeyboardInterrupt, Interrupted):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fanin.options import CaptureArgument, JsonOption, RackOption, RankOfOption
+from fanin.options import CaptureArgument, JsonOption, RackOption, RankOfOption, algorithms
 
 if TYPE_CHECKING:
     from fanin.advice import Advice
@@ -32,12 +32,18 @@ def advise(
         ),
     ] = "1000",
     cc: Annotated[
-        str | None, typer.Option("--cc", metavar="A,B,...", help="Algorithms [default: what hosts can run].")
+        str | None,
+        typer.Option(
+            "--cc", metavar="A,B,...", autocompletion=algorithms, help="Algorithms [default: what hosts can run]."
+        ),
     ] = None,
     baseline: Annotated[
         str | None,
         typer.Option(
-            "--baseline", metavar="CC", help="What the hosts run today [default: what the capture shows, else cubic]."
+            "--baseline",
+            metavar="CC",
+            autocompletion=algorithms,
+            help="What the hosts run today [default: what the capture shows, else cubic].",
         ),
     ] = None,
     confirm: Annotated[

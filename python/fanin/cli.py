@@ -16,7 +16,7 @@ import typer
 
 from fanin import advise_command, sweep_command, truth_command
 from fanin.kernel import command as kernel_command
-from fanin.options import CaptureArgument, JsonOption, RackOption, RankOfOption
+from fanin.options import CaptureArgument, JsonOption, RackOption, RankOfOption, algorithms
 
 app = typer.Typer(
     name="fanin",
@@ -135,6 +135,7 @@ def compare(
         typer.Option(
             "--cc",
             metavar="A,B,...",
+            autocompletion=algorithms,
             help="Algorithms, separated by commas, or `all` [default: those that a Linux host can run].",
         ),
     ] = None,
@@ -143,6 +144,7 @@ def compare(
         typer.Option(
             "--baseline",
             metavar="CC",
+            autocompletion=algorithms,
             help="Algorithm that the hosts run today [default: what the capture shows, else cubic].",
         ),
     ] = None,
@@ -318,7 +320,13 @@ def rack(
 def run(
     scenario: ScenarioArgument,
     cc: Annotated[
-        str | None, typer.Option("--cc", metavar="A,B,...", help="Run with these algorithms instead of the scenario's.")
+        str | None,
+        typer.Option(
+            "--cc",
+            metavar="A,B,...",
+            autocompletion=algorithms,
+            help="Run with these algorithms instead of the scenario's.",
+        ),
     ] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Run with this seed only.")] = None,
     seeds: Annotated[int | None, typer.Option("--seeds", metavar="N", help="Run with seeds 1 to N.")] = None,

@@ -9,6 +9,14 @@ from typing import Annotated
 import typer
 
 
+def algorithms(incomplete: str) -> list[str]:
+    """For the shell's completion: the algorithms that the last of some names may become."""
+    from fanin.registries import entries
+
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{entry.name}" for entry in entries("cc") if entry.name.startswith(last)]
+
+
 class RankOf(StrEnum):
     """Whose completion time counts; as :data:`fanin.ranking.RankOf`, which would load too much here."""
 

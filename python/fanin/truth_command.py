@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fanin.options import JsonOption
+from fanin.options import JsonOption, algorithms
 
 if TYPE_CHECKING:
     from fanin.service import TruthResult
@@ -33,7 +33,10 @@ def truth(
         ),
     ] = None,
     cc: Annotated[
-        str | None, typer.Option("--cc", metavar="A,B,...", help="TCPs [default: reno,cubic,dctcp,bbr].")
+        str | None,
+        typer.Option(
+            "--cc", metavar="A,B,...", autocompletion=algorithms, help="TCPs [default: reno,cubic,dctcp,bbr]."
+        ),
     ] = None,
     captured: Annotated[
         str, typer.Option("--captured", metavar="CC", help="What the hosts ran as the capture was taken.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,31 @@ def test_help_loads_nothing_heavy() -> None:
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert HEAVY.isdisjoint(loaded)
     assert "fanin.cli" in loaded
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("compare x.pcap --ra", {"--rack", "--rank-by", "--rank-of"}),
+        ("compare x.pcap --rank-by p9", {"p95", "p99", "p99_9"}),
+        ("compare x.pcap --cc cubic,dct", {"cubic,dctcp"}),
+        ("advise x.pcap --baseline bb", {"bbr"}),
+        ("store ver", {"verify"}),
+        ("kernel st", {"status"}),
+        ("list sta", {"stack"}),
+    ],
+)
+def test_the_shells_completion_knows_options_and_their_values(typed: str, offered: set[str]) -> None:
+    words = f"fanin {typed}"
+    asking = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1), "_FANIN_COMPLETE": "complete_bash"}
+    done = subprocess.run(
+        [Path(sys.executable).with_name("fanin")],
+        env={**os.environ, **asking},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert set(done.stdout.split()) == offered, done.stderr
 
 
 def test_everything_promised_is_there() -> None:
