@@ -75,6 +75,16 @@ def same(a: fanin.RunResult, b: fanin.RunResult) -> bool:
 
 
 @pytest.mark.usefixtures("kernel")
+def test_connections_that_open_before_the_first_round_do() -> None:
+    text = INCAST.replace("rounds = 3", 'rounds = 3\nopen = "before"\nlead = "7ms"')
+    text += '[measure]\npackets = ["client->switch"]\n'
+    for engine in ("sim", "kernel"):
+        packets = fanin.run("incast.toml", text=text, engine=engine).packets.sort("time_ms")
+        assert packets["time_ms"][0] < 0.1
+        assert 7 <= packets.filter(pl.col("payload") > 0)["time_ms"][0] < 7.1, engine
+
+
+@pytest.mark.usefixtures("kernel")
 def test_long_flows_repeat_bit_by_bit_and_fill_the_link() -> None:
     first = fanin.run("long.toml", text=LONG, engine="kernel")
     assert same(first, fanin.run("long.toml", text=LONG, engine="kernel"))

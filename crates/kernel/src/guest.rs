@@ -8,7 +8,7 @@ use fanin_cc::{RecoveryKind, Value};
 use fanin_fabric::network::FIRST_CLIENT_PORT;
 use fanin_guest::{Guest, Host, namespace};
 use fanin_player::plan;
-use fanin_sim::spec::{GateEvent, Message, NodeId, Release, Spec};
+use fanin_sim::spec::{Flow, GateEvent, Message, NodeId, Release, Spec};
 use fanin_sim::stack::{CwndValidation, EcnMode, Nagle, Stack};
 use fanin_sim::{known_paths, resolved_stack};
 use std::collections::BTreeMap;
@@ -110,7 +110,7 @@ pub fn guest(spec: &Spec, algorithms: &[String]) -> Result<Guest, Limit> {
         plan: plan::Plan {
             connections: opened,
             flows,
-            messages: messages.collect(),
+            messages: messages.chain(openings(spec)).collect(),
             barriers: spec.barriers,
             gates: gates.collect(),
             datagrams: datagrams.collect(),
@@ -121,6 +121,20 @@ pub fn guest(spec: &Spec, algorithms: &[String]) -> Result<Guest, Limit> {
             deadline_map: None,
             hosts,
         },
+    })
+}
+
+/// Connections that open before anything is sent, as messages of nothing, after the spec's own.
+pub fn openings(spec: &Spec) -> impl Iterator<Item = plan::Message> {
+    let shakes = |f: &Flow| spec.transports[f.transport as usize].stack.handshake;
+    (0..).zip(&spec.flows).filter(move |(_, f)| shakes(f)).filter_map(|(number, f)| {
+        f.open.map(|time| plan::Message {
+            flow: number,
+            bytes: Some(0),
+            release: plan::Release::At(time.ps() / 1000),
+            completes: None,
+            deadline_ns: None,
+        })
     })
 }
 

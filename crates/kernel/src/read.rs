@@ -1,6 +1,7 @@
 //! From the files that a run left to results.
 
 use crate::flows::{Flows, Throughput, complete};
+use crate::guest::openings;
 use crate::traffic::Traffic;
 use crate::{KernelError, connections, pcap, ports};
 use fanin_fabric::record::Fate;
@@ -20,11 +21,12 @@ pub fn read(spec: &Spec, folder: &Path, capture: Option<&pcap::Capture<'_>>) -> 
     if let Ok(why) = std::fs::read_to_string(folder.join(files::FAILURE)) {
         return Err(KernelError::Guest(why));
     }
-    let log: Log = serde_json::from_slice(&file(folder, files::LOG)?)
+    let mut log: Log = serde_json::from_slice(&file(folder, files::LOG)?)
         .map_err(|e| KernelError::Record(format!("{}: {e}", files::LOG)))?;
-    if log.messages.len() != spec.messages.len() || log.flows.len() != spec.flows.len() {
+    if log.messages.len() != spec.messages.len() + openings(spec).count() || log.flows.len() != spec.flows.len() {
         return Err(KernelError::Record("the player lost messages or flows".to_owned()));
     }
+    log.messages.truncate(spec.messages.len());
     let traffic = Traffic::parse(file(folder, files::RECORD)?)?;
     let results = results(spec, &log, &traffic)?;
     if let Some(capture) = capture {
