@@ -74,6 +74,18 @@ fn a_timeout_for_a_loss_is_not() {
     assert_eq!((r.flows[0].timeouts, r.flows[0].undos), (1, 0), "{:?}", r.flows[0]);
 }
 
+/// F-RTO needs no time stamps: after the ACK of an original new data leave instead of retransmissions, and their ACKs prove that nothing
+/// was lost (RFC 5682 section 3.1; `tcp_process_loss`).
+#[test]
+fn without_time_stamps_new_data_show_that_a_timeout_was_for_nothing() {
+    let r = delayed(Stack { min_rto: Duration::ms(4), timestamps: false, ..linux() });
+    let f = &r.flows[0];
+    assert!(r.complete && f.drops == 0 && f.timeouts >= 1 && f.undos >= 1, "{f:?}");
+    let w = &r.traces.window;
+    let end = (1..w.state.len()).find(|&i| (w.state[i - 1], w.state[i]) == (4, 0)).expect("the repair ended");
+    assert!(w.ssthresh[end].is_infinite(), "{}", w.ssthresh[end]);
+}
+
 /// New data left just before the timer expired: the first segment is sent again at once, whatever is still on its way.
 #[test]
 fn a_timeout_sends_the_first_segment_though_later_ones_are_young() {
