@@ -7,7 +7,7 @@ use crate::table::Table;
 use crate::timeline::{Clock, Noted, Sorter};
 use crate::{
     Analysis, Burst, CaptureError, Connection, DirectionStats, Options, Partial, Progress, Sink, Summary, Train, Turn,
-    Warning, hosts,
+    Warning, Write, hosts,
 };
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -59,7 +59,9 @@ pub fn analyse_reader(
     rows.turns.sort_unstable_by_key(|r| (r.request_start_ns.or(r.response_start_ns), r.connection, r.turn));
     rows.trains.sort_unstable_by_key(|r| (r.start_ns, r.connection, r.direction));
     rows.bursts.sort_by_key(|r| (r.start_ns, r.connection, r.direction));
-    (found.turns, found.trains, found.bursts) = (rows.turns, rows.trains, rows.bursts);
+    // Stable: those of one chain are in their order.
+    rows.writes.sort_by_key(|r| (r.connection, r.turn, r.direction));
+    (found.turns, found.trains, found.bursts, found.writes) = (rows.turns, rows.trains, rows.bursts, rows.writes);
     Ok(found)
 }
 
@@ -237,6 +239,7 @@ impl Pass {
             turns: vec![],
             trains: vec![],
             bursts: vec![],
+            writes: vec![],
             hosts,
             links,
             warnings,
@@ -310,6 +313,7 @@ struct Rows {
     turns: Vec<Turn>,
     trains: Vec<Train>,
     bursts: Vec<Burst>,
+    writes: Vec<Write>,
 }
 
 impl Sink for Rows {
@@ -321,5 +325,8 @@ impl Sink for Rows {
     }
     fn burst(&mut self, burst: Burst) {
         self.bursts.push(burst);
+    }
+    fn write(&mut self, write: Write) {
+        self.writes.push(write);
     }
 }

@@ -7,6 +7,7 @@ mod handshake;
 mod rtt;
 mod run;
 mod sequence;
+mod writes;
 
 use crate::arrivals::Arrivals;
 use crate::decode::{Addr, Segment, flag};
@@ -18,6 +19,7 @@ use rtt::Half;
 use run::{PayloadRun, Place};
 use sequence::{Kind, Sequence};
 use serde::{Deserialize, Serialize};
+use writes::Writes;
 
 /// How late a packet may be and still count as reordered, where neither the IP identification nor a handshake says better; tshark's value.
 const REORDERING: u64 = 3_000_000;
@@ -51,6 +53,7 @@ pub(crate) struct Conn {
     turns: u32,
     request: Option<PayloadRun>,
     run: Option<PayloadRun>,
+    writes: Writes,
 }
 
 /// What the first packet of a run says about it.
@@ -125,6 +128,7 @@ impl Conn {
             turns: 0,
             request: None,
             run: None,
+            writes: Writes::default(),
         }
     }
 
@@ -330,6 +334,9 @@ impl Conn {
             }
             run.retransmitted += arrival.old;
         }
+        if s.flags & flag::PSH != 0 && arrival.fresh > 0 {
+            self.write_ended(s, d, seq, at);
+        }
         self.train(d, at, arrival.fresh, arrival.old, gap, sink);
     }
 
@@ -393,6 +400,11 @@ impl Conn {
                 };
             }
             self.end_run(sink);
+            match d == self.client {
+                true if front.overlapped => self.writes.overlaps(),
+                true => self.writes.begin(self.id, self.turns, self.dirs[1 - d].pushed, sink),
+                false => {}
+            }
             self.dirs[d].half.begins();
             self.run = Some(next);
         }
@@ -537,6 +549,7 @@ impl Conn {
         if let Some(request) = self.request.take() {
             self.tell_turn(Some(&request), None, sink);
         }
+        let writes = self.writes.finish(self.id, self.turns, sink);
         for dir in &mut self.dirs {
             if let Some(train) = dir.train.take() {
                 sink.train(train);
@@ -572,6 +585,7 @@ impl Conn {
             handshake_server_ns: server,
             handshake_client_ns: client,
             turns: self.turns,
+            writes,
             to_server: stats(c),
             to_client: stats(1 - c),
         }

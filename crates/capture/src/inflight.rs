@@ -2,12 +2,98 @@
 //!
 //! TCP has no messages. A request that is sent while the answer before is on its way ends a run of the answer somewhere in its middle, and requests that
 //! are sent while no answer comes look like one. Where a connection asks and answers in equal sizes, the sums tell: what was asked is a whole
-//! number of requests, and what was answered is as many answers, to the byte. Nothing is changed where they do not.
+//! number of requests, and what was answered is as many answers, to the byte. Where they differ, the ends of the applications' writes may tell
+//! ([`Write`]). Nothing is changed where neither does.
 
 use crate::workload::Exchange;
+use crate::{Connection, Direction, Front, Write};
 
 /// A connection shows its sizes in so many requests that were answered before the next.
 const SHOWN: usize = 3;
+
+/// PSH tells messages apart if so many requests show it,
+const SHOWN_BY_WRITES: u32 = 3;
+/// and was something else in at most one of so many cases.
+const ODD: u32 = 10;
+
+/// Whether the ends of writes on these connections are ends of messages.
+pub(crate) fn writes_tell<'a>(connections: impl Iterator<Item = &'a Connection>) -> bool {
+    let (shown, apart, odd) = connections.fold((0_u32, 0_u32, 0_u32), |(shown, apart, odd), c| {
+        (shown.saturating_add(c.writes.shown), apart.saturating_add(c.writes.apart), odd.saturating_add(c.writes.odd))
+    });
+    shown >= SHOWN_BY_WRITES && odd.saturating_mul(ODD) <= shown.saturating_add(apart).saturating_add(odd)
+}
+
+/// Separates the exchanges of one connection that were in flight together by the ends of writes.
+pub(crate) fn by_writes(exchanges: Vec<Exchange>, writes: &[Write]) -> Vec<Exchange> {
+    if writes.is_empty() {
+        return exchanges;
+    }
+    let number = |e: &Exchange| e.pieces.map_or(u32::MAX, |(_, _, turn)| turn);
+    let stretch = |e: &Exchange| {
+        let turn = number(e);
+        writes
+            .partition_point(|w| w.turn <= turn)
+            .checked_sub(1)
+            .map(|at| &writes[at])
+            .filter(|w| turn - w.turn < w.turns)
+    };
+    let alone = exchanges.iter().filter(|e| !e.overlapped && stretch(e).is_none());
+    // An answer that waits behind another one says nothing of its server's time.
+    let mut served: Vec<u64> = alone.filter_map(|e| e.service).collect();
+    served.sort_unstable();
+    let service = served.get(served.len() / 2).copied();
+    let mut separated = Vec::with_capacity(exchanges.len() + writes.len() / 2);
+    let mut chain: Vec<Exchange> = Vec::new();
+    for exchange in exchanges {
+        let of = |e: &Exchange| stretch(e).map(|w| w.turn);
+        if chain.first().is_some_and(|first| of(first).is_none() || of(first) != of(&exchange)) {
+            separated.extend(apart(std::mem::take(&mut chain), writes, service));
+        }
+        chain.push(exchange);
+    }
+    separated.extend(apart(chain, writes, service));
+    separated
+}
+
+/// The requests of a stretch one by one, if its bytes end where its last writes do.
+fn apart(chain: Vec<Exchange>, writes: &[Write], service: Option<u64>) -> Vec<Exchange> {
+    let Some((first, (_, _, turn))) = chain.first().and_then(|e| Some((e, e.pieces?))) else { return chain };
+    let ends = |direction: Direction| -> Vec<&Write> {
+        let from = writes.partition_point(|w| w.turn < turn);
+        writes[from..].iter().take_while(|w| w.turn == turn).filter(|w| w.direction == direction).collect()
+    };
+    let (asked, answered) = (ends(Direction::ToServer), ends(Direction::ToClient));
+    let (Some(last_asked), Some(last_answered)) = (asked.last(), answered.last()) else { return chain };
+    let sum = |bytes: fn(&Exchange) -> u64| chain.iter().map(bytes).sum::<u64>();
+    let from = last_asked.to.checked_sub(sum(|e| e.request_bytes)).filter(|&from| from < asked[0].to);
+    let back = last_answered.to.checked_sub(sum(|e| e.response_bytes)).filter(|&from| from < answered[0].to);
+    let (Some(mut asked_from), Some(mut answered_from)) = (from, back) else { return chain };
+    // What the last answer took from the tap on.
+    let come =
+        chain.iter().rev().find_map(|e| e.delivered.map(|at| (at.saturating_sub(last_answered.at_ns), e.unsure)));
+    let mut separated: Vec<Exchange> = Vec::with_capacity(asked.len());
+    for (ask, answer) in asked.iter().zip(&answered) {
+        let begins = separated.is_empty();
+        separated.push(Exchange {
+            request_start: if begins { first.request_start } else { Some(ask.start_ns) },
+            request_end: Some(ask.at_ns),
+            request_bytes: ask.to - asked_from,
+            waited: first.waited.filter(|_| begins),
+            response_start: first.response_start,
+            response_end: Some(answer.at_ns),
+            response_bytes: answer.to - answered_from,
+            service,
+            overlapped: first.overlapped || !begins,
+            delivered: come.map(|(later, _)| answer.at_ns.saturating_add(later)),
+            unsure: come.map_or(0, |(_, unsure)| unsure),
+            front: if begins { first.front } else { Front::default() },
+            pieces: None,
+        });
+        (asked_from, answered_from) = (ask.to, answer.to);
+    }
+    separated
+}
 
 /// Puts the bounds of messages right in the exchanges of one connection that were in flight together.
 pub(crate) fn separate(exchanges: Vec<Exchange>) -> Vec<Exchange> {
@@ -65,7 +151,8 @@ impl Sizes {
         };
         let requests: u64 = chain.iter().map(|e| e.request_bytes / asks).sum();
         let answered: u64 = chain.iter().map(|e| e.response_bytes).sum();
-        if requests < 2 || !chain.iter().all(whole) || answered != requests * answers {
+        let right = |e: &Exchange| e.request_bytes == asks && e.response_bytes == answers;
+        if requests < 2 || chain.iter().all(right) || !chain.iter().all(whole) || answered != requests * answers {
             return chain;
         }
         let delivered = chain.iter().rev().find_map(|e| e.delivered.map(|at| (at, e.unsure)));

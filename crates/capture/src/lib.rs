@@ -45,7 +45,9 @@ pub use analyse::{analyse, analyse_into, analyse_reader};
 pub use error::{CaptureError, Damage, Partial, WorkloadError};
 pub use options::{Gap, Options, Progress};
 pub use rack::Link;
-pub use results::{Analysis, Burst, Connection, Direction, DirectionStats, Front, Host, Sink, Summary, Train, Turn};
+pub use results::{
+    Analysis, Burst, Connection, Direction, DirectionStats, Front, Host, Sink, Summary, Train, Turn, Write, WriteCounts,
+};
 pub use waiting::{Company, Delay, Edge, Release, Round};
 pub use warning::Warning;
 pub use workload::{Message, Piece, ReplayConnection, WORKLOAD_VERSION, Workload};

@@ -20,6 +20,8 @@ pub struct Analysis {
     pub trains: Vec<Train>,
     /// Where a request or a response was written by its application in several pieces, one row per piece.
     pub bursts: Vec<Burst>,
+    /// Ends of writes in requests that were in flight together, by connection.
+    pub writes: Vec<Write>,
     /// Hosts, the likeliest aggregator first.
     pub hosts: Vec<Host>,
     /// What the spacing of packets says about the link to each receiver.
@@ -98,6 +100,8 @@ pub struct Connection {
     pub handshake_client_ns: Option<u64>,
     /// Request/response exchanges.
     pub turns: u32,
+    /// How often PSH showed messages.
+    pub writes: WriteCounts,
     /// What the client sent.
     pub to_server: DirectionStats,
     /// What the server sent.
@@ -314,6 +318,37 @@ pub struct Host {
     pub connections: u32,
 }
 
+/// Where an application's write ended, by PSH, in requests of a connection that were in flight together: only where each has one end, and its
+/// answer one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Write {
+    /// Index into [`Analysis::connections`].
+    pub connection: u32,
+    /// Who wrote it.
+    pub direction: Direction,
+    /// The turn in which the first of these requests began.
+    pub turn: u32,
+    /// How many turns these requests and their answers look like.
+    pub turns: u32,
+    /// Place of its end in the bytes of this direction, from anywhere.
+    pub to: u64,
+    /// When the first write of the request passed; of an answer, that of its request.
+    pub start_ns: u64,
+    /// When its last segment passed.
+    pub at_ns: u64,
+}
+
+/// How often PSH showed messages on a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WriteCounts {
+    /// Requests that show it: answered alone, with one end each way, or many in flight together and as many ends of answers.
+    pub shown: u32,
+    /// Times that requests in flight together had as many ends as their answers.
+    pub apart: u32,
+    /// Times that the ends were no messages.
+    pub odd: u32,
+}
+
 /// Where rows go as soon as they are known, for callers who do not want to keep them all.
 pub trait Sink {
     /// A turn ended.
@@ -322,4 +357,6 @@ pub trait Sink {
     fn train(&mut self, train: Train);
     /// A piece of a run with several pieces ended.
     fn burst(&mut self, burst: Burst);
+    /// Requests in flight together are told apart by the ends of writes: one end.
+    fn write(&mut self, _write: Write) {}
 }

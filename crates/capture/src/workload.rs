@@ -137,6 +137,8 @@ impl Analysis {
                 .or_default()
                 .push(TimedPiece { start_ns: b.start_ns, piece });
         }
+        let mine = |c: &&Connection| c.client_ip == aggregator;
+        let writes_tell = inflight::writes_tell(self.connections.iter().filter(mine));
         let mut servers: Vec<IpAddr> = Vec::new();
         let mut connections = Vec::new();
         let mut talks: Vec<Talk> = Vec::new();
@@ -149,7 +151,11 @@ impl Analysis {
             };
             let Some(turns) = turns.get_mut(&c.connection) else { continue };
             turns.sort_by_key(|t| t.turn);
-            let written = messages(inflight::separate(exchanges(c, turns, aggregator)), &pieces);
+            let mut asked = exchanges(c, turns, aggregator);
+            if writes_tell && mine(&c) {
+                asked = inflight::by_writes(asked, self.writes_of(c.connection));
+            }
+            let written = messages(inflight::separate(asked), &pieces);
             let mut talk = Talk { upstream: c.server_ip == aggregator, times: Vec::with_capacity(written.len()) };
             for (message, times, wait) in written {
                 if let (Some(asked), false, Some(before)) = (times.asked, times.overlapped, talk.times.last_mut()) {
@@ -207,6 +213,14 @@ impl Analysis {
             rounds: found.rounds,
             companies: found.companies,
         })
+    }
+}
+
+impl Analysis {
+    fn writes_of(&self, connection: u32) -> &[crate::Write] {
+        let from = self.writes.partition_point(|w| w.connection < connection);
+        let to = self.writes.partition_point(|w| w.connection <= connection);
+        &self.writes[from..to]
     }
 }
 

@@ -86,6 +86,10 @@ impl Sequence {
     pub fn max(&self) -> u64 {
         self.max
     }
+    /// Where a byte that was seen just now is.
+    pub fn place_of(&self, seq: u32) -> u64 {
+        self.max.wrapping_add_signed(i64::from(seq.wrapping_sub(self.max32) as i32))
+    }
     /// Sent, as far as seen, and not yet acknowledged.
     pub fn in_flight(&self) -> u64 {
         self.max.saturating_sub(self.acked)

@@ -12,17 +12,17 @@ const SERVER: Endpoint = Endpoint::host(1, 80);
 const ACK: Flags = Flags::ACK;
 
 /// A capture in the making. The tap is 10 us from the client and 20 us from the server.
-struct Script {
+pub struct Script {
     file: PcapWriter<Vec<u8>>,
     ids: [u16; 2],
 }
 
 impl Script {
-    fn new() -> Script {
+    pub fn new() -> Script {
         Script { file: PcapWriter::new(Vec::new(), None).unwrap(), ids: [0, 0] }
     }
 
-    fn packet(&mut self, us: u64, segment: Segment<'_>) -> &mut Script {
+    pub fn packet(&mut self, us: u64, segment: Segment<'_>) -> &mut Script {
         let id = &mut self.ids[usize::from(segment.from != CLIENT)];
         *id += 1;
         let mut bytes = Vec::new();
@@ -31,24 +31,24 @@ impl Script {
         self
     }
 
-    fn up(&mut self, us: u64, seq: u32, ack: u32, payload: u32, flags: Flags) -> &mut Script {
+    pub fn up(&mut self, us: u64, seq: u32, ack: u32, payload: u32, flags: Flags) -> &mut Script {
         self.packet(us, Segment { seq, ack, payload, flags, ..Segment::between(CLIENT, SERVER) })
     }
 
-    fn down(&mut self, us: u64, seq: u32, ack: u32, payload: u32, flags: Flags) -> &mut Script {
+    pub fn down(&mut self, us: u64, seq: u32, ack: u32, payload: u32, flags: Flags) -> &mut Script {
         self.packet(us, Segment { seq, ack, payload, flags, ..Segment::between(SERVER, CLIENT) })
     }
 
     /// Three packets from `us` on; data may begin at sequence number 1 both ways.
-    fn open(&mut self, us: u64) -> &mut Script {
+    pub fn open(&mut self, us: u64) -> &mut Script {
         self.up(us, 0, 0, 0, Flags::SYN).down(us + 20, 0, 1, 0, Flags::SYN | ACK).up(us + 30, 1, 1, 0, ACK)
     }
 
-    fn bytes(&mut self) -> Vec<u8> {
+    pub fn bytes(&mut self) -> Vec<u8> {
         std::mem::replace(self, Script::new()).file.finish().unwrap()
     }
 
-    fn analyse(&mut self) -> Analysis {
+    pub fn analyse(&mut self) -> Analysis {
         run_bytes(&self.bytes()).unwrap()
     }
 }

@@ -11,3 +11,4 @@ mod trains;
 mod truth;
 mod workload;
 mod writer;
+mod writes;

@@ -1,0 +1,217 @@
+//! Requests in flight together, told apart by the ends of writes (PSH), in conversations written by hand.
+
+use crate::connections::Script;
+use fanin_capture::WriteCounts;
+use fanin_capture::write::Flags;
+
+const ACK: Flags = Flags::ACK;
+/// What the hosts of a script carry in a full segment: it offers no MSS, so the largest that was seen.
+const FULL: u32 = 1000;
+
+fn push() -> Flags {
+    ACK | Flags::PSH
+}
+
+/// A client that asks with 100 bytes, and its server, both on one connection.
+struct Talk {
+    script: Script,
+    asked: u32,
+    answered: u32,
+    now: u64,
+    /// The server sets PSH on every segment.
+    always: bool,
+}
+
+impl Talk {
+    fn new() -> Talk {
+        let mut script = Script::new();
+        script.open(0);
+        Talk { script, asked: 1, answered: 1, now: 1_000, always: false }
+    }
+
+    /// A request of so many bytes, after a pause.
+    fn ask(&mut self, pause_us: u64, bytes: u32) -> &mut Talk {
+        self.now += pause_us;
+        // The client has everything that came up to now.
+        self.script.up(self.now, self.asked, self.answered, bytes, push());
+        self.asked += bytes;
+        self
+    }
+
+    /// The same, sent before the client has the last `unread` bytes.
+    fn ask_early(&mut self, pause_us: u64, bytes: u32, unread: u32) -> &mut Talk {
+        self.now += pause_us;
+        self.script.up(self.now, self.asked, self.answered - unread, bytes, push());
+        self.asked += bytes;
+        self
+    }
+
+    /// So many bytes from the server, 10 us apart, the last with `last`.
+    fn answer(&mut self, bytes: u32, last: Flags) -> &mut Talk {
+        let mut left = bytes;
+        while left > 0 {
+            self.now += 10;
+            let now = left.min(FULL);
+            left -= now;
+            let flags = if left == 0 { last } else { ACK };
+            let flags = if self.always { push() } else { flags };
+            self.script.down(self.now, self.answered, self.asked, now, flags);
+            self.answered += now;
+        }
+        self
+    }
+
+    /// Requests of other sizes that are answered alone: they show that PSH ends messages here.
+    fn plain(&mut self) -> &mut Talk {
+        for bytes in [2_300, 1_700, 4_100, 900] {
+            self.ask(10_000, 100).answer(bytes, push());
+        }
+        self
+    }
+
+    /// Start in us, request, answer, and whether it overlapped, of each message after the first `skip`; how often what was found.
+    fn messages(&mut self, skip: usize) -> (Vec<(u64, u64, u64, bool)>, WriteCounts) {
+        let found = self.script.analyse();
+        let workload = found.workload(None).unwrap();
+        let all = workload.connections[0].messages.iter();
+        let rows = all.map(|m| (m.start_ns / 1_000, m.request_bytes, m.response_bytes, m.overlapped)).skip(skip);
+        (rows.collect(), found.connections[0].writes)
+    }
+}
+
+#[test]
+fn requests_sent_before_any_answer_are_told_apart_by_the_ends_of_their_answers() {
+    let mut talk = Talk::new();
+    talk.plain();
+    let at = talk.now;
+    // Three requests of other sizes, 5 ms apart; then their answers, one behind the other.
+    talk.ask(5_000, 100).ask(5_000, 80).ask(5_000, 120);
+    talk.answer(3_500, push()).answer(700, push()).answer(12_300, push());
+    let (found, counts) = talk.ask(20_000, 100).answer(500, push()).messages(4);
+    let expected = [(at + 5_000, 100, 3_500, false), (at + 10_000, 80, 700, true), (at + 15_000, 120, 12_300, true)];
+    assert_eq!(found[..3], expected);
+    assert_eq!((found.len(), counts), (4, WriteCounts { shown: 5, apart: 1, odd: 0 }));
+}
+
+#[test]
+fn a_request_sent_into_an_answer_does_not_cut_it() {
+    let mut talk = Talk::new();
+    talk.plain();
+    let at = talk.now;
+    // The second request leaves when the client has the first 2000 of 4200 bytes.
+    talk.ask(5_000, 100).answer(2_000, ACK).ask(3_000, 90).answer(2_200, push()).answer(600, push());
+    let (found, _) = talk.ask(20_000, 100).answer(500, push()).messages(4);
+    // It acknowledges all that passed the tap: only the end that is not there yet shows that the answer went on.
+    assert_eq!(found[..2], [(at + 5_000, 100, 4_200, false), (at + 8_020, 90, 600, true)]);
+
+    // The same where the acknowledgement shows it.
+    let mut talk = Talk::new();
+    talk.plain();
+    let at = talk.now;
+    talk.ask(5_000, 100).answer(2_000, ACK).ask_early(3_000, 90, 1_000).answer(2_200, push()).answer(600, push());
+    let (found, _) = talk.ask(20_000, 100).answer(500, push()).messages(4);
+    assert_eq!(found[..2], [(at + 5_000, 100, 4_200, false), (at + 8_020, 90, 600, true)]);
+}
+
+#[test]
+fn a_host_that_sets_psh_on_every_segment_shows_nothing_on_full_ones() {
+    let mut talk = Talk::new();
+    talk.always = true;
+    talk.plain();
+    let at = talk.now;
+    talk.ask(5_000, 100).ask(5_000, 100).answer(2_300, push()).answer(4_100, push());
+    let (found, counts) = talk.ask(20_000, 100).answer(500, push()).messages(4);
+    // Short segments end answers still.
+    assert_eq!(found[..2], [(at + 5_000, 100, 2_300, false), (at + 10_000, 100, 4_100, true)]);
+    assert_eq!(counts, WriteCounts { shown: 5, apart: 1, odd: 0 });
+}
+
+#[test]
+fn nothing_is_told_apart_where_psh_is_not_informative() {
+    // Answers in two writes, a head and a body: twice as many ends as requests.
+    let mut talk = Talk::new();
+    for bytes in [2_300, 1_700, 4_100, 900] {
+        talk.ask(10_000, 100).answer(150, push()).answer(bytes, push());
+    }
+    talk.ask(5_000, 100)
+        .ask(5_000, 100)
+        .answer(150, push())
+        .answer(800, push())
+        .answer(150, push())
+        .answer(450, push());
+    let (found, counts) = talk.ask(20_000, 100).answer(500, push()).messages(4);
+    assert_eq!((found.len(), found[0].1, found[0].2), (2, 200, 1_550));
+    assert_eq!((counts.shown, counts.apart, counts.odd), (1, 0, 5));
+
+    // No ends at all: a capture without PSH.
+    let mut talk = Talk::new();
+    for bytes in [2_300, 1_700, 4_100] {
+        talk.ask(10_000, 100).answer(bytes, ACK);
+    }
+    talk.ask(5_000, 100).ask(5_000, 100).answer(950, ACK);
+    let (found, _) = talk.ask(20_000, 100).answer(500, ACK).messages(3);
+    assert_eq!((found.len(), found[0].1, found[0].2), (2, 200, 950));
+
+    // Too few that were answered alone to know.
+    let mut talk = Talk::new();
+    talk.ask(5_000, 100).ask(5_000, 100).answer(800, push()).answer(450, push());
+    let (found, counts) = talk.ask(20_000, 100).answer(500, push()).messages(0);
+    assert_eq!((found.len(), counts.apart, counts.shown), (2, 1, 1));
+}
+
+#[test]
+fn a_request_in_two_writes_is_one() {
+    let mut talk = Talk::new();
+    talk.plain();
+    let at = talk.now;
+    // Head and body 10 us apart, less than a round trip, and an answer in two writes.
+    talk.ask(5_000, 200).ask(10, 3_000).answer(150, push()).answer(1_500, push());
+    let (found, _) = talk.ask(20_000, 100).answer(500, push()).messages(4);
+    assert_eq!(found[0], (at + 5_000, 3_200, 1_650, false));
+}
+
+#[test]
+fn many_requests_that_were_never_answered_alone_show_their_ends_themselves() {
+    let mut talk = Talk::new();
+    let at = talk.now;
+    talk.ask(0, 100);
+    // The server is always behind: each request is sent into the answer before.
+    for bytes in [3_500, 1_700, 12_300, 2_300, 1_900, 4_100, 1_650, 1_250] {
+        talk.answer(1_000, ACK).ask(1_000, 100).answer(bytes - 1_000, push());
+    }
+    talk.answer(500, push());
+    let (found, counts) = talk.messages(0);
+    let sizes: Vec<u64> = found.iter().map(|m| m.2).collect();
+    assert_eq!(sizes, [3_500, 1_700, 12_300, 2_300, 1_900, 4_100, 1_650, 1_250, 500]);
+    assert_eq!((found[0].0, found[1].0, counts.shown), (at, at + 1_010, 9));
+}
+
+#[test]
+fn two_requests_that_leave_together_among_many_are_two_if_there_are_answers_to_both() {
+    let mut talk = Talk::new();
+    talk.ask(0, 100);
+    for bytes in [3_500, 1_700, 12_300, 2_300, 1_900, 4_100] {
+        talk.answer(1_000, ACK).ask(1_000, 100).answer(bytes - 1_000, push());
+    }
+    // 5 us apart, less than a round trip.
+    talk.answer(1_000, ACK).ask(1_000, 100).ask(5, 100).answer(650, push()).answer(1_250, push()).answer(500, push());
+    let (found, _) = talk.messages(0);
+    let sizes: Vec<u64> = found.iter().map(|m| m.2).collect();
+    assert_eq!(sizes, [3_500, 1_700, 12_300, 2_300, 1_900, 4_100, 1_650, 1_250, 500]);
+}
+
+#[test]
+fn a_connection_that_asks_once_for_each_answer_is_not_read_with_the_answers_of_others() {
+    let mut talk = Talk::new();
+    talk.plain();
+    // A request in two parts that are far apart, or an end that the tap did not see: one request too many.
+    talk.ask(5_000, 40).ask(5_000, 60).answer(1_200, push());
+    for bytes in [1_700, 4_100, 650, 900, 2_300, 3_100, 800, 1_900] {
+        talk.ask(3_000, 100).answer(bytes, push());
+    }
+    // An answer in two writes would make the sums right.
+    talk.ask(3_000, 100).answer(150, push()).answer(2_750, push());
+    let (found, _) = talk.ask(20_000, 100).answer(500, push()).messages(4);
+    let sizes: Vec<u64> = found.iter().map(|m| m.2).collect();
+    assert_eq!(sizes, [1_200, 1_700, 4_100, 650, 900, 2_300, 3_100, 800, 1_900, 2_900, 500]);
+}
