@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from fanin.runs import executor
 from fanin.runs.job import Document, Job
 from fanin.runs.replay import ReplayJob, Traffic, Unmoved
 from fanin.traffic import trains
@@ -49,3 +51,24 @@ def test_servers_that_stay_are_as_if_all_stayed_where_nothing_is_shared(replay: 
     before = replay.run()
     # The network is the same, so with every server unmoved the results are today's, whatever the others would have run.
     assert everyone["messages"].drop("cc").equals(before["messages"].drop("cc"))
+
+
+def test_no_more_goes_on_at_once_than_there_is_memory_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executor, "cores", lambda: 8)
+    monkeypatch.setattr(executor, "memory_left", lambda: 1000)
+    assert [executor.at_once(each) for each in (0, 10, 125, 300, 999, 5000)] == [8, 8, 8, 3, 1, 1]
+    monkeypatch.setattr(executor, "memory_left", lambda: None)
+    assert executor.at_once(5000) == 8
+
+
+def test_a_limit_of_memory_counts_as_what_is_left() -> None:
+    resource = pytest.importorskip("resource")
+    limits, more = resource.getrlimit(resource.RLIMIT_AS), 1 << 28
+    taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    try:
+        resource.setrlimit(resource.RLIMIT_AS, (taken + more, limits[1]))
+        left = executor.memory_left()
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+    assert left is not None
+    assert left <= more

@@ -284,7 +284,8 @@ def connections(result: CompareResult) -> list[dict[str, Any]]:
     """The connections whose windows the page can show, slowest response first: number, server, slowest completion."""
     traced = result.window["connection"].unique().to_list()
     slowest = (
-        result.responses.filter(pl.col("connection").is_in(traced))
+        result.responses.select("connection", "server", "completion_ms", "timeouts")
+        .filter(pl.col("connection").is_in(traced))
         .group_by("connection", "server")
         .agg(pl.col("completion_ms").max().alias("slowest"), pl.col("timeouts").sum())
         .sort("timeouts", "slowest", "connection", descending=[True, True, False], nulls_last=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from fanin.progress import TICK_S, Interrupt, Progress, cores
@@ -101,6 +102,34 @@ class Threads:
                     future.cancel()
                     watch.stop()
         return count == len(works)
+
+
+def at_once(each: int) -> int:
+    """How many pieces of work of `each` bytes go on at once: one per core, or as many as there is memory for.
+
+    Examples
+    --------
+    >>> at_once(0) >= 1, at_once(1 << 60)
+    (True, 1)
+    """
+    left = memory_left()
+    return cores() if left is None or each <= 0 else max(1, min(cores(), left // each))
+
+
+def memory_left() -> int | None:
+    """Bytes that this process may still take: what the machine has, or its limit (``ulimit -v``); None where the system does not tell."""
+    try:
+        with Path("/proc/meminfo").open(encoding="ascii") as file:
+            left = next(int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable:"))
+        import resource
+
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if limit != resource.RLIM_INFINITY:
+            taken = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+            left = min(left, max(0, limit - taken))
+    except (ImportError, OSError, StopIteration, ValueError):
+        return None
+    return left
 
 
 def _outcome(future: Future[Any]) -> Any:
