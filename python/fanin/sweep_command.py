@@ -309,7 +309,8 @@ def _print(result: SweepResult, seconds: float) -> None:
     rate = f", {result.ran / seconds:.3g} runs/s" if result.ran and seconds > 0 else ""
     display.note(f"{runs.height} runs of {plan.name}: {result.ran} ran, {result.found} found in the store{rate}")
     if result.unsettled:
-        display.note(f"{result.unsettled} cells have the most seeds and are still wider than asked for")
+        wide = "1 cell has" if result.unsettled == 1 else f"{result.unsettled} cells have"
+        display.note(f"{wide} the most seeds (`max_seeds`) and an interval that is still wider than asked for")
     failures = runs.filter(pl.col("status") == "failed")
     for row in failures.head(5).iter_rows(named=True):
         display.note(f"failed: {row['error']}\n  again: {row['command']}")

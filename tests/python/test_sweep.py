@@ -161,6 +161,16 @@ def test_a_query_sees_each_sweep_by_name_and_all_as_runs(tmp_path: Path) -> None
             query(wicked, store=tmp_path / "store")
 
 
+def test_a_band_of_what_is_nowhere_negative_does_not_go_below_zero() -> None:
+    rows = pl.DataFrame(
+        {"n": [4, 4, 4, 8, 8], "p99_ms": [4.0, 5.0, 210.0, 5.0, 6.0], "gain": [-4.0, 5.0, 210.0, 5.0, 6.0]}
+    )
+    found = bands(rows, "n", "p99_ms")
+    assert found["low"].to_list()[0] == 0.0
+    assert found["low"].to_list()[1] < found["mean"].to_list()[1] < found["high"].to_list()[1]
+    assert (bands(rows, "n", "gain")["low"] < 0).any()
+
+
 @pytest.mark.parametrize("kind", ["svg", "html", "pdf"])
 def test_a_plot_shows_means_with_bands(tmp_path: Path, kind: str, fanin: Fanin) -> None:
     found = sweep(written(tmp_path), store=tmp_path / "store")

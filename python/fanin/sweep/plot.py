@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import polars as pl
@@ -17,7 +18,8 @@ def bands(rows: pl.DataFrame, x: str, y: str, *, colour: str | None = None, face
     -------
     polars.DataFrame
         The columns `x`, `colour` and `facet`, then ``mean``, ``low``, ``high`` (Float64; low and high are the mean with one run) and
-        ``runs`` (Int64). A combination with a run that has no such value is left out.
+        ``runs`` (Int64). A combination with a run that has no such value is left out. Of a column that is nowhere negative, as times, counts and
+        shares, no interval goes below 0: its mean cannot be there.
     """
     groups = list(dict.fromkeys(name for name in (x, colour, facet) if name is not None))
     for name in (*groups, y):
@@ -27,11 +29,11 @@ def bands(rows: pl.DataFrame, x: str, y: str, *, colour: str | None = None, face
         raise ScenarioError(f"plot: `{y}` holds no numbers; choose another column with --y")
     if "status" in rows.columns:
         rows = rows.filter(pl.col("status") == "done")
-    made = []
+    made, floor = [], -math.inf if (rows[y] < 0).any() else 0.0
     for key, part in rows.group_by(*groups, maintain_order=True):
         found = estimate(part[y].to_list())
         if found.value is not None:
-            low = found.value if found.low is None else found.low
+            low = found.value if found.low is None else max(floor, found.low)
             high = found.value if found.high is None else found.high
             made.append(
                 {
