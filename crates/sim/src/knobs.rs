@@ -264,7 +264,7 @@ knobs! {
     max_burst: count(0, 1_000_000), "most segments sent in answer to one ACK; 0 is unlimited (NS2's maxburst_)";
     send_jitter: TIME, "random processing time of each packet in the host that sends it, uniform on [0, this), order and rate kept (NS2's overhead_; Linux: interrupts, softirqs)";
     clock_error_ppm: number(0.0), "clocks of hosts and switches: every link's rate is off by a random part, uniform on plus or minus this many ppm, from the seed; equal clocks let one flow hold a full drop-tail queue for ever (50: oscillators of network cards; IEEE 802.3 allows 100)";
-    tsq_limit: TIME, "a flow waits while its host's port has more than this left to send; 0s is unlimited (Linux: TCP small queues, about 1 ms)";
+    tsq_limit: TIME, "a flow waits while its host has two of its segments and what its pacing rate sends in this time; 0s is unlimited (Linux: TCP small queues, 1/1024 s)";
     pacing: FLAG, "pace algorithms that do not ask for it at 2.0 or 1.2 times cwnd/srtt (Linux with the fq qdisc)";
     unpaced_segments: count(0, 1_000_000), "first data segments of a connection that pacing does not hold (tcp_update_skb_after_send: 10)";
     pacing_credit: FLAG, "a segment that leaves later than pacing allows shortens the wait after it by as much, at most by half (tcp_update_skb_after_send)";

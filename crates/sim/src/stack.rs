@@ -112,7 +112,7 @@ pub struct Stack {
     pub send_jitter: Duration,
     /// Every link sends at a rate that is off by a random part of this size, parts per million: no two clocks are equal.
     pub clock_error_ppm: f64,
-    /// A flow waits while its host's port has more than this much left to send; zero is unlimited (TCP small queues).
+    /// A flow waits while its host has two of its segments and what its pacing rate sends in this time; zero is unlimited (TCP small queues).
     pub tsq_limit: Duration,
     /// Pace an algorithm that does not ask for it at Linux's 2.0/1.2 x cwnd/srtt.
     pub pacing: bool,
@@ -255,8 +255,8 @@ impl Stack {
             timer_wheel: true,
             handshake_ack: true,
             merge_writes: true,
-            // sk_pacing_shift 10: about a millisecond of data below the socket.
-            tsq_limit: Duration::ms(1),
+            // sk_pacing_shift 10: 1/1024 s.
+            tsq_limit: Duration::from_ps(976_562_500),
             // Interrupts and softirqs. Without it packets of hosts with equal links keep an exact rhythm, and a drop-tail port can lock
             // one of them out for whole windows (Floyd and Jacobson 1991: a service time of jitter removes the phase effect).
             send_jitter: Duration::us(10),

@@ -34,6 +34,7 @@ mod report;
 mod rtt;
 mod scoreboard;
 mod sender;
+mod small_queue;
 mod transmit;
 mod tuning;
 mod undo;

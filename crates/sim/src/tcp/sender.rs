@@ -6,6 +6,7 @@ use super::rates::RateSampler;
 use super::recovery::{AckSummary, Recovery};
 use super::rtt::RttEstimator;
 use super::scoreboard::{Delivered, Scoreboard};
+use super::small_queue::SmallQueue;
 use super::tuning::first_window;
 use super::uplink::Uplink;
 use super::validation::Validation;
@@ -147,6 +148,7 @@ pub struct Sender {
     /// Nothing leaves before these times: pacing; small queues.
     pub(super) pace_at: u64,
     pub(super) held_until: u64,
+    pub(super) in_host: SmallQueue,
     /// First unacknowledged byte when the timer last ended.
     timed_out_at: u64,
     /// The algorithm holds new segments until then, or until the next ACK.
@@ -206,6 +208,7 @@ impl Sender {
             cwr_pending: false,
             pace_at: 0,
             held_until: 0,
+            in_host: SmallQueue::default(),
             timed_out_at: u64::MAX,
             gate_until: 0,
             held_for_ack: false,

@@ -2,6 +2,7 @@
 
 use super::scoreboard::Segment;
 use super::sender::{Phase, Sender};
+use super::small_queue;
 use super::uplink::Uplink;
 use super::validation::{Restart, Rto};
 use crate::packet::{Packet, flags};
@@ -23,10 +24,10 @@ impl Sender {
         let mut sent = 0;
         let burst = if self.config.stack.max_burst == 0 { u32::MAX } else { self.config.stack.max_burst };
         while sent < burst {
-            if self.paced() && self.pace_at > net.now || self.host_is_busy(net) {
+            let resends = self.board.pending() > 0 && self.recovery.resends(self.state);
+            if self.paced() && self.pace_at > net.now || self.host_is_full(resends, net.now) {
                 break;
             }
-            let resends = self.board.pending() > 0 && self.recovery.resends(self.state);
             // What the last segment found of a window that counts segments holds for the next one.
             let is_full = sent > 0 && self.window_is_full && !self.config.byte_window;
             let leaves = if resends {
@@ -43,17 +44,23 @@ impl Sender {
         self.arm(net);
     }
 
-    /// TCP small queues: waits until the host's own port has less than the limit left to send.
-    fn host_is_busy(&mut self, net: &Uplink<'_>) -> bool {
-        let limit = self.config.stack.tsq_limit.ps();
-        if limit == 0 || !self.has_something_to_send() {
+    /// TCP small queues: waits until the host has sent another of this connection's segments. Retransmissions wait for twice as many
+    /// (`tcp_small_queue_check`).
+    fn host_is_full(&mut self, resends: bool, now: u64) -> bool {
+        let time = self.config.stack.tsq_limit;
+        if time.is_zero() || !self.has_something_to_send() {
             return false;
         }
-        let drained = net.host_port_free_at(self.flow).saturating_sub(limit);
-        if drained > net.now {
-            self.held_until = self.held_until.max(drained);
+        let times = 1 << usize::from(resends);
+        if self.in_host.held(now) < small_queue::LEAST * times {
+            return false;
         }
-        drained > net.now
+        let share = self.payload_rate() * time.as_secs() * times as f64;
+        let full = self.in_host.is_full(self.config.stack.mss, share);
+        if full {
+            self.held_until = self.held_until.max(self.in_host.next_departure());
+        }
+        full
     }
 
     fn resend_next_lost(&mut self, net: &mut Uplink<'_>) -> bool {
@@ -220,6 +227,9 @@ impl Sender {
             tick: self.heard_tick,
         };
         self.put_on_wire(packet, net);
+        if !self.config.stack.tsq_limit.is_zero() {
+            self.in_host.push(net.host_port_free_at(self.flow));
+        }
         if let Some(rate) = self.pacing_rate() {
             self.pace_at = self.paced_until(now, (wire / rate).ps());
         }
@@ -347,13 +357,27 @@ impl Sender {
 
     /// The algorithm's rate, or Linux's 2.0 or 1.2 times cwnd per round trip (`tcp_update_pacing_rate`).
     fn pacing_rate(&self) -> Option<Rate> {
-        let Control { cwnd, ssthresh, pacing } = self.control;
+        let pacing = self.control.pacing;
         if pacing.is_some() || !self.config.stack.pacing || self.rtt.srtt().is_zero() {
             return pacing;
         }
-        let ratio = if cwnd < ssthresh / 2.0 { 2.0 } else { 1.2 };
-        let packets = cwnd.max(f64::from(self.board.pipe()));
         let wire = self.config.stack.wire(self.config.stack.mss).get() as f64;
-        Some(Rate::from_bps((ratio * packets * wire * 8.0 / self.rtt.srtt().as_secs()).max(1.0) as u64))
+        Some(Rate::from_bps((self.packets_per_second() * wire * 8.0).max(1.0) as u64))
+    }
+
+    /// `sk_pacing_rate`, which Linux keeps of connections that are not paced, too: bytes per second.
+    fn payload_rate(&self) -> f64 {
+        match self.control.pacing {
+            Some(rate) => rate.bps() as f64 / 8.0,
+            None if self.rtt.srtt().is_zero() => f64::INFINITY,
+            None => self.packets_per_second() * f64::from(self.config.stack.mss),
+        }
+    }
+
+    /// Linux's 2.0 or 1.2 times cwnd per round trip, or what is outstanding where that is more.
+    fn packets_per_second(&self) -> f64 {
+        let Control { cwnd, ssthresh, .. } = self.control;
+        let ratio = if cwnd < ssthresh / 2.0 { 2.0 } else { 1.2 };
+        ratio * cwnd.max(f64::from(self.board.outstanding())) / self.rtt.srtt().as_secs()
     }
 }

@@ -12,6 +12,24 @@ fn linux() -> Stack {
     Stack { handshake: false, send_jitter: Duration::ZERO, ..Stack::linux() }
 }
 
+/// How many packets waited in the sender's own port at most: a slow connection whose window grows, two segments per ACK of two.
+fn most_in_the_host(tsq_limit: Duration) -> u64 {
+    let mut spec = star(1, Rate::mbps(2), Duration::us(50), None, None);
+    fast_access(&mut spec, Rate::gbps(1));
+    let t = transport(&mut spec, "reno", Stack { tsq_limit, initial_window: 2.0, ..linux() });
+    let f = flow(&mut spec, 0, t);
+    message(&mut spec, f, 300_000, Duration::ZERO);
+    let r = run(&spec);
+    assert!(r.complete);
+    r.ports[2].max_queue_packets
+}
+
+#[test]
+fn the_host_of_a_slow_connection_holds_two_of_its_segments() {
+    assert_eq!(most_in_the_host(Stack::linux().tsq_limit), 2);
+    assert!(most_in_the_host(Duration::ZERO) > 2);
+}
+
 /// A timer of a few milliseconds, and a burst of datagrams that fills the port for 50 ms once the flow is under way.
 fn delayed(stack: Stack) -> Results {
     let mut spec = star(2, Rate::mbps(100), Duration::us(50), None, None);

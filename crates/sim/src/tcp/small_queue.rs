@@ -1,0 +1,74 @@
+//! TCP small queues: a connection keeps little in its own host, so that a burst does not pass the others there.
+//!
+//! *Source*: Linux `tcp_small_queue_check` (net/ipv4/tcp_output.c): what a socket has in its host (`sk_wmem_alloc`) stays below the larger of two
+//! segments and what its pacing rate sends in 1/1024 s, which `tcp_update_pacing_rate` finds for connections that are not paced, too; twice that
+//! for retransmissions. What the network card has sent counts no more.
+
+use std::collections::VecDeque;
+
+/// Memory of a segment beside its payload, bytes: `struct sk_buff`, `struct skb_shared_info` and the room for headers (x86-64).
+const OVERHEAD: u64 = 896;
+
+/// However slow a connection is, its host may hold so many segments.
+pub const LEAST: usize = 2;
+
+/// Segments of one connection that its host has not sent yet.
+#[derive(Debug, Default)]
+pub struct SmallQueue {
+    /// When each leaves, ps, in order.
+    departures: VecDeque<u64>,
+}
+
+impl SmallQueue {
+    /// A segment was handed to the host, which will have sent it at `departure`, ps.
+    #[inline]
+    pub fn push(&mut self, departure: u64) {
+        self.departures.push_back(departure);
+    }
+
+    /// How many the host holds at `now`.
+    #[inline]
+    pub fn held(&mut self, now: u64) -> usize {
+        while self.departures.front().is_some_and(|&at| at <= now) {
+            self.departures.pop_front();
+        }
+        self.departures.len()
+    }
+
+    /// Whether another one waits, where the host holds [`LEAST`] and more: `segment` is the payload of one, `share` what the connection's pacing
+    /// rate sends in the limit's time, bytes.
+    pub fn is_full(&self, segment: u32, share: f64) -> bool {
+        let memory = self.departures.len() as u64 * (u64::from(segment) + OVERHEAD);
+        // The socket's counter is never 0, so what equals the limit is above it.
+        memory as f64 >= share
+    }
+
+    /// When the host will have sent the next one, ps.
+    pub fn next_departure(&self) -> u64 {
+        self.departures.front().copied().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_host_has_sent_counts_no_more() {
+        let mut queue = SmallQueue::default();
+        assert_eq!((queue.held(0), queue.next_departure()), (0, 0));
+        queue.push(10);
+        queue.push(20);
+        assert_eq!((queue.held(9), queue.next_departure()), (2, 10));
+        assert_eq!((queue.held(10), queue.next_departure()), (1, 20));
+        assert_eq!(queue.held(20), 0);
+    }
+
+    #[test]
+    fn a_fast_connection_holds_what_it_sends_in_the_limits_time() {
+        let mut queue = SmallQueue::default();
+        (1..=10).for_each(|at| queue.push(at));
+        let memory = 10.0 * (1448.0 + OVERHEAD as f64);
+        assert!(queue.is_full(1448, memory) && !queue.is_full(1448, memory + 1.0));
+    }
+}
