@@ -30,6 +30,21 @@ fn the_host_of_a_slow_connection_holds_two_of_its_segments() {
     assert!(most_in_the_host(Duration::ZERO) > 2);
 }
 
+/// The virtual kernel hands over seven of the first ten segments of 536 bytes at once, 1.06 ms after the SYN, and three as those leave.
+#[test]
+fn a_first_flight_waits_for_the_rate_that_the_handshake_showed() {
+    let mut spec = star(1, Rate::gbps(10), Duration::us(264), None, None);
+    let t = transport(&mut spec, "reno", Stack { handshake: true, mss: 536, ..linux() });
+    let f = flow(&mut spec, 0, t);
+    message(&mut spec, f, 5360, Duration::ZERO);
+    spec.trace.packets = vec![LinkId(2)];
+    let r = run(&spec);
+    let p = &r.traces.packets;
+    let handed: Vec<u64> =
+        (0..p.seq.len()).filter(|&i| p.event[i] == 0 && p.payload[i] > 0).map(|i| p.time_ps[i]).collect();
+    assert_eq!((handed.len(), handed.iter().filter(|&&at| at == handed[0]).count()), (10, 7), "{handed:?}");
+}
+
 /// A timer of a few milliseconds, and a burst of datagrams that fills the port for 50 ms once the flow is under way.
 fn delayed(stack: Stack) -> Results {
     let mut spec = star(2, Rate::mbps(100), Duration::us(50), None, None);
