@@ -4,8 +4,10 @@
 //! |---|---|
 //! | `endpoint.rs` | all connections, as the engine sees them |
 //! | `demand.rs` | many connections: ends that are made at first use and given up when it is over |
-//! | `sender.rs` | the connection's sender: what the application, ACKs and timers do to it |
+//! | `sender.rs` | the connection's sender: what the application and ACKs do to it |
+//! | `timers.rs` | what a sender does without an ACK: its entry in the calendar, timeouts |
 //! | `transmit.rs` | what may leave now |
+//! | `small_queue.rs` | how much of a connection its host holds |
 //! | `window.rs` | the window in force, and what the algorithm is told |
 //! | `recovery.rs` | the state machine Open, Disorder, CWR, Recovery, Loss; finding and repairing losses: Reno, NewReno, SACK |
 //! | `prr.rs` | proportional rate reduction |
@@ -35,6 +37,7 @@ mod rtt;
 mod scoreboard;
 mod sender;
 mod small_queue;
+mod timers;
 mod transmit;
 mod tuning;
 mod undo;

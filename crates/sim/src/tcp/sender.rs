@@ -12,8 +12,7 @@ use super::uplink::Uplink;
 use super::validation::Validation;
 use crate::packet::{Packet, flags};
 use crate::rng::Stream;
-use crate::stack::{CcRtt, EcnMode, GrowAfterRecovery, LossBasis, RtoRestart, RttTiming, Stack, WindowUnit};
-use crate::timer::Timer;
+use crate::stack::{CcRtt, EcnMode, GrowAfterRecovery, RtoRestart, RttTiming, Stack, WindowUnit};
 use fanin_cc::{Ack, CongestionControl, Control, Needs, RecoveryKind, State, Window};
 use fanin_units::{Bytes, Duration};
 use std::collections::VecDeque;
@@ -150,7 +149,7 @@ pub struct Sender {
     pub(super) held_until: u64,
     pub(super) in_host: SmallQueue,
     /// First unacknowledged byte when the timer last ended.
-    timed_out_at: u64,
+    pub(super) timed_out_at: u64,
     /// The algorithm holds new segments until then, or until the next ACK.
     pub(super) gate_until: u64,
     pub(super) held_for_ack: bool,
@@ -316,7 +315,7 @@ impl Sender {
         }
     }
 
-    fn connect(&mut self, net: &mut Uplink<'_>) {
+    pub(super) fn connect(&mut self, net: &mut Uplink<'_>) {
         self.phase = Phase::SynSent;
         let now = net.now;
         let lag = self.lag();
@@ -528,88 +527,6 @@ impl Sender {
             GrowAfterRecovery::WithoutSack => !self.recovery.uses_sack(),
             GrowAfterRecovery::Always => true,
         }
-    }
-
-    /// The retransmission timer runs for one RTO from now.
-    #[inline]
-    pub(super) fn start_rto(&mut self, now: u64) {
-        self.rto_at = self.clock.after(now, self.rtt.timer(&self.config.stack));
-    }
-
-    /// RFC 6298 rules 5.2 and 5.3, and NewReno's impatience: after the first partial ACK the timer runs on (RFC 6582 section 3.2). Linux is
-    /// patient: every ACK of new data restarts it (`FLAG_SET_XMIT_TIMER`).
-    #[inline]
-    fn restart_rto(&mut self, advanced: bool, now: u64) {
-        if self.board.is_empty() {
-            self.rto_at = u64::MAX;
-        } else if advanced
-            && (self.config.stack.rto_restart == RtoRestart::EveryAck || self.recovery.restarts_timer(self.state))
-        {
-            self.start_rto(now);
-        }
-    }
-
-    // ---- timers -----------------------------------------------------------------------------------------------------
-
-    /// The calendar says that this sender's timer may be due.
-    pub fn on_timer(&mut self, net: &mut Uplink<'_>) {
-        if net.now != self.timer_at {
-            return;
-        }
-        self.timer_at = u64::MAX;
-        // A probe that is due with the timeout goes first and starts the timer anew, as Linux's one timer does.
-        self.on_recovery_timer(net);
-        if self.rto_at <= net.now {
-            self.on_timeout(net);
-        }
-        self.try_send(net);
-        self.arm(net);
-        self.trace(net);
-    }
-
-    fn on_timeout(&mut self, net: &mut Uplink<'_>) {
-        if matches!(self.phase, Phase::SynSent | Phase::SynReceived) {
-            self.counters.timeouts += 1;
-            self.rtt.backoff += 1;
-            return self.connect(net);
-        }
-        if self.board.is_empty() {
-            self.rto_at = u64::MAX;
-            return;
-        }
-        self.counters.timeouts += 1;
-        self.counters.timeout_ps += net.now - self.validation.last_send().min(net.now);
-        let again = self.rtt.backoff > 0 && self.timed_out_at == self.una;
-        self.timed_out_at = self.una;
-        self.rtt.cancel_timing();
-        // NS2 reduces each time.
-        self.on_rto(again && self.config.stack.loss_basis != LossBasis::WholeWindow, net);
-        self.rtt.backoff += 1;
-        self.start_rto(net.now);
-        self.held_for_ack = false;
-        self.gate_until = 0;
-        self.held_until = 0;
-        self.pace_at = net.now;
-    }
-
-    /// Makes sure the calendar holds an entry no later than the next deadline. A deadline that moves later costs nothing.
-    #[inline]
-    pub(super) fn arm(&mut self, net: &mut Uplink<'_>) {
-        let waits_to_send = if self.has_something_to_send() { self.not_before() } else { u64::MAX };
-        let due =
-            self.rto_at.min(self.recovery.timer_at).min(if waits_to_send > net.now { waits_to_send } else { u64::MAX });
-        if due < self.timer_at {
-            self.timer_at = due.max(net.now);
-            net.calendar.schedule_timer(self.timer_at, Timer::Source(self.flow));
-        }
-    }
-
-    fn not_before(&self) -> u64 {
-        if self.held_for_ack { u64::MAX } else { self.pace_at.max(self.held_until).max(self.gate_until) }
-    }
-
-    pub(super) fn has_something_to_send(&self) -> bool {
-        self.phase == Phase::Established && (self.board.pending() > 0 || self.nxt < self.written)
     }
 
     // ---- what others see --------------------------------------------------------------------------------------------
