@@ -55,8 +55,12 @@ pub fn exchanges(plan: &Plan) -> Result<Vec<Option<Exchange>>, String> {
         };
         found[request as usize] = Some(Exchange { request, response: number as u32 });
     }
-    let without =
-        plan.messages.iter().zip(&found).position(|(m, e)| plan.flows[m.flow as usize].from_client && e.is_none());
+    // A message of nothing only opens its connection.
+    let without = plan
+        .messages
+        .iter()
+        .zip(&found)
+        .position(|(m, e)| plan.flows[m.flow as usize].from_client && e.is_none() && m.bytes != Some(0));
     match without {
         Some(number) => Err(format!("message {number} has no response, and HTTP answers every request")),
         None => Ok(found),
@@ -228,6 +232,9 @@ mod tests {
         assert!(exchanges(&plan(Release::After(0, 7))).is_err());
         let alone = Plan { messages: plan(Release::At(0)).messages[..1].to_vec(), ..plan(Release::At(0)) };
         assert!(exchanges(&alone).unwrap_err().contains("message 0 has no response"));
+        let mut opening = alone;
+        opening.messages[0].bytes = Some(0);
+        assert_eq!(exchanges(&opening).unwrap(), [None]);
     }
 
     #[test]

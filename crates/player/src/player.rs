@@ -325,7 +325,8 @@ impl<'a> Player<'a> {
         let m = &self.plan.messages[message as usize];
         let flow = &self.plan.flows[m.flow as usize];
         let (connection, side) = (flow.connection, usize::from(!flow.from_client));
-        if self.web.is_some() {
+        let opens = |web: &Web| m.bytes == Some(0) && flow.from_client && web.exchanges[message as usize].is_none();
+        if self.web.as_ref().is_some_and(|web| !opens(web)) {
             return self.ask(message, connection, now);
         }
         self.log.messages[message as usize].release_ns = Some(now);
