@@ -11,9 +11,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import fanin
 import polars as pl
@@ -22,6 +24,8 @@ from fanin.errors import EngineError, ScenarioError
 from fanin.runs.job import Document, Job
 from fanin.testbed import honesty, host, web
 from fanin.testbed.sender_cpu import sender_cpu
+
+Made = TypeVar("Made")
 
 LONG = """
 title = "Two long flows"
@@ -136,16 +140,16 @@ def nothing_is_left() -> Iterator[None]:
 
 def run(text: str, **more: object) -> fanin.RunResult:
     """A run, again when this machine was too busy for it or another run had the testbed; skips when it stays so."""
-    for _ in range(4):
-        try:
-            return fanin.run("scenario.toml", text=text, **{"engine": "testbed", **more})  # type: ignore[arg-type]
-        except EngineError as error:
-            why = str(error)
-            if "holds the testbed" in why:
-                time.sleep(10)
-            elif "is not valid" not in why:
-                raise
-    pytest.skip(why)
+    attempt = partial(fanin.run, "scenario.toml", text=text, **{"engine": "testbed", **more})  # type: ignore[arg-type]
+    return in_the_end(attempt)
+
+
+def in_the_end(attempt: Callable[[], Made]) -> Made:
+    """What an attempt makes when this machine leaves it alone; skips when it does not."""
+    try:
+        return honesty.valid(attempt, wait_s=10)
+    except (honesty.DisturbedError, honesty.HeldError) as why:
+        pytest.skip(str(why))
 
 
 def test_reno_fills_the_line_and_the_buffer() -> None:
@@ -268,17 +272,7 @@ def test_a_receivers_program_fills_the_line_of_one_flow() -> None:
 
 def test_a_job_runs_on_the_testbed_as_on_any_engine() -> None:
     job = Job(Document(MANY.format(cc="ictcp"), "many.toml"), seed=1, engine="testbed", frames=("runs", "ports"))
-    for _ in range(4):
-        try:
-            made = job.run()
-            break
-        except EngineError as error:
-            why = str(error)
-            if "is not valid" not in why and "holds the testbed" not in why:
-                raise
-            time.sleep(5)
-    else:
-        pytest.skip(why)
+    made = in_the_end(job.run)
     assert set(made) == {"runs", "ports"}
     assert made["runs"]["cc"].to_list() == ["ictcp"]
     assert job.key() != replace(job, engine="sim").key()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -118,18 +118,11 @@ def _measured(case: str, text: str, cc: str, engine: str) -> dict[str, float | s
     names = ("goodput_mbps", "queue", "drops", "marks", "p50_ms", "p99_ms", "timeouts", "late", "why")
     empty: dict[str, float | str | None] = dict.fromkeys(names)
     settings = {"cc.rand_rmin": "200B"} if cc == "tcprand+newreno" else None
-    for _ in range(honesty.ATTEMPTS):
-        try:
-            result = run(f"{case}.toml", text=text, cc=cc, engine=engine, settings=settings)
-        except (EngineError, ScenarioError) as error:
-            empty["why"] = str(error)
-            if "holds the testbed" in str(error):
-                time.sleep(WAIT_S)
-            elif not isinstance(error, honesty.DisturbedError):
-                break
-        else:
-            return {**empty, "why": None, **_of(result)}
-    return empty
+    attempt = partial(run, f"{case}.toml", text=text, cc=cc, engine=engine, settings=settings)
+    try:
+        return {**empty, **_of(honesty.valid(attempt, WAIT_S))}
+    except (EngineError, ScenarioError) as error:
+        return {**empty, "why": str(error)}
 
 
 def _of(result: RunResult) -> dict[str, float | str | None]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, TypeVar
 
 import polars as pl
@@ -74,13 +74,24 @@ class DisturbedError(EngineError):
     """The machine disturbed a run, by figures that say nothing of its results: the same run may be valid the next time."""
 
 
-def valid(attempt: Callable[[], Made]) -> Made:
+class HeldError(EngineError):
+    """Another run has the testbed."""
+
+
+def valid(attempt: Callable[[], Made], wait_s: float | None = None) -> Made:
     """The first attempt at a run that this machine did not disturb.
+
+    Parameters
+    ----------
+    attempt : callable
+        Makes the run.
+    wait_s : float, optional
+        How long to wait when another run has the testbed, which counts as an attempt; without it that is an error at once.
 
     Raises
     ------
-    DisturbedError
-        When each of :data:`ATTEMPTS` was disturbed.
+    DisturbedError, HeldError
+        When none of :data:`ATTEMPTS` succeeded.
 
     Examples
     --------
@@ -93,8 +104,14 @@ def valid(attempt: Callable[[], Made]) -> Made:
     'a run'
     """
     for _ in range(ATTEMPTS - 1):
-        with suppress(DisturbedError):
+        try:
             return attempt()
+        except DisturbedError:
+            pass
+        except HeldError:
+            if wait_s is None:
+                raise
+            time.sleep(wait_s)
     return attempt()
 
 

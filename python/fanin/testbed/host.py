@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fanin.errors import EngineError
+from fanin.testbed.honesty import HeldError
 
 PROGRAMS = ("fanin-testbed", "fanin-player")
 """What ``make linux`` builds for the testbed, beside ``fanin-linux``."""
@@ -72,7 +73,7 @@ def alone() -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.seek(0)
-            raise EngineError(
+            raise HeldError(
                 f"another run holds the testbed (process {file.read().strip() or 'unknown'}); wait until it has ended"
             ) from None
         file.truncate(0)
