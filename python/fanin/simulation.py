@@ -519,9 +519,11 @@ def owned(changes: Sequence[tuple[str, str]], algorithms: Sequence[str]) -> None
 
     compared = {part for name in algorithms for part in name.split("+")}
     for key, value in changes:
+        if not key.startswith("cc."):
+            continue
         parameter = key.removeprefix("cc.")
         owners = [e.name for e in entries("cc") if any(k["name"] == parameter for k in e.details["keys"])]
-        if key.startswith("cc.") and owners and not compared & set(owners):
+        if owners and not compared & set(owners):
             have = "has" if len(owners) == 1 else "have"
             raise ScenarioError(
                 f"command line `--set {key}={value}`: it changes nothing, since none of the algorithms compared has that parameter "

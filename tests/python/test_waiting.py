@@ -79,17 +79,7 @@ def test_what_was_found_is_said_in_a_sentence() -> None:
     assert waiting.sentences(http.companies()) == [waiting.NOTHING]
 
 
-BROKEN: dict[int, str] = {}
-"""Scenarios of the sample in which the law does not hold yet, and what is seen."""
-
-
-@pytest.mark.parametrize(
-    "number",
-    [
-        pytest.param(n, marks=pytest.mark.xfail(reason=BROKEN[n], strict=True) if n in BROKEN else ())
-        for n in range(15 + MORE)
-    ],
-)
+@pytest.mark.parametrize("number", range(15 + MORE))
 def test_a_run_that_is_captured_and_replayed_is_the_same_run(number: int) -> None:
     # The first numbers, whatever they are: none is picked.
     made = round_trip.case(number)
