@@ -235,7 +235,8 @@ def test_tcprand_sends_segments_of_the_sizes_that_it_draws(r_min: int) -> None:
     assert sizes.max() == 1448
     if r_min:
         # Uniform on 200 to 1448: the mean of 2000 lies within 4 standard errors of 8 bytes.
-        assert sizes.min() >= 200
+        # A write of 65,536 bytes that is sent before the next one comes ends in a segment of any length.
+        assert (sizes < 200).sum() <= sizes.sum() / 65_536
         assert abs(float(sizes.mean()) - 824) < 40  # type: ignore[arg-type]
         assert abs(float(sizes.quantile(0.5)) - 824) < 60  # type: ignore[arg-type]
     else:

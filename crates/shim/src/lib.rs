@@ -12,7 +12,8 @@
 //! - The adaptive rule needs where CUBIC's epoch began and its last maximum, which Linux does not tell. It takes ssthresh for the first and
 //!   ssthresh / 0.7 for the second (`TCP_INFO`; the kernel's beta is 717/1024): right after a reduction, except where fast convergence lowered
 //!   the maximum. Before the first reduction sizes are full.
-//! - The end of each write is a record of its own, however short.
+//! - The end of a write leaves as a shorter segment where nothing else waits to be sent. Where the next write comes first, the record goes on
+//!   with it, as the simulator draws a size when a segment leaves.
 //!
 //! | variable | what it sets |
 //! |---|---|

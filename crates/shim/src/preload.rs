@@ -77,20 +77,22 @@ unsafe fn cut(fd: c_int, bytes: *const c_void, count: size_t, flags: c_int) -> s
         if adaptive && done > 0 {
             window = socket::window(fd).unwrap_or(window);
         }
-        let record = if left > 0 { left } else { records::next(&socket::settings().least, window, &mut random) };
+        // An open record goes on as long as its beginning waits in the kernel; once that has left, a segment of its own was sent.
+        let goes_on = left > 0 && socket::holds_unsent(fd);
+        let record = if goes_on { left } else { records::next(&socket::settings().least, window, &mut random) };
         let length = record.min(count - done);
+        // The kernel ends a record only when it has taken all that was given with the flag.
+        let end = if length == record { libc::MSG_EOR } else { 0 };
         // SAFETY: `done + length` is at most `count`.
-        let sent = unsafe { real_send()(fd, bytes.cast::<u8>().add(done).cast(), length, flags | libc::MSG_EOR) };
+        let sent = unsafe { real_send()(fd, bytes.cast::<u8>().add(done).cast(), length, flags | end) };
         if sent < 0 {
             return if done > 0 { done as ssize_t } else { sent };
         }
-        // The kernel ends a record only when it has taken all of it: the rest of a short write belongs to it.
-        let rest = length - sent as usize;
         if let Some(mut known) = socket::entry(fd) {
-            *known = Known::Tcp(random, rest);
+            *known = Known::Tcp(random, record - sent as usize);
         }
         done += sent as usize;
-        if rest > 0 {
+        if (sent as usize) < length {
             break;
         }
     }

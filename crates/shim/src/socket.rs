@@ -11,6 +11,9 @@ const MOST: usize = 65_536;
 /// TCP_ESTABLISHED, TCP_CLOSE_WAIT: a peer may have closed its half.
 const MAY_SEND: [u8; 2] = [1, 8];
 
+/// include/uapi/linux/sockios.h.
+const SIOCOUTQNSD: libc::c_ulong = 0x894B;
+
 /// What is known of a descriptor.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Known {
@@ -19,7 +22,7 @@ pub enum Known {
     Nothing,
     /// It is no TCP socket.
     Other,
-    /// It is one: its random numbers, and how much of the open record is still to be written.
+    /// It is one: its random numbers, and how much of the open record (not yet ended by `MSG_EOR`) is still to be written.
     Tcp(Random, usize),
 }
 
@@ -73,6 +76,14 @@ pub fn window(fd: RawFd) -> Option<Window> {
     // Offsets in struct tcp_info (include/uapi/linux/tcp.h).
     let word = |at: usize| u32::from_ne_bytes([info[at], info[at + 1], info[at + 2], info[at + 3]]);
     Some(Window { mss: word(16), ssthresh: word(76), cwnd: word(80) }).filter(|w| w.mss >= 64)
+}
+
+/// The kernel holds bytes of the socket that it has not sent (`SIOCOUTQNSD`); so it is taken to, where it does not say.
+pub fn holds_unsent(fd: RawFd) -> bool {
+    let mut bytes: libc::c_int = 1;
+    // SAFETY: the answer is written to `bytes`.
+    unsafe { libc::ioctl(fd, SIOCOUTQNSD, &raw mut bytes) };
+    bytes > 0
 }
 
 /// Looks at a descriptor for the first time, and prepares it if it is a TCP socket that can send.
