@@ -15,7 +15,7 @@ use crate::trace::Tracer;
 use fanin_cc::{PathKnowledge, SettingError, Setup};
 use fanin_switch::{Order, Port, SharedBuffer};
 use fanin_units::{Bytes, Duration, QueueLimit, Rate, Time};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -235,6 +235,7 @@ fn network(spec: &Spec, tables: &Tables, here: Here<'_>) -> Result<Net, RunError
         created: 0,
         arrived: 0,
         open_runs: 0,
+        connects_until: BTreeMap::new(),
         split: here.partition.map(|partition| split(spec, partition, here.part)),
         trace,
     })

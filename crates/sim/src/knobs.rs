@@ -254,11 +254,16 @@ knobs! {
     quantise_rtt: FLAG, "round RTT samples up to whole clock ticks, as NS2 does";
     linux_rto: FLAG, "RTO = SRTT + max(4*mdev, min_rto) with the windowed maximum of the deviation (tcp_rtt_estimator)";
     timestamps: FLAG, "a valid RTT sample from every ACK, also of retransmissions (RFC 7323)";
+    coarse_timestamps: FLAG, "where only a timestamp tells the round trip, on an ACK of what was sent again, a SYN too, it is whole milliseconds, at least one (tcp_rtt_tsopt_us)";
     rtt_timing: word::<RttTiming>(), "what the retransmission timer learns round trips from: each-ack, or one-segment at a time, whose ACK also ends the back-off of the timer (RFC 6298 section 3; NS2 without timestamps_)";
     ecn: word::<EcnMode>(), "ECN unless the algorithm needs DCTCP's: off, classic (RFC 3168; Linux tcp_ecn=1), dctcp (RFC 8257)";
+    ecn_fallback: FLAG, "a SYN that is sent again asks for no ECN: the connection does without, under DCTCP as Reno (tcp_ecn_fallback)";
     ect_on_control: word::<EctOnControl>(), "ECT on SYN, pure ACKs and retransmissions too: never (RFC 3168), dctcp (where the algorithm needs ECN, as in Linux), always";
     cwnd_validation: word::<CwndValidation>(), "idle and application-limited periods; linux is the cwnd-limited test and tcp_slow_start_after_idle";
     handshake: FLAG, "handshake before the first data: SYN and SYN/ACK take a round trip (in NS2 `syn_` with `delay_growth_`)";
+    connect_time: TIME, "what a host takes to open a connection: those that it opens at one instant follow each other so (1us: the virtual kernel; a client's loop over socket and connect: 4 to 9us)";
+    syn_linear_timeouts: count(0, 255), "timeouts of a SYN after which the timer is not doubled (Linux: tcp_syn_linear_timeouts, 4)";
+    free_syn_losses: count(0, 100), "SYNs that may be lost before a connection begins with a window of one segment: 0 by RFC 5681 section 3.1, 1 in Linux (tcp_init_transfer)";
     handshake_ack: FLAG, "the handshake's last ACK leaves by itself, ahead of the data (Linux, ns-3), not with the first data";
     merge_writes: FLAG, "a segment may join bytes of different application writes (byte streams do, NS2's one-way agents do not)";
     max_burst: count(0, 1_000_000), "most segments sent in answer to one ACK; 0 is unlimited (NS2's maxburst_)";

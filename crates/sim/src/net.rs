@@ -8,6 +8,8 @@ use crate::store::{self, PacketPool};
 use crate::timer::Timer;
 use crate::trace::{PacketEvent, Tracer};
 use fanin_switch::{Offer, Packet as PacketHandle, Port, SharedBuffer, prefetch};
+use fanin_units::Duration;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// From so many ports on they do not fit into a core's nearest caches.
@@ -168,6 +170,8 @@ pub struct Net {
     pub arrived: u64,
     /// Flows with an open run of drops: while zero, accepted packets need no look at their flow.
     pub open_runs: u32,
+    /// Until when hosts, by their ports, are busy with opening connections, ps.
+    pub connects_until: BTreeMap<usize, u64>,
     /// What it knows of other parts of the run, if it is one of several.
     pub split: Option<Box<Split>>,
     /// What is being recorded.
@@ -195,6 +199,18 @@ impl Net {
     /// When the port of the host that sends `flow` will have sent everything it holds, ps.
     pub fn host_port_free_at(&self, flow: u32) -> u64 {
         self.ports[self.first_port(self.ways[flow as usize][0])].free_at()
+    }
+
+    /// When the host that sends `flow` gets to opening a connection, ps; each takes it `time`.
+    pub fn turn_to_connect(&mut self, flow: u32, time: Duration) -> u64 {
+        if time.is_zero() {
+            return self.now;
+        }
+        let port = self.first_port(self.ways[flow as usize][0]);
+        let idle_at = self.connects_until.entry(port).or_insert(0);
+        let turn = self.now.max(*idle_at);
+        *idle_at = turn + time.ps();
+        turn
     }
 
     /// The port of the sending host: the same whichever of the ways a packet takes.

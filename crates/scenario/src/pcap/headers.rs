@@ -17,7 +17,6 @@
 use fanin_capture::write::{Datagram, Ecn, Endpoint, Flags, Segment, TcpOptions};
 use fanin_sim::packet::{Packet, flags};
 use fanin_sim::spec::{NodeId, NodeKind, Spec};
-use fanin_sim::stack::EcnMode;
 use fanin_sim::{RunError, resolved_stack};
 use fanin_units::Time;
 use std::collections::{HashMap, VecDeque};
@@ -94,7 +93,6 @@ struct Terms {
     mss: u16,
     timestamps: bool,
     sack: bool,
-    ecn: bool,
     shift: u8,
     round_up: bool,
     /// First window, bytes.
@@ -240,7 +238,6 @@ impl Terms {
             mss: u16::try_from(stack.mss + options).unwrap_or(u16::MAX),
             timestamps: stack.timestamps,
             sack: stack.recovery.uses_sack(),
-            ecn: stack.ecn != EcnMode::Off,
             shift: if controlled { CONTROLLED_SHIFT.min(needed) } else { needed },
             round_up: controlled,
             window,
@@ -293,7 +290,7 @@ impl Side {
         if answer {
             self.echo = stamp(packet.timestamp);
         }
-        let ecn = match (terms.ecn, answer) {
+        let ecn = match (packet.has(flags::ECE), answer) {
             (false, _) => Flags::NONE,
             (true, false) => Flags::ECE | Flags::CWR,
             (true, true) => Flags::ECE,

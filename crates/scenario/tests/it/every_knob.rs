@@ -140,6 +140,13 @@ fn every_knob_of_the_stack_changes_some_result() {
             "quantise_rtt" => vec![vec!["stack.clock_granularity=\"10ms\""]],
             "clock_granularity" => vec![vec!["stack.quantise_rtt=true"]],
             "ect_on_control" | "grow_in_cwr" => vec![vec!["cc.name=\"dctcp\""]],
+            // SYNs must be lost.
+            "ecn_fallback" => vec![vec![
+                "stack.profile=\"linux\"",
+                "cc.name=\"dctcp\"",
+                "topology.buffer=\"2p\"",
+                "topology.mark=\"1p\"",
+            ]],
             "ack_on_cwr" => vec![vec!["stack.profile=\"linux\"", "cc.name=\"dctcp\""]],
             "receive_buffer" | "comp_sack_nr" | "comp_sack_delay" | "comp_sack_slack" => {
                 vec![vec!["stack.profile=\"linux\"", "cc.name=\"cubic\""]]

@@ -124,7 +124,11 @@ impl<'a> Tcp<'a> {
         let receiver = &mut self.receivers[packet.flow];
         receiver.on_data(packet, &mut self.controls, host.net);
         let completes = receiver.has_complete();
-        if !packet.has(flags::SYN) {
+        if packet.has(flags::SYN) {
+            if let (false, Some(peer)) = (receiver.has_ecn(), receiver.peer()) {
+                self.senders[peer].forgo_ecn();
+            }
+        } else {
             if let Some(peer) = receiver.peer() {
                 self.receive_of_peer(peer, packet, host);
             } else {
@@ -138,7 +142,7 @@ impl<'a> Tcp<'a> {
 
     /// The rest of that where the receiving host may send on the same connection.
     fn receive_of_peer(&mut self, peer: u32, packet: &Packet, host: &mut Host<'_>) {
-        let opening = self.receivers[packet.flow].take_opening(host.net.now);
+        let opening = self.receivers[packet.flow].take_opening(packet, host.net.now);
         if let Some(rtt) = opening {
             let mut uplink = Uplink { net: host.net, receivers: &mut self.receivers };
             self.senders[peer].opened_by_peer(rtt, &mut uplink);

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `endpoint.rs` | all connections, as the engine sees them |
 //! | `demand.rs` | many connections: ends that are made at first use and given up when it is over |
+//! | `handshake.rs` | how connections open |
 //! | `sender.rs` | the connection's sender: what the application and ACKs do to it |
 //! | `timers.rs` | what a sender does without an ACK: its entry in the calendar, timeouts |
 //! | `transmit.rs` | what may leave now |
@@ -26,6 +27,7 @@
 mod clock;
 mod demand;
 mod endpoint;
+mod handshake;
 mod plain;
 mod prr;
 mod rack;

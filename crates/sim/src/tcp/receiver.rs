@@ -2,6 +2,7 @@
 
 use super::TICK_PS;
 use super::clock::Clock;
+use super::handshake::Opening;
 use super::sender::Config;
 use super::tuning::{ReceiveBuffer, Segment, first_window};
 use crate::net::Net;
@@ -51,25 +52,14 @@ struct Metering {
     rtt_mark: Option<(u64, u64)>,
 }
 
-/// What became of the handshake on the side that answers it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Opening {
-    /// No SYN yet.
-    Closed,
-    /// Answered once at this time, ps; `None`: more than once, so that the answer's ACK is no RTT sample (Karn).
-    Answered(Option<u64>),
-    /// A packet after the SYN has arrived.
-    Open,
-}
-
 /// The receiving endpoint of one flow.
 #[derive(Debug)]
 pub struct Receiver {
-    flow: u32,
+    pub(super) flow: u32,
     /// The opposite direction of the same connection.
     peer: Option<u32>,
     timer_at: u64,
-    config: Arc<Config>,
+    pub(super) config: Arc<Config>,
     clock: Clock,
     /// Next byte expected.
     nxt: u64,
@@ -92,7 +82,7 @@ pub struct Receiver {
     delay: Duration,
     /// The host answers soon after data arrives, so that its data carry the ACK (Linux's pingpong mode).
     interactive: bool,
-    opening: Opening,
+    pub(super) opening: Opening,
     /// Echoed in the next ACK: the timestamp of the segment that will advance it (RFC 7323 section 4.3).
     ts_recent: u64,
     last_ack_sent: u64,
@@ -100,7 +90,7 @@ pub struct Receiver {
     ce: bool,
     /// Right edge advertised so far.
     edge: u64,
-    window: u64,
+    pub(super) window: u64,
     /// Where the buffer is tuned: what decides about the window.
     buffer: Option<Box<ReceiveBuffer>>,
     /// For receivers under control. Boxed: few are.
@@ -382,17 +372,6 @@ impl Receiver {
         data.carry(&ack);
     }
 
-    /// Once, when the first packet after the SYN arrives: the round trip from SYN/ACK to there, if it is known.
-    pub fn take_opening(&mut self, now: u64) -> Option<Option<Duration>> {
-        let sample = match self.opening {
-            Opening::Open => return None,
-            Opening::Closed => None,
-            Opening::Answered(at) => at.map(|at| Duration::from_ps(now - at)),
-        };
-        self.opening = Opening::Open;
-        Some(sample)
-    }
-
     /// The calendar says that the delayed ACK or a held one may be due.
     pub fn on_timer(&mut self, net: &mut Net) {
         if net.now != self.timer_at {
@@ -425,25 +404,6 @@ impl Receiver {
             self.timer_at = due.max(net.now);
             net.calendar.schedule_timer(self.timer_at, Timer::Sink(self.flow));
         }
-    }
-
-    fn answer_syn(&mut self, packet: &Packet, net: &mut Net) {
-        self.opening = match self.opening {
-            Opening::Closed => Opening::Answered(Some(net.now)),
-            Opening::Answered(_) => Opening::Answered(None),
-            Opening::Open => Opening::Open,
-        };
-        let answer = Packet {
-            timestamp: packet.timestamp,
-            flow: self.flow,
-            wire: self.config.empty_wire,
-            flags: flags::SYN | flags::ACK | self.config.control_ect,
-            window: u32::try_from(self.window).unwrap_or(u32::MAX),
-            tick: (net.now / TICK_PS) as u32,
-            ..Packet::default()
-        };
-        let lag = self.lag();
-        net.send_late(answer, lag);
     }
 
     /// RFC 8257 section 3.2 (one bit of state, an immediate ACK on every change) or RFC 3168 section 6.1.3 (ECE until CWR).
@@ -548,7 +508,7 @@ impl Receiver {
     }
 
     /// How long the host takes for a packet, ps.
-    fn lag(&mut self) -> u64 {
+    pub(super) fn lag(&mut self) -> u64 {
         self.random.as_mut().map_or(0, |r| r.below(self.config.stack.send_jitter.ps()))
     }
 

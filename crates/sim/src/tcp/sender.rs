@@ -2,6 +2,7 @@
 //! the state machine in `recovery.rs`.
 
 use super::clock::Clock;
+use super::handshake::coarse_round_trip;
 use super::rates::RateSampler;
 use super::recovery::{AckSummary, Recovery};
 use super::rtt::RttEstimator;
@@ -13,7 +14,7 @@ use super::validation::Validation;
 use crate::packet::{Packet, flags};
 use crate::rng::Stream;
 use crate::stack::{CcRtt, EcnMode, GrowAfterRecovery, RtoRestart, RttTiming, Stack, WindowUnit};
-use fanin_cc::{Ack, CongestionControl, Control, Needs, RecoveryKind, State, Window};
+use fanin_cc::{Ack, CongestionControl, Control, Needs, RecoveryKind, State};
 use fanin_units::{Bytes, Duration};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -65,6 +66,8 @@ pub struct Outgoing {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Phase {
     Closed,
+    /// To be opened when the host has opened those before it.
+    Queued,
     SynSent,
     /// The peer opens the connection; there is something to send as soon as it has.
     SynReceived,
@@ -105,6 +108,7 @@ fn needs_newest(config: &Config) -> bool {
     stack.recovery == RecoveryKind::Rack
         || stack.dupacks_deliver
         || stack.cc_rtt != CcRtt::Ack
+        || stack.coarse_timestamps
         || config.needs.rate_samples
 }
 
@@ -241,7 +245,7 @@ impl Sender {
         self.expect_message();
         match self.phase {
             Phase::Established => {}
-            Phase::SynSent | Phase::SynReceived => return,
+            Phase::Queued | Phase::SynSent | Phase::SynReceived => return,
             Phase::Closed if self.config.stack.handshake && !opening => return self.connect(net),
             Phase::Closed if self.config.stack.handshake => {
                 self.phase = Phase::SynReceived;
@@ -252,13 +256,6 @@ impl Sender {
         }
         self.try_send(net);
         self.trace(net);
-    }
-
-    /// The application connects before it has anything to say.
-    pub fn open(&mut self, net: &mut Uplink<'_>) {
-        if self.phase == Phase::Closed && self.config.stack.handshake {
-            self.connect(net);
-        }
     }
 
     /// Nothing new is sent from now on.
@@ -294,42 +291,6 @@ impl Sender {
     /// Messages whose first byte has been sent since the last call, with the time.
     pub fn take_started(&mut self) -> std::vec::Drain<'_, (u32, u64)> {
         self.started.drain(..)
-    }
-
-    /// The first packet after the SYN arrived from the other side, `rtt` after the SYN/ACK had left: the first sample of a passive opener
-    /// (RFC 6298 section 2; `tcp_synack_rtt_meas`).
-    pub fn opened_by_peer(&mut self, rtt: Option<Duration>, net: &mut Uplink<'_>) {
-        if self.phase == Phase::Established {
-            return;
-        }
-        let waiting = self.phase == Phase::SynReceived;
-        self.phase = Phase::Established;
-        self.rtt.backoff = 0;
-        self.rto_at = u64::MAX;
-        if let Some(rtt) = rtt {
-            self.rtt.sample(rtt, self.una, self.nxt, &self.config.stack);
-        }
-        if waiting {
-            self.try_send(net);
-            self.trace(net);
-        }
-    }
-
-    pub(super) fn connect(&mut self, net: &mut Uplink<'_>) {
-        self.phase = Phase::SynSent;
-        let now = net.now;
-        let lag = self.lag();
-        let syn = Packet {
-            seq: 0,
-            timestamp: now,
-            flow: self.flow,
-            wire: self.config.empty_wire,
-            flags: flags::SYN | self.config.control_ect,
-            ..Packet::default()
-        };
-        net.send_late(syn, lag);
-        self.start_rto(net.now);
-        self.arm(net);
     }
 
     // ---- arrivals ---------------------------------------------------------------------------------------------------
@@ -422,28 +383,6 @@ impl Sender {
         self.trace(net);
     }
 
-    fn on_syn_ack(&mut self, packet: &Packet, net: &mut Uplink<'_>) {
-        if self.phase != Phase::SynSent {
-            return;
-        }
-        self.phase = Phase::Established;
-        if self.rtt.backoff == 0 {
-            let rtt = Duration::from_ps(net.now - packet.timestamp);
-            self.rtt.sample(rtt, self.una, self.nxt, &self.config.stack);
-        } else {
-            // RFC 5681 section 3.1: the loss of a SYN or SYN/ACK leaves an initial window of one segment.
-            let one = Window { cwnd: 1.0, ssthresh: self.control.ssthresh };
-            self.notify_cc(net.now, |cc, conn| cc.on_restart(conn, Duration::ZERO, one));
-        }
-        self.rtt.backoff = 0;
-        self.rto_at = u64::MAX;
-        if self.config.stack.handshake_ack {
-            self.complete_handshake(net);
-        }
-        self.try_send(net);
-        self.trace(net);
-    }
-
     /// The round-trip sample of this ACK, and its effect on the estimator.
     fn round_trip(&mut self, packet: &Packet, advanced: bool, d: &Delivered, now: u64) -> Option<Duration> {
         if !advanced && self.config.stack.linux_rto && self.recovery.uses_sack() {
@@ -456,8 +395,19 @@ impl Sender {
         if !advanced || (!self.config.stack.timestamps && d.any_retransmitted) {
             return None;
         }
-        let rtt = Duration::from_ps(now - packet.timestamp);
         let stack = &self.config.stack;
+        if stack.coarse_timestamps && (d.any_retransmitted || d.newest.is_none()) {
+            // What is selectively acknowledged besides still tells when it was sent (`tcp_ack_update_rtt`).
+            let ahead = d.newest.filter(|n| !n.ever_retransmitted && n.end() > self.una);
+            let rtt = match ahead {
+                Some(segment) => Duration::from_ps(now - segment.sent_at),
+                None => coarse_round_trip(now, packet.timestamp),
+            };
+            self.rtt.sample(rtt, self.una, self.nxt, stack);
+            self.rtt.backoff = 0;
+            return Some(rtt);
+        }
+        let rtt = Duration::from_ps(now - packet.timestamp);
         let learnt = match stack.rtt_timing {
             RttTiming::EachAck => Some(rtt),
             RttTiming::OneSegment => self.rtt.end_timing(self.una, now),

@@ -42,10 +42,8 @@ impl Sender {
     }
 
     fn on_timeout(&mut self, net: &mut Uplink<'_>) {
-        if matches!(self.phase, Phase::SynSent | Phase::SynReceived) {
-            self.counters.timeouts += 1;
-            self.rtt.backoff += 1;
-            return self.connect(net);
+        if matches!(self.phase, Phase::Queued | Phase::SynSent | Phase::SynReceived) {
+            return self.on_syn_timer(net);
         }
         if self.board.is_empty() {
             self.rto_at = u64::MAX;

@@ -255,25 +255,8 @@ impl Sender {
         self.pace_at.max(now).saturating_add(length - late.min(length / 2))
     }
 
-    /// The last packet of a handshake, when nothing else carries it.
-    pub(super) fn complete_handshake(&mut self, net: &mut Uplink<'_>) {
-        let packet = Packet {
-            seq: 0,
-            timestamp: net.now,
-            sack: [0; 6],
-            flow: self.flow,
-            len: 0,
-            wire: self.config.empty_wire,
-            flags: flags::EMPTY | self.config.control_ect,
-            window: 0,
-            id: 0,
-            tick: self.heard_tick,
-        };
-        self.put_on_wire(packet, net);
-    }
-
     #[inline(always)]
-    fn put_on_wire(&mut self, packet: Packet, net: &mut Uplink<'_>) {
+    pub(super) fn put_on_wire(&mut self, packet: Packet, net: &mut Uplink<'_>) {
         if let Some(peer) = self.peer {
             return self.put_on_wire_with_ack(packet, peer, net);
         }

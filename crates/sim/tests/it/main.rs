@@ -7,6 +7,7 @@ mod endpoint;
 mod laws;
 mod linux;
 mod ndp;
+mod opening;
 mod paths;
 mod recovery;
 mod swift;
