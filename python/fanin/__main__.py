@@ -44,8 +44,8 @@ def _run() -> int:
         for ending in (signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(ending) is signal.SIG_DFL:  # and not ignored, as under nohup
                 signal.signal(ending, _terminated)
-        # Polars' allocator gives pages back that were free for 0.1 s; by itself it keeps what was once used. It reads this as it loads.
-        os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:100,muzzy_decay_ms:0")
+        # Polars' allocator gives pages back as soon as they are free; by itself it keeps what was once used. It reads this as it loads.
+        os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:0,muzzy_decay_ms:0")
         # Here and not above: Ctrl-C while it loads is an interruption like any other.
         from fanin.cli import app
 

@@ -1,5 +1,6 @@
 """The engine: conversions and error mapping over the Rust crates. Use the functions of `fanin` instead where there is one."""
 
+from collections.abc import Sequence
 from os import PathLike
 from typing import final
 
@@ -185,10 +186,10 @@ class RackPlan:
 
 @final
 class Lines:
-    """Lines of a trace: a frame in one piece with the columns `begins`, `time` and `value`."""
+    """Lines of a trace: frames with the columns `time` and `value`, and others (UInt32) that tell the lines apart."""
 
-    def __new__(cls, frame: object) -> Lines: ...
-    def envelope(self, points: int) -> Table: ...
+    def __new__(cls, frames: Sequence[object]) -> Lines: ...
+    def envelope(self, points: int, span: tuple[float, float] | None = None) -> Table: ...
     def fitted(self, rows: int) -> Table: ...
 
 @final

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import polars as pl
@@ -36,19 +37,29 @@ def parts(rows: pl.DataFrame, column: str) -> dict[Any, pl.DataFrame]:
     return {value: rows[begin : begin + count] for begin, count, value in zip(begins, *runs, strict=True)}
 
 
-def thin(trace: pl.DataFrame, time: str, value: str, *, by: list[str], points: int = 2000) -> pl.DataFrame:
+def thin(
+    trace: pl.DataFrame,
+    time: str,
+    value: str,
+    *,
+    by: list[str],
+    points: int = 2000,
+    span: tuple[float, float] | None = None,
+) -> pl.DataFrame:
     """Reduce a trace to what a line of `points` pixels shows: first, least, greatest and last row of each pixel.
 
     Parameters
     ----------
     trace : polars.DataFrame
-        Sorted by time within each group.
+        Sorted by time within each line.
     time, value : str
         Columns of the axes.
     by : list of str
         Columns that tell the lines apart.
     points : int
         Pixels of the time axis; at most four rows per line and pixel are kept.
+    span : (float, float), optional
+        Where the time axis begins and ends; at the first and the last row unless given.
 
     Returns
     -------
@@ -62,97 +73,51 @@ def thin(trace: pl.DataFrame, time: str, value: str, *, by: list[str], points: i
     >>> thin(trace, "t", "v", by=["cc"], points=1)["v"].to_list()
     [0, 9, 2]
     """
-    return trace[Lines(trace, time, by).envelope(value, points)]
+    return _at(trace, frame(_lines(trace, time, value, by).envelope(points, span))["row"]) if trace.height else trace
 
 
-class Lines:
-    """A trace as lines that follow each other, so that what each pixel of a line shows is found in one pass.
-
-    Parameters
-    ----------
-    trace : polars.DataFrame
-        Sorted by time within each line.
-    time : str
-        Column of the axis.
-    by : list of str
-        Columns that tell the lines apart.
-
-    Attributes
-    ----------
-    trace : polars.DataFrame
-        As given.
-    rows : polars.Series
-        Numbers of its rows, line by line.
-    begins : polars.Series
-        Which of those rows begin a line.
-    """
-
-    def __init__(self, trace: pl.DataFrame, time: str, by: list[str]) -> None:
-        self.trace = trace
-        self.rows = pl.int_range(trace.height, dtype=pl.UInt32, eager=True)
-        self.begins = pl.zeros(trace.height, dtype=pl.Boolean, eager=True)
-        for name in by:
-            self.begins |= _differs(trace[name].rle_id())
-        begun = trace.select(by).filter(self.begins)
-        self._in_order = begun.height <= begun.n_unique()
-        if not self._in_order:
-            # Lines that alternate: put one after the other without changing the order within each.
-            ordered = pl.DataFrame({"line": self._numbers(by), "row": self.rows}).sort("line", maintain_order=True)
-            self.rows = ordered["row"]
-            self.begins = _differs(ordered["line"])
-        self._time = self.column(time)
-
-    def column(self, name: str) -> pl.Series:
-        """A column, line by line."""
-        return self.trace[name] if self._in_order else self.trace[name][self.rows]
-
-    def _numbers(self, by: list[str]) -> pl.Series:
-        """A number per row, the same for rows of one line."""
-        numbers = pl.zeros(self.trace.height, dtype=pl.Int64, eager=True)
-        for name in by:
-            codes = self.trace[name]
-            if not codes.dtype.is_integer():
-                codes = codes.cast(pl.Categorical).to_physical() if codes.dtype == pl.String else codes.rank("dense")
-            codes = codes.cast(pl.Int64)
-            least, most = int(codes.min() or 0), int(codes.max() or 0)  # type: ignore[arg-type]
-            numbers = numbers * (most - least + 2) + (codes - least + 1).fill_null(0)
-        return numbers
-
-    def _with(self, value: str) -> _native.Lines:
-        """What the engine's library needs of them, line by line."""
-        columns = {
-            "begins": self.begins,
-            "time": self._time.cast(pl.Float64),
-            "value": self.column(value).cast(pl.Float64),
-        }
-        return _native.Lines(pl.DataFrame(columns).rechunk())
-
-    def _of_trace(self, shown: object) -> pl.Series:
-        """Rows of the trace, in its order."""
-        rows = frame(shown)["row"]
-        return rows if self._in_order else self.rows[rows].sort()
-
-    def envelope(self, value: str, points: int) -> pl.Series:
-        """Rows that show a line of `points` pixels, in their order: first, least, greatest and last of each pixel."""
-        return self._of_trace(self._with(value).envelope(points)) if self.trace.height else self.rows
-
-    def fitted(self, value: str, rows: int) -> pl.Series:
-        """At most so many rows: all if they fit, else as fine an envelope as does. Slots of time without a change cost nothing."""
-        return self._of_trace(self._with(value).fitted(rows)) if self.trace.height > rows else self.rows
-
-
-def _differs(values: pl.Series) -> pl.Series:
-    """Which values are another than the one before; the first is."""
-    return values.ne_missing(values.shift(1)) | (pl.int_range(len(values), eager=True) == 0)
-
-
-def fitted(lines: Lines, value: str, rows: int) -> pl.DataFrame:
-    """A trace within `rows`: whole if it fits, else as fine an envelope as does.
+def fitted(trace: pl.DataFrame, time: str, value: str, *, by: list[str], rows: int) -> pl.DataFrame:
+    """A trace within `rows`: whole if it fits, else as fine an envelope as does. Slots of time without a change cost nothing.
 
     Examples
     --------
     >>> trace = pl.DataFrame({"cc": "a", "time_ms": [0.001 * i for i in range(9999)] + [100.0], "packets": range(10_000)})
-    >>> 250 < fitted(Lines(trace, "time_ms", ["cc"]), "packets", 1000).height <= 1000
+    >>> 250 < fitted(trace, "time_ms", "packets", by=["cc"], rows=1000).height <= 1000
     True
     """
-    return lines.trace[lines.fitted(value, rows)] if lines.trace.height > rows else lines.trace
+    return _at(trace, frame(_lines(trace, time, value, by).fitted(rows))["row"]) if trace.height > rows else trace
+
+
+def _pieces(trace: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
+    """The pieces in memory that a frame is of, and where each begins. What takes a frame as a whole copies it into one first."""
+    begin = 0
+    for count in trace.to_series().chunk_lengths():
+        yield begin, trace[begin : begin + count]
+        begin += count
+
+
+def _at(trace: pl.DataFrame, rows: pl.Series) -> pl.DataFrame:
+    """These rows, in ascending order."""
+    within = ((begin, piece, rows.is_between(begin, begin + piece.height, "left")) for begin, piece in _pieces(trace))
+    return pl.concat([piece[rows.filter(mine) - begin] for begin, piece, mine in within])
+
+
+def _lines(trace: pl.DataFrame, time: str, value: str, by: list[str]) -> _native.Lines:
+    """What the engine's library needs of the lines of a trace; what has its type already is not copied."""
+    values = trace[value]
+    columns = {
+        "time": trace[time].cast(pl.Float64),
+        "value": values if values.dtype == pl.UInt32 else values.cast(pl.Float64),
+    }
+    keys = {f"key{number}": _codes(trace[name]) for number, name in enumerate(by)}
+    slim = pl.DataFrame(columns | {name: key for name, key in keys.items() if key.n_unique() > 1})
+    return _native.Lines([piece for _, piece in _pieces(slim)])
+
+
+def _codes(column: pl.Series) -> pl.Series:
+    """A number per value (UInt32)."""
+    if column.dtype == pl.String:
+        column = column.cast(pl.Categorical)
+    if column.dtype in (pl.Categorical, pl.Enum):
+        column = column.to_physical()
+    return column.cast(pl.UInt32) if column.dtype in (pl.UInt8, pl.UInt16, pl.UInt32) else column.rank("dense")

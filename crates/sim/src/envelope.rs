@@ -109,9 +109,14 @@ impl Open {
     }
 }
 
-/// Numbers of the rows that show lines of `points` slots, in their order.
-pub fn envelope<I: Iterator<Item = Point>>(rows: impl Fn() -> I, points: u64) -> Vec<u32> {
-    of_extent(&Extent::of(rows()), rows(), points)
+/// Numbers of the rows that show lines of `points` slots, in their order. The slots span `low` to `high` where these are part of something longer,
+/// else from the first row to the last.
+pub fn envelope<I: Iterator<Item = Point>>(rows: impl Fn() -> I, points: u64, span: Option<(f64, f64)>) -> Vec<u32> {
+    let extent = match span {
+        Some((low, high)) => Extent { count: 0, lines: 0, low, high },
+        None => Extent::of(rows()),
+    };
+    of_extent(&extent, rows(), points)
 }
 
 fn of_extent(extent: &Extent, rows: impl Iterator<Item = Point>, points: u64) -> Vec<u32> {
@@ -159,7 +164,7 @@ mod tests {
     #[test]
     fn a_slot_shows_its_first_least_greatest_and_last_row() {
         let trace = [(0, 0.0, 0.0), (0, 1.0, 9.0), (0, 2.0, 1.0), (0, 3.0, 9.0), (0, 4.0, -1.0), (0, 5.0, 2.0)];
-        assert_eq!(envelope(|| rows(&trace), 1), [0, 1, 4, 5]);
+        assert_eq!(envelope(|| rows(&trace), 1, None), [0, 1, 4, 5]);
     }
 
     #[test]
@@ -177,9 +182,22 @@ mod tests {
     }
 
     #[test]
+    fn a_part_of_a_span_is_thinned_as_the_whole_is() {
+        let whole: Vec<_> = (0..90).map(|n| (0, f64::from(n), f64::from(n * 37 % 11))).collect();
+        let shown = envelope(|| rows(&whole), 9, None);
+        let apart = [0..40, 40..90].map(|part| {
+            let lines: Vec<_> = whole[part.clone()].iter().map(|&(_, time, value)| (0, time, value)).collect();
+            envelope(|| rows(&lines), 9, Some((0.0, 89.0))).into_iter().map(move |n| n + part.start as u32)
+        });
+        let together: Vec<u32> = apart.into_iter().flatten().collect();
+        // The slot that is cut in two is shown twice.
+        assert!(shown.iter().all(|n| together.contains(n)) && together.len() <= shown.len() + 4);
+    }
+
+    #[test]
     fn rows_without_a_value_show_where_they_begin_and_end() {
         let trace = [(0, 0.0, f64::NAN), (0, 1.0, f64::NAN), (0, 2.0, f64::NAN)];
-        assert_eq!(envelope(|| rows(&trace), 1), [0, 2]);
+        assert_eq!(envelope(|| rows(&trace), 1, None), [0, 2]);
         assert_eq!(fitted(|| rows(&trace), 3), [0, 1, 2]);
     }
 }

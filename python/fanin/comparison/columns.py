@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import polars as pl
 
 from fanin.ranking import STATISTICS
+from fanin.runs.tables import schema
+
+WORD = pl.Categorical()
+"""Names of algorithms and hosts: there are few, and millions of rows."""
+
+STATE = pl.Enum(next(column.codes for table in schema() for column in table.columns if column.name == "state"))
+"""States of a sender."""
 
 RUNS: dict[str, pl.DataType | type[pl.DataType]] = {
-    "cc": pl.String,
+    "cc": WORD,
     "seed": pl.UInt64,
     **dict.fromkeys(STATISTICS, pl.Float64),
     **dict.fromkeys(("timeouts", "retransmissions", "drops", "marks"), pl.UInt64),
@@ -23,10 +33,10 @@ RUNS: dict[str, pl.DataType | type[pl.DataType]] = {
 """Columns of :attr:`CompareResult.runs`."""
 
 RESPONSES: dict[str, pl.DataType | type[pl.DataType]] = {
-    "cc": pl.String,
+    "cc": WORD,
     "seed": pl.UInt64,
     "connection": pl.UInt32,
-    "server": pl.String,
+    "server": WORD,
     "response": pl.UInt32,
     "bytes": pl.UInt64,
     "release_ms": pl.Float64,
@@ -37,7 +47,7 @@ RESPONSES: dict[str, pl.DataType | type[pl.DataType]] = {
 """Columns of :attr:`CompareResult.responses`."""
 
 ROUNDS: dict[str, pl.DataType | type[pl.DataType]] = {
-    "cc": pl.String,
+    "cc": WORD,
     "seed": pl.UInt64,
     **dict.fromkeys(("round", "company", "requests"), pl.UInt32),
     **dict.fromkeys(("release_ms", "done_ms", "completion_ms"), pl.Float64),
@@ -45,7 +55,7 @@ ROUNDS: dict[str, pl.DataType | type[pl.DataType]] = {
 """Columns of :attr:`CompareResult.rounds`."""
 
 TREES: dict[str, pl.DataType | type[pl.DataType]] = {
-    "cc": pl.String,
+    "cc": WORD,
     "seed": pl.UInt64,
     **dict.fromkeys(("connection", "turn"), pl.UInt32),
     **dict.fromkeys(("release_ms", "done_ms", "completion_ms"), pl.Float64),
@@ -60,12 +70,12 @@ PAUSES: dict[str, pl.DataType | type[pl.DataType]] = {
 """Columns of :attr:`CompareResult.pauses`."""
 
 FLOWS: dict[str, pl.DataType | type[pl.DataType]] = {
-    "cc": pl.String,
+    "cc": WORD,
     "seed": pl.UInt64,
     "flow": pl.UInt32,
     "connection": pl.UInt32,
-    "src": pl.String,
-    "dst": pl.String,
+    "src": WORD,
+    "dst": WORD,
     **dict.fromkeys(
         ("segments", "bytes_sent", "bytes_delivered", "retransmissions", "timeouts", "drops", "marks"), pl.UInt64
     ),
@@ -75,7 +85,7 @@ FLOWS: dict[str, pl.DataType | type[pl.DataType]] = {
 """Columns of :attr:`CompareResult.flows`."""
 
 QUEUE: dict[str, pl.DataType | type[pl.DataType]] = {
-    "cc": pl.String,
+    "cc": WORD,
     "time_ms": pl.Float64,
     "packets": pl.UInt32,
     "bytes": pl.UInt64,
@@ -83,16 +93,16 @@ QUEUE: dict[str, pl.DataType | type[pl.DataType]] = {
 """Columns of :attr:`CompareResult.queue`."""
 
 WINDOW: dict[str, pl.DataType | type[pl.DataType]] = {
-    "cc": pl.String,
+    "cc": WORD,
     "connection": pl.UInt32,
     "time_ms": pl.Float64,
     **dict.fromkeys(("cwnd", "ssthresh", "in_flight", "srtt_ms"), pl.Float64),
-    "state": pl.String,
+    "state": STATE,
 }
 """Columns of :attr:`CompareResult.window`."""
 
 PACKETS: dict[str, pl.DataType | type[pl.DataType]] = {
-    "cc": pl.String,
+    "cc": WORD,
     "connection": pl.UInt32,
     "time_ms": pl.Float64,
     "event": pl.String,
@@ -100,3 +110,31 @@ PACKETS: dict[str, pl.DataType | type[pl.DataType]] = {
     "payload": pl.UInt32,
 }
 """Columns of :attr:`CompareResult.packets`."""
+
+KEPT = {
+    "runs": RUNS,
+    "responses": RESPONSES,
+    "rounds": ROUNDS,
+    "trees": TREES,
+    "flows": FLOWS,
+    "queue": QUEUE,
+    "window": WINDOW,
+    "packets": PACKETS,
+}
+"""What is kept of each run."""
+
+
+def written(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The same columns with words as they are, for a store."""
+    return {name: pl.String if isinstance(kind, pl.Categorical | pl.Enum) else kind for name, kind in schema.items()}
+
+
+def typed(frames: dict[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
+    """The frames of a run as a comparison holds them: documented columns in their order, words as numbers.
+
+    A store has the words themselves, since the numbers depend on what a process met first.
+    """
+    return {
+        name: frame.select(pl.col(column).cast(kind) for column, kind in KEPT[name].items())
+        for name, frame in frames.items()
+    }

@@ -50,7 +50,7 @@ class Outcome:
 
     def frame(self, name: str, schema: Mapping[str, Any]) -> pl.DataFrame:
         """One frame over all runs, its columns in the documented order."""
-        parts = [frames[name].select(*schema) for frames in self.frames if name in frames]
+        parts = [frames[name] for frames in self.frames if name in frames]
         return pl.concat(parts) if parts else pl.DataFrame(schema=dict(schema))
 
 
@@ -154,7 +154,7 @@ def run_all(
         elif isinstance(result, BaseException):
             raise result
         else:
-            done[name, seed] = result
+            done[name, seed] = columns.typed(result)
 
     jobs = [MeasuredReplay(replace(base, cc=name, seed=seed, trace=seed == traced)) for name, seed in work]
     whole, found = True, 0
@@ -179,6 +179,7 @@ def run_all(
             executor=Threads(at_once(PER_FLOW * flows)) if base.engine == "sim" else None,
             durable=base.engine != "sim",
         )
+    _native.give_back()
     if not whole and not done:
         raise KeyboardInterrupt
     kept = [key for name in hashes if name not in failed for key in ((name, s) for s in seeds) if key in done]
@@ -241,7 +242,7 @@ def measured(job: ReplayJob, made: RackPlan, run: Run) -> Frames:
         "rounds": rounds,
         "trees": trees,
         "flows": flows,
-        "runs": pl.DataFrame([row], schema=RUNS),
+        "runs": pl.DataFrame([row], schema=columns.written(RUNS)),
     }
     if job.trace:
         kept["packets"] = _packets_of_the_slowest(run, responses, connection)
@@ -271,9 +272,9 @@ def _packets_of_the_slowest(run: Run, responses: pl.DataFrame, connection: pl.Se
         for flow in (connection == row["connection"]).arg_true()
     ]
     if not parts:
-        return pl.DataFrame(schema=PACKETS)
+        return pl.DataFrame(schema=columns.written(PACKETS))
     return (
         pl.concat(parts)
         .unique(maintain_order=True)
-        .select(*(pl.col(name).cast(kind) for name, kind in PACKETS.items()))
+        .select(*(pl.col(name).cast(kind) for name, kind in columns.written(PACKETS).items()))
     )

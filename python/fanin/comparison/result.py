@@ -112,8 +112,8 @@ class CompareResult:
     capture : CaptureSummary
         What was in the capture.
     responses : polars.DataFrame
-        One row per algorithm, seed and response. Columns: ``cc`` (String), ``seed`` (UInt64), ``connection`` (UInt32, number in the
-        capture), ``server`` (String, address), ``response`` (UInt32, number within the connection), ``bytes`` (UInt64), ``release_ms`` (Float64,
+        One row per algorithm, seed and response. Columns: ``cc`` (Categorical), ``seed`` (UInt64), ``connection`` (UInt32, number in the
+        capture), ``server`` (Categorical, address), ``response`` (UInt32, number within the connection), ``bytes`` (UInt64), ``release_ms`` (Float64,
         when the server's application wrote it, from the start of the run), ``done_ms`` (Float64, last byte delivered; null: unfinished),
         ``completion_ms`` (Float64, ``done_ms - release_ms``; null: unfinished), ``timeouts`` (UInt32).
     rounds : polars.DataFrame
@@ -129,7 +129,7 @@ class CompareResult:
         as the application's, whichever TCP runs).
     flows : polars.DataFrame
         One row per algorithm, seed and response flow. Columns: ``cc``, ``seed``, ``flow`` (UInt32), ``connection`` (UInt32), ``src``,
-        ``dst`` (String), ``segments``, ``bytes_sent``, ``bytes_delivered``, ``retransmissions``, ``timeouts``, ``drops``, ``marks`` (UInt64),
+        ``dst`` (Categorical), ``segments``, ``bytes_sent``, ``bytes_delivered``, ``retransmissions``, ``timeouts``, ``drops``, ``marks`` (UInt64),
         ``max_cwnd`` (Float64, packets), ``min_rtt_ms`` (Float64).
     runs : polars.DataFrame
         One row per algorithm and seed: ``cc``, ``seed``, ``mean``, ``p50``, ``p95``, ``p99``, ``p99_9`` (Float64, ms), ``timeouts``,
@@ -140,10 +140,10 @@ class CompareResult:
         were more (:func:`fanin.frames.thin` makes it fit a picture): ``cc``, ``time_ms`` (Float64), ``packets`` (UInt32), ``bytes`` (UInt64).
     window : polars.DataFrame
         Senders in the run of `trace_seed`: ``cc``, ``connection`` (UInt32), ``time_ms`` (Float64), ``cwnd``, ``ssthresh`` (Float64,
-        packets; ssthresh is null while infinite), ``in_flight`` (Float64, packets), ``srtt_ms`` (Float64), ``state`` (String: open, disorder, cwr,
+        packets; ssthresh is null while infinite), ``in_flight`` (Float64, packets), ``srtt_ms`` (Float64), ``state`` (Enum: open, disorder, cwr,
         recovery, loss).
     packets : polars.DataFrame
-        Packets of the slowest responses of the run of `trace_seed` at the port to the aggregator: ``cc`` (String), ``connection`` (UInt32),
+        Packets of the slowest responses of the run of `trace_seed` at the port to the aggregator: ``cc`` (Categorical), ``connection`` (UInt32),
         ``time_ms`` (Float64), ``event`` (String: accepted, dropped, marked, delivered), ``seq`` (UInt64), ``payload`` (UInt32, bytes).
     trains : polars.DataFrame
         The capture's packet trains towards the aggregator: ``connection`` (UInt32), ``start_ms``, ``end_ms`` (Float64), ``packets``,

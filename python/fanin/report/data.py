@@ -6,13 +6,13 @@ import base64
 import itertools
 import json
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from fanin.explain import events_of, explanations
-from fanin.frames import Lines, fitted, parts, thin
+from fanin.frames import fitted, parts, thin
 from fanin.rack_facts import packets, rack_facts
 from fanin.ranking import PREFIX, STATISTICS, RankOf
 from fanin.report import words
@@ -84,9 +84,9 @@ def payload(result: CompareResult) -> dict[str, Any]:
         "slowest": slowest(result),
         "packed": pack(
             {
-                "responses": lambda: responses(result),
-                "queue": lambda: queues(result),
-                "window": lambda: windows(result),
+                "responses": responses(result),
+                "queue": queues(result),
+                "window": windows(result),
             }
         ),
     }
@@ -138,16 +138,19 @@ def slowest(result: CompareResult) -> list[dict[str, Any]]:
     return told
 
 
-def pack(things: Mapping[str, Callable[[], Any]]) -> str:
-    """An object as JSON, deflated, in base64; the page unpacks it with what every browser has.
+def pack(things: Mapping[str, Iterable[Any]]) -> str:
+    """An object of arrays as JSON, deflated, in base64; the page unpacks it with what every browser has.
 
-    Its values are made one after the other, since as lists they are large.
+    Their elements are made one after the other, since as lists they are large.
     """
     deflate = zlib.compressobj(6)
     packed = bytearray()
-    for before, (name, make) in zip(itertools.chain("{", itertools.repeat(",")), things.items(), strict=False):
-        value = json.dumps(make(), separators=(",", ":"), allow_nan=False)
-        packed += deflate.compress(f"{before}{json.dumps(name)}:{value}".encode())
+    for before, (name, elements) in zip(itertools.chain("{", itertools.repeat(",")), things.items(), strict=False):
+        packed += deflate.compress(f"{before}{json.dumps(name)}:[".encode())
+        for comma, element in zip(itertools.chain([""], itertools.repeat(",")), elements, strict=False):
+            text = json.dumps(element, separators=(",", ":"), allow_nan=False)
+            packed += deflate.compress(f"{comma}{text}".encode())
+        packed += deflate.compress(b"]")
     packed += deflate.compress(b"}") + deflate.flush()
     return base64.b64encode(packed).decode()
 
@@ -207,32 +210,34 @@ def train_curves(trains: pl.DataFrame) -> dict[str, list[dict[str, float]]]:
     return {"sizes": curve("bytes"), "gaps": curve("gap_before_ms")}
 
 
-def responses(result: CompareResult) -> list[dict[str, Any]]:
+def responses(result: CompareResult) -> Iterator[dict[str, Any]]:
     """Per algorithm and seed: when each response was released, how long it took, on which connection, with how many timeouts.
 
     A response that was not completed has completion null and is drawn at the top.
     """
-    shown = result.responses.select("cc", "seed", "release_ms", "completion_ms", "connection", "bytes", "timeouts")
-    unfinished = shown.filter(pl.col("completion_ms").is_null())
-    # Which rows are drawn is found without the other columns: of a long capture there are millions.
-    names = pl.Enum(shown["cc"].unique().sort())
-    finished = (
-        shown.select(pl.col("cc").cast(names), "seed", "release_ms", "completion_ms")
-        .with_row_index("row")
-        .drop_nulls("completion_ms")
-        .sort("cc", "seed", "release_ms", maintain_order=True)
-    )
-    drawn = thin(finished, "release_ms", "completion_ms", by=["cc", "seed"], points=SCATTER_BINS)["row"]
-    del finished
-    kept = pl.concat([shown[drawn], unfinished]).filter(pl.col("release_ms").is_not_null())
     columns = {
         "ms": _rounded("release_ms", 3),
         "completion": _rounded("completion_ms", 4),
         **{name: pl.col(name) for name in ("connection", "bytes", "timeouts")},
     }
-    return [
-        {"cc": cc, "seed": seed, **lists} for (cc, seed), lists in _lists(kept, ["cc", "seed"], "release_ms", columns)
-    ]
+    span = _span(result.responses)
+    # One run after the other: of a long capture there are millions of responses.
+    for cc, of_cc in sorted(parts(result.responses, "cc").items()):
+        for seed, run in sorted(parts(of_cc, "seed").items()):
+            shown = run.select("release_ms", "completion_ms", "connection", "bytes", "timeouts")
+            finished = shown.drop_nulls("completion_ms").sort("release_ms", maintain_order=True)
+            drawn = thin(finished, "release_ms", "completion_ms", by=[], points=SCATTER_BINS, span=span)
+            kept = pl.concat([drawn, shown.filter(pl.col("completion_ms").is_null())]).drop_nulls("release_ms")
+            if kept.height:
+                ordered = kept.sort("release_ms", maintain_order=True).select(**columns)
+                yield {"cc": cc, "seed": seed, **ordered.to_dict(as_series=False)}
+
+
+def _span(responses: pl.DataFrame) -> tuple[float, float]:
+    """When the first and the last response that was completed were released."""
+    done = responses.lazy().select("release_ms", "completion_ms").drop_nulls()
+    low, high = done.select(low=pl.col("release_ms").min(), high=pl.col("release_ms").max()).collect().row(0)
+    return low or 0.0, high or 0.0
 
 
 def traced_seeds(result: CompareResult) -> list[int]:
@@ -242,42 +247,46 @@ def traced_seeds(result: CompareResult) -> list[int]:
     return [result.trace_seed]
 
 
-def queues(result: CompareResult) -> list[dict[str, Any]]:
+def queues(result: CompareResult) -> Iterator[dict[str, Any]]:
     """Per algorithm and traced seed: the queue of the port to the aggregator, at every change or as an envelope that keeps peaks."""
-    trace = _with_seed(result.queue, result.trace_seed)
-    keys = ["cc", "seed"]
-    kept = fitted(Lines(trace, "time_ms", keys), "packets", TRACE_ROWS)
+    keys = _keys(result.queue)
+    kept = fitted(result.queue, "time_ms", "packets", by=keys, rows=TRACE_ROWS)
     columns = {"dt": _nanoseconds("time_ms"), "packets": pl.col("packets")}
-    return [
-        {"cc": cc, "seed": seed, **lists, "dt": _steps(lists["dt"])}
-        for (cc, seed), lists in _lists(kept, keys, "time_ms", columns)
-    ]
+    for key, lists in _lists(kept, keys, "time_ms", columns):
+        yield {"cc": key["cc"], "seed": key.get("seed", result.trace_seed), **lists, "dt": _steps(lists["dt"])}
 
 
 WITHOUT_SSTHRESH = ("bbr", "swift")
 """Algorithms that no ssthresh steers: BBR keeps one for the kernel's statistics alone, Swift has none."""
 
 
-def windows(result: CompareResult) -> list[dict[str, Any]]:
+def windows(result: CompareResult) -> Iterator[dict[str, Any]]:
     """Per algorithm, traced seed and shown connection: cwnd and ssthresh, and when retransmission timeouts came."""
     shown = [c["connection"] for c in connections(result)]
-    trace = _with_seed(result.window, result.trace_seed).filter(pl.col("connection").is_in(shown))
-    keys = ["cc", "seed", "connection"]
-    lines = Lines(trace, "time_ms", keys)
-    timeouts, kept = _timeout_times(lines, keys), fitted(lines, "cwnd", TRACE_ROWS)
+    keys = [*_keys(result.window), "connection"]
+    trace = result.window.select(*keys, "time_ms", "cwnd", "ssthresh", "state")
+    others = ~trace["connection"].is_in(shown)
+    if others.any():
+        trace = trace.filter(~others)
+    timeouts = _timeout_times(trace, keys)
+    kept = fitted(trace, "time_ms", "cwnd", by=keys, rows=TRACE_ROWS)
+    del trace
     columns = {"dt": _nanoseconds("time_ms"), "cwnd": _rounded("cwnd", 2), "ssthresh": _rounded("ssthresh", 1)}
-    return [
-        {
-            "cc": cc,
-            "seed": seed,
-            "connection": connection,
+    for key, lists in _lists(kept, keys, "time_ms", columns):
+        yield {
+            "cc": key["cc"],
+            "seed": key.get("seed", result.trace_seed),
+            "connection": key["connection"],
             "dt": _steps(lists["dt"]),
             "cwnd": lists["cwnd"],
-            "ssthresh": [] if cc.rsplit("+")[-1] in WITHOUT_SSTHRESH else lists["ssthresh"],
-            "timeouts": timeouts.get((cc, seed, connection), []),
+            "ssthresh": [] if key["cc"].rsplit("+")[-1] in WITHOUT_SSTHRESH else lists["ssthresh"],
+            "timeouts": timeouts.get(tuple(key.values()), []),
         }
-        for (cc, seed, connection), lists in _lists(kept, keys, "time_ms", columns)
-    ]
+
+
+def _keys(trace: pl.DataFrame) -> list[str]:
+    """What tells the runs of a trace apart."""
+    return ["cc", "seed"] if "seed" in trace.columns else ["cc"]
 
 
 def connections(result: CompareResult) -> list[dict[str, Any]]:
@@ -310,26 +319,27 @@ def fan(result: CompareResult) -> dict[str, Any]:
     return {"lines": shown, "servers": len(lines), "height": height}
 
 
-def _timeout_times(lines: Lines, keys: list[str]) -> dict[tuple[Any, ...], list[float]]:
+def _timeout_times(trace: pl.DataFrame, keys: list[str]) -> dict[tuple[Any, ...], list[float]]:
     """When the sender of each line entered state `loss`, in ms; lines without are missing."""
-    lost = lines.column("state") == "loss"
-    entered = lines.trace[lines.rows.filter(lost & (lines.begins | ~lost.shift(1, fill_value=False)))]
-    return {key: lists["times"] for key, lists in _lists(entered, keys, "time_ms", {"times": _rounded("time_ms", 3)})}
-
-
-def _with_seed(trace: pl.DataFrame, seed: int) -> pl.DataFrame:
-    return trace if "seed" in trace.columns else trace.with_columns(pl.lit(seed).alias("seed"))
+    times: dict[tuple[Any, ...], list[float]] = {}
+    for part in parts(trace, "cc").values():
+        slim = part.select(*keys, "time_ms", lost=pl.col("state") == "loss").sort(*keys, maintain_order=True)
+        begins = pl.any_horizontal(pl.col(key).ne_missing(pl.col(key).shift(1)) for key in keys)
+        entered = slim.filter("lost", begins | ~pl.col("lost").shift(1, fill_value=False))
+        for key, lists in _lists(entered, keys, "time_ms", {"times": _rounded("time_ms", 3)}):
+            times[tuple(key.values())] = lists["times"]
+    return times
 
 
 def _lists(
     frame: pl.DataFrame, keys: list[str], time: str, columns: dict[str, pl.Expr]
-) -> Iterator[tuple[tuple[Any, ...], dict[str, list[Any]]]]:
+) -> Iterator[tuple[dict[str, Any], dict[str, list[Any]]]]:
     """Lines of a frame in the order of their keys, the columns of each as lists in order of time."""
     ordered = frame.sort(*keys, time, maintain_order=True)
-    lists = {column.name: column.to_list() for column in ordered.select(**columns)}
     begin = 0
     for *key, count in ordered.group_by(keys, maintain_order=True).len().iter_rows():
-        yield tuple(key), {name: values[begin : begin + count] for name, values in lists.items()}
+        line = ordered[begin : begin + count].select(**columns)
+        yield dict(zip(keys, key, strict=True)), line.to_dict(as_series=False)
         begin += count
 
 
