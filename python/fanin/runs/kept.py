@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from fanin.errors import OutputError
@@ -75,24 +76,63 @@ def run_kept(
     bool
         False when Ctrl-C ended it early: only those told to `finished` count.
     """
-    keys = [job.key() if store is not None else "" for job in jobs]
-    left = []
-    for number, key in enumerate(keys):
-        kept = store.get(key) if store is not None else None
+    if not jobs:
+        return 0, True
+    if store is None:
+        with progress(title, len(jobs)) as bar:
+            return 0, (executor or Threads()).map([job.run for job in jobs], bar, finished)
+    works = [_Looked(job, store) for job in jobs]
+    found = 0
+    left: list[int] = []
+    # A key takes as long as its job is large. Where threads run, each finds its own; what is found before the first that is missing shows no display.
+    lazily = executor is None or isinstance(executor, Threads)
+    for number, work in enumerate(works):
+        if lazily and left:
+            left.append(number)
+            continue
+        kept = work.look()
         if kept is None:
             left.append(number)
         else:
+            found += 1
             finished(number, kept)
-    found = len(jobs) - len(left)
     if not left:
         return found, True
 
     def done(position: int, outcome: Frames | BaseException) -> None:
+        nonlocal found
         number = left[position]
-        if store is not None and isinstance(outcome, dict):
+        work = works[number]
+        if work.kept:
+            found += 1
+        elif isinstance(outcome, dict):
             with contextlib.suppress(OutputError):
-                store.put(keys[number], outcome, durable=durable)
+                store.put(work.key, outcome, durable=durable)
         finished(number, outcome)
 
     with progress(title, len(left)) as bar:
-        return found, (executor or Threads()).map([jobs[number].run for number in left], bar, done)
+        todo = [works[number].run if lazily else jobs[number].run for number in left]
+        whole = (executor or Threads()).map(todo, bar, done)
+    return found, whole
+
+
+class _Looked:
+    """A job that is looked up before it is run."""
+
+    def __init__(self, job: Keyed, store: Store) -> None:
+        self.job, self.store, self.kept = job, store, False
+
+    @cached_property
+    def key(self) -> str:
+        """The name of what it gives."""
+        return self.job.key()
+
+    def look(self) -> Frames | None:
+        """What the store has of it."""
+        return self.store.get(self.key)
+
+    def run(self, watch: Watch | None = None) -> Frames:
+        """Find it, or run it on this thread."""
+        kept = self.look() if "key" not in self.__dict__ else None
+        self.kept = kept is not None
+        return self.job.run(watch) if kept is None else kept
