@@ -88,6 +88,21 @@ fn a_response_carries_the_ack_of_its_request() {
     assert_eq!(acks(open_ns2()), 10);
 }
 
+/// A pure ACK for each request takes a place in the queue that responses share: 48 senders of two segments fit 100 places, with an ACK each
+/// they do not.
+#[test]
+fn acks_of_requests_take_no_places_from_responses() {
+    let lost = |stack: Stack| {
+        let stack = Stack { send_jitter: Duration::ZERO, clock_error_ppm: 0.0, ..stack };
+        let r = run(&requests(48, stack, 2 * 1448, 20, Some(QueueLimit::Packets(100))));
+        assert!(r.complete);
+        r.flows.iter().map(|f| f.drops).sum::<u64>()
+    };
+    // Quick ACKs answer the first requests by themselves, in the first round.
+    let (linux, one_way) = (lost(Stack::linux()), lost(Stack { two_way: false, pingpong: false, ..Stack::linux() }));
+    assert!(linux < 48 && one_way > 10 * linux, "{linux} {one_way}");
+}
+
 /// Linux's `dctcp` ends a window of alpha at each request (`in_ack_event`), and at the ACK of each response of one segment.
 #[test]
 fn a_request_ends_a_window_of_dctcps_alpha() {

@@ -179,6 +179,24 @@ fn the_kernels_curve_passes_71_88_96_100_102() {
     assert_eq!(s.cc.growth_curve(), GrowthCurve::Towards { start: 71.0, w_max: 100.0 });
 }
 
+/// `bictcp_update` counts time in jiffies: 1.0035 s are 250 of 4 ms, and 1003 of 1 ms. There the curve to 10,000 rises by 414 packets
+/// per second (1.2 (K - t)^2 with K = 19.57 s).
+#[test]
+fn the_kernels_curve_is_read_once_per_jiffy() {
+    let target = |hz: u32| {
+        let setup = Setup { initial_window: 10_000.0, initial_ssthresh: 10_000.0, hz, ..Setup::default() };
+        let setup = Setup { counting: Counting::Linux, ..setup };
+        let mut s = Driver::new("cubic", setup, &set("cubic_form", Value::Word("linux".into())));
+        s.congestion(Cause::Loss);
+        s.restart(7001.0, 7000.0);
+        s.ack(None);
+        s.at(1.0035);
+        s.ack(None);
+        s.observed("cubic_target")
+    };
+    assert_eq!((target(250), target(1000)), (7444.0, 7446.0));
+}
+
 #[test]
 fn the_kernels_aimd_estimate_grows_every_131_packets_at_a_window_of_70() {
     for (acked, w_est) in [(131, 70.0), (132, 71.0)] {
