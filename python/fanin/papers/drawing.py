@@ -289,6 +289,39 @@ def samples(
     return lines(pl.concat(frames), x, Axis("share", "CDF", (0, 1)), "part", plain, title=title, published=published)
 
 
+def surface(rows: pl.DataFrame, x: Axis, y: Axis, value: str, steps: Mapping[float, Key], *, title: str = "") -> Any:
+    """A quantity over a grid, in steps: cells at or above a step have its colour, those below all of them none.
+
+    Parameters
+    ----------
+    rows : polars.DataFrame
+        One row per point of a grid whose lines are at equal distances along both axes.
+    value : str
+        Column that is drawn.
+    steps : mapping
+        Least value of each step and how the legend shows it, in rising order.
+    """
+    import altair as alt
+
+    def edges(axis: Axis) -> tuple[pl.Expr, pl.Expr]:
+        places = rows[axis.column].unique().sort().cast(pl.Float64)
+        half = float(places.diff().min() or 1.0) / 2  # type: ignore[arg-type]
+        at = pl.col(axis.column).cast(pl.Float64)
+        return (at - half).alias(axis.column), (at + half).alias(f"{axis.column}_end")
+
+    cells = rows.with_columns(*edges(x), *edges(y))
+    layers: list[Any] = []
+    bounds = [*steps, math.inf]
+    for (least, key), above in zip(steps.items(), bounds[1:], strict=True):
+        part = cells.filter(pl.col(value) >= least, pl.col(value) < above)
+        if not part.is_empty():
+            base = _over(part.select(x.column, f"{x.column}_end", y.column, f"{y.column}_end").to_dicts(), x, y)
+            # Cells touch: without an edge of their own colour a renderer leaves hairlines between them.
+            cell = base.mark_rect(color=key.colour, stroke=key.colour, strokeWidth=0.6, clip=True)
+            layers.append(cell.encode(x2=alt.X2(f"{x.column}_end"), y2=alt.Y2(f"{y.column}_end")))
+    return _panel(layers, title, WIDTH, HEIGHT)
+
+
 def trace(
     rows: pl.DataFrame, value: Axis, key: Key, *, until: float, title: str = "", published: Sequence[Published] = ()
 ) -> Any:
