@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from fanin.errors import keywords
+from fanin.rack_facts import packets
+from fanin.rack_queue import CLEAR, UNCLEAR, Finding, Losses, buffer, mark
 from fanin.runs.job import RunWarning
 from fanin.text import duration, rate, significant
 
@@ -19,50 +21,12 @@ STANDARD_RATES = tuple(r * 1e6 for r in (10, 100, 1e3, 2.5e3, 5e3, 1e4, 2.5e4, 4
 FEWEST_TRAINS = 20
 """With fewer trains of back-to-back packets their spacing says nothing."""
 
-FEWEST_QUEUED = 5
-"""A queue of fewer packets than this, seen in the round trips, may be the hosts' own delay."""
+MOST_ABOVE = 30.0
+"""How far above what passed the rate of a link is looked for: an incast fills one for a thirtieth of ten milliseconds."""
 
 LATE = 0.85
 """A link is at least this share of what was seen to pass it in ten milliseconds: stamps and stalled hosts move what passed from one interval to
 another."""
-
-ASSUMED_BUFFER = 100
-"""Packets: a shallow switch port's share, for want of evidence."""
-
-DCTCP_MARK_1G, DCTCP_MARK_10G = 20, 65
-"""Packets at which DCTCP's switches mark at 1 and 10 Gbps (Linux, Documentation/networking/dctcp.rst)."""
-
-Certainty = Literal["measured", "bounded", "assumed"]
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One value of the proposed rack.
-
-    Attributes
-    ----------
-    key : str
-        As in the rack file, such as ``rack.rate``.
-    value : str or None
-        As written there; None where nothing is proposed.
-    certainty : {"measured", "bounded", "assumed"}
-        ``measured``: seen; ``bounded``: the capture shows one side of it; ``assumed``: the capture does not say.
-    evidence : str
-        What it rests on, a sentence.
-    low, high : str or None
-        Between which values it probably lies, as written in the file.
-    """
-
-    key: str
-    value: str | None
-    certainty: Certainty
-    evidence: str
-    low: str | None = None
-    high: str | None = None
-
-    def to_dict(self) -> dict[str, str | None]:
-        """As it stands in JSON."""
-        return {name: getattr(self, name) for name in ("key", "value", "certainty", "evidence", "low", "high")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +118,12 @@ def proposed(found: TrainsResult, aggregator: str, command: str) -> RackProposal
     ]
     link = next((link for link in found.links if link["receiver"] == aggregator), None)
     bps, the_rate = _rate(link, aggregator)
-    findings = (the_rate, _delay(towards), *_queue(towards, link, bps, near=bool(found.behind_the_queue(aggregator))))
+    near = bool(found.behind_the_queue(aggregator))
+    losses = None if near or link is None else Losses(lambda rate: found.queue_limit(aggregator, rate))
+    if losses is not None:
+        bps, the_rate = _by_losses(losses, bps, the_rate)
+    queue = buffer(towards, link, bps, losses, sure=the_rate.certainty == "measured")
+    findings = (the_rate, _delay(towards), queue, mark(towards, bps, queue))
     remarks = tuple(_remarks(towards, findings))
     return RackProposal(findings, remarks, _file(found.summary["file"], findings, remarks, command), command)
 
@@ -202,6 +171,31 @@ def _rate(link: dict[str, Any] | None, aggregator: str) -> tuple[float, Finding]
         f"{why}; at most {rate(busiest)} {how} in ten milliseconds",
         _at_least(busiest),
     )
+
+
+def _by_losses(losses: Losses, bps: float, the_rate: Finding) -> tuple[float, Finding]:
+    """The rate at which a queue explains what was dropped, where the spacing of packets does not tell it or tells another."""
+    told = losses.at(bps)
+    enough = UNCLEAR if bps in STANDARD_RATES else CLEAR
+    if told is None or told.losses == 0 or (the_rate.certainty == "measured" and told.amiss <= enough):
+        return bps, the_rate
+    least = bps if the_rate.low is None else _parsed(the_rate.low)
+    near = [r for r in STANDARD_RATES if LATE * least <= r <= MOST_ABOVE * least]
+    best = losses.best([bps, *(r for r in near if r != bps)])
+    if best is None:
+        return bps, the_rate
+    return best, Finding(
+        "rack.rate",
+        _rate_text(best),
+        "measured",
+        f"of Ethernet's rates from {rate(least)} up, only at this one does a queue explain which of {told.losses:,} lost packets were dropped and "
+        "which others were not",
+    )
+
+
+def _parsed(text: str) -> float:
+    """What :func:`_rate_text` wrote."""
+    return float(text[:-4]) * {"Gbps": 1e9, "Mbps": 1e6}[text[-4:]]
 
 
 def _at_least(busiest: float) -> str:
@@ -254,62 +248,6 @@ def _delay_text(rtt_ns: float) -> str:
     return f"{significant(us, 2).replace(',', '')}us"
 
 
-def _queue(
-    towards: list[tuple[dict[str, Any], dict[str, Any]]], link: dict[str, Any] | None, bps: float, *, near: bool
-) -> list[Finding]:
-    shortest, median, p95, p99, _ = (link or {}).get("round_trips_ns") or (0, 0, 0, 0, 0)
-    wire = max((side["largest_segment"] for _, side in towards), default=1448)
-    wire = (wire if 0 < wire <= 9_000 else 1448) + 52 + 38
-
-    def queued(ns: float) -> int:
-        return round(max(0.0, ns - shortest) * bps / 8e9 / wire)
-
-    lost = sum(side["retransmitted_packets"] + side["refilled_packets"] for _, side in towards)
-    grew = f"round trips behind the tap grew by {duration((p95 - shortest) / 1e6)} (95th percentile; hosts' own delays are in it)"
-    if near or queued(p99) < FEWEST_QUEUED:
-        buffer = Finding(
-            "rack.buffer",
-            f"{ASSUMED_BUFFER}p",
-            "assumed",
-            "the queue is before this tap, so its limit cannot be seen: capture at the servers, or ask the switch",
-        )
-    elif lost:
-        buffer = Finding(
-            "rack.buffer",
-            f"{max(1, queued(p95))}p",
-            "bounded",
-            f"{grew}, {queued(p95)} packets at {rate(bps)}, while packets were lost ({lost:,} sent again)",
-            f"{max(1, queued(median))}p",
-            f"{queued(p99)}p",
-        )
-    else:
-        buffer = Finding(
-            "rack.buffer",
-            f"{max(queued(p95), ASSUMED_BUFFER)}p",
-            "bounded",
-            f"{grew}, {queued(p95)} packets at {rate(bps)}, and nothing was lost",
-            f"{queued(p95)}p",
-        )
-    marks = sum(side["ce_packets"] for _, side in towards)
-    echoes = sum(c["to_server"]["ece_packets"] + c["to_client"]["ece_packets"] for c, _ in towards)
-    if not marks and not echoes:
-        mark = Finding(
-            "rack.mark",
-            None,
-            "measured",
-            "no packet was marked (CE) and no mark echoed (ECE): the switch is taken not to mark",
-        )
-    else:
-        k = DCTCP_MARK_1G if bps <= 1e9 else round(DCTCP_MARK_10G * max(1.0, bps / 1e10))
-        mark = Finding(
-            "rack.mark",
-            f"{k}p",
-            "assumed",
-            f"{marks:,} packets were marked (CE), {echoes:,} acknowledgements echoed it (ECE); at which queue, the capture does not say",
-        )
-    return [buffer, mark]
-
-
 def _remarks(towards: list[tuple[dict[str, Any], dict[str, Any]]], findings: tuple[Finding, ...]) -> list[str]:
     told = []
     opened = [c for c, _ in towards if c["handshake_seen"]]
@@ -358,11 +296,43 @@ def unsure_of_the_rate(speed: Finding) -> str:
     )
 
 
+TENFOLD = {"100Mbps": "1Gbps", "1Gbps": "10Gbps", "10Gbps": "100Gbps"}
+"""The next rate of most Ethernets."""
+
+
 def _others(speed: Finding) -> str:
     """Rates to try in place of a guess: what the capture bounds it by, the guess, and Ethernet's tenfold."""
-    tenfold = {"100Mbps": "1Gbps", "1Gbps": "10Gbps", "10Gbps": "100Gbps"}
     value = speed.value or "1Gbps"
-    return ",".join(dict.fromkeys([*([speed.low] if speed.low else []), value, tenfold.get(value, "10Gbps")]))
+    return ",".join(dict.fromkeys([*([speed.low] if speed.low else []), value, TENFOLD.get(value, "10Gbps")]))
+
+
+def unknowns(proposal: RackProposal) -> dict[str, list[str]]:
+    """Values to try beside what was proposed, by key, where the capture does not carry a number.
+
+    They are the ends of the buffer's range, and another rate beside the proposed one.
+
+    Examples
+    --------
+    >>> guess = Finding("rack.rate", "1Gbps", "bounded", "", "660Mbps")
+    >>> unknowns(RackProposal((guess, Finding("rack.buffer", "40p", "bounded", "", "30p", "52p")), (), "", ""))
+    {'rack.rate': ['1Gbps', '10Gbps'], 'rack.buffer': ['30p', '52p']}
+    >>> unknowns(RackProposal((Finding("rack.buffer", "40p", "measured", "", "39p"),), (), "", ""))
+    {}
+    """
+    found = {finding.key: finding for finding in proposal.findings}
+    speed, queue = found.get("rack.rate"), found.get("rack.buffer")
+    vary: dict[str, list[str]] = {}
+    marks = found.get("rack.mark")
+    # A queue marks before it is full.
+    least = (packets(marks.value if marks else None) or 0) + 1
+    sizes = [packets(end) for end in (queue.low, queue.high)] if queue and queue.certainty != "measured" else []
+    ends = [f"{max(size, least)}p" for size in sizes if size]
+    if speed is not None and speed.value and speed.certainty != "measured":
+        other = TENFOLD.get(speed.value, "10Gbps")
+        vary[speed.key] = [speed.value, other] if ends else [other]
+    if queue is not None and ends:
+        vary[queue.key] = list(dict.fromkeys(ends))
+    return vary
 
 
 def in_short(proposal: RackProposal) -> str:

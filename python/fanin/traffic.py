@@ -24,6 +24,32 @@ QUANTILES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0)
 """Shares at which distributions are told."""
 
 
+@dataclass(frozen=True, slots=True)
+class QueueLimit:
+    """What losses say of a queue's limit.
+
+    Attributes
+    ----------
+    losses, epochs : int
+        Packets that were dropped, and the stretches in which they were; where there are fewer than four, only `longest` is told.
+    packets : int
+        The limit that explains best what was dropped and what was not, in packets.
+    amiss : float
+        By what share of it the queue had to be corrected at each stretch.
+    found : tuple of int
+        The queue that the first dropped packet of each stretch found: one tenth of them at most, half of them, nine tenths.
+    longest : int
+        The longest queue that took a packet.
+    """
+
+    losses: int
+    epochs: int
+    packets: int
+    amiss: float
+    found: tuple[int, int, int]
+    longest: int
+
+
 @dataclass(slots=True)
 class TrainsResult:
     """What was found in one capture.
@@ -216,6 +242,14 @@ class TrainsResult:
         handshake tells: its part between the tap and a host is hardly longer than that host's own time when the tap is on it.
         """
         return self._capture.behind_the_queue(aggregator)
+
+    def queue_limit(self, receiver: str, bps: float) -> QueueLimit | None:
+        """What was dropped and what was not say of the limit of the queue to a host whose link has this rate.
+
+        Only for a tap before the queue (:meth:`behind_the_queue`). None where no payload went to the host.
+        """
+        told = json.loads(self._capture.limit_json(receiver, bps))
+        return None if told is None else QueueLimit(**{**told, "found": tuple(told["found"])})
 
     def write_files(self, folder: str | Path, *, aggregator: str | None = None) -> None:
         """Write tables, plots and the workload to a folder, which is made if it is missing.

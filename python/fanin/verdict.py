@@ -424,7 +424,8 @@ def _support(
     sentences += _about_the_switch(result, kind, best, usual)
     sentences += _about_models(result, best)
     if result.variations:
-        sentences.append(holds(best.cc, result.variations))
+        doubt = "The capture does not show all of the rack. " if result.rack_proposed else ""
+        sentences.append(doubt + holds(best.cc, result.variations))
     return sentences
 
 

@@ -10,6 +10,7 @@ import pytest
 from fanin.rack import RackProposal, _rate
 from fanin.vantage import paused_share, pauses
 
+from . import known_racks
 from .conftest import CAPTURES, HTTP, RACK, SMALL, Fanin
 
 CLIENT_SIDE = CAPTURES / "http_onoff_8to1_client.pcap.gz"
@@ -121,13 +122,51 @@ def test_the_baseline_is_what_the_capture_shows_and_else_presumed_in_so_many_wor
     assert any("the capture does not show it" in s for s in presumed.verdict.support)
 
 
-@pytest.mark.parametrize("name", ["incast12_cubic_1g", "incast20_reno_1g"])
-def test_a_rate_that_a_tap_before_the_queue_cannot_see_is_never_proposed_in_silence(name: str) -> None:
-    capture = VIRTUAL / f"{name}.switch.pcap.gz"
+def test_a_rate_that_a_tap_before_the_queue_cannot_see_is_never_proposed_in_silence() -> None:
+    # Nothing is lost in this one, and packets arrive as the senders' links bring them.
+    capture = VIRTUAL / "incast20_reno_1g.switch.pcap.gz"
     proposal = fanin.propose_rack(capture)
     assert any("is a guess" in remark for remark in proposal.remarks)
     assert "is a guess" in proposal.text
     told = fanin.compare(capture, cc=["cubic"], seeds=1)
     assert any("the rate of the link to the aggregator is a guess" in w for w in told.warnings)
-    behind = fanin.propose_rack(VIRTUAL / f"{name}.client.pcap.gz")
+    behind = fanin.propose_rack(VIRTUAL / "incast20_reno_1g.client.pcap.gz")
     assert not any("is a guess" in remark for remark in behind.remarks)
+
+
+def test_losses_tell_the_rate_and_the_buffer_where_the_spacing_does_not() -> None:
+    # Linux's own TCP on the virtual kernel: 1 Gbps, 120 packets.
+    found = {f.key: f for f in fanin.propose_rack(VIRTUAL / "incast12_cubic_1g.switch.pcap.gz").findings}
+    assert (found["rack.rate"].value, found["rack.rate"].certainty) == ("1Gbps", "measured")
+    assert "only at this one does a queue explain" in found["rack.rate"].evidence
+    assert found["rack.buffer"].certainty == "measured"
+    assert found["rack.buffer"].value in {"119p", "120p"}
+
+
+@pytest.mark.parametrize("number", range(10))
+def test_the_buffer_of_a_random_rack_is_measured_or_within_the_range_told(number: int, tmp_path: Path) -> None:
+    rack = known_racks.drawn(number)
+    captures = known_racks.captured(rack, tmp_path)
+    for tap in ("switch", "servers"):
+        found = known_racks.told(rack, captures[tap])
+        if found.certainty == "measured":
+            assert abs(found.value - rack.buffer) <= 1 + rack.buffer // 50, (tap, rack, found)
+        assert found.within, (tap, rack, found)
+    behind = known_racks.told(rack, captures["client"])
+    assert behind.certainty == "assumed"
+    assert behind.low < behind.value < behind.high
+
+
+def test_an_answer_on_a_proposed_rack_says_whether_it_depends_on_what_the_capture_does_not_show() -> None:
+    behind = VIRTUAL / "incast12_cubic_1g.client.pcap.gz"
+    told = fanin.compare(behind, cc=["cubic", "reno"], seeds=1)
+    assert [v.settings for v in told.variations] == [{"rack.buffer": "16p"}, {"rack.buffer": "512p"}]
+    assert any(
+        s.startswith("The capture does not show all of the rack. The answer holds") for s in told.verdict.support
+    )
+    # What is said by hand is no unknown.
+    assert not fanin.compare(behind, cc=["cubic"], seeds=1, settings={"rack.buffer": "40p"}).variations
+    # Nothing is left open on the virtual kernel's switch: its losses tell rate and buffer.
+    measured = fanin.compare(VIRTUAL / "incast12_cubic_1g.switch.pcap.gz", cc=["cubic"], seeds=1)
+    assert measured.rack_proposed
+    assert not measured.variations

@@ -164,6 +164,24 @@ impl Conn {
         self.dirs[1 - d].stats.mss_option.map_or(LARGEST_ON_WIRE, u32::from)
     }
 
+    /// The host that sends direction `d`, as [`Arrivals`] numbers it.
+    #[inline]
+    pub fn host(&self, d: usize) -> u32 {
+        self.hosts[d]
+    }
+
+    /// Both ends use SACK, or the handshake is not in the file: most do.
+    #[inline]
+    pub fn sacks(&self) -> bool {
+        self.handshake.syns == 0 || self.dirs.iter().all(|d| d.stats.sack_option)
+    }
+
+    /// The least that the way of direction `d` from the tap to its receiver and back takes.
+    #[inline]
+    pub fn shortest_way(&self, d: usize) -> u64 {
+        self.dirs[d].half.least().unwrap_or(0)
+    }
+
     /// How much of direction `d` is acknowledged, and whether nothing of it is being repaired.
     #[inline]
     pub fn acknowledged(&self, d: usize) -> (u64, bool) {

@@ -68,6 +68,10 @@ pub(crate) struct Segment {
     pub timestamps: bool,
     /// The sender's clock (RFC 7323), from a segment that is no SYN and has the usual order of options.
     pub stamp: Option<u32>,
+    /// The clock of the segment that this one answers, from the same option.
+    pub echo: Option<u32>,
+    /// Bytes that came twice (D-SACK, RFC 2883), from the first two blocks of a SACK option in its usual place.
+    pub twice: Option<(u32, u32)>,
 }
 
 /// What a frame is.
@@ -279,18 +283,35 @@ fn tcp(ip: &Ip, bytes: &[u8], at: usize, length: usize) -> Decoded {
         sack: false,
         timestamps: false,
         stamp: None,
+        echo: None,
+        twice: None,
     };
     if !bad {
         let end = bytes.len().min(at + header);
         let options = &bytes[at + 20..end];
         if segment.flags & flag::SYN != 0 {
             syn_options(&mut segment, options);
-        } else if let [1, 1, 8, 10, a, b, c, d, ..] = options {
+        } else if let [1, 1, 8, 10, rest @ ..] = options {
             // Two bytes that do nothing, then the time stamps: RFC 7323 appendix A, and what hosts do.
-            segment.stamp = Some(u32::from_be_bytes([*a, *b, *c, *d]));
+            (segment.stamp, segment.echo) = (be32(rest, 0), be32(rest, 4));
+            segment.twice = rest.get(8..).and_then(|sack| came_twice(segment.ack, sack));
+        } else {
+            segment.twice = came_twice(segment.ack, options);
         }
     }
     Decoded::Tcp(segment)
+}
+
+/// The block of a SACK option that stands for bytes that came twice: its first, where it is below what is acknowledged or within the second.
+fn came_twice(ack: u32, options: &[u8]) -> Option<(u32, u32)> {
+    let [1, 1, 5, length, blocks @ ..] = options else { return None };
+    let within = |a: u32, b: u32| a.wrapping_sub(b) as i32 <= 0;
+    let (from, to) = (be32(blocks, 0)?, be32(blocks, 4)?);
+    let inside = || {
+        *length >= 18
+            && Some(true) == be32(blocks, 8).zip(be32(blocks, 12)).map(|(a, b)| within(a, from) && within(to, b))
+    };
+    (within(to, ack) || inside()).then_some((from, to))
 }
 
 /// Reads what a SYN announces, as far as it is stored.
@@ -327,6 +348,11 @@ fn syn_options(segment: &mut Segment, mut rest: &[u8]) {
 #[inline]
 fn be16(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]))
+}
+
+#[inline]
+fn be32(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().map(|b| u32::from_be_bytes(*b))
 }
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ mod error;
 mod file;
 mod hosts;
 mod inflight;
+mod limit;
 mod options;
 mod rack;
 mod release;
@@ -43,6 +44,7 @@ pub mod write;
 
 pub use analyse::{analyse, analyse_into, analyse_reader};
 pub use error::{CaptureError, Damage, Partial, WorkloadError};
+pub use limit::Limit;
 pub use options::{Gap, Options, Progress};
 pub use rack::Link;
 pub use results::{

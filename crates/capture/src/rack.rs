@@ -5,6 +5,7 @@
 //! time stamps' jitter; here a sample is a train of [`TRAIN`] full packets, and the capacity is the most frequent rate of such trains.
 
 use crate::decode::{Addr, Segment};
+use crate::limit::{Answer, Limit, Passed, Room, Sent};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -60,6 +61,15 @@ pub struct Link {
     pub round_trips_ns: Option<[u64; 5]>,
     /// Data packets that were merged by an offload before the tap saw them: their spacing is no evidence.
     pub merged_packets: u64,
+    #[serde(skip)]
+    passed: Passed,
+}
+
+impl Link {
+    /// What losses say of the limit of the queue to the receiver, where its link has this rate, bit/s; none where there are too few.
+    pub fn limit(&self, bps: u64) -> Option<Limit> {
+        self.passed.limit(bps)
+    }
 }
 
 /// All receivers of a capture.
@@ -69,6 +79,7 @@ pub(crate) struct Links {
     receivers: Vec<Receiver>,
     /// The receiver of the last packet: most have the same.
     last: usize,
+    room: Room,
 }
 
 struct Receiver {
@@ -80,6 +91,7 @@ struct Receiver {
     passed: Busiest,
     merged: u64,
     acked: Busiest,
+    passed_by: Passed,
     round_trips: Vec<u32>,
     shortest: u64,
     longest: u64,
@@ -128,6 +140,24 @@ impl Links {
     pub fn data(&mut self, s: &Segment, at: u64, merged: bool) {
         if let Some(receiver) = self.receiver(s.dst) {
             receiver.data(s.payload, at, merged);
+        }
+    }
+
+    /// A data packet entered the queue to its receiver.
+    #[inline]
+    pub fn passed(&mut self, s: &Segment, sent: Sent, at: u64) {
+        let room = self.room.left();
+        if let Some(receiver) = self.receiver(s.dst) {
+            let more = receiver.passed_by.data(s, sent, at, room);
+            self.room.take(more);
+        }
+    }
+
+    /// What a receiver acknowledged, or had twice.
+    #[inline]
+    pub fn confirmed(&mut self, s: &Segment, answer: Answer, at: u64) {
+        if let Some(receiver) = self.receiver(s.src) {
+            receiver.passed_by.acknowledged(s, answer, at);
         }
     }
 
@@ -183,6 +213,7 @@ impl Receiver {
             passed: Busiest::default(),
             merged: 0,
             acked: Busiest::default(),
+            passed_by: Passed::default(),
             round_trips: Vec::new(),
             shortest: u64::MAX,
             longest: 0,
@@ -284,6 +315,7 @@ impl Receiver {
             busiest_bps: self.passed.rate(),
             delivered_bps: self.acked.rate(),
             merged_packets: self.merged,
+            passed: self.passed_by.finished(),
         }
     }
 }

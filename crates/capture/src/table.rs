@@ -4,6 +4,7 @@ use crate::arrivals::Arrivals;
 use crate::conn::Conn;
 use crate::conns::Conns;
 use crate::decode::{Addr, Segment, flag};
+use crate::limit::{Answer, Sent};
 use crate::rack::{Link, Links};
 use crate::timeline::{Noted, Timed};
 use crate::{Gap, Sink};
@@ -65,7 +66,10 @@ impl Table {
             conn.mirrored(d, s.payload);
         } else {
             if s.payload > 0 {
-                self.links.data(s, *at, s.payload > conn.largest_packet(d));
+                let most = conn.largest_packet(d);
+                self.links.data(s, *at, s.payload > most);
+                let sent = Sent { flow: (index as u64) << 1 | d as u64, from: conn.host(d), segment: most };
+                self.links.passed(s, sent, *at);
             }
             let (before, repaired) = conn.acknowledged(1 - d);
             conn.segment(s, d, *at, self.gap, &mut self.arrivals, sink);
@@ -74,6 +78,11 @@ impl Table {
             }
             // What fills a hole acknowledges at once what arrived long before.
             let news = conn.acknowledged(1 - d).0.saturating_sub(before);
+            if news > 0 || s.twice.is_some() {
+                let flow = (index as u64) << 1 | (1 - d) as u64;
+                let answer = Answer { flow, least: conn.shortest_way(1 - d), sacks: conn.sacks() };
+                self.links.confirmed(s, answer, *at);
+            }
             if news > 0 && repaired {
                 self.links.acknowledged(s.src, news, u64::from(conn.largest_packet(1 - d)), *at);
             }

@@ -116,6 +116,12 @@ impl Capture {
     fn links_json(&self) -> PyResult<String> {
         json(&self.0.links)
     }
+    /// What losses say of the limit of the queue to a receiver whose link has this rate, bit/s, as JSON; `null` where there are too few.
+    fn limit_json(&self, py: Python<'_>, receiver: &str, bps: f64) -> PyResult<String> {
+        let ip = address(py, receiver)?;
+        let link = self.0.links.iter().find(|link| link.receiver == ip);
+        json(&py.detach(|| link.and_then(|link| link.limit(bps as u64))))
+    }
     /// What a reader of the numbers should know, as JSON.
     fn warnings_json(&self) -> PyResult<String> {
         json(&self.0.warnings)

@@ -30,7 +30,7 @@ from fanin.files import output_folder, shown
 from fanin.kernel import pace
 from fanin.measured import another_baseline, disagreement, measured, seen_baseline, waited
 from fanin.progress import Progress, silent
-from fanin.rack import in_short, proposed
+from fanin.rack import in_short, proposed, unknowns
 from fanin.ranking import STATISTICS, RankBy, RankOf, known, rank, waited_for
 from fanin.runs.engines import engine as find_engine
 from fanin.runs.job import Document, RunWarning
@@ -49,6 +49,9 @@ if TYPE_CHECKING:
 
 SEEDS = 10
 """Runs per algorithm: enough for a paired difference to show behind a correction for half a dozen comparisons."""
+
+SEEDS_ELSEWHERE = 5
+"""Runs per algorithm on a rack that was not asked for: whether the answer depends on what the capture does not show."""
 
 __all__ = [
     "FLOWS",
@@ -135,7 +138,8 @@ def compare(
         Values by key, such as ``{"rack.buffer": "250p"}``, on top of the rack file.
     vary : mapping, optional
         Values by key that are not known, such as ``{"rack.buffer": ["50p", "400p"]}``: the comparison is made again on every combination
-        (:attr:`CompareResult.variations`), and the answer says where it holds.
+        (:attr:`CompareResult.variations`), and the answer says where it holds. Unless given, and without a `rack`, what the capture does not
+        show of rate and buffer is (:func:`fanin.rack.unknowns`), with five seeds.
     pcap : path, optional
         A folder for pcap files of what hosts and ports saw in the run of `trace_seed`, in a folder of each algorithm's name.
     pcap_at : sequence of str, optional
@@ -225,6 +229,9 @@ def compare(
     if rack is None:
         proposal = proposed(found, replay.aggregator, f"fanin rack {shown(str(capture))}")
         text, rack_path, folder = proposal.text, PROPOSED, Path()
+        if not others and engine == "sim":
+            open_ones = {key: values for key, values in unknowns(proposal).items() if key not in dict(changes)}
+            others = racks(open_ones) if open_ones else []
 
     document, traffic, kept = Document(text, rack_path, str(folder)), Traffic(replay), usual_store() if keep else None
 
@@ -294,7 +301,12 @@ def compare(
             result.notes.append(f"interrupted: {len(others) - number + 1} of {len(others)} other racks were not tried")
             break
         try:
-            another = on(job(other), numbers, traced=None, label=f"rack {number} of {len(others)}")
+            another = on(
+                job(other),
+                numbers if vary else numbers[:SEEDS_ELSEWHERE],
+                traced=None,
+                label=f"rack {number} of {len(others)}",
+            )
         except KeyboardInterrupt:
             result.interrupted = True
             continue
