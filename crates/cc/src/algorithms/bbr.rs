@@ -127,9 +127,20 @@ pub struct Bbr {
     prior_cwnd: f64,
     prior_state: State,
     conserve: bool,
-    last_acked: f64,
+    /// The last ACK, if it delivered something.
+    last_ack: Option<LastAck>,
     /// A repair ended and no ACK has come since: what held within it.
     ended: Option<Ended>,
+}
+
+/// An ACK that the algorithm hears of before the state changes: Linux changes the state first.
+#[derive(Clone, Copy, Debug)]
+struct LastAck {
+    at: Time,
+    /// The window before it, less what it found lost.
+    cwnd: f64,
+    lost: f64,
+    acked: f64,
 }
 
 /// `tcp_bbr.c` learns the state with each ACK, when it is settled: a repair that begins with the ACK that ended another is the same one to it.
@@ -179,7 +190,7 @@ impl Bbr {
             prior_cwnd: 0.0,
             prior_state: State::Open,
             conserve: false,
-            last_acked: 0.0,
+            last_ack: None,
             ended: None,
         })
     }
@@ -261,8 +272,8 @@ impl Bbr {
             self.min_rtt_at = conn.now;
         }
         if expired && !self.idle_restart && self.mode != Mode::ProbeRtt {
-            self.save_cwnd();
             self.mode = Mode::ProbeRtt;
+            self.save_cwnd(self.cwnd);
             self.probe_rtt_done = None;
             self.probe_rtt_span = Some((self.delivered, self.delivered));
         }
@@ -405,28 +416,38 @@ impl Bbr {
 
     fn set_cwnd(&mut self, conn: &Conn, ack: &Ack, gain: f64) {
         let acked = f64::from(ack.delivered_segments);
-        self.last_acked = acked;
-        if acked > 0.0 && !self.conserves(conn, ack, acked) {
-            let extra = self.aggregation.as_ref().filter(|_| self.full).map_or(0.0, |a| a.extra(self.rate()));
-            let target = self.budget(self.product(self.rate(), gain) + extra);
-            if self.full {
-                self.cwnd = (self.cwnd + acked).min(target);
-            } else if self.cwnd < target || (self.delivered as f64) < self.initial_window {
-                self.cwnd += acked;
+        let lost = f64::from(ack.newly_lost);
+        let left = (self.cwnd - lost).max(1.0);
+        self.last_ack = (acked > 0.0).then_some(LastAck { at: conn.now, cwnd: left, lost, acked });
+        if acked > 0.0 {
+            self.cwnd = left;
+            if !self.conserves(conn, acked) {
+                self.approach_target(acked, gain);
             }
-            self.cwnd = self.cwnd.max(MIN_CWND);
         }
         if self.mode == Mode::ProbeRtt {
             self.cwnd = self.cwnd.min(MIN_CWND);
         }
     }
 
-    /// Losses come off the window, its first round of recovery sends what was delivered, and the end of repair restores it.
-    fn conserves(&mut self, conn: &Conn, ack: &Ack, acked: f64) -> bool {
-        self.cwnd = (self.cwnd - f64::from(ack.newly_lost)).max(1.0);
+    fn approach_target(&mut self, acked: f64, gain: f64) {
+        let extra = self.aggregation.as_ref().filter(|_| self.full).map_or(0.0, |a| a.extra(self.rate()));
+        let target = self.budget(self.product(self.rate(), gain) + extra);
+        if self.full {
+            self.cwnd = (self.cwnd + acked).min(target);
+        } else if self.cwnd < target || (self.delivered as f64) < self.initial_window {
+            self.cwnd += acked;
+        }
+        self.cwnd = self.cwnd.max(MIN_CWND);
+    }
+
+    /// The first round of recovery sends what was delivered, and the end of repair restores the window.
+    fn conserves(&mut self, conn: &Conn, acked: f64) -> bool {
         let repairing = |s| matches!(s, State::Recovery | State::Loss);
         if repairing(self.prior_state) && !repairing(conn.state) {
             self.restore_cwnd();
+        } else if conn.state == State::Recovery && self.prior_state != State::Recovery {
+            self.begin_recovery(conn, acked);
         }
         if self.conserve {
             self.cwnd = self.cwnd.max(conn.in_flight + acked);
@@ -434,9 +455,17 @@ impl Bbr {
         self.conserve
     }
 
-    fn save_cwnd(&mut self) {
+    fn save_cwnd(&mut self, cwnd: f64) {
         let fresh = !matches!(self.prior_state, State::Recovery | State::Loss) && self.mode != Mode::ProbeRtt;
-        self.prior_cwnd = if fresh { self.cwnd } else { self.prior_cwnd.max(self.cwnd) };
+        self.prior_cwnd = if fresh { cwnd } else { self.prior_cwnd.max(cwnd) };
+    }
+
+    /// A round of packet conservation begins.
+    fn begin_recovery(&mut self, conn: &Conn, acked: f64) {
+        self.prior_state = State::Recovery;
+        self.conserve = true;
+        self.next_round = self.delivered;
+        self.cwnd = (conn.in_flight + acked).clamp(1.0, self.cwnd);
     }
 
     /// Another repair begins with the ACK that ended the last one: window and conservation go on as they were within it.
@@ -450,6 +479,21 @@ impl Bbr {
         self.cwnd = self.cwnd.max(self.prior_cwnd);
         self.conserve = false;
         self.prior_state = State::Open;
+    }
+
+    /// The repair is over with this ACK, which enlarges the restored window as any.
+    fn end_repair(&mut self, now: Time) {
+        let this_ack = self.last_ack.filter(|ack| ack.at == now);
+        if let Some(ack) = this_ack {
+            self.cwnd = ack.cwnd;
+        }
+        self.restore_cwnd();
+        if let Some(ack) = this_ack {
+            self.approach_target(ack.acked, self.gains().1);
+        }
+        if self.mode == Mode::ProbeRtt {
+            self.cwnd = self.cwnd.min(MIN_CWND);
+        }
     }
 }
 
@@ -487,17 +531,18 @@ impl CongestionControl for Bbr {
             Cause::Ecn => {}
             Cause::Loss => {
                 self.go_on_repairing();
-                self.save_cwnd();
-                if self.prior_state == State::Recovery {
-                    return;
+                // Linux changes the state before the algorithm hears of the ACK: the window to go back to has not lost anything yet
+                // (`bbr_ssthresh`). What the reordering timer finds lost changes no window before the next ACK.
+                let this_ack = self.last_ack.filter(|ack| ack.at == conn.now);
+                self.save_cwnd(this_ack.map_or(self.cwnd, |ack| ack.cwnd + ack.lost));
+                if let Some(ack) = this_ack
+                    && self.prior_state != State::Recovery
+                {
+                    self.begin_recovery(conn, ack.acked);
                 }
-                self.prior_state = State::Recovery;
-                self.conserve = true;
-                self.next_round = self.delivered;
-                self.cwnd = (conn.in_flight + self.last_acked).clamp(1.0, self.cwnd);
             }
             Cause::Timeout { .. } => {
-                self.save_cwnd();
+                self.save_cwnd(self.cwnd);
                 self.prior_state = State::Loss;
                 self.conserve = false;
                 self.full_bw = 0.0;
@@ -513,10 +558,10 @@ impl CongestionControl for Bbr {
         }
     }
 
-    fn on_recovered(&mut self, _conn: &Conn, _limit: Option<f64>) {
+    fn on_recovered(&mut self, conn: &Conn, _limit: Option<f64>) {
         self.ended = Some(Ended { cwnd: self.cwnd, conserve: self.conserve, state: self.prior_state });
         // Pacing keeps the restored window from leaving in a burst.
-        self.restore_cwnd();
+        self.end_repair(conn.now);
     }
 
     fn on_undo(&mut self, conn: &Conn) {
@@ -524,7 +569,7 @@ impl CongestionControl for Bbr {
         self.full_rounds = 0;
         let event = self.long_term_event(conn, 0, false);
         self.long_term.reset(&event);
-        self.restore_cwnd();
+        self.end_repair(conn.now);
     }
 
     fn on_restart(&mut self, _conn: &Conn, _idle: Duration, to: Window) {

@@ -6,13 +6,20 @@ use fanin_cc::RateSample;
 use fanin_units::Duration;
 
 /// What is delivered on a connection: totals in segments, times in ps.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct RateSampler {
     delivered: u64,
     delivered_at: u64,
     first_sent_at: u64,
     /// The application limits the connection until so many are delivered; 0: it does not.
     app_limited_until: u64,
+}
+
+impl Default for RateSampler {
+    fn default() -> RateSampler {
+        // The SYN counts as one.
+        RateSampler { delivered: 1, delivered_at: 0, first_sent_at: 0, app_limited_until: 0 }
+    }
 }
 
 impl RateSampler {
@@ -66,5 +73,23 @@ impl Sender {
         {
             rates.app_limited_until = (rates.delivered + pipe).max(1);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::scoreboard::Segment;
+
+    /// As in Linux, where the SYN was the first thing delivered: what leaves after the first ACK is not limited by the application.
+    #[test]
+    fn the_first_ack_ends_the_applications_limit() {
+        let mut rates = RateSampler { app_limited_until: 1, ..RateSampler::default() };
+        rates.start_flight(0);
+        let sent = rates.snapshot();
+        let newest = Some(Segment::new(0, 1000, 0));
+        let d = Delivered { segments: 1, newest, newest_rate: Some(sent), ..Delivered::default() };
+        assert!(rates.sample(&d, 1_000_000).unwrap().app_limited);
+        assert!(!rates.snapshot().app_limited);
     }
 }

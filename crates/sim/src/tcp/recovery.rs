@@ -204,6 +204,9 @@ impl Sender {
             State::Loss => {
                 if self.una >= self.recovery.high {
                     self.end_repair();
+                    if self.recovery.own_window {
+                        self.notify_cc(net.now, |cc, conn| cc.on_recovered(conn, None));
+                    }
                     self.set_state(State::Open, net);
                     self.go_on_with(summary, net);
                 } else if self.recovery.lost_again() {

@@ -106,6 +106,14 @@ impl Path {
         }
     }
 
+    /// Until an ACK has just come.
+    fn run_to_ack(&mut self) {
+        let before = self.delivered;
+        while self.delivered == before {
+            self.step();
+        }
+    }
+
     fn run_while(&mut self, go: impl Fn(&Driver) -> bool) {
         for _ in 0..200_000 {
             if !go(&self.s) {
@@ -228,7 +236,7 @@ fn a_loss_conserves_packets_for_a_round_and_is_then_forgotten() {
     let mut p = Path::new(&Args::default());
     p.run_while(|s| mode(s) != 2.0);
     p.run(p.clock + 5e-3);
-    p.conn();
+    p.run_to_ack();
     let (before, flight) = (p.cwnd(), p.s.conn.in_flight);
     p.s.cc.on_congestion(&p.s.conn, Cause::Loss);
     assert_eq!(p.cwnd(), (flight + 1.0).min(before));
@@ -337,8 +345,8 @@ fn a_sample_shorter_than_any_round_trip_ends_no_round() {
 fn a_recovery_that_begins_as_another_ends_goes_on_without_a_round_of_conservation() {
     let mut p = Path::new(&Args::default());
     p.run(0.02);
+    p.run_to_ack();
     let before = p.cwnd();
-    p.conn();
     p.s.cc.on_congestion(&p.s.conn, Cause::Loss);
     // More than a round trip later conservation is over, and the window as great as before.
     p.s.conn.state = State::Recovery;
@@ -350,7 +358,46 @@ fn a_recovery_that_begins_as_another_ends_goes_on_without_a_round_of_conservatio
     assert_eq!(p.cwnd(), before);
     // After an ACK in between it is a new one, which begins with what is in flight.
     p.s.cc.on_recovered(&few, None);
+    p.s.conn.state = State::Open;
     p.run(0.0221);
+    p.run_to_ack();
+    let few = Conn { in_flight: 3.0, ..p.s.conn };
     p.s.cc.on_congestion(&few, Cause::Loss);
     assert!(p.cwnd() <= 4.0 + 1.0, "{}", p.cwnd());
+}
+
+/// `bbr_ssthresh` is asked before `bbr_main` takes the losses off: nine of 25 packets lost leave 25 to go back to.
+#[test]
+fn the_window_to_go_back_to_is_that_before_the_losses() {
+    let mut p = Path::new(&Args::default());
+    p.run(0.02);
+    let before = p.cwnd();
+    let lose = |p: &mut Path| {
+        let mut ack = Ack::of(1, MSS as u32, p.s.conn.snd_una + MSS, None);
+        ack.newly_lost = 9;
+        p.s.conn.in_flight = before - 10.0;
+        p.s.cc.on_ack(&p.s.conn, &ack);
+    };
+    p.conn();
+    lose(&mut p);
+    p.s.cc.on_congestion(&p.s.conn, Cause::Loss);
+    assert_eq!(p.cwnd(), before - 9.0);
+    p.s.cc.on_recovered(&p.s.conn, None);
+    assert_eq!(p.cwnd(), before);
+}
+
+/// What the reordering timer finds changes the window with the next ACK (`tcp_rack_reo_timeout` calls no `cong_control`).
+#[test]
+fn losses_that_a_timer_finds_cut_the_window_with_the_next_ack() {
+    let mut p = Path::new(&Args::default());
+    p.run(0.02);
+    let before = p.cwnd();
+    p.clock += 1e-6;
+    p.conn();
+    p.s.conn.in_flight = 5.0;
+    p.s.cc.on_congestion(&p.s.conn, Cause::Loss);
+    assert_eq!(p.cwnd(), before);
+    p.s.conn.state = State::Recovery;
+    p.s.cc.on_ack(&p.s.conn, &Ack::of(1, MSS as u32, p.s.conn.snd_una + MSS, None));
+    assert_eq!(p.cwnd(), 6.0);
 }
