@@ -1,7 +1,7 @@
 //! Losses by time and tail-loss probes (RACK-TLP, RFC 8985).
 
 use super::recovery::{AckSummary, Recovery};
-use super::scoreboard::Delivered;
+use super::scoreboard::{Delivered, Segment};
 use super::sender::Sender;
 use super::uplink::Uplink;
 use crate::packet::{Packet, flags};
@@ -109,17 +109,18 @@ impl Sender {
     /// A segment is lost when one sent later was delivered and a reordering window has passed.
     pub(super) fn detect_by_time(&mut self, d: &Delivered, now: u64) -> u32 {
         self.recovery.rack().watch_order(d);
-        if let Some(newest) = d.newest {
-            let rack = self.recovery.rack();
-            let rtt = now - newest.sent_at;
-            // A retransmission acknowledged sooner than any round trip was spurious: not evidence (section 6.2 step 2). Of a
-            // connection with few samples this rules out some that were not, in Linux too (`tcp_rack_advance`).
-            let believable = !newest.ever_retransmitted || rtt >= self.rtt.min().ps();
-            if believable && (newest.sent_at, newest.end()) > (rack.sent_at, rack.end) {
-                rack.sent_at = newest.sent_at;
-                rack.end = newest.end();
-                rack.rtt = rtt;
+        // A retransmission acknowledged sooner than any round trip was spurious: not evidence (section 6.2 step 2). Of a connection with few
+        // samples this rules out some that were not, in Linux too (`tcp_rack_advance`).
+        let least = self.rtt.min().ps();
+        let believed = |s: &Segment| !s.ever_retransmitted || now - s.sent_at >= least;
+        let rack = self.recovery.rack();
+        if let Some(newest) = d.newest.filter(believed) {
+            if (newest.sent_at, newest.end()) > (rack.sent_at, rack.end) {
+                (rack.sent_at, rack.end) = (newest.sent_at, newest.end());
             }
+            // The round trip is that of the segment that is looked at last, which is often older: SACKs come first, then what is
+            // acknowledged in order, such as the one whose ACK was delayed.
+            rack.rtt = now - d.last.filter(believed).unwrap_or(newest).sent_at;
         }
         self.lose_by_time(now)
     }

@@ -74,6 +74,8 @@ pub struct Delivered {
     pub newest: Option<Segment>,
     /// Its rate snapshot, where those are kept.
     pub newest_rate: Option<RateSnapshot>,
+    /// The highest of those that were cumulatively acknowledged; if there are none, of all.
+    pub last: Option<Segment>,
 }
 
 impl Default for Delivered {
@@ -88,6 +90,7 @@ impl Default for Delivered {
             highest: 0,
             newest: None,
             newest_rate: None,
+            last: None,
         }
     }
 }
@@ -473,6 +476,9 @@ fn note_delivery(s: &Segment, rate: Option<RateSnapshot>, notes_newest: bool, d:
         d.newest = Some(*s);
         d.newest_rate = rate;
     }
+    if !(s.sacked && d.last.is_some_and(|last| !last.sacked || last.end() > s.end())) {
+        d.last = Some(*s);
+    }
 }
 
 #[cfg(test)]
@@ -485,6 +491,20 @@ mod tests {
             board.push(Segment::new(n * 1000, 1000, n), None);
         }
         board
+    }
+
+    /// Linux looks at SACKs first and at what is acknowledged in order afterwards, each in the order of the stream.
+    #[test]
+    fn the_last_one_looked_at_is_the_highest_acknowledged_else_the_highest() {
+        let last = |ack: u64, blocks: [(u64, u64); 3]| {
+            let (mut board, mut d) = (ten_packets(), Delivered::default());
+            board.acknowledge(ack, &mut d);
+            board.sack(blocks, &mut d);
+            d.last.map(|s| s.seq)
+        };
+        assert_eq!(last(2000, [(3000, 4000), (0, 0), (0, 0)]), Some(1000));
+        assert_eq!(last(0, [(5000, 6000), (3000, 4000), (0, 0)]), Some(5000));
+        assert_eq!(last(0, [(0, 0); 3]), None);
     }
 
     /// RFC 6675 by hand: packets 1..10 outstanding, SACK covers {2, 4, 5}.
