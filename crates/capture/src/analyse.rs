@@ -3,11 +3,12 @@
 use crate::conn::LARGEST_ON_WIRE;
 use crate::decode::{Decoded, decode, knows_linktype};
 use crate::file::{CaptureFile, Input, Position};
+use crate::hosts::Hosts;
 use crate::table::Table;
 use crate::timeline::{Clock, Noted, Sorter};
 use crate::{
-    Analysis, Burst, CaptureError, Connection, DirectionStats, Options, Partial, Progress, Sink, Summary, Train, Turn,
-    Warning, Write, hosts,
+    Analysis, Burst, CaptureError, Connection, Connections, Options, Partial, Progress, Sink, Summary, Train, Turn,
+    Warning, Write,
 };
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -229,10 +230,15 @@ impl Pass {
         };
         let mut warnings = self.warnings();
         let links = self.table.take_links();
-        let mut connections: Vec<Connection> = Vec::with_capacity(self.table.len());
-        connections.extend(self.table.into_connections().map(|c| c.finish(sink)));
-        warnings.extend(about_connections(&connections));
-        let hosts = hosts::rank(&connections);
+        let mut connections = Connections::with_capacity(self.table.len());
+        let (mut about, mut hosts) = (About::default(), Hosts::default());
+        for c in self.table.into_connections() {
+            let c = c.finish(sink);
+            about.add(&c);
+            hosts.add(&c);
+            connections.push(&c);
+        }
+        warnings.extend(about.warnings());
         Analysis {
             summary,
             connections,
@@ -240,7 +246,7 @@ impl Pass {
             trains: vec![],
             bursts: vec![],
             writes: vec![],
-            hosts,
+            hosts: hosts.ranked(),
             links,
             warnings,
             partial,
@@ -274,37 +280,44 @@ impl Pass {
     }
 }
 
-fn about_connections(connections: &[Connection]) -> Vec<Warning> {
-    let of = connections.len() as u64;
-    let count = |what: fn(&&Connection) -> bool| connections.iter().filter(what).count() as u64;
-    let one_sided = count(|c| c.to_server.packets == 0 || c.to_client.packets == 0);
-    let unopened = count(|c| c.to_server.syn + c.to_client.syn == 0);
-    let missing = |c: &Connection| c.to_server.missing_bytes + c.to_client.missing_bytes;
-    let bytes: u64 = connections.iter().map(missing).sum();
-    let merged = connections.iter().flat_map(|c| {
-        let beyond = |n: &DirectionStats, peer: &DirectionStats| {
-            let most = peer.mss_option.map_or(LARGEST_ON_WIRE, u32::from);
-            (n.largest_segment > most).then_some(n.largest_segment)
-        };
-        [beyond(&c.to_server, &c.to_client), beyond(&c.to_client, &c.to_server)]
-    });
-    let mut all = Vec::new();
-    if let Some(largest) = merged.flatten().max() {
-        all.push(Warning::MergedSegments { largest });
+/// What a reader should know of the connections.
+#[derive(Default)]
+struct About {
+    of: u64,
+    one_sided: u64,
+    unopened: u64,
+    /// Bytes that are not in the file, and how many connections lack some.
+    missing: (u64, u64),
+    /// The largest segment that is more than its receiver takes at once.
+    merged: Option<u32>,
+}
+
+impl About {
+    fn add(&mut self, c: &Connection) {
+        self.of += 1;
+        self.one_sided += u64::from(c.to_server.packets == 0 || c.to_client.packets == 0);
+        self.unopened += u64::from(c.to_server.syn + c.to_client.syn == 0);
+        let missing = c.to_server.missing_bytes + c.to_client.missing_bytes;
+        self.missing = (self.missing.0 + missing, self.missing.1 + u64::from(missing > 0));
+        for (side, peer) in [(&c.to_server, &c.to_client), (&c.to_client, &c.to_server)] {
+            if side.largest_segment > peer.mss_option.map_or(LARGEST_ON_WIRE, u32::from) {
+                self.merged = self.merged.max(Some(side.largest_segment));
+            }
+        }
     }
-    if one_sided > 0 {
-        all.push(Warning::OneSided { connections: one_sided, of });
+
+    fn warnings(self) -> impl Iterator<Item = Warning> {
+        let About { of, one_sided, unopened, missing: (bytes, lacking), merged } = self;
+        let one_sided = (one_sided > 0).then_some(Warning::OneSided { connections: one_sided, of });
+        let unopened = (unopened > 0).then_some(Warning::NoHandshake { connections: unopened, of });
+        let missing = (bytes > 0).then_some(Warning::MissingData { bytes, connections: lacking });
+        merged
+            .map(|largest| Warning::MergedSegments { largest })
+            .into_iter()
+            .chain(one_sided)
+            .chain(unopened)
+            .chain(missing)
     }
-    if unopened > 0 {
-        all.push(Warning::NoHandshake { connections: unopened, of });
-    }
-    if bytes > 0 {
-        all.push(Warning::MissingData {
-            bytes,
-            connections: connections.iter().filter(|c| missing(c) > 0).count() as u64,
-        });
-    }
-    all
 }
 
 /// Keeps every row.

@@ -5,26 +5,27 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-/// All hosts, the likeliest aggregator first: by payload received times the number of hosts it came from.
-///
-/// Bytes alone would name one client of many when a server was captured, peers alone a server with many askers; the product asks for both.
-/// Ties go to more bytes, then to the lower address, so the order never depends on chance.
-pub(crate) fn rank(connections: &[Connection]) -> Vec<Host> {
-    #[derive(Default)]
-    struct Seen {
-        received: u64,
-        sent: u64,
-        senders: BTreeSet<IpAddr>,
-        connections: u32,
-    }
-    let mut hosts: BTreeMap<IpAddr, Seen> = BTreeMap::new();
-    for c in connections {
+#[derive(Default)]
+struct Seen {
+    received: u64,
+    sent: u64,
+    senders: BTreeSet<IpAddr>,
+    connections: u32,
+}
+
+/// What each host sent and received.
+#[derive(Default)]
+pub(crate) struct Hosts(BTreeMap<IpAddr, Seen>);
+
+impl Hosts {
+    /// One more connection.
+    pub fn add(&mut self, c: &Connection) {
         let sides = [
             (c.client_ip, c.server_ip, c.to_server.unique_bytes, c.to_client.unique_bytes),
             (c.server_ip, c.client_ip, c.to_client.unique_bytes, c.to_server.unique_bytes),
         ];
         for (me, other, sent, received) in sides {
-            let host = hosts.entry(me).or_default();
+            let host = self.0.entry(me).or_default();
             host.sent += sent;
             host.received += received;
             host.connections += 1;
@@ -33,19 +34,27 @@ pub(crate) fn rank(connections: &[Connection]) -> Vec<Host> {
             }
         }
     }
-    let mut ranked: Vec<Host> = hosts
-        .into_iter()
-        .map(|(ip, h)| Host {
-            ip,
-            received_bytes: h.received,
-            sent_bytes: h.sent,
-            senders: h.senders.len() as u32,
-            connections: h.connections,
-        })
-        .collect();
-    ranked.sort_by_key(|h| {
-        let score = u128::from(h.received_bytes) * u128::from(h.senders);
-        (Reverse(score), Reverse(h.received_bytes), h.ip)
-    });
-    ranked
+
+    /// All hosts, the likeliest aggregator first: by payload received times the number of hosts it came from.
+    ///
+    /// Bytes alone would name one client of many when a server was captured, peers alone a server with many askers; the product asks for both.
+    /// Ties go to more bytes, then to the lower address, so the order never depends on chance.
+    pub fn ranked(self) -> Vec<Host> {
+        let mut ranked: Vec<Host> = self
+            .0
+            .into_iter()
+            .map(|(ip, h)| Host {
+                ip,
+                received_bytes: h.received,
+                sent_bytes: h.sent,
+                senders: h.senders.len() as u32,
+                connections: h.connections,
+            })
+            .collect();
+        ranked.sort_by_key(|h| {
+            let score = u128::from(h.received_bytes) * u128::from(h.senders);
+            (Reverse(score), Reverse(h.received_bytes), h.ip)
+        });
+        ranked
+    }
 }

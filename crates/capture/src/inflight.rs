@@ -17,7 +17,7 @@ const SHOWN_BY_WRITES: u32 = 3;
 const ODD: u32 = 10;
 
 /// Whether the ends of writes on these connections are ends of messages.
-pub(crate) fn writes_tell<'a>(connections: impl Iterator<Item = &'a Connection>) -> bool {
+pub(crate) fn writes_tell(connections: impl Iterator<Item = Connection>) -> bool {
     let (shown, apart, odd) = connections.fold((0_u32, 0_u32, 0_u32), |(shown, apart, odd), c| {
         (shown.saturating_add(c.writes.shown), apart.saturating_add(c.writes.apart), odd.saturating_add(c.writes.odd))
     });

@@ -22,6 +22,7 @@
 mod analyse;
 mod arrivals;
 mod conn;
+mod connections;
 mod conns;
 mod decode;
 mod error;
@@ -43,6 +44,7 @@ mod workload;
 pub mod write;
 
 pub use analyse::{analyse, analyse_into, analyse_reader};
+pub use connections::Connections;
 pub use error::{CaptureError, Damage, Partial, WorkloadError};
 pub use limit::Limit;
 pub use options::{Gap, Options, Progress};

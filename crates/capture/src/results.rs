@@ -1,6 +1,6 @@
 //! What comes out: flat rows, times in whole nanoseconds since the first packet of the capture.
 
-use crate::{Link, Partial, Warning};
+use crate::{Connections, Link, Partial, Warning};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
@@ -13,7 +13,7 @@ pub struct Analysis {
     /// Counts over the whole file.
     pub summary: Summary,
     /// One row per TCP connection, in order of first packet, as tshark's `tcp.stream`.
-    pub connections: Vec<Connection>,
+    pub connections: Connections,
     /// One row per request/response exchange.
     pub turns: Vec<Turn>,
     /// One row per packet train.
@@ -74,7 +74,7 @@ impl Direction {
 }
 
 /// One TCP connection.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Connection {
     /// Its number, from zero.
     pub connection: u32,

@@ -15,7 +15,7 @@ impl Analysis {
     /// handshake tells: its part between the tap and a host is hardly longer than that host's own time when the tap is on it.
     pub fn behind_the_queue(&self, aggregator: IpAddr) -> Option<bool> {
         let (mut refilled, mut again, mut near) = (0, 0, Vec::new());
-        let mine = |c: &&Connection| c.client_ip == aggregator || c.server_ip == aggregator;
+        let mine = |c: &Connection| c.client_ip == aggregator || c.server_ip == aggregator;
         for c in self.connections.iter().filter(mine) {
             let opened = c.client_ip == aggregator;
             let towards = if opened { &c.to_client } else { &c.to_server };

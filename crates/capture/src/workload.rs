@@ -137,13 +137,13 @@ impl Analysis {
                 .or_default()
                 .push(TimedPiece { start_ns: b.start_ns, piece });
         }
-        let mine = |c: &&Connection| c.client_ip == aggregator;
+        let mine = |c: &Connection| c.client_ip == aggregator;
         let writes_tell = inflight::writes_tell(self.connections.iter().filter(mine));
         let mut servers: Vec<IpAddr> = Vec::new();
         let mut connections = Vec::new();
         let mut talks: Vec<Talk> = Vec::new();
         let mut all: Vec<(u32, Message, Wait)> = Vec::new();
-        for c in &self.connections {
+        for c in self.connections.iter() {
             let server = match (c.client_ip == aggregator, c.server_ip == aggregator) {
                 (true, _) => c.server_ip,
                 (_, true) => c.client_ip,
@@ -151,7 +151,7 @@ impl Analysis {
             };
             let Some(turns) = turns.get_mut(&c.connection) else { continue };
             turns.sort_by_key(|t| t.turn);
-            let mut asked = exchanges(c, turns, aggregator);
+            let mut asked = exchanges(&c, turns, aggregator);
             if writes_tell && mine(&c) {
                 asked = inflight::by_writes(asked, self.writes_of(c.connection));
             }

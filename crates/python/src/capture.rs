@@ -2,6 +2,7 @@
 
 use crate::columns::{Table, f64s, optional_u64s, texts, u8s, u32s, u64s};
 use crate::error::{Class, capture_error, internal, raise, workload_error};
+use crate::memory::give_back;
 use crate::watch::Watch;
 use fanin_capture::{Analysis, Connection, DirectionStats, Gap, Options, Workload};
 use fanin_units::Duration;
@@ -14,6 +15,9 @@ use std::path::{Path, PathBuf};
 /// What was found in one capture.
 #[pyclass(frozen, module = "fanin._native")]
 pub struct Capture(Analysis, Gap);
+
+/// Connections from which the memory of a pass is given back to the system when it is over.
+const MANY: usize = 32_768;
 
 /// Reads a capture.
 ///
@@ -50,7 +54,13 @@ pub fn analyse(
             watch.report(total.map_or(0.0, |t| progress.bytes_read as f64 / t as f64))
         })
     })
-    .map(|analysis| Capture(analysis, gap))
+    .map(|analysis| {
+        // What connections took that rested: twice what is left of them.
+        if analysis.connections.len() >= MANY {
+            give_back(py);
+        }
+        Capture(analysis, gap)
+    })
     .map_err(|error| capture_error(py, &error))
 }
 
@@ -71,15 +81,16 @@ impl Capture {
     /// TCP connections of these numbers, an object each, as JSON.
     fn connections_json(&self, begin: usize, end: usize) -> PyResult<String> {
         let all = &self.0.connections;
-        json(&all.get(begin..end.min(all.len())).unwrap_or_default())
+        json(&(begin..end.min(all.len())).filter_map(|number| all.get(number)).collect::<Vec<_>>())
     }
     /// The connections with the most payload, so many of them, in order of their number, as JSON.
     fn heaviest_json(&self, most: usize) -> PyResult<String> {
-        let mut heaviest: Vec<&Connection> = self.0.connections.iter().collect();
-        let payload = |c: &&Connection| Reverse(c.to_client.payload_bytes + c.to_server.payload_bytes);
-        heaviest.sort_by_key(payload);
-        heaviest.truncate(most);
-        heaviest.sort_by_key(|c| c.connection);
+        let payload = |c: &Connection| Reverse(c.to_client.payload_bytes + c.to_server.payload_bytes);
+        let mut numbers: Vec<_> = self.0.connections.iter().map(|c| (payload(&c), c.connection)).collect();
+        numbers.sort_unstable();
+        numbers.truncate(most);
+        numbers.sort_unstable_by_key(|&(_, number)| number);
+        let heaviest: Vec<_> = numbers.iter().filter_map(|&(_, n)| self.0.connections.get(n as usize)).collect();
         json(&heaviest)
     }
 
@@ -87,26 +98,31 @@ impl Capture {
     fn towards(&self, py: Python<'_>, host: &str) -> PyResult<Table> {
         let ip = address(py, host)?;
         let mine = self.0.connections.iter().filter(|c| c.client_ip == ip || c.server_ip == ip);
-        let rows: Vec<(&Connection, &DirectionStats)> =
-            mine.map(|c| (c, if c.client_ip == ip { &c.to_client } else { &c.to_server })).collect();
-        let sums = |of: fn(&DirectionStats) -> u64| u64s(rows.iter().map(|(_, side)| of(side)));
-        Table::new(vec![
-            ("connection", u32s(rows.iter().map(|(c, _)| c.connection))),
-            ("asks", u8s(rows.iter().map(|(c, _)| u8::from(c.client_ip == ip)))),
-            ("handshake_seen", u8s(rows.iter().map(|(c, _)| u8::from(c.handshake_seen)))),
-            ("handshake_rtt_ns", optional_u64s(rows.iter().map(|(c, _)| c.handshake_rtt_ns))),
-            ("min_rtt_ns", optional_u64s(rows.iter().map(|(_, side)| side.min_rtt_ns))),
-            ("repeated_syns", u64s(rows.iter().map(|(c, _)| repeats(c.to_server.syn) + repeats(c.to_client.syn)))),
-            ("repaired_packets", sums(|side| side.retransmitted_packets + side.refilled_packets)),
-            ("ce_packets", sums(|side| side.ce_packets)),
-            ("ect_syn", sums(|side| u64::from(side.ect_syn))),
-            ("releases", sums(|side| side.releases)),
-            ("prompted_releases", sums(|side| side.prompted_releases)),
-            ("unprompted_releases", sums(|side| side.unprompted_releases)),
-            ("backoffs", sums(|side| side.backoffs)),
-            ("backoffs_over_half", sums(|side| side.backoffs_over_half)),
-            ("backoffs_small", sums(|side| side.backoffs_small)),
-        ])
+        let mut numbers = Vec::new();
+        let mut flags = [const { Vec::new() }; 2];
+        let mut times = [const { Vec::new() }; 2];
+        let mut counts = [const { Vec::new() }; TOWARDS.len()];
+        for c in mine {
+            let side = if c.client_ip == ip { &c.to_client } else { &c.to_server };
+            numbers.push(c.connection);
+            flags
+                .iter_mut()
+                .zip([c.client_ip == ip, c.handshake_seen])
+                .for_each(|(all, flag)| all.push(u8::from(flag)));
+            times.iter_mut().zip([c.handshake_rtt_ns, side.min_rtt_ns]).for_each(|(all, time)| all.push(time));
+            counts.iter_mut().zip(TOWARDS).for_each(|(all, (_, of))| all.push(of(&c, side)));
+        }
+        let [asks, seen] = flags.map(u8s);
+        let [handshake, shortest] = times.map(optional_u64s);
+        let mut columns = vec![
+            ("connection", u32s(numbers)),
+            ("asks", asks),
+            ("handshake_seen", seen),
+            ("handshake_rtt_ns", handshake),
+            ("min_rtt_ns", shortest),
+        ];
+        columns.extend(TOWARDS.iter().zip(counts).map(|(&(name, _), all)| (name, u64s(all))));
+        Table::new(columns)
     }
     /// Hosts, the likeliest aggregator first, as JSON.
     fn hosts_json(&self) -> PyResult<String> {
@@ -181,6 +197,23 @@ impl Capture {
         Ok(self.0.behind_the_queue(address(py, aggregator)?))
     }
 }
+
+/// A count of a connection, and of its direction towards the host in question.
+type Count = fn(&Connection, &DirectionStats) -> u64;
+
+/// Counts of [`Capture::towards`] by name.
+const TOWARDS: [(&str, Count); 10] = [
+    ("repeated_syns", |c, _| repeats(c.to_server.syn) + repeats(c.to_client.syn)),
+    ("repaired_packets", |_, side| side.retransmitted_packets + side.refilled_packets),
+    ("ce_packets", |_, side| side.ce_packets),
+    ("ect_syn", |_, side| u64::from(side.ect_syn)),
+    ("releases", |_, side| side.releases),
+    ("prompted_releases", |_, side| side.prompted_releases),
+    ("unprompted_releases", |_, side| side.unprompted_releases),
+    ("backoffs", |_, side| side.backoffs),
+    ("backoffs_over_half", |_, side| side.backoffs_over_half),
+    ("backoffs_small", |_, side| side.backoffs_small),
+];
 
 /// SYNs, or SYN/ACKs, that were sent again.
 fn repeats(syns: u32) -> u64 {

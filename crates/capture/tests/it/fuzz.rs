@@ -34,7 +34,7 @@ static SEEDS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
 
 fn check(a: &Analysis) -> Result<(), TestCaseError> {
     let of = a.connections.len() as u32;
-    let sides = a.connections.iter().flat_map(|c| [&c.to_server, &c.to_client]);
+    let sides = a.connections.iter().flat_map(|c| [c.to_server, c.to_client]);
     for n in sides {
         prop_assert_eq!(n.payload_bytes, n.unique_bytes + n.retransmitted_bytes + n.keepalive_bytes);
     }

@@ -29,7 +29,7 @@ fn every_capture_has_the_packets_connections_and_payload_that_tshark_counts() {
             Ok(a) => {
                 let s = &a.summary;
                 assert_eq!(a.connections.len() as u64, s.connections, "{file}");
-                let both = |c: &fanin_capture::Connection| {
+                let both = |c: fanin_capture::Connection| {
                     let side = |n: &fanin_capture::DirectionStats| n.payload_bytes + n.mirrored_bytes;
                     side(&c.to_server) + side(&c.to_client)
                 };
@@ -59,7 +59,7 @@ fn durations_are_those_of_the_time_stamps() {
 fn payload_is_unique_or_retransmitted_or_a_probe_in_every_direction() {
     for row in csv("index.csv") {
         let Ok(a) = run(&row["file"]) else { continue };
-        for c in &a.connections {
+        for c in a.connections.iter() {
             for n in [&c.to_server, &c.to_client] {
                 let parts = n.unique_bytes + n.retransmitted_bytes + n.keepalive_bytes;
                 assert_eq!(n.payload_bytes, parts, "{} connection {}", row["file"], c.connection);
@@ -76,7 +76,7 @@ fn turns_hold_no_byte_that_was_neither_seen_nor_missing() {
     for row in csv("index.csv") {
         let Ok(a) = run(&row["file"]) else { continue };
         let turns: u64 = a.turns.iter().map(|t| t.request_bytes + t.response_bytes).sum();
-        let sides = a.connections.iter().flat_map(|c| [&c.to_server, &c.to_client]);
+        let sides = a.connections.iter().flat_map(|c| [c.to_server, c.to_client]);
         let there: u64 = sides.map(|n| n.unique_bytes + n.missing_bytes).sum();
         assert!(turns <= there, "{}: {turns} B in turns, {there} B in the connections", row["file"]);
     }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 /// The turns of each connection in order, by server address and client port.
 fn turns(a: &Analysis) -> HashMap<(String, String), Vec<Turn>> {
     let mut all: HashMap<_, Vec<Turn>> = HashMap::new();
-    for c in &a.connections {
+    for c in a.connections.iter() {
         let mut mine: Vec<Turn> = a.turns.iter().filter(|t| t.connection == c.connection).copied().collect();
         mine.sort_by_key(|t| t.turn);
         all.insert((c.server_ip.to_string(), c.client_port.to_string()), mine);
@@ -114,7 +114,7 @@ fn servers_that_never_pause_have_hardly_any_pauses_wherever_the_run_was_captured
 fn a_segment_dropped_behind_the_tap_is_retransmitted_and_one_dropped_before_it_is_refilled() {
     let before = run("http_onoff_8to1.pcap.gz").unwrap();
     let behind = run("http_onoff_8to1_client.pcap.gz").unwrap();
-    for (switch, client) in before.connections.iter().zip(&behind.connections) {
+    for (switch, client) in before.connections.iter().zip(behind.connections.iter()) {
         let (switch, client) = (&switch.to_client, &client.to_client);
         assert!(switch.retransmitted_packets > 0 && switch.refilled_packets == 0);
         assert!(client.refilled_packets > 0);
@@ -141,7 +141,7 @@ fn a_response_missing_from_the_capture_is_a_turn_known_from_the_next_requests_ac
     let name = "formats/same400_le_usec.pcap";
     let whole = run(name).unwrap();
     let lost = whole.turns.iter().find(|t| (t.connection, t.turn) == (2, 3)).unwrap();
-    let server: std::net::Ipv4Addr = whole.connections[2].server_ip.to_string().parse().unwrap();
+    let server: std::net::Ipv4Addr = whole.connections.get(2).unwrap().server_ip.to_string().parse().unwrap();
     let file = std::fs::read(crate::common::data().join(name)).unwrap();
     let (head, mut rest) = file.split_at(24);
     let mut cut = head.to_vec();
@@ -175,7 +175,7 @@ fn one_direction_alone_still_shows_the_turns() {
         mine.sort_by_key(|t| t.turn);
         mine.iter().map(|t| t.response_bytes).filter(|&b| b > 0).collect()
     };
-    for c in &one.connections {
+    for c in one.connections.iter() {
         let twin = both.connections.iter().find(|t| t.client_port == c.client_port).unwrap();
         let (part, whole) = (responses(&one, c.connection), responses(&both, twin.connection));
         assert!(part.len() > 20);
@@ -189,7 +189,7 @@ fn one_direction_alone_still_shows_the_turns() {
 #[test]
 fn a_handshake_seen_at_the_switch_splits_into_its_two_halves() {
     let a = run("http_onoff_8to1.pcap.gz").unwrap();
-    for c in &a.connections {
+    for c in a.connections.iter() {
         let (whole, parts) = (c.handshake_rtt_ns, c.handshake_server_ns.zip(c.handshake_client_ns));
         assert_eq!(whole, parts.map(|(s, c)| s + c));
         assert!(

@@ -36,7 +36,7 @@ fn the_workload_of_the_http_run_is_what_its_clients_asked_for() {
 #[test]
 fn seen_from_the_other_side_the_answers_are_the_requests() {
     let a = run("memcached_incast_8to1.pcap.gz").unwrap();
-    let server = a.connections[0].server_ip;
+    let server = a.connections.get(0).unwrap().server_ip;
     let there = a.workload(Some(server)).unwrap();
     let here = a.workload(None).unwrap();
     let c = &there.connections[0].messages;

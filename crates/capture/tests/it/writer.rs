@@ -84,7 +84,7 @@ fn what_is_written_is_what_is_read_whatever_is_stored_of_it() {
         let a = run_bytes(&file(snaplen)).unwrap();
         assert_eq!((a.summary.packets, a.summary.connections, a.summary.duration_ns), (11, 1, 950_000));
         assert_eq!((a.warnings.len(), &a.partial), (0, &None));
-        let c = &a.connections[0];
+        let c = a.connections.get(0).unwrap();
         assert_eq!((c.client_ip, c.client_port), (CLIENT.ip.into(), 40_000));
         assert_eq!((c.handshake_server_ns, c.handshake_client_ns), (Some(40_000), Some(10_000)));
         assert_eq!((c.to_server.mss_option, c.to_server.window_scale), (Some(1460), Some(7)));

@@ -75,7 +75,7 @@ impl Talk {
         let workload = found.workload(None).unwrap();
         let all = workload.connections[0].messages.iter();
         let rows = all.map(|m| (m.start_ns / 1_000, m.request_bytes, m.response_bytes, m.overlapped)).skip(skip);
-        (rows.collect(), found.connections[0].writes)
+        (rows.collect(), found.connections.get(0).unwrap().writes)
     }
 }
 

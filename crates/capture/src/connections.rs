@@ -1,0 +1,119 @@
+//! The connections of a capture, packed: of a million of them most have counted little, and their rows would be most of what is kept.
+
+use crate::Connection;
+use serde::{Serialize, Serializer};
+
+/// Bytes of a page: small enough to take the place of what was freed.
+const PAGE: usize = 1 << 16;
+
+/// More than a packed connection takes.
+const ROOM: usize = 1 << 10;
+
+/// Connections in order of their first packet. Each is unpacked as it is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Connections {
+    pages: Vec<Vec<u8>>,
+    /// Where each begins, counted in whole pages.
+    begins: Vec<u64>,
+}
+
+impl Connections {
+    /// None yet, with room for so many.
+    pub(crate) fn with_capacity(count: usize) -> Connections {
+        Connections { pages: Vec::new(), begins: Vec::with_capacity(count) }
+    }
+
+    /// One more.
+    pub(crate) fn push(&mut self, connection: &Connection) {
+        if self.pages.last().is_none_or(|page| page.len() + ROOM > PAGE) {
+            self.pages.push(Vec::with_capacity(PAGE));
+        }
+        let number = self.pages.len() - 1;
+        let page = &mut self.pages[number];
+        self.begins.push((number * PAGE + page.len()) as u64);
+        *page =
+            postcard::to_extend(connection, std::mem::take(page)).expect("numbers and addresses, which have a form");
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.begins.len()
+    }
+
+    /// There is none.
+    pub fn is_empty(&self) -> bool {
+        self.begins.is_empty()
+    }
+
+    /// The connection of a number.
+    pub fn get(&self, number: usize) -> Option<Connection> {
+        let begin = *self.begins.get(number)? as usize;
+        let packed = &self.pages[begin / PAGE][begin % PAGE..];
+        Some(postcard::from_bytes(packed).expect("a connection that was packed"))
+    }
+
+    /// All of them, in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Connection> + '_ {
+        (0..self.len()).map(|number| self.get(number).expect("there are so many"))
+    }
+}
+
+impl FromIterator<Connection> for Connections {
+    fn from_iter<I: IntoIterator<Item = Connection>>(all: I) -> Connections {
+        let mut connections = Connections::default();
+        all.into_iter().for_each(|connection| connections.push(&connection));
+        connections
+    }
+}
+
+impl Serialize for Connections {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DirectionStats, WriteCounts};
+
+    /// A connection of which every number is as large as it can be, or none is.
+    fn connection(number: u32, count: u64) -> Connection {
+        let ip = if count == 0 { [10, 0, 0, 1].into() } else { [u16::MAX; 8].into() };
+        let side = DirectionStats {
+            packets: count,
+            payload_bytes: count,
+            rtt_samples: count,
+            min_rtt_ns: Some(count),
+            backoffs_small: count,
+            ..DirectionStats::default()
+        };
+        Connection {
+            connection: number,
+            client_ip: ip,
+            client_port: u16::MAX,
+            server_ip: ip,
+            server_port: 80,
+            start_ns: count,
+            end_ns: count,
+            handshake_seen: true,
+            handshake_rtt_ns: Some(count),
+            handshake_server_ns: None,
+            handshake_client_ns: None,
+            turns: number,
+            writes: WriteCounts::default(),
+            to_server: side,
+            to_client: side,
+        }
+    }
+
+    #[test]
+    fn connections_come_back_as_they_were_over_many_pages() {
+        let all: Vec<_> = (0..5000).map(|n| connection(n, if n % 3 == 0 { u64::MAX } else { 0 })).collect();
+        let packed: Connections = all.iter().cloned().collect();
+        assert!(packed.pages.len() > 3 && packed.pages.iter().all(|page| page.len() <= PAGE));
+        assert_eq!(packed.len(), 5000);
+        assert!(packed.iter().eq(all.iter().cloned()));
+        assert_eq!((packed.get(4999), packed.get(5000)), (Some(all[4999].clone()), None));
+    }
+}
