@@ -38,6 +38,20 @@ def test_every_page_that_is_linked_is_there() -> None:
             assert (page.parent / target).exists(), f"{page.relative_to(ROOT)} links {target}"
 
 
+def test_every_source_file_that_is_named_is_there() -> None:
+    pages = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "papers").glob("*/README.md"), *ROOT.glob("*.md")]
+    named = re.compile(r"`((?:crates|python|tests|kernel|papers|tools|examples)/[\w./-]+\.(?:rs|py|c|h|toml|csv|md))`")
+    # The changelog tells what was; examples of how to add something name files that are not there yet.
+    gone = [
+        f"{page.relative_to(ROOT)}: {path}"
+        for page in sorted(pages)
+        if page.name not in ("CHANGELOG.md", "CONTRIBUTING.md", "tutorial.md")
+        for path in named.findall(page.read_text())
+        if not (ROOT / path).exists()
+    ]
+    assert not gone
+
+
 def test_every_example_scenario_is_drawn(tmp_path: Path) -> None:
     import fanin
 
