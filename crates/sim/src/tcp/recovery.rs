@@ -285,8 +285,8 @@ impl Sender {
         self.rtt.cancel_timing();
         self.start_rto(net.now);
         match self.recovery.kind {
-            // What is lost goes as proportional rate reduction allows.
-            _ if self.recovery.uses_prr() => {}
+            // What is lost goes as the window and pacing allow (`tcp_xmit_retransmit_queue`).
+            _ if self.recovery.linux.is_some() => {}
             RecoveryKind::Reno | RecoveryKind::NewReno => self.resend_front(net),
             RecoveryKind::Sack | RecoveryKind::Rack => {
                 // RFC 6675 section 5 step 4.3: the first lost segment goes at once.

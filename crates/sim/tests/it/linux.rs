@@ -2,6 +2,7 @@
 
 use crate::common::*;
 use fanin_cc::Value;
+use fanin_sim::packet::flags;
 use fanin_sim::queue;
 use fanin_sim::results::Results;
 use fanin_sim::spec::*;
@@ -625,4 +626,25 @@ fn two_flows_on_links_of_equal_rate_share_a_full_queue() {
     let shared = of_twelve(50.0, |share| share > 0.15);
     assert!(locked >= 6, "{locked} of 12 locked out with equal clocks, {shared} share with 50 ppm");
     assert!(shared >= 10, "{shared} of 12 share with clocks of 50 ppm");
+}
+
+/// `tcp_xmit_retransmit_queue` asks for pacing as new data do: the first repair of a recovery waits for its turn, too.
+#[test]
+fn what_bbr_sends_again_keeps_to_its_pacing() {
+    let mut spec = star(2, Rate::mbps(100), Duration::us(25), Some(QueueLimit::Packets(20)), None);
+    fast_access(&mut spec, Rate::gbps(1));
+    let t = transport(&mut spec, "bbr", Stack { send_jitter: Duration::ZERO, ..Stack::linux() });
+    for i in 0..2 {
+        let f = flow(&mut spec, i, t);
+        message(&mut spec, f, 1_000_000_000, Duration::us(300 * u64::from(i)));
+    }
+    spec.end = Time::ZERO + Duration::s(2);
+    spec.trace.packets = vec![LinkId(2)];
+    let r = run(&spec);
+    assert!(r.flows[0].fast_recoveries > 5 && r.flows[0].timeouts == 0, "{:?}", r.flows[0]);
+    let p = &r.traces.packets;
+    let late = |i: &usize| p.event[*i] == 0 && p.time_ps[*i] > Duration::ms(500).ps() && p.flags[*i] & flags::ACK == 0;
+    let sent: Vec<u64> = (0..p.time_ps.len()).filter(late).map(|i| p.time_ps[i]).collect();
+    let close = sent.windows(2).filter(|w| w[1] - w[0] < Duration::us(40).ps()).count();
+    assert_eq!(close, 0, "of {}", sent.len());
 }
