@@ -29,12 +29,12 @@ struct Kept {
     rows: Vec<Row>,
 }
 
-/// A flow that carries answers.
+/// A flow with answers under way.
 #[derive(Debug, Default)]
 struct Held {
-    /// Answers under way: their number and their release.
+    /// Their number and their release.
     open: Vec<(usize, u64)>,
-    /// Events since the first of those releases, or of this instant.
+    /// Events since the first of those releases.
     rows: VecDeque<Row>,
 }
 
@@ -46,6 +46,8 @@ pub struct Slowest {
     first: BTreeMap<u32, usize>,
     last: BTreeMap<u32, usize>,
     held: BTreeMap<u32, Held>,
+    /// Events of this instant on flows without an answer under way: one may be released yet.
+    instant: Vec<Row>,
     /// Slowest first.
     kept: Vec<Kept>,
     count: u64,
@@ -53,13 +55,14 @@ pub struct Slowest {
 
 impl Slowest {
     /// Nothing has happened yet.
-    pub fn new(spec: &SlowestSpec, flow_of: impl Fn(u32) -> u32) -> Slowest {
+    pub fn new(spec: &SlowestSpec) -> Slowest {
         let numbered = || spec.answers.iter().enumerate();
         Slowest {
             most: spec.most,
             first: numbered().map(|(n, &(first, _))| (first.0, n)).collect(),
             last: numbered().map(|(n, &(_, last))| (last.0, n)).collect(),
-            held: numbered().map(|(_, &(first, _))| (flow_of(first.0), Held::default())).collect(),
+            held: BTreeMap::new(),
+            instant: Vec::new(),
             kept: Vec::new(),
             count: 0,
         }
@@ -67,24 +70,34 @@ impl Slowest {
 
     /// An application wrote this message.
     pub fn released(&mut self, now: u64, message: u32, flow: u32) {
-        if let (Some(&answer), Some(held)) = (self.first.get(&message), self.held.get_mut(&flow)) {
-            held.open.push((answer, now));
+        let Some(&answer) = self.first.get(&message) else { return };
+        let held = self.held.entry(flow).or_default();
+        if held.open.is_empty() {
+            held.rows.extend(self.instant.extract_if(.., |row| row.packet.flow == flow && row.time == now));
         }
+        held.open.push((answer, now));
     }
 
     /// A packet event at a port.
     pub fn record(&mut self, time: u64, link: u32, event: PacketEvent, packet: &Packet) {
-        let Some(held) = self.held.get_mut(&packet.flow) else { return };
         let row = Row { number: self.count, time, link, event, packet: *packet };
         self.count += 1;
         // What follows an answer's end at the same instant belongs to it.
         for kept in self.kept.iter_mut().filter(|k| k.flow == packet.flow && k.done == time) {
             kept.rows.push(row);
         }
-        if held.open.is_empty() && held.rows.back().is_some_and(|last| last.time < time) {
-            held.rows.clear();
+        match self.held.get_mut(&packet.flow) {
+            Some(held) => held.rows.push_back(row),
+            None => self.wait(row),
         }
-        held.rows.push_back(row);
+    }
+
+    /// Keeps an event as long as its instant lasts.
+    fn wait(&mut self, row: Row) {
+        if self.instant.last().is_some_and(|last| last.time < row.time) {
+            self.instant.clear();
+        }
+        self.instant.push(row);
     }
 
     /// This message was delivered.
@@ -103,6 +116,11 @@ impl Slowest {
         let since = held.open.iter().map(|&(_, release)| release).min().unwrap_or(now).min(now);
         let before = held.rows.partition_point(|row| row.time < since);
         held.rows.drain(..before);
+        if held.open.is_empty() {
+            // Of a million flows few have an answer under way.
+            let over = self.held.remove(&flow).map(|held| held.rows);
+            over.into_iter().flatten().for_each(|row| self.wait(row));
+        }
     }
 
     /// Hands over the events of the slowest answers, in their order.
@@ -129,7 +147,7 @@ mod tests {
     /// Messages 0 to 5, one answer each, the even ones on flow 0 and the odd ones on flow 1.
     fn two_flows(most: usize) -> Slowest {
         let answers = (0..6).map(|n| (MessageId(n), MessageId(n))).collect();
-        Slowest::new(&SlowestSpec { most, answers }, |message| message % 2)
+        Slowest::new(&SlowestSpec { most, answers })
     }
 
     fn times(slowest: &mut Slowest) -> Vec<u64> {
@@ -182,7 +200,7 @@ mod tests {
             slowest.record(1001, message, PacketEvent::Accepted, &packet(message, 0));
             slowest.completed(1002, message, message);
         }
-        assert!(slowest.held.values().all(|held| held.rows.is_empty()));
+        assert!(slowest.held.is_empty());
         assert_eq!(slowest.finish().flow, [0]);
     }
 }

@@ -81,13 +81,13 @@ pub struct Tracer {
 impl Tracer {
     /// As asked.
     pub fn new(spec: &Spec) -> Tracer {
-        let (ports, flows, messages) = (spec.links.len(), spec.flows.len(), &spec.messages);
+        let (ports, flows) = (spec.links.len(), spec.flows.len());
         let spec = &spec.trace;
         let mut tracer = Tracer {
             any_port: !spec.packets.is_empty(),
             lost_and_marked: spec.drops_and_marks,
             internals: spec.internals,
-            slowest: spec.slowest.as_ref().map(|s| Box::new(Slowest::new(s, |m| messages[m as usize].flow.0))),
+            slowest: spec.slowest.as_ref().map(|s| Box::new(Slowest::new(s))),
             thinned: spec.most.map(|most| Box::new(Thinned::new(most))),
             interval: spec.throughput_interval.map(|d| d.ps().max(1)),
             interval_end: spec.throughput_interval.map_or(u64::MAX, |d| d.ps().max(1)),
