@@ -3,6 +3,7 @@
 mod arrival;
 mod clock;
 mod clocking;
+mod finish;
 mod handshake;
 mod rtt;
 mod run;
@@ -11,7 +12,7 @@ mod writes;
 
 use crate::arrivals::Arrivals;
 use crate::decode::{Addr, Segment, flag};
-use crate::{Connection, Direction, DirectionStats, Gap, Sink, Train};
+use crate::{Direction, DirectionStats, Gap, Sink, Train};
 use clock::Clock;
 use clocking::Clocking;
 use handshake::Handshake;
@@ -559,54 +560,6 @@ impl Conn {
             (run.acked_at, run.ack_queued) = (Some(at), queued);
         }
         excess
-    }
-
-    /// The capture is over.
-    pub fn finish(mut self, sink: &mut dyn Sink) -> Connection {
-        self.end_run(sink);
-        if let Some(request) = self.request.take() {
-            self.tell_turn(Some(&request), None, sink);
-        }
-        let writes = self.writes.finish(self.id, self.turns, sink);
-        for dir in &mut self.dirs {
-            if let Some(train) = dir.train.take() {
-                sink.train(train);
-            }
-        }
-        let stats = |d: usize| {
-            let mut n = self.dirs[d].stats;
-            let half = self.dirs[d].half;
-            let seen = self.dirs[d].clocking.counts();
-            (n.releases, n.prompted_releases, n.unprompted_releases) = (seen.releases, seen.prompted, seen.unprompted);
-            (n.backoffs, n.backoffs_over_half, n.backoffs_small) = (seen.backoffs, seen.kept_over_half, seen.kept_most);
-            n.missing_bytes = self.dirs[d].seq.missing();
-            n.rtt_samples = half.samples();
-            n.min_rtt_ns = half.least().map(|behind| behind + self.dirs[1 - d].half.least().unwrap_or(0));
-            n.smoothed_rtt_ns = self.smoothed_rtt(d);
-            n.max_rtt_ns = half.most().map(|behind| behind + self.dirs[1 - d].half.least().unwrap_or(0));
-            n
-        };
-        let (c, h) = (self.client, &self.handshake);
-        let once = h.syns == 1 && h.synacks == 1;
-        let server = h.server.filter(|_| once);
-        let client = h.client.filter(|_| once);
-        Connection {
-            connection: self.id,
-            client_ip: self.ends[c].0.ip(),
-            client_port: self.ends[c].1,
-            server_ip: self.ends[1 - c].0.ip(),
-            server_port: self.ends[1 - c].1,
-            start_ns: self.start,
-            end_ns: self.end,
-            handshake_seen: h.syns > 0 && h.synacks > 0,
-            handshake_rtt_ns: server.zip(client).map(|(s, c)| s + c),
-            handshake_server_ns: server,
-            handshake_client_ns: client,
-            turns: self.turns,
-            writes,
-            to_server: stats(c),
-            to_client: stats(1 - c),
-        }
     }
 }
 
