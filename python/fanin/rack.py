@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,12 +12,16 @@ from fanin.rack_facts import packets
 from fanin.rack_queue import CLEAR, UNCLEAR, Finding, Losses, buffer, mark
 from fanin.runs.job import RunWarning
 from fanin.text import duration, rate, significant
+from fanin.vantage import needless
 
 if TYPE_CHECKING:
     from fanin.traffic import TrainsResult
 
 STANDARD_RATES = tuple(r * 1e6 for r in (10, 100, 1e3, 2.5e3, 5e3, 1e4, 2.5e4, 4e4, 5e4, 1e5, 2e5, 4e5, 8e5))
 """Rates of Ethernet, bit/s."""
+
+ROUND_RATES = tuple(n * 10**k for k in range(7, 12) for n in (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0))
+"""Rates that links are shaped to, bit/s."""
 
 FEWEST_TRAINS = 20
 """With fewer trains of back-to-back packets their spacing says nothing."""
@@ -124,7 +129,7 @@ def proposed(found: TrainsResult, aggregator: str, command: str) -> RackProposal
         bps, the_rate = _by_losses(losses, bps, the_rate)
     queue = buffer(towards, link, bps, losses, sure=the_rate.certainty == "measured")
     findings = (the_rate, _delay(towards), queue, mark(towards, bps, queue))
-    remarks = tuple(_remarks(towards, findings))
+    remarks = (*_remarks(towards, findings), *needless(found, aggregator))
     return RackProposal(findings, remarks, _file(found.summary["file"], findings, remarks, command), command)
 
 
@@ -180,15 +185,21 @@ def _by_losses(losses: Losses, bps: float, the_rate: Finding) -> tuple[float, Fi
     if told is None or told.losses == 0 or (the_rate.certainty == "measured" and told.amiss <= enough):
         return bps, the_rate
     least = bps if the_rate.low is None else _parsed(the_rate.low)
-    near = [r for r in STANDARD_RATES if LATE * least <= r <= MOST_ABOVE * least]
-    best = losses.best([bps, *(r for r in near if r != bps)])
+
+    def best_of(rates: Sequence[float]) -> float | None:
+        near = [r for r in rates if LATE * least <= r <= MOST_ABOVE * least]
+        return losses.best([bps, *(r for r in near if r != bps)])
+
+    best, of = best_of(STANDARD_RATES), "Ethernet's"
+    if best is None:
+        best, of = best_of(ROUND_RATES), "round"
     if best is None:
         return bps, the_rate
     return best, Finding(
         "rack.rate",
         _rate_text(best),
         "measured",
-        f"of Ethernet's rates from {rate(least)} up, only at this one does a queue explain which of {told.losses:,} lost packets were dropped and "
+        f"of {of} rates from {rate(least)} up, only at this one does a queue explain which of {told.losses:,} lost packets were dropped and "
         "which others were not",
     )
 

@@ -216,7 +216,8 @@ class TrainsResult:
         """What went towards a host, a row for each of its connections: what its senders were seen to do.
 
         ``connection`` (UInt32), ``asks`` and ``handshake_seen`` (Boolean; the host opened it, so responses go to it), ``handshake_rtt_ns``,
-        ``min_rtt_ns`` and counts (UInt64) as in `connections`; ``repeated_syns`` are of both sides, ``repaired_packets`` what was sent again.
+        ``min_rtt_ns`` and counts (UInt64) as in `connections`; ``repeated_syns`` are of both sides, ``repaired_packets`` what was sent again,
+        ``spurious_packets`` of that what its receiver had.
         """
         return frame(self._capture.towards(host)).with_columns(pl.col("asks", "handshake_seen") == 1)
 
@@ -238,8 +239,9 @@ class TrainsResult:
     def behind_the_queue(self, aggregator: str) -> bool | None:
         """Whether the tap is between the queue and the host that the responses go to; None where the capture does not show it.
 
-        A packet that was lost before the tap is seen once, when it fills the hole; one lost behind it is seen twice. Without losses the
-        handshake tells: its part between the tap and a host is hardly longer than that host's own time when the tap is on it.
+        A packet that was lost before the tap is seen once, when it fills the hole; one lost behind it is seen twice. One that was only late is
+        seen twice too, the second time behind its acknowledgement where it was held up before the tap. Without any of these the handshake
+        tells: its part between the tap and a host is hardly longer than that host's own time when the tap is on it.
         """
         return self._capture.behind_the_queue(aggregator)
 

@@ -49,9 +49,26 @@ def about_the_tap(found: TrainsResult, replay: Replay, responses: pl.DataFrame) 
             f"{share:.0%} of the time of the slowest hundredth of responses is pauses in the capture that are replayed as the application's, whichever "
             "TCP runs" + ("; behind the queue, stalls of the network look the same" if near else "")
         )
+    told += needless(found, replay.aggregator)
     if near:
         told.append(
             f"the capture was taken behind the queue, at or near {replay.aggregator}: packets that were lost are not in the file, and the network's "
             "stalls may pass for pauses of the application; capture at the switch or at the servers"
         )
     return told
+
+
+FEWEST_NEEDLESS, NEEDLESS_SHARE = 10, 0.2
+"""Packets that were sent again though they had arrived, and their share of what was sent again, from which on they are remarked."""
+
+
+def needless(found: TrainsResult, aggregator: str) -> list[str]:
+    """What to know where much was sent again that had arrived."""
+    towards = found.towards(aggregator)
+    again, spurious = (int(towards[f"{name}_packets"].sum()) for name in ("repaired", "spurious"))
+    if spurious < FEWEST_NEEDLESS or spurious < NEEDLESS_SHARE * again:
+        return []
+    return [
+        f"{spurious:,} of {again:,} packets that were sent again had not been lost: their receiver had them (D-SACK, or acknowledged before). They "
+        "were late by more than their sender's timer, as behind a shaper (token bucket) or on a busy host, which a drop-tail port does not do"
+    ]

@@ -95,6 +95,8 @@ struct Dir {
     repair: u64,
     /// What its sender is known to send without an acknowledgement, at least, since it last had a reason to send less; none: it never had one.
     unasked: Option<u64>,
+    /// Packets whose bytes had been acknowledged before they were sent again, and how often their receiver said that bytes came twice (D-SACK).
+    needless: [u64; 2],
     /// What this direction's sender last announced, for the other direction.
     window: u64,
     window_exact: bool,
@@ -294,6 +296,7 @@ impl Conn {
         let in_flight = dir.seq.in_flight();
         let idle = dir.last_data.map_or(u64::MAX, |last| at - last);
         let arrival = dir.seq.data(seq, s.payload, at, s.ip_id, reordering);
+        let acked = dir.seq.place_of(seq) + u64::from(s.payload) <= dir.seq.acked();
         if let Some(stamp) = s.stamp {
             dir.clock.passed(stamp, at);
         }
@@ -306,6 +309,7 @@ impl Conn {
         }
         n.retransmitted_bytes += arrival.old;
         n.retransmitted_packets += u64::from(arrival.old > 0);
+        dir.needless[0] += u64::from(acked && arrival.old > 0);
         match arrival.kind {
             Kind::Forward => {}
             Kind::Reordered => n.out_of_order_packets += 1,
@@ -535,6 +539,7 @@ impl Conn {
         let segment = u64::from(peer.stats.largest_segment);
         let opened = dir.window_exact && dir.window < segment && window >= segment;
         let news = peer.seq.ack(s.ack);
+        peer.needless[1] += u64::from(s.twice.is_some());
         let mut excess = None;
         if news {
             excess = peer.half.acknowledged(peer.seq.acked(), at);

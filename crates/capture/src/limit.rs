@@ -232,8 +232,8 @@ impl Passed {
             return None;
         }
         let mut best: Option<Limit> = None;
-        for overhead in OVERHEADS {
-            let arrivals = self.arrivals(bps, overhead);
+        for (overhead, paced) in OVERHEADS.into_iter().flat_map(|o| [(o, true), (o, false)]) {
+            let arrivals = self.arrivals(bps, overhead, paced);
             if self.losses < FEWEST {
                 // Without an error of the packets' size, the least queue is nearest to the one that was there.
                 let longest = followed(&arrivals, bps, f64::MAX, f64::MAX).longest.ceil() as u64;
@@ -285,15 +285,16 @@ impl Passed {
         })
     }
 
-    /// When each packet came to the queue, with its size and whether it was dropped. A tap on a host stamps packets when its card gets them, so
-    /// that one host's follow each other no faster than its link, which is taken to be as fast as the receiver's.
-    fn arrivals(&self, bps: u64, overhead: u32) -> Vec<(u64, u32, bool)> {
+    /// When each packet came to the queue, with its size and whether it was dropped. A tap on a host stamps packets when its card gets them, and they
+    /// follow each other no faster than its link, as fast as the receiver's (`paced`); a tap on a switch stamps them as they come.
+    fn arrivals(&self, bps: u64, overhead: u32, paced: bool) -> Vec<(u64, u32, bool)> {
         let mut links: HashMap<u32, u64, foldhash::fast::RandomState> = HashMap::default();
         let mut all: Vec<_> = (self.records.iter())
             .map(|r| {
                 let wire = (r.payload & !DROPPED) + overhead;
                 let free = links.entry(r.from).or_default();
-                *free = r.at.max(*free + u64::from(wire) * 8_000_000_000 / bps);
+                let follows = if paced { *free + u64::from(wire) * 8_000_000_000 / bps } else { 0 };
+                *free = r.at.max(follows);
                 (*free, wire, r.payload & DROPPED != 0)
             })
             .collect();

@@ -11,22 +11,25 @@ const NEAR_SHARE: f64 = 0.3;
 impl Analysis {
     /// Whether the tap is between the queue and the host that the responses go to; none where the capture does not show it.
     ///
-    /// A packet that was lost before the tap is seen once, when it fills the hole; one lost behind it is seen twice. Without losses the
+    /// A packet that was lost before the tap is seen once, when it fills the hole; one lost behind it is seen twice. One that was only late, as behind
+    /// a shaper until its sender's timer is over, is seen twice too: its acknowledgement has passed before where it was held up before the tap, and not
+    /// yet where behind. Without any of these the
     /// handshake tells: its part between the tap and a host is hardly longer than that host's own time when the tap is on it.
     pub fn behind_the_queue(&self, aggregator: IpAddr) -> Option<bool> {
-        let (mut refilled, mut again, mut near) = (0, 0, Vec::new());
+        // What speaks for a tap behind the queue, and before it.
+        let (mut behind, mut before, mut near) = (0, 0, Vec::new());
         let mine = |c: &Connection| c.client_ip == aggregator || c.server_ip == aggregator;
         for c in self.connections.iter().filter(mine) {
             let opened = c.client_ip == aggregator;
             let towards = if opened { &c.to_client } else { &c.to_server };
-            refilled += towards.refilled_packets;
-            again += towards.retransmitted_packets;
+            behind += towards.refilled_packets + towards.held_up_packets;
+            before += towards.retransmitted_packets.saturating_sub(towards.held_up_packets);
             if let (Some(client), Some(server)) = (c.handshake_client_ns, c.handshake_server_ns) {
                 near.push(if opened { client } else { server } as f64 / (client + server).max(1) as f64);
             }
         }
-        if refilled + again >= FEWEST_LOSSES {
-            return Some(refilled > again);
+        if behind + before >= FEWEST_LOSSES {
+            return Some(behind > before);
         }
         near.sort_by(f64::total_cmp);
         near.get(near.len() / 2).map(|&share| share < NEAR_SHARE)

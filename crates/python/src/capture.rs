@@ -202,9 +202,10 @@ impl Capture {
 type Count = fn(&Connection, &DirectionStats) -> u64;
 
 /// Counts of [`Capture::towards`] by name.
-const TOWARDS: [(&str, Count); 10] = [
+const TOWARDS: [(&str, Count); 11] = [
     ("repeated_syns", |c, _| repeats(c.to_server.syn) + repeats(c.to_client.syn)),
     ("repaired_packets", |_, side| side.retransmitted_packets + side.refilled_packets),
+    ("spurious_packets", |_, side| side.spurious_packets),
     ("ce_packets", |_, side| side.ce_packets),
     ("ect_syn", |_, side| u64::from(side.ect_syn)),
     ("releases", |_, side| side.releases),

@@ -23,6 +23,10 @@ impl Conn {
             (n.releases, n.prompted_releases, n.unprompted_releases) = (seen.releases, seen.prompted, seen.unprompted);
             (n.backoffs, n.backoffs_over_half, n.backoffs_small) = (seen.backoffs, seen.kept_over_half, seen.kept_most);
             n.missing_bytes = self.dirs[d].seq.missing();
+            // A receiver that speaks of what came twice speaks of what it had acknowledged too.
+            let [acked, told] = self.dirs[d].needless;
+            n.held_up_packets = acked;
+            n.spurious_packets = acked.max(told).min(n.retransmitted_packets + n.refilled_packets);
             n.rtt_samples = half.samples();
             n.min_rtt_ns = half.least().map(|behind| behind + self.dirs[1 - d].half.least().unwrap_or(0));
             n.smoothed_rtt_ns = self.smoothed_rtt(d);

@@ -1,7 +1,7 @@
 //! Small conversations written by hand, with the answer worked out beside them.
 
 use crate::common::run_bytes;
-use fanin_capture::write::{Endpoint, Flags, PcapWriter, Segment};
+use fanin_capture::write::{Endpoint, Flags, PcapWriter, Segment, TcpOptions};
 use fanin_capture::{Analysis, Burst, Direction, Options, Sink, Train, Turn, Warning, analyse_into};
 use fanin_units::{Duration, Time};
 use std::ops::ControlFlow;
@@ -270,4 +270,38 @@ fn a_sink_gets_every_row_as_it_ends_and_nothing_is_kept() {
     assert!(found.turns.is_empty() && found.trains.is_empty());
     assert_eq!(found.connections, kept.connections);
     assert!(early > 1);
+}
+
+/// Twenty responses of two segments each; the second segment of each is late by 250 ms, and its sender sends it again after 200. With `told`, the client
+/// says that it came twice, else it has acknowledged both before the second copy passes.
+fn late(told: bool) -> Script {
+    let mut s = Script::new();
+    s.open(0);
+    for n in 0..20_u32 {
+        let (us, seq, asked) = (100_000 + u64::from(n) * 1_000_000, 1 + n * 2000, 1 + n * 50);
+        s.up(us, asked, seq, 50, ACK).down(us + 50, seq, asked + 50, 1000, ACK);
+        s.down(us + 250_000, seq + 1000, asked + 50, 1000, ACK);
+        if !told {
+            s.up(us + 250_010, asked + 50, seq + 2000, 0, ACK);
+        }
+        s.down(us + 250_020, seq + 1000, asked + 50, 1000, ACK);
+        let twice = [(seq + 1000, seq + 2000)];
+        let blocks: &[(u32, u32)] = if told { &twice } else { &[] };
+        let tcp = Segment::between(CLIENT, SERVER);
+        let options = TcpOptions { sack: blocks, ..tcp.options };
+        s.packet(us + 250_030, Segment { seq: asked + 50, ack: seq + 2000, flags: ACK, options, ..tcp });
+    }
+    s
+}
+
+#[test]
+fn what_was_only_late_tells_on_which_side_of_the_tap_it_was_held_up() {
+    for told in [false, true] {
+        let a = late(told).analyse();
+        let seen = a.connections.get(0).unwrap().to_client;
+        assert_eq!((seen.retransmitted_packets, seen.spurious_packets), (20, 20), "{told}");
+        // Twenty losses behind the tap would have said that the queue is there. What held them up is, where the second copy passes before any
+        // acknowledgement; where it passes behind one, its sender did not know of it yet.
+        assert_eq!(a.behind_the_queue(a.connections.get(0).unwrap().client_ip), Some(!told));
+    }
 }
