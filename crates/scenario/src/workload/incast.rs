@@ -1,11 +1,11 @@
 //! Many senders answer one receiver at once, round after round.
 
-use super::WorkloadKind;
+use super::{JITTER, WorkloadKind};
 use crate::error::ScenarioError;
 use crate::plan::Workload;
 use crate::reader::Reader;
 use fanin_sim::spec::{BarrierId, FlowId, NodeId, Release};
-use fanin_units::{Bytes, Duration, Setting};
+use fanin_units::{Bytes, Duration, Setting, Time};
 
 pub const WORKLOAD: WorkloadKind = WorkloadKind {
     name: "incast",
@@ -17,27 +17,39 @@ pub const WORKLOAD: WorkloadKind = WorkloadKind {
     build,
 };
 
+/// For workloads in rounds.
+pub(super) const OPEN: Setting = Setting::word(
+    "open",
+    &["first-use", "before", "each-round"],
+    "when connections open: with the first message on them, before the first round (which waits `lead` for them), or anew in every round",
+)
+.default("first-use");
+
+/// Beside [`OPEN`].
+pub(super) const LEAD: Setting = Setting::time(
+    "lead",
+    "with `open = \"before\"`: time from the handshakes to the first round; no RTT of a data centre is longer",
+)
+.default("10ms");
+
 const KEYS: &[Setting] = &[
     Setting::size("bytes", "what each sender sends per round (the server request unit)").positive(),
     Setting::size("total", "what all senders send together per round, in equal parts, instead of `bytes`").positive(),
     Setting::count_to("rounds", 1, 1_000_000, "how many rounds").default("1"),
-    Setting::flag("barrier", "a round begins when every answer of the one before is complete, not each sender for itself")
-        .default("true"),
+    Setting::flag(
+        "barrier",
+        "a round begins when every answer of the one before is complete, not each sender for itself",
+    )
+    .default("true"),
     Setting::time("gap", "pause between the end of a round and the next").default("0s"),
-    Setting::time("jitter", "each answer is delayed by a random time, uniform on [0, this)").default("0s"),
+    JITTER,
     Setting::size(
         "request",
         "the receiver asks each sender with a message of this size; senders start by themselves unless set",
     )
     .positive(),
-    Setting::word(
-        "open",
-        &["first-use", "before", "each-round"],
-        "when connections open: with the first message on them, before the first round (which waits `lead` for them), or anew in every round",
-    )
-    .default("first-use"),
-    Setting::time("lead", "with `open = \"before\"`: time from the handshakes to the first round; no RTT of a data centre is longer")
-        .default("10ms"),
+    OPEN,
+    LEAD,
     Setting::count_to("connections", 1, 10_000, "connections per sender, each with its answer").default("1"),
 ];
 
@@ -53,11 +65,7 @@ fn build(reader: &Reader<'_>, workload: &mut Workload<'_>) -> Result<(), Scenari
         barrier: reader.get("barrier")?,
         jitter: reader.get("jitter")?,
         request: reader.opt::<Bytes>("request")?.map(Bytes::get),
-        open: match reader.get::<String>("open")?.as_str() {
-            "before" => Open::Before { lead: reader.get("lead")? },
-            "each-round" => Open::EachRound,
-            _ => Open::FirstUse,
-        },
+        open: Open::read(reader)?,
     };
     workload.room_for(reader, "rounds", &[rounds.rounds, senders.len() as u64])?;
     rounds.add(workload, &senders, receiver);
@@ -75,6 +83,28 @@ pub(super) enum Open {
     EachRound,
 }
 
+impl Open {
+    /// From the keys [`OPEN`] and [`LEAD`].
+    pub fn read(reader: &Reader<'_>) -> Result<Open, ScenarioError> {
+        Ok(match reader.get::<String>("open")?.as_str() {
+            "before" => Open::Before { lead: reader.get("lead")? },
+            "each-round" => Open::EachRound,
+            _ => Open::FirstUse,
+        })
+    }
+
+    /// Connections of a first round that would begin at `start`, and when it begins.
+    pub fn first(self, workload: &mut Workload<'_>, flows: &[Answering], start: Time) -> Time {
+        let Open::Before { lead } = self else { return start };
+        for (request, answer) in flows {
+            // Who sends first opens the connection.
+            let first = request.map_or(*answer, |r| r.0);
+            workload.plan.flows[first.index()].open = Some(start);
+        }
+        start + lead
+    }
+}
+
 /// Answers of many connections to one receiver, round after round.
 pub(super) struct Rounds {
     pub bytes: u64,
@@ -90,15 +120,7 @@ impl Rounds {
     /// One connection for each entry of `senders`.
     pub fn add(&self, workload: &mut Workload<'_>, senders: &[NodeId], receiver: NodeId) {
         let mut flows = self.connect(workload, senders, receiver);
-        let mut start = workload.start;
-        if let Open::Before { lead } = self.open {
-            for (request, answer) in &flows {
-                // Who sends first opens the connection.
-                let first = request.map_or(*answer, |r| r.0);
-                workload.plan.flows[first.index()].open = Some(start);
-            }
-            start += lead;
-        }
+        let start = self.open.first(workload, &flows, workload.start);
         let mut streams: Vec<_> = (0..flows.len() as u64).map(|n| workload.stream("jitter", n)).collect();
         // What the next round of each connection waits for.
         let mut before: Vec<Option<BarrierId>> = vec![None; flows.len()];
@@ -128,7 +150,7 @@ impl Rounds {
 }
 
 /// What asks, with the size of a request, and what answers.
-type Answering = (Option<(FlowId, u64)>, FlowId);
+pub(super) type Answering = (Option<(FlowId, u64)>, FlowId);
 
 /// The flow of a sender's answers, and the one that asks for them, with the size of a request.
 pub(super) fn answering(
@@ -136,7 +158,7 @@ pub(super) fn answering(
     sender: NodeId,
     receiver: NodeId,
     request: Option<u64>,
-) -> (Option<(FlowId, u64)>, FlowId) {
+) -> Answering {
     match request {
         Some(size) => {
             let (ask, answer) = workload.connection(receiver, sender);

@@ -1,7 +1,7 @@
 //! Units of work fetched from all workers, with some workers busy with long flows instead.
 
-use super::WorkloadKind;
-use super::incast::{Open, Rounds};
+use super::incast::{LEAD, OPEN, Open, Rounds};
+use super::{JITTER, WorkloadKind};
 use crate::error::ScenarioError;
 use crate::plan::Workload;
 use crate::reader::Reader;
@@ -26,7 +26,9 @@ const KEYS: &[Setting] = &[
     Setting::count_to("rounds", 1, 1_000_000, "how many units are fetched one after another").default("1"),
     Setting::size("request", "size of the request to each worker; with 0B the workers start by themselves")
         .default("100B"),
-    Setting::time("jitter", "each answer is delayed by a random time, uniform on [0, this)").default("0s"),
+    JITTER,
+    OPEN,
+    LEAD,
     Setting::count(
         "background",
         0,
@@ -51,7 +53,7 @@ fn build(reader: &Reader<'_>, workload: &mut Workload<'_>) -> Result<(), Scenari
         barrier: true,
         jitter: reader.get("jitter")?,
         request: Some(reader.get::<Bytes>("request")?.get()).filter(|&size| size > 0),
-        open: Open::FirstUse,
+        open: Open::read(reader)?,
     };
     workload.room_for(reader, "rounds", &[rounds.rounds, workers.len() as u64])?;
     rounds.add(workload, &workers, receiver);

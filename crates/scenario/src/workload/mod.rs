@@ -79,6 +79,14 @@ pub static TCP: &[Setting] = &[
     Setting::of("stack", Domain::Stack, "other knobs for this workload alone"),
 ];
 
+/// Of workloads whose hosts answer at once.
+pub(crate) const JITTER: Setting = Setting::time(
+    "jitter",
+    "each answer is delayed by a random time, uniform on [0, this), as by what its application does; 0s, since what a host's kernel and network \
+     card add is `stack.send_jitter`, and the papers' servers begin at once",
+)
+.default("0s");
+
 /// For workloads that pair hosts.
 pub(crate) const PATTERN: Setting = Setting::word(
     "pattern",

@@ -1,7 +1,7 @@
 //! Queries that a front end spreads over many workers, each of which answers with its share.
 
-use super::WorkloadKind;
-use super::incast::{Open, Rounds, answering};
+use super::incast::{Answering, LEAD, OPEN, Open, Rounds, answering};
+use super::{JITTER, WorkloadKind};
 use crate::draw::Draw;
 use crate::error::ScenarioError;
 use crate::plan::Workload;
@@ -28,7 +28,9 @@ const KEYS: &[Setting] = &[
         "time from a query to the next, whether it is answered or not; unless set a query waits for the answers to the one before",
     ),
     Setting::time("gap", "pause between the last answer and the next query").default("0s"),
-    Setting::time("jitter", "each answer is delayed by a random time, uniform on [0, this)").default("0s"),
+    JITTER,
+    OPEN,
+    LEAD,
 ];
 
 fn build(reader: &Reader<'_>, workload: &mut Workload<'_>) -> Result<(), ScenarioError> {
@@ -41,25 +43,24 @@ fn build(reader: &Reader<'_>, workload: &mut Workload<'_>) -> Result<(), Scenari
     let (queries, request): (u64, Bytes) = (reader.get("queries")?, reader.get("request")?);
     workload.room_for(reader, "queries", &[queries, workers.len() as u64])?;
     let jitter: Duration = reader.get("jitter")?;
+    let open = Open::read(reader)?;
     let Some(interval) = reader.opt::<Draw>("interval")? else {
         let gap = reader.get("gap")?;
-        let rounds = Rounds {
-            bytes,
-            rounds: queries,
-            gap,
-            barrier: true,
-            jitter,
-            request: Some(request.get()),
-            open: Open::FirstUse,
-        };
+        let rounds = Rounds { bytes, rounds: queries, gap, barrier: true, jitter, request: Some(request.get()), open };
         rounds.add(workload, &workers, front_end);
         return Ok(());
     };
-    let flows: Vec<_> = workers.iter().map(|&w| answering(workload, w, front_end, Some(request.get()))).collect();
+    let connect = |workload: &mut Workload<'_>| -> Vec<Answering> {
+        workers.iter().map(|&w| answering(workload, w, front_end, Some(request.get()))).collect()
+    };
+    let mut flows = connect(workload);
     let mut late: Vec<_> = (0..flows.len() as u64).map(|n| workload.stream("jitter", n)).collect();
     let mut intervals = workload.stream("interval", 0);
-    let mut time = workload.start;
-    for _ in 0..queries {
+    let mut time = open.first(workload, &flows, workload.start);
+    for n in 0..queries {
+        if n > 0 && open == Open::EachRound {
+            flows = connect(workload);
+        }
         // No message waits for it: it says which answers belong together.
         let query = workload.plan.barrier();
         for (n, &flow) in flows.iter().enumerate() {

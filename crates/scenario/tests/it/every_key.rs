@@ -140,7 +140,7 @@ fn every_key_of_every_workload_changes_the_plan() {
             if kind.name == "incast" && key.name == "total" {
                 base = base.replace("bytes = \"64KB\"", "total = \"1MB\"");
             }
-            if kind.name == "incast" && key.name == "lead" {
+            if key.name == "lead" {
                 base += "\nopen = \"before\"";
             }
             let changed = with(&base, key.name, &value);

@@ -143,3 +143,23 @@ fn connections_of_an_incast_open_at_first_use_before_the_rounds_or_anew_for_each
     assert_eq!(anew.flows.len(), 12);
     assert!(anew.messages[6].flow.index() >= 6);
 }
+
+#[test]
+fn queries_and_units_open_their_connections_as_an_incast_does() {
+    for rest in [
+        "kind = \"web_search\"\nqueries = 2",
+        "kind = \"web_search\"\nqueries = 2\ninterval = \"1ms\"",
+        "kind = \"mapreduce\"\nrounds = 2",
+    ] {
+        let with = |open: &str| plan(&format!("[topology]\nsenders = 3\n[[workload]]\n{rest}\n{open}"), 1);
+        let first_use = with("");
+        assert!(first_use.flows.len() == 6 && first_use.flows.iter().all(|f| f.open.is_none()), "{rest}");
+        let before = with("open = \"before\"\nlead = \"2ms\"");
+        let opened: Vec<bool> = before.flows.iter().map(|f| f.open == Some(Time::ZERO)).collect();
+        assert_eq!(opened, [true, false, true, false, true, false], "{rest}");
+        assert_eq!(at(&before.messages[0]), Time::ZERO + Duration::ms(2), "{rest}");
+        let anew = with("open = \"each-round\"");
+        assert_eq!(anew.flows.len(), 12, "{rest}");
+        assert!(anew.messages.iter().all(|m| anew.messages.iter().filter(|o| o.flow == m.flow).count() == 1), "{rest}");
+    }
+}
