@@ -141,7 +141,8 @@ impl Replay {
         alone
     }
 
-    /// Adds it to a plan: server `n` is `hosts[n % hosts.len()]`; each release is late by a random time on [0, `jitter`).
+    /// Adds it to a plan: server `n` is `hosts[n % hosts.len()]`; each release is late by a random time on [0, `jitter`), the requests of a round by one:
+    /// they leave one after another in a loop over the servers, and keep their order and spacing.
     pub(crate) fn add(&self, workload: &mut Workload<'_>, hosts: &[NodeId], client: NodeId, jitter: Duration) -> Added {
         let opening = workload.transport;
         let noise = workload.plan.transports[opening as usize].stack.send_jitter / 2;
@@ -151,11 +152,16 @@ impl Replay {
         let mut responses = Vec::new();
         let mut gates = Gates::default();
         let mut placed = Vec::with_capacity(self.connections.len());
+        let together = self.late_together(workload, jitter);
         for (n, connection) in self.connections.iter().enumerate() {
             workload.transport = if connection.opened { opening } else { open };
             let host = hosts[connection.server as usize % hosts.len()];
             let flows = workload.connection(client, host);
-            let late = Late { stream: workload.stream("jitter", n as u64), most: jitter.ps() };
+            let late = Late {
+                stream: workload.stream("jitter", n as u64),
+                most: jitter.ps(),
+                together: together.get(&(n as u32)).map_or(&[], Vec::as_slice),
+            };
             placed.push(connection.add(workload, flows, late, noise, &mut gates, &mut responses));
         }
         workload.transport = opening;
@@ -184,6 +190,19 @@ impl Replay {
             answers: answers(round),
         });
         Added { responses, rounds: rounds.collect(), trees: self.trees(&placed) }
+    }
+
+    /// By connection, the messages whose requests leave in rounds and how late, in order of message.
+    fn late_together(&self, workload: &Workload<'_>, jitter: Duration) -> BTreeMap<u32, Vec<(u32, Duration)>> {
+        let mut all: BTreeMap<u32, Vec<(u32, Duration)>> = BTreeMap::new();
+        for (n, round) in (0..).zip(&self.rounds) {
+            let late = Duration::from_ps(workload.stream("round jitter", n).below(jitter.ps()));
+            for &(connection, message) in &round.requests {
+                all.entry(connection).or_default().push((message, late));
+            }
+        }
+        all.values_mut().for_each(|messages| messages.sort_unstable());
+        all
     }
 
     /// Answers to clients that waited for the answers of others: the answer's place (connection, turn), in order.
@@ -265,12 +284,20 @@ impl Gates {
     }
 }
 
-struct Late {
+struct Late<'a> {
     stream: Stream,
     most: u64,
+    /// Messages of the connection whose requests leave together with others, and how late.
+    together: &'a [(u32, Duration)],
 }
 
-impl Late {
+impl Late<'_> {
+    /// Of the request of a message.
+    fn asking(&mut self, message: u32) -> Duration {
+        let own = self.next();
+        self.together.binary_search_by_key(&message, |&(m, _)| m).map_or(own, |place| self.together[place].1)
+    }
+
     fn next(&mut self) -> Duration {
         Duration::from_ps(self.stream.below(self.most))
     }
@@ -297,7 +324,7 @@ impl Connection {
         &self,
         workload: &mut Workload<'_>,
         (there, back): (FlowId, FlowId),
-        mut late: Late,
+        mut late: Late<'_>,
         noise: Duration,
         gates: &mut Gates,
         responses: &mut Vec<ReplayedResponse>,
@@ -316,7 +343,7 @@ impl Connection {
         let mut done: Option<BarrierId> = None;
         let mut number = 0;
         let mut placed: Vec<Placed> = Vec::with_capacity(self.turns.len());
-        for turn in &self.turns {
+        for (m, turn) in (0..).zip(&self.turns) {
             let begin = |workload: &mut Workload<'_>, gates: &mut Gates, pause: Duration, late: Duration| {
                 // What leaves with the handshake's last acknowledgement does so without a pause.
                 let (late, lead) = match opening {
@@ -346,7 +373,7 @@ impl Connection {
             };
             let mut request = None;
             let mut release = if turn.request > 0 {
-                let asking = begin(workload, gates, Duration::ZERO, late.next());
+                let asking = begin(workload, gates, Duration::ZERO, late.asking(m));
                 let asked = workload.plan.barrier();
                 request = Some(workload.request(there, turn.request, asking, asked));
                 done = Some(asked);

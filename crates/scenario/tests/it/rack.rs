@@ -1,6 +1,6 @@
 //! A capture on a rack.
 
-use fanin_capture::Release as Waits;
+use fanin_capture::{Release as Waits, Round};
 use fanin_scenario::replay::{Connection, Turn};
 use fanin_scenario::{Override, Rack, Replay};
 use fanin_sim::spec::Release;
@@ -138,6 +138,30 @@ fn an_overlapping_turn_does_not_wait_for_the_response_before() {
     let rack = Rack::from_text(&format!("{RACK}[replay]\njitter = \"0s\""), "rack.toml").unwrap();
     let plan = rack.plan(&replay, "newreno", 1, false).unwrap();
     assert_eq!(plan.spec.messages[2].release, Release::At(Time::ZERO + Duration::ms(9)));
+}
+
+#[test]
+fn requests_of_a_round_keep_their_order_and_their_spacing_whatever_the_jitter() {
+    let mut together = replay();
+    for (connection, delay_us) in together.connections.iter_mut().zip([2_000, 2_003]) {
+        let (from, delay_ns) = ((connection.server, 0), delay_us * 1_000);
+        let second = &mut connection.turns[1];
+        (second.request, second.release) = (200, Some(Waits::Round { round: 0, answers: 2, delay_ns }));
+        together.rounds.resize(2, Round { company: 0, requests: vec![], answers: vec![], took_ns: None });
+        together.rounds[0].requests.push(from);
+        together.rounds[1].requests.push((from.0, 1));
+    }
+    let rack = Rack::from_text(&format!("{RACK}[replay]\njitter = \"20us\""), "rack.toml").unwrap();
+    let late = |seed: u64| -> Vec<Duration> {
+        let plan = rack.plan(&together, "newreno", seed, false).unwrap();
+        let asked: Vec<_> = plan.rounds[1].requests.iter().map(|&m| plan.spec.messages[m.index()].release).collect();
+        let pause = |release: &Release| if let Release::After(_, pause) = release { *pause } else { panic!() };
+        asked.iter().map(pause).collect()
+    };
+    for seed in 1..20 {
+        assert_eq!(late(seed)[1], late(seed)[0] + Duration::us(3));
+    }
+    assert_ne!(late(1)[0], late(2)[0], "a round as a whole is late by chance");
 }
 
 #[test]
