@@ -100,6 +100,8 @@ struct Dir {
     /// What this direction's sender last announced, for the other direction.
     window: u64,
     window_exact: bool,
+    /// A packet without data showed that its sender had sent more than passed the tap since data last did.
+    ahead: bool,
     last_ip_id: u16,
     last_ack: u32,
     last_window: u16,
@@ -228,7 +230,7 @@ impl Conn {
         } else {
             arrivals.packet(self.hosts[1 - d], 0, at, 0);
             if s.flags & (flag::SYN | flag::RST) == 0 {
-                self.dirs[d].seq.bare(s.seq);
+                self.dirs[d].ahead |= self.dirs[d].seq.bare(s.seq);
             }
         }
         if acks && let Some(excess) = self.acknowledge(s, d, at, queued) {
@@ -337,7 +339,8 @@ impl Conn {
                 run.split(before, at, pause, place, sink);
             }
             let bytes = self.dirs[d].seq.max() - before;
-            let lost = bytes > u64::from(s.payload) || self.skipped(d, s.ip_id);
+            let ahead = std::mem::take(&mut self.dirs[d].ahead);
+            let lost = ahead || bytes > u64::from(s.payload) || self.skipped(d, s.ip_id);
             let host = self.hosts[1 - d];
             let earliest = arrivals.earliest(host, s.payload, at);
             let held = arrivals.held(self.hosts[d], s.payload, at);

@@ -85,6 +85,7 @@ fn apart(chain: Vec<Exchange>, writes: &[Write], service: Option<u64>) -> Vec<Ex
             response_bytes: answer.to - answered_from,
             service,
             overlapped: first.overlapped || !begins,
+            told: true,
             delivered: come.map(|(later, _)| answer.at_ns.saturating_add(later)),
             unsure: come.map_or(0, |(_, unsure)| unsure),
             front: if begins { first.front } else { Front::default() },
@@ -152,7 +153,10 @@ impl Sizes {
         let requests: u64 = chain.iter().map(|e| e.request_bytes / asks).sum();
         let answered: u64 = chain.iter().map(|e| e.response_bytes).sum();
         let right = |e: &Exchange| e.request_bytes == asks && e.response_bytes == answers;
-        if requests < 2 || chain.iter().all(right) || !chain.iter().all(whole) || answered != requests * answers {
+        if chain.iter().all(right) {
+            return chain.into_iter().map(|e| Exchange { told: true, ..e }).collect();
+        }
+        if requests < 2 || !chain.iter().all(whole) || answered != requests * answers {
             return chain;
         }
         let delivered = chain.iter().rev().find_map(|e| e.delivered.map(|at| (at, e.unsure)));
@@ -173,6 +177,7 @@ impl Sizes {
                     response_bytes: answers,
                     service,
                     overlapped: exchange.overlapped || n > 0,
+                    told: true,
                     delivered: None,
                     unsure: 0,
                     front: exchange.front,

@@ -12,8 +12,14 @@ const GOLDEN: f64 = 0.618_033_988_749_894_8;
 const QUEUED: f64 = 0.02;
 /// A server with at least so many waits that were seen is judged by its own; another one by those of all.
 const OWN: usize = 4;
-/// Passes of the estimate: it changes little after some.
-const PASSES: usize = 12;
+/// Passes of the estimate over all answers, unless it changes by no more than [`SETTLED`] before: those that are hardly bounded leave only slowly what
+/// no other answer makes likely.
+const PASSES: usize = 200;
+const SETTLED: f64 = 1e-4;
+/// Passes of the estimate for one server, which begins with that of all.
+const OWN_PASSES: usize = 12;
+/// The estimate over all rests on so many answers at most, evenly taken: enough for its classes, and linear in answers.
+const SAMPLE: usize = 4_096;
 
 /// What is known of one wait for an answer.
 #[derive(Clone, Copy, Debug, Default)]
@@ -63,17 +69,20 @@ pub(crate) fn unqueue(messages: &mut [(u32, Message, Wait)]) {
         // Everything was seen, or nothing was.
         return;
     }
-    let everybody = Likely::of(&all);
+    let sample: Vec<Bounds> = all.iter().copied().step_by(all.len().div_ceil(SAMPLE)).collect();
+    let everybody = Likely::of(&sample, &Likely::nothing_known(), PASSES);
     let mut number = 0;
     for connection in messages.chunk_by_mut(|a, b| a.0 == b.0) {
         let mine = of(connection);
-        let own = (mine.iter().filter(|b| b.least == b.most).count() >= OWN).then(|| Likely::of(&mine));
+        let own = (mine.iter().filter(|b| b.least == b.most).count() >= OWN)
+            .then(|| Likely::of(&mine, &everybody, OWN_PASSES));
         let likely = own.as_ref().unwrap_or(&everybody);
         for (_, message, wait) in connection.iter_mut().filter(|(_, m, _)| asked(m)) {
             let bounds = bounds(message, wait);
             if bounds.least < bounds.most {
                 number += 1;
                 message.service_ns = likely.between(bounds, number);
+                message.service_between_ns = Some((bounds.least, bounds.most));
             }
         }
     }
@@ -105,9 +114,13 @@ fn covered(class: usize, b: Bounds) -> f64 {
 }
 
 impl Likely {
-    fn of(all: &[Bounds]) -> Likely {
-        let mut share = vec![1.0 / CLASSES as f64; CLASSES];
-        for _ in 0..PASSES {
+    fn nothing_known() -> Likely {
+        Likely { share: vec![1.0 / CLASSES as f64; CLASSES] }
+    }
+
+    fn of(all: &[Bounds], before: &Likely, passes: usize) -> Likely {
+        let mut share = before.share.clone();
+        for _ in 0..passes {
             let mut next = vec![0.0; CLASSES];
             for &b in all {
                 let (first, last) = (class(b.least), class(b.most));
@@ -119,7 +132,12 @@ impl Likely {
                 }
             }
             let count = all.len() as f64;
-            share = next.into_iter().map(|n| n / count).collect();
+            next.iter_mut().for_each(|n| *n /= count);
+            let changed = share.iter().zip(&next).map(|(before, now)| (before - now).abs()).fold(0.0, f64::max);
+            share = next;
+            if changed <= SETTLED {
+                break;
+            }
         }
         Likely { share }
     }
@@ -142,5 +160,44 @@ impl Likely {
             left -= mine;
         }
         b.most
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Piece;
+
+    fn answer(service_ns: u64, wait: Wait) -> (u32, Message, Wait) {
+        let message = Message {
+            start_ns: 0,
+            think_ns: 0,
+            request_bytes: 100,
+            service_ns,
+            service_between_ns: None,
+            response_bytes: 8_000,
+            pieces: vec![Piece { pause_ns: 0, bytes: 8_000 }],
+            took_ns: None,
+            overlapped: false,
+            release: None,
+        };
+        (0, message, wait)
+    }
+
+    #[test]
+    fn answers_that_are_hardly_bounded_follow_those_that_were_seen() {
+        // Every third is seen, spread over 50 us; the others lost their first packets, some for milliseconds.
+        let mut all: Vec<(u32, Message, Wait)> = (0..600)
+            .map(|n| match n % 3 {
+                0 => answer(n * 50_000 / 600, Wait::default()),
+                _ => answer(400_000 + n * 10_000, Wait { lost: true, ..Wait::default() }),
+            })
+            .collect();
+        unqueue(&mut all);
+        let mut set: Vec<u64> = all.iter().filter(|(_, _, w)| w.lost).map(|(_, m, _)| m.service_ns).collect();
+        set.sort_unstable();
+        let at = |q: f64| set[(q * set.len() as f64) as usize];
+        assert!((20_000..30_000).contains(&at(0.5)) && at(0.97) < 60_000, "{} {}", at(0.5), at(0.97));
+        assert!(all.iter().all(|(_, m, w)| m.service_between_ns.is_some() == w.lost));
     }
 }

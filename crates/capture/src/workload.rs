@@ -47,6 +47,14 @@ pub struct Workload {
     /// What was found about who waits for what.
     #[serde(default)]
     pub companies: Vec<Company>,
+    /// Requests that were in flight with others on their connection and could not be told apart from these: each stands for one or several.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub untold: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// What one connection carried.
@@ -83,10 +91,17 @@ pub struct Message {
     pub request_bytes: u64,
     /// How long the server took to begin its answer.
     pub service_ns: u64,
+    /// What the capture shows of that: at least and at most so long, where it lay in a queue or lost its first packets. For readers: a replay
+    /// takes `service_ns`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_between_ns: Option<(u64, u64)>,
     /// What the server sent in all.
     pub response_bytes: u64,
     /// How the server wrote it: at least one piece unless there was no response.
     pub pieces: Vec<Piece>,
+    /// From the request to the last byte of the response at the aggregator, in the capture. For readers: a replay takes its own time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub took_ns: Option<u64>,
     /// The aggregator sent this request before it had all of the previous response.
     pub overlapped: bool,
     /// What it waited for; nothing: the response before.
@@ -143,6 +158,7 @@ impl Analysis {
         let mut connections = Vec::new();
         let mut talks: Vec<Talk> = Vec::new();
         let mut all: Vec<(u32, Message, Wait)> = Vec::new();
+        let mut untold = 0;
         for c in self.connections.iter() {
             let server = match (c.client_ip == aggregator, c.server_ip == aggregator) {
                 (true, _) => c.server_ip,
@@ -155,7 +171,9 @@ impl Analysis {
             if writes_tell && mine(&c) {
                 asked = inflight::by_writes(asked, self.writes_of(c.connection));
             }
-            let written = messages(inflight::separate(asked), &pieces);
+            let asked = inflight::separate(asked);
+            untold += asked.iter().filter(|e| e.overlapped && !e.told).count() as u64;
+            let written = messages(asked, &pieces);
             let mut talk = Talk { upstream: c.server_ip == aggregator, times: Vec::with_capacity(written.len()) };
             for (message, times, wait) in written {
                 if let (Some(asked), false, Some(before)) = (times.asked, times.overlapped, talk.times.last_mut()) {
@@ -201,6 +219,8 @@ impl Analysis {
         for (connection, mut message, _) in all {
             let mine: &mut ReplayConnection = &mut connections[connection as usize];
             message.release = found.releases[connection as usize][mine.messages.len()];
+            let times = &talks[connection as usize].times[mine.messages.len()];
+            message.took_ns = times.asked.zip(times.answered).and_then(|(asked, at)| at.checked_sub(asked));
             mine.messages.push(message);
         }
         Ok(Workload {
@@ -212,6 +232,7 @@ impl Analysis {
             connections,
             rounds: found.rounds,
             companies: found.companies,
+            untold,
         })
     }
 }
@@ -241,6 +262,8 @@ pub(crate) struct Exchange {
     pub response_bytes: u64,
     pub service: Option<u64>,
     pub overlapped: bool,
+    /// It is one request with its answer, though others were in flight with it.
+    pub told: bool,
     /// When the aggregator had all of the response.
     pub delivered: Option<u64>,
     /// By how much earlier that may have been.
@@ -264,6 +287,7 @@ fn exchanges(c: &Connection, turns: &[&Turn], aggregator: IpAddr) -> Vec<Exchang
             response_bytes: t.response_bytes,
             service: t.service_ns,
             overlapped: t.overlapped,
+            told: false,
             delivered: t.response_delivered_ns,
             unsure: t.response_unsure_ns,
             front: t.response_front,
@@ -311,8 +335,10 @@ fn messages(
                     think_ns: if i == 0 { think_ns } else { p.piece.pause_ns },
                     request_bytes: 0,
                     service_ns: 0,
+                    service_between_ns: None,
                     response_bytes: p.piece.bytes,
                     pieces: vec![Piece { pause_ns: 0, bytes: p.piece.bytes }],
+                    took_ns: None,
                     overlapped: false,
                     release: None,
                 };
@@ -331,8 +357,10 @@ fn messages(
             think_ns,
             request_bytes: e.request_bytes,
             service_ns: e.service.filter(|_| e.request_bytes > 0).unwrap_or(0),
+            service_between_ns: None,
             response_bytes: e.response_bytes,
             pieces,
+            took_ns: None,
             overlapped: e.overlapped,
             release: None,
         };
@@ -348,6 +376,21 @@ fn messages(
 }
 
 impl Workload {
+    /// The same traffic with the servers' times that the capture only bounds put elsewhere between these bounds, as far from the one as they are from
+    /// the other: the capture cannot tell it from this one. None where it shows all of them.
+    pub fn otherwise(&self) -> Option<Workload> {
+        let mut other = self.clone();
+        let mut moved = false;
+        for message in other.connections.iter_mut().flat_map(|c| &mut c.messages) {
+            if let Some((least, most)) = message.service_between_ns {
+                let mirrored = least.saturating_add(most).saturating_sub(message.service_ns);
+                moved |= mirrored != message.service_ns;
+                message.service_ns = mirrored;
+            }
+        }
+        moved.then_some(other)
+    }
+
     /// Reads a workload file and checks that it is consistent.
     ///
     /// # Errors

@@ -119,12 +119,13 @@ impl Sequence {
         (self.anchored, self.exact) = (true, true);
     }
 
-    /// A packet without data says where its sender is.
-    pub fn bare(&mut self, seq: u32) {
+    /// A packet without data says where its sender is: true if that is ahead of all data that passed. One number may be a FIN's.
+    pub fn bare(&mut self, seq: u32) -> bool {
         if !self.known {
             self.place(seq);
         }
-        self.anchored = true;
+        let ahead = i64::from(seq.wrapping_sub(self.max32) as i32);
+        std::mem::replace(&mut self.anchored, true) && (2..=LARGEST_WINDOW).contains(&ahead)
     }
 
     /// True for an empty packet just below the highest byte, when everything is acknowledged: a keep-alive probe.

@@ -114,6 +114,19 @@ fn a_delayed_acknowledgement_is_not_taken_for_the_arrival_of_the_data() {
 }
 
 #[test]
+fn an_answer_whose_first_flight_was_lost_says_nothing_of_its_servers_time() {
+    let answered = |next: u32| {
+        let mut s = Script::new();
+        s.open(0).up(100, 1, 1, 50, ACK).down(120, 1, 51, 0, ACK);
+        // The request again, and an empty answer to it with the place that its sender has reached; then the first data that comes through.
+        s.up(200_100, 1, 1, 50, ACK).down(200_120, next, 51, 0, ACK).down(208_000, 1, 51, 1000, ACK);
+        s.analyse().turns[0].response_front.lost
+    };
+    assert!(answered(10_001), "ten segments were sent that did not pass");
+    assert!(!answered(1), "nothing was sent before");
+}
+
+#[test]
 fn a_response_that_was_repaired_ends_with_its_repair() {
     let mut s = Script::new();
     s.open(0).up(100, 1, 1, 50, ACK).down(150, 1, 51, 1000, ACK).down(160, 1001, 51, 1000, ACK | Flags::PSH);
