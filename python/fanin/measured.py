@@ -31,6 +31,9 @@ FEWEST_FOR_A_GAIN = {"mean": 20, "p50": 20, "p95": 40, "p99": 100, "p99_9": 1000
 
 NS_PER_MS = 1e6
 
+APART = "is not what the capture measured"
+"""In the sentence that says that the simulated baseline is not."""
+
 WAN_RTT_MS = 2.0
 """A shortest round trip above this is no data centre's."""
 
@@ -260,7 +263,7 @@ def disagreement(seen: Measured, simulated: RankingRow, simulated_rtt_ms: float 
     if apart:
         parts = [_apart(name, *pair) for name, pair in apart.items()]
         told.append(
-            f"the simulation of {simulated.cc} is not what the capture measured: {enumeration(parts)}. "
+            f"the simulation of {simulated.cc} {APART}: {enumeration(parts)}. "
             f"{_reason(apart, seen.min_rtt_ms, simulated_rtt_ms)}"
         )
     return told

@@ -13,12 +13,13 @@ import random
 import struct
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import fanin
 import polars as pl
+from fanin.comparison import doubts
 
 ALGORITHMS = (
     "reno",
@@ -144,6 +145,14 @@ class Verdict:
         """Judge a count."""
         self.counts[name] = (mine, theirs, max(0.25 * mine, max(seeds) - min(seeds)) + max(2.0, answers / 20))
 
+    doubts: tuple[str, ...] = ()
+    """What the comparison warned of by itself: kinds of :mod:`fanin.comparison.doubts`."""
+
+    @property
+    def excused(self) -> bool:
+        """The law is broken, and the comparison said of this capture that it may be."""
+        return not self.holds and bool(self.doubts)
+
     @property
     def breaks(self) -> list[str]:
         """What does not hold."""
@@ -204,9 +213,9 @@ def judge(case: Case, folder: Path, seed_count: int) -> Verdict:
     runs = fanin.run(scenario, cc=case.cc, seeds=seed_count)
     captured = fanin.run(scenario, cc=case.cc, seed=1, pcap=folder / "pcap", pcap_at=at)
     capture = merged(sorted((folder / "pcap").rglob("*.pcap")), folder / "capture.pcap")
-    replayed = fanin.compare(capture, rack, cc=case.cc, seeds=seed_count)
+    replayed = fanin.compare(capture, rack, cc=case.cc, baseline=case.cc, seeds=seed_count)
 
-    verdict = Verdict(seed_count)
+    verdict = Verdict(seed_count, doubts=doubted(replayed.warnings))
     each = [runs.messages.filter(seed=seed) for seed in range(1, seed_count + 1)]
     mine = answers(captured.messages)
     verdict.times("responses", mine, known(replayed.responses), [answers(messages) for messages in each])
@@ -219,6 +228,11 @@ def judge(case: Case, folder: Path, seed_count: int) -> Verdict:
     verdict.events("timeouts", timeouts[0], float(replayed.runs["timeouts"].mean() or 0.0), timeouts, len(mine))  # type: ignore[arg-type]
     verdict.events("drops", drops[0], float(replayed.runs["drops"].mean() or 0.0), drops, len(mine))  # type: ignore[arg-type]
     return verdict
+
+
+def doubted(warnings: Sequence[str]) -> tuple[str, ...]:
+    """Kinds of those warnings that say why a replay need not be what was captured."""
+    return tuple(kind for warning in warnings if (kind := getattr(warning, "kind", None)) in doubts.KINDS)
 
 
 def known(frame: pl.DataFrame) -> list[float]:
@@ -263,20 +277,27 @@ class Promise:
 
 
 def promise(case: Case, other: str, folder: Path) -> Promise:
+    """Judge a promise over a few seeds, and over more where it is not kept over these."""
+    found = promised(case, other, folder / "few", SEEDS)
+    return found if found.holds else promised(case, other, folder / "more", MORE_SEEDS)
+
+
+def promised(case: Case, other: str, folder: Path, seeds: int) -> Promise:
     """Capture under the case's algorithm, replay under `other`, and run the scenario under `other`.
 
     Means are geometric over responses, so that one timeout of 200 ms does not decide. What is got is taken over seeds under both algorithms: one run is
     one draw of who times out.
     """
+    folder.mkdir()
     scenario, rack = folder / "scenario.toml", folder / "rack.toml"
     scenario.write_text(case.scenario)
     rack.write_text(case.rack_file)
     fanin.run(scenario, cc=case.cc, seed=1, pcap=folder / "pcap", pcap_at=["client"])
     capture = merged(sorted((folder / "pcap").rglob("*.pcap")), folder / "capture.pcap")
-    replayed = fanin.compare(capture, rack, cc=[case.cc, other], seeds=SEEDS)
+    replayed = fanin.compare(capture, rack, cc=[case.cc, other], seeds=seeds)
     mine, theirs = (
-        [geometric(answers(truth.messages.filter(seed=seed))) for seed in range(1, SEEDS + 1)]
-        for truth in (fanin.run(scenario, cc=cc, seeds=SEEDS) for cc in (case.cc, other))
+        [geometric(answers(truth.messages.filter(seed=seed))) for seed in range(1, seeds + 1)]
+        for truth in (fanin.run(scenario, cc=cc, seeds=seeds) for cc in (case.cc, other))
     )
     of = {cc: geometric(known(replayed.responses.filter(cc=cc))) for cc in (case.cc, other)}
     return Promise(
@@ -305,17 +326,48 @@ def promises(count: int) -> None:
 
 
 def main(numbers: range) -> None:
-    held = again = 0
+    tally = Tally()
     for number in numbers:
         made = case(number)
         found = check(made)
-        held += found.holds
-        again += found.holds and found.seeds > SEEDS
         what = " ".join((made.rack + made.workload).replace('"', "").split("\n"))
-        says = "holds " if found.holds else f"BREAKS {' and '.join(found.breaks)}:"
         where = f"{made.cc} {made.stack} at {made.place}: {what}"
-        print(f"{number:4} {says} over {found.seeds} seeds: {found} | {where}", flush=True)
-    print(f"{held} of {len(numbers)} hold, {again} of them over {MORE_SEEDS} seeds only")
+        print(f"{number:4} {tally.add(found)} over {found.seeds} seeds: {found} | {where}", flush=True)
+    print(tally)
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts of verdicts."""
+
+    tried: int = 0
+    held: int = 0
+    over_more: int = 0
+    excused: int = 0
+    false_alarms: int = 0
+
+    def add(self, found: Verdict) -> str:
+        """Count a verdict, and say it."""
+        self.tried += 1
+        self.held += found.holds
+        self.over_more += found.holds and found.seeds > SEEDS
+        self.excused += found.excused
+        self.false_alarms += found.holds and bool(found.doubts)
+        warned = f" (warned: {', '.join(found.doubts)})" if found.doubts else ""
+        if found.holds:
+            return f"holds{warned}"
+        return f"{'EXCUSED' if found.excused else 'BREAKS'} {' and '.join(found.breaks)}{warned}"
+
+    @property
+    def broken(self) -> int:
+        """Scenarios in which the law is broken and nothing was said."""
+        return self.tried - self.held - self.excused
+
+    def __str__(self) -> str:
+        return (
+            f"{self.held} of {self.tried} hold, {self.over_more} of them over {MORE_SEEDS} seeds only; of the others {self.excused} were warned of and "
+            f"{self.broken} were not; {self.false_alarms} of those that hold were warned of"
+        )
 
 
 def chosen(text: str) -> range:

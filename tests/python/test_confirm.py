@@ -52,7 +52,11 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("stand_in")
 def test_what_gives_the_same_numbers_confirms() -> None:
     told: list[str] = []
-    result = fanin.compare(SMALL, RACK, cc=["cubic", "dctcp", "bbr"], seeds=3, confirm=3, tell=told.append)
+    # Where nothing is lost BBR gives the numbers of CUBIC, and the two share a row.
+    lossy = {"rack.buffer": "30p"}
+    result = fanin.compare(
+        SMALL, RACK, cc=["cubic", "dctcp", "bbr"], seeds=3, confirm=3, tell=told.append, settings=lossy
+    )
     found = result.confirmation
     assert found is not None
     assert found.holds
@@ -72,8 +76,8 @@ def test_what_gives_the_same_numbers_confirms() -> None:
 
 
 def test_where_another_engine_says_otherwise_it_is_believed() -> None:
-    # A buffer of 16 packets holds the answers only of who heeds marks; one of 1000 holds them all.
-    shallow = {"rack.buffer": "16p", "rack.mark": "5p"}
+    # A buffer of 30 packets holds the answers only of who heeds marks; one of 1000 holds them all.
+    shallow = {"rack.buffer": "30p", "rack.mark": "5p"}
     here = fanin.compare(SMALL, RACK, cc=["cubic", "dctcp"], seeds=5, keep=False, settings=shallow)
     there = fanin.compare(
         SMALL, RACK, cc=["cubic", "dctcp"], seeds=5, keep=False, settings={"rack.buffer": "1000p", "rack.mark": "2p"}

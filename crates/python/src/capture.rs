@@ -4,7 +4,7 @@ use crate::columns::{Table, f64s, optional_u64s, texts, u8s, u32s, u64s};
 use crate::error::{Class, capture_error, internal, raise, workload_error};
 use crate::memory::give_back;
 use crate::watch::Watch;
-use fanin_capture::{Analysis, Connection, DirectionStats, Gap, Options, Workload};
+use fanin_capture::{Analysis, Connection, DirectionStats, Gap, Options, ReplayConnection, Workload};
 use fanin_units::Duration;
 use pyo3::prelude::*;
 use serde::Serialize;
@@ -307,6 +307,39 @@ impl Replay {
             ("pause_ms", f64s(rows().map(|r| r.2))),
         ])
     }
+    /// What responses took in the capture, from the server's writing to the last byte at the aggregator, as far as the capture shows it, and by how
+    /// much the server's writing is uncertain. Without first responses, whose requests wait for handshakes, and those in flight with others.
+    fn response_times(&self) -> PyResult<Table> {
+        let rows: Vec<(u32, u32, f64, f64)> = (self.workload.connections.iter())
+            .flat_map(|c| {
+                let answered = c.messages.iter().filter(|m| m.response_bytes > 0);
+                (0..).zip(answered).skip(1).filter(|(_, m)| !m.overlapped).filter_map(|(number, m)| {
+                    let unsure = m.service_between_ns.map_or(0, |(least, most)| most.saturating_sub(least));
+                    let took = m.took_ns?.saturating_sub(m.service_ns);
+                    Some((c.connection, number, took as f64 / 1e6, unsure as f64 / 1e6))
+                })
+            })
+            .collect();
+        Table::new(vec![
+            ("connection", u32s(rows.iter().map(|r| r.0))),
+            ("response", u32s(rows.iter().map(|r| r.1))),
+            ("took_ms", f64s(rows.iter().map(|r| r.2))),
+            ("unsure_ms", f64s(rows.iter().map(|r| r.3))),
+        ])
+    }
+    /// Requests in flight with others on their connection that could not be told apart from these.
+    #[getter]
+    fn untold(&self) -> u64 {
+        self.workload.untold
+    }
+    /// Responses that follow no request of the capture and are not the first of their connection.
+    #[getter]
+    fn unasked(&self) -> usize {
+        // What a client of the aggregator sends is a request, unless it never gets an answer.
+        let pushes = |c: &&ReplayConnection| !c.upstream || c.messages.iter().all(|m| m.request_bytes == 0);
+        let later = self.workload.connections.iter().filter(pushes).flat_map(|c| c.messages.iter().skip(1));
+        later.filter(|m| m.request_bytes == 0 && m.response_bytes > 0).count()
+    }
     /// Who is asked together and what they wait for, as JSON.
     fn companies_json(&self) -> PyResult<String> {
         json(&self.workload.companies)
@@ -314,6 +347,11 @@ impl Replay {
     /// The same traffic with every connection for itself: no request waits for another connection.
     fn independent(&self) -> Replay {
         Replay { workload: self.workload.clone(), traffic: self.traffic.independent() }
+    }
+    /// The same traffic with the servers' times that the capture only bounds put elsewhere between these bounds; none where it shows all of them.
+    fn otherwise(&self) -> Option<Replay> {
+        let workload = self.workload.otherwise()?;
+        Some(Replay { traffic: fanin_scenario::Replay::from(&workload), workload })
     }
     /// Writes the workload file, whole or not at all.
     fn write(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {

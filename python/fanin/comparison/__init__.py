@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from fanin import _native, waiting
+from fanin.comparison import doubts
 from fanin.comparison.candidates import chosen, listed, quickack_note
 from fanin.comparison.columns import FLOWS, PACKETS, QUEUE, RESPONSES, ROUNDS, RUNS, TREES, WINDOW
 from fanin.comparison.confirm import confirm as confirm_best
@@ -28,7 +29,16 @@ from fanin.comparison.variations import racks, variation
 from fanin.errors import CaptureError, ScenarioError, keywords, suggest
 from fanin.files import output_folder, shown
 from fanin.kernel import pace
-from fanin.measured import another_baseline, disagreement, measured, seen_baseline, waited
+from fanin.measured import (
+    APART,
+    NS_PER_MS,
+    another_baseline,
+    disagreement,
+    measured,
+    seen_baseline,
+    shortest_rtt,
+    waited,
+)
 from fanin.progress import Progress, silent
 from fanin.rack import in_short, proposed, unknowns
 from fanin.ranking import STATISTICS, RankBy, RankOf, known, rank, waited_for
@@ -397,6 +407,9 @@ def _on_rack(
     gaps = disagreement(seen, usual, _shortest_rtt(flows, usual.cc)) if usual is not None else []
     if usual is not None and gaps and baseline is None and shown_today is None:
         gaps += another_baseline(seen, usual, ranking)
+    if usual is not None and base.engine == "sim" and not outcome.interrupted and not independent:
+        replays = doubts.Replayed(responses, rounds, runs).of(usual.cc, seeds)
+        gaps = _doubted(base, gaps, found, usual.cc, replays, seeds, store)
     if usual is not None:
         gaps += about_the_tap(found, replay, responses.filter(pl.col("cc") == usual.cc))
     notes += remarks(ranking, seeds)
@@ -436,7 +449,10 @@ def _on_rack(
         elapsed_s=elapsed,
         interrupted=outcome.interrupted,
         notes=notes,
-        warnings=gaps + outcome.warnings + about_the_traffic(replay, rank_by, rank_of),
+        warnings=gaps
+        + doubts.about_the_capture(replay, independent=independent)
+        + outcome.warnings
+        + about_the_traffic(replay, rank_by, rank_of),
         baseline=usual.cc if usual is not None else None,
         baseline_given=baseline is not None,
         baseline_seen=shown_today.why if shown_today and usual is not None and usual.cc == shown_today.cc else None,
@@ -464,6 +480,42 @@ def _alone(base: ReplayJob, cc: str, seed: int, responses: pl.DataFrame, store: 
     if not together or not single or abs(single / together - 1) <= ALIKE:
         return None
     return Alone(cc=cc, together_ms=together, alone_ms=single)
+
+
+def _doubted(
+    base: ReplayJob,
+    gaps: list[str],
+    found: TrainsResult,
+    cc: str,
+    replays: doubts.Replayed,
+    seeds: Sequence[int],
+    store: Store | None,
+) -> list[str]:
+    """What is said of the replayed baseline, `gaps`, and where it is not the capture or other traffic that the capture shows as well gives another."""
+    replay = base.traffic.replay
+    towards = found.towards(replay.aggregator).select("connection", rtt=shortest_rtt())
+    half_rtt = {row["connection"]: (row["rtt"] or 0) / (2 * NS_PER_MS) for row in towards.iter_rows(named=True)}
+    few = list(seeds)[: doubts.SEEDS]
+
+    def again(other: Replay | None, settings: Mapping[str, str]) -> doubts.Replayed:
+        traffic = base.traffic if other is None else Traffic(other)
+        job = replace(base, traffic=traffic, settings=(*base.settings, *settings.items()))
+        # Seed 0 is never asked for, so nothing is traced.
+        outcome = run_all(job, [cc], few, 0, None, silent, store=store)
+        return doubts.Replayed(
+            *(
+                outcome.frame(name, columns)
+                for name, columns in (("responses", RESPONSES), ("rounds", ROUNDS), ("runs", RUNS))
+            )
+        )
+
+    apart = doubts.against_the_capture(replay, cc, replays, half_rtt)
+    told = [gap for gap in gaps if APART in gap]
+    if apart and told:
+        # The same, with the likeliest reason.
+        gaps = [RunWarning(gap, doubts.NOT_AS_CAPTURED, cc) if APART in gap else gap for gap in gaps]
+        apart = []
+    return gaps + apart + doubts.against_others(replay, cc, replays.of(cc, few), again)
 
 
 def _summary(found: TrainsResult, replay: Replay, *, aggregator_found: bool) -> CaptureSummary:

@@ -1,0 +1,220 @@
+"""Where a replay need not be what the captured service would do: what the capture does not show, and whether it matters here.
+
+Each doubt is tried, not presumed: the replay of the TCP that was captured is held against the capture itself, and against replays of other traffic that
+the capture cannot tell from this one. Where all agree nothing is said.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from fanin.frames import frame
+from fanin.runs.job import RunWarning
+from fanin.text import duration
+
+if TYPE_CHECKING:
+    from fanin._native import Replay
+
+NOT_AS_CAPTURED = "not-as-captured"
+
+KINDS = (NOT_AS_CAPTURED, "server-times-unseen", "held-back", "requests-untold", "unasked")
+"""Kinds of these warnings."""
+
+MOST = {0.5: 1.10, 0.99: 1.25}
+"""Quantiles, and the factor by which they may be apart beyond chance."""
+
+NAMES = {0.5: "median", 0.99: "p99"}
+
+SEEDS = 5
+"""Replays of other possible traffic are made for so many seeds at most."""
+
+SIGMAS = 2.0
+"""So many standard errors, in rank, may a quantile of the capture lie from that of the replay."""
+
+FEWEST = 10
+"""Fewer rounds or responses of a capture are not held against its replay."""
+
+MARGIN = 1.05
+"""Seeds that were not run may lie so far beyond those that were."""
+
+UNASKED_SHARE = 0.1
+"""More of the responses that follow no request are remarked."""
+
+EVENTS = {"timeouts": "timeouts", "drops": "drops"}
+"""Counts of a run that are compared, and how they are called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What replays of one algorithm came to, as :attr:`fanin.CompareResult.responses`, ``rounds`` and ``runs`` have it."""
+
+    responses: pl.DataFrame
+    rounds: pl.DataFrame
+    runs: pl.DataFrame
+
+    def of(self, cc: str, seeds: Sequence[int]) -> Replayed:
+        """Those of one algorithm and these seeds."""
+        mine = (pl.col("cc") == cc) & pl.col("seed").is_in(list(seeds))
+        return Replayed(self.responses.filter(mine), self.rounds.filter(mine), self.runs.filter(mine))
+
+    def times(self) -> dict[str, list[list[float]]]:
+        """Completion times by seed, in ms, without those that wait for handshakes: the first round, and each connection's first response."""
+        responses = self.responses.filter(pl.col("response") > 0)
+        rounds = self.rounds.filter(pl.col("round") > 0)
+        return {"round": _by_seed(rounds), "response": _by_seed(responses)}
+
+
+def about_the_capture(replay: Replay, *, independent: bool) -> list[str]:
+    """What the capture leaves open about the applications, whichever TCP runs."""
+    told: list[str] = []
+    if replay.untold:
+        several = replay.untold > 1
+        told.append(
+            RunWarning(
+                f"{replay.untold:,} {'requests were' if several else 'request was'} in flight together with others on a connection, and neither sizes nor "
+                "the ends of writes (PSH) tell where each answer ends: such requests are replayed as one with a long answer, so that there are fewer "
+                "answers than there were",
+                "requests-untold",
+            )
+        )
+    if not independent and replay.unasked > UNASKED_SHARE * replay.responses:
+        told.append(
+            RunWarning(
+                f"{replay.unasked:,} of {replay.responses:,} answers follow no request: what their servers waited for is not in the capture, so each "
+                "leaves at its time in the capture however late the ones before are, and answers without a pause between them are replayed as one",
+                "unasked",
+            )
+        )
+    return told
+
+
+def against_the_capture(replay: Replay, cc: str, replayed: Replayed, half_rtt: Mapping[int, float]) -> list[str]:
+    """The replay of the captured TCP beside what the capture itself shows of rounds, or of responses where it has none.
+
+    `half_rtt` is half of each connection's shortest round trip, in ms: the way of a request to its server.
+    """
+    times = replayed.times()
+    rounds = [ms for ms in replay.round_times_ms()[1:] if ms is not None]
+    if rounds and any(times["round"]):
+        what, seen, here = "round", rounds, times["round"]
+    else:
+        rows = frame(replay.response_times()).iter_rows(named=True)
+        seen = [max(row["took_ms"] - half_rtt.get(row["connection"], 0.0), 0.0) for row in rows]
+        what, here = "response", times["response"]
+    apart = []
+    for p, most in MOST.items():
+        if len(seen) < FEWEST or not all(here):
+            continue
+        replays, allowed = _pooled(here, p), _allowed(here, p, most)
+        low, high = _likely(seen, p)
+        if replays > high * allowed or replays < low / allowed:
+            apart.append(f"the {NAMES[p]} {what} {duration(replays)} instead of {duration(quantile(seen, p))}")
+    if not apart:
+        return []
+    return [
+        RunWarning(
+            f"replayed under {cc}, {' and '.join(apart)} in the capture itself, further apart than chance explains: either {cc} or the rack file is not "
+            "what was captured, or what the capture does not show decides here (docs/numbers.md, What a replay cannot know). Trust the order more than "
+            "the times",
+            NOT_AS_CAPTURED,
+            cc,
+        )
+    ]
+
+
+def against_others(
+    replay: Replay,
+    cc: str,
+    replayed: Replayed,
+    again: Callable[[Replay | None, Mapping[str, str]], Replayed],
+) -> list[str]:
+    """The replay of the captured TCP beside replays of what the capture cannot tell from it.
+
+    `again` replays other traffic (None: the same) with other settings, under the same algorithm and seeds.
+    """
+    told: list[str] = []
+    other = replay.otherwise()
+    if other is not None:
+        found = _different(replayed, again(other, {}))
+        unsure = [row["unsure_ms"] for row in frame(replay.response_times()).iter_rows(named=True) if row["unsure_ms"]]
+        if found and unsure:
+            told.append(
+                RunWarning(
+                    f"how long servers took is not in the capture for {len(unsure):,} of {replay.responses:,} answers, which waited behind others or lost "
+                    f"their first packets before the tap saw them: it is known to within {duration(quantile(unsure, 0.5))} (median). Other times within "
+                    f"these bounds give {' and '.join(found)} under {cc}; capture at the switch or at the servers to see them",
+                    "server-times-unseen",
+                    cc,
+                )
+            )
+    if "trim" in cc.split("+"):
+        found = _different(replayed, again(None, {"cc.trim_async": "false"}))
+        if found:
+            told.append(
+                RunWarning(
+                    "TRIM holds the first packets of an answer back for a random time, and in a capture that was made under it that time looks like the "
+                    f"server's: the replay waits for both. Without its own there would be {' and '.join(found)}; what is true lies between",
+                    "held-back",
+                    cc,
+                )
+            )
+    return told
+
+
+def _different(one: Replayed, other: Replayed) -> list[str]:
+    """Where two replays differ by more than chance: in words."""
+    found = []
+    here, there = one.times(), other.times()
+    for what in ("round", "response"):
+        if not all(here[what]) or not all(there[what]) or not here[what]:
+            continue
+        for p, most in MOST.items():
+            a, b, allowed = _pooled(here[what], p), _pooled(there[what], p), _allowed(here[what], p, most)
+            if not a / allowed <= b <= a * allowed:
+                found.append(f"a {NAMES[p]} {what} of {duration(b)} instead of {duration(a)}")
+    for column, name in EVENTS.items():
+        counts, others = (runs.runs[column].to_list() for runs in (one, other))
+        mean, another = (sum(values) / max(len(values), 1) for values in (counts, others))
+        answers = one.responses.height / max(len(counts), 1)
+        allowed = max(0.25 * mean, max(counts, default=0) - min(counts, default=0)) + max(2.0, answers / 20)
+        if abs(mean - another) > allowed:
+            found.append(f"{another:,.0f} {name} a run instead of {mean:,.0f}")
+    return found
+
+
+def quantile(values: Sequence[float], p: float) -> float:
+    """By nearest rank.
+
+    Examples
+    --------
+    >>> quantile([4.0, 1.0, 3.0, 2.0], 0.5), quantile([1.0, 2.0], 0.99)
+    (2.0, 2.0)
+    """
+    return sorted(values)[max(1, math.ceil(round(p * len(values), 9))) - 1]
+
+
+def _by_seed(rows: pl.DataFrame) -> list[list[float]]:
+    parts = rows.partition_by("seed", maintain_order=True)
+    return [part["completion_ms"].drop_nulls().to_list() for part in parts]
+
+
+def _pooled(seeds: Sequence[Sequence[float]], p: float) -> float:
+    return quantile([value for values in seeds for value in values], p)
+
+
+def _allowed(seeds: Sequence[Sequence[float]], p: float, most: float) -> float:
+    """A factor, or what the seeds themselves differ by."""
+    own = [quantile(values, p) for values in seeds]
+    return max(most, MARGIN * max(own) / min(own)) if min(own) > 0 else math.inf
+
+
+def _likely(values: Sequence[float], p: float) -> tuple[float, float]:
+    """Between what the true quantile lies of which these are a sample: order statistics so many standard errors away; 0 or infinite beyond them."""
+    error = SIGMAS * math.sqrt(p * (1 - p) / len(values))
+    low, high = p - error, p + error
+    return (quantile(values, low) if low > 0 else 0.0), (quantile(values, high) if high < 1 else math.inf)

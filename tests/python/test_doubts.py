@@ -1,0 +1,128 @@
+"""What a comparison says of a capture that does not show all that decides."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import polars as pl
+from fanin._native import Replay
+from fanin.comparison import doubts
+from fanin.comparison.columns import RESPONSES, ROUNDS, RUNS
+
+ROUND_MS = 5.0
+
+
+def replay(rounds: int = 40, *, between: tuple[int, int] | None = None, **more: object) -> Replay:
+    """Two servers that are asked together, each round taking 5 ms."""
+    ns = int(ROUND_MS * 1e6)
+    message = {
+        "think_ns": 0,
+        "request_bytes": 100,
+        "service_ns": 20_000,
+        "response_bytes": 5_000,
+        "pieces": [{"pause_ns": 0, "bytes": 5_000}],
+        "took_ns": ns,
+        "overlapped": False,
+    }
+    if between is not None:
+        message["service_between_ns"] = between
+    connections = [
+        {
+            "server": server,
+            "connection": server,
+            "start_ns": 0,
+            "opened": True,
+            "messages": [{"start_ns": 2 * n * ns, **message} for n in range(rounds)],
+        }
+        for server in (0, 1)
+    ]
+    text = {
+        "format": "fanin-workload",
+        "version": 2,
+        "source": "test",
+        "aggregator": "10.0.0.1",
+        "servers": ["10.0.0.2", "10.0.0.3"],
+        "connections": connections,
+        "rounds": [{"company": 0, "requests": [(0, n), (1, n)], "took_ns": ns} for n in range(rounds)],
+        **more,
+    }
+    return Replay.from_json(json.dumps(text))
+
+
+def replayed(rounds_ms: Sequence[float], timeouts: int = 0) -> doubts.Replayed:
+    """Two seeds of replays whose rounds all take these times."""
+    rows = [(seed, n, ms) for seed in (1, 2) for n, ms in enumerate(rounds_ms)]
+    empty = {"release_ms": 0.0, "done_ms": 0.0, "cc": "cubic"}
+    rounds = pl.DataFrame(
+        [{**empty, "seed": s, "round": n, "company": 0, "requests": 2, "completion_ms": ms} for s, n, ms in rows],
+        schema=ROUNDS,
+    )
+    responses = pl.DataFrame(
+        [{**empty, "seed": s, "connection": 0, "response": n, "completion_ms": ms, "timeouts": 0} for s, n, ms in rows],
+        schema=RESPONSES,
+    )
+    runs = pl.DataFrame([{"seed": seed, "timeouts": timeouts, "drops": 0} for seed in (1, 2)], schema=RUNS)
+    return doubts.Replayed(responses, rounds, runs)
+
+
+def kinds(told: Sequence[str]) -> list[str]:
+    return [getattr(warning, "kind", "") for warning in told]
+
+
+def test_a_replay_that_is_what_was_captured_is_not_doubted() -> None:
+    for ms in (ROUND_MS, 1.09 * ROUND_MS, ROUND_MS / 1.09):
+        assert doubts.against_the_capture(replay(), "cubic", replayed([ms] * 40), {}) == []
+
+
+def test_a_replay_that_takes_longer_or_shorter_than_the_capture_is_doubted() -> None:
+    for ms, says in ((2 * ROUND_MS, "10.0 ms instead of 5.00 ms"), (ROUND_MS / 2, "2.50 ms instead of 5.00 ms")):
+        told = doubts.against_the_capture(replay(), "cubic", replayed([ms] * 40), {})
+        assert kinds(told) == [doubts.NOT_AS_CAPTURED]
+        assert f"the median round {says}" in told[0]
+
+
+def test_few_rounds_show_no_tail() -> None:
+    # One round in forty of the replay waits for a timeout; a capture of forty may have had none by chance.
+    slow = [ROUND_MS] * 39 + [205.0]
+    assert doubts.against_the_capture(replay(), "cubic", replayed(slow), {}) == []
+
+
+def test_servers_times_that_matter_and_are_not_seen_are_said() -> None:
+    unsure, one, other = replay(between=(10_000, 110_000)), replayed([5.0] * 40), replayed([6.0] * 40)
+    assert json.loads(unsure.to_json())["connections"][0]["messages"][0]["service_ns"] == 20_000
+    moved = unsure.otherwise()
+    assert moved is not None
+    # As far from the one bound as it was from the other.
+    assert json.loads(moved.to_json())["connections"][0]["messages"][0]["service_ns"] == 100_000
+    told = doubts.against_others(unsure, "cubic", one, lambda _replay, _settings: other)
+    assert kinds(told) == ["server-times-unseen"]
+    assert "a median round of 6.00 ms instead of 5.00 ms" in told[0]
+    assert doubts.against_others(unsure, "cubic", one, lambda _replay, _settings: one) == []
+    assert replay().otherwise() is None
+    assert doubts.against_others(replay(), "cubic", one, lambda *_: other) == []
+
+
+def test_trims_own_waits_are_tried() -> None:
+    asked: list[dict[str, str]] = []
+
+    def again(other: Replay | None, settings: object) -> doubts.Replayed:
+        asked.append(dict(settings))  # type: ignore[call-overload]
+        assert other is None
+        return replayed([4.0] * 40)
+
+    told = doubts.against_others(replay(), "trim", replayed([5.0] * 40), again)
+    assert kinds(told) == ["held-back"]
+    assert asked == [{"cc.trim_async": "false"}]
+
+
+def test_what_nothing_asked_for_and_what_was_not_told_apart_is_said() -> None:
+    assert doubts.about_the_capture(replay(), independent=False) == []
+    assert kinds(doubts.about_the_capture(replay(untold=3), independent=False)) == ["requests-untold"]
+    unasked = json.loads(replay().to_json())
+    for message in unasked["connections"][0]["messages"]:
+        message["request_bytes"] = 0
+    found = Replay.from_json(json.dumps(unasked))
+    assert found.unasked == 39
+    assert kinds(doubts.about_the_capture(found, independent=False)) == ["unasked"]
+    assert doubts.about_the_capture(found, independent=True) == []
