@@ -7,21 +7,19 @@
 The command of the same name does the same: ``fanin --help``.
 """
 
-from __future__ import annotations
-
 import os
-import signal
 import sys
 
+# What `signal` is made of, and loaded by every Python: `signal` itself, and `__future__`, take milliseconds in which Ctrl-C would be a traceback.
 if (sys.argv or [""])[0].rpartition("/")[2] == "fanin" and (
-    signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    (_signal := __import__("_signal")).getsignal(_signal.SIGINT) is _signal.default_int_handler
 ):
     # The command, of which only this much is loaded: Ctrl-C is said in its own words until `fanin.__main__.main` takes over.
     def _interrupted(number: int, where: object) -> None:
         os.write(2, b"fanin: interrupted, nothing was written\n")
         os._exit(130)
 
-    signal.signal(signal.SIGINT, _interrupted)
+    _signal.signal(_signal.SIGINT, _interrupted)
 
 import importlib
 from typing import TYPE_CHECKING, Any

@@ -189,25 +189,24 @@ def seen_baseline(found: TrainsResult, aggregator: str) -> Today | None:
     if releases < FEWEST_RELEASES or found.behind_the_queue(aggregator):
         return None
     prompted, unprompted = (int(sides[f"{name}_releases"].sum()) / releases for name in ("prompted", "unprompted"))
-    losses = int(sides["backoffs"].sum())
-    many = losses >= FEWEST_BACKOFFS
-    over_half, small = (int(sides[f"backoffs_{name}"].sum()) / max(losses, 1) for name in ("over_half", "small"))
-    if prompted <= 0.5 and unprompted >= 0.3 and many and small >= 0.2:
+    losses, over_half, small = (int(sides[name].sum()) for name in ("backoffs", "backoffs_over_half", "backoffs_small"))
+    if prompted <= 0.5 and unprompted >= 0.3 and losses >= FEWEST_BACKOFFS and small >= 0.2 * losses:
         return Today(
             "bbr",
-            f"{unprompted:.0%} of {releases:,} packets left between acknowledgements, and {small:.0%} of {losses} losses left nearly all of the window, "
-            "as with BBR",
+            f"{unprompted:.0%} of {releases:,} packets left between acknowledgements, and {small / losses:.0%} of {losses} losses left nearly all of "
+            "the window, as with BBR",
         )
     if prompted < 0.8:
         return None
     clocked = f"{prompted:.0%} of {releases:,} packets left when an acknowledgement came, as with none that paces (BBR)"
-    if many and over_half >= 0.4:
-        return Today("cubic", f"{clocked}, and {over_half:.0%} of {losses} losses left more than half of the window")
-    if many and over_half <= 0.05:
-        return Today(
-            "reno",
-            f"{clocked}, and {'none' if over_half == 0 else f'{over_half:.0%}'} of {losses} losses left more than half of the window",
-        )
+    # What leaves nearly all of the window is neither Reno's nor CUBIC's: the second loss of one window, or a response whose end is near.
+    cuts, shallow = losses - small, over_half - small
+    share = "none" if shallow == 0 else f"{shallow / max(cuts, 1):.0%}"
+    told = f"{clocked}, and {share} of {cuts} losses that took a part of the window left more than half of it"
+    if cuts >= FEWEST_BACKOFFS and shallow >= 0.4 * cuts:
+        return Today("cubic", told)
+    if cuts >= FEWEST_BACKOFFS and shallow <= 0.15 * cuts:
+        return Today("reno", f"{told} (Vegas and others that halve theirs look the same)")
     return Today(None, clocked)
 
 

@@ -14,7 +14,7 @@ from fanin.advice.search import GOALS, Evaluator, Score
 from fanin.ranking import SIGNIFICANT, RankOf
 from fanin.runs.job import Settings
 from fanin.runs.replay import Unmoved
-from fanin.text import enumeration
+from fanin.text import enumeration, shortening
 
 BOOTSTRAPS = 2000
 
@@ -43,9 +43,21 @@ def hurts(theirs: Sequence[Score], mine: Sequence[Score], goal: str, of: RankOf)
         told.append("No connection has a longer mean response time than today.")
     else:
         told.append(
-            f"Worst connection: {worst[0]} (server {worst[1]}), whose mean response time is {ratio:.3g} times today's."
+            f"Worst connection: {worst[0]} (server {worst[1]}), whose mean response time is {beside_today(ratio)}."
         )
     return told
+
+
+def beside_today(ratio: float) -> str:
+    """How a time compares with today's.
+
+    Examples
+    --------
+    >>> beside_today(1.001), beside_today(1.02), beside_today(0.4)
+    ("today's", "2% longer than today's", "2.5 times shorter than today's")
+    """
+    change = shortening(1.0, ratio)
+    return "today's" if change == "as long" else f"{change} than today's"
 
 
 def stability(
@@ -86,7 +98,7 @@ def coexistence(evaluator: Evaluator, today: Candidate, best: Candidate, seeds: 
         if len(pairs) == len(before) and all(b > 0 for _, b in pairs):
             ratio = math.fsum(a for a, _ in pairs) / math.fsum(b for _, b in pairs)
             told.append(
-                f"With half of the servers on {today.cc} as before, mean response times of those {name} are {ratio:.3g} times today's."
+                f"With half of the servers on {today.cc} as before, mean response times of those {name} are {beside_today(ratio)}."
             )
         else:
             told.append(
