@@ -141,6 +141,8 @@ def run_all(
     plan = rack.plan(replay, next(iter(hashes)), seeds[0])
     port, flows = plan.plan.ports[plan.port], len(plan.connections())
     del plan
+    # What reading the traffic took is of no use to the runs, nor what these took to the report.
+    _native.give_back()
     # Seed by seed, so that after an interruption every algorithm has run as often as the others.
     work = [(name, seed) for seed in seeds for name in hashes]
     done: dict[tuple[str, int], Frames] = {}
