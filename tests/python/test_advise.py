@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from fanin import compare
 from fanin import run as fanin_run
+from fanin._native import Replay
 from fanin.advice import advise
 from fanin.advice.advise import CLOSE_SEEDS, JUDGED_SEEDS, decided, judged
 from fanin.advice.busy import twice_as_many, twice_as_often
@@ -32,7 +33,7 @@ from fanin.runs.replay import ReplayJob, Traffic
 from fanin.runs.store import Store
 from fanin.traffic import trains
 
-from .conftest import HTTP, RACK, SMALL, Fanin, merged
+from .conftest import CAPTURES, HTTP, RACK, SMALL, Fanin, merged
 
 ALL = [*JUDGED_SEEDS, *CLOSE_SEEDS]
 EVERY = bool(os.environ.get("FANIN_ADVISE_ALL"))
@@ -292,7 +293,10 @@ def test_a_goal_that_is_none_is_refused() -> None:
 def test_without_a_rack_it_takes_the_one_that_the_capture_speaks_for_and_says_so() -> None:
     found = advise(SMALL, cc="cubic", budget=10, keep=False)
     assert any(note.startswith("the rack was proposed from the capture (rate 1Gbps, ") for note in found.notes)
-    assert any("the rate of the link to the aggregator is a guess" in note for note in found.notes)
+    # Its losses tell the rate; where nothing is lost before the queue, nothing does.
+    assert not any("is a guess" in note for note in found.notes)
+    guessed = advise(CAPTURES / "virtual_kernel/incast20_reno_1g.switch.pcap.gz", cc="cubic", budget=10, keep=False)
+    assert any("the rate of the link to the aggregator is a guess" in note for note in guessed.notes)
     assert found.rank_of == "rounds"
 
 
@@ -327,12 +331,18 @@ def test_the_doubled_traffic_has_every_request_twice_or_after_half_its_pause() -
         2 * n for n in (replay.responses, replay.rounds, replay.in_rounds)
     )
     for doubled in (often, many):
-        job = ReplayJob(Document.of_rack(RACK), Traffic(doubled), "cubic", 1)
-        row = MeasuredReplay(job).run()["runs"].row(0, named=True)
-        assert (row["responses"], row["unfinished"], row["unfinished_rounds"]) == (doubled.responses, 0, 0)
-    # Each asks after half the time, or twice as many ask in it.
-    plain = MeasuredReplay(ReplayJob(Document.of_rack(RACK), Traffic(replay), "cubic", 1)).run()
-    assert row["goodput_bps"] > 1.5 * plain["runs"]["goodput_bps"][0]
+        rows = [played(doubled, seed) for seed in range(1, 5)]
+        for row in rows:
+            assert (row["responses"], row["unfinished"], row["unfinished_rounds"]) == (doubled.responses, 0, 0)
+        # Each asks after half the time, or twice as many ask in it; single timeouts hold up single runs.
+        goodput = statistics.fmean(row["goodput_bps"] for row in rows)
+        assert goodput > 1.5 * played(replay, 1)["goodput_bps"]
+
+
+def played(replay: Replay, seed: int) -> dict[str, Any]:
+    """A replay's row under CUBIC."""
+    job = ReplayJob(Document.of_rack(RACK), Traffic(replay), "cubic", seed)
+    return MeasuredReplay(job).run()["runs"].row(0, named=True)
 
 
 def test_of_equally_good_ones_the_one_that_holds_at_twice_the_load_is_advised() -> None:
