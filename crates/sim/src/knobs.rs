@@ -243,6 +243,7 @@ knobs! {
     nagle: word::<Nagle>(), "holding small segments: off (TCP_NODELAY), rfc896, or minshall as in Linux";
     receive_window: SIZE, "receive window; with receive_buffer the most that the buffer becomes (Linux: tcp_rmem's maximum, 6MiB)";
     receive_buffer: SIZE, "receive buffer that a connection starts with and enlarges by what arrives, its window with it, each segment acknowledged at once meanwhile (Linux: tcp_rmem's default, 131072B); 0B: the window is receive_window";
+    read_size: SIZE, "an application reads when so many bytes have come, or its message is complete (SO_RCVLOWAT): what waits takes up the receive buffer, which grows by what is read in a round trip; 0B: it reads each segment";
     min_rto: TIME, "floor of the retransmission timer: 1s by RFC 6298, 200ms in Linux and NS2";
     max_rto: TIME, "ceiling of the retransmission timer: 60s by RFC 6298 and in NS2, 120s in Linux";
     initial_rto: TIME, "retransmission timer before the first sample: 1s by RFC 6298, 3s in NS2";

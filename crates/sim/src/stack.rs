@@ -70,6 +70,8 @@ pub struct Stack {
     pub receive_window: Bytes,
     /// The receive buffer that Linux starts with and tunes (`tcp_rmem`, `tcp_moderate_rcvbuf`); zero where the window is fixed.
     pub receive_buffer: Bytes,
+    /// An application reads when so many bytes have come, or its message is complete.
+    pub read_size: Bytes,
     /// Floor of the retransmission timer.
     pub min_rto: Duration,
     /// Ceiling of the retransmission timer.
@@ -172,6 +174,7 @@ impl Stack {
             nagle: Nagle::Off,
             receive_window: Bytes::mb(1000),
             receive_buffer: Bytes::ZERO,
+            read_size: Bytes::ZERO,
             min_rto: Duration::ms(200),
             max_rto: Duration::s(60),
             initial_rto: Duration::s(3),
@@ -261,6 +264,8 @@ impl Stack {
             nagle: Nagle::Minshall,
             receive_window: Bytes::new(6 * 1024 * 1024),
             receive_buffer: Bytes::new(131_072),
+            // What the player on the virtual kernel sets; a busy application reads as much.
+            read_size: Bytes::new(16_384),
             max_rto: Duration::s(120),
             initial_rto: Duration::s(1),
             linux_rto: true,

@@ -274,6 +274,7 @@ impl Receiver {
             echo: packet.tick,
             nxt: self.nxt,
             ahead,
+            complete: self.first_end <= self.nxt,
             window,
             now,
         };

@@ -4,7 +4,7 @@
 //! *Source*: `tcp_input.c` (`tcp_init_buffer_space`, `tcp_grow_window`, `tcp_rcv_space_adjust`, `tcp_rcv_rtt_measure`, `tcp_rcv_rtt_measure_ts`),
 //! `tcp_output.c` (`tcp_select_initial_window`, `__tcp_select_window`).
 //!
-//! *Departures*: the application reads at once, so that only data ahead of a hole take up the buffer; nothing is dropped for want of memory.
+//! *Departures*: a reading takes all that has come (`stack.read_size`); nothing is dropped for want of memory.
 
 use crate::stack::Stack;
 
@@ -37,6 +37,8 @@ pub(super) struct Segment {
     pub nxt: u64,
     /// Bytes ahead of a hole.
     pub ahead: u64,
+    /// What the application waits for is complete with it.
+    pub complete: bool,
     /// The window that was told last.
     pub window: u64,
     pub now: u64,
@@ -60,6 +62,10 @@ pub(super) struct ReceiveBuffer {
     measured_to: u64,
     measured_since: Option<u64>,
     last_echo: u32,
+    /// The application reads so many bytes at a time; up to where it has read, and what waits for it.
+    read_size: u64,
+    read_to: u64,
+    unread: u64,
     /// Bytes that the application read in the last round trip, and where and when the present one began.
     space: u64,
     space_from: u64,
@@ -87,6 +93,9 @@ impl ReceiveBuffer {
             measured_to: 0,
             measured_since: None,
             last_echo: 0,
+            read_size: stack.read_size.get(),
+            read_to: 0,
+            unread: 0,
             space: threshold.min(10 * mss),
             space_from: 0,
             space_since: 0,
@@ -106,8 +115,10 @@ impl ReceiveBuffer {
             self.measure_segment(s.len);
             self.measure_round_trip(s);
         }
+        self.unread = s.nxt - self.read_to;
         let grew = s.len >= LEAST_TO_GROW && self.grow(s);
-        if s.in_order || s.nxt > self.space_from {
+        if self.unread > 0 && (s.complete || self.unread >= self.read_size) {
+            (self.read_to, self.unread) = (s.nxt, 0);
             self.adjust(s);
         }
         grew
@@ -149,7 +160,7 @@ impl ReceiveBuffer {
     }
 
     fn grow(&mut self, s: &Segment) -> bool {
-        let used = (if s.in_order { s.len } else { 0 }) + s.ahead;
+        let used = self.unread + s.ahead;
         let limit = self.clamp.min(self.free(used));
         let room = limit.saturating_sub(self.threshold);
         self.threshold += room.min(2 * self.mss.max(s.len));
@@ -179,7 +190,7 @@ impl ReceiveBuffer {
 
     /// The window to tell, with so many bytes ahead of a hole.
     pub fn window(&self, ahead: u64) -> u64 {
-        self.threshold.min(self.free(ahead))
+        self.threshold.min(self.free(ahead + self.unread))
     }
 
     /// Room for data beside so many bytes.
@@ -208,15 +219,16 @@ pub(super) fn first_window(stack: &Stack) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fanin_units::Bytes;
 
     fn buffer() -> Box<ReceiveBuffer> {
-        ReceiveBuffer::of(&Stack::linux()).unwrap()
+        ReceiveBuffer::of(&Stack { read_size: Bytes::ZERO, ..Stack::linux() }).unwrap()
     }
 
     fn segment(number: u64, us: u64, window: u64) -> Segment {
         let now = us * 1_000_000;
         let echo = (now / crate::tcp::TICK_PS) as u32;
-        Segment { len: 1448, in_order: true, echo, nxt: number * 1448, ahead: 0, window, now }
+        Segment { len: 1448, in_order: true, echo, nxt: number * 1448, ahead: 0, complete: false, window, now }
     }
 
     /// 128 KiB: half of it in whole segments is 45; less one segment until the first shows that 153/256 of the memory is data.
@@ -243,5 +255,22 @@ mod tests {
         let base = 2 * copied + 16 * 1448;
         let wanted = base + 2 * (base * (copied - 14_480) / 14_480);
         assert_eq!((b.rtt, b.size), (450 << 3, (wanted << 8) / 153));
+    }
+
+    /// Twelve segments are more than 16 KiB: until then they wait, and take up the buffer.
+    #[test]
+    fn what_an_application_has_not_read_yet_takes_up_the_buffer() {
+        let mut b = ReceiveBuffer::of(&Stack::linux()).unwrap();
+        let told: Vec<u64> = (1..=12)
+            .map(|n| {
+                b.on_segment(&segment(n, 120 * n, 65_535));
+                b.window(0)
+            })
+            .collect();
+        assert!(told[10] < told[3], "{told:?}");
+        assert!(told[11] > told[10] && b.read_to == 12 * 1448, "{told:?}");
+        let last = Segment { complete: true, ..segment(13, 1600, 65_535) };
+        b.on_segment(&last);
+        assert_eq!((b.read_to, b.unread), (13 * 1448, 0));
     }
 }
