@@ -240,7 +240,7 @@ class TrainsResult:
         """Whether the tap is between the queue and the host that the responses go to; None where the capture does not show it.
 
         A packet that was lost before the tap is seen once, when it fills the hole; one lost behind it is seen twice. One that was only late is
-        seen twice too, the second time behind its acknowledgement where it was held up before the tap. Without any of these the handshake
+        seen twice too: where its acknowledgement has passed before, it was held up before the tap. Without any of these the handshake
         tells: its part between the tap and a host is hardly longer than that host's own time when the tap is on it.
         """
         return self._capture.behind_the_queue(aggregator)

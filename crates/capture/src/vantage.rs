@@ -11,10 +11,10 @@ const NEAR_SHARE: f64 = 0.3;
 impl Analysis {
     /// Whether the tap is between the queue and the host that the responses go to; none where the capture does not show it.
     ///
-    /// A packet that was lost before the tap is seen once, when it fills the hole; one lost behind it is seen twice. One that was only late, as behind
-    /// a shaper until its sender's timer is over, is seen twice too: its acknowledgement has passed before where it was held up before the tap, and not
-    /// yet where behind. Without any of these the
-    /// handshake tells: its part between the tap and a host is hardly longer than that host's own time when the tap is on it.
+    /// A packet that was lost before the tap is seen once, when it fills the hole; one lost behind it is seen twice. One that was only late is seen
+    /// twice too: where its acknowledgement has passed before, it was held up before the tap, as behind a shaper until its sender's timer was over; where
+    /// not, behind it, in a queue or in its receiver, which tells nothing. Without any of these the handshake tells: its part between the tap and a
+    /// host is hardly longer than that host's own time when the tap is on it.
     pub fn behind_the_queue(&self, aggregator: IpAddr) -> Option<bool> {
         // What speaks for a tap behind the queue, and before it.
         let (mut behind, mut before, mut near) = (0, 0, Vec::new());
@@ -23,7 +23,7 @@ impl Analysis {
             let opened = c.client_ip == aggregator;
             let towards = if opened { &c.to_client } else { &c.to_server };
             behind += towards.refilled_packets + towards.held_up_packets;
-            before += towards.retransmitted_packets.saturating_sub(towards.held_up_packets);
+            before += towards.retransmitted_packets.saturating_sub(towards.spurious_packets);
             if let (Some(client), Some(server)) = (c.handshake_client_ns, c.handshake_server_ns) {
                 near.push(if opened { client } else { server } as f64 / (client + server).max(1) as f64);
             }

@@ -313,8 +313,8 @@ fn what_was_only_late_tells_on_which_side_of_the_tap_it_was_held_up() {
         let a = late(told).analyse();
         let seen = a.connections.get(0).unwrap().to_client;
         assert_eq!((seen.retransmitted_packets, seen.spurious_packets), (20, 20), "{told}");
-        // Twenty losses behind the tap would have said that the queue is there. What held them up is, where the second copy passes before any
-        // acknowledgement; where it passes behind one, its sender did not know of it yet.
+        // Twenty losses behind the tap would have said that the queue is there. Where the second copy passes behind an acknowledgement, its sender did
+        // not know of it yet; where before, the handshake tells, which takes 10 of its 30 us on the client's side.
         assert_eq!(a.behind_the_queue(a.connections.get(0).unwrap().client_ip), Some(!told));
     }
 }
