@@ -54,18 +54,18 @@ def scenario(tmp_path: Path) -> Path:
     return path
 
 
-def retransmissions(scenario: Path, cc: str, **settings: float) -> tuple[int, ...]:
-    """What every flow retransmitted: differs when the windows do."""
+def outcome(scenario: Path, cc: str, **settings: float) -> list[tuple[int, ...]]:
+    """What every flow delivered and retransmitted: differs when the windows do."""
     run = fanin.run(scenario, cc=cc, settings={f"cc.{key}": value for key, value in settings.items()})
-    return tuple(run.flows["retransmissions"])
+    return run.flows.select("bytes_delivered", "retransmissions").rows()
 
 
 def test_a_file_of_ones_own_runs_and_its_parameters_reach_it(scenario: Path, tmp_path: Path) -> None:
     path = tmp_path / "half.c"
     path.write_text(HALF_RENO)
-    own = retransmissions(scenario, str(path))
-    assert own == retransmissions(scenario, "reno")
-    assert own != retransmissions(scenario, str(path), factor=4)
+    own = outcome(scenario, str(path))
+    assert own == outcome(scenario, "reno")
+    assert own != outcome(scenario, str(path), factor=4)
 
 
 def test_every_twin_runs(scenario: Path) -> None:
