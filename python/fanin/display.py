@@ -173,7 +173,13 @@ def _variations_table(result: CompareResult) -> Table:
     table.add_column("gain", no_wrap=True)
     same = result.verdict.best
     for v in result.variations:
-        gain = "kept" if v.kind == "keep" else "-" if v.ratio is None else shortening(1.0, v.ratio)
+        gain = (
+            "kept"
+            if v.kind == "keep" or v.best == result.baseline
+            else "-"
+            if v.ratio is None
+            else shortening(1.0, v.ratio)
+        )
         at = ", p99.9" if v.kind == "tail" else ""
         table.add_row(
             *(escape(v.settings[key]) for key in keys),

@@ -81,7 +81,7 @@ class Losses:
         told = sorted(
             (limit.amiss, bps) for bps in rates if (limit := self.at(bps)) and limit.epochs >= FEWEST_STRETCHES
         )
-        if not told or told[0][0] > 0.5 * UNCLEAR or (len(told) > 1 and told[1][0] < 2 * told[0][0] + CLEAR):
+        if not told or told[0][0] > 0.5 * UNCLEAR or (len(told) > 1 and told[1][0] < 2 * told[0][0] + CLEAR / 2):
             return None
         return told[0][1]
 
