@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import tomllib
 from collections.abc import Mapping
@@ -10,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fanin.errors import ScenarioError
+from fanin.errors import ScenarioError, nearest
 from fanin.files import shown
 from fanin.runs.engines import ENGINES
 from fanin.runs.job import Document, Job, Settings
@@ -299,8 +298,8 @@ def _bases(table: dict[str, Any], file: Path) -> dict[str, Document]:
 def _known(table: Mapping[str, Any], keys: Mapping[str, str], where: str) -> None:
     for key in table:
         if key not in keys:
-            near = difflib.get_close_matches(key, keys, 1)
-            hint = f"did you mean `{near[0]}`?" if near else f"it may be {', '.join(keys)}"
+            near = nearest(key, keys)
+            hint = f"did you mean `{near}`?" if near else f"it may be {', '.join(keys)}"
             raise ScenarioError(f"{where}: unknown key `{key}`; {hint}")
 
 
