@@ -28,6 +28,7 @@ fn main() -> std::io::Result<()> {
         Ok(analysis) => analysis,
         Err(e) => return Err(std::io::Error::other(e.to_string())),
     };
+    let before_mb = peak_mb();
     println!("fanin: {ours:.2} s, {:.0} MB/s, {} trains", bytes as f64 / 1e6 / ours, analysis.trains.len());
 
     // Who waits for what: beside the time for the capture itself, and per response, which must not grow with the capture.
@@ -42,8 +43,9 @@ fn main() -> std::io::Result<()> {
     let (seconds, responses) = infer(&analysis);
     let (few_seconds, few) = infer(&small);
     println!(
-        "workload with what requests wait for: x{:.3} of the time without; {:.2} us per response of {responses}, {:.2} us of {few}",
+        "workload with what requests wait for: x{:.3} of the time without, {} of the peak memory; {:.2} us per response of {responses}, {:.2} us of {few}",
         (ours + seconds) / ours,
+        peak_mb().zip(before_mb).map_or("?".to_owned(), |(with, without)| format!("x{:.2}", with / without)),
         seconds / responses * 1e6,
         few_seconds / few * 1e6
     );
@@ -64,6 +66,13 @@ fn main() -> std::io::Result<()> {
         Err(e) => println!("tshark was not run: {e}"),
     }
     std::fs::remove_file(&file)
+}
+
+/// The most memory that this process has had, where the system tells (Linux).
+fn peak_mb() -> Option<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    peak.trim().strip_suffix(" kB")?.parse::<f64>().ok().map(|kb| kb / 1024.0)
 }
 
 /// Writes the capture's records `COPIES` times, each copy later than the one before.

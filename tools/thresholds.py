@@ -40,6 +40,22 @@ CHANGES = (
     ("steady.rs", "RESOLUTION", "1e12"),
     ("../inflight.rs", "SHOWN", "2"),
     ("../inflight.rs", "SHOWN", "200"),
+    ("../inflight.rs", "SHOWN_BY_WRITES", "1"),
+    ("../inflight.rs", "SHOWN_BY_WRITES", "100"),
+    ("../inflight.rs", "ODD", "0"),
+    ("../inflight.rs", "ODD", "1_000"),
+    ("../conn/writes.rs", "LONG", "2"),
+    ("../conn/writes.rs", "LONG", "200"),
+    ("../conn/writes.rs", "TOGETHER", "0"),
+    ("../conn/writes.rs", "TOGETHER", "50_000_000"),
+    ("../conn/writes.rs", "RARE", "0"),
+    ("../conn/writes.rs", "RARE", "1_000"),
+    ("../conn/writes.rs", "MOST", "8"),
+    ("../conn/writes.rs", "MOST", "1_000_000"),
+    ("../conn/writes.rs", "UNANSWERED", "4"),
+    ("../conn/writes.rs", "UNANSWERED", "100_000"),
+    ("../conn/writes.rs", "DEFAULT_MSS", "1"),
+    ("../conn/writes.rs", "DEFAULT_MSS", "5_000"),
 )
 """File, constant, another value."""
 
@@ -75,11 +91,15 @@ def tests(folder: Path) -> list[str]:
         "--package",
         "fanin-capture",
         "--lib",
+        "--test",
+        "it",
+        "--no-fail-fast",
         "--target-dir",
         str(ROOT / "target/thresholds"),
         "--",
         "release",
         "inflight",
+        "writes",
     ]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     failed = re.findall(r"^test (\S+) \.\.\. FAILED", done.stdout, re.MULTILINE)

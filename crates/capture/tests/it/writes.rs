@@ -215,3 +215,71 @@ fn a_connection_that_asks_once_for_each_answer_is_not_read_with_the_answers_of_o
     let sizes: Vec<u64> = found.iter().map(|m| m.2).collect();
     assert_eq!(sizes, [1_200, 1_700, 4_100, 650, 900, 2_300, 3_100, 800, 1_900, 2_900, 500]);
 }
+
+/// One answer of which two ends show: a head and a body.
+fn odd(talk: &mut Talk) {
+    talk.ask(10_000, 100).answer(150, push()).answer(1_300, push());
+}
+
+#[test]
+fn psh_tells_messages_apart_where_it_is_seldom_something_else() {
+    let in_flight = |shown: usize| {
+        let mut talk = Talk::new();
+        (0..shown).for_each(|_| {
+            talk.plain();
+        });
+        odd(&mut talk);
+        talk.ask(5_000, 100).ask(5_000, 80).answer(3_500, push()).answer(700, push());
+        let (found, counts) = talk.ask(20_000, 100).answer(500, push()).messages(4 * shown + 1);
+        assert_eq!((counts.odd, counts.apart), (1, 1));
+        found.len()
+    };
+    // One of seven cases is odd; then one of 27.
+    assert_eq!(in_flight(1), 2);
+    assert_eq!(in_flight(6), 3);
+}
+
+#[test]
+fn requests_that_wait_for_a_slow_server_are_told_apart_and_endless_ones_are_not() {
+    let waiting = |count: u32| {
+        let mut talk = Talk::new();
+        talk.plain();
+        (0..count).for_each(|_| {
+            talk.ask(5_000, 100);
+        });
+        (0..count).for_each(|n| {
+            talk.answer(500 + 10 * n, push());
+        });
+        talk.ask(20_000, 100).answer(500, push()).messages(4).0.len()
+    };
+    assert_eq!(waiting(20), 21);
+    // Answers whose ends never come are not waited for for ever.
+    assert_eq!(waiting(70), 2);
+}
+
+#[test]
+fn a_stretch_that_never_ends_is_not_kept_for_ever() {
+    let mut talk = Talk::new();
+    talk.plain();
+    talk.ask(10_000, 100);
+    for n in 0..1_100 {
+        talk.answer(1_000, ACK).ask(1_000, 100).answer(200 + n % 7, push());
+    }
+    talk.answer(500, push());
+    let (_, counts) = talk.ask(20_000, 100).answer(500, push()).messages(4);
+    assert_eq!(counts.apart, 0, "it is given up, and what follows lacks its beginning");
+}
+
+#[test]
+fn requests_further_apart_than_one_write_takes_are_two_however_long_the_path() {
+    let mut talk = Talk::new();
+    // A millisecond to the server and back.
+    talk.script = Script::new();
+    talk.script.up(0, 0, 0, 0, Flags::SYN).down(1_000, 0, 1, 0, Flags::SYN | ACK).up(1_010, 1, 1, 0, ACK);
+    talk.now = 2_000;
+    talk.plain();
+    let at = talk.now;
+    talk.ask(5_000, 100).ask(200, 80).answer(3_500, push()).answer(700, push());
+    let (found, _) = talk.ask(20_000, 100).answer(500, push()).messages(4);
+    assert_eq!(found[..2], [(at + 5_000, 100, 3_500, false), (at + 5_200, 80, 700, true)]);
+}
