@@ -113,6 +113,29 @@ fn covered(class: usize, b: Bounds) -> f64 {
     if b.least == b.most { 1.0 } else { (inside / (to - from)).clamp(0.0, 1.0) }
 }
 
+/// The classes between two bounds. Those between the first and the last are covered whole.
+struct Span {
+    first: usize,
+    last: usize,
+    first_covered: f64,
+    last_covered: f64,
+}
+
+impl Span {
+    fn of(b: Bounds) -> Span {
+        let (first, last) = (class(b.least), class(b.most));
+        Span { first, last, first_covered: covered(first, b), last_covered: covered(last, b) }
+    }
+
+    fn covered(&self, class: usize) -> f64 {
+        match class {
+            c if c == self.first => self.first_covered,
+            c if c == self.last => self.last_covered,
+            _ => 1.0,
+        }
+    }
+}
+
 impl Likely {
     fn nothing_known() -> Likely {
         Likely { share: vec![1.0 / CLASSES as f64; CLASSES] }
@@ -120,15 +143,15 @@ impl Likely {
 
     fn of(all: &[Bounds], before: &Likely, passes: usize) -> Likely {
         let mut share = before.share.clone();
+        let spans: Vec<Span> = all.iter().map(|&b| Span::of(b)).collect();
         for _ in 0..passes {
             let mut next = vec![0.0; CLASSES];
-            for &b in all {
-                let (first, last) = (class(b.least), class(b.most));
-                let weight = |c: usize| share[c] * covered(c, b);
-                let total: f64 = (first..=last).map(weight).sum();
-                for (c, next) in next.iter_mut().enumerate().take(last + 1).skip(first) {
+            for span in &spans {
+                let total: f64 = (span.first..=span.last).map(|c| share[c] * span.covered(c)).sum();
+                for (c, next) in next.iter_mut().enumerate().take(span.last + 1).skip(span.first) {
                     // Nothing in between is likely any more: what is bounded there counts for the lowest.
-                    *next += if total > 0.0 { weight(c) / total } else { f64::from(u8::from(c == first)) };
+                    let lowest = f64::from(u8::from(c == span.first));
+                    *next += if total > 0.0 { share[c] * span.covered(c) / total } else { lowest };
                 }
             }
             let count = all.len() as f64;
