@@ -1,7 +1,7 @@
 """Who waits for what in a capture, in words.
 
 The companies of a capture (`Company` in the workload file) become sentences such as "24 servers are asked within
-20 us; the next round starts 2.0 ms after the slowest answer; 98 % of requests explained".
+20 us; the next round starts 2.0 ms after the slowest answer; 98% of requests explained".
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def sentences(companies: Sequence[dict[str, Any]]) -> list[str]:
     >>> found = {"connections": list(range(24)), "servers": 24, "upstream": False, "rounds": 11, "requests": 264,
     ...          "spread": {"p10_ns": 18000, "median_ns": 20000, "p90_ns": 22000}, "released_by": edges}
     >>> sentences([found])
-    ['24 servers are asked within 20 us, 11 times; the next round starts 2.0 ms after the slowest answer; 100 % of requests explained']
+    ['24 servers are asked within 20 us, 11 times; the next round starts 2.0 ms after the slowest answer; 100% of requests explained']
     >>> sentences([])
     ['no fan-in seen: each connection is replayed alone']
     """
@@ -87,7 +87,7 @@ def _company(company: dict[str, Any], companies: Sequence[dict[str, Any]]) -> st
         parts.append("nothing in the capture says when the next round starts, so it stays on the clock")
     share_known = explained([company])
     if share_known is not None and known:
-        parts.append(f"{share_known * 100:.0f} % of requests explained")
+        parts.append(f"{share_known * 100:.0f}% of requests explained")
     return "; ".join(parts)
 
 
