@@ -70,6 +70,9 @@ class RunResult:
         What the scenario allows and probably does not mean: text with a ``kind``.
     scenario, title, scenario_hash, command, version : str
         Where the numbers come from; `title` may be None.
+    hz : int, optional
+        Jiffies per second that the hosts were given (``stack.hz``): drops can differ fourfold between 250 and 1000. None in real time, and where they
+        differ.
     """
 
     messages: pl.DataFrame
@@ -87,6 +90,7 @@ class RunResult:
     scenario_hash: str
     command: str
     version: str
+    hz: int | None
     testbed: pl.DataFrame = field(default_factory=pl.DataFrame)
     missing: list[tuple[str, int]] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
@@ -176,7 +180,7 @@ class RunResult:
         return {
             "version": self.version,
             "command": self.command,
-            "scenario": {"file": self.scenario, "title": self.title, "hash": self.scenario_hash},
+            "scenario": {"file": self.scenario, "title": self.title, "hash": self.scenario_hash, "hz": self.hz},
             "runs": [
                 {
                     **run,
@@ -306,6 +310,7 @@ def run(
     in_real_time = engine in TESTBEDS
     names: list[str] = []
     warned: list[list[RunWarning]] = []
+    ticks: set[int | None] = set()
     for variant in variants:
         plan = replace(variant, seed=numbers[0]).plan()
         if in_real_time:
@@ -316,6 +321,7 @@ def run(
         else:
             find_engine(engine).check(plan, variant.checked())
         names.append(algorithms_of(plan))
+        ticks.add(None if in_real_time else plan.hz())
         warned.append([*warnings_of(plan), *_serial(plan, threads, engine, pcap)])
     work = [(name, s, replace(variant, seed=s)) for name, variant in zip(names, variants, strict=True) for s in numbers]
 
@@ -353,6 +359,7 @@ def run(
         scenario_hash=variants[0].checked().hash(),
         command=shown(command or f"fanin run {scenario}"),
         version=_native.VERSION,
+        hz=ticks.pop() if len(ticks) == 1 else None,
         testbed=pl.concat([done[i]["testbed"] for i in sorted(done)]) if in_real_time else pl.DataFrame(),
         missing=[(name, s) for i, (name, s, _) in enumerate(work) if i not in done and name not in failed],
         failures=[Failure(name, sentence(name, error)) for name, error in failed.items()],

@@ -26,6 +26,12 @@ def test_every_frame_names_its_run(result: fanin.RunResult) -> None:
     assert result.runs.select("cc", "seed").rows() == [("newreno", 1), ("newreno", 2), ("dctcp", 1), ("dctcp", 2)]
 
 
+def test_a_run_says_what_hz_its_hosts_had(result: fanin.RunResult) -> None:
+    assert result.to_dict()["scenario"]["hz"] == result.hz == 250
+    other = fanin.run("incast.toml", text=INCAST, cc="cubic", settings={"stack.hz": 1000})
+    assert other.to_dict()["scenario"]["hz"] == other.hz == 1000
+
+
 def test_bytes_are_conserved(result: fanin.RunResult) -> None:
     sent = result.messages.group_by("cc", "seed", maintain_order=True).agg(pl.col("bytes").sum())
     delivered = result.flows.group_by("cc", "seed", maintain_order=True).agg(pl.col("bytes_delivered").sum())

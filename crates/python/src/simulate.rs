@@ -114,6 +114,12 @@ impl Plan {
         let paths = py.detach(|| fanin_sim::known_paths(&self.0)).unwrap_or_default();
         paths.iter().map(|path| path.rate.bps()).min()
     }
+    /// Jiffies per second of its hosts (`stack.hz`); `None` where transports differ.
+    fn hz(&self) -> Option<u32> {
+        let mut all = self.0.transports.iter().map(|t| t.stack.hz);
+        let first = all.next()?;
+        all.all(|hz| hz == first).then_some(first)
+    }
     /// Why it runs on one thread whatever number is asked for; `None` if it can be cut into parts.
     fn why_serial(&self, py: Python<'_>, threads: usize) -> Option<&'static str> {
         py.detach(|| fanin_sim::why_serial(&self.0, threads))
