@@ -147,7 +147,8 @@ def buffer(
             f"at {rate(bps)}, which is a guess, a queue of {_packets(told.packets)} explains best which packets were dropped ({lost}); at another rate "
             "it is another",
             f"{max(1, min(ends) // 2)}p",
-            f"{2 * max(ends)}p",
+            # One stretch of losses at a guessed rate bounds nothing from above.
+            f"{max(2 * max(ends), ASSUMED_RANGE[1] if told.epochs < FEWEST_STRETCHES else 0)}p",
         )
     if told.amiss <= UNCLEAR:
         low, high = round(told.packets / (1 + told.amiss)), round(told.packets * (1 + told.amiss)) + 1
