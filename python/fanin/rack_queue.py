@@ -109,7 +109,7 @@ def buffer(
             "rack.buffer",
             f"{ASSUMED_BUFFER}p",
             "assumed",
-            "nothing was lost, and without the rate of the link nobody knows how long its queue was",
+            "nothing was lost, and the length of a queue cannot be told without the rate of its link",
             *(f"{n}p" for n in ASSUMED_RANGE),
         )
     if not told.losses:
@@ -135,7 +135,7 @@ def buffer(
             f"{most}p" if most > median else None,
         )
     if not sure:
-        # At another rate it is another queue; which one, nobody knows.
+        # At another rate it is another queue, and the rate is not known.
         others = [
             limit.packets for factor in (0.4, 1.0, 2.5, 10.0) if (limit := losses.at(factor * bps)) and limit.amiss < 1
         ]

@@ -24,7 +24,7 @@ const MOST_IN_FLIGHT: usize = 1 << 10;
 const REPAIRED: usize = 8;
 /// With fewer losses only the longest queue is told.
 const FEWEST: usize = 4;
-/// A retransmission timer that was doubled twice is over by then: what was never repaired was nobody's any more.
+/// A retransmission timer that was doubled twice is over by then: a packet that was not repaired by then belongs to a connection that its host gave up.
 const SILENT: u64 = 1_000_000_000;
 /// A longer queue than this many packets is none of a switch's port.
 const LONGEST: usize = 1 << 15;
