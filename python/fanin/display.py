@@ -166,20 +166,13 @@ def _variations_table(result: CompareResult) -> Table:
     keys = list(result.variations[0].settings)
     for key in keys:
         table.add_column(key.removeprefix("rack."), justify="right", no_wrap=True)
-    result.rank_by.replace("_", ".")
     table.add_column("advised", no_wrap=True)
     table.add_column(f"{result.baseline or 'baseline'} ms", justify="right", no_wrap=True)
     table.add_column("advised ms", justify="right", no_wrap=True)
     table.add_column("gain", no_wrap=True)
     same = result.verdict.best
     for v in result.variations:
-        gain = (
-            "kept"
-            if v.kind == "keep" or v.best == result.baseline
-            else "-"
-            if v.ratio is None
-            else shortening(1.0, v.ratio)
-        )
+        gain = "kept" if v.keeps(result.baseline) else "-" if v.ratio is None else shortening(1.0, v.ratio)
         at = ", p99.9" if v.kind == "tail" else ""
         table.add_row(
             *(escape(v.settings[key]) for key in keys),

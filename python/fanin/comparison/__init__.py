@@ -20,7 +20,7 @@ import polars as pl
 from fanin import _native, waiting
 from fanin.comparison import doubts
 from fanin.comparison.candidates import chosen, listed, quickack_note
-from fanin.comparison.columns import FLOWS, PACKETS, QUEUE, RESPONSES, ROUNDS, RUNS, TREES, WINDOW
+from fanin.comparison.columns import FLOWS, PACKETS, QUEUE, RESPONSES, RUNS, WINDOW
 from fanin.comparison.confirm import confirm as confirm_best
 from fanin.comparison.remarks import about_the_traffic, remarks
 from fanin.comparison.replays import run_all
@@ -393,10 +393,10 @@ def _on_rack(
         captures = None if scratch is None else (scratch, pcap_at)
         outcome = run_all(base, algorithms, seeds, traced, captures, progress, label, store)
     elapsed = time.monotonic() - started
-    runs = outcome.frame("runs", RUNS)
-    flows = outcome.frame("flows", FLOWS)
-    rounds, responses = outcome.frame("rounds", ROUNDS), outcome.frame("responses", RESPONSES)
-    trees = outcome.frame("trees", TREES)
+    runs = outcome.frame("runs")
+    flows = outcome.frame("flows")
+    rounds, responses = outcome.frame("rounds"), outcome.frame("responses")
+    trees = outcome.frame("trees")
     ranking = []
     if runs.height:
         ranking = rank(
@@ -434,9 +434,9 @@ def _on_rack(
         responses=responses,
         flows=flows,
         runs=runs,
-        queue=outcome.frame("queue", QUEUE),
-        window=outcome.frame("window", WINDOW),
-        packets=outcome.frame("packets", PACKETS),
+        queue=outcome.frame("queue"),
+        window=outcome.frame("window"),
+        packets=outcome.frame("packets"),
         trains=_trains_to(found, replay),
         seeds=tuple(seeds),
         trace_seed=traced if traced is not None else seeds[0],
@@ -474,7 +474,7 @@ def _alone(base: ReplayJob, cc: str, seed: int, responses: pl.DataFrame, store: 
     """What the replay would say if every connection were replayed for itself, where that is something else."""
     # Seed 0 is never asked for, so nothing is traced.
     single_job = replace(base, traffic=Traffic(base.traffic.replay.independent()))
-    alone = run_all(single_job, [cc], [seed], 0, None, silent, store=store).frame("responses", RESPONSES)
+    alone = run_all(single_job, [cc], [seed], 0, None, silent, store=store).frame("responses")
     medians = [frame.filter(cc=cc, seed=seed)["completion_ms"].median() for frame in (responses, alone)]
     together, single = (value if isinstance(value, float) else 0.0 for value in medians)
     if not together or not single or abs(single / together - 1) <= ALIKE:
@@ -502,12 +502,7 @@ def _doubted(
         job = replace(base, traffic=traffic, settings=(*base.settings, *settings.items()))
         # Seed 0 is never asked for, so nothing is traced.
         outcome = run_all(job, [cc], few, 0, None, silent, store=store)
-        return doubts.Replayed(
-            *(
-                outcome.frame(name, columns)
-                for name, columns in (("responses", RESPONSES), ("rounds", ROUNDS), ("runs", RUNS))
-            )
-        )
+        return doubts.Replayed(*(outcome.frame(name) for name in ("responses", "rounds", "runs")))
 
     apart = doubts.against_the_capture(replay, cc, replays, half_rtt)
     told = [gap for gap in gaps if APART in gap]

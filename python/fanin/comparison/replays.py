@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -48,10 +48,10 @@ class Outcome:
     found: int = 0
     """Runs that were in the store."""
 
-    def frame(self, name: str, schema: Mapping[str, Any]) -> pl.DataFrame:
-        """One frame over all runs, its columns in the documented order."""
+    def frame(self, name: str) -> pl.DataFrame:
+        """One of :data:`columns.KEPT` over all runs, its columns in the documented order."""
         parts = [frames[name] for frames in self.frames if name in frames]
-        return pl.concat(parts) if parts else pl.DataFrame(schema=dict(schema))
+        return pl.concat(parts) if parts else pl.DataFrame(schema=columns.KEPT[name])
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,10 @@ class Variation:
     best_ms: float | None
     ratio: float | None
 
+    def keeps(self, baseline: str | None) -> bool:
+        """Nothing better is advised there than the baseline."""
+        return self.kind == "keep" or self.best == baseline
+
     def to_dict(self) -> dict[str, Any]:
         """As it stands in JSON."""
         return {
