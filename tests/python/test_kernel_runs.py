@@ -95,6 +95,33 @@ def test_datagrams_are_sent_at_their_rate_and_lost_where_the_queue_is_full() -> 
     assert on_kernel["dropped"].sum() == pytest.approx(simulated["dropped"].sum(), rel=0.03)
 
 
+def test_a_queue_discipline_loses_what_the_simulators_does() -> None:
+    queue = 'senders = 1\nqueue = { name = "lossy", loss_of = "30, 41" }'
+    workload = '[[workload]]\nkind = "long"\nbytes = "150KB"'
+    text = scenario(workload, topology=queue).replace('mark = "20p"', "")
+    for engine in ("kernel", "sim"):
+        result = fanin.run("lossy.toml", text=text, engine=engine)
+        assert result.flows["retransmissions"].to_list() == result.flows["drops"].to_list() == [2]
+        assert result.flows["fast_recoveries"].to_list() == [1]
+
+
+def test_red_keeps_the_kernels_queue_where_it_keeps_the_simulators() -> None:
+    queue = 'senders = 8\nqueue = { name = "red", red_min = 20, red_max = 60, red_weight = 0.02 }'
+    text = scenario('[[workload]]\nkind = "long"', topology=queue, duration="1s", cc="reno").replace('mark = "20p"', "")
+    text = text.replace("[stack]", '[stack]\necn = "classic"')
+    on_kernel, simulated = (fanin.run("red.toml", text=text, engine=engine).ports for engine in ("kernel", "sim"))
+    for name, apart in (("marks", 0.15), ("mean_queue_packets", 0.1)):
+        assert on_kernel[name].max() == pytest.approx(simulated[name].max(), rel=apart)
+    assert simulated["marks"].sum() > 500
+
+
+def test_a_discipline_that_changes_the_order_is_not_the_kernels() -> None:
+    text = scenario('[[workload]]\nkind = "long"', topology='senders = 4\nqueue = { name = "sfq" }')
+    with pytest.raises(fanin.FaninError, match="sfq") as told:
+        fanin.run("sfq.toml", text=text.replace('mark = "20p"', ""), engine="kernel")
+    assert "sfq.toml:4" in str(told.value)
+
+
 def test_a_run_may_have_more_connections_than_a_process_has_files_by_default() -> None:
     pages = """[[workload]]
 kind = "http_on_off"

@@ -1,13 +1,13 @@
 //! Packets on their way from host to host.
 
 use crate::link::{Link, Packet};
-use crate::network::{FIRST_CLIENT_PORT, Network};
+use crate::network::{self, Discipline, FIRST_CLIENT_PORT, Network};
 use crate::record::{self, Fate, Hop, Sent};
 use alloc::collections::BinaryHeap;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
-use fanin_switch::SharedBuffer;
+use fanin_switch::{Order, SharedBuffer};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
@@ -137,7 +137,7 @@ impl Fabric {
         Fabric {
             scheduled: vec![[false; 2]; network.links.len()],
             pool_of: network.links.iter().map(|l| l.pool).collect(),
-            links: network.links.iter().map(Link::new).collect(),
+            links: (0..).zip(&network.links).map(|(n, l)| Link::new(l, order(&network.disciplines, n, l))).collect(),
             pools: network.pools.into_iter().map(|p| SharedBuffer::new(p.links, p.size, p.alpha)).collect(),
             connections: network
                 .connections
@@ -176,6 +176,7 @@ impl Fabric {
             hop: 0,
             // An IP packet has 16 bits for its length, and `limits` keep the frame within them.
             wire: (datagram.length + connection.overhead).min(u32::from(u16::MAX)) as u16,
+            empty: datagram.payload == 0,
             ect: datagram.ecn != 0,
             ce: datagram.ecn == 3,
         };
@@ -280,14 +281,20 @@ impl Fabric {
     }
 }
 
+/// Who decides about admission to a link.
+fn order(disciplines: &[Discipline], number: u32, link: &network::Link) -> Order {
+    let found = disciplines.iter().find(|d| d.link == number);
+    found.and_then(|d| d.order(link.rate_bps)).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::{self, Threshold};
+    use crate::network::{Argument, Threshold};
     use crate::record::Record;
 
     /// Two hosts behind one switch; 1 Gbps, 10 us per link, so a byte takes 8000 ps.
-    fn star(limit: Threshold, mark: Threshold) -> Fabric {
+    fn network_of(limit: Threshold, mark: Threshold) -> Network {
         let link = |from_host, limit, mark| network::Link {
             rate_bps: 1_000_000_000,
             delay_ps: 10_000_000,
@@ -307,7 +314,14 @@ mod tests {
         };
         let links =
             vec![link(true, open, open), link(false, limit, mark), link(true, open, open), link(false, open, open)];
-        let network = Network { hosts: 2, links, pools: Vec::new(), connections: vec![connection] };
+        Network { hosts: 2, links, connections: vec![connection], ..Network::default() }
+    }
+
+    fn star(limit: Threshold, mark: Threshold) -> Fabric {
+        made(&network_of(limit, mark))
+    }
+
+    fn made(network: &Network) -> Fabric {
         Fabric::new(Network::decode(&network.encode()).unwrap())
     }
 
@@ -342,7 +356,7 @@ mod tests {
     fn the_packet_in_transmission_counts_against_buffer_and_threshold() {
         // Three packets at once through a port that holds two and marks above one: the second is marked, the third dropped.
         let mut fabric = star(Threshold::Packets(2), Threshold::Packets(1));
-        fabric.links[0] = Link::new(&network::Link { rate_bps: 1_000_000_000_000, ..rules() });
+        fabric.links[0] = Link::new(&network::Link { rate_bps: 1_000_000_000_000, ..rules() }, Order::Fifo);
         for handle in 1..=3 {
             assert!(fabric.send(0, &packet(handle, 1000, 2)));
         }
@@ -364,6 +378,28 @@ mod tests {
     fn rules() -> network::Link {
         let none = Threshold::None;
         network::Link { rate_bps: 1, delay_ps: 0, limit: none, mark: none, pool: None, from_host: true, rank: 0 }
+    }
+
+    #[test]
+    fn a_discipline_decides_about_data_alone_and_is_encoded_behind_the_rest() {
+        let plain = network_of(Threshold::None, Threshold::None);
+        let settings = vec![("loss_of".into(), Argument::Word("2".into()))];
+        let lossy = Discipline { link: 1, name: "lossy".into(), settings, seed: [0; 16] };
+        let network = Network { disciplines: vec![lossy.clone()], ..plain.clone() };
+        assert!(network.encode().starts_with(&plain.encode()));
+        let mut fabric = made(&network);
+        for (handle, payload) in [(1, 960), (2, 0), (3, 960), (4, 960)] {
+            assert!(fabric.send(0, &Datagram { payload, ..packet(handle, 1000, 2) }));
+        }
+        let dropped: Vec<Step> =
+            run(&mut fabric).into_iter().map(|(_, s)| s).filter(|s| matches!(s, Step::Dropped(_))).collect();
+        // The second of the packets with data: the one without payload does not count.
+        assert_eq!(dropped, [Step::Dropped(3)]);
+        // What is no discipline, or is no admission, is no network.
+        for name in ["rod", "sfq"] {
+            let unknown = Discipline { name: name.into(), ..lossy.clone() };
+            assert!(Network::decode(&Network { disciplines: vec![unknown], ..plain.clone() }.encode()).is_none());
+        }
     }
 
     #[test]

@@ -19,6 +19,8 @@ pub struct Packet {
     pub hop: u16,
     /// Bytes on the wire.
     pub wire: u16,
+    /// It has no payload.
+    pub empty: bool,
     /// ECN-capable transport, and congestion experienced.
     pub ect: bool,
     pub ce: bool,
@@ -46,11 +48,11 @@ pub struct Link {
 }
 
 impl Link {
-    pub fn new(rules: &network::Link) -> Link {
+    pub fn new(rules: &network::Link, order: Order) -> Link {
         let rate = Rate::from_bps(rules.rate_bps);
         let (limit, mark) = (queue_limit(rules.limit), queue_limit(rules.mark));
         Link {
-            port: Port::new(rate, rules.delay_ps, limit, mark, Order::Fifo),
+            port: Port::new(rate, rules.delay_ps, limit, mark, order),
             delay: rules.delay_ps,
             from_host: rules.from_host,
             ring: VecDeque::new(),
@@ -67,7 +69,9 @@ impl Link {
     pub fn offer(&mut self, now: u64, mut packet: Packet, room: u64, lag: u64) -> (Fate, u64) {
         let ect = if packet.ect { flags::ECT } else { 0 };
         let ce = if packet.ce { flags::CE } else { 0 };
-        let seen = fanin_switch::Packet { handle: 0, flow: packet.connection, bytes: packet.wire, flags: ect | ce };
+        let ack = if packet.empty { flags::ACK } else { 0 };
+        let bits = ect | ce | ack;
+        let seen = fanin_switch::Packet { handle: 0, flow: packet.connection, bytes: packet.wire, flags: bits };
         self.port.lag = lag;
         let offer = self.port.offer(now, seen, room);
         if !offer.accepted {

@@ -1,6 +1,10 @@
 //! What a network is made of: written by `fanin-kernel`, read inside the kernel.
 
+use alloc::string::String;
 use alloc::vec::Vec;
+use fanin_switch::disciplines::{self, Build, Context};
+use fanin_switch::{Order, random::Stream};
+use fanin_units::{Args, Rate, Value};
 use serde::{Deserialize, Serialize};
 
 /// Local ports of connecting ends start here; listening ports lie below.
@@ -17,6 +21,9 @@ pub struct Network {
     pub pools: Vec<Pool>,
     /// TCP connections and datagram streams; a packet of anything else is an error of the run.
     pub connections: Vec<Connection>,
+    /// Ports that are more than drop-tail with a step of marking. They are encoded behind the rest, where there are any.
+    #[serde(skip)]
+    pub disciplines: Vec<Discipline>,
 }
 
 /// A directed link and the port that feeds it.
@@ -57,6 +64,58 @@ impl Threshold {
             Threshold::Packets(most) => packets > most,
             Threshold::Bytes(most) => bytes > most,
         }
+    }
+}
+
+/// A registered queue discipline at a port: first in, first out, with a say on admission.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Discipline {
+    /// Position of its link.
+    pub link: u32,
+    /// Its name in [`fanin_switch::disciplines`].
+    pub name: String,
+    /// Its settings that are not left at their defaults.
+    pub settings: Vec<(String, Argument)>,
+    /// Seed of the port's random stream.
+    pub seed: [u8; 16],
+}
+
+/// The value of a discipline's setting.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Argument {
+    /// In the setting's unit.
+    Number(f64),
+    /// A switch.
+    Flag(bool),
+    /// A word, or free text.
+    Word(String),
+}
+
+impl From<&Value> for Argument {
+    fn from(value: &Value) -> Argument {
+        match value {
+            Value::Number(number) => Argument::Number(*number),
+            Value::Flag(flag) => Argument::Flag(*flag),
+            Value::Word(word) => Argument::Word(word.clone()),
+        }
+    }
+}
+
+impl Discipline {
+    /// The order of a port of this rate; `None` where there is no such discipline, or it does not take these settings.
+    pub fn order(&self, rate_bps: u64) -> Option<Order> {
+        let Build::Admission(make) = disciplines::find(&self.name)?.build else { return None };
+        let mut args = Args::default();
+        for (name, value) in &self.settings {
+            let value = match value {
+                Argument::Number(number) => Value::Number(*number),
+                Argument::Flag(flag) => Value::Flag(*flag),
+                Argument::Word(word) => Value::Word(word.clone()),
+            };
+            args.set(name.as_str(), value);
+        }
+        let context = Context { rate: Rate::from_bps(rate_bps), random: Stream::from_seed(self.seed) };
+        make(&context, &args).ok().map(Order::Admission)
     }
 }
 
@@ -101,12 +160,19 @@ impl Network {
     /// For the kernel.
     pub fn encode(&self) -> Vec<u8> {
         // A vector grows as needed, and nothing here has a fallible encoding.
-        postcard::to_allocvec(self).unwrap_or_default()
+        let mut bytes = postcard::to_allocvec(self).unwrap_or_default();
+        if !self.disciplines.is_empty() {
+            bytes.extend(postcard::to_allocvec(&self.disciplines).unwrap_or_default());
+        }
+        bytes
     }
 
     /// As it was encoded; `None` if these bytes are no network, or name hosts and links that it does not have.
     pub fn decode(bytes: &[u8]) -> Option<Network> {
-        let network: Network = postcard::from_bytes(bytes).ok()?;
+        let (mut network, rest): (Network, &[u8]) = postcard::take_from_bytes(bytes).ok()?;
+        if !rest.is_empty() {
+            network.disciplines = postcard::from_bytes(rest).ok()?;
+        }
         network.is_whole().then_some(network)
     }
 
@@ -122,5 +188,6 @@ impl Network {
         self.links.iter().all(|l| l.rate_bps > 0 && l.pool.is_none_or(pool))
             && self.pools.iter().all(|p| p.links.iter().all(link))
             && self.connections.iter().all(connection)
+            && self.disciplines.iter().all(|d| link(&d.link) && d.order(1).is_some())
     }
 }

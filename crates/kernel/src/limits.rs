@@ -3,8 +3,9 @@
 use crate::algorithms::{Hosts, chosen};
 use fanin_cc::Profile;
 use fanin_sim::knobs::KNOBS;
+use fanin_sim::queue::Build;
 use fanin_sim::resolved_stack;
-use fanin_sim::spec::{Cbr, NodeKind, Routing, Spec, TransportSpec};
+use fanin_sim::spec::{Cbr, Link, NodeKind, Routing, Spec, TransportSpec};
 use fanin_sim::stack::Stack;
 use thiserror::Error;
 
@@ -78,9 +79,11 @@ pub fn check(spec: &Spec, hosts: Hosts) -> Result<(), Limit> {
     if spec.routing == Routing::Spray {
         return Err(limit("topology.routing", "the virtual kernel has one path per flow and direction; use flow-hash"));
     }
-    if let Some(link) = spec.links.iter().find(|l| l.queue.discipline.name != "droptail") {
+    // A scheduler would have to tell of departures later than of arrivals.
+    let scheduled = |l: &&Link| matches!(l.queue.discipline.build, Build::Scheduler(_));
+    if let Some(link) = spec.links.iter().find(scheduled) {
         let message =
-            format!("the virtual kernel's ports are drop-tail with marking, not `{}`", link.queue.discipline.name);
+            format!("the virtual kernel's ports are first in, first out, not `{}`", link.queue.discipline.name);
         return Err(limit("topology.queue", message));
     }
     // IP and UDP take 28 bytes.

@@ -2,14 +2,16 @@
 
 use crate::guest::{client_port, datagram_ports};
 use crate::{KernelError, connections, host_numbers};
-use fanin_fabric::network::{Connection, Link, Network, Pool, Threshold, Way};
+use fanin_fabric::network::{self, Connection, Discipline, Network, Pool, Threshold, Way};
+use fanin_sim::queue::Build;
 use fanin_sim::rng::{Stream, mix};
-use fanin_sim::spec::{LinkId, NodeId, NodeKind, Spec};
-use fanin_sim::{clock_error, routes};
+use fanin_sim::spec::{Link, LinkId, NodeId, NodeKind, Spec};
+use fanin_sim::{check_disciplines, clock_error, routes};
 use fanin_units::{Duration, QueueLimit};
 
 /// The network of a plan.
 pub fn network(spec: &Spec) -> Result<Network, KernelError> {
+    check_disciplines(spec)?;
     let hosts = host_numbers(spec);
     let host = |node: NodeId| hosts[node.index()].unwrap_or_default();
     let routes = routes(spec)?;
@@ -59,7 +61,7 @@ pub fn network(spec: &Spec) -> Result<Network, KernelError> {
         }
         pools.push(Pool { size: shared.size.get(), alpha: shared.alpha, links: own });
     }
-    let links = spec.links.iter().zip(pool_of).enumerate().map(|(number, (link, pool))| Link {
+    let links = spec.links.iter().zip(pool_of).enumerate().map(|(number, (link, pool))| network::Link {
         // As the simulator's: the same draw, to a bit per second.
         rate_bps: (link.rate.bps() as f64 * (1.0 + clock_error(spec, number))).round() as u64,
         delay_ps: delay(spec, LinkId(number as u32)).ps(),
@@ -70,7 +72,20 @@ pub fn network(spec: &Spec) -> Result<Network, KernelError> {
         rank: mix(spec.seed ^ mix(number as u64)) as u32,
     });
     let hosts = hosts.iter().flatten().count() as u32;
-    Ok(Network { hosts, links: links.collect(), pools, connections: made })
+    Ok(Network { hosts, links: links.collect(), pools, connections: made, disciplines: disciplines(spec) })
+}
+
+/// Ports that are more than drop-tail; their streams are the simulator's.
+fn disciplines(spec: &Spec) -> Vec<Discipline> {
+    let special = |(_, link): &(u32, &Link)| !matches!(link.queue.discipline.build, Build::Plain);
+    let links = (0..).zip(&spec.links).filter(special);
+    let made = links.map(|(number, link)| Discipline {
+        link: number,
+        name: link.queue.discipline.name.to_owned(),
+        settings: link.queue.args.iter().map(|(name, value)| (name.to_owned(), value.into())).collect(),
+        seed: Stream::seed(spec.seed, "queue", u64::from(number)),
+    });
+    made.collect()
 }
 
 fn threshold(limit: Option<QueueLimit>) -> Threshold {

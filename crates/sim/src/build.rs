@@ -287,6 +287,14 @@ fn event_density(spec: &Spec) -> (u64, u64) {
     (spacing.clamp(1, 1_000_000_000), horizon)
 }
 
+/// Makes each port's discipline once: whether all take their settings.
+///
+/// # Errors
+/// [`RunError::Discipline`] for the first that does not.
+pub fn check_disciplines(spec: &Spec) -> Result<(), RunError> {
+    spec.links.iter().enumerate().try_for_each(|(number, link)| order(spec, link, number).map(drop))
+}
+
 /// What each flow's algorithm is told of its path.
 ///
 /// # Errors

@@ -42,7 +42,7 @@ mod trace;
 
 pub use fanin_switch::{disciplines as queue, random as rng};
 
-pub use build::{clock_error, ideal_times, known_paths, routes};
+pub use build::{check_disciplines, clock_error, ideal_times, known_paths, routes};
 pub use engine::{Progress, RunError, run, run_with_tap};
 pub use parallel::run_on;
 pub use partition::why_serial;

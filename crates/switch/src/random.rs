@@ -16,7 +16,12 @@ impl Stream {
     /// assert_eq!(a.uniform(), b.uniform());
     /// ```
     pub fn new(seed: u64, name: &str, index: u64) -> Stream {
-        Stream(Pcg64Mcg::from_seed(Stream::seed(seed, name, index)))
+        Stream::from_seed(Stream::seed(seed, name, index))
+    }
+
+    /// The stream that starts from what [`Stream::seed`] said.
+    pub fn from_seed(seed: [u8; 16]) -> Stream {
+        Stream(Pcg64Mcg::from_seed(seed))
     }
 
     /// What the generator of that stream starts from: another engine that draws the same way draws the same numbers.

@@ -176,6 +176,23 @@ def _replays() -> Iterator[Case]:
         yield Case(f"replay, http_onoff_8to1, 1Gbps, {buffer}p", "replay", text, messages=True, capture=CAPTURE)
 
 
+RED = '{ name = "red", red_min = 20, red_max = 60, red_weight = 0.02 }'
+"""Random early detection that reacts within some 50 packets, 0.6 ms at 1 Gbps."""
+
+
+def _disciplines() -> Iterator[Case]:
+    settings = {
+        "RED": (RED, ""),
+        "RED with ECN (RFC 3168)": (RED, 'ecn = "classic"'),
+        "0.1% lost at random": ('{ name = "lossy", loss_probability = 0.001 }', ""),
+    }
+    for name, (queue, stack) in settings.items():
+        for senders in (2, 8, 20):
+            text = _star(LONG, senders=senders, buffer=200, duration="1s")
+            text = text.replace('mark = "20p"', f"queue = {queue}").replace("[stack]", f"[stack]\n{stack}")
+            yield Case(f"{name}, {senders} senders, 1Gbps, 200p", "queue discipline", text)
+
+
 def cases(quick: bool = False) -> list[Case]:
     """The scenarios, the quick ones a part of them.
 
@@ -187,4 +204,5 @@ def cases(quick: bool = False) -> list[Case]:
     made = [*_long_flows(quick), *_incasts(quick)]
     if not quick:
         made += [*_round_trips(), *_thresholds(), *_trains(), *_convergences(), *_replays(), *_without_sack()]
+        made += _disciplines()
     return made
