@@ -139,7 +139,7 @@ impl Sender {
         let (mut lost, mut lost_again) = (0, false);
         let mut wait = 0;
         for index in 0..self.board.outstanding() as usize {
-            let s = *self.board.get(index);
+            let s = self.board.get(index);
             if s.sacked || (s.lost && !s.retransmitted) {
                 continue;
             }

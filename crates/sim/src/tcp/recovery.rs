@@ -291,7 +291,7 @@ impl Sender {
             RecoveryKind::Sack | RecoveryKind::Rack => {
                 // RFC 6675 section 5 step 4.3: the first lost segment goes at once.
                 if self.board.next_lost().is_none()
-                    && let Some(front) = self.board.front().copied()
+                    && let Some(front) = self.board.front()
                     && !front.sacked
                     && !front.retransmitted
                 {

@@ -44,14 +44,62 @@ impl Segment {
     pub fn end(&self) -> u64 {
         self.seq + u64::from(self.len)
     }
-    /// Sent once, and nothing else has become of it.
+}
+
+/// A segment as the scoreboard keeps it: 16 bytes, since a thousand connections have hundreds each.
+#[derive(Clone, Copy, Debug, Default)]
+struct Kept {
+    sent_at: u64,
+    /// The low half of its first byte's number: what is outstanding is less than 4 GiB, as windows and SACK blocks are.
+    seq: u32,
+    len: u16,
+    /// Bits of [`is`]; 0: sent once, and nothing else has become of it.
+    state: u16,
+}
+
+const _: () = assert!(size_of::<Kept>() == 16);
+
+/// What has become of a segment: see [`Segment`].
+mod is {
+    pub const SACKED: u16 = 1;
+    pub const LOST: u16 = 2;
+    pub const RETRANSMITTED: u16 = 4;
+    pub const EVER_RETRANSMITTED: u16 = 8;
+}
+
+impl Kept {
     #[inline]
-    fn is_untouched(&self) -> bool {
-        !(self.sacked | self.lost | self.retransmitted | self.ever_retransmitted)
+    fn has(&self, bits: u16) -> bool {
+        self.state & bits != 0
+    }
+    /// Its first byte, where `start` is that of the first segment outstanding.
+    #[inline]
+    fn seq(&self, start: u64) -> u64 {
+        start + u64::from(self.seq.wrapping_sub(start as u32))
+    }
+    /// One past its last byte.
+    fn end(&self, start: u64) -> u64 {
+        self.seq(start) + u64::from(self.len)
+    }
+    /// All of it.
+    fn whole(&self, start: u64) -> Segment {
+        Segment {
+            seq: self.seq(start),
+            sent_at: self.sent_at,
+            len: u32::from(self.len),
+            sacked: self.has(is::SACKED),
+            lost: self.has(is::LOST),
+            retransmitted: self.has(is::RETRANSMITTED),
+            ever_retransmitted: self.has(is::EVER_RETRANSMITTED),
+        }
     }
     /// Counted as being in the network.
     fn in_pipe(&self) -> bool {
-        !self.sacked && (!self.lost || self.retransmitted)
+        !self.has(is::SACKED) && (!self.has(is::LOST) || self.has(is::RETRANSMITTED))
+    }
+    /// Lost and not sent again, so far as is known.
+    fn is_pending(&self) -> bool {
+        self.state & (is::LOST | is::RETRANSMITTED | is::SACKED) == is::LOST
     }
 }
 
@@ -104,7 +152,9 @@ struct Rates {
 /// Outstanding segments in order of sequence.
 #[derive(Clone, Debug, Default)]
 pub struct Scoreboard {
-    segments: Ring<Segment>,
+    segments: Ring<Kept>,
+    /// First byte of the first of them.
+    start: u64,
     /// [`Delivered`] says which segments were delivered, not only how many.
     notes_newest: bool,
     /// A snapshot per segment, for algorithms that ask for rate samples. Boxed: most do not.
@@ -179,7 +229,7 @@ impl Scoreboard {
             return true;
         }
         let out = self.outstanding();
-        let lost = self.segments.iter().filter(|s| s.lost).count() as u32;
+        let lost = self.segments.iter().filter(|s| s.has(is::LOST)).count() as u32;
         let most = out - lost.clamp(1, out.max(1)).min(out);
         let fits = self.assumed <= most;
         self.assumed = self.assumed.min(most);
@@ -187,18 +237,18 @@ impl Scoreboard {
     }
     /// Declares the first segment lost, unless it has been before.
     pub fn lose_front(&mut self) -> u32 {
-        u32::from(self.segments.front().is_some_and(|s| !s.lost) && self.lose(0))
+        u32::from(self.segments.front().is_some_and(|s| !s.has(is::LOST)) && self.lose(0))
     }
     /// The first outstanding one.
-    pub fn front(&self) -> Option<&Segment> {
-        self.segments.front()
+    pub fn front(&self) -> Option<Segment> {
+        self.segments.front().map(|s| s.whole(self.start))
     }
     /// The one at a position from the front.
-    pub fn get(&self, index: usize) -> &Segment {
-        &self.segments[index]
+    pub fn get(&self, index: usize) -> Segment {
+        self.segments[index].whole(self.start)
     }
 
-    /// A new segment leaves. A connection gives each a snapshot, or none.
+    /// A new segment leaves, which begins where the one before ends. A connection gives each a snapshot, or none.
     #[inline(always)]
     pub fn push(&mut self, segment: Segment, rate: Option<RateSnapshot>) {
         if let Some(rate) = rate {
@@ -206,25 +256,39 @@ impl Scoreboard {
         }
         self.pipe += 1;
         self.pipe_bytes += u64::from(segment.len);
-        self.segments.push(segment);
+        if self.segments.is_empty() {
+            self.start = segment.seq;
+        }
+        debug_assert!(segment.len <= u32::from(u16::MAX), "a segment is a packet");
+        debug_assert!(
+            self.segments.back().is_none_or(|last| last.end(self.start) == segment.seq),
+            "segments leave in order, without holes"
+        );
+        let (seq, len) = (segment.seq as u32, segment.len as u16);
+        self.segments.push(Kept { sent_at: segment.sent_at, seq, len, state: 0 });
     }
 
     /// Everything below `ack` is acknowledged.
     #[inline]
     pub fn acknowledge(&mut self, ack: u64, d: &mut Delivered) {
-        let (mut segments, mut bytes) = (0, 0);
+        let (mut segments, before, mut start) = (0, self.start, self.start);
         let simple = !self.notes_newest && self.rates.is_none();
-        while let Some(front) = self.segments.front()
-            && front.end() <= ack
-        {
-            if !(simple && front.is_untouched()) {
+        while let Some(front) = self.segments.front() {
+            let end = start + u64::from(front.len);
+            if end > ack {
+                break;
+            }
+            if !(simple && front.state == 0) {
+                self.start = start;
                 self.acknowledge_rest(ack, d);
                 break;
             }
-            bytes += u64::from(front.len);
+            start = end;
             segments += 1;
             self.segments.drop_front();
         }
+        let bytes = start - before;
+        self.start = self.start.max(start);
         self.base += u64::from(segments);
         self.pipe -= segments;
         self.pipe_bytes -= bytes;
@@ -238,10 +302,13 @@ impl Scoreboard {
     #[inline(never)]
     fn acknowledge_rest(&mut self, ack: u64, d: &mut Delivered) {
         while let Some(front) = self.segments.front() {
-            if front.end() > ack {
+            let s = *front;
+            let end = self.start + u64::from(s.len);
+            if end > ack {
                 break;
             }
-            let s = *front;
+            let segment = s.whole(self.start);
+            self.start = end;
             self.segments.drop_front();
             let rate = self.rates.as_mut().and_then(|rates| {
                 let rate = rates.snapshots.front().copied()?;
@@ -255,15 +322,15 @@ impl Scoreboard {
                 self.pipe -= 1;
                 self.pipe_bytes -= u64::from(s.len);
             }
-            if s.lost && !s.retransmitted && !s.sacked {
+            if s.is_pending() {
                 self.pending -= 1;
             }
-            if s.sacked {
+            if segment.sacked {
                 self.sacked -= 1;
             } else {
-                note_delivery(&s, rate, self.notes_newest, d);
+                note_delivery(&segment, rate, self.notes_newest, d);
             }
-            d.any_retransmitted |= s.ever_retransmitted;
+            d.any_retransmitted |= segment.ever_retransmitted;
         }
     }
 
@@ -282,24 +349,25 @@ impl Scoreboard {
                     to = to.min(l);
                 }
             }
-            let mut i = self.segments.partition_point(|s| s.seq < from);
+            let start = self.start;
+            let mut i = self.segments.partition_point(|s| s.seq(start) < from);
             while let Some(s) = self.segments.get_mut(i) {
-                if s.end() > to {
+                if s.end(start) > to {
                     break;
                 }
-                if !s.sacked {
+                if !s.has(is::SACKED) {
                     if s.in_pipe() {
                         self.pipe -= 1;
                         self.pipe_bytes -= u64::from(s.len);
                     }
-                    if s.lost && !s.retransmitted {
+                    if s.is_pending() {
                         self.pending -= 1;
                     }
-                    s.sacked = true;
+                    s.state |= is::SACKED;
                     self.sacked += 1;
                     let rate = self.rates.as_ref().and_then(|r| r.snapshots.get(i).copied());
-                    note_delivery(s, rate, self.notes_newest, d);
-                    d.any_retransmitted |= s.ever_retransmitted;
+                    note_delivery(&s.whole(start), rate, self.notes_newest, d);
+                    d.any_retransmitted |= s.has(is::EVER_RETRANSMITTED);
                     self.top_sacked = self.top_sacked.max(self.base + i as u64 + 1);
                     news = true;
                 }
@@ -326,7 +394,7 @@ impl Scoreboard {
         while at > self.lost_below.max(self.base) {
             at -= 1;
             let s = &self.segments[(at - self.base) as usize];
-            if !s.sacked {
+            if !s.has(is::SACKED) {
                 in_range = false;
                 continue;
             }
@@ -349,7 +417,7 @@ impl Scoreboard {
         for at in from..to {
             let index = (at - self.base) as usize;
             // A retransmission is not judged by what was SACKed for the original (RFC 6675 section 5).
-            if !self.segments[index].retransmitted {
+            if !self.segments[index].has(is::RETRANSMITTED) {
                 lost += u32::from(self.lose(index));
             }
         }
@@ -360,11 +428,10 @@ impl Scoreboard {
     /// Declares the segment at `index` lost (again, if it was retransmitted); false if it is delivered or already waiting.
     pub fn lose(&mut self, index: usize) -> bool {
         let s = &mut self.segments[index];
-        if s.sacked || (s.lost && !s.retransmitted) {
+        if s.has(is::SACKED) || s.is_pending() {
             return false;
         }
-        s.lost = true;
-        s.retransmitted = false;
+        s.state = (s.state | is::LOST) & !is::RETRANSMITTED;
         self.pipe -= 1;
         self.pipe_bytes -= u64::from(s.len);
         self.pending += 1;
@@ -393,19 +460,19 @@ impl Scoreboard {
     pub fn find_all(&mut self) {
         for i in 0..self.segments.len() {
             let s = &mut self.segments[i];
-            if s.lost && !s.retransmitted && !s.sacked {
+            if s.is_pending() {
                 self.pipe += 1;
                 self.pipe_bytes += u64::from(s.len);
                 self.pending -= 1;
             }
-            s.lost = false;
+            s.state &= !is::LOST;
         }
         self.lost_below = self.base;
     }
 
     /// A segment that was sent again is neither acknowledged nor given up.
     pub fn any_retransmission_outstanding(&self) -> bool {
-        self.segments.iter().any(|s| s.retransmitted && !s.sacked)
+        self.segments.iter().any(|s| s.state & (is::RETRANSMITTED | is::SACKED) == is::RETRANSMITTED)
     }
 
     /// Position of the first lost segment that waits for retransmission.
@@ -416,7 +483,7 @@ impl Scoreboard {
         let mut i = (self.hint.max(self.base) - self.base) as usize;
         while i < self.segments.len() {
             let s = &self.segments[i];
-            if s.lost && !s.retransmitted && !s.sacked {
+            if s.is_pending() {
                 self.hint = self.base + i as u64;
                 return Some(i);
             }
@@ -428,29 +495,25 @@ impl Scoreboard {
     /// Position of the first unsacked segment above everything retransmitted and below something sacked (RFC 6675 NextSeg rule 3).
     pub fn next_hole(&self) -> Option<usize> {
         let top = self.top_sacked.checked_sub(self.base)? as usize;
-        let after = self.segments.iter().take(top).rposition(|s| s.retransmitted).map_or(0, |i| i + 1);
-        (after..top.min(self.segments.len())).find(|&i| {
-            let s = &self.segments[i];
-            !s.sacked && !s.retransmitted
-        })
+        let after = self.segments.iter().take(top).rposition(|s| s.has(is::RETRANSMITTED)).map_or(0, |i| i + 1);
+        (after..top.min(self.segments.len())).find(|&i| !self.segments[i].has(is::SACKED | is::RETRANSMITTED))
     }
 
     /// Position of the highest unsacked segment below `limit` (RFC 6675 NextSeg rule 4).
     pub fn highest_unsacked_below(&self, limit: u64) -> Option<usize> {
-        self.segments.iter().rposition(|s| !s.sacked && s.seq < limit)
+        self.segments.iter().rposition(|s| !s.has(is::SACKED) && s.seq(self.start) < limit)
     }
 
     /// The segment at `index` is sent again at `now`; returns it.
     pub fn retransmit(&mut self, index: usize, now: u64) -> Segment {
         self.lose(index);
         let s = &mut self.segments[index];
-        s.retransmitted = true;
-        s.ever_retransmitted = true;
+        s.state |= is::RETRANSMITTED | is::EVER_RETRANSMITTED;
         s.sent_at = now;
         self.pending -= 1;
         self.pipe += 1;
         self.pipe_bytes += u64::from(s.len);
-        *s
+        s.whole(self.start)
     }
 
     /// Rewrites the rate snapshot of the segment at `index`.
