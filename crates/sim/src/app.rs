@@ -12,8 +12,7 @@ pub struct Application {
     next_timed: usize,
     /// Undelivered messages per barrier.
     left: Vec<u32>,
-    /// Messages that wait for each barrier: released so long after it, and not before that time.
-    waiting: Vec<Vec<Waiting>>,
+    waiting: Waiters,
     completes: Vec<Option<u32>>,
     /// What each message's delivery and release count towards besides.
     delivery_gates: Gates,
@@ -27,11 +26,52 @@ pub struct Application {
     messages_of_timed: Vec<bool>,
 }
 
+/// A message that waits for a barrier: released so long after it, and not before that time.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
+    barrier: u32,
+    message: u32,
     delay: u64,
     not_before: u64,
-    message: u32,
+}
+
+impl Waiting {
+    fn of(message: u32, release: Release) -> Option<Waiting> {
+        match release {
+            Release::At(_) => None,
+            Release::After(b, delay) => Some(Waiting { barrier: b.0, message, delay: delay.ps(), not_before: 0 }),
+            Release::NotBefore(t, b) => Some(Waiting { barrier: b.0, message, delay: 0, not_before: t.ps() }),
+        }
+    }
+}
+
+/// Messages that wait, barrier by barrier in one piece: a replay has hundreds of thousands of both.
+#[derive(Debug, Default)]
+struct Waiters {
+    all: Vec<Waiting>,
+    /// Where those of each barrier begin, and the end.
+    first: Vec<u32>,
+}
+
+impl Waiters {
+    fn new(spec: &Spec) -> Waiters {
+        let waiting = (0..).zip(&spec.messages).filter_map(|(message, m)| Waiting::of(message, m.release));
+        let mut all = Vec::with_capacity(waiting.clone().count());
+        all.extend(waiting);
+        all.sort_unstable_by_key(|w: &Waiting| (w.barrier, w.message));
+        let mut first = vec![0; spec.barriers as usize + 1];
+        all.iter().for_each(|w| first[w.barrier as usize + 1] += 1);
+        for n in 1..first.len() {
+            first[n] += first[n - 1];
+        }
+        Waiters { all, first }
+    }
+
+    /// What a barrier that opens at `now` releases, and when.
+    fn released(&self, barrier: u32, now: u64) -> impl Iterator<Item = (u64, u32)> + '_ {
+        let [from, to] = [barrier, barrier + 1].map(|n| self.first[n as usize] as usize);
+        self.all[from..to].iter().map(move |w| (now.saturating_add(w.delay).max(w.not_before), w.message))
+    }
 }
 
 /// Barriers by message.
@@ -60,18 +100,12 @@ impl Application {
     /// `mine` says which the run releases.
     pub fn new(spec: &Spec, ideal: impl Fn(&Message) -> u64, mine: impl Fn(&Message) -> bool) -> Application {
         let mut timed = Vec::new();
-        let mut waiting = vec![Vec::new(); spec.barriers as usize];
         let mut left = vec![0; spec.barriers as usize];
         for (i, m) in spec.messages.iter().enumerate() {
-            match m.release {
-                Release::At(t) if mine(m) => timed.push((t.ps(), i as u32)),
-                Release::At(_) => {}
-                Release::After(b, delay) => {
-                    waiting[b.index()].push(Waiting { delay: delay.ps(), not_before: 0, message: i as u32 });
-                }
-                Release::NotBefore(t, b) => {
-                    waiting[b.index()].push(Waiting { delay: 0, not_before: t.ps(), message: i as u32 });
-                }
+            if let Release::At(t) = m.release
+                && mine(m)
+            {
+                timed.push((t.ps(), i as u32));
             }
             if let Some(b) = m.completes {
                 left[b.index()] += 1;
@@ -100,7 +134,7 @@ impl Application {
             timed,
             next_timed: 0,
             left,
-            waiting,
+            waiting: Waiters::new(spec),
             completes: spec.messages.iter().map(|m| m.completes.map(|b| b.0)).collect(),
             delivery_gates: Gates::new(spec, GateEvent::Delivered),
             release_gates: Gates::new(spec, GateEvent::Released),
@@ -116,10 +150,8 @@ impl Application {
     pub fn first_releases(&mut self) -> Vec<(u64, u32)> {
         let mut first: Vec<(u64, u32)> = self.timed.first().copied().into_iter().collect();
         self.next_timed = first.len();
-        for (barrier, &left) in self.left.iter().enumerate() {
-            if left == 0 {
-                first.extend(self.waiting[barrier].iter().map(|w| (w.delay.max(w.not_before), w.message)));
-            }
+        for (barrier, _) in (0..).zip(&self.left).filter(|(_, left)| **left == 0) {
+            first.extend(self.waiting.released(barrier, 0));
         }
         first
     }
@@ -179,8 +211,7 @@ impl Application {
         }
         *left -= 1;
         if *left == 0 {
-            let waiting = &self.waiting[barrier as usize];
-            released.extend(waiting.iter().map(|w| (now.saturating_add(w.delay).max(w.not_before), w.message)));
+            released.extend(self.waiting.released(barrier, now));
         }
     }
 
