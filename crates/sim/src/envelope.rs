@@ -14,7 +14,7 @@ pub struct Point {
 }
 
 /// How many times an envelope may be made twice as fine to fill its rows.
-const FINER: u32 = 3;
+const FINER: usize = 3;
 
 /// What all rows have in common.
 struct Extent {
@@ -40,17 +40,21 @@ impl Extent {
     fn slot(&self, points: u64) -> impl Fn(f64) -> f64 + use<> {
         let (low, width) = (self.low, (self.high - self.low) / points as f64);
         let per_slot = 1.0 / if width == 0.0 { 1.0 } else { width };
-        move |time| ((time - low) * per_slot).floor()
+        // Cut off, not rounded down, which is a call: of what lies before the first slot either is in that one.
+        move |time| ((time - low) * per_slot) as i64 as f64
     }
 
-    /// How many slots of all lines have a row, where a line has so many and one for the end.
-    fn filled(&self, rows: impl Iterator<Item = Point>, points: u64) -> u64 {
-        let slot = self.slot(points);
+    /// How many slots of all lines have a row, where a line has so many and one for the end: of several numbers in one pass.
+    fn filled(&self, rows: impl Iterator<Item = Point>, points: [u64; FINER]) -> [u64; FINER] {
+        let slots = points.map(|points| self.slot(points));
         let mut last = Vec::new();
-        let mut filled = 0;
+        let mut filled = [0; FINER];
         for row in rows {
-            let here = slot(row.time);
-            filled += u64::from(std::mem::replace(at(&mut last, row.line, f64::NAN), here) != here);
+            let last = at(&mut last, row.line, [f64::NAN; FINER]);
+            for ((slot, last), filled) in slots.iter().zip(last).zip(&mut filled) {
+                let here = slot(row.time);
+                *filled += u64::from(std::mem::replace(last, here) != here);
+            }
         }
         filled
     }
@@ -147,8 +151,9 @@ pub fn fitted<I: Iterator<Item = Point>>(rows: impl Fn() -> I, most: u64) -> Vec
         return (0..extent.count as u32).collect();
     }
     let coarsest = (most / (4 * extent.lines)).max(1);
-    let mut finer = (1..=FINER).rev().map(|doublings| coarsest << doublings);
-    let points = finer.find(|&points| 4 * extent.filled(rows(), points) <= most).unwrap_or(coarsest);
+    let finer = std::array::from_fn(|n| coarsest << (FINER - n));
+    let fits = extent.filled(rows(), finer).map(|filled| 4 * filled <= most);
+    let points = finer.into_iter().zip(fits).find(|&(_, fits)| fits).map_or(coarsest, |(points, _)| points);
     of_extent(&extent, rows(), points)
 }
 

@@ -146,13 +146,14 @@ impl Thinned {
             value: f64::from(packets),
         };
         let shown = fitted(|| self.changes().map(point), self.most);
-        let rows = || at(self.changes(), &shown);
-        QueueTrace {
-            time_ps: rows().map(|(_, change)| change.0).collect(),
-            link: rows().map(|(link, _)| link).collect(),
-            packets: rows().map(|(_, change)| change.1).collect(),
-            bytes: rows().map(|(_, change)| change.2).collect(),
+        let mut trace = QueueTrace::default();
+        for (link, (time, packets, bytes)) in at(self.changes(), &shown) {
+            trace.time_ps.push(time);
+            trace.link.push(link);
+            trace.packets.push(packets);
+            trace.bytes.push(bytes);
         }
+        trace
     }
 
     /// The rows that show the windows, in the order of time.
