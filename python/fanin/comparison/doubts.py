@@ -58,12 +58,14 @@ class Replayed:
     runs: pl.DataFrame
 
     def of(self, cc: str, seeds: Sequence[int]) -> Replayed:
-        """Those of one algorithm and these seeds."""
+        """Those of one algorithm and these seeds: of responses and rounds the columns that are looked at here."""
         mine = (pl.col("cc") == cc) & pl.col("seed").is_in(list(seeds))
-        return Replayed(self.responses.filter(mine), self.rounds.filter(mine), self.runs.filter(mine))
+        responses = self.responses.lazy().filter(mine).select("cc", "seed", "response", "completion_ms")
+        rounds = self.rounds.lazy().filter(mine).select("cc", "seed", "round", "completion_ms")
+        return Replayed(responses.collect(), rounds.collect(), self.runs.filter(mine))
 
-    def times(self) -> dict[str, list[list[float]]]:
-        """Completion times by seed, in ms, without those that wait for handshakes: the first round, and each connection's first response."""
+    def times(self) -> dict[str, list[pl.Series]]:
+        """Completion times by seed, in ms and in order, without those that wait for handshakes: the first round, and each connection's first response."""
         responses = self.responses.filter(pl.col("response") > 0)
         rounds = self.rounds.filter(pl.col("round") > 0)
         return {"round": _by_seed(rounds), "response": _by_seed(responses)}
@@ -99,18 +101,20 @@ def against_the_capture(replay: Replay, cc: str, replayed: Replayed, half_rtt: M
     `half_rtt` is half of each connection's shortest round trip, in ms: the way of a request to its server.
     """
     times = replayed.times()
-    rounds = [ms for ms in replay.round_times_ms()[1:] if ms is not None]
-    if rounds and any(times["round"]):
-        what, seen, here = "round", rounds, times["round"]
+    rounds = pl.Series(replay.round_times_ms()[1:], dtype=pl.Float64).drop_nulls()
+    if len(rounds) and any(len(seed) for seed in times["round"]):
+        what, seen, here = "round", rounds.sort(), times["round"]
     else:
-        rows = frame(replay.response_times()).iter_rows(named=True)
-        seen = [max(row["took_ms"] - half_rtt.get(row["connection"], 0.0), 0.0) for row in rows]
+        rows = frame(replay.response_times())
+        way = rows["connection"].replace_strict(dict(half_rtt), default=0.0, return_dtype=pl.Float64)
+        seen = (rows["took_ms"] - way).clip(0.0).sort()
         what, here = "response", times["response"]
     apart = []
+    together = _pooled(here)
     for p, most in MOST.items():
-        if len(seen) < FEWEST or not all(here):
+        if len(seen) < FEWEST or not all(len(seed) for seed in here):
             continue
-        replays, allowed = _pooled(here, p), _allowed(here, p, most)
+        replays, allowed = quantile(together, p), _allowed(here, p, most)
         low, high = _likely(seen, p)
         if replays > high * allowed or replays < low / allowed:
             apart.append(f"the {NAMES[p]} {what} {duration(replays)} instead of {duration(quantile(seen, p))}")
@@ -141,8 +145,9 @@ def against_others(
     other = replay.otherwise()
     if other is not None:
         found = _different(replayed, again(other, {}))
-        unsure = [row["unsure_ms"] for row in frame(replay.response_times()).iter_rows(named=True) if row["unsure_ms"]]
-        if found and unsure:
+        unsure = frame(replay.response_times())["unsure_ms"].drop_nulls()
+        unsure = unsure.filter(unsure != 0).sort()
+        if found and len(unsure):
             told.append(
                 RunWarning(
                     f"how long servers took is not in the capture for {len(unsure):,} of {replay.responses:,} answers, which waited behind others or lost "
@@ -171,10 +176,11 @@ def _different(one: Replayed, other: Replayed) -> list[str]:
     found = []
     here, there = one.times(), other.times()
     for what in ("round", "response"):
-        if not all(here[what]) or not all(there[what]) or not here[what]:
+        if not here[what] or not all(len(seed) for seed in [*here[what], *there[what]]):
             continue
+        ours, theirs = _pooled(here[what]), _pooled(there[what])
         for p, most in MOST.items():
-            a, b, allowed = _pooled(here[what], p), _pooled(there[what], p), _allowed(here[what], p, most)
+            a, b, allowed = quantile(ours, p), quantile(theirs, p), _allowed(here[what], p, most)
             if not a / allowed <= b <= a * allowed:
                 found.append(f"a {NAMES[p]} {what} of {duration(b)} instead of {duration(a)}")
     for column, name in EVENTS.items():
@@ -187,33 +193,34 @@ def _different(one: Replayed, other: Replayed) -> list[str]:
     return found
 
 
-def quantile(values: Sequence[float], p: float) -> float:
-    """By nearest rank.
+def quantile(values: pl.Series, p: float) -> float:
+    """Of values in order, by nearest rank.
 
     Examples
     --------
-    >>> quantile([4.0, 1.0, 3.0, 2.0], 0.5), quantile([1.0, 2.0], 0.99)
+    >>> quantile(pl.Series([1.0, 2.0, 3.0, 4.0]), 0.5), quantile(pl.Series([1.0, 2.0]), 0.99)
     (2.0, 2.0)
     """
-    return sorted(values)[max(1, math.ceil(round(p * len(values), 9))) - 1]
+    return float(values[max(1, math.ceil(round(p * len(values), 9))) - 1])
 
 
-def _by_seed(rows: pl.DataFrame) -> list[list[float]]:
-    parts = rows.partition_by("seed", maintain_order=True)
-    return [part["completion_ms"].drop_nulls().to_list() for part in parts]
+def _by_seed(rows: pl.DataFrame) -> list[pl.Series]:
+    parts = rows.select("seed", "completion_ms").partition_by("seed", maintain_order=True)
+    return [part["completion_ms"].drop_nulls().sort() for part in parts]
 
 
-def _pooled(seeds: Sequence[Sequence[float]], p: float) -> float:
-    return quantile([value for values in seeds for value in values], p)
+def _pooled(seeds: Sequence[pl.Series]) -> pl.Series:
+    """All seeds' values in order."""
+    return pl.concat(seeds).sort() if seeds else pl.Series(dtype=pl.Float64)
 
 
-def _allowed(seeds: Sequence[Sequence[float]], p: float, most: float) -> float:
+def _allowed(seeds: Sequence[pl.Series], p: float, most: float) -> float:
     """A factor, or what the seeds themselves differ by."""
     own = [quantile(values, p) for values in seeds]
     return max(most, MARGIN * max(own) / min(own)) if min(own) > 0 else math.inf
 
 
-def _likely(values: Sequence[float], p: float) -> tuple[float, float]:
+def _likely(values: pl.Series, p: float) -> tuple[float, float]:
     """Between what the true quantile lies of which these are a sample: order statistics so many standard errors away; 0 or infinite beyond them."""
     error = SIGMAS * math.sqrt(p * (1 - p) / len(values))
     low, high = p - error, p + error
