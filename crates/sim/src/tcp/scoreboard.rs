@@ -598,6 +598,20 @@ mod tests {
         assert_eq!((d.acked_segments, d.segments, board.sacked()), (4, 1, 0));
     }
 
+    /// Of a segment's number the low half is kept.
+    #[test]
+    fn numbers_go_on_beyond_32_bits() {
+        let (first, mut d) = ((1 << 32) - 1500, Delivered::default());
+        let mut board = Scoreboard::new(true);
+        (0..4).for_each(|n| board.push(Segment::new(first + n * 1000, 1000, n), None));
+        assert!(board.sack([(first + 2000, first + 3000), (0, 0), (0, 0)], &mut d));
+        assert_eq!((d.highest, board.highest_unsacked_below(first + 3000)), (first + 3000, Some(1)));
+        board.acknowledge(first + 2000, &mut d);
+        assert_eq!((board.front().map(|s| (s.seq, s.sacked)), d.bytes), (Some((first + 2000, true)), 3000));
+        board.acknowledge(first + 3000, &mut d);
+        assert_eq!((board.get(0).seq, board.get(0).end(), board.pipe()), (first + 3000, first + 4000, 1));
+    }
+
     #[test]
     fn a_timeout_empties_the_pipe_and_spares_what_was_sacked() {
         let mut board = ten_packets();
