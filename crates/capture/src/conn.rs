@@ -34,6 +34,8 @@ const INITIAL_WINDOW: u64 = 10;
 /// A shorter pause inside a response cannot be told from waiting for acknowledgements behind a queue that the tap does not see, or from the
 /// scheduling of a busy host.
 const SHORTEST_PAUSE: u64 = 2_000_000;
+/// What time stamps take of each packet's payload, with their padding.
+const TIMESTAMPS: u32 = 12;
 /// Payload beyond this was merged by an offload: not even jumbo frames carry it.
 pub(crate) const LARGEST_ON_WIRE: u32 = 9_000;
 
@@ -164,9 +166,17 @@ impl Conn {
     }
 
     /// The most payload that one packet of direction `d` carries on the wire; what is larger was merged by an offload.
+    /// `s` is any packet of the connection.
     #[inline]
-    pub fn largest_packet(&self, d: usize) -> u32 {
-        self.dirs[1 - d].stats.mss_option.map_or(LARGEST_ON_WIRE, u32::from)
+    pub fn largest_packet(&self, d: usize, s: &Segment) -> u32 {
+        self.told_segment(d, s).unwrap_or(LARGEST_ON_WIRE)
+    }
+
+    /// What a full segment of `d` carries, as its receiver offered: its MSS without the time stamps (RFC 6691) that packets like `s` have.
+    #[inline]
+    fn told_segment(&self, d: usize, s: &Segment) -> Option<u32> {
+        let stamps = if s.stamp.is_some() { TIMESTAMPS } else { 0 };
+        self.dirs[1 - d].stats.mss_option.map(|mss| u32::from(mss).saturating_sub(stamps).max(1))
     }
 
     /// The host that sends direction `d`, as [`Arrivals`] numbers it.

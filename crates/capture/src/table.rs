@@ -66,7 +66,7 @@ impl Table {
             conn.mirrored(d, s.payload);
         } else {
             if s.payload > 0 {
-                let most = conn.largest_packet(d);
+                let most = conn.largest_packet(d, s);
                 self.links.data(s, *at, s.payload > most);
                 let sent = Sent { flow: (index as u64) << 1 | d as u64, from: conn.host(d), segment: most };
                 self.links.passed(s, sent, *at);
@@ -84,7 +84,7 @@ impl Table {
                 self.links.confirmed(s, answer, *at);
             }
             if news > 0 && repaired {
-                self.links.acknowledged(s.src, news, u64::from(conn.largest_packet(1 - d)), *at);
+                self.links.acknowledged(s.src, news, u64::from(conn.largest_packet(1 - d, s)), *at);
             }
         }
     }

@@ -35,9 +35,7 @@ impl Conn {
 
     /// What a full segment of `d` carries: what its receiver offered, else the largest seen, and no less than any host takes.
     fn segment_size(&self, d: usize, s: &Segment) -> u32 {
-        let stamps = if s.stamp.is_some() { 12 } else { 0 };
-        let told = self.dirs[1 - d].stats.mss_option.map(|mss| u32::from(mss).saturating_sub(stamps));
-        told.unwrap_or(self.dirs[d].stats.largest_segment.max(DEFAULT_MSS)).max(1)
+        self.told_segment(d, s).unwrap_or(self.dirs[d].stats.largest_segment.max(DEFAULT_MSS))
     }
 }
 

@@ -7,6 +7,7 @@ mod damaged;
 mod formats;
 mod fuzz;
 mod index;
+mod merged;
 mod trains;
 mod truth;
 mod workload;
