@@ -256,7 +256,7 @@ def trains_result(result: TrainsResult) -> None:
             _address(c["client_ip"], c["client_port"]),
             _address(c["server_ip"], c["server_port"]),
             str(c["turns"]),
-            *(str(side[key]) for side in (there, back) for key in ("packets", "payload_bytes", "retransmitted_bytes")),
+            *(text for side in (there, back) for text in _direction(side)),
             number(None if rtt is None else rtt / 1e6),
         )
     out.print(table)
@@ -288,6 +288,12 @@ def trains_notes(result: TrainsResult, folder: Path | None) -> None:
         note(f"partial: {result.partial['message']}")
     if folder is not None:
         note(f"written: {folder}")
+
+
+def _direction(side: dict[str, Any]) -> tuple[str, str, str]:
+    """Packets, bytes, and packets sent again: those whose first copy passed the tap, and those whose first copy was lost before it."""
+    again = side["retransmitted_packets"] + side["refilled_packets"]
+    return str(side["packets"]), str(side["payload_bytes"]), str(again)
 
 
 # ---- run

@@ -78,6 +78,16 @@ def test_trains_counts_what_tshark_counts(row: dict[str, str]) -> None:
     assert found["capture"]["payload_bytes"] == int(row["tcp_payload_bytes"])
 
 
+def test_trains_shows_what_was_sent_again_behind_the_queue_too(fanin: Fanin) -> None:
+    """The client's own capture: first copies of what was lost never passed there."""
+    capture = CAPTURES / "http_onoff_8to1_client.pcap.gz"
+    shown = [row.split("│")[-3] for row in fanin("trains", capture).out.splitlines() if "10.77.0.1:" in row]
+    from_servers = [c["to_client"] for c in trains(capture).to_dict()["connections"]]
+    again = [side["retransmitted_packets"] + side["refilled_packets"] for side in from_servers]
+    assert sorted(int(cell) for cell in shown) == sorted(again)
+    assert sum(side["retransmitted_packets"] for side in from_servers) == 0 < sum(again)
+
+
 def test_trains_numbers_agree_with_each_other(fanin: Fanin) -> None:
     found = fanin("trains", HTTP, "--gap", "1ms", "--json").json()
     for direction in ("to_server", "to_client"):
