@@ -216,6 +216,7 @@ knobs! {
     cc_rtt: word::<CcRtt>(), "the round trip that algorithms are told: by the ACK's time stamp, or of the newest segment that it delivers (Linux's ca_rtt_us)";
     mss: count(1, 65_495), "Payload of a full segment in bytes; 1460 on Ethernet, 1448 where timestamps take 12 bytes";
     header: SIZE, "IP and TCP headers with options, on data and ACKs; 40B without options, 52B with timestamps";
+    option_bytes: FLAG, "packets without data are as long as their options: an ACK takes 4 bytes more than header and 8 for each block of SACK, a SYN 8 (Linux); else all take header (NS2)";
     frame_overhead: SIZE, "link-layer bytes per frame; 38B on Ethernet with FCS, preamble and gap, 0B in the papers' simulators";
     initial_window: number(1.0), "initial window in segments: 2 in NS2, 3 by RFC 5681, 10 by RFC 6928 and in Linux";
     initial_ssthresh: number(1.0), "initial slow-start threshold in segments; NS2's window_ does this too";

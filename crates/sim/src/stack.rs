@@ -16,6 +16,8 @@ pub struct Stack {
     pub mss: u32,
     /// IP and TCP headers with options, on data and on ACKs.
     pub header: Bytes,
+    /// A packet without data is as long as its options: a SYN, and an ACK with selective acknowledgements, more than `header`.
+    pub option_bytes: bool,
     /// Link-layer bytes per frame (Ethernet header, FCS, preamble, gap: 38).
     pub frame_overhead: Bytes,
     /// Initial window in segments.
@@ -147,6 +149,7 @@ impl Stack {
             cc_rtt: CcRtt::Ack,
             mss: 1460,
             header: Bytes::new(40),
+            option_bytes: false,
             frame_overhead: Bytes::ZERO,
             initial_window: 2.0,
             initial_ssthresh: f64::INFINITY,
@@ -245,6 +248,7 @@ impl Stack {
             // Timestamps take 12 bytes of every segment.
             mss: 1448,
             header: Bytes::new(52),
+            option_bytes: true,
             initial_window: 10.0,
             counting: Counting::Linux,
             recovery: RecoveryKind::Rack,
@@ -308,6 +312,26 @@ impl Stack {
     /// Bytes on the wire of a segment with `payload` bytes.
     pub fn wire(&self, payload: u32) -> Bytes {
         Bytes::new(u64::from(payload)) + self.header + self.frame_overhead
+    }
+
+    /// What an ACK's selective acknowledgements add: two bytes of the option, two of padding, eight for each block (RFC 2018 section 3). A block
+    /// that tells of a duplicate comes first (RFC 2883), and there is room for three beside a time stamp.
+    #[inline]
+    pub fn sack_bytes(&self, blocks: &[u32; 6], duplicate: bool) -> u16 {
+        if !self.option_bytes {
+            return 0;
+        }
+        let ahead = blocks.chunks_exact(2).filter(|block| block[1] > 0).count();
+        match (ahead + usize::from(duplicate)).min(3) {
+            0 => 0,
+            count => 4 + 8 * count as u16,
+        }
+    }
+
+    /// What the options of a SYN are longer than those of other packets: its segment size, that it takes selective acknowledgements, and the
+    /// scale of its window, beside the time stamp that `header` counts.
+    pub fn syn_bytes(&self) -> u16 {
+        if self.option_bytes { 8 } else { 0 }
     }
 }
 
@@ -421,4 +445,19 @@ pub enum CwndValidation {
     Ns2Full,
     /// Linux: cwnd-limited test and slow-start-after-idle.
     Linux,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ack_grows_by_a_dozen_bytes_and_eight_for_each_further_block() {
+        let linux = Stack::linux();
+        let blocks = |n: usize| core::array::from_fn(|i| if i < 2 * n { 1448 * (i as u32 + 1) } else { 0 });
+        assert_eq!([0, 1, 2, 3].map(|n| linux.sack_bytes(&blocks(n), false)), [0, 12, 20, 28]);
+        // The block that tells of a duplicate takes a place, and there are three.
+        assert_eq!([0, 1, 3].map(|n| linux.sack_bytes(&blocks(n), true)), [12, 20, 28]);
+        assert_eq!((Stack::ns2().sack_bytes(&blocks(3), true), Stack::ns2().syn_bytes()), (0, 0));
+    }
 }

@@ -80,7 +80,7 @@ impl Sender {
             seq: 0,
             timestamp: now,
             flow: self.flow,
-            wire: self.config.empty_wire,
+            wire: self.config.empty_wire + self.config.stack.syn_bytes(),
             flags: flags::SYN | self.config.control_ect | offer,
             ..Packet::default()
         };
@@ -212,7 +212,7 @@ impl Receiver {
         let answer = Packet {
             timestamp: echo,
             flow: self.flow,
-            wire: self.config.empty_wire,
+            wire: self.config.empty_wire + self.config.stack.syn_bytes(),
             flags: flags::SYN | flags::ACK | self.config.control_ect | self.config.ecn_offer(),
             window: u32::try_from(self.window).unwrap_or(u32::MAX),
             tick: (net.now / TICK_PS) as u32,

@@ -527,14 +527,16 @@ impl Receiver {
         self.edge = self.edge.max(self.nxt.saturating_add(self.window));
         self.last_ack_sent = self.nxt;
         let ece = if self.ce { flags::ECE } else { 0 };
-        let dsack = if std::mem::take(&mut self.dsack) { flags::DSACK } else { 0 };
+        let duplicate = std::mem::take(&mut self.dsack);
+        let dsack = if duplicate { flags::DSACK } else { 0 };
+        let sack = self.sack_blocks();
         Packet {
             seq: self.nxt,
             timestamp: self.ts_recent,
-            sack: self.sack_blocks(),
+            sack,
             flow: self.flow,
             len: 0,
-            wire: self.config.empty_wire,
+            wire: self.config.empty_wire + self.config.stack.sack_bytes(&sack, duplicate),
             flags: flags::ACK | ece | self.config.control_ect | dsack,
             window: u32::try_from(self.edge - self.nxt).unwrap_or(u32::MAX),
             id: 0,

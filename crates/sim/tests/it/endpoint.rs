@@ -128,6 +128,28 @@ fn a_handshake_costs_one_round_trip_of_empty_packets() {
     assert_eq!(done(true) - done(false), Duration::ns(201_280).ps());
 }
 
+/// Linux's SYNs carry eight bytes of options more than other packets, and an ACK that tells of one hole twelve: at 1 Gbps each takes that much
+/// longer on either hop.
+#[test]
+fn syns_and_selective_acks_are_as_long_as_their_options() {
+    let sent = |option_bytes, handshake| {
+        let stack =
+            Stack { option_bytes, handshake, send_jitter: Duration::ZERO, clock_error_ppm: 0.0, ..Stack::linux() };
+        let mut spec = one_flow(stack, &[(14_480, Duration::ZERO)]);
+        spec.transports[0].cc = registry::resolve("reno").unwrap();
+        spec.links[1].queue.discipline = queue::find("lossy").unwrap();
+        spec.links[1].queue.args.set("loss_of", Value::Word("2".to_owned()));
+        data(&run(&spec))
+    };
+    let (long, short) = (sent(true, true), sent(false, true));
+    // SYN and SYN/ACK: four hops of 8 bytes.
+    assert_eq!(long[0].2 - short[0].2, Duration::ns(256).ps());
+    // What the first holes' ACKs say comes back 12 bytes later on two hops.
+    let (long, short) = (sent(true, false), sent(false, false));
+    let resent = |sent: &[(u64, u32, u64)]| sent.iter().filter(|s| s.0 == 1448).nth(1).unwrap().2;
+    assert_eq!(resent(&long) - resent(&short), Duration::ns(192).ps());
+}
+
 /// NS2's `syn_` is on: what loses nothing ends one round trip of empty packets later than on a connection that is open.
 #[test]
 fn the_agents_of_ns2_begin_with_a_syn() {
