@@ -410,8 +410,11 @@ def _on_rack(
     if usual is not None and base.engine == "sim" and not outcome.interrupted and not independent:
         replays = doubts.Replayed(responses, rounds, runs).of(usual.cc, seeds)
         gaps = _doubted(base, gaps, found, usual.cc, replays, seeds, store)
+        del replays  # millions of rows
     if usual is not None:
-        gaps += about_the_tap(found, replay, responses.filter(pl.col("cc") == usual.cc))
+        mine = responses.lazy().filter(pl.col("cc") == usual.cc)
+        gaps += about_the_tap(found, replay, mine.select("connection", "response", "completion_ms").collect())
+        del mine
     notes += remarks(ranking, seeds)
     alone = None
     if replay.rounds and ranking and not outcome.interrupted and base.engine == "sim":
