@@ -58,7 +58,7 @@ pub(crate) fn find(name: &str) -> Result<Option<&'static Algorithm>, BuildError>
     }
 }
 
-/// Nobody can be asked.
+/// A kernel has no extensions.
 #[cfg(not(feature = "std"))]
 pub(crate) fn find(_name: &str) -> Result<Option<&'static Algorithm>, BuildError> {
     Ok(None)

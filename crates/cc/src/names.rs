@@ -23,7 +23,7 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// Nobody reads a suggestion there.
+/// A kernel is given no suggestions.
 #[cfg(not(feature = "std"))]
 pub fn nearest<'a>(_name: &str, _candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     None

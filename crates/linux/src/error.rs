@@ -44,7 +44,7 @@ pub enum Error {
     )]
     #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
     Pins { path: String, why: String },
-    #[error("there is no network device `{0}` here; `ip link` shows what there is")]
+    #[error("there is no network device `{0}` here; `ip link` lists them")]
     #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
     NoDevice(String),
     #[error("{0} works on a device: --device NAME, such as eth0")]

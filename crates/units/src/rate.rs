@@ -27,10 +27,6 @@ impl Rate {
     pub const fn bps(self) -> u64 {
         self.0
     }
-    /// Packets of `wire_bytes` per second, as the papers' C.
-    pub fn packets_per_sec(self, wire_bytes: u32) -> f64 {
-        self.0 as f64 / (8.0 * f64::from(wire_bytes))
-    }
 }
 
 impl Mul<Duration> for Rate {
@@ -64,8 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn capacity_in_packets_is_the_papers_c() {
-        assert!((Rate::gbps(1).packets_per_sec(1500) - 83_333.333_333_333_33).abs() < 1e-6);
+    fn a_rate_times_a_time_is_what_fits() {
         assert_eq!(Rate::gbps(1) * Duration::us(12), Bytes::new(1500));
     }
 }

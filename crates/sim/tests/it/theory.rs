@@ -30,7 +30,7 @@ fn dctcps_queue_and_alpha_settle_where_the_fluid_model_has_them() {
         let q = &r.traces.queue;
         let settled: Vec<u32> = (0..q.time_ps.len()).filter(|&i| q.time_ps[i] > late).map(|i| q.packets[i]).collect();
         // C RTT without queueing: 12.64 us of it are at the fast access, 12 at the bottleneck.
-        let bdp = rate.packets_per_sec(1500) * r.flows[0].min_rtt_ps as f64 / 1e12;
+        let bdp = rate.bps() as f64 / (8.0 * 1500.0) * r.flows[0].min_rtt_ps as f64 / 1e12;
         let swing = (2.0 * f64::from(n) * (bdp + f64::from(k))).sqrt() / 2.0;
         let highest = f64::from(*settled.iter().max().unwrap());
         let top = f64::from(k + n);
