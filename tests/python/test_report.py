@@ -13,7 +13,9 @@ import fanin.report
 import pytest
 from fanin.measured import another_baseline, slower_than_measured
 from fanin.ranking_table import ranking_table
-from fanin.stats import Estimate, Paired
+from fanin.report import charts
+from fanin.report.data import completion_curves
+from fanin.stats import Estimate, Paired, nearest_rank
 from fanin.verdict import Refusal, Verdict
 from rich.console import Console
 
@@ -243,6 +245,18 @@ def test_terminal_json_and_page_say_the_same(wide: fanin.CompareResult) -> None:
     said = wide.to_dict()["answer"]
     assert said == wide.verdict.to_dict()
     assert f"<title>{said['headline']}" in fanin.report.page(wide)
+
+
+def test_both_pictures_of_completion_times_mark_the_p99_of_all_seeds_by_nearest_rank(wide: fanin.CompareResult) -> None:
+    marked = []
+    for tail in (False, True):
+        *_, crossing = charts.curves(["cubic", "dctcp"], tail=tail).to_dict()["layer"]
+        marked.append(crossing["transform"][:2])
+    assert marked[0] == marked[1]
+    assert marked[0][0] == {"filter": "datum.share >= 0.99"}
+    drawn = [row for row in completion_curves(wide, ["cubic"]) if row["of"] == "responses" and row["share"] >= 0.99]
+    done = sorted(wide.responses.filter(cc="cubic")["completion_ms"].to_list())
+    assert min(row["ms"] for row in drawn) == nearest_rank(done, len(done), 0.99)
 
 
 def test_of_equal_algorithms_the_one_that_the_registry_names_first_comes_first() -> None:

@@ -94,7 +94,6 @@ def curves(names: list[str], *, tail: bool) -> Any:
             axis=alt.Axis(format="%", values=[0, 0.25, 0.5, 0.75, 0.9, 1]),
         )
         level = 0.99
-    field = "beyond" if tail else "share"
     table = alt.NamedData("curves")
     lines = (
         alt.Chart(table)
@@ -123,9 +122,10 @@ def curves(names: list[str], *, tail: bool) -> Any:
         )
         .encode(y="level:Q", x=alt.value(0))
     )
+    # The nearest rank, as in the ranking: `beyond` counts the response itself too, so by it the next one would be taken.
     crossing = (
         alt.Chart(table)
-        .transform_filter(f"datum.{field} {'<=' if tail else '>='} {level}")
+        .transform_filter("datum.share >= 0.99")
         .transform_aggregate(ms="min(ms)", groupby=["cc"])
         .transform_calculate(level=str(level))
         .mark_point(filled=True, size=70, opacity=1)
