@@ -113,7 +113,9 @@ fn check_transport(transport: &TransportSpec, hosts: Hosts) -> Result<(), Limit>
         };
         return Err(limit(
             "stack.profile",
-            format!("it is {profile}, and a kernel is none of that; write profile = \"linux\", or use the engine sim"),
+            format!(
+                "it is `{profile}`, and a real kernel is `linux`; write profile = \"linux\" or --set stack.profile=linux, or use the engine sim"
+            ),
         ));
     }
     chosen(transport, hosts.whose)?;
