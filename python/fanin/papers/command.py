@@ -16,7 +16,7 @@ from fanin import display
 from fanin.errors import ScenarioError
 from fanin.files import output_folder
 from fanin.papers.catalogue import load, papers_folder
-from fanin.papers.linux import WHERE
+from fanin.papers.linux import PUBLISHED, WHERE
 from fanin.papers.readings import Search, search
 from fanin.papers.reproduce import ReproduceResult, reproduce
 from fanin.papers.verdicts import DIFFERS, NOT_RUN, REPRODUCED, UNDER, Judged
@@ -145,7 +145,9 @@ def _on_linux(result: ReproduceResult) -> Table:
     simulated = {one.id: one.ours for one in result.claims}
     for there in result.on_linux:
         one = there.judged
-        cells = [one.id, there.rate, escape(one.published), escape(one.ours), escape(simulated.get(one.id, ""))]
+        # The simulation ran at the published rate alone.
+        beside = simulated.get(one.id, "") if there.rate == PUBLISHED else ""
+        cells = [one.id, there.rate, escape(one.published), escape(one.ours), escape(beside)]
         table.add_row(*cells, f"[{COLOURS[one.verdict]}]{SHORT[one.verdict]}[/]")
     return table
 

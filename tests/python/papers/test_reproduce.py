@@ -11,8 +11,12 @@ import polars as pl
 import pytest
 from fanin.errors import FaninError
 from fanin.papers import CatalogueError, experiments, load, reproduce
+from fanin.papers.command import _on_linux
 from fanin.papers.experiments import Batch, batches, kept_results, run_all
+from fanin.papers.linux import OnLinux
 from fanin.papers.readings import search
+from fanin.papers.reproduce import ReproduceResult
+from fanin.papers.verdicts import Judged
 from fanin.progress import silent
 from fanin.runs.job import Job
 from fanin.runs.tables import Frames
@@ -31,6 +35,17 @@ def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def some_work() -> list[Batch]:
     paper = next(p for p in load() if p.name == "trim")
     return batches(paper, paper.experiments["fig4"], quick=True)[:2]
+
+
+def test_what_was_simulated_stands_beside_linux_only_at_the_rate_it_was_simulated_at() -> None:
+    def judged(ours: str) -> Judged:
+        return Judged("dctcp.fig1.queue-n2", "mean queue 19.38", ours, "reproduced", "", 1)
+
+    on_linux = [OnLinux("kernel", "as published", judged("19.26")), OnLinux("kernel", "10Gbps", judged("58.63"))]
+    found = ReproduceResult([judged("19.17")], [], {}, {}, "", "", quick=True, on_linux=on_linux)
+    columns = {column.header: list(column.cells) for column in _on_linux(found).columns}
+    assert columns["kernel"] == ["19.26", "58.63"]
+    assert columns["simulated"] == ["19.17", ""]
 
 
 def test_what_was_run_is_found_again_with_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
