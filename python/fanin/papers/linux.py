@@ -155,7 +155,7 @@ def judged_there(
     try:
         find_engine(engine)
     except FaninError as why:
-        return [], [f"{where}: {len(about) + len(hosts)} claims are skipped: {why}"]
+        return [], [f"{where}: not run there ({len(about) + len(hosts)} of the claims): {why}"]
     # A machine that simulates a switch in real time carries what the authors' did.
     rates = [PUBLISHED] if engine == TESTBED else list(SPEEDS)
     work = []

@@ -10,9 +10,10 @@ import jsonschema
 import polars as pl
 import pytest
 from fanin.errors import FaninError
-from fanin.papers import CatalogueError, experiments, load, reproduce
+from fanin.papers import CatalogueError, experiments, gallery, load, reproduce
 from fanin.papers.command import _on_linux
 from fanin.papers.experiments import Batch, batches, kept_results, run_all
+from fanin.papers.gallery import Section
 from fanin.papers.linux import OnLinux
 from fanin.papers.readings import search
 from fanin.papers.reproduce import ReproduceResult
@@ -43,6 +44,12 @@ def test_what_was_simulated_stands_beside_linux_only_at_the_rate_it_was_simulate
 
     on_linux = [OnLinux("kernel", "as published", judged("19.26")), OnLinux("kernel", "10Gbps", judged("58.63"))]
     found = ReproduceResult([judged("19.17")], [], {}, {}, "", "", quick=True, on_linux=on_linux)
+    claim = next(one for paper in load() for one in paper.claims if one.id == "dctcp.fig1.queue-n2")
+    found.papers = [paper for paper in load() if paper.name == "dctcp"]
+    section = Section("dctcp.fig1", None, None, [], [(claim, found.claims[0])], [], [])
+    page = gallery.page(found, {"dctcp": [section]})
+    assert "<dt>kernel</dt><dd>19.26 (reproduced)</dd>" in page
+    assert "<dt>kernel</dt><dd>at 10Gbps: 58.63 (reproduced)</dd>" in page
     columns = {column.header: list(column.cells) for column in _on_linux(found).columns}
     assert columns["kernel"] == ["19.26", "58.63"]
     assert columns["simulated"] == ["19.17", ""]
