@@ -37,6 +37,7 @@ mod recovery;
 mod report;
 mod rtt;
 mod scoreboard;
+mod segment;
 mod sender;
 mod small_queue;
 mod timers;

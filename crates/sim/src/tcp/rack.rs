@@ -1,7 +1,8 @@
 //! Losses by time and tail-loss probes (RACK-TLP, RFC 8985).
 
 use super::recovery::{AckSummary, Recovery};
-use super::scoreboard::{Delivered, Segment};
+use super::scoreboard::Delivered;
+use super::segment::Segment;
 use super::sender::Sender;
 use super::uplink::Uplink;
 use crate::packet::{Packet, flags};

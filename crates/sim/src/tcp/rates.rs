@@ -79,7 +79,7 @@ impl Sender {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tcp::scoreboard::Segment;
+    use crate::tcp::segment::Segment;
 
     /// As in Linux, where the SYN was the first thing delivered: what leaves after the first ACK is not limited by the application.
     #[test]

@@ -1,6 +1,6 @@
 //! What may leave now: retransmissions first, then new data, as far as the window, the host, pacing, Nagle's rule and the algorithm allow.
 
-use super::scoreboard::Segment;
+use super::segment::Segment;
 use super::sender::{Phase, Sender};
 use super::small_queue;
 use super::uplink::Uplink;
