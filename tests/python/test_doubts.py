@@ -126,3 +126,45 @@ def test_what_nothing_asked_for_and_what_was_not_told_apart_is_said() -> None:
     assert found.unasked == 39
     assert kinds(doubts.about_the_capture(found, independent=False)) == ["unasked"]
     assert doubts.about_the_capture(found, independent=True) == []
+
+
+def test_writes_that_nothing_asked_for_and_no_pause_separates_are_said() -> None:
+    def pushed(writes: int) -> Replay:
+        text = json.loads(replay(rounds=1).to_json())
+        for connection in text["connections"]:
+            connection["messages"][0]["request_bytes"] = 0
+            connection["unasked_writes"] = writes
+        return Replay.from_json(json.dumps({**text, "rounds": []}))
+
+    # One long answer of one write for each of two servers; then twenty that look like one.
+    assert doubts.about_the_capture(pushed(1), independent=False) == []
+    assert pushed(20).merged == 38
+    told = doubts.about_the_capture(pushed(20), independent=False)
+    assert kinds(told) == ["unasked"]
+    assert told[0].startswith("38 writes")
+    assert doubts.about_the_capture(pushed(20), independent=True) == []
+
+
+def alone(count: int) -> Replay:
+    """So many connections with one request each, answered within a round's time."""
+    text = json.loads(replay(rounds=1).to_json())
+    text["connections"] = [{**text["connections"][0], "connection": n} for n in range(count)]
+    return Replay.from_json(json.dumps({**text, "rounds": []}))
+
+
+def test_a_connection_for_each_request_is_held_against_its_capture_too() -> None:
+    there = alone(40)
+    for ms, says in ((ROUND_MS, []), (2 * ROUND_MS, [doubts.NOT_AS_CAPTURED])):
+        one = replayed([ms] * 40)
+        first = one.responses.with_columns(
+            connection=pl.col("response"), response=pl.lit(0, one.responses.schema["response"])
+        )
+        told = doubts.against_the_capture(there, "cubic", doubts.Replayed(first, one.rounds.clear(), one.runs), {})
+        assert kinds(told) == says
+
+
+def test_where_a_sample_does_not_bound_p99_an_earlier_quantile_stands_in() -> None:
+    # Forty rounds of a capture took 5 ms; an eighth of the replay's take twice as long, which chance alone would have shown in one of the forty.
+    told = doubts.against_the_capture(replay(), "cubic", replayed([ROUND_MS] * 35 + [2 * ROUND_MS] * 5), {})
+    assert kinds(told) == [doubts.NOT_AS_CAPTURED]
+    assert "the p90 round 10.0 ms instead of 5.00 ms" in told[0]

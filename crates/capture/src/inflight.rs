@@ -6,7 +6,7 @@
 //! ([`Write`]). Nothing is changed where neither does.
 
 use crate::workload::Exchange;
-use crate::{Connection, Direction, Front, Write};
+use crate::{Connection, Direction, Front, Write, WriteCounts};
 
 /// A connection shows its sizes in so many requests that were answered before the next.
 const SHOWN: usize = 3;
@@ -22,6 +22,12 @@ pub(crate) fn writes_tell(connections: impl Iterator<Item = Connection>) -> bool
         (shown.saturating_add(c.writes.shown), apart.saturating_add(c.writes.apart), odd.saturating_add(c.writes.odd))
     });
     shown >= SHOWN_BY_WRITES && odd.saturating_mul(ODD) <= shown.saturating_add(apart).saturating_add(odd)
+}
+
+/// Of so many requests of a connection none was seen to be answered alone or told apart: where the ends of writes tell messages, they were in flight
+/// together up to the end of the capture, and their ends and those of the answers are not equally many.
+pub(crate) fn tell_nothing(writes: WriteCounts, requests: usize) -> bool {
+    (writes.shown, writes.apart, writes.odd) == (0, 0, 0) && requests >= SHOWN
 }
 
 /// Separates the exchanges of one connection that were in flight together by the ends of writes.
@@ -250,6 +256,15 @@ mod tests {
         }
         let served: Vec<Option<u64>> = separate(all).iter().map(|e| e.service).collect();
         assert_eq!(served, [3, 5, 4, 4, 4].map(Some));
+    }
+
+    #[test]
+    fn a_connection_whose_ends_never_fit_tells_nothing() {
+        let counts = |shown, apart, odd| WriteCounts { shown, apart, odd, unasked: 1 };
+        assert!(tell_nothing(counts(0, 0, 0), 3));
+        assert!(!tell_nothing(counts(0, 0, 0), 2), "cut short");
+        let told = [counts(1, 0, 0), counts(0, 1, 0), counts(0, 0, 1)];
+        assert!(told.iter().all(|&counts| !tell_nothing(counts, 30)));
     }
 
     #[test]

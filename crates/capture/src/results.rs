@@ -352,6 +352,8 @@ pub struct WriteCounts {
     pub apart: u32,
     /// Times that the ends were no messages.
     pub odd: u32,
+    /// Ends, on short segments, of what one side wrote before the other had said anything.
+    pub unasked: u32,
 }
 
 /// Where rows go as soon as they are known, for callers who do not want to keep them all.

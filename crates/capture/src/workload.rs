@@ -57,6 +57,11 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_none(count: &u32) -> bool {
+    *count == 0
+}
+
 /// What one connection carried.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -75,6 +80,10 @@ pub struct ReplayConnection {
     /// The other side opened it: a client of the aggregator.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub upstream: bool,
+    /// Where the aggregator never asked: so many writes of the other side ended on short segments with PSH. More than there are messages were written
+    /// one behind the other, and are one message each with those before them.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub unasked_writes: u32,
     /// In order.
     pub messages: Vec<Message>,
 }
@@ -172,7 +181,10 @@ impl Analysis {
                 asked = inflight::by_writes(asked, self.writes_of(c.connection));
             }
             let asked = inflight::separate(asked);
-            untold += asked.iter().filter(|e| e.overlapped && !e.told).count() as u64;
+            untold += match writes_tell && mine(&c) && inflight::tell_nothing(c.writes, asked.len()) {
+                true => asked.len() as u64,
+                false => asked.iter().filter(|e| e.overlapped && !e.told).count() as u64,
+            };
             let written = messages(asked, &pieces);
             let mut talk = Talk { upstream: c.server_ip == aggregator, times: Vec::with_capacity(written.len()) };
             for (message, times, wait) in written {
@@ -193,6 +205,8 @@ impl Analysis {
                 servers.len() - 1
             });
             let written = turns.first().and_then(|t| t.request_start_ns);
+            let mine = talks.last().map_or(0, |talk| talk.times.len());
+            let all_unasked = all[all.len() - mine..].iter().all(|(_, m, _)| m.request_bytes == 0);
             let open = c.handshake_rtt_ns.map(|took| c.start_ns + took);
             connections.push(ReplayConnection {
                 server: index as u32,
@@ -201,6 +215,7 @@ impl Analysis {
                 opened: c.to_server.syn > 0,
                 writes_at_once: written.zip(open).is_some_and(|(written, open)| written <= open + AT_ONCE),
                 upstream: c.server_ip == aggregator,
+                unasked_writes: if mine > 0 && all_unasked { c.writes.unasked } else { 0 },
                 messages,
             });
         }

@@ -308,12 +308,12 @@ impl Replay {
         ])
     }
     /// What responses took in the capture, from the server's writing to the last byte at the aggregator, as far as the capture shows it, and by how
-    /// much the server's writing is uncertain. Without first responses, whose requests wait for handshakes, and those in flight with others.
+    /// much the server's writing is uncertain. Without those in flight with others; the first of a connection are marked.
     fn response_times(&self) -> PyResult<Table> {
         let rows: Vec<(u32, u32, f64, f64)> = (self.workload.connections.iter())
             .flat_map(|c| {
                 let answered = c.messages.iter().filter(|m| m.response_bytes > 0);
-                (0..).zip(answered).skip(1).filter(|(_, m)| !m.overlapped).filter_map(|(number, m)| {
+                (0..).zip(answered).filter(|(_, m)| !m.overlapped).filter_map(|(number, m)| {
                     let unsure = m.service_between_ns.map_or(0, |(least, most)| most.saturating_sub(least));
                     let took = m.took_ns?.saturating_sub(m.service_ns);
                     Some((c.connection, number, took as f64 / 1e6, unsure as f64 / 1e6))
@@ -339,6 +339,12 @@ impl Replay {
         let pushes = |c: &&ReplayConnection| !c.upstream || c.messages.iter().all(|m| m.request_bytes == 0);
         let later = self.workload.connections.iter().filter(pushes).flat_map(|c| c.messages.iter().skip(1));
         later.filter(|m| m.request_bytes == 0 && m.response_bytes > 0).count()
+    }
+    /// Writes that follow no request and no pause: each is replayed as a part of the response before it.
+    #[getter]
+    fn merged(&self) -> u64 {
+        let more = |c: &ReplayConnection| u64::from(c.unasked_writes).saturating_sub(c.messages.len() as u64);
+        self.workload.connections.iter().map(more).sum()
     }
     /// Who is asked together and what they wait for, as JSON.
     fn companies_json(&self) -> PyResult<String> {

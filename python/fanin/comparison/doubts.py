@@ -28,7 +28,10 @@ KINDS = (NOT_AS_CAPTURED, "server-times-unseen", "held-back", "requests-untold",
 MOST = {0.5: 1.10, 0.99: 1.25}
 """Quantiles, and the factor by which they may be apart beyond chance."""
 
-NAMES = {0.5: "median", 0.99: "p99"}
+NAMES = {0.5: "median", 0.9: "p90", 0.95: "p95", 0.99: "p99"}
+
+TAILS = (0.99, 0.95, 0.9)
+"""Where a sample does not bound a quantile from above, being too small, the next one stands in for the tail."""
 
 SEEDS = 5
 """Replays of other possible traffic are made for so many seeds at most."""
@@ -84,7 +87,15 @@ def about_the_capture(replay: Replay, *, independent: bool) -> list[str]:
                 "requests-untold",
             )
         )
-    if not independent and replay.unasked > UNASKED_SHARE * replay.responses:
+    if not independent and replay.merged > UNASKED_SHARE * (replay.responses + replay.merged):
+        told.append(
+            RunWarning(
+                f"{replay.merged:,} writes (ends with PSH) follow no request and no pause, and are replayed as parts of {replay.responses:,} answers: what "
+                "their servers waited for is not in the capture, and there are fewer answers than there were",
+                "unasked",
+            )
+        )
+    elif not independent and replay.unasked > UNASKED_SHARE * replay.responses:
         told.append(
             RunWarning(
                 f"{replay.unasked:,} of {replay.responses:,} answers follow no request: what their servers waited for is not in the capture, so each "
@@ -106,12 +117,17 @@ def against_the_capture(replay: Replay, cc: str, replayed: Replayed, half_rtt: M
         what, seen, here = "round", rounds.sort(), times["round"]
     else:
         rows = frame(replay.response_times())
+        what, here = "response", times["response"]
+        if (later := rows.filter(pl.col("response") > 0)).height >= FEWEST:
+            rows = later
+        else:
+            # A connection for each request: what is compared begins with the answer, so that no handshake is in it.
+            here = _by_seed(replayed.responses)
         way = rows["connection"].replace_strict(dict(half_rtt), default=0.0, return_dtype=pl.Float64)
         seen = (rows["took_ms"] - way).clip(0.0).sort()
-        what, here = "response", times["response"]
     apart = []
     together = _pooled(here)
-    for p, most in MOST.items():
+    for most, p in zip(MOST.values(), (0.5, _tail(len(seen))), strict=True):
         if len(seen) < FEWEST or not all(len(seed) for seed in here):
             continue
         replays, allowed = quantile(together, p), _allowed(here, p, most)
@@ -220,8 +236,24 @@ def _allowed(seeds: Sequence[pl.Series], p: float, most: float) -> float:
     return max(most, MARGIN * max(own) / min(own)) if min(own) > 0 else math.inf
 
 
+def _tail(count: int) -> float:
+    """The last quantile that so many values bound from above.
+
+    Examples
+    --------
+    >>> _tail(1000), _tail(100), _tail(40), _tail(20)
+    (0.99, 0.95, 0.9, 0.99)
+    """
+    return next((p for p in TAILS if p + _error(count, p) < 1), TAILS[0])
+
+
+def _error(count: int, p: float) -> float:
+    """Standard errors of a quantile of so many values, in rank."""
+    return SIGMAS * math.sqrt(p * (1 - p) / max(count, 1))
+
+
 def _likely(values: pl.Series, p: float) -> tuple[float, float]:
     """Between what the true quantile lies of which these are a sample: order statistics so many standard errors away; 0 or infinite beyond them."""
-    error = SIGMAS * math.sqrt(p * (1 - p) / len(values))
+    error = _error(len(values), p)
     low, high = p - error, p + error
     return (quantile(values, low) if low > 0 else 0.0), (quantile(values, high) if high < 1 else math.inf)

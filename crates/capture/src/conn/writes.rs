@@ -28,6 +28,9 @@ impl Conn {
     /// A segment of `d` with PSH, whose payload begins at `seq`, brought something new.
     pub(super) fn write_ended(&mut self, s: &Segment, d: usize, seq: u32, at: u64) {
         let short = !s.payload.is_multiple_of(self.segment_size(d, s));
+        if short && self.dirs[1 - d].stats.payload_bytes == 0 {
+            self.writes.unasked();
+        }
         let to = self.dirs[d].seq.place_of(seq.wrapping_add(s.payload));
         let together = self.dirs.iter().filter_map(|d| d.half.least()).sum::<u64>().min(TOGETHER);
         self.writes.ended(d == self.client, End { to, at, short, part: false }, together);
@@ -78,6 +81,11 @@ impl Writes {
             self.close(connection, turn, true, sink);
             self.turn = turn;
         }
+    }
+
+    /// A write ended, and the other side has never said anything.
+    fn unasked(&mut self) {
+        self.counts.unasked += 1;
     }
 
     /// A request begins before its client has all that passed the tap.

@@ -90,7 +90,7 @@ fn requests_sent_before_any_answer_are_told_apart_by_the_ends_of_their_answers()
     let (found, counts) = talk.ask(20_000, 100).answer(500, push()).messages(4);
     let expected = [(at + 5_000, 100, 3_500, false), (at + 10_000, 80, 700, true), (at + 15_000, 120, 12_300, true)];
     assert_eq!(found[..3], expected);
-    assert_eq!((found.len(), counts), (4, WriteCounts { shown: 5, apart: 1, odd: 0 }));
+    assert_eq!((found.len(), counts), (4, WriteCounts { shown: 5, apart: 1, odd: 0, unasked: 1 }));
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn a_host_that_sets_psh_on_every_segment_shows_nothing_on_full_ones() {
     let (found, counts) = talk.ask(20_000, 100).answer(500, push()).messages(4);
     // Short segments end answers still.
     assert_eq!(found[..2], [(at + 5_000, 100, 2_300, false), (at + 10_000, 100, 4_100, true)]);
-    assert_eq!(counts, WriteCounts { shown: 5, apart: 1, odd: 0 });
+    assert_eq!(counts, WriteCounts { shown: 5, apart: 1, odd: 0, unasked: 1 });
 }
 
 #[test]
@@ -282,4 +282,23 @@ fn requests_further_apart_than_one_write_takes_are_two_however_long_the_path() {
     talk.ask(5_000, 100).ask(200, 80).answer(3_500, push()).answer(700, push());
     let (found, _) = talk.ask(20_000, 100).answer(500, push()).messages(4);
     assert_eq!(found[..2], [(at + 5_000, 100, 3_500, false), (at + 5_200, 80, 700, true)]);
+}
+
+#[test]
+fn what_nothing_asked_for_is_counted_by_the_ends_of_its_writes() {
+    let mut talk = Talk::new();
+    for bytes in [3_500, 1_700, 12_300] {
+        talk.answer(bytes, push());
+    }
+    let found = talk.script.analyse();
+    let workload = found.workload(None).unwrap();
+    // No pause is between them: one answer, of which three ends show.
+    assert_eq!((workload.connections[0].messages.len(), workload.connections[0].unasked_writes), (1, 3));
+
+    // A write that ends on a full segment may go on, and what follows a request was asked for.
+    let mut talk = Talk::new();
+    talk.answer(3_000, push()).answer(500, push()).ask(5_000, 100).answer(700, push());
+    let found = talk.script.analyse();
+    assert_eq!(found.connections.get(0).unwrap().writes.unasked, 1);
+    assert_eq!(found.workload(None).unwrap().connections[0].unasked_writes, 0, "the aggregator did ask");
 }
