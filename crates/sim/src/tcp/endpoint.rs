@@ -16,7 +16,7 @@ use crate::stack::{EcnMode, Stack};
 use crate::timer::Timer;
 use fanin_cc::{Arrival, Needs, ReceiverControl};
 use fanin_switch::{Packet as PacketHandle, prefetch};
-use fanin_units::{Duration, Time};
+use fanin_units::Time;
 use std::collections::BTreeMap;
 
 /// Both ends of every connection.
@@ -132,7 +132,9 @@ impl<'a> Tcp<'a> {
             if let Some(peer) = receiver.peer() {
                 self.receive_of_peer(peer, packet, host);
             } else {
-                receiver.check_ack(|| Duration::ZERO, host.net);
+                receiver.note_opening(packet, host.net.now);
+                let rtt = receiver.opened_in();
+                receiver.check_ack(|| rtt, host.net);
             }
         }
         if completes {

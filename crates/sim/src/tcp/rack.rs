@@ -11,6 +11,15 @@ use fanin_units::Duration;
 
 /// Linux's least timer, `TCP_TIMEOUT_MIN_US`: 2 ms.
 const TIMEOUT_MIN_PS: u64 = 2_000_000_000;
+/// Linux notes when it sent a segment in whole microseconds (`tcp_skb_timestamp_us`): of those that left in the same one the later in the stream
+/// counts as sent later, also where the other was sent again.
+const TICK_PS: u64 = 1_000_000;
+
+/// A time as RACK sees it.
+pub(super) fn ticked(time: u64) -> u64 {
+    time - time % TICK_PS
+}
+
 /// Recoveries for which a widened reordering window lasts (RFC 8985 section 6.2 step 4).
 const PERSIST: u32 = 16;
 
@@ -113,30 +122,31 @@ impl Sender {
         // A retransmission acknowledged sooner than any round trip was spurious: not evidence (section 6.2 step 2). Of a connection with few
         // samples this rules out some that were not, in Linux too (`tcp_rack_advance`).
         let least = self.rtt.min().ps();
-        let believed = |s: &Segment| !s.ever_retransmitted || now - s.sent_at >= least;
+        let believed = |s: &Segment| !s.ever_retransmitted || ticked(now) - ticked(s.sent_at) >= ticked(least);
         let rack = self.recovery.rack();
         if let Some(newest) = d.newest.filter(believed) {
-            if (newest.sent_at, newest.end()) > (rack.sent_at, rack.end) {
-                (rack.sent_at, rack.end) = (newest.sent_at, newest.end());
+            if (ticked(newest.sent_at), newest.end()) > (rack.sent_at, rack.end) {
+                (rack.sent_at, rack.end) = (ticked(newest.sent_at), newest.end());
             }
             // The round trip is that of the segment that is looked at last, which is often older: SACKs come first, then what is
             // acknowledged in order, such as the one whose ACK was delayed.
-            rack.rtt = now - d.last.filter(believed).unwrap_or(newest).sent_at;
+            rack.rtt = ticked(now) - ticked(d.last.filter(believed).unwrap_or(newest).sent_at);
         }
         self.lose_by_time(now)
     }
 
     fn lose_by_time(&mut self, now: u64) -> u32 {
+        let time = ticked(now);
         let rack = *self.recovery.rack();
         if rack.sent_at == 0 && rack.end == 0 {
             return 0;
         }
         // No reordering has been seen: no window once the duplicate threshold is reached or recovery is under way (section 6.2 step 4).
         let eager = !rack.reordering
-            && (matches!(self.state, State::Recovery | State::Loss)
+            && ((matches!(self.state, State::Recovery | State::Loss) && self.una < self.recovery.high)
                 || self.board.sacked() >= self.config.stack.dup_thresh);
         let quarters = u64::from(rack.window_steps) + 1;
-        let reorder = if eager { 0 } else { (self.rtt.min().ps() / 4 * quarters).min(self.rtt.srtt().ps()) };
+        let reorder = if eager { 0 } else { ticked((self.rtt.min().ps() / 4 * quarters).min(self.rtt.srtt().ps())) };
         let (mut lost, mut lost_again) = (0, false);
         let mut wait = 0;
         for index in 0..self.board.outstanding() as usize {
@@ -144,21 +154,22 @@ impl Sender {
             if s.sacked || (s.lost && !s.retransmitted) {
                 continue;
             }
-            if (s.sent_at, s.end()) >= (rack.sent_at, rack.end) {
+            let sent_at = ticked(s.sent_at);
+            if (sent_at, s.end()) >= (rack.sent_at, rack.end) {
                 if !s.retransmitted {
                     // Later segments were sent later still.
                     break;
                 }
                 continue;
             }
-            let due = s.sent_at + rack.rtt + reorder;
-            if due <= now {
+            let due = sent_at + rack.rtt + reorder;
+            if due <= time {
                 if self.board.lose(index) {
                     lost += 1;
                     lost_again |= s.retransmitted;
                 }
             } else {
-                wait = wait.max(due - now);
+                wait = wait.max(due - time);
             }
         }
         self.recovery.rack().lost_again = lost_again;

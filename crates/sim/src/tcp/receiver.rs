@@ -83,6 +83,9 @@ pub struct Receiver {
     /// The host answers soon after data arrives, so that its data carry the ACK (Linux's pingpong mode).
     interactive: bool,
     pub(super) opening: Opening,
+    /// The round trip that the handshake showed this side, which is all that the host of a flow without an opposite direction ever measures
+    /// as a sender; zero if it is not known.
+    opened_in: Duration,
     /// Echoed in the next ACK: the timestamp of the segment that will advance it (RFC 7323 section 4.3).
     ts_recent: u64,
     last_ack_sent: u64,
@@ -128,6 +131,7 @@ impl Receiver {
             delay: Duration::ZERO,
             interactive: false,
             opening: Opening::Closed,
+            opened_in: Duration::ZERO,
             ts_recent: 0,
             last_ack_sent: 0,
             ce: false,
@@ -284,6 +288,21 @@ impl Receiver {
         self.window = buffer.window(ahead);
     }
 
+    /// A packet of a flow without an opposite direction arrived: the first after the SYN ends the handshake.
+    #[inline]
+    pub fn note_opening(&mut self, packet: &Packet, now: u64) {
+        if self.opening != Opening::Open
+            && let Some(Some(rtt)) = self.take_opening(packet, now)
+        {
+            self.opened_in = rtt;
+        }
+    }
+
+    /// What this side has measured of the round trip if it never sends data.
+    pub fn opened_in(&self) -> Duration {
+        self.opened_in
+    }
+
     fn merges(&self) -> bool {
         self.config.stack.comp_sack_nr > 0 && self.config.stack.recovery.uses_sack()
     }
@@ -342,7 +361,10 @@ impl Receiver {
         }
         self.merged.acks += 1;
         if self.merged.due == u64::MAX {
-            let wait = stack.comp_sack_delay.ps().min(round_trip().ps() / 20);
+            // A twentieth of the lesser of what this host knows of the round trip as a receiver and as a sender.
+            let (told, seen) = (round_trip().ps(), self.buffer.as_ref().map(|b| b.round_trip().ps()));
+            let rtt = seen.map_or(told, |seen| if told > 0 { seen.min(told) } else { seen });
+            let wait = stack.comp_sack_delay.ps().min(rtt / 20);
             self.merged.due = net.now + wait + stack.comp_sack_slack.ps();
             self.arm(net);
         }

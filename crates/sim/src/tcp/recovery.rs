@@ -247,7 +247,8 @@ impl Sender {
                     && self.recovery.recover.is_none_or(|r| self.una > r)
             }
             RecoveryKind::Sack => (sacked || !advanced) && (enough || self.board.front().is_some_and(|s| s.lost)),
-            RecoveryKind::Rack => self.board.pending() > 0,
+            // Also what was sent again and has not arrived yet (`tcp_time_to_recover`).
+            RecoveryKind::Rack => self.board.lost() > 0,
         };
         if lost {
             self.enter_recovery(net);
@@ -387,6 +388,7 @@ impl Sender {
         self.notify_cc(net.now, |cc, conn| cc.on_congestion(conn, Cause::Timeout { repeated: reduced }));
         if self.recovery.linux.is_some() {
             self.linux_times_out(repeated, reduced, net.now);
+            self.keep_room_for_what_is_out(net.now);
             self.queue_cwr();
         } else {
             self.board.lose_all();

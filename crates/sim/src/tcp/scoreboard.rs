@@ -1,5 +1,6 @@
 //! What is outstanding: one record per segment, with the flags that recovery needs and the pipe of RFC 6675 kept up to date.
 
+use super::rack::ticked;
 use super::segment::{Kept, Segment, is};
 use fanin_switch::Ring;
 
@@ -80,6 +81,8 @@ pub struct Scoreboard {
     /// Lost and not retransmitted yet.
     pending: u32,
     sacked: u32,
+    /// Declared lost and not delivered yet, whether they were sent again or not (`lost_out`).
+    lost: u32,
     /// Without SACK: segments that duplicate ACKs tell of, no one knows which (Linux's `sacked_out` of a connection without SACK).
     assumed: u32,
     /// No lost segment below this number, or below `base`, awaits retransmission.
@@ -116,6 +119,10 @@ impl Scoreboard {
     /// Lost segments that wait for retransmission.
     pub fn pending(&self) -> u32 {
         self.pending
+    }
+    /// Segments that were declared lost and not delivered yet, those that were sent again included (`lost_out`).
+    pub fn lost(&self) -> u32 {
+        self.lost
     }
     /// Selectively acknowledged segments.
     pub fn sacked(&self) -> u32 {
@@ -241,6 +248,7 @@ impl Scoreboard {
             if segment.sacked {
                 self.sacked -= 1;
             } else {
+                self.lost -= u32::from(segment.lost);
                 note_delivery(&segment, rate, self.notes_newest, d);
             }
             d.any_retransmitted |= segment.ever_retransmitted;
@@ -276,6 +284,7 @@ impl Scoreboard {
                     if s.is_pending() {
                         self.pending -= 1;
                     }
+                    self.lost -= u32::from(s.has(is::LOST));
                     s.state |= is::SACKED;
                     self.sacked += 1;
                     let rate = self.rates.as_ref().and_then(|r| r.snapshots.get(i).copied());
@@ -344,6 +353,7 @@ impl Scoreboard {
         if s.has(is::SACKED) || s.is_pending() {
             return false;
         }
+        self.lost += u32::from(!s.has(is::LOST));
         s.state = (s.state | is::LOST) & !is::RETRANSMITTED;
         self.pipe -= 1;
         self.pipe_bytes -= u64::from(s.len);
@@ -363,7 +373,7 @@ impl Scoreboard {
     /// A timeout that gives up the first segment and what was sent before `time`.
     pub fn lose_older_than(&mut self, time: u64) {
         for i in 0..self.segments.len() {
-            if i == 0 || self.segments[i].sent_at <= time {
+            if i == 0 || ticked(self.segments[i].sent_at) <= time {
                 self.lose(i);
             }
         }
@@ -380,6 +390,7 @@ impl Scoreboard {
             }
             s.state &= !is::LOST;
         }
+        self.lost = 0;
         self.lost_below = self.base;
     }
 
@@ -419,8 +430,14 @@ impl Scoreboard {
 
     /// The segment at `index` is sent again at `now`; returns it.
     pub fn retransmit(&mut self, index: usize, now: u64) -> Segment {
+        let was_lost = self.segments[index].has(is::LOST);
         self.lose(index);
         let s = &mut self.segments[index];
+        if !was_lost {
+            // A tail-loss probe does not declare anything lost.
+            self.lost -= 1;
+            s.state &= !is::LOST;
+        }
         s.state |= is::RETRANSMITTED | is::EVER_RETRANSMITTED;
         s.sent_at = now;
         self.pending -= 1;
@@ -448,7 +465,7 @@ fn note_delivery(s: &Segment, rate: Option<RateSnapshot>, notes_newest: bool, d:
         d.lowest_original = d.lowest_original.min(s.end());
     }
     d.highest = d.highest.max(s.end());
-    if d.newest.is_none_or(|n| (s.sent_at, s.end()) > (n.sent_at, n.end())) {
+    if d.newest.is_none_or(|n| (ticked(s.sent_at), s.end()) > (ticked(n.sent_at), n.end())) {
         d.newest = Some(*s);
         d.newest_rate = rate;
     }
@@ -481,6 +498,19 @@ mod tests {
         assert_eq!(last(2000, [(3000, 4000), (0, 0), (0, 0)]), Some(1000));
         assert_eq!(last(0, [(5000, 6000), (3000, 4000), (0, 0)]), Some(5000));
         assert_eq!(last(0, [(0, 0); 3]), None);
+    }
+
+    /// Linux's times of sending are whole microseconds: a segment that goes again in the one in which a later one left counts as sent before it.
+    #[test]
+    fn of_what_left_in_one_microsecond_the_later_in_the_stream_is_the_newest() {
+        let newest = |again: u64| {
+            let (mut board, mut d) = (ten_packets(), Delivered::default());
+            board.retransmit(0, again);
+            board.acknowledge(1000, &mut d);
+            board.sack([(9000, 10_000), (0, 0), (0, 0)], &mut d);
+            d.newest.map(|s| s.seq)
+        };
+        assert_eq!((newest(999_999), newest(1_000_000)), (Some(9000), Some(0)));
     }
 
     /// RFC 6675 by hand: packets 1..10 outstanding, SACK covers {2, 4, 5}.

@@ -351,8 +351,8 @@ impl Sender {
         let lost = self.find_losses(advanced, sacked, d, net.now);
         // Linux changes the state first, then the window.
         let enters = self.recovery.linux.is_some()
-            && self.board.pending() > 0
-            && (self.state != State::Loss || (self.recovery.lost_again() && self.una < self.recovery.high));
+            && self.board.lost() > 0
+            && (self.state != State::Loss || self.recovery.lost_again() || self.una >= self.recovery.high);
         let may_grow = may_grow && !enters;
         if d.segments > 0 {
             let rate = self.rates.as_mut().and_then(|r| r.sample(d, now));

@@ -7,6 +7,7 @@
 //! *Departures*: a reading takes all that has come (`stack.read_size`); nothing is dropped for want of memory.
 
 use crate::stack::Stack;
+use fanin_units::Duration;
 
 /// Kernel memory that a segment takes beside its data: `sk_buff`, the head that its sender allocates, `skb_shared_info`, which hang on how a kernel is
 /// configured. Measured: Linux 6.12 in virtual time advertises 78,336 of 131,072 bytes once it has seen full segments, a share of 153/256, so
@@ -118,8 +119,10 @@ impl ReceiveBuffer {
         self.unread = s.nxt - self.read_to;
         let grew = s.len >= LEAST_TO_GROW && self.grow(s);
         if self.unread > 0 && (s.complete || self.unread >= self.read_size) {
+            // The first segment that is copied decides, with the others still in the queue.
+            let first = (self.read_to + self.seen_mss).min(s.nxt);
             (self.read_to, self.unread) = (s.nxt, 0);
-            self.adjust(s);
+            self.adjust(first, s);
         }
         grew
     }
@@ -167,13 +170,13 @@ impl ReceiveBuffer {
         room > 0
     }
 
-    /// Once per round trip: room for twice what the application read in it, and more where that grew.
-    fn adjust(&mut self, s: &Segment) {
+    /// Once per round trip: room for twice what the application read in it, up to `read`, less what waits then, and more where that grew.
+    fn adjust(&mut self, read: u64, s: &Segment) {
         let us = (s.now - self.space_since) / 1_000_000;
         if self.rtt == 0 || us < self.rtt >> 3 {
             return;
         }
-        let copied = s.nxt - self.space_from;
+        let copied = (read - self.space_from).saturating_sub(s.nxt - read);
         if copied > self.space {
             let base = (copied << 1) + 16 * self.mss;
             let grown = base * (copied - self.space) / self.space.max(1);
@@ -184,13 +187,18 @@ impl ReceiveBuffer {
             }
             self.space = copied;
         }
-        self.space_from = s.nxt;
+        self.space_from = read;
         self.space_since = s.now;
     }
 
     /// The window to tell, with so many bytes ahead of a hole.
     pub fn window(&self, ahead: u64) -> u64 {
         self.threshold.min(self.free(ahead + self.unread))
+    }
+
+    /// The round trip as the receiver sees it (`rcv_rtt_est`); zero before the first sample.
+    pub fn round_trip(&self) -> Duration {
+        Duration::from_ps(self.rtt * 1_000_000 / 8)
     }
 
     /// Room for data beside so many bytes.
@@ -255,6 +263,19 @@ mod tests {
         let base = 2 * copied + 16 * 1448;
         let wanted = base + 2 * (base * (copied - 14_480) / 14_480);
         assert_eq!((b.rtt, b.size), (450 << 3, (wanted << 8) / 153));
+    }
+
+    /// The round trip is known from the 46th on. The fourth reading of twelve begins with the 37th: eleven are still in the queue then.
+    #[test]
+    fn what_waits_while_an_application_reads_does_not_count_as_read() {
+        let mut b = ReceiveBuffer::of(&Stack::linux()).unwrap();
+        for n in 1..=48 {
+            b.on_segment(&segment(n, 100 + 10 * n, 65_160));
+        }
+        let copied = (37 - 11) * 1448;
+        let base = 2 * copied + 16 * 1448;
+        let wanted = base + 2 * (base * (copied - 14_480) / 14_480);
+        assert_eq!((b.rtt, b.size, b.space_from), (450 << 3, (wanted << 8) / 153, 37 * 1448));
     }
 
     /// Twelve segments are more than 16 KiB: until then they wait, and take up the buffer.

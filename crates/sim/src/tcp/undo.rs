@@ -1,11 +1,13 @@
 //! Taking back a reduction that turns out to have been a mistake: D-SACK (RFC 2883, 3708), Eifel (RFC 3522), F-RTO (RFC 5682).
 
 use super::TICK_PS;
+use super::rack::ticked;
 use super::recovery::AckSummary;
 use super::sender::Sender;
 use super::uplink::Uplink;
 use crate::packet::Packet;
-use fanin_cc::State;
+use fanin_cc::{State, Window};
+use fanin_units::Duration;
 
 /// What is known of the last reduction by loss.
 #[derive(Clone, Copy, Debug, Default)]
@@ -78,7 +80,16 @@ impl Sender {
         linux.rack.forget_probe();
         linux.undo.frto = Frto { active: first || repeated, tries_new_data: false };
         let rtt = linux.rack.rtt();
-        self.board.lose_older_than(now.saturating_sub(rtt));
+        self.board.lose_older_than(ticked(now).saturating_sub(rtt));
+    }
+
+    /// Linux's timeout leaves a window of one more than what it has not given up, so that the repair does not wait for that (`tcp_enter_loss`).
+    pub(super) fn keep_room_for_what_is_out(&mut self, now: u64) {
+        let out = self.in_flight();
+        if out > 0.0 {
+            let window = Window { cwnd: out + 1.0, ssthresh: self.control.ssthresh };
+            self.notify_cc(now, |cc, conn| cc.on_restart(conn, Duration::ZERO, window));
+        }
     }
 
     /// A segment was sent again.

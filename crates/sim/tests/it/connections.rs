@@ -7,7 +7,7 @@ use fanin_sim::queue;
 use fanin_sim::results::Results;
 use fanin_sim::spec::*;
 use fanin_sim::stack::Stack;
-use fanin_units::{Duration, QueueLimit, Rate, Time};
+use fanin_units::{Bytes, Duration, QueueLimit, Rate, Time};
 
 /// A client's requests to `n` servers and their responses of `bytes`, `rounds` times, each round when the one before is complete.
 fn requests(n: u32, stack: Stack, bytes: u64, rounds: u32, buffer: Option<QueueLimit>) -> Spec {
@@ -120,8 +120,8 @@ fn a_request_ends_a_window_of_dctcps_alpha() {
     assert_eq!(alphas, [960.0, 900.0, 844.0, 792.0, 743.0]);
 }
 
-/// Of 29 segments behind a lost one, Linux acknowledges three at once and the others together, 100 us and a twentieth of the round trip
-/// after the fourth, unless a run of them ends (`__tcp_ack_snd_check`, `tcp_comp_sack_nr`).
+/// Of 29 segments behind a lost one, Linux acknowledges three at once and the others together, 100 us after the fourth where the receiver has seen
+/// no round trip yet, unless a run of them ends (`__tcp_ack_snd_check`, `tcp_comp_sack_nr`).
 #[test]
 fn acks_of_data_behind_a_hole_are_merged_after_the_third() {
     let times = |comp_sack_nr: u32| {
@@ -140,10 +140,32 @@ fn acks_of_data_behind_a_hole_are_merged_after_the_third() {
     assert_eq!(each.len(), 30, "{each:?}");
     assert!(merged.len() < 12, "{merged:?}");
     assert_eq!(each[..3], merged[..3]);
-    let wait = Duration::from_ps(merged[3] - each[3]);
-    assert!(wait > Duration::us(100) && wait < Duration::us(110), "{wait}");
+    assert_eq!(merged[3] - each[3], Duration::us(100).ps());
     // No more than `comp_sack_nr` are one.
     assert!(times(4).len() > merged.len());
+}
+
+/// ... and a twentieth of the round trip more: where a host only receives, and measures nothing else, that of the handshake.
+#[test]
+fn merged_acks_wait_for_a_twentieth_of_the_round_trip() {
+    let times = |comp_sack_nr: u32| {
+        let stack = Stack { comp_sack_nr, initial_window: 30.0, quick_acks: 0, delack_segments: 1, ..Stack::linux() };
+        // A window that grows is told at once.
+        let stack = Stack { send_jitter: Duration::ZERO, clock_error_ppm: 0.0, receive_buffer: Bytes::ZERO, ..stack };
+        let mut spec = star(1, Rate::gbps(1), Duration::ms(1), None, None);
+        spec.links[1].queue.discipline = queue::find("lossy").unwrap();
+        spec.links[1].queue.args.set("loss_of", Value::Word("50".to_owned()));
+        let t = transport(&mut spec, "reno", stack);
+        let f = flow(&mut spec, 0, t);
+        message(&mut spec, f, 200 * 1448, Duration::ZERO);
+        spec.trace.packets = vec![LinkId(0)];
+        pure_acks(&run(&spec), 0)
+    };
+    let (each, merged) = (times(0), times(44));
+    let first = each.iter().zip(&merged).position(|(a, b)| a != b).expect("some wait");
+    // Round trips of 4 ms.
+    let wait = Duration::from_ps(merged[first] - each[first]);
+    assert!(wait > Duration::us(299) && wait < Duration::us(305), "{wait}");
 }
 
 /// Minshall's rule waits for the ACK of the last small segment. That ACK may be lost in the full queue: the response tells the same.
@@ -167,7 +189,8 @@ fn a_lost_pure_ack_does_not_hold_the_next_request() {
 #[test]
 fn data_both_ways_need_hardly_any_pure_acks_and_no_repair() {
     let mut spec = star(1, Rate::gbps(1), Duration::us(10), None, None);
-    let t = transport(&mut spec, "reno", Stack::linux());
+    // A window that grows is told at once.
+    let t = transport(&mut spec, "reno", Stack { receive_buffer: Bytes::ZERO, ..Stack::linux() });
     let there = flow(&mut spec, 0, t);
     spec.flows.push(Flow { src: NodeId(0), dst: NodeId(2), reverse: Some(there), ..spec.flows[0].clone() });
     spec.flows[0].reverse = Some(FlowId(1));
