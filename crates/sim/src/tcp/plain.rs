@@ -58,8 +58,10 @@ impl Sender {
         }
     }
 
-    /// The state machine; `summary` has the delivery of a duplicate ACK already.
-    pub(super) fn react_without_sack(&mut self, summary: &AckSummary, net: &mut Uplink<'_>) {
+    /// The state machine; `summary` has the delivery of a duplicate ACK already. How many segments it declares lost: an ACK that finds the next
+    /// hole lets no segment more out than it delivers (`tcp_cwnd_reduction`).
+    pub(super) fn react_without_sack(&mut self, summary: &AckSummary, net: &mut Uplink<'_>) -> u32 {
+        let mut lost = 0;
         match self.state {
             State::Open | State::Disorder | State::Cwr => {
                 let linux = self.recovery.linux.as_ref();
@@ -68,10 +70,11 @@ impl Sender {
                     self.board.forget_assumed();
                 }
                 if self.board.sacked() >= enough {
-                    self.board.lose_front();
+                    lost = self.board.lose_front();
                 }
                 if self.board.pending() > 0 {
-                    return self.enter_recovery(net);
+                    self.enter_recovery(net);
+                    return lost;
                 }
                 let orderly = self.board.sacked() == 0 && !self.board.any_retransmission_outstanding();
                 let state = if orderly { State::Open } else { State::Disorder };
@@ -89,7 +92,7 @@ impl Sender {
             }
             State::Recovery if summary.advanced => {
                 self.recovery.partial_acks += 1;
-                self.board.lose_front();
+                lost = self.board.lose_front();
             }
             State::Recovery => {}
             State::Loss => {
@@ -101,5 +104,6 @@ impl Sender {
                 }
             }
         }
+        lost
     }
 }

@@ -197,10 +197,11 @@ impl Sender {
         if linux && self.undo_if_spurious(ack, summary, net) {
             return;
         }
+        let mut summary = *summary;
         match self.state {
-            _ if self.recovery.plain => self.react_without_sack(summary, net),
-            State::Open | State::Disorder | State::Cwr => self.watch_for_loss(summary, net),
-            State::Recovery => self.on_ack_in_recovery(summary, net),
+            _ if self.recovery.plain => summary.lost += self.react_without_sack(&summary, net),
+            State::Open | State::Disorder | State::Cwr => self.watch_for_loss(&summary, net),
+            State::Recovery => self.on_ack_in_recovery(&summary, net),
             State::Loss => {
                 if self.una >= self.recovery.high {
                     self.end_repair();
@@ -208,7 +209,7 @@ impl Sender {
                         self.notify_cc(net.now, |cc, conn| cc.on_recovered(conn, None));
                     }
                     self.set_state(State::Open, net);
-                    self.go_on_with(summary, net);
+                    self.go_on_with(&summary, net);
                 } else if self.recovery.lost_again() {
                     self.enter_recovery(net);
                 }
@@ -220,10 +221,10 @@ impl Sender {
             self.reduce_for_ecn(net);
         }
         if matches!(self.state, State::Recovery | State::Cwr) && self.recovery.uses_prr() {
-            self.proportional_rate(summary);
+            self.proportional_rate(&summary);
         }
         if self.recovery.kind == RecoveryKind::Rack {
-            self.end_tail_probe(ack, summary, net);
+            self.end_tail_probe(ack, &summary, net);
         }
     }
 

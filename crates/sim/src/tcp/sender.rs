@@ -131,8 +131,9 @@ pub struct Sender {
     pub(super) nxt: u64,
     /// One past the last byte the application handed over.
     pub(super) written: u64,
-    /// Right edge of the receiver's window.
+    /// Right edge of the receiver's window, and the window that was told last (`snd_wnd`).
     pub(super) edge: u64,
+    told_window: u32,
     pub(super) messages: VecDeque<Outgoing>,
     /// From which byte on what was sent means something to the first message: its first byte has left, or its last.
     pub(super) message_due: u64,
@@ -198,6 +199,7 @@ impl Sender {
             nxt: 0,
             written: 0,
             edge,
+            told_window: 0,
             messages: VecDeque::new(),
             message_due: u64::MAX,
             started: Vec::new(),
@@ -320,6 +322,7 @@ impl Sender {
         }
         let now = net.now;
         let advanced = packet.seq > self.una;
+        let opens = self.opens_window(advanced, packet.window);
         let mut summary = AckSummary { advanced, ece, ..AckSummary::default() };
         let d = &mut summary.delivered;
         if advanced {
@@ -347,7 +350,7 @@ impl Sender {
             self.recovery.note_activity(now);
         }
         let may_grow = self.may_grow(advanced, ece, d, now);
-        let delivered = self.newly_delivered(advanced, d);
+        let delivered = self.newly_delivered(advanced, opens, d);
         let lost = self.find_losses(advanced, sacked, d, net.now);
         // Linux changes the state first, then the window.
         let enters = self.recovery.linux.is_some()
@@ -434,14 +437,23 @@ impl Sender {
             && newest.sent_at < front.sent_at
     }
 
+    /// An ACK of nothing new tells of a larger window: no duplicate ACK (`FLAG_WIN_UPDATE`).
+    fn opens_window(&mut self, advanced: bool, window: u32) -> bool {
+        let opens = window > self.told_window;
+        if advanced || opens {
+            self.told_window = window;
+        }
+        opens && !advanced
+    }
+
     /// Segments that this ACK tells of for the first time. Without SACK Linux takes each duplicate ACK for one (`tcp_add_reno_sack`,
     /// `tcp_remove_reno_sacks`), so that the ACK that closes a hole does not count them again.
-    fn newly_delivered(&mut self, advanced: bool, d: &Delivered) -> u32 {
+    fn newly_delivered(&mut self, advanced: bool, opens: bool, d: &Delivered) -> u32 {
         if !self.recovery.plain {
             d.segments
         } else if advanced {
             d.acked_segments.saturating_sub(self.board.sacked()).max(1)
-        } else if self.counts_duplicates() {
+        } else if self.counts_duplicates() && !opens {
             self.assume_delivery()
         } else {
             0
