@@ -34,6 +34,8 @@ pub fn play(plan: &Plan, progress: &mut dyn FnMut(f64)) -> Result<Log, String> {
 }
 
 struct Player<'a> {
+    /// The timer went off or a message is complete. A look at the clock costs the virtual kernel as much as a packet, so there is one only then.
+    news: bool,
     plan: &'a Plan,
     poll: Poll,
     /// Client's and server's end of each connection.
@@ -89,6 +91,7 @@ impl<'a> Player<'a> {
         }
         let client = |c: &Connection| SocketAddrV4::new(plan.hosts[c.client as usize].address, c.client_port);
         let mut player = Player {
+            news: true,
             plan,
             poll: Poll::new().map_err(|e| format!("epoll: {e}"))?,
             ends: plan.connections.iter().map(|_| Default::default()).collect(),
@@ -219,7 +222,13 @@ impl<'a> Player<'a> {
         let step = (self.plan.end_ns / PROGRESS_STEPS).max(1);
         let mut told = start;
         let mut events = Vec::new();
+        let mut next = start;
+        self.news = true;
         loop {
+            if !std::mem::take(&mut self.news) {
+                self.wait(next, &mut events)?;
+                continue;
+            }
             let now = sys::now();
             if now >= told {
                 progress(now.saturating_sub(start) as f64 / self.plan.end_ns.max(1) as f64);
@@ -241,7 +250,7 @@ impl<'a> Player<'a> {
                 break;
             }
             let stop = self.stops.peek().map(|Reverse((time, _))| *time);
-            let next = [self.messages.next(), stop, datagram].into_iter().flatten().fold(end.min(told), u64::min);
+            next = [self.messages.next(), stop, datagram].into_iter().flatten().fold(end.min(told), u64::min);
             self.wait(next, &mut events)?;
         }
         self.log.end_ns = sys::now();
@@ -255,6 +264,7 @@ impl<'a> Player<'a> {
         self.poll.wait(events).map_err(fault)?;
         for &(what, token) in events.iter() {
             if token == Poll::TIMER {
+                self.news = true;
                 continue;
             }
             let connections = 2 * self.plan.connections.len() as u64;
@@ -393,6 +403,7 @@ impl<'a> Player<'a> {
             let (Came::Begun(message) | Came::Complete(message)) = one;
             let now = sys::now();
             self.log.messages[message as usize].done_ns = Some(now);
+            self.news = true;
             self.messages.complete(message, now);
         }
         self.rewatch(connection, 0)
@@ -415,11 +426,13 @@ impl<'a> Player<'a> {
             end.send(self.deadlines.as_ref())?;
         }
         if what & (IN | libc::EPOLLHUP as u32) != 0 {
-            let now = sys::now();
             let mut done = Vec::new();
             end.read(self.plan.read_lowat, &mut done)?;
-            for message in done {
-                self.delivered(message, now);
+            if !done.is_empty() {
+                let now = sys::now();
+                for message in done {
+                    self.delivered(message, now);
+                }
             }
         }
         self.rewatch(connection, side)
@@ -430,6 +443,7 @@ impl<'a> Player<'a> {
         let sender = &self.ends[flow.connection as usize][usize::from(!flow.from_client)];
         let row = &mut self.log.messages[message as usize];
         row.done_ns = Some(now);
+        self.news = true;
         row.timeouts = sender.timeouts().wrapping_sub(self.timeouts_before[message as usize]);
         self.messages.complete(message, now);
     }

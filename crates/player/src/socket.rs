@@ -75,6 +75,10 @@ impl End {
                     if let Some(left) = left {
                         *left -= written as u64;
                     }
+                    // The buffer is full: the next call would only say so.
+                    if written < some && *left != Some(0) {
+                        return Ok(());
+                    }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => return Err(error),
