@@ -277,7 +277,7 @@ mod tests {
             ways: [way(vec![0, 1]), way(vec![2, 3])],
         };
         let links = vec![link(9_000_500, true), link(5_000_500, false), link(9_000_500, true), link(8_000_000, false)];
-        let network = Network { hosts: 2, links, pools: Vec::new(), connections: vec![connection] };
+        let network = Network { hosts: 2, links, connections: vec![connection], ..Network::default() };
         let (network, lookback) = ahead(network);
         assert_eq!(lookback, 5000);
         let delays: Vec<u64> = network.links.iter().map(|l| l.delay_ps).collect();
