@@ -14,6 +14,7 @@
 #include "../ipv4/tcp_dctcp.h"
 #include "cc.h"
 #include "fanin.h"
+#include "receiver.h"
 
 #define MAX_PROGRAMS 4096
 
@@ -275,7 +276,34 @@ void fanin_data_sent(struct sock *sk)
 	fanin_cc_sent(ca->socket, &view);
 }
 
+/* ---- called from receiver.c ---- */
+
+int fanin_message(struct sock *sk, u64 bytes, u64 deadline_ns)
+{
+	struct state *ca = inet_csk_ca(sk);
+	struct fanin_cc_view view;
+
+	if (inet_csk(sk)->icsk_ca_ops->init != cc_init)
+		return 0;
+	if (!ca->socket || sk->sk_state != TCP_ESTABLISHED)
+		return -ENOTCONN;
+	view = look(sk);
+	fanin_cc_message(ca->socket, &view, bytes, deadline_ns);
+	return 0;
+}
+
 /* ---- programs ---- */
+
+int fanin_open_notes(const char *file)
+{
+	notes_fd = os_open_file(file, of_create(of_write(OPENFLAGS())), 0600);
+	return notes_fd < 0 ? notes_fd : 0;
+}
+
+bool fanin_has_notes(void)
+{
+	return notes_fd >= 0;
+}
 
 void fanin_write_notes(const u8 *bytes, size_t length)
 {
@@ -317,7 +345,7 @@ static int register_program(u32 position)
 	return tcp_register_congestion_control(&program->ops);
 }
 
-int fanin_cc_register(const char *programs, const char *notes)
+int fanin_cc_register(const char *programs)
 {
 	unsigned long long size;
 	int fd, count = -EINVAL, error = 0;
@@ -329,13 +357,6 @@ int fanin_cc_register(const char *programs, const char *notes)
 	fd = os_open_file(programs, of_read(OPENFLAGS()), 0);
 	if (fd < 0)
 		return fd;
-	if (*notes) {
-		notes_fd = os_open_file(notes, of_create(of_write(OPENFLAGS())), 0600);
-		if (notes_fd < 0) {
-			os_close_file(fd);
-			return notes_fd;
-		}
-	}
 	bytes = vmalloc(size);
 	if (bytes && os_read_file(fd, bytes, size) == size)
 		count = fanin_cc_load(bytes, size, notes_fd >= 0);

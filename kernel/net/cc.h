@@ -48,7 +48,12 @@ u64 fanin_cc_before_send(void *socket, const struct fanin_cc_view *view, struct 
 u32 fanin_cc_segment_size(void *socket, const struct fanin_cc_view *view);
 void fanin_cc_sent(void *socket, const struct fanin_cc_view *view);
 
-/* cc.c, for fanin.c: the programs of a file of the host; with their notes written to another, unless it is empty. */
-int fanin_cc_register(const char *programs, const char *notes);
+/* A message of so many bytes begins at the end of what was written; deadline 0: none. */
+void fanin_cc_message(void *socket, const struct fanin_cc_view *view, u64 bytes, u64 deadline_ns);
+
+/* cc.c, for fanin.c: the programs of a file of the host. Where notes were opened, what each is told and decides is written there. */
+int fanin_cc_register(const char *programs);
+int fanin_open_notes(const char *file);
+bool fanin_has_notes(void);
 
 #endif

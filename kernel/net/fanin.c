@@ -9,7 +9,9 @@
  * Commands are written to /proc/fanin, by the guest's init:
  *   network FILE    the network, as fanin-fabric encodes it; FILE is a path on the host that runs this kernel
  *   record FILE     where packets are recorded; a path on that host, too
- *   cc FILE [NOTES] fanin's algorithms of this run, as fanin-linuxcc encodes them; what each is told and decides is written to NOTES
+ *   notes FILE      before the next two: what each algorithm is told and decides is written there
+ *   cc FILE         fanin's algorithms of senders, as fanin-linuxcc encodes them
+ *   receivers FILE  those of receiving hosts, and whom they control
  *   host N MTU TSO  makes eth0 of host N in the writer's namespace; TSO 1: TCP may hand down many segments at once
  *   finish          writes out the record; fails with EIO if a packet belonged to no connection or the record could not be written
  */
@@ -34,6 +36,7 @@
 
 #include "cc.h"
 #include "fanin.h"
+#include "receiver.h"
 
 #define MAX_HOSTS 65536
 
@@ -164,12 +167,66 @@ static void note_sender(struct fanin_packet *packet, struct sock *sk)
 	packet->has_sender = 1;
 }
 
+/* Into the network, or dropped. */
+static void send(struct sk_buff *skb, struct net_device *dev, struct fanin_packet *packet)
+{
+	if (fanin_fabric_send(fabric, ktime_get_ns(), packet)) {
+		arm();
+		return;
+	}
+	dev->stats.tx_dropped++;
+	kfree_skb(skb);
+}
+
+/* An ACK that its host holds back. */
+struct held {
+	struct hrtimer timer;
+	struct fanin_packet packet;
+	struct net_device *dev;
+};
+
+static enum hrtimer_restart let_go(struct hrtimer *timer)
+{
+	struct held *held = container_of(timer, struct held, timer);
+
+	note_sender(&held->packet, ((struct sk_buff *)held->packet.skb)->sk);
+	send(held->packet.skb, held->dev, &held->packet);
+	kfree(held);
+	return HRTIMER_NORESTART;
+}
+
+/* Keeps an ACK until then. Timers of the same time fire in the order in which they were started. */
+static bool hold(struct net_device *dev, const struct fanin_packet *packet, u64 until)
+{
+	struct held *held = kmalloc(sizeof(*held), GFP_ATOMIC);
+
+	if (!held)
+		return false;
+	held->packet = *packet;
+	held->dev = dev;
+	hrtimer_init(&held->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
+	held->timer.function = let_go;
+	hrtimer_start(&held->timer, ns_to_ktime(until), HRTIMER_MODE_ABS_SOFT);
+	return true;
+}
+
+/* When an acknowledgement without data may leave, if its host has a say in it. */
+static u64 release_time(const struct sk_buff *skb, const struct fanin_packet *packet)
+{
+	const struct tcphdr *th = tcp_hdr(skb);
+
+	if (packet->payload || !packet->has_sender || th->syn || th->rst)
+		return 0;
+	return fanin_hold_until(skb->sk, tcp_sk(skb->sk)->tcp_clock_cache);
+}
+
 static netdev_tx_t fanin_xmit(struct sk_buff *skb, struct net_device *dev)
 {
 	struct fanin_host *host = netdev_priv(dev);
 	struct fanin_packet packet = { .skb = skb, .host = host->number, .length = skb->len };
 	u32 header = skb_transport_offset(skb);
 	struct iphdr *ip;
+	u64 until;
 
 	if (!fabric || skb->protocol != htons(ETH_P_IP) || !pskb_may_pull(skb, header + sizeof(struct udphdr)))
 		goto drop;
@@ -193,9 +250,9 @@ static netdev_tx_t fanin_xmit(struct sk_buff *skb, struct net_device *dev)
 	packet.destination = ntohs(udp_hdr(skb)->dest);
 	packet.ecn = ip->tos & INET_ECN_MASK;
 	dev_sw_netstats_tx_add(dev, 1, skb->len);
-	if (!fanin_fabric_send(fabric, ktime_get_ns(), &packet))
-		goto drop;
-	arm();
+	until = release_time(skb, &packet);
+	if (!until || !hold(dev, &packet, until))
+		send(skb, dev, &packet);
 	return NETDEV_TX_OK;
 drop:
 	dev->stats.tx_dropped++;
@@ -276,14 +333,6 @@ static int load_network(const char *file)
 	return error;
 }
 
-/* Paths of the guest's own making have no blanks. */
-static int load_programs(char *files)
-{
-	char *programs = strsep(&files, " ");
-
-	return fanin_cc_register(programs, files ?: "");
-}
-
 static int open_record(const char *file)
 {
 	if (record_fd >= 0)
@@ -323,8 +372,12 @@ static ssize_t command(struct file *unused, const char __user *user, size_t leng
 		error = load_network(text + 8);
 	else if (!strncmp(text, "record ", 7))
 		error = open_record(text + 7);
+	else if (!strncmp(text, "notes ", 6))
+		error = fanin_open_notes(text + 6);
 	else if (!strncmp(text, "cc ", 3))
-		error = load_programs(text + 3);
+		error = fanin_cc_register(text + 3);
+	else if (!strncmp(text, "receivers ", 10))
+		error = fanin_receivers_register(text + 10, fanin_has_notes());
 	else if (sscanf(text, "host %u %u %u", &number, &mtu, &tso) == 3)
 		error = add_host(number, mtu, tso);
 	else if (!strcmp(text, "finish"))

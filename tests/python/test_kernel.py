@@ -128,8 +128,8 @@ def test_a_profile_that_is_no_kernel_is_refused_with_its_line() -> None:
     text = LONG.replace('profile = "linux"', 'profile = "ns2"')
     with pytest.raises(ScenarioError, match=r"long\.toml:9.*stack\.profile.*ns2"):
         fanin.run("long.toml", text=text, engine="kernel")
-    with pytest.raises(ScenarioError, match=r"cc\.name.*`d2tcp` needs to know deadlines"):
-        fanin.run("long.toml", text=LONG, cc="d2tcp", engine="kernel")
+    with pytest.raises(ScenarioError, match=r"cc\.name.*has no `ndp`"):
+        fanin.run("long.toml", text=LONG, cc="ndp", engine="kernel")
 
 
 @pytest.mark.usefixtures("kernel")

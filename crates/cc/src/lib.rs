@@ -49,6 +49,6 @@ pub use event::{Ack, Cause, Conn, Message, RateSample, State};
 pub use fanin_units::{Args, Domain, Profile, Setting, SettingError, Value};
 pub use growth::{Avoidance, Counting, Credit, StandardSlowStart};
 pub use names::nearest;
-pub use receiver::{Advice, Arrival, ReceiverControl};
+pub use receiver::{Advice, Arrival, ReceiverControl, RoundTrips};
 pub use registry::{Algorithm, BuildError, Caution, Composition, Kind, Transport};
 pub use setup::{PathKnowledge, Setup};

@@ -50,6 +50,8 @@ pub mod files {
     pub const NETWORK: &str = "network";
     /// Fanin's own congestion controls of this run, as `fanin-linuxcc` encodes them; only where there are any.
     pub const PROGRAMS: &str = "programs";
+    /// Those of receiving hosts, and whom they control; only where there are any.
+    pub const RECEIVERS: &str = "receivers";
     /// What each of them was told and decided, if that is asked for.
     pub const NOTES: &str = "notes";
     /// Every packet.

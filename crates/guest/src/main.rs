@@ -45,9 +45,13 @@ fn run() -> Result<(), String> {
     let guest: Guest = serde_json::from_slice(&text).map_err(|e| format!("{}: {e}", files::GUEST))?;
     command(&format!("network {OUTSIDE}/{}", files::NETWORK))?;
     command(&format!("record {OUTSIDE}/{}", files::RECORD))?;
-    if shared.join(files::PROGRAMS).exists() {
-        let notes = if guest.notes { format!(" {OUTSIDE}/{}", files::NOTES) } else { String::new() };
-        command(&format!("cc {OUTSIDE}/{}{notes}", files::PROGRAMS))?;
+    if guest.notes {
+        command(&format!("notes {OUTSIDE}/{}", files::NOTES))?;
+    }
+    for (what, file) in [("cc", files::PROGRAMS), ("receivers", files::RECEIVERS)] {
+        if shared.join(file).exists() {
+            command(&format!("{what} {OUTSIDE}/{file}"))?;
+        }
     }
     set(&guest.sysctls)?;
     for (number, (host, player)) in guest.hosts.iter().zip(&guest.plan.hosts).enumerate() {

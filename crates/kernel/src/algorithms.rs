@@ -1,12 +1,14 @@
 //! Which congestion control of the kernel stands for a transport's algorithm: Linux's own, a twin in C, or fanin's Rust in the kernel.
 
 use crate::limits::{Limit, limit};
-use fanin_cc::registry::{self, Kind};
+use fanin_cc::registry::{self, Algorithm, Kind};
 use fanin_cc::{PathKnowledge, Value};
+use fanin_linuxcc::receiver::{Address, End, Receivers};
 use fanin_linuxcc::{Given, Path, Program};
-use fanin_sim::rng::mix;
-use fanin_sim::spec::{Spec, TransportSpec};
+use fanin_sim::rng::{Stream, mix};
+use fanin_sim::spec::{NodeId, Spec, TransportSpec};
 use fanin_sim::{RunError, known_paths, resolved_stack};
+use std::collections::BTreeMap;
 
 /// Whose code decides windows where there is a choice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -38,20 +40,20 @@ pub enum Chosen {
     Program,
 }
 
-/// Its sockets have to tell the deadline of every message, which only the twin on a running kernel has a place for.
+/// It decides by the deadlines of messages.
 const NEEDS_DEADLINES: &str = "d2tcp";
 
-/// The kernel's congestion control for a transport.
+/// The kernel's congestion control for a transport's senders.
 ///
 /// # Errors
 /// [`Limit`] when it has none.
 pub fn chosen(transport: &TransportSpec, whose: Whose) -> Result<Chosen, Limit> {
     let name = transport.cc.name();
     let deployment = registry::deployment(name).unwrap_or_default();
-    let shims = deployment.sender_shim || deployment.receiver_shim;
-    let deadlines = transport.cc.parts().iter().any(|part| part.name == NEEDS_DEADLINES);
+    // What acts at the receiver runs beside any sender in the virtual kernel.
+    let shims = deployment.sender_shim || (deployment.receiver_shim && whose == Whose::Twin);
     let named = match whose {
-        _ if shims || (deadlines && whose != Whose::Twin) => None,
+        _ if shims => None,
         Whose::Twin => deployment.kernel.or(deployment.twin),
         Whose::Rust => deployment.kernel,
         Whose::RustAlways => None,
@@ -61,7 +63,8 @@ pub fn chosen(transport: &TransportSpec, whose: Whose) -> Result<Chosen, Limit> 
     let built_in = built_in(transport, whose);
     let named = if outside { deployment.twin.or(built_in) } else { named };
     // The parameters of a file are the kernel's own module parameters.
-    let parameter = transport.args.names().next().filter(|_| built_in.is_none());
+    let of_receiver = |name: &&str| policy(transport).is_some_and(|p| p.params.iter().any(|param| param.name == *name));
+    let parameter = transport.args.names().find(|name| !of_receiver(name)).filter(|_| built_in.is_none());
     match (named, parameter) {
         (Some(named), None) => Ok(Chosen::Named(named)),
         (Some(named), Some(parameter)) => Err(limit(
@@ -74,8 +77,8 @@ pub fn chosen(transport: &TransportSpec, whose: Whose) -> Result<Chosen, Limit> 
                 }
             ),
         )),
-        (None, _) if whose != Whose::Twin && !outside && !deadlines && is_sender_side(transport) => Ok(Chosen::Program),
-        (None, _) => Err(limit("cc.name", format!("{}; use the engine sim", why_not(transport, whose, deadlines)))),
+        (None, _) if whose != Whose::Twin && !outside && sends_by_tcp(transport) => Ok(Chosen::Program),
+        (None, _) => Err(limit("cc.name", format!("{}; use the engine sim", why_not(transport, whose)))),
     }
 }
 
@@ -90,18 +93,26 @@ pub fn built_in(transport: &TransportSpec, whose: Whose) -> Option<&'static str>
     }
 }
 
-fn is_sender_side(transport: &TransportSpec) -> bool {
-    transport.cc.parts().iter().all(|part| matches!(part.kind, Kind::Sender(_) | Kind::SlowStart(_) | Kind::Wrapper(_)))
+fn sends_by_tcp(transport: &TransportSpec) -> bool {
+    let is_of_tcp = |kind: Kind| !matches!(kind, Kind::Endpoint(_) | Kind::Extension(_));
+    transport.cc.parts().iter().all(|part| is_of_tcp(part.kind))
 }
 
-fn why_not(transport: &TransportSpec, whose: Whose, deadlines: bool) -> String {
+/// The part that acts at the receiver.
+fn policy(transport: &TransportSpec) -> Option<&'static Algorithm> {
+    transport.cc.parts().iter().copied().find(|part| matches!(part.kind, Kind::Receiver(_)))
+}
+
+/// Some algorithm asks what applications expect, or until when what they send should be delivered.
+pub(crate) fn asks_applications(spec: &Spec) -> bool {
+    let asks = |part: &&Algorithm| matches!(part.kind, Kind::Receiver(_)) || part.name == NEEDS_DEADLINES;
+    spec.transports.iter().any(|transport| transport.cc.parts().iter().any(asks))
+}
+
+fn why_not(transport: &TransportSpec, whose: Whose) -> String {
     let cc = &transport.cc;
     if whose == Whose::Twin {
         format!("a running kernel has no `{cc}`; it runs what `fanin list cc` calls kernel or twin")
-    } else if deadlines {
-        format!("`{cc}` needs to know deadlines, which sockets do not tell the kernel")
-    } else if cc.has_receiver() {
-        format!("`{cc}` acts at the receiver, and the virtual kernel runs algorithms of senders")
     } else {
         format!("the virtual kernel has no `{cc}`: it runs Linux's algorithms and those of fanin's that send by TCP")
     }
@@ -131,6 +142,35 @@ pub fn programs(spec: &Spec, hosts: Hosts) -> Result<(Vec<Program>, Vec<String>)
         }
     }
     Ok((programs, names))
+}
+
+/// Receiving ends under control: as in the simulator a policy for each receiving host and transport, which knows its flows in their order.
+/// `end` says where a flow arrives, and from where.
+pub fn receivers(
+    spec: &Spec,
+    hosts: Hosts,
+    end: impl Fn(usize) -> (Address, Address),
+) -> Result<Option<Receivers>, Limit> {
+    if !spec.transports.iter().any(|transport| policy(transport).is_some()) {
+        return Ok(None);
+    }
+    let mut made = Receivers::default();
+    let mut known: BTreeMap<(NodeId, u32), u32> = BTreeMap::new();
+    for ((number, flow), path) in spec.flows.iter().enumerate().zip(paths(spec)?) {
+        let transport = &spec.transports[flow.transport as usize];
+        if policy(transport).is_none() {
+            continue;
+        }
+        let policy = *known.entry((flow.dst, flow.transport)).or_insert_with(|| {
+            made.policies.push(program(spec, transport, &path, hosts.hz));
+            made.policies.len() as u32 - 1
+        });
+        let (local, remote) = end(number);
+        // The simulator's own stream (`Tcp::control_receivers`).
+        let uniform = Stream::new(spec.seed, "receiver", number as u64).uniform();
+        made.ends.push(End { local, remote, policy, base_rtt_ps: path.base_rtt.ps(), uniform });
+    }
+    Ok(Some(made))
 }
 
 fn paths(spec: &Spec) -> Result<Vec<PathKnowledge>, Limit> {

@@ -7,6 +7,7 @@ use fanin_capture::write::Endpoint;
 use fanin_cc::{RecoveryKind, Value};
 use fanin_fabric::network::FIRST_CLIENT_PORT;
 use fanin_guest::{Guest, Host, namespace};
+use fanin_linuxcc::receiver::Address;
 use fanin_player::plan;
 use fanin_sim::spec::{Flow, GateEvent, Message, NodeId, Release, Spec};
 use fanin_sim::stack::{CwndValidation, EcnMode, Nagle, Stack};
@@ -119,9 +120,18 @@ pub fn guest(spec: &Spec, algorithms: &[String]) -> Result<Guest, Limit> {
             read_lowat: READ_LOWAT,
             http: false,
             deadline_map: None,
+            options: false,
             hosts,
         },
     })
+}
+
+/// Where a flow of the plan arrives, and from where it comes.
+pub fn receiving_end(plan: &plan::Plan, flow: usize) -> (Address, Address) {
+    let flow = &plan.flows[flow];
+    let connection = &plan.connections[flow.connection as usize];
+    let (client, server) = ((connection.client, connection.client_port), (connection.server, connection.server_port));
+    if flow.from_client { (server, client) } else { (client, server) }
 }
 
 /// Connections that open before anything is sent, as messages of nothing, after the spec's own.

@@ -24,10 +24,11 @@ mod traffic;
 
 pub use read::read;
 
-use algorithms::Hosts;
+use algorithms::{Hosts, Whose};
 use fanin_guest::{Guest, files};
 use fanin_linuxcc::Program;
-use fanin_linuxcc::event::Note;
+use fanin_linuxcc::event::Noted;
+use fanin_linuxcc::receiver::Receivers;
 use fanin_linuxcc::replay::Replayed;
 use fanin_sim::RunError;
 use fanin_sim::spec::{FlowId, NodeKind, Spec};
@@ -113,12 +114,20 @@ pub fn prepare(spec: &Spec, folder: &Path, hosts: Hosts, notes: bool) -> Result<
     limits::check(spec, hosts)?;
     let network = network::network(spec)?;
     let (programs, names) = algorithms::programs(spec, hosts)?;
-    let guest = Guest { notes, ..guest::guest(spec, &names)? };
+    let mut guest = Guest { notes, ..guest::guest(spec, &names)? };
+    guest.plan.options = hosts.whose != Whose::Twin && algorithms::asks_applications(spec);
+    let receivers = match hosts.whose {
+        Whose::Twin => None,
+        _ => algorithms::receivers(spec, hosts, |flow| guest::receiving_end(&guest.plan, flow))?,
+    };
     let text = serde_json::to_vec(&guest).map_err(|e| KernelError::Guest(e.to_string()))?;
     write(folder, BOOT, guest::boot(spec, hosts.whose)?.as_bytes())?;
     write(folder, files::NETWORK, &network.encode())?;
     if !programs.is_empty() {
         write(folder, files::PROGRAMS, &Program::encode(&programs))?;
+    }
+    if let Some(receivers) = receivers {
+        write(folder, files::RECEIVERS, &receivers.encode())?;
     }
     write(folder, files::GUEST, &text)
 }
@@ -133,9 +142,18 @@ pub fn replay(folder: &Path) -> Result<Replayed, KernelError> {
         std::fs::read(&path).map_err(|error| KernelError::File { path, error })
     };
     let bad = |name: &str| KernelError::Record(format!("`{name}` makes no sense"));
-    let programs = Program::decode(&read(files::PROGRAMS)?).ok_or_else(|| bad(files::PROGRAMS))?;
-    let notes = Note::read_all(&read(files::NOTES)?).ok_or_else(|| bad(files::NOTES))?;
-    Ok(fanin_linuxcc::replay::replay(&programs, &notes))
+    // A run has either or both.
+    let has = |name: &str| folder.join(name).exists();
+    let programs = match has(files::PROGRAMS) {
+        true => Program::decode(&read(files::PROGRAMS)?).ok_or_else(|| bad(files::PROGRAMS))?,
+        false => Vec::new(),
+    };
+    let receivers = match has(files::RECEIVERS) {
+        true => Receivers::decode(&read(files::RECEIVERS)?).ok_or_else(|| bad(files::RECEIVERS))?,
+        false => Receivers::default(),
+    };
+    let notes = Noted::read_all(&read(files::NOTES)?).ok_or_else(|| bad(files::NOTES))?;
+    Ok(fanin_linuxcc::replay::replay(&programs, &receivers, &notes))
 }
 
 fn write(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), KernelError> {

@@ -3,6 +3,7 @@
 //! Fields are those of [`fanin_cc`]'s types of the same purpose, times in picoseconds.
 #![allow(missing_docs)]
 
+use crate::receiver;
 use alloc::vec::Vec;
 use fanin_cc::{Ack, Cause, CongestionControl, Conn, Gate, Message, RateSample, State, Window};
 use fanin_units::{Duration, Time};
@@ -22,10 +23,18 @@ pub struct ConnSnapshot {
     pub cwnd_limited: bool,
     /// As Linux counts: Open, Disorder, CWR, Recovery, Loss.
     pub state: u8,
-    /// Where the message that is being sent begins, and what of it was never sent.
-    pub message: (u64, u64),
+    /// The message that is being sent, if there is one.
+    pub message: Option<Sending>,
     pub next_send_ps: u64,
     pub uniform: f64,
+}
+
+/// Where a message begins, what of it was never sent, and until when it should be delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sending {
+    pub start: u64,
+    pub unsent: u64,
+    pub deadline_ps: Option<u64>,
 }
 
 impl ConnSnapshot {
@@ -46,8 +55,12 @@ impl ConnSnapshot {
             3 => State::Recovery,
             _ => State::Loss,
         };
-        let (start, unsent) = self.message;
-        conn.message = Some(Message { unsent, sent: self.snd_nxt.saturating_sub(start), deadline: None, start });
+        conn.message = self.message.map(|m| Message {
+            unsent: m.unsent,
+            sent: self.snd_nxt.saturating_sub(m.start),
+            deadline: m.deadline_ps.map(Time::from_ps),
+            start: m.start,
+        });
         conn.next_send = Time::from_ps(self.next_send_ps);
         conn.uniform = self.uniform;
         conn
@@ -157,7 +170,16 @@ pub struct Note {
     pub snd_cwnd: Option<u32>,
 }
 
-impl Note {
+/// What is written down.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Noted {
+    /// Of a sender.
+    Sender(Note),
+    /// Of a receiving host.
+    Receiver(receiver::Note),
+}
+
+impl Noted {
     /// Its length in two bytes, then itself.
     pub fn write(&self) -> Vec<u8> {
         // Plain data into growing memory: nothing in it can fail.
@@ -169,7 +191,7 @@ impl Note {
     }
 
     /// All notes of a file; none where it is cut or is no such file.
-    pub fn read_all(mut bytes: &[u8]) -> Option<Vec<Note>> {
+    pub fn read_all(mut bytes: &[u8]) -> Option<Vec<Noted>> {
         let mut notes = Vec::new();
         while !bytes.is_empty() {
             let (length, rest) = bytes.split_first_chunk::<2>()?;

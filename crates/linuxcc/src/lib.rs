@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`Program`] | an algorithm with its settings and what it knows of the path; its encoding |
 //! | [`Socket`] | one connection's algorithm between Linux's callbacks |
+//! | [`receiver`] | policies of receiving hosts, and what they are told |
 //! | [`event`] | what an algorithm was told, as data: recorded in the kernel, replayed anywhere ([`replay`]) |
 
 #![no_std]
@@ -15,6 +16,7 @@ extern crate alloc;
 
 pub mod event;
 mod program;
+pub mod receiver;
 pub mod replay;
 mod socket;
 

@@ -1,8 +1,12 @@
 //! An algorithm as the kernel is told it: written by `fanin-kernel`, read inside the kernel.
 
+use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
-use fanin_cc::{Args, BuildError, Counting, PathKnowledge, Profile, Setup, Transport, Value, registry};
+use fanin_cc::{
+    Args, BuildError, Counting, PathKnowledge, Profile, ReceiverControl, Setup, Transport, Value, registry,
+};
 use fanin_units::{Bytes, Duration, Rate};
 use serde::{Deserialize, Serialize};
 
@@ -70,7 +74,23 @@ impl Program {
     /// # Errors
     /// As [`registry::build`].
     pub fn build(&self) -> Result<Transport, BuildError> {
-        let setup = Setup {
+        registry::build(&self.algorithm, &self.setup(), &self.args())
+    }
+
+    /// A receiving host's policy.
+    ///
+    /// # Errors
+    /// As [`registry::build_receiver`]; also where no part of it acts at the receiver.
+    pub fn build_receiver(&self) -> Result<Box<dyn ReceiverControl>, BuildError> {
+        let built = registry::build_receiver(&self.algorithm, &self.setup(), &self.args())?;
+        built.ok_or_else(|| BuildError::BadComposition {
+            spec: self.algorithm.clone(),
+            why: "it names no receiver policy".to_owned(),
+        })
+    }
+
+    fn setup(&self) -> Setup {
+        Setup {
             mss: self.mss,
             wire: Bytes::new(self.wire),
             initial_window: self.initial_window,
@@ -83,7 +103,10 @@ impl Program {
                 base_rtt: Duration::from_ps(path.base_rtt_ps),
                 buffer_packets: path.buffer_packets,
             }),
-        };
+        }
+    }
+
+    fn args(&self) -> Args {
         let mut args = Args::default();
         for (name, given) in &self.settings {
             let value = match given {
@@ -93,6 +116,6 @@ impl Program {
             };
             args.set(name.clone(), value);
         }
-        registry::build(&self.algorithm, &setup, &args)
+        args
     }
 }

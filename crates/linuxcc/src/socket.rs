@@ -12,8 +12,9 @@
 #![allow(missing_docs)]
 
 use crate::Program;
-use crate::event::{self, Answer, ConnSnapshot, Delivery, Event, Note};
+use crate::event::{self, Answer, ConnSnapshot, Delivery, Event, Note, Noted, Sending};
 use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use fanin_cc::{BuildError, CongestionControl, Needs};
 use fanin_switch::random::Stream;
@@ -106,6 +107,8 @@ pub struct Socket {
     last_sent_ns: Option<u64>,
     /// Offset at which data began to leave an empty pipe.
     message_start: u64,
+    /// What the application has said of its messages: first byte, one past the last, deadline in ns. None: it says nothing.
+    messages: Option<VecDeque<(u64, u64, Option<u64>)>>,
     /// Size of the segment at this offset.
     size: Option<(u64, u32)>,
     held_for_ack: bool,
@@ -134,6 +137,7 @@ impl Socket {
             last_event_ns: view.now_ns,
             last_sent_ns: None,
             message_start: 0,
+            messages: None,
             size: None,
             held_for_ack: false,
             reduced_by_timeout: false,
@@ -314,6 +318,13 @@ impl Socket {
         }
     }
 
+    /// The application begins to write a message of so many bytes, to be delivered by the deadline in ns.
+    pub fn message(&mut self, view: &View, bytes: u64, deadline_ns: Option<u64>) {
+        self.look(view);
+        let start = self.offset(view.write_seq);
+        self.messages.get_or_insert_default().push_back((start, start.saturating_add(bytes), deadline_ns));
+    }
+
     // ---- what Linux does not say ------------------------------------------------------------------------------------
 
     /// Keeps offsets, and notices that Linux changed the window by itself.
@@ -357,9 +368,26 @@ impl Socket {
         self.una.0.wrapping_add_signed(i64::from(seq.wrapping_sub(self.una.1) as i32))
     }
 
+    /// The message that is being sent. One that was sent whole is none any more.
+    fn sending(&mut self, view: &View, snd_nxt: u64) -> Option<Sending> {
+        let Some(messages) = &mut self.messages else {
+            let unsent = u64::from(view.write_seq.wrapping_sub(view.snd_nxt));
+            return Some(Sending { start: self.message_start, unsent, deadline_ps: None });
+        };
+        while messages.front().is_some_and(|(_, end, _)| *end <= snd_nxt) {
+            messages.pop_front();
+        }
+        messages.front().map(|&(start, end, deadline_ns)| Sending {
+            start,
+            unsent: end - snd_nxt.max(start),
+            deadline_ps: deadline_ns.map(|ns| ns.saturating_mul(1000)),
+        })
+    }
+
     fn notify_cc(&mut self, view: &View, event: Event) -> Answer {
         let own = self.cc.control().cwnd;
         let snd_nxt = self.offset(view.snd_nxt);
+        let message = self.sending(view, snd_nxt);
         let conn = ConnSnapshot {
             now_ps: view.now_ns * 1000,
             mss: view.mss,
@@ -373,7 +401,7 @@ impl Socket {
             loss_basis: if whole(own) == view.cwnd { own } else { f64::from(view.cwnd) },
             cwnd_limited: view.cwnd_limited != 0,
             state: view.state,
-            message: (self.message_start, u64::from(view.write_seq.wrapping_sub(view.snd_nxt))),
+            message,
             next_send_ps: view.next_send_ns * 1000,
             uniform: if self.needs.randomness { self.random.uniform() } else { 0.0 },
         };
@@ -392,7 +420,7 @@ impl Socket {
                 pacing_bps: control.pacing.map(|rate| rate.bps()),
                 snd_cwnd: (!reducing).then(|| whole(control.cwnd)),
             };
-            notes.extend_from_slice(&note.write());
+            notes.extend_from_slice(&Noted::Sender(note).write());
         }
         answer
     }

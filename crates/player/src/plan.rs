@@ -32,6 +32,9 @@ pub struct Plan {
     /// A BPF map of sockets that a congestion control reads deadlines from; by its id.
     #[serde(default)]
     pub deadline_map: Option<u32>,
+    /// Sockets have the virtual kernel's own options, by which applications say what they expect and send.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub options: bool,
 }
 
 /// A host.

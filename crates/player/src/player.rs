@@ -4,7 +4,7 @@ use crate::http::{self, Came, Client, Exchange};
 use crate::log::{self, Log};
 use crate::messages::Messages;
 use crate::plan::{Connection, Datagrams, Plan};
-use crate::socket::End;
+use crate::socket::{End, Told};
 use crate::sys::{self, Deadlines, Poll};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -53,8 +53,8 @@ struct Player<'a> {
     stops: BinaryHeap<Reverse<(u64, u32)>>,
     entered: Option<u32>,
     web: Option<Web>,
-    /// Where deadlines are told.
-    deadlines: Option<Deadlines>,
+    /// How the kernel hears what applications know.
+    told: Told,
 }
 
 /// What requests over HTTP need.
@@ -111,11 +111,11 @@ impl<'a> Player<'a> {
             stops: BinaryHeap::new(),
             entered: None,
             web: None,
-            deadlines: plan
-                .deadline_map
-                .map(Deadlines::open)
-                .transpose()
-                .map_err(|e| format!("the map of deadlines: {e}"))?,
+            told: match plan.deadline_map {
+                Some(map) => Told::Map(Deadlines::open(map).map_err(|e| format!("the map of deadlines: {e}"))?),
+                None if plan.options => Told::Options,
+                None => Told::Nothing,
+            },
         };
         if plan.http {
             player.web = Some(Web {
@@ -322,7 +322,8 @@ impl<'a> Player<'a> {
             let ready = self.poll.watch(fd.as_raw_fd(), IN, token, true).and_then(|()| {
                 (end.fd, end.watched) = (Some(fd), IN);
                 end.wake_when(lowat)?;
-                end.send(self.deadlines.as_ref())
+                end.tell_expected(&self.told, self.log.start_ns)?;
+                end.send(&self.told)
             });
             ready
                 .and_then(|()| self.rewatch(connection, 1))
@@ -357,7 +358,11 @@ impl<'a> Player<'a> {
         }
         let lowat = self.plan.read_lowat;
         let ends = &mut self.ends[connection as usize];
-        let sent = ends[1 - side].wake_when(lowat).and_then(|()| ends[side].send(self.deadlines.as_ref()));
+        let start = self.log.start_ns;
+        let sent = ends[1 - side].tell_expected(&self.told, start).and_then(|()| {
+            ends[1 - side].wake_when(lowat)?;
+            ends[side].send(&self.told)
+        });
         sent.and_then(|()| self.rewatch(connection, side)).map_err(|e| format!("{}: {e}", self.describe(connection)))
     }
 
@@ -423,7 +428,7 @@ impl<'a> Player<'a> {
             sys::take_error(fd.as_raw_fd())?;
         }
         if what & OUT != 0 {
-            end.send(self.deadlines.as_ref())?;
+            end.send(&self.told)?;
         }
         if what & (IN | libc::EPOLLHUP as u32) != 0 {
             let mut done = Vec::new();

@@ -15,12 +15,14 @@ const READ: usize = 1 << 24;
 #[derive(Debug, Default)]
 pub struct End {
     pub fd: Option<OwnedFd>,
-    /// Messages to write: what is left of each, `None` is endless, and until when it should be delivered.
-    to_send: VecDeque<(Option<u64>, Option<u64>)>,
+    /// Messages to write.
+    to_send: VecDeque<Outgoing>,
     /// Messages to come: their number, and the bytes that have been read when they are complete.
     expected: VecDeque<(u32, u64)>,
     /// Where the last expected message ends.
     expected_to: u64,
+    /// An endless one is to come, too.
+    endless: bool,
     bytes_read: u64,
     /// Of the message that was written last.
     last_deadline: Option<u64>,
@@ -31,17 +33,51 @@ pub struct End {
     pub ended: bool,
 }
 
+/// A message to write.
+#[derive(Debug)]
+struct Outgoing {
+    /// Bytes that are left of it; none: it is endless.
+    left: Option<u64>,
+    /// Until when it should be delivered.
+    deadline: Option<u64>,
+    /// The kernel knows of it.
+    told: bool,
+}
+
+/// How the kernel hears what applications know.
+#[derive(Debug)]
+pub enum Told {
+    /// Not at all.
+    Nothing,
+    /// Deadlines, by a map of sockets.
+    Map(Deadlines),
+    /// By options of its own.
+    Options,
+}
+
 impl End {
     /// A message to send, to be delivered by `deadline`.
     pub fn queue(&mut self, bytes: Option<u64>, deadline: Option<u64>) {
-        self.to_send.push_back((bytes, deadline));
+        self.to_send.push_back(Outgoing { left: bytes, deadline, told: false });
     }
 
-    /// A message to come; an endless one is none.
+    /// A message to come.
     pub fn expect(&mut self, message: u32, bytes: Option<u64>) {
-        if let Some(bytes) = bytes {
-            self.expected_to += bytes;
-            self.expected.push_back((message, self.expected_to));
+        match bytes {
+            Some(bytes) => {
+                self.expected_to += bytes;
+                self.expected.push_back((message, self.expected_to));
+            }
+            None => self.endless = true,
+        }
+    }
+
+    /// Tells a kernel that asks what is to come in a run that began at `start`.
+    pub fn tell_expected(&self, told: &Told, start: u64) -> io::Result<()> {
+        match (told, &self.fd) {
+            (Told::Options, Some(fd)) if self.endless => sys::expect(fd.as_raw_fd(), u64::MAX, start),
+            (Told::Options, Some(fd)) if self.expected_to > 0 => sys::expect(fd.as_raw_fd(), self.expected_to, start),
+            _ => Ok(()),
         }
     }
 
@@ -51,24 +87,35 @@ impl End {
     }
 
     /// Writes what fits into the send buffer, and tells a congestion control that asks what deadline the message has.
-    pub fn send(&mut self, deadlines: Option<&Deadlines>) -> io::Result<()> {
+    pub fn send(&mut self, told: &Told) -> io::Result<()> {
         let Some(fd) = self.fd.as_ref().map(AsRawFd::as_raw_fd) else { return Ok(()) };
-        if let (Some(map), Some((left, deadline))) = (deadlines, self.to_send.front()) {
+        let Told::Map(map) = told else { return self.write(fd, matches!(told, Told::Options)) };
+        if let Some(first) = self.to_send.front() {
             // What is written below leaves at once: it has to be known before.
-            map.tell(fd, *deadline, left.unwrap_or(u64::MAX >> 1))?;
+            map.tell(fd, first.deadline, first.left.unwrap_or(u64::MAX >> 1))?;
         }
-        let writing = self.to_send.len();
-        let sent = self.write(fd);
-        if let Some(map) = deadlines.filter(|_| sent.is_ok() && writing > 0) {
+        let writing = !self.to_send.is_empty();
+        let sent = self.write(fd, false);
+        if sent.is_ok() && writing {
             // Of a message that is written whole the rest is what the kernel has not sent yet.
-            let (left, deadline) = self.to_send.front().copied().unwrap_or((Some(0), self.last_deadline));
+            let first = self.to_send.front().map(|m| (m.left, m.deadline));
+            let (left, deadline) = first.unwrap_or((Some(0), self.last_deadline));
             map.tell(fd, deadline, left.unwrap_or(u64::MAX >> 1))?;
         }
         sent
     }
 
-    fn write(&mut self, fd: RawFd) -> io::Result<()> {
-        while let Some((left, deadline)) = self.to_send.front_mut() {
+    /// `options`: tells of each message before its first byte.
+    fn write(&mut self, fd: RawFd, options: bool) -> io::Result<()> {
+        while let Some(Outgoing { left, deadline, told }) = self.to_send.front_mut() {
+            if options && !*told {
+                match sys::message(fd, left.unwrap_or(u64::MAX), *deadline) {
+                    // It has no algorithm yet, nor could it send.
+                    Err(error) if error.raw_os_error() == Some(libc::ENOTCONN) => return Ok(()),
+                    other => other?,
+                }
+                *told = true;
+            }
             let some = left.map_or(ZEROS.len(), |n| n.min(ZEROS.len() as u64) as usize);
             match sys::send(fd, &ZEROS[..some]) {
                 Ok(written) => {

@@ -59,6 +59,35 @@ impl Deadlines {
     }
 }
 
+/// Socket options of the virtual kernel's own (`kernel/net/receiver.c`), at the level of TCP.
+mod own {
+    pub const EXPECT: i32 = 0x4641_4e01;
+    pub const MESSAGE: i32 = 0x4641_4e02;
+}
+
+/// The application expects data up to this offset of the stream; the run began at `zero`.
+///
+/// # Errors
+/// What the system says: only the virtual kernel knows this option.
+pub fn expect(socket: RawFd, up_to: u64, zero: u64) -> io::Result<()> {
+    set_option(socket, libc::IPPROTO_TCP, own::EXPECT, &two(up_to, zero))
+}
+
+/// What is written next is a message of so many bytes, to be delivered by `deadline`.
+///
+/// # Errors
+/// What the system says: only the virtual kernel knows this option, and only on a connection that is established.
+pub fn message(socket: RawFd, bytes: u64, deadline: Option<u64>) -> io::Result<()> {
+    set_option(socket, libc::IPPROTO_TCP, own::MESSAGE, &two(bytes, deadline.unwrap_or(0)))
+}
+
+fn two(first: u64, second: u64) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&first.to_ne_bytes());
+    bytes[8..].copy_from_slice(&second.to_ne_bytes());
+    bytes
+}
+
 /// Moves the calling thread into a network namespace.
 ///
 /// # Errors

@@ -102,7 +102,12 @@ pub unsafe extern "C" fn fanin_cc_free(socket: *mut Socket) {
 }
 
 fn write_notes(socket: &mut Socket) {
-    if let Some(notes) = socket.take_notes() {
+    write(socket.take_notes());
+}
+
+/// Writes notes out.
+pub(crate) fn write(notes: Option<Vec<u8>>) {
+    if let Some(notes) = notes {
         // SAFETY: the kernel copies the bytes out before it returns.
         unsafe { fanin_write_notes(notes.as_ptr(), notes.len()) };
     }
@@ -240,6 +245,17 @@ pub unsafe extern "C" fn fanin_cc_before_send(socket: *mut Socket, view: *const 
 pub unsafe extern "C" fn fanin_cc_segment_size(socket: *mut Socket, view: *const View) -> u32 {
     // SAFETY: as `call` demands.
     unsafe { call(socket, view, Socket::segment_size) }
+}
+
+/// See [`Socket::message`]; a deadline of 0 is none.
+///
+/// # Safety
+/// As [`call`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fanin_cc_message(socket: *mut Socket, view: *const View, bytes: u64, deadline_ns: u64) {
+    let deadline = (deadline_ns > 0).then_some(deadline_ns);
+    // SAFETY: as `call` demands.
+    unsafe { call(socket, view, |s, v| s.message(v, bytes, deadline)) }
 }
 
 /// See [`Socket::sent`].

@@ -1,4 +1,4 @@
-//! What `kernel/net/fanin.c` calls: fanin's network inside the kernel. Declared there as in `kernel/net/fanin.h`. Its algorithms: `cc.rs`.
+//! What `kernel/net/fanin.c` calls: fanin's network inside the kernel. Declared there as in `kernel/net/fanin.h`. Its algorithms: `cc.rs`, `receiver.rs`.
 //!
 //! Every pointer comes from the kernel's own C, one caller at a time (one CPU, softirqs off), so what is unsafe here is that C and Rust
 //! believe each other. Floating point stays on this side: the kernel's C is compiled without it.
@@ -8,6 +8,7 @@
 extern crate alloc;
 
 mod cc;
+mod receiver;
 
 use alloc::boxed::Box;
 use core::alloc::{GlobalAlloc, Layout};

@@ -20,7 +20,66 @@ class Edit:
     new: str
 
 
+RECEIVER = (
+    # What a receiving host's policy needs of a socket, and what TCP asks and tells it (kernel/net/receiver.c).
+    Edit(
+        "include/linux/tcp.h",
+        r"\tstruct saved_syn \*saved_syn;\n\};",
+        rf"\tstruct saved_syn *saved_syn;\n\tstruct {{\n\t\tu32 end, before, payload;\n\t\tbool duplicate;\n\t}} fanin; {MARK}\n}};",
+    ),
+    Edit(
+        "include/net/tcp.h",
+        r"#endif\s*/\* _TCP_H \*/",
+        rf"{MARK}\nu32 fanin_first_window(const struct sock *sk, u32 window);\nu32 fanin_most_window(struct sock *sk);\n"
+        r"void fanin_segment(struct sock *sk, const struct sk_buff *skb);\nvoid fanin_segment_done(struct sock *sk);\n"
+        r"int fanin_setsockopt(struct sock *sk, int name, sockptr_t value, unsigned int length);\n\n\g<0>",
+    ),
+    # The window of a SYN or SYN-ACK, which is also how Linux's own receive window begins.
+    Edit(
+        "net/ipv4/tcp_output.c",
+        r"\t\*rcv_wscale = 0;\n(?=\tif \(wscale_ok\) \{)",
+        rf"\t*rcv_wnd = fanin_first_window(sk, *rcv_wnd); {MARK}\n\g<0>",
+    ),
+    # Every other window.
+    Edit(
+        "net/ipv4/tcp_output.c",
+        r"\nu32 __tcp_select_window\(struct sock \*sk\)\n",
+        rf"\nstatic u32 fanin_select_window(struct sock *sk); {MARK}\n\n"
+        r"u32 __tcp_select_window(struct sock *sk)\n{\n\tu32 most = fanin_most_window(sk);\n\n"
+        rf"\treturn min(fanin_select_window(sk), most);\n}}\n\nstatic u32 fanin_select_window(struct sock *sk) {MARK}\n",
+    ),
+    # Data arrive: on the fast path, on the slow one, and before the connection is established. Then TCP decides about an ACK.
+    Edit(
+        "net/ipv4/tcp_input.c",
+        r"\t\t\ttcp_cleanup_skb\(skb\);\n\t\t\t__skb_pull\(skb, tcp_header_len\);\n",
+        rf"\t\t\tfanin_segment(sk, skb); {MARK}\n\g<0>",
+    ),
+    Edit(
+        "net/ipv4/tcp_input.c",
+        r"\t\t\ttcp_event_data_recv\(sk, skb\);\n(?=\n\t\t\tif \(TCP_SKB_CB\(skb\)->ack_seq)",
+        rf"\g<0>\t\t\tfanin_segment_done(sk); {MARK}\n",
+    ),
+    Edit(
+        "net/ipv4/tcp_input.c",
+        r"\ttcp_data_queue\(sk, skb\);\n(?=\n\ttcp_data_snd_check)",
+        rf"\tfanin_segment(sk, skb); {MARK}\n\g<0>\tfanin_segment_done(sk); {MARK}\n",
+    ),
+    Edit(
+        "net/ipv4/tcp_input.c",
+        r"\t\ttcp_data_queue\(sk, skb\);\n(?=\t\tqueued = 1;)",
+        rf"\t\tfanin_segment(sk, skb); {MARK}\n\g<0>\t\tfanin_segment_done(sk); {MARK}\n",
+    ),
+    # Options of fanin's own, by which an application says what it expects and what it sends.
+    Edit(
+        "net/ipv4/tcp.c",
+        r"\tint err = 0;\n\n(?=\t/\* These are data/string values, all the others are ints \*/\n\tswitch \(optname\) \{\n\tcase TCP_CONGESTION)",
+        rf"\g<0>\tif (optname >> 8 == 0x46414e) {MARK}\n\t\treturn fanin_setsockopt(sk, optname, optval, optlen);\n\n",
+    ),
+)
+"""For algorithms that act at the receiver, and for those that need deadlines."""
+
 EDITS = (
+    *RECEIVER,
     # The clock counts nanoseconds, and a timer fires at its own: Linux has 256 ns, 500 ns, and one more.
     Edit("arch/um/include/linux/time-internal.h", r"(TIMER_MULTIPLIER\s+)\d+", r"\g<1>1"),
     Edit("arch/um/include/linux/time-internal.h", r"(TIMER_MIN_DELTA\s+)\d+", r"\g<1>1"),

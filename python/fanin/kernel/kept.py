@@ -22,7 +22,7 @@ def reader() -> str:
     return file_hash((str(p.relative_to(root)), p) for p in files)
 
 
-PROGRAMS = "programs"
+OWN = ("programs", "receivers")
 """What is handed to a kernel in which algorithms of fanin's run."""
 
 
@@ -40,5 +40,5 @@ def handed(plan: Plan, kernel: Kernel, seed: int, whose: str, what: str = "") ->
     with scratch() as folder:
         _native.kernel_prepare(plan, folder, whose, kernel.hertz)
         key = file_hash((p.name, p) for p in folder.iterdir() if p.is_file())
-        own = algorithms_key() if (folder / PROGRAMS).exists() else ""
+        own = algorithms_key() if any((folder / name).exists() for name in OWN) else ""
     return hashlib.sha256(f"{key} {own} {whose} {seed} {what}".encode()).hexdigest()[:32]

@@ -10,7 +10,7 @@ use crate::packet::{Packet, flags};
 use crate::rng::Stream;
 use crate::stack::EcnMode;
 use crate::timer::Timer;
-use fanin_cc::{Arrival, ReceiverControl};
+use fanin_cc::{Arrival, ReceiverControl, RoundTrips};
 use fanin_units::{Duration, Time};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -48,8 +48,7 @@ struct Metering {
     conn: u32,
     /// ACKs held back: due time and the ACK.
     held: VecDeque<(u64, Packet)>,
-    /// One-window delay measurement: when its mark passes, a round trip has.
-    rtt_mark: Option<(u64, u64)>,
+    round_trips: RoundTrips,
 }
 
 /// The receiving endpoint of one flow.
@@ -202,7 +201,8 @@ impl Receiver {
 
     /// Puts the connection under the control of a policy, which has decided about its first window.
     pub fn control(&mut self, control: u32, conn: u32, window: u64) {
-        self.metering = Some(Box::new(Metering { control, conn, held: VecDeque::new(), rtt_mark: None }));
+        self.metering =
+            Some(Box::new(Metering { control, conn, held: VecDeque::new(), round_trips: RoundTrips::default() }));
         self.buffer = None;
         self.window = window;
         self.edge = self.nxt + window;
@@ -241,7 +241,8 @@ impl Receiver {
             net.trace.delivered(net.now, self.flow, self.nxt - before);
         }
         if let Some((control, conn)) = self.controlled() {
-            let rtt = self.measure_round_trip(net.now);
+            let nxt = self.nxt;
+            let rtt = self.metering.as_mut().and_then(|m| m.round_trips.on_data(nxt, Time::from_ps(net.now)));
             let advice = controls[control as usize].on_data(&Arrival {
                 now: Time::from_ps(net.now),
                 conn,
@@ -484,18 +485,6 @@ impl Receiver {
         }
     }
 
-    /// A round trip has passed when data arrives beyond what was the right edge one ACK ago.
-    fn measure_round_trip(&mut self, now: u64) -> Option<Duration> {
-        let metering = self.metering.as_mut()?;
-        let (mark, since) = metering.rtt_mark?;
-        if self.nxt < mark {
-            return None;
-        }
-        metering.rtt_mark = None;
-        // The edge was known from an earlier ACK when data reach it before the held ACK has left: no sample.
-        now.checked_sub(since).map(Duration::from_ps)
-    }
-
     /// Sends an ACK by itself.
     fn acknowledge(&mut self, net: &mut Net) {
         if self.metering.is_some() {
@@ -509,13 +498,9 @@ impl Receiver {
     #[inline(never)]
     fn acknowledge_metered(&mut self, net: &mut Net) {
         let delay = std::mem::take(&mut self.delay);
-        if let Some(metering) = &mut self.metering
-            && metering.rtt_mark.is_none()
-        {
+        if let Some(metering) = &mut self.metering {
             let edge = self.edge.max(self.nxt.saturating_add(self.window));
-            if edge > self.nxt {
-                metering.rtt_mark = Some((edge, net.now + delay.ps()));
-            }
+            metering.round_trips.on_ack(self.nxt, edge, Time::from_ps(net.now) + delay);
         }
         let ack = self.ack(net.now);
         if let Some(metering) = &mut self.metering
