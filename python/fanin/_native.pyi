@@ -225,9 +225,13 @@ def give_back() -> None:
     """Give free memory back to the system, which the allocator would keep for later."""
 
 def analyse(
-    path: str | PathLike[str], gap: str | None = None, floor: str | None = None, watch: Watch | None = None
+    path: str | PathLike[str],
+    gap: str | None = None,
+    floor: str | None = None,
+    rack: Rack | None = None,
+    watch: Watch | None = None,
 ) -> Capture:
-    """Read a capture."""
+    """Read a capture; `rack` is the one that it was taken on, where that is known."""
 
 def registry_json(kind: str) -> str:
     """List a registry as JSON."""

@@ -244,6 +244,15 @@ def trains(
     gap: GapOption = None,
     floor: FloorOption = None,
     aggregator: AggregatorOption = None,
+    rack: Annotated[
+        Path | None,
+        typer.Option(
+            "--rack",
+            metavar="RACK.toml",
+            help="The rack that it was taken on: the rates of its links tell the servers' time from the network's.",
+            readable=False,
+        ),
+    ] = None,
     workload: Annotated[
         Path | None,
         typer.Option(
@@ -268,7 +277,7 @@ def trains(
     from fanin.traffic import trains as run_trains
 
     with output_folder(out) if out else nullcontext(None) as scratch:
-        result = run_trains(capture, gap=gap, floor=floor, command=_command(), progress=display.Bar)
+        result = run_trains(capture, gap=gap, floor=floor, rack=rack, command=_command(), progress=display.Bar)
         if scratch is not None:
             result.write_files(scratch, aggregator=aggregator)
         if workload is not None:

@@ -21,7 +21,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    match analyse(&path, &Options { gap }, &mut |_| ControlFlow::Continue(())) {
+    match analyse(&path, &Options { gap, ..Options::default() }, &mut |_| ControlFlow::Continue(())) {
         Ok(a) if json => match serde_json::to_string(&a) {
             Ok(text) => {
                 println!("{text}");

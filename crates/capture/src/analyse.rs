@@ -112,7 +112,7 @@ impl Pass {
         Pass {
             clock: Clock::default(),
             sorter: Sorter::new(),
-            table: Table::new(options.gap),
+            table: Table::new(options),
             tcp_packets: 0,
             payload: 0,
             fraction: Noted::default(),

@@ -1,6 +1,7 @@
 //! What is known of each host over all its connections: how long data has been coming to it without a break, which is what a response may
 //! have queued behind on its way, and how far its round trips spread.
 
+use crate::LinkRates;
 use crate::decode::Addr;
 use std::collections::{HashMap, VecDeque};
 
@@ -12,9 +13,11 @@ const WINDOW_BYTES: u64 = 16_384;
 const WINDOW_TIME: u64 = 50_000;
 /// A pause that is none of a link's: a full packet takes 120 us at 100 Mb/s. A rate is taken between such pauses.
 const PAUSE: u64 = 200_000;
-/// Links that a packet crosses, those of its sender and of its receiver, which are taken to be equally fast: the packet has to be received
-/// whole before it is sent on.
+/// Links that a packet crosses, those of its sender and of its receiver, which are taken to be equally fast where their rates are not known: the
+/// packet has to be received whole before it is sent on.
 const LINKS: f64 = 2.0;
+/// Data that comes so much faster than a link is said to be does not come over that link.
+const FASTER: f64 = 1.5;
 /// Rate of a link before anything is known of it, bits per nanosecond: 1 Gb/s.
 const PRESUMED: f64 = 1.0;
 /// A break shorter than this, beside half a packet, is within the error of time stamps.
@@ -33,6 +36,7 @@ const FRONTS: usize = 1_024;
 pub(crate) struct Arrivals {
     numbers: HashMap<Addr, u32, foldhash::fast::RandomState>,
     hosts: Vec<Received>,
+    known: Option<LinkRates>,
 }
 
 #[derive(Default)]
@@ -42,6 +46,8 @@ struct Received {
     since: u64,
     before: u64,
     fastest_bps: u64,
+    /// What the link to the aggregator is known to carry. A host that is none has little coming to it that could queue.
+    known_bps: Option<u64>,
     /// Since when the link to it can have been busy, and until when it is with what has come, at the fastest rate seen: a bucket that leaks,
     /// so that packets that were polled together and have one stamp count for the time that they took.
     busy_since: u64,
@@ -75,13 +81,18 @@ struct Spread {
 }
 
 impl Arrivals {
+    /// Of a capture whose links have these rates, where that is known.
+    pub fn new(known: Option<LinkRates>) -> Arrivals {
+        Arrivals { known, ..Arrivals::default() }
+    }
+
     /// Numbers of both ends of a connection.
     pub fn hosts(&mut self, ends: [(Addr, u16); 2]) -> [u32; 2] {
         ends.map(|(addr, _)| {
             let fresh = self.numbers.len() as u32;
             let number = *self.numbers.entry(addr).or_insert(fresh);
             if number == fresh {
-                self.hosts.push(Received::default());
+                self.hosts.push(Received { known_bps: self.known.map(|l| l.aggregator.bps()), ..Received::default() });
             }
             number
         })
@@ -164,7 +175,12 @@ impl Arrivals {
     /// How much later a packet with `payload` comes than an empty one that was sent with it: links take longer for it.
     #[inline]
     pub fn drag_ns(&self, host: u32, payload: u32) -> u64 {
-        (f64::from(payload) * self.hosts[host as usize].per_byte() * LINKS) as u64
+        let host = &self.hosts[host as usize];
+        let links = match self.known {
+            Some(links) if host.is_as_known() => 1.0 + links.aggregator.bps() as f64 / links.servers.bps() as f64,
+            _ => LINKS,
+        };
+        (f64::from(payload) * host.per_byte() * links) as u64
     }
 
     /// `host` sent a packet with `payload` at `at`, as a tap on it says: how much later than an empty one that was sent alone it comes to its receiver.
@@ -174,7 +190,7 @@ impl Arrivals {
     pub fn held(&mut self, host: u32, payload: u32, at: u64) -> u64 {
         let drag = self.drag_ns(host, payload);
         let host = &mut self.hosts[host as usize];
-        if host.fastest_bps == 0 {
+        if host.fastest_bps == 0 && host.known_bps.is_none() {
             return 0;
         }
         // A clock that was set back says nothing of what is still waiting.
@@ -229,13 +245,24 @@ impl Received {
     /// Nanoseconds.
     #[inline]
     fn per_byte(&self) -> f64 {
-        8.0 / if self.fastest_bps == 0 { PRESUMED } else { self.fastest_bps as f64 / 1e9 }
+        8.0 / match self.known_bps {
+            Some(known) if self.is_as_known() => known as f64 / 1e9,
+            _ if self.fastest_bps == 0 => PRESUMED,
+            _ => self.fastest_bps as f64 / 1e9,
+        }
+    }
+
+    /// The rate of its link is known, and nothing came faster.
+    #[inline]
+    fn is_as_known(&self) -> bool {
+        self.known_bps.is_some_and(|known| self.fastest_bps as f64 <= FASTER * known as f64)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fanin_units::Rate;
 
     const MS: u64 = 1_000_000;
 
@@ -280,6 +307,31 @@ mod tests {
         assert!(arrivals.held(a, 300, 10 * MS).abs_diff(4_680) < 20, "a millisecond later the link is free");
         assert!(arrivals.held(a, 300, MS).abs_diff(4_680) < 20, "a clock that was set back keeps nothing waiting");
         assert_eq!(arrivals.held(b, 300, 9 * MS), 0);
+    }
+
+    #[test]
+    fn known_rates_say_what_a_packet_takes_before_any_data_came() {
+        let known = |servers, aggregator| {
+            let rates = LinkRates { servers: Rate::mbps(servers), aggregator: Rate::mbps(aggregator) };
+            let mut arrivals = Arrivals::new(Some(rates));
+            let [a, _] = arrivals.hosts([(Addr(1), 1), (Addr(2), 2)]);
+            (arrivals, a)
+        };
+        // 1000 bytes take 8 us at 1 Gb/s, which is presumed of both links, 0.8 us at 10 Gb/s and 80 us at 100 Mb/s.
+        let (presumed, a, _) = two_hosts();
+        assert_eq!(presumed.drag_ns(a, 1000), 16_000);
+        let (fast, a) = known(10_000, 10_000);
+        assert_eq!(fast.drag_ns(a, 1000), 1_600);
+        let (mut narrow, a) = known(10_000, 100);
+        assert_eq!(narrow.drag_ns(a, 1000), 80_800);
+        assert_eq!(narrow.held(a, 1000, MS), 80_800, "a link of that rate");
+        // It is known better than what one busy time shows, 1.05 Gb/s here, unless data came far faster.
+        let (mut close, a) = known(750, 750);
+        busy(&mut close, a, MS, std::iter::repeat_n(700, 100));
+        assert_eq!(close.drag_ns(a, 750), 16_000);
+        let (mut other, a) = known(600, 600);
+        busy(&mut other, a, MS, std::iter::repeat_n(700, 100));
+        assert!(other.drag_ns(a, 1000).abs_diff(15_228) < 40, "{}", other.drag_ns(a, 1000));
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub use analyse::{analyse, analyse_into, analyse_reader};
 pub use connections::Connections;
 pub use error::{CaptureError, Damage, Partial, WorkloadError};
 pub use limit::Limit;
-pub use options::{Gap, Options, Progress};
+pub use options::{Gap, LinkRates, Options, Progress};
 pub use rack::Link;
 pub use results::{
     Analysis, Burst, Connection, Direction, DirectionStats, Front, Host, Sink, Summary, Train, Turn, Write, WriteCounts,

@@ -1,6 +1,6 @@
 //! What a caller may choose.
 
-use fanin_units::Duration;
+use fanin_units::{Duration, Rate};
 
 /// What ends a packet train: a gap between two data packets of one direction longer than this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +38,18 @@ impl Default for Gap {
 pub struct Options {
     /// What ends a packet train. A pause of the application inside a response (see [`crate::Burst`]) is at least twice as long, and 2 ms.
     pub gap: Gap,
+    /// The rates of the links, where they are known. They say how much of the wait for an answer is the network's; without them the fastest that
+    /// the capture shows counts, and 1 Gb/s where it shows too little.
+    pub links: Option<LinkRates>,
+}
+
+/// How fast the links of a rack are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkRates {
+    /// Between the servers and the switch.
+    pub servers: Rate,
+    /// Between the switch and the aggregator.
+    pub aggregator: Rate,
 }
 
 /// How far the reader has come; handed to the caller's callback every few megabytes.

@@ -7,7 +7,7 @@ use crate::decode::{Addr, Segment, flag};
 use crate::limit::{Answer, Sent};
 use crate::rack::{Link, Links};
 use crate::timeline::{Noted, Timed};
-use crate::{Gap, Sink};
+use crate::{Gap, Options, Sink};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash};
 
@@ -28,15 +28,15 @@ pub(crate) struct Table {
 
 impl Table {
     /// Empty.
-    pub fn new(gap: Gap) -> Table {
+    pub fn new(options: &Options) -> Table {
         Table {
             by_ends: HashMap::default(),
             conns: Conns::default(),
-            arrivals: Arrivals::default(),
+            arrivals: Arrivals::new(options.links),
             copies: Copies::new(),
             links: Links::default(),
             mirrored: Noted::default(),
-            gap,
+            gap: options.gap,
         }
     }
 

@@ -3,6 +3,7 @@
 use crate::columns::{Table, f64s, optional_u64s, texts, u8s, u32s, u64s};
 use crate::error::{Class, capture_error, internal, raise, workload_error};
 use crate::memory::give_back;
+use crate::simulate::Rack;
 use crate::watch::Watch;
 use fanin_capture::{Analysis, Connection, DirectionStats, Gap, Options, ReplayConnection, Workload};
 use fanin_units::Duration;
@@ -22,14 +23,15 @@ const MANY: usize = 32_768;
 /// Reads a capture.
 ///
 /// `gap` is the time without data that ends a train, such as `1ms`; without it the connection's smoothed round trip does, never below
-/// `floor`.
+/// `floor`. `rack` is the rack that it was taken on, where that is known.
 #[pyfunction]
-#[pyo3(signature = (path, gap=None, floor=None, watch=None))]
+#[pyo3(signature = (path, gap=None, floor=None, rack=None, watch=None))]
 pub fn analyse(
     py: Python<'_>,
     path: PathBuf,
     gap: Option<&str>,
     floor: Option<&str>,
+    rack: Option<&Rack>,
     watch: Option<Watch>,
 ) -> PyResult<Capture> {
     let time = |option: &str, text: &str, zero: bool| {
@@ -47,9 +49,10 @@ pub fn analyse(
             return Err(raise(py, Class::Scenario, format!("command line `--floor {floor}`: {why}")));
         }
     };
+    let links = rack.map(|rack| rack.links(py)).transpose()?;
     let watch = watch.unwrap_or_default();
     py.detach(|| {
-        fanin_capture::analyse(&path, &Options { gap }, &mut |progress| {
+        fanin_capture::analyse(&path, &Options { gap, links }, &mut |progress| {
             let total = progress.bytes_total.filter(|&t| t > 0);
             watch.report(total.map_or(0.0, |t| progress.bytes_read as f64 / t as f64))
         })

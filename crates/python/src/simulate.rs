@@ -6,6 +6,7 @@ use crate::columns::{Table, all_milliseconds, between, optional_u32s, texts, u32
 use crate::error::{Class, internal, raise, run_error, scenario_error};
 use crate::results::Run;
 use crate::watch::Watch;
+use fanin_capture::LinkRates;
 use fanin_scenario::{Override, Record, ReplayedResponse, ReplayedRound, ReplayedTree, outcome};
 use fanin_sim::results::Results;
 use fanin_sim::spec::{MessageId, Spec};
@@ -156,6 +157,14 @@ fn share(progress: &Progress) -> f64 {
 /// A rack to replay captures on.
 #[pyclass(frozen, module = "fanin._native")]
 pub struct Rack(fanin_scenario::Rack);
+
+impl Rack {
+    /// The rates of its links.
+    pub fn links(&self, py: Python<'_>) -> PyResult<LinkRates> {
+        let (servers, aggregator) = self.0.rates().map_err(|e| scenario_error(py, &e))?;
+        Ok(LinkRates { servers, aggregator })
+    }
+}
 
 #[pymethods]
 impl Rack {

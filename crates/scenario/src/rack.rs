@@ -13,7 +13,7 @@ use fanin_cc::algorithms::ALGORITHMS;
 use fanin_sim::resolved_stack;
 use fanin_sim::spec::{FlowId, LinkId, NodeId, SlowestSpec, Spec, TraceSpec, TransportSpec};
 use fanin_sim::stack::Nagle;
-use fanin_units::{Domain, Duration, Setting, Time};
+use fanin_units::{Domain, Duration, Rate, Setting, Time};
 use std::path::{Path, PathBuf};
 
 /// The endpoint of a rack that does not say: a rack's hosts run Linux.
@@ -192,6 +192,17 @@ impl Rack {
             }
             _ => Vec::new(),
         }
+    }
+
+    /// The rates of the links between servers and switch, and between switch and aggregator.
+    ///
+    /// # Errors
+    /// As [`Rack::plan`].
+    pub fn rates(&self) -> Result<(Rate, Rate), ScenarioError> {
+        let context = Context { file: &self.file, folder: &self.folder };
+        let reader = Reader::new(context, "rack", self.root.get("rack"), &[RACK])?;
+        let servers: Rate = reader.get("rate")?;
+        Ok((servers, reader.or("receiver_rate", servers)?))
     }
 
     /// Jiffies per second of its hosts (`stack.hz`), which RTO floors, delayed ACKs and CUBIC's kernel form count in.

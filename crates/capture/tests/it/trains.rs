@@ -6,7 +6,7 @@ use fanin_capture::{Analysis, Direction, Gap, Options, Train};
 use fanin_units::{Duration, Time};
 
 fn fixed(gap: Duration) -> Options {
-    Options { gap: Gap::Fixed(gap) }
+    Options { gap: Gap::Fixed(gap), ..Options::default() }
 }
 
 #[test]
