@@ -360,9 +360,6 @@ pub(crate) fn setup_of(stack: &Stack) -> Setup {
 fn path_knowledge(spec: &Spec, stack: &Stack, paths: &FlowPaths) -> PathKnowledge {
     let full = stack.wire(stack.mss);
     let link = |l: &LinkId| &spec.links[l.index()];
-    let one_way = |links: &[LinkId], wire: Bytes| {
-        links.iter().fold(Duration::ZERO, |sum, l| sum + wire / link(l).rate + hop_delay(spec, link(l)))
-    };
     // The slowest port on the way, a sender's own included; of equally slow ones the last with a limited buffer, where fan-in meets.
     // (Taking the slowest switch port instead starves TRIM where that port's buffer is below C*D: its fallback K_UB is then less than
     // the empty round trip. papers/trim/README.md.)
@@ -379,9 +376,19 @@ fn path_knowledge(spec: &Spec, stack: &Stack, paths: &FlowPaths) -> PathKnowledg
     };
     PathKnowledge {
         rate: bottleneck.map_or(Rate::gbps(1), |l| l.rate),
-        base_rtt: one_way(&paths.forward, full) + one_way(&paths.backward, stack.wire(0)),
+        base_rtt: one_way(spec, &paths.forward, full) + ack_time(spec, stack, paths),
         buffer_packets,
     }
+}
+
+/// What an ACK takes on empty links.
+pub(crate) fn ack_time(spec: &Spec, stack: &Stack, paths: &FlowPaths) -> Duration {
+    one_way(spec, &paths.backward, stack.wire(0))
+}
+
+fn one_way(spec: &Spec, links: &[LinkId], wire: Bytes) -> Duration {
+    let links = links.iter().map(|l| &spec.links[l.index()]);
+    links.fold(Duration::ZERO, |sum, link| sum + wire / link.rate + hop_delay(spec, link))
 }
 
 fn hop_delay(spec: &Spec, link: &Link) -> Duration {

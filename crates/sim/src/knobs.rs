@@ -3,8 +3,8 @@
 //! One line per field of [`Stack`]: a field without a line does not compile.
 
 use crate::stack::{
-    CcRtt, CwndValidation, EcnMode, EctOnControl, GrowAfterRecovery, LossBasis, Nagle, RtoRestart, RttTiming, Stack,
-    WindowUnit,
+    CcRtt, Coalesce, CwndValidation, EcnMode, EctOnControl, GrowAfterRecovery, LossBasis, Nagle, RtoRestart, RttTiming,
+    Stack, WindowUnit,
 };
 use fanin_cc::{Counting, Profile, RecoveryKind};
 use fanin_units::{Bytes, Domain, Duration, Setting};
@@ -156,6 +156,7 @@ words! {
         "whole-window" => LossBasis::WholeWindow,
     }
     Profile { "rfc" => Profile::Rfc, "ns2" => Profile::Ns2, "linux" => Profile::Linux }
+    Coalesce { "never" => Coalesce::Never, "acknowledged" => Coalesce::Acknowledged, "always" => Coalesce::Always }
     CcRtt { "ack" => CcRtt::Ack, "newest" => CcRtt::Newest }
     GrowAfterRecovery {
         "never" => GrowAfterRecovery::Never,
@@ -245,6 +246,7 @@ knobs! {
     receive_window: SIZE, "receive window; with receive_buffer the most that the buffer becomes (Linux: tcp_rmem's maximum, 6MiB)";
     receive_buffer: SIZE, "receive buffer that a connection starts with and enlarges by what arrives, its window with it, each segment acknowledged at once meanwhile (Linux: tcp_rmem's default, 131072B); 0B: the window is receive_window";
     read_size: SIZE, "an application reads when so many bytes have come, or its message is complete (SO_RCVLOWAT): what waits takes up the receive buffer, which grows by what is read in a round trip; 0B: it reads each segment";
+    coalesce: word::<Coalesce>(), "which segments that wait to be read become one buffer (tcp_try_coalesce), whose reading is counted at once in the tuning of the receive buffer: never, acknowledged (those behind one that the sender has given up, as on virtual networks, which hand on the sender's own buffers), or always (a network card's)";
     min_rto: TIME, "floor of the retransmission timer: 1s by RFC 6298, 200ms in Linux and NS2";
     max_rto: TIME, "ceiling of the retransmission timer: 60s by RFC 6298 and in NS2, 120s in Linux";
     initial_rto: TIME, "retransmission timer before the first sample: 1s by RFC 6298, 3s in NS2";

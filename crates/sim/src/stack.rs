@@ -74,6 +74,8 @@ pub struct Stack {
     pub receive_buffer: Bytes,
     /// An application reads when so many bytes have come, or its message is complete.
     pub read_size: Bytes,
+    /// Which segments in the receive queue become one buffer.
+    pub coalesce: Coalesce,
     /// Floor of the retransmission timer.
     pub min_rto: Duration,
     /// Ceiling of the retransmission timer.
@@ -178,6 +180,7 @@ impl Stack {
             receive_window: Bytes::mb(1000),
             receive_buffer: Bytes::ZERO,
             read_size: Bytes::ZERO,
+            coalesce: Coalesce::Never,
             min_rto: Duration::ms(200),
             max_rto: Duration::s(60),
             initial_rto: Duration::s(3),
@@ -270,6 +273,7 @@ impl Stack {
             receive_buffer: Bytes::new(131_072),
             // What the player on the virtual kernel sets; a busy application reads as much.
             read_size: Bytes::new(16_384),
+            coalesce: Coalesce::Acknowledged,
             max_rto: Duration::s(120),
             initial_rto: Duration::s(1),
             linux_rto: true,
@@ -354,6 +358,18 @@ pub enum LossBasis {
     /// The window, of whose half ssthresh takes the whole part and cwnd all, also where the timer ends again for the same segment (`slowdown`
     /// in NS2's `tcp.cc`).
     WholeWindow,
+}
+
+/// Which segments in the receive queue become one buffer, whose reading is counted at once (`tcp_try_coalesce`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Coalesce {
+    /// None.
+    Never,
+    /// Those behind one that the sender has given up. A virtual network hands on the sender's own buffers, to which nothing may be added before
+    /// (`skb_cloned`).
+    Acknowledged,
+    /// All: a network card fills buffers of the receiver's own.
+    Always,
 }
 
 /// Whether the ACK that ends a recovery enlarges the window.

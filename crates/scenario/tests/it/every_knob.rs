@@ -148,7 +148,7 @@ fn every_knob_of_the_stack_changes_some_result() {
                 "topology.mark=\"1p\"",
             ]],
             "ack_on_cwr" => vec![vec!["stack.profile=\"linux\"", "cc.name=\"dctcp\""]],
-            "receive_buffer" | "read_size" | "comp_sack_nr" | "comp_sack_delay" | "comp_sack_slack" => {
+            "receive_buffer" | "read_size" | "coalesce" | "comp_sack_nr" | "comp_sack_delay" | "comp_sack_slack" => {
                 vec![vec!["stack.profile=\"linux\"", "cc.name=\"cubic\""]]
             }
             "delack_timeout" | "quick_acks" | "quickack" => {

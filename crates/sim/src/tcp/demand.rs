@@ -5,7 +5,7 @@ use super::clock::{Clock, in_jiffies};
 use super::endpoint::resolve;
 use super::receiver::Receiver;
 use super::sender::{Config, Sender, Totals};
-use crate::build::{FlowPaths, setup_for};
+use crate::build::{FlowPaths, ack_time, setup_for};
 use crate::endpoint::PerFlow;
 use crate::engine::RunError;
 use crate::net::Net;
@@ -13,6 +13,7 @@ use crate::results::FlowStats;
 use crate::rng::Stream;
 use crate::spec::{NodeId, Spec};
 use fanin_cc::{BuildError, Setup};
+use fanin_units::Duration;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -36,6 +37,8 @@ pub struct Maker<'a> {
 struct Kind {
     setup: Setup,
     config: Arc<Config>,
+    /// What an ACK takes on empty links.
+    ack_time: Duration,
 }
 
 const NOT_MINE: u32 = u32::MAX;
@@ -71,7 +74,7 @@ impl<'a> Maker<'a> {
                 }
             };
             let kind = maker.kinds.len() as u32;
-            maker.kinds.push(Kind { setup, config });
+            maker.kinds.push(Kind { setup, config, ack_time: ack_time(spec, &transport.stack, path) });
             known.insert(key, kind);
             maker.kind_of[i as usize] = kind;
         }
@@ -91,7 +94,7 @@ impl<'a> Maker<'a> {
     /// # Errors
     /// When its algorithm cannot be built.
     pub fn sender(&self, flow: u32) -> Result<Sender, BuildError> {
-        let Kind { setup, config } = self.kind(flow);
+        let Kind { setup, config, .. } = self.kind(flow);
         let of = &self.spec.flows[flow as usize];
         let transport = &self.spec.transports[of.transport as usize];
         let built = transport.cc.build(setup, &transport.args)?;
@@ -103,12 +106,12 @@ impl<'a> Maker<'a> {
 
     /// The receiving end of a flow, before anything has arrived.
     pub fn receiver(&self, flow: u32) -> Receiver {
-        let config = &self.kind(flow).config;
+        let Kind { config, ack_time, .. } = self.kind(flow);
         let of = &self.spec.flows[flow as usize];
         let jitters = !config.stack.send_jitter.is_zero();
         let random = jitters.then(|| Stream::new(self.spec.seed, "acks", u64::from(flow)));
         let clock = self.clock(config, of.dst);
-        Receiver::new(flow, of.reverse.map(|r| r.0), config.clone(), clock, random)
+        Receiver::new(flow, of.reverse.map(|r| r.0), config.clone(), clock, *ack_time, random)
     }
 
     /// The opposite direction of a flow's connection.

@@ -105,8 +105,15 @@ pub struct Receiver {
 
 impl Receiver {
     /// A connection's receiver, before anything arrived.
-    pub fn new(flow: u32, peer: Option<u32>, config: Arc<Config>, clock: Clock, random: Option<Stream>) -> Receiver {
-        let buffer = ReceiveBuffer::of(&config.stack);
+    pub fn new(
+        flow: u32,
+        peer: Option<u32>,
+        config: Arc<Config>,
+        clock: Clock,
+        ack_time: Duration,
+        random: Option<Stream>,
+    ) -> Receiver {
+        let buffer = ReceiveBuffer::of(&config.stack, ack_time);
         let window = first_window(&config.stack).unwrap_or(config.stack.receive_window.get());
         let quick_left = config.stack.quick_acks;
         Receiver {
@@ -533,6 +540,10 @@ impl Receiver {
         self.now = false;
         self.edge = self.edge.max(self.nxt.saturating_add(self.window));
         self.last_ack_sent = self.nxt;
+        if let Some(buffer) = &mut self.buffer {
+            self.edge = self.nxt + buffer.told(self.edge - self.nxt);
+            buffer.note_ack(self.nxt, now);
+        }
         let ece = if self.ce { flags::ECE } else { 0 };
         let duplicate = std::mem::take(&mut self.dsack);
         let dsack = if duplicate { flags::DSACK } else { 0 };

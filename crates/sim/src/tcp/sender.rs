@@ -303,6 +303,7 @@ impl Sender {
         self.heard_tick = packet.tick;
         self.edge = self.edge.max(packet.seq.saturating_add(u64::from(packet.window)));
         if packet.has(flags::SYN) {
+            self.told_window = packet.window;
             return self.on_syn_ack(packet, net);
         }
         let with_data = packet.has(flags::CARRIES_ACK);
@@ -314,6 +315,8 @@ impl Sender {
         if packet.seq < self.una {
             return;
         }
+        let advanced = packet.seq > self.una;
+        let opens = self.opens_window(advanced || with_data, packet.window);
         if self.board.is_empty() {
             if !with_data {
                 self.note_empty_ack(net.now);
@@ -321,8 +324,6 @@ impl Sender {
             return;
         }
         let now = net.now;
-        let advanced = packet.seq > self.una;
-        let opens = self.opens_window(advanced, packet.window);
         let mut summary = AckSummary { advanced, ece, ..AckSummary::default() };
         let d = &mut summary.delivered;
         if advanced {
@@ -437,13 +438,14 @@ impl Sender {
             && newest.sent_at < front.sent_at
     }
 
-    /// An ACK of nothing new tells of a larger window: no duplicate ACK (`FLAG_WIN_UPDATE`).
-    fn opens_window(&mut self, advanced: bool, window: u32) -> bool {
+    /// An ACK of nothing new tells of a larger window: no duplicate ACK (`FLAG_WIN_UPDATE`). One with news tells the window in any case
+    /// (`tcp_may_update_window`).
+    fn opens_window(&mut self, news: bool, window: u32) -> bool {
         let opens = window > self.told_window;
-        if advanced || opens {
+        if news || opens {
             self.told_window = window;
         }
-        opens && !advanced
+        opens && !news
     }
 
     /// Segments that this ACK tells of for the first time. Without SACK Linux takes each duplicate ACK for one (`tcp_add_reno_sack`,

@@ -6,7 +6,7 @@
 //!
 //! *Departures*: a reading takes all that has come (`stack.read_size`); nothing is dropped for want of memory.
 
-use crate::stack::Stack;
+use crate::stack::{Coalesce, Stack};
 use fanin_units::Duration;
 
 /// Kernel memory that a segment takes beside its data: `sk_buff`, the head that its sender allocates, `skb_shared_info`, which hang on how a kernel is
@@ -17,10 +17,14 @@ const SEGMENT_OVERHEAD: u64 = 960;
 const FIRST_RATIO: u64 = 128;
 /// The largest window without scaling, which a SYN's never has.
 const UNSCALED: u64 = 65_535;
+/// `TCP_MAX_WSCALE`.
+const MOST_SCALING: u32 = 14;
 /// `TCP_MSS_DEFAULT`: what a receiver takes for the segment size until it has seen a larger one.
 const FIRST_MSS: u64 = 536;
 /// Smaller segments do not enlarge the window (`tcp_event_data_recv`).
 const LEAST_TO_GROW: u64 = 128;
+/// A buffer has so many pieces of pages (`MAX_SKB_FRAGS`), a segment one.
+const MOST_JOINED: u64 = 17;
 /// Least buffer, in segments.
 const LEAST_SEGMENTS: u64 = 8;
 /// Time stamps tick once a millisecond.
@@ -67,6 +71,7 @@ pub(super) struct ReceiveBuffer {
     read_size: u64,
     read_to: u64,
     unread: u64,
+    queue: Queue,
     /// Bytes that the application read in the last round trip, and where and when the present one began.
     space: u64,
     space_from: u64,
@@ -75,7 +80,7 @@ pub(super) struct ReceiveBuffer {
 
 impl ReceiveBuffer {
     /// Of a connection that opens; `None` where the window is fixed.
-    pub fn of(stack: &Stack) -> Option<Box<ReceiveBuffer>> {
+    pub fn of(stack: &Stack, ack_time: Duration) -> Option<Box<ReceiveBuffer>> {
         let first = first_window(stack)?;
         let (size, mss) = (size_of(stack), u64::from(stack.mss));
         let full = (size * FIRST_RATIO) >> 8;
@@ -97,6 +102,7 @@ impl ReceiveBuffer {
             read_size: stack.read_size.get(),
             read_to: 0,
             unread: 0,
+            queue: Queue::of(stack, ack_time),
             space: threshold.min(10 * mss),
             space_from: 0,
             space_since: 0,
@@ -116,11 +122,16 @@ impl ReceiveBuffer {
             self.measure_segment(s.len);
             self.measure_round_trip(s);
         }
+        if s.nxt - self.read_to > self.unread {
+            let end = (self.read_to + self.unread + s.len).min(s.nxt);
+            self.queue.push(end, s.now);
+            self.queue.push_run(end, s.nxt, self.mss);
+        }
         self.unread = s.nxt - self.read_to;
         let grew = s.len >= LEAST_TO_GROW && self.grow(s);
         if self.unread > 0 && (s.complete || self.unread >= self.read_size) {
-            // The first segment that is copied decides, with the others still in the queue.
-            let first = (self.read_to + self.seen_mss).min(s.nxt);
+            // The first buffer that is copied decides, with the others still in the queue.
+            let first = self.queue.read();
             (self.read_to, self.unread) = (s.nxt, 0);
             self.adjust(first, s);
         }
@@ -163,8 +174,7 @@ impl ReceiveBuffer {
     }
 
     fn grow(&mut self, s: &Segment) -> bool {
-        let used = self.unread + s.ahead;
-        let limit = self.clamp.min(self.free(used));
+        let limit = self.clamp.min(self.free(s.ahead));
         let room = limit.saturating_sub(self.threshold);
         self.threshold += room.min(2 * self.mss.max(s.len));
         room > 0
@@ -193,7 +203,18 @@ impl ReceiveBuffer {
 
     /// The window to tell, with so many bytes ahead of a hole.
     pub fn window(&self, ahead: u64) -> u64 {
-        self.threshold.min(self.free(ahead + self.unread))
+        self.threshold.min(self.free(ahead))
+    }
+
+    /// The window as a header tells it: rounded up to what window scaling leaves (`tcp_select_window`, `tcp_select_initial_window`).
+    pub fn told(&self, window: u64) -> u64 {
+        let scale = self.most.max(UNSCALED + 1).ilog2() - UNSCALED.ilog2();
+        window.next_multiple_of(1 << scale.min(MOST_SCALING))
+    }
+
+    /// An ACK leaves: its sender will give up what it acknowledges.
+    pub fn note_ack(&mut self, number: u64, now: u64) {
+        self.queue.note_ack(number, now);
     }
 
     /// The round trip as the receiver sees it (`rcv_rtt_est`); zero before the first sample.
@@ -201,14 +222,79 @@ impl ReceiveBuffer {
         Duration::from_ps(self.rtt * 1_000_000 / 8)
     }
 
-    /// Room for data beside so many bytes.
-    fn free(&self, bytes: u64) -> u64 {
-        let used = bytes + bytes.div_ceil(self.mss) * SEGMENT_OVERHEAD;
+    /// Room for data beside what was not read and so many bytes ahead of a hole.
+    fn free(&self, ahead: u64) -> u64 {
+        let buffers = self.queue.buffers + ahead.div_ceil(self.mss);
+        let used = self.unread + ahead + buffers * SEGMENT_OVERHEAD;
         self.window_of(self.size.saturating_sub(used))
     }
 
     fn window_of(&self, memory: u64) -> u64 {
         (memory * self.ratio) >> 8
+    }
+}
+
+/// The receive queue, of which Linux joins segments to one buffer (`tcp_try_coalesce`, `skb_try_coalesce`) unless the sender still holds what the
+/// first of them shares with it.
+#[derive(Debug)]
+struct Queue {
+    /// So long after an ACK has left its sender has given up what it acknowledges, ps; `u64::MAX` where nothing is joined.
+    wait: u64,
+    /// Buffers in the queue, and where the first of them ends.
+    buffers: u64,
+    first_end: u64,
+    /// Of the last one: segments, where the first of them ends, and from when on others may join it.
+    joined: u64,
+    own_end: u64,
+    open_from: u64,
+}
+
+impl Queue {
+    fn of(stack: &Stack, ack_time: Duration) -> Queue {
+        let wait = match stack.coalesce {
+            Coalesce::Never => u64::MAX,
+            Coalesce::Acknowledged => ack_time.ps(),
+            Coalesce::Always => 0,
+        };
+        Queue { wait, buffers: 0, first_end: 0, joined: 0, own_end: 0, open_from: u64::MAX }
+    }
+
+    /// The next segment arrived, which ends there.
+    fn push(&mut self, end: u64, now: u64) {
+        if self.buffers > 0 && self.joined < MOST_JOINED && now >= self.open_from {
+            self.joined += 1;
+        } else {
+            self.buffers += 1;
+            (self.joined, self.own_end) = (1, end);
+            self.open_from = if self.wait == 0 { 0 } else { u64::MAX };
+        }
+        if self.buffers == 1 {
+            self.first_end = end;
+        }
+    }
+
+    /// It closed a hole, and what was ahead of that follows, joined there already (`tcp_ofo_queue`): a sender gives up what it shares of segments
+    /// that SACK told of (`tcp_shift_skb_data`).
+    fn push_run(&mut self, start: u64, end: u64, mss: u64) {
+        let segments = (end - start).div_ceil(mss);
+        if segments > 0 {
+            self.buffers += if self.wait == u64::MAX { segments } else { segments.div_ceil(MOST_JOINED) };
+            self.joined = (segments - 1) % MOST_JOINED + 1;
+            (self.own_end, self.open_from) = (end, if self.wait == u64::MAX { u64::MAX } else { 0 });
+        }
+    }
+
+    /// An ACK leaves.
+    fn note_ack(&mut self, number: u64, now: u64) {
+        if self.open_from == u64::MAX && self.wait < u64::MAX && self.own_end <= number {
+            self.open_from = now + self.wait;
+        }
+    }
+
+    /// All is read; where the first buffer ended.
+    fn read(&mut self) -> u64 {
+        self.buffers = 0;
+        self.first_end
     }
 }
 
@@ -230,7 +316,7 @@ mod tests {
     use fanin_units::Bytes;
 
     fn buffer() -> Box<ReceiveBuffer> {
-        ReceiveBuffer::of(&Stack { read_size: Bytes::ZERO, ..Stack::linux() }).unwrap()
+        ReceiveBuffer::of(&Stack { read_size: Bytes::ZERO, ..Stack::linux() }, Duration::ZERO).unwrap()
     }
 
     fn segment(number: u64, us: u64, window: u64) -> Segment {
@@ -268,20 +354,68 @@ mod tests {
     /// The round trip is known from the 46th on. The fourth reading of twelve begins with the 37th: eleven are still in the queue then.
     #[test]
     fn what_waits_while_an_application_reads_does_not_count_as_read() {
-        let mut b = ReceiveBuffer::of(&Stack::linux()).unwrap();
-        for n in 1..=48 {
-            b.on_segment(&segment(n, 100 + 10 * n, 65_160));
-        }
+        let b = read_twelve_at_a_time(Coalesce::Never, Duration::ZERO);
         let copied = (37 - 11) * 1448;
         let base = 2 * copied + 16 * 1448;
         let wanted = base + 2 * (base * (copied - 14_480) / 14_480);
         assert_eq!((b.rtt, b.size, b.space_from), (450 << 3, (wanted << 8) / 153, 37 * 1448));
     }
 
+    /// 48 segments, ten microseconds and an ACK each; the application reads twelve at a time.
+    fn read_twelve_at_a_time(coalesce: Coalesce, ack_time: Duration) -> Box<ReceiveBuffer> {
+        let mut b = ReceiveBuffer::of(&Stack { coalesce, ..Stack::linux() }, ack_time).unwrap();
+        for n in 1..=48 {
+            let s = segment(n, 100 + 10 * n, 65_160);
+            b.on_segment(&s);
+            b.note_ack(s.nxt, s.now);
+        }
+        b
+    }
+
+    /// Joined, the twelve are one buffer, and all of them are read when it is: the fourth reading is of the 37th to the 48th, the round trip known
+    /// from the 46th on.
+    #[test]
+    fn joined_segments_count_as_read_together() {
+        let copied = 48 * 1448;
+        let base = 2 * copied + 16 * 1448;
+        let wanted = base + 2 * (base * (copied - 14_480) / 14_480);
+        let b = read_twelve_at_a_time(Coalesce::Always, Duration::ms(1));
+        assert_eq!((b.size, b.space_from), ((wanted << 8) / 153, copied));
+    }
+
+    /// `skb_cloned`: a segment joins the one before it if the sender has had its ACK, here after ten microseconds, not after eleven.
+    #[test]
+    fn a_segment_that_its_sender_still_holds_is_joined_by_no_other() {
+        let ends = |us| read_twelve_at_a_time(Coalesce::Acknowledged, Duration::us(us)).space_from;
+        assert_eq!([10, 200].map(ends), [48 * 1448, 37 * 1448]);
+    }
+
+    /// 17 pieces fill a buffer; what is joined takes no memory beside its data.
+    #[test]
+    fn a_buffer_takes_17_segments_whose_overhead_is_that_of_one() {
+        let stack = Stack { coalesce: Coalesce::Always, read_size: Bytes::mb(1), ..Stack::linux() };
+        let mut b = ReceiveBuffer::of(&stack, Duration::ZERO).unwrap();
+        for n in 1..=18 {
+            b.on_segment(&segment(n, 10 * n, 65_160));
+        }
+        assert_eq!((b.queue.buffers, b.queue.first_end), (2, 17 * 1448));
+        assert_eq!(b.free(0), ((131_072 - 18 * 1448 - 2 * SEGMENT_OVERHEAD) * 153) >> 8);
+        // A hole was filled behind which twenty had been joined: two buffers more.
+        let filler = Segment { nxt: 39 * 1448, ..segment(19, 200, 65_160) };
+        b.on_segment(&filler);
+        assert_eq!((b.queue.buffers, b.queue.first_end), (4, 17 * 1448));
+    }
+
+    /// `tcp_rmem`'s 6 MiB are scaled by 7 bits.
+    #[test]
+    fn a_window_is_told_in_steps_of_128_bytes() {
+        assert_eq!([65_160, 66_984, 67_072].map(|w| buffer().told(w)), [65_280, 67_072, 67_072]);
+    }
+
     /// Twelve segments are more than 16 KiB: until then they wait, and take up the buffer.
     #[test]
     fn what_an_application_has_not_read_yet_takes_up_the_buffer() {
-        let mut b = ReceiveBuffer::of(&Stack::linux()).unwrap();
+        let mut b = ReceiveBuffer::of(&Stack { coalesce: Coalesce::Never, ..Stack::linux() }, Duration::ZERO).unwrap();
         let told: Vec<u64> = (1..=12)
             .map(|n| {
                 b.on_segment(&segment(n, 120 * n, 65_535));

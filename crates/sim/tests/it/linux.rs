@@ -698,3 +698,46 @@ fn what_bbr_sends_again_keeps_to_its_pacing() {
     let close = sent.windows(2).filter(|w| w[1] - w[0] < Duration::us(40).ps()).count();
     assert_eq!(close, 0, "of {}", sent.len());
 }
+
+/// A window of 20 without SACK of which the first 13 are lost, packet by packet as the virtual kernel's sender does it. Each partial ACK finds the next
+/// loss: it lets that repair out and nothing new (`newly_lost` in `tcp_cwnd_reduction`), though fewer than ssthresh are out.
+#[test]
+fn a_partial_ack_without_sack_lets_nothing_out_but_the_next_repair() {
+    let lost: Vec<String> = (1..=13).map(|n: u32| n.to_string()).collect();
+    let mut spec = without_sack(&lost.join(","), 20.0);
+    spec.messages[0].bytes = Message::UNLIMITED;
+    spec.end = Time::ZERO + Duration::ms(300);
+    let r = run(&spec);
+    let p = &r.traces.packets;
+    let data = (0..p.seq.len()).filter(|&i| p.event[i] == 0 && p.payload[i] > 0);
+    let sent: Vec<u64> = data.map(|i| p.seq[i] / 1448 + 1).collect();
+    let expected: Vec<u64> = (1..=22).chain([1, 23, 24, 2, 25, 3, 4, 5, 6]).collect();
+    assert_eq!(&sent[..expected.len()], expected, "{sent:?}");
+    assert_eq!((r.flows[0].fast_recoveries, r.flows[0].timeouts), (1, 1), "{:?}", r.flows[0]);
+}
+
+/// The window of a SYN is not scaled, and the next ACK tells it rounded up: if the first segment is lost, the first ACK of nothing new tells of a
+/// larger window, and is no duplicate (`FLAG_WIN_UPDATE`). Of four segments two duplicates are left then, and the timer repairs; of five three, as
+/// when the second of five is lost.
+#[test]
+fn an_ack_that_tells_of_a_larger_window_is_no_duplicate() {
+    let of = |lost: &str, window| {
+        let r = run(&without_sack(lost, window));
+        (r.flows[0].fast_recoveries, r.flows[0].timeouts)
+    };
+    assert_eq!([of("1", 4.0), of("1", 5.0), of("2", 5.0)], [(0, 1), (1, 0), (1, 0)]);
+}
+
+/// One sender without SACK, a message of its first window, and what the switch's port loses.
+fn without_sack(lost: &str, window: f64) -> Spec {
+    let mut spec = star(1, Rate::gbps(1), Duration::ms(1), None, None);
+    spec.links[1].queue.discipline = queue::find("lossy").unwrap();
+    spec.links[1].queue.args.set("loss_of", Value::Word(lost.to_owned()));
+    let stack = Stack { handshake: true, initial_window: window, recovery: fanin_cc::RecoveryKind::NewReno, ..linux() };
+    let t = transport(&mut spec, "reno", stack);
+    let f = flow(&mut spec, 0, t);
+    message(&mut spec, f, (window as u64) * 1448, Duration::ZERO);
+    spec.trace.packets.push(LinkId(2));
+    spec.end = Time::ZERO + Duration::s(5);
+    spec
+}
