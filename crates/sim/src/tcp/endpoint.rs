@@ -14,7 +14,7 @@ use crate::rng::Stream;
 use crate::spec::{NodeId, Spec, TransportSpec};
 use crate::stack::{EcnMode, Stack};
 use crate::timer::Timer;
-use fanin_cc::{Arrival, Needs, ReceiverControl};
+use fanin_cc::{Arrival, Needs, Profile, ReceiverControl};
 use fanin_switch::{Packet as PacketHandle, prefetch};
 use fanin_units::Time;
 use std::collections::BTreeMap;
@@ -100,7 +100,7 @@ impl<'a> Tcp<'a> {
             let stack = &spec.transports[spec.flows[i as usize].transport as usize].stack;
             // The first window is the policy's answer to an arrival of nothing.
             let opening = Arrival { now: Time::ZERO, conn, mss: stack.mss, wire_bytes: 0, payload_bytes: 0, rtt: None };
-            let window = self.controls[control as usize].on_data(&opening).window;
+            let window = self.controls[control as usize].on_data(&opening).window.max(least_first_window(stack));
             self.receivers[i].control(control, conn, window);
             self.senders[i].limit_window(window);
         }
@@ -295,6 +295,12 @@ impl Endpoint for Tcp<'_> {
             row.last_delivery_ps = receiver.last_delivery();
         }
     }
+}
+
+/// Linux sends no segment above half of the largest window that it has seen (`tcp_bound_to_half_wnd`): for whole ones it must have been offered
+/// two, whatever the windows are that follow.
+fn least_first_window(stack: &Stack) -> u64 {
+    if stack.cc_profile == Profile::Linux { 2 * u64::from(stack.mss) } else { 0 }
 }
 
 /// An algorithm decides for the receivers, which all open before the run begins.

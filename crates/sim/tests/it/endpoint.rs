@@ -256,6 +256,24 @@ fn receiver_control_works_through_the_window_from_the_first_packet() {
     }
 }
 
+/// Linux's sender would send half segments for ever to a receiver that has never offered two.
+#[test]
+fn under_receiver_control_linux_is_offered_two_segments_at_first_and_others_what_the_policy_says() {
+    let ends = [Stack::linux(), Stack::rfc()].map(|stack| {
+        let mss = u64::from(stack.mss);
+        let mut spec = star(40, Rate::gbps(1), Duration::us(50), Some(QueueLimit::Packets(100)), None);
+        let t = transport(&mut spec, "iatcp", Stack { handshake: false, initial_window: 10.0, ..stack });
+        for i in 0..40 {
+            let f = flow(&mut spec, i, t);
+            message(&mut spec, f, 2 * mss, Duration::ZERO);
+        }
+        run(&spec).end_ps
+    });
+    // 80 packets take 1 ms. A share of one segment is one, and then there is an ACK to wait for, which is held.
+    assert!(ends[0] < Duration::us(1_200).ps(), "{ends:?}");
+    assert!(ends[1] > Duration::us(1_300).ps(), "{ends:?}");
+}
+
 /// RFC 8257 section 3.3 and RFC 3168 section 6.1.2: one reduction per window of data, also when its very last packet is marked.
 #[test]
 fn one_window_of_marks_costs_one_reduction() {
