@@ -290,8 +290,9 @@ fn order(disciplines: &[Discipline], number: u32, link: &network::Link) -> Order
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::{Argument, Threshold};
+    use crate::network::Threshold;
     use crate::record::Record;
+    use fanin_units::{Args, Value};
 
     /// Two hosts behind one switch; 1 Gbps, 10 us per link, so a byte takes 8000 ps.
     fn network_of(limit: Threshold, mark: Threshold) -> Network {
@@ -383,10 +384,13 @@ mod tests {
     #[test]
     fn a_discipline_decides_about_data_alone_and_is_encoded_behind_the_rest() {
         let plain = network_of(Threshold::None, Threshold::None);
-        let settings = vec![("loss_of".into(), Argument::Word("2".into()))];
+        let mut settings = Args::default();
+        settings.set("loss_of", Value::Word("2".into()));
         let lossy = Discipline { link: 1, name: "lossy".into(), settings, seed: [0; 16] };
         let network = Network { disciplines: vec![lossy.clone()], ..plain.clone() };
-        assert!(network.encode().starts_with(&plain.encode()));
+        // One discipline, of link 1, with one setting, whose value is of the third kind.
+        let encoded = [&plain.encode()[..], b"\x01\x01\x05lossy\x01\x07loss_of\x02\x012", &[0; 16]].concat();
+        assert_eq!(network.encode(), encoded);
         let mut fabric = made(&network);
         for (handle, payload) in [(1, 960), (2, 0), (3, 960), (4, 960)] {
             assert!(fabric.send(0, &Datagram { payload, ..packet(handle, 1000, 2) }));

@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use fanin_switch::disciplines::{self, Build, Context};
 use fanin_switch::{Order, random::Stream};
-use fanin_units::{Args, Rate, Value};
+use fanin_units::{Args, Rate};
 use serde::{Deserialize, Serialize};
 
 /// Local ports of connecting ends start here; listening ports lie below.
@@ -75,47 +75,17 @@ pub struct Discipline {
     /// Its name in [`fanin_switch::disciplines`].
     pub name: String,
     /// Its settings that are not left at their defaults.
-    pub settings: Vec<(String, Argument)>,
+    pub settings: Args,
     /// Seed of the port's random stream.
     pub seed: [u8; 16],
-}
-
-/// The value of a discipline's setting.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Argument {
-    /// In the setting's unit.
-    Number(f64),
-    /// A switch.
-    Flag(bool),
-    /// A word, or free text.
-    Word(String),
-}
-
-impl From<&Value> for Argument {
-    fn from(value: &Value) -> Argument {
-        match value {
-            Value::Number(number) => Argument::Number(*number),
-            Value::Flag(flag) => Argument::Flag(*flag),
-            Value::Word(word) => Argument::Word(word.clone()),
-        }
-    }
 }
 
 impl Discipline {
     /// The order of a port of this rate; `None` where there is no such discipline, or it does not take these settings.
     pub fn order(&self, rate_bps: u64) -> Option<Order> {
         let Build::Admission(make) = disciplines::find(&self.name)?.build else { return None };
-        let mut args = Args::default();
-        for (name, value) in &self.settings {
-            let value = match value {
-                Argument::Number(number) => Value::Number(*number),
-                Argument::Flag(flag) => Value::Flag(*flag),
-                Argument::Word(word) => Value::Word(word.clone()),
-            };
-            args.set(name.as_str(), value);
-        }
         let context = Context { rate: Rate::from_bps(rate_bps), random: Stream::from_seed(self.seed) };
-        make(&context, &args).ok().map(Order::Admission)
+        make(&context, &self.settings).ok().map(Order::Admission)
     }
 }
 

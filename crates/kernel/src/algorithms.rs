@@ -1,10 +1,10 @@
 //! Which congestion control of the kernel stands for a transport's algorithm: Linux's own, a twin in C, or fanin's Rust in the kernel.
 
 use crate::limits::{Limit, limit};
+use fanin_cc::PathKnowledge;
 use fanin_cc::registry::{self, Algorithm, Kind};
-use fanin_cc::{PathKnowledge, Value};
 use fanin_linuxcc::receiver::{Address, End, Receivers};
-use fanin_linuxcc::{Given, Path, Program};
+use fanin_linuxcc::{Path, Program};
 use fanin_sim::rng::{Stream, mix};
 use fanin_sim::spec::{NodeId, Spec, TransportSpec};
 use fanin_sim::{RunError, known_paths, resolved_stack};
@@ -179,18 +179,10 @@ fn paths(spec: &Spec) -> Result<Vec<PathKnowledge>, Limit> {
 
 fn program(spec: &Spec, transport: &TransportSpec, path: &PathKnowledge, hz: Option<u32>) -> Program {
     let stack = resolved_stack(transport).unwrap_or_else(|_| transport.stack.clone());
-    let settings = transport.args.iter().map(|(name, value)| {
-        let given = match value {
-            Value::Number(x) => Given::Number(*x),
-            Value::Flag(on) => Given::Flag(*on),
-            Value::Word(word) => Given::Word(word.clone()),
-        };
-        (name.to_owned(), given)
-    });
     Program {
         name: String::new(),
         algorithm: transport.cc.name().to_owned(),
-        settings: settings.collect(),
+        settings: transport.args.clone(),
         mss: stack.mss,
         wire: stack.wire(stack.mss).get(),
         initial_window: stack.initial_window,

@@ -82,7 +82,7 @@ fn disciplines(spec: &Spec) -> Vec<Discipline> {
     let made = links.map(|(number, link)| Discipline {
         link: number,
         name: link.queue.discipline.name.to_owned(),
-        settings: link.queue.args.iter().map(|(name, value)| (name.to_owned(), value.into())).collect(),
+        settings: link.queue.args.clone(),
         seed: Stream::seed(spec.seed, "queue", u64::from(number)),
     });
     made.collect()

@@ -20,5 +20,5 @@ pub mod receiver;
 pub mod replay;
 mod socket;
 
-pub use program::{Given, Path, Program};
+pub use program::{Path, Program};
 pub use socket::{Hold, Out, Sample, Socket, View};

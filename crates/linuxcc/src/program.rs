@@ -4,9 +4,7 @@ use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
-use fanin_cc::{
-    Args, BuildError, Counting, PathKnowledge, Profile, ReceiverControl, Setup, Transport, Value, registry,
-};
+use fanin_cc::{Args, BuildError, Counting, PathKnowledge, Profile, ReceiverControl, Setup, Transport, registry};
 use fanin_units::{Bytes, Duration, Rate};
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +16,7 @@ pub struct Program {
     /// As fanin names it: `gss+dctcp`.
     pub algorithm: String,
     /// Parameters that were set.
-    pub settings: Vec<(String, Given)>,
+    pub settings: Args,
     /// Payload of a full segment in bytes.
     pub mss: u32,
     /// Bytes a full segment takes on the wire.
@@ -33,17 +31,6 @@ pub struct Program {
     pub path: Option<Path>,
     /// Seeds the random numbers of its connections.
     pub seed: u64,
-}
-
-/// A parameter's value.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Given {
-    /// A number.
-    Number(f64),
-    /// A switch.
-    Flag(bool),
-    /// One of its words.
-    Word(String),
 }
 
 /// See [`PathKnowledge`].
@@ -74,7 +61,7 @@ impl Program {
     /// # Errors
     /// As [`registry::build`].
     pub fn build(&self) -> Result<Transport, BuildError> {
-        registry::build(&self.algorithm, &self.setup(), &self.args())
+        registry::build(&self.algorithm, &self.setup(), &self.settings)
     }
 
     /// A receiving host's policy.
@@ -82,7 +69,7 @@ impl Program {
     /// # Errors
     /// As [`registry::build_receiver`]; also where no part of it acts at the receiver.
     pub fn build_receiver(&self) -> Result<Box<dyn ReceiverControl>, BuildError> {
-        let built = registry::build_receiver(&self.algorithm, &self.setup(), &self.args())?;
+        let built = registry::build_receiver(&self.algorithm, &self.setup(), &self.settings)?;
         built.ok_or_else(|| BuildError::BadComposition {
             spec: self.algorithm.clone(),
             why: "it names no receiver policy".to_owned(),
@@ -104,18 +91,5 @@ impl Program {
                 buffer_packets: path.buffer_packets,
             }),
         }
-    }
-
-    fn args(&self) -> Args {
-        let mut args = Args::default();
-        for (name, given) in &self.settings {
-            let value = match given {
-                Given::Number(x) => Value::Number(*x),
-                Given::Flag(on) => Value::Flag(*on),
-                Given::Word(word) => Value::Word(word.clone()),
-            };
-            args.set(name.clone(), value);
-        }
-        args
     }
 }

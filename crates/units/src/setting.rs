@@ -8,6 +8,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Whose details to follow where sources differ: decides defaults of parameters only.
@@ -336,8 +337,8 @@ impl Setting {
     }
 }
 
-/// A parameter's value. Times are seconds.
-#[derive(Clone, PartialEq, Debug)]
+/// A parameter's value. Times are seconds. The order of the variants is their encoding in what the virtual kernel reads.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Value {
     /// A real number in the parameter's unit.
     Number(f64),
@@ -387,7 +388,8 @@ fn hint(known: &[&str]) -> String {
 }
 
 /// Parameters a user set, by name.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Args(BTreeMap<String, Value>);
 
 impl Args {
