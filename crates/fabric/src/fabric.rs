@@ -1,13 +1,13 @@
 //! Packets on their way from host to host.
 
 use crate::link::{Link, Packet};
-use crate::network::{self, Discipline, FIRST_CLIENT_PORT, Network};
+use crate::network::{self, FIRST_CLIENT_PORT, Network};
 use crate::record::{self, Fate, Hop, Sent};
 use alloc::collections::BinaryHeap;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
-use fanin_switch::{Order, SharedBuffer};
+use fanin_switch::SharedBuffer;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
@@ -134,10 +134,15 @@ impl Fabric {
             jitter: way.jitter_ps,
             random: way.seeds.map(Pcg64Mcg::from_seed),
         };
+        let mut disciplines = network.disciplines.iter().peekable();
+        let mut order = |number: u32, link: &network::Link| {
+            let found = disciplines.next_if(|d| d.link == number);
+            found.and_then(|d| d.order(link.rate_bps)).unwrap_or_default()
+        };
         Fabric {
             scheduled: vec![[false; 2]; network.links.len()],
             pool_of: network.links.iter().map(|l| l.pool).collect(),
-            links: (0..).zip(&network.links).map(|(n, l)| Link::new(l, order(&network.disciplines, n, l))).collect(),
+            links: (0..).zip(&network.links).map(|(n, l)| Link::new(l, order(n, l))).collect(),
             pools: network.pools.into_iter().map(|p| SharedBuffer::new(p.links, p.size, p.alpha)).collect(),
             connections: network
                 .connections
@@ -282,16 +287,12 @@ impl Fabric {
 }
 
 /// Who decides about admission to a link.
-fn order(disciplines: &[Discipline], number: u32, link: &network::Link) -> Order {
-    let found = disciplines.iter().find(|d| d.link == number);
-    found.and_then(|d| d.order(link.rate_bps)).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::Threshold;
+    use crate::network::{Discipline, Threshold};
     use crate::record::Record;
+    use fanin_switch::Order;
     use fanin_units::{Args, Value};
 
     /// Two hosts behind one switch; 1 Gbps, 10 us per link, so a byte takes 8000 ps.
@@ -399,6 +400,11 @@ mod tests {
             run(&mut fabric).into_iter().map(|(_, s)| s).filter(|s| matches!(s, Step::Dropped(_))).collect();
         // The second of the packets with data: the one without payload does not count.
         assert_eq!(dropped, [Step::Dropped(3)]);
+        // A link has one discipline, and they come in the order of the links.
+        let after = Discipline { link: 2, ..lossy.clone() };
+        for disciplines in [vec![after, lossy.clone()], vec![lossy.clone(), lossy.clone()]] {
+            assert!(Network::decode(&Network { disciplines, ..plain.clone() }.encode()).is_none());
+        }
         // What is no discipline, or is no admission, is no network.
         for name in ["rod", "sfq"] {
             let unknown = Discipline { name: name.into(), ..lossy.clone() };

@@ -21,7 +21,8 @@ pub struct Network {
     pub pools: Vec<Pool>,
     /// TCP connections and datagram streams; a packet of anything else is an error of the run.
     pub connections: Vec<Connection>,
-    /// Ports that are more than drop-tail with a step of marking. They are encoded behind the rest, where there are any.
+    /// Ports that are more than drop-tail with a step of marking, in the order of their links. They are encoded behind the rest, where
+    /// there are any.
     #[serde(skip)]
     pub disciplines: Vec<Discipline>,
 }
@@ -159,5 +160,6 @@ impl Network {
             && self.pools.iter().all(|p| p.links.iter().all(link))
             && self.connections.iter().all(connection)
             && self.disciplines.iter().all(|d| link(&d.link) && d.order(1).is_some())
+            && self.disciplines.is_sorted_by(|a, b| a.link < b.link)
     }
 }
