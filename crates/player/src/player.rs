@@ -223,7 +223,6 @@ impl<'a> Player<'a> {
         let mut told = start;
         let mut events = Vec::new();
         let mut next = start;
-        self.news = true;
         loop {
             if !std::mem::take(&mut self.news) {
                 self.wait(next, &mut events)?;
