@@ -66,17 +66,29 @@ def _workload(capture: str) -> bytes:
 
 
 def _star(
-    workload: str, *, senders: int, rate: str = "1Gbps", delay: str = "25us", buffer: int, duration: str, mark: int = 0
+    workload: str,
+    *,
+    senders: int,
+    rate: str = "1Gbps",
+    delay: str = "25us",
+    buffer: int,
+    duration: str,
+    mark: int = 0,
+    queue: str = "",
+    stack: str = "",
 ) -> str:
+    """A star, with a queue discipline in place of the step of marking and a line of `[stack]` where they are given."""
+    port = f"queue = {queue}" if queue else f'mark = "{mark or MARKS[rate]}p"'
+    knobs = "\n".join(filter(None, (stack, 'profile = "linux"')))
     return f"""
 [topology]
 senders = {senders}
 rate = "{rate}"
 delay = "{delay}"
 buffer = "{buffer}p"
-mark = "{mark or MARKS[rate]}p"
+{port}
 [stack]
-profile = "linux"
+{knobs}
 [[workload]]
 {workload}
 [run]
@@ -188,8 +200,7 @@ def _disciplines() -> Iterator[Case]:
     }
     for name, (queue, stack) in settings.items():
         for senders in (2, 8, 20):
-            text = _star(LONG, senders=senders, buffer=200, duration="1s")
-            text = text.replace('mark = "20p"', f"queue = {queue}").replace("[stack]", f"[stack]\n{stack}")
+            text = _star(LONG, senders=senders, buffer=200, duration="1s", queue=queue, stack=stack)
             yield Case(f"{name}, {senders} senders, 1Gbps, 200p", "queue discipline", text)
 
 
