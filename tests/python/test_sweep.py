@@ -124,6 +124,10 @@ def test_axes_are_lists_ranges_zips_and_draws(tmp_path: Path) -> None:
         (("values = [2, 4]", "vales = [2, 4]"), "unknown key `vales`; did you mean `values`?"),
         (("[2, 4]", "[]"), "`values` must be a list of at least one value"),
         (('scenario = "incast.toml"', ""), "there is no `scenario`"),
+        (
+            ('scenario = "incast.toml"', 'rack = { rate = "1Gbps" }'),
+            "it looks like a rack, not a sweep: `fanin compare CAPTURE --rack FILE` takes it",
+        ),
         (("seeds = 2", "seeds = 0"), "seeds"),
         (('key = "topology.senders"', ""), "`n` is no scenario key"),
         (("values = [2, 4]", 'from = "1ms"\nto = "2us"\npoints = 2'), "two units"),

@@ -3,6 +3,7 @@
 
 use crate::draw::Draw;
 use crate::error::{Place, ScenarioError, nearest};
+use crate::kind::other_kind;
 use crate::tree::{Entry, Item, Node, Table};
 use fanin_units::{Bytes, Domain, Duration, ParseUnitError, QueueLimit, Rate, Setting};
 use std::cell::RefCell;
@@ -62,12 +63,23 @@ impl<'a> Reader<'a> {
 
     fn unknown(&self, entry: &Entry) -> ScenarioError {
         let names = || self.keys.iter().map(|k| k.name);
+        if self.path.is_empty()
+            && let Some(message) = other_kind(self.table, &names().collect::<Vec<_>>())
+        {
+            return ScenarioError::new("scenario::other-file", message).at(self.context.file, &Place::Nowhere, "");
+        }
         let near = nearest(&entry.key, names());
-        let message = match near {
-            Some(_) => format!("unknown key `{}`", entry.key),
-            None => {
-                format!("unknown key `{}`; the keys here are {}", entry.key, names().collect::<Vec<_>>().join(", "))
+        let listed = |keys: Vec<&str>| keys.join(", ");
+        let message = match (&near, &entry.place) {
+            (Some(_), _) => format!("unknown key `{}`", entry.key),
+            (None, Place::CommandLine(_)) if self.path.is_empty() && !matches!(entry.node.item, Item::Table(_)) => {
+                format!(
+                    "unknown key `{}`; name its table too: the tables here are {}",
+                    entry.key,
+                    listed(names().filter(|&k| k != "title").collect())
+                )
             }
+            (None, _) => format!("unknown key `{}`; the keys here are {}", entry.key, listed(names().collect())),
         };
         ScenarioError::new("scenario::unknown-key", message)
             .at(self.context.file, &entry.place, self.key_path(&entry.key))

@@ -1,6 +1,7 @@
 //! A scenario file, from text to a plan.
 
 use crate::error::{Place, ScenarioError};
+use crate::kind::looks_like_a_capture;
 use crate::plan::Draft;
 use crate::reader::{Context, FromNode, Reader};
 use crate::tree::{Item, Node, Override, Table, parse};
@@ -321,6 +322,9 @@ pub(crate) fn read_text(path: &Path) -> Result<String, ScenarioError> {
     match std::fs::read(path) {
         Err(e) => fail(format!("it cannot be read: {}", io_reason(&e))),
         Ok(bytes) if bytes.is_empty() => fail("the file is empty".to_owned()),
+        Ok(bytes) if looks_like_a_capture(&bytes) => {
+            fail("the file is no text but looks like a packet capture: `fanin compare CAPTURE` takes it".to_owned())
+        }
         Ok(bytes) => match String::from_utf8(bytes) {
             Ok(text) => Ok(text),
             Err(_) => fail("the file is not text (UTF-8); save it as UTF-8".to_owned()),

@@ -30,6 +30,13 @@ KEYS = {
     "sample": "draws from the axes it names instead of their grid",
     "until": "seeds are added until an interval is narrow",
 }
+OTHERS = {
+    "topology": ("a scenario", "fanin run FILE"),
+    "workload": ("a scenario", "fanin run FILE"),
+    "rack": ("a rack", "fanin compare CAPTURE --rack FILE"),
+    "replay": ("a rack", "fanin compare CAPTURE --rack FILE"),
+}
+"""What a file with such a key looks to be, and what takes it."""
 AXIS_KEYS = {
     "key": "scenario key; NAME for `cc`",
     "keys": "several keys that change together (zip)",
@@ -130,6 +137,9 @@ def read(file: str | Path) -> Sweep:
         raise ScenarioError(f"{where}: the file is not text (UTF-8); save it as UTF-8") from error
     except tomllib.TOMLDecodeError as error:
         raise ScenarioError(f"{where}: it is no TOML: {error}") from error
+    if "scenario" not in table and table.keys() & OTHERS.keys():
+        what, command = next(OTHERS[key] for key in table if key in OTHERS)
+        raise ScenarioError(f"{where}: it looks like {what}, not a sweep: `{command}` takes it")
     _known(table, KEYS, where)
     engines = _engines(table.get("engine", "sim"), where)
     seeds = chosen_seeds(table.get("seeds", 5))

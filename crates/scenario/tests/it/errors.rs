@@ -1,6 +1,6 @@
 //! Every message a scenario can be answered with, in one snapshot: what was written, and what it says.
 
-use fanin_scenario::{Override, Scenario};
+use fanin_scenario::{Override, Rack, Scenario};
 use std::fmt::Write as _;
 
 const INCAST: &str = "[[workload]]\nkind = \"incast\"\nbytes = \"64KB\"\n";
@@ -226,11 +226,32 @@ fn a_file_that_cannot_be_a_scenario_says_why() {
     std::fs::write(folder.join("empty.toml"), "").unwrap();
     std::fs::write(folder.join("binary.toml"), [0xff, 0xfe, 0x00]).unwrap();
     let mut shown = String::new();
-    for name in ["", "missing.toml", "empty.toml", "binary.toml"] {
+    std::fs::write(folder.join("capture.pcap"), [0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0]).unwrap();
+    std::fs::write(folder.join("rack.toml"), "[rack]\nrate = \"1Gbps\"").unwrap();
+    std::fs::write(folder.join("sweep.toml"), "scenario = \"incast.toml\"\n[axis]\n").unwrap();
+    for name in ["", "missing.toml", "empty.toml", "binary.toml", "capture.pcap", "rack.toml", "sweep.toml"] {
         let path = if name.is_empty() { folder.clone() } else { folder.join(name) };
-        let said = Scenario::from_file(&path).unwrap_err().to_string();
+        let read = Scenario::from_file(&path).and_then(|s| s.title());
+        let said = read.unwrap_err().to_string();
         let _ = writeln!(shown, "{}", said.replace(&folder.display().to_string(), "FOLDER"));
     }
     std::fs::remove_dir_all(&folder).unwrap();
     insta::assert_snapshot!(shown);
+}
+
+#[test]
+fn a_scenario_given_as_a_rack_is_named_and_a_key_of_no_table_is_told_the_tables() {
+    let said = Rack::from_text("title = \"incast\"\n[topology]\nsenders = 2\n", "incast.toml").unwrap_err().to_string();
+    assert_eq!(said, "incast.toml: it looks like a scenario, not a rack: `fanin run FILE` takes it");
+    let rack =
+        || Rack::from_text("[rack]\nrate = \"1Gbps\"\ndelay = \"25us\"\nbuffer = \"100p\"\n", "rack.toml").unwrap();
+    let set = |key: &str| Override::Set { path: key.into(), value: "5".into() };
+    let said = rack().with(&[set("buffer")]).unwrap_err().to_string();
+    assert_eq!(
+        said,
+        "command line `--set buffer=5`: buffer: unknown key `buffer`; name its table too: the tables here are rack, stack, cc, replay"
+    );
+    // A rack with one key too many is still a rack.
+    let said = Rack::from_text("topology = 1\n[rack]\nrate = \"1Gbps\"\n", "rack.toml").unwrap_err().to_string();
+    assert!(said.contains("unknown key `topology`"), "{said}");
 }
