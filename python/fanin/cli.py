@@ -177,8 +177,8 @@ def compare(
         typer.Option(
             "--confirm",
             metavar="N",
-            help="Run the N best and the baseline again on real Linux TCP in virtual time (`fanin kernel build`).",
-            show_default=False,
+            min=0,
+            help="Run the N best and the baseline again on real Linux TCP in virtual time (`fanin kernel build`); 0 confirms nothing.",
         ),
     ] = 0,
     engine: Annotated[

@@ -78,6 +78,15 @@ SENTENCES = {
         "command line `--set rack.rate=fast`: rack.rate: `fast` is not a rate: it should be a number and a unit, such as `10Gbps`"
     ),
     # options
+    ("compare", VLAN, "--rack", RACK, "--vary", "bufer=3p"): (
+        "command line `--vary bufer=3p`: rack.bufer: unknown key `bufer`; did you mean `buffer`?"
+    ),
+    ("compare", VLAN, "--rack", RACK, "--vary", "rack.bufer=3p"): (
+        "command line `--vary rack.bufer=3p`: rack.bufer: unknown key `bufer`; did you mean `buffer`?"
+    ),
+    ("compare", VLAN, "--rack", RACK, "--confirm", "1", "--engine", "testbed"): (
+        "command line `--confirm 1`: it confirms what the simulation found; with --engine testbed leave it out"
+    ),
     ("compare", VLAN, "--vary", "buffer"): (
         "command line `--vary buffer`: write KEY=VALUE,VALUE,..., as in --vary buffer=50p,100p,400p"
     ),
@@ -135,10 +144,7 @@ SENTENCES = {
     ),
     # run and list
     ("run", "nosuch.toml"): "nosuch.toml: it cannot be read: there is no such file",
-    (
-        "run",
-        RACK,
-    ): f"{RACK}:3:2: rack: unknown key `rack`; the keys here are title, topology, stack, cc, workload, run, measure",
+    ("run", RACK): f"{RACK}: it looks like a rack, not a scenario: `fanin compare CAPTURE --rack FILE` takes it",
     ("run", "incast.toml", "--set", "topology.bufer=9p"): (
         "command line `--set topology.bufer=9p`: topology.bufer: unknown key `bufer`; did you mean `buffer`?"
     ),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import fanin
 import polars as pl
 import pytest
 from fanin import report
 from fanin.advice import advise
-from fanin.comparison.confirm import confirmation, inversions
+from fanin.comparison.confirm import chosen_again, confirmation, inversions
 from fanin.errors import EngineError, MissingAlgorithmError, ScenarioError
 from fanin.kernel import cache, pace
 from fanin.runs import engines
@@ -114,6 +115,9 @@ def test_a_confirmation_needs_a_kernel_and_something_to_confirm(
     assert "run `fanin kernel build`" in done.err
     done = fanin("compare", SMALL, "--rack", RACK, "--confirm", "-1")
     assert done.code == 2
+    # Not that it must be built: the number is wrong.
+    assert "--confirm" in done.err
+    assert "kernel build" not in done.err
 
 
 def test_estimates_follow_what_was_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,3 +213,15 @@ def test_gains_that_the_kernel_repeats_are_counted_apart() -> None:
     rows = [{"case": "a", "group": "g", "cc": cc, **dict(zip(columns, row, strict=True))} for cc, row in means.items()]
     # Only Reno over DCTCP is the same in both halves: the replay has it right, the service itself has not.
     assert summary(pl.DataFrame(rows))[-1] == "| all | 2 of 2 | 1 of 3 | 1 of 3 | 1 of 3 | 1 and 0 of 1 |"
+
+
+def test_a_baseline_that_is_advised_takes_no_place_among_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    lossy = {"rack.buffer": "30p"}
+    result = fanin.compare(SMALL, RACK, cc=["cubic", "dctcp", "reno"], seeds=1, keep=False, settings=lossy)
+    best, second, last = (row.cc for row in result.ranking)
+    keep = replace(result, baseline=last)
+    monkeypatch.setattr("fanin.comparison.confirm.verdict_of", lambda _: SimpleNamespace(best=last))
+    monkeypatch.setattr("fanin.comparison.confirm.has", lambda *_: True)
+    assert chosen_again(keep, 2, None).names == [best, second, last]  # type: ignore[arg-type]
+    # Where it is one of the best it is run once.
+    assert chosen_again(keep, 3, None).names == [best, second, last]  # type: ignore[arg-type]

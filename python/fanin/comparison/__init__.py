@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -219,14 +219,16 @@ def compare(
             except ScenarioError as error:
                 if changes:
                     raise
-                raise ScenarioError(str(error).replace("command line `--set ", "command line `--vary ")) from None
+                raise ScenarioError(_as_varied(str(error), vary or ())) from None
 
+    if confirm < 0:
+        raise ScenarioError(f"command line `--confirm {confirm}`: give how many of the best to confirm, or 0 for none")
+    if confirm and engine != "sim":
+        raise ScenarioError(
+            f"command line `--confirm {confirm}`: it confirms what the simulation found; with --engine {engine} leave it out"
+        )
     for needed in {engine, CONFIRMING if confirm else "sim"}:
         find_engine(needed)  # raises when it is not built, before anything takes long
-    if confirm and (confirm < 0 or engine != "sim"):
-        raise ScenarioError(
-            "command line `--confirm`: it takes a number from 1, of the simulation's best; with --engine kernel there is nothing to confirm"
-        )
     found = read_trains(capture, gap=gap, rack=was, progress=progress)
     replay = found.workload(aggregator)
     if independent:
@@ -361,6 +363,14 @@ def _read_rack(rack: str | Path) -> str:
 def _rack_key(key: str) -> str:
     """``buffer`` is short for ``rack.buffer``."""
     return key if "." in key else f"rack.{key}"
+
+
+def _as_varied(message: str, vary: Iterable[str]) -> str:
+    """What is said of a changed value, with the option and the key as they were typed."""
+    message = message.replace("command line `--set ", "command line `--vary ")
+    for key in vary:
+        message = message.replace(f"`--vary {_rack_key(key)}=", f"`--vary {key}=")
+    return message
 
 
 def _on_rack(

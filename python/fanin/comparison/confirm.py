@@ -35,12 +35,13 @@ def chosen_again(result: CompareResult, count: int, base: ReplayJob) -> Chosen:
     """What is advised, the best besides until there are `count` that the other engine has, and the baseline."""
     names: list[str] = []
     without: list[str] = []
-    advised = verdict_of(result).best
-    for cc in dict.fromkeys([*([advised] if advised else []), *(row.cc for row in result.ranking if row.candidate)]):
+    usual, advised = result.baseline, verdict_of(result).best
+    # The baseline comes besides: where it is what is advised, it takes no other's place.
+    first = [advised] if advised is not None and advised != usual else []
+    for cc in dict.fromkeys([*first, *(row.cc for row in result.ranking if row.candidate)]):
         if len(names) == count:
             break
         (names if has(base, cc) else without).append(cc)
-    usual = result.baseline
     if usual is not None and usual not in names and usual not in without:
         (names if has(base, usual) else without).append(usual)
     return Chosen(names, without)
