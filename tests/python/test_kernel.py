@@ -11,12 +11,13 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import fanin
 import polars as pl
 import pytest
 from fanin.errors import EngineError, Interrupted, ScenarioError
-from fanin.kernel import build, cache, machine, validation
+from fanin.kernel import build, cache, command, machine, validation
 from fanin.progress import Progress
 
 from .conftest import processes_in
@@ -361,6 +362,11 @@ def test_a_build_says_which_package_is_missing(monkeypatch: pytest.MonkeyPatch, 
 def test_what_is_no_kernel_source_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(EngineError, match="no such file or folder"):
         build.find_source(tmp_path / "none.tar.xz")
+    tmp_path.joinpath("text.tar.xz").write_text("Dear reader,")
+    with pytest.raises(
+        EngineError, match=r"text\.tar\.xz: this is no tarball, or a damaged one; name [^\n]* with --source$"
+    ):
+        build.find_source(tmp_path / "text.tar.xz")
     with pytest.raises(EngineError, match="no kernel source"):
         build.find_source(tmp_path)
     (tmp_path / "Makefile").write_text("VERSION = 5\nPATCHLEVEL = 10\nSUBLEVEL = 7\n")
@@ -384,3 +390,42 @@ def test_a_kernel_that_is_not_built_says_how(tmp_path: Path, monkeypatch: pytest
         fanin.run("long.toml", text=LONG, engine="kernel-hz1000")
     with pytest.raises(ScenarioError, match="the engine is 'linux'"):
         fanin.run("long.toml", text=LONG, engine="linux")
+
+
+def test_a_wrong_source_is_refused_before_anything_is_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FANIN_KERNEL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(build, "_build_guest", lambda _: pytest.fail("the player was compiled"))
+    with pytest.raises(EngineError, match="there is no such file or folder; name a kernel's source with --source"):
+        build.build(tmp_path / "none.tar.xz")
+
+
+def test_a_full_disk_is_what_is_said_of_a_run_and_of_a_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path.joinpath("console").write_text("")
+    tmp_path.joinpath("failure").write_text("")
+    log = tmp_path / "build.log"
+    log.write_text("ld terminated with signal 7 [Bus error]\n")
+    machine._check(0, tmp_path)
+    assert "Bus error" in build.failure(log, "cargo")
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=0))
+    with pytest.raises(EngineError, match=f"no space is left in {tmp_path.parent}, .* TMPDIR"):
+        machine._check(0, tmp_path)
+    assert build.failure(log, "cargo").startswith(f"no space is left in {tmp_path}; ")
+
+
+def test_a_cache_that_cannot_be_removed_is_not_said_to_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = tmp_path / "kernel"
+    kept.mkdir()
+    monkeypatch.setenv("FANIN_KERNEL_CACHE", str(kept))
+
+    def refused(path: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    with monkeypatch.context() as only:
+        only.setattr("shutil.rmtree", refused)
+        with pytest.raises(EngineError, match=r"kernel: it cannot be removed \(permission denied\)"):
+            command.clean()
+    assert "removed" not in capsys.readouterr().err
+    command.clean()
+    assert not kept.exists()

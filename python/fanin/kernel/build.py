@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import lzma
 import os
 import re
 import shlex
 import shutil
 import subprocess
 import tarfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -46,6 +48,9 @@ SOURCES = Path("/usr/src")
 
 SERIES = "6.12"
 """The kernel that the configuration and the C files are written for, and that every number in the docs was made with."""
+
+ROOM = 16 * 2**20
+"""Where fewer bytes are free, a build fails for want of room: linkers write their output in one piece, and say little."""
 
 UNITS = 1150
 """Files that a build compiles, about: for the progress display."""
@@ -106,9 +111,14 @@ def _makefile_of(tarball: Path) -> str:
                 if member.name.count("/") == 1 and member.name.endswith("/Makefile"):
                     file = archive.extractfile(member)
                     return file.read().decode(errors="replace") if file else ""
-    except (tarfile.TarError, OSError, EOFError) as error:
+    except tarfile.ReadError as error:
         raise EngineError(
-            f"{shown(tarball)}: this tarball cannot be read ({error}); name another with --source"
+            f"{shown(tarball)}: this is no tarball, or a damaged one; name the tarball or folder of Linux {SERIES} with --source"
+        ) from error
+    except (tarfile.TarError, OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else "it is damaged or cut short"
+        raise EngineError(
+            f"{shown(tarball)}: this tarball cannot be read ({why.lower()}); name another with --source"
         ) from error
     return ""
 
@@ -154,18 +164,21 @@ def build(
         When something it needs is missing, or the build fails; with the last lines of its log.
     """
     files = [checked_c_file(path) for path in cc]
+    # A wrong name is said before anything is compiled.
+    wanted = find_source(source) if source is not None else None
     root = cache.folder()
     try:
         root.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise EngineError(f"{root}: {error.strerror}; choose another folder with FANIN_KERNEL_CACHE") from error
+        raise _cannot_write(root, error) from error
     with _alone(root, progress):
         if not cache.guest_path().is_file():
             if shutil.which("cargo") is None:
                 check_tools()
             with progress("compiling the player", 1):
                 _build_guest(root)
-        wanted = find_source(source) if source is not None or files or not cache.built(hertz) else None
+        if wanted is None and (files or not cache.built(hertz)):
+            wanted = find_source(None)
         if wanted is not None:
             extra = cache.file_hash((path.name, path) for path in files) if files else ""
             target = cache.kernel_path(wanted.version, hertz, extra)
@@ -186,10 +199,19 @@ def build(
     return cache.find(hertz)
 
 
+def _cannot_write(root: Path, error: OSError) -> EngineError:
+    why = (error.strerror or "unknown reason").lower()
+    return EngineError(f"{shown(root)}: cannot be written ({why}); choose another folder with FANIN_KERNEL_CACHE")
+
+
 @contextmanager
 def _alone(root: Path, progress: ProgressMaker) -> Iterator[None]:
     """One build at a time in a cache; another waits and finds what the first has built."""
-    with (root / "build.lock").open("w") as lock:
+    try:
+        lock = (root / "build.lock").open("w")
+    except OSError as error:
+        raise _cannot_write(root, error) from error
+    with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -447,6 +469,8 @@ def failure(log: Path, step: str) -> str:
         hints.append("libc6-dev")
     if hints:
         return f"building the kernel needs {hints[0]}; Debian: apt-get install {hints[0]}"
+    if shutil.disk_usage(log.parent).free < ROOM:
+        return f"no space is left in {shown(log.parent)}; make room, or choose another folder with FANIN_KERNEL_CACHE"
     lines = [line for line in text.strip().splitlines() if line.strip()][-TAIL_LINES:]
     end = "\n  ".join(lines)
     return f"building the kernel failed in `{Path(step).name}`; the whole log is {log}, and its end:\n  {end}"

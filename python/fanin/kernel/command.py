@@ -82,11 +82,19 @@ def status() -> None:
 def clean() -> None:
     """Remove every virtual kernel and what was kept to build them."""
     from fanin import display
+    from fanin.errors import EngineError
+    from fanin.files import shown
     from fanin.kernel import cache
 
     folder = cache.folder()
     size = _megabytes(folder)
-    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        if folder.is_dir():
+            shutil.rmtree(folder)
+    except OSError as error:
+        raise EngineError(
+            f"{shown(str(error.filename or folder))}: it cannot be removed ({(error.strerror or 'unknown reason').lower()})"
+        ) from error
     display.note(f"removed {folder} ({size:.0f} MB)")
 
 

@@ -232,8 +232,17 @@ def _number(text: str) -> float:
         return 0.0
 
 
+FULL = 64 * 1024
+"""Where fewer bytes are free, what a run wrote last may be missing."""
+
+
 def _check(code: int, folder: Path) -> None:
-    """A run that printed a warning or stopped early is an error, not a result."""
+    """A run that printed a warning, stopped early or filled the disk is an error, not a result."""
+    if shutil.disk_usage(folder).free < FULL:
+        raise EngineError(
+            f"no space is left in {folder.parent}, where a run on the virtual kernel keeps its record of every packet; choose another "
+            "folder with TMPDIR"
+        )
     text = (folder / "console").read_text(errors="replace")
     found = FAULT.search(text)
     if found:
