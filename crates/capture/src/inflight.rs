@@ -120,7 +120,12 @@ pub(crate) fn separate(exchanges: Vec<Exchange>) -> Vec<Exchange> {
     let sizes = Sizes { asks, answers, service: served.get(served.len() / 2).copied() };
     let mut separated = Vec::with_capacity(exchanges.len());
     let mut chain: Vec<Exchange> = Vec::new();
-    for exchange in exchanges {
+    for mut exchange in exchanges {
+        if let [before] = chain.as_slice()
+            && sizes.ended_in(before, &exchange)
+        {
+            exchange.overlapped = true;
+        }
         if !exchange.overlapped {
             separated.extend(sizes.each(std::mem::take(&mut chain)));
         }
@@ -147,6 +152,18 @@ struct Sizes {
 }
 
 impl Sizes {
+    /// The end of an answer was lost and came after the next request, though nothing of it was there to see as the request left: it is short by what
+    /// the next one is longer.
+    fn ended_in(&self, before: &Exchange, next: &Exchange) -> bool {
+        let Sizes { asks, answers, .. } = *self;
+        let requests = next.request_bytes / asks;
+        !before.overlapped
+            && before.request_bytes == asks
+            && before.response_bytes < answers
+            && next.request_bytes == requests * asks
+            && before.response_bytes + next.response_bytes == (1 + requests) * answers
+    }
+
     /// The requests of a chain one by one, each with its answer, if the sums say that they are of these sizes.
     fn each(&self, chain: Vec<Exchange>) -> Vec<Exchange> {
         let Sizes { asks, answers, service } = *self;
@@ -237,6 +254,33 @@ mod tests {
         expected.extend(waiting);
         expected.push((1_500, 100, 8_000, false));
         assert_eq!(separated, expected);
+    }
+
+    #[test]
+    fn an_answer_whose_end_came_after_the_next_request_is_short_by_what_that_one_is_longer() {
+        let after = |late: [Exchange; 2]| {
+            let mut all = vec![plain(0), plain(10), plain(20)];
+            all.extend(late);
+            all.push(plain(60));
+            told(&separate(all))
+        };
+        let of = |short, long| [exchange(30, 30, 100, short, false), exchange(40, 40, 100, long, false)];
+        let right = |overlapped| [(30, 100, 8_000, false), (40, 100, 8_000, overlapped), (60, 100, 8_000, false)];
+        assert_eq!(after(of(7_712, 8_288))[3..], right(true));
+        assert_eq!(after(of(8_000, 8_000))[3..], right(false));
+        // Requests that left while the end was missing and nothing else came, in one silence.
+        let three = after([exchange(30, 30, 100, 7_712, false), exchange(40, 50, 200, 16_288, false)]);
+        let apart = [(30, false), (40, true), (50, true), (60, false)];
+        assert_eq!(three[3..], apart.map(|(at, overlapped)| (at, 100, 8_000, overlapped)));
+        // Answers of other sizes are what they are.
+        assert_eq!(
+            after(of(7_712, 8_287))[3..],
+            [(30, 100, 7_712, false), (40, 100, 8_287, false), (60, 100, 8_000, false)]
+        );
+        assert_eq!(
+            after(of(8_288, 7_712))[3..],
+            [(30, 100, 8_288, false), (40, 100, 7_712, false), (60, 100, 8_000, false)]
+        );
     }
 
     #[test]
