@@ -303,6 +303,7 @@ impl Conn {
         let spread = arrivals.spread(self.hosts[1 - d], at) + arrivals.spread(self.hosts[d], at);
         let pause = self.application_pause(s, d, at, gap, spread);
         let before = self.dirs[d].seq.max();
+        let segment = u64::from(self.largest_packet(d, s));
         let turnaround = self.dirs[1 - d].half.least();
         let dir = &mut self.dirs[d];
         let in_flight = dir.seq.in_flight();
@@ -320,12 +321,14 @@ impl Conn {
             return;
         }
         n.retransmitted_bytes += arrival.old;
-        n.retransmitted_packets += u64::from(arrival.old > 0);
-        dir.needless[0] += u64::from(acked && arrival.old > 0);
+        // What an offload merged was so many packets on the wire.
+        let again = arrival.old.div_ceil(segment);
+        n.retransmitted_packets += again;
+        dir.needless[0] += if acked { again } else { 0 };
         match arrival.kind {
             Kind::Forward => {}
             Kind::Reordered => n.out_of_order_packets += 1,
-            Kind::Refill => n.refilled_packets += 1,
+            Kind::Refill => n.refilled_packets += arrival.fresh.div_ceil(segment),
             Kind::Again | Kind::KeepAlive => {}
         }
         let repairs = arrival.old > 0 || arrival.kind == Kind::Refill;

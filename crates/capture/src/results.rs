@@ -122,7 +122,7 @@ pub struct DirectionStats {
     pub unique_bytes: u64,
     /// Payload seen before at this tap.
     pub retransmitted_bytes: u64,
-    /// Packets with at least one byte seen before at this tap.
+    /// Packets with at least one byte seen before at this tap; what an offload merged counts as the packets that it was on the wire.
     pub retransmitted_packets: u64,
     /// Packets sent again though their receiver had the bytes: it had acknowledged them, or says that they came twice (D-SACK, RFC 2883). What
     /// they repeat was late, not lost.
@@ -130,6 +130,7 @@ pub struct DirectionStats {
     /// Of these, what passed the tap again when its acknowledgement had passed: it was held up before the tap, since its sender did not know yet.
     pub held_up_packets: u64,
     /// Packets that filled a hole and were sent after the packet behind the hole: sent again because the first copy was lost before this tap.
+    /// What an offload merged counts as the packets that it was on the wire.
     pub refilled_packets: u64,
     /// Packets that filled a hole because the network (or the tap) changed the order.
     pub out_of_order_packets: u64,

@@ -53,3 +53,40 @@ fn what_was_merged_is_cut_as_it_left_so_that_each_packet_sent_again_is_one_loss(
         found.links.iter().filter_map(|link| link.limit(1_000_000_000)).max_by_key(|limit| limit.losses).unwrap();
     assert_eq!((limit.losses, limit.packets), (160, 11));
 }
+
+/// Ten packets that an offload sends again as one.
+#[test]
+fn what_is_sent_again_as_one_merged_segment_counts_as_the_packets_that_it_was_on_the_wire() {
+    let again = |lost_before_the_tap: bool| {
+        let mut script = Script::new();
+        let hello = |ack| TcpOptions { mss: Some(1_460), sack_permitted: ack, ..TcpOptions::default() };
+        let up = |ack, flags, options| Segment { seq: 1, ack, flags, options, ..Segment::between(CLIENT, SERVER) };
+        let down = |seq, payload, flags, options| Segment {
+            seq,
+            ack: 1,
+            payload,
+            flags,
+            options,
+            ..Segment::between(SERVER, CLIENT)
+        };
+        let plain = TcpOptions::default();
+        script.packet(0, Segment { seq: 0, ..up(0, Flags::SYN, hello(true)) });
+        script.packet(20, down(0, 0, Flags::SYN | ACK, hello(true)));
+        script.packet(30, up(1, ACK, plain.clone()));
+        script.packet(100, down(1, 1_460, ACK, plain.clone()));
+        // Ten segments, the last of 100 bytes, and one behind them.
+        let (from, bytes) = (1 + 1_460, 9 * 1_460 + 100);
+        if !lost_before_the_tap {
+            script.packet(110, down(from, bytes, ACK, plain.clone()));
+        }
+        script.packet(400, down(from + bytes, 1_460, ACK, plain.clone()));
+        script.packet(420, up(from, ACK, plain.clone()));
+        script.packet(30_000, down(from, bytes, ACK, plain.clone()));
+        script.packet(30_020, up(from + bytes + 1_460, ACK, plain));
+        let found = script.analyse();
+        let side = found.connections.iter().next().unwrap().to_client;
+        (side.retransmitted_packets, side.refilled_packets)
+    };
+    assert_eq!(again(false), (10, 0));
+    assert_eq!(again(true), (0, 10));
+}
