@@ -89,7 +89,7 @@ def test_few_rounds_show_no_tail() -> None:
 
 
 def test_servers_times_that_matter_and_are_not_seen_are_said() -> None:
-    unsure, one, other = replay(between=(10_000, 110_000)), replayed([5.0] * 40), replayed([6.0] * 40)
+    unsure, one, other = replay(between=(10_000, 110_000)), replayed([4.7] * 40), replayed([5.4] * 40)
     assert json.loads(unsure.to_json())["connections"][0]["messages"][0]["service_ns"] == 20_000
     moved = unsure.otherwise()
     assert moved is not None
@@ -97,10 +97,53 @@ def test_servers_times_that_matter_and_are_not_seen_are_said() -> None:
     assert json.loads(moved.to_json())["connections"][0]["messages"][0]["service_ns"] == 100_000
     told = doubts.against_others(unsure, "cubic", one, lambda _replay, _settings: other)
     assert kinds(told) == ["server-times-unseen"]
-    assert "a median round of 6.00 ms instead of 5.00 ms" in told[0]
+    assert "a median round of 5.40 ms instead of 4.70 ms" in told[0]
     assert doubts.against_others(unsure, "cubic", one, lambda _replay, _settings: one) == []
     assert replay().otherwise() is None
     assert doubts.against_others(replay(), "cubic", one, lambda *_: other) == []
+
+
+def by_a_timer(took_ms: float, *, regardless: bool = False) -> Replay:
+    """The same every 10 ms by a timer, one answer of which took so long."""
+    text = json.loads(replay().to_json())
+    for connection in text["connections"]:
+        for message in connection["messages"]:
+            message["release"] = {"by": "clock"}
+    text["connections"][1]["messages"][7]["took_ns"] = int(took_ms * 1e6)
+    text["connections"][0]["messages"][5]["release"] = {"by": "clock", "regardless": regardless}
+    delay = dict.fromkeys(("p10_ns", "median_ns", "p90_ns"), int(2e6 * ROUND_MS))
+    edge = {"event": "timer", "requests": 78, "delay": delay}
+    about = {"connections": [0, 1], "servers": 2, "upstream": False, "rounds": 40, "requests": 80}
+    text["companies"] = [{**about, "spread": delay, "released_by": [edge]}]
+    return Replay.from_json(json.dumps(text))
+
+
+def test_whether_a_timer_waits_for_a_late_answer_is_tried_where_none_was_late() -> None:
+    other = by_a_timer(ROUND_MS).unwaiting()
+    assert other is not None
+    releases = [m["release"] for c in json.loads(other.to_json())["connections"] for m in c["messages"]]
+    # Before its first answer no connection waits for one.
+    assert [r.get("regardless", False) for r in releases] == 2 * ([False] + [True] * 39)
+    # An answer that took longer than the period and was waited for shows it, and so does a request that did not wait.
+    assert by_a_timer(2 * ROUND_MS).unwaiting() is None
+    assert by_a_timer(ROUND_MS, regardless=True).unwaiting() is None
+    assert replay().unwaiting() is None
+    one, two = replayed([5.0] * 40, timeouts=30), replayed([5.0] * 40)
+    told = doubts.against_others(by_a_timer(ROUND_MS), "cubic", one, lambda *_: two)
+    assert kinds(told) == ["timer-untested"]
+    assert "0 timeouts a run instead of 30" in told[0]
+    assert doubts.against_others(by_a_timer(ROUND_MS), "cubic", one, lambda *_: one) == []
+
+
+def test_a_replay_whose_seeds_all_lie_beyond_the_capture_is_doubted_however_far_they_are_apart() -> None:
+    one, two = replayed([6.0] * 40), replayed([600.0] * 40)
+    of = [seeds.rounds.filter(pl.col("seed") == seed) for seeds, seed in ((one, 1), (two, 2))]
+    told = doubts.against_the_capture(replay(), "cubic", doubts.Replayed(one.responses, pl.concat(of), one.runs), {})
+    assert kinds(told) == [doubts.NOT_AS_CAPTURED]
+    # One of them is like the capture.
+    near = replayed([5.2] * 40).rounds.filter(pl.col("seed") == 1)
+    like = doubts.Replayed(one.responses, pl.concat([near, of[1]]), one.runs)
+    assert doubts.against_the_capture(replay(), "cubic", like, {}) == []
 
 
 def test_trims_own_waits_are_tried() -> None:
@@ -109,9 +152,9 @@ def test_trims_own_waits_are_tried() -> None:
     def again(other: Replay | None, settings: object) -> doubts.Replayed:
         asked.append(dict(settings))  # type: ignore[call-overload]
         assert other is None
-        return replayed([4.0] * 40)
+        return replayed([4.7] * 40)
 
-    told = doubts.against_others(replay(), "trim", replayed([5.0] * 40), again)
+    told = doubts.against_others(replay(), "trim", replayed([5.4] * 40), again)
     assert kinds(told) == ["held-back"]
     assert asked == [{"cc.trim_async": "false"}]
 

@@ -135,6 +135,9 @@ pub(crate) enum Waits {
     First,
 }
 
+/// What [`Edge::event`] calls requests that left by a clock of their own.
+pub(crate) const TIMER: &str = "timer";
+
 /// Why a request was sent when it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Reason {
@@ -157,7 +160,7 @@ impl Reason {
             Reason::OwnAnswer => ("own-answer", None, None),
             Reason::OthersAnswers(company) => ("others-answers", None, Some(company)),
             Reason::OthersRequests(company) => ("others-requests", None, Some(company)),
-            Reason::Timer => ("timer", None, None),
+            Reason::Timer => (TIMER, None, None),
             Reason::Nothing => ("nothing", None, None),
         };
         Edge { event: event.to_owned(), waits_for, company, requests: delays.len() as u64, delay: Delay::of(delays) }

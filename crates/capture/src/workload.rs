@@ -2,7 +2,7 @@
 
 use crate::release::{self, Talk, Times};
 use crate::service::{self, Wait};
-use crate::waiting::{Company, Release, Round};
+use crate::waiting::{Company, Release, Round, TIMER};
 use crate::{Analysis, Connection, Direction, Front, Turn, WorkloadError, inflight};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -401,6 +401,32 @@ impl Workload {
                 let mirrored = least.saturating_add(most).saturating_sub(message.service_ns);
                 moved |= mirrored != message.service_ns;
                 message.service_ns = mirrored;
+            }
+        }
+        moved.then_some(other)
+    }
+
+    /// The same traffic with timers that ask though the answer before is missing. None where no request leaves by a timer, and where the capture shows
+    /// what its timers do: they were seen not to wait, or an answer took longer than the period and was waited for.
+    pub fn unwaiting(&self) -> Option<Workload> {
+        let mut other = self.clone();
+        let mut moved = false;
+        for company in &self.companies {
+            let Some(timer) = company.released_by.iter().find(|edge| edge.event == TIMER) else { continue };
+            let mine = || company.connections.iter().filter_map(|&c| self.connections.get(c as usize));
+            let waited_long = |m: &Message| m.took_ns.is_some_and(|took| took >= timer.delay.median_ns);
+            let told = |m: &Message| waited_long(m) || m.release == Some(Release::Clock { regardless: true });
+            if mine().flat_map(|c| &c.messages).any(told) {
+                continue;
+            }
+            for connection in company.connections.iter().map(|&c| c as usize) {
+                let Some(connection) = other.connections.get_mut(connection) else { continue };
+                for message in connection.messages.iter_mut().skip(1) {
+                    if message.release == Some(Release::Clock { regardless: false }) {
+                        message.release = Some(Release::Clock { regardless: true });
+                        moved = true;
+                    }
+                }
             }
         }
         moved.then_some(other)

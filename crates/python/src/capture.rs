@@ -362,6 +362,11 @@ impl Replay {
         let workload = self.workload.otherwise()?;
         Some(Replay { traffic: fanin_scenario::Replay::from(&workload), workload })
     }
+    /// The same traffic with timers that ask though the answer before is missing; none where the capture shows what its timers do, or has none.
+    fn unwaiting(&self) -> Option<Replay> {
+        let workload = self.workload.unwaiting()?;
+        Some(Replay { traffic: fanin_scenario::Replay::from(&workload), workload })
+    }
     /// Writes the workload file, whole or not at all.
     fn write(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         self.workload.write(&path).map_err(|error| workload_error(py, &error))

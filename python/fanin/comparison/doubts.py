@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 NOT_AS_CAPTURED = "not-as-captured"
 
-KINDS = (NOT_AS_CAPTURED, "server-times-unseen", "held-back", "requests-untold", "unasked")
+KINDS = (NOT_AS_CAPTURED, "server-times-unseen", "held-back", "timer-untested", "requests-untold", "unasked")
 """Kinds of these warnings."""
 
 MOST = {0.5: 1.10, 0.99: 1.25}
@@ -111,29 +111,7 @@ def against_the_capture(replay: Replay, cc: str, replayed: Replayed, half_rtt: M
 
     `half_rtt` is half of each connection's shortest round trip, in ms: the way of a request to its server.
     """
-    times = replayed.times()
-    rounds = pl.Series(replay.round_times_ms()[1:], dtype=pl.Float64).drop_nulls()
-    if len(rounds) and any(len(seed) for seed in times["round"]):
-        what, seen, here = "round", rounds.sort(), times["round"]
-    else:
-        rows = frame(replay.response_times())
-        what, here = "response", times["response"]
-        if (later := rows.filter(pl.col("response") > 0)).height >= FEWEST:
-            rows = later
-        else:
-            # A connection for each request: what is compared begins with the answer, so that no handshake is in it.
-            here = _by_seed(replayed.responses)
-        way = rows["connection"].replace_strict(dict(half_rtt), default=0.0, return_dtype=pl.Float64)
-        seen = (rows["took_ms"] - way).clip(0.0).sort()
-    apart = []
-    together = _pooled(here)
-    for most, p in zip(MOST.values(), (0.5, _tail(len(seen))), strict=True):
-        if len(seen) < FEWEST or not all(len(seed) for seed in here):
-            continue
-        replays, allowed = quantile(together, p), _allowed(here, p, most)
-        low, high = _likely(seen, p)
-        if replays > high * allowed or replays < low / allowed:
-            apart.append(f"the {NAMES[p]} {what} {duration(replays)} instead of {duration(quantile(seen, p))}")
+    apart = _apart(replay, replayed, half_rtt)
     if not apart:
         return []
     return [
@@ -147,6 +125,45 @@ def against_the_capture(replay: Replay, cc: str, replayed: Replayed, half_rtt: M
     ]
 
 
+def _apart(replay: Replay, replayed: Replayed, half_rtt: Mapping[int, float]) -> list[str]:
+    """Where a replay of the captured TCP is not the capture, by more than chance, in rounds or else in responses: in words."""
+    rounds, here = _rounds(replay), replayed.times()["round"]
+    if len(rounds) and any(len(seed) for seed in here):
+        return _beyond("round", rounds, here, len(rounds))
+    seen, here = _responses(replay, replayed, half_rtt)
+    return _beyond("response", seen, here, len(seen))
+
+
+def _rounds(replay: Replay) -> pl.Series:
+    return pl.Series(replay.round_times_ms()[1:], dtype=pl.Float64).drop_nulls().sort()
+
+
+def _responses(replay: Replay, replayed: Replayed, half_rtt: Mapping[int, float]) -> tuple[pl.Series, list[pl.Series]]:
+    """Times of responses in the capture and in the replays."""
+    rows, here = frame(replay.response_times()), replayed.times()["response"]
+    if (later := rows.filter(pl.col("response") > 0)).height >= FEWEST:
+        rows = later
+    else:
+        # A connection for each request: what is compared begins with the answer, so that no handshake is in it.
+        here = _by_seed(replayed.responses)
+    way = rows["connection"].replace_strict(dict(half_rtt), default=0.0, return_dtype=pl.Float64)
+    return (rows["took_ms"] - way).drop_nulls().clip(0.0).sort(), here
+
+
+def _beyond(what: str, seen: pl.Series, here: Sequence[pl.Series], count: int) -> list[str]:
+    """Quantiles of replays that lie further from those of the capture, which is a sample of so many, than chance explains: in words."""
+    if count < FEWEST or not all(len(seed) for seed in here):
+        return []
+    apart = []
+    together = _pooled(here)
+    for most, p in zip(MOST.values(), (0.5, _tail(count)), strict=True):
+        replays, own = quantile(together, p), [quantile(seed, p) for seed in here]
+        low, high = _likely(seen, p, count)
+        if min(own) > high * most or max(own) < low / most:
+            apart.append(f"the {NAMES[p]} {what} {duration(replays)} instead of {duration(quantile(seen, p))}")
+    return apart
+
+
 def against_others(
     replay: Replay,
     cc: str,
@@ -158,8 +175,7 @@ def against_others(
     `again` replays other traffic (None: the same) with other settings, under the same algorithm and seeds.
     """
     told: list[str] = []
-    other = replay.otherwise()
-    if other is not None:
+    if (other := replay.otherwise()) is not None:
         found = _different(replayed, again(other, {}))
         unsure = frame(replay.response_times())["unsure_ms"].drop_nulls()
         unsure = unsure.filter(unsure != 0).sort()
@@ -170,6 +186,18 @@ def against_others(
                     f"their first packets before the tap saw them: it is known to within {duration(quantile(unsure, 0.5))} (median). Other times within "
                     f"these bounds give {' and '.join(found)} under {cc}; capture at the switch or at the servers to see them",
                     "server-times-unseen",
+                    cc,
+                )
+            )
+    if (other := replay.unwaiting()) is not None:
+        found = _different(replayed, again(other, {}))
+        if found:
+            told.append(
+                RunWarning(
+                    "requests leave by a timer, and no answer of the capture was late for it: whether the timer waits for a late answer is not in the "
+                    f"capture, and it does in the replay. Does it not, there is {' and '.join(found)} under {cc}; regardless = true in the workload "
+                    "file says so (fanin trains --workload)",
+                    "timer-untested",
                     cc,
                 )
             )
@@ -252,8 +280,8 @@ def _error(count: int, p: float) -> float:
     return SIGMAS * math.sqrt(p * (1 - p) / max(count, 1))
 
 
-def _likely(values: pl.Series, p: float) -> tuple[float, float]:
-    """Between what the true quantile lies of which these are a sample: order statistics so many standard errors away; 0 or infinite beyond them."""
-    error = _error(len(values), p)
+def _likely(values: pl.Series, p: float, count: int) -> tuple[float, float]:
+    """Between what the true quantile lies of which these are a sample of so many: order statistics so many standard errors away; 0 or infinite beyond."""
+    error = _error(count, p)
     low, high = p - error, p + error
     return (quantile(values, low) if low > 0 else 0.0), (quantile(values, high) if high < 1 else math.inf)
