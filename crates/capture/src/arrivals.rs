@@ -28,6 +28,9 @@ const RATE_ERROR: f64 = 0.05;
 /// For how long, in nanoseconds, a round trip speaks for those that follow it: queues and busy hosts come and go.
 const SPREAD_HOLDS: u64 = 1_000_000_000;
 
+/// So many packets show the pace of the senders: the mean of so many times that are uniform from 0 on is within a seventh, more often than not.
+const FEWEST_PACED: u32 = 8;
+
 /// So many first packets are remembered per host: more than answer at once.
 const FRONTS: usize = 1_024;
 
@@ -61,7 +64,18 @@ struct Received {
     forgotten: u64,
     /// The packet that came last can have entered the queue no earlier than this; a queue keeps the order, so later ones cannot either.
     entered: u64,
+    /// The connection whose packet came last, if that packet found the queue empty.
+    alone: Option<u32>,
+    pace: Pace,
     spread: Spread,
+}
+
+/// How fast those who send to a host do so when nothing holds them back: by what comes next behind a packet that did not queue.
+#[derive(Default)]
+struct Pace {
+    packets: u32,
+    time: u64,
+    bytes: u64,
 }
 
 /// The first packet of a run.
@@ -100,10 +114,12 @@ impl Arrivals {
 
     /// A packet passed on its way to `host`; it can have entered the queue in front of it from `entered` on.
     #[inline]
-    pub fn packet(&mut self, host: u32, payload: u32, at: u64, entered: u64) {
+    pub fn packet(&mut self, host: u32, connection: u32, payload: u32, at: u64, entered: u64) {
         let host = &mut self.hosts[host as usize];
         let transmission = host.transmission(payload);
-        if host.idle(transmission, at) {
+        let idle = host.idle(transmission, at);
+        host.alone = idle.then_some(connection);
+        if idle {
             (host.busy_since, host.free_at, host.entered) = (at, at as f64, at);
         } else {
             // A packet passes when the link has sent its last bit: the time since the one before is its own. A busy link that seems to fall behind
@@ -164,6 +180,26 @@ impl Arrivals {
         for entry in self.hosts[host as usize].fronts.iter_mut().rev().take_while(|e| e.at > since) {
             entry.latest = entry.latest.min(by.max(entry.earliest));
         }
+    }
+
+    /// A packet of a connection with so many bytes comes to `host` so long after the one before, both sent without waiting for an acknowledgement. If that
+    /// one did not queue and no other came in between, it is how long its sender took.
+    #[inline]
+    pub fn follows(&mut self, host: u32, connection: u32, bytes: u64, gap: u64) {
+        let host = &mut self.hosts[host as usize];
+        if host.alone == Some(connection) {
+            let pace = &mut host.pace;
+            (pace.packets, pace.time, pace.bytes) =
+                (pace.packets.saturating_add(1), pace.time + gap, pace.bytes + bytes);
+        }
+    }
+
+    /// How long senders take for `bytes` on their way to `host`: as its link does, or longer where they were seen to.
+    #[inline]
+    pub fn sent_in(&self, host: u32, bytes: u64) -> u64 {
+        let pace = &self.hosts[host as usize].pace;
+        let seen = if pace.packets < FEWEST_PACED { 0.0 } else { pace.time as f64 / pace.bytes.max(1) as f64 };
+        self.time_for(host, bytes).max((bytes as f64 * seen) as u64)
     }
 
     /// How long `bytes` take on the link to `host`, at the fastest rate seen.
@@ -276,7 +312,7 @@ mod tests {
     fn busy(arrivals: &mut Arrivals, host: u32, mut at: u64, payloads: impl Iterator<Item = u32>) -> u64 {
         for payload in payloads {
             at += (u64::from(payload) + 52) * 8;
-            arrivals.packet(host, payload, at, 0);
+            arrivals.packet(host, 0, payload, at, 0);
         }
         at
     }
@@ -332,6 +368,32 @@ mod tests {
         let (mut other, a) = known(600, 600);
         busy(&mut other, a, MS, std::iter::repeat_n(700, 100));
         assert!(other.drag_ns(a, 1000).abs_diff(15_228) < 40, "{}", other.drag_ns(a, 1000));
+    }
+
+    #[test]
+    fn senders_that_are_slower_than_the_link_are_not_taken_to_send_at_its_rate() {
+        let (mut arrivals, a, _) = two_hosts();
+        busy(&mut arrivals, a, MS, std::iter::repeat_n(1448, 40));
+        assert_eq!(arrivals.sent_in(a, 14_480), arrivals.time_for(a, 14_480), "no sender was seen alone");
+        // One that sends a packet every 30 us to an idle link; its second follows one that did not queue.
+        let pair = |arrivals: &mut Arrivals, n: u64, other: bool| {
+            let at = (10 + n) * MS;
+            arrivals.packet(a, 7, 1448, at, 0);
+            if other {
+                arrivals.packet(a, 8, 1448, at + 12_000, 0);
+            }
+            arrivals.follows(a, 7, 1448, 30_000);
+        };
+        (0..20).for_each(|n| pair(&mut arrivals, n, true));
+        assert_eq!(
+            arrivals.sent_in(a, 14_480),
+            arrivals.time_for(a, 14_480),
+            "another came in between, and it may have queued"
+        );
+        (20..27).for_each(|n| pair(&mut arrivals, n, false));
+        assert_eq!(arrivals.sent_in(a, 14_480), arrivals.time_for(a, 14_480), "too few");
+        pair(&mut arrivals, 27, false);
+        assert_eq!(arrivals.sent_in(a, 14_480), 300_000);
     }
 
     #[test]

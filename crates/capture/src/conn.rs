@@ -236,9 +236,9 @@ impl Conn {
         if s.payload > 0 {
             self.data(s, d, at, acks, gap, arrivals, sink);
             let entered = self.entered(d, at, arrivals);
-            arrivals.packet(self.hosts[1 - d], s.payload, at, entered);
+            arrivals.packet(self.hosts[1 - d], self.id, s.payload, at, entered);
         } else {
-            arrivals.packet(self.hosts[1 - d], 0, at, 0);
+            arrivals.packet(self.hosts[1 - d], self.id, 0, at, 0);
             if s.flags & (flag::SYN | flag::RST) == 0 {
                 self.dirs[d].ahead |= self.dirs[d].seq.bare(s.seq);
             }

@@ -52,10 +52,12 @@ impl Conn {
             }
             let window = dir.unasked.unwrap_or(u64::MAX).min(INITIAL_WINDOW * u64::from(dir.stats.largest_segment));
             if sent <= run.burst.max(window) {
-                arrivals.entered_by(host, before, run.entered_by + since);
+                arrivals.follows(host, self.id, sent - run.sent, at - before);
+                let later = arrivals.sent_in(host, sent.saturating_sub(run.first_bytes));
+                arrivals.entered_by(host, before, run.entered_by + later);
             }
         }
-        run.before = Some(at);
+        (run.before, run.sent) = (Some(at), run.to - run.from);
         run.entered + since
     }
 

@@ -48,6 +48,8 @@ pub(super) struct PayloadRun {
     pub slowed: bool,
     /// When its last packet but the present one came.
     pub before: Option<u64>,
+    /// What had come with it.
+    pub sent: u64,
     pieces: u32,
     piece: Piece,
 }
@@ -88,6 +90,7 @@ impl PayloadRun {
             burst: 0,
             slowed: false,
             before: None,
+            sent: 0,
             pieces: 1,
             piece,
         }
