@@ -72,16 +72,16 @@ fn what_is_sent_again_as_one_merged_segment_counts_as_the_packets_that_it_was_on
         let plain = TcpOptions::default();
         script.packet(0, Segment { seq: 0, ..up(0, Flags::SYN, hello(true)) });
         script.packet(20, down(0, 0, Flags::SYN | ACK, hello(true)));
-        script.packet(30, up(1, ACK, plain.clone()));
-        script.packet(100, down(1, 1_460, ACK, plain.clone()));
+        script.packet(30, up(1, ACK, plain));
+        script.packet(100, down(1, 1_460, ACK, plain));
         // Ten segments, the last of 100 bytes, and one behind them.
         let (from, bytes) = (1 + 1_460, 9 * 1_460 + 100);
         if !lost_before_the_tap {
-            script.packet(110, down(from, bytes, ACK, plain.clone()));
+            script.packet(110, down(from, bytes, ACK, plain));
         }
-        script.packet(400, down(from + bytes, 1_460, ACK, plain.clone()));
-        script.packet(420, up(from, ACK, plain.clone()));
-        script.packet(30_000, down(from, bytes, ACK, plain.clone()));
+        script.packet(400, down(from + bytes, 1_460, ACK, plain));
+        script.packet(420, up(from, ACK, plain));
+        script.packet(30_000, down(from, bytes, ACK, plain));
         script.packet(30_020, up(from + bytes + 1_460, ACK, plain));
         let found = script.analyse();
         let side = found.connections.iter().next().unwrap().to_client;
