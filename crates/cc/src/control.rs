@@ -105,6 +105,9 @@ pub struct Needs {
     pub quickack: bool,
     /// The algorithm decides for itself what idleness means; the stack's window validation is off (Linux: `cong_control`).
     pub own_idle: bool,
+    /// It is told of every ACK while data are outstanding, also of one that delivers nothing, and when the state of the loss machine is
+    /// settled: after [`CongestionControl::on_congestion`] and the like (Linux: `cong_control`).
+    pub settled_acks: bool,
     /// It is no congestion control of TCP's but a transport of its own, carried out by the host's endpoint of this name.
     pub endpoint: Option<&'static str>,
 }
@@ -156,7 +159,7 @@ pub trait CongestionControl: core::fmt::Debug + Send {
         Needs::default()
     }
 
-    /// New data was delivered. Called before [`Self::on_congestion`] when one ACK does both.
+    /// New data was delivered. Called before [`Self::on_congestion`] when one ACK does both, unless [`Needs::settled_acks`] is set.
     fn on_ack(&mut self, conn: &Conn, ack: &Ack);
 
     /// An ACK delivered nothing: a duplicate without news, or one that came while nothing was outstanding, as that in each request does.

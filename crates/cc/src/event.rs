@@ -42,8 +42,13 @@ pub struct Conn {
     pub loss_basis: f64,
     /// A loss leaves cwnd half of the window, fraction and all, whatever ssthresh is (NS2).
     pub keeps_fraction: bool,
+    /// Segments declared lost so far; one that was sent again and is lost again counts again (`tp->lost`).
+    pub lost: u64,
     /// Whether the window, not the application, held the sender back in the last window of data.
     pub cwnd_limited: bool,
+    /// What is being delivered was sent while the application had no more to send (`tp->app_limited`); known where
+    /// [`crate::Needs::rate_samples`] is set.
+    pub app_limited: bool,
     /// State of the loss machine.
     pub state: State,
     /// The message being sent, where the application said so.
@@ -73,8 +78,10 @@ impl Conn {
             snd_nxt: 0,
             in_flight: 0.0,
             loss_basis: 0.0,
+            lost: 0,
             keeps_fraction: false,
             cwnd_limited: true,
+            app_limited: false,
             state: State::Open,
             message: None,
             next_send: Time::ZERO,
@@ -119,6 +126,8 @@ pub struct Ack {
     pub may_grow: bool,
     /// Segments declared lost by this ACK.
     pub newly_lost: u32,
+    /// Packets outstanding before it (`rs->prior_in_flight`).
+    pub prior_in_flight: f64,
     /// Delivery-rate sample, when [`crate::Needs::rate_samples`] asks for it.
     pub rate: Option<RateSample>,
 }
@@ -143,6 +152,7 @@ impl Ack {
             ack_seq,
             may_grow: true,
             newly_lost: 0,
+            prior_in_flight: 0.0,
             rate: None,
         }
     }

@@ -306,6 +306,10 @@ proptest! {
         for spec in senders() {
             for profile in PROFILES {
                 let mut s = Sender::new(&spec, profile);
+                if s.needs.settled_acks {
+                    // The window comes back with the ACK that finds the repair over; it has a test of its own.
+                    continue;
+                }
                 for _ in 0..rounds {
                     s.take(Event::Ack { segments: 2, rtt_us: Some(300), ece: false, grow: true, gap_us: 100, lost: 0 });
                 }

@@ -114,7 +114,8 @@ struct btf_kfunc_id_set { struct module *owner; void *set; };
 #define clamp(v, lo, hi) min((__typeof__(v))max(v, lo), hi)
 #define clamp_t(t, v, lo, hi) min_t(t, max_t(t, v, lo), hi)
 #define swap(a, b) do { __typeof__(a) _t = (a); (a) = (b); (b) = _t; } while (0)
-#define abs(x) ({ __typeof__(x) _a = (x); _a < 0 ? -_a : _a; })
+/* Of an unsigned difference, too: its bits are taken for signed ones. */
+#define abs(x) ({ __typeof__(x) _x = (x); s64 _a = sizeof(_x) == 4 ? (s64)(s32)_x : (s64)_x; _a < 0 ? -_a : _a; })
 #define DIV_ROUND_UP(n, d) (((n) + (d) - 1) / (d))
 #define do_div(n, base) ({ u32 _b = (base); u32 _r = (u64)(n) % _b; (n) = (u64)(n) / _b; _r; })
 static inline u64 div_u64(u64 n, u32 d) { return n / d; }

@@ -11,9 +11,9 @@ static __thread u64 no_random;
 
 /* ---- what src/abi.rs mirrors; every field is in the unit of its name ---------------------------------------------------------- */
 
-#define FANIN_ABI 3
+#define FANIN_ABI 4
 struct fanin_view {
-	u64 now_ns;
+	u64 now_ns, next_send_ns;
 	u32 snd_una, snd_nxt, mss, srtt_us, min_rtt_us, in_flight, delivered, delivered_ce, lost, data_segs_out;
 	u32 state, cwnd_limited, app_limited, message_unsent;
 	u64 deadline_ns, random;
@@ -213,8 +213,8 @@ static struct sock *enter(struct fanin_sock *s, const struct fanin_view *v)
 	sk->data_segs_out = v->data_segs_out;
 	sk->app_limited = v->app_limited;
 	sk->is_cwnd_limited = v->cwnd_limited;
-	sk->tcp_mstamp = sk->delivered_mstamp = v->now_ns / 1000;
-	sk->tcp_wstamp_ns = max(sk->tcp_wstamp_ns, v->now_ns);
+	sk->tcp_mstamp = v->now_ns / 1000;
+	sk->tcp_wstamp_ns = v->next_send_ns;
 	sk->tcp_clock_cache = v->now_ns;
 	sk->fanin_deadline_ns = v->deadline_ns;
 	sk->fanin_unsent = v->message_unsent;
@@ -270,6 +270,7 @@ void fanin_new(struct fanin_sock *s, const struct fanin_view *v, u32 cwnd, u32 s
 	sk->sk_pacing_shift = 10;
 	sk->sk_gso_max_size = GSO_LEGACY_MAX_SIZE;
 	enter(s, v);
+	sk->delivered_mstamp = sk->tcp_mstamp;
 	if (ops->init)
 		ops->init(sk);
 	leave(sk, out);
@@ -281,12 +282,14 @@ void fanin_on_ack(struct fanin_sock *s, const struct fanin_view *v, const struct
 	const struct tcp_congestion_ops *o = sk->icsk_ca_ops;
 	struct ack_sample sample = { a->acked, a->rtt_us, v->in_flight };
 
+	if (a->delivered)
+		sk->delivered_mstamp = sk->tcp_mstamp;
 	if (o->pkts_acked)
 		o->pkts_acked(sk, &sample);
 	if (o->in_ack_event)
 		o->in_ack_event(sk, a->ece ? CA_ACK_ECE : 0);
 	/* The kernel leaves a recovery before it asks for growth; fanin lets the ACK that ends one grow and says so by may_raise. */
-	follow_state(sk, v->state == TCP_CA_Recovery && a->may_raise ? TCP_CA_Open : v->state);
+	follow_state(sk, v->state == TCP_CA_Recovery && a->may_raise && !o->cong_control ? TCP_CA_Open : v->state);
 	if (o->cong_control) {
 		struct rate_sample rs = {
 			.prior_delivered = a->rate_prior_delivered, .delivered = a->rate_delivered, .interval_us = a->rate_interval_us,
@@ -406,6 +409,8 @@ void fanin_before_send(struct fanin_sock *s, const struct fanin_view *v, struct 
 	struct sock *sk = enter(s, v);
 
 	follow_state(sk, v->state);
+	if (v->snd_una == v->snd_nxt)
+		sk->delivered_mstamp = sk->tcp_mstamp;
 	if (sk->icsk_ca_ops->min_tso_segs)
 		sk->icsk_ca_ops->min_tso_segs(sk);
 	if (!v->in_flight)

@@ -10,13 +10,14 @@ use libloading::Library;
 use std::ffi::{CStr, c_char};
 use std::path::Path;
 
-const FANIN_ABI: u32 = 3;
+const FANIN_ABI: u32 = 4;
 
 /// What the sender knows now.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct View {
     pub now_ns: u64,
+    pub next_send_ns: u64,
     pub snd_una: u32,
     pub snd_nxt: u32,
     pub mss: u32,

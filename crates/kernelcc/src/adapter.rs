@@ -169,12 +169,11 @@ impl Extension for KernelFile {
             start,
             first: (first.out.cwnd, first.out.ssthresh),
             wire_per_mss: setup.wire.get() as f64 / f64::from(setup.mss),
-            delivered: 0,
+            // The SYN counts as one.
+            delivered: 1,
             delivered_ce: 0,
-            lost: 0,
             data_segs_out: 0,
             last_sent: None,
-            app_limited: false,
         }))
     }
     fn version(&self) -> String {
@@ -211,11 +210,9 @@ struct KernelSender {
     /// Segments delivered, and of them under ECE.
     delivered: u32,
     delivered_ce: u32,
-    lost: u32,
     /// Transmissions of data that the send hook saw.
     data_segs_out: u32,
     last_sent: Option<Time>,
-    app_limited: bool,
 }
 
 impl KernelSender {
@@ -223,6 +220,7 @@ impl KernelSender {
         let message = conn.message.filter(|m| m.deadline.is_some());
         View {
             now_ns: conn.now.ps() / 1000,
+            next_send_ns: conn.next_send.ps() / 1000,
             snd_una: conn.snd_una as u32,
             snd_nxt: conn.snd_nxt as u32,
             mss: conn.mss,
@@ -231,7 +229,7 @@ impl KernelSender {
             in_flight: conn.in_flight.round() as u32,
             delivered: self.delivered,
             delivered_ce: self.delivered_ce,
-            lost: self.lost,
+            lost: conn.lost as u32,
             data_segs_out: self.data_segs_out,
             state: match conn.state {
                 State::Open => 0,
@@ -241,7 +239,7 @@ impl KernelSender {
                 State::Loss => 4,
             },
             cwnd_limited: u32::from(conn.cwnd_limited),
-            app_limited: u32::from(self.app_limited),
+            app_limited: u32::from(conn.app_limited),
             message_unsent: message.map_or(0, |m| m.unsent.min(u64::from(u32::MAX)) as u32),
             // A deadline at the clock's zero would mean none.
             deadline_ns: message.and_then(|m| m.deadline).map_or(0, |d| (d.ps() / 1000).max(1)),
@@ -273,6 +271,7 @@ impl CongestionControl for KernelSender {
             rate_samples: self.module.rules_alone,
             send_hook: self.module.wants_send_hook,
             own_idle: self.module.rules_alone,
+            settled_acks: self.module.rules_alone,
             empty_acks: true,
             ..Needs::default()
         }
@@ -285,10 +284,7 @@ impl CongestionControl for KernelSender {
         if ack.ece {
             self.delivered_ce = self.delivered_ce.wrapping_add(ack.delivered_segments);
         }
-        self.lost = self.lost.wrapping_add(ack.newly_lost);
-        self.app_limited = ack.rate.is_some_and(|r| r.app_limited);
-        (view.delivered, view.delivered_ce, view.lost) = (self.delivered, self.delivered_ce, self.lost);
-        view.app_limited = u32::from(self.app_limited);
+        (view.delivered, view.delivered_ce) = (self.delivered, self.delivered_ce);
         // fanin's verdict on growth includes the window test; the kernel leaves that to the algorithm.
         let raises =
             matches!(conn.state, State::Open | State::Disorder | State::Loss) && !ack.ece && ack.acked_bytes > 0;
@@ -300,10 +296,10 @@ impl CongestionControl for KernelSender {
             ece: u32::from(ack.ece),
             may_raise: u32::from(ack.may_grow || raises),
             losses: ack.newly_lost,
-            prior_in_flight: view.in_flight + ack.delivered_segments,
+            prior_in_flight: ack.prior_in_flight as u32,
             rate_delivered: ack.rate.map_or(-1, |r| r.delivered as i32),
             rate_prior_delivered: ack.rate.map_or(0, |r| r.prior_delivered as u32),
-            rate_app_limited: u32::from(self.app_limited),
+            rate_app_limited: u32::from(ack.rate.is_some_and(|r| r.app_limited)),
             rate_interval_us: ack.rate.map_or(0, |r| us(r.interval)),
         };
         self.call(&view, |socket| socket.ack(&view, &input));

@@ -19,6 +19,7 @@ pub struct ConnSnapshot {
     pub snd_una: u64,
     pub snd_nxt: u64,
     pub in_flight: u32,
+    pub lost: u32,
     pub loss_basis: f64,
     pub cwnd_limited: bool,
     /// As Linux counts: Open, Disorder, CWR, Recovery, Loss.
@@ -47,6 +48,9 @@ impl ConnSnapshot {
         conn.snd_nxt = self.snd_nxt;
         conn.in_flight = f64::from(self.in_flight);
         conn.loss_basis = self.loss_basis;
+        conn.lost = u64::from(self.lost);
+        // Not told: an empty pipe counts as the application's.
+        conn.app_limited = true;
         conn.cwnd_limited = self.cwnd_limited;
         conn.state = match self.state {
             0 => State::Open,
@@ -79,6 +83,7 @@ pub struct Delivery {
     pub ack_seq: u64,
     pub may_grow: bool,
     pub newly_lost: u32,
+    pub prior_in_flight: u32,
     /// Delivered, delivered before, delivered in all, interval in ps, application-limited.
     pub rate: Option<(u32, u64, u64, u64, bool)>,
 }
@@ -92,6 +97,7 @@ impl Delivery {
         ack.ece = self.ece;
         ack.may_grow = self.may_grow;
         ack.newly_lost = self.newly_lost;
+        ack.prior_in_flight = f64::from(self.prior_in_flight);
         ack.rate = self.rate.map(|(delivered, prior_delivered, total_delivered, interval, app_limited)| RateSample {
             delivered,
             prior_delivered,

@@ -185,6 +185,7 @@ impl Socket {
             ack_seq: una,
             may_grow: false,
             newly_lost: 0,
+            prior_in_flight: 0,
             rate: None,
         };
         (self.counted.0, self.counted.1) = (una, view.delivered);
@@ -353,6 +354,10 @@ impl Socket {
     /// As [`Socket::settle`], in the socket's present state: the ACK that now shrinks the window.
     fn flush(&mut self, view: &View) {
         self.look(view);
+        // Such an algorithm hears of the ACK afterwards (`cong_control`).
+        if self.needs.settled_acks {
+            return;
+        }
         if let Some((_, delivery)) = self.pending.take() {
             self.deliver(view, delivery);
         }
@@ -361,6 +366,7 @@ impl Socket {
     fn deliver(&mut self, view: &View, mut delivery: Delivery) {
         delivery.newly_lost = view.lost.wrapping_sub(self.counted.2);
         self.counted.2 = view.lost;
+        delivery.prior_in_flight = view.in_flight + delivery.delivered_segments + delivery.newly_lost;
         self.notify_cc(view, Event::Ack(delivery));
     }
 
@@ -397,6 +403,7 @@ impl Socket {
             snd_una: self.una.0,
             snd_nxt,
             in_flight: view.in_flight,
+            lost: view.lost,
             // Linux's reductions are of `snd_cwnd`, which is the algorithm's window in whole packets unless Linux wrote it.
             loss_basis: if whole(own) == view.cwnd { own } else { f64::from(view.cwnd) },
             cwnd_limited: view.cwnd_limited != 0,

@@ -1,5 +1,6 @@
 //! Delivery-rate samples, for algorithms that ask for them: `tcp_rate.c`, draft-cheng-iccrg-delivery-rate-estimation.
 
+use super::rack::ticked;
 use super::scoreboard::{Delivered, RateSnapshot};
 use super::sender::Sender;
 use fanin_cc::RateSample;
@@ -29,18 +30,26 @@ impl RateSampler {
         self.delivered_at = now;
     }
 
+    /// The application limits what is being delivered.
+    pub fn app_limited(&self) -> bool {
+        self.app_limited_until != 0
+    }
+
     /// What the segment that leaves now must remember for its sample.
     pub fn snapshot(&self) -> RateSnapshot {
         RateSnapshot {
             delivered: self.delivered,
             delivered_at: self.delivered_at,
             first_sent_at: self.first_sent_at,
-            app_limited: self.app_limited_until != 0,
+            app_limited: self.app_limited(),
         }
     }
 
-    /// The sample of an ACK that delivered something.
+    /// The sample of an ACK, if it delivered something.
     pub fn sample(&mut self, d: &Delivered, now: u64) -> Option<RateSample> {
+        if d.segments == 0 {
+            return None;
+        }
         self.delivered += u64::from(d.segments);
         self.delivered_at = now;
         if self.app_limited_until != 0 && self.delivered > self.app_limited_until {
@@ -48,8 +57,9 @@ impl RateSampler {
         }
         let (newest, rate) = (d.newest?, d.newest_rate?);
         self.first_sent_at = newest.sent_at;
-        let sending = newest.sent_at - rate.first_sent_at;
-        let acking = now - rate.delivered_at;
+        // Linux's times are whole microseconds, and their differences, too.
+        let sending = ticked(newest.sent_at) - ticked(rate.first_sent_at);
+        let acking = ticked(now) - ticked(rate.delivered_at);
         Some(RateSample {
             delivered: (self.delivered - rate.delivered) as u32,
             prior_delivered: rate.delivered,

@@ -386,13 +386,21 @@ impl Sender {
         // Linux reduces once for a recovery and the timeout that ends it (`tcp_enter_loss`).
         let within = matches!(self.state, State::Cwr | State::Recovery) && self.una < self.recovery.high;
         let reduced = repeated || (self.recovery.linux.is_some() && within);
-        self.notify_cc(net.now, |cc, conn| cc.on_congestion(conn, Cause::Timeout { repeated: reduced }));
+        let settled = self.config.needs.settled_acks;
+        if !settled {
+            self.notify_cc(net.now, |cc, conn| cc.on_congestion(conn, Cause::Timeout { repeated: reduced }));
+        }
         if self.recovery.linux.is_some() {
             self.linux_times_out(repeated, reduced, net.now);
-            self.keep_room_for_what_is_out(net.now);
-            self.queue_cwr();
         } else {
             self.board.lose_all();
+        }
+        if settled {
+            self.notify_cc(net.now, |cc, conn| cc.on_congestion(conn, Cause::Timeout { repeated: reduced }));
+        }
+        if self.recovery.linux.is_some() {
+            self.keep_room_for_what_is_out(net.now);
+            self.queue_cwr();
         }
         self.recovery.forget_duplicates();
         self.recovery.inflation = 0.0;

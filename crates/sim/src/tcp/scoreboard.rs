@@ -83,6 +83,8 @@ pub struct Scoreboard {
     sacked: u32,
     /// Declared lost and not delivered yet, whether they were sent again or not (`lost_out`).
     lost: u32,
+    /// How often one was declared so.
+    lost_in_all: u64,
     /// Without SACK: segments that duplicate ACKs tell of, no one knows which (Linux's `sacked_out` of a connection without SACK).
     assumed: u32,
     /// No lost segment below this number, or below `base`, awaits retransmission.
@@ -119,6 +121,10 @@ impl Scoreboard {
     /// Lost segments that wait for retransmission.
     pub fn pending(&self) -> u32 {
         self.pending
+    }
+    /// How often a segment was declared lost so far (`tp->lost`).
+    pub fn lost_in_all(&self) -> u64 {
+        self.lost_in_all
     }
     /// Segments that were declared lost and not delivered yet, those that were sent again included (`lost_out`).
     pub fn lost(&self) -> u32 {
@@ -354,6 +360,7 @@ impl Scoreboard {
             return false;
         }
         self.lost += u32::from(!s.has(is::LOST));
+        self.lost_in_all += 1;
         s.state = (s.state | is::LOST) & !is::RETRANSMITTED;
         self.pipe -= 1;
         self.pipe_bytes -= u64::from(s.len);

@@ -324,6 +324,7 @@ impl Sender {
             return;
         }
         let now = net.now;
+        let prior_in_flight = self.in_flight();
         let mut summary = AckSummary { advanced, ece, ..AckSummary::default() };
         let d = &mut summary.delivered;
         if advanced {
@@ -358,24 +359,28 @@ impl Sender {
             && self.board.lost() > 0
             && (self.state != State::Loss || self.recovery.lost_again() || self.una >= self.recovery.high);
         let may_grow = may_grow && !enters;
-        if d.segments > 0 {
-            let rate = self.rates.as_mut().and_then(|r| r.sample(d, now));
-            let mut ack = Ack::of(0, self.config.stack.mss, self.una, rtt);
-            ack.acked_bytes = d.acked_bytes;
-            ack.acked_segments = d.acked_segments;
-            ack.delivered_bytes = d.bytes;
-            ack.delivered_segments = delivered;
-            ack.ece = ece;
-            ack.may_grow = may_grow;
-            ack.newly_lost = lost;
-            ack.rate = rate;
-            self.notify_ack(now, &ack);
-        } else {
+        let mut ack = Ack::of(0, self.config.stack.mss, self.una, rtt);
+        ack.acked_bytes = d.acked_bytes;
+        ack.acked_segments = d.acked_segments;
+        ack.delivered_bytes = d.bytes;
+        ack.delivered_segments = delivered;
+        ack.ece = ece;
+        ack.may_grow = may_grow;
+        ack.newly_lost = lost;
+        ack.prior_in_flight = prior_in_flight;
+        ack.rate = self.rates.as_mut().and_then(|r| r.sample(d, now));
+        let settled = self.config.needs.settled_acks;
+        if d.segments == 0 {
             self.note_empty_ack(now);
+        } else if !settled {
+            self.notify_ack(now, &ack);
         }
         (summary.sacked, summary.lost, summary.newly_delivered) = (sacked, lost, delivered);
         if !self.is_undisturbed(&summary) {
             self.react(packet, &summary, net);
+        }
+        if settled {
+            self.notify_ack(now, &ack);
         }
         self.held_for_ack = false;
         self.gate_until = 0;

@@ -102,8 +102,10 @@ impl Sender {
         conn.snd_nxt = self.nxt;
         conn.in_flight = self.in_flight();
         conn.loss_basis = self.loss_basis();
+        conn.lost = self.board.lost_in_all();
         conn.keeps_fraction = self.config.stack.loss_basis == LossBasis::WholeWindow;
         conn.cwnd_limited = self.validation.cwnd_limited(self.window());
+        conn.app_limited = self.rates.as_ref().is_some_and(|rates| rates.app_limited());
         conn.state = self.state;
         conn.message = self.messages.front().map(|m| Message {
             unsent: m.end.saturating_sub(self.nxt.max(m.start)),

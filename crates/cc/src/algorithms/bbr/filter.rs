@@ -1,6 +1,6 @@
 //! BBR's filters: the greatest rate of the last rounds, and how much more than expected was acknowledged.
 
-use fanin_units::Time;
+use super::fixed::{Bw, US_PER_S, delivered_in};
 
 /// Greatest sample of the last rounds, of three kept: the best, the best since, and the best since that. A later one moves up when an
 /// earlier one leaves the window, and is renewed when a quarter and a half of the window have passed without it (Kathleen Nichols'
@@ -10,19 +10,19 @@ pub(super) struct MaxRate {
     window: u64,
     round: u64,
     /// Round and rate, the best first.
-    best: [(u64, f64); 3],
+    best: [(u64, Bw); 3],
 }
 
 impl MaxRate {
     pub fn new(window: u64) -> MaxRate {
-        MaxRate { window, round: 0, best: [(0, 0.0); 3] }
+        MaxRate { window, round: 0, best: [(0, 0); 3] }
     }
 
     pub fn next_round(&mut self) {
         self.round += 1;
     }
 
-    pub fn add(&mut self, rate: f64) {
+    pub fn add(&mut self, rate: Bw) {
         let (round, window) = (self.round, self.window);
         let sample = (round, rate);
         let [first, second, third] = &mut self.best;
@@ -48,8 +48,8 @@ impl MaxRate {
         }
     }
 
-    /// Packets per second; 0 before the first sample.
-    pub fn get(&self) -> f64 {
+    /// 0 before the first sample.
+    pub fn get(&self) -> Bw {
         self.best[0].1
     }
 }
@@ -57,37 +57,35 @@ impl MaxRate {
 /// Rounds until the older of two maxima is forgotten, so that one lives 5 to 10 rounds.
 const ROUNDS: u32 = 5;
 /// A count of this many packets starts anew.
-const LONGEST_EPOCH: f64 = (1 << 20) as f64;
-/// At most what the bottleneck delivers in this time, s.
-const MOST: f64 = 0.1;
+const LONGEST_EPOCH: u64 = 1 << 20;
+/// At most what the bottleneck delivers in this time.
+const MOST_US: u64 = US_PER_S / 10;
 
 /// Packets acknowledged beyond rate x time (`bbr_update_ack_aggregation`).
 #[derive(Debug, Default)]
 pub(super) struct Aggregation {
-    epoch_at: Option<Time>,
-    epoch_acked: f64,
+    epoch_us: u64,
+    epoch_acked: u64,
     /// Maxima of the present and the previous window of rounds.
-    extra: [f64; 2],
+    extra: [u64; 2],
     present: usize,
     rounds: u32,
 }
 
 impl Aggregation {
-    pub fn update(&mut self, now: Time, acked: f64, bw: f64, cwnd: f64, round_start: bool) {
+    pub fn update(&mut self, now_us: u64, acked: u64, bw: Bw, cwnd: u64, round_start: bool) {
         if round_start {
             self.rounds += 1;
             if self.rounds >= ROUNDS {
                 self.rounds = 0;
                 self.present ^= 1;
-                self.extra[self.present] = 0.0;
+                self.extra[self.present] = 0;
             }
         }
-        let start = self.epoch_at.unwrap_or(now);
-        let mut expected = bw * now.since(start).as_secs();
-        if self.epoch_at.is_none() || self.epoch_acked <= expected || self.epoch_acked + acked >= LONGEST_EPOCH {
-            self.epoch_at = Some(now);
-            self.epoch_acked = 0.0;
-            expected = 0.0;
+        let mut expected = delivered_in(bw, now_us - self.epoch_us);
+        if self.epoch_acked <= expected || self.epoch_acked + acked >= LONGEST_EPOCH {
+            self.restart(now_us);
+            expected = 0;
         }
         self.epoch_acked += acked;
         let extra = (self.epoch_acked - expected).min(cwnd);
@@ -95,48 +93,48 @@ impl Aggregation {
     }
 
     /// The sender was idle: counting begins anew.
-    pub fn restart(&mut self, now: Time) {
-        self.epoch_at = Some(now);
-        self.epoch_acked = 0.0;
+    pub fn restart(&mut self, now_us: u64) {
+        (self.epoch_us, self.epoch_acked) = (now_us, 0);
     }
 
     /// Packets to allow beyond the product.
-    pub fn extra(&self, bw: f64) -> f64 {
-        self.extra[0].max(self.extra[1]).min(bw * MOST)
+    pub fn extra(&self, bw: Bw) -> u64 {
+        self.extra[0].max(self.extra[1]).min(delivered_in(bw, MOST_US))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fanin_units::Duration;
+    use crate::algorithms::bbr::fixed::rate_of;
 
     #[test]
     fn a_rate_counts_for_ten_more_rounds() {
         let mut max = MaxRate::new(10);
-        max.add(100.0);
+        max.add(100);
         for _ in 0..10 {
             max.next_round();
-            max.add(50.0);
-            assert_eq!(max.get(), 100.0);
+            max.add(50);
+            assert_eq!(max.get(), 100);
         }
         max.next_round();
-        max.add(40.0);
-        assert_eq!(max.get(), 50.0);
+        max.add(40);
+        assert_eq!(max.get(), 50);
     }
 
     #[test]
     fn acks_in_bunches_of_ten_are_ten_beyond_the_rate() {
+        let per_second = |packets| rate_of(packets, US_PER_S) + 1;
         let mut a = Aggregation::default();
-        for i in 0..20 {
-            a.update(Time::ZERO + Duration::ms(10 * i), 10.0, 1000.0, 50.0, true);
+        for i in 1..20 {
+            a.update(10_000 * i, 10, per_second(1000), 50, true);
         }
-        assert_eq!(a.extra(1000.0), 10.0);
-        assert_eq!(a.extra(50.0), 5.0);
+        assert_eq!(a.extra(per_second(1000)), 10);
+        assert_eq!(a.extra(per_second(50)), 5);
         // Even ACKs: what is beyond the rate is the one packet just acknowledged. Ten rounds forget the bunches.
         for i in 0..20 {
-            a.update(Time::ZERO + Duration::ms(200 + i), 1.0, 1000.0, 50.0, true);
+            a.update(200_000 + 1000 * i, 1, per_second(1000), 50, true);
         }
-        assert_eq!(a.extra(1000.0), 1.0);
+        assert_eq!(a.extra(per_second(1000)), 1);
     }
 }

@@ -86,6 +86,7 @@ impl Path {
             self.s.conn.snd_una += MSS;
             self.conn();
             let mut ack = Ack::of(1, MSS as u32, self.s.conn.snd_una, Some(rtt));
+            ack.prior_in_flight = self.outstanding.len() as f64 + 1.0;
             ack.rate = Some(RateSample {
                 delivered: (self.delivered - delivered) as u32,
                 prior_delivered: delivered,
@@ -98,6 +99,15 @@ impl Path {
         } else {
             self.clock = send_at;
         }
+    }
+
+    /// An ACK of one packet that gives no sample, with so much in flight after it.
+    fn ack(&mut self, newly_lost: u32, in_flight: f64) {
+        let mut ack = Ack::of(1, MSS as u32, self.s.conn.snd_una + MSS, None);
+        ack.newly_lost = newly_lost;
+        ack.prior_in_flight = in_flight + 1.0;
+        self.s.conn.in_flight = in_flight;
+        self.s.cc.on_ack(&self.s.conn, &ack);
     }
 
     fn run(&mut self, until: f64) {
@@ -139,8 +149,7 @@ fn mode(s: &Driver) -> f64 {
 
 #[test]
 fn the_kernels_gains() {
-    assert_eq!((HIGH_GAIN * 256.0, DRAIN_GAIN * 256.0), (739.0, 88.0));
-    assert_eq!((HIGH_GAIN, DRAIN_GAIN), (2.88671875, 0.34375));
+    assert_eq!((HIGH_GAIN, DRAIN_GAIN, CYCLE[0], CYCLE[1]), (739, 88, 320, 192));
 }
 
 #[test]
@@ -151,7 +160,7 @@ fn the_model_finds_rate_and_round_trip_and_goes_from_startup_over_drain_to_probi
     assert_eq!(p.cwnd(), 58.0);
     close(p.seen("bbr_pacing_gain"), 0.34375);
     // The first packet of the connection saw the empty path.
-    assert!((p.seen("bbr_min_rtt_s") - MIN_RTT_US * 1e-6).abs() < 1e-11);
+    close(p.seen("bbr_min_rtt_s"), MIN_RTT_US.floor() * 1e-6);
     assert!((p.seen("bbr_bw_packets_per_s") / 83_333.333 - 1.0).abs() < 1e-6);
     p.run_while(|s| mode(s) == 1.0);
     assert_eq!(mode(&p.s), 2.0);
@@ -172,7 +181,7 @@ fn probing_keeps_42_packets_and_44_in_the_phase_that_asks_for_more() {
     }
     assert!(windows.contains(&(1.25, 44.0)), "{windows:?}");
     assert!(windows.iter().all(|&(gain, cwnd)| cwnd <= if gain == 1.25 { 44.0 } else { 42.0 }));
-    assert!(windows.contains(&(1.0, 42.0)));
+    assert!(windows.contains(&(1.0, 42.0)), "{windows:?}");
     for gain in [1.25, 0.75, 1.0] {
         p.run_while(|s| s.observed("bbr_pacing_gain") != gain);
         let bps = p.s.cc.control().pacing.unwrap().bps() as f64;
@@ -184,8 +193,8 @@ fn probing_keeps_42_packets_and_44_in_the_phase_that_asks_for_more() {
 fn the_burst_budget_follows_the_quantum() {
     let mut p = Path::new(&set("bbr_send_quantum", Value::Number(2.0)));
     p.run_while(|s| mode(s) == 0.0);
-    // 55 + 6, made even.
-    assert_eq!(p.cwnd(), 62.0);
+    // 54 + 6.
+    assert_eq!(p.cwnd(), 60.0);
 }
 
 #[test]
@@ -199,14 +208,22 @@ fn probing_never_begins_with_the_phase_that_drains() {
     }
 }
 
+/// On the wire, with packets of 1500 bytes: 2.887 times ten of them in a round trip, less a hundredth.
+fn first_rate(rtt_us: u64) -> u64 {
+    let payload = bytes_per_second(rate_of(10, rtt_us), MSS, HIGH_GAIN);
+    let real = 0.99 * 2.886_718_75 * 10.0 * 1460.0 / (rtt_us as f64 * 1e-6);
+    assert!((payload as f64 / real - 1.0).abs() < 1e-5, "{payload}, {real}");
+    ((payload * 8) as f64 * 1500.0 / 1460.0) as u64
+}
+
 #[test]
 fn the_first_rate_is_the_initial_window_in_a_round_trip() {
     let p = Path::new(&Args::default());
-    assert_eq!(p.s.cc.control().pacing.unwrap().bps(), (0.99 * HIGH_GAIN * 10.0 * 12000.0 / 1e-3) as u64);
+    assert_eq!(p.s.cc.control().pacing.unwrap().bps(), first_rate(1000));
     let mut p = Path::new(&Args::default());
     p.s.conn.srtt = Duration::us(200);
     p.step();
-    assert_eq!(p.s.cc.control().pacing.unwrap().bps(), (0.99 * HIGH_GAIN * 10.0 * 12000.0 / 200e-6) as u64);
+    assert_eq!(p.s.cc.control().pacing.unwrap().bps(), first_rate(200));
 }
 
 #[test]
@@ -239,12 +256,13 @@ fn a_loss_conserves_packets_for_a_round_and_is_then_forgotten() {
     p.run_to_ack();
     let (before, flight) = (p.cwnd(), p.s.conn.in_flight);
     p.s.cc.on_congestion(&p.s.conn, Cause::Loss);
-    assert_eq!(p.cwnd(), (flight + 1.0).min(before));
     p.s.conn.state = State::Recovery;
-    for _ in 0..5 {
-        p.step();
-    }
-    p.s.cc.on_recovered(&p.s.conn, Some(3.0));
+    p.ack(0, flight);
+    assert_eq!(p.cwnd(), flight + 1.0);
+    p.ack(0, flight - 1.0);
+    assert_eq!(p.cwnd(), flight + 1.0);
+    p.s.conn.state = State::Open;
+    p.ack(0, flight);
     assert!(p.cwnd() >= before);
 }
 
@@ -255,6 +273,7 @@ fn after_a_timeout_the_window_is_one_and_comes_back_when_all_is_repaired() {
     p.run(p.clock + 5e-3);
     let before = p.cwnd();
     p.conn();
+    p.s.conn.in_flight = 0.0;
     p.s.cc.on_congestion(&p.s.conn, Cause::Timeout { repeated: false });
     p.s.cc.on_congestion(&p.s.conn, Cause::Timeout { repeated: true });
     assert_eq!(p.cwnd(), 1.0);
@@ -274,14 +293,10 @@ fn losses_found_come_off_the_window_and_marks_do_nothing() {
     let before = p.s.cc.control();
     p.s.cc.on_congestion(&p.s.conn, Cause::Ecn);
     assert_eq!(p.s.cc.control(), before);
-    p.s.cc.on_congestion(&p.s.conn, Cause::Loss);
-    p.s.conn.state = State::Recovery;
-    p.s.conn.in_flight = 5.0;
-    let cwnd = p.cwnd();
-    let mut ack = Ack::of(1, MSS as u32, p.s.conn.snd_una + MSS, None);
-    ack.newly_lost = 6;
-    p.s.cc.on_ack(&p.s.conn, &ack);
-    assert_eq!(p.cwnd(), cwnd - 6.0);
+    // And one more for what was delivered.
+    p.s.conn.state = State::Disorder;
+    p.ack(6, 5.0);
+    assert_eq!(p.cwnd(), before.cwnd - 5.0);
 }
 
 #[test]
@@ -291,6 +306,7 @@ fn an_idle_connection_comes_back_at_the_estimated_rate() {
     p.run(p.clock + 5e-3);
     p.run_while(|s| s.observed("bbr_pacing_gain") != 1.25);
     p.unlimited = false;
+    p.s.conn.app_limited = true;
     while !p.outstanding.is_empty() {
         p.step();
     }
@@ -299,7 +315,7 @@ fn an_idle_connection_comes_back_at_the_estimated_rate() {
     let window = p.cwnd();
     p.step();
     let bps = p.s.cc.control().pacing.unwrap().bps() as f64;
-    assert!((bps / 0.99e9 - 1.0).abs() < 1e-6, "{bps}");
+    assert!((bps / 0.99e9 - 1.0).abs() < 5e-3, "{bps}");
     assert_eq!(p.cwnd(), window);
 }
 
@@ -352,38 +368,48 @@ fn a_recovery_that_begins_as_another_ends_goes_on_without_a_round_of_conservatio
     p.s.conn.state = State::Recovery;
     p.run(0.022);
     assert_eq!(p.cwnd(), before);
-    let few = Conn { in_flight: 3.0, ..p.s.conn };
-    p.s.cc.on_recovered(&few, None);
-    p.s.cc.on_congestion(&few, Cause::Loss);
+    p.s.cc.on_recovered(&p.s.conn, None);
+    p.s.cc.on_congestion(&p.s.conn, Cause::Loss);
+    p.ack(0, 3.0);
     assert_eq!(p.cwnd(), before);
     // After an ACK in between it is a new one, which begins with what is in flight.
-    p.s.cc.on_recovered(&few, None);
+    p.s.cc.on_recovered(&p.s.conn, None);
     p.s.conn.state = State::Open;
     p.run(0.0221);
     p.run_to_ack();
-    let few = Conn { in_flight: 3.0, ..p.s.conn };
-    p.s.cc.on_congestion(&few, Cause::Loss);
-    assert!(p.cwnd() <= 4.0 + 1.0, "{}", p.cwnd());
+    p.s.cc.on_congestion(&p.s.conn, Cause::Loss);
+    p.s.conn.state = State::Recovery;
+    p.ack(0, 3.0);
+    assert_eq!(p.cwnd(), 4.0);
 }
 
-/// `bbr_ssthresh` is asked before `bbr_main` takes the losses off: nine of 25 packets lost leave 25 to go back to.
+/// `bbr_ssthresh` is asked before `bbr_main` takes the losses off: nine packets lost leave all to go back to.
 #[test]
 fn the_window_to_go_back_to_is_that_before_the_losses() {
     let mut p = Path::new(&Args::default());
     p.run(0.02);
     let before = p.cwnd();
-    let lose = |p: &mut Path| {
-        let mut ack = Ack::of(1, MSS as u32, p.s.conn.snd_una + MSS, None);
-        ack.newly_lost = 9;
-        p.s.conn.in_flight = before - 10.0;
-        p.s.cc.on_ack(&p.s.conn, &ack);
-    };
     p.conn();
-    lose(&mut p);
     p.s.cc.on_congestion(&p.s.conn, Cause::Loss);
-    assert_eq!(p.cwnd(), before - 9.0);
-    p.s.cc.on_recovered(&p.s.conn, None);
+    p.s.conn.state = State::Recovery;
+    p.ack(9, before - 20.0);
+    assert_eq!(p.cwnd(), before - 19.0);
+    p.s.conn.state = State::Open;
+    p.ack(0, before - 20.0);
     assert_eq!(p.cwnd(), before);
+}
+
+/// The first window of a recovery is what is in flight and was delivered, also where that is more than the window was.
+#[test]
+fn a_recovery_begins_with_what_is_in_flight() {
+    let mut p = Path::new(&Args::default());
+    p.run(0.02);
+    let before = p.cwnd();
+    p.conn();
+    p.s.cc.on_congestion(&p.s.conn, Cause::Loss);
+    p.s.conn.state = State::Recovery;
+    p.ack(1, before + 5.0);
+    assert_eq!(p.cwnd(), before + 6.0);
 }
 
 /// What the reordering timer finds changes the window with the next ACK (`tcp_rack_reo_timeout` calls no `cong_control`).
@@ -398,6 +424,41 @@ fn losses_that_a_timer_finds_cut_the_window_with_the_next_ack() {
     p.s.cc.on_congestion(&p.s.conn, Cause::Loss);
     assert_eq!(p.cwnd(), before);
     p.s.conn.state = State::Recovery;
-    p.s.cc.on_ack(&p.s.conn, &Ack::of(1, MSS as u32, p.s.conn.snd_una + MSS, None));
+    p.ack(0, 5.0);
     assert_eq!(p.cwnd(), 6.0);
+}
+
+/// A loss's repair that ends by an undo goes back to the window as any, with the ACK that shows it; without a repair there is nothing to go
+/// back from (`bbr_undo_cwnd`).
+#[test]
+fn an_undo_outside_of_a_repair_changes_no_window() {
+    let mut p = Path::new(&Args::default());
+    p.run(0.02);
+    p.conn();
+    let before = p.cwnd();
+    p.s.cc.on_congestion(&p.s.conn, Cause::Loss);
+    p.s.conn.state = State::Recovery;
+    p.ack(9, 10.0);
+    p.s.cc.on_undo(&p.s.conn);
+    assert_eq!(p.cwnd(), 11.0);
+    p.s.conn.state = State::Open;
+    p.ack(0, 10.0);
+    assert_eq!(p.cwnd(), before);
+}
+
+/// A timeout within the first round of a recovery conserves packets on: `bbr_set_state` clears nothing.
+#[test]
+fn a_timeout_leaves_what_is_not_given_up_and_goes_on_conserving() {
+    let mut p = Path::new(&Args::default());
+    p.run(0.02);
+    p.conn();
+    p.s.cc.on_congestion(&p.s.conn, Cause::Loss);
+    p.s.conn.state = State::Recovery;
+    p.ack(9, 10.0);
+    p.s.conn.in_flight = 2.0;
+    p.s.cc.on_congestion(&p.s.conn, Cause::Timeout { repeated: true });
+    assert_eq!(p.cwnd(), 3.0);
+    p.s.conn.state = State::Loss;
+    p.ack(0, 2.0);
+    assert_eq!(p.cwnd(), 3.0);
 }
