@@ -318,7 +318,7 @@ mod tests {
         let policy = Program {
             name: String::new(),
             algorithm: algorithm.to_owned(),
-            settings: Vec::new(),
+            settings: fanin_units::Args::default(),
             mss: MSS,
             wire: 1500,
             initial_window: 10.0,
