@@ -414,7 +414,8 @@ impl Receiver {
             && due <= net.now
         {
             metering.held.pop_front();
-            net.send(ack);
+            let lag = self.lag();
+            net.send_late(ack, lag);
         }
         if self.merged.due <= net.now {
             // `tcp_compressed_ack_kick`

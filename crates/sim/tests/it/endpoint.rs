@@ -274,6 +274,24 @@ fn under_receiver_control_linux_is_offered_two_segments_at_first_and_others_what
     assert!(ends[1] > Duration::us(1_300).ps(), "{ends:?}");
 }
 
+/// A held ACK is a packet of its host as any other: a host's processing delays it, too.
+#[test]
+fn an_ack_that_receiver_control_holds_waits_for_its_host_as_well() {
+    let ends = [Duration::ZERO, Duration::us(100)].map(|send_jitter| {
+        let stack = Stack { handshake: false, send_jitter, ..Stack::linux() };
+        let mut spec = star(40, Rate::gbps(1), Duration::us(50), Some(QueueLimit::Packets(200)), None);
+        let t = transport(&mut spec, "iatcp", stack);
+        for i in 0..40 {
+            let f = flow(&mut spec, i, t);
+            message(&mut spec, f, 101 * 1448, Duration::ZERO);
+        }
+        run(&spec).end_ps
+    });
+    // A hundred cycles of a segment and its ACK, each late by 50 us in the mean.
+    let later = (ends[1] - ends[0]) / 100 / Duration::us(1).ps();
+    assert!((80..130).contains(&later), "{later} us a cycle");
+}
+
 /// RFC 8257 section 3.3 and RFC 3168 section 6.1.2: one reduction per window of data, also when its very last packet is marked.
 #[test]
 fn one_window_of_marks_costs_one_reduction() {
