@@ -199,7 +199,8 @@ impl Validation {
     pub fn on_ack(&mut self, s: &CwvInput, acked: f64) -> bool {
         match self.mode {
             CwndValidation::Linux | CwndValidation::Rfc2861 => self.cwnd_limited(s.window),
-            CwndValidation::Rfc7661 => self.pipe_ack.as_mut().is_none_or(|p| p.on_ack(s, acked)),
+            // What was sent with a full window may enlarge it also where it is not validated (RFC 7661 section 4.4): in slow start pipeACK is behind.
+            CwndValidation::Rfc7661 => self.pipe_ack.as_mut().is_none_or(|p| p.on_ack(s, acked)) || self.limited,
             CwndValidation::None | CwndValidation::Rfc5681 | CwndValidation::Ns2Oneway | CwndValidation::Ns2Full => {
                 true
             }
@@ -212,6 +213,10 @@ impl PipeAck {
     /// best of the present and the previous period of that length.
     fn on_ack(&mut self, s: &CwvInput, acked: f64) -> bool {
         self.round += acked;
+        if self.round_end == 0 {
+            // The first ACK ends no round trip: pipeACK stays undefined for as long as one takes.
+            self.round_end = s.nxt;
+        }
         if s.una >= self.round_end {
             self.best[1] = self.best[1].max(self.round);
             if self.best[0].is_infinite() {

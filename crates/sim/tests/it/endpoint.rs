@@ -274,6 +274,25 @@ fn under_receiver_control_linux_is_offered_two_segments_at_first_and_others_what
     assert!(ends[1] > Duration::us(1_300).ps(), "{ends:?}");
 }
 
+/// RFC 7661 keeps the window of a sender that does not use it, and only of such a one: data without a break is slow start as RFC 5681 has it.
+#[test]
+fn validation_holds_no_sender_back_that_uses_its_window() {
+    let ends = |messages: &[(u64, Duration)]| {
+        [CwndValidation::Rfc7661, CwndValidation::None].map(|cwnd_validation| {
+            let r = run(&one_flow(Stack { cwnd_validation, ..Stack::rfc() }, messages));
+            assert!(r.complete && r.flows[0].retransmissions == 0);
+            r.messages.last().and_then(|m| m.done_ps).unwrap()
+        })
+    };
+    let [with, without] = ends(&[(100 * 1460, Duration::ZERO)]);
+    assert_eq!(with, without, "a fresh connection");
+    // Sixty answers of two segments leave a window of ten as it is; without validation it would have grown by them.
+    let mut little: Vec<(u64, Duration)> = (0..60).map(|n| (2 * 1460, Duration::ms(2) * n)).collect();
+    little.push((100 * 1460, Duration::ms(121)));
+    let [with, without] = ends(&little);
+    assert!(with > without + Duration::us(200).ps(), "{with} {without}");
+}
+
 /// A held ACK is a packet of its host as any other: a host's processing delays it, too.
 #[test]
 fn an_ack_that_receiver_control_holds_waits_for_its_host_as_well() {
