@@ -86,7 +86,7 @@ def cost(
     every = Evaluator(
         ReplayJob(Document.of_rack(rack), Traffic(replay), "", 0), Threads(), silent, of=waited_for(replay)
     )
-    few, many = range(2001, 2005), range(2001, 2041)
+    few, many, fresh = range(2001, 2005), range(2001, 2041), range(3001, 3121)
     every.scores(candidates, few, "all")
     costs = {c: every.cost(c, few, "p99") for c in candidates}
     assert math.isfinite(min(costs.values()))
@@ -95,10 +95,12 @@ def cost(
     near = list(dict.fromkeys([*near, chosen]))
     every.scores(near, many, "the near ones")
     best = min(near, key=lambda c: every.cost(c, many, "p99"))
-    pairs = zip(every.of(chosen, many), every.of(best, many), strict=True)
+    # On the seeds that it was chosen by the best of twelve has luck in it.
+    every.scores([chosen, best], fresh, "the choice and the best")
+    pairs = zip(every.of(chosen, fresh), every.of(best, fresh), strict=True)
     longer = [mine.cost("p99") - other.cost("p99") for mine, other in pairs]
     spread = 1.68 * statistics.stdev(longer) / math.sqrt(len(longer))
-    return best, every.cost(best, many, "p99"), statistics.fmean(longer), spread
+    return best, every.cost(best, fresh, "p99"), statistics.fmean(longer), spread
 
 
 def longer_than_the_best(folder: Path, number: int) -> float:
@@ -117,9 +119,8 @@ def longer_than_the_best(folder: Path, number: int) -> float:
     return (longer - spread) / least
 
 
-def test_the_choice_is_near_the_best_of_an_exhaustive_search(tmp_path: Path) -> None:
-    # The law, 5 % in nine workloads of ten, is the next test's; this one workload is at 5.9 % beyond the seeds' spread.
-    assert longer_than_the_best(tmp_path, 3) <= 0.1
+def test_the_choice_is_within_5_percent_of_the_best_of_an_exhaustive_search(tmp_path: Path) -> None:
+    assert longer_than_the_best(tmp_path, 3) <= 0.05
 
 
 @pytest.mark.skipif(not EVERY, reason="minutes: FANIN_ADVISE_ALL=1")
