@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fanin.errors import ScenarioError, keywords
+from fanin.errors import keywords
 from fanin.rack_facts import packets
 from fanin.rack_queue import CLEAR, UNCLEAR, Finding, Losses, buffer, mark
-from fanin.runs.job import Document, RunWarning
+from fanin.runs.job import RunWarning
 from fanin.text import duration, rate, significant
 from fanin.vantage import needless
 
 if TYPE_CHECKING:
-    from fanin._native import Rack
     from fanin.traffic import TrainsResult
 
 STANDARD_RATES = tuple(r * 1e6 for r in (10, 100, 1e3, 2.5e3, 5e3, 1e4, 2.5e4, 4e4, 5e4, 1e5, 2e5, 4e5, 8e5))
@@ -113,22 +112,6 @@ def propose_rack(capture: str | Path, *, aggregator: str | None = None, command:
 
     found = trains(capture)
     return proposed(found, found.workload(aggregator).aggregator, command or f"fanin rack {capture}")
-
-
-def taken_on(document: Document, changes: Sequence[tuple[str, str]]) -> Rack:
-    """The rack that a capture was taken on.
-
-    It is the file as it is written, for a change may say what is to become of it; with the changes where the file is none without them.
-    """
-    from fanin import _native
-
-    text, name, folder = document.text, document.name, document.folder
-    try:
-        rack = _native.Rack.from_text(text, name, folder)
-        rack.marks()
-    except ScenarioError:
-        return _native.Rack.from_text(text, name, folder, list(changes))
-    return rack
 
 
 def proposed(found: TrainsResult, aggregator: str, command: str) -> RackProposal:

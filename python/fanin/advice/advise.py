@@ -31,7 +31,7 @@ from fanin.errors import CaptureError, ScenarioError, suggest
 from fanin.files import shown
 from fanin.measured import seen_baseline
 from fanin.progress import Progress, silent
-from fanin.rack import in_short, proposed, taken_on
+from fanin.rack import in_short, proposed
 from fanin.ranking import SIGNIFICANT, RankOf, known, waited_for
 from fanin.runs.engines import engine as find_engine
 from fanin.runs.executor import Executor, Threads
@@ -244,11 +244,10 @@ def advise(
     known(rank_of)
     count, seconds = parsed_budget(budget)
     common = changed(settings)
-    was = None
     if rack is not None:
         _native.Rack.from_file(rack, common)
-        was = taken_on(Document.of_rack(str(rack)), common)
-    found = trains(capture, rack=was, progress=progress)
+    # As the file says: a change may say what is to become of the rack.
+    found = trains(capture, rack=rack, progress=progress)
     replay = found.workload(aggregator)
     of = waited_for(replay, rank_of)
     proposal = None

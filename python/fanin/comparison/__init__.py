@@ -40,7 +40,7 @@ from fanin.measured import (
     waited,
 )
 from fanin.progress import Progress, silent
-from fanin.rack import in_short, proposed, taken_on, unknowns
+from fanin.rack import in_short, proposed, unknowns
 from fanin.ranking import STATISTICS, RankBy, RankOf, known, rank, waited_for
 from fanin.runs.engines import engine as find_engine
 from fanin.runs.job import Document, RunWarning
@@ -205,13 +205,14 @@ def compare(
         )
     if pcap_at and pcap is None:
         raise ScenarioError("command line `--pcap-at`: it says where, and `--pcap DIR` into which folder; give both")
-    changes, was = changed(settings), None
+    changes, taken_on = changed(settings), None
     others = racks({_rack_key(key): values for key, values in vary.items()}) if vary else []
     if rack is not None:
         text, rack_path, folder = _read_rack(rack), shown(str(rack)), Path(rack).parent
         # What is wrong with the rack is said before the capture is read.
         _native.Rack.from_text(text, rack_path, folder, changes).marks()
-        was = taken_on(Document(text, rack_path, str(folder)), changes)
+        # The file as it is: a change may say what is to become of the rack.
+        taken_on = _native.Rack.from_text(text, rack_path, folder)
         for other in others:
             more = [(k, toml(v)) for k, v in other.items()]
             try:
@@ -229,7 +230,7 @@ def compare(
         )
     for needed in {engine, CONFIRMING if confirm else "sim"}:
         find_engine(needed)  # raises when it is not built, before anything takes long
-    found = read_trains(capture, gap=gap, rack=was, progress=progress)
+    found = read_trains(capture, gap=gap, rack=taken_on, progress=progress)
     replay = found.workload(aggregator)
     if independent:
         replay = replay.independent()

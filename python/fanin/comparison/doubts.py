@@ -129,9 +129,9 @@ def _apart(replay: Replay, replayed: Replayed, half_rtt: Mapping[int, float]) ->
     """Where a replay of the captured TCP is not the capture, by more than chance, in rounds or else in responses: in words."""
     rounds, here = _rounds(replay), replayed.times()["round"]
     if len(rounds) and any(len(seed) for seed in here):
-        return _beyond("round", rounds, here, len(rounds))
+        return _beyond("round", rounds, here)
     seen, here = _responses(replay, replayed, half_rtt)
-    return _beyond("response", seen, here, len(seen))
+    return _beyond("response", seen, here)
 
 
 def _rounds(replay: Replay) -> pl.Series:
@@ -150,15 +150,15 @@ def _responses(replay: Replay, replayed: Replayed, half_rtt: Mapping[int, float]
     return (rows["took_ms"] - way).drop_nulls().clip(0.0).sort(), here
 
 
-def _beyond(what: str, seen: pl.Series, here: Sequence[pl.Series], count: int) -> list[str]:
-    """Quantiles of replays that lie further from those of the capture, which is a sample of so many, than chance explains: in words."""
-    if count < FEWEST or not all(len(seed) for seed in here):
+def _beyond(what: str, seen: pl.Series, here: Sequence[pl.Series]) -> list[str]:
+    """Quantiles of replays that lie further from those of the capture, which is a sample, than chance explains: in words."""
+    if len(seen) < FEWEST or not all(len(seed) for seed in here):
         return []
     apart = []
     together = _pooled(here)
-    for most, p in zip(MOST.values(), (0.5, _tail(count)), strict=True):
+    for most, p in zip(MOST.values(), (0.5, _tail(len(seen))), strict=True):
         replays, own = quantile(together, p), [quantile(seed, p) for seed in here]
-        low, high = _likely(seen, p, count)
+        low, high = _likely(seen, p)
         if min(own) > high * most or max(own) < low / most:
             apart.append(f"the {NAMES[p]} {what} {duration(replays)} instead of {duration(quantile(seen, p))}")
     return apart
@@ -280,8 +280,8 @@ def _error(count: int, p: float) -> float:
     return SIGMAS * math.sqrt(p * (1 - p) / max(count, 1))
 
 
-def _likely(values: pl.Series, p: float, count: int) -> tuple[float, float]:
-    """Between what the true quantile lies of which these are a sample of so many: order statistics so many standard errors away; 0 or infinite beyond."""
-    error = _error(count, p)
+def _likely(values: pl.Series, p: float) -> tuple[float, float]:
+    """Between what the true quantile lies of which these are a sample: order statistics so many standard errors away; 0 or infinite beyond them."""
+    error = _error(len(values), p)
     low, high = p - error, p + error
     return (quantile(values, low) if low > 0 else 0.0), (quantile(values, high) if high < 1 else math.inf)
