@@ -347,21 +347,16 @@ static int register_program(u32 position)
 
 int fanin_cc_register(const char *programs)
 {
-	unsigned long long size;
-	int fd, count = -EINVAL, error = 0;
+	int count, error = 0;
+	size_t size;
 	u8 *bytes;
 	u32 i;
 
-	if (os_file_size(programs, &size) || !size || size > INT_MAX)
-		return -EINVAL;
-	fd = os_open_file(programs, of_read(OPENFLAGS()), 0);
-	if (fd < 0)
-		return fd;
-	bytes = vmalloc(size);
-	if (bytes && os_read_file(fd, bytes, size) == size)
-		count = fanin_cc_load(bytes, size, notes_fd >= 0);
+	bytes = fanin_host_file(programs, &size);
+	if (IS_ERR(bytes))
+		return PTR_ERR(bytes);
+	count = fanin_cc_load(bytes, size, notes_fd >= 0);
 	vfree(bytes);
-	os_close_file(fd);
 	if (count < 0 || count > MAX_PROGRAMS)
 		return -EINVAL;
 	for (i = 0; i < count && !error; i++)

@@ -312,25 +312,42 @@ static int add_host(u32 number, u32 mtu, u32 tso)
 
 /* ---- commands ---- */
 
-static int load_network(const char *file)
+u8 *fanin_host_file(const char *file, size_t *length)
 {
 	unsigned long long size;
-	int fd, error = -EINVAL;
+	bool whole;
 	u8 *bytes;
+	int fd;
 
-	if (fabric || os_file_size(file, &size) || !size || size > INT_MAX)
-		return -EINVAL;
+	if (os_file_size(file, &size) || !size || size > INT_MAX)
+		return ERR_PTR(-EINVAL);
 	fd = os_open_file(file, of_read(OPENFLAGS()), 0);
 	if (fd < 0)
-		return fd;
+		return ERR_PTR(fd);
 	bytes = vmalloc(size);
-	if (bytes && os_read_file(fd, bytes, size) == size) {
-		fabric = fanin_fabric_new(bytes, size);
-		error = fabric ? 0 : -EINVAL;
-	}
-	vfree(bytes);
+	whole = bytes && os_read_file(fd, bytes, size) == size;
 	os_close_file(fd);
-	return error;
+	if (!whole) {
+		vfree(bytes);
+		return ERR_PTR(-EINVAL);
+	}
+	*length = size;
+	return bytes;
+}
+
+static int load_network(const char *file)
+{
+	size_t size;
+	u8 *bytes;
+
+	if (fabric)
+		return -EINVAL;
+	bytes = fanin_host_file(file, &size);
+	if (IS_ERR(bytes))
+		return PTR_ERR(bytes);
+	fabric = fanin_fabric_new(bytes, size);
+	vfree(bytes);
+	return fabric ? 0 : -EINVAL;
 }
 
 static int open_record(const char *file)

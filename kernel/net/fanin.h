@@ -30,6 +30,9 @@ int fanin_fabric_step(void *fabric, u64 now_ns, struct fanin_step *out);
 u64 fanin_fabric_next(const void *fabric);
 u32 fanin_fabric_finish(void *fabric);
 
+/* fanin.c: all of a file of the host that runs this kernel, for vfree(); an error pointer where it is empty or cannot be read. */
+u8 *fanin_host_file(const char *file, size_t *length);
+
 /* What Rust needs of the kernel. */
 void *fanin_alloc(size_t size);
 void fanin_free(void *pointer);

@@ -9,8 +9,8 @@
 #include <linux/sockptr.h>
 #include <linux/vmalloc.h>
 #include <net/tcp.h>
-#include <os.h>
 
+#include "fanin.h"
 #include "receiver.h"
 
 /* tcp_sock.fanin.end where no policy decides; 0: not looked for yet. */
@@ -146,20 +146,15 @@ u64 fanin_hold_until(const struct sock *sk, u64 now_ns)
 
 int fanin_receivers_register(const char *file, bool trace)
 {
-	unsigned long long size;
-	int fd, count = -EINVAL;
+	size_t size;
 	u8 *bytes;
+	int count;
 
-	if (os_file_size(file, &size) || !size || size > INT_MAX)
-		return -EINVAL;
-	fd = os_open_file(file, of_read(OPENFLAGS()), 0);
-	if (fd < 0)
-		return fd;
-	bytes = vmalloc(size);
-	if (bytes && os_read_file(fd, bytes, size) == size)
-		count = fanin_receiver_load(bytes, size, trace);
+	bytes = fanin_host_file(file, &size);
+	if (IS_ERR(bytes))
+		return PTR_ERR(bytes);
+	count = fanin_receiver_load(bytes, size, trace);
 	vfree(bytes);
-	os_close_file(fd);
 	loaded = count > 0;
 	return count < 0 ? -EINVAL : 0;
 }
