@@ -15,6 +15,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from fanin.errors import EngineError
+from fanin.kernel import cache
 from hypothesis import settings
 
 # The machine may be busy: a test asserts no time.
@@ -36,6 +38,15 @@ kind = "incast"
 bytes = "64KB"
 jitter = "100us"
 """
+
+
+@pytest.fixture(scope="session")
+def kernel() -> cache.Kernel:
+    """The virtual kernel, where one is built."""
+    try:
+        return cache.find()
+    except EngineError as why:
+        pytest.skip(str(why))
 
 
 def entries(store: Path) -> int:

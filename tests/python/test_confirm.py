@@ -12,22 +12,14 @@ import pytest
 from fanin import report
 from fanin.advice import advise
 from fanin.comparison.confirm import chosen_again, confirmation, inversions
-from fanin.errors import EngineError, MissingAlgorithmError, ScenarioError
-from fanin.kernel import cache, pace
+from fanin.errors import MissingAlgorithmError, ScenarioError
+from fanin.kernel import pace
 from fanin.runs import engines
 from fanin.service.page import summary
 
 from .conftest import RACK, SMALL, Fanin
 
 SIX_TO_ONE = Path("tests/data/pcap/virtual_kernel/incast6_dctcp_1g.client.pcap.gz")
-
-
-@pytest.fixture(scope="session")
-def kernel() -> cache.Kernel:
-    try:
-        return cache.find()
-    except EngineError as why:
-        pytest.skip(str(why))
 
 
 class StandIn(engines.Simulator):

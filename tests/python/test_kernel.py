@@ -62,14 +62,6 @@ duration = "5s"
 """
 
 
-@pytest.fixture(scope="session")
-def kernel() -> cache.Kernel:
-    try:
-        return cache.find()
-    except EngineError as why:
-        pytest.skip(str(why))
-
-
 def same(a: fanin.RunResult, b: fanin.RunResult) -> bool:
     frames = ("messages", "flows", "ports", "queue", "window", "runs")
     return all(getattr(a, name).equals(getattr(b, name)) for name in frames)

@@ -20,14 +20,6 @@ LOSSES = INCAST.replace("senders = 8", "senders = 16").replace('"100p"', '"50p"\
 """Sixteen senders overflow fifty packets: recoveries and timeouts."""
 
 
-@pytest.fixture(scope="module")
-def kernel() -> cache.Kernel:
-    try:
-        return cache.find()
-    except EngineError as why:
-        pytest.skip(str(why))
-
-
 @pytest.mark.parametrize("cc", ["reno", "gss+newreno", "trim", "dctcp", "swift"])
 def test_windows_in_the_kernel_are_those_that_the_same_events_give_here(kernel: cache.Kernel, cc: str) -> None:
     for text in (LONG.replace("500ms", "200ms"), LOSSES):

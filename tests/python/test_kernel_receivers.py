@@ -12,7 +12,6 @@ import fanin
 import polars as pl
 import pytest
 from fanin import _native
-from fanin.errors import EngineError
 from fanin.kernel import cache
 from fanin.kernel.engine import replay
 
@@ -25,14 +24,6 @@ SEGMENT = 1448
 
 TWENTY = INCAST.replace("senders = 8", "senders = 20")
 SHORT = LONG.replace("500ms", "200ms")
-
-
-@pytest.fixture(scope="module")
-def kernel() -> cache.Kernel:
-    try:
-        return cache.find()
-    except EngineError as why:
-        pytest.skip(str(why))
 
 
 class Tcp(NamedTuple):
@@ -91,11 +82,7 @@ def client_address(folder: Path) -> bytes:
     """The host that all packets of the capture leave or reach."""
     data = (folder / "client.pcap").read_bytes()
     first, second = data[24 + 16 + 26 : 24 + 16 + 30], data[24 + 16 + 30 : 24 + 16 + 34]
-    return (
-        first
-        if sum(1 for _ in packets(folder / "client.pcap", first)) > len(list(packets(folder / "client.pcap", second)))
-        else second
-    )
+    return max((second, first), key=lambda host: sum(1 for _ in packets(folder / "client.pcap", host)))
 
 
 DEADLINES = """

@@ -17,13 +17,14 @@ import fanin
 import polars as pl
 import pytest
 from fanin import _native
-from fanin.errors import EngineError
 from fanin.frames import frame
 from fanin.kernel import cache, machine
 from fanin.runs.store import Store
 from fanin.sweep import sweep
 
 from .conftest import processes_in
+
+pytestmark = pytest.mark.usefixtures("kernel")
 
 COUNTERS = (
     "TCPTimeouts",
@@ -33,14 +34,6 @@ COUNTERS = (
     "TCPRenoRecoveryFail",
     "TCPRenoFailures",
 )
-
-
-@pytest.fixture(scope="session", autouse=True)
-def kernel() -> cache.Kernel:
-    try:
-        return cache.find()
-    except EngineError as why:
-        pytest.skip(str(why))
 
 
 def scenario(workload: str, *, topology: str = "senders = 4", duration: str = "2s", cc: str = "cubic") -> str:
