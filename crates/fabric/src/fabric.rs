@@ -134,6 +134,7 @@ impl Fabric {
             jitter: way.jitter_ps,
             random: way.seeds.map(Pcg64Mcg::from_seed),
         };
+        // Who decides about admission to a link; they come in the order of the links.
         let mut disciplines = network.disciplines.iter().peekable();
         let mut order = |number: u32, link: &network::Link| {
             let found = disciplines.next_if(|d| d.link == number);
@@ -286,7 +287,6 @@ impl Fabric {
     }
 }
 
-/// Who decides about admission to a link.
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -107,7 +107,8 @@ pub struct Socket {
     last_sent_ns: Option<u64>,
     /// Offset at which data began to leave an empty pipe.
     message_start: u64,
-    /// What the application has said of its messages: first byte, one past the last, deadline in ns. None: it says nothing.
+    /// What the application has said of its messages: first byte, one past the last, deadline in ns. `None` until it says
+    /// anything.
     messages: Option<VecDeque<(u64, u64, Option<u64>)>>,
     /// Size of the segment at this offset.
     size: Option<(u64, u32)>,

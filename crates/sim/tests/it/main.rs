@@ -6,6 +6,7 @@ mod connections;
 mod endpoint;
 mod laws;
 mod linux;
+mod linux_ecn;
 mod ndp;
 mod opening;
 mod paths;

@@ -138,6 +138,12 @@ impl Path {
         self.s.observed(name)
     }
 
+    /// A recovery begins.
+    fn begin_recovery(&mut self) {
+        self.s.cc.on_congestion(&self.s.conn, Cause::Loss);
+        self.s.conn.state = State::Recovery;
+    }
+
     fn cwnd(&self) -> f64 {
         self.s.cc.control().cwnd
     }
@@ -255,8 +261,7 @@ fn a_loss_conserves_packets_for_a_round_and_is_then_forgotten() {
     p.run(p.clock + 5e-3);
     p.run_to_ack();
     let (before, flight) = (p.cwnd(), p.s.conn.in_flight);
-    p.s.cc.on_congestion(&p.s.conn, Cause::Loss);
-    p.s.conn.state = State::Recovery;
+    p.begin_recovery();
     p.ack(0, flight);
     assert_eq!(p.cwnd(), flight + 1.0);
     p.ack(0, flight - 1.0);
@@ -377,8 +382,7 @@ fn a_recovery_that_begins_as_another_ends_goes_on_without_a_round_of_conservatio
     p.s.conn.state = State::Open;
     p.run(0.0221);
     p.run_to_ack();
-    p.s.cc.on_congestion(&p.s.conn, Cause::Loss);
-    p.s.conn.state = State::Recovery;
+    p.begin_recovery();
     p.ack(0, 3.0);
     assert_eq!(p.cwnd(), 4.0);
 }
@@ -390,8 +394,7 @@ fn the_window_to_go_back_to_is_that_before_the_losses() {
     p.run(0.02);
     let before = p.cwnd();
     p.conn();
-    p.s.cc.on_congestion(&p.s.conn, Cause::Loss);
-    p.s.conn.state = State::Recovery;
+    p.begin_recovery();
     p.ack(9, before - 20.0);
     assert_eq!(p.cwnd(), before - 19.0);
     p.s.conn.state = State::Open;
@@ -406,8 +409,7 @@ fn a_recovery_begins_with_what_is_in_flight() {
     p.run(0.02);
     let before = p.cwnd();
     p.conn();
-    p.s.cc.on_congestion(&p.s.conn, Cause::Loss);
-    p.s.conn.state = State::Recovery;
+    p.begin_recovery();
     p.ack(1, before + 5.0);
     assert_eq!(p.cwnd(), before + 6.0);
 }
@@ -436,8 +438,7 @@ fn an_undo_outside_of_a_repair_changes_no_window() {
     p.run(0.02);
     p.conn();
     let before = p.cwnd();
-    p.s.cc.on_congestion(&p.s.conn, Cause::Loss);
-    p.s.conn.state = State::Recovery;
+    p.begin_recovery();
     p.ack(9, 10.0);
     p.s.cc.on_undo(&p.s.conn);
     assert_eq!(p.cwnd(), 11.0);
@@ -452,8 +453,7 @@ fn a_timeout_leaves_what_is_not_given_up_and_goes_on_conserving() {
     let mut p = Path::new(&Args::default());
     p.run(0.02);
     p.conn();
-    p.s.cc.on_congestion(&p.s.conn, Cause::Loss);
-    p.s.conn.state = State::Recovery;
+    p.begin_recovery();
     p.ack(9, 10.0);
     p.s.conn.in_flight = 2.0;
     p.s.cc.on_congestion(&p.s.conn, Cause::Timeout { repeated: true });
