@@ -191,7 +191,8 @@ impl Scoreboard {
             "segments leave in order, without holes"
         );
         let (seq, len) = (segment.seq as u32, segment.len as u16);
-        self.segments.push(Kept { sent_at: segment.sent_at, seq, len, state: 0 });
+        let state = if segment.pushes { is::PUSHING } else { 0 };
+        self.segments.push(Kept { sent_at: segment.sent_at, seq, len, state });
     }
 
     /// Everything below `ack` is acknowledged.
@@ -204,7 +205,7 @@ impl Scoreboard {
             if end > ack {
                 break;
             }
-            if !(simple && front.state == 0) {
+            if !(simple && front.is_untouched()) {
                 self.start = start;
                 self.acknowledge_rest(ack, d);
                 break;

@@ -17,13 +17,14 @@ pub struct Segment {
     pub retransmitted: bool,
     /// Sent more than once.
     pub ever_retransmitted: bool,
+    /// A message ends with it: it carries PSH, also when it is sent again.
+    pub pushes: bool,
 }
 
 impl Segment {
     /// Sent for the first time at `now`.
     pub fn new(seq: u64, len: u32, now: u64) -> Segment {
-        let (sacked, lost, retransmitted, ever_retransmitted) = (false, false, false, false);
-        Segment { seq, sent_at: now, len, sacked, lost, retransmitted, ever_retransmitted }
+        Segment { seq, sent_at: now, len, ..Segment::default() }
     }
     /// One past the last byte.
     pub fn end(&self) -> u64 {
@@ -38,7 +39,7 @@ pub(super) struct Kept {
     /// The low half of its first byte's number: what is outstanding is less than 4 GiB, as windows and SACK blocks are.
     pub seq: u32,
     pub len: u16,
-    /// Bits of [`is`]; 0: sent once, and nothing else has become of it.
+    /// Bits of [`is`].
     pub state: u16,
 }
 
@@ -50,12 +51,18 @@ pub(super) mod is {
     pub const LOST: u16 = 2;
     pub const RETRANSMITTED: u16 = 4;
     pub const EVER_RETRANSMITTED: u16 = 8;
+    pub const PUSHING: u16 = 16;
 }
 
 impl Kept {
     #[inline]
     pub fn has(&self, bits: u16) -> bool {
         self.state & bits != 0
+    }
+    /// Sent once, and nothing else has become of it.
+    #[inline]
+    pub fn is_untouched(&self) -> bool {
+        !self.has(!is::PUSHING)
     }
     /// Its first byte, where `start` is that of the first segment outstanding.
     #[inline]
@@ -78,6 +85,7 @@ impl Kept {
             lost: self.has(is::LOST),
             retransmitted: self.has(is::RETRANSMITTED),
             ever_retransmitted: self.has(is::EVER_RETRANSMITTED),
+            pushes: self.has(is::PUSHING),
         }
     }
     /// Counted as being in the network.

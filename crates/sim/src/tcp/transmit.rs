@@ -82,7 +82,9 @@ impl Sender {
         }
         self.counters.retransmissions += 1;
         self.note_retransmission(now);
-        self.emit(s.seq, s.len, flags::RETRANSMISSION, net);
+        // What ends a message does so when it is sent again, too: its header is kept as it was (`tcp_retransmit_skb`).
+        let push = if s.pushes { flags::PUSH } else { 0 };
+        self.emit(s.seq, s.len, flags::RETRANSMISSION | push, net);
         // Linux starts the timer anew whenever the first segment goes again (`tcp_xmit_retransmit_queue`).
         if self.rto_at == u64::MAX || (index == 0 && self.config.stack.rto_restart == RtoRestart::EveryAck) {
             self.start_rto(now);
@@ -157,20 +159,18 @@ impl Sender {
             }
             rates.snapshot()
         });
-        self.board.push(Segment::new(seq, len, now), rate);
         self.nxt += u64::from(len);
+        let pushes = self.nxt >= self.message_due && self.note_messages(now);
+        self.board.push(Segment { pushes, ..Segment::new(seq, len, now) }, rate);
         if self.config.stack.rtt_timing == RttTiming::OneSegment {
             self.rtt.start_timing(self.nxt, now);
         }
         if len < full {
             self.small_end = self.nxt;
         }
-        let mut bits = 0;
+        let mut bits = if pushes { flags::PUSH } else { 0 };
         if std::mem::take(&mut self.cwr_pending) {
             bits |= flags::CWR;
-        }
-        if self.nxt >= self.message_due && self.note_messages(now) {
-            bits |= flags::PUSH;
         }
         self.recovery.note_new_segment(self.state);
         self.recovery.note_activity(now);

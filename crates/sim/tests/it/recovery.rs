@@ -7,7 +7,7 @@ use fanin_sim::queue;
 use fanin_sim::results::Results;
 use fanin_sim::spec::{Message, Spec};
 use fanin_sim::stack::{GrowAfterRecovery, LossBasis, RttTiming, Stack};
-use fanin_units::{Duration, Rate, Time};
+use fanin_units::{Bytes, Duration, Rate, Time};
 
 /// One sender with window 20 that loses the packets of these numbers at the switch's port; unlimited data.
 fn lose(cc: &str, stack: Stack, packets: &str) -> Spec {
@@ -161,6 +161,24 @@ fn the_linux_endpoint_repairs_a_lost_tail_by_a_probe_without_a_timeout() {
     // The last ACK after one round trip of 4.1 ms, the probe 2 srtt + 2 ms later, its SACK a round trip later, half of one for packet 9.
     let done = r.messages[0].done_ps.unwrap();
     assert!((Duration::ms(20).ps()..Duration::ms(21).ps()).contains(&done), "{:?}", r.messages[0]);
+}
+
+/// The probe repeats the tenth segment, which ends the message, and PSH with it: what an interactive host reads is acknowledged at once, not when
+/// the delayed ACK is due.
+#[test]
+fn the_end_of_a_message_that_is_sent_again_is_acknowledged_at_once() {
+    let stack = Stack { handshake: false, send_jitter: Duration::ZERO, quick_acks: 0, ..Stack::linux() };
+    let stack = Stack { receive_buffer: Bytes::ZERO, ..stack };
+    let mut spec = lose("newreno", stack, "9");
+    spec.transports[0].cc = registry::resolve("dctcp").unwrap();
+    spec.messages[0].bytes = 9 * 1448;
+    spec.trace.packets = vec![fanin_sim::spec::LinkId(0)];
+    spec.stop_when_done = false;
+    spec.end = Time::ZERO + Duration::s(2);
+    let r = run(&spec);
+    let (done, acks) = (r.messages[0].done_ps.unwrap(), &r.traces.packets);
+    assert_eq!((r.flows[0].drops, r.flows[0].tail_probes, r.flows[0].timeouts), (1, 1, 0), "{:?}", r.flows[0]);
+    assert_eq!(acks.time_ps.iter().filter(|&&time| time >= done).collect::<Vec<_>>()[0], &done);
 }
 
 #[test]
