@@ -125,7 +125,7 @@ impl ReceiveBuffer {
         if s.nxt - self.read_to > self.unread {
             let end = (self.read_to + self.unread + s.len).min(s.nxt);
             self.queue.push(end, s.now);
-            self.queue.push_run(end, s.nxt, self.mss);
+            self.queue.push_run(end, s.nxt, self.mss, s.now);
         }
         self.unread = s.nxt - self.read_to;
         let grew = s.len >= LEAST_TO_GROW && self.grow(s);
@@ -261,26 +261,46 @@ impl Queue {
 
     /// The next segment arrived, which ends there.
     fn push(&mut self, end: u64, now: u64) {
-        if self.buffers > 0 && self.joined < MOST_JOINED && now >= self.open_from {
-            self.joined += 1;
-        } else {
-            self.buffers += 1;
-            (self.joined, self.own_end) = (1, end);
-            self.open_from = if self.wait == 0 { 0 } else { u64::MAX };
+        if !self.joins(1, end, now) {
+            self.append(1, end, if self.wait == 0 { 0 } else { u64::MAX });
         }
+    }
+
+    /// So many segments that end there become part of the last buffer, if that is open and has room for them.
+    fn joins(&mut self, segments: u64, end: u64, now: u64) -> bool {
+        let joins = self.buffers > 0 && now >= self.open_from && self.joined + segments <= MOST_JOINED;
+        if joins {
+            self.joined += segments;
+            self.note_end(end);
+        }
+        joins
+    }
+
+    /// They are a buffer of their own, which others may join from then on.
+    fn append(&mut self, segments: u64, end: u64, open_from: u64) {
+        self.buffers += 1;
+        (self.joined, self.own_end, self.open_from) = (segments, end, open_from);
+        self.note_end(end);
+    }
+
+    fn note_end(&mut self, end: u64) {
         if self.buffers == 1 {
             self.first_end = end;
         }
     }
 
-    /// It closed a hole, and what was ahead of that follows, joined there already (`tcp_ofo_queue`): a sender gives up what it shares of segments
-    /// that SACK told of (`tcp_shift_skb_data`).
-    fn push_run(&mut self, start: u64, end: u64, mss: u64) {
-        let segments = (end - start).div_ceil(mss);
-        if segments > 0 {
-            self.buffers += if self.wait == u64::MAX { segments } else { segments.div_ceil(MOST_JOINED) };
-            self.joined = (segments - 1) % MOST_JOINED + 1;
-            (self.own_end, self.open_from) = (end, if self.wait == u64::MAX { u64::MAX } else { 0 });
+    /// It closed a hole, and what was ahead of that follows (`tcp_ofo_queue`), joined there already: a sender gives up what it shares of segments
+    /// that SACK told of (`tcp_shift_skb_data`). The first of these buffers joins the one before it as a segment would.
+    fn push_run(&mut self, start: u64, end: u64, mss: u64, now: u64) {
+        let (most, open_from) = if self.wait == u64::MAX { (1, u64::MAX) } else { (MOST_JOINED, 0) };
+        let mut from = start;
+        while from < end {
+            let to = end.min(from + most * mss);
+            let segments = (to - from).div_ceil(mss);
+            if !self.joins(segments, to, now) {
+                self.append(segments, to, open_from);
+            }
+            from = to;
         }
     }
 
@@ -404,6 +424,22 @@ mod tests {
         let filler = Segment { nxt: 39 * 1448, ..segment(19, 200, 65_160) };
         b.on_segment(&filler);
         assert_eq!((b.queue.buffers, b.queue.first_end), (4, 17 * 1448));
+    }
+
+    /// The sender has had the ACK of the first segment: the second joins it, the third, which fills a hole, too, and so does what follows the hole,
+    /// as long as a buffer has pieces for all of that.
+    #[test]
+    fn what_follows_a_filled_hole_joins_the_last_buffer() {
+        let stack = Stack { coalesce: Coalesce::Acknowledged, read_size: Bytes::mb(1), ..Stack::linux() };
+        let behind = |run: u64| {
+            let mut b = ReceiveBuffer::of(&stack, Duration::us(10)).unwrap();
+            b.on_segment(&segment(1, 10, 65_160));
+            b.note_ack(1448, 10_000_000);
+            b.on_segment(&segment(2, 30, 65_160));
+            b.on_segment(&Segment { nxt: (3 + run) * 1448, ..segment(3, 40, 65_160) });
+            (b.queue.buffers, b.queue.first_end / 1448)
+        };
+        assert_eq!([10, 14, 15].map(behind), [(1, 13), (1, 17), (2, 3)]);
     }
 
     /// `tcp_rmem`'s 6 MiB are scaled by 7 bits.
