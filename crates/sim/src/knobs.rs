@@ -256,7 +256,7 @@ knobs! {
     tso: FLAG, "segmentation offload: TCP hands up to 64 KB at once to the network card, whose packets leave as one burst; only on the engine kernel";
     common_ticks: FLAG, "the hosts' timer ticks come at the same instants, as in the virtual kernel, whose hosts share one clock; else each host draws where it stands in a tick";
     quantise_rtt: FLAG, "round RTT samples up to whole clock ticks, as NS2 does";
-    linux_rto: FLAG, "RTO = SRTT + max(4*mdev, min_rto) with the windowed maximum of the deviation (tcp_rtt_estimator)";
+    linux_rto: FLAG, "RTO = SRTT + max(4*mdev, min_rto) with the windowed maximum of the deviation (tcp_rtt_estimator); round trips are differences of two readings of a clock of microseconds (tcp_stamp_us_delta)";
     timestamps: FLAG, "a valid RTT sample from every ACK, also of retransmissions (RFC 7323)";
     coarse_timestamps: FLAG, "where only a timestamp tells the round trip, on an ACK of what was sent again, a SYN too, it is whole milliseconds, at least one (tcp_rtt_tsopt_us)";
     rtt_timing: word::<RttTiming>(), "what the retransmission timer learns round trips from: each-ack, or one-segment at a time, whose ACK also ends the back-off of the timer (RFC 6298 section 3; NS2 without timestamps_)";

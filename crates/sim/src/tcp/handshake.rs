@@ -2,6 +2,7 @@
 
 use super::TICK_PS;
 use super::receiver::Receiver;
+use super::rtt::elapsed;
 use super::sender::{Config, Phase, Sender};
 use super::uplink::Uplink;
 use crate::net::Net;
@@ -119,7 +120,7 @@ impl Sender {
         }
         let stack = &self.config.stack;
         if self.syns_lost() == 0 {
-            let rtt = Duration::from_ps(net.now - packet.timestamp);
+            let rtt = elapsed(packet.timestamp, net.now, stack);
             self.rtt.sample(rtt, self.una, self.nxt, stack);
         } else if stack.timestamps && stack.coarse_timestamps {
             self.rtt.sample(coarse_round_trip(net.now, packet.timestamp), self.una, self.nxt, stack);
@@ -229,7 +230,7 @@ impl Receiver {
         let sample = match self.opening {
             Opening::Open => return None,
             Opening::Closed => None,
-            Opening::Answered { at: Some(at), .. } => Some(Duration::from_ps(now - at)),
+            Opening::Answered { at: Some(at), .. } => Some(elapsed(at, now, stack)),
             Opening::Answered { at: None, .. } => (stack.timestamps && stack.coarse_timestamps)
                 .then(|| coarse_round_trip(now, u64::from(packet.tick) * TICK_PS)),
         };

@@ -1,6 +1,7 @@
 //! Losses by time and tail-loss probes (RACK-TLP, RFC 8985).
 
 use super::recovery::{AckSummary, Recovery};
+use super::rtt::ticked;
 use super::scoreboard::Delivered;
 use super::segment::Segment;
 use super::sender::Sender;
@@ -11,15 +12,6 @@ use fanin_units::Duration;
 
 /// Linux's least timer, `TCP_TIMEOUT_MIN_US`: 2 ms.
 const TIMEOUT_MIN_PS: u64 = 2_000_000_000;
-/// Linux notes when it sent a segment in whole microseconds (`tcp_skb_timestamp_us`): of those that left in the same one the later in the stream
-/// counts as sent later, also where the other was sent again.
-const TICK_PS: u64 = 1_000_000;
-
-/// A time as RACK sees it.
-pub(super) fn ticked(time: u64) -> u64 {
-    time - time % TICK_PS
-}
-
 /// Recoveries for which a widened reordering window lasts (RFC 8985 section 6.2 step 4).
 const PERSIST: u32 = 16;
 

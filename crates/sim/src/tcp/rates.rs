@@ -1,6 +1,6 @@
 //! Delivery-rate samples, for algorithms that ask for them: `tcp_rate.c`, draft-cheng-iccrg-delivery-rate-estimation.
 
-use super::rack::ticked;
+use super::rtt::ticked;
 use super::scoreboard::{Delivered, RateSnapshot};
 use super::sender::Sender;
 use fanin_cc::RateSample;

@@ -6,6 +6,25 @@ use fanin_units::Duration;
 /// No timer is shorter, whatever the knobs say.
 const LEAST_TIMER: Duration = Duration::us(1);
 
+/// Linux notes when it sent a segment, and when an ACK arrived, in whole microseconds (`tcp_skb_timestamp_us`, `tcp_mstamp`).
+const TICK_PS: u64 = 1_000_000;
+/// `tcp_rtt_estimator`: one of the eighths of a microsecond in which SRTT is kept, where both were in the same.
+const LEAST_ROUND_TRIP_PS: u64 = TICK_PS / 8;
+
+/// A time as Linux's TCP reads it.
+pub(super) fn ticked(time: u64) -> u64 {
+    time - time % TICK_PS
+}
+
+/// What a host takes for the time from one moment to another: Linux the difference of two readings (`tcp_stamp_us_delta`).
+pub(super) fn elapsed(from: u64, to: u64, stack: &Stack) -> Duration {
+    Duration::from_ps(if stack.linux_rto {
+        (ticked(to) - ticked(from)).max(LEAST_ROUND_TRIP_PS)
+    } else {
+        to - from
+    })
+}
+
 /// SRTT, RTTVAR and RTO of one connection.
 #[derive(Clone, Debug)]
 pub struct RttEstimator {
@@ -74,10 +93,16 @@ impl RttEstimator {
         self.min
     }
 
+    /// A round trip that only the least of all is told of (`tcp_update_rtt_min`).
+    #[inline]
+    pub fn note_shorter(&mut self, rtt: Duration) {
+        self.min = if self.min.is_zero() { rtt } else { self.min.min(rtt) };
+    }
+
     /// A sample, when `una` was acknowledged and `nxt` is the next byte to send.
     #[inline(always)]
     pub fn sample(&mut self, rtt: Duration, una: u64, nxt: u64, stack: &Stack) {
-        self.min = if self.min.is_zero() { rtt } else { self.min.min(rtt) };
+        self.note_shorter(rtt);
         let rtt = if stack.quantise_rtt {
             let tick = stack.clock_granularity.ps().max(1);
             Duration::from_ps(rtt.ps().div_ceil(tick).max(1) * tick)
@@ -205,6 +230,15 @@ mod tests {
                 "{above} {variation}"
             );
         }
+    }
+
+    /// Times in ps: 0.9 us that a tick ends, 0.9 us within one, and 1.1 us from one reading to the next.
+    #[test]
+    fn linux_measures_between_two_readings_of_a_clock_of_microseconds() {
+        let ps = |from, to| [Stack::linux(), Stack::ns2()].map(|s| elapsed(from, to, &s).ps());
+        assert_eq!(ps(4_500_000, 5_400_000), [1_000_000, 900_000]);
+        assert_eq!(ps(4_050_000, 4_950_000), [125_000, 900_000]);
+        assert_eq!(ps(4_800_000, 5_900_000), [1_000_000, 1_100_000]);
     }
 
     #[test]

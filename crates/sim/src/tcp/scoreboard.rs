@@ -1,6 +1,6 @@
 //! What is outstanding: one record per segment, with the flags that recovery needs and the pipe of RFC 6675 kept up to date.
 
-use super::rack::ticked;
+use super::rtt::ticked;
 use super::segment::{Kept, Segment, is};
 use fanin_switch::Ring;
 

@@ -5,7 +5,7 @@ use super::clock::Clock;
 use super::handshake::coarse_round_trip;
 use super::rates::RateSampler;
 use super::recovery::{AckSummary, Recovery};
-use super::rtt::RttEstimator;
+use super::rtt::{RttEstimator, elapsed};
 use super::scoreboard::{Delivered, Scoreboard};
 use super::small_queue::SmallQueue;
 use super::tuning::first_window;
@@ -396,8 +396,9 @@ impl Sender {
     fn round_trip(&mut self, packet: &Packet, advanced: bool, d: &Delivered, now: u64) -> Option<Duration> {
         if !advanced && self.config.stack.linux_rto && self.recovery.uses_sack() {
             // SACKs are samples, too (`tcp_ack_update_rtt`).
-            let rtt = Duration::from_ps(now - d.newest.filter(|n| !n.ever_retransmitted)?.sent_at);
-            self.rtt.sample(rtt, self.una, self.nxt, &self.config.stack);
+            let stack = &self.config.stack;
+            let rtt = elapsed(d.newest.filter(|n| !n.ever_retransmitted)?.sent_at, now, stack);
+            self.rtt.sample(rtt, self.una, self.nxt, stack);
             self.rtt.backoff = 0;
             return Some(rtt);
         }
@@ -409,14 +410,14 @@ impl Sender {
             // What is selectively acknowledged besides still tells when it was sent (`tcp_ack_update_rtt`).
             let ahead = d.newest.filter(|n| !n.ever_retransmitted && n.end() > self.una);
             let rtt = match ahead {
-                Some(segment) => Duration::from_ps(now - segment.sent_at),
+                Some(segment) => elapsed(segment.sent_at, now, stack),
                 None => coarse_round_trip(now, packet.timestamp),
             };
             self.rtt.sample(rtt, self.una, self.nxt, stack);
             self.rtt.backoff = 0;
             return Some(rtt);
         }
-        let rtt = Duration::from_ps(now - packet.timestamp);
+        let rtt = elapsed(packet.timestamp, now, stack);
         let learnt = match stack.rtt_timing {
             RttTiming::EachAck => Some(rtt),
             RttTiming::OneSegment => self.rtt.end_timing(self.una, now),
@@ -430,8 +431,10 @@ impl Sender {
             return Some(rtt);
         }
         // Linux tells congestion control the round trip of the newest delivered segment (`ca_rtt_us`), which delayed ACKs inflate
-        // least.
-        d.newest.filter(|n| !n.ever_retransmitted).map(|n| Duration::from_ps(now - n.sent_at))
+        // least, and takes the least of all from these (`tcp_update_rtt_min`).
+        let newest = elapsed(d.newest.filter(|n| !n.ever_retransmitted)?.sent_at, now, &self.config.stack);
+        self.rtt.note_shorter(newest);
+        Some(newest)
     }
 
     /// This ACK delivers ahead of a hole what had been sent before the hole's first segment last left: Linux restarts the timer then too

@@ -1,7 +1,7 @@
 //! Taking back a reduction that turns out to have been a mistake: D-SACK (RFC 2883, 3708), Eifel (RFC 3522), F-RTO (RFC 5682).
 
 use super::TICK_PS;
-use super::rack::ticked;
+use super::rtt::ticked;
 use super::recovery::AckSummary;
 use super::sender::Sender;
 use super::uplink::Uplink;
