@@ -85,6 +85,15 @@ EDITS = (
     Edit("arch/um/include/linux/time-internal.h", r"(TIMER_MIN_DELTA\s+)\d+", r"\g<1>1"),
     Edit("arch/um/kernel/time.c", r"(static int itimer_next_event\([^{]*\{)\s*delta \+= 1;", r"\g<1>"),
     Edit("net/Makefile", r"\Z", "obj-y += fanin/\n"),
+    # Merged ACKs leave when they are due. Linux lets a timer with slack expire with any other of its processor: one processor runs all hosts here,
+    # so that every packet another host paced made these ACKs leave early.
+    Edit(
+        "net/ipv4/tcp_input.c",
+        r"\thrtimer_start_range_ns\(&tp->compressed_ack_timer, ns_to_ktime\(delay\),\n"
+        r"\s+(READ_ONCE\([^;]*tcp_comp_sack_slack_ns\)),\n\s+HRTIMER_MODE_REL_PINNED_SOFT\);\n",
+        rf"\thrtimer_start(&tp->compressed_ack_timer, ns_to_ktime(delay + \g<1>), {MARK}\n"
+        r"\t\t      HRTIMER_MODE_REL_PINNED_SOFT);\n",
+    ),
     # What congestion control cannot ask for through tcp_congestion_ops (kernel/net/cc.c): holds, sizes of segments, times of transmission.
     Edit(
         "net/ipv4/tcp_output.c",
