@@ -3,8 +3,8 @@
  * fanin's own algorithms as congestion controls of this kernel: every program of a run is a tcp_congestion_ops of its own, whose decisions
  * are made in Rust (crates/linuxcc).
  *
- * tcp_output.c calls three functions of this file (fanin's `kernel build` puts the calls in): fanin_may_send() before a new segment leaves,
- * fanin_segment_size() when it is cut, fanin_data_sent() when data leave.
+ * tcp_output.c calls four functions of this file (fanin's `kernel build` puts the calls in): fanin_may_send() before a new segment leaves,
+ * fanin_draws_sizes() and fanin_segment_size() when it is cut, fanin_data_sent() when data leave.
  */
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
@@ -252,13 +252,19 @@ bool fanin_may_send(struct sock *sk)
 	return !until && tcp_packets_in_flight(tp) < tcp_snd_cwnd(tp);
 }
 
+bool fanin_draws_sizes(const struct sock *sk);
+bool fanin_draws_sizes(const struct sock *sk)
+{
+	return is_ours(sk, inet_csk_ca(sk)) && program_of(sk)->about.segment_sizes;
+}
+
 u32 fanin_segment_size(struct sock *sk, u32 mss);
 u32 fanin_segment_size(struct sock *sk, u32 mss)
 {
 	struct state *ca = inet_csk_ca(sk);
 	struct fanin_cc_view view;
 
-	if (!is_ours(sk, ca) || !program_of(sk)->about.segment_sizes)
+	if (!fanin_draws_sizes(sk))
 		return mss;
 	view = look(sk);
 	return min(fanin_cc_segment_size(ca->socket, &view), mss);

@@ -98,14 +98,33 @@ EDITS = (
     Edit(
         "net/ipv4/tcp_output.c",
         r"#include <trace/events/tcp.h>\n",
-        rf"\g<0>\n{MARK}\nbool fanin_may_send(struct sock *sk);\nu32 fanin_segment_size(struct sock *sk, u32 mss);\n"
-        r"void fanin_data_sent(struct sock *sk);\n",
+        rf"\g<0>\n{MARK}\nbool fanin_may_send(struct sock *sk);\nbool fanin_draws_sizes(const struct sock *sk);\n"
+        r"u32 fanin_segment_size(struct sock *sk, u32 mss);\nvoid fanin_data_sent(struct sock *sk);\n",
     ),
     Edit("net/ipv4/tcp_output.c", r"\ttp->lsndtime = now;\n", rf"\g<0>\tfanin_data_sent(sk); {MARK}\n"),
+    # A size is drawn of what waits, not of the rest that the last one left of a buffer.
+    Edit(
+        "net/ipv4/tcp_output.c",
+        r"\t\tif \(missing_bytes > 0\)\n\t\t\ttcp_grow_skb\(sk, skb, missing_bytes\);\n",
+        rf"\g<0>\t\tif (fanin_draws_sizes(sk)) {MARK}\n"
+        r"\t\t\tfor (u32 had = 0; had < skb->len && skb->len < mss_now;) {\n"
+        r"\t\t\t\thad = skb->len;\n\t\t\t\ttcp_grow_skb(sk, skb, mss_now - had);\n\t\t\t}\n",
+    ),
     Edit(
         "net/ipv4/tcp_output.c",
         r"\t\tlimit = mss_now;\n(?=\t\tif \(tso_segs > 1 && !tcp_urg_mode\(tp\)\)\n\t\t\tlimit = tcp_mss_split_point\()",
         rf"\t\tlimit = fanin_segment_size(sk, mss_now); {MARK}\n",
+    ),
+    # A drawn size is a full segment for Nagle's rule, or the end of a message would wait for the ACK of one that was drawn short.
+    Edit(
+        "net/ipv4/tcp_output.c",
+        r"\t\tunsigned int limit;\n(?=\t\tint missing_bytes;)",
+        rf"\t\tunsigned int limit = mss_now; {MARK}\n",
+    ),
+    Edit(
+        "net/ipv4/tcp_output.c",
+        r"\t\ttcp_minshall_update\(tp, mss_now, skb\);\n",
+        rf"\t\ttcp_minshall_update(tp, fanin_draws_sizes(sk) ? limit : mss_now, skb); {MARK}\n",
     ),
     Edit(
         "net/ipv4/tcp_output.c",
