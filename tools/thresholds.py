@@ -102,6 +102,7 @@ def tests(folder: Path) -> list[str]:
         str(ROOT / "target/thresholds"),
         "--",
         "release",
+        "arrivals",
         "inflight",
         "writes",
     ]
