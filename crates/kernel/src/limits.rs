@@ -145,7 +145,7 @@ fn check_transport(transport: &TransportSpec, hosts: Hosts) -> Result<(), Limit>
         Err(limit(format!("stack.{name}"), message))
     };
     one_of("nagle", &["off", "minshall"])?;
-    one_of("cwnd_validation", &["linux", "none"])?;
+    one_of("cwnd_validation", &["linux", "linux-keep"])?;
     one_of("recovery", &["rack", "newreno"])?;
     one_of("ecn", &["off", "classic", "dctcp"])?;
     if resolved.delack_segments > 2 {

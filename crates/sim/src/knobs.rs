@@ -176,6 +176,7 @@ words! {
         "ns2-oneway" => CwndValidation::Ns2Oneway,
         "ns2-full" => CwndValidation::Ns2Full,
         "linux" => CwndValidation::Linux,
+        "linux-keep" => CwndValidation::LinuxKeep,
     }
 }
 
@@ -263,7 +264,7 @@ knobs! {
     ecn: word::<EcnMode>(), "ECN unless the algorithm needs DCTCP's: off, classic (RFC 3168; Linux tcp_ecn=1), dctcp (RFC 8257)";
     ecn_fallback: FLAG, "a SYN that is sent again asks for no ECN: the connection does without, under DCTCP as Reno (tcp_ecn_fallback)";
     ect_on_control: word::<EctOnControl>(), "ECT on SYN, pure ACKs and retransmissions too: never (RFC 3168), dctcp (where the algorithm needs ECN, as in Linux), always";
-    cwnd_validation: word::<CwndValidation>(), "idle and application-limited periods; linux is the cwnd-limited test and tcp_slow_start_after_idle";
+    cwnd_validation: word::<CwndValidation>(), "idle and application-limited periods; linux is the cwnd-limited test and tcp_slow_start_after_idle, linux-keep the test alone (tcp_slow_start_after_idle = 0)";
     handshake: FLAG, "handshake before the first data: SYN and SYN/ACK take a round trip (in NS2 `syn_` with `delay_growth_`)";
     connect_time: TIME, "what a host takes to open a connection: those that it opens at one instant follow each other so (1us: the virtual kernel; a client's loop over socket and connect: 4 to 9us)";
     syn_linear_timeouts: count(0, 255), "timeouts of a SYN after which the timer is not doubled (Linux: tcp_syn_linear_timeouts, 4)";

@@ -461,6 +461,8 @@ pub enum CwndValidation {
     Ns2Full,
     /// Linux: cwnd-limited test and slow-start-after-idle.
     Linux,
+    /// The same with `tcp_slow_start_after_idle = 0`: the cwnd-limited test alone.
+    LinuxKeep,
 }
 
 #[cfg(test)]

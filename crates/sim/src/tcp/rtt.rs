@@ -18,11 +18,7 @@ pub(super) fn ticked(time: u64) -> u64 {
 
 /// What a host takes for the time from one moment to another: Linux the difference of two readings (`tcp_stamp_us_delta`).
 pub(super) fn elapsed(from: u64, to: u64, stack: &Stack) -> Duration {
-    Duration::from_ps(if stack.linux_rto {
-        (ticked(to) - ticked(from)).max(LEAST_ROUND_TRIP_PS)
-    } else {
-        to - from
-    })
+    Duration::from_ps(if stack.linux_rto { (ticked(to) - ticked(from)).max(LEAST_ROUND_TRIP_PS) } else { to - from })
 }
 
 /// SRTT, RTTVAR and RTO of one connection.

@@ -149,14 +149,14 @@ impl Validation {
             self.stamp = s.now;
             return None;
         }
-        if self.mode == CwndValidation::None {
+        if matches!(self.mode, CwndValidation::None | CwndValidation::LinuxKeep) {
             return None;
         }
         let Rto { timer, raw } = rto();
         let idle = s.now - self.last_send;
         let restart_window = s.initial_window.min(s.window.cwnd);
         let window = match self.mode {
-            CwndValidation::None => return None,
+            CwndValidation::None | CwndValidation::LinuxKeep => return None,
             CwndValidation::Rfc5681 if idle > timer => Window { cwnd: restart_window, ..s.window },
             CwndValidation::Ns2Full if idle > raw => Window { cwnd: s.initial_window, ..s.window },
             CwndValidation::Ns2Oneway if s.now - self.last_ack >= timer => Window { cwnd: 1.0, ..s.window },
@@ -192,13 +192,14 @@ impl Validation {
     /// Whether [`Self::on_ack`] may say no.
     #[inline]
     pub fn judges_acks(&self) -> bool {
-        matches!(self.mode, CwndValidation::Linux | CwndValidation::Rfc2861 | CwndValidation::Rfc7661)
+        use CwndValidation::{Linux, LinuxKeep, Rfc2861, Rfc7661};
+        matches!(self.mode, Linux | LinuxKeep | Rfc2861 | Rfc7661)
     }
 
     /// Whether the window may grow on an ACK of new data.
     pub fn on_ack(&mut self, s: &CwvInput, acked: f64) -> bool {
         match self.mode {
-            CwndValidation::Linux | CwndValidation::Rfc2861 => self.cwnd_limited(s.window),
+            CwndValidation::Linux | CwndValidation::LinuxKeep | CwndValidation::Rfc2861 => self.cwnd_limited(s.window),
             // What was sent with a full window may enlarge it also where it is not validated (RFC 7661 section 4.4): in slow start pipeACK is behind.
             CwndValidation::Rfc7661 => self.pipe_ack.as_mut().is_none_or(|p| p.on_ack(s, acked)) || self.limited,
             CwndValidation::None | CwndValidation::Rfc5681 | CwndValidation::Ns2Oneway | CwndValidation::Ns2Full => {
@@ -294,6 +295,7 @@ mod tests {
     #[test]
     fn the_other_modes_do_as_their_names_say() {
         assert_eq!(idle_for(CwndValidation::None, 2.0, 3.4).cwnd, 64.0);
+        assert_eq!(idle_for(CwndValidation::LinuxKeep, 10.0, 3.4).cwnd, 64.0);
         assert_eq!(idle_for(CwndValidation::Rfc5681, 2.0, 1.5).cwnd, 2.0);
         assert_eq!(idle_for(CwndValidation::Rfc5681, 2.0, 0.5).cwnd, 64.0);
         assert_eq!(idle_for(CwndValidation::Ns2Oneway, 2.0, 1.5).cwnd, 1.0);

@@ -174,6 +174,7 @@ fn only_validation_keeps_an_idle_connection_from_bursting() {
         data(&r).iter().filter(|d| d.2 == Duration::ms(500).ps()).count()
     };
     assert_eq!(burst_after_idle(CwndValidation::None), 60);
+    assert_eq!(burst_after_idle(CwndValidation::LinuxKeep), 60);
     assert_eq!(burst_after_idle(CwndValidation::Rfc5681), 2);
     assert_eq!(burst_after_idle(CwndValidation::Ns2Oneway), 1);
     assert_eq!(burst_after_idle(CwndValidation::Ns2Full), 2);
@@ -190,7 +191,8 @@ fn an_application_limited_window_grows_only_without_validation() {
     };
     // Every ACK adds one: 2 + 600.
     assert_eq!(window(CwndValidation::None), 602.0);
-    for mode in [CwndValidation::Linux, CwndValidation::Rfc2861, CwndValidation::Rfc7661] {
+    use CwndValidation::{Linux, LinuxKeep, Rfc2861, Rfc7661};
+    for mode in [Linux, LinuxKeep, Rfc2861, Rfc7661] {
         let w = window(mode);
         assert!(w < 13.0, "{mode:?}: {w}");
     }

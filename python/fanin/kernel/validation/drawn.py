@@ -149,7 +149,7 @@ def _stack(d: _Draw) -> str:
         lambda: f"mss = {d.rng.choice((536, 1000, 8948))}\n",
         lambda: 'recovery = "newreno"\n',
         lambda: "delack_segments = 1\n",
-        lambda: 'cwnd_validation = "none"\n',
+        lambda: 'cwnd_validation = "linux-keep"\n',
         lambda: 'timestamps = false\nheader = "40B"\nmss = 1460\n',
         lambda: 'ecn = "classic"\n',
         lambda: "comp_sack_nr = 0\n",
