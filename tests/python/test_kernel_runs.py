@@ -98,6 +98,48 @@ def test_a_queue_discipline_loses_what_the_simulators_does() -> None:
         assert result.flows["fast_recoveries"].to_list() == [1]
 
 
+def test_a_lost_handshake_costs_the_host_that_asks_its_timeout_and_no_data() -> None:
+    """Where an answer to a SYN is lost both hosts' timers expire, and Linux counts both. The slots of its wheel are the simulator's."""
+    text = """
+[topology]
+kind = "dumbbell"
+pairs = 30
+rate = "1Gbps"
+delay = "10us"
+bottleneck_rate = "100Mbps"
+bottleneck_delay = "10us"
+buffer = "8p"
+[stack]
+profile = "linux"
+[cc]
+name = "cubic"
+[[workload]]
+kind = "http_on_off"
+responses = 2
+size = "20KB"
+gap = "1ms"
+closed_loop = true
+request = "100B"
+new_connection = true
+[run]
+duration = "20s"
+"""
+    asked: list[int] = []
+    for engine in ("kernel", "sim"):
+        common = text if engine == "kernel" else text.replace("[cc]", "common_ticks = true\n[cc]")
+        result = fanin.run("opening.toml", text=common, engine=engine)
+        answers = [f.filter(pl.col("class") == "http_on_off") for f in (result.flows, result.messages)]
+        assert answers[0]["timeouts"].sum() == answers[1]["timeouts"].sum()
+        # SYNs are among what is dropped, not among what is sent again.
+        requests = result.flows.filter(pl.col("class") == "request")
+        assert requests["drops"].sum() > requests["retransmissions"].sum()
+        asked.append(requests["timeouts"].sum())
+        slow = result.messages.filter((pl.col("class") == "request") & pl.col("completion_ms").is_between(1000, 1100))
+        assert slow["completion_ms"].median() == pytest.approx(1024, abs=3)
+    assert min(asked) > 20
+    assert asked[0] == pytest.approx(asked[1], rel=0.3)
+
+
 def test_red_keeps_the_kernels_queue_where_it_keeps_the_simulators() -> None:
     queue = 'senders = 8\nqueue = { name = "red", red_min = 20, red_max = 60, red_weight = 0.02 }'
     text = scenario('[[workload]]\nkind = "long"', topology=queue, duration="1s", cc="reno").replace('mark = "20p"', "")

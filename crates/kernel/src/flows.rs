@@ -143,7 +143,9 @@ impl<'a> Flows<'a> {
     /// A port took, marked or dropped a packet.
     pub fn offered(&mut self, packet: &Packet, link: u16, fate: Fate) {
         let (data, acked) = self.of(packet);
-        if packet.payload == 0 {
+        // A SYN counts as a segment of its own flow, as in the simulator.
+        let asks = packet.tcp.is_some_and(|t| t.is_syn() && t.flags & Tcp::ACK == 0);
+        if packet.payload == 0 && !asks {
             if let (Fate::Dropped, Some(flow)) = (fate, acked) {
                 self.flows[flow.index()].row.ack_drops += 1;
             }

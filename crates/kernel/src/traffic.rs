@@ -93,8 +93,9 @@ impl Traffic {
 }
 
 impl Tcp {
-    /// SYN, ECE.
+    /// SYN, ACK, ECE.
     pub const SYN: u8 = 2;
+    pub const ACK: u8 = 16;
     pub const ECE: u8 = 64;
 
     fn parse(ip: &[u8]) -> Option<Tcp> {

@@ -15,8 +15,11 @@ use std::path::Path;
 
 const IN: u32 = libc::EPOLLIN as u32;
 const OUT: u32 = libc::EPOLLOUT as u32;
-/// Time zero is a multiple of this: timers that count in ticks see it in the same phase in every run.
-const START_GRID_NS: u64 = 100_000_000;
+/// Time zero is so many of these and as much more, by the clock of the system: timers that count in ticks see it in the same phase in every run. Linux's
+/// tick number zero is that of 300 s (`INITIAL_JIFFIES`), and the slots of its wheel are 1, 8 and 64 ticks long: with 250 or 1000 ticks a second a
+/// slot of each begins at time zero, as in the simulator.
+const START_GRID_NS: u64 = 256_000_000;
+const START_OFFSET_NS: u64 = 224_000_000;
 
 /// How often progress is told in a run that takes all its time.
 const PROGRESS_STEPS: u64 = 200;
@@ -213,7 +216,7 @@ impl<'a> Player<'a> {
     }
 
     fn run(&mut self, progress: &mut dyn FnMut(f64)) -> Result<(), String> {
-        let start = (sys::now() / START_GRID_NS + 2) * START_GRID_NS;
+        let start = (sys::now() / START_GRID_NS + 1) * START_GRID_NS + START_OFFSET_NS;
         self.log.start_ns = start;
         self.messages = Messages::new(self.plan, start);
         let stops = self.plan.flows.iter().enumerate();
@@ -320,6 +323,7 @@ impl<'a> Player<'a> {
             let end = &mut self.ends[connection as usize][1];
             let ready = self.poll.watch(fd.as_raw_fd(), IN, token, true).and_then(|()| {
                 (end.fd, end.watched) = (Some(fd), IN);
+                end.note_opening(false);
                 end.wake_when(lowat)?;
                 end.tell_expected(&self.told, self.log.start_ns)?;
                 end.send(&self.told)
@@ -427,6 +431,7 @@ impl<'a> Player<'a> {
             sys::take_error(fd.as_raw_fd())?;
         }
         if what & OUT != 0 {
+            end.note_opening(side == 0 && !self.plan.connections[connection as usize].early);
             end.send(&self.told)?;
         }
         if what & (IN | libc::EPOLLHUP as u32) != 0 {
@@ -519,9 +524,7 @@ impl<'a> Player<'a> {
             if ends[side].ended {
                 continue;
             }
-            if let Some(info) = ends[side].info() {
-                info.write(side == 0, row);
-            }
+            ends[side].write_row(side == 0, row);
         }
     }
 

@@ -31,6 +31,17 @@ pub struct End {
     pub watched: u32,
     /// Closed on purpose: what the other end did is no error.
     pub ended: bool,
+    /// What the socket had counted when the connection was open.
+    opening: Option<Opening>,
+}
+
+/// What was sent again to open a connection, which is none of its data; and the expiries of the timer for the answer to a SYN, each of which goes
+/// with one at the end that asked.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Opening {
+    retransmissions: u32,
+    timeouts: u32,
+    timeout_ms: u32,
 }
 
 /// A message to write.
@@ -78,6 +89,21 @@ impl End {
             (Told::Options, Some(fd)) if self.endless => sys::expect(fd.as_raw_fd(), u64::MAX, start),
             (Told::Options, Some(fd)) if self.expected_to > 0 => sys::expect(fd.as_raw_fd(), self.expected_to, start),
             _ => Ok(()),
+        }
+    }
+
+    /// The connection is open; an end that asked for it in the run keeps the expiries of its timer.
+    pub fn note_opening(&mut self, asked: bool) {
+        if let (None, Some(info)) = (self.opening, self.info()) {
+            let (timeouts, timeout_ms) = if asked { (0, 0) } else { (info.total_rto, info.total_rto_time) };
+            self.opening = Some(Opening { retransmissions: info.total_retrans, timeouts, timeout_ms });
+        }
+    }
+
+    /// The sender's half of a flow's row.
+    pub fn write_row(&self, asked: bool, row: &mut log::Flow) {
+        if let Some(info) = self.info() {
+            info.write(asked, &self.opening.unwrap_or_default(), row);
         }
     }
 
@@ -214,15 +240,15 @@ impl Info {
         }
     }
 
-    /// The sender's half of a flow's row.
-    pub fn write(&self, from_client: bool, flow: &mut log::Flow) {
+    /// The sender's half of a flow's row, without what opened the connection.
+    pub fn write(&self, from_client: bool, opening: &Opening, flow: &mut log::Flow) {
         // A connecting socket counts its SYN as an acknowledged byte (tcp_snd_una_update).
         flow.bytes_acked = self.bytes_acked.saturating_sub(u64::from(from_client));
         flow.bytes_sent = self.bytes_sent;
         flow.segments = u64::from(self.data_segs_out);
-        flow.retransmissions = u64::from(self.total_retrans);
-        flow.timeouts = u64::from(self.total_rto);
-        flow.timeout_ms = u64::from(self.total_rto_time);
+        flow.retransmissions = u64::from(self.total_retrans.saturating_sub(opening.retransmissions));
+        flow.timeouts = u64::from(self.total_rto.saturating_sub(opening.timeouts));
+        flow.timeout_ms = u64::from(self.total_rto_time.saturating_sub(opening.timeout_ms));
         flow.cwnd = self.cwnd;
         flow.srtt_us = self.rtt;
         flow.min_rtt_us = (self.min_rtt != u32::MAX).then_some(self.min_rtt);

@@ -121,7 +121,7 @@ rows! {
         timeouts: u64, "";
         /// Time between the last transmission of new progress and each timeout that followed.
         timeout_ps: u64, "ps";
-        /// Data segments of this flow dropped anywhere.
+        /// Data segments of this flow dropped anywhere, and the SYN that opens it.
         drops: u64, "segments";
         /// ACKs of this flow dropped anywhere.
         ack_drops: u64, "packets";
