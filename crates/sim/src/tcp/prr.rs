@@ -4,6 +4,11 @@
 use super::recovery::AckSummary;
 use super::sender::Sender;
 use super::uplink::Uplink;
+use fanin_cc::Window;
+use fanin_units::Duration;
+
+/// Linux's algorithms never ask for fewer segments (`tcp_reno_ssthresh`, `dctcp_ssthresh`).
+const LEAST: f64 = 2.0;
 
 /// The state of one reduction, packets.
 #[derive(Clone, Copy, Debug, Default)]
@@ -48,10 +53,19 @@ impl Prr {
 
 impl Sender {
     pub(super) fn start_prr(&mut self, prior_cwnd: f64) {
-        let ssthresh = self.control.ssthresh.min(self.control.cwnd);
+        let ssthresh = self.control.ssthresh.min(self.control.cwnd.max(LEAST));
         let in_flight = self.in_flight();
         if let Some(linux) = &mut self.recovery.linux {
             linux.prr = Prr::start(prior_cwnd, ssthresh, in_flight);
+        }
+    }
+
+    /// A reduction ends with its threshold for a window (`tcp_end_cwnd_reduction`): two segments where it began with the one that a timeout leaves.
+    pub(super) fn end_reduction(&mut self, now: u64) {
+        let Window { cwnd, ssthresh } = self.window();
+        let window = Window { cwnd: ssthresh.min(LEAST), ssthresh };
+        if self.recovery.uses_prr() && cwnd < window.cwnd {
+            self.notify_cc(now, |cc, conn| cc.on_restart(conn, Duration::ZERO, window));
         }
     }
 

@@ -348,6 +348,7 @@ impl Sender {
             .then(|| self.in_flight().max(1.0) + 1.0);
         self.end_repair();
         self.notify_cc(net.now, |cc, conn| cc.on_recovered(conn, limit));
+        self.end_reduction(net.now);
         self.set_state(State::Open, net);
     }
 

@@ -346,6 +346,7 @@ impl Sender {
         let rtt = self.round_trip(packet, advanced, d, now);
         let answers_older = !advanced && self.sacks_what_is_older_than_the_front(d);
         if self.state == State::Cwr && self.recovery.cwr_ends_at(self.una) {
+            self.end_reduction(now);
             self.set_state(State::Open, net);
         }
         if advanced {
@@ -483,8 +484,11 @@ impl Sender {
                 valid = self.validation.on_ack(&self.cwv_input(now), acked);
             }
         }
+        // While a timeout is repaired an echo reduces nothing, and Linux grows on (`tcp_may_raise_cwnd`).
+        let repairs = self.state == State::Loss && self.una < self.recovery.high;
+        let reduces = ece && !(repairs && self.recovery.linux.is_some());
         valid
-            && !ece
+            && !reduces
             && match self.state {
                 State::Open | State::Disorder | State::Loss => true,
                 State::Cwr => self.config.stack.grow_in_cwr,

@@ -446,6 +446,42 @@ fn the_probe_of_a_lone_segment_waits_200_ms_longer() {
 
 /// `bbr_quantization_budget`: three bursts of a millisecond of data each are in flight beside the product. With eight senders of 256 KB
 /// they do not fit a hundred packets, and a share of the rounds stalls, as in real Linux.
+/// Windows and what is in flight, in the order they were in force, of a DCTCP flow that loses all of its first window, probe included, and whose packets
+/// are all marked.
+fn marked_after_a_timeout(initial_window: f64, lost: &str) -> Vec<(f64, f64, f64)> {
+    let mut spec = star(1, Rate::gbps(1), Duration::ms(1), None, Some(QueueLimit::Packets(0)));
+    let queue = &mut spec.links[1].queue;
+    queue.discipline = queue::find("lossy").unwrap();
+    queue.args.set("loss_of", Value::Word(lost.to_owned()));
+    let t = transport(&mut spec, "dctcp", Stack { initial_window, ..linux() });
+    let f = flow(&mut spec, 0, t);
+    message(&mut spec, f, Message::UNLIMITED, Duration::ZERO);
+    spec.trace.windows.push(f);
+    spec.end = Time::ZERO + Duration::ms(5000);
+    let r = run(&spec);
+    assert_eq!(r.flows[0].timeouts, 1, "{:?}", r.flows[0]);
+    let w = &r.traces.window;
+    (0..w.time_ps.len()).map(|i| (w.cwnd[i], w.ssthresh[i], w.in_flight[i])).collect()
+}
+
+/// An echo reduces nothing while a timeout is repaired: the window grows as in slow start to the threshold of five (`tcp_may_raise_cwnd`).
+#[test]
+fn echoes_do_not_hold_the_repair_of_a_timeout_back() {
+    let steps = marked_after_a_timeout(10.0, "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11");
+    let grown: Vec<f64> = steps.iter().filter(|s| s.1 == 5.0).map(|s| s.0).collect();
+    assert!(grown.starts_with(&[1.0, 1.0, 2.0]) && grown.contains(&5.0), "{grown:?}");
+}
+
+/// The ACK that ends the repair of a lone segment is an echo: the reduction begins with a window of one, and ends with Linux's least threshold, two
+/// (`tcp_end_cwnd_reduction`).
+#[test]
+fn a_reduction_of_one_segment_ends_with_two() {
+    let steps = marked_after_a_timeout(1.0, "1, 2");
+    assert!(steps.contains(&(1.0, 2.0, 0.0)), "{steps:?}");
+    assert_eq!(steps.iter().rev().take(50).fold(0.0, |most: f64, s| most.max(s.2)), 2.0);
+    assert!(steps.iter().skip(8).all(|s| s.2 <= 2.0), "{steps:?}");
+}
+
 #[test]
 fn bursts_of_bbr_overflow_a_shallow_buffer() {
     let lost = |quantum: f64| {
