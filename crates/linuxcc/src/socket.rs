@@ -16,7 +16,7 @@ use crate::event::{self, Answer, ConnSnapshot, Delivery, Event, Note, Noted, Sen
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use fanin_cc::{BuildError, CongestionControl, Needs};
+use fanin_cc::{BuildError, CongestionControl, Control, Needs};
 use fanin_switch::random::Stream;
 
 /// `TCP_INFINITE_SSTHRESH`.
@@ -25,6 +25,8 @@ const INFINITE: u32 = 0x7fff_ffff;
 const MOST_ASKS: u32 = 4;
 /// Asked in vain: a microsecond later again.
 const ASKED_IN_VAIN_NS: u64 = 1_000;
+/// No reduction of Linux's ends with fewer segments, as in the simulator (`tcp_reno_ssthresh`).
+const LEAST: f64 = 2.0;
 
 /// A socket as Linux has it just now: `struct fanin_cc_view`.
 #[repr(C)]
@@ -197,7 +199,7 @@ impl Socket {
     pub fn grow(&mut self, view: &View) -> Out {
         self.look(view);
         if let Some((_, mut delivery)) = self.pending.take() {
-            delivery.may_grow = view.cwnd_limited != 0 && !delivery.ece && delivery.acked_bytes > 0;
+            delivery.may_grow = view.cwnd_limited != 0 && delivery.acked_bytes > 0;
             self.deliver(view, delivery);
         }
         self.decided(true)
@@ -260,6 +262,12 @@ impl Socket {
         // After recovery (3); an ECN reduction (2) ends without a word.
         if view.state == 3 {
             self.notify_cc(view, Event::Recovered);
+        }
+        // Linux ends a reduction with its threshold for a window: two segments where it began with the one that a timeout leaves.
+        let Control { cwnd, ssthresh, .. } = self.cc.control();
+        let least = ssthresh.min(LEAST);
+        if cwnd < least {
+            self.notify_cc(view, Event::Restart { idle_ps: 0, cwnd: least, ssthresh });
         }
         self.decided(true)
     }
