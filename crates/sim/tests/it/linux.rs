@@ -444,8 +444,6 @@ fn the_probe_of_a_lone_segment_waits_200_ms_longer() {
     assert!((200.0..213.0).contains(&lone) && (0.4..13.0).contains(&two), "{lone} {two}");
 }
 
-/// `bbr_quantization_budget`: three bursts of a millisecond of data each are in flight beside the product. With eight senders of 256 KB
-/// they do not fit a hundred packets, and a share of the rounds stalls, as in real Linux.
 /// Windows and what is in flight, in the order they were in force, of a DCTCP flow that loses all of its first window, probe included, and whose packets
 /// are all marked.
 fn marked_after_a_timeout(initial_window: f64, lost: &str) -> Vec<(f64, f64, f64)> {
@@ -482,6 +480,8 @@ fn a_reduction_of_one_segment_ends_with_two() {
     assert!(steps.iter().skip(8).all(|s| s.2 <= 2.0), "{steps:?}");
 }
 
+/// `bbr_quantization_budget`: three bursts of a millisecond of data each are in flight beside the product. With eight senders of 256 KB
+/// they do not fit a hundred packets, and a share of the rounds stalls, as in real Linux.
 #[test]
 fn bursts_of_bbr_overflow_a_shallow_buffer() {
     let lost = |quantum: f64| {

@@ -163,7 +163,7 @@ fn the_linux_endpoint_repairs_a_lost_tail_by_a_probe_without_a_timeout() {
     assert!((Duration::ms(20).ps()..Duration::ms(21).ps()).contains(&done), "{:?}", r.messages[0]);
 }
 
-/// The probe repeats the tenth segment, which ends the message, and PSH with it: what an interactive host reads is acknowledged at once, not when
+/// The probe repeats the ninth segment, which ends the message, and PSH with it: the host that reads it acknowledges it at once, not when
 /// the delayed ACK is due.
 #[test]
 fn the_end_of_a_message_that_is_sent_again_is_acknowledged_at_once() {
