@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from fanin.comparison.candidates import has
 from fanin.errors import FaninError
 from fanin.kernel import pace
-from fanin.ranking import SIGNIFICANT, STATISTICS, column
+from fanin.ranking import SIGNIFICANT, STATISTICS, column, rank
 from fanin.runs.engines import engine
 from fanin.stats import paired_ratios
 from fanin.text import enumeration
@@ -109,6 +109,21 @@ def _hops(result: CompareResult, cc: str, runs: int) -> list[float]:
     return [float(count) for count in known[:runs]]
 
 
+def _among(result: CompareResult, names: Sequence[str]) -> CompareResult:
+    """The same comparison of these algorithms alone: what one of them has to beat depends on how many there are."""
+    rows = [row for row in result.ranking if row.cc in names]
+    ranking = rank(
+        result.runs.filter(result.runs["cc"].is_in([row.cc for row in rows])),
+        {row.cc: row.needs_ecn for row in rows},
+        {row.cc: row.scenario_hash for row in rows},
+        result.rank_by,
+        result.rank_of,
+        candidates=[row.cc for row in rows if row.candidate],
+        baseline=result.baseline,
+    )
+    return replace(result, ranking=ranking)
+
+
 def confirmation(here: CompareResult, there: CompareResult, without: Sequence[str] = ()) -> Confirmation:
     """Judge one comparison by another of some of its algorithms.
 
@@ -121,8 +136,9 @@ def confirmation(here: CompareResult, there: CompareResult, without: Sequence[st
     """
     mine, theirs = verdict_of(here), verdict_of(there)
     cannot_tell = theirs.kind == "undecided"
-    holds = cannot_tell or theirs.best == mine.best
     names = [row.cc for row in there.ranking]
+    agreeing = {mine.best} | ({verdict_of(_among(here, names)).best} if mine.best in names else set())
+    holds = cannot_tell or theirs.best in agreeing
     simulated = [row.cc for row in here.ranking if row.cc in names]
     turned = inversions(here, there, simulated)
     order = not turned
