@@ -94,7 +94,9 @@ impl End {
 
     /// The connection is open; an end that asked for it in the run keeps the expiries of its timer.
     pub fn note_opening(&mut self, asked: bool) {
-        if let (None, Some(info)) = (self.opening, self.info()) {
+        if self.opening.is_none()
+            && let Some(info) = self.info()
+        {
             let (timeouts, timeout_ms) = if asked { (0, 0) } else { (info.total_rto, info.total_rto_time) };
             self.opening = Some(Opening { retransmissions: info.total_retrans, timeouts, timeout_ms });
         }
