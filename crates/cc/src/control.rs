@@ -23,6 +23,12 @@ impl Window {
         Window { cwnd: limit.map_or(self.cwnd, |l| self.cwnd.min(l)), ..self }
     }
 
+    /// As one of Linux's reductions ends, which are to two segments at least (`tcp_reno_ssthresh`, `tcp_end_cwnd_reduction`): so also where it began with
+    /// the one that a timeout leaves.
+    pub fn after_reduction(self) -> Window {
+        Window { cwnd: self.cwnd.max(self.ssthresh.min(2.0)), ..self }
+    }
+
     /// A reduction is taken back: what was before it, but what has grown since is kept.
     pub fn restored(self, before: Window) -> Window {
         Window { cwnd: self.cwnd.max(before.cwnd), ssthresh: self.ssthresh.max(before.ssthresh) }

@@ -16,7 +16,7 @@ use crate::event::{self, Answer, ConnSnapshot, Delivery, Event, Note, Noted, Sen
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use fanin_cc::{BuildError, CongestionControl, Control, Needs};
+use fanin_cc::{BuildError, CongestionControl, Control, Needs, Window};
 use fanin_switch::random::Stream;
 
 /// `TCP_INFINITE_SSTHRESH`.
@@ -25,8 +25,6 @@ const INFINITE: u32 = 0x7fff_ffff;
 const MOST_ASKS: u32 = 4;
 /// Asked in vain: a microsecond later again.
 const ASKED_IN_VAIN_NS: u64 = 1_000;
-/// No reduction of Linux's ends with fewer segments, as in the simulator (`tcp_reno_ssthresh`).
-const LEAST: f64 = 2.0;
 
 /// A socket as Linux has it just now: `struct fanin_cc_view`.
 #[repr(C)]
@@ -263,11 +261,11 @@ impl Socket {
         if view.state == 3 {
             self.notify_cc(view, Event::Recovered);
         }
-        // Linux ends a reduction with its threshold for a window: two segments where it began with the one that a timeout leaves.
         let Control { cwnd, ssthresh, .. } = self.cc.control();
-        let least = ssthresh.min(LEAST);
-        if cwnd < least {
-            self.notify_cc(view, Event::Restart { idle_ps: 0, cwnd: least, ssthresh });
+        let left = Window { cwnd, ssthresh };
+        let window = left.after_reduction();
+        if window != left {
+            self.notify_cc(view, Event::Restart { idle_ps: 0, cwnd: window.cwnd, ssthresh });
         }
         self.decided(true)
     }

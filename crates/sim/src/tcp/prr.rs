@@ -7,9 +7,6 @@ use super::uplink::Uplink;
 use fanin_cc::Window;
 use fanin_units::Duration;
 
-/// Linux's algorithms never ask for fewer segments (`tcp_reno_ssthresh`, `dctcp_ssthresh`).
-const LEAST: f64 = 2.0;
-
 /// The state of one reduction, packets.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Prr {
@@ -53,18 +50,17 @@ impl Prr {
 
 impl Sender {
     pub(super) fn start_prr(&mut self, prior_cwnd: f64) {
-        let ssthresh = self.control.ssthresh.min(self.control.cwnd.max(LEAST));
+        let Window { cwnd, ssthresh } = self.window().after_reduction();
         let in_flight = self.in_flight();
         if let Some(linux) = &mut self.recovery.linux {
-            linux.prr = Prr::start(prior_cwnd, ssthresh, in_flight);
+            linux.prr = Prr::start(prior_cwnd, ssthresh.min(cwnd), in_flight);
         }
     }
 
-    /// A reduction ends with its threshold for a window (`tcp_end_cwnd_reduction`): two segments where it began with the one that a timeout leaves.
+    /// A reduction ends, which leaves the algorithm two segments at least.
     pub(super) fn end_reduction(&mut self, now: u64) {
-        let Window { cwnd, ssthresh } = self.window();
-        let window = Window { cwnd: ssthresh.min(LEAST), ssthresh };
-        if self.recovery.uses_prr() && cwnd < window.cwnd {
+        let window = self.window().after_reduction();
+        if self.recovery.uses_prr() && window != self.window() {
             self.notify_cc(now, |cc, conn| cc.on_restart(conn, Duration::ZERO, window));
         }
     }
