@@ -137,8 +137,11 @@ def confirmation(here: CompareResult, there: CompareResult, without: Sequence[st
     mine, theirs = verdict_of(here), verdict_of(there)
     cannot_tell = theirs.kind == "undecided"
     names = [row.cc for row in there.ranking]
-    agreeing = {mine.best} | ({verdict_of(_among(here, names)).best} if mine.best in names else set())
-    holds = cannot_tell or theirs.best in agreeing
+    holds = (
+        cannot_tell
+        or theirs.best == mine.best
+        or (mine.best in names and theirs.best == verdict_of(_among(here, names)).best)
+    )
     simulated = [row.cc for row in here.ranking if row.cc in names]
     turned = inversions(here, there, simulated)
     order = not turned

@@ -12,6 +12,7 @@ use fanin_units::Duration;
 
 /// Linux's least timer, `TCP_TIMEOUT_MIN_US`: 2 ms.
 const TIMEOUT_MIN_PS: u64 = 2_000_000_000;
+
 /// Recoveries for which a widened reordering window lasts (RFC 8985 section 6.2 step 4).
 const PERSIST: u32 = 16;
 
