@@ -1,0 +1,106 @@
+"""The current setting, replayed on the racks that a calibration tries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from fanin.calibration.observed import Shown
+from fanin.calibration.search import Calibration, calibrate
+from fanin.comparison.replays import MeasuredReplay
+from fanin.errors import FaninError
+from fanin.progress import Progress, silent
+from fanin.runs.job import Settings
+from fanin.runs.kept import run_kept
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fanin.ranking import RankOf
+    from fanin.runs.replay import ReplayJob
+    from fanin.runs.store import Store
+    from fanin.runs.tables import Frames
+
+SEEDS = (1, 2)
+"""Each rack is replayed with these: chance between replays is small beside what a rack that is off by a half changes."""
+
+FIRST = {"rounds": "round", "trees": "tree", "responses": "response"}
+"""The column whose zero is the first of a connection or of the capture: it waited for handshakes."""
+
+
+def shown_by(took_ms: Sequence[float | None], retransmissions: int | None) -> Shown:
+    """What a capture shows, from its requests in order of their beginning: the first waited for handshakes and is left out."""
+    return Shown.of(took_ms[1:], retransmissions)
+
+
+def calibrated(
+    base: ReplayJob,
+    cc: str,
+    of: RankOf,
+    shown: Shown,
+    values: Mapping[str, Sequence[str]],
+    *,
+    store: Store | None = None,
+    progress: Callable[[str, int], Progress] = silent,
+) -> Calibration:
+    """Replay the current setting on the racks that a capture allows, and keep those that reproduce it.
+
+    Parameters
+    ----------
+    base : ReplayJob
+        Rack, traffic and engine.
+    cc : str
+        The current TCP.
+    of : {"trees", "rounds", "responses"}
+        The unit of `shown`.
+    shown : Shown
+        What the capture measured.
+    values : mapping
+        What is open, by key (:func:`fanin.calibration.open_values`).
+    store : Store, optional
+        Where runs are looked up and kept.
+    progress : callable, optional
+        Makes the progress display.
+
+    Returns
+    -------
+    Calibration
+
+    Raises
+    ------
+    KeyboardInterrupt
+        When Ctrl-C ended it: a part of the racks says nothing.
+    fanin.FaninError
+        When no rack can be run.
+    """
+
+    def replays(racks: Sequence[Settings]) -> list[list[Shown]]:
+        jobs = [
+            MeasuredReplay(replace(base, cc=cc, seed=seed, settings=(*base.settings, *rack)))
+            for rack in racks
+            for seed in SEEDS
+        ]
+        found: list[list[Shown]] = [[] for _ in racks]
+
+        def finished(number: int, result: Frames | BaseException) -> None:
+            if isinstance(result, FaninError):
+                # A rack that cannot be: a queue that marks beyond its limit, say.
+                return
+            if isinstance(result, BaseException):
+                raise result
+            found[number // len(SEEDS)].append(_shown(result, of))
+
+        _, whole = run_kept(jobs, finished, store=store, progress=progress, title="calibrating", durable=False)
+        if not whole:
+            raise KeyboardInterrupt
+        return found
+
+    return calibrate(shown, values, replays)
+
+
+def _shown(frames: Frames, of: RankOf) -> Shown:
+    requests = frames[of].filter(pl.col(FIRST[of]) > 0)
+    return Shown.of(requests["completion_ms"].to_list(), int(frames["runs"]["retransmissions"][0]))

@@ -1,0 +1,214 @@
+"""The weighted set of racks whose replay is the capture."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fanin.calibration.observed import Shown, apart
+from fanin.calibration.space import between
+from fanin.runs.job import Settings
+
+MOST_APART = 2.5
+"""A rack fits where no statistic is further apart than so many standard deviations: with five of them chance alone exceeds it once in 17."""
+
+MOST_RACKS = 60
+"""At most so many racks are tried."""
+
+MOST_KEPT = 4
+"""The decision is taken over at most so many racks of the set: the likeliest, and the ends of each open value."""
+
+REFINEMENTS = 2
+"""How often values between those that were tried are tried as well."""
+
+Replays = Callable[[Sequence[Settings]], Sequence[Sequence[Shown]]]
+"""Replays the current setting on racks: per rack, what each seed shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """One rack that was tried.
+
+    Attributes
+    ----------
+    settings : tuple of (str, str)
+        Values by key on top of the rack; empty: the rack as it is.
+    apart : dict of str to float
+        As :func:`fanin.calibration.apart` gives it.
+    weight : float
+        Its share in the set; 0 where it does not fit.
+    p50_ms, p99_ms : float
+        Of the requests in all of its replays.
+    """
+
+    settings: Settings
+    apart: dict[str, float]
+    weight: float
+    p50_ms: float
+    p99_ms: float
+
+    @property
+    def furthest(self) -> float:
+        """The largest distance of any statistic, in standard deviations."""
+        return max((abs(z) for z in self.apart.values()), default=0.0)
+
+    @property
+    def fits(self) -> bool:
+        """The replay is what the capture shows, as far as can be told."""
+        return self.furthest <= MOST_APART
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it stands in JSON."""
+        return {
+            "settings": dict(self.settings),
+            "apart": dict(self.apart),
+            "weight": self.weight,
+            "p50_ms": self.p50_ms,
+            "p99_ms": self.p99_ms,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What was found.
+
+    Attributes
+    ----------
+    shown : Shown
+        What the capture measured.
+    tried : tuple of Fit
+        Every rack, the likeliest first.
+    values : dict of str to tuple of str
+        Values that were tried by key; empty where nothing was open.
+    """
+
+    shown: Shown
+    tried: tuple[Fit, ...]
+    values: dict[str, tuple[str, ...]]
+
+    @property
+    def fits(self) -> tuple[Fit, ...]:
+        """The racks that reproduce the capture, the likeliest first; empty where none does."""
+        return tuple(fit for fit in self.tried if fit.weight > 0)
+
+    @property
+    def reproduced(self) -> bool:
+        """Some rack reproduces the capture."""
+        return bool(self.fits)
+
+    def kept(self, most: int = MOST_KEPT) -> tuple[Fit, ...]:
+        """The racks that stand for the set: the likeliest, and the ends of each open value, the likeliest of these first.
+
+        Examples
+        --------
+        >>> def fit(p, weight): return Fit((("rack.buffer", f"{p}p"),), {}, weight, 1.0, 1.0)
+        >>> found = Calibration(Shown((), 0), (fit(60, 0.5), fit(50, 0.3), fit(80, 0.1), fit(70, 0.1)), {"rack.buffer": ("50p", "60p")})
+        >>> [dict(f.settings)["rack.buffer"] for f in found.kept()]
+        ['60p', '50p', '80p']
+        """
+        chosen: list[Fit] = list(self.fits[:1])
+        for key in self.values:
+            ordered = sorted(self.fits, key=lambda fit: between.position(key, dict(fit.settings)[key]))
+            chosen += [end for end in (*ordered[:1], *ordered[-1:]) if end not in chosen]
+        return tuple(sorted(chosen, key=lambda fit: -fit.weight)[:most])
+
+    def ranges(self) -> dict[str, tuple[str, str]]:
+        """Between which values the set lies, by key."""
+        found = {}
+        for key in self.values:
+            ordered = sorted({dict(fit.settings)[key] for fit in self.fits}, key=lambda v: between.position(key, v))
+            if ordered:
+                found[key] = (ordered[0], ordered[-1])
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it stands in JSON."""
+        return {
+            "reproduced": self.reproduced,
+            "ranges": {key: list(ends) for key, ends in self.ranges().items()},
+            "tried": [fit.to_dict() for fit in self.tried],
+        }
+
+
+def calibrate(shown: Shown, values: Mapping[str, Sequence[str]], replays: Replays) -> Calibration:
+    """Try the values that a capture leaves open, and keep those whose replay under the current setting is the capture.
+
+    Parameters
+    ----------
+    shown : Shown
+        What the capture measured.
+    values : mapping
+        Values to try by key, in ascending order (:func:`open_values`); empty: the rack as it is is tried alone.
+    replays : callable
+        Replays the current setting on racks.
+
+    Returns
+    -------
+    Calibration
+
+    Examples
+    --------
+    A service whose requests take as long as its queue: only a buffer of about 60 packets gives what was seen.
+
+    >>> def replays(racks):
+    ...     size = [int(dict(rack)["rack.buffer"].removesuffix("p")) for rack in racks]
+    ...     return [[Shown(tuple(n + k / 100 for k in range(50)), 0)] for n in size]
+    >>> found = calibrate(replays([(("rack.buffer", "60p"),)])[0][0], {"rack.buffer": ["32p", "64p", "128p"]}, replays)
+    >>> found.ranges()["rack.buffer"], len(found.tried)
+    (('54p', '64p'), 7)
+    """
+    tried: dict[Settings, Fit] = {}
+    lists = {key: list(dict.fromkeys(options)) for key, options in values.items()}
+
+    def tell(racks: Sequence[Settings]) -> None:
+        new = [rack for rack in dict.fromkeys(racks) if rack not in tried][: MOST_RACKS - len(tried)]
+        for rack, seeds in zip(new, replays(new) if new else [], strict=True):
+            tried[rack] = _fit(rack, shown, seeds)
+
+    tell([tuple(zip(lists, chosen, strict=True)) for chosen in itertools.product(*lists.values())])
+    for _ in range(REFINEMENTS if lists else 0):
+        if len(tried) >= MOST_RACKS:
+            break
+        tell([near for fit in _promising(tried.values()) for near in _neighbours(fit, lists)])
+        for key in lists:
+            seen = {dict(rack)[key] for rack in tried}
+            lists[key] = sorted(seen, key=lambda value: between.position(key, value))
+    total = sum(math.exp(_log_weight(fit)) for fit in tried.values() if fit.fits)
+    weighted = [
+        Fit(fit.settings, fit.apart, math.exp(_log_weight(fit)) / total if fit.fits else 0.0, fit.p50_ms, fit.p99_ms)
+        for fit in tried.values()
+    ]
+    weighted.sort(key=lambda fit: (-fit.weight, -_log_weight(fit)))
+    return Calibration(shown, tuple(weighted), {key: tuple(options) for key, options in lists.items()})
+
+
+def _fit(rack: Settings, shown: Shown, seeds: Sequence[Shown]) -> Fit:
+    pooled = Shown(tuple(sorted(ms for seed in seeds for ms in seed.took_ms)), None)
+    far = apart(shown, seeds)
+    if not pooled.took_ms:
+        return Fit(rack, {"requests completed": -math.inf}, 0.0, math.nan, math.nan)
+    return Fit(rack, far, 0.0, pooled.quantile(0.5), pooled.quantile(0.99))
+
+
+def _log_weight(fit: Fit) -> float:
+    return -0.5 * sum(z * z for z in fit.apart.values())
+
+
+def _promising(tried: Sequence[Fit] | Any) -> list[Fit]:
+    """The racks next to which better ones may lie: those that fit, or else the two that come nearest."""
+    ordered = sorted(tried, key=_log_weight, reverse=True)
+    return [fit for fit in ordered if fit.fits][:6] or ordered[:2]
+
+
+def _neighbours(fit: Fit, lists: Mapping[str, Sequence[str]]) -> list[Settings]:
+    """The racks around one: each value as it is or moved half of the way to the next that was tried; a slower link with a longer queue may fit as well."""
+    moved: list[list[str]] = []
+    for key, options in lists.items():
+        value = dict(fit.settings)[key]
+        place = options.index(value)
+        sides = [options[other] for other in (place - 1, place + 1) if 0 <= other < len(options)]
+        moved.append([value, *(m for side in sides if (m := between.middle(key, value, side)) is not None)])
+    return [tuple(zip(lists, chosen, strict=True)) for chosen in itertools.product(*moved)]

@@ -1,0 +1,123 @@
+"""The values that a capture leaves open, and the order among them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from fanin import _native
+from fanin.rack_facts import packets
+
+if TYPE_CHECKING:
+    from fanin.rack import RackProposal
+    from fanin.rack_queue import Finding
+
+BUFFERS = 6
+"""So many sizes of a buffer are tried at first, evenly by their logarithm; three doublings of 16 to 512 packets are 1.7 apart then."""
+
+NARROW = 1.15
+"""A range whose ends are within this factor is one value."""
+
+RATES = (*(float(f"{n}e{k}") for k in range(7, 12) for n in (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)), 2.5e9, 2.5e10)
+"""Rates that links have or are shaped to, bit/s."""
+
+FASTEST = 12.0
+"""A link whose rate is bounded from below alone is tried up to so many times the bound: beyond, an incast is spread by the hosts."""
+
+SPARSE = 1.5
+"""Rates are tried at first in steps of at least this factor; those between are tried next to what fits."""
+
+
+class _Between:
+    """Order and middle of values of a key: buffers in packets, rates in bit/s. Anything else has no middle."""
+
+    def position(self, key: str, value: str) -> float:
+        """For sorting."""
+        if key.endswith("buffer"):
+            return float(packets(value) or 0.0)
+        if key.endswith("rate"):
+            return _native.quantity("rate", value, key)
+        return float(value in ("true", "on"))
+
+    def middle(self, key: str, one: str, other: str) -> str | None:
+        """The geometric mean of two buffers, or the rate of links that is nearest to that of two rates; None where nothing lies between.
+
+        Examples
+        --------
+        >>> between.middle("rack.buffer", "40p", "90p"), between.middle("rack.buffer", "40p", "41p")
+        ('60p', None)
+        >>> between.middle("rack.rate", "300Mbps", "1Gbps"), between.middle("rack.rate", "800Mbps", "1Gbps")
+        ('600Mbps', None)
+        """
+        low, high = sorted((self.position(key, one), self.position(key, other)))
+        if low <= 0 or high / low < NARROW:
+            return None
+        mean = math.sqrt(low * high)
+        if key.endswith("buffer"):
+            return f"{round(mean)}p"
+        if key.endswith("rate"):
+            inside = [bps for bps in RATES if low * 1.01 < bps < high * 0.99]
+            nearest = min(inside, key=lambda bps: abs(math.log(bps / mean)), default=None)
+            return None if nearest is None else rate_text(nearest)
+        return None
+
+
+between = _Between()
+
+
+def open_values(proposal: RackProposal) -> dict[str, list[str]]:
+    """What a proposed rack leaves open, as values to try by key, ascending.
+
+    A buffer that was not measured is tried at :data:`BUFFERS` sizes of its range, a rate that was not measured at :data:`RATES` of its range.
+    What was measured, or has a narrow range, is not tried.
+
+    Examples
+    --------
+    >>> from fanin.rack import RackProposal
+    >>> from fanin.rack_queue import Finding
+    >>> speed = Finding("rack.rate", "1Gbps", "measured", "")
+    >>> open_values(RackProposal((speed, Finding("rack.buffer", "100p", "assumed", "", "16p", "512p")), (), "", ""))
+    {'rack.buffer': ['16p', '32p', '64p', '128p', '256p', '512p']}
+    >>> open_values(RackProposal((speed, Finding("rack.buffer", "40p", "measured", "", "39p")), (), "", ""))
+    {}
+    >>> open_values(RackProposal((Finding("rack.rate", "1Gbps", "bounded", "", "290Mbps"),), (), "", ""))
+    {'rack.rate': ['300Mbps', '500Mbps', '800Mbps', '1Gbps', '1.5Gbps', '2.5Gbps']}
+    """
+    tries = {"rack.rate": _rates, "rack.buffer": _sizes}
+    open_ones = [f for f in proposal.findings if f.key in tries and f.value and f.certainty != "measured"]
+    found = {finding.key: tries[finding.key](finding) for finding in open_ones}
+    return {key: values for key, values in found.items() if len(values) > 1}
+
+
+def _rates(finding: Finding) -> list[str]:
+    """Rates of links from the lower bound to the upper one, or to what an incast could still fill, and the proposed one."""
+    told = between.position(finding.key, str(finding.value))
+    low = between.position(finding.key, finding.low) if finding.low else told
+    high = between.position(finding.key, finding.high) if finding.high else FASTEST * low
+    chosen: list[float] = []
+    for bps in sorted(RATES):
+        near_told = max(bps / told, told / bps) < math.sqrt(SPARSE)
+        if low * 0.99 <= bps <= high * 1.01 and not near_told and (not chosen or bps > SPARSE * chosen[-1] * 0.99):
+            chosen.append(bps)
+    return [rate_text(bps) for bps in sorted({*chosen, told})]
+
+
+def _sizes(finding: Finding) -> list[str]:
+    """Sizes of the range, evenly by their logarithm."""
+    told = between.position(finding.key, str(finding.value))
+    low = between.position(finding.key, finding.low) if finding.low else told
+    high = between.position(finding.key, finding.high) if finding.high else told
+    low, high = max(min(low, told), 1.0), max(high, told, 1.0)
+    if high / low < NARROW:
+        return [str(finding.value)]
+    steps = (high / low) ** (1 / (BUFFERS - 1))
+    return list(dict.fromkeys(f"{round(low * steps**n)}p" for n in range(BUFFERS)))
+
+
+def rate_text(bps: float) -> str:
+    """A rate as a rack file has it.
+
+    >>> rate_text(2.5e9), rate_text(3e8)
+    ('2.5Gbps', '300Mbps')
+    """
+    return f"{bps / 1e9:g}Gbps" if bps >= 1e9 else f"{bps / 1e6:g}Mbps"

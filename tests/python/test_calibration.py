@@ -1,0 +1,87 @@
+"""Calibration: the racks whose replay is the capture are found, and where none is, that is said."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+from fanin.calibration import Shown, apart, calibrate
+from fanin.calibration.search import MOST_RACKS
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+def service(buffer: float, seed: int, requests: int = 200) -> Shown:
+    """A service whose requests take 10 ms, and the more often 210 ms the smaller the buffer is."""
+    draw = random.Random(f"{buffer} {seed}")
+    slow = min(0.6, 4.0 / buffer)
+    took = [10 + draw.random() + (200 if draw.random() < slow else 0) for _ in range(requests)]
+    return Shown.of(took, round(40_000 / buffer + draw.gauss(0, 5)))
+
+
+def on(racks):
+    return [[service(float(dict(rack)["rack.buffer"][:-1]), seed) for seed in (1, 2)] for rack in racks]
+
+
+@pytest.mark.parametrize("truth", [20, 60, 150, 400])
+def test_the_buffer_of_a_service_is_found_from_its_timeouts_and_retransmissions(truth: int) -> None:
+    sizes = ["16p", "32p", "64p", "128p", "256p", "512p"]
+    found = calibrate(service(truth, 7), {"rack.buffer": sizes}, on)
+    low, high = (int(end[:-1]) for end in found.ranges()["rack.buffer"])
+    assert low / 1.2 <= truth <= high * 1.2
+    assert high / low < 5, "a range that says nothing"
+    assert math.isclose(sum(fit.weight for fit in found.fits), 1.0)
+
+
+def test_a_capture_that_no_rack_gives_has_no_fit() -> None:
+    capture = Shown.of([52 + n / 50 for n in range(200)], 500)
+    found = calibrate(capture, {"rack.buffer": ["16p", "64p", "256p"]}, on)
+    assert not found.reproduced
+    assert found.kept() == ()
+    assert len(found.tried) > 3, "near the best ones more were tried"
+
+
+def test_without_open_values_the_rack_itself_is_judged() -> None:
+    steady = Shown.of([10 + n / 100 for n in range(100)], 0)
+    found = calibrate(steady, {}, lambda racks: [[steady] for _ in racks])
+    assert [fit.settings for fit in found.fits] == [()]
+
+
+def test_a_rack_whose_requests_do_not_complete_does_not_fit() -> None:
+    steady = Shown.of([10 + n / 100 for n in range(100)], 0)
+    assert not calibrate(steady, {}, lambda racks: [[Shown((), 0)] for _ in racks]).reproduced
+
+
+def test_at_most_so_many_racks_are_tried() -> None:
+    values = {"rack.rate": [f"{n}00Mbps" for n in range(1, 10)], "rack.buffer": [f"{n}0p" for n in range(1, 10)]}
+    asked: list[int] = []
+
+    def count(racks):
+        asked.append(len(racks))
+        return on(racks)
+
+    calibrate(service(60, 7), values, count)
+    assert sum(asked) <= MOST_RACKS
+
+
+@given(st.integers(20, 400), st.floats(1.0, 200.0), st.integers(0, 5_000))
+def test_a_replay_that_equals_the_capture_is_never_apart(requests: int, median: float, losses: int) -> None:
+    shown = Shown.of([median * (1 + n / requests) for n in range(requests)], losses)
+    assert all(abs(z) < 0.5 for z in apart(shown, [shown, shown]).values())
+
+
+@given(st.floats(1.5, 20.0))
+def test_a_median_that_is_half_as_long_again_is_apart(factor: float) -> None:
+    capture = Shown.of([10 + n / 100 for n in range(100)], 10)
+    replay = Shown.of([factor * ms for ms in capture.took_ms], 10)
+    assert apart(capture, [replay])["p50"] > 2.5
+
+
+def test_few_requests_are_held_against_nothing() -> None:
+    assert apart(Shown.of([1.0] * 9, 0), [Shown.of([9.0] * 9, 0)]) == {}
+
+
+def test_retransmissions_that_the_tap_cannot_see_are_not_compared() -> None:
+    capture = Shown.of([10.0 + n / 10 for n in range(50)], None)
+    assert "retransmissions" not in apart(capture, [Shown.of(capture.took_ms, 900)])
