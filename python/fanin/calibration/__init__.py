@@ -7,8 +7,21 @@ each, and the values whose replay is what the capture shows are kept with a weig
 means that no advice can be given.
 """
 
+from fanin.calibration.case import Calibrated, as_calibrated, judge_racks
 from fanin.calibration.observed import Shown, apart
 from fanin.calibration.search import MOST_APART, Calibration, Fit, calibrate
-from fanin.calibration.space import open_values
+from fanin.calibration.space import open_values, wider_values
 
-__all__ = ["MOST_APART", "Calibration", "Fit", "Shown", "apart", "calibrate", "open_values"]
+__all__ = [
+    "MOST_APART",
+    "Calibrated",
+    "Calibration",
+    "Fit",
+    "Shown",
+    "apart",
+    "as_calibrated",
+    "calibrate",
+    "judge_racks",
+    "open_values",
+    "wider_values",
+]

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from fanin.runs.store import Store
     from fanin.runs.tables import Frames
 
-SEEDS = (1, 2)
-"""Each rack is replayed with these: chance between replays is small beside what a rack that is off by a half changes."""
-
 FIRST = {"rounds": "round", "trees": "tree", "responses": "response"}
 """The column whose zero is the first of a connection or of the capture: it waited for handshakes."""
 
@@ -77,12 +74,8 @@ def calibrated(
         When no rack can be run.
     """
 
-    def replays(racks: Sequence[Settings]) -> list[list[Shown]]:
-        jobs = [
-            MeasuredReplay(replace(base, cc=cc, seed=seed, settings=(*base.settings, *rack)))
-            for rack in racks
-            for seed in SEEDS
-        ]
+    def replays(racks: Sequence[Settings], seed: int) -> list[list[Shown]]:
+        jobs = [MeasuredReplay(replace(base, cc=cc, seed=seed, settings=(*base.settings, *rack))) for rack in racks]
         found: list[list[Shown]] = [[] for _ in racks]
 
         def finished(number: int, result: Frames | BaseException) -> None:
@@ -91,7 +84,7 @@ def calibrated(
                 return
             if isinstance(result, BaseException):
                 raise result
-            found[number // len(SEEDS)].append(_shown(result, of))
+            found[number].append(_shown(result, of))
 
         _, whole = run_kept(jobs, finished, store=store, progress=progress, title="calibrating", durable=False)
         if not whole:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fanin.calibration.observed import Shown, apart
@@ -24,8 +24,20 @@ MOST_KEPT = 4
 REFINEMENTS = 2
 """How often values between those that were tried are tried as well."""
 
-Replays = Callable[[Sequence[Settings]], Sequence[Sequence[Shown]]]
-"""Replays the current setting on racks: per rack, what each seed shows."""
+HOPELESS = 2 * MOST_APART
+"""A rack that one replay puts further apart than this is not replayed again."""
+
+SEEDS = 2
+"""So often each rack is replayed: chance between replays is small beside what a rack that is off by a half changes."""
+
+UNLIKELY = 0.03
+"""A rack that is less likely than the likeliest by this factor is not in the set."""
+
+PROMISING = 4
+"""Next to so many of the best racks others are tried."""
+
+Replays = Callable[[Sequence[Settings], int], Sequence[Sequence[Shown]]]
+"""Replays the current setting on racks with a seed: per rack, what it shows (nothing where the rack cannot be run)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +165,10 @@ def calibrate(shown: Shown, values: Mapping[str, Sequence[str]], replays: Replay
     --------
     A service whose requests take as long as its queue: only a buffer of about 60 packets gives what was seen.
 
-    >>> def replays(racks):
+    >>> def replays(racks, seed):
     ...     size = [int(dict(rack)["rack.buffer"].removesuffix("p")) for rack in racks]
     ...     return [[Shown(tuple(n + k / 100 for k in range(50)), 0)] for n in size]
-    >>> found = calibrate(replays([(("rack.buffer", "60p"),)])[0][0], {"rack.buffer": ["32p", "64p", "128p"]}, replays)
+    >>> found = calibrate(replays([(("rack.buffer", "60p"),)], 1)[0][0], {"rack.buffer": ["32p", "64p", "128p"]}, replays)
     >>> found.ranges()["rack.buffer"], len(found.tried)
     (('54p', '64p'), 7)
     """
@@ -165,8 +177,12 @@ def calibrate(shown: Shown, values: Mapping[str, Sequence[str]], replays: Replay
 
     def tell(racks: Sequence[Settings]) -> None:
         new = [rack for rack in dict.fromkeys(racks) if rack not in tried][: MOST_RACKS - len(tried)]
-        for rack, seeds in zip(new, replays(new) if new else [], strict=True):
-            tried[rack] = _fit(rack, shown, seeds)
+        seen: dict[Settings, list[Shown]] = {rack: [] for rack in new}
+        for seed in range(1, SEEDS + 1):
+            left = [rack for rack in new if seed == 1 or tried[rack].furthest <= HOPELESS]
+            for rack, replayed in zip(left, replays(left, seed) if left else [], strict=True):
+                seen[rack] += replayed
+                tried[rack] = _fit(rack, shown, seen[rack])
 
     tell([tuple(zip(lists, chosen, strict=True)) for chosen in itertools.product(*lists.values())])
     for _ in range(REFINEMENTS if lists else 0):
@@ -176,11 +192,11 @@ def calibrate(shown: Shown, values: Mapping[str, Sequence[str]], replays: Replay
         for key in lists:
             seen = {dict(rack)[key] for rack in tried}
             lists[key] = sorted(seen, key=lambda value: between.position(key, value))
-    total = sum(math.exp(_log_weight(fit)) for fit in tried.values() if fit.fits)
-    weighted = [
-        Fit(fit.settings, fit.apart, math.exp(_log_weight(fit)) / total if fit.fits else 0.0, fit.p50_ms, fit.p99_ms)
-        for fit in tried.values()
-    ]
+    likeliest = max((_log_weight(fit) for fit in tried.values() if fit.fits), default=0.0)
+    weights = {rack: math.exp(_log_weight(fit) - likeliest) if fit.fits else 0.0 for rack, fit in tried.items()}
+    weights = {rack: weight if weight >= UNLIKELY else 0.0 for rack, weight in weights.items()}
+    total = math.fsum(weights.values()) or 1.0
+    weighted = [replace(fit, weight=weights[rack] / total) for rack, fit in tried.items()]
     weighted.sort(key=lambda fit: (-fit.weight, -_log_weight(fit)))
     return Calibration(shown, tuple(weighted), {key: tuple(options) for key, options in lists.items()})
 
@@ -200,7 +216,7 @@ def _log_weight(fit: Fit) -> float:
 def _promising(tried: Sequence[Fit] | Any) -> list[Fit]:
     """The racks next to which better ones may lie: those that fit, or else the two that come nearest."""
     ordered = sorted(tried, key=_log_weight, reverse=True)
-    return [fit for fit in ordered if fit.fits][:6] or ordered[:2]
+    return [fit for fit in ordered if fit.fits][:PROMISING] or ordered[:2]
 
 
 def _neighbours(fit: Fit, lists: Mapping[str, Sequence[str]]) -> list[Settings]:

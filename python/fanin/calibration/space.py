@@ -89,6 +89,39 @@ def open_values(proposal: RackProposal) -> dict[str, list[str]]:
     return {key: values for key, values in found.items() if len(values) > 1}
 
 
+WIDER_RATES = (0.6, 0.75, 0.9)
+"""Shares of a link's rate that busy hosts, or a token bucket whose timer is late, leave of it."""
+
+WIDER_BUFFERS = (0.5, 0.8, 1.2, 2.0)
+"""Factors of a buffer: a queue of packets holds up to twice as much where offload hands it two segments as one packet."""
+
+
+def wider_values(proposal: RackProposal) -> dict[str, list[str]]:
+    """What to try where no value that the capture allows reproduces it: the rate and buffer that are in effect under load.
+
+    A link whose packets were seen at its full rate is slower over milliseconds where hosts are busy, and a queue whose limit is in packets holds
+    more bytes where offload merges segments.
+
+    Examples
+    --------
+    >>> from fanin.rack import RackProposal
+    >>> from fanin.rack_queue import Finding
+    >>> measured = (Finding("rack.rate", "500Mbps", "measured", ""), Finding("rack.buffer", "60p", "measured", ""))
+    >>> wider_values(RackProposal(measured, (), "", ""))
+    {'rack.rate': ['300Mbps', '380Mbps', '450Mbps'], 'rack.buffer': ['30p', '48p', '72p', '120p']}
+    """
+    found: dict[str, list[str]] = {}
+    for finding in proposal.findings:
+        if finding.key == "rack.rate" and finding.value:
+            told = between.position(finding.key, finding.value)
+            found[finding.key] = [rate_text(float(f"{share * told:.2g}")) for share in WIDER_RATES]
+        elif finding.key == "rack.buffer" and finding.value:
+            ends = [between.position(finding.key, end) for end in (finding.low, finding.value, finding.high) if end]
+            sizes = [factor * ends[len(ends) // 2] for factor in WIDER_BUFFERS]
+            found[finding.key] = list(dict.fromkeys(f"{max(1, round(size))}p" for size in sizes))
+    return found
+
+
 def _rates(finding: Finding) -> list[str]:
     """Rates of links from the lower bound to the upper one, or to what an incast could still fill, and the proposed one."""
     told = between.position(finding.key, str(finding.value))

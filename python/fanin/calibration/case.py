@@ -1,0 +1,200 @@
+"""A case: a capture's traffic, the current setting, and the racks on which its replay is what the capture shows.
+
+Every command that concludes something from a capture begins here, so that all of them rest on the same racks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from fanin.calibration.replayed import calibrated, shown_by
+from fanin.calibration.search import Calibration, Fit
+from fanin.calibration.space import between, open_values, wider_values
+from fanin.measured import durations, measured, waited
+from fanin.progress import Progress, silent
+from fanin.rack import RackProposal
+from fanin.rack_queue import Finding
+from fanin.text import duration, enumeration
+
+if TYPE_CHECKING:
+    from fanin.ranking import RankOf
+    from fanin.runs.job import Settings
+    from fanin.runs.replay import ReplayJob
+    from fanin.runs.store import Store
+    from fanin.traffic import TrainsResult
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """What a capture and its replay under the current setting say about the rack.
+
+    Attributes
+    ----------
+    calibration : Calibration
+        The racks that were tried, and those that fit.
+    widened : bool
+        No value that the rack file, or the capture, allows reproduces it: rate and buffer in effect under load were tried.
+    """
+
+    calibration: Calibration
+    widened: bool
+
+    @property
+    def reproduced(self) -> bool:
+        """Some rack reproduces the capture."""
+        return self.calibration.reproduced
+
+    def racks(self) -> tuple[Settings, ...]:
+        """Settings of the racks that stand for the set, the likeliest first; empty where none fits."""
+        return tuple(fit.settings for fit in self.calibration.kept())
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it stands in JSON."""
+        return {**self.calibration.to_dict(), "widened": self.widened}
+
+    def sentence(self) -> str:
+        """What was found, for print."""
+        found = self.calibration
+        if not found.reproduced:
+            return nothing_fits(found)
+        if not found.values:
+            return "replayed on this rack the current setting gives what the capture measured"
+        ends = enumeration([_range(key, *pair) for key, pair in found.ranges().items()])
+        those = f"{ends} {'give' if len(found.fits) > 1 else 'gives'} what the capture measured ({len(found.tried)} racks tried)"
+        if self.widened:
+            return f"under load the rack is another than its nominal values say: {those}; busy hosts and shapers take a part of a link"
+        return f"replayed under the current setting, {those}"
+
+
+def nothing_fits(found: Calibration) -> str:
+    """Why there is no advice: what the capture shows, and what the nearest rack gives."""
+    if not found.tried:
+        return "no rack could be tried"
+    near = min(found.tried, key=lambda fit: fit.furthest)
+    shown = found.shown
+    there = (
+        f"the capture shows a median of {duration(shown.quantile(0.5))} and a p99 of {duration(shown.quantile(0.99))}"
+    )
+    lost = f" with {shown.retransmissions:,} retransmissions" if shown.retransmissions is not None else ""
+    if near.p50_ms != near.p50_ms:  # NaN: nothing was complete
+        return f"{there}{lost}, and on no rack that it allows its requests complete"
+    worst = max(near.apart, key=lambda name: abs(near.apart[name]))
+    on = f" on the nearest ({enumeration([_value(k, v) for k, v in near.settings])})" if near.settings else ""
+    return (
+        f"{there}{lost}; the replay of the current setting gives {duration(near.p50_ms)} and {duration(near.p99_ms)}{on}, and is furthest apart at "
+        f"{_spoken(worst)} ({'more' if near.apart[worst] > 0 else 'fewer' if worst != 'p50' else 'shorter'} in the replay)"
+    )
+
+
+def _spoken(statistic: str) -> str:
+    if statistic == "p50":
+        return "the median"
+    return f"requests {statistic}" if statistic.startswith("slower") else statistic
+
+
+def _value(key: str, value: str) -> str:
+    return f"{key.removeprefix('rack.')} {value}"
+
+
+def _range(key: str, low: str, high: str) -> str:
+    name = key.removeprefix("rack.")
+    return f"a {name} of {low}" if low == high else f"a {name} of {low} to {high}"
+
+
+def judge_racks(
+    base: ReplayJob,
+    found: TrainsResult,
+    cc: str,
+    of: RankOf,
+    proposal: RackProposal | None,
+    *,
+    fixed: Sequence[str] = (),
+    store: Store | None = None,
+    progress: Callable[[str, int], Progress] = silent,
+) -> Calibrated:
+    """Find the racks that reproduce a capture under the current setting.
+
+    Parameters
+    ----------
+    base : ReplayJob
+        The rack as given, or as proposed; the traffic.
+    found : TrainsResult
+        The capture.
+    cc : str
+        The current TCP.
+    of : {"trees", "rounds", "responses"}
+        What is timed.
+    proposal : RackProposal or None
+        Where the rack was proposed: what is open. None: the rack is as the user says, and only its values in effect under load are open.
+    fixed : sequence of str
+        Keys that the user set, which are not tried at other values.
+    store, progress : optional
+        As :func:`fanin.calibration.calibrated`.
+
+    Returns
+    -------
+    Calibrated
+    """
+    replay = base.traffic.replay
+    times = waited(found, replay, of)
+    seen = measured(found, replay.aggregator, times)
+    shown = shown_by(times if times is not None else durations(found, replay.aggregator), seen.retransmissions)
+    on_simulator = replace(base, engine="sim")
+
+    def tried(values: Mapping[str, Sequence[str]]) -> Calibration:
+        free = {key: options for key, options in values.items() if key not in fixed}
+        return calibrated(on_simulator, cc, of, shown, free, store=store, progress=progress)
+
+    first = tried(open_values(proposal) if proposal is not None else {})
+    if first.reproduced:
+        return Calibrated(first, widened=False)
+    nominal = proposal if proposal is not None else _as_given(base)
+    around = _nearest(nominal, first.tried)
+    wider = {**{key: list(values) for key, values in first.values.items()}, **wider_values(around)}
+    if not wider or all(key in fixed for key in wider):
+        return Calibrated(first, widened=False)
+    second = tried(wider)
+    return Calibrated(
+        second if second.reproduced or not first.tried else _nearer(first, second), widened=second.reproduced
+    )
+
+
+def _nearer(one: Calibration, other: Calibration) -> Calibration:
+    least = [min((fit.furthest for fit in found.tried), default=float("inf")) for found in (one, other)]
+    return one if least[0] <= least[1] else other
+
+
+def _nearest(nominal: RackProposal, tried: Sequence[Fit]) -> RackProposal:
+    """The proposal at the rack that came nearest."""
+    near = dict(min(tried, key=lambda fit: fit.furthest).settings) if tried else {}
+    findings = tuple(replace(f, value=near.get(f.key, f.value), low=None, high=None) for f in nominal.findings)
+    return replace(nominal, findings=findings)
+
+
+def _as_given(base: ReplayJob) -> RackProposal:
+    """A user's rack file as findings: what it says of rate and buffer."""
+    said = {**base.rack.table().get("rack", {}), **{k.removeprefix("rack."): v for k, v in base.settings}}
+    known = [(f"rack.{name}", str(said[name])) for name in ("rate", "buffer") if name in said]
+    usable = [(key, value) for key, value in known if between.position(key, value) > 0]
+    return RackProposal(tuple(Finding(key, value, "measured", "as given") for key, value in usable), (), "", "")
+
+
+def as_calibrated(proposal: RackProposal, found: Calibrated) -> RackProposal:
+    """The proposal with the likeliest values of the set, each with what the calibration says of it; as it was where nothing was found."""
+    if not found.reproduced or not found.calibration.values:
+        return proposal
+    likeliest, ranges, text = dict(found.racks()[0]), found.calibration.ranges(), proposal.text
+    findings = list(proposal.findings)
+    for place, finding in enumerate(findings):
+        value = likeliest.get(finding.key)
+        if value is None:
+            continue
+        low, high = ranges[finding.key]
+        why = f"calibrated: {_range(finding.key, low, high)} gives what the capture measured when the current setting is replayed"
+        name = finding.key.removeprefix("rack.")
+        text = re.sub(rf'(?m)^{name} = ".*"$', f'# {why}.\n{name} = "{value}"', text, count=1)
+        findings[place] = replace(finding, value=value, low=low, high=high, evidence=f"{finding.evidence}; {why}")
+    return replace(proposal, findings=tuple(findings), text=text)
