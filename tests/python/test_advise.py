@@ -21,7 +21,6 @@ from fanin.advice import advise
 from fanin.advice.advise import CLOSE_SEEDS, JUDGED_SEEDS, decided, judged
 from fanin.advice.busy import twice_as_many, twice_as_often
 from fanin.advice.consequences import racks_a_fifth_off
-from fanin.advice.knobs import Candidate, Space, how_to
 from fanin.advice.search import GOALS, Evaluator, Score, SearchInterruptedError
 from fanin.comparison.replays import MeasuredReplay
 from fanin.errors import ScenarioError
@@ -31,6 +30,7 @@ from fanin.runs.executor import Threads
 from fanin.runs.job import Document
 from fanin.runs.replay import ReplayJob, Traffic
 from fanin.runs.store import Store
+from fanin.settings import Candidate, Space, how_to
 from fanin.traffic import trains
 
 from .conftest import CAPTURES, HTTP, RACK, SMALL, Fanin, merged

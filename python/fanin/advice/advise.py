@@ -23,7 +23,6 @@ from fanin.advice.judge import (
     spoken,
     worse,
 )
-from fanin.advice.knobs import Candidate, Space, how_to
 from fanin.advice.search import GOALS, RUNGS, Evaluator, halving, runs_within
 from fanin.comparison.candidates import chosen, deployable
 from fanin.deployable import Recommendation
@@ -38,6 +37,7 @@ from fanin.runs.executor import Executor, Threads
 from fanin.runs.job import Document, RunWarning
 from fanin.runs.kept import usual_store
 from fanin.runs.replay import ReplayJob, Traffic
+from fanin.settings import Candidate, Space, how_to
 from fanin.simulation import changed
 from fanin.stats import Paired
 from fanin.traffic import trains

@@ -15,10 +15,10 @@ from typing import Any
 from fanin import _native
 from fanin._native import Replay
 from fanin.advice.judge import improves, mean_of, paired, shown_values, spoken, worse
-from fanin.advice.knobs import Candidate, Space
 from fanin.advice.search import Evaluator, halving
 from fanin.ranking import SIGNIFICANT
 from fanin.runs.replay import ReplayJob, Traffic
+from fanin.settings import Candidate, Space
 from fanin.stats import Paired
 
 SHIFTS = (0.618, 0.236, 0.854, 0.472)

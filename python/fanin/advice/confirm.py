@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fanin.advice.judge import headline_of, improves, mean_of, paired, shown_values, spoken
-from fanin.advice.knobs import Candidate
 from fanin.advice.search import GOALS, Evaluator
 from fanin.comparison.candidates import has
 from fanin.kernel import pace
 from fanin.runs.engines import engine
+from fanin.settings import Candidate
 from fanin.verdict import Confirmation
 
 if TYPE_CHECKING:

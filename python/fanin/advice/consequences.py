@@ -9,11 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 from fanin.advice.judge import paired, spoken, worse
-from fanin.advice.knobs import UNSURE, Candidate, packets
 from fanin.advice.search import GOALS, Evaluator, Score
 from fanin.ranking import SIGNIFICANT, RankOf
 from fanin.runs.job import Settings
 from fanin.runs.replay import Unmoved
+from fanin.settings import Candidate
+from fanin.settings.declared import UNSURE, packets
 from fanin.text import enumeration, shortening
 
 BOOTSTRAPS = 2000

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from fanin.advice.knobs import Candidate
 from fanin.advice.search import Score
 from fanin.ranking import ONE, SIGNIFICANT, RankOf
+from fanin.settings import Candidate
 from fanin.stats import Paired, holm, paired_ratios
 from fanin.text import significant
 

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from fanin.advice.knobs import Candidate, Space
 from fanin.comparison.replays import MeasuredReplay
 from fanin.errors import AlgorithmError, EngineError, Interrupted, ScenarioError
 from fanin.progress import cores
@@ -26,6 +25,7 @@ from fanin.runs.executor import Executor
 from fanin.runs.kept import run_kept
 from fanin.runs.replay import ReplayJob, rack_of
 from fanin.runs.tables import Frames
+from fanin.settings import Candidate, Space
 
 if TYPE_CHECKING:
     from fanin.progress import Progress

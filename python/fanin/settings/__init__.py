@@ -1,0 +1,11 @@
+"""Settings of hosts and switches, right as deployed.
+
+``declared`` says once what can be set, at which end and at what cost; ``candidates`` makes of it the ways to run a rack; ``lines`` says what to
+type for one of them, and what takes it back.
+"""
+
+from fanin.settings.candidates import Candidate, Space
+from fanin.settings.declared import Cost, End, Knob
+from fanin.settings.lines import how_to
+
+__all__ = ["Candidate", "Cost", "End", "Knob", "Space", "how_to"]
