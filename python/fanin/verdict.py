@@ -37,7 +37,13 @@ PRESUMED = (
 WORTHWHILE = 0.97
 """A completion time that is shorter by less than this ratio is no reason to change a TCP, however certain; as in :mod:`fanin.advice`."""
 
-Kind = Literal["change", "tail", "keep", "undecided"]
+LOOK_UP = (
+    "Look up the rate and the buffer of the switch port to the aggregator and give them with --rack, and capture again before the queue, at the switch or "
+    "at the servers, where losses and servers' own times are seen."
+)
+"""What to do where nothing can be advised."""
+
+Kind = Literal["change", "tail", "keep", "undecided", "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +113,10 @@ class Verdict:
 
     Attributes
     ----------
-    kind : {"change", "tail", "keep", "undecided"}
+    kind : {"change", "tail", "keep", "undecided", "none"}
         ``change``: `best` beats the baseline by the ranking's statistic. ``tail``: nothing does, but `best` beats it at p99.9 and is not
-        measurably worse otherwise. ``keep``: nothing measurably beats the baseline. ``undecided``: the runs cannot tell.
+        measurably worse otherwise. ``keep``: nothing measurably beats the baseline. ``undecided``: the runs cannot tell. ``none``: on no rack
+        that the capture allows does the replay of the baseline give what was measured, so that nothing can be advised.
     headline : str
         One sentence.
     support : tuple of str
@@ -208,6 +215,8 @@ def _judged(
     result: CompareResult, rows: list[RankingRow], best: RankingRow, usual: RankingRow | None
 ) -> tuple[Kind, RankingRow]:
     by = result.rank_by
+    if result.calibration is not None and not result.calibration.reproduced:
+        return "none", usual or best
     if best.completion_ms[by].value is None:
         return "undecided", best
     if usual is None or len(result.ranking) == 1:
@@ -298,6 +307,8 @@ def _place(rows: list[RankingRow], cc: str) -> int:
 
 
 def _headline(result: CompareResult, kind: Kind, best: RankingRow, usual: RankingRow | None) -> str:
+    if kind == "none" and result.calibration is not None:
+        return f"No advice yet: {result.calibration.sentence()}."
     by, what = result.rank_by, ONE[result.rank_of]
     name, value = STATISTIC_NAMES[by], best.completion_ms[by].value
     if value is None:
@@ -397,6 +408,11 @@ def _support(
             sentences.append(
                 f"Your hosts are presumed to run {usual.cc}, {why}; the capture {shows} (another: --baseline)."
             )
+    if kind == "none":
+        return [*sentences, LOOK_UP]
+    if result.calibration is not None:
+        said = result.calibration.sentence()
+        sentences.append(f"{said[0].upper()}{said[1:]}.")
     sentences += _without_a_queue(result)
     for refusal in refused:
         row = next(row for row in result.ranking if row.cc == refusal.cc)

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from fanin.calibration.replayed import calibrated, shown_by
+from fanin.calibration.observed import FEWEST
+from fanin.calibration.replayed import Measure, calibrated, shown_by
 from fanin.calibration.search import Calibration, Fit
 from fanin.calibration.space import between, open_values, wider_values
 from fanin.measured import durations, measured, waited
@@ -73,13 +74,15 @@ def nothing_fits(found: Calibration) -> str:
     """Why there is no advice: what the capture shows, and what the nearest rack gives."""
     if not found.tried:
         return "no rack could be tried"
-    near = min(found.tried, key=lambda fit: fit.furthest)
     shown = found.shown
+    if len(shown.took_ms) < FEWEST:
+        return f"the capture has {len(shown.took_ms)} requests, too few to hold a replay against: capture {FEWEST} at least, better some hundred"
+    near = min(found.tried, key=lambda fit: fit.furthest)
     there = (
         f"the capture shows a median of {duration(shown.quantile(0.5))} and a p99 of {duration(shown.quantile(0.99))}"
     )
     lost = f" with {shown.retransmissions:,} retransmissions" if shown.retransmissions is not None else ""
-    if near.p50_ms != near.p50_ms:  # NaN: nothing was complete
+    if near.p50_ms is None or near.p99_ms is None or not near.apart:
         return f"{there}{lost}, and on no rack that it allows its requests complete"
     worst = max(near.apart, key=lambda name: abs(near.apart[name]))
     on = f" on the nearest ({enumeration([_value(k, v) for k, v in near.settings])})" if near.settings else ""
@@ -111,6 +114,7 @@ def judge_racks(
     of: RankOf,
     proposal: RackProposal | None,
     *,
+    measure: Measure,
     fixed: Sequence[str] = (),
     store: Store | None = None,
     progress: Callable[[str, int], Progress] = silent,
@@ -129,10 +133,12 @@ def judge_racks(
         What is timed.
     proposal : RackProposal or None
         Where the rack was proposed: what is open. None: the rack is as the user says, and only its values in effect under load are open.
+    measure : callable
+        As :func:`fanin.calibration.replayed.calibrated`.
     fixed : sequence of str
         Keys that the user set, which are not tried at other values.
     store, progress : optional
-        As :func:`fanin.calibration.calibrated`.
+        As :func:`fanin.calibration.replayed.calibrated`.
 
     Returns
     -------
@@ -146,10 +152,10 @@ def judge_racks(
 
     def tried(values: Mapping[str, Sequence[str]]) -> Calibration:
         free = {key: options for key, options in values.items() if key not in fixed}
-        return calibrated(on_simulator, cc, of, shown, free, store=store, progress=progress)
+        return calibrated(on_simulator, cc, of, shown, free, measure=measure, store=store, progress=progress)
 
     first = tried(open_values(proposal) if proposal is not None else {})
-    if first.reproduced:
+    if first.reproduced or len(shown.took_ms) < FEWEST:
         return Calibrated(first, widened=False)
     nominal = proposal if proposal is not None else _as_given(base)
     around = _nearest(nominal, first.tried)

@@ -10,11 +10,11 @@ import polars as pl
 
 from fanin.calibration.observed import Shown
 from fanin.calibration.search import Calibration, calibrate
-from fanin.comparison.replays import MeasuredReplay
 from fanin.errors import FaninError
 from fanin.progress import Progress, silent
 from fanin.runs.job import Settings
-from fanin.runs.kept import run_kept
+from fanin.runs.kept import Keyed, run_kept
+from fanin.runs.replay import rack_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from fanin.runs.replay import ReplayJob
     from fanin.runs.store import Store
     from fanin.runs.tables import Frames
+
+Measure = Callable[["ReplayJob"], Keyed]
+"""As :class:`fanin.comparison.replays.MeasuredReplay`."""
 
 FIRST = {"rounds": "round", "trees": "tree", "responses": "response"}
 """The column whose zero is the first of a connection or of the capture: it waited for handshakes."""
@@ -40,6 +43,7 @@ def calibrated(
     shown: Shown,
     values: Mapping[str, Sequence[str]],
     *,
+    measure: Measure,
     store: Store | None = None,
     progress: Callable[[str, int], Progress] = silent,
 ) -> Calibration:
@@ -57,6 +61,8 @@ def calibrated(
         What the capture measured.
     values : mapping
         What is open, by key (:func:`fanin.calibration.open_values`).
+    measure : callable
+        Makes of a replay the job that runs it and keeps its requests and its one row of counts.
     store : Store, optional
         Where runs are looked up and kept.
     progress : callable, optional
@@ -75,16 +81,15 @@ def calibrated(
     """
 
     def replays(racks: Sequence[Settings], seed: int) -> list[list[Shown]]:
-        jobs = [MeasuredReplay(replace(base, cc=cc, seed=seed, settings=(*base.settings, *rack))) for rack in racks]
+        made = [replace(base, cc=cc, seed=seed, settings=(*base.settings, *rack)) for rack in racks]
+        places = [place for place, job in enumerate(made) if _can_be(job)]
+        jobs = [measure(made[place]) for place in places]
         found: list[list[Shown]] = [[] for _ in racks]
 
         def finished(number: int, result: Frames | BaseException) -> None:
-            if isinstance(result, FaninError):
-                # A rack that cannot be: a queue that marks beyond its limit, say.
-                return
             if isinstance(result, BaseException):
                 raise result
-            found[number].append(_shown(result, of))
+            found[places[number]].append(_shown(result, of))
 
         _, whole = run_kept(jobs, finished, store=store, progress=progress, title="calibrating", durable=False)
         if not whole:
@@ -92,6 +97,15 @@ def calibrated(
         return found
 
     return calibrate(shown, values, replays)
+
+
+def _can_be(job: ReplayJob) -> bool:
+    """False for a rack such as one whose queue marks beyond its limit."""
+    try:
+        rack_of(job.rack, job.settings).check(job.traffic.replay, job.cc)
+    except FaninError:
+        return False
+    return True
 
 
 def _shown(frames: Frames, of: RankOf) -> Shown:

@@ -52,20 +52,20 @@ class Fit:
         As :func:`fanin.calibration.apart` gives it.
     weight : float
         Its share in the set; 0 where it does not fit.
-    p50_ms, p99_ms : float
-        Of the requests in all of its replays.
+    p50_ms, p99_ms : float or None
+        Of the requests in all of its replays; None where none was complete.
     """
 
     settings: Settings
     apart: dict[str, float]
     weight: float
-    p50_ms: float
-    p99_ms: float
+    p50_ms: float | None
+    p99_ms: float | None
 
     @property
     def furthest(self) -> float:
-        """The largest distance of any statistic, in standard deviations."""
-        return max((abs(z) for z in self.apart.values()), default=0.0)
+        """The largest distance of any statistic, in standard deviations; infinite where nothing can be compared."""
+        return max((abs(z) for z in self.apart.values()), default=math.inf)
 
     @property
     def fits(self) -> bool:
@@ -205,12 +205,12 @@ def _fit(rack: Settings, shown: Shown, seeds: Sequence[Shown]) -> Fit:
     pooled = Shown(tuple(sorted(ms for seed in seeds for ms in seed.took_ms)), None)
     far = apart(shown, seeds)
     if not pooled.took_ms:
-        return Fit(rack, {"requests completed": -math.inf}, 0.0, math.nan, math.nan)
+        return Fit(rack, {}, 0.0, None, None)
     return Fit(rack, far, 0.0, pooled.quantile(0.5), pooled.quantile(0.99))
 
 
 def _log_weight(fit: Fit) -> float:
-    return -0.5 * sum(z * z for z in fit.apart.values())
+    return -0.5 * sum(z * z for z in fit.apart.values()) if fit.apart else -math.inf
 
 
 def _promising(tried: Sequence[Fit] | Any) -> list[Fit]:

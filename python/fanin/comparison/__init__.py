@@ -10,7 +10,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,15 +18,16 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from fanin import _native, waiting
+from fanin.calibration import as_calibrated, judge_racks
 from fanin.comparison import doubts
 from fanin.comparison.candidates import chosen, listed, quickack_note
 from fanin.comparison.columns import FLOWS, PACKETS, QUEUE, RESPONSES, RUNS, WINDOW
 from fanin.comparison.confirm import confirm as confirm_best
 from fanin.comparison.remarks import about_the_traffic, remarks
-from fanin.comparison.replays import run_all
+from fanin.comparison.replays import MeasuredReplay, run_all
 from fanin.comparison.result import Alone, CaptureSummary, CompareResult
 from fanin.comparison.variations import racks, variation
-from fanin.errors import CaptureError, ScenarioError, keywords, suggest
+from fanin.errors import AlgorithmError, CaptureError, ScenarioError, keywords, suggest
 from fanin.files import output_folder, shown
 from fanin.kernel import pace
 from fanin.measured import (
@@ -40,7 +41,7 @@ from fanin.measured import (
     waited,
 )
 from fanin.progress import Progress, silent
-from fanin.rack import in_short, proposed, unknowns
+from fanin.rack import in_short, proposed
 from fanin.ranking import STATISTICS, RankBy, RankOf, known, rank, waited_for
 from fanin.runs.engines import engine as find_engine
 from fanin.runs.job import Document, RunWarning
@@ -239,20 +240,16 @@ def compare(
         raise CaptureError(
             f"{capture}: no response with payload goes to {replay.aggregator}, so there is nothing to replay; name another host with --aggregator"
         )
-    proposal = None
+    proposal, kept, traffic = None, usual_store() if keep else None, Traffic(replay)
     if rack is None:
         proposal = proposed(found, replay.aggregator, f"fanin rack {shown(str(capture))}")
         text, rack_path, folder = proposal.text, PROPOSED, Path()
-        if not others and engine == "sim":
-            open_ones = {key: values for key, values in unknowns(proposal).items() if key not in dict(changes)}
-            others = racks(open_ones) if open_ones else []
-
-    document, traffic, kept = Document(text, rack_path, str(folder)), Traffic(replay), usual_store() if keep else None
+    document = Document(text, rack_path, str(folder))
+    in_effect: tuple[tuple[str, str], ...] = ()
 
     def job(more: Mapping[str, str], on_engine: str = engine) -> ReplayJob:
-        return ReplayJob(
-            document, traffic, "", 0, (*changes, *((k, toml(v)) for k, v in more.items())), engine=on_engine
-        )
+        on_top = (*changes, *in_effect, *((k, toml(v)) for k, v in more.items()))
+        return ReplayJob(document, traffic, "", 0, on_top, engine=on_engine)
 
     def on(
         base: ReplayJob,
@@ -275,9 +272,35 @@ def compare(
             **how,
         )
 
+    shown_today = seen_baseline(found, replay.aggregator) if baseline is None else None
+    choice = chosen(cc, baseline, job({}), shown_today.cc if shown_today else None)
     if any(key.startswith("cc.") for key, _ in changes):
-        shown_today = seen_baseline(found, replay.aggregator) if baseline is None else None
-        owned(changes, chosen(cc, baseline, job({}), shown_today.cc if shown_today else None).names)
+        owned(changes, choice.names)
+    calibration = None
+    if choice.baseline is not None and not independent and engine == "sim":
+        fixed = [key for key, _ in changes] + [_rack_key(key) for key in vary or ()]
+        with suppress(ScenarioError, AlgorithmError):
+            # What is wrong is said of the runs that follow.
+            calibration = judge_racks(
+                job({}),
+                found,
+                choice.baseline,
+                of,
+                proposal,
+                measure=MeasuredReplay,
+                fixed=fixed,
+                store=kept,
+                progress=progress,
+            )
+        if calibration is not None and calibration.reproduced:
+            likeliest, *less_likely = calibration.racks()
+            if proposal is not None:
+                proposal = as_calibrated(proposal, calibration)
+                document = replace(document, text=proposal.text)
+                text = proposal.text
+            else:
+                in_effect = tuple((key, toml(value)) for key, value in likeliest)
+            others = others or [dict(other) for other in less_likely]
     if engine != "sim":
         _tell_how_long(job({}), found, cc, baseline, len(numbers), tell)
     began = time.monotonic()
@@ -285,7 +308,8 @@ def compare(
     if engine != "sim" and not result.found and not result.interrupted:
         pace.remember(result.runs["packet_hops"].to_list(), time.monotonic() - began)
     result.capture = replace(result.capture, aggregator_found=aggregator is None)
-    result.rack_path, result.rack_text, result.settings = rack_path, text, dict(changes)
+    result.rack_path, result.rack_text, result.settings = rack_path, text, {**dict(changes), **dict(in_effect)}
+    result.calibration = calibration
     result.rack_proposed = proposal is not None
     names = result.runs["cc"].unique(maintain_order=True).to_list()
     if changes:

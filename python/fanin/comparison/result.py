@@ -20,6 +20,7 @@ from fanin.text import duration
 from fanin.verdict import Confirmation, Verdict, verdict
 
 if TYPE_CHECKING:
+    from fanin.calibration import Calibrated
     from fanin.simulation import Failure
 
 
@@ -176,8 +177,10 @@ class CompareResult:
         How the capture shows it.
     measured : Measured or None
         What the capture itself measured.
+    calibration : Calibrated or None
+        Which racks reproduce the capture under the current setting; None where that was not looked at.
     variations : list of Variation
-        The answer on other racks, where it was asked (``vary``).
+        The answer on other racks: those that reproduce the capture too, or those that were asked for (``vary``).
     rack_proposed : bool
         The rack was proposed from the capture.
     engine, engine_label : str
@@ -220,6 +223,7 @@ class CompareResult:
     baseline_seen: str | None = None
     baseline_hint: str | None = None
     measured: Measured | None = None
+    calibration: Calibrated | None = None
     variations: list[Variation] = field(default_factory=list)
     rack_proposed: bool = False
     engine: str = "sim"
@@ -276,6 +280,7 @@ class CompareResult:
                 "proposed": self.rack_proposed,
                 "hz": rack_hz(self),
             },
+            "calibration": self.calibration.to_dict() if self.calibration else None,
             "variations": [v.to_dict() for v in self.variations],
             "port": self.port,
             "scenario_hash": self.scenario_hash,
