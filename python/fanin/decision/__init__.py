@@ -1,0 +1,29 @@
+"""Which of several ways to run a service is advised: one pure function of outcomes, used by every command.
+
+Commands differ in which candidates they look at, never in how they judge: :func:`decide` knows neither captures nor racks nor sentences.
+"""
+
+from fanin.decision.judge import (
+    CLAIM,
+    FEWEST_EVENTS,
+    TOLERATED,
+    WORTHWHILE,
+    Decision,
+    Goal,
+    Judged,
+    decide,
+)
+from fanin.decision.outcome import Outcome, tail_of
+
+__all__ = [
+    "CLAIM",
+    "FEWEST_EVENTS",
+    "TOLERATED",
+    "WORTHWHILE",
+    "Decision",
+    "Goal",
+    "Judged",
+    "Outcome",
+    "decide",
+    "tail_of",
+]

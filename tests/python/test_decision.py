@@ -1,0 +1,160 @@
+"""The decision: one judgement for every command, which never harms and does not depend on what else is looked at."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from fanin.decision import Outcome, decide
+from hypothesis import given
+from hypothesis import strategies as st
+
+STATISTICS = ("mean", "p50", "p95", "p99", "p99_9")
+
+
+def outcome(
+    name: str,
+    ms: dict[str, float],
+    cost: tuple[int, ...] = (1, 1),
+    *,
+    seeds: int = 10,
+    noise: float = 0.01,
+    requests: int = 5_000,
+) -> Outcome:
+    """Runs around these values."""
+    draw = random.Random(name)
+    runs = {
+        (0, seed): {statistic: value * (1 + noise * draw.gauss(0, 1)) for statistic, value in ms.items()}
+        for seed in range(seeds)
+    }
+    return Outcome(name, cost, runs, requests)
+
+
+def times(mean: float, p99: float, p50: float = 1.0, p99_9: float | None = None) -> dict[str, float]:
+    return {"mean": mean, "p50": p50, "p95": p99 / 2, "p99": p99, "p99_9": p99_9 or 1.2 * p99}
+
+
+CUBIC = outcome("cubic", times(20.0, 210.0), (0, 0))
+
+
+def test_a_shorter_tail_at_a_median_six_times_as_long_is_not_advised() -> None:
+    # TRIM on 24 x 16 KB at 100 Mbps, typed into real hosts: p99 274 to 237 ms, mean 76 to 218.
+    trim = outcome("trim", times(57.0, 180.0, p50=6.0))
+    decision = decide([CUBIC, trim], "cubic")
+    assert decision.kind == "keep"
+    assert set(decision.judged[0].harms) == {"mean", "p50"}
+
+
+def test_a_mean_that_is_a_seventh_wins_though_one_timeout_makes_every_p99() -> None:
+    # 30 requests a run: p99 is the slowest of them, and a timeout in each run makes it equal.
+    cubic = outcome("cubic", times(218.0, 238.0), (0, 0), requests=30)
+    dctcp = outcome("dctcp", times(29.0, 238.0), requests=30)
+    decision = decide([cubic, dctcp], "cubic")
+    assert (decision.kind, decision.best, decision.by) == ("change", "dctcp", ("mean",))
+
+
+def test_of_nearly_equal_gains_the_simplest_change_is_advised() -> None:
+    floor = outcome("cubic with RTO floor 20ms", times(10.2, 22.0), (1, 1))
+    twin = outcome("trim", times(10.0, 21.9), (4, 1))
+    assert decide([CUBIC, twin, floor], "cubic").best == floor.name
+    much = outcome("trim", times(5.0, 10.0), (4, 1))
+    assert decide([CUBIC, much, floor], "cubic").best == "trim"
+
+
+def test_two_percent_are_no_reason_to_change() -> None:
+    assert decide([CUBIC, outcome("bic", times(19.6, 206.0))], "cubic").kind == "keep"
+
+
+def test_a_quantile_beyond_which_few_requests_lie_is_not_claimed() -> None:
+    # 60 requests x 10 runs: 6 beyond p99, 30 beyond p95.
+    cubic, bic = (
+        outcome(name, {"mean": 10.0, "p50": 9.0, "p95": 20.0, "p99": p99}, requests=60)
+        for name, p99 in (("cubic", 200.0), ("bic", 20.0))
+    )
+    assert decide([cubic, bic], "cubic").kind == "keep"
+    assert decide([cubic, bic], "cubic", goal="p99").kind == "change", "unless it is what was asked for"
+
+
+def test_one_connection_that_starves_forbids_a_change() -> None:
+    def fair(name: str, share: float, mean: float) -> Outcome:
+        made = outcome(name, times(mean, 10 * mean))
+        each = {run: {c: share if c == 3 else mean for c in range(8)} for run in made.runs}
+        return Outcome(name, made.cost, made.runs, made.requests, each)
+
+    decision = decide([fair("cubic", 20.0, 20.0), fair("bbr", 60.0, 10.0)], "cubic")
+    assert decision.kind == "keep"
+    assert decision.judged[0].harms == ("connection",)
+    assert decide([fair("cubic", 20.0, 20.0), fair("bbr", 20.0, 10.0)], "cubic").kind == "change"
+
+
+def test_harm_on_one_of_the_racks_that_may_be_the_real_one_forbids_a_change() -> None:
+    def on_two(name: str, second: float) -> Outcome:
+        made = outcome(name, times(10.0 if name == "bbr" else 20.0, 100.0 if name == "bbr" else 200.0))
+        more = {(1, seed): {s: v * second for s, v in values.items()} for (_, seed), values in made.runs.items()}
+        return Outcome(name, made.cost, {**made.runs, **more}, made.requests)
+
+    assert decide([on_two("cubic", 1.0), on_two("bbr", 2.5)], "cubic").kind == "keep"
+    assert decide([on_two("cubic", 1.0), on_two("bbr", 1.02)], "cubic").kind == "change"
+
+
+def test_requests_that_never_complete_are_longer_than_any() -> None:
+    never = Outcome("bic", (2, 1), {run: {**values, "mean": None} for run, values in CUBIC.runs.items()}, 5_000)
+    assert decide([CUBIC, never], "cubic").kind == "keep"
+    assert decide([never, CUBIC], "bic").best == "cubic"
+
+
+def test_two_runs_are_too_few_to_tell() -> None:
+    few = [outcome(name, times(mean, 10 * mean), seeds=2) for name, mean in (("cubic", 20.0), ("bic", 10.0))]
+    decision = decide(few, "cubic")
+    assert decision.kind == "undecided"
+    assert decision.judged[0].change["mean"].change.low is None, "an interval from one pair spans decades"
+
+
+def test_without_the_current_setting_nothing_can_be_judged() -> None:
+    with pytest.raises(ValueError, match="cubic"):
+        decide([outcome("bic", times(1.0, 2.0))], "cubic")
+
+
+@st.composite
+def outcomes(draw: st.DrawFn) -> list[Outcome]:
+    """Some candidates, the current one first."""
+    made = []
+    for n in range(draw(st.integers(2, 6))):
+        mean = draw(st.floats(5.0, 50.0))
+        values = times(mean, mean * draw(st.floats(2.0, 20.0)), p50=draw(st.floats(0.5, 5.0)))
+        cost = (0, 0) if n == 0 else (draw(st.integers(1, 5)), 1)
+        made.append(outcome(f"candidate {n}", values, cost, noise=draw(st.floats(0.0, 0.3))))
+    return made
+
+
+@given(outcomes(), st.randoms(use_true_random=False))
+def test_the_order_of_candidates_changes_nothing(made: list[Outcome], shuffle: random.Random) -> None:
+    other = list(made)
+    shuffle.shuffle(other)
+    assert decide(made, "candidate 0") == decide(other, "candidate 0")
+
+
+@given(outcomes())
+def test_a_candidate_more_never_turns_a_change_into_keeping(made: list[Outcome]) -> None:
+    fewer = decide(made[:-1], "candidate 0")
+    if fewer.kind == "change":
+        assert decide(made, "candidate 0").kind == "change"
+
+
+@given(outcomes())
+def test_what_is_advised_makes_nothing_measurably_longer(made: list[Outcome]) -> None:
+    decision = decide(made, "candidate 0")
+    if decision.kind == "change":
+        found = decision.of(decision.best)
+        assert found is not None
+        assert found.gains
+        assert not found.harms
+        for statistic in STATISTICS:
+            paired = found.change[statistic]
+            assert paired.p is None or paired.p >= 0.05 or (paired.change.value or 0.0) <= 1.05
+
+
+@given(outcomes())
+def test_equal_outcomes_are_kept(made: list[Outcome]) -> None:
+    twin = Outcome("twin", (1, 1), made[0].runs, made[0].requests)
+    assert decide([made[0], twin], "candidate 0").kind == "keep"
