@@ -70,6 +70,7 @@ fn fed(spec: &Spec) -> Feed {
         Routing::FlowHash => 0,
         Routing::Spray => 1,
         Routing::EqualLength => 2,
+        Routing::Lowest => 3,
     });
     feed.all(transports, Feed::transport);
     feed.all(flows, Feed::flow);

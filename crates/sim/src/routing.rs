@@ -150,7 +150,13 @@ impl<'a> Router<'a> {
             self.candidates(at, to, &mut candidates);
             let Some(count) = std::num::NonZeroU64::new(candidates.len() as u64) else { return false };
             let hash = mix(self.seed ^ mix(key) ^ mix(u64::from(at.0) << 32));
-            let link = candidates[(hash % count) as usize];
+            let hashed = candidates[(hash % count) as usize];
+            let link = if self.routing == Routing::Lowest {
+                // Equal costs never replace a route that is known, and nodes are looked at in the order of their numbers.
+                candidates.iter().copied().min_by_key(|l| self.links[l.index()].to.0).unwrap_or(hashed)
+            } else {
+                hashed
+            };
             path.push(link);
             at = self.links[link.index()].to;
         }

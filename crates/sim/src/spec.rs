@@ -146,6 +146,8 @@ pub enum Routing {
     Spray,
     /// Every path goes through the core, so that all are equally long (TCPRand's related work).
     EqualLength,
+    /// The lowest-numbered next hop of those on a shortest path, always: ns-2's static routes (`RouteLogic::compute_routes`).
+    Lowest,
 }
 
 /// A stack and its congestion control.

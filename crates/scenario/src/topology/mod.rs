@@ -91,8 +91,9 @@ pub(crate) const SHARED: [Setting; 2] = [
 /// For topologies with more than one path.
 pub(crate) const ROUTING: Setting = Setting::word(
     "routing",
-    &["flow-hash", "spray", "equal-length"],
-    "ECMP by a hash of the flow, a path per packet, or always through the core so that all paths are equally long",
+    &["flow-hash", "spray", "equal-length", "lowest"],
+    "ECMP by a hash of the flow, a path per packet, always through the core so that all paths are equally long, or always the \
+     lowest-numbered next hop, as ns-2's static routes do",
 )
 .default("flow-hash");
 
@@ -136,6 +137,7 @@ pub(crate) fn common(reader: &Reader<'_>) -> Result<Common, ScenarioError> {
         routing: match routing.as_str() {
             "spray" => Routing::Spray,
             "equal-length" => Routing::EqualLength,
+            "lowest" => Routing::Lowest,
             _ => Routing::FlowHash,
         },
     })

@@ -144,6 +144,21 @@ fn every_topology_carries_traffic_between_any_two_hosts() {
 }
 
 #[test]
+fn static_routes_send_what_leaves_a_pod_through_the_first_switches_alone() {
+    let spec = plan("kind = \"fat_tree\"\nk = 4\nrouting = \"lowest\"");
+    let crossed = |to: &str| {
+        let routes = fanin_sim::routes(&spec).unwrap();
+        let to = spec.nodes.iter().position(|n| n.name == to).unwrap();
+        routes.iter().flatten().flatten().filter(|l| spec.links[l.index()].to.index() == to).count()
+    };
+    // ns-2 keeps the first of equally short routes, nodes in the order of their numbers.
+    assert!(crossed("core0_0") > 0 && crossed("agg0_0") > 0);
+    for other in ["core0_1", "core1_0", "core1_1", "agg0_1", "agg3_1"] {
+        assert_eq!(crossed(other), 0, "{other}");
+    }
+}
+
+#[test]
 fn a_description_names_tiers_rates_and_who_sends_to_whom() {
     let text = "[topology]\nkind = \"leaf_spine\"\nleaves = 2\nspines = 1\nhosts_per_leaf = 2\nmark = \"20p\"\n\
                 [[workload]]\nkind = \"long\"\ncount = 3\n[[workload]]\nkind = \"cbr\"\nrate = \"1Mbps\"\nfrom = \"h1\"";
