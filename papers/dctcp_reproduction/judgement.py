@@ -166,10 +166,11 @@ def throughput(data: Data) -> Outcome:
 
 
 def _stays(ports: pl.DataFrame, of_maximum: float) -> int:
-    """The least K from which throughput never falls below a share of its maximum."""
+    """The least K from which throughput never falls below a share of its maximum; one more than the greatest where it does there."""
     by_k = ports.group_by("K").agg(pl.col("utilisation").mean()).sort("K")
     low = by_k.filter(pl.col("utilisation") < of_maximum * number(by_k["utilisation"].max()))
-    return int(by_k.filter(pl.col("K") > (low["K"].max() if len(low) else -1))["K"][0])
+    above = by_k.filter(pl.col("K") > (low["K"].max() if len(low) else -1))["K"]
+    return int(above[0]) if len(above) else int(by_k["K"][-1]) + 1
 
 
 @claim("dctcp.fig3.k-sweep", "ksweep", "ksweep_short")

@@ -51,16 +51,19 @@ EVEN = "(1, 1, 1)"
 
 DEFAULT = "(1, 1, 1, 1)"
 
+CONSERVATIVE = "(1, 1, inf, 1)"
+"""Section 7.1's most conservative setting, which gains 16 to 41 % over CUBIC there."""
+
 
 @claim("tcprand.fig12.testbed", "testbed")
 def fig12(data: Data) -> Outcome:
-    """Fairness 0.88 or more and above CUBIC's with every setting, at most 6 % of goodput lost."""
+    """Fairness 0.88 or more and above CUBIC's with every setting, at most 6 % of goodput lost; the conservative one gains 10 % somewhere."""
     table = (
         data["testbed"]["runs"]
         .group_by("buffer", "flows", "cc", maintain_order=True)
         .agg(pl.col("jain", "mbps").mean())
     )
-    checks, told = Checks(), []
+    checks, told, gains = Checks(), [], []
     for buffer in sorted(table["buffer"].unique().to_list(), reverse=True):
         for flows in table["flows"].unique(maintain_order=True):
             part = {
@@ -74,6 +77,7 @@ def fig12(data: Data) -> Outcome:
             # The band is about outcast; what no flow suffers from cannot be cured.
             if buffer != MAIN or flows == EVEN:
                 continue
+            gains.append(100 * (part[CONSERVATIVE]["jain"] / part["cubic"]["jain"] - 1))
             for cc, row in part.items():
                 if cc.startswith("("):
                     checks.that(row["jain"] > part["cubic"]["jain"], f"{cc} above CUBIC with {flows}")
@@ -82,7 +86,11 @@ def fig12(data: Data) -> Outcome:
                         row["mbps"] >= 0.94 * part["cubic"]["mbps"],
                         f"{cc} loses at most 6 % of the goodput with {flows}",
                     )
-    return checks.outcome("; ".join(told[:2]), "; ".join(told[2:]))
+    gained = " and ".join(f"{gain:.0f} %" for gain in gains)
+    checks.that(
+        max(gains) >= 10, f"the conservative setting gains 10 % over CUBIC or more in one of the cases ({gained})"
+    )
+    return checks.outcome("; ".join(told[:2]), "; ".join([f"the conservative setting gains {gained}", *told[2:]]))
 
 
 @figure(

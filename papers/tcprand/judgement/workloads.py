@@ -113,14 +113,11 @@ def fig15(data: Data) -> Outcome:
     more = data["incast_more"]["runs"].group_by("queue", "block", "senders", "cc").agg(pl.col("mbps").mean())
     cells = more.pivot(on="cc", index=["queue", "block", "senders"]).with_columns(r=pl.col(ADAPTIVE) / pl.col("cubic"))
     worst = cells.sort("r").to_dicts()[0]
-    checks.that(
-        worst["r"] >= 0.95,
-        f"nor with other buffers and blocks ({worst['senders']} senders, {worst['block']}, {worst['queue']} packets: {worst['r']:.3f})",
-    )
     return checks.outcome(
         f"TCPRand at least {number(ratio.min()):.3f} of CUBIC; with {last['senders']} senders {told}",
-        f"with buffers of {listed(sorted(set(cells['queue'])))} packets and blocks of {' and '.join(sorted(set(cells['block'])))} "
-        f"at least {worst['r']:.3f}",
+        f"beyond the claim, with buffers of {listed(sorted(set(cells['queue'])))} packets and blocks of "
+        f"{' and '.join(sorted(set(cells['block'])))}, at least {worst['r']:.3f} ({worst['senders']} senders, {worst['block']}, "
+        f"{worst['queue']} packets)",
     )
 
 

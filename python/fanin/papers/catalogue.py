@@ -25,6 +25,8 @@ class Point:
     quick: bool = True
     cc: str | None = None
     """The algorithm, on the axis of algorithms."""
+    default: Mapping[str, object] = field(default_factory=dict)
+    """What it sets unless a reading sets it otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,12 @@ class Answer:
         What it sets where the algorithm's name has this part, as ``trim`` or ``gss``.
     experiments : tuple of str
         The experiments that it is about; all if empty.
+    final : bool
+        It has the last word over the points of an experiment, as a change to the algorithm itself has.
+    replace : mapping
+        Parts of an algorithm's name that another takes the place of; the empty name leaves the part out.
+    drop : tuple of str
+        What keys begin with that the algorithm no longer knows.
     """
 
     question: str
@@ -91,6 +99,9 @@ class Answer:
     settings: Mapping[str, object]
     parts: Mapping[str, Mapping[str, object]]
     experiments: tuple[str, ...] = ()
+    final: bool = False
+    replace: Mapping[str, str] = field(default_factory=dict)
+    drop: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -135,11 +146,22 @@ class Reading:
         ]
         return tuple(found)
 
-    def settings(self, experiment: str, cc: str | None) -> dict[str, object]:
-        """What it sets in one scenario under one algorithm."""
+    def algorithm(self, cc: str | None) -> str | None:
+        """The algorithm that runs in the place of another."""
+        parts = (cc or "").split("+")
+        for answer in self.answers:
+            parts = [answer.replace.get(part, part) for part in parts]
+        return "+".join(part for part in parts if part) or None
+
+    def dropped(self, key: str, cc: str | None) -> bool:
+        """Whether a key is left out because the algorithm that runs does not know it."""
+        return self.algorithm(cc) != cc and any(key.startswith(a) for answer in self.answers for a in answer.drop)
+
+    def settings(self, experiment: str, cc: str | None, *, final: bool = False) -> dict[str, object]:
+        """What it sets in one scenario under one algorithm: before the experiment's points do, or finally."""
         found: dict[str, object] = {}
         for answer in self.answers:
-            if answer.experiments and experiment not in answer.experiments:
+            if answer.final != final or (answer.experiments and experiment not in answer.experiments):
                 continue
             found |= answer.settings
             for part, settings in answer.parts.items():
@@ -190,6 +212,34 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Mutant:
+    """An algorithm of a paper without the rule that distinguishes it: some claim of the paper must fail for it.
+
+    Attributes
+    ----------
+    algorithm, name : str
+        As in ``dctcp: alpha fixed at 1``.
+    rule : str
+        The rule that is taken away, and where the paper states it.
+    change : Answer
+        What is changed, as a reading's answer is.
+    claims : tuple of str
+        Claims that are judged with it; all that hold if empty.
+    """
+
+    algorithm: str
+    name: str
+    rule: str
+    change: Answer
+    claims: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """Algorithm and change."""
+        return f"{self.algorithm}: {self.name}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Paper:
     """One paper."""
 
@@ -202,6 +252,7 @@ class Paper:
     experiments: Mapping[str, Experiment] = field(default_factory=dict)
     answers: tuple[Answer, ...] = ()
     """Every answer to every question that the paper leaves open, but for the default ones."""
+    mutants: tuple[Mutant, ...] = ()
 
 
 def papers_folder() -> Path:
@@ -255,7 +306,12 @@ def _paper(folder: Path, name: str) -> Paper:
         answers = tuple(answer for row in table.pop("question", []) for answer in _answers(row))
         claims = tuple(_claim(row, name, answers) for row in table.pop("claim", []))
         experiments = {row["name"]: _experiment(row, folder) for row in table.pop("experiment", [])}
-        return Paper(name, table["title"], table["source"], table["proposes"], folder, claims, experiments, answers)
+        mutants = tuple(_mutant(row) for row in table.pop("mutant", []))
+        known = {claim.id for claim in claims}
+        if unknown := [claim for one in mutants for claim in one.claims if claim not in known]:
+            raise ValueError(f"mutant of `{unknown[0]}`: there is no such claim")
+        heading = (table["title"], table["source"], table["proposes"])
+        return Paper(name, *heading, folder, claims, experiments, answers, mutants)
     except KeyError as error:
         raise CatalogueError(f"{file}: the key {error} is missing") from error
     except ValueError as error:
@@ -274,6 +330,20 @@ def _answers(row: dict[str, Any]) -> list[Answer]:
         )
         for answer in row["answers"]
     ]
+
+
+def _mutant(row: dict[str, Any]) -> Mutant:
+    change = Answer(
+        row["algorithm"],
+        row["name"],
+        row["rule"],
+        {},
+        row.get("cc", {}),
+        final=True,
+        replace=row.get("replace", {}),
+        drop=tuple(row.get("drop", ())),
+    )
+    return Mutant(row["algorithm"], row["name"], row["rule"], change, tuple(row.get("claims", ())))
 
 
 def _reading(text: str, answers: tuple[Answer, ...], claim: str) -> Reading:
@@ -319,7 +389,13 @@ def _axis(row: dict[str, Any]) -> Axis:
 
 
 def _point(row: dict[str, Any]) -> Point:
-    return Point(row["label"], row.get("set", {}), row.get("cost", 1.0), row.get("quick", True))
+    return Point(
+        row["label"],
+        row.get("set", {}),
+        row.get("cost", 1.0),
+        row.get("quick", True),
+        default=row.get("default", {}),
+    )
 
 
 def _algorithm(row: str | dict[str, Any]) -> Point:

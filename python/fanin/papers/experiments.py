@@ -63,10 +63,15 @@ class Batch:
         return self.points[-1].cc
 
     def settings(self) -> dict[str, str]:
-        """What is changed in the scenario; a point of the experiment has the last word over a reading."""
-        changed = self.reading.settings(self.experiment.name, self.cc)
+        """What is changed in the scenario; a point of the experiment has the last word over a reading, but for its own defaults."""
+        changed: dict[str, object] = {}
+        for point in self.points:
+            changed |= point.default
+        changed |= self.reading.settings(self.experiment.name, self.cc)
         for point in self.points:
             changed |= point.settings
+        changed = {key: value for key, value in changed.items() if not self.reading.dropped(key, self.cc)}
+        changed |= self.reading.settings(self.experiment.name, self.cc, final=True)
         return {key: toml(value) for key, value in changed.items()}
 
     def jobs(self) -> list[Job]:
@@ -74,7 +79,8 @@ class Batch:
         document = Document.read(self.experiment.scenario)
         settings = tuple(self.settings().items())
         frames, engine = self.experiment.frames, self.reading.engine
-        return [Job(document, seed, self.cc, settings, frames, engine) for seed in self.seeds]
+        cc = self.reading.algorithm(self.cc)
+        return [Job(document, seed, cc, settings, frames, engine) for seed in self.seeds]
 
     def key(self) -> str:
         """Names what it gives: every simulation, the labels, and what is kept of them."""
@@ -108,8 +114,8 @@ def batches(paper: Paper, experiment: Experiment, *, quick: bool, reading: Readi
 def command_of(batch: Batch, folder: Path) -> str:
     """The command that runs the first of a batch's simulations alone."""
     words = ["fanin", "run", str(folder / batch.experiment.scenario.name)]
-    if batch.cc:
-        words += ["--cc", batch.cc]
+    if cc := batch.reading.algorithm(batch.cc):
+        words += ["--cc", cc]
     for key, value in batch.settings().items():
         words += ["--set", f"{key}={value}"]
     return shlex.join([*words, "--seed", str(batch.seeds[0])])

@@ -57,11 +57,23 @@ def test_each_experiment_is_halved_by_its_own_seeds() -> None:
     ("cubic", "tcprand", "failed"),
     [
         ((0.05, 0.1), (0.12, 0.42), ()),
-        ((0.05, 0.1), (0.04, 0.42), ("TCPRand costs more with 1 flows",)),
-        ((0.1, 0.05), (0.12, 0.12), ("cubic costs more with more flows", "tcprand costs more with more flows")),
+        (
+            (0.05, 0.1),
+            (0.04, 0.42),
+            ("TCPRand costs more with 1 flows", "TCPRand costs 1.35 to 8.2 times as much with 1 flows (0.8 times)"),
+        ),
+        ((0.05, 0.1), (0.5, 0.6), ("TCPRand costs 1.35 to 8.2 times as much with 1 flows (10.0 times)",)),
+        (
+            (0.08, 0.05),
+            (0.12, 0.12),
+            (
+                "cubic costs more with each larger number of flows",
+                "tcprand costs more with each larger number of flows",
+            ),
+        ),
     ],
 )
-def test_the_cost_of_a_sender_is_judged_by_its_order(
+def test_the_cost_of_a_sender_is_judged_by_its_order_and_its_ratio(
     cubic: tuple[float, ...], tcprand: tuple[float, ...], failed: tuple[str, ...]
 ) -> None:
     judgement_of(next(paper for paper in load() if paper.name == "tcprand"))
