@@ -15,7 +15,7 @@ RACK ?= examples/rack.toml
 OUT ?= out/http_onoff_8to1
 FUZZ_SECONDS ?= 600
 
-.PHONY: verdicts wheel help run test goldens lint dependencies mutants generated format docs linux bench performance build clean fuzz round-trip promises thresholds
+.PHONY: claim-mutants verdicts wheel help run test goldens lint dependencies mutants generated format docs linux bench performance build clean fuzz round-trip promises thresholds
 .DEFAULT_GOAL := help
 
 help:
@@ -25,6 +25,7 @@ help:
 	@echo "make lint    formats, clippy, ruff, types, stubs"
 	@echo "make dependencies  unused crates, licences, advisories, the oldest Rust (cargo-machete, cargo-deny)"
 	@echo "make mutants each change that a test should notice, in the endpoint and the algorithms (cargo-mutants; hours)"
+	@echo "make claim-mutants  the papers' claims with each algorithm robbed of its distinguishing rule: some must fail (an hour; resumes)"
 	@echo "make verdicts    the tables of verdicts in the READMEs, from papers/verdicts.csv and the last \`fanin reproduce\`"
 	@echo "make generated  writes the schemas, the reference pages and the stubs' lists anew"
 	@echo "make format  what lint asks for"
@@ -72,6 +73,11 @@ dependencies:
 MUTANTS ?= --file 'crates/sim/src/tcp/**' --file 'crates/cc/src/**'
 mutants:
 	cargo mutants --package fanin-sim --package fanin-cc --test-workspace=false --output target $(MUTANTS)
+
+# CLAIMS narrows it to papers: make claim-mutants CLAIMS="gss dctcp".
+CLAIMS ?=
+claim-mutants: build
+	$(BIN)/python tools/claim_mutants.py $(CLAIMS)
 
 # papers/claims.json is what the last `fanin reproduce` found, where there is one.
 verdicts: build

@@ -412,14 +412,42 @@ def reproduce(
         ),
     ] = False,
     pairs: Annotated[bool, typer.Option("--pairs", help="With --readings: every two answers together too.")] = False,
+    search: Annotated[
+        bool,
+        typer.Option(
+            "--search",
+            help="Look for a reading under which claims that differ hold: answers, pairs and triples, on all points (hours; resumes).",
+        ),
+    ] = False,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Set a key of every scenario; not a verdict on the paper then."
+        ),
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option("--seeds", min=1, metavar="N", help="Seeds of each experiment [default: its own].")
+    ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Run again what was run before.")] = False,
     out: Annotated[
         Path | None,
         typer.Option(
             "--out",
             metavar="DIR",
-            help="Folder for gallery.html and claims.json [default: papers; none with --json].",
+            help="Folder for gallery.html, claims.json, a page and the data of each claim [default: papers; none with --json].",
             show_default=False,
+        ),
+    ] = None,
+    bundle: Annotated[
+        Path | None,
+        typer.Option(
+            "--bundle", metavar="FILE.zip", help="Write scenarios, data, verdicts and checksums as one archive."
+        ),
+    ] = None,
+    verify: Annotated[
+        Path | None,
+        typer.Option(
+            "--verify", metavar="FILE.zip", help="Run an archive's claims again and compare verdicts and data."
         ),
     ] = None,
     engine: Annotated[
@@ -436,8 +464,21 @@ def reproduce(
     Exit code 1 when a claim could not be run.
     """
     from fanin.errors import ScenarioError
-    from fanin.papers.command import command, command_readings
+    from fanin.papers.command import command, command_readings, command_search, command_verify
 
+    changed = settings or seeds is not None
+    if verify is not None:
+        if what or quick or readings or search or changed or out or bundle:
+            raise ScenarioError("command line `--verify`: the archive says what is run; no other option has an effect")
+        command_verify(verify, fresh=fresh)
+        return
+    if search:
+        if quick or readings or pairs or changed or out or bundle or pictures or as_json or engine != Engine.sim:
+            raise ScenarioError("command line `--search`: it takes claims and --fresh alone")
+        command_search(what or [], fresh=fresh)
+        return
+    if changed and (readings or engine != Engine.sim):
+        raise ScenarioError("command line `--set`, `--seeds`: they have no effect with --readings or another engine")
     if engine not in (Engine.sim, Engine.kernel, Engine.testbed):
         raise ScenarioError(f"command line `--engine {engine.value}`: papers are reproduced on sim, kernel or testbed")
     if readings:
@@ -454,7 +495,17 @@ def reproduce(
     if pairs:
         raise ScenarioError("command line `--pairs`: it needs --readings")
     command(
-        what or [], quick=quick, fresh=fresh, out=out, pictures=pictures, as_json=as_json, why=why, engine=engine.value
+        what or [],
+        quick=quick,
+        fresh=fresh,
+        out=out,
+        pictures=pictures,
+        as_json=as_json,
+        why=why,
+        engine=engine.value,
+        settings=_settings(settings, "topology.buffer=400p"),
+        seeds=seeds,
+        bundle=bundle,
     )
 
 

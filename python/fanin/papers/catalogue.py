@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -90,7 +91,7 @@ class Answer:
     replace : mapping
         Parts of an algorithm's name that another takes the place of; the empty name leaves the part out.
     drop : tuple of str
-        What keys begin with that the algorithm no longer knows.
+        What keys of an experiment's points begin with that are left out.
     """
 
     question: str
@@ -123,6 +124,8 @@ class Reading:
     """Whose TCP runs."""
     without: tuple[str, ...] = ()
     """Labels of points that this engine cannot run."""
+    times: int = 1
+    """How many times an experiment's seeds its verdict needs, as ``fanin reproduce --search`` found."""
 
     @property
     def name(self) -> str:
@@ -153,9 +156,12 @@ class Reading:
             parts = [answer.replace.get(part, part) for part in parts]
         return "+".join(part for part in parts if part) or None
 
-    def dropped(self, key: str, cc: str | None) -> bool:
-        """Whether a key is left out because the algorithm that runs does not know it."""
-        return self.algorithm(cc) != cc and any(key.startswith(a) for answer in self.answers for a in answer.drop)
+    def dropped(self, key: str, experiment: str, cc: str | None) -> bool:
+        """Whether a key that a point sets is left out under one algorithm, since what runs does not know it."""
+        parts = (cc or "").split("+")
+        about = [a for a in self.answers if not a.experiments or experiment in a.experiments]
+        about = [a for a in about if not (a.parts or a.replace) or {*a.parts, *a.replace}.intersection(parts)]
+        return any(key.startswith(start) for answer in about for start in answer.drop)
 
     def settings(self, experiment: str, cc: str | None, *, final: bool = False) -> dict[str, object]:
         """What it sets in one scenario under one algorithm: before the experiment's points do, or finally."""
@@ -287,7 +293,21 @@ def load(folder: Path | None = None) -> list[Paper]:
     """
     folder = folder or papers_folder()
     index = _read(folder / "index.toml")
-    return [_paper(folder / str(place), name) for name, place in index.get("papers", {}).items()]
+    found = searched(folder)
+    return [_paper(folder / str(place), name, found) for name, place in index.get("papers", {}).items()]
+
+
+SEARCHED = "searched.csv"
+"""Beside the papers: every reading that ``fanin reproduce --search`` judged."""
+
+
+def searched(folder: Path) -> list[dict[str, str]]:
+    """What the search of readings found: rows of claim, reading, verdict, seeds as a multiple of the experiments' own, and why; [] before."""
+    file = folder / SEARCHED
+    if not file.is_file():
+        return []
+    with file.open(encoding="utf-8", newline="") as rows:
+        return list(csv.DictReader(rows))
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -299,12 +319,12 @@ def _read(file: Path) -> dict[str, Any]:
         raise CatalogueError(f"{file}: it is not TOML: {error}") from error
 
 
-def _paper(folder: Path, name: str) -> Paper:
+def _paper(folder: Path, name: str, found: Sequence[Mapping[str, str]]) -> Paper:
     file = folder / "paper.toml"
     table = _read(file)
     try:
         answers = tuple(answer for row in table.pop("question", []) for answer in _answers(row))
-        claims = tuple(_claim(row, name, answers) for row in table.pop("claim", []))
+        claims = tuple(_claim(row, name, answers, found) for row in table.pop("claim", []))
         experiments = {row["name"]: _experiment(row, folder) for row in table.pop("experiment", [])}
         mutants = tuple(_mutant(row) for row in table.pop("mutant", []))
         known = {claim.id for claim in claims}
@@ -327,6 +347,7 @@ def _answers(row: dict[str, Any]) -> list[Answer]:
             answer.get("set", {}),
             answer.get("cc", {}),
             tuple(answer.get("experiments", ())),
+            drop=tuple(answer.get("drop", ())),
         )
         for answer in row["answers"]
     ]
@@ -346,20 +367,30 @@ def _mutant(row: dict[str, Any]) -> Mutant:
     return Mutant(row["algorithm"], row["name"], row["rule"], change, tuple(row.get("claims", ())))
 
 
-def _reading(text: str, answers: tuple[Answer, ...], claim: str) -> Reading:
+def _reading(text: str, answers: tuple[Answer, ...], claim: str, times: int = 1) -> Reading:
     known = {answer.label: answer for answer in answers}
     if missing := [label for label in text.split(" + ") if label not in known]:
         raise ValueError(f"claim `{claim}`: no question has the answer `{missing[0]}`")
-    return Reading(tuple(known[label] for label in text.split(" + ")))
+    return Reading(tuple(known[label] for label in text.split(" + ")), times=times)
 
 
-def _claim(row: dict[str, Any], paper: str, answers: tuple[Answer, ...]) -> Claim:
+def _claim(row: dict[str, Any], paper: str, answers: tuple[Answer, ...], found: Sequence[Mapping[str, str]]) -> Claim:
     kind = row["kind"]
     if not row["id"].startswith(f"{paper}.") or kind not in ("value", "shape"):
         raise ValueError(f"claim `{row['id']}`: its id must begin with `{paper}.` and its kind be value or shape")
     # A relation is its own band.
     published, band = (row["published"], row["within"]) if kind == "value" else (row["holds_when"], "")
     readings = tuple(_reading(text, answers, row["id"]) for text in row.get("under", []))
+    named = {reading.name for reading in readings}
+    # What the search found comes after what was known; an answer that was taken out of the paper's questions ends its rows.
+    labels = {answer.label for answer in answers}
+    mine = [one for one in found if one["claim"] == row["id"] and one["verdict"] == "yes" and one["reading"]]
+    hold = [one for one in mine if one["reading"] not in named]
+    readings += tuple(
+        _reading(one["reading"], answers, row["id"], int(one["times"]))
+        for one in hold
+        if labels.issuperset(one["reading"].split(" + "))
+    )
     note, cause, known = (str(row.get(key, "")) for key in ("note", "cause", "readings"))
     return Claim(row["id"], kind, row["setup"], published, band, note, cause, known, readings)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import typer
@@ -15,10 +16,14 @@ from rich.table import Table
 from fanin import display
 from fanin.errors import ScenarioError
 from fanin.files import output_folder
+from fanin.papers.bundle import verify
+from fanin.papers.bundle import write as write_bundle
 from fanin.papers.catalogue import load, papers_folder
 from fanin.papers.linux import PUBLISHED, WHERE
 from fanin.papers.readings import Search, search
 from fanin.papers.reproduce import ReproduceResult, reproduce
+from fanin.papers.searching import Verdict, search_deep
+from fanin.papers.searching import write as write_searched
 from fanin.papers.verdicts import DIFFERS, NOT_RUN, REPRODUCED, UNDER, Judged
 
 COLOURS = {REPRODUCED: "green", UNDER: "cyan", DIFFERS: "dark_orange3", NOT_RUN: "bright_black"}
@@ -36,6 +41,9 @@ def command(
     as_json: bool,
     why: bool = False,
     engine: str = "sim",
+    settings: Mapping[str, str] | None = None,
+    seeds: int | None = None,
+    bundle: Path | None = None,
 ) -> None:
     """Run, print, write; exit 1 when a claim could not be run, 130 when interrupted."""
     formats = pictures.split(",") if pictures else []
@@ -46,25 +54,69 @@ def command(
     words = ["fanin", "reproduce", *what]
     words += ["--quick"] if quick else []
     words += ["--engine", engine] if engine != "sim" else []
+    words += [word for key, value in (settings or {}).items() for word in ("--set", f"{key}={value}")]
+    words += ["--seeds", str(seeds)] if seeds else []
     words += ["--out", str(out)] if out else []
-    # With --json alone nothing is written; the gallery of everything else goes beside the papers.
-    folder = out or (None if as_json else papers_folder())
-    result = reproduce(what, quick=quick, fresh=fresh, engine=engine, command=shlex.join(words), progress=display.Bar)
+    # With --json alone nothing is written; the gallery of everything else goes beside the papers, but for what is no verdict on them.
+    changed = bool(settings) or seeds is not None
+    folder = out or (None if as_json or changed else papers_folder())
+    result = reproduce(
+        what,
+        quick=quick,
+        fresh=fresh,
+        engine=engine,
+        command=shlex.join(words),
+        settings=settings,
+        seeds=seeds,
+        progress=display.Bar,
+    )
     if folder is not None:
         with output_folder(folder) as scratch:
-            result.write_files(scratch, formats)
+            result.write_files(scratch, formats, data=out is not None)
     if as_json:
         json.dump(result.to_dict(), sys.stdout, allow_nan=False)
         sys.stdout.write("\n")
     else:
         _print(result, why)
+    if changed:
+        display.note("with --set or --seeds this is no verdict on the paper; it is in none of its tables")
     if folder is not None:
         display.note(f"gallery: {folder / 'gallery.html'}")
     if result.interrupted:
         display.note("interrupted: what was run is kept, and the same command goes on from there")
         raise SystemExit(130)
+    if bundle is not None:
+        write_bundle(result, what, bundle)
+        display.note(f"archive: {bundle} (`fanin reproduce --verify {bundle}` runs it again)")
     if not result.complete:
         raise typer.Exit(1)
+
+
+def command_search(what: list[str], *, fresh: bool) -> None:
+    """Search for readings under which claims that differ hold, and write what was found beside the papers; exit 130 when interrupted."""
+    out = _console()
+
+    def told(one: Verdict) -> None:
+        why = f": {one.why}" if one.why else ""
+        out.print(
+            escape(f"{one.claim}: {one.reading or 'as read by default'}: {one.verdict} ({one.times:g} x seeds){why}")
+        )
+        write_searched([one], papers_folder())
+
+    _, whole = search_deep(what, fresh=fresh, told=told, progress=display.Bar)
+    if not whole:
+        display.note("interrupted: what was run is kept, and the same command goes on from there")
+        raise SystemExit(130)
+
+
+def command_verify(archive: Path, *, fresh: bool) -> None:
+    """Run an archive's claims again; exit 1 when something is not as it says."""
+    wrong, frames = verify(archive, fresh=fresh, progress=display.Bar)
+    for line in wrong:
+        display.note(line)
+    if wrong:
+        raise typer.Exit(1)
+    display.note(f"{archive}: verdicts, values and {frames} tables of data are the same here")
 
 
 def command_readings(what: list[str], *, pairs: bool, fresh: bool, as_json: bool) -> None:

@@ -70,7 +70,8 @@ class Batch:
         changed |= self.reading.settings(self.experiment.name, self.cc)
         for point in self.points:
             changed |= point.settings
-        changed = {key: value for key, value in changed.items() if not self.reading.dropped(key, self.cc)}
+        name = self.experiment.name
+        changed = {key: value for key, value in changed.items() if not self.reading.dropped(key, name, self.cc)}
         changed |= self.reading.settings(self.experiment.name, self.cc, final=True)
         return {key: toml(value) for key, value in changed.items()}
 
@@ -96,9 +97,12 @@ def _tree(function: Callable[..., object]) -> str:
     return ast.dump(ast.parse(inspect.getsource(function)))
 
 
-def batches(paper: Paper, experiment: Experiment, *, quick: bool, reading: Reading = DEFAULT) -> list[Batch]:
-    """Everything of an experiment, in pieces of about the same length."""
-    seeds = range(1, (experiment.quick if quick else experiment.seeds) + 1)
+def batches(
+    paper: Paper, experiment: Experiment, *, quick: bool, reading: Reading = DEFAULT, seeds: int | None = None
+) -> list[Batch]:
+    """Everything of an experiment, in pieces of about the same length; with its own number of seeds unless another is given."""
+    own = experiment.quick if quick else experiment.seeds * reading.times
+    seeds_of = range(1, (seeds or own) + 1)
     left_out = reading.without
     axes = [[p for p in axis.points if (p.quick or not quick) and p.label not in left_out] for axis in experiment.axes]
     reduce = getattr(judgement_of(paper), experiment.reduce) if experiment.reduce else None
@@ -106,8 +110,8 @@ def batches(paper: Paper, experiment: Experiment, *, quick: bool, reading: Readi
     for points in itertools.product(*axes):
         one = Batch(experiment, points, (1,), reduce, reading)
         size = max(1, round(SECONDS_PER_BATCH / max(one.cost, 1e-6)))
-        for first in range(0, len(seeds), size):
-            found.append(Batch(experiment, points, tuple(seeds[first : first + size]), reduce, reading))
+        for first in range(0, len(seeds_of), size):
+            found.append(Batch(experiment, points, tuple(seeds_of[first : first + size]), reduce, reading))
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from fanin import _native
 from fanin.errors import FaninError, keywords
 from fanin.papers import experiments
-from fanin.papers.catalogue import DEFAULT, CatalogueError, Claim, Paper, Reading, load
+from fanin.papers.catalogue import DEFAULT, Answer, CatalogueError, Claim, Paper, Reading, load
 from fanin.papers.judgement import judgement_of
-from fanin.papers.linux import OnLinux, judged_there
+from fanin.papers.linux import WHERE, OnLinux, judged_there
 from fanin.papers.verdicts import (
     DIFFERS,
     EVALUATIONS,
@@ -71,6 +72,12 @@ class ReproduceResult:
     on_linux: list[OnLinux] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    settings: dict[str, object] = field(default_factory=dict)
+    """What was set besides, and in the place of, what the experiments set: such verdicts are none on the papers."""
+    seeds: int | None = None
+    """How many seeds each experiment had, where that was asked for."""
+    evidence: dict[str, Data] = field(default_factory=dict)
+    """By claim: the results that its verdict rests on, under the reading that the verdict names."""
 
     @property
     def complete(self) -> bool:
@@ -104,14 +111,21 @@ class ReproduceResult:
             "on_linux": [one.to_dict() for one in self.on_linux],
             "skipped": list(self.skipped),
             "notes": list(self.notes),
+            **({"set": {key: str(value) for key, value in self.settings.items()}} if self.settings else {}),
+            **({"seeds": self.seeds} if self.seeds else {}),
         }
 
-    def write_files(self, folder: Path, pictures: Sequence[str] = ()) -> None:
-        """Write ``gallery.html``, ``claims.json`` and, in the formats that `pictures` names, each figure to a folder."""
-        from fanin.papers.gallery import write
+    def write_files(self, folder: Path, pictures: Sequence[str] = (), *, data: bool = True) -> None:
+        """Write ``gallery.html``, ``claims.json`` and, in the formats that `pictures` names, each figure to a folder.
+
+        With `data` also a page per claim, whose values have intervals, and the data that its verdict rests on.
+        """
+        from fanin.papers import gallery, pages
 
         folder.joinpath("claims.json").write_text(json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n")
-        write(self, folder, pictures)
+        gallery.write(self, folder, pictures)
+        if data:
+            pages.write(self, folder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +136,8 @@ class Request:
     experiment: str
     reading: Reading
     quick: bool
+    seeds: int | None = None
+    """How many seeds; as the experiment has it unless given."""
 
 
 class Results:
@@ -141,7 +157,7 @@ class Results:
         new = [r for r in dict.fromkeys(requests) if r not in self.batches and r.experiment in r.paper.experiments]
         for r in new:
             experiment = r.paper.experiments[r.experiment]
-            self.batches[r] = experiments.batches(r.paper, experiment, quick=r.quick, reading=r.reading)
+            self.batches[r] = experiments.batches(r.paper, experiment, quick=r.quick, reading=r.reading, seeds=r.seeds)
         if not self.whole:
             self.failures |= dict.fromkeys(new, INTERRUPTED)
             return
@@ -164,9 +180,10 @@ class Results:
         if told not in self.notes:
             self.notes.append(told)
 
-    def data(self, paper: Paper, quick: bool) -> Data:
-        """Everything of a paper under the default reading."""
-        mine = {r: f for r, f in self.frames.items() if r.paper is paper and r.reading == DEFAULT and r.quick == quick}
+    def data(self, paper: Paper, quick: bool, reading: Reading = DEFAULT, seeds: int | None = None) -> Data:
+        """Everything of a paper under a reading."""
+        asked = (reading, quick, seeds)
+        mine = {r: f for r, f in self.frames.items() if r.paper is paper and (r.reading, r.quick, r.seeds) == asked}
         return Data({r.experiment: frames for r, frames in mine.items()}, quick)
 
 
@@ -179,6 +196,8 @@ def reproduce(
     command: str | None = None,
     fresh: bool = False,
     engine: str = "sim",
+    settings: Mapping[str, object] | None = None,
+    seeds: int | None = None,
     progress: Callable[[str, int], Progress] = silent,
 ) -> ReproduceResult:
     """Run the papers' experiments again and judge their claims.
@@ -197,6 +216,11 @@ def reproduce(
         Run again what was run before.
     engine : str
         With ``"kernel"`` or ``"testbed"``, claims about real kernels run there, too: see :mod:`fanin.papers.linux`.
+    settings : mapping, optional
+        Keys of the scenarios and their values, in the place of what the experiments set: ``{"topology.buffer": "400p"}``. What is found is
+        no verdict on the paper then, and no readings are tried.
+    seeds : int, optional
+        How many seeds each experiment has.
     progress : callable, optional
         Makes the progress display; see :mod:`fanin.progress`.
 
@@ -208,22 +232,37 @@ def reproduce(
     names = [what] if isinstance(what, str) else list(what or [])
     papers, wanted = select(names, folder)
     found = Results(progress, fresh)
-    found.run([Request(paper, name, DEFAULT, quick) for paper, claim in wanted for name in _needs(paper, claim)])
-    judged = [judge_under(paper, claim, found, DEFAULT, quick) for paper, claim in wanted]
-    judged = _under_readings(wanted, judged, found, quick)
+    base = _asked_for(settings) if settings else DEFAULT
+    found.run([Request(paper, name, base, quick, seeds) for paper, claim in wanted for name in _needs(paper, claim)])
+    judged = [judge_under(paper, claim, found, base, quick, seeds) for paper, claim in wanted]
+    if base == DEFAULT and seeds is None:
+        judged = _under_readings(wanted, judged, found, quick)
 
     def plain(request: Request) -> bool:
-        return request.reading == DEFAULT and request.quick == quick
+        return (request.reading, request.quick, request.seeds) == (base, quick, seeds)
 
     groups = {(r.paper.name, r.experiment): group for r, group in found.batches.items() if plain(r)}
-    data = {paper.name: found.data(paper, quick) for paper in papers}
+    data = {paper.name: found.data(paper, quick, base, seeds) for paper in papers}
     failures = {(r.paper.name, r.experiment): why for r, why in found.failures.items() if plain(r)}
     kept = [paper for paper in papers if any(p is paper for p, _ in wanted)]
     there, skipped = judged_there(wanted, found, quick, engine) if engine != "sim" else ([], [])
     told = command or " ".join(["fanin reproduce", *names, *(["--quick"] if quick else [])])
-    return ReproduceResult(
+    result = ReproduceResult(
         judged, kept, data, groups, told, _native.VERSION, quick, not found.whole, failures, there, skipped, found.notes
     )
+    result.settings, result.seeds = dict(settings or {}), seeds
+    for (paper, claim), one in zip(wanted, judged, strict=True):
+        held = next((r for r in claim.readings if r.name == one.reading), base) if one.reading else base
+        requests = {name: Request(paper, name, held, quick, seeds) for name in needed(claim)}
+        if requests and all(request in found.frames for request in requests.values()):
+            result.evidence[claim.id] = Data({name: found.frames[r] for name, r in requests.items()}, quick)
+    return result
+
+
+def _asked_for(settings: Mapping[str, object]) -> Reading:
+    """A reading that sets what was asked for, whatever an experiment's points set."""
+    words = ", ".join(f"{key} = {value}" for key, value in settings.items())
+    return Reading((Answer("set", words, "asked for on the command line", settings, {}, final=True),))
 
 
 def select(names: Sequence[str], folder: Path | None) -> tuple[list[Paper], list[tuple[Paper, Claim]]]:
@@ -262,22 +301,39 @@ def _needs(paper: Paper, claim: Claim) -> list[str]:
     return [name for name in dict.fromkeys(needs) if name in paper.experiments]
 
 
-def judge_under(paper: Paper, claim: Claim, found: Results, reading: Reading, quick: bool) -> Judged:
+def judge_under(
+    paper: Paper, claim: Claim, found: Results, reading: Reading, quick: bool, seeds: int | None = None
+) -> Judged:
     """A claim's verdict from results that were run."""
     evaluation = EVALUATIONS.get(claim.id)
     if evaluation is None:
         purely_real = claim.setup.startswith("real kernel") and "simulated" not in claim.setup
+        known = _measured(paper, claim) if purely_real else None
         why = ON_TESTBED if purely_real else "no evaluation implemented"
-        return Judged(claim.id, claim.published, "", NOT_RUN, why, 0)
+        return known or Judged(claim.id, claim.published, "", NOT_RUN, why, 0)
     frames = {}
     for name in evaluation.needs:
         if name not in paper.experiments:
             return Judged(claim.id, claim.published, "", NOT_RUN, f"paper.toml has no experiment `{name}`", 0)
-        request = Request(paper, name, reading, quick)
+        request = Request(paper, name, reading, quick, seeds)
         if request in found.failures:
             return Judged(claim.id, claim.published, "", NOT_RUN, found.failures[request], 0)
         frames[name] = found.frames[request]
     return judge(claim.id, claim.published, Data(frames, quick), claim.cause)
+
+
+def _measured(paper: Paper, claim: Claim) -> Judged | None:
+    """What was measured before of a claim that is about a host itself; None where it never was."""
+    file = paper.folder.parent / "on_linux.csv"
+    if not file.is_file():
+        return None
+    with file.open(encoding="utf-8", newline="") as rows:
+        mine = [row for row in csv.DictReader(rows) if row["claim"] == claim.id]
+    if not mine:
+        return None
+    one = mine[-1]
+    reason = f"measured before, {WHERE[one['engine']]} at {one['rate']}; `--engine {one['engine']}` measures it here"
+    return Judged(claim.id, claim.published, one["ours"], one["verdict"], reason, 0)
 
 
 def _under_readings(

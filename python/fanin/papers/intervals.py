@@ -1,0 +1,82 @@
+"""Intervals on the values that a claim's verdict states: the seeds are drawn again with replacement, and the claim is judged anew."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import polars as pl
+
+from fanin.papers.verdicts import Data, Evaluate, Frames
+
+NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?")
+"""A number in a sentence; the digits of a name, as in ``p99`` or ``gss.fig4``, are none."""
+
+RESAMPLES = 200
+FEWER = 40
+"""Where there are more than :data:`MANY_ROWS` rows, each of which every resample copies."""
+MANY_ROWS = 500_000
+
+
+def with_intervals(judge: Evaluate, data: Data, name: str) -> str:
+    """What the claim states as ours, each number that the seeds decide with the interval of 95 % behind it.
+
+    Parameters
+    ----------
+    judge : callable
+        The claim's evaluation.
+    data : Data
+        What it was judged on.
+    name : str
+        The claim: it decides which seeds are drawn, so that the same results have the same intervals.
+
+    Returns
+    -------
+    str
+        As ``19.26 [18.90, 19.61]``; without intervals where there is one seed.
+    """
+    stated = judge(data).ours
+    values = NUMBER.findall(stated)
+    if len(data.seeds()) < 2 or not values:
+        return stated
+    rows = sum(frame.height for frames in data.frames.values() for frame in frames.values())
+    drawn = random.Random(name)
+    found: list[list[float]] = [[] for _ in values]
+    for _ in range(FEWER if rows > MANY_ROWS else RESAMPLES):
+        again = judge(_resampled(data, drawn)).ours
+        numbers = NUMBER.findall(again)
+        # A sentence of another form, as where something never happened in these seeds, has no numbers to compare.
+        if len(numbers) == len(values) and NUMBER.sub("#", again) == NUMBER.sub("#", stated):
+            for cell, number in zip(found, numbers, strict=True):
+                cell.append(float(number))
+    spans = iter(found)
+
+    def told(match: re.Match[str]) -> str:
+        span = pl.Series(next(spans), dtype=pl.Float64)
+        if len(span) < FEWER // 2 or span.min() == span.max():
+            return match[0]
+        digits = len(match[0].partition(".")[2])
+        low, high = span.quantile(0.025, "linear"), span.quantile(0.975, "linear")
+        return f"{match[0]} [{low:.{digits}f}, {high:.{digits}f}]"
+
+    return NUMBER.sub(told, stated)
+
+
+def _resampled(data: Data, drawn: random.Random) -> Data:
+    """As many seeds as there are, drawn with replacement; each draw is a seed of its own."""
+    made: dict[str, Frames] = {}
+    for name, frames in data.frames.items():
+        seeds = sorted({seed for rows in frames.values() for seed in rows["seed"].unique()})
+        chosen = [drawn.choice(seeds) for _ in seeds]
+        table = pl.DataFrame(
+            {"seed": chosen, "again": range(1, len(chosen) + 1)}, schema={"seed": pl.Int64, "again": pl.Int64}
+        )
+        made[name] = {
+            frame: table.join(rows.with_columns(pl.col("seed").cast(pl.Int64)), on="seed")
+            .drop("seed")
+            .rename({"again": "seed"})
+            .select(rows.columns)
+            for frame, rows in frames.items()
+        }
+    # Half of the seeds, as far as a check is concerned that needs all of them.
+    return Data(made, data.quick, True)

@@ -1,0 +1,139 @@
+"""Claims must know the algorithm: each algorithm of a paper without its distinguishing rule has to fail one of the paper's claims.
+
+The mutants stand in ``papers/<paper>/paper.toml`` (``[[mutant]]``). Each is judged on the claims that hold for the whole algorithm, by the same
+checks, on all points and seeds, under the reading under which the claim holds. ``make claim-mutants`` writes ``papers/mutants.csv``.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fanin.papers.catalogue import DEFAULT, Claim, Mutant, Paper, Reading
+from fanin.papers.reproduce import Request, Results, judge_under, needed, select
+from fanin.papers.verdicts import DIFFERS, REPRODUCED
+from fanin.progress import Progress, silent
+
+FILE = "mutants.csv"
+"""Beside the papers: what was found last."""
+
+KILLED, SURVIVES = "killed", "survives"
+
+
+@dataclass(frozen=True, slots=True)
+class Hunted:
+    """One claim judged with one mutant.
+
+    Attributes
+    ----------
+    result : str
+        :data:`KILLED` when a check of the claim fails, otherwise :data:`SURVIVES`.
+    why : str
+        The first check that fails.
+    """
+
+    paper: str
+    mutant: str
+    claim: str
+    result: str
+    why: str
+
+
+def concerns(mutant: Mutant, paper: Paper, claim: Claim) -> bool:
+    """Whether the mutated algorithm runs in an experiment of the claim."""
+    points = [point for name in needed(claim) for point in paper.experiments[name].axes[-1].points]
+    return any(mutant.algorithm in (point.cc or "").split("+") for point in points)
+
+
+def hunt(
+    what: Sequence[str] = (),
+    *,
+    folder: Path | None = None,
+    fresh: bool = False,
+    progress: Callable[[str, int], Progress] = silent,
+) -> tuple[list[Hunted], bool]:
+    """Judge the claims that hold with every mutant.
+
+    Parameters
+    ----------
+    what : sequence of str
+        Papers, figures or claims; everything unless given.
+    folder, fresh, progress
+        As in :func:`fanin.papers.reproduce`.
+
+    Returns
+    -------
+    list of Hunted
+        By paper, mutant and claim.
+    bool
+        False after an interrupt.
+
+    Raises
+    ------
+    fanin.papers.CatalogueError
+        When there is no such paper, figure or claim.
+    """
+    _, wanted = select(what, folder)
+    pairs = [
+        (paper, mutant, claim)
+        for paper, claim in wanted
+        for mutant in paper.mutants
+        if (claim.id in mutant.claims or not mutant.claims) and needed(claim) and concerns(mutant, paper, claim)
+    ]
+    found = Results(progress, fresh)
+    own = _held(dict.fromkeys((paper, claim) for paper, _, claim in pairs), found)
+    tested = []
+    for paper, mutant, claim in pairs:
+        reading = own.get((paper, claim))
+        if reading is None:
+            continue
+        without = Reading((*reading.answers, mutant.change))
+        found.run([Request(paper, name, without, False) for name in needed(claim)])
+        judged = judge_under(paper, claim, found, without, False)
+        if judged.verdict not in (REPRODUCED, DIFFERS):
+            continue
+        result = KILLED if judged.verdict == DIFFERS else SURVIVES
+        why = judged.failed[0] if judged.failed else judged.reason.split(". Why: ")[0]
+        tested.append(Hunted(paper.name, mutant.label, claim.id, result, why if result == KILLED else ""))
+    order = {one.label: n for paper in dict.fromkeys(p for p, _ in wanted) for n, one in enumerate(paper.mutants)}
+    return sorted(tested, key=lambda one: (one.paper, order[one.mutant])), found.whole
+
+
+def _held(claims: Mapping[tuple[Paper, Claim], object], found: Results) -> dict[tuple[Paper, Claim], Reading]:
+    """The first reading under which each claim holds, the default one first; none for those that differ."""
+    held: dict[tuple[Paper, Claim], Reading] = {}
+    found.run([Request(paper, name, DEFAULT, False) for paper, claim in claims for name in needed(claim)])
+    for paper, claim in claims:
+        for reading in (DEFAULT, *claim.readings):
+            found.run([Request(paper, name, reading, False) for name in needed(claim)])
+            if judge_under(paper, claim, found, reading, False).verdict == REPRODUCED:
+                held[paper, claim] = reading
+                break
+    return held
+
+
+def survivors(tested: Sequence[Hunted], papers: Sequence[Paper]) -> list[str]:
+    """Mutants that no claim kills."""
+    killed = {(one.paper, one.mutant) for one in tested if one.result == KILLED}
+    return [mutant.label for paper in papers for mutant in paper.mutants if (paper.name, mutant.label) not in killed]
+
+
+def write(tested: Sequence[Hunted], file: Path) -> None:
+    """Write the table; rows of papers that were not tested now stay."""
+    now = {one.paper for one in tested}
+    kept = [one for one in read(file) if one.paper not in now]
+    with file.open("w", encoding="utf-8", newline="") as out:
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(("paper", "mutant", "claim", "result", "why"))
+        for one in [*kept, *tested]:
+            writer.writerow((one.paper, one.mutant, one.claim, one.result, one.why))
+
+
+def read(file: Path) -> list[Hunted]:
+    """The table that was written last; empty where there is none."""
+    if not file.is_file():
+        return []
+    with file.open(encoding="utf-8", newline="") as rows:
+        return [Hunted(**row) for row in csv.DictReader(rows)]

@@ -1,0 +1,101 @@
+"""One page per claim, and the data that its verdict rests on."""
+
+from __future__ import annotations
+
+import hashlib
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from fanin.papers.catalogue import searched
+from fanin.papers.experiments import command_of
+from fanin.papers.intervals import with_intervals
+from fanin.papers.mutants import FILE, Hunted, read
+from fanin.papers.verdicts import EVALUATIONS, NOT_RUN, Data
+
+if TYPE_CHECKING:
+    from fanin.papers.catalogue import Claim, Paper
+    from fanin.papers.reproduce import ReproduceResult
+    from fanin.papers.verdicts import Judged
+
+CSV_ROWS = 100_000
+"""Longer frames are written as Parquet alone."""
+
+
+def write(result: ReproduceResult, folder: Path) -> None:
+    """Write ``claims/<claim>.html``, and ``data/<claim>/<experiment>.<frame>`` as Parquet and CSV."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    template = environment.from_string(resources.files("fanin.papers").joinpath("claim.html").read_text("utf-8"))
+    claims = {claim.id: (paper, claim) for paper in result.papers for claim in paper.claims}
+    folder.joinpath("claims").mkdir(parents=True, exist_ok=True)
+    for judged in result.claims:
+        paper, claim = claims[judged.id]
+        files = write_data(judged.id, result.evidence.get(judged.id), folder)
+        text = template.render(**_page(result, paper, claim, judged), files=files)
+        folder.joinpath("claims", f"{judged.id}.html").write_text(text, encoding="utf-8")
+
+
+def _page(result: ReproduceResult, paper: Paper, claim: Claim, judged: Judged) -> dict[str, Any]:
+    folder = paper.folder.parent
+    evidence = result.evidence.get(claim.id)
+    ours = judged.ours
+    if evidence is not None and judged.verdict != NOT_RUN and claim.id in EVALUATIONS:
+        ours = with_intervals(EVALUATIONS[claim.id].judge, evidence, claim.id)
+    tried = [(one.name, "known", "") for one in claim.readings]
+    known = {name for name, _, _ in tried}
+    rows = [row for row in searched(folder) if row["claim"] == claim.id and row["reading"] not in known]
+    tried += [
+        (row["reading"] or "as read by default", f"{row['verdict']} ({row['times']} x seeds)", row["why"])
+        for row in rows
+    ]
+    mutants: list[Hunted] = [one for one in read(folder / FILE) if one.claim == claim.id]
+    needs = EVALUATIONS[claim.id].needs if claim.id in EVALUATIONS else ()
+    groups = [result.batches.get((paper.name, name)) for name in needs]
+    runs = [(group[0].experiment.name, command_of(group[0], paper.folder)) for group in groups if group]
+    return {
+        "paper": paper,
+        "claim": claim,
+        "judged": judged,
+        "ours": ours,
+        "tried": tried,
+        "mutants": mutants,
+        "runs": runs,
+        "again": f"fanin reproduce {claim.id}",
+        "version": result.version,
+        "quick": result.quick,
+        "settings": result.settings,
+    }
+
+
+def write_data(claim: str, evidence: Data | None, folder: Path) -> list[tuple[str, str, int]]:
+    """Write the frames of a claim; the name of each file, its other form (or nothing), and its rows."""
+    written: list[tuple[str, str, int]] = []
+    if evidence is None:
+        return written
+    target = folder / "data" / claim
+    target.mkdir(parents=True, exist_ok=True)
+    for experiment, frames in evidence.frames.items():
+        for name, rows in frames.items():
+            stem = f"{experiment}.{name}"
+            rows.write_parquet(target / f"{stem}.parquet")
+            short = rows.height <= CSV_ROWS
+            if short:
+                flat = [pl.col(c) for c, kind in rows.schema.items() if not kind.is_nested()]
+                rows.select(flat).write_csv(target / f"{stem}.csv")
+            written.append((f"{stem}.parquet", f"{stem}.csv" if short else "", rows.height))
+    return written
+
+
+def digest(rows: pl.DataFrame) -> str:
+    """Names what a frame says, whatever wrote its file: SHA-256 of its columns and values as text."""
+    feed = hashlib.sha256()
+    for name, column in zip(rows.columns, rows.iter_columns(), strict=True):
+        feed.update(f"{name}:{column.dtype}\n".encode())
+        feed.update("\n".join(map(repr, column.to_list())).encode())
+    return feed.hexdigest()

@@ -1,0 +1,165 @@
+"""`fanin reproduce --search`: every answer, pair and triple of a paper's open questions that bears on a claim, on all points.
+
+A claim that differs as read by default is judged under each reading with few seeds first, then with twice as many, until the verdict over all
+seeds and those over either half agree, or a bound is reached. A claim is said to hold on no fewer seeds than its experiments have. What holds
+is written to ``searched.csv`` beside the papers, which :func:`fanin.papers.load` reads: the claim's readings have it from then on. Runs are kept
+as those of ``fanin reproduce``, so that an interrupted search goes on where it was.
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fanin.papers.catalogue import DEFAULT, SEARCHED, Answer, Claim, Paper, Reading, searched
+from fanin.papers.experiments import batches
+from fanin.papers.reproduce import Request, Results, needed, select
+from fanin.papers.verdicts import EVALUATIONS, Data
+from fanin.progress import Progress, silent
+
+SHARES = (0.25, 0.5, 1, 2, 4)
+"""Seeds that a reading is judged with, as multiples of the experiments' own, until its verdict is stable."""
+
+YES, NO, UNDECIDED = "yes", "no", "undecided"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One claim under one reading.
+
+    Attributes
+    ----------
+    verdict : str
+        ``yes`` and ``no`` over all seeds and over either half; ``undecided`` when they still disagree with the most seeds.
+    times : float
+        Seeds as a multiple of the experiments' own.
+    why : str
+        The first check that fails.
+    """
+
+    claim: str
+    reading: str
+    verdict: str
+    times: float
+    why: str
+
+
+def bearing(paper: Paper, claim: Claim) -> list[Answer]:
+    """Answers that change a simulation of the claim's experiments."""
+    experiments = [paper.experiments[name] for name in needed(claim)]
+    plain = [[batch.settings() for batch in batches(paper, one, quick=False, seeds=1)] for one in experiments]
+
+    def changes(answer: Answer) -> bool:
+        return any(
+            [batch.settings() for batch in batches(paper, one, quick=False, reading=Reading((answer,)), seeds=1)]
+            != known
+            for one, known in zip(experiments, plain, strict=True)
+        )
+
+    return [answer for answer in paper.answers if changes(answer)]
+
+
+def readings_to_try(answers: Sequence[Answer], depth: int) -> Iterator[Reading]:
+    """The default reading, each answer, then every pair and so on of answers to different questions; the fewest answers first."""
+    yield DEFAULT
+    for size in range(1, depth + 1):
+        for some in itertools.combinations(answers, size):
+            if len({answer.question for answer in some}) == size:
+                yield Reading(some)
+
+
+def decide(paper: Paper, claim: Claim, reading: Reading, found: Results) -> Verdict | None:
+    """Judge with more and more seeds until the verdict is stable; None after an interrupt or where a simulation fails."""
+    experiments = [paper.experiments[name] for name in needed(claim)]
+    evaluate = EVALUATIONS[claim.id].judge
+    why = ""
+    for share in SHARES:
+        requests = [Request(paper, one.name, reading, False, max(2, round(one.seeds * share))) for one in experiments]
+        found.run(requests)
+        if any(request in found.failures for request in requests):
+            return None
+        data = Data({request.experiment: found.frames[request] for request in requests})
+        whole = evaluate(data)
+        why = whole.failed[0] if whole.failed else ""
+        agreed = {whole.holds, *(evaluate(half).holds for half in data.halves())}
+        if agreed == {False}:
+            return Verdict(claim.id, reading.name, NO, share, why)
+        if agreed == {True} and share >= 1:
+            return Verdict(claim.id, reading.name, YES, share, "")
+    return Verdict(claim.id, reading.name, UNDECIDED, SHARES[-1], why or "the halves of the seeds disagree")
+
+
+def search_deep(
+    what: Sequence[str] = (),
+    *,
+    depth: int = 3,
+    folder: Path | None = None,
+    fresh: bool = False,
+    told: Callable[[Verdict], None] = lambda _: None,
+    progress: Callable[[str, int], Progress] = silent,
+) -> tuple[list[Verdict], bool]:
+    """Look for a reading under which each claim that differs holds; a claim is done with the first.
+
+    Parameters
+    ----------
+    what : sequence of str
+        Papers, figures or claims; everything unless given.
+    depth : int
+        The most answers that a reading has.
+    told : callable
+        Given each verdict as it is found.
+    folder, fresh, progress
+        As in :func:`fanin.papers.reproduce`.
+
+    Returns
+    -------
+    list of Verdict
+        By claim, in the order in which the readings were tried.
+    bool
+        False after an interrupt.
+
+    Raises
+    ------
+    fanin.papers.CatalogueError
+        When there is no such paper, figure or claim.
+    """
+    _, wanted = select(what, folder)
+    made: list[Verdict] = []
+    whole = True
+    for paper, claim in wanted:
+        if not needed(claim):
+            continue
+        for reading in readings_to_try(bearing(paper, claim), depth):
+            # Frames of many readings would fill the memory; they are kept on disk.
+            found = Results(progress, fresh)
+            verdict = decide(paper, claim, reading, found)
+            whole = whole and found.whole
+            if not whole:
+                return made, False
+            if verdict is None:
+                continue
+            made.append(verdict)
+            told(verdict)
+            if verdict.verdict == YES:
+                break
+    return made, whole
+
+
+def write(verdicts: Sequence[Verdict], folder: Path) -> Path:
+    """Write what was found beside the papers; other claims' rows, and other readings of these, stay."""
+    file = folder / SEARCHED
+    now = {(one.claim, one.reading) for one in verdicts}
+    kept = [row for row in searched(folder) if (row["claim"], row["reading"]) not in now]
+    mine = [
+        {"claim": v.claim, "reading": v.reading, "verdict": v.verdict, "times": f"{v.times:g}", "why": v.why}
+        for v in verdicts
+    ]
+    rows = sorted([*kept, *mine], key=lambda row: row["claim"])
+    with file.open("w", encoding="utf-8", newline="") as out:
+        writer = csv.DictWriter(out, ("claim", "reading", "verdict", "times", "why"), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    return file

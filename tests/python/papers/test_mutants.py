@@ -1,0 +1,64 @@
+"""Claims must know the algorithm: mutants change what runs, and each is noticed by a claim of its paper."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fanin.papers import load, papers_folder
+from fanin.papers.catalogue import Answer, Paper, Reading
+from fanin.papers.experiments import batches
+from fanin.papers.mutants import FILE, KILLED, SURVIVES, Hunted, concerns, read, survivors, write
+
+PAPERS = {paper.name: paper for paper in load()}
+
+
+def runs(paper: Paper, experiment: str, change: Answer) -> list[tuple[str | None, dict[str, str]]]:
+    """Algorithm and settings of the first seed's simulations."""
+    every = batches(paper, paper.experiments[experiment], quick=True, reading=Reading((change,)), seeds=1)
+    return [(one.jobs()[0].cc, one.settings()) for one in every]
+
+
+def test_gss_without_its_growth_is_the_plain_sender_from_a_window_of_two() -> None:
+    (mutant,) = PAPERS["gss"].mutants
+    made = runs(PAPERS["gss"], "fig4", mutant.change)
+    plain = [settings for cc, settings in made if cc == "newreno"]
+    # As stated, without jitter and from 10, each by itself and in the place of gss+newreno, which has 2 whatever the variant sets.
+    windows = [settings.get("stack.initial_window") for settings in plain]
+    assert sorted(map(str, windows)) == ["10", "2", "2", "2", "None", "None"]
+    assert not [cc for cc, _ in made if cc and "gss" in cc]
+
+
+def test_tcprand_without_random_sizes_has_none_of_their_settings() -> None:
+    (mutant,) = PAPERS["tcprand"].mutants
+    made = runs(PAPERS["tcprand"], "outcast", mutant.change)
+    assert {cc for cc, _ in made} == {"newreno", "cubic", "dctcp"}
+    assert not [key for _, settings in made for key in settings if key.startswith("cc.rand_")]
+
+
+def test_a_mutant_has_the_last_word_over_an_experiments_points() -> None:
+    change = Answer("trim", "fixed", "", {}, {"trim": {"cc.trim_k_fixed": "1s"}}, final=True)
+    assert {settings["cc.trim_k_fixed"] for _, settings in runs(PAPERS["trim"], "fig6_1g", change)} == {"1s"}
+    early = Answer("trim", "fixed", "", {}, {"trim": {"cc.trim_k_fixed": "1s"}})
+    assert "1s" not in {settings["cc.trim_k_fixed"] for _, settings in runs(PAPERS["trim"], "fig6_1g", early)}
+
+
+def test_a_mutant_concerns_claims_in_whose_experiments_its_algorithm_runs() -> None:
+    trim = PAPERS["trim"]
+    mutant = trim.mutants[0]
+    about = [claim.id for claim in trim.claims if concerns(mutant, trim, claim)]
+    assert "trim.fig7.queue" in about
+    assert "trim.fig2.train-size" not in about
+
+
+def test_every_mutant_was_noticed_by_a_claim_of_its_paper() -> None:
+    rows = read(papers_folder() / FILE)
+    tested = {one.paper for one in rows}
+    assert not survivors(rows, [paper for paper in load() if paper.name in tested])
+
+
+def test_the_table_keeps_the_papers_that_were_not_tested_now(tmp_path: Path) -> None:
+    one, other = Hunted("gss", "m", "gss.fig4", KILLED, "a, b"), Hunted("trim", "n", "trim.fig7", SURVIVES, "")
+    write([one], tmp_path / FILE)
+    write([other], tmp_path / FILE)
+    assert read(tmp_path / FILE) == [one, other]
+    assert read(tmp_path / "none.csv") == []

@@ -1,0 +1,69 @@
+"""A page per claim, intervals on its values, and an archive that another machine verifies."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import polars as pl
+import pytest
+from fanin.papers import reproduce
+from fanin.papers.bundle import MANIFEST, BundleError, verify
+from fanin.papers.bundle import write as write_bundle
+from fanin.papers.intervals import with_intervals
+from fanin.papers.verdicts import Data, Outcome
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def test_only_values_that_the_seeds_decide_have_intervals() -> None:
+    rows = pl.DataFrame({"seed": [1, 2, 3, 4], "x": [1.0, 2.0, 3.0, 4.0]})
+
+    def judge(data: Data) -> Outcome:
+        return Outcome(f"at 10 packets p99 is {data['e']['runs']['x'].mean():.2f}", True)
+
+    stated = with_intervals(judge, Data({"e": {"runs": rows}}), "made.up")
+    assert stated.startswith("at 10 packets p99 is 2.50 [1.")
+    assert stated == with_intervals(judge, Data({"e": {"runs": rows}}), "made.up")
+    assert with_intervals(judge, Data({"e": {"runs": rows.head(1)}}), "made.up") == "at 10 packets p99 is 1.00"
+
+
+def test_a_claim_has_a_page_with_its_data_and_an_archive_is_verified_and_its_damage_found(tmp_path: Path) -> None:
+    result = reproduce("gss.fig4", quick=True, settings={"stack.initial_window": "10"}, seeds=2)
+    (one,) = result.claims
+    assert (one.seeds, result.to_dict()["set"], result.to_dict()["seeds"]) == (2, {"stack.initial_window": "10"}, 2)
+    result.write_files(tmp_path)
+    text = (tmp_path / "claims/gss.fig4.one-round.html").read_text()
+    for part in ("95 % intervals", "fanin reproduce gss.fig4.one-round", "only the window of 2", "fig4.outcome.csv"):
+        assert part in text
+    written = pl.read_parquet(tmp_path / "data/gss.fig4.one-round/fig4.outcome.parquet")
+    assert written.equals(result.evidence[one.id]["fig4"]["outcome"])
+
+    archive = tmp_path / "gss.zip"
+    write_bundle(result, ["gss.fig4"], archive)
+    assert verify(archive) == ([], 2)
+    damaged = tmp_path / "damaged.zip"
+    with zipfile.ZipFile(archive) as whole, zipfile.ZipFile(damaged, "w") as other:
+        for name in whole.namelist():
+            held = whole.read(name)
+            other.writestr(
+                name, held.replace(b'"ours": "newreno 0', b'"ours": "newreno 9') if name == "claims.json" else held
+            )
+    wrong, _ = verify(damaged)
+    assert len(wrong) == 1
+    assert wrong[0].startswith("gss.fig4.one-round: ")
+
+
+def test_what_is_no_archive_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    file = tmp_path / "no.zip"
+    with pytest.raises(BundleError, match="it cannot be read"):
+        verify(file)
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(MANIFEST, "{}")
+    with pytest.raises(BundleError, match="it is no archive of"):
+        verify(file)
