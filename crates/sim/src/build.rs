@@ -3,6 +3,7 @@
 use crate::app::Application;
 use crate::calendar::Calendar;
 use crate::engine::{Endpoints, Progress, Run, RunError};
+use crate::host::work::Opening;
 use crate::net::{FlowCounters, INSIDE, MANY_PORTS, Net, PathSet, Split};
 use crate::partition::{Here, Partition};
 use crate::queue::{Build, Context};
@@ -15,7 +16,7 @@ use crate::trace::Tracer;
 use fanin_cc::{PathKnowledge, SettingError, Setup};
 use fanin_switch::{Order, Port, SharedBuffer};
 use fanin_units::{Bytes, Duration, QueueLimit, Rate, Time};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -235,7 +236,7 @@ fn network(spec: &Spec, tables: &Tables, here: Here<'_>) -> Result<Net, RunError
         created: 0,
         arrived: 0,
         open_runs: 0,
-        connects_until: BTreeMap::new(),
+        opening: Opening::default(),
         split: here.partition.map(|partition| split(spec, partition, here.part)),
         trace,
     })

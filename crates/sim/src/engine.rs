@@ -48,9 +48,6 @@ pub enum RunError {
         /// As set.
         mss: u32,
     },
-    /// Segmentation offload is a matter of a real stack.
-    #[error("stack.tso: the simulator sends packets one by one; remove it, or use the engine kernel")]
-    Offload,
     /// The caller asked to stop.
     #[error("interrupted at {at} of the simulated time")]
     Interrupted {
@@ -99,9 +96,6 @@ pub(crate) struct Endpoints<'a> {
 impl<'a> Endpoints<'a> {
     /// For all flows and sources of a plan.
     pub fn build(spec: &'a Spec, paths: &[FlowPaths], here: Here<'_>) -> Result<Endpoints<'a>, RunError> {
-        if spec.transports.iter().any(|t| t.stack.tso) {
-            return Err(RunError::Offload);
-        }
         let mut others: Vec<&(&str, Build)> = Vec::new();
         let mut places = Vec::with_capacity(spec.transports.len());
         for transport in &spec.transports {

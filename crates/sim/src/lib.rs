@@ -11,6 +11,7 @@
 //! | `engine`, `build`, `report`, `app`, `timer` | the run itself |
 //! | [`envelope`], `thinned`, `slowest` | what is kept of traces where not all is |
 //! | `endpoint` | what ends a packet's way: `tcp`, `datagram`, `ndp` |
+//! | `host` | what a host does with packets before its link and after it |
 //! | `net`, `store`, `routing`, `calendar` | the network; ports and [`queue`] disciplines are `fanin-switch` |
 
 mod app;
@@ -22,6 +23,7 @@ mod datagram;
 mod endpoint;
 mod engine;
 pub mod envelope;
+mod host;
 pub mod knobs;
 mod ndp;
 mod net;

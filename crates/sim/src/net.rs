@@ -1,6 +1,7 @@
 //! The network: ports, paths and the clock. Endpoints send into it; the engine takes arrivals out of it.
 
 use crate::calendar::{Calendar, Place};
+use crate::host::work::Opening;
 use crate::packet::{Packet, flags};
 use crate::rng::Stream;
 use crate::routing::END;
@@ -9,7 +10,6 @@ use crate::timer::Timer;
 use crate::trace::{PacketEvent, Tracer};
 use fanin_switch::{Offer, Packet as PacketHandle, Port, SharedBuffer, prefetch};
 use fanin_units::Duration;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// From so many ports on they do not fit into a core's nearest caches.
@@ -170,8 +170,8 @@ pub struct Net {
     pub arrived: u64,
     /// Flows with an open run of drops: while zero, accepted packets need no look at their flow.
     pub open_runs: u32,
-    /// Until when hosts, by their ports, are busy with opening connections, ps.
-    pub connects_until: BTreeMap<usize, u64>,
+    /// Hosts that open connections.
+    pub opening: Opening,
     /// What it knows of other parts of the run, if it is one of several.
     pub split: Option<Box<Split>>,
     /// What is being recorded.
@@ -207,10 +207,7 @@ impl Net {
             return self.now;
         }
         let port = self.first_port(self.ways[flow as usize][0]);
-        let idle_at = self.connects_until.entry(port).or_insert(0);
-        let turn = self.now.max(*idle_at);
-        *idle_at = turn + time.ps();
-        turn
+        self.opening.turn(port, self.now, time)
     }
 
     /// The port of the sending host: the same whichever of the ways a packet takes.

@@ -88,7 +88,7 @@ pub struct Stack {
     pub hz: u32,
     /// Timers count in jiffies and expire when the kernel's timer wheel gets to them.
     pub timer_wheel: bool,
-    /// TCP hands many segments at once to the network card (TSO); no simulation has it.
+    /// TCP hands many segments at once to the network card, which cuts them (TSO).
     pub tso: bool,
     /// All hosts tick at the same instants, from the run's begin on.
     pub common_ticks: bool,

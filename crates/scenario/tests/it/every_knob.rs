@@ -179,8 +179,7 @@ fn every_knob_of_the_stack_changes_some_result() {
         }
     };
     let mut idle = Vec::new();
-    // The simulator refuses `tso`; what it does on a kernel is in tests/python/test_kernel_cc.py.
-    for knob in KNOBS.iter().filter(|k| k.name != "tso") {
+    for knob in KNOBS {
         let values: Vec<String> = match knob.domain {
             Domain::Flag => vec!["false".into(), "true".into()],
             Domain::Word(words) => quoted(words),

@@ -1,13 +1,13 @@
 //! Ends of connections on demand: made when a connection is first used, given up when nothing can happen on it any more. Of a million
 //! connections of a capture, few are open at once.
 
-use super::clock::{Clock, in_jiffies};
 use super::endpoint::resolve;
 use super::receiver::Receiver;
 use super::sender::{Config, Sender, Totals};
 use crate::build::{FlowPaths, ack_time, setup_for};
 use crate::endpoint::PerFlow;
 use crate::engine::RunError;
+use crate::host::clock::{Clock, in_jiffies};
 use crate::net::Net;
 use crate::results::FlowStats;
 use crate::rng::Stream;

@@ -153,7 +153,7 @@ impl Sender {
             id: 0,
             tick: self.heard_tick,
         };
-        self.put_on_wire(packet, net);
+        self.put_on_wire(packet, true, net);
     }
 
     /// The first packet after the SYN arrived from the other side, `rtt` after the SYN/ACK had left: the first sample of a passive opener

@@ -8,7 +8,7 @@
 //! | `sender.rs` | the connection's sender: what the application and ACKs do to it |
 //! | `timers.rs` | what a sender does without an ACK: its entry in the calendar, timeouts |
 //! | `transmit.rs` | what may leave now |
-//! | `small_queue.rs` | how much of a connection its host holds |
+//! | `bursts.rs` | the same where the network card cuts |
 //! | `window.rs` | the window in force, and what the algorithm is told |
 //! | `recovery.rs` | the state machine Open, Disorder, CWR, Recovery, Loss; finding and repairing losses: Reno, NewReno, SACK |
 //! | `prr.rs` | proportional rate reduction |
@@ -18,13 +18,12 @@
 //! | `scoreboard.rs` | what is outstanding |
 //! | `rates.rs` | delivery-rate samples |
 //! | `rtt.rs` | RTT estimation and the retransmission timer |
-//! | `clock.rs` | when a host's timers expire |
 //! | `validation.rs` | idle and application-limited periods |
 //! | `receiver.rs` | reassembly, ACKs, ECN echo, advertised window |
 //! | `tuning.rs` | the receive buffer, and the window that follows from it |
 //! | `uplink.rs` | what a sender touches when it acts |
 
-mod clock;
+mod bursts;
 mod demand;
 mod endpoint;
 mod handshake;
@@ -39,7 +38,6 @@ mod rtt;
 mod scoreboard;
 mod segment;
 mod sender;
-mod small_queue;
 mod timers;
 mod transmit;
 mod tuning;

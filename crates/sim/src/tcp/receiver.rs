@@ -1,10 +1,11 @@
 //! The receiving side: reassembly, acknowledgements, ECN echo, advertised window.
 
 use super::TICK_PS;
-use super::clock::Clock;
 use super::handshake::Opening;
 use super::sender::Config;
 use super::tuning::{ReceiveBuffer, Segment, first_window};
+use crate::host::clock::Clock;
+use crate::host::work;
 use crate::net::Net;
 use crate::packet::{Packet, flags};
 use crate::rng::Stream;
@@ -81,6 +82,8 @@ pub struct Receiver {
     delay: Duration,
     /// The host answers soon after data arrives, so that its data carry the ACK (Linux's pingpong mode).
     interactive: bool,
+    /// The end of a burst has come since the last ACK (`ICSK_ACK_PUSHED`).
+    pushed: bool,
     pub(super) opening: Opening,
     /// The round trip that the handshake showed this side, which is all that the host of a flow without an opposite direction ever measures
     /// as a sender; zero if it is not known.
@@ -136,6 +139,7 @@ impl Receiver {
             dsack: false,
             delay: Duration::ZERO,
             interactive: false,
+            pushed: false,
             opening: Opening::Closed,
             opened_in: Duration::ZERO,
             ts_recent: 0,
@@ -273,6 +277,8 @@ impl Receiver {
         if !old && tells && self.buffer.is_some() {
             self.tune(packet, before, net.now);
         }
+        // The last segment of a burst is acknowledged when the application reads it, which waits for enough to read.
+        self.now |= self.pushed && !self.interactive && self.buffer.as_ref().is_none_or(|b| b.is_read());
     }
 
     /// The receive buffer follows what arrives; while the window grows each segment is acknowledged at once (`tcp_grow_window`).
@@ -328,7 +334,11 @@ impl Receiver {
         if old {
             self.interactive = false;
         }
-        self.now |= stack.pingpong && ends_write && !self.interactive;
+        if stack.tso {
+            self.pushed |= stack.pingpong && ends_write;
+        } else {
+            self.now |= stack.pingpong && ends_write && !self.interactive;
+        }
     }
 
     /// Acknowledges what has arrived unless data have done so: now, or when the delayed ACK is due (`__tcp_ack_snd_check`). `round_trip`
@@ -525,7 +535,7 @@ impl Receiver {
 
     /// How long the host takes for a packet, ps.
     pub(super) fn lag(&mut self) -> u64 {
-        self.random.as_mut().map_or(0, |r| r.below(self.config.stack.send_jitter.ps()))
+        work::lag(&mut self.random, &self.config.stack)
     }
 
     /// What the receiver has to say now; nothing waits for an ACK any more.
@@ -539,6 +549,7 @@ impl Receiver {
         self.merged.acks = 0;
         self.merged.due = u64::MAX;
         self.now = false;
+        self.pushed = false;
         self.edge = self.edge.max(self.nxt.saturating_add(self.window));
         self.last_ack_sent = self.nxt;
         if let Some(buffer) = &mut self.buffer {

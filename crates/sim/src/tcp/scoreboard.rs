@@ -191,7 +191,10 @@ impl Scoreboard {
             "segments leave in order, without holes"
         );
         let (seq, len) = (segment.seq as u32, segment.len as u16);
-        let state = if segment.pushes { is::PUSHING } else { 0 };
+        let mut state = if segment.pushes { is::PUSHING } else { 0 };
+        if segment.starts_burst {
+            state |= is::STARTS_BURST;
+        }
         self.segments.push(Kept { sent_at: segment.sent_at, seq, len, state });
     }
 
@@ -422,6 +425,24 @@ impl Scoreboard {
             i += 1;
         }
         None
+    }
+
+    /// How many segments from a lost one on, at most `most`, are lost and left as part of the same burst.
+    pub fn lost_run(&self, first: usize, most: u32) -> u32 {
+        let rest = self.segments.iter().skip(first + 1).take(most.saturating_sub(1) as usize);
+        1 + rest.take_while(|s| s.is_pending() && !s.has(is::STARTS_BURST)).count() as u32
+    }
+
+    /// What the host holds as one buffer ends before this position.
+    pub fn cut(&mut self, index: usize) {
+        if index < self.segments.len() {
+            self.segments[index].state |= is::STARTS_BURST;
+        }
+    }
+
+    /// Nothing, or one burst is outstanding.
+    pub fn is_one_burst(&self) -> bool {
+        !self.segments.iter().skip(1).any(|s| s.has(is::STARTS_BURST))
     }
 
     /// Position of the first unsacked segment above everything retransmitted and below something sacked (RFC 6675 NextSeg rule 3).

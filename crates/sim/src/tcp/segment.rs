@@ -19,6 +19,8 @@ pub struct Segment {
     pub ever_retransmitted: bool,
     /// A message ends with it: it carries PSH, also when it is sent again.
     pub pushes: bool,
+    /// The first that the host handed to its network card with those behind it, up to the next of these.
+    pub starts_burst: bool,
 }
 
 impl Segment {
@@ -52,6 +54,7 @@ pub(super) mod is {
     pub const RETRANSMITTED: u16 = 4;
     pub const EVER_RETRANSMITTED: u16 = 8;
     pub const PUSHING: u16 = 16;
+    pub const STARTS_BURST: u16 = 32;
 }
 
 impl Kept {
@@ -62,7 +65,7 @@ impl Kept {
     /// Sent once, and nothing else has become of it.
     #[inline]
     pub fn is_untouched(&self) -> bool {
-        !self.has(!is::PUSHING)
+        !self.has(!(is::PUSHING | is::STARTS_BURST))
     }
     /// Its first byte, where `start` is that of the first segment outstanding.
     #[inline]
@@ -86,6 +89,7 @@ impl Kept {
             retransmitted: self.has(is::RETRANSMITTED),
             ever_retransmitted: self.has(is::EVER_RETRANSMITTED),
             pushes: self.has(is::PUSHING),
+            starts_burst: self.has(is::STARTS_BURST),
         }
     }
     /// Counted as being in the network.

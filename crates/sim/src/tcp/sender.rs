@@ -1,16 +1,17 @@
 //! The sending side of a connection: what the application, ACKs and timers do to it. What leaves when is in `transmit.rs`, losses and
 //! the state machine in `recovery.rs`.
 
-use super::clock::Clock;
 use super::handshake::coarse_round_trip;
 use super::rates::RateSampler;
 use super::recovery::{AckSummary, Recovery};
 use super::rtt::{RttEstimator, elapsed};
 use super::scoreboard::{Delivered, Scoreboard};
-use super::small_queue::SmallQueue;
 use super::tuning::first_window;
 use super::uplink::Uplink;
 use super::validation::Validation;
+use crate::host::clock::Clock;
+use crate::host::offload::Offload;
+use crate::host::small_queue::SmallQueue;
 use crate::packet::{Packet, flags};
 use crate::rng::Stream;
 use crate::stack::{CcRtt, EcnMode, GrowAfterRecovery, RtoRestart, RttTiming, Stack, WindowUnit};
@@ -133,7 +134,7 @@ pub struct Sender {
     pub(super) written: u64,
     /// Right edge of the receiver's window, and the window that was told last (`snd_wnd`).
     pub(super) edge: u64,
-    told_window: u32,
+    pub(super) told_window: u32,
     pub(super) messages: VecDeque<Outgoing>,
     /// From which byte on what was sent means something to the first message: its first byte has left, or its last.
     pub(super) message_due: u64,
@@ -153,6 +154,8 @@ pub struct Sender {
     pub(super) pace_at: u64,
     pub(super) held_until: u64,
     pub(super) in_host: SmallQueue,
+    /// Where the network card cuts.
+    pub(super) offload: Option<Box<Offload>>,
     /// First unacknowledged byte when the timer last ended.
     pub(super) timed_out_at: u64,
     /// The algorithm holds new segments until then, or until the next ACK.
@@ -184,6 +187,9 @@ impl Sender {
         let validation = Validation::new(config.stack.cwnd_validation);
         let edge = first_window(&config.stack).unwrap_or(config.stack.receive_window.get());
         let board = Scoreboard::new(needs_newest(&config));
+        // Algorithms that draw the size of each segment hand them down one by one.
+        let offloads = config.stack.tso && !config.needs.segment_sizes;
+        let offload = offloads.then(|| Box::new(Offload::new(edge.min(u64::from(u16::MAX)))));
         let rates = config.needs.rate_samples.then(Box::default);
         Sender {
             flow,
@@ -214,6 +220,7 @@ impl Sender {
             pace_at: 0,
             held_until: 0,
             in_host: SmallQueue::default(),
+            offload,
             timed_out_at: u64::MAX,
             gate_until: 0,
             held_for_ack: false,
@@ -255,6 +262,12 @@ impl Sender {
                 return self.arm(net);
             }
             Phase::Closed => self.phase = Phase::Established,
+        }
+        if let Some(offload) = &mut self.offload {
+            if self.config.stack.merge_writes {
+                offload.append(self.nxt, start, self.written, self.config.stack.mss);
+            }
+            self.push_first_buffer(start, net);
         }
         self.try_send(net);
         self.trace(net);
@@ -453,6 +466,9 @@ impl Sender {
         let opens = window > self.told_window;
         if news || opens {
             self.told_window = window;
+            if let Some(offload) = &mut self.offload {
+                offload.note_window(u64::from(window));
+            }
         }
         opens && !news
     }

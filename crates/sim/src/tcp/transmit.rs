@@ -2,22 +2,44 @@
 
 use super::segment::Segment;
 use super::sender::{Phase, Sender};
-use super::small_queue;
 use super::uplink::Uplink;
 use super::validation::{Restart, Rto};
+use crate::host::{small_queue, work};
 use crate::packet::{Packet, flags};
 use crate::stack::{EcnMode, Nagle, RtoRestart, RttTiming};
 use fanin_cc::{Control, Gate};
-use fanin_units::{Duration, Rate};
+use fanin_units::{Bytes, Duration, Rate};
 
 /// An algorithm that names a time which has passed is asked again at once, so often at most.
 const MOST_ASKS: u32 = 16;
 /// After that it is asked again a microsecond later.
 const ASKED_IN_VAIN_PS: u64 = 1_000_000;
 
+/// Which part of what the host hands to its network card at once a segment is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    pub first: bool,
+    pub last: bool,
+    /// The card cuts: what follows on a burst is done once.
+    pub of_burst: bool,
+}
+
+impl Part {
+    /// Segments leave one by one.
+    pub const ALL: Part = Part { first: true, last: true, of_burst: false };
+
+    /// The last of several: Linux sets PSH on every burst, so that the receiver's card merges no further (`__tcp_transmit_skb`).
+    fn ends_burst(self) -> bool {
+        self.last && !self.first
+    }
+}
+
 impl Sender {
     /// Sends whatever may leave now.
     pub(super) fn try_send(&mut self, net: &mut Uplink<'_>) {
+        if self.offload.is_some() {
+            return self.send_bursts(net);
+        }
         if self.phase != Phase::Established {
             return;
         }
@@ -75,6 +97,15 @@ impl Sender {
 
     /// Retransmits the segment at `index` whatever the window says.
     pub(super) fn resend(&mut self, index: usize, net: &mut Uplink<'_>) {
+        self.resend_part(index, Part::ALL, net);
+        if self.offload.is_some() {
+            self.board.cut(index);
+            self.board.cut(index + 1);
+        }
+    }
+
+    /// The same of a segment that may be part of a burst.
+    pub(super) fn resend_part(&mut self, index: usize, part: Part, net: &mut Uplink<'_>) {
         let now = net.now;
         let s = self.board.retransmit(index, now);
         if let Some(rates) = &self.rates {
@@ -83,8 +114,8 @@ impl Sender {
         self.counters.retransmissions += 1;
         self.note_retransmission(now);
         // What ends a message does so when it is sent again, too: its header is kept as it was (`tcp_retransmit_skb`).
-        let push = if s.pushes { flags::PUSH } else { 0 };
-        self.emit(s.seq, s.len, flags::RETRANSMISSION | push, net);
+        let push = if s.pushes || part.ends_burst() { flags::PUSH } else { 0 };
+        self.emit(s.seq, s.len, flags::RETRANSMISSION | push, part, net);
         // Linux starts the timer anew whenever the first segment goes again (`tcp_xmit_retransmit_queue`).
         if self.rto_at == u64::MAX || (index == 0 && self.config.stack.rto_restart == RtoRestart::EveryAck) {
             self.start_rto(now);
@@ -96,13 +127,7 @@ impl Sender {
         if self.nxt >= self.written || self.board.pending() > 0 && self.recovery.resends(self.state) {
             return false;
         }
-        if self.board.is_empty() && !self.config.needs.own_idle {
-            let s = self.cwv_input(net.now);
-            let (rtt, stack) = (&self.rtt, &self.config.stack);
-            if let Some(restart) = self.validation.on_start(&s, || Rto::of(rtt, stack)) {
-                self.restart(restart, net.now);
-            }
-        }
+        self.restart_after_idle(net.now);
         let mut available = self.written - self.nxt;
         if !self.config.stack.merge_writes {
             let end = self.messages.front().map_or(self.written, |m| m.end);
@@ -124,8 +149,20 @@ impl Sender {
         if (needs.send_hook || needs.segment_sizes) && !self.window_has_room(len) {
             return false;
         }
-        self.send_segment(len, full, net);
+        self.send_segment(len, full, Part::ALL, net);
         true
+    }
+
+    /// New data are to leave while nothing is outstanding.
+    #[inline(always)]
+    pub(super) fn restart_after_idle(&mut self, now: u64) {
+        if self.board.is_empty() && !self.config.needs.own_idle {
+            let s = self.cwv_input(now);
+            let (rtt, stack) = (&self.rtt, &self.config.stack);
+            if let Some(restart) = self.validation.on_start(&s, || Rto::of(rtt, stack)) {
+                self.restart(restart, now);
+            }
+        }
     }
 
     /// Tells the receiver with the next new segment that the window was reduced (RFC 3168 section 6.1.2).
@@ -135,6 +172,9 @@ impl Sender {
 
     /// One new segment beyond the window, for a tail-loss probe; false if there is none or the receiver has no room.
     pub(super) fn probe_with_new_data(&mut self, net: &mut Uplink<'_>) -> bool {
+        if self.offload.is_some() {
+            return self.probe_with_new_burst(net);
+        }
         let full = self.config.stack.mss;
         let mut end = self.written;
         if !self.config.stack.merge_writes {
@@ -144,12 +184,12 @@ impl Sender {
         if len == 0 || self.nxt + u64::from(len) > self.edge {
             return false;
         }
-        self.send_segment(len, full, net);
+        self.send_segment(len, full, Part::ALL, net);
         true
     }
 
     #[inline]
-    fn send_segment(&mut self, len: u32, full: u32, net: &mut Uplink<'_>) {
+    pub(super) fn send_segment(&mut self, len: u32, full: u32, part: Part, net: &mut Uplink<'_>) {
         let now = net.now;
         let seq = self.nxt;
         let starts_flight = self.board.is_empty();
@@ -161,20 +201,21 @@ impl Sender {
         });
         self.nxt += u64::from(len);
         let pushes = self.nxt >= self.message_due && self.note_messages(now);
-        self.board.push(Segment { pushes, ..Segment::new(seq, len, now) }, rate);
+        let starts_burst = part.of_burst && part.first;
+        self.board.push(Segment { pushes, starts_burst, ..Segment::new(seq, len, now) }, rate);
         if self.config.stack.rtt_timing == RttTiming::OneSegment {
             self.rtt.start_timing(self.nxt, now);
         }
         if len < full {
             self.small_end = self.nxt;
         }
-        let mut bits = if pushes { flags::PUSH } else { 0 };
+        let mut bits = if pushes || part.ends_burst() { flags::PUSH } else { 0 };
         if std::mem::take(&mut self.cwr_pending) {
             bits |= flags::CWR;
         }
         self.recovery.note_new_segment(self.state);
         self.recovery.note_activity(now);
-        self.emit(seq, len, bits, net);
+        self.emit(seq, len, bits, part, net);
         if self.rto_at == u64::MAX {
             self.start_rto(now);
         }
@@ -200,7 +241,7 @@ impl Sender {
 
     /// Puts a data segment on the wire.
     #[inline(always)]
-    fn emit(&mut self, seq: u64, len: u32, bits: u16, net: &mut Uplink<'_>) {
+    fn emit(&mut self, seq: u64, len: u32, bits: u16, part: Part, net: &mut Uplink<'_>) {
         let now = net.now;
         let config = &*self.config;
         let ect = if bits & flags::RETRANSMISSION != 0 {
@@ -226,9 +267,12 @@ impl Sender {
             id: 0,
             tick: self.heard_tick,
         };
-        self.put_on_wire(packet, net);
+        self.put_on_wire(packet, part.first, net);
         if !self.config.stack.tsq_limit.is_zero() {
             self.in_host.push(net.host_port_free_at(self.flow));
+        }
+        if part.of_burst {
+            return self.recovery.note_sent();
         }
         if let Some(rate) = self.pacing_rate() {
             self.pace_at = self.paced_until(now, (wire / rate).ps());
@@ -245,6 +289,14 @@ impl Sender {
         self.recovery.note_sent();
     }
 
+    /// A burst of so many bytes on the wire left.
+    pub(super) fn after_burst(&mut self, wire: u64, now: u64) {
+        if let Some(rate) = self.pacing_rate() {
+            self.pace_at = self.paced_until(now, (Bytes::new(wire) / rate).ps());
+        }
+        self.validation.note_sent(now);
+    }
+
     /// When the next segment may leave after one that left at `now` and takes `length` ps at the pacing rate (`tcp_update_skb_after_send`).
     fn paced_until(&self, now: u64, length: u64) -> u64 {
         let stack = &self.config.stack;
@@ -256,29 +308,29 @@ impl Sender {
     }
 
     #[inline(always)]
-    pub(super) fn put_on_wire(&mut self, packet: Packet, net: &mut Uplink<'_>) {
+    pub(super) fn put_on_wire(&mut self, packet: Packet, lags: bool, net: &mut Uplink<'_>) {
         if let Some(peer) = self.peer {
-            return self.put_on_wire_with_ack(packet, peer, net);
+            return self.put_on_wire_with_ack(packet, peer, lags, net);
         }
-        let lag = self.lag();
+        let lag = if lags { self.lag() } else { 0 };
         net.send_late(packet, lag);
     }
 
     /// Apart, so that a packet without an ACK is written where the network keeps it, and nowhere before.
     #[inline(never)]
-    fn put_on_wire_with_ack(&mut self, mut packet: Packet, peer: u32, net: &mut Uplink<'_>) {
+    fn put_on_wire_with_ack(&mut self, mut packet: Packet, peer: u32, lags: bool, net: &mut Uplink<'_>) {
         net.ride(&mut packet, peer);
-        let lag = self.lag();
+        let lag = if lags { self.lag() } else { 0 };
         net.send_late(packet, lag);
     }
 
     /// How long the host takes for a packet, ps.
     #[inline(always)]
     pub(super) fn lag(&mut self) -> u64 {
-        self.random.as_mut().map_or(0, |r| r.below(self.config.stack.send_jitter.ps()))
+        work::lag(&mut self.random, &self.config.stack)
     }
 
-    fn restart(&mut self, restart: Restart, now: u64) {
+    pub(super) fn restart(&mut self, restart: Restart, now: u64) {
         self.notify_cc(now, |cc, conn| cc.on_restart(conn, Duration::from_ps(restart.idle), restart.window));
     }
 
@@ -294,7 +346,7 @@ impl Sender {
         size
     }
 
-    fn nagle_holds(&self, len: u32, full: u32) -> bool {
+    pub(super) fn nagle_holds(&self, len: u32, full: u32) -> bool {
         if len >= full {
             return false;
         }
@@ -306,7 +358,7 @@ impl Sender {
     }
 
     /// Asks the algorithm (TRIM's probes and timers).
-    fn gate_opens(&mut self, net: &mut Uplink<'_>) -> bool {
+    pub(super) fn gate_opens(&mut self, net: &mut Uplink<'_>) -> bool {
         let now = net.now;
         if self.held_for_ack || self.held_until > now || self.gate_until > now {
             return false;
@@ -334,7 +386,7 @@ impl Sender {
         true
     }
 
-    fn paced(&self) -> bool {
+    pub(super) fn paced(&self) -> bool {
         self.config.stack.pacing || self.control.pacing.is_some()
     }
 
@@ -349,7 +401,7 @@ impl Sender {
     }
 
     /// `sk_pacing_rate`, which Linux keeps of connections that are not paced, too: bytes per second.
-    fn payload_rate(&self) -> f64 {
+    pub(super) fn payload_rate(&self) -> f64 {
         match self.control.pacing {
             Some(rate) => rate.bps() as f64 / 8.0,
             None if self.rtt.srtt().is_zero() => f64::INFINITY,

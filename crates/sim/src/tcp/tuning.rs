@@ -201,6 +201,11 @@ impl ReceiveBuffer {
         self.space_since = s.now;
     }
 
+    /// The application has read all that came in order.
+    pub fn is_read(&self) -> bool {
+        self.unread == 0
+    }
+
     /// The window to tell, with so many bytes ahead of a hole.
     pub fn window(&self, ahead: u64) -> u64 {
         self.threshold.min(self.free(ahead))
@@ -253,8 +258,9 @@ impl Queue {
     fn of(stack: &Stack, ack_time: Duration) -> Queue {
         let wait = match stack.coalesce {
             Coalesce::Never => u64::MAX,
-            Coalesce::Acknowledged => ack_time.ps(),
-            Coalesce::Always => 0,
+            // What a card or the kernel has cut shares nothing with its sender.
+            Coalesce::Acknowledged if !stack.tso => ack_time.ps(),
+            Coalesce::Acknowledged | Coalesce::Always => 0,
         };
         Queue { wait, buffers: 0, first_end: 0, joined: 0, own_end: 0, open_from: u64::MAX }
     }

@@ -114,7 +114,19 @@ impl Validation {
     /// Data was sent; `limited` tells that the window stopped the sender after it. `rto` computes the timer: seldom needed.
     #[inline(always)]
     pub fn on_send(&mut self, s: &CwvInput, limited: bool, rto: impl FnOnce() -> Rto) -> Option<Restart> {
-        self.last_send = s.now;
+        self.note_sent(s.now);
+        self.note_use(s, limited, rto)
+    }
+
+    /// Data was sent.
+    #[inline]
+    pub fn note_sent(&mut self, now: u64) {
+        self.last_send = now;
+    }
+
+    /// The rest of [`Self::on_send`]: how far the window is used.
+    #[inline(always)]
+    pub fn note_use(&mut self, s: &CwvInput, limited: bool, rto: impl FnOnce() -> Rto) -> Option<Restart> {
         if s.una >= self.usage_end || limited || (!self.limited && s.in_flight > self.max_out) {
             self.limited = limited;
             self.max_out = s.in_flight;

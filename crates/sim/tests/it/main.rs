@@ -8,6 +8,7 @@ mod laws;
 mod linux;
 mod linux_ecn;
 mod ndp;
+mod offload;
 mod opening;
 mod paths;
 mod recovery;

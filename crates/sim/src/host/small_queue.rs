@@ -9,6 +9,9 @@ use std::collections::VecDeque;
 /// Memory of a segment beside its payload, bytes: `struct sk_buff`, `struct skb_shared_info` and the room for headers (x86-64).
 const OVERHEAD: u64 = 896;
 
+/// `tcp_limit_output_bytes`.
+const MOST_UNPACED: f64 = 16.0 * 65_536.0;
+
 /// However slow a connection is, its host may hold so many segments.
 pub const LEAST: usize = 2;
 
@@ -41,6 +44,14 @@ impl SmallQueue {
         let memory = self.departures.len() as u64 * (u64::from(segment) + OVERHEAD);
         // The socket's counter is never 0, so what equals the limit is above it.
         memory as f64 >= share
+    }
+
+    /// Whether a burst of `bytes` waits (segmentation offload): the limit is twice its memory, or `share` if that is more, which has a limit of its
+    /// own where the connection is not paced; twice all that for retransmissions.
+    pub fn is_full_for(&self, segment: u32, bytes: u64, share: f64, paced: bool, resends: bool) -> bool {
+        let share = if paced { share } else { share.min(MOST_UNPACED) };
+        let limit = share.max(2.0 * (bytes + OVERHEAD) as f64);
+        self.is_full(segment, if resends { 2.0 * limit } else { limit })
     }
 
     /// When the host will have sent the next one, ps.

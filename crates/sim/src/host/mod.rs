@@ -1,0 +1,16 @@
+//! What a host does with packets before its link and after it, whatever the transport: its clock, the work of its processor, what it holds of a
+//! connection, and how its network card sends what it was handed at once.
+//!
+//! | file | what |
+//! |---|---|
+//! | `clock.rs` | when a host's timers expire |
+//! | `work.rs` | what takes a host's processor time: packets that leave, connections that it opens |
+//! | `small_queue.rs` | how much of a connection its host holds |
+//! | `offload.rs` | segmentation offload: how much TCP hands to the network card at once |
+//!
+//! With the knobs of profiles `ns2` and `rfc` a host costs nothing, and none of this is asked.
+
+pub mod clock;
+pub mod offload;
+pub mod small_queue;
+pub mod work;

@@ -1,0 +1,75 @@
+//! Segmentation offload at the sender (`stack.tso`), seen where packets leave the host.
+
+use crate::common::*;
+use fanin_sim::packet::flags;
+use fanin_sim::results::Results;
+use fanin_sim::spec::*;
+use fanin_sim::stack::Stack;
+use fanin_units::{Duration, QueueLimit, Rate};
+
+const MSS: u64 = 1448;
+
+/// One message of so many segments from one host to another, whose link is a tenth as fast as the network.
+fn one_message(segments: u64, tso: bool) -> Results {
+    let mut spec = star(1, Rate::gbps(10), Duration::us(50), None, None);
+    spec.links[2].rate = Rate::gbps(1);
+    let stack = Stack { tso, handshake: false, send_jitter: Duration::ZERO, clock_error_ppm: 0.0, ..Stack::linux() };
+    let t = transport(&mut spec, "reno", stack);
+    let f = flow(&mut spec, 0, t);
+    message(&mut spec, f, segments * MSS, Duration::ZERO);
+    spec.trace.packets = vec![LinkId(2)];
+    run(&spec)
+}
+
+/// Segments of the host's bursts, in order: those that end with PSH.
+fn bursts(r: &Results) -> Vec<u64> {
+    let p = &r.traces.packets;
+    let mut found = vec![0];
+    for i in
+        (0..p.seq.len()).filter(|&i| p.event[i] == 0 && p.payload[i] > 0 && p.flags[i] & flags::RETRANSMISSION == 0)
+    {
+        *found.last_mut().unwrap() += 1;
+        if p.flags[i] & flags::PUSH != 0 {
+            found.push(0);
+        }
+    }
+    found.retain(|&n| n > 0);
+    found
+}
+
+/// An initial window of ten leaves as two halves (`tcp_cwnd_test`).
+#[test]
+fn a_burst_is_at_most_half_of_the_window_and_ends_with_push() {
+    assert_eq!(bursts(&one_message(10, true)), [5, 5]);
+    assert_eq!(bursts(&one_message(10, false)), [10]);
+}
+
+/// Slow start at a round trip far below half a millisecond: as ACKs come back, bursts are as long as the window lets them be.
+#[test]
+fn bursts_grow_with_the_window() {
+    let found = bursts(&one_message(400, true));
+    // A burst may end where the receiver's window does, within a segment (`tcp_mss_split_point`).
+    assert!((400..405).contains(&found.iter().sum::<u64>()), "{found:?}");
+    assert!(found.iter().all(|&n| n <= 45), "{found:?}");
+    assert!(found.iter().max() > Some(&10), "{found:?}");
+    assert!(found.len() < 100, "{found:?}");
+}
+
+/// BBR paces single segments through a shallow buffer; a burst of 45 it cannot hold.
+#[test]
+fn bursts_that_bbr_paces_overflow_a_shallow_buffer() {
+    let drops = |tso| {
+        let mut spec = star(4, Rate::gbps(1), Duration::us(5), Some(QueueLimit::Packets(30)), None);
+        fast_access(&mut spec, Rate::gbps(10));
+        let t = transport(&mut spec, "bbr", Stack { tso, ..Stack::linux() });
+        for i in 0..4 {
+            let f = flow(&mut spec, i, t);
+            message(&mut spec, f, 500_000, Duration::us(10 * u64::from(i)));
+        }
+        let r = run(&spec);
+        assert!(r.messages.iter().all(|m| m.done_ps.is_some()));
+        r.ports.iter().map(|p| p.drops).sum::<u64>()
+    };
+    let (packets, bursts) = (drops(false), drops(true));
+    assert!(bursts > packets * 3 / 2, "{packets} packets lost without offload, {bursts} with");
+}
