@@ -151,7 +151,14 @@ def compare(
     seeds: Annotated[
         int, typer.Option("--seeds", metavar="N", help="Runs per algorithm; more narrow the confidence intervals.")
     ] = 10,
-    rank_by: Annotated[RankBy, typer.Option("--rank-by", help="Completion-time statistic to rank by.")] = RankBy.p99,
+    rank_by: Annotated[
+        RankBy | None,
+        typer.Option(
+            "--rank-by",
+            help="Completion-time statistic that is to gain, and that orders the table [default: mean or tail; ordered by p99].",
+            show_default=False,
+        ),
+    ] = None,
     rank_of: RankOfOption = None,
     independent: Annotated[
         bool,
@@ -221,7 +228,7 @@ def compare(
         as_json=as_json,
         line=_command(),
         seeds=seeds,
-        rank_by=rank_by.value,
+        rank_by=None if rank_by is None else rank_by.value,
         baseline=baseline,
         rank_of=rank_of.value if rank_of is not None else None,
         independent=independent,

@@ -173,13 +173,12 @@ def _variations_table(result: CompareResult) -> Table:
     same = result.verdict.best
     for v in result.variations:
         gain = "kept" if v.keeps(result.baseline) else "-" if v.ratio is None else shortening(1.0, v.ratio)
-        at = ", p99.9" if v.kind == "tail" else ""
         table.add_row(
             *(escape(v.settings[key]) for key in keys),
             escape(v.best or "-"),
             number(v.baseline_ms),
             number(v.best_ms),
-            gain + at,
+            gain,
             style=None if v.best == same else "yellow",
         )
     return table

@@ -268,17 +268,6 @@ def disagreement(seen: Measured, simulated: RankingRow, simulated_rtt_ms: float 
     return told
 
 
-def slower_than_measured(seen: Measured, statistic: str, name: str, runs: Sequence[float | None]) -> list[str]:
-    """A caution for a gain over a baseline that was slower in every simulated run than what was measured: the gain may then be the rack file's."""
-    there, known = seen.completion_ms[statistic], [value for value in runs if value is not None]
-    if seen.responses < FEWEST_FOR_A_GAIN[statistic] or not there or not known or min(known) <= FACTOR * there:
-        return []
-    return [
-        f"But the capture itself measured a {name} of {duration(there)}, and no simulated run of today's TCP had less than {duration(min(known))}: on the "
-        "real rack there is less to gain. Correct the rack before you act on this."
-    ]
-
-
 def _apart(name: str, there: float, here: float) -> str:
     factor = f"{significant(max(there, here) / min(there, here), 2)} times" if min(there, here) > 0 else ""
     if name == "retransmissions":

@@ -10,17 +10,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from fanin import _native
-from fanin.deployable import Recommendation, deployment, load_parameters, recommendation
-from fanin.measured import FEWEST_RETRANSMISSIONS, slower_than_measured
+from fanin.decision.judge import FEWEST_PAIRS, TOLERATED
+from fanin.decision.outcome import together
+from fanin.deployable import Recommendation, deployment
+from fanin.measured import FEWEST_FOR_A_GAIN, FEWEST_RETRANSMISSIONS
 from fanin.rack_facts import packets, rack_facts
-from fanin.ranking import ONE, PREFIX, SIGNIFICANT, STATISTICS
-from fanin.stats import holm
-from fanin.text import duration, enumeration, shortening, significant
+from fanin.settings.lines import how_to
+from fanin.stats import estimate_positive, paired_ratios
+from fanin.text import duration, enumeration, shortening
 
 if TYPE_CHECKING:
     from fanin.comparison import CompareResult
-    from fanin.ranking import RankBy, RankingRow
+    from fanin.decision import Decision, Judged, Outcome
+    from fanin.ranking import RankingRow
     from fanin.stats import Paired
 
 STATISTIC_NAMES = {"mean": "mean", "p50": "median", "p95": "p95", "p99": "p99", "p99_9": "p99.9"}
@@ -34,21 +36,18 @@ PRESUMED = (
 )
 """What hosts are presumed to run today, likeliest first; the comparison is against the first that was ranked."""
 
-WORTHWHILE = 0.97
-"""A completion time that is shorter by less than this ratio is no reason to change a TCP, however certain; as in :mod:`fanin.advice`."""
-
 LOOK_UP = (
     "Look up the rate and the buffer of the switch port to the aggregator and give them with --rack, and capture again before the queue, at the switch or "
     "at the servers, where losses and servers' own times are seen."
 )
 """What to do where nothing can be advised."""
 
-Kind = Literal["change", "tail", "keep", "undecided", "none"]
+Kind = Literal["change", "keep", "undecided", "none"]
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why an algorithm that leads by the ranking's statistic is not advised.
+    """Why a candidate that gains is not advised.
 
     Attributes
     ----------
@@ -113,10 +112,9 @@ class Verdict:
 
     Attributes
     ----------
-    kind : {"change", "tail", "keep", "undecided", "none"}
-        ``change``: `best` beats the baseline by the ranking's statistic. ``tail``: nothing does, but `best` beats it at p99.9 and is not
-        measurably worse otherwise. ``keep``: nothing measurably beats the baseline. ``undecided``: the runs cannot tell. ``none``: on no rack
-        that the capture allows does the replay of the baseline give what was measured, so that nothing can be advised.
+    kind : {"change", "keep", "undecided", "none"}
+        As :class:`fanin.decision.Decision`; ``none``: on no rack that the capture allows does the replay of the baseline give what was measured, so
+        that nothing can be advised.
     headline : str
         One sentence.
     support : tuple of str
@@ -124,11 +122,13 @@ class Verdict:
     cautions : tuple of str
         Why to trust it less: a simulation that does not agree with the capture, few seeds, failed algorithms, a damaged capture.
     best : str or None
-        The algorithm that is advised; the baseline when it is to be kept.
+        What is advised, as the ranking names it; the baseline when it is to be kept.
+    by : str or None
+        The statistic at which it gains, the tail before the mean; None without a gain.
     baseline, baseline_why : str or None
         What hosts are taken to run today, and how that is known.
     refused : tuple of Refusal
-        Algorithms that lead by the ranking's statistic and pay for it in the tail.
+        What gains and is not advised, since it makes something else longer.
     recommendation : Recommendation or None
         The lines that try `best` and take it back; None when nothing is to be changed or no host can run it.
     """
@@ -138,6 +138,7 @@ class Verdict:
     support: tuple[str, ...]
     cautions: tuple[str, ...]
     best: str | None
+    by: str | None
     baseline: str | None
     baseline_why: str | None
     refused: tuple[Refusal, ...]
@@ -154,6 +155,7 @@ class Verdict:
             "support": list(self.support),
             "cautions": list(self.cautions),
             "best": self.best,
+            "by": self.by,
             "refused": [refusal.to_dict() for refusal in self.refused],
         }
 
@@ -187,168 +189,264 @@ def verdict(result: CompareResult) -> Verdict:
 
 def verdict_of(result: CompareResult) -> Verdict:
     """Judge a comparison by its own runs alone."""
-    rows = [row for row in result.ranking if row.candidate]
+    decision = result.decision
     usual = next((row for row in result.ranking if row.cc == result.baseline), None)
-    refused = tuple(_refused(row) for row in rows if _worse_further_out(row))
-    # Those which the ranking puts behind what is advised need no reason.
-    open_to = [row for row in rows if not _worse_further_out(row)] or rows
-    best = open_to[0]
-    kind, best = _judged(result, open_to, best, usual)
-    leading = tuple(r for r in refused if _place(rows, r.cc) < _place(rows, best.cc))
+    kind, best = _kind(result, decision)
+    judged = decision.of(best) if decision is not None and kind == "change" else None
+    gained = judged.gains if judged is not None else ()
+    refused = tuple(_refused(found) for found in decision.judged if found.gains and found.harms) if decision else ()
+    told = _Told(result, kind, best, judged, refused if kind != "none" else ())
     why = None
     if usual is not None:
         why = "as given" if result.baseline_given else result.baseline_seen or dict(PRESUMED).get(usual.cc, "as given")
     return Verdict(
         kind=kind,
-        headline=_headline(result, kind, best, usual),
-        support=tuple(_support(result, kind, best, usual, leading, why)),
+        headline=told.headline(),
+        support=tuple(told.support(why)),
         cautions=tuple(_cautions(result)),
-        best=best.cc,
+        best=best,
+        by=gained[-1] if gained else None,
         baseline=usual.cc if usual else None,
         baseline_why=why,
-        refused=leading,
-        recommendation=_recommended(result, kind, best, usual),
+        refused=told.refused,
+        recommendation=_recommended(result, kind, best),
     )
 
 
-def _judged(
-    result: CompareResult, rows: list[RankingRow], best: RankingRow, usual: RankingRow | None
-) -> tuple[Kind, RankingRow]:
-    by = result.rank_by
+def _kind(result: CompareResult, decision: Decision | None) -> tuple[Kind, str]:
+    """What is concluded, and for which candidate."""
+    first = next((row.cc for row in result.ranking if row.candidate), result.ranking[0].cc)
     if result.calibration is not None and not result.calibration.reproduced:
-        return "none", usual or best
-    if best.completion_ms[by].value is None:
-        return "undecided", best
-    if usual is None or len(result.ranking) == 1:
-        return ("change" if len(best.seeds) > 1 or len(rows) == 1 else "undecided"), best
-    if len(best.seeds) < 2 or len(usual.seeds) < 2:
-        return "undecided", best
-    winner = next((row for row in rows if _wins(row, by, row.p) and _worthwhile(row, by)), None)
-    if winner is not None:
-        return "change", winner
-    tails = holm([_p(row, "p99_9") for row in rows])
-    shorter = [
-        row for row, p in zip(rows, tails, strict=True) if _wins_the_tail(row, by, p) and _worthwhile(row, "p99_9")
-    ]
-    if shorter:
-        return "tail", min(shorter, key=lambda row: row.completion_ms["p99_9"].value or 0.0)
-    return ("keep" if usual.completion_ms[by].value is not None else "undecided"), usual if usual in rows else best
+        return "none", result.baseline or first
+    if decision is None:
+        # Nothing to hold the others against.
+        return ("change" if len(result.ranking) == 1 or len(result.seeds) > 1 else "undecided"), first
+    return decision.kind, decision.best
 
 
-def _wins(row: RankingRow, statistic: str, p: float | None) -> bool:
-    paired = row.against_baseline.get(statistic)
-    return paired is not None and p is not None and p < SIGNIFICANT and _less(row, statistic)
+SLOWEST = {
+    "p95": "One {what} in 20",
+    "p99": "One {what} in 100",
+    "p99_9": "One {what} in 1,000",
+    "p50": "Half of all {what}s",
+}
+"""How the requests beyond a quantile are said."""
 
 
-def _p(row: RankingRow, statistic: str) -> float | None:
-    paired = row.against_baseline.get(statistic)
-    return None if paired is None else paired.p
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """The sentences of a verdict."""
+
+    result: CompareResult
+    kind: Kind
+    best: str
+    judged: Judged | None
+    refused: tuple[Refusal, ...]
+
+    @property
+    def what(self) -> str:
+        """What a user of the service waits for."""
+        return "response" if self.result.rank_of == "responses" else "request"
+
+    def headline(self) -> str:
+        """The answer in one or two sentences."""
+        result, usual = self.result, self.result.baseline
+        if self.kind == "none" and result.calibration is not None:
+            return f"No advice yet: {result.calibration.sentence()}."
+        if usual is None or len(result.ranking) == 1:
+            return self._alone()
+        if self.kind == "undecided":
+            count = _seeds(next(row for row in result.ranking if row.cc == usual))
+            return f"{count[0].upper()}{count[1:]} cannot tell these TCPs apart: run at least {FEWEST_PAIRS}, better 10 (--seeds 10)."
+        if self.kind == "keep":
+            return f"Keep {usual}: nothing that was tried makes the {self.what}s of this service measurably shorter without making others longer."
+        assert self.judged is not None  # of a change
+        parts = [self._now_and_then(name) for name in reversed(self.judged.gains)]
+        return " ".join(parts)
+
+    def _alone(self) -> str:
+        row = next(row for row in self.result.ranking if row.cc == self.best)
+        by = self.result.rank_by
+        value = row.completion_ms[by].value
+        if value is None:
+            return f"With {self.best} too many {self.what}s are unfinished on this rack for a {STATISTIC_NAMES[by]}."
+        return f"With {self.best}, the {STATISTIC_NAMES[by]} {self.what} takes {duration(value)} on this rack."
+
+    def _now_and_then(self, name: str) -> str:
+        """What a statistic is, and what it would become."""
+        now, measured = self._now(name)
+        then = self._then(name)
+        first = self.judged is not None and name == self.judged.gains[-1]
+        who = SLOWEST[name].format(what=self.what) if name in SLOWEST else f"The mean {self.what}"
+        more = " or more" if name in SLOWEST and name != "p50" else ""
+        today = f"{who} takes {now}{more}" if now is not None else f"{who} is not complete"
+        today += "" if measured else f" in the replay of {self.result.baseline}"
+        if not first:
+            return f"{today}; it would take {then}."
+        runs = next(len(outcome.runs) for outcome in self._every() if outcome.name == self.best)
+        return f"{today}. With {self.best} it would take {then} ({runs} replays)."
+
+    def _now(self, name: str) -> tuple[str | None, bool]:
+        """What the capture measured; where it has too few requests, what the replay gives."""
+        seen = self.result.measured
+        value = seen.completion_ms.get(name) if seen is not None else None
+        if seen is not None and value is not None and seen.responses >= FEWEST_FOR_A_GAIN.get(name, 1):
+            return duration(value), True
+        row = next(row for row in self.result.ranking if row.cc == self.result.baseline)
+        value = row.completion_ms[name].value
+        return (duration(value) if value is not None else None), False
+
+    def _then(self, name: str) -> str:
+        """From the least to the greatest mean of a rack and interval of the rack alone."""
+        low, high = _range(self._every(), self.best, name)
+        if low is None or high is None:
+            return "not every time a value"
+        one, other = duration(low), duration(high)
+        return one if one == other else f"{one} to {other}"
+
+    def _every(self) -> tuple[Outcome, ...]:
+        racks = [self.result.outcomes, *(v.outcomes for v in self.result.variations if v.outcomes)]
+        return together(racks)
+
+    def support(self, why: str | None) -> list[str]:
+        """What else one needs before acting on it."""
+        result, usual = self.result, self.result.baseline
+        sentences = []
+        if usual is not None and len(result.ranking) > 1:
+            sentences.append(_whose(result, usual, why))
+        if self.kind == "none":
+            return [*sentences, LOOK_UP]
+        if self.judged is not None:
+            gains = [
+                f"{STATISTIC_NAMES[name]} {gain(self.judged.change[name])}" for name in reversed(self.judged.gains)
+            ]
+            sentences.append(f"Beside {usual} on the same racks and seeds: {', '.join(gains)}.")
+        sentences += self._unsure()
+        sentences += _without_a_queue(result)
+        for refusal in self.refused[:3]:
+            sentences.append(f"{refusal.cc} {refusal.why}, so it is not advised.")
+        if len(self.refused) > 3:
+            sentences.append(f"The same holds of {len(self.refused) - 3} more that were tried.")
+        sentences += self._as_good()
+        sentences += _about_models(result, self.best)
+        return sentences
+
+    def _unsure(self) -> list[str]:
+        """What is not known of the rack, and whether the answer depends on it."""
+        result, sentences = self.result, []
+        if result.calibration is not None:
+            said = result.calibration.sentence()
+            sentences.append(f"{said[0].upper()}{said[1:]}.")
+        others = [v for v in result.variations if v.outcomes]
+        if others and self.judged is not None:
+            bad = [v for v in others if not _shorter_there(v.outcomes, result.baseline, self.best, self.judged.gains)]
+            if bad:
+                told = [", ".join(f"{k.removeprefix('rack.')} {x}" for k, x in v.settings.items()) for v in bad]
+                sentences.append(f"Not so at {'; '.join(told)}: look these values up before you act on this.")
+            else:
+                sentences.append(f"The answer holds on all {len(others) + 1} racks that were compared.")
+        asked = [v for v in result.variations if not v.outcomes]
+        if asked:
+            from fanin.comparison.variations import holds
+
+            sentences.append(holds(self.best, asked))
+        return sentences
+
+    def _as_good(self) -> list[str]:
+        """What gains nearly as much and takes more to change, or gains more and was not near."""
+        decision = self.result.decision
+        if decision is None or self.judged is None:
+            return []
+        peers = [found.name for found in decision.judged if found.wins and found is not self.judged][:3]
+        if not peers:
+            return []
+        be = "gains" if len(peers) == 1 else "gain"
+        return [f"{enumeration(peers)} {be} too: of what gains within 5% of the most the simplest change is advised."]
 
 
-def _worthwhile(row: RankingRow, statistic: str) -> bool:
-    """Shorter by so much that a change of TCP pays, at the statistic or, by more than chance, at another."""
-    change = row.against_baseline[statistic].change.value
-    return change is None or change <= WORTHWHILE or _elsewhere(row) is not None
+def _whose(result: CompareResult, usual: str, why: str | None) -> str:
+    if result.baseline_given:
+        return f"Your hosts were said to run {usual}."
+    if result.baseline_seen:
+        return f"Your hosts run {usual}: {why} (another: --baseline)."
+    shows = f"shows only that {result.baseline_hint}" if result.baseline_hint else "does not show it"
+    return f"Your hosts are presumed to run {usual}, {why}; the capture {shows} (another: --baseline)."
 
 
-def _elsewhere(row: RankingRow) -> RankBy | None:
-    """The statistic at which a row gains most, where that is worthwhile and more than chance."""
-    ratios = {
-        name: paired.change.value
-        for name in STATISTICS
-        if (paired := row.against_baseline.get(name)) is not None and _wins(row, name, paired.p)
-    }
-    most = min(ratios, key=lambda name: ratios[name] or 0.0, default=None)
-    return most if most is not None and (ratios[most] or 0.0) <= WORTHWHILE else None
-
-
-def _less(row: RankingRow, statistic: str) -> bool:
-    """It is the shorter of the two; where the baseline left responses unfinished, having a value at all is."""
-    change = row.against_baseline[statistic].change.value
-    return change < 1 if change is not None else row.completion_ms[statistic].value is not None
-
-
-def _wins_the_tail(row: RankingRow, by: str, p: float | None) -> bool:
-    """Shorter at p99.9 than the baseline by more than chance, and at the ranking's statistic not measurably longer. `p` is corrected for all rows."""
-    body = row.against_baseline.get(by)
-    if by == "p99_9" or body is None:
-        return False
-    longer = body.p is not None and body.p < SIGNIFICANT and not _less(row, by)
-    return not longer and _wins(row, "p99_9", p)
-
-
-def _worse_further_out(row: RankingRow) -> str | None:
-    """The statistic of the tail by which it is measurably worse than the baseline."""
-    for name in ("p99_9", "timeouts"):
-        paired = row.against_baseline.get(name)
-        if paired is None or paired.p is None or paired.p >= SIGNIFICANT:
+def _refused(judged: Judged) -> Refusal:
+    """What a candidate gains, and what it makes longer."""
+    gains = enumeration([STATISTIC_NAMES[name] for name in judged.gains])
+    parts = []
+    for name in judged.harms:
+        if name == "connection":
+            parts.append("the responses of one connection")
             continue
-        if (paired.change.value or 0.0) > (1.0 if name == "p99_9" else 0.0) or (
-            name == "p99_9" and row.completion_ms[name].value is None
-        ):
-            return name
-    return None
+        change = judged.change[name].change.value
+        much = f" {shortening(1.0, change)}" if change is not None and change > TOLERATED else " on one of the racks"
+        parts.append(f"{STATISTIC_NAMES[name]}{much}")
+    longer = [part for part in parts if part.endswith("longer")]
+    others = [part for part in parts if not part.endswith("longer")]
+    said = [f"makes {enumeration(longer)}"] if longer else []
+    said += [f"makes {enumeration(others)} longer"] if others else []
+    return Refusal(judged.name, f"shortens the {gains} but {' and '.join(said)}")
 
 
-def _refused(row: RankingRow) -> Refusal:
-    if _worse_further_out(row) == "timeouts":
-        more = row.against_baseline["timeouts"].change.value or 0.0
-        return Refusal(row.cc, f"has {significant(more, 2)} more timeouts per run than the baseline")
-    value, ratio = row.completion_ms["p99_9"].value, row.against_baseline["p99_9"].change.value
-    if value is None or ratio is None:
-        return Refusal(row.cc, "leaves so many responses unfinished that it has no p99.9")
-    return Refusal(
-        row.cc, f"is worse than the baseline at p99.9 ({duration(value)}, {significant(ratio, 2)} times as long)"
+def _range(every: Sequence[Outcome], name: str, statistic: str) -> tuple[float | None, float | None]:
+    """Between what a candidate's statistic is expected: over racks, the mean's 95% interval of each."""
+    outcome = next((found for found in every if found.name == name), None)
+    if outcome is None:
+        return None, None
+    ends: list[float] = []
+    for rack in dict.fromkeys(run[0] for run in outcome.runs):
+        found = estimate_positive([values.get(statistic) for run, values in outcome.runs.items() if run[0] == rack])
+        if found.value is None:
+            return None, None
+        ends += [found.value] if found.low is None or found.high is None else [found.low, found.high]
+    return min(ends), max(ends)
+
+
+def _shorter_there(outcomes: Sequence[Outcome], now: str | None, best: str, statistics: Sequence[str]) -> bool:
+    """On one rack the advised candidate is shorter, at each statistic that it gains at."""
+    by_name = {outcome.name: outcome for outcome in outcomes}
+    mine, theirs = by_name.get(best), by_name.get(now or "")
+    if mine is None or theirs is None:
+        return False
+    shared = [run for run in theirs.runs if run in mine.runs]
+
+    def shorter(name: str) -> bool:
+        there = paired_ratios([mine.runs[run][name] for run in shared], [theirs.runs[run][name] for run in shared])
+        return there.change.value is not None and there.change.value < 1
+
+    return all(shorter(name) for name in statistics)
+
+
+def _about_models(result: CompareResult, best: str) -> list[str]:
+    row = next((row for row in result.ranking if row.cc == best), None)
+    if row is None:
+        return []
+    if row.candidate and deployment(result.way(best).cc) is None and len(result.ranking) > 1:
+        return [
+            f"{best} is a model: no kernel module of it is known to fanin, so it cannot be tried on a host as it is."
+        ]
+    model = next((other for other in result.ranking if not other.candidate), None)
+    by = result.rank_by
+    mine, theirs = row.completion_ms[by].value, model.completion_ms[by].value if model else None
+    if model is None or mine is None or theirs is None or theirs >= mine:
+        return []
+    return [
+        f"Of the models that no host can run yet, {model.cc} has the shortest {STATISTIC_NAMES[by]}: {duration(theirs)}."
+    ]
+
+
+def _recommended(result: CompareResult, kind: Kind, best: str) -> Recommendation | None:
+    if kind != "change" or best == result.baseline:
+        return None
+    if result.baseline is None and result.interrupted:
+        # The first of several that was run, and nothing to hold it against.
+        return None
+    return how_to(
+        result.way(best), aggregator=result.capture.aggregator, now=result.baseline or "cubic", rack=rack_facts(result)
     )
-
-
-def _place(rows: list[RankingRow], cc: str) -> int:
-    return next((i for i, row in enumerate(rows) if row.cc == cc), len(rows))
-
-
-def _headline(result: CompareResult, kind: Kind, best: RankingRow, usual: RankingRow | None) -> str:
-    if kind == "none" and result.calibration is not None:
-        return f"No advice yet: {result.calibration.sentence()}."
-    by, what = result.rank_by, ONE[result.rank_of]
-    name, value = STATISTIC_NAMES[by], best.completion_ms[by].value
-    if value is None:
-        return f"No algorithm completes enough {what}s on this rack for a {name} completion time."
-    if len(result.ranking) == 1:
-        return f"With {best.cc}, the {name} {what} takes {duration(value)} on this rack."
-    if usual is None:
-        if kind == "undecided":
-            return f"One seed cannot tell these TCPs apart; {best.cc} has the shortest {name}, {duration(value)}."
-        return f"{best.cc} has the shortest {name} {what} on this rack: {duration(value)}."
-    now = usual.completion_ms[by].value
-    if kind == "undecided" and now is None and len(best.seeds) > 1:
-        return f"{usual.cc} leaves too many {what}s unfinished to have a {name}, and over {_seeds(usual)} nothing can be told from it."
-    if kind == "undecided":
-        first = "" if best.cc == usual.cc or now is None else f", {duration(now)} with {usual.cc}"
-        return (
-            f"One seed cannot tell these TCPs apart: the {name} {what} takes {duration(value)} with {best.cc}{first}."
-        )
-    if kind == "tail":
-        return (
-            f"Nothing measurably beats {usual.cc} at {name}, but {best.cc} brings the p99.9 {what} "
-            f"{_from_to(best, usual, 'p99_9')}."
-        )
-    if kind == "keep":
-        which = "no TCP that hosts can run" if _only_deployable(result) else "no other TCP compared"
-        at = f" ({duration(now)})" if now is not None else ""
-        much = f" by {1 - WORTHWHILE:.0%} or more" if _too_little(result, usual) else ""
-        return f"Keep {usual.cc}: {which} measurably shortens the {name} {what}{at} of this traffic on this rack{much}."
-    if now is None:
-        return f"{best.cc} brings the {name} {what} to {duration(value)}; {usual.cc} leaves too many {what}s unfinished to have one."
-    return f"{best.cc} brings the {name} {what} {_from_to(best, usual, by)}."
-
-
-def _from_to(best: RankingRow, usual: RankingRow, statistic: str) -> str:
-    """From the baseline's value to the best one's, and the paired gain with its interval."""
-    now, then = usual.completion_ms[statistic].value, best.completion_ms[statistic].value
-    paired = best.against_baseline[statistic]
-    if now is None or then is None:
-        return f"to {duration(then)}" if then is not None else "to an end"
-    return f"from {duration(now)} with {usual.cc} to {duration(then)}: {gain(paired)}"
 
 
 def gain(paired: Paired) -> str:
@@ -382,117 +480,6 @@ def gain(paired: Paired) -> str:
     return f"{text} ({ends[0]} to {ends[1]})"
 
 
-def _support(
-    result: CompareResult,
-    kind: Kind,
-    best: RankingRow,
-    usual: RankingRow | None,
-    refused: tuple[Refusal, ...],
-    why: str | None,
-) -> list[str]:
-    from fanin.comparison.variations import holds
-
-    by, name = result.rank_by, STATISTIC_NAMES[result.rank_by]
-    sentences = []
-    if usual is not None and result.measured is not None and kind in {"change", "tail"}:
-        statistic = by if kind == "change" else "p99_9"
-        runs = result.runs.filter(cc=usual.cc)[PREFIX[result.rank_of] + statistic].to_list()
-        sentences += slower_than_measured(result.measured, statistic, STATISTIC_NAMES[statistic], runs)
-    if usual is not None and len(result.ranking) > 1:
-        if result.baseline_given:
-            sentences.append(f"Your hosts were said to run {usual.cc}.")
-        elif result.baseline_seen:
-            sentences.append(f"Your hosts run {usual.cc}: {why} (another: --baseline).")
-        else:
-            shows = f"shows only that {result.baseline_hint}" if result.baseline_hint else "does not show it"
-            sentences.append(
-                f"Your hosts are presumed to run {usual.cc}, {why}; the capture {shows} (another: --baseline)."
-            )
-    if kind == "none":
-        return [*sentences, LOOK_UP]
-    if result.calibration is not None:
-        said = result.calibration.sentence()
-        sentences.append(f"{said[0].upper()}{said[1:]}.")
-    sentences += _without_a_queue(result)
-    for refusal in refused:
-        row = next(row for row in result.ranking if row.cc == refusal.cc)
-        value = row.completion_ms[by].value
-        at = f" has a {name} of {duration(value)}, but" if value is not None else ""
-        sentences.append(f"{refusal.cc}{at} {refusal.why}, so it is not advised.")
-    if kind == "tail" and usual is not None:
-        sentences.append(f"At {name}, {_beside(best, usual, by, by)}.")
-    elif kind == "change" and usual is not None and by != "p99_9" and "p99_9" in best.against_baseline:
-        sentences += _gain_elsewhere(best, by)
-        sentences.append(f"At p99.9: {_beside(best, usual, 'p99_9', by)}.")
-    elif kind == "keep":
-        sentences += _too_little(result, usual)
-        sentences += _longer_tail(result, usual)
-    peers = [row.cc for row in result.ranking if row.candidate and row.tier == best.tier and row.cc != best.cc]
-    peers = [cc for cc in peers if cc not in {r.cc for r in refused}]
-    if peers and kind != "undecided":
-        be = "is" if len(peers) == 1 else "are"
-        sentences.append(
-            f"{enumeration(peers)} {be} not measurably different from {best.cc} at {name} over {_seeds(best)}."
-        )
-    if best.alike:
-        verb = "gives" if len(best.alike) == 1 else "give"
-        sentences.append(f"{enumeration(list(best.alike))} {verb} the same numbers.")
-    sentences += _about_the_switch(result, kind, best, usual)
-    sentences += _about_models(result, best)
-    if result.variations:
-        doubt = "The capture does not show all of the rack. " if result.rack_proposed else ""
-        sentences.append(doubt + holds(best.cc, result.variations))
-    return sentences
-
-
-def _beside(row: RankingRow, usual: RankingRow, statistic: str, by: str) -> str:
-    mine, theirs = row.completion_ms[statistic].value, usual.completion_ms[statistic].value
-    text = [
-        f"{duration(v)} with {r.cc}" if v is not None else f"none with {r.cc}"
-        for v, r in ((mine, row), (theirs, usual))
-    ]
-    # What the table stars is corrected for the number of algorithms; the other statistics are looked at for one alone.
-    p = row.p if statistic == by else _p(row, statistic)
-    doubt = "" if p is not None and p < SIGNIFICANT else ", which may be chance"
-    return f"{text[0]}, {text[1]}{doubt}"
-
-
-def _gain_elsewhere(best: RankingRow, by: str) -> list[str]:
-    """Where the ranked statistic alone would be no reason to change, what is one."""
-    change, most = best.against_baseline[by].change.value, _elsewhere(best)
-    if change is None or change <= WORTHWHILE or most is None:
-        return []
-    return [f"The gain is elsewhere: its {STATISTIC_NAMES[most]} is {gain(best.against_baseline[most])}."]
-
-
-def _too_little(result: CompareResult, usual: RankingRow | None) -> list[str]:
-    """What is shorter by more than chance, and yet by too little to change anything for it."""
-    by = result.rank_by
-    rows = [row for row in result.ranking if row.candidate and row is not usual and _wins(row, by, row.p)]
-    rows = [row for row in rows if not _worthwhile(row, by) and not _worse_further_out(row)]
-    if not rows:
-        return []
-    return [f"{rows[0].cc} is {gain(rows[0].against_baseline[by])}: too little to change a TCP for."]
-
-
-def _longer_tail(result: CompareResult, usual: RankingRow | None) -> list[str]:
-    """Where the baseline is kept and another has a far shorter p99.9, the reader should know of it and of what it costs."""
-    if usual is None or result.rank_by == "p99_9":
-        return []
-    now = usual.completion_ms["p99_9"].value
-    known = [row for row in result.ranking if row.candidate and row.completion_ms["p99_9"].value is not None]
-    other = min(known, key=lambda row: row.completion_ms["p99_9"].value or 0.0, default=None)
-    if other is None or other.cc == usual.cc or "p99_9" not in other.against_baseline:
-        return []
-    theirs = other.completion_ms["p99_9"].value or 0.0
-    if now is not None and now < 2 * theirs:
-        return []
-    name, body = STATISTIC_NAMES[result.rank_by], other.against_baseline[result.rank_by]
-    costs = body.p is not None and body.p < SIGNIFICANT and not _less(other, result.rank_by)
-    price = f"; but at {name} it is {gain(body)}" if costs else ""
-    return [f"At p99.9: {_beside(other, usual, 'p99_9', result.rank_by)}{price}. To rank by it: --rank-by p99_9."]
-
-
 def _without_a_queue(result: CompareResult) -> list[str]:
     """When the rack never loses a packet, its TCP is not what makes anybody wait: say where to look instead."""
     rows = result.ranking
@@ -514,66 +501,6 @@ def _without_a_queue(result: CompareResult) -> list[str]:
         f"{told}: this rack does not slow this traffic down. Look for its tail in the hosts, in the application, or in traffic that the capture does "
         "not hold."
     ]
-
-
-def _about_the_switch(result: CompareResult, kind: Kind, best: RankingRow, usual: RankingRow | None) -> list[str]:
-    rows = [row for row in result.ranking if row.candidate]
-    if kind == "undecided" or len(rows) == 1 or not {"mark", "receiver_mark", "queue"} & set(rack_facts(result)):
-        return []
-    marking = next((row for row in rows if row.needs_ecn and row.cc != best.cc), None)
-    if best.needs_ecn:
-        plain = next((row for row in rows if not row.needs_ecn and not _worse_further_out(row)), None)
-        least = f" Without marks, {plain.cc} is the best: {_at(result, plain)}." if plain is not None else ""
-        return [f"{best.cc} needs switches that mark packets (ECN).{least}"]
-    if marking is None:
-        return []
-    if usual is not None and kind == "keep":
-        return ["Switches that mark packets (ECN) would not change that."]
-    return [
-        f"{best.cc} needs nothing from the switch; {marking.cc}, the best that needs marks (ECN): {_at(result, marking)}."
-    ]
-
-
-def _at(result: CompareResult, row: RankingRow) -> str:
-    value, name = row.completion_ms[result.rank_by].value, STATISTIC_NAMES[result.rank_by]
-    return f"no {name}" if value is None else f"{name} {duration(value)}"
-
-
-def _about_models(result: CompareResult, best: RankingRow) -> list[str]:
-    if best.candidate and deployment(best.cc) is None and len(result.ranking) > 1:
-        return [
-            f"{best.cc} is a model: no kernel module of it is known to fanin, so it cannot be tried on a host as it is."
-        ]
-    model = next((row for row in result.ranking if not row.candidate), None)
-    mine = best.completion_ms[result.rank_by].value
-    theirs = model.completion_ms[result.rank_by].value if model else None
-    if model is None or mine is None or theirs is None or theirs >= mine:
-        return []
-    return [f"Of the models that no host can run yet, {model.cc} has the shortest: {_at(result, model)}."]
-
-
-def _only_deployable(result: CompareResult) -> bool:
-    return all(deployment(row.cc) is not None for row in result.ranking if row.candidate)
-
-
-def _recommended(
-    result: CompareResult, kind: Kind, best: RankingRow, usual: RankingRow | None
-) -> Recommendation | None:
-    if kind not in {"change", "tail"} or (usual is not None and best.cc == usual.cc):
-        return None
-    if usual is None and result.interrupted:
-        # The first of several that was run, and nothing to hold it against.
-        return None
-    rack = rack_facts(result)
-    mark = rack.get("receiver_mark", rack.get("mark"))
-    return recommendation(
-        best.cc,
-        aggregator=result.capture.aggregator,
-        now=usual.cc if usual else None,
-        mark=str(mark) if mark is not None else None,
-        quickack=_native.needs_quickack(best.cc),
-        load=load_parameters(best.cc, rack),
-    )
 
 
 def _cautions(result: CompareResult) -> list[str]:

@@ -20,9 +20,10 @@ import polars as pl
 from fanin import _native, waiting
 from fanin.calibration import as_calibrated, judge_racks
 from fanin.comparison import doubts
-from fanin.comparison.candidates import chosen, listed, quickack_note
+from fanin.comparison.candidates import Choice, chosen, listed, quickack_note, with_host_settings
 from fanin.comparison.columns import FLOWS, PACKETS, QUEUE, RESPONSES, RUNS, WINDOW
 from fanin.comparison.confirm import confirm as confirm_best
+from fanin.comparison.outcomes import outcomes
 from fanin.comparison.remarks import about_the_traffic, remarks
 from fanin.comparison.replays import MeasuredReplay, run_all
 from fanin.comparison.result import Alone, CaptureSummary, CompareResult
@@ -55,6 +56,8 @@ from fanin.vantage import pauses as _pauses
 
 if TYPE_CHECKING:
     from fanin._native import Replay
+    from fanin.calibration import Calibrated
+    from fanin.measured import Today
     from fanin.runs.store import Store
     from fanin.traffic import TrainsResult
 
@@ -95,7 +98,7 @@ def compare(
     *,
     cc: str | Sequence[str] | None = None,
     seeds: int | Sequence[int] = SEEDS,
-    rank_by: RankBy = "p99",
+    rank_by: RankBy | None = None,
     baseline: str | None = None,
     rank_of: RankOf | None = None,
     independent: bool = False,
@@ -128,8 +131,9 @@ def compare(
         Algorithms; what hosts can run unless given, ``"all"`` for models too, without those that need a marking switch when the rack has none.
     seeds : int or sequence of int
         How many seeds, counted from 1, or which.
-    rank_by : {"mean", "p50", "p95", "p99", "p99_9"}
-        Completion-time statistic to rank by.
+    rank_by : {"mean", "p50", "p95", "p99", "p99_9"}, optional
+        Completion-time statistic that is to gain, and that the table is ordered by. Unless given, the mean or the tail is to gain
+        (:func:`fanin.decision.decide`), and the table is ordered by p99.
     baseline : str, optional
         What the hosts run today; unless given, what the capture shows (:func:`fanin.measured.seen_baseline`), else what is presumed
         (cubic, if it is among the algorithms).
@@ -195,6 +199,7 @@ def compare(
     >>> result.responses.filter(cc="dctcp").height
     2000
     """
+    goal, rank_by = rank_by, rank_by or "p99"
     if rank_by not in STATISTICS:
         raise ScenarioError(f"there is no statistic `{rank_by}` to rank by; {suggest(rank_by, STATISTICS)}")
     known(rank_of)
@@ -251,19 +256,16 @@ def compare(
         on_top = (*changes, *in_effect, *((k, toml(v)) for k, v in more.items()))
         return ReplayJob(document, traffic, "", 0, on_top, engine=on_engine)
 
-    def on(
-        base: ReplayJob,
-        seeds: list[int],
-        cc: str | Sequence[str] | None = cc,
-        baseline: str | None = baseline,
-        **how: Any,
-    ) -> CompareResult:
+    def on(base: ReplayJob, seeds: list[int], choice: Choice, **how: Any) -> CompareResult:
         return _on_rack(
             base,
             found,
+            choice,
             store=kept,
-            cc=cc,
-            baseline=baseline,
+            shown_today=shown_today,
+            given=baseline is not None,
+            calibrated=calibration is not None and calibration.reproduced,
+            goal=goal,
             seeds=seeds,
             rank_by=rank_by,
             rank_of=of,
@@ -276,7 +278,9 @@ def compare(
     choice = chosen(cc, baseline, job({}), shown_today.cc if shown_today else None)
     if any(key.startswith("cc.") for key, _ in changes):
         owned(changes, choice.names)
-    calibration = None
+    if (cc is None or cc == "all") and not independent:
+        choice = with_host_settings(choice, job({}))
+    calibration: Calibrated | None = None
     if choice.baseline is not None and not independent and engine == "sim":
         fixed = [key for key, _ in changes] + [_rack_key(key) for key in vary or ()]
         with suppress(ScenarioError, AlgorithmError):
@@ -302,9 +306,9 @@ def compare(
                 in_effect = tuple((key, toml(value)) for key, value in likeliest)
             others = others or [dict(other) for other in less_likely]
     if engine != "sim":
-        _tell_how_long(job({}), found, cc, baseline, len(numbers), tell)
+        _tell_how_long(job({}), found, len(choice.names) * len(numbers), tell)
     began = time.monotonic()
-    result = on(job({}), numbers, traced=traced, pcap=pcap, pcap_at=pcap_at)
+    result = on(job({}), numbers, choice, traced=traced, pcap=pcap, pcap_at=pcap_at)
     if engine != "sim" and not result.found and not result.interrupted:
         pace.remember(result.runs["packet_hops"].to_list(), time.monotonic() - began)
     result.capture = replace(result.capture, aggregator_found=aggregator is None)
@@ -314,7 +318,7 @@ def compare(
     names = result.runs["cc"].unique(maintain_order=True).to_list()
     if changes:
         result.warnings += in_force(
-            changes, lambda kept: [rack_of(document, kept).check(replay, name)[0] for name in names]
+            changes, lambda kept: [rack_of(document, kept).check(replay, choice.way(name).cc)[0] for name in names]
         )
     result.command = shown(
         command or f"fanin compare {capture}{'' if rack is None else f' --rack {rack}'} --seeds {len(numbers)}"
@@ -331,7 +335,8 @@ def compare(
 
         def again(names: list[str], seeds: list[int], label: str) -> CompareResult:
             usual = result.baseline if result.baseline in names else names[0]
-            return on(job({}, CONFIRMING), seeds, cc=names, baseline=usual, traced=None, label=label)
+            asked = replace(choice, names=names, candidates=names, baseline=usual, notes=[])
+            return on(job({}, CONFIRMING), seeds, asked, traced=None, label=label)
 
         confirm_best(result, confirm, job({}, CONFIRMING), again, tell)
     for number, other in enumerate(others, start=1):
@@ -342,6 +347,7 @@ def compare(
             another = on(
                 job(other),
                 numbers if vary else numbers[:SEEDS_ELSEWHERE],
+                choice,
                 traced=None,
                 label=f"rack {number} of {len(others)}",
             )
@@ -350,7 +356,9 @@ def compare(
             continue
         result.interrupted |= another.interrupted
         if another.ranking and not another.interrupted:
-            result.variations.append(variation(other, another))
+            # Racks that were asked for may be none that gives the capture: they are shown, and decide nothing.
+            made = variation(other, another)
+            result.variations.append(replace(made, outcomes=()) if vary else made)
     return result
 
 
@@ -358,16 +366,8 @@ CONFIRMING = "kernel"
 """The engine that confirms."""
 
 
-def _tell_how_long(
-    base: ReplayJob,
-    found: TrainsResult,
-    cc: str | Sequence[str] | None,
-    baseline: str | None,
-    seeds: int,
-    tell: Callable[[str], None],
-) -> None:
+def _tell_how_long(base: ReplayJob, found: TrainsResult, runs: int, tell: Callable[[str], None]) -> None:
     """Say how long a comparison on another engine takes, by the packets of the capture: each passes two ports."""
-    runs = len(chosen(cc, baseline, base).names) * seeds
     hops = [2.0 * found.summary["tcp_packets"]] * runs
     tell(f"comparing on {find_engine(base.engine).label}: {runs} runs, {pace.estimate(hops)} on this machine")
 
@@ -401,10 +401,13 @@ def _as_varied(message: str, vary: Iterable[str]) -> str:
 def _on_rack(
     base: ReplayJob,
     found: TrainsResult,
+    choice: Choice,
     *,
     store: Store | None,
-    cc: str | Sequence[str] | None,
-    baseline: str | None,
+    shown_today: Today | None,
+    given: bool,
+    calibrated: bool,
+    goal: RankBy | None,
     seeds: list[int],
     rank_by: RankBy,
     rank_of: RankOf,
@@ -416,18 +419,17 @@ def _on_rack(
     label: str = "replaying",
 ) -> CompareResult:
     """One comparison on one rack; what names the rack is left to the caller."""
-    replay = base.traffic.replay
-    shown_today = seen_baseline(found, replay.aggregator) if baseline is None else None
-    choice = chosen(cc, baseline, base, shown_today.cc if shown_today else None)
-    algorithms, notes = choice.names, choice.notes + quickack_note(rack_of(base.rack, base.settings), choice.names)
-    needs_ecn = {name: _native.needs_ecn(name) for name in algorithms}
+    replay, ways = base.traffic.replay, choice.ways()
+    plain = [name for name in choice.names if name not in choice.settings]
+    notes = choice.notes + quickack_note(rack_of(base.rack, base.settings), plain)
+    needs_ecn = {name: _native.needs_ecn(way.cc) for name, way in ways.items()}
 
     companies = [] if independent else json.loads(replay.companies_json())
     notes += ["each connection is replayed alone, as asked for"] if independent else waiting.sentences(companies)
     started = time.monotonic()
     with output_folder(pcap, "--pcap") if pcap is not None else nullcontext(None) as scratch:
         captures = None if scratch is None else (scratch, pcap_at)
-        outcome = run_all(base, algorithms, seeds, traced, captures, progress, label, store)
+        outcome = run_all(base, choice.names, seeds, traced, captures, progress, label, store, ways)
     elapsed = time.monotonic() - started
     runs = outcome.frame("runs")
     flows = outcome.frame("flows")
@@ -441,12 +443,15 @@ def _on_rack(
     seen = measured(found, replay.aggregator, waited(found, replay, rank_of))
     usual = next((row for row in ranking if row.cc == choice.baseline), None)
     gaps = disagreement(seen, usual, _shortest_rtt(flows, usual.cc)) if usual is not None else []
-    if usual is not None and gaps and baseline is None and shown_today is None:
+    if usual is not None and gaps and not given and shown_today is None:
         gaps += another_baseline(seen, usual, ranking)
     if usual is not None and base.engine == "sim" and not outcome.interrupted and not independent:
         replays = doubts.Replayed(responses, rounds, runs).of(usual.cc, seeds)
         gaps = _doubted(base, gaps, found, usual.cc, replays, seeds, store)
         del replays  # millions of rows
+    if calibrated:
+        # The calibration has held the replay against the capture.
+        gaps = [gap for gap in gaps if APART not in gap and getattr(gap, "kind", "") != doubts.NOT_AS_CAPTURED]
     if usual is not None:
         mine = responses.lazy().filter(pl.col("cc") == usual.cc)
         gaps += about_the_tap(found, replay, mine.select("connection", "response", "completion_ms").collect())
@@ -493,7 +498,16 @@ def _on_rack(
         + outcome.warnings
         + about_the_traffic(replay, rank_by, rank_of),
         baseline=usual.cc if usual is not None else None,
-        baseline_given=baseline is not None,
+        goal=goal,
+        ways={name: way for name, way in ways.items() if name in choice.candidates},
+        outcomes=outcomes(
+            runs,
+            responses,
+            {name: way for name, way in ways.items() if name in choice.candidates},
+            choice.baseline or choice.names[0],
+            rank_of,
+        ),
+        baseline_given=given,
         baseline_seen=shown_today.why if shown_today and usual is not None and usual.cc == shown_today.cc else None,
         baseline_hint=shown_today.why if shown_today and shown_today.cc is None else None,
         measured=seen,

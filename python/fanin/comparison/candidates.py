@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from fanin import _native
@@ -12,6 +12,8 @@ from fanin.errors import AlgorithmError, FaninError, MissingAlgorithmError, Scen
 from fanin.registries import stand_alone_algorithms
 from fanin.runs.engines import engine
 from fanin.runs.replay import rack_of
+from fanin.settings.candidates import Candidate, Space
+from fanin.settings.declared import Cost
 from fanin.simulation import chosen_algorithms
 from fanin.verdict import presumed
 
@@ -34,12 +36,51 @@ class Choice:
         What every other is compared with.
     notes : list of str
         Remarks on the choice.
+    settings : dict of str to Candidate
+        What of it is not an algorithm as it is, but the current one with a host's setting, by name.
     """
 
     names: list[str]
     candidates: list[str]
     baseline: str | None
     notes: list[str]
+    settings: dict[str, Candidate] = field(default_factory=dict)
+
+    def way(self, name: str) -> Candidate:
+        """How a name is run."""
+        return self.settings.get(name) or Candidate(name)
+
+    def ways(self) -> dict[str, Candidate]:
+        """How everything that is run is run, by name."""
+        return {name: self.way(name) for name in self.names}
+
+
+def with_host_settings(choice: Choice, base: ReplayJob) -> Choice:
+    """The same and the current algorithm with each setting of a host: what needs neither a switch nor another TCP wins most."""
+    now = choice.baseline
+    if now is None or now not in choice.candidates or deployment(now) is None:
+        return choice
+    table = base.rack.table()
+    for key, value in base.settings:
+        section, _, name = key.partition(".")
+        table.setdefault(section, {})[name] = value
+    turned = Space([now], table, switch=False).neighbours(Candidate(now))
+    added = {c.label: c for c in turned if c.cost(now)[0] is Cost.HOST_SETTING and _can_be(base, c)}
+    return replace(
+        choice,
+        names=[*choice.names, *added],
+        candidates=[*choice.candidates, *added],
+        settings={**choice.settings, **added},
+    )
+
+
+def _can_be(base: ReplayJob, candidate: Candidate) -> bool:
+    """The engine and the rack take the setting."""
+    try:
+        replace(base, cc=candidate.cc, seed=1, settings=(*base.settings, *candidate.settings)).check()
+    except FaninError:
+        return False
+    return True
 
 
 def chosen(asked: str | Sequence[str] | None, baseline: str | None, base: ReplayJob, seen: str | None = None) -> Choice:

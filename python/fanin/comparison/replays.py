@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -26,6 +26,7 @@ from fanin.runs.job import RunWarning
 from fanin.runs.kept import run_kept
 from fanin.runs.replay import ReplayJob, rack_of
 from fanin.runs.tables import Frames
+from fanin.settings.candidates import Candidate
 from fanin.simulation import Failure, all_failed, sentence
 from fanin.stats import extremes
 
@@ -78,6 +79,7 @@ class MeasuredReplay:
 class _Captured:
     """A replay that is recorded to pcap files as it runs, so it is run whatever the store has."""
 
+    name: str
     replay: MeasuredReplay
     folder: Path
     places: tuple[str, ...]
@@ -86,7 +88,7 @@ class _Captured:
         return ""
 
     def run(self, watch: Watch | None = None) -> Frames:
-        folder = self.folder / file_name(self.replay.job.cc)
+        folder = self.folder / file_name(self.name)
         folder.mkdir()
         return self.replay.run(watch, Captures(folder, self.places))
 
@@ -117,28 +119,31 @@ def run_all(
     progress: Callable[[str, int], Progress],
     label: str = "replaying",
     store: Store | None = None,
+    ways: Mapping[str, Candidate] | None = None,
 ) -> Outcome:
     """Run every algorithm under every seed, on every core, except what the store has.
 
-    `base` says rack, traffic and engine; `captures` is the folder for pcap files, and of what.
+    `base` says rack, traffic and engine; `captures` is the folder for pcap files, and of what; `ways` what a name stands for that is no algorithm
+    as it is.
     """
     # What is wrong with one algorithm on this rack is known before the others have run.
     failed: dict[str, BaseException] = {}
     hashes: dict[str, str] = {}
     warnings: list[str] = []
-    rack, replay = rack_of(base.rack, base.settings), base.traffic.replay
-    on = engine(base.engine)
-    for name in algorithms:
+    replay, on = base.traffic.replay, engine(base.engine)
+    way = {name: (ways or {}).get(name) or Candidate(name) for name in algorithms}
+    for name, how in way.items():
         try:
-            hashes[name], told = rack.check(replay, name)
-            on.check(rack.plan(replay, name, seeds[0]).plan)
+            rack = rack_of(base.rack, (*base.settings, *how.settings))
+            hashes[name], told = rack.check(replay, how.cc)
+            plan = rack.plan(replay, how.cc, seeds[0])
+            on.check(plan.plan)
             warnings += [RunWarning(message, kind, cc) for kind, cc, message in told]
         except FaninError as error:
             failed[name] = error
             hashes.pop(name, None)
     if not hashes:
         raise all_failed(failed)
-    plan = rack.plan(replay, next(iter(hashes)), seeds[0])
     port, flows = plan.plan.ports[plan.port], len(plan.connections())
     del plan
     # What reading the traffic took is of no use to the runs, nor what these took to the report.
@@ -156,15 +161,22 @@ def run_all(
         elif isinstance(result, BaseException):
             raise result
         else:
-            done[name, seed] = columns.typed(result)
+            done[name, seed] = columns.typed(_named(result, name) if way[name].settings else result)
 
-    jobs = [MeasuredReplay(replace(base, cc=name, seed=seed, trace=seed == traced)) for name, seed in work]
+    jobs = [
+        MeasuredReplay(
+            replace(
+                base, cc=way[name].cc, settings=(*base.settings, *way[name].settings), seed=seed, trace=seed == traced
+            )
+        )
+        for name, seed in work
+    ]
     whole, found = True, 0
     if captures is not None:
         recorded = [number for number, (_, seed) in enumerate(work) if seed == traced]
         folder, places = captures
         _, whole = run_kept(
-            [_Captured(jobs[number], folder, tuple(places)) for number in recorded],
+            [_Captured(work[number][0], jobs[number], folder, tuple(places)) for number in recorded],
             lambda position, result: finished(recorded[position], result),
             store=None,
             progress=progress,
@@ -200,6 +212,13 @@ def run_all(
         warnings=list(dict.fromkeys(warnings)),
         found=found,
     )
+
+
+def _named(frames: Frames, name: str) -> Frames:
+    """Frames under the candidate's name, which holds its settings; a store has the algorithm's."""
+    return {
+        kind: table.with_columns(cc=pl.lit(name)) if "cc" in table.columns else table for kind, table in frames.items()
+    }
 
 
 def measured(job: ReplayJob, made: RackPlan, run: Run) -> Frames:

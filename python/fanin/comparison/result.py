@@ -11,11 +11,14 @@ import polars as pl
 
 from fanin.comparison.columns import PACKETS, PAUSES, ROUNDS, TREES
 from fanin.comparison.variations import Variation
+from fanin.decision import Decision, Outcome, decide
+from fanin.decision.outcome import together
 from fanin.explain import explanations
 from fanin.files import made_folder, write_parquet
 from fanin.measured import Measured
 from fanin.rack_facts import rack_hz
 from fanin.ranking import METHOD, RankBy, RankingRow, RankOf
+from fanin.settings.candidates import Candidate
 from fanin.text import duration
 from fanin.verdict import Confirmation, Verdict, verdict
 
@@ -96,6 +99,12 @@ class CompareResult:
         Best first.
     rank_by : str
         The statistic it is ranked by.
+    goal : str or None
+        The statistic that is to gain; None: the mean or the tail.
+    ways : dict of str to Candidate
+        What can be the answer, by the name in `ranking`: an algorithm, or the baseline with a host's setting.
+    outcomes : tuple of Outcome
+        What the runs of each of these gave, as the decision is made from it.
     rank_of : str
         Whose completion time it is ranked by: ``trees``, ``rounds`` or ``responses``.
     independent : bool
@@ -242,6 +251,24 @@ class CompareResult:
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     settings: dict[str, str] = field(default_factory=dict)
+    goal: RankBy | None = None
+    ways: dict[str, Candidate] = field(default_factory=dict)
+    outcomes: tuple[Outcome, ...] = ()
+
+    def way(self, name: str) -> Candidate:
+        """How a row of the ranking is run."""
+        return self.ways.get(name) or Candidate(name)
+
+    @property
+    def decision(self) -> Decision | None:
+        """The decision over every rack that reproduces the capture; None without a baseline that was run."""
+        racks = [self.outcomes]
+        if self.calibration is not None and self.calibration.reproduced:
+            racks += [other.outcomes for other in self.variations if other.outcomes]
+        every = together(racks)
+        if self.baseline is None or not any(outcome.name == self.baseline for outcome in every):
+            return None
+        return decide(every, self.baseline, self.goal)
 
     @property
     def verdict(self) -> Verdict:
@@ -292,7 +319,7 @@ class CompareResult:
             "independent": self.independent,
             "companies": self.companies,
             "method": METHOD,
-            "ranking": [row.to_dict() for row in self.ranking],
+            "ranking": [{**row.to_dict(), "settings": dict(self.way(row.cc).settings)} for row in self.ranking],
             "slowest": [explanation.to_dict() for explanation in explanations(self)],
             "failures": [{"cc": f.cc, "message": f.message} for f in self.failures],
             "missing": [{"cc": cc, "seed": seed} for cc, seed in self.missing],

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fanin.errors import ScenarioError
 
 if TYPE_CHECKING:
     from fanin.comparison.result import CompareResult
+    from fanin.decision import Outcome
 
 MOST = 64
 """More racks than this are a mistake, or a sweep."""
@@ -29,9 +30,11 @@ class Variation:
     best : str or None
         The algorithm advised there.
     baseline_ms, best_ms : float or None
-        The ranking's statistic (at ``tail``: p99.9) with the baseline and with `best`, in ms.
+        The ranking's statistic with the baseline and with `best`, in ms.
     ratio : float or None
         How many times as long it takes with `best` as with the baseline, paired by seed; 1 where the baseline is to be kept.
+    outcomes : tuple of Outcome
+        What the runs there gave.
     """
 
     settings: dict[str, str]
@@ -40,6 +43,7 @@ class Variation:
     baseline_ms: float | None
     best_ms: float | None
     ratio: float | None
+    outcomes: tuple[Outcome, ...] = field(default=(), repr=False, compare=False)
 
     def keeps(self, baseline: str | None) -> bool:
         """Nothing better is advised there than the baseline."""
@@ -78,7 +82,7 @@ def racks(vary: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:
 def variation(settings: dict[str, str], result: CompareResult) -> Variation:
     """What one comparison says, in short."""
     told = result.verdict
-    statistic = "p99_9" if told.kind == "tail" else result.rank_by
+    statistic = told.by if told.by is not None else result.rank_by
     rows = {row.cc: row for row in result.ranking}
     best, usual = rows.get(told.best or ""), rows.get(told.baseline or "")
     paired = best.against_baseline.get(statistic) if best is not None else None
@@ -89,6 +93,7 @@ def variation(settings: dict[str, str], result: CompareResult) -> Variation:
         baseline_ms=usual.completion_ms[statistic].value if usual else None,
         best_ms=best.completion_ms[statistic].value if best else None,
         ratio=paired.change.value if paired is not None else 1.0 if best is usual else None,
+        outcomes=result.outcomes,
     )
 
 

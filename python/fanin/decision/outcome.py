@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 FEWEST_EVENTS = 30
 """A quantile is claimed, or guarded, only where so many requests of all runs together lie beyond it."""
@@ -69,3 +69,25 @@ def tail_of(outcome: Outcome) -> str | None:
     ['p99', 'p95', None]
     """
     return next((name for name in TAILS if outcome.tells(name)), None)
+
+
+def together(on_racks: Sequence[Sequence[Outcome]]) -> tuple[Outcome, ...]:
+    """Outcomes of the same candidates on several racks as one of each: what was run on all of them.
+
+    Examples
+    --------
+    >>> one, other = (Outcome("cubic", (0,), {(0, 1): {"mean": ms}}, 10) for ms in (1.0, 2.0))
+    >>> together([[one], [other]])[0].runs
+    {(0, 1): {'mean': 1.0}, (1, 1): {'mean': 2.0}}
+    """
+    by_rack = [{outcome.name: outcome for outcome in rack} for rack in on_racks]
+    names = [name for name in by_rack[0] if all(name in rack for rack in by_rack)] if by_rack else []
+    found = []
+    for name in names:
+        runs: dict[Run, Mapping[str, float | None]] = {}
+        connections: dict[Run, Mapping[Hashable, float | None]] = {}
+        for place, rack in enumerate(by_rack):
+            runs |= {(place, seed): values for (_, seed), values in rack[name].runs.items()}
+            connections |= {(place, seed): values for (_, seed), values in rack[name].connections.items()}
+        found.append(replace(by_rack[0][name], runs=runs, connections=connections))
+    return tuple(found)

@@ -1,0 +1,81 @@
+"""The runs of a comparison as outcomes to be judged."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from fanin.decision import Outcome
+from fanin.decision.judge import MOST_CONNECTIONS
+from fanin.ranking import STATISTICS, column
+
+if TYPE_CHECKING:
+    from fanin.ranking import RankOf
+    from fanin.settings.candidates import Candidate
+
+COUNTED: dict[str, tuple[str, str]] = {
+    "trees": ("trees", "unfinished_trees"),
+    "rounds": ("rounds", "unfinished_rounds"),
+    "responses": ("responses", "unfinished"),
+}
+"""Columns of a run: how many there were, and how many of them were not complete when it ended."""
+
+
+def outcomes(
+    runs: pl.DataFrame, responses: pl.DataFrame, ways: Mapping[str, Candidate], now: str, of: RankOf
+) -> tuple[Outcome, ...]:
+    """What each candidate's runs on one rack gave.
+
+    Parameters
+    ----------
+    runs, responses : polars.DataFrame
+        As :attr:`fanin.CompareResult.runs` and ``responses``.
+    ways : mapping
+        The candidates by name; what is run besides (models) is not judged.
+    now : str
+        What the hosts run today.
+    of : str
+        Whose completion times.
+    """
+    each = _connections(responses)
+    found = []
+    for name, candidate in ways.items():
+        mine = runs.filter(runs["cc"] == name)
+        if mine.height:
+            rows = list(mine.iter_rows(named=True))
+            found.append(
+                Outcome(
+                    name,
+                    tuple(int(part) for part in candidate.cost(now)),
+                    {(0, row["seed"]): _statistics(row, of) for row in rows},
+                    int(rows[0][COUNTED[of][0]]),
+                    {(0, row["seed"]): each.get((name, row["seed"]), {}) for row in rows} if each else {},
+                )
+            )
+    return tuple(found)
+
+
+def _statistics(row: Mapping[str, object], of: RankOf) -> dict[str, float | None]:
+    found: dict[str, float | None] = {}
+    for name in STATISTICS:
+        value = row[column(name, of)]
+        found[name] = float(value) if isinstance(value, int | float) else None
+    # The mean is of what was complete; a run that leaves requests behind has none.
+    if row[COUNTED[of][1]]:
+        found["mean"] = None
+    return found
+
+
+def _connections(responses: pl.DataFrame) -> dict[tuple[str, int], dict[Hashable, float | None]]:
+    """By candidate and seed the mean time of each connection's responses; nothing where there are too many to be guarded one by one."""
+    if responses["connection"].n_unique() > MOST_CONNECTIONS:
+        return {}
+    means = responses.group_by("cc", "seed", "connection").agg(
+        pl.col("completion_ms").mean(), pl.col("completion_ms").null_count().alias("unfinished")
+    )
+    found: dict[tuple[str, int], dict[Hashable, float | None]] = {}
+    for cc, seed, connection, mean, unfinished in means.sort("cc", "seed", "connection").iter_rows():
+        found.setdefault((str(cc), seed), {})[connection] = None if unfinished else mean
+    return found
