@@ -7,8 +7,8 @@ use crate::hosts::Hosts;
 use crate::table::Table;
 use crate::timeline::{Clock, Noted, Sorter};
 use crate::{
-    Analysis, Burst, CaptureError, Connection, Connections, Options, Partial, Progress, Sink, Summary, Train, Turn,
-    Warning, Write,
+    Analysis, Burst, CaptureError, Connection, Connections, Options, Partial, Progress, Protocol, Sink, Stretch,
+    Summary, Train, Turn, Warning, Write,
 };
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -16,6 +16,8 @@ use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::path::Path;
 
+/// A protocol of which a larger share of requests could not be read is worth a word.
+const UNREAD: f64 = 0.01;
 /// Packets between two calls of the progress callback: a few milliseconds of work.
 const PROGRESS_EVERY: u64 = 1 << 15;
 
@@ -62,7 +64,9 @@ pub fn analyse_reader(
     rows.bursts.sort_by_key(|r| (r.start_ns, r.connection, r.direction));
     // Stable: those of one chain are in their order.
     rows.writes.sort_by_key(|r| (r.connection, r.turn, r.direction));
-    (found.turns, found.trains, found.bursts, found.writes) = (rows.turns, rows.trains, rows.bursts, rows.writes);
+    rows.stretches.sort_by_key(|r| (r.connection, r.turn));
+    (found.turns, found.trains, found.bursts) = (rows.turns, rows.trains, rows.bursts);
+    (found.writes, found.stretches) = (rows.writes, rows.stretches);
     Ok(found)
 }
 
@@ -158,9 +162,10 @@ impl Pass {
                             if file.several_interfaces() {
                                 self.sorter.widen();
                             }
-                            self.sorter.push(t, packet, segment);
+                            self.sorter.push(t, packet, segment, segment.stored(file.bytes()));
                             while let Some(next) = self.sorter.ripe(t, &self.clock) {
                                 self.table.segment(&next, sink);
+                                self.sorter.used(next);
                             }
                         }
                         Decoded::Other => {}
@@ -246,6 +251,7 @@ impl Pass {
             trains: vec![],
             bursts: vec![],
             writes: vec![],
+            stretches: vec![],
             hosts: hosts.ranked(),
             links,
             warnings,
@@ -290,6 +296,8 @@ struct About {
     missing: (u64, u64),
     /// The largest segment that is more than its receiver takes at once.
     merged: Option<u32>,
+    /// Per protocol: requests that were read, that were not, and how many of the latter are on connections that lack stored payload.
+    messages: BTreeMap<Protocol, (u64, u64, u64)>,
 }
 
 impl About {
@@ -299,6 +307,12 @@ impl About {
         self.unopened += u64::from(c.to_server.syn + c.to_client.syn == 0);
         let missing = c.to_server.missing_bytes + c.to_client.missing_bytes;
         self.missing = (self.missing.0 + missing, self.missing.1 + u64::from(missing > 0));
+        if let Some(protocol) = c.messages.protocol {
+            let (read, unread, cut) = self.messages.entry(protocol).or_default();
+            *read += u64::from(c.messages.read);
+            *unread += u64::from(c.messages.unread);
+            *cut += if c.messages.unseen_bytes > 0 { u64::from(c.messages.unread) } else { 0 };
+        }
         for (side, peer) in [(&c.to_server, &c.to_client), (&c.to_client, &c.to_server)] {
             if side.largest_segment > peer.mss_option.map_or(LARGEST_ON_WIRE, u32::from) {
                 self.merged = self.merged.max(Some(side.largest_segment));
@@ -307,7 +321,7 @@ impl About {
     }
 
     fn warnings(self) -> impl Iterator<Item = Warning> {
-        let About { of, one_sided, unopened, missing: (bytes, lacking), merged } = self;
+        let About { of, one_sided, unopened, missing: (bytes, lacking), merged, messages } = self;
         let one_sided = (one_sided > 0).then_some(Warning::OneSided { connections: one_sided, of });
         let unopened = (unopened > 0).then_some(Warning::NoHandshake { connections: unopened, of });
         let missing = (bytes > 0).then_some(Warning::MissingData { bytes, connections: lacking });
@@ -317,6 +331,15 @@ impl About {
             .chain(one_sided)
             .chain(unopened)
             .chain(missing)
+            .chain(messages.into_iter().filter_map(|(protocol, (read, unread, cut))| {
+                let of = read + unread;
+                (unread as f64 > UNREAD * of as f64).then_some(Warning::MessagesUnread {
+                    protocol,
+                    unread,
+                    of,
+                    cut: cut > 0,
+                })
+            }))
     }
 }
 
@@ -327,6 +350,7 @@ struct Rows {
     trains: Vec<Train>,
     bursts: Vec<Burst>,
     writes: Vec<Write>,
+    stretches: Vec<Stretch>,
 }
 
 impl Sink for Rows {
@@ -338,6 +362,9 @@ impl Sink for Rows {
     }
     fn burst(&mut self, burst: Burst) {
         self.bursts.push(burst);
+    }
+    fn stretch(&mut self, stretch: Stretch) {
+        self.stretches.push(stretch);
     }
     fn write(&mut self, write: Write) {
         self.writes.push(write);

@@ -12,6 +12,7 @@ mod writes;
 
 use crate::arrivals::Arrivals;
 use crate::decode::{Addr, Segment, flag};
+use crate::protocol::{self, Reader};
 use crate::{Direction, DirectionStats, Gap, Sink, Train};
 use clock::Clock;
 use clocking::Clocking;
@@ -57,6 +58,7 @@ pub(crate) struct Conn {
     request: Option<PayloadRun>,
     run: Option<PayloadRun>,
     writes: Writes,
+    reader: Reader,
 }
 
 /// What the first packet of a run says about it.
@@ -136,6 +138,7 @@ impl Conn {
             request: None,
             run: None,
             writes: Writes::default(),
+            reader: Reader::default(),
         }
     }
 
@@ -210,9 +213,19 @@ impl Conn {
         self.dirs[d].half.take_fresh()
     }
 
-    /// Follows one segment.
+    /// Follows one segment, of whose payload `stored` is in the file.
     #[inline]
-    pub fn segment(&mut self, s: &Segment, d: usize, at: u64, gap: Gap, arrivals: &mut Arrivals, sink: &mut dyn Sink) {
+    #[allow(clippy::too_many_arguments)] // what one packet and its surroundings are
+    pub fn segment(
+        &mut self,
+        s: &Segment,
+        stored: &[u8],
+        d: usize,
+        at: u64,
+        gap: Gap,
+        arrivals: &mut Arrivals,
+        sink: &mut dyn Sink,
+    ) {
         self.end = at;
         self.count(s, d, at);
         if s.bad {
@@ -234,7 +247,7 @@ impl Conn {
         self.recall_front(arrivals);
         let queued = self.may_have_queued(s, d, at, arrivals);
         if s.payload > 0 {
-            self.data(s, d, at, acks, gap, arrivals, sink);
+            self.data(s, stored, d, at, acks, gap, arrivals, sink);
             let entered = self.entered(d, at, arrivals);
             arrivals.packet(self.hosts[1 - d], self.id, s.payload, at, entered);
         } else {
@@ -288,6 +301,7 @@ impl Conn {
     fn data(
         &mut self,
         s: &Segment,
+        stored: &[u8],
         d: usize,
         at: u64,
         acks: bool,
@@ -376,7 +390,30 @@ impl Conn {
         if s.flags & flag::PSH != 0 && arrival.fresh > 0 {
             self.write_ended(s, d, seq, at);
         }
+        self.read_messages(s, stored, d, seq, at, sink);
         self.train(d, at, arrival.fresh, arrival.old, gap, sink);
+    }
+
+    /// What the applications say in a data packet of `d` that begins at `seq`.
+    #[inline]
+    fn read_messages(&mut self, s: &Segment, stored: &[u8], d: usize, seq: u32, at: u64, sink: &mut dyn Sink) {
+        let place = &self.dirs[d].seq;
+        let from = place.place_of(seq);
+        let over = self.reader.data(protocol::Data {
+            side: if d == self.client { protocol::CLIENT } else { protocol::SERVER },
+            from,
+            to: from + u64::from(s.payload),
+            other: self.dirs[1 - d].seq.max(),
+            stored,
+            at,
+            pushed: s.flags & flag::PSH != 0,
+            acked: place.acked(),
+            turn: self.turns,
+            has_all: s.flags & flag::ACK == 0 || self.dirs[1 - d].seq.covers_all(s.ack),
+        });
+        if let Some(stretch) = over {
+            sink.stretch(self.timed(stretch));
+        }
     }
 
     /// If the sender of `d` sends new data now: how long had nothing but its application held it back?
@@ -572,6 +609,9 @@ impl Conn {
         }
         if news || opened {
             peer.progress = at;
+        }
+        if news && d == self.client {
+            self.reader.acknowledged(peer.seq.acked(), at);
         }
         (dir.window, dir.window_exact) = (window, opened_both || window == 0);
         (dir.last_ack, dir.last_window) = (s.ack, s.window);

@@ -75,7 +75,7 @@ impl Serialize for Connections {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{DirectionStats, WriteCounts};
+    use crate::{DirectionStats, ReadCounts, WriteCounts};
 
     /// A connection of which every number is as large as it can be, or none is.
     fn connection(number: u32, count: u64) -> Connection {
@@ -102,6 +102,7 @@ mod tests {
             handshake_client_ns: None,
             turns: number,
             writes: WriteCounts::default(),
+            messages: ReadCounts::default(),
             to_server: side,
             to_client: side,
         }

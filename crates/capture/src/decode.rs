@@ -58,6 +58,8 @@ pub(crate) struct Segment {
     pub bad: bool,
     /// Payload on the wire, stored or not.
     pub payload: u32,
+    /// Where it begins in the frame.
+    pub payload_at: u32,
     /// From a SYN: maximum segment size.
     pub mss: Option<u16>,
     /// From a SYN: window shift.
@@ -72,6 +74,16 @@ pub(crate) struct Segment {
     pub echo: Option<u32>,
     /// Bytes that came twice (D-SACK, RFC 2883), from the first two blocks of a SACK option in its usual place.
     pub twice: Option<(u32, u32)>,
+}
+
+impl Segment {
+    /// What is stored of its payload, of its frame's bytes.
+    #[inline]
+    pub fn stored<'a>(&self, frame: &'a [u8]) -> &'a [u8] {
+        let from = self.payload_at as usize;
+        let to = frame.len().min(from.saturating_add(self.payload as usize));
+        frame.get(from..to).unwrap_or(&[])
+    }
 }
 
 /// What a frame is.
@@ -247,7 +259,10 @@ fn transport(protocol: u8, ip: &Ip, bytes: &[u8], at: usize, length: usize, dept
             // VXLAN (RFC 7348): UDP to port 4789, 8 bytes of its own, then an Ethernet frame. The inner TCP is what counts.
             if depth < 4 && be16(bytes, at + 2) == Some(4789) && length >= 16 {
                 let inner = bytes.get(at + 16..).unwrap_or(&[]);
-                ethernet(inner, (length - 16) as u32, depth + 1)
+                match ethernet(inner, (length - 16) as u32, depth + 1) {
+                    Decoded::Tcp(s) => Decoded::Tcp(Segment { payload_at: s.payload_at + at as u32 + 16, ..s }),
+                    other => other,
+                }
             } else {
                 Decoded::Other
             }
@@ -278,6 +293,7 @@ fn tcp(ip: &Ip, bytes: &[u8], at: usize, length: usize) -> Decoded {
         ect: ip.ect,
         bad,
         payload: if bad { 0 } else { (length - header) as u32 },
+        payload_at: (at + header) as u32,
         mss: None,
         window_scale: None,
         sack: false,

@@ -6,7 +6,7 @@
 //! ([`Write`]). Nothing is changed where neither does.
 
 use crate::workload::Exchange;
-use crate::{Connection, Direction, Front, Write, WriteCounts};
+use crate::{Call, Connection, Direction, Front, Stretch, Write, WriteCounts};
 
 /// A connection shows its sizes in so many requests that were answered before the next.
 const SHOWN: usize = 3;
@@ -28,6 +28,68 @@ pub(crate) fn writes_tell(connections: impl Iterator<Item = Connection>) -> bool
 /// together up to the end of the capture, and their ends and those of the answers are not equally many.
 pub(crate) fn tell_nothing(writes: WriteCounts, requests: usize) -> bool {
     (writes.shown, writes.apart, writes.odd) == (0, 0, 0) && requests >= SHOWN
+}
+
+/// Puts what was read by the connection's protocol in the place of the turns that it looks like.
+pub(crate) fn by_protocol(exchanges: Vec<Exchange>, stretches: &[Stretch]) -> Vec<Exchange> {
+    if stretches.is_empty() {
+        return exchanges;
+    }
+    let number = |e: &Exchange| e.pieces.map_or(u32::MAX, |(_, _, turn)| turn);
+    // An answer that waits behind another one says nothing of its server's time.
+    let alone = exchanges.iter().filter(|e| !e.overlapped).filter_map(|e| e.service);
+    let alone = alone.filter(|_| stretches.iter().all(|s| s.calls.is_empty()));
+    let seen = stretches.iter().flat_map(|s| &s.calls).filter_map(|call| call.service_ns);
+    let mut served: Vec<u64> = alone.chain(seen).collect();
+    served.sort_unstable();
+    let service = served.get(served.len() / 2).copied();
+    let mut all: Vec<Exchange> = Vec::with_capacity(exchanges.len());
+    let mut left = stretches.iter().peekable();
+    let mut replaced: Option<&Stretch> = None;
+    for exchange in exchanges {
+        let turn = number(&exchange);
+        if replaced.is_some_and(|s| turn - s.turn < s.turns) {
+            continue;
+        }
+        replaced = None;
+        while let Some(stretch) = left.next_if(|s| s.turn <= turn) {
+            let first = (turn - stretch.turn < stretch.turns).then_some(&exchange);
+            read(stretch, first, service, &mut all);
+            replaced = first.map(|_| stretch).or(replaced);
+        }
+        if replaced.is_none() {
+            all.push(exchange);
+        }
+    }
+    left.for_each(|stretch| read(stretch, None, service, &mut all));
+    all
+}
+
+/// The calls of a stretch, of which `first` is the first turn.
+fn read(stretch: &Stretch, first: Option<&Exchange>, service: Option<u64>, all: &mut Vec<Exchange>) {
+    // Up to when the calls before were under way.
+    let mut until = 0;
+    for (n, call) in stretch.calls.iter().enumerate() {
+        let &Call { request_start_ns, response_end_ns, .. } = call;
+        let first = first.filter(|_| n == 0);
+        all.push(Exchange {
+            request_start: Some(request_start_ns),
+            request_end: Some(call.request_end_ns),
+            request_bytes: call.request_bytes,
+            waited: first.and_then(|first| first.waited),
+            response_start: call.response_start_ns,
+            response_end: response_end_ns,
+            response_bytes: call.response_bytes,
+            service: call.service_ns.or(service),
+            overlapped: first.map_or(request_start_ns < until, |first| first.overlapped),
+            told: true,
+            delivered: call.delivered_ns,
+            unsure: call.unsure_ns,
+            front: first.map_or(Front::default(), |first| first.front),
+            pieces: None,
+        });
+        until = until.max(response_end_ns.unwrap_or(u64::MAX));
+    }
 }
 
 /// Separates the exchanges of one connection that were in flight together by the ends of writes.

@@ -31,6 +31,7 @@ mod hosts;
 mod inflight;
 mod limit;
 mod options;
+mod protocol;
 mod rack;
 mod release;
 mod results;
@@ -50,7 +51,8 @@ pub use limit::Limit;
 pub use options::{Gap, LinkRates, Options, Progress};
 pub use rack::Link;
 pub use results::{
-    Analysis, Burst, Connection, Direction, DirectionStats, Front, Host, Sink, Summary, Train, Turn, Write, WriteCounts,
+    Analysis, Burst, Call, Connection, Direction, DirectionStats, Front, Host, Protocol, ReadCounts, Sink, Stretch,
+    Summary, Train, Turn, Write, WriteCounts,
 };
 pub use waiting::{Company, Delay, Edge, Release, Round};
 pub use warning::Warning;

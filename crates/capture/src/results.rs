@@ -22,6 +22,8 @@ pub struct Analysis {
     pub bursts: Vec<Burst>,
     /// Ends of writes in requests that were in flight together, by connection.
     pub writes: Vec<Write>,
+    /// What was read of the applications' messages where turns do not say it, by connection.
+    pub stretches: Vec<Stretch>,
     /// Hosts, the likeliest aggregator first.
     pub hosts: Vec<Host>,
     /// What the spacing of packets says about the link to each receiver.
@@ -102,6 +104,8 @@ pub struct Connection {
     pub turns: u32,
     /// How often PSH showed messages.
     pub writes: WriteCounts,
+    /// How well its messages could be read.
+    pub messages: ReadCounts,
     /// What the client sent.
     pub to_server: DirectionStats,
     /// What the server sent.
@@ -357,6 +361,89 @@ pub struct WriteCounts {
     pub unasked: u32,
 }
 
+/// A protocol that fanin reads messages of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// HTTP/1.0 and HTTP/1.1 (RFC 9112).
+    Http1,
+    /// HTTP/2 in clear text (RFC 9113), gRPC included.
+    Http2,
+    /// memcached's text or binary protocol.
+    Memcached,
+    /// Redis' protocol (RESP).
+    Redis,
+    /// TLS: its records, not what they hold.
+    Tls,
+}
+
+impl Protocol {
+    /// As people write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Protocol::Http1 => "HTTP/1",
+            Protocol::Http2 => "HTTP/2",
+            Protocol::Memcached => "memcached",
+            Protocol::Redis => "Redis",
+            Protocol::Tls => "TLS",
+        }
+    }
+}
+
+/// A request and the response to it, read by their protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Call {
+    /// Its stream, of several at once (HTTP/2); else zero.
+    pub stream: u32,
+    /// First request byte at the tap.
+    pub request_start_ns: u64,
+    /// Last request byte.
+    pub request_end_ns: u64,
+    /// Payload of the request.
+    pub request_bytes: u64,
+    /// First response byte; none when nothing answered within the capture.
+    pub response_start_ns: Option<u64>,
+    /// Last response byte, all before it included.
+    pub response_end_ns: Option<u64>,
+    /// Payload of the response.
+    pub response_bytes: u64,
+    /// When the client had all of the response, as the tap can tell.
+    pub delivered_ns: Option<u64>,
+    /// By how much earlier that may have been.
+    pub unsure_ns: u64,
+    /// How long the server took to begin its answer; none where it may have waited behind another one.
+    pub service_ns: Option<u64>,
+}
+
+/// What a connection carried from one moment at which it was idle to the next, where its turns do not say it: requests in flight together, and
+/// what is no request. Its calls stand in place of `turns` turns from `turn` on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Stretch {
+    /// Index into [`Analysis::connections`].
+    pub connection: u32,
+    /// The turn in which it began.
+    pub turn: u32,
+    /// How many turns it looks like.
+    pub turns: u32,
+    /// In order of their requests; none where the protocol had something to say, and its applications nothing.
+    pub calls: Vec<Call>,
+}
+
+/// How well the messages of a connection could be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadCounts {
+    /// What it speaks, if that is known.
+    pub protocol: Option<Protocol>,
+    /// Requests that were read, with their responses.
+    pub read: u32,
+    /// Of these, requests or responses whose end or beginning was not stored, and follows from what comes behind them.
+    pub guessed: u32,
+    /// Requests whose messages did not fit together; turns stand for them.
+    pub unread: u32,
+    /// Payload in which messages may begin or end and that is not stored.
+    pub unseen_bytes: u64,
+}
+
 /// Where rows go as soon as they are known, for callers who do not want to keep them all.
 pub trait Sink {
     /// A turn ended.
@@ -367,4 +454,6 @@ pub trait Sink {
     fn burst(&mut self, burst: Burst);
     /// Requests in flight together are told apart by the ends of writes: one end.
     fn write(&mut self, _write: Write) {}
+    /// Requests in flight together were read by their protocol.
+    fn stretch(&mut self, _stretch: Stretch) {}
 }

@@ -43,7 +43,7 @@ impl Table {
     /// Hands a segment to its connection, a new one if need be.
     #[inline]
     pub fn segment(&mut self, timed: &Timed, sink: &mut dyn Sink) {
-        let Timed { at, packet, segment: s } = timed;
+        let Timed { at, packet, segment: s, payload } = timed;
         let (a, b) = ((s.src, s.sport), (s.dst, s.dport));
         let key = if a <= b { [a, b] } else { [b, a] };
         let fresh = self.conns.len() as u32;
@@ -72,7 +72,7 @@ impl Table {
                 self.links.passed(s, sent, *at);
             }
             let (before, repaired) = conn.acknowledged(1 - d);
-            conn.segment(s, d, *at, self.gap, &mut self.arrivals, sink);
+            conn.segment(s, payload, d, *at, self.gap, &mut self.arrivals, sink);
             if let Some(rtt) = conn.take_round_trip(1 - d) {
                 self.links.round_trip(s.src, rtt);
             }

@@ -9,6 +9,8 @@ const HELD: usize = 32;
 /// Packets held back at most where a tool wrote several interfaces: it empties the buffer of one after another, and each of `dumpcap`'s 2 MiB
 /// holds some 10,000 cut packets. For longer than [`JUMP`] none is held.
 const HELD_WIDELY: usize = 1 << 17;
+/// So much payload is kept of each of these.
+const KEPT_WIDELY: usize = 256;
 /// A step back beyond this, and behind packets already used, is a wrong clock, not a wrong order.
 const JUMP: i64 = 1_000_000_000;
 /// As long as no packet was used, stamps may lie this far before the first one.
@@ -20,13 +22,14 @@ const SETTLED: u32 = 8;
 const LONGEST: u64 = 1 << 61;
 
 /// A segment on its way to its connection.
-#[derive(Clone, Copy)]
 pub(crate) struct Timed {
     /// Since the start of the capture.
     pub at: u64,
     /// Number of the packet, from one.
     pub packet: u64,
     pub segment: Segment,
+    /// What is stored of its payload, or the front of it.
+    pub payload: Vec<u8>,
 }
 
 /// Puts stamps right.
@@ -114,29 +117,32 @@ pub(crate) struct Sorter {
     released: i64,
     /// Packets that came too late for their place.
     pub late: Noted,
+    /// Room for payload that was used up.
+    room: Vec<Vec<u8>>,
 }
 
 struct Held {
     t: i64,
     packet: u64,
     segment: Segment,
+    payload: Vec<u8>,
 }
 
 /// Many packets by time: small keys in a heap, segments where they were put.
 #[derive(Default)]
 struct Wide {
     keys: BinaryHeap<Reverse<(i64, u64, u32)>>,
-    segments: Vec<Segment>,
+    segments: Vec<(Segment, Vec<u8>)>,
     free: Vec<u32>,
 }
 
 impl Wide {
     fn push(&mut self, held: Held) {
         let slot = self.free.pop().unwrap_or_else(|| {
-            self.segments.push(Segment::default());
+            self.segments.push(Default::default());
             self.segments.len() as u32 - 1
         });
-        self.segments[slot as usize] = held.segment;
+        self.segments[slot as usize] = (held.segment, held.payload);
         self.keys.push(Reverse((held.t, held.packet, slot)));
     }
 
@@ -149,7 +155,8 @@ impl Wide {
     fn pop(&mut self) -> Option<Held> {
         let Reverse((t, packet, slot)) = self.keys.pop()?;
         self.free.push(slot);
-        Some(Held { t, packet, segment: self.segments[slot as usize] })
+        let (segment, payload) = std::mem::take(&mut self.segments[slot as usize]);
+        Some(Held { t, packet, segment, payload })
     }
 }
 
@@ -157,7 +164,7 @@ impl Sorter {
     /// Empty.
     pub fn new() -> Sorter {
         let held = VecDeque::with_capacity(HELD + 1);
-        Sorter { held, wide: None, start: None, released: 0, late: Noted::default() }
+        Sorter { held, wide: None, start: None, released: 0, late: Noted::default(), room: Vec::new() }
     }
 
     /// From now on holds back as many packets as several interfaces need.
@@ -173,11 +180,19 @@ impl Sorter {
     /// Takes a packet of wall-clock time `t` in; [`Sorter::ripe`] gives back what has waited long enough. Times never go back; equal times keep
     /// their order.
     #[inline]
-    pub fn push(&mut self, t: i64, packet: u64, segment: Segment) {
+    pub fn push(&mut self, t: i64, packet: u64, segment: Segment, payload: &[u8]) {
         if self.start.is_some() && t < self.released {
             self.widen();
         }
-        let new = Held { t, packet, segment };
+        let kept = if self.wide.is_some() { payload.len().min(KEPT_WIDELY) } else { payload.len() };
+        let payload = if kept == 0 {
+            Vec::new()
+        } else {
+            let mut room = self.room.pop().unwrap_or_default();
+            room.extend_from_slice(&payload[..kept]);
+            room
+        };
+        let new = Held { t, packet, segment, payload };
         if let Some(wide) = &mut self.wide {
             wide.push(new);
             return;
@@ -219,7 +234,17 @@ impl Sorter {
         let start = *self.start.get_or_insert_with(|| clock.first().map_or(first.t, |t| t.min(first.t)));
         self.released = self.released.max(first.t);
         let at = self.released.abs_diff(start).min(LONGEST);
-        Timed { at, packet: first.packet, segment: first.segment }
+        Timed { at, packet: first.packet, segment: first.segment, payload: first.payload }
+    }
+
+    /// Takes back the room of a packet that was used.
+    #[inline]
+    pub fn used(&mut self, timed: Timed) {
+        let mut room = timed.payload;
+        if room.capacity() > 0 && self.room.len() <= HELD {
+            room.clear();
+            self.room.push(room);
+        }
     }
 
     /// The time of the last packet given back.
@@ -248,7 +273,7 @@ mod tests {
         let (mut clock, mut out) = (Clock::default(), Vec::new());
         for (i, &stamp) in stamps.iter().enumerate() {
             let t = clock.at(Some(stamp), i as u64 + 1, sorter.last_released());
-            sorter.push(t, i as u64 + 1, Segment::default());
+            sorter.push(t, i as u64 + 1, Segment::default(), &[]);
             out.extend(std::iter::from_fn(|| sorter.ripe(t, &clock)));
         }
         out.extend(std::iter::from_fn(|| sorter.pop(&clock)));

@@ -1,5 +1,6 @@
 //! What a reader of the numbers should know, though the file could be read.
 
+use crate::Protocol;
 use serde::Serialize;
 use serde::ser::{SerializeStruct, Serializer};
 use std::fmt;
@@ -113,6 +114,17 @@ pub enum Warning {
         /// Connections concerned.
         connections: u64,
     },
+    /// Requests of a protocol that is known and whose messages could not be told apart.
+    MessagesUnread {
+        /// Which.
+        protocol: Protocol,
+        /// How many.
+        unread: u64,
+        /// Of how many.
+        of: u64,
+        /// Payload that would tell them is not stored.
+        cut: bool,
+    },
 }
 
 impl Warning {
@@ -134,6 +146,7 @@ impl Warning {
             Warning::OneSided { .. } => "one-sided",
             Warning::NoHandshake { .. } => "no-handshake",
             Warning::MissingData { .. } => "missing-data",
+            Warning::MessagesUnread { .. } => "messages-unread",
         }
     }
 }
@@ -229,6 +242,19 @@ impl fmt::Display for Warning {
                 f,
                 "{bytes} B of payload of {} were acknowledged or skipped but are not in the file; they are counted where their place is known",
                 count(*connections, "connection")
+            ),
+            Warning::MessagesUnread { protocol, unread, of, cut } => write!(
+                f,
+                "{unread} of {of} requests in {} could not be told from those in flight with them, {}",
+                protocol.name(),
+                match (protocol, cut) {
+                    (Protocol::Tls, _) =>
+                        "because they are encrypted; counts and times of requests on these connections are not reliable: give the application's traces (`--spans`)",
+                    (_, true) =>
+                        "because the stored part of each packet does not hold their heads; capture with a larger snaplen (`tcpdump -s 256` or more)",
+                    (_, false) =>
+                        "so that requests on these connections are counted by turns; give the application's traces (`--spans`) to know them",
+                }
             ),
         }
     }

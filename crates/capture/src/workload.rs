@@ -177,11 +177,15 @@ impl Analysis {
             let Some(turns) = turns.get_mut(&c.connection) else { continue };
             turns.sort_by_key(|t| t.turn);
             let mut asked = exchanges(&c, turns, aggregator);
-            if writes_tell && mine(&c) {
+            let read = mine(&c) && c.messages.protocol.is_some() && c.messages.unread == 0;
+            if mine(&c) {
+                asked = inflight::by_protocol(asked, self.stretches_of(c.connection));
+            }
+            if writes_tell && mine(&c) && !read {
                 asked = inflight::by_writes(asked, self.writes_of(c.connection));
             }
-            let asked = inflight::separate(asked);
-            untold += match writes_tell && mine(&c) && inflight::tell_nothing(c.writes, asked.len()) {
+            let asked = if read { asked } else { inflight::separate(asked) };
+            untold += match writes_tell && mine(&c) && !read && inflight::tell_nothing(c.writes, asked.len()) {
                 true => asked.len() as u64,
                 false => asked.iter().filter(|e| e.overlapped && !e.told).count() as u64,
             };
@@ -253,6 +257,12 @@ impl Analysis {
 }
 
 impl Analysis {
+    fn stretches_of(&self, connection: u32) -> &[crate::Stretch] {
+        let from = self.stretches.partition_point(|s| s.connection < connection);
+        let to = self.stretches.partition_point(|s| s.connection <= connection);
+        &self.stretches[from..to]
+    }
+
     fn writes_of(&self, connection: u32) -> &[crate::Write] {
         let from = self.writes.partition_point(|w| w.connection < connection);
         let to = self.writes.partition_point(|w| w.connection <= connection);

@@ -11,6 +11,10 @@ impl Conn {
             self.tell_turn(Some(&request), None, sink);
         }
         let writes = self.writes.finish(self.id, self.turns, sink);
+        let (last, messages) = self.reader.finish(self.turns);
+        if let Some(stretch) = last {
+            sink.stretch(self.timed(stretch));
+        }
         for dir in &mut self.dirs {
             if let Some(train) = dir.train.take() {
                 sink.train(train);
@@ -51,6 +55,7 @@ impl Conn {
             handshake_client_ns: client,
             turns: self.turns,
             writes,
+            messages,
             to_server: stats(c),
             to_client: stats(1 - c),
         }

@@ -8,6 +8,7 @@ mod formats;
 mod fuzz;
 mod index;
 mod merged;
+mod messages;
 mod trains;
 mod truth;
 mod workload;

@@ -1,0 +1,540 @@
+//! Which response answers which request, from the time that a connection was idle to the next.
+
+use super::{CLIENT, Part, SERVER};
+use crate::{Call, Protocol, ReadCounts, Stretch};
+use serde::{Deserialize, Serialize};
+
+/// Of a connection that is never idle, what is complete is said after so many requests.
+const MOST: usize = 1_024;
+/// So many requests at most are thought to be in bytes that were not seen.
+const SKIPPED: u32 = 64;
+/// Streams are numbered one after the other: what is further ahead of the last than this is none.
+const AHEAD: u32 = 2_048;
+/// A response that begins within this after another one's bytes may have waited behind them, which says nothing of its server's time.
+const BEHIND: u64 = 50_000;
+
+/// Requests and responses that are under way, in the order in which the requests began.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Calls {
+    protocol: Protocol,
+    /// The turn in which the first began.
+    turn: u32,
+    all: Vec<InFlight>,
+    /// Of a protocol that has one message at a time in a direction: the one in progress,
+    open: [Option<usize>; 2],
+    /// and how many requests have been answered, at least in part.
+    answered: usize,
+    /// Which message the last bytes belonged to.
+    last: [Option<usize>; 2],
+    /// Bytes whose messages were not seen.
+    unseen: [Vec<Unseen>; 2],
+    /// So many from the first on are complete; so many are complete and acknowledged.
+    complete: usize,
+    acknowledged: usize,
+    /// First and last data packet of each direction.
+    packets: [Option<(u64, u64)>; 2],
+    /// When the server last sent a part of a message.
+    spoke: Option<u64>,
+    /// What comes on streams up to this one, if it is not under way, was over before.
+    over: u32,
+    /// The smallest request so far.
+    least: u64,
+    /// Some were said before their turns were over.
+    shortened: bool,
+    /// The messages do not fit together.
+    odd: bool,
+    /// It is another protocol.
+    given_up: bool,
+    counts: ReadCounts,
+}
+
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct InFlight {
+    stream: u32,
+    note: u8,
+    request: Option<Span>,
+    response: Option<Span>,
+    acked_at: Option<u64>,
+    /// The response begins right behind another one.
+    behind: bool,
+    /// Nothing will answer it.
+    aborted: bool,
+}
+
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Span {
+    start: u64,
+    end: u64,
+    /// Place of its last byte.
+    to: u64,
+    bytes: u64,
+    ended: bool,
+    /// Its end was not seen.
+    guessed: bool,
+}
+
+impl Span {
+    fn begin(at: u64) -> Span {
+        Span { start: at, ..Span::default() }
+    }
+
+    fn extend(&mut self, from: u64, to: u64, at: u64) {
+        self.end = self.end.max(at);
+        self.to = self.to.max(to);
+        self.bytes += to - from;
+    }
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize)]
+struct Unseen {
+    at: u64,
+    to: u64,
+    bytes: u64,
+    /// Which message has its bytes,
+    owner: Option<usize>,
+    /// and how many others are thought to be in it.
+    others: u64,
+}
+
+impl Calls {
+    pub fn new(protocol: Protocol, turn: u32) -> Calls {
+        Calls {
+            protocol,
+            turn,
+            all: Vec::new(),
+            open: [None; 2],
+            answered: 0,
+            last: [None; 2],
+            unseen: Default::default(),
+            complete: 0,
+            acknowledged: 0,
+            packets: [None; 2],
+            spoke: None,
+            over: 0,
+            least: u64::MAX,
+            shortened: false,
+            odd: false,
+            given_up: false,
+            counts: ReadCounts { protocol: Some(protocol), ..ReadCounts::default() },
+        }
+    }
+
+    fn is_multiplexed(&self) -> bool {
+        self.protocol == Protocol::Http2
+    }
+
+    /// Where messages begin is not readable: a direction says something until the other one does.
+    fn is_by_turns(&self) -> bool {
+        self.protocol == Protocol::Tls
+    }
+
+    /// A data packet passed.
+    pub fn packet(&mut self, side: usize, at: u64) {
+        let (first, _) = self.packets[side].unwrap_or((at, at));
+        self.packets[side] = Some((first, at));
+    }
+
+    /// What the request said that the next bytes of a server answer.
+    pub fn asked(&self, side: usize) -> Option<u8> {
+        if side == CLIENT {
+            return None;
+        }
+        self.all.get(self.open[SERVER].unwrap_or(self.answered)).map(|call| call.note)
+    }
+
+    /// A message, or a frame of this stream, may begin behind bytes that were not seen.
+    pub fn may_begin(&self, side: usize, stream: u32) -> bool {
+        if self.is_multiplexed() {
+            let last = self.all.iter().map(|call| call.stream).fold(self.over, u32::max);
+            let unseen = side == CLIENT || !self.unseen[CLIENT].is_empty();
+            let new = !stream.is_multiple_of(2) && stream > last && stream - last <= AHEAD;
+            return stream <= self.over
+                || self.all.iter().any(|call| call.stream == stream)
+                || unseen && (new || stream < last);
+        }
+        side == CLIENT || self.is_by_turns() || self.answered < self.all.len() || !self.unseen[CLIENT].is_empty()
+    }
+
+    /// Messages of `side` are recognised again.
+    pub fn found_again(&mut self, side: usize) {
+        if !self.is_by_turns()
+            && let Some(span) = self.open[side].take().and_then(|open| self.span(side, open))
+        {
+            span.ended = true;
+        }
+    }
+
+    fn span(&mut self, side: usize, call: usize) -> Option<&mut Span> {
+        let call = self.all.get_mut(call)?;
+        if side == CLIENT { call.request.as_mut() } else { call.response.as_mut() }
+    }
+
+    /// So many bytes of a part passed; it is `done` with them.
+    pub fn part(&mut self, side: usize, part: Part, from: u64, to: u64, at: u64, done: bool) {
+        if !part.message || self.given_up {
+            return;
+        }
+        let found = if side == CLIENT { self.request_of(part, at) } else { self.response_of(part.stream, at) };
+        let Some(call) = found else { return };
+        if side == SERVER {
+            self.spoke = Some(at);
+        }
+        if part.aborts {
+            self.all[call].aborted |= done;
+            return;
+        }
+        self.last[side] = Some(call);
+        let ended = done && part.ends;
+        self.open[side] = if ended || self.is_multiplexed() { None } else { Some(call) };
+        if side == CLIENT {
+            self.all[call].note = self.all[call].note.max(part.note);
+        } else {
+            self.all[call].acked_at = None;
+        }
+        if let Some(span) = self.span(side, call) {
+            span.extend(from, to, at);
+            span.ended |= ended;
+        }
+    }
+
+    fn request_of(&mut self, part: Part, at: u64) -> Option<usize> {
+        let found = if self.is_multiplexed() {
+            // Streams of even number are the server's (RFC 9113, section 5.1.1).
+            let known = self.all.iter().rposition(|call| call.stream == part.stream);
+            if known.is_none() {
+                if part.aborts || part.stream.is_multiple_of(2) || part.stream <= self.over {
+                    return None;
+                }
+                self.skipped(part.stream);
+            }
+            known
+        } else if self.is_by_turns() {
+            let last = self.all.len().checked_sub(1);
+            // What comes while a response is under way cannot be told from a request.
+            self.odd |= last.is_some_and(|last| self.all[last].response.is_some());
+            last
+        } else {
+            self.open[CLIENT]
+        };
+        Some(found.unwrap_or_else(|| {
+            self.all.push(InFlight {
+                stream: part.stream,
+                note: part.note,
+                request: Some(Span::begin(at)),
+                ..InFlight::default()
+            });
+            self.all.len() - 1
+        }))
+    }
+
+    fn response_of(&mut self, stream: u32, at: u64) -> Option<usize> {
+        let known = if self.is_multiplexed() {
+            self.all.iter().rposition(|call| call.stream == stream)
+        } else if self.is_by_turns() {
+            self.all.len().checked_sub(1)
+        } else {
+            self.open[SERVER].or_else(|| (self.answered < self.all.len()).then_some(self.answered))
+        };
+        if known.is_none() && self.is_multiplexed() && stream <= self.over {
+            return None;
+        }
+        let call = match known.or_else(|| self.unseen_request(stream)) {
+            Some(call) => call,
+            None => {
+                // Nobody asked, as far as the file goes.
+                self.odd |= stream % 2 == 1 || !self.is_multiplexed();
+                return None;
+            }
+        };
+        if self.all[call].response.is_none() {
+            self.all[call].behind = self.spoke.is_some_and(|spoke| at <= spoke.saturating_add(BEHIND));
+            self.all[call].response = Some(Span::begin(at));
+            self.answered = self.answered.max(call + 1);
+        }
+        Some(call)
+    }
+
+    /// Clients number their streams one after the other: those that are missing before this one were opened in bytes that were not seen.
+    fn skipped(&mut self, stream: u32) {
+        let last = self.all.iter().map(|call| call.stream).fold(self.over, u32::max);
+        if last > 0 && stream > last && stream - last <= 2 * SKIPPED {
+            for missing in (last + 2..stream).step_by(2) {
+                let _ = self.unseen_request(missing);
+            }
+        }
+    }
+
+    /// A request among bytes that were not seen, which is answered now.
+    fn unseen_request(&mut self, stream: u32) -> Option<usize> {
+        if self.is_multiplexed() && stream.is_multiple_of(2) {
+            return None;
+        }
+        let unseen = self.unseen[CLIENT].last_mut()?;
+        unseen.others += 1;
+        let span = Span { start: unseen.at, end: unseen.at, to: unseen.to, bytes: 0, ended: true, guessed: true };
+        self.all.push(InFlight { stream, request: Some(span), ..InFlight::default() });
+        Some(self.all.len() - 1)
+    }
+
+    /// Bytes from `from` on passed again: who waits for them has none of what is behind them yet.
+    pub fn again(&mut self, side: usize, from: u64, at: u64) {
+        for call in &mut self.all[self.acknowledged..] {
+            let open = if side == CLIENT { call.response.is_none() } else { call.acked_at.is_none() };
+            let span = if side == CLIENT { &mut call.request } else { &mut call.response };
+            if let Some(span) = span.as_mut().filter(|span| open && span.to > from) {
+                span.end = span.end.max(at);
+            }
+        }
+    }
+
+    /// Bytes passed whose heads are not stored.
+    pub fn unseen(&mut self, side: usize, from: u64, to: u64, at: u64) {
+        if self.given_up || from >= to {
+            return;
+        }
+        let owner = if self.is_multiplexed() {
+            self.last[side]
+        } else if self.is_by_turns() {
+            // They may be a part of a handshake: they begin nothing.
+            self.last[side].filter(|_| side == SERVER || self.last[SERVER].is_none())
+        } else {
+            let part = Part::message(0);
+            if side == CLIENT { self.request_of(part, at) } else { self.unseen_response(at) }
+        };
+        let mut owned = None;
+        if let Some(call) = owner
+            && let Some(span) = self.span(side, call).filter(|span| !span.ended)
+        {
+            span.extend(from, to, at);
+            span.guessed = true;
+            owned = Some(call);
+            if side == SERVER {
+                self.all[call].acked_at = None;
+            }
+            if !self.is_multiplexed() {
+                self.open[side] = owned;
+            }
+        }
+        if side == SERVER {
+            self.spoke = Some(at);
+        }
+        self.counts.unseen_bytes += to - from;
+        match self.unseen[side].last_mut() {
+            // A body of many packets, whose end is not known.
+            Some(last) if last.owner == owned && last.others == 0 && owned.is_some() => {
+                (last.at, last.to, last.bytes) = (at, to, last.bytes + to - from);
+            }
+            _ => self.unseen[side].push(Unseen { at, to, bytes: to - from, owner: owned, others: 0 }),
+        }
+    }
+
+    fn unseen_response(&mut self, at: u64) -> Option<usize> {
+        let outstanding = self.open[SERVER].is_some() || self.answered < self.all.len();
+        if outstanding { self.response_of(0, at) } else { None }
+    }
+
+    /// The receiver of responses has all before this place.
+    pub fn acknowledged(&mut self, acked: u64, at: u64) {
+        for call in &mut self.all[self.acknowledged..] {
+            if let (Some(response), None) = (&call.response, call.acked_at)
+                && response.to <= acked
+            {
+                call.acked_at = Some(at);
+            }
+        }
+        while self.acknowledged < self.complete && self.all[self.acknowledged].acked_at.is_some() {
+            self.acknowledged += 1;
+        }
+    }
+
+    /// All that was asked has been answered, as far as can be seen. `written`: the server's last packet ended a write.
+    pub fn is_idle(&mut self, written: bool) -> bool {
+        // What is not seen may hold a whole request: the number of the next stream says.
+        let least = self.all.iter().map(InFlight::request_bytes).fold(self.least, u64::min);
+        let hidden = |unseen: &&Unseen| least <= unseen.bytes;
+        let hidden =
+            self.unseen[CLIENT].last().filter(|_| self.is_multiplexed()).filter(hidden).map(|unseen| unseen.at);
+        if hidden.is_some_and(|at| !self.all.iter().any(|call| call.asked_after(at))) {
+            return false;
+        }
+        while self.complete < self.all.len() {
+            if !self.is_complete(self.complete, written) {
+                return false;
+            }
+            self.complete += 1;
+        }
+        self.resolve();
+        true
+    }
+
+    fn is_complete(&self, place: usize, written: bool) -> bool {
+        let call = &self.all[place];
+        let unseen = |at: u64| self.unseen[SERVER].iter().rev().find(|unseen| unseen.at >= at).map(|unseen| unseen.at);
+        let (Some(request), false) = (&call.request, call.aborted) else { return true };
+        match &call.response {
+            Some(response) => response.ended || self.is_by_turns() || written && unseen(response.start).is_some(),
+            // It was answered within bytes that were not seen,
+            None if !self.is_multiplexed() => written && unseen(request.end).is_some(),
+            // where answers may come in any order: if what was asked after these is answered too.
+            None => unseen(request.end).is_some_and(|at| {
+                self.all[place..].iter().any(|later| later.response.is_some() && later.asked_after(at))
+            }),
+        }
+    }
+
+    /// Requests that nothing was seen to answer were answered within the bytes that were not seen.
+    pub fn resolve(&mut self) {
+        for call in 0..self.all.len() {
+            let Some(asked) = self.all[call].request.as_ref().map(|r| r.end) else { continue };
+            if self.all[call].response.is_some() || self.all[call].aborted {
+                continue;
+            }
+            let Some(unseen) = self.unseen[SERVER].iter_mut().find(|unseen| unseen.at >= asked) else { continue };
+            unseen.others += 1;
+            let (at, to) = (unseen.at, unseen.to);
+            self.all[call].response = Some(Span { start: at, end: at, to, bytes: 0, ended: true, guessed: true });
+            self.all[call].behind = true;
+        }
+        for side in [CLIENT, SERVER] {
+            self.share(side);
+        }
+    }
+
+    /// Bytes of several messages that were not seen are shared out evenly.
+    fn share(&mut self, side: usize) {
+        for unseen in std::mem::take(&mut self.unseen[side]) {
+            if unseen.others == 0 {
+                continue;
+            }
+            let each = unseen.bytes / (unseen.others + u64::from(unseen.owner.is_some()));
+            let mut left = unseen.bytes;
+            let mine = |span: &&mut Span| span.bytes == 0 && span.to == unseen.to;
+            for call in &mut self.all {
+                let span = if side == CLIENT { call.request.as_mut() } else { call.response.as_mut() };
+                if let Some(span) = span.filter(mine) {
+                    span.bytes = each;
+                    left -= each.min(left);
+                }
+            }
+            if let Some(span) = unseen.owner.and_then(|owner| self.span(side, owner)) {
+                span.bytes = span.bytes.saturating_sub(unseen.bytes) + left;
+            }
+        }
+    }
+
+    /// It is another protocol: nothing is said any more.
+    pub fn give_up(&mut self) {
+        if !self.given_up {
+            self.counts.unread += 1;
+        }
+        self.given_up = true;
+        self.all = Vec::new();
+        (self.open, self.last, self.answered) = ([None; 2], [None; 2], 0);
+        (self.complete, self.acknowledged) = (0, 0);
+        self.unseen = Default::default();
+    }
+
+    /// Of a connection that is not idle: what is complete, if it is much. `turn` is in progress.
+    pub fn shorten(&mut self, turn: u32) -> Option<Stretch> {
+        if self.all.len() < MOST {
+            return None;
+        }
+        let _ = self.is_idle(false);
+        let complete = self.complete.min(self.acknowledged);
+        if complete < MOST / 2 {
+            if self.all.len() >= 8 * MOST {
+                // Requests that are never answered: these are no messages.
+                self.give_up();
+            }
+            return None;
+        }
+        let said: Vec<InFlight> = self.all.drain(..complete).collect();
+        self.over = said.iter().map(|call| call.stream).fold(self.over, u32::max);
+        let less = |place: &mut Option<usize>| *place = place.and_then(|place| place.checked_sub(complete));
+        self.open.iter_mut().for_each(less);
+        self.last.iter_mut().for_each(less);
+        self.unseen.iter_mut().flatten().for_each(|unseen| less(&mut unseen.owner));
+        (self.complete, self.acknowledged) = (self.complete - complete, self.acknowledged - complete);
+        self.answered = self.answered.saturating_sub(complete);
+        let stretch = self.stretch(said, turn);
+        self.shortened = true;
+        stretch
+    }
+
+    /// The connection is idle before turn number `turn`, or the capture is over.
+    pub fn close(&mut self, turn: u32) -> Option<Stretch> {
+        if self.given_up {
+            return None;
+        }
+        let all = std::mem::take(&mut self.all);
+        self.over = all.iter().map(|call| call.stream).fold(self.over, u32::max);
+        self.least = all.iter().map(InFlight::request_bytes).fold(self.least, u64::min);
+        let trivial = !self.odd && self.is_the_turn(&all, turn);
+        if trivial {
+            self.counts.read += all.len() as u32;
+        }
+        let stretch = if trivial { None } else { self.stretch(all, turn) };
+        *self = Calls { counts: self.counts, over: self.over, least: self.least, ..Calls::new(self.protocol, turn) };
+        stretch
+    }
+
+    /// One request, one response, and nothing else: the turn says the same and more.
+    fn is_the_turn(&self, all: &[InFlight], turn: u32) -> bool {
+        let same = |span: &Option<Span>, side: usize| span.as_ref().map(|s| (s.start, s.end)) == self.packets[side];
+        match all {
+            [] => turn == self.turn,
+            [call] => {
+                let one = !self.shortened && turn == self.turn + 1;
+                one && same(&call.request, CLIENT) && same(&call.response, SERVER)
+            }
+            _ => false,
+        }
+    }
+
+    fn stretch(&mut self, all: Vec<InFlight>, turn: u32) -> Option<Stretch> {
+        let (first, count) = (std::mem::replace(&mut self.turn, turn), all.len() as u32);
+        let stray = all.is_empty() && !self.is_by_turns() && self.unseen.iter().any(|unseen| !unseen.is_empty());
+        if self.odd || stray {
+            self.counts.unread += count.max(1);
+            return None;
+        }
+        let guessed = |call: &&InFlight| [&call.request, &call.response].into_iter().flatten().any(|span| span.guessed);
+        self.counts.guessed += all.iter().filter(guessed).count() as u32;
+        self.counts.read += count;
+        let mut calls: Vec<Call> = all.into_iter().filter_map(InFlight::row).collect();
+        calls.sort_by_key(|call| call.request_start_ns);
+        Some(Stretch { connection: 0, turn: first, turns: turn - first, calls })
+    }
+
+    pub fn counts(&self) -> ReadCounts {
+        self.counts
+    }
+}
+
+impl InFlight {
+    fn request_bytes(&self) -> u64 {
+        self.request.as_ref().map_or(u64::MAX, |request| request.bytes)
+    }
+
+    fn asked_after(&self, at: u64) -> bool {
+        self.request.as_ref().is_some_and(|request| request.start > at)
+    }
+
+    fn row(self) -> Option<Call> {
+        let request = self.request?;
+        let response = self.response;
+        let waited = response.as_ref().map(|r| r.start.saturating_sub(request.end));
+        Some(Call {
+            stream: self.stream,
+            request_start_ns: request.start,
+            request_end_ns: request.end,
+            request_bytes: request.bytes,
+            response_start_ns: response.as_ref().map(|r| r.start),
+            response_end_ns: response.as_ref().map(|r| r.end),
+            response_bytes: response.as_ref().map_or(0, |r| r.bytes),
+            delivered_ns: self.acked_at,
+            unsure_ns: 0,
+            service_ns: waited.filter(|_| !self.behind),
+        })
+    }
+}

@@ -1,0 +1,96 @@
+//! HTTP/2 in clear text (RFC 9113), and gRPC on it: frames of 9 bytes and their payload, each of a stream.
+
+use super::{CLIENT, Head, Part};
+use serde::{Deserialize, Serialize};
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+const HEADER: usize = 9;
+/// Frames are 16 KiB at most unless their receiver allows more; no implementation in use allows more than this.
+const LARGEST: u64 = 1 << 20;
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const CONTINUATION: u8 = 9;
+const END_STREAM: u8 = 0x1;
+
+#[derive(Default, Serialize, Deserialize)]
+pub(super) struct Http2 {
+    /// The client's preface passed, or the connection is older than the capture.
+    opened: bool,
+}
+
+struct Frame {
+    length: u64,
+    kind: u8,
+    flags: u8,
+    stream: u32,
+}
+
+fn frame(bytes: &[u8]) -> Option<Frame> {
+    let &[a, b, c, kind, flags, s0, s1, s2, s3] = bytes.first_chunk::<HEADER>()?;
+    let length = u64::from(u32::from_be_bytes([0, a, b, c]));
+    Some(Frame { length, kind, flags, stream: u32::from_be_bytes([s0, s1, s2, s3]) })
+}
+
+impl Frame {
+    /// A frame that RFC 9113, section 6, allows.
+    fn is_sound(&self) -> bool {
+        let Frame { length, kind, flags, stream } = *self;
+        let (of_stream, of_connection) = (stream != 0 && stream >> 31 == 0, stream == 0);
+        length <= LARGEST
+            && match kind {
+                DATA => of_stream && flags & !0x09 == 0,
+                HEADERS => of_stream && flags & !0x2d == 0 && length > 0,
+                2 => of_stream && length == 5 && flags == 0,
+                RST_STREAM => of_stream && length == 4 && flags == 0,
+                4 => of_connection && length.is_multiple_of(6) && flags & !0x01 == 0,
+                5 => of_stream && flags & !0x0c == 0 && length >= 4,
+                6 => of_connection && length == 8 && flags & !0x01 == 0,
+                7 => of_connection && length >= 8 && flags == 0,
+                8 => stream >> 31 == 0 && length == 4 && flags == 0,
+                CONTINUATION => of_stream && flags & !0x04 == 0,
+                _ => false,
+            }
+    }
+}
+
+/// A connection whose client's packet begins so is HTTP/2: by its preface, or by the first frame of a request.
+pub(super) fn is_client(bytes: &[u8]) -> bool {
+    let preface = bytes.len() >= PREFACE.len().min(16) && bytes.iter().zip(PREFACE).all(|(a, b)| a == b);
+    preface || frame(bytes).is_some_and(|f| f.is_sound() && f.kind == HEADERS && f.stream % 2 == 1 && f.length < 16_384)
+}
+
+/// A frame may begin so, of this stream; one that says nothing is more likely a part of something else.
+pub(super) fn begins(bytes: &[u8]) -> Option<u32> {
+    let says = |f: &Frame| f.kind != DATA || f.length > 0 || f.flags & END_STREAM != 0;
+    frame(bytes).filter(|f| f.is_sound() && says(f)).map(|f| f.stream)
+}
+
+impl Http2 {
+    pub fn head(&mut self, side: usize, bytes: &[u8]) -> Head {
+        if side == CLIENT && !self.opened {
+            if bytes.iter().zip(PREFACE).all(|(a, b)| a == b) {
+                if bytes.len() < PREFACE.len() {
+                    return Head::More;
+                }
+                self.opened = true;
+                return Head::Unit { bytes: PREFACE.len() as u64, part: Part::CONTROL };
+            }
+            self.opened = true;
+        }
+        let Some(frame) = frame(bytes) else { return Head::More };
+        if !frame.is_sound() {
+            return Head::Bad;
+        }
+        let part = match frame.kind {
+            DATA | HEADERS | CONTINUATION => Part {
+                ends: frame.kind != CONTINUATION && frame.flags & END_STREAM != 0,
+                ..Part::message(frame.stream)
+            },
+            RST_STREAM => Part { ends: true, aborts: true, ..Part::message(frame.stream) },
+            _ => Part::CONTROL,
+        };
+        Head::Unit { bytes: HEADER as u64 + frame.length, part }
+    }
+}
