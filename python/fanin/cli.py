@@ -441,7 +441,8 @@ def reproduce(
         typer.Option(
             "--out",
             metavar="DIR",
-            help="Folder for gallery.html, claims.json, a page and the data of each claim [default: papers; none with --json].",
+            help="Folder for gallery.html, claims.json, and a page and the data of each claim [default: papers, without pages and data; "
+            "none with --json].",
             show_default=False,
         ),
     ] = None,

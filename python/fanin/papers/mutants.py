@@ -1,7 +1,8 @@
 """Claims must know the algorithm: each algorithm of a paper without its distinguishing rule has to fail one of the paper's claims.
 
 The mutants stand in ``papers/<paper>/paper.toml`` (``[[mutant]]``). Each is judged on the claims that hold for the whole algorithm, by the same
-checks, on all points and seeds, under the reading under which the claim holds. ``make claim-mutants`` writes ``papers/mutants.csv``.
+checks, on all points and seeds, under the reading under which the claim holds; of claims that differ, which a mutant has to name, the checks that
+do hold count. A check is failed when it is over all seeds and over either half. ``make claim-mutants`` writes ``papers/mutants.csv``.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from fanin.papers.catalogue import DEFAULT, Claim, Mutant, Paper, Reading
 from fanin.papers.reproduce import Request, Results, judge_under, needed, select
-from fanin.papers.verdicts import DIFFERS, REPRODUCED
+from fanin.papers.verdicts import EVALUATIONS, REPRODUCED, Data
 from fanin.progress import Progress, silent
 
 FILE = "mutants.csv"
@@ -29,7 +30,7 @@ class Hunted:
     Attributes
     ----------
     result : str
-        :data:`KILLED` when a check of the claim fails, otherwise :data:`SURVIVES`.
+        :data:`KILLED` when a check fails that holds for the whole algorithm, otherwise :data:`SURVIVES`.
     why : str
         The first check that fails.
     """
@@ -86,19 +87,35 @@ def hunt(
     own = _held(dict.fromkeys((paper, claim) for paper, _, claim in pairs), found)
     tested = []
     for paper, mutant, claim in pairs:
-        reading = own.get((paper, claim))
-        if reading is None:
+        reading = own.get((paper, claim), DEFAULT)
+        if (paper, claim) not in own and claim.id not in mutant.claims:
             continue
         without = Reading((*reading.answers, mutant.change))
         found.run([Request(paper, name, without, False) for name in needed(claim)])
-        judged = judge_under(paper, claim, found, without, False)
-        if judged.verdict not in (REPRODUCED, DIFFERS):
+        noticed = [_failed(paper, claim, found, how) for how in (reading, without)]
+        if noticed[0] is None or noticed[1] is None:
             continue
-        result = KILLED if judged.verdict == DIFFERS else SURVIVES
-        why = judged.failed[0] if judged.failed else judged.reason.split(". Why: ")[0]
-        tested.append(Hunted(paper.name, mutant.label, claim.id, result, why if result == KILLED else ""))
+        # Of a claim that differs, a check that holds for the whole algorithm.
+        by = [check for check in noticed[1] if not _in_words([check]) <= _in_words(noticed[0])]
+        tested.append(Hunted(paper.name, mutant.label, claim.id, KILLED if by else SURVIVES, by[0] if by else ""))
     order = {one.label: n for paper in dict.fromkeys(p for p, _ in wanted) for n, one in enumerate(paper.mutants)}
     return sorted(tested, key=lambda one: (one.paper, order[one.mutant])), found.whole
+
+
+def _failed(paper: Paper, claim: Claim, found: Results, reading: Reading) -> list[str] | None:
+    """Checks that fail over all seeds and over each half of them; None where a simulation failed or was interrupted."""
+    requests = {name: Request(paper, name, reading, False) for name in needed(claim)}
+    if any(request not in found.frames for request in requests.values()):
+        return None
+    evaluate = EVALUATIONS[claim.id].judge
+    data = Data({name: found.frames[request] for name, request in requests.items()})
+    halves = [_in_words(evaluate(half).failed) for half in data.halves()]
+    return [check for check in evaluate(data).failed if all(_in_words([check]) <= half for half in halves)]
+
+
+def _in_words(checks: Sequence[str]) -> set[str]:
+    """Checks without what was measured, which stands in brackets behind them."""
+    return {check.partition(" (")[0] for check in checks}
 
 
 def _held(claims: Mapping[tuple[Paper, Claim], object], found: Results) -> dict[tuple[Paper, Claim], Reading]:
