@@ -106,7 +106,12 @@ def _print(advice: Advice) -> None:
     told = advice.recommendation
     if told is not None:
         lines += [f"Try it, on {told.hosts}:", *(f"  {line}" for line in told.trial)]
-        lines += ["Take it back:", *(f"  {line}" for line in told.undo), "Look at it:", f"  {told.check}"]
+        if told.at_aggregator:
+            lines += ["and on the aggregator:", *(f"  {line}" for line in told.at_aggregator)]
+        lines += ["Take it back:", *(f"  {line}" for line in told.undo)]
+        if told.undo_at_aggregator:
+            lines += ["and on the aggregator:", *(f"  {line}" for line in told.undo_at_aggregator)]
+        lines += ["Look at it:", f"  {told.check}"]
         lines += [f"It needs: {need}" for need in told.needs]
         lines.append("")
     sys.stdout.write("\n".join(lines))

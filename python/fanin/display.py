@@ -192,8 +192,14 @@ def _answer(out: Console, verdict: Verdict) -> None:
     if told is not None:
         out.print(f"\nTry {escape(told.cc)} for new connections of one service, on {escape(told.hosts)}:")
         _commands(out, told.trial)
+        if told.at_aggregator:
+            out.print("on the aggregator:")
+            _commands(out, told.at_aggregator)
         out.print("and take it back:")
         _commands(out, told.undo)
+        if told.undo_at_aggregator:
+            out.print("on the aggregator:")
+            _commands(out, told.undo_at_aggregator)
         out.print("for all of a host's new connections, and back:")
         _commands(out, (told.everywhere, told.undo_everywhere))
         out.print("see whether it is in use:")

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from fanin.decision.judge import FEWEST_PAIRS, TOLERATED
 from fanin.decision.outcome import together
-from fanin.deployable import Recommendation, deployment
+from fanin.deployable import deployment
 from fanin.measured import FEWEST_FOR_A_GAIN, FEWEST_RETRANSMISSIONS
 from fanin.rack_facts import packets, rack_facts
-from fanin.settings.lines import how_to
+from fanin.settings.lines import Recommendation, how_to
 from fanin.stats import estimate_positive, paired_ratios
 from fanin.text import duration, enumeration, shortening
 
@@ -446,6 +446,7 @@ def _recommended(result: CompareResult, kind: Kind, best: str) -> Recommendation
         return None
     return how_to(
         result.way(best), aggregator=result.capture.aggregator, now=result.baseline or "cubic", rack=rack_facts(result)
+        servers=result.capture.servers,
     )
 
 

@@ -25,7 +25,6 @@ from fanin.advice.judge import (
 )
 from fanin.advice.search import GOALS, RUNGS, Evaluator, halving, runs_within
 from fanin.comparison.candidates import chosen, deployable
-from fanin.deployable import Recommendation
 from fanin.errors import CaptureError, ScenarioError, suggest
 from fanin.files import shown
 from fanin.measured import seen_baseline
@@ -38,6 +37,7 @@ from fanin.runs.job import Document, RunWarning
 from fanin.runs.kept import usual_store
 from fanin.runs.replay import ReplayJob, Traffic
 from fanin.settings import Candidate, Space, how_to
+from fanin.settings.lines import Recommendation
 from fanin.simulation import changed
 from fanin.stats import Paired
 from fanin.traffic import trains
@@ -136,7 +136,9 @@ class Advice:
         told = [*self.hurts, *self.coexistence, *self.confidence]
         if self.recommendation is not None:
             told += [f"try: {line}" for line in self.recommendation.trial]
+            told += [f"on the aggregator: {line}" for line in self.recommendation.at_aggregator]
             told += [f"take it back: {line}" for line in self.recommendation.undo]
+            told += [f"on the aggregator: {line}" for line in self.recommendation.undo_at_aggregator]
         return card(self.headline, ["goal", self.today.label, self.best.label], rows) + "".join(
             f"<p>{escape(sentence)}</p>" for sentence in told
         )
@@ -312,7 +314,7 @@ def advise(
     advice.notes += [f"{c.label} cannot run: {why}" for c, why in evaluator.failed.items()]
     if advice.kind != "keep":
         advice.recommendation = how_to(
-            advice.best, aggregator=replay.aggregator, now=today.cc, rack=table.get("rack", {})
+            advice.best, aggregator=replay.aggregator, now=today.cc, rack=table.get("rack", {}), servers=replay.servers
         )
         advice.coexistence = coexistence(evaluator, today, advice.best, JUDGED_SEEDS[:4])
         advice.confidence += other_racks(evaluator, today, advice.best, advice.goal, table, JUDGED_SEEDS[:3])

@@ -165,11 +165,11 @@ KNOBS = (
         "dynamic threshold alpha",
         _carving,
     ),
-    # Below some milliseconds delayed ACKs outlast the floor.
+    # At both ends: an aggregator delays its ACKs by less than its own floor, and by 40 ms where it has none (`tcp_delack_max`).
     Knob(
         "stack.min_rto",
         "RTO floor",
-        End.SERVERS,
+        End.BOTH,
         Cost.HOST_SETTING,
         "route",
         "rto_min",
