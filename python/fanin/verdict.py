@@ -445,7 +445,10 @@ def _recommended(result: CompareResult, kind: Kind, best: str) -> Recommendation
         # The first of several that was run, and nothing to hold it against.
         return None
     return how_to(
-        result.way(best), aggregator=result.capture.aggregator, now=result.baseline or "cubic", rack=rack_facts(result)
+        result.way(best),
+        aggregator=result.capture.aggregator,
+        now=result.baseline or "cubic",
+        rack=rack_facts(result),
         servers=result.capture.servers,
     )
 

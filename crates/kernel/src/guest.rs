@@ -201,11 +201,12 @@ const MACHINE: &[(&str, &str)] = &[("net/ipv4/tcp_mem", "10000000 10000000 10000
 
 fn settings(spec: &Spec, hosts: usize, host: impl Fn(NodeId) -> u32) -> Result<Vec<Host>, Limit> {
     let mut made: Vec<Option<(Host, &str)>> = vec![None; hosts];
+    let receives = spec.receiving_hosts();
     for flow in &spec.flows {
         let transport = &spec.transports[flow.transport as usize];
         let stack = resolved_stack(transport).unwrap_or_else(|_| transport.stack.clone());
         for node in [flow.src, flow.dst] {
-            let wanted = of_host(&stack);
+            let wanted = of_host(&stack, receives[node.index()]);
             match &mut made[host(node) as usize] {
                 Some((have, other)) if *have != wanted => {
                     let name = &spec.nodes[node.index()].name;
@@ -220,12 +221,12 @@ fn settings(spec: &Spec, hosts: usize, host: impl Fn(NodeId) -> u32) -> Result<V
             }
         }
     }
-    let plain = of_host(&Stack::linux());
+    let plain = of_host(&Stack::linux(), false);
     Ok(made.into_iter().map(|h| h.map_or_else(|| plain.clone(), |(host, _)| host)).collect())
 }
 
-/// A stack's knobs as settings of a network namespace (ip-sysctl) and of its route.
-fn of_host(stack: &Stack) -> Host {
+/// A stack's knobs as settings of a network namespace (ip-sysctl) and of its route, on a host that is sent more than it sends or is not.
+fn of_host(stack: &Stack, receives: bool) -> Host {
     let mut set: BTreeMap<&str, String> = BTreeMap::new();
     // Runs are independent: no cached ssthresh of the connection before.
     set.insert("tcp_no_metrics_save", "1".to_owned());
@@ -236,7 +237,7 @@ fn of_host(stack: &Stack) -> Host {
     set.insert("tcp_wmem", "4096 16384 4194304".to_owned());
     set.insert("tcp_timestamps", u8::from(stack.timestamps).to_string());
     set.insert("tcp_slow_start_after_idle", u8::from(stack.cwnd_validation == CwndValidation::Linux).to_string());
-    set.insert("tcp_rto_min_us", (stack.min_rto.ps() / 1_000_000).to_string());
+    set.insert("tcp_rto_min_us", (stack.min_rto_of(receives).ps() / 1_000_000).to_string());
     set.insert("tcp_comp_sack_nr", stack.comp_sack_nr.to_string());
     set.insert("tcp_comp_sack_delay_ns", (stack.comp_sack_delay.ps() / 1_000).to_string());
     set.insert("tcp_comp_sack_slack_ns", (stack.comp_sack_slack.ps() / 1_000).to_string());

@@ -29,6 +29,7 @@ const SETTABLE: &[&str] = &[
     "receive_window",
     "receive_buffer",
     "min_rto",
+    "receiver_min_rto",
     "timestamps",
     "ecn",
     "cwnd_validation",

@@ -68,6 +68,7 @@ pub(crate) fn stack(
     }
     for (low, low_value, high, high_value) in [
         ("min_rto", stack.min_rto, "max_rto", stack.max_rto),
+        ("receiver_min_rto", stack.receiver_min_rto, "max_rto", stack.max_rto),
         ("initial_rto", stack.initial_rto, "max_rto", stack.max_rto),
     ] {
         if low_value > high_value {

@@ -235,6 +235,7 @@ knobs! {
     limited_transmit: FLAG, "one new segment on each of the first two duplicate ACKs (RFC 3042; NS2's singledup_)";
     delack_segments: count(1, 1000), "full segments per ACK: 1 acknowledges every packet (NS2's TCPSink), 2 is RFC 1122's delayed ACK";
     delack_timeout: TIME, "longest an ACK is delayed: 40ms in Linux, 100ms in NS2's DelAck, 200ms in BSD, at most 500ms by RFC 1122";
+    delack_below_rto: FLAG, "a host delays an ACK by at most a jiffy less than the floor of its own retransmission timer (tcp_delack_max: Linux 6.7 for a route's rto_min, 6.11 for tcp_rto_min_us)";
     quickack: FLAG, "receivers acknowledge every packet of algorithms that live on RTT samples (ip route ... quickack 1), whatever delack_segments says";
     quick_acks: count(0, 1_000_000), "segments acknowledged at once when a connection begins (Linux quick-ACK mode: 16)";
     comp_sack_nr: count(0, 255), "ACKs of data ahead of a hole, after the third, that are merged into one (Linux: tcp_comp_sack_nr, 44); 0 sends each";
@@ -249,6 +250,7 @@ knobs! {
     read_size: SIZE, "an application reads when so many bytes have come, or its message is complete (SO_RCVLOWAT): what waits takes up the receive buffer, which grows by what is read in a round trip; 0B: it reads each segment";
     coalesce: word::<Coalesce>(), "which segments that wait to be read become one buffer (tcp_try_coalesce), whose reading is counted at once in the tuning of the receive buffer: never, acknowledged (those behind one that the sender has given up, as on virtual networks, which hand on the sender's own buffers), or always (a network card's)";
     min_rto: TIME, "floor of the retransmission timer: 1s by RFC 6298, 200ms in Linux and NS2";
+    receiver_min_rto: TIME, "the same on hosts that are sent more than they send, such as the aggregator: for what they send, and for how long they delay ACKs (delack_below_rto); 0s: min_rto";
     max_rto: TIME, "ceiling of the retransmission timer: 60s by RFC 6298 and in NS2, 120s in Linux";
     initial_rto: TIME, "retransmission timer before the first sample: 1s by RFC 6298, 3s in NS2";
     clock_granularity: TIME, "G of RFC 6298, and the tick that quantise_rtt rounds to (NS2's tcpTick_: 10ms)";

@@ -71,6 +71,19 @@ pub struct Spec {
     pub trace: TraceSpec,
 }
 
+impl Spec {
+    /// By node: applications send it more than it sends, as they do an aggregator.
+    pub fn receiving_hosts(&self) -> Vec<bool> {
+        let mut balance = vec![0_i128; self.nodes.len()];
+        for message in &self.messages {
+            let flow = &self.flows[message.flow.index()];
+            balance[flow.dst.index()] += i128::from(message.bytes);
+            balance[flow.src.index()] -= i128::from(message.bytes);
+        }
+        balance.into_iter().map(|bytes| bytes > 0).collect()
+    }
+}
+
 /// A host or a switch.
 #[derive(Clone, Debug)]
 pub struct Node {

@@ -50,6 +50,8 @@ pub struct Stack {
     pub delack_segments: u32,
     /// Longest an ACK is delayed.
     pub delack_timeout: Duration,
+    /// An ACK is delayed by a jiffy less than the host's own retransmission timer at least waits (`tcp_delack_max`).
+    pub delack_below_rto: bool,
     /// Receivers acknowledge every packet of algorithms that live on RTT samples, whatever `delack_segments` says.
     pub quickack: bool,
     /// Segments acknowledged at once at the start of a connection (Linux quick-ACK mode).
@@ -78,6 +80,8 @@ pub struct Stack {
     pub coalesce: Coalesce,
     /// Floor of the retransmission timer.
     pub min_rto: Duration,
+    /// The same of hosts that are sent more than they send; zero where it is `min_rto`.
+    pub receiver_min_rto: Duration,
     /// Ceiling of the retransmission timer.
     pub max_rto: Duration,
     /// Timer before the first sample.
@@ -168,6 +172,7 @@ impl Stack {
             limited_transmit: true,
             delack_segments: 1,
             delack_timeout: Duration::ms(100),
+            delack_below_rto: false,
             quickack: true,
             quick_acks: 0,
             comp_sack_nr: 0,
@@ -182,6 +187,7 @@ impl Stack {
             read_size: Bytes::ZERO,
             coalesce: Coalesce::Never,
             min_rto: Duration::ms(200),
+            receiver_min_rto: Duration::ZERO,
             max_rto: Duration::s(60),
             initial_rto: Duration::s(3),
             clock_granularity: Duration::us(1),
@@ -263,6 +269,7 @@ impl Stack {
             exit_to_flight: true,
             delack_segments: 2,
             delack_timeout: Duration::ms(40),
+            delack_below_rto: true,
             quick_acks: 16,
             comp_sack_nr: 44,
             ack_on_cwr: true,
@@ -311,6 +318,21 @@ impl Stack {
             EctOnControl::Dctcp => self.ecn == EcnMode::Dctcp,
             EctOnControl::Always => self.ecn != EcnMode::Off,
         }
+    }
+
+    /// Floor of the retransmission timer of a host that is sent more than it sends, or of one that is not.
+    pub fn min_rto_of(&self, receives: bool) -> Duration {
+        if receives && !self.receiver_min_rto.is_zero() { self.receiver_min_rto } else { self.min_rto }
+    }
+
+    /// Longest that a host delays an ACK, whose own timer's floor is `min_rto`: 40 ms (`TCP_DELACK_MIN`), or a jiffy less than that floor,
+    /// at least one (tcp_output.c, `tcp_delack_max`: of a route's `rto_min` since Linux 6.7, of `tcp_rto_min_us` since 6.11).
+    pub fn longest_delack(&self) -> Duration {
+        if !self.delack_below_rto {
+            return self.delack_timeout;
+        }
+        let jiffy = Duration::s(1) / u64::from(self.hz.max(1));
+        self.delack_timeout.min((self.min_rto - jiffy).max(jiffy))
     }
 
     /// Bytes on the wire of a segment with `payload` bytes.

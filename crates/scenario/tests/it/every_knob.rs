@@ -154,6 +154,9 @@ fn every_knob_of_the_stack_changes_some_result() {
             "delack_timeout" | "quick_acks" | "quickack" => {
                 vec![vec!["stack.delack_segments=2"], vec!["stack.delack_segments=2", "cc.name=\"dcvegas\""]]
             }
+            "delack_below_rto" | "receiver_min_rto" => {
+                vec![vec!["stack.profile=\"linux\"", "stack.min_rto=\"5ms\""], vec!["stack.profile=\"linux\""]]
+            }
             "dupacks_deliver" | "grow_after_recovery" | "rto_restart" | "exit_to_flight" => vec![
                 vec!["cc.name=\"newreno\""],
                 vec!["cc.name=\"newreno\"", "stack.profile=\"linux\""],

@@ -28,6 +28,8 @@ const BATCH: usize = 1_024;
 pub struct Maker<'a> {
     spec: &'a Spec,
     kinds: Vec<Kind>,
+    /// By host: it is sent more than it sends. Empty where no stack asks.
+    receives: Vec<bool>,
     /// By flow; [`NOT_MINE`] for flows whose ends are made elsewhere.
     kind_of: Vec<u32>,
 }
@@ -36,12 +38,20 @@ pub struct Maker<'a> {
 #[derive(Debug)]
 struct Kind {
     setup: Setup,
-    config: Arc<Config>,
+    /// Of hosts that send more than they are sent, and of those that are sent more (`Stack::receiver_min_rto`).
+    configs: [Arc<Config>; 2],
     /// What an ACK takes on empty links.
     ack_time: Duration,
 }
 
 const NOT_MINE: u32 = u32::MAX;
+
+/// A transport as one of its ends runs it.
+fn at_end(config: &Config, receives: bool) -> Config {
+    let mut config = config.clone();
+    config.stack.min_rto = in_jiffies(config.stack.min_rto_of(receives), &config.stack);
+    config
+}
 
 impl<'a> Maker<'a> {
     /// For those flows that `mine` names.
@@ -49,8 +59,10 @@ impl<'a> Maker<'a> {
     /// # Errors
     /// When the algorithm of one cannot be built.
     pub fn new(spec: &'a Spec, paths: &[FlowPaths], mine: &dyn Fn(u32) -> bool) -> Result<Maker<'a>, RunError> {
-        let mut maker = Maker { spec, kinds: Vec::new(), kind_of: vec![NOT_MINE; spec.flows.len()] };
-        let mut configs: BTreeMap<u32, Arc<Config>> = BTreeMap::new();
+        let asked = spec.transports.iter().any(|t| !t.stack.receiver_min_rto.is_zero());
+        let receives = if asked { spec.receiving_hosts() } else { Vec::new() };
+        let mut maker = Maker { spec, kinds: Vec::new(), receives, kind_of: vec![NOT_MINE; spec.flows.len()] };
+        let mut configs: BTreeMap<u32, [Arc<Config>; 2]> = BTreeMap::new();
         // Equal paths are one in memory, so that where they stand tells them apart.
         let mut known: BTreeMap<(u32, usize, usize), u32> = BTreeMap::new();
         for (i, flow) in (0..).zip(&spec.flows).filter(|&(i, _)| mine(i)) {
@@ -63,18 +75,17 @@ impl<'a> Maker<'a> {
             let transport = &spec.transports[flow.transport as usize];
             let setup = setup_for(spec, &transport.stack, path);
             let built = transport.cc.build(&setup, &transport.args)?;
-            let config = match configs.get(&flow.transport) {
-                Some(config) => config.clone(),
+            let configs = match configs.get(&flow.transport) {
+                Some(configs) => configs.clone(),
                 None => {
-                    let mut config = resolve(transport, built.sender.needs(), built.quickack)?;
-                    config.stack.min_rto = in_jiffies(config.stack.min_rto, &config.stack);
-                    let config = Arc::new(config);
-                    configs.insert(flow.transport, config.clone());
-                    config
+                    let config = resolve(transport, built.sender.needs(), built.quickack)?;
+                    let both = [false, true].map(|receives| Arc::new(at_end(&config, receives)));
+                    configs.insert(flow.transport, both.clone());
+                    both
                 }
             };
             let kind = maker.kinds.len() as u32;
-            maker.kinds.push(Kind { setup, config, ack_time: ack_time(spec, &transport.stack, path) });
+            maker.kinds.push(Kind { setup, configs, ack_time: ack_time(spec, &transport.stack, path) });
             known.insert(key, kind);
             maker.kind_of[i as usize] = kind;
         }
@@ -83,6 +94,11 @@ impl<'a> Maker<'a> {
 
     fn kind(&self, flow: u32) -> &Kind {
         &self.kinds[self.kind_of[flow as usize] as usize]
+    }
+
+    /// What a host does of a flow that it sends or is sent.
+    fn config(&self, flow: u32, host: NodeId) -> &Arc<Config> {
+        &self.kind(flow).configs[usize::from(self.receives.get(host.index()).is_some_and(|&r| r))]
     }
 
     fn clock(&self, config: &Config, host: NodeId) -> Clock {
@@ -94,8 +110,8 @@ impl<'a> Maker<'a> {
     /// # Errors
     /// When its algorithm cannot be built.
     pub fn sender(&self, flow: u32) -> Result<Sender, BuildError> {
-        let Kind { setup, config, .. } = self.kind(flow);
         let of = &self.spec.flows[flow as usize];
+        let (setup, config) = (&self.kind(flow).setup, self.config(flow, of.src));
         let transport = &self.spec.transports[of.transport as usize];
         let built = transport.cc.build(setup, &transport.args)?;
         let draws = config.needs.randomness || !config.stack.send_jitter.is_zero();
@@ -106,12 +122,12 @@ impl<'a> Maker<'a> {
 
     /// The receiving end of a flow, before anything has arrived.
     pub fn receiver(&self, flow: u32) -> Receiver {
-        let Kind { config, ack_time, .. } = self.kind(flow);
         let of = &self.spec.flows[flow as usize];
+        let (ack_time, config) = (self.kind(flow).ack_time, self.config(flow, of.dst));
         let jitters = !config.stack.send_jitter.is_zero();
         let random = jitters.then(|| Stream::new(self.spec.seed, "acks", u64::from(flow)));
         let clock = self.clock(config, of.dst);
-        Receiver::new(flow, of.reverse.map(|r| r.0), config.clone(), clock, *ack_time, random)
+        Receiver::new(flow, of.reverse.map(|r| r.0), config.clone(), clock, ack_time, random)
     }
 
     /// The opposite direction of a flow's connection.

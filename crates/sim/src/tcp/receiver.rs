@@ -356,7 +356,7 @@ impl Receiver {
         } else if self.pending >= self.config.stack.delack_segments {
             self.acknowledge(net);
         } else if self.ack_at == u64::MAX {
-            self.ack_at = self.clock.after(net.now, self.config.stack.delack_timeout);
+            self.ack_at = self.clock.after(net.now, self.config.stack.longest_delack());
             self.arm(net);
         }
     }

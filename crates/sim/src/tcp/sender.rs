@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// What is the same for all connections of a transport.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Config {
     /// The knobs, recovery and ECN resolved with what the algorithm needs.
     pub stack: Stack,

@@ -185,6 +185,35 @@ fn a_lost_pure_ack_does_not_hold_the_next_request() {
     assert!(slow(Stack { two_way: false, pingpong: false, ..Stack::linux() }) > 0);
 }
 
+/// Segments that a server sends again in 40 lone answers, 20 ms between one and the next request, with these floors at the two ends.
+fn sent_again(server: Duration, aggregator: Duration, delack_below_rto: bool) -> u64 {
+    let stack =
+        Stack { min_rto: server, receiver_min_rto: aggregator, delack_below_rto, quick_acks: 0, ..Stack::linux() };
+    let mut spec = requests(1, stack, 1000, 40, None);
+    for message in &mut spec.messages {
+        if let Release::After(_, pause) = &mut message.release
+            && !pause.is_zero()
+        {
+            *pause = Duration::ms(20);
+        }
+    }
+    let r = run(&spec);
+    assert!(r.complete && r.flows[0].drops == 0, "{:?}", r.flows[0]);
+    r.flows[0].segments - 40
+}
+
+/// An aggregator that answers soon lets its ACKs wait for its next request, 40 ms (`TCP_DELACK_MIN`): a server's timer of 5 ms does not wait so
+/// long. With its own floor as low it waits a jiffy less than that (`tcp_delack_max`).
+#[test]
+fn a_low_floor_at_the_servers_alone_sends_answers_again_and_at_both_ends_does_not() {
+    let (usual, low) = (Duration::ms(200), Duration::ms(5));
+    assert_eq!(sent_again(usual, Duration::ZERO, true), 0);
+    assert!(sent_again(low, usual, true) > 30, "{}", sent_again(low, usual, true));
+    assert_eq!(sent_again(low, low, true), 0);
+    assert_eq!(sent_again(low, Duration::ZERO, true), 0, "unless said, both ends have one floor");
+    assert!(sent_again(low, Duration::ZERO, false) > 30, "kernels before 6.7 hold ACKs whatever the floor");
+}
+
 /// Both directions full of data: ACKs ride but for those that come while small queues hold data back, and none counts as a duplicate.
 #[test]
 fn data_both_ways_need_hardly_any_pure_acks_and_no_repair() {
