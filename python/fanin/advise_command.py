@@ -95,6 +95,8 @@ def advise(
 def _print(advice: Advice) -> None:
     from fanin import display
 
+    if advice.fitness is not None:
+        display.fitness(advice.capture, advice.fitness)
     lines = [advice.headline, ""]
     for title, said in (
         ("How sure", advice.confidence),

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from fanin.comparison import CompareResult
+    from fanin.fitness import Fitness
     from fanin.registries import Entry
     from fanin.simulation import RunResult
     from fanin.traffic import TrainsResult
@@ -96,12 +97,20 @@ def note(text: str) -> None:
     _err().print(escape(text), soft_wrap=True)
 
 
+def fitness(file: str, found: Fitness) -> None:
+    """Say first whether a capture is fit to judge by."""
+    style = None if found.verdict == "fit" else "bold yellow"
+    _out().print(f"{escape(Path(file).name)}: {escape(found.sentence)}", style=style, soft_wrap=True)
+
+
 # ---- compare
 
 
 def compare_result(result: CompareResult) -> None:
     """Print the answer, what to type, and the ranking beside what the capture measured."""
     out = _out()
+    if result.capture.fitness is not None:
+        fitness(result.capture.file, result.capture.fitness)
     if result.ranking:
         _answer(out, result.verdict)
     out.print(ranking_table(result, out.width))
@@ -248,6 +257,7 @@ def compare_notes(result: CompareResult, folder: Path | None) -> None:
 def trains_result(result: TrainsResult) -> None:
     """Print connections and distributions."""
     out = _out()
+    fitness(result.summary["file"], result.fitness)
     table = Table(title=f"Connections of {escape(Path(result.summary['file']).name)}", title_justify="left")
     for title, justify in (("connection", "right"), ("client", "left"), ("server", "left"), ("turns", "right")):
         table.add_column(title, justify=justify)  # type: ignore[arg-type]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fanin.errors import keywords
+from fanin.fitness import Fitness
 from fanin.rack_facts import packets
 from fanin.rack_queue import CLEAR, UNCLEAR, Finding, Losses, buffer, mark
 from fanin.runs.job import RunWarning
@@ -48,12 +49,15 @@ class RackProposal:
         The file.
     command : str
         The command that makes it again.
+    fitness : Fitness or None
+        Whether the capture is fit to judge by; None where there is none.
     """
 
     findings: tuple[Finding, ...]
     remarks: tuple[str, ...]
     text: str
     command: str
+    fitness: Fitness | None = None
 
     def __repr__(self) -> str:
         told = ", ".join(f"{f.key} {f.value or 'none'} ({f.certainty})" for f in self.findings)
@@ -74,6 +78,7 @@ class RackProposal:
             "version": __version__,
             "command": self.command,
             "findings": [finding.to_dict() for finding in self.findings],
+            "fitness": self.fitness.to_dict() if self.fitness else None,
             "remarks": list(self.remarks),
             "text": self.text,
         }
@@ -128,9 +133,26 @@ def proposed(found: TrainsResult, aggregator: str, command: str) -> RackProposal
     if losses is not None:
         bps, the_rate = _by_losses(losses, bps, the_rate)
     queue = buffer(towards, link, bps, losses, sure=the_rate.certainty == "measured")
-    findings = (the_rate, _delay(towards), queue, mark(towards, bps, queue))
+    findings = as_fit((the_rate, _delay(towards), queue, mark(towards, bps, queue)), found.fitness)
     remarks = (*_remarks(towards, findings), *needless(found, aggregator))
-    return RackProposal(findings, remarks, _file(found.summary["file"], findings, remarks, command), command)
+    text = _file(found, findings, remarks, command)
+    return RackProposal(findings, remarks, text, command, found.fitness)
+
+
+def as_fit(findings: tuple[Finding, ...], fitness: Fitness) -> tuple[Finding, ...]:
+    """Nothing of a capture that is not fit for it is measured: its clock, its order or its packets are not those of the wire."""
+    why = fitness.lacks("rack")
+    if why is None:
+        return findings
+    kinds = ", ".join(
+        dict.fromkeys(reason.kind.replace("-", " ") for reason in fitness.reasons if "rack" in reason.lacks)
+    )
+    return tuple(
+        replace(
+            finding, certainty="assumed", evidence=f"the capture is not fit to tell it ({kinds}); {finding.evidence}"
+        )
+        for finding in findings
+    )
 
 
 def _rate(link: dict[str, Any] | None, aggregator: str) -> tuple[float, Finding]:
@@ -353,9 +375,11 @@ def in_short(proposal: RackProposal) -> str:
     )
 
 
-def _file(capture: str, findings: tuple[Finding, ...], remarks: tuple[str, ...], command: str) -> str:
+def _file(found: TrainsResult, findings: tuple[Finding, ...], remarks: tuple[str, ...], command: str) -> str:
+    name = _comment(Path(found.summary["file"]).name)
     lines = [
-        f"# The rack of {_comment(Path(capture).name)}, proposed by `{_comment(command)}`. Each value has its evidence;",
+        f"# {name}: {_comment(found.fitness.sentence)}",
+        f"# The rack of {name}, proposed by `{_comment(command)}`. Each value has its evidence;",
         "# correct what you know better.",
         *(f"# {_comment(remark)}." for remark in remarks),
         "",

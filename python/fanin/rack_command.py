@@ -27,6 +27,8 @@ def command(capture: Path, *, aggregator: str | None, out: Path | None, as_json:
             raise OutputError(
                 f"{shown(out)}: cannot be written ({(error.strerror or 'unknown reason').lower()}); choose another place"
             ) from error
+    if found.fitness is not None and (as_json or out is not None):
+        display.note(f"{shown(capture.name)}: {found.fitness.sentence}")
     if as_json:
         sys.stdout.write(json.dumps(found.to_dict()) + "\n")
     elif out is None:

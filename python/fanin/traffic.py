@@ -12,6 +12,7 @@ import polars as pl
 
 from fanin.errors import keywords
 from fanin.files import made_folder, shown, write_parquet
+from fanin.fitness import Fitness
 from fanin.frames import frame
 from fanin.progress import Progress, silent, watched
 
@@ -59,6 +60,8 @@ class TrainsResult:
     summary : dict
         Counts over the file: ``file``, ``format``, ``packets``, ``tcp_packets``, ``connections``, ``payload_bytes``,
         ``start_epoch_ns``, ``duration_ns``.
+    fitness : Fitness
+        Whether the capture is fit to judge by: measured before anything was inferred.
     connections : sequence of dict
         One per TCP connection, made when it is asked for, numbered as tshark's ``tcp.stream``: addresses, ports, and per direction (``to_server``,
         ``to_client``) ``packets``, ``payload_bytes``, ``retransmitted_bytes`` and more (docs/json/trains.schema.json has them all).
@@ -88,6 +91,7 @@ class TrainsResult:
     """
 
     summary: dict[str, Any]
+    fitness: Fitness
     connections: Sequence[dict[str, Any]]
     trains: pl.DataFrame
     turns: pl.DataFrame
@@ -129,6 +133,7 @@ class TrainsResult:
             "version": self.version,
             "command": self.command,
             "capture": self.summary,
+            "fitness": self.fitness.to_dict(),
             "gap": self.gap,
             "connections": list(self.connections),
             "trains": self.trains.to_dicts(),
@@ -396,6 +401,7 @@ def trains(
 
     return TrainsResult(
         summary=json.loads(found.summary_json()) | ({"file": "standard input"} if str(capture) == "-" else {}),
+        fitness=Fitness.of(json.loads(found.fitness_json())),
         connections=Connections(found),
         trains=ms(found.trains()),
         turns=ms(found.turns()),

@@ -216,12 +216,18 @@ def verdict_of(result: CompareResult) -> Verdict:
 def _kind(result: CompareResult, decision: Decision | None) -> tuple[Kind, str]:
     """What is concluded, and for which candidate."""
     first = next((row.cc for row in result.ranking if row.candidate), result.ranking[0].cc)
-    if result.calibration is not None and not result.calibration.reproduced:
+    if _unfit(result) is not None or (result.calibration is not None and not result.calibration.reproduced):
         return "none", result.baseline or first
     if decision is None:
         # Nothing to hold the others against.
         return ("change" if len(result.ranking) == 1 or len(result.seeds) > 1 else "undecided"), first
     return decision.kind, decision.best
+
+
+def _unfit(result: CompareResult) -> str | None:
+    """Why no advice can rest on the capture; None where one can."""
+    fitness = result.capture.fitness
+    return None if fitness is None or fitness.fit else fitness.sentence
 
 
 SLOWEST = {
@@ -251,6 +257,9 @@ class _Told:
     def headline(self) -> str:
         """The answer in one or two sentences."""
         result, usual = self.result, self.result.baseline
+        unfit = _unfit(result)
+        if unfit is not None:
+            return f"No advice yet: the capture is {unfit}."
         if self.kind == "none" and result.calibration is not None:
             return f"No advice yet: {result.calibration.sentence()}."
         if usual is None or len(result.ranking) == 1:

@@ -65,7 +65,7 @@ def test_a_proposed_file_is_a_rack_that_can_be_compared_on(fanin: Fanin, tmp_pat
     assert "warning: the rack was proposed from the capture (rate 1Gbps" in without.err
     written = (tmp_path / "results/rack.toml").read_text()
     # They name the command that proposed them, which is not the same.
-    assert written.splitlines()[1:] == (tmp_path / "rack.toml").read_text().splitlines()[1:]
+    assert written.splitlines()[2:] == (tmp_path / "rack.toml").read_text().splitlines()[2:]
 
 
 def test_no_text_of_a_name_ends_its_line_of_the_file(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 use crate::conn::LARGEST_ON_WIRE;
 use crate::decode::{Decoded, decode, knows_linktype};
 use crate::file::{CaptureFile, Input, Position};
+use crate::fitness::{Counted, Measured, Resolution};
 use crate::hosts::Hosts;
 use crate::table::Table;
 use crate::timeline::{Clock, Noted, Sorter};
@@ -102,6 +103,7 @@ struct Pass {
     table: Table,
     tcp_packets: u64,
     payload: u64,
+    resolution: Resolution,
     fraction: Noted,
     no_time: Noted,
     stored_more: Noted,
@@ -119,6 +121,7 @@ impl Pass {
             table: Table::new(options),
             tcp_packets: 0,
             payload: 0,
+            resolution: Resolution::default(),
             fraction: Noted::default(),
             no_time: Noted::default(),
             stored_more: Noted::default(),
@@ -156,6 +159,7 @@ impl Pass {
                         Decoded::Tcp(segment) => {
                             self.tcp_packets += 1;
                             self.payload += u64::from(segment.payload);
+                            self.resolution.stamp(t);
                             if segment.bad {
                                 self.bad.note(packet);
                             }
@@ -237,9 +241,23 @@ impl Pass {
         let links = self.table.take_links();
         let mut connections = Connections::with_capacity(self.table.len());
         let (mut about, mut hosts) = (About::default(), Hosts::default());
+        let copies = &self.table.copies;
+        let counted = Counted {
+            packets: self.tcp_packets,
+            cut: self.cut.packets,
+            late: self.sorter.late.packets,
+            jumps: self.clock.jumps.packets,
+            merged: links.iter().map(|link| link.merged_packets).sum(),
+            copies: self.table.mirrored.packets,
+            copies_apart: copies.longest,
+            translated: copies.translated,
+        };
+        let mut measured = Measured::default();
         for c in self.table.into_connections() {
+            let quality = c.quality();
             let c = c.finish(sink);
             about.add(&c);
+            measured.add(&quality, &c);
             hosts.add(&c);
             connections.push(&c);
         }
@@ -254,6 +272,7 @@ impl Pass {
             stretches: vec![],
             hosts: hosts.ranked(),
             links,
+            fitness: measured.judged(counted, self.resolution),
             warnings,
             partial,
         }

@@ -107,6 +107,13 @@ struct Dir {
     /// A packet without data showed that its sender had sent more than passed the tap since data last did.
     ahead: bool,
     last_ip_id: u16,
+    last_seq: u32,
+    /// Two packets with different data had one IP identification: its sender does not count.
+    unnumbered: bool,
+    /// The packet before was empty.
+    bare_before: bool,
+    /// Empty packets whose identification followed that of the packet before, and the numbers that were left out before such.
+    counted: [u32; 2],
     last_ack: u32,
     last_window: u16,
     /// The sequence number before the first byte, by tshark's rule.
@@ -166,6 +173,12 @@ impl Conn {
     /// Copies of data packets have been seen here.
     pub fn is_mirrored(&self) -> bool {
         self.dirs.iter().any(|d| d.stats.mirrored_bytes > 0)
+    }
+
+    /// The sender of direction `d` gives each packet an IP identification of its own, as far as is known.
+    #[inline]
+    pub fn numbers(&self, d: usize) -> bool {
+        !self.dirs[d].unnumbered
     }
 
     /// The most payload that one packet of direction `d` carries on the wire; what is larger was merged by an offload.
@@ -259,7 +272,28 @@ impl Conn {
         if acks && let Some(excess) = self.acknowledge(s, d, at, queued) {
             arrivals.round_trip(self.hosts[d], excess, at);
         }
-        self.dirs[d].last_ip_id = s.ip_id;
+        self.number(s, d);
+    }
+
+    /// Follows the sender's count of its packets.
+    #[inline]
+    fn number(&mut self, s: &Segment, d: usize) {
+        let dir = &mut self.dirs[d];
+        if s.ip_id != 0 && dir.last_ip_id != 0 {
+            dir.unnumbered |= s.ip_id == dir.last_ip_id && s.payload > 0 && s.seq != dir.last_seq;
+            // What follows data is left out: an offload may have merged it, and it took a number for each packet on the wire.
+            if s.payload == 0 && dir.bare_before {
+                match s.ip_id.wrapping_sub(dir.last_ip_id) {
+                    1 => dir.counted[0] += 1,
+                    step if step < 64 => {
+                        dir.counted[0] += 1;
+                        dir.counted[1] += u32::from(step.saturating_sub(1));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        (dir.last_ip_id, dir.last_seq, dir.bare_before) = (s.ip_id, s.seq, s.payload == 0);
     }
 
     fn count(&mut self, s: &Segment, d: usize, at: u64) {

@@ -1,6 +1,6 @@
 //! What comes out: flat rows, times in whole nanoseconds since the first packet of the capture.
 
-use crate::{Connections, Link, Partial, Warning};
+use crate::{Connections, Fitness, Link, Partial, Warning};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
@@ -28,6 +28,8 @@ pub struct Analysis {
     pub hosts: Vec<Host>,
     /// What the spacing of packets says about the link to each receiver.
     pub links: Vec<Link>,
+    /// Whether the capture is fit to judge by.
+    pub fitness: Fitness,
     /// What a reader of the numbers should know.
     pub warnings: Vec<Warning>,
     /// Set when the file is damaged and only its front could be read.

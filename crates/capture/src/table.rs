@@ -3,13 +3,13 @@
 use crate::arrivals::Arrivals;
 use crate::conn::Conn;
 use crate::conns::Conns;
-use crate::decode::{Addr, Segment, flag};
+use crate::copies::Copies;
+use crate::decode::Addr;
 use crate::limit::{Answer, Sent};
 use crate::rack::{Link, Links};
 use crate::timeline::{Noted, Timed};
 use crate::{Gap, Options, Sink};
 use std::collections::HashMap;
-use std::hash::{BuildHasher, Hash};
 
 /// Both ends, the lower one first: addresses and ports alone, like tshark. VLAN tags differ between the directions of real captures.
 type Key = [(Addr, u16); 2];
@@ -20,7 +20,7 @@ pub(crate) struct Table {
     by_ends: HashMap<Key, u32, foldhash::fast::RandomState>,
     conns: Conns,
     arrivals: Arrivals,
-    copies: Copies,
+    pub copies: Copies,
     links: Links,
     pub mirrored: Noted,
     gap: Gap,
@@ -61,12 +61,12 @@ impl Table {
             d = self.conns.at(index).direction(s);
         }
         let conn = self.conns.at(index);
-        if self.copies.is_copy(s, index, d, *at, conn) {
+        let most = conn.largest_packet(d, s);
+        if self.copies.is_copy(s, (index as u64) << 1 | d as u64, most, *at, conn.is_mirrored(), conn.numbers(d)) {
             self.mirrored.note(*packet);
             conn.mirrored(d, s.payload);
         } else {
             if s.payload > 0 {
-                let most = conn.largest_packet(d, s);
                 self.links.data(s, *at, s.payload > most);
                 let sent = Sent { flow: (index as u64) << 1 | d as u64, from: conn.host(d), segment: most };
                 self.links.passed(s, sent, *at);
@@ -103,57 +103,4 @@ impl Table {
     pub fn into_connections(self) -> impl Iterator<Item = Conn> {
         self.conns.into_all()
     }
-}
-
-/// The packets of the last moments, to know a second copy when it comes.
-///
-/// A mirror port that sends what enters and what leaves delivers every packet twice, a few microseconds or a queue apart. Copies are equal in
-/// all that a retransmission would change: most senders number their IPv4 packets, and the checksum covers the TCP time stamps.
-struct Copies {
-    hasher: foldhash::fast::FixedState,
-    recent: Vec<(u64, u64)>,
-}
-
-/// Slots; each keeps the last packet that hashed there.
-const SLOTS: usize = 4096;
-/// How far apart copies with an IP identification may be: a queue lies between the two mirrored ports.
-const COPY_WINDOW: u64 = 1_000_000;
-/// How far apart without: no sender repeats itself that soon.
-const COPY_WINDOW_UNNUMBERED: u64 = 10_000;
-
-impl Copies {
-    fn new() -> Copies {
-        Copies { hasher: foldhash::fast::FixedState::with_seed(0), recent: vec![(0, 0); SLOTS] }
-    }
-
-    #[inline]
-    fn is_copy(&mut self, s: &Segment, index: usize, d: usize, at: u64, conn: &Conn) -> bool {
-        let identity = self.hasher.hash_one(Identity {
-            conn: (index as u64) << 1 | d as u64,
-            place: u64::from(s.seq) << 32 | u64::from(s.ack),
-            rest: u64::from(s.payload) << 32 | u64::from(s.ip_id) << 16 | u64::from(s.checksum),
-            more: u64::from(s.window) << 8 | u64::from(s.flags),
-        });
-        let slot = &mut self.recent[identity as usize % SLOTS];
-        let (seen, before) = std::mem::replace(slot, (identity, at));
-        if seen != identity {
-            return false;
-        }
-        let apart = at - before;
-        if s.ip_id != 0 {
-            return apart <= COPY_WINDOW;
-        }
-        // Duplicate ACKs without an identification may be equal to the last bit, and at 10 Gb/s a microsecond apart. Only where data is
-        // delivered twice as well are they copies.
-        let bare = s.payload == 0 && s.flags & flag::SYN == 0;
-        apart <= COPY_WINDOW_UNNUMBERED && (!bare || conn.is_mirrored())
-    }
-}
-
-#[derive(Hash)]
-struct Identity {
-    conn: u64,
-    place: u64,
-    rest: u64,
-    more: u64,
 }

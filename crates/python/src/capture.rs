@@ -141,6 +141,11 @@ impl Capture {
         let link = self.0.links.iter().find(|link| link.receiver == ip);
         json(&py.detach(|| link.and_then(|link| link.limit(bps as u64))))
     }
+    /// Whether the capture is fit to judge by, as JSON.
+    fn fitness_json(&self) -> PyResult<String> {
+        json(&self.0.fitness)
+    }
+
     /// What a reader of the numbers should know, as JSON.
     fn warnings_json(&self) -> PyResult<String> {
         json(&self.0.warnings)

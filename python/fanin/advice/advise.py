@@ -27,6 +27,7 @@ from fanin.advice.search import GOALS, RUNGS, Evaluator, halving, runs_within
 from fanin.comparison.candidates import chosen, deployable
 from fanin.errors import CaptureError, ScenarioError, suggest
 from fanin.files import shown
+from fanin.fitness import Fitness
 from fanin.measured import seen_baseline
 from fanin.progress import Progress, silent
 from fanin.rack import in_short, proposed
@@ -102,6 +103,8 @@ class Advice:
         Candidates and simulations.
     notes : list of str
         What else a reader should know.
+    fitness : Fitness or None
+        Whether the capture is fit to judge by; always so of an advice that was given.
     """
 
     kind: str
@@ -121,6 +124,7 @@ class Advice:
     tried: int = 0
     runs: int = 0
     notes: list[str] = field(default_factory=list)
+    fitness: Fitness | None = None
     capture: str = ""
     rack: str = ""
     command: str = ""
@@ -150,6 +154,7 @@ class Advice:
             "version": _native.VERSION,
             "command": self.command,
             "capture": self.capture,
+            "fitness": self.fitness.to_dict() if self.fitness else None,
             "rack": self.rack,
             "kind": self.kind,
             "headline": self.headline,
@@ -250,6 +255,8 @@ def advise(
         _native.Rack.from_file(rack, common)
     # As the file says: a change may say what is to become of the rack.
     found = trains(capture, rack=rack, progress=progress)
+    if not found.fitness.fit:
+        raise CaptureError(f"{capture}: no advice yet: the capture is {found.fitness.sentence}")
     replay = found.workload(aggregator)
     of = waited_for(replay, rank_of)
     proposal = None
@@ -299,6 +306,7 @@ def advise(
         advice.notes.append(
             f"{seconds:g} s are {count} simulations on this machine, of which the search took {searched}; `--budget {count}` repeats it on any"
         )
+    advice.fitness = found.fitness
     advice.capture, advice.rack = shown(str(capture)), shown(str(rack or "rack.toml"))
     advice.command = shown(command or f"fanin advise {capture}{'' if rack is None else f' --rack {rack}'}")
     if proposal is not None:

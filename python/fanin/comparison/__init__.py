@@ -583,6 +583,7 @@ def _summary(found: TrainsResult, replay: Replay, *, aggregator_found: bool) -> 
         servers=tuple(replay.servers),
         responses=replay.responses,
         warnings=tuple(warnings),
+        fitness=found.fitness,
     )
 
 

@@ -15,6 +15,7 @@ from fanin.decision import Decision, Outcome, decide
 from fanin.decision.outcome import together
 from fanin.explain import explanations
 from fanin.files import made_folder, write_parquet
+from fanin.fitness import Fitness
 from fanin.measured import Measured
 from fanin.rack_facts import rack_hz
 from fanin.ranking import METHOD, RankBy, RankingRow, RankOf
@@ -49,6 +50,8 @@ class CaptureSummary:
         Responses that are replayed.
     warnings : tuple of str
         What a reader of the numbers should know.
+    fitness : Fitness or None
+        Whether the capture is fit to judge by; None where it was not measured.
     """
 
     file: str
@@ -62,6 +65,7 @@ class CaptureSummary:
     servers: tuple[str, ...]
     responses: int
     warnings: tuple[str, ...] = ()
+    fitness: Fitness | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,6 +303,7 @@ class CompareResult:
                 "servers": list(capture.servers),
                 "responses": capture.responses,
                 "warnings": list(capture.warnings),
+                "fitness": capture.fitness.to_dict() if capture.fitness else None,
             },
             "rack": {
                 "file": self.rack_path,

@@ -21,6 +21,13 @@ impl Clock {
         self.last = Some((stamp, at));
     }
 
+    /// Ticks of the sender's clock, and the nanoseconds that they took by the tap's.
+    pub fn ran(&self) -> Option<(u32, u64)> {
+        let ((first, began), (last, at)) = self.first.zip(self.last)?;
+        let ticks = last.wrapping_sub(first);
+        ((FEWEST_TICKS..1 << 31).contains(&ticks) && at > began).then(|| (ticks, at - began))
+    }
+
     /// For how long, at most, the sender was silent before it sent what has the time stamp `stamp`. None where its clock's rate is not known.
     #[inline]
     pub fn silent_for(&self, stamp: u32) -> Option<u64> {

@@ -1,9 +1,19 @@
 //! A connection's row when the capture is over.
 
 use super::Conn;
+use crate::fitness::Quality;
 use crate::{Connection, Sink};
 
 impl Conn {
+    /// What it shows of the capture itself.
+    pub fn quality(&self) -> Quality {
+        let of = |d: usize| &self.dirs[d];
+        Quality {
+            acks: [0, 1].map(|d| if of(d).unnumbered { [0, 0] } else { of(d).counted }),
+            clocks: [0, 1].map(|d| of(d).clock.ran()),
+        }
+    }
+
     /// The capture is over.
     pub fn finish(mut self, sink: &mut dyn Sink) -> Connection {
         self.end_run(sink);
