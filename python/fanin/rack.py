@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fanin.errors import keywords
 from fanin.fitness import Fitness
 from fanin.rack_facts import packets
-from fanin.rack_queue import CLEAR, UNCLEAR, Finding, Losses, buffer, mark
+from fanin.rack_queue import CLEAR, FEWEST_STRETCHES, UNCLEAR, Finding, Losses, as_bps, buffer, mark
 from fanin.runs.job import RunWarning
 from fanin.text import duration, rate, significant
 from fanin.vantage import needless
@@ -29,6 +30,15 @@ FEWEST_TRAINS = 20
 
 MOST_ABOVE = 30.0
 """How far above what passed the rate of a link is looked for: an incast fills one for a thirtieth of ten milliseconds."""
+
+SENDERS_AGREE = 0.4
+"""Share of the trains of single connections that pass at one rate, from which it is that of their links."""
+
+BONDED = 2.5
+"""How much faster than its servers' the aggregator's link is presumed to be at most: two bonded ports, or the next rate of Ethernet's."""
+
+STEP = 1.15
+"""Between two neighbours of the rates that are tried lies at most a third: half of that, in either direction, is not known."""
 
 LATE = 0.85
 """A link is at least this share of what was seen to pass it in ten milliseconds: stamps and stalled hosts move what passed from one interval to
@@ -130,9 +140,10 @@ def proposed(found: TrainsResult, aggregator: str, command: str) -> RackProposal
     bps, the_rate = _rate(link, aggregator)
     near = bool(found.behind_the_queue(aggregator))
     losses = None if near or link is None else Losses(lambda rate: found.queue_limit(aggregator, rate))
-    if losses is not None:
+    if losses is not None and link is not None:
+        bps, the_rate = _by_senders(link, bps, the_rate)
         bps, the_rate = _by_losses(losses, bps, the_rate)
-    queue = buffer(towards, link, bps, losses, sure=the_rate.certainty == "measured")
+    queue = buffer(towards, link, losses, the_rate, bps)
     findings = as_fit((the_rate, _delay(towards), queue, mark(towards, bps, queue)), found.fitness)
     remarks = (*_remarks(towards, findings), *needless(found, aggregator))
     text = _file(found, findings, remarks, command)
@@ -200,13 +211,64 @@ def _rate(link: dict[str, Any] | None, aggregator: str) -> tuple[float, Finding]
     )
 
 
+def _by_senders(link: dict[str, Any], bps: float, the_rate: Finding) -> tuple[float, Finding]:
+    """What a tap before the queue shows: the rate of the servers' links. The aggregator's is taken to be like them, and what passed it bounds it."""
+    found, share, samples = link["sender_rate_bps"], link["sender_share"], link["sender_samples"]
+    passed = min(float(rate) for rate in (link["busiest_bps"], link["delivered_bps"]) if rate > 0)
+    # Senders that wait for acknowledgements, or pace, share what passes: each is slower than all together.
+    if (
+        found is None
+        or samples < FEWEST_TRAINS
+        or share < SENDERS_AGREE
+        or not 0.8 * passed <= found <= MOST_ABOVE * passed
+    ):
+        return bps, the_rate
+    told = _shaped(found)
+    return told, Finding(
+        "rack.rate",
+        _rate_text(told),
+        "bounded",
+        f"{share:.0%} of {samples:,} trains of 8 packets of one connection passed at {rate(found)}, as the servers' links or shapers let them "
+        f"through, and the link to {link['receiver']} is taken to be like them; it let {rate(passed)} through in ten milliseconds",
+        _at_least(passed),
+        _rate_text(float(f"{BONDED * told:.2g}")),
+    )
+
+
+def _shaped(bps: float) -> float:
+    """The rate that trains stand for: Ethernet's or a round one where it is near, else itself with two digits.
+
+    A token bucket lets a burst through at the line's rate first, so a train of eight packets looks up to a tenth faster than its rate.
+
+    Examples
+    --------
+    >>> _shaped(525e6), _shaped(951e6), _shaped(371e6)
+    (500000000.0, 1000000000.0, 370000000.0)
+    """
+    near = min((*STANDARD_RATES, *ROUND_RATES), key=lambda r: abs(math.log(bps / r)))
+    return near if abs(math.log(bps / near)) <= math.log(1.1) else float(f"{bps:.1e}")
+
+
 def _by_losses(losses: Losses, bps: float, the_rate: Finding) -> tuple[float, Finding]:
     """The rate at which a queue explains what was dropped, where the spacing of packets does not tell it or tells another."""
     told = losses.at(bps)
     enough = UNCLEAR if bps in STANDARD_RATES else CLEAR
     if told is None or told.losses == 0 or (the_rate.certainty == "measured" and told.amiss <= enough):
         return bps, the_rate
-    least = bps if the_rate.low is None else _parsed(the_rate.low)
+    least = bps if the_rate.low is None else as_bps(the_rate.low)
+    span = [r for r in sorted({*STANDARD_RATES, *ROUND_RATES, bps}) if LATE * least <= r <= MOST_ABOVE * least]
+    likely = losses.likely(span, bps)
+    if likely and likely[0] <= bps <= likely[-1] and the_rate.certainty == "bounded" and the_rate.high is not None:
+        # Two that know nothing of each other: how the servers' packets follow each other, and which packets were dropped.
+        sure = told.epochs >= FEWEST_STRETCHES
+        low, high = (0.9 * bps, 1.1 * bps) if sure else (likely[0] / STEP, likely[-1] * STEP)
+        return bps, replace(
+            the_rate,
+            certainty="measured" if sure else "bounded",
+            evidence=f"{the_rate.evidence}; at {rate(likely[0])} to {rate(likely[-1])} a queue explains which of {told.losses:,} lost packets were dropped",
+            low=_rate_text(float(f"{low:.2g}")),
+            high=_rate_text(float(f"{high:.2g}")),
+        )
 
     def best_of(rates: Sequence[float]) -> float | None:
         near = [r for r in rates if LATE * least <= r <= MOST_ABOVE * least]
@@ -215,6 +277,18 @@ def _by_losses(losses: Losses, bps: float, the_rate: Finding) -> tuple[float, Fi
     best, of = best_of(STANDARD_RATES), "Ethernet's"
     if best is None:
         best, of = best_of(ROUND_RATES), "round"
+    if best is None and likely and told.epochs >= FEWEST_STRETCHES:
+        # Several explain it: the range is what is known.
+        middle = min(likely, key=lambda r: losses.amiss(r))
+        ethernet = next((r for r in likely if r in STANDARD_RATES), middle)
+        return ethernet, Finding(
+            "rack.rate",
+            _rate_text(ethernet),
+            "bounded",
+            f"{the_rate.evidence}; only at {rate(likely[0])} to {rate(likely[-1])} does a queue explain which of {told.losses:,} lost packets were dropped",
+            _rate_text(float(f"{max(likely[0] / STEP, LATE * least):.2g}")),
+            _rate_text(float(f"{likely[-1] * STEP:.2g}")),
+        )
     if best is None:
         return bps, the_rate
     return best, Finding(
@@ -224,11 +298,6 @@ def _by_losses(losses: Losses, bps: float, the_rate: Finding) -> tuple[float, Fi
         f"of {of} rates from {rate(least)} up, only at this one does a queue explain which of {told.losses:,} lost packets were dropped and "
         "which others were not",
     )
-
-
-def _parsed(text: str) -> float:
-    """What :func:`_rate_text` wrote."""
-    return float(text[:-4]) * {"Gbps": 1e9, "Mbps": 1e6}[text[-4:]]
 
 
 def _at_least(busiest: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -26,6 +27,18 @@ FEWEST_STRETCHES = 3
 
 CLEAR, UNCLEAR = 0.1, 0.6
 """By what share of its length a queue may be amiss at each stretch of drops to be measured, and to be told at all."""
+
+NARROW = 1.15
+"""A range whose ends are within this factor is one value."""
+
+WIDE = 2.0
+"""No value of a range with a larger factor between its ends is told before another."""
+
+FASTEST = 12.0
+"""How far above its lower bound a rate without an upper one is looked for."""
+
+RATE_STEP = 1.25
+"""Between rates that are tried: the queue is a smooth function of the rate."""
 
 Certainty = Literal["measured", "bounded", "assumed"]
 
@@ -76,6 +89,41 @@ class Losses:
             self.asked[bps] = self.ask(bps)
         return self.asked[bps]
 
+    def amiss(self, bps: float) -> float:
+        """By what share of its length the queue is amiss at this rate; infinite where nothing passed."""
+        limit = self.at(bps)
+        return math.inf if limit is None or limit.losses == 0 else limit.amiss
+
+    def likely(self, rates: Sequence[float], around: float) -> list[float]:
+        """The rates at which a queue explains the losses about as well as at the best of them, ascending; empty where it explains them at none.
+
+        The best is looked for downhill from the one nearest to `around`. There is no gap: beyond a rate that does not explain them no other is tried.
+        """
+        ascending = sorted(rates)
+        if not ascending:
+            return []
+        at = min(range(len(ascending)), key=lambda n: abs(math.log(ascending[n] / around)))
+        while True:
+            best = min(
+                (n for n in (at - 1, at, at + 1) if 0 <= n < len(ascending)), key=lambda n: self.amiss(ascending[n])
+            )
+            if self.amiss(ascending[best]) >= self.amiss(ascending[at]):
+                break
+            at = best
+        least = self.amiss(ascending[at])
+        if least > 0.5 * UNCLEAR:
+            return []
+
+        def near(n: int) -> bool:
+            return 0 <= n < len(ascending) and self.amiss(ascending[n]) <= max(2 * least, least + CLEAR / 2)
+
+        low = high = at
+        while near(low - 1):
+            low -= 1
+        while near(high + 1):
+            high += 1
+        return ascending[low : high + 1]
+
     def best(self, rates: Sequence[float]) -> float | None:
         """The rate at which the losses have an explanation, where there is one and no other comes near; else None."""
         told = sorted(
@@ -89,12 +137,12 @@ class Losses:
 def buffer(
     towards: list[tuple[dict[str, Any], dict[str, Any]]],
     link: dict[str, Any] | None,
-    bps: float,
     losses: Losses | None,
-    *,
-    sure: bool,
+    speed: Finding,
+    bps: float,
 ) -> Finding:
-    """The limit of the queue. `losses` is None where the tap is behind it; `sure`: the rate is measured."""
+    """The limit of the queue. `losses` is None where the tap is behind it; `speed` is what is known of its link, whose rate is taken to be `bps`."""
+    sure = speed.certainty == "measured"
     told = losses.at(bps) if losses is not None else None
     if losses is None or told is None:
         return Finding(
@@ -123,8 +171,21 @@ def buffer(
             f"{max(4 * held, ASSUMED_RANGE[1])}p",
         )
     lost = f"{told.losses:,} losses in {told.epochs:,} stretch{'' if told.epochs == 1 else 'es'}"
+    if not sure:
+        return _at_any_rate(losses, speed, bps, lost)
     least, median, most = told.found
-    if sure and told.amiss <= CLEAR and told.epochs >= FEWEST_STRETCHES:
+    if told.amiss > UNCLEAR:
+        return _unexplained(told, towards, link, bps, lost)
+    # At a rate that is known to a tenth the queue is known no better.
+    others = [
+        limit for end in (speed.low, speed.high) if end and (limit := losses.at(as_bps(end))) and limit.amiss <= UNCLEAR
+    ]
+    ends = [n for limit in others for n in (limit.packets, limit.found[1])]
+    if (
+        told.amiss <= CLEAR
+        and told.epochs >= FEWEST_STRETCHES
+        and max([*ends, median]) <= NARROW * min([*ends, median])
+    ):
         return Finding(
             "rack.buffer",
             f"{median}p",
@@ -134,49 +195,98 @@ def buffer(
             f"{least}p" if least < median else None,
             f"{most}p" if most > median else None,
         )
-    if not sure:
-        # At another rate it is another queue, and the rate is not known.
-        others = [
-            limit.packets for factor in (0.4, 1.0, 2.5, 10.0) if (limit := losses.at(factor * bps)) and limit.amiss < 1
-        ]
-        ends = [n for n in (least, told.packets, *others) if n > 0] or [ASSUMED_BUFFER]
+    low, high = round(told.packets / (1 + told.amiss)), round(told.packets * (1 + told.amiss)) + 1
+    # Where packets come out of order a tenth of the stretches begins anywhere.
+    tenths = (least, most) if told.amiss <= CLEAR else (median, median)
+    return _ranged(
+        max(1, min(low, *tenths, *ends)),
+        max(high, *tenths, *ends),
+        median if told.amiss <= CLEAR else told.packets,
+        "bounded",
+        f"at {rate(bps)} a queue of {_packets(told.packets)} explains best which packets were dropped ({lost}), and is amiss by "
+        f"{told.amiss:.0%} of its length at each",
+    )
+
+
+def _at_any_rate(losses: Losses, speed: Finding, bps: float, lost: str) -> Finding:
+    """The limit where the rate is not known: at each rate it is another, so what is known is a range over all that explain the losses."""
+    low = as_bps(speed.low) if speed.low else bps
+    high = as_bps(speed.high) if speed.high else max(bps, FASTEST * low)
+    steps = max(2, math.ceil(math.log(high / low) / math.log(RATE_STEP)) + 1)
+    rates = [low * (high / low) ** (n / (steps - 1)) for n in range(steps)]
+    explains = [
+        limit
+        for each in sorted({*rates, bps})
+        if (limit := losses.at(each)) and limit.losses and limit.amiss <= UNCLEAR
+    ]
+    if not explains:
         return Finding(
             "rack.buffer",
-            f"{max(told.packets, 1)}p",
-            "bounded",
-            f"at {rate(bps)}, which is a guess, a queue of {_packets(told.packets)} explains best which packets were dropped ({lost}); at another rate "
-            "it is another",
-            f"{max(1, min(ends) // 2)}p",
-            # One stretch of losses at a guessed rate bounds nothing from above.
-            f"{max(2 * max(ends), ASSUMED_RANGE[1] if told.epochs < FEWEST_STRETCHES else 0)}p",
+            f"{ASSUMED_BUFFER}p",
+            "assumed",
+            f"packets were lost ({lost}), but at no rate of the link does one limit explain which",
+            "1p",
+            f"{ASSUMED_RANGE[1]}p",
         )
-    if told.amiss <= UNCLEAR:
-        low, high = round(told.packets / (1 + told.amiss)), round(told.packets * (1 + told.amiss)) + 1
-        return Finding(
-            "rack.buffer",
-            f"{max(median if told.amiss <= CLEAR else told.packets, 1)}p",
-            "bounded",
-            f"at {rate(bps)} a queue of {_packets(told.packets)} explains best which packets were dropped ({lost}), and is amiss by "
-            f"{told.amiss:.0%} of its length at each",
-            f"{max(1, min(low, least))}p",
-            f"{max(high, most)}p",
-        )
+    ends = [
+        n
+        for limit in explains
+        for n in (limit.packets / (1 + limit.amiss), limit.packets * (1 + limit.amiss), *limit.found)
+    ]
+    # One stretch of losses says little of what the queue held at others.
+    few = max(limit.epochs for limit in explains) < FEWEST_STRETCHES
+    least, most = max(1, math.floor(min(n for n in ends if n > 0))), math.ceil(max(ends)) + 1
+    return _ranged(
+        max(1, least // 2) if few else least,
+        most if not few else 2 * most if speed.high else max(2 * most, ASSUMED_RANGE[1]),
+        min(explains, key=lambda limit: limit.amiss).packets,
+        "bounded",
+        f"at another rate of the link it is another queue: at {rate(low)} to {rate(high)}, one of {least} to {_packets(most)} explains which packets "
+        f"were dropped ({lost})",
+    )
+
+
+def _unexplained(
+    told: QueueLimit,
+    towards: list[tuple[dict[str, Any], dict[str, Any]]],
+    link: dict[str, Any] | None,
+    bps: float,
+    lost: str,
+) -> Finding:
+    """The limit where the rate is known and no limit explains the losses."""
     shown = by_round_trips(towards, link, bps)
-    ends = [n for n in (least, told.packets, *shown) if n > 0] or [ASSUMED_BUFFER]
+    ends = [n for n in (told.found[0], told.packets, *shown) if n > 0] or [ASSUMED_BUFFER]
     grew = (
         f"; round trips behind the tap grew by {shown[0]} to {shown[1]} packets' time, hosts' own delays included"
         if shown[1]
         else ""
     )
-    return Finding(
-        "rack.buffer",
-        f"{told.packets if told.packets >= FEWEST_STRETCHES else max(ends)}p",
+    return _ranged(
+        max(1, min(ends) // 2),
+        2 * max(ends),
+        told.packets if told.packets >= FEWEST_STRETCHES else max(ends),
         "assumed",
         f"packets were lost ({lost}), but no one limit explains which{grew}: other traffic shares the port or its buffer, or packets come to "
         "the queue later than they pass this tap",
-        f"{max(1, min(ends) // 2)}p",
-        f"{2 * max(ends)}p",
     )
+
+
+def _ranged(low: int, high: int, best: int, certainty: Certainty, evidence: str) -> Finding:
+    """A limit with its range. Where that is wide no value in it is known better than others: the middle of their logarithms stands for them."""
+    if high > WIDE * low:
+        middle = max(1, round(math.sqrt(low * high)))
+        evidence += f"; {middle} stands for the range"
+        return Finding("rack.buffer", f"{middle}p", certainty, evidence, f"{low}p", f"{high}p")
+    return Finding("rack.buffer", f"{min(max(best, low), high)}p", certainty, evidence, f"{low}p", f"{high}p")
+
+
+def as_bps(text: str) -> float:
+    """A rate as a finding has it, bit/s.
+
+    >>> as_bps("2.5Gbps"), as_bps("300Mbps")
+    (2500000000.0, 300000000.0)
+    """
+    return float(text[:-4]) * {"Gbps": 1e9, "Mbps": 1e6}[text[-4:]]
 
 
 def by_round_trips(

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import fanin
 import fanin.report
 import pytest
 from fanin.rack import RackProposal, _rate
+from fanin.rack_queue import Finding, Losses, as_bps, buffer
+from fanin.traffic import QueueLimit
 from fanin.vantage import paused_share, pauses
 
 from . import known_racks
-from .conftest import CAPTURES, HTTP, RACK, SMALL, Fanin
+from .conftest import CAPTURES, HTTP, RACK, ROOT, SMALL, Fanin
 
 CLIENT_SIDE = CAPTURES / "http_onoff_8to1_client.pcap.gz"
 
@@ -43,6 +46,59 @@ def test_only_trains_that_agree_speak_for_a_shaped_link(share: float, rate: str,
         assert (found.certainty, found.low, found.high) == ("bounded", f"{round(0.085 * delivered / 1e6)}0Mbps", None)
     else:
         assert (found.certainty, found.low, found.high) == ("measured", "780Mbps", "3.4Gbps")
+
+
+SERVICES = ROOT / "tests/data/services"
+
+
+@pytest.mark.parametrize("name", ["fan", "fan_any", "grpc", "mc"])
+def test_a_shaped_link_before_whose_queue_the_tap_is_is_told_by_the_servers_own_trains(name: str) -> None:
+    # 500 Mbps by token buckets, a queue of 60 packets (tests/data/services/README.md); a gigabit would be an Ethernet's.
+    found = {f.key: f for f in fanin.propose_rack(SERVICES / f"{name}.pcap.gz").findings}
+    speed, queue = found["rack.rate"], found["rack.buffer"]
+    assert speed.value == "500Mbps"
+    assert speed.low is not None
+    assert speed.high is not None
+    assert as_bps(speed.low) <= 500e6 <= as_bps(speed.high)
+    assert queue.low is not None
+    assert queue.high is not None
+    assert int(queue.low[:-1]) <= 60 <= int(queue.high[:-1])
+
+
+def limits(amiss: dict[float, float], packets: Callable[[float], int], epochs: int = 20) -> Losses:
+    """What losses say where a queue is amiss by so much at each rate in Mbps, and in between by the nearest."""
+
+    def ask(bps: float) -> QueueLimit:
+        nearest = min(amiss, key=lambda mbps: abs(mbps - bps / 1e6))
+        n = packets(bps)
+        return QueueLimit(250, epochs, n, amiss[nearest], (n, n, n), n + 1)
+
+    return Losses(ask)
+
+
+def test_the_rates_that_explain_the_losses_are_a_range_without_a_gap_around_the_best() -> None:
+    told = limits({300: 0.22, 400: 0.14, 500: 0.12, 600: 0.34, 800: 0.9, 1000: 0.13}, lambda bps: 60)
+    assert told.likely([300e6, 400e6, 500e6, 600e6, 800e6, 1e9], 500e6) == [300e6, 400e6, 500e6]
+    assert told.likely([300e6, 400e6, 500e6, 600e6, 800e6, 1e9], 1e9) == [1e9]
+    assert limits({500: 0.31}, lambda bps: 60).likely([400e6, 500e6], 500e6) == []
+
+
+@pytest.mark.parametrize(("epochs", "few"), [(20, False), (2, True)])
+def test_a_buffer_at_an_unknown_rate_is_a_range_whose_middle_stands_for_it(epochs: int, few: bool) -> None:
+    speed = Finding("rack.rate", "1Gbps", "bounded", "", "250Mbps", "1Gbps")
+    told = limits({250: 0.1, 1000: 0.1}, lambda bps: round(40e9 / bps), epochs)
+    found = buffer([], None, told, speed, 1e9)
+    # 40 packets at 1 Gbps, 160 at a quarter.
+    assert found.certainty == "bounded"
+    assert (found.value, found.low, found.high) == (("80p", "18p", "354p") if few else ("80p", "36p", "177p"))
+    assert "stands for the range" in found.evidence
+
+
+def test_a_shaped_rate_is_known_to_a_tenth_and_its_buffer_no_better() -> None:
+    speed = Finding("rack.rate", "500Mbps", "measured", "", "450Mbps", "550Mbps")
+    told = limits({450: 0.05, 500: 0.04, 550: 0.05}, lambda bps: round(30e9 / bps))
+    found = buffer([], None, told, speed, 500e6)
+    assert (found.value, found.certainty, found.low, found.high) == ("60p", "bounded", "55p", "67p")
 
 
 def test_the_real_buffer_lies_within_what_is_said_and_a_tap_behind_the_queue_says_nothing() -> None:

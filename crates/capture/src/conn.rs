@@ -13,6 +13,7 @@ mod writes;
 use crate::arrivals::Arrivals;
 use crate::decode::{Addr, Segment, flag};
 use crate::protocol::{self, Reader};
+use crate::rack::Spacing;
 use crate::{Direction, DirectionStats, Gap, Sink, Train};
 use clock::Clock;
 use clocking::Clocking;
@@ -89,6 +90,7 @@ struct Dir {
     clock: Clock,
     clocking: Clocking,
     train: Option<Train>,
+    spacing: Spacing,
     last_data: Option<u64>,
     last_payload: u32,
     /// The packet with the highest byte so far was flagged PSH: with it its sender had sent all that its application had written.
@@ -199,6 +201,12 @@ impl Conn {
     #[inline]
     pub fn host(&self, d: usize) -> u32 {
         self.hosts[d]
+    }
+
+    /// A data packet of direction `d` passed: the rate of a train of its packets that it ends, bit/s.
+    #[inline]
+    pub fn spacing(&mut self, d: usize, payload: u32, at: u64, merged: bool) -> Option<f64> {
+        self.dirs[d].spacing.packet(payload, at, merged)
     }
 
     /// Both ends use SACK, or the handshake is not in the file: most do.

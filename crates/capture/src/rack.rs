@@ -6,12 +6,12 @@
 
 use crate::decode::{Addr, Segment};
 use crate::limit::{Answer, Limit, Passed, Room, Sent};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::net::IpAddr;
 
 /// Packets of one sample. Gaps are one fewer.
-const TRAIN: usize = 8;
+const TRAIN: u32 = 8;
 /// Smaller packets are no evidence: their overhead and the host's time per packet weigh too much.
 const FULL: u32 = 1_000;
 /// A pause that certainly is none of a link's: 1500 bytes take 1.2 ms at 10 Mb/s.
@@ -50,6 +50,12 @@ pub struct Link {
     pub share: f64,
     /// Half of the samples around the median lie between these rates, bit/s.
     pub quartiles_bps: Option<(u64, u64)>,
+    /// Trains of full packets of one connection: what its sender's link, or a shaper on it, lets through.
+    pub sender_samples: u64,
+    /// The most frequent rate of such trains, bit/s on the wire; none without one.
+    pub sender_rate_bps: Option<u64>,
+    /// Share of them within 10% of it.
+    pub sender_share: f64,
     /// The most that passed in each of `INTERVALS` intervals of ten milliseconds, bit/s on the wire: the link is at least as fast as that, but
     /// for what a tap stamps late.
     pub busiest_bps: u64,
@@ -84,10 +90,9 @@ pub(crate) struct Links {
 
 struct Receiver {
     addr: Addr,
-    recent: [(u64, u64); TRAIN],
-    held: usize,
-    histogram: Vec<u32>,
-    samples: u64,
+    together: Spacing,
+    all: Rates,
+    senders: Rates,
     passed: Busiest,
     merged: u64,
     acked: Busiest,
@@ -95,6 +100,92 @@ struct Receiver {
     round_trips: Vec<u32>,
     shortest: u64,
     longest: u64,
+}
+
+/// Full packets that follow each other, as trains of [`TRAIN`].
+#[derive(Clone, Copy, Default, Serialize, Deserialize)]
+pub(crate) struct Spacing {
+    began: u64,
+    last: u64,
+    bytes: u32,
+    /// Packets so far; none: the next one begins a train.
+    held: u32,
+}
+
+impl Spacing {
+    /// A packet with so much payload passed. Says the rate of a train that it ends, bit/s on the wire; infinite where all came at once.
+    #[inline]
+    pub fn packet(&mut self, payload: u32, at: u64, merged: bool) -> Option<f64> {
+        if merged || payload < FULL {
+            self.held = 0;
+            return None;
+        }
+        if self.held > 0 && at - self.last > PAUSE {
+            self.held = 0;
+        }
+        self.last = at;
+        if self.held == 0 {
+            (self.began, self.bytes, self.held) = (at, 0, 1);
+            return None;
+        }
+        self.bytes += payload + OVERHEAD as u32;
+        self.held += 1;
+        if self.held < TRAIN {
+            return None;
+        }
+        let rate = f64::from(self.bytes) * 8e9 / (at - self.began) as f64;
+        // The last packet of a train is the first of the next, so that none of the spacing is lost.
+        (self.began, self.bytes, self.held) = (at, 0, 1);
+        Some(rate)
+    }
+}
+
+/// How often each rate was seen, in bins 5% wide.
+#[derive(Default)]
+struct Rates {
+    seen: Vec<u32>,
+    samples: u64,
+}
+
+impl Rates {
+    #[inline]
+    fn count(&mut self, rate: f64) {
+        if self.seen.is_empty() {
+            self.seen = vec![0; BINS];
+        }
+        self.samples += 1;
+        self.seen[bin(rate)] += 1;
+    }
+
+    /// Samples in the five bins around one.
+    fn around(&self, i: usize) -> u64 {
+        (i.saturating_sub(2)..(i + 3).min(BINS)).map(|j| u64::from(self.seen[j])).sum()
+    }
+
+    /// The most frequent rate and its share.
+    fn mode(&self) -> (Option<u64>, f64) {
+        if self.samples == 0 {
+            return (None, 0.0);
+        }
+        let mode = (0..BINS).max_by_key(|&i| (self.around(i), self.seen[i])).unwrap_or(0);
+        // Where the samples of the mode lie: it is five bins wide, and its middle one need not have the most.
+        let near = (mode.saturating_sub(2)..(mode + 3).min(BINS)).map(|i| (i, u64::from(self.seen[i])));
+        let mut left = self.around(mode).div_ceil(2);
+        let found = near.into_iter().find(|&(_, n)| {
+            left = left.saturating_sub(n);
+            left == 0
+        });
+        (Some(middle(found.map_or(mode, |(i, _)| i))), self.around(mode) as f64 / self.samples as f64)
+    }
+
+    fn quantile(&self, share: f64) -> Option<u64> {
+        let mut sum = 0;
+        let found = self.seen.iter().position(|&n| {
+            sum += u64::from(n);
+            sum as f64 >= share * self.samples as f64
+        });
+        found.map(middle)
+    }
 }
 
 /// The bytes of the busiest intervals.
@@ -140,6 +231,14 @@ impl Links {
     pub fn data(&mut self, s: &Segment, at: u64, merged: bool) {
         if let Some(receiver) = self.receiver(s.dst) {
             receiver.data(s.payload, at, merged);
+        }
+    }
+
+    /// Packets of one connection to `receiver` followed each other at this rate, bit/s.
+    #[inline]
+    pub fn sender(&mut self, receiver: Addr, rate: f64) {
+        if let Some(receiver) = self.receiver(receiver) {
+            receiver.senders.count(rate);
         }
     }
 
@@ -206,10 +305,9 @@ impl Receiver {
     fn new(addr: Addr) -> Receiver {
         Receiver {
             addr,
-            recent: [(0, 0); TRAIN],
-            held: 0,
-            histogram: vec![0; BINS],
-            samples: 0,
+            together: Spacing::default(),
+            all: Rates::default(),
+            senders: Rates::default(),
             passed: Busiest::default(),
             merged: 0,
             acked: Busiest::default(),
@@ -224,25 +322,9 @@ impl Receiver {
     fn data(&mut self, payload: u32, at: u64, merged: bool) {
         let wire = u64::from(payload) + OVERHEAD;
         self.passed.count(wire, at);
-        if merged {
-            self.merged += 1;
-            self.held = 0;
-            return;
-        }
-        let pause = self.held > 0 && at - self.recent[self.held - 1].0 > PAUSE;
-        if payload < FULL || pause {
-            self.held = 0;
-        }
-        if payload < FULL {
-            return;
-        }
-        self.recent[self.held] = (at, wire);
-        self.held += 1;
-        if self.held == TRAIN {
-            self.sample();
-            // The last packet of a train is the first of the next, so that none of the spacing is lost.
-            self.recent[0] = self.recent[TRAIN - 1];
-            self.held = 1;
+        self.merged += u64::from(merged);
+        if let Some(rate) = self.together.packet(payload, at, merged) {
+            self.all.count(rate);
         }
     }
 
@@ -272,46 +354,20 @@ impl Receiver {
         })
     }
 
-    fn sample(&mut self) {
-        let taken = self.recent[TRAIN - 1].0 - self.recent[0].0;
-        let bytes: u64 = self.recent[1..].iter().map(|&(_, wire)| wire).sum();
-        self.samples += 1;
-        if taken > 0 {
-            self.histogram[bin(bytes as f64 * 8e9 / taken as f64)] += 1;
-        } else {
-            self.histogram[BINS - 1] += 1;
-        }
-    }
-
     fn finish(self) -> Link {
-        let around =
-            |i: usize| -> u64 { (i.saturating_sub(2)..(i + 3).min(BINS)).map(|j| u64::from(self.histogram[j])).sum() };
-        let mode = (0..BINS).max_by_key(|&i| (around(i), self.histogram[i])).filter(|_| self.samples > 0);
-        let quantile = |share: f64| {
-            let mut sum = 0;
-            (0..BINS).find(|&i| {
-                sum += u64::from(self.histogram[i]);
-                sum as f64 >= share * self.samples as f64
-            })
-        };
-        // Where the samples of the mode lie: it is five bins wide, and its middle one need not have the most.
-        let rate_bps = mode.map(|mode| {
-            let near = (mode.saturating_sub(2)..(mode + 3).min(BINS)).map(|i| (i, u64::from(self.histogram[i])));
-            let mut left = around(mode).div_ceil(2);
-            let found = near.into_iter().find(|&(_, n)| {
-                left = left.saturating_sub(n);
-                left == 0
-            });
-            middle(found.map_or(mode, |(i, _)| i))
-        });
+        let (rate_bps, share) = self.all.mode();
+        let (sender_rate_bps, sender_share) = self.senders.mode();
         let round_trips_ns = self.round_trips();
         Link {
             round_trips_ns,
             receiver: self.addr.ip(),
-            samples: self.samples,
+            samples: self.all.samples,
             rate_bps,
-            share: mode.map_or(0.0, |i| around(i) as f64 / self.samples as f64),
-            quartiles_bps: mode.and_then(|_| Some((middle(quantile(0.25)?), middle(quantile(0.75)?)))),
+            share,
+            quartiles_bps: self.all.quantile(0.25).zip(self.all.quantile(0.75)),
+            sender_samples: self.senders.samples,
+            sender_rate_bps,
+            sender_share,
             busiest_bps: self.passed.rate(),
             delivered_bps: self.acked.rate(),
             merged_packets: self.merged,
@@ -346,6 +402,25 @@ mod tests {
             }
         }
         links.finish().remove(0)
+    }
+
+    #[test]
+    fn each_connection_tells_the_link_of_its_sender_however_many_others_come_between() {
+        let mut links = Links::default();
+        let mut spacings = [Spacing::default(); 2];
+        for n in 0..400_u64 {
+            // Two senders at 500 Mb/s, one half a packet behind the other.
+            let at = n * 12_304;
+            let s = Segment { dst: Addr(7), payload: 1448, ..Segment::default() };
+            links.data(&s, at, false);
+            if let Some(rate) = spacings[n as usize % 2].packet(s.payload, at, false) {
+                links.sender(s.dst, rate);
+            }
+        }
+        let link = links.finish().remove(0);
+        assert!((0.95..1.05).contains(&(link.rate_bps.unwrap() as f64 / 1e9)), "{:?}", link.rate_bps);
+        assert!((0.95..1.05).contains(&(link.sender_rate_bps.unwrap() as f64 / 5e8)), "{:?}", link.sender_rate_bps);
+        assert_eq!((link.sender_samples, link.sender_share), (56, 1.0));
     }
 
     #[test]

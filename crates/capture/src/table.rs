@@ -67,7 +67,11 @@ impl Table {
             conn.mirrored(d, s.payload);
         } else {
             if s.payload > 0 {
-                self.links.data(s, *at, s.payload > most);
+                let merged = s.payload > most;
+                self.links.data(s, *at, merged);
+                if let Some(rate) = conn.spacing(d, s.payload, *at, merged) {
+                    self.links.sender(s.dst, rate);
+                }
                 let sent = Sent { flow: (index as u64) << 1 | d as u64, from: conn.host(d), segment: most };
                 self.links.passed(s, sent, *at);
             }
