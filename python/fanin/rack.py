@@ -242,8 +242,8 @@ def _shaped(bps: float) -> float:
 
     Examples
     --------
-    >>> _shaped(525e6), _shaped(951e6), _shaped(371e6)
-    (500000000.0, 1000000000.0, 370000000.0)
+    >>> _shaped(525e6), _shaped(951e6), _shaped(340e6)
+    (500000000.0, 1000000000.0, 340000000.0)
     """
     near = min((*STANDARD_RATES, *ROUND_RATES), key=lambda r: abs(math.log(bps / r)))
     return near if abs(math.log(bps / near)) <= math.log(1.1) else float(f"{bps:.1e}")
