@@ -31,6 +31,9 @@ FEWEST_TRAINS = 20
 MOST_ABOVE = 30.0
 """How far above what passed the rate of a link is looked for: an incast fills one for a thirtieth of ten milliseconds."""
 
+TRAINS_AGREE = 0.6
+"""Share of all trains that pass at one rate, from which it is that of a shaped link."""
+
 SENDERS_AGREE = 0.4
 """Share of the trains of single connections that pass at one rate, from which it is that of their links."""
 
@@ -141,6 +144,10 @@ def proposed(found: TrainsResult, aggregator: str, command: str) -> RackProposal
     near = bool(found.behind_the_queue(aggregator))
     losses = None if near or link is None else Losses(lambda rate: found.queue_limit(aggregator, rate))
     if losses is not None and link is not None:
+        if the_rate.certainty == "measured" and bps not in STANDARD_RATES:
+            # Before a queue packets follow each other as they arrive, not as the link takes them.
+            ends = _at_least(0.9 * bps), _rate_text(float(f"{BONDED * bps:.2g}"))
+            the_rate = replace(the_rate, certainty="bounded", low=ends[0], high=ends[1])
         bps, the_rate = _by_senders(link, bps, the_rate)
         bps, the_rate = _by_losses(losses, bps, the_rate)
     queue = buffer(towards, link, losses, the_rate, bps)
@@ -188,6 +195,16 @@ def _rate(link: dict[str, Any] | None, aggregator: str) -> tuple[float, Finding]
         if not strong:
             return bps, Finding("rack.rate", _rate_text(bps), "bounded", evidence, _at_least(busiest))
         low, high = min(bps, _told(low)), max(bps, _told(high))
+        if bps not in STANDARD_RATES and (link["share"] < TRAINS_AGREE or high > 1.5 * low):
+            # Busy hosts space their packets too, and no two of them alike: what passed is one side of the rate.
+            return bps, Finding(
+                "rack.rate",
+                _rate_text(bps),
+                "bounded",
+                evidence,
+                _at_least(busiest),
+                _rate_text(float(f"{max(high, BONDED * bps):.2g}")),
+            )
         return bps, Finding(
             "rack.rate",
             _rate_text(bps),
@@ -275,7 +292,11 @@ def _by_losses(losses: Losses, bps: float, the_rate: Finding) -> tuple[float, Fi
         return losses.best([bps, *(r for r in near if r != bps)])
 
     best, of = best_of(STANDARD_RATES), "Ethernet's"
-    if best is None:
+    other = losses.likely(span, best) if best is not None else []
+    if other and min(other, key=losses.amiss) != best:
+        # A shaper's rate explains it better than Ethernet's.
+        best, likely = None, other
+    elif best is None:
         best, of = best_of(ROUND_RATES), "round"
     if best is None and likely and told.epochs >= FEWEST_STRETCHES:
         # Several explain it: the range is what is known.
@@ -297,6 +318,7 @@ def _by_losses(losses: Losses, bps: float, the_rate: Finding) -> tuple[float, Fi
         "measured",
         f"of {of} rates from {rate(least)} up, only at this one does a queue explain which of {told.losses:,} lost packets were dropped and "
         "which others were not",
+        *(() if best in STANDARD_RATES else (_rate_text(float(f"{share * best:.2g}")) for share in (0.93, 1.07))),
     )
 
 

@@ -32,20 +32,24 @@ def test_the_rate_of_the_bottleneck_is_found_wherever_the_tap_is(capture: Path) 
 
 
 @pytest.mark.parametrize("delivered", [786304000, 781000000])
-@pytest.mark.parametrize(("share", "rate"), [(0.21, "1Gbps"), (0.6, "780Mbps")])
-def test_only_trains_that_agree_speak_for_a_shaped_link(share: float, rate: str, delivered: int) -> None:
+@pytest.mark.parametrize(
+    ("share", "fastest", "rate", "high"),
+    [(0.21, 3444311716, "1Gbps", None), (0.5, 820e6, "780Mbps", "2Gbps"), (0.7, 3444311716, "780Mbps", "3.4Gbps")],
+)
+def test_only_trains_that_agree_speak_for_a_shaped_link(
+    share: float, fastest: float, rate: str, high: str | None, delivered: int
+) -> None:
     # Twelve senders at 1 Gbps, seen as they arrive at the switch: the most frequent of many rates is no link's.
     link = {
         "receiver": "10.0.0.1", "samples": 1778, "rate_bps": 779898657, "share": share,
-        "quartiles_bps": [779898657, 3444311716], "busiest_bps": 891144000, "delivered_bps": delivered, "merged_packets": 0,
+        "quartiles_bps": [779898657, fastest], "busiest_bps": 891144000, "delivered_bps": delivered, "merged_packets": 0,
     }  # fmt: skip
     found = _rate(link, "10.0.0.1")[1]
     assert found.value == rate
-    # What passed bounds a guess from below; what is measured lies within its own bounds.
-    if share < 0.4:
-        assert (found.certainty, found.low, found.high) == ("bounded", f"{round(0.085 * delivered / 1e6)}0Mbps", None)
-    else:
-        assert (found.certainty, found.low, found.high) == ("measured", "780Mbps", "3.4Gbps")
+    # What passed bounds a guess from below; only where most trains agree is it measured, within its own bounds.
+    assert (found.certainty, found.low, found.high) == ("bounded", f"{round(0.085 * delivered / 1e6)}0Mbps", high)
+    agreed = _rate({**link, "share": 0.7, "quartiles_bps": [760e6, 820e6]}, "10.0.0.1")[1]
+    assert (agreed.certainty, agreed.low, agreed.high) == ("measured", "760Mbps", "820Mbps")
 
 
 SERVICES = ROOT / "tests/data/services"

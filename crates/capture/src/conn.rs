@@ -13,7 +13,7 @@ mod writes;
 use crate::arrivals::Arrivals;
 use crate::decode::{Addr, Segment, flag};
 use crate::protocol::{self, Reader};
-use crate::rack::Spacing;
+use crate::rack::{BURST, Spacing};
 use crate::{Direction, DirectionStats, Gap, Sink, Train};
 use clock::Clock;
 use clocking::Clocking;
@@ -206,7 +206,7 @@ impl Conn {
     /// A data packet of direction `d` passed: the rate of a train of its packets that it ends, bit/s.
     #[inline]
     pub fn spacing(&mut self, d: usize, payload: u32, at: u64, merged: bool) -> Option<f64> {
-        self.dirs[d].spacing.packet(payload, at, merged)
+        self.dirs[d].spacing.packet(payload, at, merged, BURST)
     }
 
     /// Both ends use SACK, or the handshake is not in the file: most do.

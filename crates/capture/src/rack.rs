@@ -12,6 +12,8 @@ use std::net::IpAddr;
 
 /// Packets of one sample. Gaps are one fewer.
 const TRAIN: u32 = 8;
+/// Packets that a token bucket lets through at the line's rate before it paces: tc's smallest burst is two.
+pub(crate) const BURST: u32 = 3;
 /// Smaller packets are no evidence: their overhead and the host's time per packet weigh too much.
 const FULL: u32 = 1_000;
 /// A pause that certainly is none of a link's: 1500 bytes take 1.2 ms at 10 Mb/s.
@@ -110,20 +112,27 @@ pub(crate) struct Spacing {
     bytes: u32,
     /// Packets so far; none: the next one begins a train.
     held: u32,
+    /// Packets that are still left out: the burst of a token bucket.
+    left_out: u32,
 }
 
 impl Spacing {
-    /// A packet with so much payload passed. Says the rate of a train that it ends, bit/s on the wire; infinite where all came at once.
+    /// A packet with so much payload passed. Says the rate of a train that it ends, bit/s on the wire; infinite where all came at once. The first
+    /// `burst` packets after a pause are left out.
     #[inline]
-    pub fn packet(&mut self, payload: u32, at: u64, merged: bool) -> Option<f64> {
+    pub fn packet(&mut self, payload: u32, at: u64, merged: bool, burst: u32) -> Option<f64> {
         if merged || payload < FULL {
-            self.held = 0;
+            (self.held, self.left_out, self.last) = (0, 0, at);
             return None;
         }
-        if self.held > 0 && at - self.last > PAUSE {
-            self.held = 0;
+        if self.last == 0 || at - self.last > PAUSE {
+            (self.held, self.left_out) = (0, burst);
         }
         self.last = at;
+        if self.left_out > 0 {
+            self.left_out -= 1;
+            return None;
+        }
         if self.held == 0 {
             (self.began, self.bytes, self.held) = (at, 0, 1);
             return None;
@@ -323,7 +332,7 @@ impl Receiver {
         let wire = u64::from(payload) + OVERHEAD;
         self.passed.count(wire, at);
         self.merged += u64::from(merged);
-        if let Some(rate) = self.together.packet(payload, at, merged) {
+        if let Some(rate) = self.together.packet(payload, at, merged, 0) {
             self.all.count(rate);
         }
     }
@@ -410,10 +419,10 @@ mod tests {
         let mut spacings = [Spacing::default(); 2];
         for n in 0..400_u64 {
             // Two senders at 500 Mb/s, one half a packet behind the other.
-            let at = n * 12_304;
+            let at = 1_000_000 + n * 12_304;
             let s = Segment { dst: Addr(7), payload: 1448, ..Segment::default() };
             links.data(&s, at, false);
-            if let Some(rate) = spacings[n as usize % 2].packet(s.payload, at, false) {
+            if let Some(rate) = spacings[n as usize % 2].packet(s.payload, at, false, BURST) {
                 links.sender(s.dst, rate);
             }
         }
