@@ -17,7 +17,7 @@ from fanin.text import duration, rate, significant
 from fanin.vantage import needless
 
 if TYPE_CHECKING:
-    from fanin.traffic import TrainsResult
+    from fanin.traffic import QueueLimit, TrainsResult
 
 STANDARD_RATES = tuple(r * 1e6 for r in (10, 100, 1e3, 2.5e3, 5e3, 1e4, 2.5e4, 4e4, 5e4, 1e5, 2e5, 4e5, 8e5))
 """Rates of Ethernet, bit/s."""
@@ -276,16 +276,7 @@ def _by_losses(losses: Losses, bps: float, the_rate: Finding) -> tuple[float, Fi
     span = [r for r in sorted({*STANDARD_RATES, *ROUND_RATES, bps}) if LATE * least <= r <= MOST_ABOVE * least]
     likely = losses.likely(span, bps)
     if likely and likely[0] <= bps <= likely[-1] and the_rate.certainty == "bounded" and the_rate.high is not None:
-        # Two that know nothing of each other: how the servers' packets follow each other, and which packets were dropped.
-        sure = told.epochs >= FEWEST_STRETCHES
-        low, high = (0.9 * bps, 1.1 * bps) if sure else (likely[0] / STEP, likely[-1] * STEP)
-        return bps, replace(
-            the_rate,
-            certainty="measured" if sure else "bounded",
-            evidence=f"{the_rate.evidence}; at {rate(likely[0])} to {rate(likely[-1])} a queue explains which of {told.losses:,} lost packets were dropped",
-            low=_rate_text(float(f"{low:.2g}")),
-            high=_rate_text(float(f"{high:.2g}")),
-        )
+        return _by_both(losses, told, likely, bps, the_rate)
 
     def best_of(rates: Sequence[float]) -> float | None:
         near = [r for r in rates if LATE * least <= r <= MOST_ABOVE * least]
@@ -319,6 +310,26 @@ def _by_losses(losses: Losses, bps: float, the_rate: Finding) -> tuple[float, Fi
         f"of {of} rates from {rate(least)} up, only at this one does a queue explain which of {told.losses:,} lost packets were dropped and "
         "which others were not",
         *(() if best in STANDARD_RATES else (_rate_text(float(f"{share * best:.2g}")) for share in (0.93, 1.07))),
+    )
+
+
+def _by_both(
+    losses: Losses, told: QueueLimit, likely: Sequence[float], bps: float, the_rate: Finding
+) -> tuple[float, Finding]:
+    """The rate where two know nothing of each other: how the servers' packets follow each other, and which packets were dropped."""
+    likeliest = min(likely, key=losses.amiss)
+    agreed = max(likeliest / bps, bps / likeliest) <= STEP
+    sure = agreed and told.epochs >= FEWEST_STRETCHES
+    # Servers without a shaper follow acknowledgements, and share what the link lets through.
+    value = bps if agreed else likeliest
+    low, high = (0.9 * value, 1.1 * value) if sure else (likely[0] / STEP, likely[-1] * STEP)
+    return value, replace(
+        the_rate,
+        value=_rate_text(value),
+        certainty="measured" if sure else "bounded",
+        evidence=f"{the_rate.evidence}; at {rate(likely[0])} to {rate(likely[-1])} a queue explains which of {told.losses:,} lost packets were dropped",
+        low=_rate_text(float(f"{low:.2g}")),
+        high=_rate_text(float(f"{high:.2g}")),
     )
 
 

@@ -31,6 +31,9 @@ CLEAR, UNCLEAR = 0.1, 0.6
 NARROW = 1.15
 """A range whose ends are within this factor is one value."""
 
+BURST = 3
+"""Packets that a token bucket takes from its queue at once, one more on its way included: a queue seems to hold so many more."""
+
 WIDE = 2.0
 """No value of a range with a larger factor between its ends is told before another."""
 
@@ -192,14 +195,14 @@ def buffer(
             "measured",
             f"at {rate(bps)} the queue of what passed was {_packets(median)} long when packets began to be dropped ({lost}, "
             f"{least} to {most} at eight of ten), and no longer when none were",
-            f"{least}p" if least < median else None,
+            f"{max(1, min(least, median) - BURST)}p",
             f"{most}p" if most > median else None,
         )
     low, high = round(told.packets / (1 + told.amiss)), round(told.packets * (1 + told.amiss)) + 1
     # Where packets come out of order a tenth of the stretches begins anywhere.
     tenths = (least, most) if told.amiss <= CLEAR else (median, median)
     return _ranged(
-        max(1, min(low, *tenths, *ends)),
+        max(1, min(low, *tenths, *ends) - BURST),
         max(high, *tenths, *ends),
         median if told.amiss <= CLEAR else told.packets,
         "bounded",

@@ -103,7 +103,7 @@ def test_a_shaped_rate_is_known_to_a_tenth_and_its_buffer_no_better() -> None:
     speed = Finding("rack.rate", "500Mbps", "measured", "", "450Mbps", "550Mbps")
     told = limits({450: 0.05, 500: 0.04, 550: 0.05}, lambda bps: round(30e9 / bps))
     found = buffer([], None, told, speed, 500e6)
-    assert (found.value, found.certainty, found.low, found.high) == ("60p", "bounded", "55p", "67p")
+    assert (found.value, found.certainty, found.low, found.high) == ("60p", "bounded", "52p", "67p")
 
 
 def test_the_real_buffer_lies_within_what_is_said_and_a_tap_behind_the_queue_says_nothing() -> None:
