@@ -1,4 +1,4 @@
-"""Changes each threshold of the inference of who waits for what, and runs its tests: one of them at least must fail.
+"""Changes each threshold of the inference of who waits for what and of a capture's fitness, and runs their tests: one of them at least must fail.
 
 python tools/thresholds.py            # minutes: every change is compiled; exits with 1 when a change breaks no test
 python tools/thresholds.py SEEN GAIN  # those of these constants
@@ -60,6 +60,53 @@ CHANGES = (
     ("../conn/writes.rs", "UNANSWERED", "100_000"),
     ("../conn/writes.rs", "DEFAULT_MSS", "1"),
     ("../conn/writes.rs", "DEFAULT_MSS", "5_000"),
+    ("../fitness.rs", "MISSING_SOME", "0.0025"),
+    ("../fitness.rs", "MISSING_SOME", "0.0035"),
+    ("../fitness.rs", "MISSING_MUCH", "0.2"),
+    ("../fitness.rs", "MISSING_MUCH", "0.3"),
+    ("../fitness.rs", "FEWEST_PACKETS", "30"),
+    ("../fitness.rs", "FEWEST_PACKETS", "50"),
+    ("../fitness.rs", "COARSE", "40_000"),
+    ("../fitness.rs", "COARSE", "60_000"),
+    ("../fitness.rs", "VERY_COARSE", "900_000"),
+    ("../fitness.rs", "VERY_COARSE", "1_100_000"),
+    ("../fitness.rs", "CLOCK_OFF", "0.008"),
+    ("../fitness.rs", "CLOCK_OFF", "0.012"),
+    ("../fitness.rs", "LONG", "4_000_000_000"),
+    ("../fitness.rs", "LONG", "6_000_000_000"),
+    ("../fitness.rs", "NEAR", "0.1"),
+    ("../fitness.rs", "AGREEING", "3"),
+    ("../fitness.rs", "AGREEING", "5"),
+    ("../fitness.rs", "ACKS_MISSING", "0.4"),
+    ("../fitness.rs", "ACKS_MISSING", "0.5"),
+    ("../fitness.rs", "DATA_PER_ACK", "150"),
+    ("../fitness.rs", "DATA_PER_ACK", "250"),
+    ("../fitness.rs", "FEWEST_ACKS", "50"),
+    ("../fitness.rs", "ONE_SIDED", "0.08"),
+    ("../fitness.rs", "ONE_SIDED", "0.12"),
+    ("../fitness.rs", "SPOILT", "0.008"),
+    ("../fitness.rs", "SPOILT", "0.012"),
+    ("../fitness.rs", "TRANSLATED", "0.08"),
+    ("../fitness.rs", "TRANSLATED", "0.12"),
+    ("../copies.rs", "COPY_WINDOW_STAMPED", "900_000_000"),
+    ("../copies.rs", "COPY_WINDOW_STAMPED", "1_100_000_000"),
+    ("../copies.rs", "COPY_WINDOW", "900_000"),
+    ("../copies.rs", "COPY_WINDOW", "1_100_000"),
+    ("../copies.rs", "COPY_WINDOW_UNNUMBERED", "9_000"),
+    ("../copies.rs", "COPY_WINDOW_UNNUMBERED", "11_000"),
+    ("../copies.rs", "STAMP_MOVED", "11_000_000"),
+    ("../copies.rs", "STAMP_MOVED", "13_000_000"),
+    ("../copies.rs", "FEWEST_TWINS", "16"),
+    ("../copies.rs", "FEWEST_TWINS", "48"),
+    ("../copies.rs", "TWINS", "0.2"),
+    ("../copies.rs", "TWINS", "0.28"),
+    ("../copies.rs", "MOST_PIECES", "2"),
+    ("../rack.rs", "TRAIN", "4"),
+    ("../rack.rs", "TRAIN", "16"),
+    ("../rack.rs", "BURST", "0"),
+    ("../rack.rs", "FULL", "1_500"),
+    ("../rack.rs", "PAUSE", "20_000"),
+    ("../rack.rs", "PAUSE", "200_000_000"),
 )
 """File, constant, another value."""
 
@@ -105,6 +152,9 @@ def tests(folder: Path) -> list[str]:
         "arrivals",
         "inflight",
         "writes",
+        "fitness::",
+        "copies::",
+        "rack::",
     ]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     failed = re.findall(r"^test (\S+) \.\.\. FAILED", done.stdout, re.MULTILINE)

@@ -321,8 +321,10 @@ def _by_both(
     agreed = max(likeliest / bps, bps / likeliest) <= STEP
     sure = agreed and told.epochs >= FEWEST_STRETCHES
     # Servers without a shaper follow acknowledgements, and share what the link lets through.
-    value = bps if agreed else likeliest
-    low, high = (0.9 * value, 1.1 * value) if sure else (likely[0] / STEP, likely[-1] * STEP)
+    value = bps if agreed and bps in (*STANDARD_RATES, *ROUND_RATES) else likeliest
+    low, high = (
+        (0.9 * min(bps, likeliest), 1.1 * max(bps, likeliest)) if sure else (likely[0] / STEP, likely[-1] * STEP)
+    )
     return value, replace(
         the_rate,
         value=_rate_text(value),

@@ -223,4 +223,46 @@ mod tests {
         assert!(!copies.is_copy(&data(1, 0, 5), 0, MSS, 200_000, false, true), "repaired within the same tick");
         assert!(copies.is_copy(&data(1, 0, 5), 0, MSS, 20_200_000, false, true));
     }
+
+    /// Whether the second of two equal packets so far apart is a copy, after as many pairs and single packets of another connection.
+    fn second(first: &Segment, apart: u64, numbered: bool, (pairs, alone): (u32, u32)) -> bool {
+        let mut copies = Copies::new();
+        for n in 0..pairs + alone {
+            let other = Segment { stamp: None, ..data(n * MSS, 0, 0) };
+            copies.is_copy(&other, 2, MSS, u64::from(n) * 1_000, false, true);
+            if n < pairs {
+                copies.is_copy(&other, 2, MSS, u64::from(n) * 1_000 + 500_000, false, true);
+            }
+        }
+        let at = 10_000_000_000;
+        assert!(!copies.is_copy(first, 0, MSS, at, false, numbered));
+        copies.is_copy(first, 0, MSS, at + apart, false, numbered)
+    }
+
+    #[test]
+    fn a_copy_is_no_later_than_its_window_allows() {
+        let plain = data(1, 0, 5);
+        let unstamped = Segment { stamp: None, ..data(1, 7, 0) };
+        for (first, numbered, window) in
+            [(data(1, 7, 5), true, 1_000_000_000), (unstamped, true, 1_000_000), (data(1, 7, 5), false, 1_000_000)]
+        {
+            assert!(second(&first, window, numbered, (0, 0)), "{window}");
+            assert!(!second(&first, window + 1, numbered, (0, 0)), "{window}");
+        }
+        assert!(second(&plain, 10_000, true, (0, 0)));
+        assert!(!second(&plain, 10_001, true, (0, 0)));
+        assert!(!second(&plain, 11_999_999, true, (0, 0)));
+        assert!(second(&plain, 12_000_000, true, (0, 0)));
+        assert!(!second(&plain, 1_000_000_001, true, (0, 0)));
+    }
+
+    #[test]
+    fn where_a_quarter_of_the_packets_come_twice_others_without_a_number_do_so_too() {
+        let plain = data(1, 0, 5);
+        assert!(second(&plain, 3_000_000, true, (40, 0)));
+        assert!(!second(&plain, 3_000_000, true, (20, 0)), "so many may have been repaired");
+        // Of each pair both packets count: 40 of 150 equal one before, or of 170.
+        assert!(second(&plain, 3_000_000, true, (40, 70)));
+        assert!(!second(&plain, 3_000_000, true, (40, 90)));
+    }
 }
