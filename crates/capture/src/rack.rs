@@ -433,6 +433,17 @@ mod tests {
     }
 
     #[test]
+    fn the_burst_of_a_token_bucket_after_each_pause_is_no_part_of_its_rate() {
+        let mut spacing = Spacing::default();
+        let told: Vec<_> = (0..100_u64)
+            .flat_map(|answer| (0..11).map(move |n: u64| 5_000_000 * (answer + 1) + n.saturating_sub(2) * 24_608))
+            .filter_map(|at| spacing.packet(1448, at, false, BURST))
+            .collect();
+        assert_eq!(told.len(), 100);
+        assert!(told.iter().all(|rate| (rate / 5e8 - 1.0).abs() < 0.01), "{}", told[0]);
+    }
+
+    #[test]
     fn back_to_back_packets_tell_the_rate_of_their_link() {
         for mbps in [100, 1_000, 10_000, 25_000] {
             let link = seen(mbps, 0);
