@@ -257,6 +257,7 @@ knobs! {
     hz: count(24, 10_000), "jiffies per second of the kernel (CONFIG_HZ): its timers under timer_wheel, and CUBIC's kernel form; 250 in Debian, 1000 in RHEL and Fedora";
     timer_wheel: FLAG, "timers (retransmission, tail-loss probe, reordering, delayed ACK) count in jiffies and expire on the kernel's timer wheel: up to two jiffies late, later where they are longer than 62";
     tso: FLAG, "segmentation offload: TCP hands up to 64 KB at once to the network card, which cuts it and sends the packets back to back (tcp_tso_autosize, tcp_tso_should_defer; PSH ends each burst)";
+    tso_whole: SIZE, "with tso: bursts of several segments up to this size on the wire cross the network uncut, as between namespaces and containers of one machine, where a token bucket cuts only what is above its burst (tbf_enqueue); one packet in a queue, one merged segment at the receiver; 0B: network cards cut all";
     common_ticks: FLAG, "the hosts' timer ticks come at the same instants, as in the virtual kernel, whose hosts share one clock; else each host draws where it stands in a tick";
     quantise_rtt: FLAG, "round RTT samples up to whole clock ticks, as NS2 does";
     linux_rto: FLAG, "RTO = SRTT + max(4*mdev, min_rto) with the windowed maximum of the deviation (tcp_rtt_estimator); round trips are differences of two readings of a clock of microseconds (tcp_stamp_us_delta)";

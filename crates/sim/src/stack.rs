@@ -94,6 +94,8 @@ pub struct Stack {
     pub timer_wheel: bool,
     /// TCP hands many segments at once to the network card, which cuts them (TSO).
     pub tso: bool,
+    /// Bursts of several segments up to this size on the wire cross the network as one packet; zero where network cards cut all.
+    pub tso_whole: Bytes,
     /// All hosts tick at the same instants, from the run's begin on.
     pub common_ticks: bool,
     /// Round RTT samples up to whole clock ticks (NS2's tcpTick_).
@@ -194,6 +196,7 @@ impl Stack {
             hz: 250,
             timer_wheel: false,
             tso: false,
+            tso_whole: Bytes::ZERO,
             common_ticks: false,
             quantise_rtt: false,
             linux_rto: false,

@@ -190,10 +190,16 @@ impl Sender {
     fn send_burst(&mut self, len: u64, net: &mut Uplink<'_>) -> u32 {
         let mss = self.config.stack.mss;
         let (mut left, mut segments, mut wire) = (len, 0, 0);
+        let whole_from = self.crosses_whole(len).then_some(self.nxt);
         while left > 0 {
             let size = left.min(u64::from(mss)) as u32;
             left -= u64::from(size);
-            self.send_segment(size, mss, Part { first: segments == 0, last: left == 0, of_burst: true }, net);
+            self.send_segment(
+                size,
+                mss,
+                Part { first: segments == 0, last: left == 0, of_burst: true, whole_from },
+                net,
+            );
             wire += self.config.stack.wire(size).get();
             segments += 1;
         }
@@ -213,15 +219,25 @@ impl Sender {
         if self.host_holds_enough(u64::from(count) * u64::from(mss), true, net.now) {
             return 0;
         }
+        let bytes: u64 = (0..count).map(|i| u64::from(self.board.get(first + i as usize).len)).sum();
+        let whole_from = self.crosses_whole(bytes).then(|| self.board.get(first).seq);
         let mut wire = 0;
         for i in 0..count {
             let index = first + i as usize;
             wire += self.config.stack.wire(self.board.get(index).len).get();
-            self.resend_part(index, Part { first: i == 0, last: i + 1 == count, of_burst: true }, net);
+            self.resend_part(index, Part { first: i == 0, last: i + 1 == count, of_burst: true, whole_from }, net);
         }
         self.board.cut(first + count as usize);
         self.after_burst(wire, net.now);
         count
+    }
+
+    /// No card cuts a burst of so many bytes (`stack.tso_whole`).
+    fn crosses_whole(&self, bytes: u64) -> bool {
+        let stack = &self.config.stack;
+        let segments = bytes.div_ceil(u64::from(stack.mss));
+        let wire = bytes + segments * stack.wire(0).get();
+        segments > 1 && wire <= stack.tso_whole.get().min(u64::from(u16::MAX))
     }
 
     /// TCP small queues, in bursts: one of so many bytes waits until the host has sent more of this connection (`tcp_small_queue_check`).

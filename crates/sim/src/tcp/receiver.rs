@@ -267,7 +267,9 @@ impl Receiver {
             // A policy that meters ACKs must see them leave: a delayed ACK would wait for the packet that the ACK is to release.
             self.now = true;
         }
-        self.pending += 1;
+        // More than one full segment is acknowledged at once, however many packets bring it (`__tcp_ack_snd_check`).
+        let merged = u32::from(packet.len) > self.config.stack.mss;
+        self.pending += if merged { self.config.stack.delack_segments } else { 1 };
         self.dsack |= duplicate;
         // A filled hole is told at once (RFC 5681 section 4.2); of data ahead of one Linux merges the ACKs.
         self.now |= if self.merges() { self.nxt > before && !in_order && self.ahead.is_empty() } else { !in_order };

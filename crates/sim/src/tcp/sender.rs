@@ -156,6 +156,8 @@ pub struct Sender {
     pub(super) in_host: SmallQueue,
     /// Where the network card cuts.
     pub(super) offload: Option<Box<Offload>>,
+    /// What leaves as one packet began with CWR.
+    pub(super) whole_cwr: bool,
     /// First unacknowledged byte when the timer last ended.
     pub(super) timed_out_at: u64,
     /// The algorithm holds new segments until then, or until the next ACK.
@@ -221,6 +223,7 @@ impl Sender {
             held_until: 0,
             in_host: SmallQueue::default(),
             offload,
+            whole_cwr: false,
             timed_out_at: u64::MAX,
             gate_until: 0,
             held_for_ack: false,

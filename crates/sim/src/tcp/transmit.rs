@@ -22,11 +22,13 @@ pub(super) struct Part {
     pub last: bool,
     /// The card cuts: what follows on a burst is done once.
     pub of_burst: bool,
+    /// The burst crosses the network as one packet that begins with this byte.
+    pub whole_from: Option<u64>,
 }
 
 impl Part {
     /// Segments leave one by one.
-    pub const ALL: Part = Part { first: true, last: true, of_burst: false };
+    pub const ALL: Part = Part { first: true, last: true, of_burst: false, whole_from: None };
 
     /// The last of several: Linux sets PSH on every burst, so that the receiver's card merges no further (`__tcp_transmit_skb`).
     fn ends_burst(self) -> bool {
@@ -210,7 +212,7 @@ impl Sender {
             self.small_end = self.nxt;
         }
         let mut bits = if pushes || part.ends_burst() { flags::PUSH } else { 0 };
-        if std::mem::take(&mut self.cwr_pending) {
+        if part.first && std::mem::take(&mut self.cwr_pending) {
             bits |= flags::CWR;
         }
         self.recovery.note_new_segment(self.state);
@@ -255,6 +257,9 @@ impl Sender {
         self.counters.segments += 1;
         self.counters.bytes_sent += u64::from(len);
         self.counters.first_send = self.counters.first_send.min(now);
+        if let Some(from) = part.whole_from {
+            return self.emit_whole(from, seq + u64::from(len), bits | ect, part, net);
+        }
         let packet = Packet {
             seq,
             timestamp: now,
@@ -287,6 +292,37 @@ impl Sender {
             self.restart(restart, now);
         }
         self.recovery.note_sent();
+    }
+
+    /// A segment of a burst that no card cuts: the last takes the others with it.
+    #[inline(never)]
+    fn emit_whole(&mut self, from: u64, end: u64, bits: u16, part: Part, net: &mut Uplink<'_>) {
+        self.recovery.note_sent();
+        // Only the first may say that the window was reduced.
+        let cwr = self.whole_cwr && !part.first;
+        self.whole_cwr = bits & flags::CWR != 0 || cwr;
+        if !part.last {
+            return;
+        }
+        let (stack, len) = (&self.config.stack, end - from);
+        let segments = len.div_ceil(u64::from(stack.mss));
+        let packet = Packet {
+            seq: from,
+            timestamp: net.now,
+            sack: [0; 6],
+            flow: self.flow,
+            len: len as u16,
+            wire: (len + segments * stack.wire(0).get()) as u16,
+            flags: bits | if cwr { flags::CWR } else { 0 },
+            window: 0,
+            id: 0,
+            tick: self.heard_tick,
+        };
+        let waits = !stack.tsq_limit.is_zero();
+        self.put_on_wire(packet, true, net);
+        for _ in 0..if waits { segments } else { 0 } {
+            self.in_host.push(net.host_port_free_at(self.flow));
+        }
     }
 
     /// A burst of so many bytes on the wire left.

@@ -119,7 +119,7 @@ impl ReceiveBuffer {
             }
         }
         if s.in_order {
-            self.measure_segment(s.len);
+            self.measure_segment(s.len.min(self.mss));
             self.measure_round_trip(s);
         }
         if s.nxt - self.read_to > self.unread {

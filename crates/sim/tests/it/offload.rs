@@ -5,7 +5,7 @@ use fanin_sim::packet::flags;
 use fanin_sim::results::Results;
 use fanin_sim::spec::*;
 use fanin_sim::stack::Stack;
-use fanin_units::{Duration, QueueLimit, Rate};
+use fanin_units::{Bytes, Duration, QueueLimit, Rate};
 
 const MSS: u64 = 1448;
 
@@ -72,4 +72,25 @@ fn bursts_that_bbr_paces_overflow_a_shallow_buffer() {
     };
     let (packets, bursts) = (drops(false), drops(true));
     assert!(bursts > packets * 3 / 2, "{packets} packets lost without offload, {bursts} with");
+}
+
+/// Two segments of 1500 bytes fit into a token bucket's 3200, so that tbf does not cut them: a namespace's or container's switch counts one packet.
+#[test]
+fn a_burst_that_no_card_cuts_is_one_packet_and_gets_one_ack() {
+    let of = |tso_whole: u64| {
+        let mut spec = star(1, Rate::gbps(1), Duration::us(50), None, None);
+        let tso_whole = Bytes::new(tso_whole);
+        let stack = Stack { tso: true, tso_whole, quick_acks: 0, initial_window: 4.0, ..Stack::linux() };
+        let t = transport(&mut spec, "reno", Stack { send_jitter: Duration::ZERO, handshake: false, ..stack });
+        let f = flow(&mut spec, 0, t);
+        message(&mut spec, f, 4 * MSS, Duration::ZERO);
+        spec.trace.packets = vec![LinkId(1), LinkId(0)];
+        let r = run(&spec);
+        let p = &r.traces.packets;
+        let on = |link| (0..p.seq.len()).filter(move |&i| p.event[i] == 0 && p.link[i] == link);
+        (on(1).map(|i| u64::from(p.payload[i]) / MSS).collect::<Vec<_>>(), on(0).count(), r.flows[0].segments)
+    };
+    let (whole, acks, segments) = of(3200);
+    assert_eq!((whole, acks, segments), (vec![2, 2], 2, 4));
+    assert_eq!(of(2999).0, [1, 1, 1, 1]);
 }
