@@ -134,6 +134,9 @@ def validate(
         str,
         typer.Option("--from", metavar="SEED[/K]", help="With --random: which series of them, and its first number."),
     ] = "1",
+    offload: Annotated[
+        bool, typer.Option("--offload", help="Hosts whose network cards cut segments (stack.tso), on both engines.")
+    ] = False,
     hz: HertzOption = 250,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for validation.md and kernel.csv.")] = Path(
         "fanin-validation"
@@ -175,6 +178,10 @@ def validate(
         )
     else:
         all_cases = [validation.drawn(number, series) for number in range(begin, begin + random)]
+    if offload and docs is not None:
+        raise EngineError("command line `--docs`: the manual's tables are of hosts without offload; leave it out")
+    if offload:
+        all_cases = [case.offloaded() for case in all_cases]
     kernel = cache.find(_hertz(hz))
     chosen = [c for c in all_cases if only is None or only in c.name or only in c.group]
     if not chosen:
@@ -185,6 +192,7 @@ def validate(
         "--quick" if quick else "",
         f"--cc {cc}" if cc else "",
         f"--only {only!r}" if only else "",
+        "--offload" if offload else "",
     ]
     words += [f"--hz {hz}" if hz != cache.HERTZ[0] else "", f"--docs {docs}" if docs else ""]
     said = " ".join(word for word in words if word)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from fanin.runs.job import Document
@@ -50,6 +50,19 @@ class Case:
     cc: tuple[str, ...] = TCP
     capture: str | None = None
     port: str = "switch->client"
+
+    def offloaded(self) -> Case:
+        """The same on hosts whose network cards cut segments (``stack.tso``).
+
+        Examples
+        --------
+        >>> cases(quick=True)[0].offloaded().text.count("tso = true")
+        1
+        """
+        text = self.text.replace("[stack]\n", "[stack]\ntso = true\n", 1)
+        if text == self.text:
+            text += "\n[stack]\ntso = true\n"
+        return replace(self, name=f"{self.name}, offload", text=text)
 
     def document(self) -> Document:
         """The scenario, with the file it names."""
