@@ -180,6 +180,54 @@ class TrainsResult:
             return []
         return list(json.loads(self.workload(aggregator).companies_json()))
 
+    def requests(self, aggregator: str | None = None) -> pl.DataFrame:
+        """What each request of the application's user caused at the aggregator, a row each, in order of time.
+
+        Columns are ``request`` (UInt32, from 0), ``company`` (UInt32, position in :meth:`companies`), ``start_ms`` (Float64, from the start of the
+        capture), ``completion_ms`` (Float64, from its first message to its last answer; null where that is missing), ``responses`` and ``servers``
+        (UInt32) and ``bytes`` (UInt64, of its answers). Empty where each connection goes its own way.
+
+        Raises
+        ------
+        fanin.CaptureError
+            When no such host received payload.
+
+        Examples
+        --------
+        >>> import fanin
+        >>> found = fanin.trains("tests/data/requests/chain.pcap.gz").requests()
+        >>> found.height, found["responses"].unique().to_list()
+        (46, [4])
+        """
+        found = json.loads(self.workload(aggregator).to_json())
+        together = {n for n, company in enumerate(found["companies"]) if company["rounds"]}
+        rows = []
+        for each in found["rounds"]:
+            if each["company"] not in together or not each["requests"]:
+                continue
+            answers = [(found["connections"][c], m) for c, m in each.get("answers") or each["requests"]]
+            messages = [connection["messages"][m] for connection, m in answers]
+            took = each.get("took_ns")
+            rows.append(
+                (
+                    each["company"],
+                    min(found["connections"][c]["messages"][m]["start_ns"] for c, m in each["requests"]) / NS_PER_MS,
+                    None if took is None else took / NS_PER_MS,
+                    len(messages),
+                    len({connection["server"] for connection, _ in answers}),
+                    sum(message["response_bytes"] for message in messages),
+                )
+            )
+        kinds = {
+            "company": pl.UInt32,
+            "start_ms": pl.Float64,
+            "completion_ms": pl.Float64,
+            "responses": pl.UInt32,
+            "servers": pl.UInt32,
+            "bytes": pl.UInt64,
+        }
+        return pl.DataFrame(rows, schema=kinds, orient="row").sort("start_ms", "company").with_row_index("request")
+
     def rounds(self, aggregator: str | None = None) -> list[list[tuple[int, int]]]:
         """Rounds of requests to several servers, in order of time: the (connection, turn) of each answer, as in `turns`.
 
@@ -192,7 +240,7 @@ class TrainsResult:
         together = {n for n, company in enumerate(found["companies"]) if company["rounds"]}
         told = []
         for each in found["rounds"]:
-            if each["company"] in together:
+            if each["company"] in together and each["requests"]:
                 first = min(connections[c]["messages"][m]["start_ns"] for c, m in each["requests"])
                 places = each.get("answers") or each["requests"]
                 told.append((first, [(int(connections[c]["connection"]), int(m)) for c, m in places]))

@@ -1,7 +1,7 @@
 """Who waits for what in a capture, in words.
 
 The companies of a capture (`Company` in the workload file) become sentences such as "24 servers are asked within
-20 us; the next round starts 2.0 ms after the slowest answer; 98% of requests explained".
+20 us; the next request starts 2.0 ms after the slowest answer; 98% of requests explained".
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def sentences(companies: Sequence[dict[str, Any]]) -> list[str]:
     >>> found = {"connections": list(range(24)), "servers": 24, "upstream": False, "rounds": 11, "requests": 264,
     ...          "spread": {"p10_ns": 18000, "median_ns": 20000, "p90_ns": 22000}, "released_by": edges}
     >>> sentences([found])
-    ['24 servers are asked within 20 us, 11 times; the next round starts 2.0 ms after the slowest answer; 100% of requests explained']
+    ['24 servers are asked within 20 us, 11 times; the next request starts 2.0 ms after the slowest answer; 100% of requests explained']
     >>> sentences([])
     ['no fan-in seen: each connection is replayed alone']
     """
@@ -73,8 +73,11 @@ def _company(company: dict[str, Any], companies: Sequence[dict[str, Any]]) -> st
     known = [edge for edge in company["released_by"] if edge["event"] != "nothing"]
     parts = []
     if company["rounds"]:
-        within = _time(company["spread"]["median_ns"])
-        parts.append(f"{_servers(company)} are asked within {within}, {company['rounds']} times")
+        if any(edge["event"] == "inside" for edge in known):
+            parts.append(f"{company['rounds']} requests, each to {_servers(company)} in steps")
+        else:
+            within = _time(company["spread"]["median_ns"])
+            parts.append(f"{_servers(company)} are asked within {within}, {company['rounds']} times")
     else:
         parts.append(f"{_servers(company)} {'is' if company['servers'] == 1 else 'are'} asked alone")
     total = sum(edge["requests"] for edge in known)
@@ -84,7 +87,7 @@ def _company(company: dict[str, Any], companies: Sequence[dict[str, Any]]) -> st
         share = "" if edge["requests"] > 0.95 * total else f" ({edge['requests'] / total:.0%} of its requests)"
         parts.append(_edge(edge, companies, in_rounds=bool(company["rounds"])) + share)
     if not known:
-        parts.append("nothing in the capture says when the next round starts, so it stays on the clock")
+        parts.append("nothing in the capture says when the next request starts, so it stays on the clock")
     share_known = explained([company])
     if share_known is not None and known:
         parts.append(f"{share_known * 100:.0f}% of requests explained")
@@ -93,7 +96,7 @@ def _company(company: dict[str, Any], companies: Sequence[dict[str, Any]]) -> st
 
 def _edge(edge: dict[str, Any], companies: Sequence[dict[str, Any]], *, in_rounds: bool) -> str:
     later = f"{_time(edge['delay']['median_ns'])} after"
-    next_one = "the next round starts" if in_rounds else "a request leaves"
+    next_one = "the next request starts" if in_rounds else "a request leaves"
     match edge["event"]:
         case "answers":
             waits = {
@@ -103,6 +106,8 @@ def _edge(edge: dict[str, Any], companies: Sequence[dict[str, Any]], *, in_round
             }
             which = waits.get(edge["waits_for"], f"{edge['waits_for']} have answered")
             return f"{next_one} {later} {which}"
+        case "inside":
+            return f"the next of its steps leaves {later} answers of the same request"
         case "own-answer":
             return f"{'a request leaves' if in_rounds else next_one} {later} the response before on its connection"
         case "others-answers":

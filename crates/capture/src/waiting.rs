@@ -43,6 +43,9 @@ pub enum Release {
 }
 
 /// Requests that left together, as (connection, message): positions in [`Workload::connections`] and in its messages.
+///
+/// Where the requests of the application are known, `requests` is what leaves first and `answers` is all that it caused, stages and all. One without
+/// `requests` is no round: messages inside a request wait for so many of its answers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Round {
@@ -59,6 +62,11 @@ pub struct Round {
 }
 
 impl Round {
+    /// It only says what releases messages inside a request.
+    pub fn is_gate(&self) -> bool {
+        self.requests.is_empty()
+    }
+
     /// The messages whose responses complete the round.
     pub fn answers(&self) -> &[(u32, u32)] {
         if self.answers.is_empty() { &self.requests } else { &self.answers }
@@ -90,7 +98,7 @@ pub struct Company {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Edge {
-    /// `answers` of the round before, `own-answer`, `others-answers` or `others-requests` of another company, `timer`, `nothing` that was seen.
+    /// `answers` of the round before, `inside` (answers of the same request), `own-answer`, `others-answers` or `others-requests` of another company, `timer`, `nothing` that was seen.
     pub event: String,
     /// How many of a round's answers: `all`, `all but 2`, `majority` or `first`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -143,6 +151,7 @@ pub(crate) const TIMER: &str = "timer";
 pub(crate) enum Reason {
     Answers(Waits),
     OwnAnswer,
+    Inside,
     OthersAnswers(u32),
     OthersRequests(u32),
     Timer,
@@ -158,6 +167,7 @@ impl Reason {
             Reason::Answers(Waits::Majority) => ("answers", Some("majority".to_owned()), None),
             Reason::Answers(Waits::First) => ("answers", Some("first".to_owned()), None),
             Reason::OwnAnswer => ("own-answer", None, None),
+            Reason::Inside => ("inside", None, None),
             Reason::OthersAnswers(company) => ("others-answers", None, Some(company)),
             Reason::OthersRequests(company) => ("others-requests", None, Some(company)),
             Reason::Timer => (TIMER, None, None),

@@ -189,8 +189,16 @@ impl Analysis {
                 true => asked.len() as u64,
                 false => asked.iter().filter(|e| e.overlapped && !e.told).count() as u64,
             };
+            let index = servers.iter().position(|&s| s == server).unwrap_or_else(|| {
+                servers.push(server);
+                servers.len() - 1
+            });
             let written = messages(asked, &pieces);
-            let mut talk = Talk { upstream: c.server_ip == aggregator, times: Vec::with_capacity(written.len()) };
+            let mut talk = Talk {
+                upstream: c.server_ip == aggregator,
+                server: index as u32,
+                times: Vec::with_capacity(written.len()),
+            };
             for (message, times, wait) in written {
                 if let (Some(asked), false, Some(before)) = (times.asked, times.overlapped, talk.times.last_mut()) {
                     // A tap away from the aggregator may think that an answer came later than it did; a request that followed it says.
@@ -204,10 +212,6 @@ impl Analysis {
             // Exactly as many as there are: of a million connections most have one.
             let messages = Vec::with_capacity(talk.times.len());
             talks.push(talk);
-            let index = servers.iter().position(|&s| s == server).unwrap_or_else(|| {
-                servers.push(server);
-                servers.len() - 1
-            });
             let written = turns.first().and_then(|t| t.request_start_ns);
             let mine = talks.last().map_or(0, |talk| talk.times.len());
             let all_unasked = all[all.len() - mine..].iter().all(|(_, m, _)| m.request_bytes == 0);

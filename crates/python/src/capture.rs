@@ -270,16 +270,17 @@ impl Replay {
     /// Rounds: requests that left together.
     #[getter]
     fn rounds(&self) -> usize {
-        self.traffic.rounds.len()
+        self.traffic.rounds.iter().filter(|r| !r.is_gate()).count()
     }
-    /// Requests that left in rounds.
+    /// Responses that rounds wait for.
     #[getter]
     fn in_rounds(&self) -> usize {
-        self.traffic.rounds.iter().map(|r| r.requests.len()).sum()
+        self.traffic.rounds.iter().filter(|r| !r.is_gate()).map(|r| r.answers().len()).sum()
     }
     /// What each round took in the capture, from the first request to the slowest answer; none where an answer is not in it.
     fn round_times_ms(&self) -> Vec<Option<f64>> {
-        self.traffic.rounds.iter().map(|r| r.took_ns.map(|ns| ns as f64 / 1e6)).collect()
+        let rounds = self.traffic.rounds.iter().filter(|r| !r.is_gate());
+        rounds.map(|r| r.took_ns.map(|ns| ns as f64 / 1e6)).collect()
     }
     /// Messages to the aggregator that belong to request trees: clients' requests, and the answers that were waited for.
     #[getter]

@@ -184,7 +184,7 @@ impl Replay {
             let need = need.min(of.len() as u32);
             workload.plan.gates.push(Gate { barrier, of, need, event });
         }
-        let rounds = self.rounds.iter().map(|round| ReplayedRound {
+        let rounds = self.rounds.iter().filter(|round| !round.is_gate()).map(|round| ReplayedRound {
             company: round.company,
             requests: round.requests.iter().filter_map(|place| at(place).and_then(|p| p.request.or(p.last))).collect(),
             answers: answers(round),

@@ -6,7 +6,7 @@ use super::{SEEN, Talk};
 /// where each one wakes a thread; a think time shorter than this is told apart by the answers that come before it.
 pub(super) const TOGETHER: u64 = 500_000;
 /// An application that only writes on needs less than this to do so.
-const AT_ONCE: u64 = 100_000;
+pub(super) const AT_ONCE: u64 = 100_000;
 /// A connection belongs with others if more than this share of its requests leave in their company.
 const COMPANY: f64 = 0.5;
 /// So many neighbours in a burst are counted as company: enough to find the group, and linear in requests.
@@ -18,6 +18,8 @@ pub(super) struct Ask {
     pub at: u64,
     pub conn: u32,
     pub msg: u32,
+    /// Who is asked.
+    pub server: u32,
     /// When the response before on the same connection had arrived; none when there was none or it had not.
     pub own: Option<u64>,
     /// When its own response had arrived.
@@ -29,7 +31,7 @@ pub(super) struct Ask {
 impl Ask {
     /// It follows the answer before on its connection at once: the next message of a request that comes in several. Whether it leaves alone
     /// says nothing about the company of its connection.
-    fn continues(&self) -> bool {
+    pub fn continues(&self) -> bool {
         self.own.is_some_and(|own| self.at - own <= AT_ONCE)
     }
 }
@@ -58,7 +60,8 @@ pub(super) fn asks(talks: &[Talk]) -> Vec<Ask> {
                 // Unless it was sent while the answer was still coming, the answer had come, whatever the tap says.
                 let own = before.filter(|&answered| answered <= at || !times.overlapped).map(|own| own.min(at));
                 let (conn, msg) = (conn as u32, msg as u32);
-                all.push(Ask { at, conn, msg, own, answered: times.answered, overlapped: times.overlapped });
+                let server = talk.server;
+                all.push(Ask { at, conn, msg, server, own, answered: times.answered, overlapped: times.overlapped });
             }
             before = times.answered.or(before);
         }
@@ -106,6 +109,20 @@ pub(super) fn companies(talks: &[Talk], asks: &[Ask]) -> Vec<Company> {
 }
 
 impl Company {
+    /// What is left of it; none: nothing.
+    pub fn without(&self, taken: &[bool], asks: &[Ask]) -> Option<Company> {
+        let free = |conn: u32| !taken[conn as usize];
+        let connections: Vec<u32> = self.connections.iter().copied().filter(|&conn| free(conn)).collect();
+        if connections.is_empty() || connections.len() == self.connections.len() {
+            return Some(self.clone()).filter(|_| !connections.is_empty());
+        }
+        let bursts = self.bursts.iter().map(|burst| {
+            let asks = burst.asks.iter().copied().filter(|&ask| free(asks[ask as usize].conn)).collect();
+            Burst { asks }
+        });
+        Some(Company { connections, bursts: bursts.filter(|b| !b.asks.is_empty()).collect(), upstream: self.upstream })
+    }
+
     /// A loop over the servers may have been interrupted: requests that leave while those before are unanswered, to servers that were not asked
     /// yet and had answered before, are of the same burst.
     fn join_stragglers(&mut self, asks: &[Ask]) {
@@ -235,7 +252,7 @@ fn together(talks: &[Talk], asks: &[Ask], bursts: &[Vec<u32>]) -> Vec<u32> {
 }
 
 /// The representative of a company.
-fn find(root: &mut [u32], mut c: u32) -> u32 {
+pub(super) fn find(root: &mut [u32], mut c: u32) -> u32 {
     while root[c as usize] != c {
         root[c as usize] = root[root[c as usize] as usize];
         c = root[c as usize];
@@ -244,7 +261,7 @@ fn find(root: &mut [u32], mut c: u32) -> u32 {
 }
 
 /// Sums the counts of equal pairs, in order; a pair of one with itself is none.
-fn counted(mut pairs: Vec<((u32, u32), u32)>) -> Vec<((u32, u32), u32)> {
+pub(super) fn counted(mut pairs: Vec<((u32, u32), u32)>) -> Vec<((u32, u32), u32)> {
     pairs.retain(|((a, b), _)| a != b);
     pairs.sort_unstable();
     pairs.dedup_by(|next, kept| {

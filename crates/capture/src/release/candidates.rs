@@ -1,6 +1,8 @@
 //! The events that may have released a round, and which of them it follows most steadily.
 
-use super::bursts::{Ask, Burst, Company};
+use super::bursts::{AT_ONCE, Ask, Burst, Company};
+use super::groups::Group;
+use super::requests::{self, Cut, Step};
 use super::steady::{RESOLUTION, by_chance, cost, median, one_tick};
 use super::{FULL, FULL_SHARE, LEAST_ROUNDS, NEARLY_ALL, ON_A_TICK, SEEN, Talk};
 
@@ -83,9 +85,43 @@ pub(super) struct Class {
     full: bool,
     /// How well the tap knows when its rounds were complete: delays that differ by less, in nanoseconds, are equal.
     resolution: f64,
+    /// The round before each one, of the same user.
+    before: Vec<Option<usize>>,
+    /// Its rounds are whole requests: of each, what is asked inside it. None: they are what leaves together.
+    pub inside: Option<Vec<Vec<Step>>>,
 }
 
 impl Class {
+    /// A group whose requests are known. Their first messages are its bursts, all their answers end them.
+    pub fn of_requests(group: &Group, cut: &Cut, talks: &[Talk], asks: &[Ask]) -> Class {
+        let how = requests::inside(&cut.requests, asks);
+        let (mut bursts, mut inside, mut answers) = (Vec::new(), Vec::new(), Vec::new());
+        for request in &cut.requests {
+            let (first, steps) = requests::steps(request, asks, how);
+            bursts.push(Burst { asks: request[..first].to_vec() });
+            inside.push(steps);
+            let answer = |&n: &u32| {
+                let ask = &asks[n as usize];
+                Answer { at: ask.answered.unwrap_or(u64::MAX), conn: ask.conn, msg: ask.msg }
+            };
+            let mut all: Vec<Answer> = request.iter().map(answer).collect();
+            all.sort_unstable();
+            answers.push(all);
+        }
+        let class = Class {
+            connections: group.connections.clone(),
+            upstream: false,
+            bursts,
+            answers,
+            rest: Vec::new(),
+            full: true,
+            resolution: RESOLUTION,
+            before: requests::before(cut, asks),
+            inside: Some(inside),
+        };
+        class.resolved(talks)
+    }
+
     pub fn of(company: &Company, talks: &[Talk], asks: &[Ask]) -> Class {
         let several = company.connections.len() > 1 && !company.upstream;
         let total: usize = company.bursts.iter().map(|b| b.asks.len()).sum();
@@ -119,12 +155,27 @@ impl Class {
             rest,
             full: held(least) >= NEARLY_ALL,
             resolution: RESOLUTION,
+            before: Vec::new(),
+            inside: None,
         };
         class.answers = (0..class.bursts.len()).map(|i| class.answers_of(i, talks, asks)).collect();
-        let last = class.answers.iter().filter_map(|answers| answers.last().filter(|last| last.at < u64::MAX));
+        class.before = (0..class.bursts.len()).map(|i| i.checked_sub(1)).collect();
+        class.resolved(talks)
+    }
+
+    /// With how well the tap knows its ends.
+    fn resolved(mut self, talks: &[Talk]) -> Class {
+        let last = self.answers.iter().filter_map(|answers| answers.last().filter(|last| last.at < u64::MAX));
         let unsure: Vec<u64> = last.map(|last| talks[last.conn as usize].times[last.msg as usize].unsure).collect();
-        class.resolution = RESOLUTION.max(median(&unsure) as f64);
-        class
+        self.resolution = RESOLUTION.max(median(&unsure) as f64);
+        self
+    }
+
+    /// Its messages by request, and each that is in none of them for itself.
+    pub fn requests(&self) -> Vec<Vec<u32>> {
+        let inside = |i: usize| self.inside.iter().flat_map(move |all| &all[i]).map(|step| step.ask);
+        let whole = self.bursts.iter().enumerate().map(|(i, b)| b.asks.iter().copied().chain(inside(i)).collect());
+        whole.chain(self.rest.iter().map(|&ask| vec![ask])).collect()
     }
 
     /// Several connections that are asked together.
@@ -143,7 +194,8 @@ impl Class {
         since.is_some_and(|since| one_tick(since, period).abs_diff(period) as f64 <= ON_A_TICK * period as f64)
     }
 
-    /// The last answers on the connections of burst `i` that were asked for before the next one: a request may come in several messages.
+    /// The last answers on the connections of burst `i` that were asked for before the next one: a request may come in several messages, each as soon as
+    /// the one before is answered. What comes later is no part of a request that was answered.
     fn answers_of(&self, i: usize, talks: &[Talk], asks: &[Ask]) -> Vec<Answer> {
         let until = if i + 1 < self.bursts.len() { self.start(i + 1, asks) } else { u64::MAX };
         let mut all: Vec<Answer> = Vec::with_capacity(self.bursts[i].asks.len());
@@ -152,10 +204,11 @@ impl Class {
             let times = &talks[ask.conn as usize].times;
             let mut last = Answer { at: ask.answered.unwrap_or(u64::MAX), conn: ask.conn, msg: ask.msg };
             if self.is_company() {
+                let at_once = |asked: u64, before: u64| asked <= before.saturating_add(AT_ONCE);
                 for (msg, times) in times.iter().enumerate().skip(ask.msg as usize + 1) {
                     // Within the same burst a connection comes once.
                     match (times.asked, times.answered) {
-                        (Some(asked), answered) if asked < until => {
+                        (Some(asked), answered) if asked < until && at_once(asked, last.at) => {
                             last = Answer { at: answered.unwrap_or(u64::MAX), conn: ask.conn, msg: msg as u32 };
                         }
                         (None, Some(answered)) if answered < until => {
@@ -225,7 +278,7 @@ impl Streams {
 
     /// The event of this kind that burst `i` of class `n` followed; none if it had not happened since the burst before.
     pub fn cause(&self, kind: Kind, n: usize, i: usize, classes: &[Class]) -> Option<Cause> {
-        let before = i.checked_sub(1);
+        let before = classes[n].before[i];
         let (start, since) = (self.starts[n][i], before.map(|b| self.starts[n][b]));
         match kind {
             Kind::Answers(need) => {
@@ -252,7 +305,7 @@ impl Streams {
         match kind {
             Kind::Answers(need) => {
                 let of = |i: usize| classes[n].answered(i, need).map(|(event, _)| event).filter(|&event| event <= at);
-                of(i).or_else(|| of(i.checked_sub(1)?)).map(|event| at - event)
+                of(i).or_else(|| of(classes[n].before[i]?)).map(|event| at - event)
             }
             Kind::Timer => Some(at - self.starts[n][i]),
             Kind::OthersAnswers(other) => latest(&self.answers[other]),
@@ -372,9 +425,9 @@ pub(super) fn choose(n: usize, classes: &[Class], streams: &Streams, asks: &[Ask
     let class = &classes[n];
     let nothing = Choice { first: None, second: None };
     if class.bursts.len() < LEAST_ROUNDS {
-        return nothing;
+        return if class.inside.is_some() { unexplained(class) } else { nothing };
     }
-    let all: Vec<usize> = (1..class.bursts.len()).collect();
+    let all: Vec<usize> = (1..class.bursts.len()).filter(|&i| class.before[i].is_some()).collect();
     let score = |kind: Kind, of: &[usize]| score(kind, n, of, classes, streams);
     let own = own(class, asks);
     let mut loops: Vec<Score> = Vec::new();
@@ -410,6 +463,11 @@ pub(super) fn choose(n: usize, classes: &[Class], streams: &Streams, asks: &[Ask
     let Some(first) = first else {
         return if class.is_company() && class.full { unexplained(class) } else { nothing };
     };
+    if class.inside.is_some() {
+        let candidates: Vec<Score> = loops.into_iter().chain(others).collect();
+        let second = second(n, &first, class, &candidates, &score);
+        return Choice { first: Some(first), second };
+    }
     // Each connection alone needs the least faith; that all are asked together, again and again, speaks against it.
     let alone_is_better = if class.is_company() && class.full {
         own.gain >= GAIN && own.cost < first.cost - MARGIN

@@ -11,6 +11,10 @@
 
 mod bursts;
 mod candidates;
+mod groups;
+#[cfg(test)]
+mod patterns;
+mod requests;
 mod steady;
 #[cfg(test)]
 mod tests;
@@ -29,6 +33,12 @@ const FULL_SHARE: f64 = 0.2;
 /// If they hold at least this share, asking together is what these connections are for.
 const NEARLY_ALL: f64 = 0.8;
 
+/// Requests of which so many messages are in those of one size are what a user causes, and not what happened to come together.
+const CLEAR: f64 = 0.5;
+
+/// So much more than those that leave together.
+const STEADIER: f64 = 0.02;
+
 /// What leaves within this share of a timer's period of a tick leaves by the timer, though not with all the others.
 const ON_A_TICK: f64 = 0.05;
 
@@ -41,6 +51,8 @@ const SEEN: u64 = 50_000;
 pub(crate) struct Talk {
     /// The aggregator is the server: its "requests" answer a client.
     pub upstream: bool,
+    /// The host at the other end, by a number.
+    pub server: u32,
     /// Per message.
     pub times: Vec<Times>,
 }
@@ -69,7 +81,7 @@ pub(crate) struct Found {
 pub(crate) fn infer(talks: &[Talk]) -> Found {
     let asks = bursts::asks(talks);
     let companies = bursts::companies(talks, &asks);
-    let classes: Vec<Class> = companies.iter().map(|c| Class::of(c, talks, &asks)).collect();
+    let classes = classes(talks, &asks, &companies);
     let streams = Streams::of(&classes, talks, &asks);
     let mut book = Book {
         asks: &asks,
@@ -84,6 +96,33 @@ pub(crate) fn infer(talks: &[Talk]) -> Found {
     book.found
 }
 
+/// Groups whose requests are known, and companies of which that is not so.
+fn classes(talks: &[Talk], asks: &[Ask], companies: &[bursts::Company]) -> Vec<Class> {
+    let mut all: Vec<Class> = Vec::new();
+    let mut taken = vec![false; talks.len()];
+    for group in groups::groups(talks, asks, companies).iter().filter(|group| group.several) {
+        let cut = requests::cut(&group.asks, asks);
+        let told = requests::steadiness(&cut.requests);
+        let better = match group.companies.as_slice() {
+            // What leaves together is what was known of these.
+            &[only] => {
+                let known = Class::of(&companies[only as usize], talks, asks).requests();
+                let known = requests::steadiness(&known);
+                told >= CLEAR && (told > known + STEADIER || cut.valley && told >= known)
+            }
+            _ => told >= CLEAR || cut.valley,
+        };
+        if better && cut.requests.len() >= LEAST_ROUNDS {
+            group.connections.iter().for_each(|&conn| taken[conn as usize] = true);
+            all.push(Class::of_requests(group, &cut, talks, asks));
+        }
+    }
+    let left = companies.iter().filter_map(|company| company.without(&taken, asks));
+    all.extend(left.map(|company| Class::of(&company, talks, asks)));
+    all.sort_by_key(|class| class.connections.first().copied());
+    all
+}
+
 /// The findings while they are written down.
 struct Book<'a> {
     asks: &'a [Ask],
@@ -95,8 +134,9 @@ struct Book<'a> {
 
 impl Book<'_> {
     fn write(&mut self, n: usize, class: &Class, choice: &Choice, streams: &Streams) {
-        let together = class.is_company() && !choice.alone();
+        let together = class.inside.is_some() || class.is_company() && !choice.alone();
         let mut reasons: BTreeMap<Reason, Vec<u64>> = BTreeMap::new();
+        let mut gates = BTreeMap::new();
         let regardless = class.bursts.iter().flat_map(|b| &b.asks).any(|&ask| self.asks[ask as usize].overlapped);
         for (i, burst) in class.bursts.iter().enumerate() {
             if together {
@@ -145,6 +185,11 @@ impl Book<'_> {
                 self.found.releases[ask.conn as usize][ask.msg as usize] = Some(release);
             }
         }
+        for step in class.inside.iter().flatten().flatten() {
+            let ask = self.asks[step.ask as usize];
+            reasons.entry(Reason::Inside).or_default().push(ask.at.saturating_sub(step.at));
+            self.found.releases[ask.conn as usize][ask.msg as usize] = Some(self.inside(n, step, &mut gates));
+        }
         for &ask in &class.rest {
             let ask = self.asks[ask as usize];
             if let Some(period) = choice.ticks().filter(|&period| class.on_a_tick(ask.at, period, self.asks)) {
@@ -168,10 +213,35 @@ impl Book<'_> {
             servers: 0,
             upstream: class.upstream,
             rounds: if together { class.bursts.len() as u64 } else { 0 },
-            requests: (class.rest.len() + class.bursts.iter().map(|b| b.asks.len()).sum::<usize>()) as u64,
+            requests: class.requests().iter().map(Vec::len).sum::<usize>() as u64,
             spread: Delay::of(&spread),
             released_by: reasons.into_iter().map(|(reason, delays)| reason.told(&delays)).collect(),
         });
+    }
+
+    /// What releases a message inside its request. Several may wait for the same answers.
+    fn inside(&mut self, class: usize, step: &requests::Step, gates: &mut BTreeMap<Vec<u32>, u32>) -> Release {
+        let place = |ask: u32| (self.asks[ask as usize].conn, self.asks[ask as usize].msg);
+        let delay_ns = self.asks[step.ask as usize].at.saturating_sub(step.at);
+        match step.of.as_slice() {
+            &[only] => {
+                let (connection, message) = place(only);
+                match step.need {
+                    0 => Release::Request { connection, message, delay_ns },
+                    _ => Release::Answer { connection, message, delay_ns },
+                }
+            }
+            several => {
+                let next = self.found.rounds.len() as u32;
+                let round = *gates.entry(several.to_vec()).or_insert(next);
+                if round == next {
+                    let answers = several.iter().map(|&ask| place(ask)).collect();
+                    let gate = Round { company: class as u32, requests: Vec::new(), answers, took_ns: None };
+                    self.found.rounds.push(gate);
+                }
+                Release::Round { round, answers: step.need, delay_ns }
+            }
+        }
     }
 
     fn spread(&self, burst: &Burst) -> u64 {

@@ -1,0 +1,270 @@
+//! Services of many patterns, made up with seeds: the requests that are found must be those that were made.
+
+use super::{Found, Talk, Times, infer};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+const MS: u64 = 1_000_000;
+const US: u64 = 1_000;
+
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, below: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % below
+    }
+    fn between(&mut self, from: u64, to: u64) -> u64 {
+        from + self.below(to - from)
+    }
+    fn exponential(&mut self, mean: u64) -> u64 {
+        let share = (self.below(1 << 20) + 1) as f64 / f64::from(1 << 20);
+        (-share.ln() * mean as f64) as u64
+    }
+}
+
+/// How the messages of a request follow each other.
+#[derive(Clone, Copy, Debug)]
+enum Shape {
+    /// All at once.
+    Fan,
+    /// At most so many at a time.
+    Semaphore(usize),
+    /// So many first, the others when these have answered.
+    Stages(usize),
+    /// The same servers again, a part of them, when all have answered.
+    QueryThenFetch(usize),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Pool {
+    /// Each user has connections of its own.
+    Own,
+    /// A message takes any free connection to its server, or opens one.
+    Shared,
+    /// Each message opens a connection.
+    New,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Service {
+    servers: usize,
+    shape: Shape,
+    users: usize,
+    pool: Pool,
+    /// From the end of a request to the next of the user: at least, and mean of what comes on top.
+    pause: (u64, u64),
+    /// A stage or the next of a semaphore leaves so long after what it waits for: least and most.
+    turn: (u64, u64),
+    requests: usize,
+    seed: u64,
+}
+
+/// A connection: its place, and when it is free.
+struct Connections {
+    talks: Vec<Talk>,
+    free: Vec<u64>,
+    of: Vec<(usize, usize)>,
+}
+
+impl Connections {
+    fn ask(&mut self, service: &Service, user: usize, server: usize, asked: u64, answered: u64) {
+        let mine = |&(of_user, of_server): &(usize, usize)| match service.pool {
+            Pool::Own => (of_user, of_server) == (user, server),
+            Pool::Shared => of_server == server,
+            Pool::New => false,
+        };
+        let free = (0..self.of.len()).find(|&n| mine(&self.of[n]) && self.free[n] < asked);
+        let conn = free.unwrap_or_else(|| {
+            self.talks.push(Talk { server: server as u32, ..Talk::default() });
+            self.free.push(0);
+            self.of.push((user, server));
+            self.of.len() - 1
+        });
+        self.free[conn] = answered;
+        self.talks[conn].times.push(Times { asked: Some(asked), answered: Some(answered), ..Times::default() });
+    }
+}
+
+impl Service {
+    /// What a capture shows, and when each request began and ended.
+    fn run(&self) -> (Vec<Talk>, Vec<(u64, u64)>) {
+        let mut numbers = Numbers(self.seed);
+        let mut made = Connections { talks: Vec::new(), free: Vec::new(), of: Vec::new() };
+        let mut asks: Vec<(u64, u64, usize, usize)> = Vec::new();
+        let mut requests = Vec::new();
+        let mut next: BinaryHeap<Reverse<(u64, usize)>> =
+            (0..self.users).map(|user| Reverse((numbers.below(20 * MS), user))).collect();
+        while let Some(Reverse((start, user))) = next.pop()
+            && requests.len() < self.requests
+        {
+            let end = self.request(start, user, &mut numbers, &mut asks);
+            requests.push((start, end));
+            let (least, mean) = self.pause;
+            next.push(Reverse((end + least + numbers.exponential(mean), user)));
+        }
+        asks.sort_unstable();
+        for (asked, answered, user, server) in asks {
+            made.ask(self, user, server, asked, answered);
+        }
+        (made.talks, requests)
+    }
+
+    fn request(&self, start: u64, user: usize, numbers: &mut Numbers, asks: &mut Vec<(u64, u64, usize, usize)>) -> u64 {
+        let n = self.servers;
+        let mut one = |at: u64, server: usize, numbers: &mut Numbers| {
+            let answered = at + numbers.between(700 * US, 6 * MS);
+            asks.push((at, answered, user, server));
+            answered
+        };
+        let loop_over = |from: u64,
+                         servers: std::ops::Range<usize>,
+                         numbers: &mut Numbers,
+                         one: &mut dyn FnMut(u64, usize, &mut Numbers) -> u64| {
+            let mut at = from;
+            let mut end = from;
+            for server in servers {
+                end = end.max(one(at, server, numbers));
+                at += numbers.between(8 * US, 40 * US);
+            }
+            end
+        };
+        match self.shape {
+            Shape::Fan => loop_over(start, 0..n, numbers, &mut one),
+            Shape::Stages(first) => {
+                let end = loop_over(start, 0..first, numbers, &mut one);
+                let turn = numbers.between(self.turn.0, self.turn.1);
+                loop_over(end + turn, first..n, numbers, &mut one)
+            }
+            Shape::QueryThenFetch(second) => {
+                let end = loop_over(start, 0..n, numbers, &mut one);
+                let turn = numbers.between(self.turn.0, self.turn.1);
+                loop_over(end + turn, 0..second, numbers, &mut one)
+            }
+            Shape::Semaphore(width) => {
+                let mut running: BinaryHeap<Reverse<u64>> = BinaryHeap::new();
+                let (mut at, mut end) = (start, start);
+                for server in 0..n {
+                    if running.len() == width {
+                        let Some(Reverse(free)) = running.pop() else { break };
+                        at = at.max(free + numbers.between(self.turn.0, self.turn.1));
+                    }
+                    let answered = one(at, server, numbers);
+                    running.push(Reverse(answered));
+                    end = end.max(answered);
+                    at += numbers.between(8 * US, 40 * US);
+                }
+                end
+            }
+        }
+    }
+}
+
+/// The durations of the requests that were found, in order.
+fn found_times(found: &Found) -> Vec<u64> {
+    let whole = found.rounds.iter().filter(|r| !r.is_gate() && found.companies[r.company as usize].rounds > 0);
+    let mut times: Vec<u64> = whole.filter_map(|r| r.took_ns).collect();
+    times.sort_unstable();
+    times
+}
+
+/// None, or what is wrong.
+fn wrong(service: &Service) -> Option<String> {
+    let (talks, requests) = service.run();
+    let times = found_times(&infer(&talks));
+    let mut real: Vec<u64> = requests.iter().map(|(start, end)| end - start).collect();
+    real.sort_unstable();
+    let close = |a: usize, b: usize| a.abs_diff(b) as f64 <= (0.02 * b as f64).max(1.0);
+    if !close(times.len(), real.len()) {
+        return Some(format!("{service:?}: {} requests of {}", times.len(), real.len()));
+    }
+    for q in [0.5, 0.95] {
+        let at = |times: &[u64]| times[((times.len() - 1) as f64 * q) as usize] as f64;
+        let ratio = at(&times) / at(&real);
+        if !(0.9..=1.1).contains(&ratio) {
+            return Some(format!("{service:?}: {q} is {ratio:.2} of what it was"));
+        }
+    }
+    None
+}
+
+const PLAIN: Service = Service {
+    servers: 8,
+    shape: Shape::Fan,
+    users: 1,
+    pool: Pool::Own,
+    pause: (3 * MS, 5 * MS),
+    turn: (40 * US, 200 * US),
+    requests: 150,
+    seed: 1,
+};
+
+fn all_are_found(services: impl Iterator<Item = Service>) {
+    let (mut failed, mut count) = (Vec::new(), 0);
+    for service in services {
+        count += 1;
+        failed.extend(wrong(&service));
+    }
+    assert!(failed.is_empty(), "{} of {count} services:\n{}", failed.len(), failed.join("\n"));
+}
+
+fn seeds(services: Vec<Service>) -> impl Iterator<Item = Service> {
+    services.into_iter().flat_map(|service| (1..=4).map(move |seed| Service { seed: seed * 7919, ..service }))
+}
+
+#[test]
+fn a_semaphore_of_any_width_is_one_request() {
+    let widths = [(4, 1), (9, 2), (12, 3), (12, 8), (24, 6), (40, 16)];
+    let services = widths.map(|(servers, width)| Service { servers, shape: Shape::Semaphore(width), ..PLAIN });
+    all_are_found(seeds(services.to_vec()));
+}
+
+#[test]
+fn stages_are_of_one_request() {
+    let stages = [(12, 8), (12, 2), (5, 4), (30, 10)];
+    let services = stages.map(|(servers, first)| Service { servers, shape: Shape::Stages(first), ..PLAIN });
+    all_are_found(seeds(services.to_vec()));
+}
+
+#[test]
+fn servers_that_are_asked_again_at_once_are_a_stage() {
+    let stages = [(12, 3), (6, 6), (10, 1)];
+    let services = stages.map(|(servers, again)| Service { servers, shape: Shape::QueryThenFetch(again), ..PLAIN });
+    all_are_found(seeds(services.to_vec()));
+}
+
+#[test]
+fn users_with_connections_of_their_own_do_not_disturb_each_other() {
+    let mut services = Vec::new();
+    for users in [2, 3, 5] {
+        for shape in [Shape::Fan, Shape::Semaphore(3), Shape::Stages(5)] {
+            services.push(Service { users, shape, requests: 100 * users, pause: (5 * MS, 10 * MS), ..PLAIN });
+        }
+    }
+    all_are_found(seeds(services));
+}
+
+#[test]
+fn two_users_of_one_pool_are_told_apart() {
+    let pauses = [(5 * MS, 20 * MS), (0, 20 * MS), (10 * MS, 2 * MS)];
+    let service = Service { users: 2, pool: Pool::Shared, requests: 300, ..PLAIN };
+    all_are_found(seeds(pauses.map(|pause| Service { pause, ..service }).to_vec()));
+}
+
+#[test]
+fn a_connection_for_each_message_hides_no_request() {
+    let shapes = [Shape::Fan, Shape::Semaphore(3), Shape::Stages(5)];
+    all_are_found(seeds(shapes.map(|shape| Service { shape, pool: Pool::New, ..PLAIN }).to_vec()));
+}
+
+#[test]
+fn pauses_that_are_exponential_and_often_short_are_pauses_all_the_same() {
+    let pauses = [(0, 5 * MS), (200 * US, 2 * MS), (0, 40 * MS)];
+    all_are_found(seeds(pauses.map(|pause| Service { pause, ..PLAIN }).to_vec()));
+}
+
+#[test]
+fn without_a_pause_what_repeats_is_a_request() {
+    let shapes = [Shape::Fan, Shape::Semaphore(3), Shape::Stages(5), Shape::Semaphore(1)];
+    all_are_found(seeds(shapes.map(|shape| Service { shape, pause: (60 * US, 40 * US), ..PLAIN }).to_vec()));
+}

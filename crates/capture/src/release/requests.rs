@@ -1,0 +1,458 @@
+//! What one request of the application's user caused: a group's messages cut where the user paused.
+//!
+//! A user waits for all that he caused before he goes on, so a request goes on as long as one of its answers is missing. When none is, what comes next
+//! is either the next stage, which the aggregator asks for as soon as it can, or the user's next request after his pause. The times from one to the other
+//! are of two kinds, and the valley between them parts them. Where there is no valley, a stage is told by the servers that it asks: those that were
+//! not asked yet, shortly after.
+//!
+//! Several users may share connections. Then a request starts while another is going on, and asks servers that are busy with that; what was found is
+//! judged by how steady the number of messages of a request is.
+
+use super::LEAST_ROUNDS;
+use super::SEEN;
+use super::bursts::{Ask, TOGETHER};
+use super::steady::median;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Pauses of two kinds: nearly none lies between the longest of the one and the shortest of the other, which is so many times as long.
+const VALLEY: f64 = 3.0;
+/// Nearly none: this share. A few answers come late or never, and a user is quick now and then.
+const IN_THE_VALLEY: f64 = 0.04;
+/// Each kind has at least this share of all pauses: the shortest tenth of exponential pauses has no valley above it.
+const KIND: f64 = 0.1;
+/// A stage that follows later than this, where no valley tells, is the next request.
+const AT_ONCE: u64 = TOGETHER;
+/// So much more of the messages must be in requests of the most frequent size where a reading needs more faith.
+const STEADIER: f64 = 0.05;
+/// Requests of which more messages than this are of one size need no other reading.
+const STEADY: f64 = 0.9;
+/// Repeated bursts to the same servers are stages of one request only if there are always as many, in so many of the requests.
+const AS_MANY: f64 = 0.8;
+
+/// At most this share of the requests begin with a server that none begins with by design.
+const RARELY: f64 = 0.1;
+
+/// Messages of one request: positions of asks, in order of time.
+pub(super) type Request = Vec<u32>;
+
+/// The requests of a group and how sure they are.
+#[derive(Debug, Default)]
+pub(super) struct Cut {
+    pub requests: Vec<Request>,
+    /// Requests run beside each other.
+    pub concurrent: bool,
+    /// Pauses are of two kinds.
+    pub valley: bool,
+}
+
+/// Cuts a group into requests.
+pub(super) fn cut(mine: &[u32], asks: &[Ask]) -> Cut {
+    let periods = Periods::of(mine, asks);
+    let apart = periods.cut(|_| false);
+    let mut best = (steadiness(&apart), apart);
+    let mut told = false;
+    if let Some(valley) = valley(&periods.pauses()) {
+        let joined = periods.cut(|next| next.pause <= valley);
+        if periods.are_stages(&joined, valley) {
+            best = (steadiness(&joined), joined);
+            told = true;
+        }
+    }
+    // A stage asks servers that were not asked yet.
+    let more = joined(&best.1, asks, |next, servers| next.iter().all(|&n| !servers.contains(&asks[n as usize].server)));
+    let steady = steadiness(&more);
+    if more.len() < best.1.len() && steady >= best.0 {
+        best = (steady, more);
+    }
+    // Or a request comes in several messages on each connection, and for a moment all are answered.
+    let more = joined(&best.1, asks, |next, _| asks[next[0] as usize].continues());
+    let steady = steadiness(&more);
+    if more.len() < best.1.len() && 2 * more.len() > best.1.len() && steady > best.0 {
+        best = (steady, more);
+    }
+    let mended = periods.mended(&best.1, asks);
+    let steady = steadiness(&mended);
+    if steady > best.0 {
+        best = (steady, mended);
+    }
+    let mut cut = Cut { requests: best.1, concurrent: false, valley: told };
+    if best.0 < STEADY {
+        let beside = beside(mine, asks);
+        if steadiness(&beside) > best.0 + STEADIER {
+            cut = Cut { requests: beside, concurrent: true, valley: false };
+        }
+    }
+    cut
+}
+
+/// The share of messages that are in requests of the most frequent size; the first and the last may be cut off by the capture.
+pub(super) fn steadiness(requests: &[Request]) -> f64 {
+    let inner = if requests.len() > 2 { &requests[1..requests.len() - 1] } else { requests };
+    let mut sizes: Vec<usize> = inner.iter().map(Vec::len).collect();
+    sizes.sort_unstable();
+    // One that swallowed most of the others is not steady.
+    let often = sizes.chunk_by(|a, b| a == b).filter(|same| same.len() + 2 >= LEAST_ROUNDS);
+    let of_one_size = often.map(|same| same.len() * same[0]).max().unwrap_or(0);
+    of_one_size as f64 / sizes.iter().sum::<usize>().max(1) as f64
+}
+
+/// A time in which answers are missing, and the pause before it.
+struct Period {
+    asks: Vec<u32>,
+    /// Since the last answer before.
+    pause: u64,
+    /// All its servers were asked in the period before.
+    again: bool,
+}
+
+struct Periods(Vec<Period>);
+
+impl Periods {
+    fn of(mine: &[u32], asks: &[Ask]) -> Periods {
+        let mut all: Vec<Period> = Vec::new();
+        let (mut answered, mut last) = (0, 0);
+        for &n in mine {
+            let ask = &asks[n as usize];
+            match all.last_mut() {
+                // Answered, as far as the tap knows: it may see that late.
+                Some(period) if answered > ask.at + SEEN => period.asks.push(n),
+                // The loop over the servers goes on, though the first has answered already.
+                Some(period)
+                    if ask.at - last <= TOGETHER
+                        && ask.own.is_none_or(|own| own <= asks[period.asks[0] as usize].at) =>
+                {
+                    period.asks.push(n);
+                }
+                _ => all.push(Period { asks: vec![n], pause: ask.at.saturating_sub(answered), again: false }),
+            }
+            // What was never answered is waited for by nobody.
+            answered = answered.max(ask.answered.unwrap_or(ask.at));
+            last = ask.at;
+        }
+        let servers = |period: &Period| {
+            let mut all: Vec<u32> = period.asks.iter().map(|&n| asks[n as usize].server).collect();
+            all.sort_unstable();
+            all.dedup();
+            all
+        };
+        let mut before: Vec<u32> = Vec::new();
+        for period in &mut all {
+            let mine = servers(period);
+            period.again = mine.iter().all(|server| before.binary_search(server).is_ok());
+            before = mine;
+        }
+        Periods(all)
+    }
+
+    fn pauses(&self) -> Vec<u64> {
+        self.0.iter().skip(1).map(|period| period.pause).collect()
+    }
+
+    /// Requests: a period goes on with the one before it if `joins` says so.
+    fn cut(&self, joins: impl Fn(&Period) -> bool) -> Vec<Request> {
+        let mut all: Vec<Request> = Vec::new();
+        for period in &self.0 {
+            match all.last_mut() {
+                Some(request) if joins(period) => request.extend(&period.asks),
+                _ => all.push(period.asks.clone()),
+            }
+        }
+        all
+    }
+
+    /// Periods with short pauses between them are stages, and not requests one after another: what was asked together is not asked together again, or
+    /// always so many times.
+    fn are_stages(&self, joined: &[Request], valley: u64) -> bool {
+        let short = || self.0.iter().skip(1).filter(|period| period.pause <= valley);
+        let again = short().filter(|period| period.again && period.asks.len() > 1).count();
+        if 2 * again <= short().count() {
+            return true;
+        }
+        steadiness(joined) >= AS_MANY
+    }
+}
+
+impl Periods {
+    /// The same requests, but where a pause may be of either kind: a stage may be late, and a user quick. What makes a request of the usual size of it
+    /// is taken, unless the pause is as long as most of those between requests.
+    fn mended(&self, requests: &[Request], asks: &[Ask]) -> Vec<Request> {
+        let Some(usual) = usual(requests) else { return requests.to_vec() };
+        let starts: Vec<u32> = requests.iter().map(|request| request[0]).collect();
+        let begins = |period: &Period| starts.binary_search(&period.asks[0]).is_ok();
+        let between: Vec<u64> = self.0.iter().skip(1).filter(|period| begins(period)).map(|p| p.pause).collect();
+        let within: Vec<u64> = self.0.iter().skip(1).filter(|period| !begins(period)).map(|p| p.pause).collect();
+        let (longest, shortest) = (median(&between), median(&within));
+        let server = |n: u32| asks[n as usize].server;
+        let mut begun: BTreeMap<u32, usize> = BTreeMap::new();
+        requests.iter().for_each(|request| *begun.entry(server(request[0])).or_default() += 1);
+        // The aggregator itself may stall for as long as its users pause; but whom no request begins with is asked by none that begins.
+        let never_first = |period: &Period| {
+            let times = begun.get(&server(period.asks[0])).copied().unwrap_or(0);
+            times as f64 <= RARELY * requests.len() as f64
+        };
+        let mut all: Vec<Request> = Vec::with_capacity(requests.len());
+        let mut servers: Vec<u32> = Vec::new();
+        for period in &self.0 {
+            let mine = || period.asks.iter().map(|&n| asks[n as usize].server);
+            let again = mine().any(|server| servers.contains(&server));
+            let goes_on = all.last().is_some_and(|request| {
+                let completed = request.len() + period.asks.len() <= usual;
+                match begins(period) {
+                    true => !again && completed && (period.pause < longest || never_first(period)),
+                    false => !(again && request.len() == usual && period.pause > shortest),
+                }
+            });
+            match all.last_mut() {
+                Some(request) if goes_on => request.extend(&period.asks),
+                _ => {
+                    all.push(period.asks.clone());
+                    servers.clear();
+                }
+            }
+            servers.extend(mine());
+        }
+        all
+    }
+}
+
+/// The size of most requests.
+fn usual(requests: &[Request]) -> Option<usize> {
+    let mut sizes: Vec<usize> = requests.iter().map(Vec::len).collect();
+    sizes.sort_unstable();
+    let same = sizes.chunk_by(|a, b| a == b).max_by_key(|same| same.len())?;
+    (2 * same.len() > sizes.len()).then_some(same[0])
+}
+
+/// Joins requests that follow each other at once where `joins` says so of the next one and the servers that were asked so far.
+fn joined(requests: &[Request], asks: &[Ask], joins: impl Fn(&[u32], &[u32]) -> bool) -> Vec<Request> {
+    let mut all: Vec<Request> = Vec::with_capacity(requests.len());
+    let mut servers: Vec<u32> = Vec::new();
+    let mut answered = 0;
+    for request in requests {
+        let start = asks[request[0] as usize].at;
+        match all.last_mut() {
+            Some(before) if start.saturating_sub(answered) <= AT_ONCE && joins(request, &servers) => {
+                before.extend(request);
+            }
+            _ => {
+                all.push(request.clone());
+                servers.clear();
+            }
+        }
+        for &n in request {
+            let ask = &asks[n as usize];
+            answered = answered.max(ask.answered.unwrap_or(ask.at));
+            servers.push(ask.server);
+        }
+    }
+    all
+}
+
+/// The longest of the short pauses, if pauses are of two kinds.
+fn valley(pauses: &[u64]) -> Option<u64> {
+    let mut sorted: Vec<u64> = pauses.iter().map(|&pause| pause.max(1_000)).collect();
+    sorted.sort_unstable();
+    let n = sorted.len();
+    let least = ((n as f64 * KIND).ceil() as usize).max(LEAST_ROUNDS - 1);
+    let inside = (n as f64 * IN_THE_VALLEY) as usize;
+    let mut best: Option<(f64, usize)> = None;
+    for from in least.saturating_sub(1)..(n + 1).saturating_sub(least + inside + 1) {
+        let width = sorted[from + inside + 1] as f64 / sorted[from] as f64;
+        if width >= VALLEY && best.is_none_or(|(widest, _)| width > widest) {
+            best = Some((width, from));
+        }
+    }
+    // What lies in the valley belongs to the nearer side: the widest step in it.
+    let (_, from) = best?;
+    let step = |i: &usize| sorted[i + 1] as f64 / sorted[*i] as f64;
+    let place = (from..=from + inside).max_by(|a, b| step(a).total_cmp(&step(b)))?;
+    Some(sorted[place])
+}
+
+/// A request that is going on, where several do beside each other.
+struct Open {
+    /// Position among the requests.
+    number: usize,
+    /// Servers that it asked.
+    servers: Vec<u32>,
+    last_ask: u64,
+    /// Its answers that are to come, and came lately.
+    answers: Vec<u64>,
+}
+
+/// Requests beside each other on shared connections: what leaves together asks each server once, and what follows an answer at once is of its request if
+/// that has not asked this server yet.
+fn beside(mine: &[u32], asks: &[Ask]) -> Vec<Request> {
+    let mut all: Vec<Request> = Vec::new();
+    let mut open: Vec<Open> = Vec::new();
+    for &n in mine {
+        let ask = &asks[n as usize];
+        open.retain(|request| {
+            let last = request.answers.iter().max().copied().unwrap_or(0).max(request.last_ask);
+            last + TOGETHER >= ask.at
+        });
+        // How long ago something happened that this may follow.
+        let since = |request: &Open| {
+            let burst = Some(ask.at - request.last_ask).filter(|&since| since <= TOGETHER);
+            let came = request.answers.iter().filter(|&&at| at <= ask.at + SEEN).max();
+            let answer = came.map(|&at| ask.at.saturating_sub(at)).filter(|&since| since <= AT_ONCE);
+            match (burst, answer) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (a, b) => a.or(b),
+            }
+        };
+        let candidates = open.iter().enumerate().filter(|(_, request)| !request.servers.contains(&ask.server));
+        let follows = candidates.filter_map(|(place, request)| since(request).map(|since| (since, place))).min();
+        let place = follows.map_or_else(
+            || {
+                all.push(Vec::new());
+                open.push(Open { number: all.len() - 1, servers: Vec::new(), last_ask: 0, answers: Vec::new() });
+                open.len() - 1
+            },
+            |(_, place)| place,
+        );
+        let request = &mut open[place];
+        request.servers.push(ask.server);
+        request.last_ask = ask.at;
+        request.answers.extend(ask.answered);
+        all[request.number].push(n);
+    }
+    all
+}
+
+/// A request within its request: the answers that release it.
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    /// Position among the asks.
+    pub ask: u32,
+    /// It waits for so many answers
+    pub need: u32,
+    /// of these asks; for none: it follows the only one of these, the first of the request, after a time.
+    pub of: Vec<u32>,
+    /// When they had come.
+    pub at: u64,
+}
+
+/// How messages inside the requests of a group follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Inside {
+    /// So many answers may be missing at once, and the next message waits for one of them. One: a chain.
+    Semaphore(usize),
+    /// Each stage waits for all answers before it.
+    Stages,
+    /// The same, but what leaves late, while answers are missing, waits for those that have come.
+    Early,
+}
+
+/// Where at least this share of the requests has a message that leaves late while answers are missing, it waits for some of them. Where fewer have,
+/// the loop over the servers was held up: a thread that woke late.
+const LATE: f64 = 0.5;
+
+/// A request is no semaphore's unless so many of its messages, beyond the first that fill it, leave it full again.
+const FULL_AGAIN: f64 = 0.6;
+/// A semaphore's next message waits for answers of so many before it at most: those before them had come long ago.
+const LOOK_BACK: usize = 64;
+
+/// How messages inside the requests of a group follow each other.
+pub(super) fn inside(requests: &[Request], asks: &[Ask]) -> Inside {
+    let mut most: Vec<usize> = requests.iter().map(|r| missing(r, asks).max().unwrap_or(0)).collect();
+    let middle = most.len() / 2;
+    let width = *most.select_nth_unstable(middle).1;
+    let beyond = || requests.iter().flat_map(|r| missing(r, asks).skip(width));
+    let (all, full) = (beyond().count(), beyond().filter(|&missing| missing == width).count());
+    if all > 0 && full as f64 >= FULL_AGAIN * all as f64 {
+        return Inside::Semaphore(width);
+    }
+    let at = |n: u32| asks[n as usize].at;
+    let late = |request: &&Request| {
+        let apart = request.windows(2).map(|pair| at(pair[1]) - at(pair[0]) > TOGETHER);
+        apart.zip(missing(request, asks).skip(1)).any(|(apart, missing)| apart && missing > 1)
+    };
+    match requests.iter().filter(late).count() as f64 >= LATE * requests.len() as f64 {
+        true => Inside::Early,
+        false => Inside::Stages,
+    }
+}
+
+/// How many answers are missing after each ask of a request.
+fn missing<'a>(request: &'a [u32], asks: &'a [Ask]) -> impl Iterator<Item = usize> + 'a {
+    let mut open: Vec<u64> = Vec::new();
+    request.iter().map(move |&n| {
+        let ask = &asks[n as usize];
+        open.retain(|&answered| answered > ask.at + SEEN);
+        open.push(ask.answered.unwrap_or(ask.at));
+        open.len()
+    })
+}
+
+/// Parts a request into what its user's turn releases, so many messages, and the steps inside it.
+pub(super) fn steps(request: &[u32], asks: &[Ask], inside: Inside) -> (usize, Vec<Step>) {
+    let (mut first, mut steps): (usize, Vec<Step>) = (request.len(), Vec::new());
+    // All before these had come before something that was asked.
+    let mut base = 0;
+    let mut last = asks[request[0] as usize].at;
+    for (place, &n) in request.iter().enumerate().skip(1) {
+        let at = asks[n as usize].at;
+        let answered = |&n: &u32| asks[n as usize].answered.unwrap_or(0);
+        let mut of: Vec<u32> = request[base..place].to_vec();
+        of.sort_by_key(answered);
+        let come = of.iter().filter(|&n| answered(n) <= at + SEEN).count();
+        let goes_on = come < of.len()
+            && match inside {
+                Inside::Semaphore(width) => place < width,
+                Inside::Early => at - last <= TOGETHER,
+                Inside::Stages => true,
+            };
+        last = at;
+        if goes_on {
+            // Of a step or of the first messages.
+            if let Some(before) = steps.last().cloned() {
+                steps.push(Step { ask: n, ..before });
+            }
+            continue;
+        }
+        first = first.min(place);
+        let need = match inside {
+            Inside::Semaphore(width) if come < of.len() || width > 1 => {
+                (place + 1).saturating_sub(width + base).clamp(1, come.max(1))
+            }
+            _ => come,
+        };
+        if come == 0 {
+            steps.push(Step { ask: n, need: 0, of: vec![request[0]], at: asks[request[0] as usize].at });
+            continue;
+        }
+        let at = answered(&of[need - 1]).min(at);
+        let skipped = of.len().saturating_sub(LOOK_BACK).min(need - 1);
+        let of_all = need == of.len();
+        of.drain(..skipped);
+        of.sort_unstable();
+        steps.push(Step { ask: n, need: (need - skipped) as u32, of, at });
+        if of_all {
+            base = place;
+        }
+    }
+    (first, steps)
+}
+
+/// The request before each one: of the same user. Where requests run beside each other, nothing says whose is whose: the user that had been idle longest.
+pub(super) fn before(cut: &Cut, asks: &[Ask]) -> Vec<Option<usize>> {
+    if !cut.concurrent {
+        return (0..cut.requests.len()).map(|n| n.checked_sub(1)).collect();
+    }
+    let end = |request: &Request| {
+        let answered = |&n: &u32| asks[n as usize].answered.unwrap_or(asks[n as usize].at);
+        request.iter().map(answered).max().unwrap_or(0)
+    };
+    let mut ended: BTreeSet<(u64, usize)> = BTreeSet::new();
+    let follow = |(n, request): (usize, &Request)| {
+        let start = asks[request[0] as usize].at;
+        let free = ended.first().copied().filter(|&(end, _)| end <= start + SEEN);
+        if let Some(free) = free {
+            ended.remove(&free);
+        }
+        ended.insert((end(request), n));
+        free.map(|(_, n)| n)
+    };
+    cut.requests.iter().enumerate().map(follow).collect()
+}
