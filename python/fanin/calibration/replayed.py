@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Measure = Callable[["ReplayJob"], Keyed]
 """As :class:`fanin.comparison.replays.MeasuredReplay`."""
 
-FIRST = {"rounds": "round", "trees": "tree", "responses": "response"}
+FIRST = {"rounds": "round", "trees": "turn", "responses": "response"}
 """The column whose zero is the first of a connection or of the capture: it waited for handshakes."""
 
 
