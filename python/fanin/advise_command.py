@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -13,12 +13,20 @@ from fanin.options import CaptureArgument, JsonOption, RackOption, RankOfOption,
 
 if TYPE_CHECKING:
     from fanin.advice import Advice
+    from fanin.decision import Goal
 
 
 def advise(
     capture: CaptureArgument,
     rack: RackOption = None,
-    goal: Annotated[str, typer.Option("--goal", metavar="GOAL", help="p99, p99.9, mean, fairness or goodput.")] = "p99",
+    goal: Annotated[
+        str | None,
+        typer.Option(
+            "--goal",
+            metavar="GOAL",
+            help="What is to gain: mean, p50, p95, p99, p99.9, fairness or goodput [default: mean or tail, at the cost of neither].",
+        ),
+    ] = None,
     rank_of: RankOfOption = None,
     no_switch_changes: Annotated[
         bool, typer.Option("--no-switch-changes", help="Leave the switch as the rack file says.")
@@ -70,7 +78,7 @@ def advise(
         found = search(
             capture,
             rack,
-            goal=goal.replace("p99.9", "p99_9"),
+            goal=cast("Goal | None", goal.replace("p99.9", "p99_9") if goal is not None else None),
             rank_of=rank_of.value if rank_of is not None else None,
             cc=cc.split(",") if cc is not None else None,
             baseline=baseline,
@@ -95,28 +103,7 @@ def advise(
 def _print(advice: Advice) -> None:
     from fanin import display
 
-    if advice.fitness is not None:
-        display.fitness(advice.capture, advice.fitness)
-    lines = [advice.headline, ""]
-    for title, said in (
-        ("How sure", advice.confidence),
-        ("Where it hurts", advice.hurts),
-        ("Not everything moved yet", advice.coexistence),
-    ):
-        if said:
-            lines += [f"{title}:", *(f"  {sentence}" for sentence in said), ""]
-    told = advice.recommendation
-    if told is not None:
-        lines += [f"Try it, on {told.hosts}:", *(f"  {line}" for line in told.trial)]
-        if told.at_aggregator:
-            lines += ["and on the aggregator:", *(f"  {line}" for line in told.at_aggregator)]
-        lines += ["Take it back:", *(f"  {line}" for line in told.undo)]
-        if told.undo_at_aggregator:
-            lines += ["and on the aggregator:", *(f"  {line}" for line in told.undo_at_aggregator)]
-        lines += ["Look at it:", f"  {told.check}"]
-        lines += [f"It needs: {need}" for need in told.needs]
-        lines.append("")
-    sys.stdout.write("\n".join(lines))
+    display.advice_result(advice)
     display.note(f"{advice.tried} candidates, {advice.runs} simulated runs")
     for note in advice.notes:
         display.note(f"note: {note}")

@@ -28,6 +28,7 @@ from fanin.text import number, shortening
 if TYPE_CHECKING:
     import polars as pl
 
+    from fanin.advice import Advice
     from fanin.comparison import CompareResult
     from fanin.fitness import Fitness
     from fanin.registries import Entry
@@ -112,7 +113,8 @@ def compare_result(result: CompareResult) -> None:
     if result.capture.fitness is not None:
         fitness(result.capture.file, result.capture.fitness)
     if result.ranking:
-        _answer(out, result.verdict)
+        verdict = result.verdict
+        _answer(out, verdict, verdict.support)
     out.print(ranking_table(result, out.width))
     _why_slow(out, result)
     if result.confirmation is not None:
@@ -193,11 +195,12 @@ def _variations_table(result: CompareResult) -> Table:
     return table
 
 
-def _answer(out: Console, verdict: Verdict) -> None:
-    out.print(f"[bold]{escape(verdict.headline)}[/bold]")
-    for sentence in verdict.support:
+def _answer(out: Console, answer: Verdict | Advice, sentences: Iterable[str]) -> None:
+    """The first screen: what to do, what else one needs before acting on it, and the lines that try it and take it back."""
+    out.print(f"[bold]{escape(answer.headline)}[/bold]")
+    for sentence in sentences:
         out.print(escape(sentence))
-    told = verdict.recommendation
+    told = answer.recommendation
     if told is not None:
         out.print(f"\nTry {escape(told.cc)} for new connections of one service, on {escape(told.hosts)}:")
         _commands(out, told.trial)
@@ -249,6 +252,14 @@ def compare_notes(result: CompareResult, folder: Path | None) -> None:
         note(f"report: {folder / 'report.html'}")
         if result.rack_proposed:
             note(f"rack: {folder / 'rack.toml'}, proposed from the capture; edit it and compare again with --rack")
+
+
+def advice_result(advice: Advice) -> None:
+    """Print what is advised, where it hurts, and how to try it."""
+    capture = advice.comparison.capture
+    if capture.fitness is not None:
+        fitness(capture.file, capture.fitness)
+    _answer(_out(), advice, [*advice.confidence, *advice.hurts, *advice.coexistence])
 
 
 # ---- trains

@@ -66,6 +66,14 @@ class Measured:
     min_rtt_ms: float | None
     ecn: bool
 
+    def told(self) -> dict[str, float]:
+        """Completion times by statistic, ms, of what there are enough responses for (:data:`FEWEST_FOR_A_GAIN`)."""
+        return {
+            name: value
+            for name, value in self.completion_ms.items()
+            if value is not None and self.responses >= FEWEST_FOR_A_GAIN.get(name, 1)
+        }
+
     def to_dict(self) -> dict[str, Any]:
         """As it stands in JSON."""
         return {

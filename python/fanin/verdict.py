@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from fanin.decision.judge import FEWEST_PAIRS, TOLERATED
+from fanin.decision.judge import FEWEST_PAIRS, MORE_IS_BETTER, TOLERATED
 from fanin.decision.outcome import together
 from fanin.deployable import deployment
-from fanin.measured import FEWEST_FOR_A_GAIN, FEWEST_RETRANSMISSIONS
+from fanin.measured import FEWEST_RETRANSMISSIONS
 from fanin.rack_facts import packets, rack_facts
 from fanin.settings.lines import Recommendation, how_to
-from fanin.stats import estimate_positive, paired_ratios
+from fanin.stats import estimate, estimate_positive, paired_ratios
 from fanin.text import duration, enumeration, shortening
 
 if TYPE_CHECKING:
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 STATISTIC_NAMES = {"mean": "mean", "p50": "median", "p95": "p95", "p99": "p99", "p99_9": "p99.9"}
 """Statistics as people read them."""
+
+GOAL_NAMES = {**STATISTIC_NAMES, "fairness": "fairness", "goodput": "goodput"}
+"""What can be asked for, as people read it."""
 
 PRESUMED = (
     ("cubic", "what Linux runs unless told otherwise"),
@@ -270,8 +273,8 @@ class _Told:
         if self.kind == "keep":
             return f"Keep {usual}: nothing that was tried makes the {self.what}s of this service measurably shorter without making others longer."
         assert self.judged is not None  # of a change
-        parts = [self._now_and_then(name) for name in reversed(self.judged.gains)]
-        return " ".join(parts)
+        gains = list(reversed(self.judged.gains))
+        return " ".join(self._now_and_then(name, first=name == gains[0]) for name in gains)
 
     def _alone(self) -> str:
         row = next(row for row in self.result.ranking if row.cc == self.best)
@@ -281,11 +284,36 @@ class _Told:
             return f"With {self.best} too many {self.what}s are unfinished on this rack for a {STATISTIC_NAMES[by]}."
         return f"With {self.best}, the {STATISTIC_NAMES[by]} {self.what} takes {duration(value)} on this rack."
 
-    def _now_and_then(self, name: str) -> str:
+    @property
+    def change(self) -> str:
+        """What is advised, for "With ...".
+
+        The current algorithm with other settings is said as these settings.
+        """
+        way = self.result.way(self.best)
+        if way.cc != self.result.baseline:
+            return f"{way.cc} ({', '.join(way.said(' '))})" if way.said("") else self.best
+        if not way.settings:
+            return self.best
+        return enumeration([f"the {setting}" for setting in way.said(" at ")])
+
+    def _more_of(self, name: str) -> str:
+        """What a rate or an index is, and what it would become."""
+        unit, scale = (" Mbps", 1e-6) if name == "goodput" else ("", 1.0)
+        by_name = {outcome.name: outcome for outcome in self._every()}
+        means = [
+            estimate([values.get(name) for values in by_name[cc].runs.values()]).value
+            for cc in (self.result.baseline or "", self.best)
+        ]
+        now, then = ("none" if mean is None else f"{mean * scale:.3g}{unit}" for mean in means)
+        return f"The {GOAL_NAMES[name]} is {now} in the replay of {self.result.baseline}. With {self.change} it would be {then}."
+
+    def _now_and_then(self, name: str, *, first: bool) -> str:
         """What a statistic is, and what it would become."""
+        if name in MORE_IS_BETTER:
+            return self._more_of(name)
         now, measured = self._now(name)
         then = self._then(name)
-        first = self.judged is not None and name == self.judged.gains[-1]
         who = SLOWEST[name].format(what=self.what) if name in SLOWEST else f"The mean {self.what}"
         more = " or more" if name in SLOWEST and name != "p50" else ""
         today = f"{who} takes {now}{more}" if now is not None else f"{who} is not complete"
@@ -293,14 +321,14 @@ class _Told:
         if not first:
             return f"{today}; it would take {then}."
         runs = next(len(outcome.runs) for outcome in self._every() if outcome.name == self.best)
-        return f"{today}. With {self.best} it would take {then} ({runs} replays)."
+        return f"{today}. With {self.change} it would take {then} ({runs} replays)."
 
     def _now(self, name: str) -> tuple[str | None, bool]:
         """What the capture measured; where it has too few requests, what the replay gives."""
         seen = self.result.measured
-        value = seen.completion_ms.get(name) if seen is not None else None
-        if seen is not None and value is not None and seen.responses >= FEWEST_FOR_A_GAIN.get(name, 1):
-            return duration(value), True
+        measured = seen.told() if seen is not None else {}
+        if name in measured:
+            return duration(measured[name]), True
         row = next(row for row in self.result.ranking if row.cc == self.result.baseline)
         value = row.completion_ms[name].value
         return (duration(value) if value is not None else None), False
@@ -327,9 +355,12 @@ class _Told:
             return [*sentences, LOOK_UP]
         if self.judged is not None:
             gains = [
-                f"{STATISTIC_NAMES[name]} {gain(self.judged.change[name])}" for name in reversed(self.judged.gains)
+                f"{STATISTIC_NAMES[name]} {gain(self.judged.change[name])}"
+                for name in reversed(self.judged.gains)
+                if name not in MORE_IS_BETTER
             ]
-            sentences.append(f"Beside {usual} on the same racks and seeds: {', '.join(gains)}.")
+            if gains:
+                sentences.append(f"Beside {usual} on the same racks and seeds: {', '.join(gains)}.")
         sentences += self._unsure()
         sentences += _without_a_queue(result)
         for refusal in self.refused[:3]:
@@ -384,7 +415,7 @@ def _whose(result: CompareResult, usual: str, why: str | None) -> str:
 
 def _refused(judged: Judged) -> Refusal:
     """What a candidate gains, and what it makes longer."""
-    gains = enumeration([STATISTIC_NAMES[name] for name in judged.gains])
+    gains = enumeration([GOAL_NAMES[name] for name in judged.gains])
     parts = []
     for name in judged.harms:
         if name == "connection":
@@ -392,12 +423,12 @@ def _refused(judged: Judged) -> Refusal:
             continue
         change = judged.change[name].change.value
         much = f" {shortening(1.0, change)}" if change is not None and change > TOLERATED else " on one of the racks"
-        parts.append(f"{STATISTIC_NAMES[name]}{much}")
+        parts.append(f"{GOAL_NAMES[name]}{much}")
     longer = [part for part in parts if part.endswith("longer")]
     others = [part for part in parts if not part.endswith("longer")]
     said = [f"makes {enumeration(longer)}"] if longer else []
     said += [f"makes {enumeration(others)} longer"] if others else []
-    return Refusal(judged.name, f"shortens the {gains} but {' and '.join(said)}")
+    return Refusal(judged.name, f"improves the {gains} but {' and '.join(said)}")
 
 
 def _range(every: Sequence[Outcome], name: str, statistic: str) -> tuple[float | None, float | None]:

@@ -158,3 +158,14 @@ def test_what_is_advised_makes_nothing_measurably_longer(made: list[Outcome]) ->
 def test_equal_outcomes_are_kept(made: list[Outcome]) -> None:
     twin = Outcome("twin", (1, 1), made[0].runs, made[0].requests)
     assert decide([made[0], twin], "candidate 0").kind == "keep"
+
+
+def test_what_is_no_shorter_than_the_capture_measured_is_no_gain() -> None:
+    # The replay of the current setting takes longer than the service did: a candidate that only makes up for it is no gain.
+    slow = Outcome(
+        "cubic", (0, 0), {(0, s): {"mean": 10 + s / 100, "p50": 5.0, "p99": 50.0 + s} for s in range(10)}, 1000
+    )
+    fast = Outcome("bbr", (2, 1), {(0, s): {"mean": 5 + s / 100, "p50": 4.0, "p99": 49.0 + s} for s in range(10)}, 1000)
+    assert decide([slow, fast], "cubic").best == "bbr"
+    assert decide([slow, fast], "cubic", measured={"mean": 9.0}).best == "bbr"
+    assert decide([slow, fast], "cubic", measured={"mean": 5.0}).kind == "keep"

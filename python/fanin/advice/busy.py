@@ -186,14 +186,6 @@ class DoubledTraffic:
     seeds: tuple[int, ...]
     finalists: tuple[Candidate, ...]
 
-    def prefer(self, equal: Sequence[Candidate], goal: str, near: float) -> list[Candidate]:
-        """Of candidates that are as good today, those that are the best of them at twice the load too."""
-        if len(equal) < 2:
-            return list(equal)
-        costs = self._costs(equal, goal)
-        least = min(costs.values(), default=0.0)
-        return [c for c in equal if c in costs and costs[c] <= least + near * abs(least)] or list(equal)
-
     def _costs(self, candidates: Sequence[Candidate], goal: str) -> dict[Candidate, float]:
         self.evaluator.scores(candidates, self.seeds, "judging at twice the load")
         return {c: self.evaluator.cost(c, self.seeds, goal) for c in candidates if c not in self.evaluator.failed}

@@ -3,49 +3,48 @@
 from __future__ import annotations
 
 import math
-import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from fanin.advice.judge import paired, spoken, worse
-from fanin.advice.search import GOALS, Evaluator, Score
-from fanin.ranking import SIGNIFICANT, RankOf
+from fanin.advice.search import Evaluator
+from fanin.decision import Outcome
+from fanin.decision.judge import Judged
+from fanin.ranking import SIGNIFICANT
 from fanin.runs.job import Settings
 from fanin.runs.replay import Unmoved
 from fanin.settings import Candidate
 from fanin.settings.declared import UNSURE, packets
 from fanin.text import enumeration, shortening
+from fanin.verdict import GOAL_NAMES
 
-BOOTSTRAPS = 2000
+LONGER = 1.02
+"""A connection whose responses take longer by less than this is not named."""
 
 
-def hurts(theirs: Sequence[Score], mine: Sequence[Score], goal: str, of: RankOf) -> list[str]:
-    """The other goals that get worse, and the connection that loses most."""
+def hurts(theirs: Outcome, mine: Outcome, judged: Judged) -> list[str]:
+    """The statistics that get longer, by less than what speaks against a change, and the connection that loses most."""
     told = []
-    for other in GOALS:
-        if other == goal:
-            continue
-        found = paired(theirs, mine, other)
+    for name, found in judged.change.items():
         value = found.change.value
-        if value is None or found.p is None or found.p >= SIGNIFICANT:
+        if value is None or found.p is None or found.p >= SIGNIFICANT or value <= 1.005:
             continue
-        if worse(found, other) and abs(value - 1) > 0.005:
-            told.append(f"{spoken(other, of)} gets worse: its ratio to today's is {value:.3g}.")
-    worst, ratio = None, 1.0
-    for key in mine[0].connections:
-        pairs = [(a.connections.get(key), b.connections.get(key)) for a, b in zip(theirs, mine, strict=True)]
+        told.append(f"The {GOAL_NAMES[name]} gets {value - 1:.1%} worse.")
+    runs = [run for run in mine.connections if run in theirs.connections]
+    names = {name for run in runs for name in mine.connections[run]}
+    worst: Hashable = None
+    ratio = LONGER
+    for connection in sorted(names, key=str):
+        pairs = [(theirs.connections[run].get(connection), mine.connections[run].get(connection)) for run in runs]
         known = [(a, b) for a, b in pairs if a is not None and b is not None and b > 0]
         if len(known) == len(pairs):
             longer = math.fsum(a for a, _ in known) / math.fsum(b for _, b in known)
             if longer > ratio:
-                worst, ratio = key, longer
-    if worst is None:
-        told.append("No connection has a longer mean response time than today.")
-    else:
-        told.append(
-            f"Worst connection: {worst[0]} (server {worst[1]}), whose mean response time is {beside_today(ratio)}."
-        )
+                worst, ratio = connection, longer
+    if worst is not None:
+        told.append(f"Worst connection: {worst}, whose mean response time is {beside_today(ratio)}.")
+    elif names:
+        told.append("No connection's mean response time is longer than today's by more than 2%.")
     return told
 
 
@@ -59,22 +58,6 @@ def beside_today(ratio: float) -> str:
     """
     change = shortening(1.0, ratio)
     return "today's" if change == "as long" else f"{change} than today's"
-
-
-def stability(
-    evaluator: Evaluator, everyone: Sequence[Candidate], best: Candidate, goal: str, seeds: Sequence[int], near: float
-) -> tuple[float, float]:
-    """How often, over resampled seeds, the best beats today's (the first), and is as good as the best of all, within a share of `near`."""
-    costs = {c: [score.cost(goal) for score in evaluator.of(c, seeds)] for c in everyone}
-    source = random.Random(1)
-    beats = leads = 0
-    for _ in range(BOOTSTRAPS):
-        drawn = [source.randrange(len(seeds)) for _ in seeds]
-        sums = {c: sum(values[i] for i in drawn) for c, values in costs.items()}
-        beats += sums[best] < sums[everyone[0]]
-        least = min(sums.values())
-        leads += sums[best] <= least + near * abs(least)
-    return beats / BOOTSTRAPS, leads / BOOTSTRAPS
 
 
 def coexistence(evaluator: Evaluator, today: Candidate, best: Candidate, seeds: Sequence[int]) -> list[str]:

@@ -1,18 +1,16 @@
-"""Whether one candidate is better than another, by paired seeds, and how that is said."""
+"""How two candidates compare by paired seeds where nothing is decided: at twice the load, beside hosts that are not moved."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from fanin.advice.search import Score
+from fanin.decision.judge import MORE_IS_BETTER
 from fanin.ranking import ONE, SIGNIFICANT, RankOf
-from fanin.settings import Candidate
-from fanin.stats import Paired, holm, paired_ratios
+from fanin.stats import Paired, paired_ratios
 from fanin.text import significant
-
-GOAL_NAMES = {"p99": "p99", "p99_9": "p99.9", "mean": "mean", "fairness": "fairness", "goodput": "goodput"}
-"""Goals as people read them."""
+from fanin.verdict import GOAL_NAMES
 
 
 def spoken(goal: str, of: RankOf) -> str:
@@ -24,20 +22,6 @@ def spoken(goal: str, of: RankOf) -> str:
     ('p99.9 round', 'fairness')
     """
     return GOAL_NAMES[goal] if goal in MORE_IS_BETTER else f"{GOAL_NAMES[goal]} {ONE[of]}"
-
-
-MORE_IS_BETTER = ("fairness", "goodput")
-"""Of all others less is."""
-
-
-def measurably_better(tests: Mapping[Candidate, Paired], goal: str, level: float = SIGNIFICANT) -> list[Candidate]:
-    """Those whose difference from today's is significant, corrected for how many there are, and in the right direction."""
-    corrected = holm([test.p for test in tests.values()])
-    found = []
-    for (candidate, test), p in zip(tests.items(), corrected, strict=True):
-        if p is not None and p < level and not worse(test, goal):
-            found.append(candidate)
-    return found
 
 
 def worse(test: Paired, goal: str) -> bool:
@@ -65,26 +49,6 @@ def mean_of(scores: Sequence[Score], goal: str) -> float | None:
     values = [score.goals[goal] for score in scores]
     known = [value for value in values if value is not None]
     return math.fsum(known) / len(known) if known and len(known) == len(values) else None
-
-
-def headline_of(
-    today: Candidate,
-    best: Candidate,
-    goal: str,
-    gain: Paired,
-    values: tuple[float | None, float | None],
-    of: RankOf = "responses",
-) -> str:
-    """What to do, and what it gives, in one sentence."""
-    what = best.label if best.cc != today.cc else f"{best.label} instead of the rack's values"
-    said = (
-        f"Change from {today.label} to {what}"
-        if best.cc != today.cc
-        else f"Keep {today.cc}, but set {best.label.partition(' with ')[2]}"
-    )
-    if values[0] is None or values[1] is None or gain.change.value is None:
-        return f"{said}: the {spoken(goal, of)} improves on most seeds; with one of the two, not every {ONE[of]} was completed."
-    return f"{said}: {spoken(goal, of)} {shown_values(goal, values, gain)}."
 
 
 def shown_values(goal: str, values: tuple[float | None, float | None], gain: Paired) -> str:

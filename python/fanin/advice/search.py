@@ -13,7 +13,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -40,11 +40,26 @@ LAST, LAST_SEEDS = 8, 24
 KEEP = 3
 """One in so many goes on to the next round, and at least so many."""
 
-GOALS = ("p99", "p99_9", "mean", "fairness", "goodput")
-"""What can be asked for."""
+GOALS = ("mean", "p50", "p95", "p99", "p99_9", "fairness", "goodput")
+"""What can be asked for in place of body and tail."""
 
-TAILS: tuple[RankBy, ...] = ("p99", "p99_9")
+BOTH = "both"
+"""Body and tail: the geometric mean of the mean and p99."""
+
+TAILS: tuple[RankBy, ...] = ("p50", "p95", "p99", "p99_9")
 """Goals that are percentiles."""
+
+
+def first(count: int) -> range:
+    """So many seeds of the search: none that a candidate is judged on, so that luck in the search is not taken for merit.
+
+    Examples
+    --------
+    >>> first(2)
+    range(1001, 1003)
+    """
+    return range(1001, 1001 + count)
+
 
 UNFINISHED: dict[RankOf, str] = {
     "trees": "unfinished_trees",
@@ -92,12 +107,15 @@ def scored(frames: Frames, of: RankOf) -> Score:
         pl.col("completion_ms").null_count().alias("unfinished"),
         pl.col("bytes").sum(),
     )
+    mean = row[column("mean", of)] if not row[UNFINISHED[of]] else None
+    p99 = row[column("p99", of)]
     rates = [b / s for b, s in each.select("bytes", "spent").rows() if s and s > 0]
     squares = math.fsum(r * r for r in rates)
     return Score(
         goals={
             **{name: row[column(name, of)] for name in TAILS},
-            "mean": row[column("mean", of)] if not row[UNFINISHED[of]] else None,
+            "mean": mean,
+            BOTH: math.sqrt(mean * p99) if mean is not None and p99 is not None else None,
             # Jain's index over the connections' bytes per time spent in responses.
             "fairness": math.fsum(rates) ** 2 / (len(rates) * squares) if squares else None,
             "goodput": row["goodput_bps"],
@@ -239,7 +257,7 @@ def halving(evaluator: Evaluator, space: Space, today: Candidate, goal: str, *, 
     today : Candidate
         What hosts run: it goes through every round.
     goal : str
-        One of :data:`GOALS`.
+        One of :data:`GOALS`, or :data:`BOTH`.
     runs : int
         About so many simulations: each round may take an equal part of those that are left, and at least :data:`KEEP` candidates.
     """
@@ -248,7 +266,7 @@ def halving(evaluator: Evaluator, space: Space, today: Candidate, goal: str, *, 
     tried: dict[Candidate, None] = {}
     before = 0
     for number, count in enumerate(RUNGS, 1):
-        seeds = range(1, count + 1)
+        seeds = first(count)
         room = (runs - evaluator.runs) // (len(RUNGS) - number + 1)
         fitting: list[Candidate] = [today]
         for candidate in left:
@@ -275,7 +293,7 @@ def _around(
     evaluator: Evaluator, space: Space, left: list[Candidate], tried: dict[Candidate, None], goal: str, runs: int
 ) -> list[Candidate]:
     """The same with what differs from the best few in one knob, on all the seeds: what the best K is depends on the RTO floor beside it."""
-    seeds = range(1, RUNGS[-1] + 1)
+    seeds = first(RUNGS[-1])
     near = [n for c in left[:KEEP] for n in (*space.siblings(c), *space.neighbours(c))]
     near = [n for n in dict.fromkeys(near) if n not in tried][: max(0, runs - evaluator.runs) // len(seeds)]
     if near:
@@ -287,7 +305,7 @@ def _around(
 
 def _once_more(evaluator: Evaluator, ranked: list[Candidate], goal: str, runs: int) -> list[Candidate]:
     """The same with the best few in the order of more seeds: on eight, luck is worth some per cent of a p99."""
-    more = range(1, LAST_SEEDS + 1)
+    more = first(LAST_SEEDS)
     room = max(0, runs - evaluator.runs) // (LAST_SEEDS - RUNGS[-1])
     best = ranked[: min(LAST, room)]
     if len(best) < 2:
@@ -304,11 +322,3 @@ def runs_within(seconds: float, base: ReplayJob) -> int:
     MeasuredReplay(base).run()
     each = max(time.perf_counter() - began, 1e-3)
     return max(1, int(seconds * cores() / each))
-
-
-def measurements(evaluator: Evaluator, candidate: Candidate, seeds: Sequence[int]) -> dict[str, list[Any]]:
-    """Values by goal, and counts, one per seed."""
-    scores = evaluator.of(candidate, seeds)
-    found: dict[str, list[Any]] = {goal: [score.goals[goal] for score in scores] for goal in GOALS}
-    found["timeouts"] = [score.timeouts for score in scores]
-    return found

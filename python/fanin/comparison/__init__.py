@@ -20,7 +20,7 @@ import polars as pl
 from fanin import _native, waiting
 from fanin.calibration import as_calibrated, judge_racks
 from fanin.comparison import doubts
-from fanin.comparison.candidates import Choice, chosen, listed, quickack_note, with_host_settings
+from fanin.comparison.candidates import Choice, chosen, listed, quickack_note, with_candidates, with_host_settings
 from fanin.comparison.columns import FLOWS, PACKETS, QUEUE, RESPONSES, RUNS, WINDOW
 from fanin.comparison.confirm import confirm as confirm_best
 from fanin.comparison.outcomes import outcomes
@@ -48,6 +48,7 @@ from fanin.runs.engines import engine as find_engine
 from fanin.runs.job import Document, RunWarning
 from fanin.runs.kept import usual_store
 from fanin.runs.replay import ReplayJob, Traffic, rack_of
+from fanin.settings.candidates import Candidate
 from fanin.simulation import Failure, changed, chosen_seeds, in_force, owned, toml
 from fanin.stats import extremes
 from fanin.traffic import trains as read_trains
@@ -57,6 +58,7 @@ from fanin.vantage import pauses as _pauses
 if TYPE_CHECKING:
     from fanin._native import Replay
     from fanin.calibration import Calibrated
+    from fanin.decision.judge import Goal
     from fanin.measured import Today
     from fanin.runs.store import Store
     from fanin.traffic import TrainsResult
@@ -80,6 +82,9 @@ __all__ = [
     "compare",
 ]
 
+Further = Callable[[ReplayJob, Choice, RankOf], Sequence[Candidate]]
+"""More candidates for a comparison, given the replay on the likeliest rack, what would be compared, and what is timed."""
+
 ALIKE = 0.1
 """A replay of connections alone that differs by more than this share is told of."""
 
@@ -99,6 +104,7 @@ def compare(
     cc: str | Sequence[str] | None = None,
     seeds: int | Sequence[int] = SEEDS,
     rank_by: RankBy | None = None,
+    goal: Goal | None = None,
     baseline: str | None = None,
     rank_of: RankOf | None = None,
     independent: bool = False,
@@ -115,6 +121,7 @@ def compare(
     tell: Callable[[str], None] = _nothing,
     command: str | None = None,
     progress: Callable[[str, int], Progress] = silent,
+    further: Further | None = None,
 ) -> CompareResult:
     """Replay the traffic of a capture under several TCPs on a rack, and rank them.
 
@@ -134,6 +141,8 @@ def compare(
     rank_by : {"mean", "p50", "p95", "p99", "p99_9"}, optional
         Completion-time statistic that is to gain, and that the table is ordered by. Unless given, the mean or the tail is to gain
         (:func:`fanin.decision.decide`), and the table is ordered by p99.
+    goal : {"mean", "p50", "p95", "p99", "p99_9", "fairness", "goodput"}, optional
+        What is to gain, where that is not `rank_by`: besides completion times Jain's index over connections, and payload per second.
     baseline : str, optional
         What the hosts run today; unless given, what the capture shows (:func:`fanin.measured.seen_baseline`), else what is presumed
         (cubic, if it is among the algorithms).
@@ -173,6 +182,9 @@ def compare(
         What to state as the command that does the same.
     progress : callable, optional
         Makes the progress display; see :mod:`fanin.progress`.
+    further : callable, optional
+        Given the replay on the likeliest rack, what would be compared, and what is timed, it returns more candidates (:func:`fanin.advise`);
+        a capture that is not fit to judge is then an error.
 
     Returns
     -------
@@ -199,7 +211,7 @@ def compare(
     >>> result.responses.filter(cc="dctcp").height
     2000
     """
-    goal, rank_by = rank_by, rank_by or "p99"
+    goal, rank_by = goal or rank_by, rank_by or "p99"
     if rank_by not in STATISTICS:
         raise ScenarioError(f"there is no statistic `{rank_by}` to rank by; {suggest(rank_by, STATISTICS)}")
     known(rank_of)
@@ -237,6 +249,8 @@ def compare(
     for needed in {engine, CONFIRMING if confirm else "sim"}:
         find_engine(needed)  # raises when it is not built, before anything takes long
     found = read_trains(capture, gap=gap, rack=taken_on, progress=progress)
+    if further is not None and not found.fitness.fit:
+        raise CaptureError(f"{capture}: no advice yet: the capture is {found.fitness.sentence}")
     replay = found.workload(aggregator)
     if independent:
         replay = replay.independent()
@@ -305,6 +319,8 @@ def compare(
             else:
                 in_effect = tuple((key, toml(value)) for key, value in likeliest)
             others = others or [dict(other) for other in less_likely]
+    if further is not None and choice.baseline is not None and (calibration is None or calibration.reproduced):
+        choice = with_candidates(choice, further(job({}), choice, of))
     if engine != "sim":
         _tell_how_long(job({}), found, len(choice.names) * len(numbers), tell)
     began = time.monotonic()
@@ -407,7 +423,7 @@ def _on_rack(
     shown_today: Today | None,
     given: bool,
     calibrated: bool,
-    goal: RankBy | None,
+    goal: Goal | None,
     seeds: list[int],
     rank_by: RankBy,
     rank_of: RankOf,
@@ -506,6 +522,7 @@ def _on_rack(
             {name: way for name, way in ways.items() if name in choice.candidates},
             choice.baseline or choice.names[0],
             rank_of,
+            goal,
         ),
         baseline_given=given,
         baseline_seen=shown_today.why if shown_today and usual is not None and usual.cc == shown_today.cc else None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fanin import _native
 from fanin.deployable import around, deployment
@@ -60,18 +60,28 @@ def with_host_settings(choice: Choice, base: ReplayJob) -> Choice:
     now = choice.baseline
     if now is None or now not in choice.candidates or deployment(now) is None:
         return choice
-    table = base.rack.table()
-    for key, value in base.settings:
-        section, _, name = key.partition(".")
-        table.setdefault(section, {})[name] = value
-    turned = Space([now], table, switch=False).neighbours(Candidate(now))
-    added = {c.label: c for c in turned if c.cost(now)[0] is Cost.HOST_SETTING and _can_be(base, c)}
+    turned = Space([now], table_of(base), switch=False).neighbours(Candidate(now))
+    return with_candidates(choice, [c for c in turned if c.cost(now)[0] is Cost.HOST_SETTING and _can_be(base, c)])
+
+
+def with_candidates(choice: Choice, more: Sequence[Candidate]) -> Choice:
+    """The same and these, as far as they are not there."""
+    added = {c.label: c for c in more if c.label not in choice.names}
     return replace(
         choice,
         names=[*choice.names, *added],
         candidates=[*choice.candidates, *added],
-        settings={**choice.settings, **added},
+        settings={**choice.settings, **{label: c for label, c in added.items() if c.settings}},
     )
+
+
+def table_of(base: ReplayJob) -> dict[str, Any]:
+    """The parsed rack file with the settings on top of it."""
+    table = base.rack.table()
+    for key, value in base.settings:
+        section, _, name = key.partition(".")
+        table.setdefault(section, {})[name] = value
+    return table
 
 
 def _can_be(base: ReplayJob, candidate: Candidate) -> bool:

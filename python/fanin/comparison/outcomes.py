@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -24,7 +24,12 @@ COUNTED: dict[str, tuple[str, str]] = {
 
 
 def outcomes(
-    runs: pl.DataFrame, responses: pl.DataFrame, ways: Mapping[str, Candidate], now: str, of: RankOf
+    runs: pl.DataFrame,
+    responses: pl.DataFrame,
+    ways: Mapping[str, Candidate],
+    now: str,
+    of: RankOf,
+    goal: str | None = None,
 ) -> tuple[Outcome, ...]:
     """What each candidate's runs on one rack gave.
 
@@ -38,8 +43,11 @@ def outcomes(
         What the hosts run today.
     of : str
         Whose completion times.
+    goal : str, optional
+        ``fairness`` or ``goodput``, where that is to gain: what costs to compute is only then.
     """
     each = _connections(responses)
+    fair = _fairness(responses) if goal == "fairness" else {}
     found = []
     for name, candidate in ways.items():
         mine = runs.filter(runs["cc"] == name)
@@ -49,7 +57,7 @@ def outcomes(
                 Outcome(
                     name,
                     tuple(int(part) for part in candidate.cost(now)),
-                    {(0, row["seed"]): _statistics(row, of) for row in rows},
+                    {(0, row["seed"]): _statistics(row, of) | _more(row, goal, fair) for row in rows},
                     int(rows[0][COUNTED[of][0]]),
                     {(0, row["seed"]): each.get((name, row["seed"]), {}) for row in rows} if each else {},
                 )
@@ -66,6 +74,27 @@ def _statistics(row: Mapping[str, object], of: RankOf) -> dict[str, float | None
     if row[COUNTED[of][1]]:
         found["mean"] = None
     return found
+
+
+def _more(
+    row: Mapping[str, Any], goal: str | None, fair: Mapping[tuple[str, int], float | None]
+) -> dict[str, float | None]:
+    if goal == "fairness":
+        return {"fairness": fair.get((str(row["cc"]), row["seed"]))}
+    return {"goodput": row["goodput_bps"]} if goal == "goodput" else {}
+
+
+def _fairness(responses: pl.DataFrame) -> dict[tuple[str, int], float | None]:
+    """Jain's index over the connections' bytes per time spent in responses, by candidate and seed."""
+    rates = (
+        responses.group_by("cc", "seed", "connection", "server")
+        .agg(pl.col("bytes").sum(), pl.col("completion_ms").sum().alias("spent"))
+        .filter(pl.col("spent") > 0)
+        .select("cc", "seed", rate=pl.col("bytes") / pl.col("spent"))
+        .group_by("cc", "seed")
+        .agg(index=pl.col("rate").sum() ** 2 / (pl.len() * (pl.col("rate") ** 2).sum()))
+    )
+    return {(str(cc), seed): index for cc, seed, index in rates.select("cc", "seed", "index").iter_rows()}
 
 
 def _connections(responses: pl.DataFrame) -> dict[tuple[str, int], dict[Hashable, float | None]]:

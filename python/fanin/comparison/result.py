@@ -11,7 +11,7 @@ import polars as pl
 
 from fanin.comparison.columns import PACKETS, PAUSES, ROUNDS, TREES
 from fanin.comparison.variations import Variation
-from fanin.decision import Decision, Outcome, decide
+from fanin.decision import Decision, Goal, Outcome, decide
 from fanin.decision.outcome import together
 from fanin.explain import explanations
 from fanin.files import made_folder, write_parquet
@@ -255,7 +255,7 @@ class CompareResult:
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     settings: dict[str, str] = field(default_factory=dict)
-    goal: RankBy | None = None
+    goal: Goal | None = None
     ways: dict[str, Candidate] = field(default_factory=dict)
     outcomes: tuple[Outcome, ...] = ()
 
@@ -263,16 +263,20 @@ class CompareResult:
         """How a row of the ranking is run."""
         return self.ways.get(name) or Candidate(name)
 
-    @property
-    def decision(self) -> Decision | None:
-        """The decision over every rack that reproduces the capture; None without a baseline that was run."""
+    def judged_racks(self) -> list[tuple[Outcome, ...]]:
+        """What the candidates' runs gave on each rack that the decision is made over, the likeliest first."""
         racks = [self.outcomes]
         if self.calibration is not None and self.calibration.reproduced:
             racks += [other.outcomes for other in self.variations if other.outcomes]
-        every = together(racks)
+        return racks
+
+    @property
+    def decision(self) -> Decision | None:
+        """The decision over every rack that reproduces the capture; None without a baseline that was run."""
+        every = together(self.judged_racks())
         if self.baseline is None or not any(outcome.name == self.baseline for outcome in every):
             return None
-        return decide(every, self.baseline, self.goal)
+        return decide(every, self.baseline, self.goal, self.measured.told() if self.measured is not None else None)
 
     @property
     def verdict(self) -> Verdict:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fanin.errors import ScenarioError
+from fanin.ranking import STATISTICS
 
 if TYPE_CHECKING:
     from fanin.comparison.result import CompareResult
@@ -82,7 +83,7 @@ def racks(vary: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:
 def variation(settings: dict[str, str], result: CompareResult) -> Variation:
     """What one comparison says, in short."""
     told = result.verdict
-    statistic = told.by if told.by is not None else result.rank_by
+    statistic = told.by if told.by in STATISTICS else result.rank_by
     rows = {row.cc: row for row in result.ranking}
     best, usual = rows.get(told.best or ""), rows.get(told.baseline or "")
     paired = best.against_baseline.get(statistic) if best is not None else None

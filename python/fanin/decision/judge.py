@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -104,7 +104,9 @@ class Decision:
         return next((judged for judged in self.judged if judged.name == name), None)
 
 
-def decide(outcomes: Sequence[Outcome], current: str, goal: Goal | None = None) -> Decision:
+def decide(
+    outcomes: Sequence[Outcome], current: str, goal: Goal | None = None, measured: Mapping[str, float] | None = None
+) -> Decision:
     """Decide between the current setting and other candidates.
 
     A change is advised if it makes the mean or the tail of requests (or the statistic that `goal` names) measurably shorter and nothing measurably
@@ -118,6 +120,8 @@ def decide(outcomes: Sequence[Outcome], current: str, goal: Goal | None = None) 
         The name of the current setting.
     goal : str, optional
         One statistic in place of body and tail.
+    measured : mapping, optional
+        By statistic what the current setting was measured to take, ms. What is shorter than the current setting's runs and not than this is no gain.
 
     Returns
     -------
@@ -143,7 +147,7 @@ def decide(outcomes: Sequence[Outcome], current: str, goal: Goal | None = None) 
         raise ValueError(f"no outcome is the current setting's, {current!r}")
     by = _wanted(now, goal)
     others = sorted((outcome for outcome in outcomes if outcome.name != current), key=lambda o: o.name)
-    judged = [_judged(outcome, now, by) for outcome in others]
+    judged = [_judged(outcome, now, by, measured or {}) for outcome in others]
     judged.sort(key=lambda found: (not found.wins, found.sure, found.cost, found.name))
     winners = [found for found in judged if found.wins]
     if winners:
@@ -161,13 +165,19 @@ def _wanted(now: Outcome, goal: Goal | None) -> tuple[str, ...]:
     return ("mean", tail) if tail is not None else ("mean",)
 
 
-def _judged(outcome: Outcome, now: Outcome, by: tuple[str, ...]) -> Judged:
+def _judged(outcome: Outcome, now: Outcome, by: tuple[str, ...], measured: Mapping[str, float]) -> Judged:
     shared = [run for run in now.runs if run in outcome.runs]
     names = list(dict.fromkeys([*by, *GUARDED]))
     change = {name: _paired(outcome, now, name, shared) for name in names}
     # A goal that was asked for is judged however few requests lie beyond it.
     told = {name for name in names if now.tells(name) or (len(by) == 1 and name in by)}
-    gains = tuple(name for name in by if name in told and _gains(change[name], name, outcome, now, shared))
+    gains = tuple(
+        name
+        for name in by
+        if name in told
+        and _gains(change[name], name, outcome, now, shared)
+        and _expected(outcome, name) <= WORTHWHILE * measured.get(name, math.inf)
+    )
     racks = list(dict.fromkeys(run[0] for run in shared))
     harms = [name for name in names if name in told and _harms(change[name], name, outcome, now, shared)]
     for rack in racks if len(racks) > 1 else ():
@@ -188,6 +198,12 @@ def _paired(outcome: Outcome, now: Outcome, name: str, runs: Sequence[tuple[obje
     if len(runs) >= FEWEST_PAIRS:
         return paired
     return Paired(type(paired.change)(paired.change.value), None)
+
+
+def _expected(outcome: Outcome, name: str) -> float:
+    """The geometric mean over the runs; 0 where there is none, since then nothing is known against it."""
+    values = [value for run in outcome.runs.values() if (value := run.get(name)) is not None and value > 0]
+    return math.exp(math.fsum(math.log(value) for value in values) / len(values)) if values else 0.0
 
 
 def _missing(outcome: Outcome, name: str, runs: Sequence[tuple[object, object]]) -> int:

@@ -38,8 +38,18 @@ class Candidate:
         >>> Candidate("trim", (("cc.trim_k", "fixed"), ("cc.trim_k_fixed", "300us"))).label
         "trim with TRIM's K 300us"
         """
-        said = ", ".join(f"{NAMES[key]} {value}" for key, value in self.settings if key in NAMES)
+        said = ", ".join(self.said(" "))
         return f"{self.cc} with {said}" if said else self.cc
+
+    def said(self, between: str) -> list[str]:
+        """Each setting's name and value, with something between them.
+
+        Examples
+        --------
+        >>> Candidate("cubic", (("stack.min_rto", "5ms"),)).said(" at ")
+        ['RTO floor at 5ms']
+        """
+        return [f"{NAMES[key]}{between}{value}" for key, value in self.settings if key in NAMES]
 
     @property
     def changes(self) -> int:
