@@ -459,8 +459,8 @@ def _on_rack(
     seen = measured(found, replay.aggregator, waited(found, replay, rank_of))
     usual = next((row for row in ranking if row.cc == choice.baseline), None)
     gaps = disagreement(seen, usual, _shortest_rtt(flows, usual.cc)) if usual is not None else []
-    if usual is not None and gaps and not given and shown_today is None:
-        gaps += another_baseline(seen, usual, ranking)
+    if usual is not None and gaps and not given and shown_today is None and not calibrated:
+        gaps += another_baseline(seen, usual, [row for row in ranking if row.cc not in choice.settings])
     if usual is not None and base.engine == "sim" and not outcome.interrupted and not independent:
         replays = doubts.Replayed(responses, rounds, runs).of(usual.cc, seeds)
         gaps = _doubted(base, gaps, found, usual.cc, replays, seeds, store)
