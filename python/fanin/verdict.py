@@ -397,7 +397,7 @@ class _Told:
         decision = self.result.decision
         if decision is None or self.judged is None:
             return []
-        peers = [found.name for found in decision.judged if found.wins and found is not self.judged][:3]
+        peers = [found.name for found in decision.judged if found.wins and found.name != self.best][:3]
         if not peers:
             return []
         be = "gains" if len(peers) == 1 else "gain"

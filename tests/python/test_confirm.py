@@ -18,6 +18,7 @@ from fanin.runs import engines
 from fanin.service.page import summary
 
 from .conftest import RACK, SMALL, Fanin
+from .judged import with_times
 
 SIX_TO_ONE = Path("tests/data/pcap/virtual_kernel/incast6_dctcp_1g.client.pcap.gz")
 
@@ -69,12 +70,9 @@ def test_what_gives_the_same_numbers_confirms() -> None:
 
 
 def test_where_another_engine_says_otherwise_it_is_believed() -> None:
-    # A buffer of 30 packets holds the answers only of who heeds marks; one of 1000 holds them all.
-    shallow = {"rack.buffer": "30p", "rack.mark": "5p"}
-    here = fanin.compare(SMALL, RACK, cc=["cubic", "dctcp"], seeds=5, keep=False, settings=shallow)
-    there = fanin.compare(
-        SMALL, RACK, cc=["cubic", "dctcp"], seeds=5, keep=False, settings={"rack.buffer": "1000p", "rack.mark": "2p"}
-    )
+    real = fanin.compare(SMALL, RACK, cc=["cubic", "dctcp"], seeds=2)
+    real.calibration = None
+    here, there = with_times(real, dctcp=(2.5, 10.0)), with_times(real, dctcp=(6.0, 90.0))
     there.engine, there.engine_label = "kernel", "the other engine"
     alone = here.verdict
     assert alone.best != there.verdict.best
@@ -150,7 +148,7 @@ def test_the_kernel_confirms_advice() -> None:
     assert "Linux 6.12" in found.label
     assert "Linux 6.12" in found.sentence
     for row in found.rows:
-        assert 0.8 < row["there"]["mean"] / row["simulated"]["mean"] < 1.25
+        assert 0.8 < row["there"]["mean"]["value"] / row["simulated"]["mean"]["value"] < 1.25
 
 
 @pytest.mark.usefixtures("kernel")
