@@ -100,6 +100,15 @@ PcapAtOption = Annotated[
         help="Capture only there: a host, a switch, or a port such as 'switch->client'; * is anything; repeatable.",
     ),
 ]
+SpansOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--spans",
+        metavar="TRACES",
+        help="Traces of the aggregator's application (OTLP JSON, Jaeger JSON, CSV peer,begin,end,request): requests are theirs.",
+        readable=False,
+    ),
+]
 EngineOption = Annotated[
     Engine,
     typer.Option(
@@ -210,6 +219,7 @@ def compare(
         ),
     ] = None,
     pcap_at: PcapAtOption = None,
+    spans: SpansOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Replay a capture's traffic under every TCP on your rack, and rank them.
@@ -239,6 +249,7 @@ def compare(
         pcap_at=pcap_at or (),
         engine=engine.value,
         confirm=confirm,
+        spans=spans,
     )
     if code:
         sys.stdout.flush()
@@ -274,6 +285,7 @@ def trains(
             "--out", metavar="DIR", help="Folder for tables, plots and the workload file [default: none written]."
         ),
     ] = None,
+    spans: SpansOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Packet trains of a capture: sizes, gaps, plots, and a workload file for the workload `replay`."""
@@ -287,13 +299,23 @@ def trains(
         result = run_trains(capture, gap=gap, floor=floor, rack=rack, command=_command(), progress=display.Bar)
         if scratch is not None:
             result.write_files(scratch, aggregator=aggregator)
-        if workload is not None:
-            result.workload(aggregator).write(workload)
+        beside: list[str] = []
+        if workload is not None or spans is not None:
+            replay = result.workload(aggregator)
+            if spans is not None:
+                from fanin.spans import fit
+
+                replay, told = fit(result, replay, spans)
+                beside = told.sentences()
+            if workload is not None:
+                replay.write(workload)
     if as_json:
         _print_json(result.to_dict())
     else:
         display.trains_result(result)
     display.trains_notes(result, out)
+    for sentence in beside:
+        display.note(sentence)
 
 
 @app.command(short_help="What changed between two captures, or two comparisons.")

@@ -50,6 +50,7 @@ from fanin.runs.kept import usual_store
 from fanin.runs.replay import ReplayJob, Traffic, rack_of
 from fanin.settings.candidates import Candidate
 from fanin.simulation import Failure, changed, chosen_seeds, in_force, owned, toml
+from fanin.spans import fit
 from fanin.stats import extremes
 from fanin.traffic import trains as read_trains
 from fanin.vantage import about_the_tap
@@ -117,6 +118,7 @@ def compare(
     pcap_at: Sequence[str] = (),
     engine: str = "sim",
     confirm: int = 0,
+    spans: str | Path | None = None,
     keep: bool = True,
     tell: Callable[[str], None] = _nothing,
     command: str | None = None,
@@ -174,6 +176,9 @@ def compare(
     confirm : int
         So many of the best, and the baseline, are run again on the engine ``kernel``; :attr:`CompareResult.confirmation` says what it
         found, and where it says otherwise, the verdict is its.
+    spans : path, optional
+        Traces of the aggregator's application (OTLP JSON, Jaeger JSON, or CSV with peer, begin, end and request): its requests and who waits for
+        whom are theirs, bytes and network are the capture's. :attr:`CompareResult.spans` says what the capture alone would have said.
     keep : bool
         Results are kept in the store, and found there the next time.
     tell : callable, optional
@@ -252,6 +257,13 @@ def compare(
     if further is not None and not found.fitness.fit:
         raise CaptureError(f"{capture}: no advice yet: the capture is {found.fitness.sentence}")
     replay = found.workload(aggregator)
+    traced_calls = None
+    if spans is not None:
+        if independent:
+            raise ScenarioError(
+                "command line `--spans`: it says who waits for whom, and `--independent` that nobody does; give one"
+            )
+        replay, traced_calls = fit(found, replay, spans)
     if independent:
         replay = replay.independent()
     of = waited_for(replay, rank_of, alone=independent)
@@ -330,12 +342,15 @@ def compare(
     result.capture = replace(result.capture, aggregator_found=aggregator is None)
     result.rack_path, result.rack_text, result.settings = rack_path, text, {**dict(changes), **dict(in_effect)}
     result.calibration = calibration
+    result.spans = traced_calls
     result.rack_proposed = proposal is not None
     names = result.runs["cc"].unique(maintain_order=True).to_list()
     if changes:
         result.warnings += in_force(
             changes, lambda kept: [rack_of(document, kept).check(replay, choice.way(name).cc)[0] for name in names]
         )
+    if traced_calls is not None:
+        result.notes[:0] = traced_calls.sentences()
     result.command = shown(
         command or f"fanin compare {capture}{'' if rack is None else f' --rack {rack}'} --seeds {len(numbers)}"
     )

@@ -26,6 +26,7 @@ from fanin.verdict import Confirmation, Verdict, verdict
 if TYPE_CHECKING:
     from fanin.calibration import Calibrated
     from fanin.simulation import Failure
+    from fanin.spans import Fitted
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +191,8 @@ class CompareResult:
         How the capture shows it.
     measured : Measured or None
         What the capture itself measured.
+    spans : Fitted or None
+        What the application's traces said beside what the capture alone would have said, where they were given (:func:`fanin.spans.fit`).
     calibration : Calibrated or None
         Which racks reproduce the capture under the current setting; None where that was not looked at.
     variations : list of Variation
@@ -237,6 +240,7 @@ class CompareResult:
     baseline_hint: str | None = None
     measured: Measured | None = None
     calibration: Calibrated | None = None
+    spans: Fitted | None = None
     variations: list[Variation] = field(default_factory=list)
     rack_proposed: bool = False
     engine: str = "sim"
@@ -317,6 +321,7 @@ class CompareResult:
                 "hz": rack_hz(self),
             },
             "calibration": self.calibration.to_dict() if self.calibration else None,
+            "spans": self.spans.to_dict() if self.spans else None,
             "variations": [v.to_dict() for v in self.variations],
             "port": self.port,
             "scenario_hash": self.scenario_hash,

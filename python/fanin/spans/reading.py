@@ -1,0 +1,198 @@
+"""Traces of an application: OTLP JSON, Jaeger JSON, or a CSV table."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+from fanin.errors import CaptureError
+
+PEERS = (
+    "network.peer.address",
+    "net.sock.peer.addr",
+    "net.peer.ip",
+    "server.address",
+    "net.peer.name",
+    "peer.ipv4",
+    "peer.address",
+)
+"""Attributes that name the other side, the likeliest to be an address first (OpenTelemetry's and Jaeger's conventions)."""
+
+COLUMNS = ("peer", "begin", "end")
+NANOSECONDS = 1_000_000_000
+LARGEST = 1e11
+"""Unix seconds of the year 5138: what is larger counts nanoseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A call to a server, as the application saw it.
+
+    Attributes
+    ----------
+    peer : str
+        The server's IP address.
+    begin_ns, end_ns : int
+        Unix time in nanoseconds.
+    request : str or None
+        What tells calls of one request of the application from others: a trace's number.
+    """
+
+    peer: str
+    begin_ns: int
+    end_ns: int
+    request: str | None
+
+
+def read(path: str | Path) -> list[Span]:
+    r"""The calls to servers in a file of traces, in order of time.
+
+    Of OTLP and Jaeger files these are the spans of kind *client* whose peer is an IP address. A CSV file has the columns ``peer``, ``begin``
+    and ``end`` (Unix time in seconds, or in nanoseconds), and ``request`` where it is known which calls belong together.
+
+    Raises
+    ------
+    fanin.CaptureError
+        When the file cannot be read or is no such file; the sentence names the line or the key.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "calls.csv")
+    ...     _ = file.write_text("peer,begin,end,request\n10.0.0.1,1.5,1.75,a\n")
+    ...     read(file)
+    [Span(peer='10.0.0.1', begin_ns=1500000000, end_ns=1750000000, request='a')]
+    """
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise CaptureError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise CaptureError(f"{path}: is no text; give traces as OTLP JSON, Jaeger JSON or CSV") from None
+    form = _of_json if text.lstrip().startswith(("{", "[")) else _of_csv
+    spans = list(form(text, path))
+    if not spans:
+        raise CaptureError(
+            f"{path}: has no call to a server: no span of kind client whose peer is an IP address "
+            f"(attributes {', '.join(PEERS[:4])}), or no row"
+        )
+    return sorted(spans, key=lambda span: (span.begin_ns, span.end_ns, span.peer))
+
+
+def _of_csv(text: str, path: Path) -> Iterator[Span]:
+    rows = csv.DictReader(io.StringIO(text))
+    missing = [name for name in COLUMNS if name not in (rows.fieldnames or ())]
+    if missing:
+        raise CaptureError(
+            f"{path}:1: has no column `{missing[0]}`; a table of calls begins with peer,begin,end or peer,begin,end,request"
+        )
+    for row in rows:
+        where = f"{path}:{rows.line_num}"
+        peer = _address(row["peer"])
+        if peer is None:
+            raise CaptureError(f"{where}: peer is {row['peer']!r}, not an IP address")
+        times = [_time(row[name], f"{where}: {name}") for name in ("begin", "end")]
+        yield _span(peer, times[0], times[1], row.get("request") or None, where)
+
+
+def _of_json(text: str, path: Path) -> Iterator[Span]:
+    try:
+        found = [json.loads(text)]
+    except json.JSONDecodeError as error:
+        try:
+            # The collector's file exporter writes a document per line.
+            found = [json.loads(line) for line in text.splitlines() if line.strip()]
+        except json.JSONDecodeError:
+            raise CaptureError(f"{path}:{error.lineno}: is no JSON: {error.msg}") from None
+    for number, document in enumerate(found):
+        where = f"{path}" if len(found) == 1 else f"{path}:{number + 1}"
+        if isinstance(document, Mapping) and "resourceSpans" in document:
+            yield from _of_otlp(document, where)
+        elif isinstance(document, Mapping) and "data" in document:
+            yield from _of_jaeger(document, where)
+        else:
+            raise CaptureError(f"{where}: has neither `resourceSpans` (OTLP) nor `data` (Jaeger) at its top")
+
+
+def _of_otlp(document: Mapping[str, Any], where: str) -> Iterator[Span]:
+    for r, resource in enumerate(_list(document, "resourceSpans", where)):
+        at = f"{where}: resourceSpans[{r}]"
+        scopes = resource.get("scopeSpans", resource.get("instrumentationLibrarySpans", []))
+        for s, scope in enumerate(scopes):
+            for n, span in enumerate(_list(scope, "spans", f"{at}.scopeSpans[{s}]")):
+                here = f"{at}.scopeSpans[{s}].spans[{n}]"
+                if span.get("kind") not in (3, "SPAN_KIND_CLIENT"):
+                    continue
+                peer = _peer({a.get("key"): _value(a.get("value")) for a in span.get("attributes", [])})
+                if peer is not None:
+                    begin = _time(span.get("startTimeUnixNano"), f"{here}.startTimeUnixNano", unit=1)
+                    end = _time(span.get("endTimeUnixNano"), f"{here}.endTimeUnixNano", unit=1)
+                    yield _span(peer, begin, end, span.get("traceId") or None, here)
+
+
+def _of_jaeger(document: Mapping[str, Any], where: str) -> Iterator[Span]:
+    for t, trace in enumerate(_list(document, "data", where)):
+        for n, span in enumerate(_list(trace, "spans", f"{where}: data[{t}]")):
+            here = f"{where}: data[{t}].spans[{n}]"
+            tags = {tag.get("key"): tag.get("value") for tag in span.get("tags", [])}
+            peer = _peer(tags) if tags.get("span.kind") == "client" else None
+            if peer is not None:
+                begin = _time(span.get("startTime"), f"{here}.startTime", unit=1_000)
+                took = _time(span.get("duration"), f"{here}.duration", unit=1_000)
+                yield _span(peer, begin, begin + took, span.get("traceID") or trace.get("traceID"), here)
+
+
+def _list(of: Any, key: str, where: str) -> list[Any]:
+    found = of.get(key, []) if isinstance(of, Mapping) else None
+    if not isinstance(found, list) or not all(isinstance(each, Mapping) for each in found):
+        raise CaptureError(f"{where}: `{key}` is no list of objects")
+    return found
+
+
+def _value(value: Any) -> Any:
+    return next(iter(value.values()), None) if isinstance(value, Mapping) else value
+
+
+def _peer(attributes: Mapping[Any, Any]) -> str | None:
+    return next((found for key in PEERS if (found := _address(attributes.get(key))) is not None), None)
+
+
+def _address(text: Any) -> str | None:
+    """An address, its port left out."""
+    if not isinstance(text, str):
+        return None
+    text = text.strip()
+    for candidate in (text, text.rpartition(":")[0].strip("[]")):
+        try:
+            return str(ip_address(candidate))
+        except ValueError:
+            continue
+    return None
+
+
+def _time(value: Any, where: str, unit: int | None = None) -> int:
+    """In nanoseconds; without a unit what is no number of nanoseconds is one of seconds."""
+    try:
+        if unit is not None:
+            return int(value) * unit
+        number = float(value)
+        if not math.isfinite(number) or number < 0:
+            raise ValueError
+        return int(value) if number > LARGEST else round(number * NANOSECONDS)
+    except (TypeError, ValueError):
+        raise CaptureError(f"{where} is {value!r}, not a Unix time") from None
+
+
+def _span(peer: str, begin: int, end: int, request: Any, where: str) -> Span:
+    if end < begin:
+        raise CaptureError(f"{where}: ends before it begins")
+    return Span(peer, begin, end, None if request is None else str(request))
