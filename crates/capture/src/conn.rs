@@ -636,8 +636,9 @@ impl Conn {
         let news = peer.seq.ack(s.ack);
         peer.needless[1] += u64::from(s.twice.is_some());
         let mut excess = None;
+        let by_itself = s.payload == 0 && s.flags & flag::FIN == 0;
         if news {
-            excess = peer.half.acknowledged(peer.seq.acked(), at);
+            excess = peer.half.acknowledged(peer.seq.acked(), at, by_itself);
             peer.clocking.acknowledged(peer.seq.acked(), at, peer.seq.in_flight());
         } else if s.payload == 0
             && s.flags & (flag::SYN | flag::FIN | flag::RST) == 0
@@ -653,7 +654,7 @@ impl Conn {
             peer.progress = at;
         }
         if news && d == self.client {
-            self.reader.acknowledged(peer.seq.acked(), at);
+            self.reader.acknowledged(peer.seq.acked(), at, by_itself);
         }
         (dir.window, dir.window_exact) = (window, opened_both || window == 0);
         (dir.last_ack, dir.last_window) = (s.ack, s.window);
@@ -661,6 +662,7 @@ impl Conn {
             && self.dirs[1 - d].seq.acked() >= run.to
         {
             (run.acked_at, run.ack_queued) = (Some(at), queued);
+            run.acked_by_fin = s.flags & flag::FIN != 0;
         }
         excess
     }

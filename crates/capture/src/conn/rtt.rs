@@ -66,10 +66,10 @@ impl Half {
         self.answer = None;
     }
 
-    /// Everything below `acked` has arrived. By how much a sample that this gives exceeds the shortest, if no delayed-ACK timer can have made it.
+    /// Everything below `acked` has arrived; `by_itself`: a packet was sent for nothing but to say so. By how much a sample that this gives exceeds the shortest, if no delayed-ACK timer can have made it.
     #[inline]
-    pub fn acknowledged(&mut self, acked: u64, at: u64) -> Option<u64> {
-        if let Some((_, sent)) = self.latest.iter().find(|&&(end, sent)| end == acked && sent > 0) {
+    pub fn acknowledged(&mut self, acked: u64, at: u64, by_itself: bool) -> Option<u64> {
+        if by_itself && let Some((_, sent)) = self.latest.iter().find(|&&(end, sent)| end == acked && sent > 0) {
             self.answer = Some(at - sent).filter(|&answer| answer < super::DELAYED_ACK);
         }
         let t = self.timed.take_if(|t| acked >= t.end)?;
@@ -132,11 +132,11 @@ mod tests {
     fn the_acknowledgement_of_the_last_segment_is_no_sample() {
         let mut h = Half::default();
         h.sent(100, 0);
-        h.acknowledged(100, 40_000_000);
+        h.acknowledged(100, 40_000_000, true);
         assert_eq!(h.samples(), 0);
         h.sent(200, 50_000_000);
         h.sent(300, 50_000_010);
-        h.acknowledged(300, 50_000_500);
+        h.acknowledged(300, 50_000_500, true);
         assert_eq!((h.samples(), h.smoothed()), (1, Some(500)));
     }
 
@@ -147,7 +147,7 @@ mod tests {
             let t = i as u64 * 10_000;
             h.sent(t + 1, t);
             h.sent(t + 2, t);
-            h.acknowledged(t + 2, t + rtt);
+            h.acknowledged(t + 2, t + rtt, true);
         }
         assert_eq!((h.least(), h.smoothed()), (Some(400), Some(500)));
     }
@@ -158,7 +158,7 @@ mod tests {
         h.sent(100, 0);
         h.sent(200, 700);
         h.sent(300, 1000);
-        h.acknowledged(200, 720);
+        h.acknowledged(200, 720, true);
         assert_eq!((h.smoothed(), h.echo()), (Some(720), Some(20)));
     }
 
@@ -169,9 +169,9 @@ mod tests {
         for n in 1..=10 {
             h.sent(n * 100, n * 10);
         }
-        h.acknowledged(100, 1_010);
+        h.acknowledged(100, 1_010, true);
         assert_eq!(h.echo(), Some(1_000));
-        h.acknowledged(900, 90 + 200);
+        h.acknowledged(900, 90 + 200, true);
         assert_eq!((h.smoothed(), h.echo()), (Some(1_000), Some(200)));
         // Another run, another queue.
         h.begins();
@@ -184,7 +184,7 @@ mod tests {
         h.sent(100, 0);
         h.sent(200, 1);
         h.cancel();
-        h.acknowledged(200, 9);
+        h.acknowledged(200, 9, true);
         assert_eq!(h.samples(), 0);
     }
 }

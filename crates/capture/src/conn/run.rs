@@ -17,6 +17,8 @@ pub(super) struct PayloadRun {
     pub to: u64,
     /// When all of it was acknowledged.
     pub acked_at: Option<u64>,
+    /// By a FIN, which says nothing of when it had come.
+    pub acked_by_fin: bool,
     /// For how long that acknowledgement may have been in a queue.
     pub ack_queued: u64,
     pub retransmitted: u64,
@@ -72,6 +74,7 @@ impl PayloadRun {
             from,
             to: from,
             acked_at: None,
+            acked_by_fin: false,
             ack_queued: 0,
             retransmitted: 0,
             waited: None,

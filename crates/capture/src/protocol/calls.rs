@@ -12,6 +12,8 @@ const SKIPPED: u32 = 64;
 const AHEAD: u32 = 2_048;
 /// A response that begins within this after another one's bytes may have waited behind them, which says nothing of its server's time.
 const BEHIND: u64 = 50_000;
+/// Acknowledged by a packet that was sent for something else: when the acknowledged had come is not said.
+const BY_THE_WAY: u64 = u64::MAX;
 
 /// Requests and responses that are under way, in the order in which the requests began.
 #[derive(Serialize, Deserialize)]
@@ -54,6 +56,7 @@ struct InFlight {
     note: u8,
     request: Option<Span>,
     response: Option<Span>,
+    /// Or [`BY_THE_WAY`].
     acked_at: Option<u64>,
     /// The response begins right behind another one.
     behind: bool,
@@ -333,13 +336,13 @@ impl Calls {
         if outstanding { self.response_of(0, at) } else { None }
     }
 
-    /// The receiver of responses has all before this place.
-    pub fn acknowledged(&mut self, acked: u64, at: u64) {
+    /// The receiver of responses has all before this place. `by_itself`: it sent a packet for nothing else, and so said it as soon as it acknowledges.
+    pub fn acknowledged(&mut self, acked: u64, at: u64, by_itself: bool) {
         for call in &mut self.all[self.acknowledged..] {
             if let (Some(response), None) = (&call.response, call.acked_at)
                 && response.to <= acked
             {
-                call.acked_at = Some(at);
+                call.acked_at = Some(if by_itself { at } else { BY_THE_WAY });
             }
         }
         while self.acknowledged < self.complete && self.all[self.acknowledged].acked_at.is_some() {
@@ -532,7 +535,7 @@ impl InFlight {
             response_start_ns: response.as_ref().map(|r| r.start),
             response_end_ns: response.as_ref().map(|r| r.end),
             response_bytes: response.as_ref().map_or(0, |r| r.bytes),
-            delivered_ns: self.acked_at,
+            delivered_ns: self.acked_at.filter(|&at| at != BY_THE_WAY),
             unsure_ns: 0,
             service_ns: waited.filter(|_| !self.behind),
         })

@@ -241,9 +241,9 @@ impl Reader {
 
     /// The client has said that it has all of the server's bytes before `acked`.
     #[inline]
-    pub fn acknowledged(&mut self, acked: u64, at: u64) {
+    pub fn acknowledged(&mut self, acked: u64, at: u64, by_itself: bool) {
         if let Some(read) = &mut self.read {
-            read.calls.acknowledged(acked, at);
+            read.calls.acknowledged(acked, at, by_itself);
         }
     }
 

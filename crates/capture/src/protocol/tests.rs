@@ -41,7 +41,7 @@ fn read(writes: &[Write], mss: usize, kept: usize) -> (Vec<Call>, ReadCounts) {
             }
         }
         if *side == SERVER {
-            reader.acknowledged(places[SERVER], at + 50_000);
+            reader.acknowledged(places[SERVER], at + 50_000, true);
         }
     }
     let (last, counts) = reader.finish(turn + 1);

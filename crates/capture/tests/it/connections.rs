@@ -71,6 +71,38 @@ fn the_same_ports_with_another_syn_are_another_connection() {
     );
 }
 
+/// Requests of 100 bytes and answers of 3 segments; the last two are acknowledged at once, or with what the client sends 15 ms later.
+fn answers_acknowledged_late(fin: bool) -> Vec<Option<u64>> {
+    let mut s = Script::new();
+    s.open(0);
+    let (mut asked, mut answered) = (1, 1);
+    for n in 0..4 {
+        let us = 1_000 + 15_000 * n;
+        s.up(us, asked, answered, 100, ACK | Flags::PSH);
+        asked += 100;
+        for k in 0..3 {
+            let flags = if k == 2 { ACK | Flags::PSH } else { ACK };
+            s.down(us + 500 + 12 * k, answered, asked, 1_448, flags);
+            answered += 1_448;
+            if k == 1 {
+                s.up(us + 515, asked, answered, 0, ACK);
+            }
+        }
+    }
+    if fin {
+        s.up(61_000, asked, answered, 0, ACK | Flags::FIN);
+    }
+    s.analyse().workload(None).unwrap().connections[0].messages.iter().map(|m| m.took_ns).collect()
+}
+
+#[test]
+fn an_answer_has_come_before_its_receiver_says_so_by_the_way() {
+    for took in answers_acknowledged_late(true).into_iter().chain(answers_acknowledged_late(false)) {
+        // The last byte passes 524 us after the request, and the client is 10 us away; the pause of its user is no part of that.
+        assert!((524_000..=550_000).contains(&took.unwrap()), "{took:?} ns");
+    }
+}
+
 #[test]
 fn the_sender_of_a_syn_is_the_client_whatever_the_ports() {
     let mut s = Script::new();
