@@ -361,6 +361,7 @@ class _Told:
             ]
             if gains:
                 sentences.append(f"Beside {usual} on the same racks and seeds: {', '.join(gains)}.")
+        sentences += self._marks()
         sentences += self._unsure()
         sentences += _without_a_queue(result)
         for refusal in self.refused[:3]:
@@ -391,6 +392,16 @@ class _Told:
 
             sentences.append(holds(self.best, asked))
         return sentences
+
+    def _marks(self) -> list[str]:
+        """An answer that needs the switch comes with the best that does not."""
+        needs = {row.cc: row.needs_ecn for row in self.result.ranking}
+        decision = self.result.decision
+        if self.judged is None or decision is None or not needs.get(self.best):
+            return []
+        without = next((found.name for found in decision.judged if found.wins and not needs.get(found.name)), None)
+        told = f"{self.best} needs switches that mark packets (ECN)."
+        return [f"{told} Without marks, {without} is the best." if without else told]
 
     def _as_good(self) -> list[str]:
         """What gains nearly as much and takes more to change, or gains more and was not near."""

@@ -10,8 +10,11 @@ from typing import Any
 import polars as pl
 from fanin.comparison import CaptureSummary, CompareResult, Failure
 from fanin.comparison.columns import ROUNDS, TREES
+from fanin.comparison.outcomes import outcomes
 from fanin.comparison.result import Alone
-from fanin.ranking import STATISTICS, completion_statistics, rank
+from fanin.decision import Outcome
+from fanin.ranking import STATISTICS, RankOf, completion_statistics, rank
+from fanin.settings.candidates import Candidate
 from fanin.verdict import presumed
 
 HOSTILE = "</script><img src=x onerror=\"document.title='pwned'\"><!--"
@@ -21,7 +24,7 @@ ALGORITHMS = {
     # name: (typical completion in ms, share that meets a timeout, needs the switch, queue it keeps)
     "dctcp": (2.1, 0.0, True, 18),
     "trim": (2.3, 0.0004, False, 22),
-    "gss": (2.9, 0.004, False, 60),
+    "gss+newreno": (2.9, 0.004, False, 60),
     "cubic": (3.2, 0.03, False, 85),
     "newreno": (3.3, 0.028, False, 80),
     "reno": (3.4, 0.035, False, 80),
@@ -71,9 +74,11 @@ def result(
     longer = {what: _longer(responses, by) for what, by in (("round", 1.5), ("tree", 2.0)) if trees}
     runs = pl.DataFrame([_run(cc, seed, responses, longer) for cc in ccs for seed in range(1, seeds + 1)])
     needs = {cc: ALGORITHMS[cc][2] for cc in ccs}
+    rank_of: RankOf = "trees" if trees else "responses"
     made = CompareResult(
-        ranking=rank(runs, needs, HASHES, "p99", "trees" if trees else "responses", baseline=presumed(ccs)),
-        rank_of="trees" if trees else "responses",
+        ranking=rank(runs, needs, HASHES, "p99", rank_of, baseline=presumed(ccs)),
+        rank_of=rank_of,
+        outcomes=judged(runs, responses, ccs, rank_of),
         rounds=longer.get("round", pl.DataFrame(schema=ROUNDS)),
         trees=longer.get("tree", pl.DataFrame(schema=TREES)),
         baseline=presumed(ccs),
@@ -89,7 +94,7 @@ def result(
             duration_s=6.5,
             aggregator="10.77.0.1",
             aggregator_found=True,
-            servers=tuple(servers),
+            servers=tuple(SERVERS),
             responses=RESPONSES * len(SERVERS),
             warnings=(HOSTILE,) if hostile else (),
         ),
@@ -112,6 +117,13 @@ def result(
         alone=Alone(cc="dctcp", together_ms=5.04, alone_ms=1.44),
     )
     return replace(made, **changes)
+
+
+def judged(
+    runs: pl.DataFrame, responses: pl.DataFrame, ccs: tuple[str, ...], of: RankOf = "responses"
+) -> tuple[Outcome, ...]:
+    """What the runs of each algorithm gave, to be judged."""
+    return outcomes(runs, responses, {cc: Candidate(cc) for cc in ccs}, presumed(ccs) or ccs[0], of)
 
 
 def _responses(cc: str, seed: int, servers: list[str]) -> list[tuple[Any, ...]]:

@@ -21,7 +21,7 @@ def blocks(page: Path, language: str) -> list[str]:
 def test_the_python_of_a_page_runs_from_top_to_bottom(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for folder in ("examples", "data"):
+    for folder in ("examples", "data", "tests"):
         (tmp_path / folder).symlink_to(ROOT / folder)
     monkeypatch.chdir(tmp_path)
     code = "\n".join(blocks(page, "python"))
