@@ -31,6 +31,9 @@ FEWEST_TRAINS = 20
 MOST_ABOVE = 30.0
 """How far above what passed the rate of a link is looked for: an incast fills one for a thirtieth of ten milliseconds."""
 
+SPACED_ALIKE = 0.9
+"""Share of all trains behind a queue that pass at one usual rate, from which their spacing alone is the link's: nothing else spaces packets alike."""
+
 TRAINS_AGREE = 0.6
 """Share of all trains that pass at one rate, from which it is that of a shaped link."""
 
@@ -140,8 +143,8 @@ def proposed(found: TrainsResult, aggregator: str, command: str) -> RackProposal
         if aggregator in (c["client_ip"], c["server_ip"])
     ]
     link = next((link for link in found.links if link["receiver"] == aggregator), None)
-    bps, the_rate = _rate(link, aggregator)
     near = bool(found.behind_the_queue(aggregator))
+    bps, the_rate = _rate(link, aggregator, near=near)
     losses = None if near or link is None else Losses(lambda rate: found.queue_limit(aggregator, rate))
     if losses is not None and link is not None:
         if the_rate.certainty == "measured" and bps not in STANDARD_RATES:
@@ -173,8 +176,8 @@ def as_fit(findings: tuple[Finding, ...], fitness: Fitness) -> tuple[Finding, ..
     )
 
 
-def _rate(link: dict[str, Any] | None, aggregator: str) -> tuple[float, Finding]:
-    """The rate of the link to the aggregator, bit/s and as a finding."""
+def _rate(link: dict[str, Any] | None, aggregator: str, *, near: bool = False) -> tuple[float, Finding]:
+    """The rate of the link to the aggregator, bit/s and as a finding; `near`: the tap is behind its queue."""
     if link is None:
         return 1e9, Finding("rack.rate", "1Gbps", "assumed", "no data packet to the aggregator is in the capture")
     # What arrives at a tap before the queue may be more than the link takes; what is acknowledged is not.
@@ -182,8 +185,12 @@ def _rate(link: dict[str, Any] | None, aggregator: str) -> tuple[float, Finding]
     busiest, how = min(pair for pair in passed if pair[0] > 0)
     found = link["rate_bps"]
     enough = link["samples"] >= FEWEST_TRAINS and found is not None
-    # Batches that a host stamps at once look faster than any link; what really passed in a millisecond does not.
-    if found is not None and enough and 0.8 * busiest <= found <= 2 * busiest:
+    # Batches that a host stamps at once look faster than any link; what really passed in ten milliseconds does not. Of a service whose requests
+    # are shorter than that little passes, and its packets' spacing is believed where it is the same throughout.
+    alike = (
+        near and link["share"] >= SPACED_ALIKE and found is not None and _told(found) in {*STANDARD_RATES, *ROUND_RATES}
+    )
+    if found is not None and enough and 0.8 * busiest <= found and (alike or found <= 2 * busiest):
         strong = link["share"] >= 0.4 or _told(found) == _told(busiest) in STANDARD_RATES
         # A tap before the queue sees how packets arrive: unless most trains agree, a rate between two of Ethernet's is no shaper's.
         bps = _told(found) if strong else _standard(found)

@@ -53,6 +53,19 @@ def test_only_trains_that_agree_speak_for_a_shaped_link(
     assert (agreed.certainty, agreed.low, agreed.high) == ("measured", "760Mbps", "820Mbps")
 
 
+def test_packets_behind_a_queue_that_are_all_spaced_alike_tell_the_rate_of_a_link_that_is_seldom_full() -> None:
+    # Six servers' 64 KB pass a link of 10 Gbps in 0.4 ms, once in 10 ms: 327 Mbps.
+    link = {
+        "receiver": "10.0.0.1", "samples": 2070, "rate_bps": 10_236_455_082, "share": 0.99,
+        "quartiles_bps": [10_236_455_082, 10_236_455_082], "busiest_bps": 326_640_000, "delivered_bps": 326_640_000, "merged_packets": 0,
+    }  # fmt: skip
+    found = _rate(link, "10.0.0.1", near=True)[1]
+    assert (found.value, found.certainty) == ("10Gbps", "measured")
+    # Before the queue that is a server's link, and stamps of a busy host are not alike.
+    for other in (_rate(link, "10.0.0.1")[1], _rate({**link, "share": 0.8}, "10.0.0.1", near=True)[1]):
+        assert (other.certainty, other.low) == ("bounded", "280Mbps")
+
+
 SERVICES = ROOT / "tests/data/services"
 
 
