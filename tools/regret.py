@@ -106,7 +106,9 @@ duration = "120s"
 
 def job_of(case: Case, way: Candidate, seed: int) -> Job:
     """The service on the kernel, run in one way."""
-    settings = tuple((key, value if value in ("true", "false") or value.isdigit() else f'"{value}"') for key, value in way.settings)
+    settings = tuple(
+        (key, value if value in ("true", "false") or value.isdigit() else f'"{value}"') for key, value in way.settings
+    )
     return Job(Document(case.text, case.name), seed, way.cc, settings, ("messages",), engine="kernel")
 
 
@@ -184,15 +186,18 @@ def main() -> None:
         row = judged(number)
         rows.append(row)
         print(
-            f"{number:3} {row.service}: {row.kind} {row.advised}; mean {row.now_mean:.2f} to {row.got_mean:.2f} ms, p99 {row.now_p99:.1f} to "
-            f"{row.got_p99:.1f}; best {row.best} {row.best_mean:.2f}; regret {row.regret_mean:.3f}, promised {row.promised_gain:.2f}, got {row.got_gain:.2f}",
+            f"{number:3} {row.service}: {row.kind} {row.advised}; mean {row.now_mean:.2f} to {row.got_mean:.2f} ms, "
+            f"p99 {row.now_p99:.1f} to {row.got_p99:.1f}; best {row.best} {row.best_mean:.2f}; "
+            f"regret {row.regret_mean:.3f}, promised {row.promised_gain:.2f}, got {row.got_gain:.2f}",
             flush=True,
         )
         if asked.out:
             with asked.out.open("w", newline="", encoding="utf-8") as file:
                 table = csv.DictWriter(file, fieldnames=list(asdict(row)))
                 table.writeheader()
-                table.writerows({k: round(v, 4) if isinstance(v, float) else v for k, v in asdict(each).items()} for each in rows)
+                table.writerows(
+                    {k: round(v, 4) if isinstance(v, float) else v for k, v in asdict(each).items()} for each in rows
+                )
     for line in summary(rows):
         print(line)
 
