@@ -15,7 +15,7 @@ RACK ?= examples/rack.toml
 OUT ?= out/http_onoff_8to1
 FUZZ_SECONDS ?= 600
 
-.PHONY: claim-mutants verdicts wheel help run test goldens lint dependencies mutants generated format docs linux bench performance build clean fuzz round-trip promises thresholds
+.PHONY: claim-mutants verdicts wheel help run test goldens lint dependencies mutants generated format docs linux bench performance build clean fuzz faults round-trip promises thresholds
 .DEFAULT_GOAL := help
 
 help:
@@ -33,6 +33,7 @@ help:
 	@echo "make linux   the loader of \`fanin linux\` and the testbed (needs clang and libbpf-dev)"
 	@echo "make bench   the benchmarks (minutes)"
 	@echo "make performance  every row of the table in docs/performance.md, on this machine as it is (ten minutes, idle)"
+	@echo "make faults  every command without memory, disk, files, a home, a whole store or patience (minutes)"
 	@echo "make fuzz    coverage-guided fuzzing of captures and scenarios, FUZZ_SECONDS each (600)"
 	@echo "make wheel   one wheel in dist/ that works alone, tried in an empty environment"
 	@echo "make round-trip  captures and replays 300 random scenarios (minutes)"
@@ -122,6 +123,10 @@ bench:
 ROWS ?=
 performance: build
 	$(BIN)/python benches/table.py $(ROWS)
+
+# Every command without memory, room, files, a home, a whole store or patience (minutes); tests/python/test_faults.py has a part of it.
+faults: build
+	$(BIN)/python tests/python/faults.py 3
 
 fuzz:
 	fuzz/run $(FUZZ_SECONDS)

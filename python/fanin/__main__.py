@@ -11,6 +11,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from fanin.errors import FaninError, Interrupted, OutputError, nearest
+from fanin.limits import Apart, of_memory
 
 if TYPE_CHECKING:
     import typer
@@ -24,6 +25,8 @@ WITHOUT_MEMORY = (
 COMPLETING = "_FANIN_COMPLETE"
 """Set by the shell's completion when it asks what may come next."""
 
+APART = Apart()
+
 DONE, BAD_INPUT, INTERRUPTED, PIPE_CLOSED = 0, 2, 130, 141
 
 
@@ -32,7 +35,15 @@ def main() -> None:
 
     Exit codes: 0 done, 1 something asked for could not be run, 2 bad input or usage, 130 interrupted.
     """
-    sys.exit(_run())
+    code = _run()
+    APART.end()
+    executor = sys.modules.get("fanin.runs.executor")
+    if executor is not None and executor.STUCK.is_set():
+        # A thread waits for what may never come, and Python would wait for the thread.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def _run() -> int:
@@ -41,6 +52,7 @@ def _run() -> int:
         if getattr(signal.getsignal(signal.SIGINT), "__module__", "") == "fanin":
             signal.signal(signal.SIGINT, signal.default_int_handler)
         _need_streams()
+        APART.begin()
         for ending in (signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(ending) is signal.SIG_DFL:  # and not ignored, as under nohup
                 signal.signal(ending, _terminated)
@@ -70,18 +82,14 @@ def _run() -> int:
         why = (error.strerror or "unknown reason").lower()
         sys.stderr.write(f"fanin: error: {where}: cannot be used ({why}); make room or choose another place\n")
         return BAD_INPUT
-    except (MemoryError, RuntimeError) as error:
-        if not isinstance(error, MemoryError) and "can't start new thread" not in str(error):
-            raise
-        _give_up_output()
-        sys.stderr.write(WITHOUT_MEMORY)
-        return BAD_INPUT
     except Exception as error:
         if type(error).__name__ == "Abort":
             return _interrupted()
         # Typer's own words about the command line; their class is not public in every version.
         message = getattr(error, "format_message", None)
         if message is None:
+            if of_memory(error):
+                return _without_memory()
             if _is_stale(error):
                 sys.stderr.write(
                     f"fanin: error: the compiled module is of another version than the Python around it ({error}); run `make build`, or install fanin "
@@ -93,10 +101,22 @@ def _run() -> int:
         if text:
             sys.stderr.write(f"fanin: error: command line: {text[0].lower()}{text[1:]}{_nearest(text)}; see --help\n")
         return BAD_INPUT
+    except BaseException as error:
+        # A panic in native code.
+        if type(error).__name__ != "PanicException" or not of_memory(error):
+            raise
+        return _without_memory()
     # A command that Ctrl-C ended early says itself what it kept and leaves by SystemExit: what comes here was interrupted before.
     if code == INTERRUPTED:
         return _interrupted()
     return code if isinstance(code, int) else DONE
+
+
+def _without_memory() -> int:
+    _give_up_output()
+    sys.stderr.write(WITHOUT_MEMORY)
+    APART.forget()
+    return BAD_INPUT
 
 
 def _leave_unread(app: typer.Typer, words: list[str]) -> None:

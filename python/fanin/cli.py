@@ -131,8 +131,9 @@ def _version(version: Annotated[bool, typer.Option("--version", help="Print the 
         raise typer.Exit
     if not {"--help", "-h"}.intersection(sys.argv):
         from fanin import _native
+        from fanin.limits import said_on
 
-        _native.end_without_memory()
+        _native.end_without_memory(said_on())
 
 
 @app.command(short_help="Rank TCPs for a capture's traffic on a rack; writes a report.")

@@ -5,14 +5,13 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fanin.errors import OutputError
+from fanin.scratch import scratch_folder
 
 if TYPE_CHECKING:
     import polars as pl
@@ -44,11 +43,12 @@ def output_folder(folder: str | Path, option: str = "--out") -> Iterator[Path]:
     """
     target = Path(folder)
     missing = _missing_parents(target)
-    scratch: Path | None = None
+    lock: int | None = None
+    held = ExitStack()
     try:
         target.mkdir(parents=True, exist_ok=True)
         lock = _locked(target, option)
-        scratch = Path(tempfile.mkdtemp(prefix=".fanin-", dir=target))
+        scratch = held.enter_context(scratch_folder(target))
     except OutputError:
         raise
     except OSError as error:
@@ -74,7 +74,7 @@ def output_folder(folder: str | Path, option: str = "--out") -> Iterator[Path]:
                     f"{shown(destination)}: {_why(error)}; choose another folder with {option}"
                 ) from error
     finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        held.close()
         _remove_empty(missing)
         if lock is not None:
             _HELD.discard(os.fstat(lock).st_ino)
@@ -86,7 +86,7 @@ _HELD: set[int] = set()
 
 
 def _locked(target: Path, option: str) -> int | None:
-    """Take a folder for this process and remove what killed ones left in it; None where it is ours already or cannot be locked.
+    """Take a folder for this process; None where it is ours already or cannot be locked.
 
     The system releases the lock of a process that ends, however it ends.
     """
@@ -106,9 +106,6 @@ def _locked(target: Path, option: str) -> int | None:
         os.close(handle)  # a file system without locks
         return None
     _HELD.add(inode)
-    for left in target.glob(".fanin-????????"):
-        if left.is_dir() and not left.is_symlink():
-            shutil.rmtree(left, ignore_errors=True)
     return handle
 
 
@@ -137,8 +134,17 @@ def made_folder(folder: str | os.PathLike[str]) -> Path:
 
 def write_parquet(rows: pl.DataFrame, file: Path) -> None:
     """Write a frame; unlike Polars by itself, to a file of any name, and failing with an OSError."""
+    import polars as pl
+
     with file.open("wb") as handle:
-        rows.write_parquet(handle)
+        try:
+            rows.write_parquet(handle)
+        except pl.exceptions.ComputeError as error:
+            # Of what the system refused, as a file beyond the limit of sizes, Polars keeps the number alone.
+            number = re.search(r"\(os error (\d+)\)", str(error))
+            if number is None:
+                raise
+            raise OSError(int(number[1]), os.strerror(int(number[1])), str(file)) from error
 
 
 def _missing_parents(target: Path) -> list[Path]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
+from fanin import html
 from fanin.errors import OutputError, ScenarioError
 from fanin.files import shown
+from fanin.scratch import scratch_file
 
 FORMATS = ("svg", "png", "pdf", "html")
 """What a picture may be."""
@@ -36,25 +37,31 @@ def save(chart: Any, file: Path) -> None:
         raise ScenarioError(f"command line `--out {file}`: the name must end in {', '.join('.' + f for f in FORMATS)}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=".fanin-", suffix=f".{kind}", dir=file.parent)
-        os.close(handle)
+        with scratch_file(file.parent, f".{kind}") as scratch:
+            write(chart, scratch)
+            # As any other new file: the scratch file is its maker's alone.
+            mask = os.umask(0)
+            os.umask(mask)
+            scratch.chmod(0o666 & ~mask)
+            scratch.replace(file)
     except OSError as error:
         raise _refused(file, error) from error
-    scratch = Path(name)
-    try:
-        if kind == "html":
-            chart.save(scratch, inline=True)
-        else:
-            chart.save(scratch, **({"scale_factor": 2} if kind == "png" else {}))
-        # As any other new file: the scratch file is its maker's alone.
-        mask = os.umask(0)
-        os.umask(mask)
-        scratch.chmod(0o666 & ~mask)
-        scratch.replace(file)
-    except OSError as error:
-        raise _refused(file, error) from error
-    finally:
-        scratch.unlink(missing_ok=True)
+
+
+def write(chart: Any, file: Path) -> None:
+    """Write an Altair chart, as its name ends."""
+    if file.suffix.lower() == ".html":
+        page = html.chart_page(chart, _title(chart))
+        file.write_text(page, encoding="utf-8")
+    else:
+        chart.save(file, **({"scale_factor": 2} if file.suffix.lower() == ".png" else {}))
+
+
+def _title(chart: Any) -> str:
+    """What stands above a chart; nothing without."""
+    title = chart.to_dict().get("title", "")
+    text = title.get("text", "") if isinstance(title, dict) else title
+    return " ".join(text) if isinstance(text, list) else str(text)
 
 
 def _refused(file: Path, error: OSError) -> OutputError:

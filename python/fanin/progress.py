@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
@@ -80,6 +81,21 @@ class Interrupt:
         if self.asked:
             raise KeyboardInterrupt
         self.asked = True
+
+
+MAY_BE_LEFT: set[int] = set()
+"""Threads whose work touches nothing outside this process: an interruption need not wait until they stop."""
+
+
+@contextmanager
+def may_be_left() -> Iterator[None]:
+    """Let an interruption leave what this thread does where it does not stop: it reads, or computes."""
+    thread = threading.get_ident()
+    MAY_BE_LEFT.add(thread)
+    try:
+        yield
+    finally:
+        MAY_BE_LEFT.discard(thread)
 
 
 def watched(work: Callable[[Watch], T], bar: Progress) -> T:

@@ -14,10 +14,10 @@ from fanin.errors import keywords
 from fanin.files import made_folder, shown, write_parquet
 from fanin.fitness import Fitness
 from fanin.frames import frame
-from fanin.progress import Progress, silent, watched
+from fanin.progress import Progress, may_be_left, silent, watched
 
 if TYPE_CHECKING:
-    from fanin._native import Capture, Rack, Replay
+    from fanin._native import Capture, Rack, Replay, Watch
 
 NS_PER_MS = 1e6
 
@@ -315,6 +315,7 @@ class TrainsResult:
         """
         from fanin import waiting
         from fanin.errors import CaptureError
+        from fanin.pictures import write
         from fanin.plots import round_plot, train_plots
 
         folder = made_folder(folder)
@@ -328,14 +329,24 @@ class TrainsResult:
             # Connections that carried nothing (handshakes) have trains of none and no workload; an aggregator asked for is an error.
             if aggregator is not None or self.trains.height:
                 raise
-        rounds = round_plot(self.turns, self.rounds(aggregator), title=waiting.sentences(self.companies(aggregator))[0])
-        if rounds is not None:
-            rounds.save(folder / "rounds.html", inline=True)
-            rounds.save(folder / "rounds.svg")
-        chart = train_plots(self.trains, title=Path(self.summary["file"]).name)
-        if chart is not None:
-            chart.save(folder / "trains.html", inline=True)
-            chart.save(folder / "trains.svg")
+        pictures = {
+            "rounds": round_plot(
+                self.turns, self.rounds(aggregator), title=waiting.sentences(self.companies(aggregator))[0]
+            ),
+            "trains": train_plots(self.trains, title=Path(self.summary["file"]).name),
+        }
+        for name, chart in pictures.items():
+            if chart is not None:
+                write(chart, folder / f"{name}.html")
+                write(chart, folder / f"{name}.svg")
+
+
+def _rack(file: str | Path) -> Rack:
+    from fanin import _native
+    from fanin.runs.job import Document
+
+    document = Document.of_rack(file)
+    return _native.Rack.from_text(document.text, document.name, document.folder)
 
 
 class Connections(Sequence[dict[str, Any]]):
@@ -438,9 +449,14 @@ def trains(
 
     # Standard input has a name that any program can open.
     path = Path("/dev/stdin") if str(capture) == "-" else Path(capture)
-    known = rack if isinstance(rack, _native.Rack) or rack is None else _native.Rack.from_file(rack)
+    known = rack if isinstance(rack, _native.Rack) or rack is None else _rack(rack)
+
+    def read(watch: Watch) -> Capture:
+        with may_be_left():
+            return _native.analyse(path, gap, floor, known, watch)
+
     with progress(f"reading {shown(path.name)}", 1) as bar:
-        found = watched(lambda watch: _native.analyse(path, gap, floor, known, watch), bar)
+        found = watched(read, bar)
 
     def ms(table: Any) -> pl.DataFrame:
         columns = frame(table)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import fanin.html
 import fanin.report
 import made_up
 import polars as pl
@@ -87,7 +88,7 @@ def test_an_unfinished_tail_has_no_percentile_and_the_page_says_so() -> None:
 
 
 def test_no_text_from_outside_can_end_a_script_or_open_a_tag() -> None:
-    html = fanin.report.page(made_up.result(hostile=True)).replace(fanin.report._libraries(), "")
+    html = fanin.report.page(made_up.result(hostile=True)).replace(fanin.html.libraries(), "")
     assert "<img" not in html
     assert html.count("<script") == html.count("</script>") == 3
     assert "&lt;/script&gt;&lt;img" in html
@@ -96,7 +97,7 @@ def test_no_text_from_outside_can_end_a_script_or_open_a_tag() -> None:
 def test_the_page_holds_no_address_to_fetch_from_outside_its_libraries() -> None:
     made = made_up.result()
     html = fanin.report.page(made)
-    without_libraries = html.replace(fanin.report._libraries(), "")
+    without_libraries = html.replace(fanin.html.libraries(), "")
     addresses = set(re.findall(r"https?://[^\s\"'<>)]+", without_libraries))
     assert addresses == {"http://www.w3.org/2000/svg"}, "the name of SVG's namespace is no address"
 

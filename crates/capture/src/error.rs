@@ -278,6 +278,21 @@ pub enum WorkloadError {
         /// Who did, best first.
         known: String,
     },
+    /// Nearly all of the traffic would be inferred.
+    #[error(
+        "{packets} packets with {bytes} bytes of payload to and from {ip} are in the file, and {missing} more bytes would have to be inferred from jumps of \
+         sequence numbers; capture again, all packets and at the host itself"
+    )]
+    Unseen {
+        /// The aggregator.
+        ip: std::net::IpAddr,
+        /// In the file.
+        packets: u64,
+        /// In the file, seen for the first time.
+        bytes: u64,
+        /// Not in the file.
+        missing: u64,
+    },
     /// Nothing to replay.
     #[error("no TCP payload in this capture, so there is nothing to replay; check the capture filter")]
     NoPayload,

@@ -40,6 +40,7 @@ mod results;
 mod service;
 mod table;
 mod timeline;
+mod unseen;
 mod vantage;
 mod waiting;
 mod warning;

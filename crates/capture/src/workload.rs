@@ -149,6 +149,7 @@ impl Analysis {
             }
             None => receivers().next().ok_or(WorkloadError::NoPayload)?.ip,
         };
+        self.enough_of(aggregator)?;
         let mut turns: BTreeMap<u32, Vec<&Turn>> = BTreeMap::new();
         for turn in &self.turns {
             turns.entry(turn.connection).or_default().push(turn);

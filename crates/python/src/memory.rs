@@ -6,7 +6,7 @@
 use pyo3::prelude::*;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 /// What a command says that ran out of memory.
 const SENTENCE: &str = "fanin: error: out of memory: this needs more than the machine, or its limit (ulimit -v), has; take a shorter capture, \
@@ -14,6 +14,9 @@ const SENTENCE: &str = "fanin: error: out of memory: this needs more than the ma
 
 /// Set by the command: a library must not end the process that it is used in.
 static ENDS: AtomicBool = AtomicBool::new(false);
+
+/// Where it is said: standard error, unless the command put something else in its place.
+static SAID_ON: AtomicI32 = AtomicI32::new(libc::STDERR_FILENO);
 
 /// The system's allocator.
 struct Memory;
@@ -61,13 +64,14 @@ fn some(memory: *mut u8) -> *mut u8 {
 fn end() -> ! {
     // SAFETY: both are system calls; the text lives as long as the process.
     unsafe {
-        libc::write(libc::STDERR_FILENO, SENTENCE.as_ptr().cast(), SENTENCE.len());
+        libc::write(SAID_ON.load(Ordering::Relaxed), SENTENCE.as_ptr().cast(), SENTENCE.len());
         libc::_exit(2)
     }
 }
 
-/// An abort: of an allocation if memory is limited or a probe finds none, else of a fault that must stay visible.
-extern "C" fn aborted(_signal: libc::c_int) {
+/// An abort, or an instruction that V8 ends itself by: of an allocation if memory is limited or a probe finds none, else of a fault that must stay
+/// visible.
+extern "C" fn aborted(signal: libc::c_int) {
     const PROBE: usize = 1 << 30;
     // SAFETY: system calls that a signal handler may make; the probe is never read or written.
     let limited = unsafe {
@@ -79,8 +83,8 @@ extern "C" fn aborted(_signal: libc::c_int) {
     if limited {
         end();
     }
-    // SAFETY: gives the signal back to the system, which `abort` then raises again.
-    unsafe { libc::signal(libc::SIGABRT, libc::SIG_DFL) };
+    // SAFETY: gives the signal back to the system; `abort`, or the instruction when it is tried again, then raises it again.
+    unsafe { libc::signal(signal, libc::SIG_DFL) };
 }
 
 /// Gives free memory back to the system. The allocator keeps it where something small is in use behind it, and each thread has a place of its own to
@@ -96,10 +100,14 @@ pub fn give_back(py: Python<'_>) {
     let _ = py;
 }
 
-/// From now on a failed allocation ends the process with a sentence and exit code 2.
+/// From now on a failed allocation ends the process with a sentence on this file descriptor and exit code 2.
 #[pyfunction]
-pub fn end_without_memory() {
+#[pyo3(signature = (said_on=libc::STDERR_FILENO))]
+pub fn end_without_memory(said_on: i32) {
+    SAID_ON.store(said_on, Ordering::Relaxed);
     ENDS.store(true, Ordering::Relaxed);
-    // SAFETY: the handler makes nothing but system calls.
-    unsafe { libc::signal(libc::SIGABRT, aborted as *const () as libc::sighandler_t) };
+    for signal in [libc::SIGABRT, libc::SIGTRAP, libc::SIGILL] {
+        // SAFETY: the handler makes nothing but system calls.
+        unsafe { libc::signal(signal, aborted as *const () as libc::sighandler_t) };
+    }
 }

@@ -85,6 +85,8 @@ impl ScenarioError {
     /// The same for a terminal, with the line of the file that it is about; none where it is about no line of a file that can be read.
     pub fn with_source(&self) -> Option<String> {
         let Place::Line { line, column } = self.place else { return None };
+        // A pipe has given its text already.
+        std::fs::metadata(&self.file).ok().filter(std::fs::Metadata::is_file)?;
         let text = std::fs::read_to_string(&self.file).ok()?;
         let before: usize = text.split_inclusive('\n').take((line as usize).saturating_sub(1)).map(str::len).sum();
         let from = before

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import shutil
 import signal
-import stat
 import subprocess
 import tempfile
 import threading
@@ -18,6 +16,7 @@ from pathlib import Path
 
 from fanin.errors import EngineError, Interrupted
 from fanin.kernel.cache import Kernel
+from fanin.scratch import scratch_folder
 
 STANDSTILL_S = 120.0
 """Wall time after which a run whose clock does not move is ended; ``$FANIN_KERNEL_STANDSTILL_S`` is another."""
@@ -49,52 +48,12 @@ _taken: set[int] = set()
 PREFIX = "fanin-kernel-"
 """Of the folders of runs, in the system's folder for what is temporary."""
 
-NEW_S = 60.0
-"""A folder younger than this may be about to be locked by who made it."""
-
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """A folder for one run. It is locked while the process lives; those of killed processes are removed."""
-    _remove_abandoned()
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX))
-    # The system releases it when the process ends, however it ends.
-    lock = _lock(folder)
-    try:
+    """A folder for one run; those of processes that were killed before their kernel started are removed: from then on a keeper does that."""
+    with scratch_folder(tempfile.gettempdir(), PREFIX) as folder:
         yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        if lock is not None:
-            os.close(lock)
-
-
-def _lock(folder: Path) -> int | None:
-    """A folder's lock; None where another has it, or the file system has none."""
-    try:
-        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    except OSError:
-        return None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(handle)
-        return None
-    return handle
-
-
-def _remove_abandoned() -> None:
-    """Remove folders of this user's runs whose process was killed before its kernel started: from then on a keeper does that."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        try:
-            found = folder.lstat()
-        except OSError:
-            continue
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or time.time() - found.st_mtime < NEW_S:
-            continue
-        lock = _lock(folder)
-        if lock is not None:
-            shutil.rmtree(folder, ignore_errors=True)
-            os.close(lock)
 
 
 @contextmanager

@@ -6,12 +6,12 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from fanin import html
 from fanin.papers import drawing, legend
 from fanin.papers.experiments import command_of
 from fanin.papers.verdicts import PICTURES, VERDICTS, Data
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from fanin.papers.drawing import Figure
     from fanin.papers.reproduce import ReproduceResult
     from fanin.papers.verdicts import Judged, Picture
+
+PACKAGE = "fanin.papers"
 
 WORDS = {"fig": "Fig.", "eq": "Equation"}
 """What the beginning of a figure's name stands for, where nothing is drawn that has a title."""
@@ -90,18 +92,8 @@ def write(result: ReproduceResult, folder: Path, pictures: Sequence[str]) -> Non
 
 def page(result: ReproduceResult, sections: dict[str, list[Section]]) -> str:
     """The page as text."""
-    import jinja2
-
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    return environment.from_string(_asset("gallery.html")).render(
-        result=result, sections=sections, verdicts=VERDICTS, style=Markup(_asset("gallery.css") + _followed())
-    )
-
-
-def _asset(name: str) -> str:
-    return resources.files("fanin.papers").joinpath(name).read_text(encoding="utf-8")
+    style = html.trusted(html.asset(PACKAGE, "gallery.css") + _followed())
+    return html.rendered(PACKAGE, "gallery.html", result=result, sections=sections, verdicts=VERDICTS, style=style)
 
 
 def _followed() -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from fanin import html
 from fanin.papers.catalogue import searched
 from fanin.papers.experiments import command_of
 from fanin.papers.intervals import with_intervals
@@ -26,18 +26,12 @@ CSV_ROWS = 100_000
 
 def write(result: ReproduceResult, folder: Path) -> None:
     """Write ``claims/<claim>.html``, and ``data/<claim>/<experiment>.<frame>`` as Parquet and CSV."""
-    import jinja2
-
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    template = environment.from_string(resources.files("fanin.papers").joinpath("claim.html").read_text("utf-8"))
     claims = {claim.id: (paper, claim) for paper in result.papers for claim in paper.claims}
     folder.joinpath("claims").mkdir(parents=True, exist_ok=True)
     for judged in result.claims:
         paper, claim = claims[judged.id]
         files = write_data(judged.id, result.evidence.get(judged.id), folder)
-        text = template.render(**_page(result, paper, claim, judged), files=files)
+        text = html.rendered("fanin.papers", "claim.html", **_page(result, paper, claim, judged), files=files)
         folder.joinpath("claims", f"{judged.id}.html").write_text(text, encoding="utf-8")
 
 

@@ -11,6 +11,7 @@ import polars as pl
 
 from fanin import _native
 from fanin.errors import ScenarioError
+from fanin.progress import may_be_left
 from fanin.runs.tables import Frames, tables
 
 if TYPE_CHECKING:
@@ -87,9 +88,10 @@ class Simulator:
 
     def run(self, plan: Plan, seed: int, watch: Watch | None = None, captures: Captures | None = None) -> Run:
         """See :meth:`Engine.run`."""
-        if captures is None:
-            return plan.run(watch)
-        return _native.run_with_pcap(plan, captures.folder, list(captures.places), watch)[0]
+        with may_be_left():
+            if captures is None:
+                return plan.run(watch)
+            return _native.run_with_pcap(plan, captures.folder, list(captures.places), watch)[0]
 
 
 def _kernel(hertz: int, own: bool = False) -> Engine:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import ctypes
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from fanin.progress import TICK_S, Interrupt, Progress, cores
+from fanin.progress import MAY_BE_LEFT, TICK_S, Interrupt, Progress, cores
 
 if TYPE_CHECKING:
     from fanin._native import Watch
 
 T = TypeVar("T")
+
+STOP_S = 0.3
+"""How long work may take to stop when it is asked to, and then when it is interrupted."""
+
+STUCK = threading.Event()
+"""Threads of this process did not stop: it must not wait for them when it ends."""
 
 
 class Executor(Protocol):
@@ -74,7 +82,14 @@ class Threads:
         waiting = iter(range(len(works)))
         under_way: dict[Future[T], tuple[int, Watch]] = {}
         count = 0
-        with Interrupt() as interrupt, ThreadPoolExecutor(min(self._workers, max(1, len(works)))) as pool:
+        threads: dict[int, int] = {}
+
+        def begun(number: int, watch: Watch) -> T:
+            threads[number] = threading.get_ident()
+            return works[number](watch)
+
+        pool = ThreadPoolExecutor(min(self._workers, max(1, len(works))))
+        with Interrupt() as interrupt:
             try:
                 while True:
                     # Some wait in the pool, so that no thread is idle while `finished` runs.
@@ -83,7 +98,7 @@ class Threads:
                         if number is None:
                             break
                         watch = Watch()
-                        under_way[pool.submit(works[number], watch)] = (number, watch)
+                        under_way[pool.submit(begun, number, watch)] = (number, watch)
                     if interrupt.asked:
                         if not finish_running:
                             break
@@ -101,7 +116,25 @@ class Threads:
                 for future, (_, watch) in under_way.items():
                     future.cancel()
                     watch.stop()
+                _end(pool, {future: threads.get(number) for future, (number, _) in under_way.items()})
         return count == len(works)
+
+
+def _end(pool: ThreadPoolExecutor, under_way: Mapping[Future[Any], int | None]) -> None:
+    """Wait until the pool's threads have stopped. Those that may be left are interrupted where they do not look at their watch, and then left.
+
+    A callback in Python may loop for ever, and a file may be a pipe that nobody writes to: Ctrl-C must not wait for either.
+    """
+    pool.shutdown(wait=False)
+    left = wait(under_way, STOP_S).not_done
+    for future in left:
+        thread = under_way[future]
+        if thread in MAY_BE_LEFT:
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(KeyboardInterrupt))
+    left = wait(left, STOP_S).not_done
+    if any(under_way[future] in MAY_BE_LEFT for future in left):
+        STUCK.set()
+    wait([future for future in left if under_way[future] not in MAY_BE_LEFT])
 
 
 def at_once(each: int) -> int:

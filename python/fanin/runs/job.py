@@ -6,7 +6,9 @@ import hashlib
 import json
 import os
 import shlex
+import signal
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from fanin import _native
 from fanin.files import shown
+from fanin.progress import may_be_left
 from fanin.runs.engines import TESTBED, Captures, engine, product_of, run_frames
 from fanin.runs.tables import FRAMES, Frames, tables
 
@@ -95,9 +98,9 @@ class Document:
         fanin.ScenarioError
             When it cannot be read or is not TOML.
         """
-        # The engine says what is wrong with a file.
-        _native.Scenario.from_file(file)
-        return cls._of(Path(file))
+        document = cls._of(Path(file), _native.Scenario.from_file)
+        _native.Scenario.from_text(document.text, document.name, document.folder)
+        return document
 
     @classmethod
     def of_rack(cls, file: str | Path) -> Document:
@@ -108,12 +111,23 @@ class Document:
         fanin.ScenarioError
             When it cannot be read or is no rack.
         """
-        _native.Rack.from_file(file)
-        return cls._of(Path(file))
+        document = cls._of(Path(file), _native.Rack.from_file)
+        _native.Rack.from_text(document.text, document.name, document.folder)
+        return document
 
     @classmethod
-    def _of(cls, path: Path) -> Document:
-        return cls(path.read_text(encoding="utf-8"), shown(path), str(path.parent))
+    def _of(cls, path: Path, refused: Callable[[Path], object]) -> Document:
+        """Read a file; where that fails, the engine says what is wrong with it."""
+        try:
+            # Once, and here: a pipe has its text once, and Ctrl-C ends Python's waiting for it, unless Polars' handler has the system wait again.
+            signal.siginterrupt(signal.SIGINT, True)
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            refused(path)
+            raise
+        if path.is_file():
+            refused(path)
+        return cls(text, shown(path), str(path.parent))
 
     def table(self) -> dict[str, Any]:
         """The parsed TOML."""
@@ -245,7 +259,9 @@ class Job:
         plan, on = self.plan(), engine(self.engine)
         cc = algorithms_of(plan)
         if threads > 1 and self.engine == "sim" and captures is None:
-            return tables(plan.run(watch, threads), plan, cc, self.seed, self.frames)
+            with may_be_left():
+                ran = plan.run(watch, threads)
+            return tables(ran, plan, cc, self.seed, self.frames)
         return run_frames(on, plan, cc, self.seed, watch, wanted=self.frames, captures=captures)
 
     def command(self) -> str:

@@ -35,6 +35,7 @@ from fanin.errors import OutputError
 from fanin.files import file_name, shown
 from fanin.runs.job import engine_digest
 from fanin.runs.tables import Frames
+from fanin.scratch import of_this_user, remove
 
 FORMAT = 1
 """Version of the layout above."""
@@ -65,9 +66,17 @@ class Entry:
     def about(self) -> dict[str, Any]:
         """What its writer said of it; empty when it cannot be read."""
         try:
-            return dict(json.loads((self.folder / "entry.json").read_text(encoding="utf-8")))
-        except (OSError, ValueError):
+            said = json.loads((self.folder / "entry.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError):
             return {}
+        return said if isinstance(said, dict) else {}
+
+    def files(self) -> dict[str, str]:
+        """The SHA-256 of each file that its writer listed; empty when that cannot be read."""
+        files = self.about().get("files")
+        if not isinstance(files, dict) or not all(isinstance(digest, str) for digest in files.values()):
+            return {}
+        return {name: digest for name, digest in files.items() if file_name(name) == name}
 
     def bytes(self) -> int:
         """What its files hold."""
@@ -75,9 +84,8 @@ class Entry:
 
     def frames(self, names: Sequence[str] | None = None) -> Frames | None:
         """Its frames; None when one is missing or damaged."""
-        about = self.about()
-        files = about.get("files")
-        if about.get("format") != FORMAT or about.get("key") != self.key or not isinstance(files, dict):
+        about, files = self.about(), self.files()
+        if about.get("format") != FORMAT or about.get("key") != self.key or not files:
             return None
         by_name = {file.rpartition(".")[0]: file for file in files}
         found = {}
@@ -95,7 +103,7 @@ class Entry:
 
     def holds(self, name: str) -> bool:
         """Whether a frame is among those that its writer listed."""
-        return any(file.rpartition(".")[0] == name for file in self.about().get("files", {}))
+        return any(file.rpartition(".")[0] == name for file in self.files())
 
 
 @dataclass(slots=True)
@@ -177,6 +185,8 @@ class Store:
                 self._write_whole(head, (json.dumps({"format": FORMAT}) + "\n").encode())
             (self.folder / self.engine).mkdir(exist_ok=True)
             Path(tempfile.mkdtemp(prefix=self._scratch_prefix(), dir=self.folder / self.engine)).rmdir()
+            for left in self.scratch():
+                remove(left)
         except OSError as error:
             raise self._unwritable(error) from error
 
@@ -297,12 +307,8 @@ class Store:
 
     def scratch(self) -> list[Path]:
         """What processes that were killed left behind."""
-        return [
-            folder
-            for engine in self.engines()
-            for folder in _folders(self.folder / engine)
-            if folder.name.startswith(SCRATCH) and not _writer_lives(folder.name)
-        ]
+        places = (self.folder, self.folder / SWEEPS, *(self.folder / engine for engine in self.engines()))
+        return [path for place in places for path in of_this_user(place, SCRATCH) if not _writer_lives(path.name)]
 
     def _scratch_prefix(self) -> str:
         return f"{SCRATCH}{socket.gethostname()}-{os.getpid()}-"

@@ -23,6 +23,7 @@ from fanin.runs.job import Document, Job
 from fanin.runs.kept import Keyed, run_kept
 from fanin.runs.store import Store
 from fanin.runs.tables import Frames
+from fanin.scratch import scratch_folder
 from fanin.service.rounds import SERVICE, CaptureJob, ServiceJob, store_of
 from fanin.simulation import chosen_algorithms, chosen_seeds, toml
 
@@ -309,8 +310,8 @@ def _predicted(
     """Capture the service's run at the aggregator, and replay that in the simulator."""
     rack = rack_text(job)
     captures = _all([CaptureJob(job)], store, progress, "taking the capture")
-    with tempfile.TemporaryDirectory(prefix="fanin-truth-") as folder:
-        file, rack_file = Path(folder) / "captured.pcap", Path(folder) / "rack.toml"
+    with scratch_folder(tempfile.gettempdir(), "fanin-truth-") as folder:
+        file, rack_file = folder / "captured.pcap", folder / "rack.toml"
         file.write_bytes(captures[0]["capture"]["pcap"][0])
         rack_file.write_text(rack, encoding="utf-8")
         try:

@@ -18,6 +18,7 @@ from fanin.runs.job import Job, key_of
 from fanin.runs.kept import usual_store
 from fanin.runs.store import Store
 from fanin.runs.tables import Frames
+from fanin.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from fanin._native import Watch
@@ -142,7 +143,7 @@ class CaptureJob:
         """Run and record."""
         import tempfile
 
-        with tempfile.TemporaryDirectory(prefix="fanin-truth-") as folder:
-            self.job.run(watch, Captures(Path(folder), (AT,)))
-            content = (Path(folder) / f"{AT}.pcap").read_bytes()
+        with scratch_folder(tempfile.gettempdir(), "fanin-truth-") as folder:
+            self.job.run(watch, Captures(folder, (AT,)))
+            content = (folder / f"{AT}.pcap").read_bytes()
         return {"capture": pl.DataFrame({"pcap": [content]}, schema={"pcap": pl.Binary})}

@@ -71,41 +71,34 @@ def plot(
     import altair as alt
 
     found = bands(rows, x, y, colour=colour, facet=facet)
+    # Whatever a column is called, Vega-Lite reads the name of its field as a path.
+    field = {name: f"column_{number}" for number, name in enumerate(found.columns)}
     numeric = found[x].dtype.is_numeric()
     order = found[x].unique(maintain_order=True).to_list()
     scale = alt.Scale(type="log" if log else "linear", zero=False, nice=not log)
     if log and not numeric:
         raise ScenarioError(f"plot: `{x}` holds no numbers, so it has no log scale")
-    across = (
-        alt.X(f"{_escaped(x)}:Q", title=x, scale=scale) if numeric else alt.X(f"{_escaped(x)}:O", title=x, sort=order)
-    )
+    across = alt.X(f"{field[x]}:Q", title=x, scale=scale) if numeric else alt.X(f"{field[x]}:O", title=x, sort=order)
     shared: dict[str, Any] = {"x": across}
     if colour is not None:
         names = found[colour].unique(maintain_order=True).to_list()
-        shared["color"] = alt.Color(f"{_escaped(colour)}:N", title=colour, sort=names)
+        shared["color"] = alt.Color(f"{field[colour]}:N", title=colour, sort=names)
     tips = [
-        alt.Tooltip(field=_escaped(name), title=name, type="quantitative" if kind.is_numeric() else "nominal")
+        alt.Tooltip(field=field[name], title=name, type="quantitative" if kind.is_numeric() else "nominal")
         for name, kind in found.schema.items()
     ]
     # Altair takes rows, not Polars' own frames, without another library.
-    base = alt.Chart(alt.Data(values=found.to_dicts())).encode(**shared)
-    vertical = {"y": alt.Y("low:Q", title=y), "y2": "high:Q"}
+    base = alt.Chart(alt.Data(values=found.rename(field).to_dicts())).encode(**shared)
+    vertical = {"y": alt.Y(f"{field['low']}:Q", title=y), "y2": f"{field['high']}:Q"}
     band = base.mark_area(opacity=0.2).encode(**vertical) if numeric else base.mark_rule().encode(**vertical)
-    line = base.mark_line(point=True).encode(y=alt.Y("mean:Q", title=y), tooltip=tips)
+    line = base.mark_line(point=True).encode(y=alt.Y(f"{field['mean']}:Q", title=y), tooltip=tips)
     chart = alt.layer(band, line).properties(width=360 if facet else 560, height=260 if facet else 340)
     if facet is not None:
         panels = found[facet].unique(maintain_order=True).to_list()
-        chart = chart.facet(facet=alt.Facet(f"{_escaped(facet)}:N", title=facet, sort=panels), columns=2)
+        chart = chart.facet(facet=alt.Facet(f"{field[facet]}:N", title=facet, sort=panels), columns=2)
     runs = found["runs"]
     least, most = min(runs.to_list()), max(runs.to_list())
     said = f"{least} runs" if least == most else f"{least} to {most} runs"
     return chart.properties(
         title=alt.Title(f"{y} over {x}", subtitle=f"mean of {said} each; bands are 95% confidence intervals")
     )
-
-
-def _escaped(name: str) -> str:
-    """A column's name where Vega-Lite would read dots, brackets and colons as its own."""
-    for sign in "\\.[]:":
-        name = name.replace(sign, f"\\{sign}")
-    return name

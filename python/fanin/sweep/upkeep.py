@@ -11,6 +11,7 @@ import polars as pl
 
 from fanin.progress import Progress, silent
 from fanin.runs.store import Entry, Store
+from fanin.scratch import remove
 
 
 @dataclass(slots=True)
@@ -73,8 +74,8 @@ def clean(store: Store, *, other_engines: bool = False) -> tuple[int, int]:
     """
     removed = freed = 0
     for folder in store.scratch():
-        freed += sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-        shutil.rmtree(folder, ignore_errors=True)
+        freed += sum(file.stat().st_size for file in [folder, *folder.rglob("*")] if file.is_file())
+        remove(folder)
         removed += 1
     for entry in verify(store)[1]:
         freed += entry.bytes()

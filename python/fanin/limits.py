@@ -1,0 +1,61 @@
+"""A limit of memory (``ulimit -v``): what native libraries say as they die of it is not for the user, who gets one sentence."""
+
+from __future__ import annotations
+
+import io
+import os
+import resource
+import sys
+
+_STDERR = 2
+
+
+class Apart:
+    """Where native code writes its last words under a limit of memory, beside standard error."""
+
+    def __init__(self) -> None:
+        self.notes: int | None = None
+
+    def begin(self) -> None:
+        """Give native code a file of its own for standard error; without a limit, change nothing."""
+        if not memory_limited() or not isinstance(sys.stderr, io.TextIOWrapper):
+            return
+        try:
+            self.notes = os.memfd_create("fanin")
+            said_on = os.dup(_STDERR)
+            os.dup2(self.notes, _STDERR)
+        except OSError:
+            return
+        sys.stderr = open(said_on, "w", encoding=sys.stderr.encoding, errors="backslashreplace", buffering=1)  # noqa: SIM115, PTH123
+
+    def forget(self) -> None:
+        """Keep what native code said to itself: the user was told that memory ran out."""
+        self.notes = None
+
+    def end(self) -> None:
+        """Pass on what native code said."""
+        if self.notes is None:
+            return
+        size = os.lseek(self.notes, 0, os.SEEK_END)
+        if size:
+            os.write(sys.stderr.fileno(), os.pread(self.notes, size, 0))
+
+
+def memory_limited() -> bool:
+    """Whether this process may have only so much memory."""
+    return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+
+
+def of_memory(error: BaseException) -> bool:
+    """Whether an error is due to missing memory. Under a limit each that nobody expected is: libraries name it in many ways."""
+    if isinstance(error, MemoryError) or "can't start new thread" in str(error):
+        return True
+    return memory_limited() and not isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit)
+
+
+def said_on() -> int:
+    """The file descriptor of what the user reads as standard error."""
+    try:
+        return sys.stderr.fileno()
+    except (OSError, ValueError, AttributeError):
+        return _STDERR

@@ -1,0 +1,123 @@
+"""Scratch files and folders. Their maker holds a lock on each while it works, so that what a killed process left is known, and removed by the next.
+
+The system releases the lock of a process that ends, however it ends. Where a file system has no locks, nothing that another process made is removed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+PREFIX = ".fanin-"
+"""Of what stands beside results until it is whole."""
+
+
+@contextmanager
+def scratch_folder(parent: str | Path, prefix: str = PREFIX) -> Iterator[Path]:
+    """A folder that is removed when the block ends; those of killed processes are removed first.
+
+    Raises
+    ------
+    OSError
+        When none can be made in `parent`.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as place, scratch_folder(place) as folder:
+    ...     folder.parent == Path(place), folder.is_dir()
+    (True, True)
+    """
+    with _made(lambda: Path(tempfile.mkdtemp(prefix=prefix, dir=parent)), Path(parent), prefix) as folder:
+        yield folder
+
+
+@contextmanager
+def scratch_file(parent: str | Path, suffix: str, prefix: str = PREFIX) -> Iterator[Path]:
+    """An empty file that is removed when the block ends, unless it was moved; those of killed processes are removed first.
+
+    Raises
+    ------
+    OSError
+        When none can be made in `parent`.
+    """
+
+    def make() -> Path:
+        handle, name = tempfile.mkstemp(prefix=prefix, suffix=suffix, dir=parent)
+        os.close(handle)
+        return Path(name)
+
+    with _made(make, Path(parent), prefix) as file:
+        yield file
+
+
+@contextmanager
+def _made(make: Callable[[], Path], parent: Path, prefix: str) -> Iterator[Path]:
+    remove_abandoned(parent, prefix)
+    while True:
+        path = make()
+        lock = locked(path)
+        # Before it was locked another process may have taken it for abandoned.
+        if lock is None or path.exists():
+            break
+        os.close(lock)
+    try:
+        yield path
+    finally:
+        remove(path)
+        if lock is not None:
+            os.close(lock)
+
+
+def remove_abandoned(parent: str | Path, prefix: str = PREFIX) -> None:
+    """Remove what killed processes of this user left in a folder: nobody holds a lock on it any more."""
+    for path in of_this_user(parent, prefix):
+        lock = locked(path, wait=False)
+        if lock is not None:
+            # Under the lock, so that its maker, if it is only just about to lock it, finds it gone.
+            remove(path)
+            os.close(lock)
+
+
+def of_this_user(parent: str | Path, prefix: str) -> list[Path]:
+    """Files and folders of this user whose names begin so."""
+    try:
+        with os.scandir(parent) as entries:
+            return [
+                Path(entry.path)
+                for entry in entries
+                if entry.name.startswith(prefix)
+                and not entry.is_symlink()
+                and entry.stat(follow_symlinks=False).st_uid == os.getuid()
+            ]
+    except OSError:
+        return []
+
+
+def locked(path: Path, *, wait: bool = True) -> int | None:
+    """The lock of a file or folder as an open handle; None where it cannot be had: the file system has none, or, without `wait`, another has it."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:
+        os.close(handle)
+        return None
+    return handle
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder, if it can be."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+        return
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
+        return

@@ -1,0 +1,245 @@
+"""Every command where something is missing or breaks: memory, disk, files, home, store, input, patience. `make faults` runs all of it.
+
+A command may do its work or refuse it. It never shows a traceback or a library's last words, says one sentence when it refuses, and leaves nothing
+behind.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SMALL = ROOT / "tests/data/pcap/memcached_incast_8to1.pcap.gz"
+RACK = ROOT / "examples/rack.toml"
+
+SCENARIO = """
+title = "four at once"
+[topology]
+senders = 4
+mark = "20p"
+[[workload]]
+kind = "incast"
+bytes = "64KB"
+"""
+SWEEP = """
+title = "two sizes"
+scenario = "incast.toml"
+seeds = 1
+[axis.cc]
+values = ["cubic", "dctcp"]
+[axis.n]
+key = "topology.senders"
+values = [2, 4]
+"""
+
+COMMANDS = {
+    "help": "--help",
+    "list": "list cc --json",
+    "run": "run incast.toml --out out",
+    "compare": "compare small.pcap.gz --rack rack.toml --cc cubic,dctcp --seeds 1 --out out",
+    "compare-json": "compare small.pcap.gz --rack rack.toml --cc cubic,dctcp --seeds 1 --json",
+    "advise": "advise small.pcap.gz --rack rack.toml --json",
+    "rack": "rack small.pcap.gz --out proposed.toml",
+    "trains": "trains small.pcap.gz --out out",
+    "draw": "draw incast.toml --out out.html",
+    "draw-svg": "draw incast.toml --out out.svg",
+    "sweep": "sweep sweep.toml",
+    "plot": "plot sweep --x n --y p99_ms --out out.html",
+    "query": "query 'select count(*) from sweep'",
+    "store": "store ls",
+    "verify": "store verify",
+    "gc": "store gc",
+    "diff": "diff small.pcap.gz small.pcap.gz",
+}
+"""A line for each command, run in a folder made by :func:`place`."""
+
+NEVER = re.compile(
+    r"Traceback|panicked|RUST_BACKTRACE|memory allocation|stack trace|core dumped|Fatal|Segmentation|Exception ignored|object at 0x"
+)
+"""What a user is never shown."""
+
+SHELLS = {
+    **{f"memory {kb} KB": f"ulimit -v {kb}" for kb in (200_000, 450_000, 700_000, 900_000, 1_000_000, 1_200_000, 1_600_000)},
+    **{f"files of {kb} KB": f"ulimit -f {kb}" for kb in (0, 1, 10, 100)},
+    **{f"{n} open files": f"ulimit -n {n}" for n in (6, 12, 24, 48)},
+    "output on a full disk": "exec > /dev/full",
+    "no home": "export HOME=/proc/none XDG_CACHE_HOME=/proc/none FANIN_STORE=",
+}  # fmt: skip
+"""What is done in the shell before the command."""
+
+SPOILT: dict[str, Callable[[Path], object]] = {
+    "an entry that is a number": lambda store: _each(store, "entry.json", lambda _: b"5"),
+    "an entry that is a list": lambda store: _each(store, "entry.json", lambda _: b"[[], {}]"),
+    "an entry whose files are a number": lambda store: _each(store, "entry.json", lambda b: re.sub(rb'"files": \{.*?\}', b'"files": 7', b)),
+    "an entry whose digests are numbers": lambda store: _each(store, "entry.json", lambda b: re.sub(rb'": "[0-9a-f]{64}"', b'": 7', b)),
+    "an entry nested without end": lambda store: _each(store, "entry.json", lambda _: b"[" * 200_000),
+    "an entry cut short": lambda store: _each(store, "entry.json", lambda b: b[: len(b) // 2]),
+    "a frame cut short": lambda store: _each(store, "*.arrow", lambda b: b[: len(b) // 2]),
+    "an empty frame": lambda store: _each(store, "*.arrow", lambda _: b""),
+    "rows of a sweep that are none": lambda store: _each(store, "*.parquet", lambda _: b"PAR1 not at all PAR1"),
+    "a head that is a number": lambda store: _each(store, "store.json", lambda _: b"5"),
+}  # fmt: skip
+"""What is done to a store before the command."""
+
+
+def _each(store: Path, pattern: str, change: Callable[[bytes], bytes]) -> None:
+    found = list(store.rglob(pattern))
+    assert found, pattern
+    for file in found:
+        file.write_bytes(change(file.read_bytes()))
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+def place(folder: Path) -> Path:
+    """A folder with what the commands name."""
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copy(SMALL, folder / "small.pcap.gz")
+    shutil.copy(RACK, folder / "rack.toml")
+    (folder / "incast.toml").write_text(SCENARIO)
+    (folder / "sweep.toml").write_text(SWEEP)
+    return folder
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """Cache, store and temporary files in the folder; as few threads on every machine."""
+    for name in ("cache", "tmp"):
+        (folder / name).mkdir(exist_ok=True)
+    binaries = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return {
+        **os.environ, "PATH": binaries, "XDG_CACHE_HOME": str(folder / "cache"), "TMPDIR": str(folder / "tmp"),
+        "FANIN_STORE": str(folder / "store"), "POLARS_MAX_THREADS": "2", "COLUMNS": "100",
+    }  # fmt: skip
+
+
+def in_shell(folder: Path, before: str, words: str) -> Ended:
+    """Run a command after something was done in its shell."""
+    done = subprocess.run(
+        ["bash", "-c", f"{before}\nexec fanin {words}"], cwd=folder, env=environment(folder), capture_output=True, text=True,
+        errors="replace", stdin=subprocess.DEVNULL, check=False,
+    )  # fmt: skip
+    return Ended(done.returncode, done.stdout, done.stderr)
+
+
+@contextmanager
+def started(folder: Path, words: str, **more: int) -> Iterator[subprocess.Popen[str]]:
+    """A command that goes on meanwhile; it does not outlive the block."""
+    process = subprocess.Popen(
+        ["bash", "-c", f"exec fanin {words}"], cwd=folder, env=environment(folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, errors="replace", preexec_fn=_listen, **{"stdin": subprocess.DEVNULL, **more},
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _listen() -> None:
+    """What runs in the background of a shell ignores Ctrl-C, and so do its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def interrupted(process: subprocess.Popen[str], *, patience_s: float = 120.0) -> Ended:
+    """Send one SIGINT and wait."""
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=patience_s)
+    return Ended(process.returncode, out, err)
+
+
+def faults(folder: Path, ended: Ended, *, codes: tuple[int, ...] = (0, 2)) -> list[str]:
+    """What is wrong with how a command ended."""
+    found = []
+    if ended.code not in codes:
+        found.append(f"it ended with {ended.code}")
+    shown = NEVER.search(ended.err) or NEVER.search(ended.out)
+    if shown is not None:
+        found.append(f"it says {shown[0]!r}")
+    said = [line for line in ended.err.splitlines() if line.startswith("fanin: ")]
+    if ended.code in (2, 130) and len(said) != 1:
+        found.append(f"it says {len(said)} sentences")
+    left = [
+        p for p in folder.rglob("*") if p.name.startswith((".fanin-", ".new-", "fanin-")) or p.name.endswith(".part")
+    ]
+    if left:
+        found.append(f"it leaves {', '.join(p.name for p in left)}")
+    if ended.code == 2 and any((folder / name).exists() for name in ("out", "out.html", "out.svg", "proposed.toml")):
+        found.append("it leaves half of its results")
+    return found
+
+
+def with_store(folder: Path) -> Path:
+    """A store with a sweep in it."""
+    made = in_shell(place(folder), ":", COMMANDS["sweep"])
+    assert made.code == 0, made.err
+    return folder / "store"
+
+
+def main(rounds: int = 1, seed: int = 28) -> int:
+    """Run every command under every fault; prints what is wrong, returns how much."""
+    wrong = count = 0
+
+    def judge(what: str, folder: Path, ended: Ended, **how: tuple[int, ...]) -> None:
+        nonlocal wrong, count
+        count += 1
+        found = faults(folder, ended, **how)
+        if found:
+            wrong += 1
+            last = ended.err.strip().splitlines()[-1:] or [""]
+            print(f"{what}: {'; '.join(found)}: {last[0][:200]}", flush=True)
+
+    with tempfile.TemporaryDirectory() as top:
+        full = with_store(Path(top) / "made")
+
+        def fresh() -> Path:
+            folder = place(Path(tempfile.mkdtemp(dir=top)))
+            shutil.copytree(full, folder / "store")
+            return folder
+
+        for name, words in COMMANDS.items():
+            for fault, before in SHELLS.items():
+                folder = fresh()
+                judge(f"{name}, {fault}", folder, in_shell(folder, before, words))
+                shutil.rmtree(folder)
+        for fault, spoil in SPOILT.items():
+            for name in ("sweep", "plot", "query", "store", "verify", "gc", "compare", "run"):
+                folder = fresh()
+                spoil(folder / "store")
+                judge(f"{name}, {fault}", folder, in_shell(folder, ":", COMMANDS[name]))
+                shutil.rmtree(folder)
+        draw = random.Random(seed)
+        for _ in range(rounds):
+            for name, words in COMMANDS.items():
+                folder = fresh()
+                with started(folder, words) as process:
+                    time.sleep(draw.uniform(0, 1.5))
+                    # Before Python has begun the signal itself ends the process, as any other; it says nothing.
+                    ended = interrupted(process)
+                    if ended.code != -signal.SIGINT:
+                        judge(f"{name}, Ctrl-C", folder, ended, codes=(0, 2, 130))
+                shutil.rmtree(folder)
+    print(f"{count} commands under faults, {wrong} ended badly")
+    return wrong
+
+
+if __name__ == "__main__":
+    sys.exit(1 if main(*map(int, sys.argv[1:])) else 0)

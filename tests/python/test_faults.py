@@ -1,0 +1,216 @@
+"""Commands where something is missing or breaks: one sentence, no traceback, nothing left. `make faults` runs every command under every fault."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+from fanin.runs.store import Store
+from fanin.scratch import scratch_file, scratch_folder
+
+from . import faults, spoilt
+from .conftest import SMALL, Fanin
+
+LOOPING = """
+import fanin
+
+class Looping(fanin.CongestionControl):
+    recovery = "newreno"
+
+    def on_ack(self, conn, ack):
+        while True:
+            pass
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return faults.place(tmp_path)
+
+
+# ---- a store that was spoilt ----
+
+
+@pytest.mark.parametrize("fault", faults.SPOILT)
+def test_a_spoilt_entry_is_a_missing_one(fault: str, tmp_path: Path) -> None:
+    folder, key = tmp_path / "store", "0f" * 16
+    Store(folder).put(key, {"runs": pl.DataFrame({"seed": [1]})}, {"command": "fanin run x"})
+    Store(folder).keep_sweep("sweep", pl.DataFrame({"seed": [1]}))
+    if fault == "a head that is a number":
+        return
+    faults.SPOILT[fault](folder)
+    store = Store(folder)
+    entry = store.entry(key)
+    whole = "sweep" in fault
+    assert (store.get(key) is not None) == whole
+    assert isinstance(entry.about(), dict)
+    assert entry.holds("runs") in (True, False)
+
+
+def test_a_sweep_over_spoilt_entries_runs_them_again(tmp_path: Path) -> None:
+    store = faults.with_store(tmp_path)
+    faults.SPOILT["an entry that is a number"](store)
+    ended = faults.in_shell(tmp_path, ":", faults.COMMANDS["sweep"])
+    assert (ended.code, faults.faults(tmp_path, ended)) == (0, [])
+    assert all(isinstance(json.loads(file.read_text()), dict) for file in store.rglob("entry.json"))
+
+
+# ---- limits ----
+
+
+def test_a_limit_of_file_sizes_met_by_polars_is_the_systems_own_error(tmp_path: Path) -> None:
+    code = (
+        "import resource, pathlib, polars as pl\n"
+        "from fanin.files import write_parquet\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (10_240, 10_240))\n"
+        "rows = pl.DataFrame({'a': pl.Series(range(200_000)).hash()})\n"
+        "try:\n    write_parquet(rows, pathlib.Path('x.parquet'))\n"
+        "except OSError as error:\n    print(error.errno, error.filename)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stdout == "27 x.parquet\n", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "fault"),
+    [
+        ("trains", "memory 1000000 KB"),
+        ("run", "memory 450000 KB"),
+        ("compare", "memory 700000 KB"),
+        ("compare", "files of 10 KB"),
+        ("run", "12 open files"),
+        ("draw", "no home"),
+        ("list", "output on a full disk"),
+    ],
+)
+def test_a_command_under_a_limit_does_its_work_or_says_one_sentence(command: str, fault: str, place: Path) -> None:
+    ended = faults.in_shell(place, faults.SHELLS[fault], faults.COMMANDS[command])
+    assert faults.faults(place, ended) == [], ended.err
+
+
+# ---- Ctrl-C ----
+
+
+def blocked(process: subprocess.Popen[str]) -> None:
+    """Wait until a command waits for its input."""
+    until = time.monotonic() + 120
+    while time.monotonic() < until and process.poll() is None:
+        for task in Path(f"/proc/{process.pid}/task").iterdir():
+            try:
+                waits = (task / "wchan").read_text()
+            except OSError:
+                continue
+            if waits in ("wait_for_partner", "pipe_read", "anon_pipe_read", "fifo_open"):
+                return
+        time.sleep(0.05)
+    time.sleep(3)  # the system does not tell
+
+
+@pytest.mark.parametrize("words", ["trains fifo", "compare fifo --rack rack.toml --json", "run fifo", "draw fifo"])
+def test_ctrl_c_ends_a_command_that_waits_for_a_writer(words: str, place: Path) -> None:
+    os.mkfifo(place / "fifo")
+    with faults.started(place, words) as process:
+        blocked(process)
+        ended = faults.interrupted(process)
+    assert (ended.code, ended.err) == (130, "fanin: interrupted, nothing was written\n")
+    assert faults.faults(place, ended, codes=(130,)) == []
+
+
+def test_ctrl_c_ends_a_command_whose_pipe_is_silent(place: Path) -> None:
+    read, write = os.pipe()
+    try:
+        with faults.started(place, "trains -", stdin=read) as process:
+            blocked(process)
+            ended = faults.interrupted(process)
+    finally:
+        os.close(read)
+        os.close(write)
+    assert (ended.code, ended.err) == (130, "fanin: interrupted, nothing was written\n")
+
+
+def test_ctrl_c_ends_a_callback_in_python_that_loops(place: Path) -> None:
+    (place / "looping.py").write_text(LOOPING)
+    with faults.started(place, "run incast.toml --cc py:looping.Looping") as process:
+        time.sleep(4)
+        assert process.poll() is None, process.communicate()
+        ended = faults.interrupted(process)
+    assert faults.faults(place, ended, codes=(130,)) == [], ended.err
+
+
+def test_a_scenario_comes_through_a_pipe(place: Path, fanin: Fanin) -> None:
+    done = faults.in_shell(place, "exec 7< <(cat incast.toml)", "run /dev/fd/7 --json")
+    assert done.code == 0, done.err
+
+
+# ---- what a killed process leaves ----
+
+HOLDING = """
+import sys, time
+from pathlib import Path
+from fanin.scratch import scratch_file, scratch_folder
+with scratch_folder(Path("."), ".fanin-"), scratch_file(Path("."), ".svg"):
+    print("made", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next_and_nothing_of_a_live_one(tmp_path: Path) -> None:
+    killed, lives = (
+        subprocess.Popen([sys.executable, "-c", HOLDING], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    )
+    try:
+        for process in (killed, lives):
+            assert process.stdout is not None
+            assert process.stdout.readline() == "made\n"
+        assert len(list(tmp_path.iterdir())) == 4
+        killed.kill()
+        killed.wait()
+        with scratch_folder(tmp_path) as folder, scratch_file(tmp_path, ".html") as file:
+            assert len(list(tmp_path.iterdir())) == 4
+            assert folder.is_dir()
+            assert file.is_file()
+        assert len(list(tmp_path.iterdir())) == 2
+    finally:
+        for process in (killed, lives):
+            process.kill()
+            process.communicate()
+
+
+def test_what_a_killed_writer_left_in_a_store_is_removed_by_the_next_command(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    store.put("0f" * 16, {"runs": pl.DataFrame({"seed": [1]})})
+    code = (
+        "import os, signal, sys, polars as pl\n"
+        "from fanin.runs import store\n"
+        "store._write_file = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        f"store.Store({str(store.folder)!r}).put('0e' * 16, {{'runs': pl.DataFrame({{'seed': [2]}})}})\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -signal.SIGKILL
+    assert len(store.scratch()) == 1
+    Store(store.folder).make()
+    assert [p for p in (store.folder / store.engine).iterdir() if p.name.startswith(".")] == []
+
+
+# ---- captures that say more than they hold ----
+
+
+def test_gigabytes_inferred_from_few_packets_are_refused(tmp_path: Path, place: Path, fanin: Fanin) -> None:
+    linktype, packets = spoilt.read(SMALL)
+    kept = [p for p in packets if not spoilt.bare(p)][:50]
+    jumping = []
+    for number, (at, original, stored) in enumerate(kept):
+        where = spoilt.ETHERNET + (stored[spoilt.ETHERNET] & 15) * 4 + 4
+        sequence = (int.from_bytes(stored[where : where + 4], "big") + number * 90_000_000) % 2**32
+        jumping.append((at, original, stored[:where] + sequence.to_bytes(4, "big") + stored[where + 4 :]))
+    spoilt.write(place / "jumps.pcap", linktype, jumping)
+    outcome = fanin("compare", str(place / "jumps.pcap"), "--rack", str(place / "rack.toml"), "--json")
+    assert outcome.code == 2
+    assert "more bytes would have to be inferred from jumps of sequence numbers" in outcome.err
