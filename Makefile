@@ -15,7 +15,7 @@ RACK ?= examples/rack.toml
 OUT ?= out/http_onoff_8to1
 FUZZ_SECONDS ?= 600
 
-.PHONY: claim-mutants verdicts wheel help run test goldens lint dependencies mutants generated format docs linux bench performance build clean fuzz faults round-trip promises thresholds
+.PHONY: claim-mutants verdicts wheel help run test goldens lint dependencies advisories mutants generated format docs linux bench performance build clean fuzz faults round-trip promises thresholds
 .DEFAULT_GOAL := help
 
 help:
@@ -23,7 +23,8 @@ help:
 	@echo "make test    build, then all tests (Rust and Python)"
 	@echo "make goldens write tests/goldens anew, when numbers should have moved"
 	@echo "make lint    formats, clippy, ruff, types, stubs"
-	@echo "make dependencies  unused crates, licences, advisories, the oldest Rust (cargo-machete, cargo-deny)"
+	@echo "make advisories  known weaknesses of the locked dependencies (cargo-deny, pip-audit)"
+	@echo "make dependencies  unused crates, licences, the oldest Rust (cargo-machete, cargo-deny)"
 	@echo "make mutants each change that a test should notice, in the endpoint and the algorithms (cargo-mutants; hours)"
 	@echo "make claim-mutants  the papers' claims with each algorithm robbed of its distinguishing rule: some must fail (an hour; resumes)"
 	@echo "make verdicts    the tables of verdicts in the READMEs, from papers/verdicts.csv and the last \`fanin reproduce\`"
@@ -69,6 +70,14 @@ dependencies:
 	@if cargo machete --version >/dev/null 2>&1; then cargo machete; else echo "cargo-machete is not installed: unused dependencies are not looked for"; fi
 	@if cargo deny --version >/dev/null 2>&1; then cargo deny --log-level error check licenses bans sources; \
 	  else echo "cargo-deny is not installed: licences are not looked at"; fi
+
+# Known weaknesses of what is locked, in Rust and in Python. A tool that is not installed is named and left out (cargo install cargo-deny; uv tool install pip-audit).
+advisories:
+	@if cargo deny --version >/dev/null 2>&1; then cargo deny --log-level error check advisories; \
+	  else echo "cargo-deny is not installed: Rust's advisories are not looked at"; fi
+	@if pip-audit --version >/dev/null 2>&1; then $(UV) export --locked --all-extras --no-emit-project --quiet > target/requirements.txt \
+	  && pip-audit --requirement target/requirements.txt --disable-pip; \
+	  else echo "pip-audit is not installed: Python's advisories are not looked at"; fi
 
 # MUTANTS narrows it: make mutants MUTANTS="--in-diff changes.diff", or "--file crates/sim/src/tcp/rtt.rs".
 MUTANTS ?= --file 'crates/sim/src/tcp/**' --file 'crates/cc/src/**'

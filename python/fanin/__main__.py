@@ -11,7 +11,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from fanin.errors import FaninError, Interrupted, OutputError, nearest
-from fanin.limits import Apart, of_memory
+from fanin.limits import Apart, of_memory, refused
 
 if TYPE_CHECKING:
     import typer
@@ -103,9 +103,18 @@ def _run() -> int:
         return BAD_INPUT
     except BaseException as error:
         # A panic in native code.
-        if type(error).__name__ != "PanicException" or not of_memory(error):
+        if type(error).__name__ != "PanicException":
             raise
-        return _without_memory()
+        if of_memory(error):
+            return _without_memory()
+        reason = refused(error)
+        if reason is None:
+            raise
+        APART.forget()
+        sys.stderr.write(
+            f"fanin: error: the system refused what a library asked for ({reason}); raise the limit (ulimit -a), and run again\n"
+        )
+        return BAD_INPUT
     # A command that Ctrl-C ended early says itself what it kept and leaves by SystemExit: what comes here was interrupted before.
     if code == INTERRUPTED:
         return _interrupted()

@@ -22,6 +22,7 @@ __all__ = [
     "Table",
     "Watch",
     "analyse",
+    "clean_without_memory",
     "dctcp",
     "deployment",
     "end_without_memory",
@@ -222,6 +223,9 @@ class Run:
 
 def end_without_memory(said_on: int = 2) -> None:
     """From now on a failed allocation ends the process with a sentence and exit code 2."""
+
+def clean_without_memory(paths: Sequence[str | PathLike[str]]) -> None:
+    """Name what is to be removed if memory runs out: scratch, and then the folders that were made for it."""
 
 def give_back() -> None:
     """Give free memory back to the system, which the allocator would keep for later."""

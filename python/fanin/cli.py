@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fanin import advise_command, sweep_command, truth_command
+from fanin import advise_command, doctor_command, sweep_command, truth_command
 from fanin.kernel import command as kernel_command
 from fanin.options import CaptureArgument, JsonOption, RackOption, RankOfOption, algorithms
 
@@ -585,6 +585,7 @@ def draw(
 
 app.add_typer(kernel_command.app, name="kernel")
 app.command()(kernel_command.validate)
+app.command()(doctor_command.doctor)
 
 
 @app.command(name="list", short_help="List algorithms, queues, topologies, workloads, profiles, papers.")

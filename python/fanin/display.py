@@ -22,6 +22,7 @@ from rich.progress import Progress as RichProgress
 from rich.table import Table
 
 from fanin.explain import explanations
+from fanin.fitting import fitted
 from fanin.ranking_table import ranking_table
 from fanin.text import number, shortening
 
@@ -285,7 +286,7 @@ def trains_result(result: TrainsResult) -> None:
             *(text for side in (there, back) for text in _direction(side)),
             number(None if rtt is None else rtt / 1e6),
         )
-    out.print(table)
+    _print(out, table)
     if len(result.connections) > MOST_ROWS:
         out.print(f"the {MOST_ROWS} with the most payload, of {len(result.connections)}; --json has all")
 
@@ -298,7 +299,7 @@ def trains_result(result: TrainsResult) -> None:
             values = (told[column][key] for key in ("mean", "p10", "p50", "p90", "p99", "p100"))
             first = column == "bytes"
             table.add_row(name if first else "", str(told["trains"]) if first else "", title, *map(number, values))
-    out.print(table)
+    _print(out, table, keys=3)
 
 
 def trains_notes(result: TrainsResult, folder: Path | None) -> None:
@@ -339,7 +340,7 @@ def run_result(result: RunResult) -> None:
         values = (row[f"{name}_ms"] for name in ("mean", "p50", "p95", "p99", "p99_9"))
         cells = (row["cc"], str(row["seed"]), row["class"], str(row["messages"]), str(row["finished"]))
         table.add_row(*map(escape, cells), *map(number, values), str(row["timeouts"]))
-    out.print(table)
+    _print(out, table, keys=3)
 
     totals = result.flows.group_by("cc", "seed", "class", maintain_order=True).agg(
         flows=pl.len(),
@@ -351,7 +352,7 @@ def run_result(result: RunResult) -> None:
         mean_Mbps=pl.col("goodput_bps").mean() / 1e6,
         max_cwnd=pl.col("max_cwnd").max(),
     )
-    out.print(_frame_table("Flows", totals))
+    _print(out, _frame_table("Flows", totals), keys=3)
 
     busy = (
         result.ports.filter((pl.col("drops") > 0) | (pl.col("marks") > 0) | (pl.col("max_queue_packets") > 1))
@@ -364,13 +365,19 @@ def run_result(result: RunResult) -> None:
             utilisation="utilisation",
         )
     )
-    out.print(_frame_table("Ports with a queue", busy))
+    _print(out, _frame_table("Ports with a queue", busy), keys=3)
     if result.testbed.height:
         columns = ("cc", "seed", "released", "achieved_mbps", "late", "late_mean_us", "late_max_us", "stalls")
         shown = (*columns, "longest_stall_ms", "misordered", "skipped_callbacks")
         out.print(_frame_table("How honest the testbed was", result.testbed.select(shown)))
     if max(summary.height, totals.height, busy.height) > MOST_ROWS:
         out.print(f"each table shows at most {MOST_ROWS} rows; --json and --out have all")
+
+
+def _print(out: Console, table: Table, *, keys: int = 1) -> None:
+    """Print a table, in parts where it is wider than the terminal."""
+    for part in fitted(table, out.width, keys):
+        out.print(part)
 
 
 def _frame_table(title: str, rows: pl.DataFrame) -> Table:

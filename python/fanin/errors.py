@@ -86,6 +86,10 @@ class OutputError(FaninError, OSError):
     """Results cannot be written where they were asked for."""
 
 
+class MemoryLimitError(FaninError, MemoryError):
+    """There is not enough memory for what was asked."""
+
+
 class EngineError(FaninError, RuntimeError):
     """The engine failed: a fault of fanin itself, please report it."""
 

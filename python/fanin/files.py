@@ -48,7 +48,7 @@ def output_folder(folder: str | Path, option: str = "--out") -> Iterator[Path]:
     try:
         target.mkdir(parents=True, exist_ok=True)
         lock = _locked(target, option)
-        scratch = held.enter_context(scratch_folder(target))
+        scratch = held.enter_context(scratch_folder(target, made=missing))
     except OutputError:
         raise
     except OSError as error:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import resource
 import sys
 
 _STDERR = 2
+
+FEW_FILES = 256
+"""Open files below which Polars and its like may find none left."""
 
 
 class Apart:
@@ -18,7 +22,7 @@ class Apart:
 
     def begin(self) -> None:
         """Give native code a file of its own for standard error; without a limit, change nothing."""
-        if not memory_limited() or not isinstance(sys.stderr, io.TextIOWrapper):
+        if not libraries_may_die() or not isinstance(sys.stderr, io.TextIOWrapper):
             return
         try:
             self.notes = os.memfd_create("fanin")
@@ -41,6 +45,12 @@ class Apart:
             os.write(sys.stderr.fileno(), os.pread(self.notes, size, 0))
 
 
+def libraries_may_die() -> bool:
+    """Whether a limit is so low that libraries end themselves by it: of memory, or of open files."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return memory_limited() or files < FEW_FILES
+
+
 def memory_limited() -> bool:
     """Whether this process may have only so much memory."""
     return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
@@ -51,6 +61,12 @@ def of_memory(error: BaseException) -> bool:
     if isinstance(error, MemoryError) or "can't start new thread" in str(error):
         return True
     return memory_limited() and not isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit)
+
+
+def refused(error: BaseException) -> str | None:
+    """What the system refused a library that panicked over it; None where it was something else."""
+    found = re.search(r'Os \{.*message: "([^"]*)"', str(error))
+    return found[1].lower() if found is not None else None
 
 
 def said_on() -> int:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,8 +19,17 @@ PREFIX = ".fanin-"
 
 
 @contextmanager
-def scratch_folder(parent: str | Path, prefix: str = PREFIX) -> Iterator[Path]:
+def scratch_folder(parent: str | Path, prefix: str = PREFIX, *, made: Sequence[Path] = ()) -> Iterator[Path]:
     """A folder that is removed when the block ends; those of killed processes are removed first.
+
+    Parameters
+    ----------
+    parent : path
+        Where.
+    prefix : str
+        Of its name.
+    made : sequence of Path
+        Folders that were made for it, innermost first: if memory runs out, they go with it.
 
     Raises
     ------
@@ -32,7 +42,7 @@ def scratch_folder(parent: str | Path, prefix: str = PREFIX) -> Iterator[Path]:
     ...     folder.parent == Path(place), folder.is_dir()
     (True, True)
     """
-    with _made(lambda: Path(tempfile.mkdtemp(prefix=prefix, dir=parent)), Path(parent), prefix) as folder:
+    with _made(lambda: Path(tempfile.mkdtemp(prefix=prefix, dir=parent)), Path(parent), prefix, made) as folder:
         yield folder
 
 
@@ -56,7 +66,7 @@ def scratch_file(parent: str | Path, suffix: str, prefix: str = PREFIX) -> Itera
 
 
 @contextmanager
-def _made(make: Callable[[], Path], parent: Path, prefix: str) -> Iterator[Path]:
+def _made(make: Callable[[], Path], parent: Path, prefix: str, made: Sequence[Path] = ()) -> Iterator[Path]:
     remove_abandoned(parent, prefix)
     while True:
         path = make()
@@ -65,12 +75,28 @@ def _made(make: Callable[[], Path], parent: Path, prefix: str) -> Iterator[Path]
         if lock is None or path.exists():
             break
         os.close(lock)
+    mine = [path.absolute(), *(folder.absolute() for folder in made)]
+    _LIVE.extend(mine)
+    _tell()
     try:
         yield path
     finally:
         remove(path)
+        for one in mine:
+            _LIVE.remove(one)
+        _tell()
         if lock is not None:
             os.close(lock)
+
+
+_LIVE: list[Path] = []
+"""What is to go when this process ends without a chance to remove it."""
+
+
+def _tell() -> None:
+    native = sys.modules.get("fanin._native")
+    if native is not None:
+        native.clean_without_memory(_LIVE)
 
 
 def remove_abandoned(parent: str | Path, prefix: str = PREFIX) -> None:

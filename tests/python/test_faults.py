@@ -214,3 +214,56 @@ def test_gigabytes_inferred_from_few_packets_are_refused(tmp_path: Path, place: 
     outcome = fanin("compare", str(place / "jumps.pcap"), "--rack", str(place / "rack.toml"), "--json")
     assert outcome.code == 2
     assert "more bytes would have to be inferred from jumps of sequence numbers" in outcome.err
+
+
+def test_mutants_of_captures_racks_and_traces_end_in_answers_or_sentences() -> None:
+    # A process of its own: a fork of one that has run threads may hang.
+    code = "from tests.python.mutants import main; raise SystemExit(main(1e9, 28, 16))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=faults.ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "16 mutants, 0 ended badly" in done.stdout
+
+
+# ---- at the same time ----
+
+
+def test_a_second_run_into_one_folder_is_refused_and_the_first_is_whole(place: Path) -> None:
+    code = "from fanin.files import output_folder\nwith output_folder('out'):\n    print('holds', flush=True)\n    input()\n"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], cwd=place, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as first:
+        assert first.stdout is not None
+        assert first.stdout.readline() == "holds\n"
+        ended = faults.in_shell(place, ":", "run incast.toml --out out")
+        first.communicate("\n")
+    assert ended.code == 2
+    assert ended.err.endswith("out: another fanin is writing there; wait for it, or choose another folder with --out\n")
+    assert not (place / "out").exists()
+
+
+def test_a_capture_that_grows_while_it_is_read_is_used_up_to_some_packet(place: Path, fanin: Fanin) -> None:
+    linktype, packets = spoilt.read(SMALL)
+    whole = spoilt.write(place / "whole.pcap", linktype, packets).read_bytes()
+    os.mkfifo(place / "growing")
+    with faults.started(place, "trains growing --json") as process:
+        with (place / "growing").open("wb") as file:
+            for at in range(0, len(whole) - 7, 100_000):
+                file.write(whole[at : min(at + 100_000, len(whole) - 7)])
+                file.flush()
+        out, err = process.communicate(timeout=600)
+    assert process.returncode == 0, err
+    told = json.loads(out)
+    assert told["capture"]["packets"] == len(packets) - 1
+    assert told["partial"] is not None
+
+
+def test_a_cache_that_was_cut_short_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fanin import cache
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache.kept("text", lambda: "whole") == "whole"
+    (file,) = (tmp_path / "fanin").iterdir()
+    for length in range(len(file.read_bytes())):
+        file.write_bytes(file.read_bytes()[:length])
+        assert cache.kept("text", lambda: "whole") == "whole"
+        assert cache.recalled("text") == b"whole"

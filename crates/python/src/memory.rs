@@ -5,8 +5,11 @@
 
 use pyo3::prelude::*;
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::ffi::{CString, c_char};
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+use std::ptr::{null, null_mut};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
 
 /// What a command says that ran out of memory.
 const SENTENCE: &str = "fanin: error: out of memory: this needs more than the machine, or its limit (ulimit -v), has; take a shorter capture, \
@@ -17,6 +20,13 @@ static ENDS: AtomicBool = AtomicBool::new(false);
 
 /// Where it is said: standard error, unless the command put something else in its place.
 static SAID_ON: AtomicI32 = AtomicI32::new(libc::STDERR_FILENO);
+
+/// Words of a shell that removes what was under way, prepared while there is memory; null where there is nothing to remove.
+static CLEANING: AtomicPtr<*const c_char> = AtomicPtr::new(null_mut());
+
+/// Removes each scratch file or folder that it is given, and each other folder if it is empty.
+const CLEAN: &std::ffi::CStr =
+    c"for p; do case \"${p##*/}\" in .fanin-*) rm -rf -- \"$p\" ;; *) rmdir -- \"$p\" 2>/dev/null ;; esac; done; exit 2";
 
 /// The system's allocator.
 struct Memory;
@@ -59,12 +69,22 @@ fn some(memory: *mut u8) -> *mut u8 {
     memory
 }
 
-/// Says the sentence and ends the process at once, as a signal handler may: without memory nothing can be cleaned up.
+/// Says the sentence and ends the process at once, as a signal handler may. Without memory this process cleans nothing up: a shell takes its place.
 #[cold]
 fn end() -> ! {
-    // SAFETY: both are system calls; the text lives as long as the process.
+    static ENDING: AtomicBool = AtomicBool::new(false);
+    while ENDING.swap(true, Ordering::AcqRel) {
+        // Another thread says it.
+        // SAFETY: a system call.
+        unsafe { libc::pause() };
+    }
+    // SAFETY: all are system calls; the text and the words live as long as the process.
     unsafe {
         libc::write(SAID_ON.load(Ordering::Relaxed), SENTENCE.as_ptr().cast(), SENTENCE.len());
+        let words = CLEANING.load(Ordering::Acquire);
+        if !words.is_null() {
+            libc::execv(c"/bin/sh".as_ptr(), words);
+        }
         libc::_exit(2)
     }
 }
@@ -100,9 +120,24 @@ pub fn give_back(py: Python<'_>) {
     let _ = py;
 }
 
+/// What is to be removed if memory runs out: scratch, and then the folders that were made for it.
+#[pyfunction]
+pub fn clean_without_memory(paths: Vec<PathBuf>) {
+    let paths: Vec<CString> =
+        paths.into_iter().filter_map(|p| CString::new(p.into_os_string().into_vec()).ok()).collect();
+    if paths.is_empty() {
+        CLEANING.store(null_mut(), Ordering::Release);
+        return;
+    }
+    let before = [c"sh", c"-c", CLEAN, c"sh"].map(std::ffi::CStr::as_ptr);
+    // Never freed: another thread may be about to use what was there before. It is a few words for each folder of results.
+    let words = before.into_iter().chain(paths.into_iter().map(|p| p.into_raw().cast_const())).chain([null()]);
+    CLEANING.store(Box::leak(words.collect::<Box<[_]>>()).as_mut_ptr(), Ordering::Release);
+}
+
 /// From now on a failed allocation ends the process with a sentence on this file descriptor and exit code 2.
 #[pyfunction]
-#[pyo3(signature = (said_on=libc::STDERR_FILENO))]
+#[pyo3(signature = (said_on=2))]
 pub fn end_without_memory(said_on: i32) {
     SAID_ON.store(said_on, Ordering::Relaxed);
     ENDS.store(true, Ordering::Relaxed);

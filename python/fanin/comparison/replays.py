@@ -21,7 +21,7 @@ from fanin.frames import PS_PER_MS, frame
 from fanin.progress import Progress
 from fanin.ranking import completion_statistics
 from fanin.runs.engines import Captures, engine
-from fanin.runs.executor import Threads, at_once
+from fanin.runs.executor import Threads, at_once, need_memory
 from fanin.runs.job import RunWarning
 from fanin.runs.kept import run_kept
 from fanin.runs.replay import ReplayJob, rack_of
@@ -183,6 +183,8 @@ def run_all(
             title=f"{label} and recording",
         )
     if whole:
+        if base.engine == "sim":
+            need_memory(PER_FLOW * flows, f"a replay of {flows} flows")
         left = [number for number, which in enumerate(work) if which not in done and which[0] not in failed]
         found, whole = run_kept(
             [jobs[number] for number in left],

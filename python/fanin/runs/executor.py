@@ -9,6 +9,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from fanin.errors import MemoryLimitError
 from fanin.progress import MAY_BE_LEFT, TICK_S, Interrupt, Progress, cores
 
 if TYPE_CHECKING:
@@ -156,6 +157,7 @@ def memory_left() -> int | None:
             left = next(int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable:"))
         import resource
 
+        left = min(left, _group_left(left))
         limit, _ = resource.getrlimit(resource.RLIMIT_AS)
         if limit != resource.RLIM_INFINITY:
             taken = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
@@ -163,6 +165,46 @@ def memory_left() -> int | None:
     except (ImportError, OSError, StopIteration, ValueError):
         return None
     return left
+
+
+def _group_left(most: int) -> int:
+    """What a container's limit leaves (cgroups, version 2); `most` where there is none."""
+    group = Path("/sys/fs/cgroup")
+    try:
+        limit = (group / "memory.max").read_text(encoding="ascii").strip()
+        used = int((group / "memory.current").read_text(encoding="ascii"))
+        # The cache of files goes when something else needs its place.
+        cache = next(
+            int(line.split()[1])
+            for line in (group / "memory.stat").read_text(encoding="ascii").splitlines()
+            if line.startswith("file ")
+        )
+    except (OSError, ValueError, StopIteration):
+        return most
+    return most if limit == "max" else max(0, int(limit) - used + cache)
+
+
+def need_memory(wanted: int, what: str) -> None:
+    """Refuse what this machine has no memory for, before it begins.
+
+    Raises
+    ------
+    fanin.errors.MemoryLimitError
+        With how much is missing.
+
+    Examples
+    --------
+    >>> need_memory(1000, "a run")
+    >>> need_memory(1 << 60, "a replay of 1000 connections")
+    Traceback (most recent call last):
+    ...
+    fanin.errors.MemoryLimitError: a replay of 1000 connections needs about 1152921504.6 GB of memory, and ... GB are left; take a ...
+    """
+    left = memory_left()
+    if left is not None and wanted > left:
+        raise MemoryLimitError(
+            f"{what} needs about {wanted / 1e9:.1f} GB of memory, and {left / 1e9:.1f} GB are left; take a shorter capture, or a machine with more"
+        )
 
 
 def _outcome(future: Future[Any]) -> Any:
