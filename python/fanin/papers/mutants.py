@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fanin.papers.catalogue import DEFAULT, Claim, Mutant, Paper, Reading
@@ -90,7 +90,7 @@ def hunt(
         reading = own.get((paper, claim), DEFAULT)
         if (paper, claim) not in own and claim.id not in mutant.claims:
             continue
-        without = Reading((*reading.answers, mutant.change))
+        without = replace(reading, answers=(*reading.answers, mutant.change))
         found.run([Request(paper, name, without, False) for name in needed(claim)])
         noticed = [_failed(paper, claim, found, how) for how in (reading, without)]
         if noticed[0] is None or noticed[1] is None:
@@ -137,14 +137,21 @@ def survivors(tested: Sequence[Hunted], papers: Sequence[Paper]) -> list[str]:
     return [mutant.label for paper in papers for mutant in paper.mutants if (paper.name, mutant.label) not in killed]
 
 
-def write(tested: Sequence[Hunted], file: Path) -> None:
-    """Write the table; rows of papers that were not tested now stay."""
-    now = {one.paper for one in tested}
-    kept = [one for one in read(file) if one.paper not in now]
+def write(tested: Sequence[Hunted], file: Path, papers: Sequence[Paper]) -> None:
+    """Write the table, in the order of the papers' mutants and claims; rows that were not tested now stay, those of mutants that are gone do not."""
+    order = {
+        (paper.name, mutant.label, claim.id): (p, m, c)
+        for p, paper in enumerate(papers)
+        for m, mutant in enumerate(paper.mutants)
+        for c, claim in enumerate(paper.claims)
+        if claim.id in mutant.claims or not mutant.claims
+    }
+    rows = {(one.paper, one.mutant, one.claim): one for one in [*read(file), *tested]}
     with file.open("w", encoding="utf-8", newline="") as out:
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(("paper", "mutant", "claim", "result", "why"))
-        for one in [*kept, *tested]:
+        for key in sorted(order.keys() & rows.keys(), key=order.__getitem__):
+            one = rows[key]
             writer.writerow((one.paper, one.mutant, one.claim, one.result, one.why))
 
 

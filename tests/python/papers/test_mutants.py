@@ -36,6 +36,12 @@ def test_tcprand_without_random_sizes_has_none_of_their_settings() -> None:
     assert not [key for _, settings in made for key in settings if key.startswith("cc.rand_")]
 
 
+def test_dctcp_with_alpha_fixed_at_1_is_a_sender_that_halves_on_exact_echoes() -> None:
+    mutant = next(one for one in PAPERS["dctcp"].mutants if one.name == "alpha fixed at 1")
+    made = runs(PAPERS["dctcp"], "queue", mutant.change)
+    assert {(cc, settings.get("stack.ecn")) for cc, settings in made} == {("reno", "dctcp"), ("reno", None)}
+
+
 def test_a_mutant_has_the_last_word_over_an_experiments_points() -> None:
     change = Answer("trim", "fixed", "", {}, {"trim": {"cc.trim_k_fixed": "1s"}}, final=True)
     assert {settings["cc.trim_k_fixed"] for _, settings in runs(PAPERS["trim"], "fig6_1g", change)} == {"1s"}
@@ -67,9 +73,14 @@ def test_every_mutant_was_noticed_by_a_claim_of_its_paper() -> None:
     assert not survivors(read(papers_folder() / FILE), load())
 
 
-def test_the_table_keeps_the_papers_that_were_not_tested_now(tmp_path: Path) -> None:
-    one, other = Hunted("gss", "m", "gss.fig4", KILLED, "a, b"), Hunted("trim", "n", "trim.fig7", SURVIVES, "")
-    write([one], tmp_path / FILE)
-    write([other], tmp_path / FILE)
+def test_the_table_keeps_what_was_not_tested_now_and_forgets_mutants_that_are_gone(tmp_path: Path) -> None:
+    gss, dctcp = PAPERS["gss"], PAPERS["dctcp"]
+    one = Hunted("gss", gss.mutants[0].label, "gss.fig4.one-round", KILLED, "a, b")
+    other = Hunted("dctcp", dctcp.mutants[0].label, "dctcp.throughput", SURVIVES, "")
+    write([other, Hunted("gss", "gss: no such", "gss.fig4.one-round", KILLED, "")], tmp_path / FILE, load())
+    write([one], tmp_path / FILE, load())
     assert read(tmp_path / FILE) == [one, other]
+    now = Hunted("dctcp", dctcp.mutants[0].label, "dctcp.throughput", KILLED, "now")
+    write([now], tmp_path / FILE, load())
+    assert read(tmp_path / FILE) == [one, now]
     assert read(tmp_path / "none.csv") == []
