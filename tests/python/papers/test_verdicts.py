@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import polars as pl
 import pytest
 from fanin.papers import load, verdicts
@@ -88,3 +90,15 @@ def test_the_cost_of_a_sender_is_judged_by_its_order_and_its_ratio(
     outcome = verdicts.ON_HOST["tcprand.table1.cpu"].judge(Data({"sender_cpu": {"runs": rows}}))
     assert outcome.failed == failed
     assert outcome.ours.startswith("share of a core with 1, 1000 flows at 200 Mbps: cubic ")
+
+
+def test_the_figure_of_a_senders_cost_draws_what_was_measured_last() -> None:
+    paper = next(paper for paper in load() if paper.name == "tcprand")
+    judgement = judgement_of(paper)
+    rows = judgement.host.measured()
+    assert set(rows["scheme"]) >= {"cubic", "tcprand"}
+    assert rows.filter(scheme="cubic")["flows"].to_list() == [1, 10, 100, 1000]
+    assert rows["percent"].is_between(0, 110, closed="none").all()
+    shown = json.dumps(verdicts.PICTURES["tcprand.table1"].draw(Data({})).chart().to_dict())
+    assert f'"percent": {rows["percent"][0]}' in shown
+    assert '"percent": 42.2' in shown
