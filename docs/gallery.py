@@ -1,7 +1,7 @@
-"""Writes the gallery page: ``.venv/bin/python docs/gallery.py [CLAIMS_JSON]``, after ``fanin reproduce --quick --out FOLDER``.
+"""Writes the gallery page: ``.venv/bin/python docs/gallery.py [CLAIMS_JSON]``, after ``fanin reproduce FIGURE ... --out FOLDER``.
 
-What we got is from that file, else as it stands on the page; counts, verdicts on all points and what Linux's own TCP gave are from
-`papers/verdicts.csv` and `papers/on_linux.csv`. The pictures are those of the papers' pages (``fanin reproduce PAPER --pictures svg``).
+What we got is from that file, which has to be of a run on all points and seeds, else as it stands on the page; counts, verdicts and what Linux's own
+TCP gave are from `papers/verdicts.csv` and `papers/on_linux.csv`. The pictures are those of the papers' pages (``fanin reproduce PAPER --pictures svg``).
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ FIGURES = (
 )
 HEAD = """# Gallery
 
-One or two figures of each paper, and what was published beside what we get: the simulator on the points and seeds of `--quick`, the verdict of
-that and of all points and seeds where they were run, and Linux's own TCP where the claim was run there.
+One or two figures of each paper, and what was published beside what we get: the simulator on all points and seeds, and Linux's own TCP where the claim
+was run there. "Indicative" is what few seeds gave, which decides nothing.
 All figures and claims: `fanin reproduce` writes them to `papers/gallery.html`. This page is made by `docs/gallery.py`.
 """
-COLUMNS = "| claim | published | simulator, `--quick` | verdict | on all points | Linux's own TCP |\n|---|---|---|---|---|---|\n"
-ROW = re.compile(r"^\| `(?P<id>[^`]+)` \| .*? \| (?P<ours>(?:[^|]|\\\|)*?) \| (?P<verdict>[^|]*?) \|", re.MULTILINE)
+COLUMNS = "| claim | published | simulator | verdict | Linux's own TCP |\n|---|---|---|---|---|\n"
+ROW = re.compile(r"^\| `(?P<id>[^`]+)` \| (?:[^|]|\\\|)*? \| (?P<ours>(?:[^|]|\\\|)*?) \|", re.MULTILINE)
 
 
 def cell(text: str) -> str:
@@ -57,10 +57,11 @@ def counts() -> list[str]:
     for paper in load(ROOT / "papers"):
         mine = [rows[claim.id].verdict for claim in paper.claims]
         run = [one for one in there if one.claim in {claim.id for claim in paper.claims}]
+        told = [one.told for one in run]
         known = [
-            f"{sum(one.verdict == name for one in run)} {name}"
-            for name in VERDICTS
-            if any(one.verdict == name for one in run)
+            f"{told.count(name)} {name}"
+            for name in [*VERDICTS, *(f"indicative: {name}" for name in VERDICTS)]
+            if name in told
         ]
         lines.append(
             f"| [{paper.title}](papers/{paper.name}.md) | {len(mine)} | {' | '.join(str(mine.count(name)) for name in VERDICTS)} | "
@@ -72,7 +73,7 @@ def counts() -> list[str]:
 def on_linux(claim: str) -> str:
     """What Linux's own TCP gave, by engine and rate."""
     found = [one for one in verdicts.read_there() if one.claim == claim]
-    return "; ".join(cell(f"{one.engine}, {one.rate}: {one.ours} ({one.verdict})") for one in found) or "not run"
+    return "; ".join(cell(f"{one.engine}, {one.rate}: {one.ours} ({one.told})") for one in found) or "not run"
 
 
 def page(claims: Sequence[dict[str, str]]) -> str:
@@ -92,13 +93,9 @@ def page(claims: Sequence[dict[str, str]]) -> str:
         for one in claims:
             if one["id"].startswith(f"{figure}."):
                 whole = table[one["id"]]
-                on_all = (
-                    f"{whole.verdict}{f' ({whole.reading})' if whole.reading else ''}"
-                    if whole.points == verdicts.ALL
-                    else "not run"
-                )
+                verdict = f"{whole.verdict}{f' ({whole.reading})' if whole.reading else ''}"
                 rows.append(
-                    f"| `{one['id']}` | {cell(published[one['id']])} | {cell(one['ours'])} | {one['verdict']} | {on_all} | {on_linux(one['id'])} |\n"
+                    f"| `{one['id']}` | {cell(published[one['id']])} | {cell(one['ours'])} | {verdict} | {on_linux(one['id'])} |\n"
                 )
         if rows:
             parts += ["\n" + COLUMNS, *rows]
@@ -108,14 +105,21 @@ def page(claims: Sequence[dict[str, str]]) -> str:
 def on_the_page() -> list[dict[str, str]]:
     """What was found when the page was written."""
     return [
-        {"id": row["id"], "ours": row["ours"].replace("\\|", "|"), "verdict": row["verdict"]}
+        {"id": row["id"], "ours": row["ours"].replace("\\|", "|")}
         for row in ROW.finditer(PAGE.read_text(encoding="utf-8"))
     ]
 
 
 def main() -> None:
     """Write the page from the verdicts of a run, or from its own."""
-    claims = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))["claims"] if len(sys.argv) > 1 else on_the_page()
+    claims = on_the_page()
+    if len(sys.argv) > 1:
+        found = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+        if found["quick"]:
+            sys.exit(f"{sys.argv[1]}: this is of `--quick`, which decides nothing; run the same without it")
+        now = {one["id"]: one for one in found["claims"]}
+        known = {one["id"]: one for one in claims}
+        claims = list((known | now).values())
     PAGE.write_text(page(claims), encoding="utf-8")
 
 

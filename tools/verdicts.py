@@ -24,7 +24,7 @@ ALL, QUICK = "all", "quick"
 
 
 class Row(NamedTuple):
-    """One claim's verdict, the reading under which it holds, and the points and seeds that it was judged on: `all` or `quick`."""
+    """One claim's verdict, the reading under which it holds, and the points and seeds that it was judged on: `all`, or nothing before it was run."""
 
     claim: str
     verdict: str
@@ -49,6 +49,11 @@ class There(NamedTuple):
     points: str
     ours: str
 
+    @property
+    def told(self) -> str:
+        """The verdict where all points and seeds were run; fewer decide nothing."""
+        return self.verdict if self.points == ALL else f"indicative: {self.verdict}"
+
 
 def read_there() -> list[There]:
     """What was run on Linux's own TCP."""
@@ -68,13 +73,11 @@ def merged_there(rows: list[There], found: dict[str, object], order: list[str]) 
 
 
 def merged(rows: dict[str, Row], found: dict[str, object]) -> dict[str, Row]:
-    """The table with what a run found: a quick verdict does not replace one on all points."""
-    points = QUICK if found["quick"] else ALL
+    """The table with what a run on all points and seeds found: `--quick` decides nothing."""
     made = dict(rows)
-    for one in found["claims"]:  # type: ignore[attr-defined]
-        before = rows.get(one["id"])
-        if one["verdict"] != NOT_RUN and not (points == QUICK and before and before.points == ALL):
-            made[one["id"]] = Row(one["id"], one["verdict"], one.get("reading", {}).get("name", ""), points)
+    for one in [] if found["quick"] else found["claims"]:  # type: ignore[attr-defined]
+        if one["verdict"] != NOT_RUN:
+            made[one["id"]] = Row(one["id"], one["verdict"], one.get("reading", {}).get("name", ""), ALL)
     return made
 
 
@@ -87,12 +90,8 @@ def overview(papers: list[Paper], rows: dict[str, Row]) -> str:
         readme = paper.folder / "README.md"
         title = readme.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ").partition(":")[0]
         lines.append(f"| [{title}](papers/{paper.folder.name}/README.md) | {counts} |")
-    judged = [row for row in rows.values() if row.verdict != NOT_RUN]
-    whole = sum(row.points == ALL for row in judged)
-    lines += [
-        "",
-        f"{whole} of these {len(judged)} verdicts are from all points and seeds, the others from those of `--quick`.",
-    ]
+    judged = sum(row.verdict != NOT_RUN for row in rows.values())
+    lines += ["", f"These {judged} verdicts are from all points and seeds; `--quick` decides none."]
     return "\n".join(lines)
 
 
@@ -112,7 +111,11 @@ def of_paper(paper: Paper, rows: dict[str, Row]) -> str:
             "| claim | engine | bottleneck | verdict | reading | points and seeds | ours |",
             "|---|---|---|---|---|---|---|",
         ]
-        lines += [f"| `{one.claim}` | {' | '.join(one[1:])} |" for one in there]
+        lines += [f"| `{one.claim}` | {' | '.join(one._replace(verdict=one.told)[1:])} |" for one in there]
+    shown = [(claim.id, one) for claim in paper.claims for one in claim.shown]
+    if shown:
+        lines += ["", "What shows why a claim differs:", "", "| claim | command | what it gives |", "|---|---|---|"]
+        lines += [f"| `{name}` | `{one.run}` | {one.gives} |" for name, one in shown]
     return "\n".join(lines)
 
 

@@ -30,7 +30,13 @@ from fanin.papers.verdicts import Checks, Data, Outcome, claim, figure, listed
 
 from .common import ALL, BASELINES, BOTTLENECK, KEYS, KIB, in_words, keys, kib, sizes
 
-# ---- Fig. 2: the workload
+# ---- Fig. 1 and 2: the workload
+
+PACKET = 1460
+"""Bytes of a packet, in which the paper counts windows."""
+
+TRACED = 0.1
+"""Seconds of Fig. 1 that are drawn."""
 
 
 @claim("trim.fig2.train-size", "fig2")
@@ -61,12 +67,13 @@ def train_size(data: Data) -> Outcome:
 @figure(
     "trim.fig2",
     "fig2",
-    title="Fig. 2. Packet trains of the traced web server: sizes, and gaps between them",
-    caption="As drawn by the simulator. Crosses: what the paper states of sizes, under 20 % up to 4 KB and 10 % above 128 KB. "
-    "Of gaps it says that they last from hundreds of us to several ms.",
+    "fig1",
+    title="Fig. 1 and 2. Packet trains of the traced web server: how they follow each other, their sizes, and gaps between them",
+    caption="As drawn by the simulator. Fig. 1 is the first seed at 1 Gbps; the paper's is of the trace, and it states no number. Crosses: what the paper "
+    "states of sizes, under 20 % up to 4 KB and 10 % above 128 KB. Of gaps it says that they last from hundreds of us to several ms.",
 )
 def draw_fig2(data: Data) -> Figure:
-    """Distribution of train sizes and of gaps."""
+    """Packets of one connection over time, distribution of train sizes and of gaps."""
     messages = data["fig2"]["messages"].sort("seed", "release_ms")
     gaps = messages.select(pl.col("release_ms").diff().over("seed"))["release_ms"].drop_nulls()
     ours = Key("ours", BLUE)
@@ -78,11 +85,13 @@ def draw_fig2(data: Data) -> Figure:
         Published(128, 0.9, "90 %", INK, align="right"),
         Published(256, 1.0, colour=INK),
     ]
+    sent = data["fig1"]["throughput"].sort("time_ms").with_columns(packets=pl.col("bytes").cum_sum() / PACKET)
     parts = [
-        samples({ours: messages["bytes"] / KIB}, size, title="(a) sizes", published=stated),
-        samples({ours: gaps}, gap, title="(b) gaps"),
+        trace(sent, Axis("packets", "packet of the connection"), ours, until=TRACED, title="1 sequence number"),
+        samples({ours: messages["bytes"] / KIB}, size, title="2(a) sizes", published=stated),
+        samples({ours: gaps}, gap, title="2(b) gaps"),
     ]
-    return Figure(parts, [ours, CROSS], 2)
+    return Figure(parts, [ours, CROSS], 3)
 
 
 # ---- Fig. 4 and 7: five servers

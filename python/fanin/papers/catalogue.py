@@ -125,7 +125,7 @@ class Reading:
     without: tuple[str, ...] = ()
     """Labels of points that this engine cannot run."""
     times: int = 1
-    """How many times an experiment's seeds its verdict needs, as ``fanin reproduce --search`` found."""
+    """How many times an experiment's seeds its verdict needs, as ``fanin reproduce --search`` found or ``under`` in ``paper.toml`` says."""
 
     @property
     def name(self) -> str:
@@ -180,6 +180,22 @@ DEFAULT = Reading()
 
 
 @dataclass(frozen=True, slots=True)
+class Shown:
+    """A command that anybody can run, and what it gave: why a claim differs.
+
+    Attributes
+    ----------
+    run : str
+        From the folder above `papers`.
+    gives : str
+        Its numbers, beside those that they are to be compared with.
+    """
+
+    run: str
+    gives: str
+
+
+@dataclass(frozen=True, slots=True)
 class Claim:
     """What a paper publishes, as something that can be checked.
 
@@ -199,6 +215,8 @@ class Claim:
         Readings under which it is known to hold, in words.
     readings : tuple of Reading
         The same as settings: tried in this order where the default reading fails.
+    shown : tuple of Shown
+        Experiments that show the cause.
     """
 
     id: str
@@ -210,6 +228,7 @@ class Claim:
     cause: str
     known: str = ""
     readings: tuple[Reading, ...] = ()
+    shown: tuple[Shown, ...] = ()
 
     @property
     def figure(self) -> str:
@@ -380,7 +399,8 @@ def _claim(row: dict[str, Any], paper: str, answers: tuple[Answer, ...], found: 
         raise ValueError(f"claim `{row['id']}`: its id must begin with `{paper}.` and its kind be value or shape")
     # A relation is its own band.
     published, band = (row["published"], row["within"]) if kind == "value" else (row["holds_when"], "")
-    readings = tuple(_reading(text, answers, row["id"]) for text in row.get("under", []))
+    stated = [one if isinstance(one, dict) else {"reading": one} for one in row.get("under", [])]
+    readings = tuple(_reading(one["reading"], answers, row["id"], one.get("times", 1)) for one in stated)
     named = {reading.name for reading in readings}
     # What the search found comes after what was known; an answer that was taken out of the paper's questions ends its rows.
     labels = {answer.label for answer in answers}
@@ -392,7 +412,8 @@ def _claim(row: dict[str, Any], paper: str, answers: tuple[Answer, ...], found: 
         if labels.issuperset(one["reading"].split(" + "))
     )
     note, cause, known = (str(row.get(key, "")) for key in ("note", "cause", "readings"))
-    return Claim(row["id"], kind, row["setup"], published, band, note, cause, known, readings)
+    shown = tuple(Shown(one["run"], one["gives"]) for one in row.get("shown", []))
+    return Claim(row["id"], kind, row["setup"], published, band, note, cause, known, readings, shown)
 
 
 def _experiment(row: dict[str, Any], folder: Path) -> Experiment:

@@ -339,19 +339,20 @@ def _measured(paper: Paper, claim: Claim) -> Judged | None:
 def _under_readings(
     wanted: Sequence[tuple[Paper, Claim]], judged: list[Judged], found: Results, quick: bool
 ) -> list[Judged]:
-    """Try the known readings of claims that differ, and find what else each accepted reading breaks."""
-    tried = [
-        (n, paper, claim, reading)
-        for n, (paper, claim) in enumerate(wanted)
-        if judged[n].verdict == DIFFERS
-        for reading in claim.readings
-    ]
-    found.run([Request(p, name, r, quick) for _, p, c, r in tried for name in EVALUATIONS[c.id].needs])
+    """Try the known readings of claims that differ, in their order, until one holds, and find what else each accepted reading breaks."""
     accepted: dict[int, Reading] = {}
     made = list(judged)
-    for n, paper, claim, reading in tried:
-        under = judge_under(paper, claim, found, reading, quick)
-        if n not in accepted and under.verdict == REPRODUCED:
+    for rank in range(max((len(claim.readings) for _, claim in wanted), default=0)):
+        left = [
+            (n, paper, claim, claim.readings[rank])
+            for n, (paper, claim) in enumerate(wanted)
+            if made[n].verdict == DIFFERS and rank < len(claim.readings)
+        ]
+        found.run([Request(p, name, r, quick) for _, p, c, r in left for name in EVALUATIONS[c.id].needs])
+        for n, paper, claim, reading in left:
+            under = judge_under(paper, claim, found, reading, quick)
+            if under.verdict != REPRODUCED:
+                continue
             accepted[n] = reading
             default = "; ".join(judged[n].failed) or judged[n].reason.split(". Why: ")[0]
             reason = "; ".join(x for x in (f"under the default reading it is not so that {default}", under.reason) if x)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -38,5 +40,18 @@ def test_what_linux_gave_stands_beside_what_the_simulator_gave(
     )
     monkeypatch.setattr(gallery.verdicts, "read_there", lambda: [one])
     page = gallery.page(gallery.on_the_page())
-    assert "| kernel, 100Mbps: 19.2 \\| 308 packets (reproduced) |" in page
-    assert "| 1 reproduced |" in page
+    assert "| kernel, 100Mbps: 19.2 \\| 308 packets (indicative: reproduced) |" in page
+    assert "| 1 indicative: reproduced |" in page
+
+
+def test_a_page_is_not_written_from_a_quick_run(
+    gallery: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    claims = tmp_path / "claims.json"
+    claims.write_text('{"quick": true, "claims": []}')
+    monkeypatch.setattr(sys, "argv", ["gallery.py", str(claims)])
+    monkeypatch.setattr(gallery, "PAGE", tmp_path / "page.md")
+    monkeypatch.setattr(gallery, "on_the_page", list)
+    with pytest.raises(SystemExit, match="decides nothing"):
+        gallery.main()
+    assert not gallery.PAGE.exists()
