@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,15 @@ import jsonschema
 import polars as pl
 import pytest
 from fanin.errors import FaninError
-from fanin.papers import CatalogueError, experiments, gallery, load, reproduce
+from fanin.papers import CatalogueError, Claim, Paper, experiments, gallery, load, reproduce
+from fanin.papers.catalogue import DEFAULT, Answer, Reading
 from fanin.papers.command import _on_linux
 from fanin.papers.experiments import Batch, batches, kept_results, run_all
 from fanin.papers.gallery import Section
 from fanin.papers.linux import OnLinux
 from fanin.papers.readings import search
-from fanin.papers.reproduce import ReproduceResult
-from fanin.papers.verdicts import Judged
+from fanin.papers.reproduce import ReproduceResult, Results, _under_readings, select
+from fanin.papers.verdicts import DIFFERS, REPRODUCED, UNDER, Judged
 from fanin.progress import silent
 from fanin.runs.job import Job
 from fanin.runs.tables import Frames
@@ -220,3 +222,37 @@ def test_the_search_tries_every_answer_and_tells_what_each_changes() -> None:
     assert "| default | no |" in table
     assert "| initial window: 10 | no |" in table
     assert f"| {all_of} | **yes** |" in table
+
+
+def test_readings_are_tried_until_one_holds_with_as_many_seeds_as_each_asks_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tried: list[tuple[str, int]] = []
+
+    def judged(
+        paper: Paper, claim: Claim, found: Results, reading: Reading, quick: bool, seeds: int | None = None
+    ) -> Judged:
+        tried.append((reading.name, reading.times))
+        verdict = REPRODUCED if reading.name == "q: second" else DIFFERS
+        return Judged(claim.id, "", "", verdict, "", 1)
+
+    first, second, third = (
+        Reading((Answer("q", name, "", {}, {}),), times=n) for n, name in enumerate(("first", "second", "third"), 1)
+    )
+    paper, claim = select(["gss.fig4"], None)[1][0]
+    claim = replace(claim, readings=(first, second, third))
+    monkeypatch.setitem(_under_readings.__globals__, "judge_under", judged)
+    monkeypatch.setattr(Results, "run", lambda *_: None)
+    (got,) = _under_readings([(paper, claim)], [Judged(claim.id, "", "", DIFFERS, "", 1)], Results(silent, False), True)
+    assert tried == [("q: first", 1), ("q: second", 2)]
+    assert (got.verdict, got.reading) == (UNDER, "q: second")
+
+
+def test_a_reading_of_a_paper_may_need_more_seeds_than_the_default_one() -> None:
+    trim = next(paper for paper in load() if paper.name == "trim")
+    (reading,) = next(claim for claim in trim.claims if claim.id == "trim.fig14a.arct").readings
+    experiment = trim.experiments["fig14a"]
+    runs = [
+        sum(len(one.seeds) for one in batches(trim, experiment, quick=False, reading=r)) for r in (DEFAULT, reading)
+    ]
+    assert runs[1] == 4 * runs[0]
