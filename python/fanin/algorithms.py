@@ -61,7 +61,8 @@ class CongestionControl:
         ``setup.parameters``.
     needs : collection of str
         Class attribute, of ``dctcp_ecn`` (every mark is echoed), ``randomness`` (fills ``conn.uniform``), ``rate_samples`` (fills ``ack.rate``),
-        ``byte_window`` (the window counts bytes), ``quickack`` (no delayed ACKs), ``own_idle`` (no window validation by the stack).
+        ``byte_window`` (the window counts bytes), ``quickack`` (no delayed ACKs), ``handles_idle`` (no window validation by the stack),
+        ``controls_recovery`` (the window is the algorithm's while losses are repaired, too).
     recovery : str or None
         Class attribute: ``reno``, ``newreno``, ``sack`` or ``rack``; None takes the stack's.
     """

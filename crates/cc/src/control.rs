@@ -109,8 +109,11 @@ pub struct Needs {
     pub recovery: Option<RecoveryKind>,
     /// Its RTT samples must not contain a receiver's delayed ACKs: every packet is acknowledged (Linux: `ip route ... quickack 1`).
     pub quickack: bool,
-    /// The algorithm decides for itself what idleness means; the stack's window validation is off (Linux: `cong_control`).
-    pub own_idle: bool,
+    /// The algorithm decides for itself what idleness means; the stack's window validation is off.
+    pub handles_idle: bool,
+    /// The algorithm sets its window in every state, also while losses are repaired: the stack neither reduces it proportionally (RFC 6937)
+    /// nor sets it to one segment after a timeout (Linux: `cong_control`).
+    pub controls_recovery: bool,
     /// It is told of every ACK while data are outstanding, also of one that delivers nothing, and when the state of the loss machine is
     /// settled: after [`CongestionControl::on_congestion`] and the like (Linux: `cong_control`).
     pub settled_acks: bool,

@@ -270,7 +270,8 @@ impl CongestionControl for KernelSender {
             randomness: self.module.rules_alone,
             rate_samples: self.module.rules_alone,
             send_hook: self.module.wants_send_hook,
-            own_idle: self.module.rules_alone,
+            handles_idle: self.module.rules_alone,
+            controls_recovery: self.module.rules_alone,
             settled_acks: self.module.rules_alone,
             empty_acks: true,
             ..Needs::default()

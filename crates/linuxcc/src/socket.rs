@@ -422,7 +422,7 @@ impl Socket {
         let answer = event::notify_cc(self.cc.as_mut(), &conn, &event);
         if let Some(notes) = &mut self.notes {
             let control = self.cc.control();
-            let reducing = matches!(view.state, 2 | 3) && !self.needs.own_idle;
+            let reducing = matches!(view.state, 2 | 3) && !self.needs.controls_recovery;
             let note = Note {
                 program: self.program,
                 socket: self.number,

@@ -150,10 +150,17 @@ impl Shape {
                 "rate_samples" => needs.rate_samples = true,
                 "byte_window" => needs.byte_window = true,
                 "quickack" => needs.quickack = true,
-                "own_idle" => needs.own_idle = true,
+                "handles_idle" => needs.handles_idle = true,
+                "controls_recovery" => needs.controls_recovery = true,
+                "own_idle" => {
+                    return Err(PyValueError::new_err(
+                        "`needs` has `own_idle`, which meant two things: write `handles_idle` (no window validation by the stack), \
+                         and `controls_recovery` where the algorithm sets its window while losses are repaired, too",
+                    ));
+                }
                 other => {
                     return Err(PyValueError::new_err(format!(
-                        "`needs` has `{other}`; there are dctcp_ecn, randomness, rate_samples, byte_window, quickack, own_idle"
+                        "`needs` has `{other}`; there are dctcp_ecn, randomness, rate_samples, byte_window, quickack, handles_idle, controls_recovery"
                     )));
                 }
             }

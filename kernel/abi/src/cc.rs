@@ -61,7 +61,7 @@ pub unsafe extern "C" fn fanin_cc_describe(position: u32, about: *mut About) -> 
     let made = About {
         name,
         ecn: u8::from(needs.dctcp_ecn),
-        alone: u8::from(needs.own_idle || needs.rate_samples),
+        alone: u8::from(needs.controls_recovery),
         send_hook: u8::from(needs.send_hook),
         segment_sizes: u8::from(needs.segment_sizes),
     };

@@ -465,7 +465,8 @@ impl CongestionControl for Bbr {
             randomness: true,
             rate_samples: true,
             send_hook: true,
-            own_idle: true,
+            handles_idle: true,
+            controls_recovery: true,
             settled_acks: true,
             ..Needs::default()
         }

@@ -90,7 +90,7 @@ impl Sender {
         let s = self.cwv_input(now);
         let (rtt, stack) = (&self.rtt, &self.config.stack);
         if let Some(restart) = self.validation.note_use(&s, limited, || Rto::of(rtt, stack))
-            && !self.config.needs.own_idle
+            && !self.config.needs.handles_idle
         {
             self.restart(restart, now);
         }

@@ -185,7 +185,7 @@ impl Sender {
         cc: Box<dyn CongestionControl>,
         random: Option<Stream>,
     ) -> Sender {
-        let recovery = Recovery::new(config.stack.recovery, config.needs.own_idle, &config.stack);
+        let recovery = Recovery::new(config.stack.recovery, config.needs.controls_recovery, &config.stack);
         let validation = Validation::new(config.stack.cwnd_validation);
         let edge = first_window(&config.stack).unwrap_or(config.stack.receive_window.get());
         let board = Scoreboard::new(needs_newest(&config));
@@ -496,7 +496,7 @@ impl Sender {
             return false;
         }
         let mut valid = true;
-        if !self.config.needs.own_idle {
+        if !self.config.needs.handles_idle {
             self.validation.note_ack(now);
             if self.validation.judges_acks() {
                 let acked = d.acked_bytes as f64 / f64::from(self.config.stack.mss);

@@ -158,7 +158,7 @@ impl Sender {
     /// New data are to leave while nothing is outstanding.
     #[inline(always)]
     pub(super) fn restart_after_idle(&mut self, now: u64) {
-        if self.board.is_empty() && !self.config.needs.own_idle {
+        if self.board.is_empty() && !self.config.needs.handles_idle {
             let s = self.cwv_input(now);
             let (rtt, stack) = (&self.rtt, &self.config.stack);
             if let Some(restart) = self.validation.on_start(&s, || Rto::of(rtt, stack)) {
@@ -287,7 +287,7 @@ impl Sender {
         self.window_is_full = limited;
         let (rtt, stack) = (&self.rtt, &self.config.stack);
         if let Some(restart) = self.validation.on_send(&s, limited, || Rto::of(rtt, stack))
-            && !self.config.needs.own_idle
+            && !self.config.needs.handles_idle
         {
             self.restart(restart, now);
         }
