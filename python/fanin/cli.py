@@ -37,6 +37,7 @@ class Kind(StrEnum):
     topology = "topology"
     workload = "workload"
     stack = "stack"
+    hosts = "hosts"
     paper = "paper"
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from fanin.errors import ScenarioError, suggest
 
-Kind = Literal["cc", "queue", "topology", "workload", "stack", "paper"]
+Kind = Literal["cc", "queue", "topology", "workload", "stack", "hosts", "paper"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def entries(kind: Kind | str) -> list[Entry]:
 
     Parameters
     ----------
-    kind : {"cc", "queue", "topology", "workload", "stack", "paper"}
+    kind : {"cc", "queue", "topology", "workload", "stack", "hosts", "paper"}
         Which one.
 
     Returns
@@ -100,7 +100,7 @@ def entries(kind: Kind | str) -> list[Entry]:
         return list(PAPERS)
     from fanin import _native
 
-    kinds = ("cc", "queue", "topology", "workload", "stack", "paper")
+    kinds = ("cc", "queue", "topology", "workload", "stack", "hosts", "paper")
     if kind not in kinds:
         raise ScenarioError(f"no registry is named `{kind}`; {suggest(kind, kinds)}")
     rows = json.loads(_native.registry_json(kind))

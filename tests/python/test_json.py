@@ -19,7 +19,7 @@ CASES = {
     "diff": ("diff", SMALL, SMALL),
     "trains": ("trains", SMALL),
     "run": ("run", "incast.toml", "--cc", "newreno,dctcp", "--seeds", "2"),
-    **{f"list {kind}": ("list", kind) for kind in ("cc", "queue", "topology", "workload", "stack", "paper")},
+    **{f"list {kind}": ("list", kind) for kind in ("cc", "queue", "topology", "workload", "stack", "hosts", "paper")},
 }
 
 

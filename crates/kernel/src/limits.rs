@@ -2,7 +2,8 @@
 
 use crate::algorithms::{Hosts, chosen};
 use fanin_cc::Profile;
-use fanin_sim::knobs::KNOBS;
+use fanin_sim::hosts::{HOST_KNOBS, HostModel};
+use fanin_sim::knobs::{KNOBS, Knob};
 use fanin_sim::queue::Build;
 use fanin_sim::resolved_stack;
 use fanin_sim::spec::{Cbr, Link, NodeKind, Routing, Spec, TransportSpec};
@@ -62,6 +63,7 @@ pub(crate) fn limit(key: impl Into<String>, message: impl Into<String>) -> Limit
 /// # Errors
 /// [`Limit`] for the first thing that a kernel cannot do.
 pub fn check(spec: &Spec, hosts: Hosts) -> Result<(), Limit> {
+    check_hosts(&spec.hosts, hosts)?;
     for transport in &spec.transports {
         check_transport(transport, hosts)?;
     }
@@ -102,6 +104,30 @@ pub fn check(spec: &Spec, hosts: Hosts) -> Result<(), Limit> {
             Err(limit("workload.packet", message))
         }
         None => Ok(()),
+    }
+}
+
+/// Packets that arrive are with IP at once in the virtual kernel, and nothing that a program does takes time there.
+fn check_hosts(model: &HostModel, hosts: Hosts) -> Result<(), Limit> {
+    if model.is_ideal() {
+        return Ok(());
+    }
+    // Only of a kernel that is fanin's own is it known.
+    if hosts.hz.is_none() {
+        return Err(limit("hosts", "the hosts of a running kernel cost what they cost; leave it out"));
+    }
+    let ideal = HostModel::ideal();
+    let costs = |knob: &&Knob<HostModel>| knob.name != "tso" && (knob.get)(model) != (knob.get)(&ideal);
+    match HOST_KNOBS.iter().find(costs) {
+        None => Ok(()),
+        Some(knob) => {
+            let message = format!(
+                "it is {}, and in the virtual kernel {}; leave it out, or use the engine sim",
+                (knob.get)(model),
+                (knob.get)(&ideal)
+            );
+            Err(limit(format!("hosts.{}", knob.name), message))
+        }
     }
 }
 

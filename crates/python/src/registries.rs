@@ -6,7 +6,7 @@ use fanin_cc::deploy::Place;
 use fanin_cc::{Algorithm, Kind, Profile, Setting, Value, registry};
 
 use fanin_scenario::{topology, workload};
-use fanin_sim::{knobs, queue};
+use fanin_sim::{hosts, knobs, queue};
 use pyo3::prelude::*;
 use serde_json::json;
 
@@ -44,6 +44,17 @@ pub fn registry_json(py: Python<'_>, kind: &str) -> PyResult<String> {
                     .map(|k| json!({ "name": k.name, "default": (k.get)(&stack), "help": k.help }))
                     .collect();
                 json!({ "name": profile.name, "title": profile.title, "source": "", "keys": keys })
+            })
+            .collect(),
+        "hosts" => hosts::HOST_PRESETS
+            .iter()
+            .map(|preset| {
+                let model = (preset.model)();
+                let keys: Vec<_> = hosts::HOST_KNOBS
+                    .iter()
+                    .map(|k| json!({ "name": k.name, "default": (k.get)(&model), "help": k.help }))
+                    .collect();
+                json!({ "name": preset.name, "title": preset.title, "source": preset.source, "keys": keys })
             })
             .collect(),
         other => return Err(raise(py, Class::Scenario, format!("no registry is named `{other}`"))),

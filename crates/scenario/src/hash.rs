@@ -4,6 +4,7 @@
 //! distribution file does. Every field is named here: one that is added to the plan does not compile until it is.
 
 use fanin_cc::Args;
+use fanin_sim::hosts::{HOST_KNOBS, HostModel};
 use fanin_sim::knobs::KNOBS;
 use fanin_sim::spec::{
     Cbr, Flow, Gate, GateEvent, Link, Message, Node, NodeKind, Queue, Release, Routing, Spec, TraceSpec, TransportSpec,
@@ -38,6 +39,7 @@ fn fed(spec: &Spec) -> Feed {
     let Spec {
         nodes,
         links,
+        hosts,
         routing,
         transports,
         flows,
@@ -72,6 +74,11 @@ fn fed(spec: &Spec) -> Feed {
         Routing::EqualLength => 2,
         Routing::Lowest => 3,
     });
+    // Plans of the time before hosts cost something keep their hashes.
+    if *hosts != HostModel::ideal() {
+        feed.text("hosts");
+        HOST_KNOBS.iter().for_each(|knob| feed.text(&(knob.get)(hosts)));
+    }
     feed.all(transports, Feed::transport);
     feed.all(flows, Feed::flow);
     feed.all(messages, Feed::message);

@@ -20,6 +20,7 @@ pub mod distribution;
 mod draw;
 mod error;
 mod hash;
+mod hosts;
 mod kind;
 mod measure;
 mod net;

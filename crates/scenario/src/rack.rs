@@ -8,7 +8,7 @@ use crate::replay::{Added, Replay, ReplayedResponse, ReplayedRound, ReplayedTree
 use crate::topology::{self, link_keys, link_params};
 use crate::tree::{Item, Node, Override, Table, parse};
 use crate::warnings::{Warning, starving};
-use crate::{hash, scenario, transport};
+use crate::{hash, hosts, scenario, transport};
 use fanin_cc::algorithms::ALGORITHMS;
 use fanin_sim::resolved_stack;
 use fanin_sim::spec::{FlowId, LinkId, NodeId, SlowestSpec, Spec, TraceSpec, TransportSpec};
@@ -89,6 +89,7 @@ impl RackPlan {
 /// Keys of the document.
 pub static ROOT: &[Setting] = &[
     Setting::of("rack", Domain::Tables(RACK), "the switch and its links"),
+    scenario::HOSTS,
     Setting::of("stack", Domain::Stack, "the endpoint: a profile, and any knob; Linux unless set"),
     Setting::of("cc", Domain::Cc, "parameters for whichever algorithm has them; the names come with `--cc`"),
     Setting::of("replay", Domain::Tables(REPLAY), "how the capture is replayed"),
@@ -250,6 +251,7 @@ impl Rack {
         let context = Context { file: &self.file, folder: &self.folder };
         let root = Node { place: Place::Nowhere, item: Item::Table(self.root.clone()) };
         Reader::new(context, "", Some(&root), &[ROOT])?;
+        let hosts = hosts::read(context, self.root.get("hosts"))?;
         let transport = self.transport(context, cc)?;
         let options = Reader::new(context, "replay", self.root.get("replay"), &[REPLAY])?;
         let jitter: Duration = options.get("jitter")?;
@@ -286,7 +288,7 @@ impl Rack {
             most: (traced && !all).then_some(TRACED_ROWS),
             ..TraceSpec::default()
         };
-        Ok(RackPlan { spec: scenario::finish(plan, trace, true), port, responses, rounds, trees })
+        Ok(RackPlan { spec: scenario::finish(plan, hosts, trace, true), port, responses, rounds, trees })
     }
 
     /// Stable hash of everything that decides the results of `replay` on this rack under `cc`, the seed aside.

@@ -2,6 +2,7 @@
 
 use crate::distribution::SHIPPED;
 use crate::{measure, rack, scenario, topology, transport, workload};
+use fanin_sim::hosts::{HOST_KNOBS, HOST_PRESETS};
 use fanin_sim::knobs::{KNOBS, PROFILES};
 use fanin_sim::queue::DISCIPLINES;
 use fanin_units::{Domain, Setting};
@@ -94,6 +95,7 @@ pub fn page() -> String {
         let _ = writeln!(page, "| `{}` | {} | {} |", knob.name, values.join(" | "), cell(knob.help));
     }
 
+    hosts(&mut page);
     page.push_str("\n## `[cc]`\n\n");
     let _ = write!(
         page,
@@ -129,6 +131,24 @@ pub fn page() -> String {
         page.pop();
     }
     page
+}
+
+/// What hosts are made of.
+fn hosts(page: &mut String) {
+    page.push_str(
+        "\n## `hosts`\n\n`hosts = \"25g\"` names a preset, `hosts = \"measured.toml\"` a file with the keys below, and `[hosts]` is a table of them on top of its `preset` (`ideal` unless set). \
+         Every host of the run is as it says.\n\n",
+    );
+    for p in HOST_PRESETS {
+        let by = if p.source.is_empty() { String::new() } else { format!(" ({})", p.source) };
+        let _ = writeln!(page, "- `{}`: {}{by}", p.name, p.title);
+    }
+    let names: Vec<String> = HOST_PRESETS.iter().map(|p| format!("`{}`", p.name)).collect();
+    let _ = write!(page, "\n| key | {} | what it is |\n|---|{}---|\n", names.join(" | "), "---|".repeat(names.len()));
+    for knob in HOST_KNOBS {
+        let values: Vec<String> = HOST_PRESETS.iter().map(|p| (knob.get)(&(p.model)())).collect();
+        let _ = writeln!(page, "| `{}` | {} | {} |", knob.name, values.join(" | "), cell(knob.help));
+    }
 }
 
 fn distributions(page: &mut String) {
@@ -178,6 +198,7 @@ fn value(kind: &Domain) -> String {
         Domain::Seeds => "count or a list".to_owned(),
         Domain::Sizes => "size, or drawn".to_owned(),
         Domain::Times => "time, or drawn".to_owned(),
+        Domain::Hosts => "name or table".to_owned(),
         Domain::Tables(_) | Domain::Groups | Domain::Cc | Domain::Stack | Domain::Discipline => "table".to_owned(),
     }
 }

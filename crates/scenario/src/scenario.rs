@@ -6,9 +6,11 @@ use crate::plan::Draft;
 use crate::reader::{Context, FromNode, Reader};
 use crate::tree::{Item, Node, Override, Table, parse};
 use crate::warnings::Warning;
-use crate::{hash, measure, topology, transport, workload};
+use crate::{hash, hosts, measure, topology, transport, workload};
+use fanin_cc::Profile;
+use fanin_sim::hosts::HostModel;
 use fanin_sim::spec::{Message, Spec};
-use fanin_sim::stack::Stack;
+use fanin_sim::stack::{Coalesce, Stack};
 use fanin_units::{Domain, Duration, Setting, Time};
 use std::path::{Path, PathBuf};
 
@@ -24,12 +26,20 @@ pub struct Scenario {
 pub static ROOT: &[Setting] = &[
     Setting::text("title", "one line for reports"),
     Setting::of("topology", Domain::Tables(topology::COMMON), "the network"),
+    HOSTS,
     Setting::of("stack", Domain::Stack, "the endpoint: a profile, and any knob"),
     Setting::of("cc", Domain::Cc, "congestion control: `name`, and the algorithm's parameters beside it"),
     Setting::of("workload", Domain::Tables(workload::COMMON), "what the applications send; at least one"),
     Setting::of("run", Domain::Tables(RUN), "how long, and with which seeds"),
     Setting::of("measure", Domain::Tables(measure::KEYS), "what to record beside the totals"),
 ];
+
+/// Of scenarios and racks.
+pub const HOSTS: Setting = Setting::of(
+    "hosts",
+    Domain::Hosts,
+    "what every host is made of and costs: interrupts, GRO, processors, the application; a preset, a file of one's own, or a table",
+);
 
 /// Keys of `[run]`.
 pub static RUN: &[Setting] = &[
@@ -134,6 +144,7 @@ impl Scenario {
         let (node, context) = self.root()?;
         Reader::new(context, "", Some(&node), &[ROOT])?.opt::<String>("title")?;
         let net = topology::build(context, self.root.get("topology"))?;
+        let hosts = hosts::read(context, self.root.get("hosts"))?;
         let base = default_stack();
         let stack = transport::stack(context, "stack", self.root.get("stack"), &base)?;
         let cc = self.root.get("cc");
@@ -150,7 +161,7 @@ impl Scenario {
         run.finish()?;
         let trace = measure::read(context, self.root.get("measure"), &plan)?;
         let notes = std::mem::take(&mut plan.notes);
-        Ok((finish(plan, trace, stop_when_done), notes))
+        Ok((finish(plan, hosts, trace, stop_when_done), notes))
     }
 
     /// A problem with the value of a key such as `stack.profile`, for rules that are not the scenario's own; where it stands, if the
@@ -207,8 +218,22 @@ pub(crate) fn default_stack() -> Stack {
 }
 
 /// What the engine runs.
-pub(crate) fn finish(plan: Draft, trace: fanin_sim::spec::TraceSpec, stop_when_done: bool) -> Spec {
+pub(crate) fn finish(
+    mut plan: Draft,
+    hosts: HostModel,
+    trace: fanin_sim::spec::TraceSpec,
+    stop_when_done: bool,
+) -> Spec {
+    for transport in &mut plan.transports {
+        let stack = &mut transport.stack;
+        stack.tso |= hosts.tso && stack.cc_profile == Profile::Linux;
+        // A card fills buffers of the receiver's own.
+        if !hosts.is_ideal() && stack.coalesce == Coalesce::Acknowledged {
+            stack.coalesce = Coalesce::Always;
+        }
+    }
     Spec {
+        hosts,
         nodes: plan.net.nodes,
         links: plan.net.links,
         routing: plan.net.routing,

@@ -1,7 +1,8 @@
 //! JSON Schemas of scenario and rack files, made from the same tables that read them, so that editors complete and check.
 
-use crate::{measure, rack, scenario, topology, workload};
+use crate::{hosts, measure, rack, scenario, topology, workload};
 use fanin_cc::algorithms::ALGORITHMS;
+use fanin_sim::hosts::{HOST_KNOBS, HOST_PRESETS};
 use fanin_sim::knobs::{KNOBS, PROFILES};
 use fanin_sim::queue::DISCIPLINES;
 use fanin_units::{Domain, Setting};
@@ -41,6 +42,7 @@ fn document(mut root: Value, title: &str) -> Value {
     let shared = [
         ("cc", Domain::Cc),
         ("stack", Domain::Stack),
+        ("hosts", Domain::Hosts),
         ("sizes", Domain::Sizes),
         ("times", Domain::Times),
         ("queue", Domain::Discipline),
@@ -92,6 +94,7 @@ fn kind(kind: &Domain) -> Value {
     match kind {
         Domain::Cc => json!({ "$ref": "#/$defs/cc" }),
         Domain::Stack => json!({ "$ref": "#/$defs/stack" }),
+        Domain::Hosts => json!({ "$ref": "#/$defs/hosts" }),
         Domain::Sizes => json!({ "$ref": "#/$defs/sizes" }),
         Domain::Times => json!({ "$ref": "#/$defs/times" }),
         Domain::Discipline => json!({ "$ref": "#/$defs/queue" }),
@@ -129,6 +132,17 @@ fn whole(kind: &Domain) -> Value {
             let profiles: Vec<&str> = PROFILES.iter().map(|p| p.name).collect();
             properties.insert("profile".to_owned(), json!({ "enum": profiles, "description": "named set of knobs" }));
             json!({ "type": "object", "properties": properties, "additionalProperties": false })
+        }
+        Domain::Hosts => {
+            let mut properties: Map<String, Value> = HOST_KNOBS.iter().map(|k| (k.name.to_owned(), key(k))).collect();
+            let presets: Vec<&str> = HOST_PRESETS.iter().map(|p| p.name).collect();
+            let preset = json!({ "enum": presets, "description": "named set that the other keys change" });
+            properties.insert(hosts::PRESET.to_owned(), preset);
+            json!({ "oneOf": [
+                { "enum": presets },
+                { "type": "string", "pattern": "\\.toml$" },
+                { "type": "object", "properties": properties, "additionalProperties": false },
+            ] })
         }
         Domain::Discipline => {
             let names: Vec<&str> = DISCIPLINES.iter().map(|d| d.name).collect();

@@ -4,7 +4,7 @@ use crate::error::{ScenarioError, nearest};
 use crate::reader::Context;
 use crate::tree::{Entry, Item, Node, Table};
 use fanin_cc::{Args, Profile, Setting, SettingError, Setup, Value, registry};
-use fanin_sim::knobs::{KNOBS, PROFILES, profile};
+use fanin_sim::knobs::{KNOBS, Knob, PROFILES, profile};
 use fanin_sim::spec::TransportSpec;
 use fanin_sim::stack::Stack;
 use fanin_units::{Bytes, Domain, Duration, Rate};
@@ -42,30 +42,15 @@ pub(crate) fn stack(
                 format!("{path}.{}", entry.key),
             ));
         }
-        let Some(knob) = fanin_sim::knobs::find(&entry.key) else {
+        if fanin_sim::knobs::find(&entry.key).is_none() {
             let near = nearest(&entry.key, KNOBS.iter().map(|k| k.name).chain(["profile"]));
             let message = format!("unknown knob `{}`; `fanin list stack` shows all", entry.key);
             return Err(ScenarioError::new("scenario::unknown-key", message)
                 .at(context.file, &entry.place, format!("{path}.{}", entry.key))
                 .nearest(near));
-        };
-        let text = match (&entry.node.item, knob.domain) {
-            (Item::Text(text), Domain::Time | Domain::Size | Domain::Word(_)) => text.clone(),
-            (Item::Integer(n), Domain::Count { .. } | Domain::Number { .. }) => n.to_string(),
-            (Item::Float(x), Domain::Number { .. }) => x.to_string(),
-            (Item::Flag(x), Domain::Flag) => x.to_string(),
-            (other, kind) => {
-                let message = format!("it is {}", other.what());
-                return Err(at(context, path, entry, "scenario::wrong-kind", message).expected(kind.expects()));
-            }
-        };
-        (knob.set)(&mut stack, &text).map_err(|why| {
-            let shown =
-                if matches!(knob.domain, Domain::Time | Domain::Size) { why } else { format!("it is {text}; {why}") };
-            let words = if let Domain::Word(words) = knob.domain { words } else { &[] };
-            at(context, path, entry, "scenario::bad-value", shown).nearest(nearest(&text, words.iter().copied()))
-        })?;
+        }
     }
+    set_knobs(context, path, table.entries.iter().filter(|e| e.key != "profile"), KNOBS, &mut stack)?;
     for (low, low_value, high, high_value) in [
         ("min_rto", stack.min_rto, "max_rto", stack.max_rto),
         ("receiver_min_rto", stack.receiver_min_rto, "max_rto", stack.max_rto),
@@ -91,6 +76,36 @@ pub(crate) fn stack(
         return Err(ScenarioError::new("scenario::not-possible", message).at(context.file, place, path));
     }
     Ok(stack)
+}
+
+/// Sets what entries name, of knobs that are known to be there.
+pub(crate) fn set_knobs<'a, T>(
+    context: Context<'_>,
+    path: &str,
+    entries: impl IntoIterator<Item = &'a Entry>,
+    knobs: &[Knob<T>],
+    all: &mut T,
+) -> Result<(), ScenarioError> {
+    for entry in entries {
+        let Some(knob) = knobs.iter().find(|k| k.name == entry.key) else { continue };
+        let text = match (&entry.node.item, knob.domain) {
+            (Item::Text(text), Domain::Time | Domain::Size | Domain::Word(_)) => text.clone(),
+            (Item::Integer(n), Domain::Count { .. } | Domain::Number { .. }) => n.to_string(),
+            (Item::Float(x), Domain::Number { .. }) => x.to_string(),
+            (Item::Flag(x), Domain::Flag) => x.to_string(),
+            (other, kind) => {
+                let message = format!("it is {}", other.what());
+                return Err(at(context, path, entry, "scenario::wrong-kind", message).expected(kind.expects()));
+            }
+        };
+        (knob.set)(all, &text).map_err(|why| {
+            let shown =
+                if matches!(knob.domain, Domain::Time | Domain::Size) { why } else { format!("it is {text}; {why}") };
+            let words = if let Domain::Word(words) = knob.domain { words } else { &[] };
+            at(context, path, entry, "scenario::bad-value", shown).nearest(nearest(&text, words.iter().copied()))
+        })?;
+    }
+    Ok(())
 }
 
 /// The length field of IP has 16 bits.
@@ -211,7 +226,9 @@ fn at(
     code: &'static str,
     message: impl Into<String>,
 ) -> ScenarioError {
-    ScenarioError::new(code, message).at(context.file, &entry.node.place, format!("{path}.{}", entry.key))
+    // A file of its own has its keys at the top.
+    let key = if path.is_empty() { entry.key.clone() } else { format!("{path}.{}", entry.key) };
+    ScenarioError::new(code, message).at(context.file, &entry.node.place, key)
 }
 
 fn text_of<'a>(context: Context<'_>, path: &str, entry: &'a Entry, expected: &str) -> Result<&'a str, ScenarioError> {

@@ -3,6 +3,7 @@
 use crate::app::Application;
 use crate::calendar::Calendar;
 use crate::engine::{Endpoints, Progress, Run, RunError};
+use crate::host::machines::Machines;
 use crate::host::work::Opening;
 use crate::net::{FlowCounters, INSIDE, MANY_PORTS, Net, PathSet, Split};
 use crate::partition::{Here, Partition};
@@ -71,6 +72,7 @@ fn part<'a>(spec: &'a Spec, paths: &Paths, tables: &Tables, here: Here<'a>) -> R
         }
     }
     let endpoints = Endpoints::build(spec, &paths.flows, here)?;
+    net.hosts = Machines::new(spec, &endpoints.are_tcp());
     let ideal = |m: &Message| ideal_time(spec, m, &paths.flows[m.flow.index()]);
     let app = Application::new(spec, ideal, |m| here.has(spec.flows[m.flow.index()].src));
     Ok(Run { spec, here, net, endpoints, app, queue_samples, unsent: Vec::new() })
@@ -237,6 +239,7 @@ fn network(spec: &Spec, tables: &Tables, here: Here<'_>) -> Result<Net, RunError
         arrived: 0,
         open_runs: 0,
         opening: Opening::default(),
+        hosts: None,
         split: here.partition.map(|partition| split(spec, partition, here.part)),
         trace,
     })

@@ -22,8 +22,15 @@ pub struct Host<'a> {
 }
 
 impl Host<'_> {
-    /// A message was delivered; what waited for it is released.
+    /// All of a message is there for its application.
     pub fn delivered(&mut self, message: u32) {
+        let Some(hosts) = &mut self.net.hosts else { return self.read(message) };
+        let (at, host) = hosts.read(self.app.flow_of(message), message, self.net.now);
+        self.net.calendar.schedule_timer(at, Timer::Read(host));
+    }
+
+    /// The application has read a message; what waited for it is released.
+    pub fn read(&mut self, message: u32) {
         self.net.trace.completed(self.net.now, message, self.app.flow_of(message));
         for (time, next) in self.app.complete(message, self.net.now) {
             self.net.calendar.schedule_timer(time, Timer::Message(next));

@@ -5,6 +5,7 @@ use crate::build::{FlowPaths, setup_of};
 use crate::calendar::Event;
 use crate::datagram::Datagrams;
 use crate::endpoint::{Build, Endpoint, Handed, Host, TRANSPORTS};
+use crate::host::receive::Due;
 use crate::net::{Mail, Net};
 use crate::packet::flags;
 use crate::partition::Here;
@@ -119,6 +120,11 @@ impl<'a> Endpoints<'a> {
             transports.push(build(spec, paths, &is(place))?);
         }
         Ok(Endpoints { spec, datagrams: Datagrams::new(&spec.cbr, spec.flows.len() as u32), transports, places })
+    }
+
+    /// Which of the plan's transports are TCP.
+    pub fn are_tcp(&self) -> Vec<bool> {
+        self.places.iter().map(|&place| place == 0).collect()
     }
 
     /// Whose a packet is.
@@ -311,6 +317,10 @@ impl Run<'_> {
         match event {
             Event::Link(link) => {
                 let Some(packet) = self.net.arrive::<PLAIN>(link) else { return false };
+                if !PLAIN && self.net.hosts.is_some() {
+                    self.arrive_at_host(link, packet);
+                    return false;
+                }
                 self.deliver(packet);
             }
             Event::Timer(timer) => self.timer(timer),
@@ -326,6 +336,39 @@ impl Run<'_> {
         self.endpoints.of_packet(packet.flags, packet.flow).on_packet(&packet, host);
     }
 
+    /// A packet has reached the network card of its host.
+    #[inline(never)]
+    fn arrive_at_host(&mut self, link: u32, packet: PacketHandle) {
+        let packet = self.net.take(packet);
+        let Some(hosts) = &mut self.net.hosts else { return };
+        match hosts.arrive(packet, self.net.now) {
+            Ok(Some((at, queue))) => self.net.calendar.schedule_timer(at, Timer::Receive(queue)),
+            Ok(None) => {}
+            Err(packet) => self.net.overrun(link, &packet),
+        }
+    }
+
+    /// A host goes on with one of its receive queues.
+    fn receive(&mut self, queue: u32) {
+        let now = self.net.now;
+        let Some(Due::Now(packet)) = self.net.hosts.as_mut().map(|hosts| hosts.on_timer(queue, now)) else { return };
+        if let Some(packet) = packet {
+            let host = &mut Host { net: &mut self.net, app: &mut self.app };
+            self.endpoints.of_packet(packet.flags, packet.flow).on_packet(&packet, host);
+        }
+        if let Some(at) = self.net.hosts.as_mut().and_then(|hosts| hosts.go_on(queue, now)) {
+            self.net.calendar.schedule_timer(at, Timer::Receive(queue));
+        }
+    }
+
+    /// The application of a host has read something.
+    fn read(&mut self, host: u32) {
+        let now = self.net.now;
+        while let Some(message) = self.net.hosts.as_mut().and_then(|hosts| hosts.take_read(host, now)) {
+            Host { net: &mut self.net, app: &mut self.app }.read(message);
+        }
+    }
+
     #[inline(never)]
     fn timer(&mut self, timer: Timer) {
         let host = &mut Host { net: &mut self.net, app: &mut self.app };
@@ -337,6 +380,8 @@ impl Run<'_> {
             Timer::Stop(flow) => self.endpoints.of_flow(flow).stop(flow),
             Timer::Open(flow) => self.endpoints.of_flow(flow).open(flow, host),
             Timer::Sample => self.sample_queues(),
+            Timer::Receive(queue) => self.receive(queue),
+            Timer::Read(host) => self.read(host),
         }
     }
 

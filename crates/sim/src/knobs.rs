@@ -10,19 +10,19 @@ use fanin_cc::{Counting, Profile, RecoveryKind};
 use fanin_units::{Bytes, Domain, Duration, Setting};
 use std::ops::Deref;
 
-/// One knob: a setting with a place in [`Stack`]. Its default is the profile's.
-pub struct Knob {
-    setting: Setting,
+/// One knob: a setting with a place in `T`. Its default is the profile's.
+pub struct Knob<T = Stack> {
+    pub(crate) setting: Setting,
     /// Its value, as it would be written.
-    pub get: fn(&Stack) -> String,
+    pub get: fn(&T) -> String,
     /// Sets it from text; the error says what would be accepted.
     ///
     /// # Errors
     /// One clause without the knob's name.
-    pub set: fn(&mut Stack, &str) -> Result<(), String>,
+    pub set: fn(&mut T, &str) -> Result<(), String>,
 }
 
-impl Deref for Knob {
+impl<T> Deref for Knob<T> {
     type Target = Setting;
     fn deref(&self) -> &Setting {
         &self.setting
@@ -51,7 +51,7 @@ pub struct StackProfile {
 }
 
 /// A type of field.
-trait Field: Sized {
+pub(crate) trait Field: Sized {
     fn parse(text: &str, domain: Domain) -> Result<Self, String>;
     fn print(&self) -> String;
 }
@@ -180,10 +180,10 @@ words! {
     }
 }
 
-const FLAG: Domain = Domain::Flag;
-const TIME: Domain = Domain::Time;
+pub(crate) const FLAG: Domain = Domain::Flag;
+pub(crate) const TIME: Domain = Domain::Time;
 const SIZE: Domain = Domain::Size;
-const fn count(min: u64, max: u64) -> Domain {
+pub(crate) const fn count(min: u64, max: u64) -> Domain {
     Domain::Count { min, max }
 }
 const fn number(min: f64) -> Domain {
@@ -193,95 +193,100 @@ const fn word<T: Words>() -> Domain {
     Domain::Word(T::WORDS)
 }
 
+/// Declares the table of what can be set of a type: a line for each of its fields.
 macro_rules! knobs {
-    ($($field:ident: $domain:expr, $help:literal;)*) => {
-        /// Every knob, in the order `fanin list stack` shows them.
-        pub static KNOBS: &[Knob] = &[$(Knob {
+    ($(#[$doc:meta])* $table:ident of $type:ident { $($field:ident: $domain:expr, $help:literal;)* }) => {
+        $(#[$doc])*
+        pub static $table: &[Knob<$type>] = &[$(Knob {
             setting: Setting::of(stringify!($field), $domain, $help),
-            get: |stack| Field::print(&stack.$field),
-            set: |stack, text| {
-                stack.$field = Field::parse(text, $domain)?;
+            get: |all| Field::print(&all.$field),
+            set: |all, text| {
+                all.$field = Field::parse(text, $domain)?;
                 Ok(())
             },
         }),*];
 
-        /// Fails to compile when [`Stack`] has a field without a line above.
+        /// Fails to compile when the type has a field without a line above.
         #[allow(dead_code)]
-        fn every_field_has_a_knob(stack: &Stack) {
-            let Stack { $($field: _),* } = stack;
+        fn every_field_has_a_knob(all: &$type) {
+            let $type { $($field: _),* } = all;
         }
     };
 }
+pub(crate) use knobs;
 
 knobs! {
-    cc_profile: word::<Profile>(), "whose defaults the parameters of algorithms take, and whether `reno` is the kernel's module, which leaves recovery to the stack, or RFC 5681's sender";
-    cc_rtt: word::<CcRtt>(), "the round trip that algorithms are told: by the ACK's time stamp, or of the newest segment that it delivers (Linux's ca_rtt_us)";
-    mss: count(1, 65_495), "Payload of a full segment in bytes; 1460 on Ethernet, 1448 where timestamps take 12 bytes";
-    header: SIZE, "IP and TCP headers with options, on data and ACKs; 40B without options, 52B with timestamps";
-    option_bytes: FLAG, "packets without data are as long as their options: an ACK takes 4 bytes more than header and 8 for each block of SACK, a SYN 8 (Linux); else all take header (NS2)";
-    frame_overhead: SIZE, "link-layer bytes per frame; 38B on Ethernet with FCS, preamble and gap, 0B in the papers' simulators";
-    initial_window: number(1.0), "initial window in segments: 2 in NS2, 3 by RFC 5681, 10 by RFC 6928 and in Linux";
-    initial_ssthresh: number(1.0), "initial slow-start threshold in segments; NS2's window_ does this too";
-    window_unit: word::<WindowUnit>(), "whether cwnd and flight count segments (Linux, NS2) or bytes (RFC 5681, ns-3)";
-    counting: word::<Counting>(), "how an ACK becomes growth: per-ack (NS2), abc1 or abc2 (RFC 3465), linux (tcp_cong.c), ns3";
-    recovery: word::<RecoveryKind>(), "how losses are found and repaired, unless the algorithm says: RFC 5681, 6582, 6675 or 8985 with 6937";
-    loss_basis: word::<LossBasis>(), "what a loss halves: the data in flight (RFC 5681 equation 4), the window (Linux), or as NS2 does the window, of whose half ssthresh takes the whole part and cwnd all, at each timeout anew";
-    dupacks_deliver: FLAG, "without SACK each duplicate ACK counts as a delivered segment (tcp_add_reno_sack), which the ACK that closes the hole does not count again";
-    grow_after_recovery: word::<GrowAfterRecovery>(), "whether the ACK that ends a recovery enlarges the window: never, without-sack (NS2), or always (Linux changes the state first, then the window)";
-    repeat_recovery: FLAG, "Reno may begin a second recovery within one window of data, as RFC 5681 has it; in NS2 it may not (bugFix_), NewReno never (RFC 6582)";
-    rto_restart: word::<RtoRestart>(), "when ACKs of new data restart the timer in NewReno's recovery: impatient (only the first partial ACK, RFC 6582 section 3.2) or every-ack (Linux)";
-    exit_to_flight: FLAG, "NewReno leaves a recovery with a window of at most the flight and one segment (RFC 6582 section 3.2 step 3); NS2 does not";
-    dup_thresh: count(1, 300), "duplicate ACKs that mean loss (RFC 5681: 3; Linux: tcp_reordering)";
-    limited_transmit: FLAG, "one new segment on each of the first two duplicate ACKs (RFC 3042; NS2's singledup_)";
-    delack_segments: count(1, 1000), "full segments per ACK: 1 acknowledges every packet (NS2's TCPSink), 2 is RFC 1122's delayed ACK";
-    delack_timeout: TIME, "longest an ACK is delayed: 40ms in Linux, 100ms in NS2's DelAck, 200ms in BSD, at most 500ms by RFC 1122";
-    delack_below_rto: FLAG, "a host delays an ACK by at most a jiffy less than the floor of its own retransmission timer (tcp_delack_max: Linux 6.7 for a route's rto_min, 6.11 for tcp_rto_min_us)";
-    quickack: FLAG, "receivers acknowledge every packet of algorithms that live on RTT samples (ip route ... quickack 1), whatever delack_segments says";
-    quick_acks: count(0, 1_000_000), "segments acknowledged at once when a connection begins (Linux quick-ACK mode: 16)";
-    comp_sack_nr: count(0, 255), "ACKs of data ahead of a hole, after the third, that are merged into one (Linux: tcp_comp_sack_nr, 44); 0 sends each";
-    comp_sack_delay: TIME, "longest that merged ACKs wait: a twentieth of the round trip, and at most this (tcp_comp_sack_delay_ns: 1ms)";
-    comp_sack_slack: TIME, "how much later than that a merged ACK leaves, since the kernel's timer has slack (tcp_comp_sack_slack_ns: 100us)";
-    ack_on_cwr: FLAG, "a segment with CWR is acknowledged at once, because its sender may have a very small window (tcp_ecn_accept_cwr)";
-    two_way: FLAG, "data carry the ACK of the opposite direction of their connection, as RFC 9293 has it; false for NS2's one-way agents, each with a sink of its own";
-    pingpong: FLAG, "Linux's interactive mode: once a host has answered within delack_timeout, its ACKs wait for its next answer; before, the end of what an application wrote is acknowledged at once";
-    nagle: word::<Nagle>(), "holding small segments: off (TCP_NODELAY), rfc896, or minshall as in Linux";
-    receive_window: SIZE, "receive window; with receive_buffer the most that the buffer becomes (Linux: tcp_rmem's maximum, 6MiB)";
-    receive_buffer: SIZE, "receive buffer that a connection starts with and enlarges by what arrives, its window with it, each segment acknowledged at once meanwhile (Linux: tcp_rmem's default, 131072B); 0B: the window is receive_window";
-    read_size: SIZE, "an application reads when so many bytes have come, or its message is complete (SO_RCVLOWAT): what waits takes up the receive buffer, which grows by what is read in a round trip; 0B: it reads each segment";
-    coalesce: word::<Coalesce>(), "which segments that wait to be read become one buffer (tcp_try_coalesce), whose reading is counted at once in the tuning of the receive buffer: never, acknowledged (those behind one that the sender has given up, as on virtual networks, which hand on the sender's own buffers), or always (a network card's)";
-    min_rto: TIME, "floor of the retransmission timer: 1s by RFC 6298, 200ms in Linux and NS2";
-    receiver_min_rto: TIME, "the same on hosts that are sent more than they send, such as the aggregator: for what they send, and for how long they delay ACKs (delack_below_rto); 0s: min_rto";
-    max_rto: TIME, "ceiling of the retransmission timer: 60s by RFC 6298 and in NS2, 120s in Linux";
-    initial_rto: TIME, "retransmission timer before the first sample: 1s by RFC 6298, 3s in NS2";
-    clock_granularity: TIME, "G of RFC 6298, and the tick that quantise_rtt rounds to (NS2's tcpTick_: 10ms)";
-    hz: count(24, 10_000), "jiffies per second of the kernel (CONFIG_HZ): its timers under timer_wheel, and CUBIC's kernel form; 250 in Debian, 1000 in RHEL and Fedora";
-    timer_wheel: FLAG, "timers (retransmission, tail-loss probe, reordering, delayed ACK) count in jiffies and expire on the kernel's timer wheel: up to two jiffies late, later where they are longer than 62";
-    tso: FLAG, "segmentation offload: TCP hands up to 64 KB at once to the network card, which cuts it and sends the packets back to back (tcp_tso_autosize, tcp_tso_should_defer; PSH ends each burst)";
-    tso_whole: SIZE, "with tso: bursts of several segments up to this size on the wire cross the network uncut, as between namespaces and containers of one machine, where a token bucket cuts only what is above its burst (tbf_enqueue); one packet in a queue, one merged segment at the receiver; 0B: network cards cut all";
-    common_ticks: FLAG, "the hosts' timer ticks come at the same instants, as in the virtual kernel, whose hosts share one clock; else each host draws where it stands in a tick";
-    quantise_rtt: FLAG, "round RTT samples up to whole clock ticks, as NS2 does";
-    linux_rto: FLAG, "RTO = SRTT + max(4*mdev, min_rto) with the windowed maximum of the deviation (tcp_rtt_estimator); round trips are differences of two readings of a clock of microseconds (tcp_stamp_us_delta)";
-    timestamps: FLAG, "a valid RTT sample from every ACK, also of retransmissions (RFC 7323)";
-    coarse_timestamps: FLAG, "where only a timestamp tells the round trip, on an ACK of what was sent again, a SYN too, it is whole milliseconds, at least one (tcp_rtt_tsopt_us)";
-    rtt_timing: word::<RttTiming>(), "what the retransmission timer learns round trips from: each-ack, or one-segment at a time, whose ACK also ends the back-off of the timer (RFC 6298 section 3; NS2 without timestamps_)";
-    ecn: word::<EcnMode>(), "ECN unless the algorithm needs DCTCP's: off, classic (RFC 3168; Linux tcp_ecn=1), dctcp (RFC 8257)";
-    ecn_fallback: FLAG, "a SYN that is sent again asks for no ECN: the connection does without, under DCTCP as Reno (tcp_ecn_fallback)";
-    ect_on_control: word::<EctOnControl>(), "ECT on SYN, pure ACKs and retransmissions too: never (RFC 3168), dctcp (where the algorithm needs ECN, as in Linux), always";
-    cwnd_validation: word::<CwndValidation>(), "idle and application-limited periods; linux is the cwnd-limited test and tcp_slow_start_after_idle, linux-keep the test alone (tcp_slow_start_after_idle = 0)";
-    handshake: FLAG, "handshake before the first data: SYN and SYN/ACK take a round trip (in NS2 `syn_` with `delay_growth_`)";
-    connect_time: TIME, "what a host takes to open a connection: those that it opens at one instant follow each other so (1us: the virtual kernel; a client's loop over socket and connect: 4 to 9us)";
-    syn_linear_timeouts: count(0, 255), "timeouts of a SYN after which the timer is not doubled (Linux: tcp_syn_linear_timeouts, 4)";
-    free_syn_losses: count(0, 100), "SYNs that may be lost before a connection begins with a window of one segment: 0 by RFC 5681 section 3.1, 1 in Linux (tcp_init_transfer)";
-    handshake_ack: FLAG, "the handshake's last ACK leaves by itself, ahead of the data (Linux, ns-3), not with the first data";
-    merge_writes: FLAG, "a segment may join bytes of different application writes (byte streams do, NS2's one-way agents do not)";
-    max_burst: count(0, 1_000_000), "most segments sent in answer to one ACK; 0 is unlimited (NS2's maxburst_)";
-    send_jitter: TIME, "random processing time of each packet in the host that sends it, uniform on [0, this), order and rate kept (NS2's overhead_; Linux: interrupts, softirqs)";
-    clock_error_ppm: number(0.0), "clocks of hosts and switches: every link's rate is off by a random part, uniform on plus or minus this many ppm, from the seed; equal clocks let one flow hold a full drop-tail queue for ever (50: oscillators of network cards; IEEE 802.3 allows 100)";
-    tsq_limit: TIME, "a flow waits while its host has two of its segments and what its pacing rate sends in this time; 0s is unlimited (Linux: TCP small queues, 1/1024 s)";
-    pacing: FLAG, "pace algorithms that do not ask for it at 2.0 or 1.2 times cwnd/srtt (Linux with the fq qdisc)";
-    unpaced_segments: count(0, 1_000_000), "first data segments of a connection that pacing does not hold (tcp_update_skb_after_send: 10)";
-    pacing_credit: FLAG, "a segment that leaves later than pacing allows shortens the wait after it by as much, at most by half (tcp_update_skb_after_send)";
-    grow_in_cwr: FLAG, "cwnd may grow between an ECN reduction and the end of that window; Linux does not, NS2 does";
+    /// Every knob, in the order `fanin list stack` shows them.
+    KNOBS of Stack {
+        cc_profile: word::<Profile>(), "whose defaults the parameters of algorithms take, and whether `reno` is the kernel's module, which leaves recovery to the stack, or RFC 5681's sender";
+        cc_rtt: word::<CcRtt>(), "the round trip that algorithms are told: by the ACK's time stamp, or of the newest segment that it delivers (Linux's ca_rtt_us)";
+        mss: count(1, 65_495), "Payload of a full segment in bytes; 1460 on Ethernet, 1448 where timestamps take 12 bytes";
+        header: SIZE, "IP and TCP headers with options, on data and ACKs; 40B without options, 52B with timestamps";
+        option_bytes: FLAG, "packets without data are as long as their options: an ACK takes 4 bytes more than header and 8 for each block of SACK, a SYN 8 (Linux); else all take header (NS2)";
+        frame_overhead: SIZE, "link-layer bytes per frame; 38B on Ethernet with FCS, preamble and gap, 0B in the papers' simulators";
+        initial_window: number(1.0), "initial window in segments: 2 in NS2, 3 by RFC 5681, 10 by RFC 6928 and in Linux";
+        initial_ssthresh: number(1.0), "initial slow-start threshold in segments; NS2's window_ does this too";
+        window_unit: word::<WindowUnit>(), "whether cwnd and flight count segments (Linux, NS2) or bytes (RFC 5681, ns-3)";
+        counting: word::<Counting>(), "how an ACK becomes growth: per-ack (NS2), abc1 or abc2 (RFC 3465), linux (tcp_cong.c), ns3";
+        recovery: word::<RecoveryKind>(), "how losses are found and repaired, unless the algorithm says: RFC 5681, 6582, 6675 or 8985 with 6937";
+        loss_basis: word::<LossBasis>(), "what a loss halves: the data in flight (RFC 5681 equation 4), the window (Linux), or as NS2 does the window, of whose half ssthresh takes the whole part and cwnd all, at each timeout anew";
+        dupacks_deliver: FLAG, "without SACK each duplicate ACK counts as a delivered segment (tcp_add_reno_sack), which the ACK that closes the hole does not count again";
+        grow_after_recovery: word::<GrowAfterRecovery>(), "whether the ACK that ends a recovery enlarges the window: never, without-sack (NS2), or always (Linux changes the state first, then the window)";
+        repeat_recovery: FLAG, "Reno may begin a second recovery within one window of data, as RFC 5681 has it; in NS2 it may not (bugFix_), NewReno never (RFC 6582)";
+        rto_restart: word::<RtoRestart>(), "when ACKs of new data restart the timer in NewReno's recovery: impatient (only the first partial ACK, RFC 6582 section 3.2) or every-ack (Linux)";
+        exit_to_flight: FLAG, "NewReno leaves a recovery with a window of at most the flight and one segment (RFC 6582 section 3.2 step 3); NS2 does not";
+        dup_thresh: count(1, 300), "duplicate ACKs that mean loss (RFC 5681: 3; Linux: tcp_reordering)";
+        limited_transmit: FLAG, "one new segment on each of the first two duplicate ACKs (RFC 3042; NS2's singledup_)";
+        delack_segments: count(1, 1000), "full segments per ACK: 1 acknowledges every packet (NS2's TCPSink), 2 is RFC 1122's delayed ACK";
+        delack_timeout: TIME, "longest an ACK is delayed: 40ms in Linux, 100ms in NS2's DelAck, 200ms in BSD, at most 500ms by RFC 1122";
+        delack_below_rto: FLAG, "a host delays an ACK by at most a jiffy less than the floor of its own retransmission timer (tcp_delack_max: Linux 6.7 for a route's rto_min, 6.11 for tcp_rto_min_us)";
+        quickack: FLAG, "receivers acknowledge every packet of algorithms that live on RTT samples (ip route ... quickack 1), whatever delack_segments says";
+        quick_acks: count(0, 1_000_000), "segments acknowledged at once when a connection begins (Linux quick-ACK mode: 16)";
+        comp_sack_nr: count(0, 255), "ACKs of data ahead of a hole, after the third, that are merged into one (Linux: tcp_comp_sack_nr, 44); 0 sends each";
+        comp_sack_delay: TIME, "longest that merged ACKs wait: a twentieth of the round trip, and at most this (tcp_comp_sack_delay_ns: 1ms)";
+        comp_sack_slack: TIME, "how much later than that a merged ACK leaves, since the kernel's timer has slack (tcp_comp_sack_slack_ns: 100us)";
+        ack_on_cwr: FLAG, "a segment with CWR is acknowledged at once, because its sender may have a very small window (tcp_ecn_accept_cwr)";
+        two_way: FLAG, "data carry the ACK of the opposite direction of their connection, as RFC 9293 has it; false for NS2's one-way agents, each with a sink of its own";
+        pingpong: FLAG, "Linux's interactive mode: once a host has answered within delack_timeout, its ACKs wait for its next answer; before, the end of what an application wrote is acknowledged at once";
+        nagle: word::<Nagle>(), "holding small segments: off (TCP_NODELAY), rfc896, or minshall as in Linux";
+        receive_window: SIZE, "receive window; with receive_buffer the most that the buffer becomes (Linux: tcp_rmem's maximum, 6MiB)";
+        receive_buffer: SIZE, "receive buffer that a connection starts with and enlarges by what arrives, its window with it, each segment acknowledged at once meanwhile (Linux: tcp_rmem's default, 131072B); 0B: the window is receive_window";
+        read_size: SIZE, "an application reads when so many bytes have come, or its message is complete (SO_RCVLOWAT): what waits takes up the receive buffer, which grows by what is read in a round trip; 0B: it reads each segment";
+        coalesce: word::<Coalesce>(), "which segments that wait to be read become one buffer (tcp_try_coalesce), whose reading is counted at once in the tuning of the receive buffer: never, acknowledged (those behind one that the sender has given up, as on virtual networks, which hand on the sender's own buffers), or always (a network card's)";
+        min_rto: TIME, "floor of the retransmission timer: 1s by RFC 6298, 200ms in Linux and NS2";
+        receiver_min_rto: TIME, "the same on hosts that are sent more than they send, such as the aggregator: for what they send, and for how long they delay ACKs (delack_below_rto); 0s: min_rto";
+        max_rto: TIME, "ceiling of the retransmission timer: 60s by RFC 6298 and in NS2, 120s in Linux";
+        initial_rto: TIME, "retransmission timer before the first sample: 1s by RFC 6298, 3s in NS2";
+        clock_granularity: TIME, "G of RFC 6298, and the tick that quantise_rtt rounds to (NS2's tcpTick_: 10ms)";
+        hz: count(24, 10_000), "jiffies per second of the kernel (CONFIG_HZ): its timers under timer_wheel, and CUBIC's kernel form; 250 in Debian, 1000 in RHEL and Fedora";
+        timer_wheel: FLAG, "timers (retransmission, tail-loss probe, reordering, delayed ACK) count in jiffies and expire on the kernel's timer wheel: up to two jiffies late, later where they are longer than 62";
+        tso: FLAG, "segmentation offload: TCP hands up to 64 KB at once to the network card, which cuts it and sends the packets back to back (tcp_tso_autosize, tcp_tso_should_defer; PSH ends each burst)";
+        tso_whole: SIZE, "with tso: bursts of several segments up to this size on the wire cross the network uncut, as between namespaces and containers of one machine, where a token bucket cuts only what is above its burst (tbf_enqueue); one packet in a queue, one merged segment at the receiver; 0B: network cards cut all";
+        common_ticks: FLAG, "the hosts' timer ticks come at the same instants, as in the virtual kernel, whose hosts share one clock; else each host draws where it stands in a tick";
+        quantise_rtt: FLAG, "round RTT samples up to whole clock ticks, as NS2 does";
+        linux_rto: FLAG, "RTO = SRTT + max(4*mdev, min_rto) with the windowed maximum of the deviation (tcp_rtt_estimator); round trips are differences of two readings of a clock of microseconds (tcp_stamp_us_delta)";
+        timestamps: FLAG, "a valid RTT sample from every ACK, also of retransmissions (RFC 7323)";
+        coarse_timestamps: FLAG, "where only a timestamp tells the round trip, on an ACK of what was sent again, a SYN too, it is whole milliseconds, at least one (tcp_rtt_tsopt_us)";
+        rtt_timing: word::<RttTiming>(), "what the retransmission timer learns round trips from: each-ack, or one-segment at a time, whose ACK also ends the back-off of the timer (RFC 6298 section 3; NS2 without timestamps_)";
+        ecn: word::<EcnMode>(), "ECN unless the algorithm needs DCTCP's: off, classic (RFC 3168; Linux tcp_ecn=1), dctcp (RFC 8257)";
+        ecn_fallback: FLAG, "a SYN that is sent again asks for no ECN: the connection does without, under DCTCP as Reno (tcp_ecn_fallback)";
+        ect_on_control: word::<EctOnControl>(), "ECT on SYN, pure ACKs and retransmissions too: never (RFC 3168), dctcp (where the algorithm needs ECN, as in Linux), always";
+        cwnd_validation: word::<CwndValidation>(), "idle and application-limited periods; linux is the cwnd-limited test and tcp_slow_start_after_idle, linux-keep the test alone (tcp_slow_start_after_idle = 0)";
+        handshake: FLAG, "handshake before the first data: SYN and SYN/ACK take a round trip (in NS2 `syn_` with `delay_growth_`)";
+        connect_time: TIME, "what a host takes to open a connection: those that it opens at one instant follow each other so (1us: the virtual kernel; a client's loop over socket and connect: 4 to 9us)";
+        syn_linear_timeouts: count(0, 255), "timeouts of a SYN after which the timer is not doubled (Linux: tcp_syn_linear_timeouts, 4)";
+        free_syn_losses: count(0, 100), "SYNs that may be lost before a connection begins with a window of one segment: 0 by RFC 5681 section 3.1, 1 in Linux (tcp_init_transfer)";
+        handshake_ack: FLAG, "the handshake's last ACK leaves by itself, ahead of the data (Linux, ns-3), not with the first data";
+        merge_writes: FLAG, "a segment may join bytes of different application writes (byte streams do, NS2's one-way agents do not)";
+        max_burst: count(0, 1_000_000), "most segments sent in answer to one ACK; 0 is unlimited (NS2's maxburst_)";
+        send_jitter: TIME, "random processing time of each packet in the host that sends it, uniform on [0, this), order and rate kept (NS2's overhead_; Linux: interrupts, softirqs)";
+        clock_error_ppm: number(0.0), "clocks of hosts and switches: every link's rate is off by a random part, uniform on plus or minus this many ppm, from the seed; equal clocks let one flow hold a full drop-tail queue for ever (50: oscillators of network cards; IEEE 802.3 allows 100)";
+        tsq_limit: TIME, "a flow waits while its host has two of its segments and what its pacing rate sends in this time; 0s is unlimited (Linux: TCP small queues, 1/1024 s)";
+        pacing: FLAG, "pace algorithms that do not ask for it at 2.0 or 1.2 times cwnd/srtt (Linux with the fq qdisc)";
+        unpaced_segments: count(0, 1_000_000), "first data segments of a connection that pacing does not hold (tcp_update_skb_after_send: 10)";
+        pacing_credit: FLAG, "a segment that leaves later than pacing allows shortens the wait after it by as much, at most by half (tcp_update_skb_after_send)";
+        grow_in_cwr: FLAG, "cwnd may grow between an ECN reduction and the end of that window; Linux does not, NS2 does";
+    }
 }
 
 /// The knob of this exact name.

@@ -5,7 +5,7 @@
 //!
 //! | room | what is in it |
 //! |---|---|
-//! | [`spec`], [`stack`], [`knobs`] | what a run is made of |
+//! | [`spec`], [`stack`], [`hosts`], [`knobs`] | what a run is made of |
 //! | [`results`] | what it leaves behind |
 //! | `partition`, `parallel` | one run on several threads |
 //! | `engine`, `build`, `report`, `app`, `timer` | the run itself |
@@ -46,6 +46,7 @@ pub use fanin_switch::{disciplines as queue, random as rng};
 
 pub use build::{check_disciplines, clock_error, ideal_times, known_paths, routes};
 pub use engine::{Progress, RunError, run, run_with_tap};
+pub use host::model as hosts;
 pub use parallel::run_on;
 pub use partition::why_serial;
 pub use tcp::resolved_stack;

@@ -1,6 +1,7 @@
 //! The network: ports, paths and the clock. Endpoints send into it; the engine takes arrivals out of it.
 
 use crate::calendar::{Calendar, Place};
+use crate::host::machines::Machines;
 use crate::host::work::Opening;
 use crate::packet::{Packet, flags};
 use crate::rng::Stream;
@@ -160,7 +161,8 @@ pub struct Net {
     pub pools: Vec<SharedBuffer>,
     /// The pool of each port.
     pub pool_of: Vec<Option<u32>>,
-    /// No port has a scheduler or a shared buffer, none is traced, and no other part of the run exists: [`Self::offer`] is shorter.
+    /// No port has a scheduler or a shared buffer, none is traced, hosts cost nothing, and no other part of the run exists: [`Self::offer`] is
+    /// shorter.
     pub plain: bool,
     /// Packets accepted by ports.
     pub hops: u64,
@@ -172,6 +174,8 @@ pub struct Net {
     pub open_runs: u32,
     /// Hosts that open connections.
     pub opening: Opening,
+    /// Hosts, where they cost something.
+    pub hosts: Option<Box<Machines>>,
     /// What it knows of other parts of the run, if it is one of several.
     pub split: Option<Box<Split>>,
     /// What is being recorded.
@@ -229,6 +233,11 @@ impl Net {
     /// Sends a packet that the host needs `lag` ps more to process; packets of a host keep their order and its port its rate.
     #[inline(always)]
     pub fn send_late(&mut self, packet: Packet, lag: u64) {
+        // By value: a packet whose address is taken would be written twice.
+        let lag = match &mut self.hosts {
+            None => lag,
+            Some(hosts) => lag + hosts.send(packet.flow, packet.has(flags::ACK), self.now),
+        };
         if lag > 0 {
             let way = self.ways[packet.flow as usize][usize::from(packet.has(flags::ACK))];
             let port = self.first_port(way);
@@ -287,7 +296,7 @@ impl Net {
 
     /// Whether [`Self::plain`] holds.
     pub fn is_plain(&self) -> bool {
-        let watched = self.trace.sees_any() || self.split.is_some() || !self.pools.is_empty();
+        let watched = self.trace.sees_any() || self.split.is_some() || !self.pools.is_empty() || self.hosts.is_some();
         !watched && !self.ports.iter().any(Port::is_scheduled)
     }
 
@@ -434,6 +443,12 @@ impl Net {
             Some(pool) => self.pools[pool as usize].room(link, |port| ports[port as usize].queue(now).1),
             None => u64::MAX,
         }
+    }
+
+    /// The host at the end of this link had no room for a packet that had arrived.
+    pub fn overrun(&mut self, link: u32, packet: &Packet) {
+        self.arrived -= 1;
+        self.count_drop(link, packet);
     }
 
     fn count_drop(&mut self, link: u32, packet: &Packet) {

@@ -125,6 +125,8 @@ pub fn why_serial(spec: &Spec, threads: usize) -> Option<&'static str> {
         Some("the transport is not TCP")
     } else if any(|k| matches!(k, Kind::Extension(_))) {
         Some("the algorithm comes from outside")
+    } else if !spec.hosts.is_ideal() {
+        Some("hosts cost processor time")
     } else if Partition::new(spec, threads.max(2)).is_none() {
         Some("there is one rack only")
     } else {

@@ -1,5 +1,6 @@
 //! What a run is made of, fully resolved: `fanin-scenario` writes it, the engine reads it, nothing in it is a default.
 
+use crate::host::model::HostModel;
 use crate::stack::Stack;
 use fanin_cc::{Args, Composition};
 use fanin_switch::disciplines::{DROP_TAIL, Discipline};
@@ -47,6 +48,8 @@ pub struct Spec {
     pub nodes: Vec<Node>,
     /// Directed links; a cable is two of them.
     pub links: Vec<Link>,
+    /// What every host is made of and costs.
+    pub hosts: HostModel,
     /// How packets find their way.
     pub routing: Routing,
     /// TCP stacks, each with its algorithm; flows refer to one.

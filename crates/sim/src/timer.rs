@@ -19,6 +19,10 @@ pub enum Timer {
     Open(u32),
     /// Queues are sampled.
     Sample,
+    /// This receive queue of a host, or its processor.
+    Receive(u32),
+    /// The application of this host has read something.
+    Read(u32),
 }
 
 impl Timer {
@@ -33,6 +37,8 @@ impl Timer {
             Timer::Stop(n) => (5, n),
             Timer::Open(n) => (6, n),
             Timer::Sample => (7, 0),
+            Timer::Receive(n) => (8, n),
+            Timer::Read(n) => (9, n),
         }
     }
 }

@@ -70,6 +70,8 @@ pub enum Domain {
     Cc,
     /// A `[stack]` table.
     Stack,
+    /// What hosts are made of: a preset's name, a file, or a table.
+    Hosts,
     /// A queue discipline with its parameters.
     Discipline,
 }
@@ -101,6 +103,7 @@ impl Domain {
             Domain::Groups => "a table of names, each with a list of hosts".to_owned(),
             Domain::Cc => "a table such as { name = \"dctcp\" }".to_owned(),
             Domain::Stack => "a table such as { profile = \"linux\" }".to_owned(),
+            Domain::Hosts => "a name such as \"25g\", a file such as \"measured.toml\", or a table".to_owned(),
             Domain::Discipline => "a table such as { name = \"red\" }".to_owned(),
         }
     }

@@ -73,6 +73,7 @@ fn sample(place: &str, key: &Setting) -> (String, String) {
         Domain::Discipline => "{ name = \"sfq\" }".to_owned(),
         Domain::Cc => "{ name = \"reno\" }".to_owned(),
         Domain::Stack => "{ mss = 700 }".to_owned(),
+        Domain::Hosts => "\"10g\"".to_owned(),
         other => panic!("{place}.{}: no sample for {other:?}", key.name),
     };
     (String::new(), value)

@@ -6,6 +6,7 @@ mod errors;
 mod every_key;
 mod every_knob;
 mod examples;
+mod hosts;
 mod never_panics;
 mod parallel;
 mod pcap;

@@ -258,7 +258,7 @@ impl Receiver {
                 now: Time::from_ps(net.now),
                 conn,
                 mss: self.config.stack.mss,
-                wire_bytes: u32::from(packet.wire),
+                wire_bytes: self.config.wire_of(packet),
                 payload_bytes: if duplicate { 0 } else { u32::from(packet.len) },
                 rtt,
             });

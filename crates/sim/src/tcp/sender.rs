@@ -36,6 +36,16 @@ pub struct Config {
 }
 
 impl Config {
+    /// Bytes on the wire of a data packet, of all that the network or GRO has made one.
+    pub fn wire_of(&self, packet: &Packet) -> u32 {
+        let segments = u32::from(packet.len).div_ceil(self.stack.mss);
+        if segments <= 1 {
+            u32::from(packet.wire)
+        } else {
+            u32::from(packet.len) + segments * u32::from(self.empty_wire)
+        }
+    }
+
     /// Of a transport whose stack is resolved.
     pub fn new(stack: Stack, needs: Needs) -> Config {
         Config {

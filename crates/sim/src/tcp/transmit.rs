@@ -348,16 +348,22 @@ impl Sender {
         if let Some(peer) = self.peer {
             return self.put_on_wire_with_ack(packet, peer, lags, net);
         }
-        let lag = if lags { self.lag() } else { 0 };
-        net.send_late(packet, lag);
+        if lags {
+            net.send_late(packet, self.lag());
+        } else {
+            net.send(packet);
+        }
     }
 
     /// Apart, so that a packet without an ACK is written where the network keeps it, and nowhere before.
     #[inline(never)]
     fn put_on_wire_with_ack(&mut self, mut packet: Packet, peer: u32, lags: bool, net: &mut Uplink<'_>) {
         net.ride(&mut packet, peer);
-        let lag = if lags { self.lag() } else { 0 };
-        net.send_late(packet, lag);
+        if lags {
+            net.send_late(packet, self.lag());
+        } else {
+            net.send(packet);
+        }
     }
 
     /// How long the host takes for a packet, ps.

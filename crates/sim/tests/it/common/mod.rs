@@ -27,6 +27,7 @@ pub fn star(n: u32, rate: Rate, delay: Duration, buffer: Option<QueueLimit>, mar
     Spec {
         nodes,
         links,
+        hosts: fanin_sim::hosts::HostModel::ideal(),
         routing: Routing::FlowHash,
         transports: Vec::new(),
         flows: Vec::new(),
