@@ -2,6 +2,9 @@
 
 pub use fanin_switch::flags;
 
+/// Time stamps of TCP, in Linux, tick once a millisecond.
+pub(crate) const TICK_PS: u64 = 1_000_000_000;
+
 /// A data segment or an acknowledgement: one cache line.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(64))]
@@ -59,7 +62,7 @@ impl Packet {
             sack: [left, right, 0, 0, 0, 0],
             flow,
             len: 0,
-            tick: (self.timestamp / crate::tcp::TICK_PS) as u32,
+            tick: (self.timestamp / TICK_PS) as u32,
             flags: flags::ACK | flags::CARRIES_ACK | (self.flags & (flags::ECE | flags::DSACK)),
             ..*self
         })

@@ -3,8 +3,7 @@
 //! *Source*: Linux 6.12 `net/core/gro.c` (`dev_gro_receive`, `skb_gro_receive`, `gro_normal_one`), `net/ipv4/tcp_offload.c` (`tcp_gro_receive`),
 //! `net/ipv4/af_inet.c` (`inet_gro_receive`).
 
-use crate::packet::{Packet, flags};
-use crate::tcp::TICK_PS;
+use crate::packet::{Packet, TICK_PS, flags};
 
 /// Lists of segments that are held, to which connections are hashed (`GRO_HASH_BUCKETS`).
 const BUCKETS: usize = 8;

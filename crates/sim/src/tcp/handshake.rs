@@ -1,12 +1,11 @@
 //! How a connection opens: SYN, the answer to it, and the last packet; what both sides learn of each other from them.
 
-use super::TICK_PS;
 use super::receiver::Receiver;
 use super::rtt::elapsed;
 use super::sender::{Config, Phase, Sender};
 use super::uplink::Uplink;
 use crate::net::Net;
-use crate::packet::{Packet, flags};
+use crate::packet::{Packet, TICK_PS, flags};
 use crate::stack::{EcnMode, Stack};
 use fanin_cc::{Needs, Window};
 use fanin_units::Duration;

@@ -46,7 +46,4 @@ mod uplink;
 mod validation;
 mod window;
 
-/// Time stamps of TCP, in Linux, tick once a millisecond.
-pub(crate) const TICK_PS: u64 = 1_000_000_000;
-
 pub use endpoint::{Tcp, resolved_stack};

@@ -1,13 +1,12 @@
 //! The receiving side: reassembly, acknowledgements, ECN echo, advertised window.
 
-use super::TICK_PS;
 use super::handshake::Opening;
 use super::sender::Config;
 use super::tuning::{ReceiveBuffer, Segment, first_window};
 use crate::host::clock::Clock;
 use crate::host::work;
 use crate::net::Net;
-use crate::packet::{Packet, flags};
+use crate::packet::{Packet, TICK_PS, flags};
 use crate::rng::Stream;
 use crate::stack::EcnMode;
 use crate::timer::Timer;

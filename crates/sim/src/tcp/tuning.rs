@@ -113,7 +113,7 @@ impl ReceiveBuffer {
     pub fn on_segment(&mut self, s: &Segment) -> bool {
         if s.echo != self.last_echo {
             self.last_echo = s.echo;
-            let ticks = (s.now / crate::tcp::TICK_PS).saturating_sub(u64::from(s.echo));
+            let ticks = (s.now / crate::packet::TICK_PS).saturating_sub(u64::from(s.echo));
             if s.len >= self.seen_mss && ticks > 0 {
                 self.sample(ticks * TICK_US, false);
             }
@@ -347,7 +347,7 @@ mod tests {
 
     fn segment(number: u64, us: u64, window: u64) -> Segment {
         let now = us * 1_000_000;
-        let echo = (now / crate::tcp::TICK_PS) as u32;
+        let echo = (now / crate::packet::TICK_PS) as u32;
         Segment { len: 1448, in_order: true, echo, nxt: number * 1448, ahead: 0, complete: false, window, now }
     }
 

@@ -1,11 +1,10 @@
 //! Taking back a reduction that turns out to have been a mistake: D-SACK (RFC 2883, 3708), Eifel (RFC 3522), F-RTO (RFC 5682).
 
-use super::TICK_PS;
 use super::recovery::AckSummary;
 use super::rtt::ticked;
 use super::sender::Sender;
 use super::uplink::Uplink;
-use crate::packet::Packet;
+use crate::packet::{Packet, TICK_PS};
 use fanin_cc::{State, Window};
 use fanin_units::Duration;
 
