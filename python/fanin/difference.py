@@ -12,7 +12,18 @@ import polars as pl
 
 from fanin.errors import ScenarioError, keywords
 from fanin.files import shown
-from fanin.ranking import ONE, SIGNIFICANT, STATISTICS, RankBy, RankOf, column, completion_statistics, known, waited_for
+from fanin.ranking import (
+    ONE,
+    PLURAL,
+    SIGNIFICANT,
+    STATISTICS,
+    RankBy,
+    RankOf,
+    column,
+    completion_statistics,
+    known,
+    waited_for,
+)
 from fanin.stats import Estimate, holm, paired_ratios
 from fanin.text import duration
 from fanin.verdict import STATISTIC_NAMES, gain
@@ -27,9 +38,6 @@ BLOCKS = 40
 
 DRAWS = 1000
 """How often."""
-
-PLURAL: dict[RankOf, str] = {"trees": "request trees", "rounds": "rounds", "responses": "responses"}
-"""How many of them there are is said so."""
 
 LIKE_COMPARE: tuple[RankBy, ...] = ("p50", "p99", "p99_9")
 """Statistics shown for each algorithm of a comparison."""
@@ -82,7 +90,7 @@ class Difference:
         What they are.
     before, after : str
         Their names.
-    rank_of : {"trees", "rounds", "responses"}
+    rank_of : {"trees", "requests", "stages", "responses"}
         Whose completion times.
     headline : str
         The answer in one sentence.
@@ -139,7 +147,7 @@ def diff(
         Both captures, or both folders that ``fanin compare --out`` wrote.
     aggregator : str, optional
         Of captures: address of the host that the responses go to; the likeliest unless given.
-    rank_of : {"trees", "rounds", "responses"}, optional
+    rank_of : {"trees", "requests", "stages", "responses"}, optional
         Whose completion times, as :func:`fanin.compare`'s. Unless given, what both sides were, or would be, ranked by; responses where they differ.
 
     Returns

@@ -133,10 +133,12 @@ def _whole_ns(time: pl.Expr) -> pl.Expr:
 
 
 def waited(found: TrainsResult, replay: Replay, of: RankOf) -> list[float | None] | None:
-    """What request trees or rounds took in the capture, in ms; None for responses, which :func:`durations` knows."""
+    """What request trees, requests or stages took in the capture, in ms; None for responses, which :func:`durations` knows."""
     if of == "trees":
         return tree_durations(found, replay)
-    return replay.round_times_ms() if of == "rounds" else None
+    if of == "stages":
+        return replay.stage_times_ms()
+    return replay.round_times_ms() if of == "requests" else None
 
 
 def measured(found: TrainsResult, aggregator: str, waited_ms: Sequence[float | None] | None = None) -> Measured:

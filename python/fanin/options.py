@@ -21,7 +21,8 @@ class RankOf(StrEnum):
     """Whose completion time counts; as :data:`fanin.ranking.RankOf`, which would load too much here."""
 
     trees = "trees"
-    rounds = "rounds"
+    requests = "requests"
+    stages = "stages"
     responses = "responses"
 
 
@@ -29,8 +30,8 @@ RankOfOption = Annotated[
     RankOf | None,
     typer.Option(
         "--rank-of",
-        help="Whose completion time counts: a round ends with its slowest answer, a request tree with the client's "
-        "[default: trees where most of the capture is of some, else rounds, else responses].",
+        help="Whose completion time counts: a request ends with its slowest answer, as a stage inside it does, a request tree with the client's "
+        "[default: trees where most of the capture is of some, else requests, else responses].",
         show_default=False,
     ),
 ]

@@ -26,14 +26,35 @@ if TYPE_CHECKING:
 RankBy = Literal["mean", "p50", "p95", "p99", "p99_9"]
 """What a ranking may be by."""
 
-RankOf = Literal["trees", "rounds", "responses"]
-"""Whose completion time a ranking may be by: request trees, rounds or responses."""
+RankOf = Literal["trees", "requests", "stages", "responses"]
+"""Whose completion time a ranking may be by: request trees, requests of the application's user, their stages, or responses."""
 
-PREFIX: dict[RankOf, str] = {"trees": "tree_", "rounds": "round_", "responses": ""}
+PREFIX: dict[RankOf, str] = {"trees": "tree_", "requests": "round_", "stages": "stage_", "responses": ""}
 """Of the columns of a run that hold their statistics."""
 
-ONE: dict[RankOf, str] = {"trees": "request tree", "rounds": "round", "responses": "response"}
+COUNTED: dict[RankOf, tuple[str, str]] = {
+    "trees": ("trees", "unfinished_trees"),
+    "requests": ("rounds", "unfinished_rounds"),
+    "stages": ("stages", "unfinished_stages"),
+    "responses": ("responses", "unfinished"),
+}
+"""Columns of a run: how many there were, and how many of them were not complete when it ended."""
+
+ONE: dict[RankOf, str] = {
+    "trees": "request tree",
+    "requests": "request",
+    "stages": "stage of a request",
+    "responses": "response",
+}
 """What one of them is called."""
+
+PLURAL: dict[RankOf, str] = {
+    "trees": "request trees",
+    "requests": "requests",
+    "stages": "stages of requests",
+    "responses": "responses",
+}
+"""And several."""
 
 STATISTICS: tuple[RankBy, ...] = get_args(RankBy)
 """The statistics of a completion time that every row has."""
@@ -45,7 +66,7 @@ SIGNIFICANT = 0.05
 """A difference is claimed when chance makes one as large less often than this."""
 
 METHOD = (
-    "Percentiles are nearest-rank over the request trees, rounds or responses of one run, an unfinished one counting as longer than any finished. "
+    "Percentiles are nearest-rank over the request trees, requests, stages or responses of one run, an unfinished one counting as longer than any other. "
     "Times are geometric means over seeds, counts arithmetic means, with 95% confidence intervals (Student's t over the per-seed values; "
     "of times, over their logarithms). Two algorithms are compared pair by pair, seed by seed (Student's t over the logarithms of the "
     "ratios), and p values are corrected for the number of comparisons (Holm). A tier holds what cannot so be told from its first row."
@@ -81,7 +102,7 @@ def waited_for(replay: Replay, asked: RankOf | None = None, *, alone: bool = Fal
     replay : Replay
         The traffic of a capture.
     asked : str, optional
-        ``trees``, ``rounds`` or ``responses``.
+        ``trees``, ``requests``, ``stages`` or ``responses``.
     alone : bool
         Each connection is replayed alone, so there is neither.
 
@@ -93,15 +114,15 @@ def waited_for(replay: Replay, asked: RankOf | None = None, *, alone: bool = Fal
     if asked is None:
         if 2 * replay.in_trees > replay.responses:
             return "trees"
-        return "rounds" if 2 * replay.in_rounds > replay.responses else "responses"
+        return "requests" if 2 * replay.in_rounds > replay.responses else "responses"
     why = "each connection is replayed alone"
-    if asked == "rounds" and (alone or replay.rounds == 0):
-        why = why if alone else "no requests were seen to leave together"
-        raise ScenarioError(f"command line `--rank-of rounds`: there are no rounds: {why}; rank by responses")
+    if asked in ("requests", "stages") and (alone or replay.rounds == 0):
+        why = why if alone else "no requests of several messages were seen"
+        raise ScenarioError(f"command line `--rank-of {asked}`: there are no {asked}: {why}; rank by responses")
     if asked == "trees" and (alone or len(replay.trees()) == 0):
         why = why if alone else "no client's request was seen to wait for other servers' answers"
         raise ScenarioError(
-            f"command line `--rank-of trees`: there are no request trees: {why}; rank by rounds or responses"
+            f"command line `--rank-of trees`: there are no request trees: {why}; rank by requests or responses"
         )
     return asked
 
@@ -131,13 +152,17 @@ class RankingRow:
     response_ms : dict of str to Estimate
         Completion time of responses.
     round_ms : dict of str to Estimate
-        Completion time of rounds, from the first request to the slowest answer; no values where there are no rounds.
+        Completion time of requests, from the first message to the slowest answer; no values where there are none.
+    stage_ms : dict of str to Estimate
+        Completion time of their stages: of what left together inside a request, from the first message to the slowest answer.
     tree_ms : dict of str to Estimate
         Completion time of request trees, from a client's request to the aggregator's answer, which waited for others; no values where there are none.
     trees, unfinished_trees : int
         Request trees per run, and those that were not complete when a run ended, all seeds together.
     rounds, unfinished_rounds : int
-        Rounds per run, and those that were not complete when a run ended, all seeds together.
+        Requests per run, and those that were not complete when a run ended, all seeds together.
+    stages, unfinished_stages : int
+        The same of their stages.
     responses : int
         Responses per run.
     unfinished : int
@@ -184,6 +209,13 @@ class RankingRow:
     tree_ms: dict[str, Estimate] = field(default_factory=dict)
     trees: int = 0
     unfinished_trees: int = 0
+    stage_ms: dict[str, Estimate] = field(default_factory=dict)
+    stages: int = 0
+    unfinished_stages: int = 0
+
+    def count(self, of: RankOf) -> int:
+        """Request trees, requests, stages or responses per run."""
+        return int(getattr(self, COUNTED[of][0]))
 
     def __repr__(self) -> str:
         from fanin.text import with_interval
@@ -191,8 +223,13 @@ class RankingRow:
         return f"<RankingRow {self.rank}: {self.cc}, p99 {with_interval(self.completion_ms['p99'])} ms, {len(self.seeds)} seeds>"
 
     def times(self, of: RankOf) -> dict[str, Estimate]:
-        """Completion times of request trees, rounds or responses, by statistic."""
-        found = {"trees": self.tree_ms, "rounds": self.round_ms, "responses": self.response_ms}[of]
+        """Completion times of request trees, requests, stages or responses, by statistic."""
+        found = {
+            "trees": self.tree_ms,
+            "requests": self.round_ms,
+            "stages": self.stage_ms,
+            "responses": self.response_ms,
+        }[of]
         return {name: found.get(name, Estimate(None)) for name in STATISTICS}
 
     def to_dict(self) -> dict[str, Any]:
@@ -204,11 +241,14 @@ class RankingRow:
             "needs_ecn": self.needs_ecn,
             "completion_ms": {name: self.completion_ms[name].to_dict() for name in STATISTICS},
             "response_ms": {name: estimate.to_dict() for name, estimate in self.times("responses").items()},
-            "round_ms": {name: estimate.to_dict() for name, estimate in self.times("rounds").items()},
+            "round_ms": {name: estimate.to_dict() for name, estimate in self.times("requests").items()},
+            "stage_ms": {name: estimate.to_dict() for name, estimate in self.times("stages").items()},
             "tree_ms": {name: estimate.to_dict() for name, estimate in self.times("trees").items()},
             **{name: getattr(self, name).to_dict() for name in COUNTS},
             "rounds": self.rounds,
             "unfinished_rounds": self.unfinished_rounds,
+            "stages": self.stages,
+            "unfinished_stages": self.unfinished_stages,
             "trees": self.trees,
             "unfinished_trees": self.unfinished_trees,
             "responses": self.responses,
@@ -272,7 +312,7 @@ def rank(
     by : str
         One of :data:`STATISTICS`.
     of : str
-        Whose completion time: ``trees``, ``rounds`` or ``responses``. Equal values are ordered by the mean, then as in the registry (D2TCP
+        Whose completion time: ``trees``, ``requests``, ``stages`` or ``responses``. Equal values are ordered by the mean, then as in the registry (D2TCP
         without deadlines is DCTCP, and DCTCP is what to name), then by name; what has no value comes last.
     candidates : collection of str, optional
         What can be the answer; everything unless given.
@@ -310,7 +350,10 @@ def rank(
                 candidate=candidates is None or cc in candidates,
                 against_baseline=against,
                 response_ms=times["responses"],
-                round_ms=times["rounds"],
+                round_ms=times["requests"],
+                stage_ms=times["stages"],
+                stages=int(mine["stages"][0]),
+                unfinished_stages=int(mine["unfinished_stages"].sum()),
                 rounds=int(mine["rounds"][0]),
                 unfinished_rounds=int(mine["unfinished_rounds"].sum()),
                 tree_ms=times["trees"],

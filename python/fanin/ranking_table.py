@@ -131,11 +131,16 @@ def _columns(result: CompareResult) -> list[Column]:
         # What waits for responses says more than they do.
         column(f"{of}' {by.replace('_', '.')}", 12 if of == "responses" else 75, partial(_time_of, of, by))
         for of in PREFIX
-        if of != result.rank_of and any(getattr(row, of) for row in rows)
+        if of != result.rank_of and any(_has(row, of) for row in rows)
     ]
     if any(row.unfinished for row in rows):
         columns.append(column("unfinished", 95, lambda row: row.unfinished))
     return columns
+
+
+def _has(row: RankingRow, of: RankOf) -> bool:
+    """There are some, and, of stages, others than the requests themselves."""
+    return row.count(of) > (row.rounds if of == "stages" else 0)
 
 
 def _folded(names: Sequence[str]) -> str:

@@ -6,14 +6,37 @@ The companies of a capture (`Company` in the workload file) become sentences suc
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from fanin import closing
+
+if TYPE_CHECKING:
+    from fanin._native import Replay
 
 MOST = 6
 """More companies than this are summed up."""
 
 NOTHING = "no fan-in seen: each connection is replayed alone"
 """What is said of a capture without rounds."""
+
+
+def companies(replay: Replay) -> list[dict[str, Any]]:
+    """Who is asked together, and what its requests wait for, as in the workload file.
+
+    Besides, ``closed`` is the share of its messages whose request closes (:mod:`fanin.closing`), None where there are no requests of several messages.
+
+    Examples
+    --------
+    >>> import fanin
+    >>> [each["closed"] for each in companies(fanin.trains("tests/data/requests/chain.pcap.gz").workload())]
+    [1.0]
+    """
+    shares = {each["company"]: closing.share([each]) for each in closing.closings(replay)}
+    found = json.loads(replay.companies_json())
+    return [{**company, "closed": shares.get(number)} for number, company in enumerate(found)]
 
 
 def sentences(companies: Sequence[dict[str, Any]]) -> list[str]:
@@ -53,7 +76,9 @@ def sentences(companies: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def explained(companies: Sequence[dict[str, Any]]) -> float | None:
-    """The share of requests whose cause is in the capture, first requests of all left out; None without any.
+    """The share of messages that are explained: their cause is in the capture, and the request that they are of closes. None without any.
+
+    The first messages of all are left out: they can follow nothing.
 
     Examples
     --------
@@ -66,7 +91,11 @@ def explained(companies: Sequence[dict[str, Any]]) -> float | None:
     known = sum(edge["requests"] for edge in edges if edge["event"] != "nothing")
     unknown = sum(edge["requests"] for edge in edges if edge["event"] == "nothing")
     total = known + max(unknown - first, 0)
-    return known / total if total else None
+    if not total:
+        return None
+    closed = [(c["requests"], c["closed"]) for c in companies if c.get("closed") is not None]
+    messages = sum(requests for requests, _ in closed)
+    return known / total * (sum(n * share for n, share in closed) / messages if messages else 1.0)
 
 
 def _company(company: dict[str, Any], companies: Sequence[dict[str, Any]]) -> str:
@@ -90,7 +119,8 @@ def _company(company: dict[str, Any], companies: Sequence[dict[str, Any]]) -> st
         parts.append("nothing in the capture says when the next request starts, so it stays on the clock")
     share_known = explained([company])
     if share_known is not None and known:
-        parts.append(f"{share_known * 100:.0f}% of requests explained")
+        # Rounded down: 100 % is said of all alone.
+        parts.append(f"{math.floor(share_known * 100 + 1e-9)}% of requests explained")
     return "; ".join(parts)
 
 

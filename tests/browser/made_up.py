@@ -155,7 +155,7 @@ def _run(cc: str, seed: int, responses: pl.DataFrame, longer: dict[str, pl.DataF
         "cc": cc,
         "seed": seed,
         **completion_statistics(mine["completion_ms"].to_list()),
-        **dict(item for what in ("round", "tree") for item in _of(what, cc, seed, longer.get(what)).items()),
+        **dict(item for what in ("round", "stage", "tree") for item in _of(what, cc, seed, longer.get(what)).items()),
         "timeouts": late,
         "retransmissions": 9 * late + seed,
         "drops": 8 * late,

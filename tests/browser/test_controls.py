@@ -163,13 +163,13 @@ def test_the_statistic_that_is_chosen_is_the_one_that_is_drawn(opened: Open) -> 
     assert labels.first.text_content() == f"{best:.3g} ms"
 
 
-def test_request_trees_rounds_and_responses_can_each_be_drawn(opened: Open) -> None:
+def test_request_trees_requests_and_responses_can_each_be_drawn(opened: Open) -> None:
     page = opened(trees=True)
     choices = page.page.locator("select.of")
-    assert choices.nth(0).locator("option").all_text_contents() == ["request trees", "rounds", "responses"]
+    assert choices.nth(0).locator("option").all_text_contents() == ["request trees", "requests", "responses"]
     row = made_up.result(trees=True).ranking[0]
     label = page.page.locator("#bars svg .mark-text.role-mark text").first
-    for of in ("trees", "rounds", "responses"):
+    for of in ("trees", "requests", "responses"):
         choices.nth(1).select_option(of)
         page.wait(f"document.getElementById('distribution').dataset.of === '{of}'")
         assert choices.nth(0).input_value() == of

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import fanin
 import polars as pl
+from fanin import closing
 from fanin.comparison import doubts
 
 ALGORITHMS = (
@@ -145,19 +146,23 @@ class Verdict:
         """Judge a count."""
         self.counts[name] = (mine, theirs, max(0.25 * mine, max(seeds) - min(seeds)) + max(2.0, answers / 20))
 
+    faults: dict[str, int] = field(default_factory=dict)
+    """Requests that were read and cannot be what an application did: errors of the inference (:func:`fanin.closing.faults`)."""
+
     doubts: tuple[str, ...] = ()
     """What the comparison warned of by itself: kinds of :mod:`fanin.comparison.doubts`."""
 
     @property
     def excused(self) -> bool:
         """The law is broken, and the comparison said of this capture that it may be."""
-        return not self.holds and bool(self.doubts)
+        return not self.holds and bool(self.doubts) and not self.faults
 
     @property
     def breaks(self) -> list[str]:
         """What does not hold."""
         far = [name for name, (ratio, most) in self.ratios.items() if not 1 / most <= ratio <= most]
-        return far + [name for name, (run, replay, most) in self.counts.items() if abs(run - replay) > most]
+        counts = [name for name, (run, replay, most) in self.counts.items() if abs(run - replay) > most]
+        return far + counts + [f"requests {fault}" for fault in self.faults]
 
     @property
     def holds(self) -> bool:
@@ -215,11 +220,12 @@ def judge(case: Case, folder: Path, seed_count: int) -> Verdict:
     capture = merged(sorted((folder / "pcap").rglob("*.pcap")), folder / "capture.pcap")
     replayed = fanin.compare(capture, rack, cc=case.cc, baseline=case.cc, seeds=seed_count)
 
-    verdict = Verdict(seed_count, doubts=doubted(replayed.warnings))
+    faults = closing.faults(closing.closings(fanin.trains(capture).workload()))
+    verdict = Verdict(seed_count, faults=faults, doubts=doubted(replayed.warnings))
     each = [runs.messages.filter(seed=seed) for seed in range(1, seed_count + 1)]
     mine = answers(captured.messages)
     verdict.times("responses", mine, known(replayed.responses), [answers(messages) for messages in each])
-    if replayed.rank_of == "rounds" and "barrier = false" not in case.workload:
+    if replayed.rank_of == "requests" and "barrier = false" not in case.workload:
         own = [rounds(messages, len(senders)) for messages in each]
         later = replayed.rounds.filter(pl.col("release_ms").rank("ordinal").over("seed") > 1)
         verdict.times("rounds", rounds(captured.messages, len(senders)), known(later), own)

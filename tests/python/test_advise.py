@@ -274,7 +274,7 @@ def test_without_a_rack_it_takes_the_one_that_the_capture_speaks_for_and_says_so
     assert not any("is a guess" in note for note in found.notes)
     guessed = advise(CAPTURES / "virtual_kernel/incast20_reno_1g.switch.pcap.gz", cc="cubic", budget=10, keep=False)
     assert any("the rate of the link to the aggregator is a guess" in note for note in guessed.notes)
-    assert found.rank_of == "rounds"
+    assert found.rank_of == "requests"
 
 
 def test_advice_times_what_a_comparison_ranks_by(fanin: Fanin) -> None:
@@ -288,9 +288,9 @@ def test_advice_times_what_a_comparison_ranks_by(fanin: Fanin) -> None:
     )
     said = single.json()
     assert said["rank_of"] == "responses"
-    none = fanin("advise", HTTP, "--rack", RACK, "--rank-of", "rounds")
+    none = fanin("advise", HTTP, "--rack", RACK, "--rank-of", "requests")
     assert (none.code, none.err.count("\n")) == (2, 1)
-    assert "there are no rounds" in none.err
+    assert "there are no requests" in none.err
 
 
 def test_the_doubled_traffic_has_every_request_twice_or_after_half_its_pause() -> None:

@@ -49,7 +49,7 @@ def test_every_response_of_the_capture_is_replayed_once_per_algorithm_and_seed(r
 
 def test_the_ranking_is_what_the_rounds_and_responses_say(result: fanin.CompareResult) -> None:
     # The capture is a multi-get over eight servers.
-    assert result.rank_of == "rounds"
+    assert result.rank_of == "requests"
     for row in result.ranking:
         for frame, estimates in ((result.responses, row.response_ms), (result.rounds, row.round_ms)):
             per_seed = []

@@ -43,7 +43,7 @@ def test_where_a_comparison_ranks_rounds_the_difference_is_of_rounds(tmp_path: P
     for name, result in zip(("shallow", "deep"), ranked, strict=True):
         result.write_files(tmp_path / name)
     found = diff(tmp_path / "shallow", tmp_path / "deep")
-    assert found.rank_of == ranked[0].rank_of == "rounds"
+    assert found.rank_of == ranked[0].rank_of == "requests"
     p99 = next(c for c in found.changes if c.statistic == "p99")
     assert p99.before_ms == pytest.approx(ranked[0].ranking[0].round_ms["p99"].value)
     assert p99.after_ms == pytest.approx(ranked[1].ranking[0].round_ms["p99"].value)
@@ -58,8 +58,8 @@ def test_where_a_comparison_ranks_rounds_the_difference_is_of_rounds(tmp_path: P
 
 def test_where_captures_have_rounds_the_difference_is_of_rounds(fanin: Fanin) -> None:
     rounds = diff(SMALL, SMALL)
-    assert rounds.rank_of == "rounds"
-    assert rounds.headline.startswith("The p99 round takes ")
+    assert rounds.rank_of == "requests"
+    assert rounds.headline.startswith("The p99 request takes ")
     measured = compare(SMALL, RACK, cc=["cubic"], seeds=1).measured
     assert measured is not None
     assert next(c for c in rounds.changes if c.statistic == "p99").before_ms == measured.completion_ms["p99"]

@@ -23,7 +23,7 @@ INCAST = ROOT / "examples" / "incast.toml"
         (lambda: fanin.compare(SMALL, RACK, seed=1), "has no keyword `seed`; did you mean `seeds`?"),  # type: ignore[call-arg]
         (lambda: fanin.run(INCAST, setings={}), "did you mean `settings`?"),  # type: ignore[call-arg]
         (lambda: fanin.compare(SMALL, RACK, rank_by="p9_99"), "did you mean `p99_9`?"),  # type: ignore[arg-type]
-        (lambda: fanin.compare(SMALL, RACK, rank_of="round"), "did you mean `rounds`?"),  # type: ignore[arg-type]
+        (lambda: fanin.compare(SMALL, RACK, rank_of="request"), "did you mean `requests`?"),  # type: ignore[arg-type]
         (lambda: fanin.compare(SMALL, RACK, cc="cubc"), "did you mean `cubic`?"),
         (lambda: fanin.run(INCAST, settings={"topology.sender": 3}), "did you mean `senders`?"),
         (lambda: fanin.entries("queues"), "did you mean `queue`?"),

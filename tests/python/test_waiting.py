@@ -66,7 +66,7 @@ def test_a_replay_of_connections_alone_loses_the_incast_and_says_so(tmp_path: Pa
     capture, on = CAPTURES / "incast12_cubic_1g.client.pcap.gz", rack(tmp_path, "incast12_cubic_1g")
     together = fanin.compare(capture, on, cc="cubic", seeds=1)
     alone = fanin.compare(capture, on, cc="cubic", seeds=1, independent=True)
-    assert (together.rank_of, alone.rank_of) == ("rounds", "responses")
+    assert (together.rank_of, alone.rank_of) == ("requests", "responses")
     medians = [float(r.responses["completion_ms"].median()) for r in (together, alone)]  # type: ignore[arg-type]
     assert medians[0] > 2 * medians[1]
     assert any("--independent" in note for note in together.notes)

@@ -21,6 +21,7 @@
 
 mod analyse;
 mod arrivals;
+mod closing;
 mod conn;
 mod connections;
 mod conns;
@@ -38,6 +39,7 @@ mod rack;
 mod release;
 mod results;
 mod service;
+mod stages;
 mod table;
 mod timeline;
 mod unseen;
@@ -48,6 +50,7 @@ mod workload;
 pub mod write;
 
 pub use analyse::{analyse, analyse_into, analyse_reader};
+pub use closing::{Closing, Faults, Spread};
 pub use connections::Connections;
 pub use error::{CaptureError, Damage, Partial, WorkloadError};
 pub use fitness::{Aspect, Fitness, Reason, Verdict};
@@ -58,6 +61,7 @@ pub use results::{
     Analysis, Burst, Call, Connection, Direction, DirectionStats, Front, Host, Protocol, ReadCounts, Sink, Stretch,
     Summary, Train, Turn, Write, WriteCounts,
 };
+pub use stages::{Place, Request};
 pub use waiting::{Company, Delay, Edge, Release, Round};
 pub use warning::Warning;
 pub use workload::{Message, Piece, ReplayConnection, WORKLOAD_VERSION, Workload};

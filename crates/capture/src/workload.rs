@@ -50,6 +50,9 @@ pub struct Workload {
     /// Requests that were in flight with others on their connection and could not be told apart from these: each stands for one or several.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub untold: u64,
+    /// Its requests are those of the application's traces, and last as long as these say.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub traced: bool,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
@@ -257,6 +260,7 @@ impl Analysis {
             rounds: found.rounds,
             companies: found.companies,
             untold,
+            traced: false,
         })
     }
 }

@@ -5,7 +5,7 @@ use crate::error::{Class, capture_error, internal, raise, workload_error};
 use crate::memory::give_back;
 use crate::simulate::Rack;
 use crate::watch::Watch;
-use fanin_capture::{Analysis, Connection, DirectionStats, Gap, Options, ReplayConnection, Workload};
+use fanin_capture::{Analysis, Connection, DirectionStats, Gap, Options, Place, ReplayConnection, Workload};
 use fanin_units::Duration;
 use pyo3::prelude::*;
 use serde::Serialize;
@@ -281,6 +281,57 @@ impl Replay {
     fn round_times_ms(&self) -> Vec<Option<f64>> {
         let rounds = self.traffic.rounds.iter().filter(|r| !r.is_gate());
         rounds.map(|r| r.took_ns.map(|ns| ns as f64 / 1e6)).collect()
+    }
+    /// Stages of requests: what left together within one.
+    #[getter]
+    fn stages(&self) -> usize {
+        self.traffic.stages.len()
+    }
+    /// What each stage took in the capture, from its first message to its slowest answer; none where an answer is not in it.
+    fn stage_times_ms(&self) -> Vec<Option<f64>> {
+        let took = |messages: &Vec<Place>| {
+            let each = || messages.iter().filter_map(|&place| self.workload.message(place));
+            let begin = each().map(|m| m.start_ns).min()?;
+            let ends: Option<Vec<u64>> = each().map(|m| m.start_ns.checked_add(m.took_ns?)).collect();
+            Some(ends?.into_iter().max()?.saturating_sub(begin) as f64 / 1e6)
+        };
+        self.traffic.stages.iter().map(|(_, messages)| took(messages)).collect()
+    }
+    /// Every message of every request, in order of request and stage: who was asked for how much, when, and when the answer had come (from the
+    /// start of the capture; null where it is not in it).
+    fn request_messages(&self) -> PyResult<Table> {
+        let requests = self.workload.requests();
+        let numbered = || (0_u32..).zip(&requests);
+        let rows: Vec<(u32, u32, u32, Place)> = numbered()
+            .flat_map(|(n, request)| {
+                let stages = (0_u32..).zip(&request.stages);
+                stages.flat_map(move |(s, stage)| stage.iter().map(move |&place| (n, request.company, s, place)))
+            })
+            .collect();
+        let connection = |place: Place| self.workload.connections.get(place.0 as usize);
+        let message = |place: Place| self.workload.message(place);
+        let server = |place: Place| connection(place).and_then(|c| self.workload.servers.get(c.server as usize));
+        let server = |place: Place| server(place).map_or_else(String::new, IpAddr::to_string);
+        Table::new(vec![
+            ("request", u32s(rows.iter().map(|r| r.0))),
+            ("company", u32s(rows.iter().map(|r| r.1))),
+            ("stage", u32s(rows.iter().map(|r| r.2))),
+            ("position", u32s(rows.iter().map(|r| r.3.0))),
+            ("connection", u32s(rows.iter().map(|r| connection(r.3).map_or(0, |c| c.connection)))),
+            ("turn", u32s(rows.iter().map(|r| r.3.1))),
+            ("server", texts(rows.iter().map(|r| server(r.3)))),
+            ("asked_ns", u64s(rows.iter().map(|r| message(r.3).map_or(0, |m| m.start_ns)))),
+            (
+                "answered_ns",
+                optional_u64s(rows.iter().map(|r| message(r.3).and_then(|m| m.start_ns.checked_add(m.took_ns?)))),
+            ),
+            ("request_bytes", u64s(rows.iter().map(|r| message(r.3).map_or(0, |m| m.request_bytes)))),
+            ("response_bytes", u64s(rows.iter().map(|r| message(r.3).map_or(0, |m| m.response_bytes)))),
+        ])
+    }
+    /// Of each company that is asked in requests of several messages, whether these close, as JSON.
+    fn closings_json(&self) -> PyResult<String> {
+        json(&self.workload.closings())
     }
     /// Messages to the aggregator that belong to request trees: clients' requests, and the answers that were waited for.
     #[getter]

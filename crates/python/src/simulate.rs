@@ -235,8 +235,7 @@ impl Rack {
         let record = if report { Record::Report } else { trace.into() };
         let made = py.detach(|| self.0.plan(&replay.traffic, cc, seed, record)).map_err(|e| scenario_error(py, &e))?;
         let port = made.port.index();
-        let plan = Py::new(py, Plan(made.spec, Vec::new()))?;
-        Ok(RackPlan { plan, port, responses: made.responses, rounds: made.rounds, trees: made.trees })
+        RackPlan::of(py, port, made)
     }
 }
 
@@ -251,15 +250,23 @@ pub struct RackPlan {
     port: usize,
     responses: Vec<ReplayedResponse>,
     rounds: Vec<ReplayedRound>,
+    stages: Vec<ReplayedRound>,
     trees: Vec<ReplayedTree>,
 }
 
 impl RackPlan {
+    fn of(py: Python<'_>, port: usize, made: fanin_scenario::RackPlan) -> PyResult<RackPlan> {
+        let fanin_scenario::RackPlan { spec, responses, rounds, stages, trees, .. } = made;
+        let plan = Py::new(py, Plan(spec, Vec::new()))?;
+        Ok(RackPlan { plan, port, responses, rounds, stages, trees })
+    }
+
     fn whole(&self) -> fanin_scenario::RackPlan {
         let port = fanin_sim::spec::LinkId(self.port as u32);
         let spec = self.plan.get().0.clone();
-        let (responses, rounds, trees) = (self.responses.clone(), self.rounds.clone(), self.trees.clone());
-        fanin_scenario::RackPlan { spec, port, responses, rounds, trees }
+        let (responses, trees) = (self.responses.clone(), self.trees.clone());
+        let (rounds, stages) = (self.rounds.clone(), self.stages.clone());
+        fanin_scenario::RackPlan { spec, port, responses, rounds, stages, trees }
     }
 }
 
@@ -268,8 +275,7 @@ impl RackPlan {
     /// The same with the connections of `servers` as `other`, a plan of the same replay and seed, has them.
     fn mixed(&self, py: Python<'_>, other: &RackPlan, servers: Vec<String>) -> PyResult<RackPlan> {
         let made = py.detach(|| self.whole().mixed(&other.whole(), &servers));
-        let plan = Py::new(py, Plan(made.spec, Vec::new()))?;
-        Ok(RackPlan { plan, port: self.port, responses: made.responses, rounds: made.rounds, trees: made.trees })
+        RackPlan::of(py, self.port, made)
     }
     /// Where each response of the capture went: flow, and the messages of its first and last piece.
     fn responses(&self) -> PyResult<Table> {
@@ -307,16 +313,13 @@ impl RackPlan {
     /// What became of every round in a run, in ms.
     fn round_times(&self, py: Python<'_>, run: &Run, cc: &str) -> PyResult<Table> {
         let times = py.detach(|| outcome::round_times(&self.rounds, run.results()));
-        Table::new(vec![
-            ("cc", texts(repeat_n(cc, times.len()))),
-            ("seed", u64s(repeat_n(run.results().seed, times.len()))),
-            ("round", u32s(times.iter().map(|t| t.round))),
-            ("company", u32s(times.iter().map(|t| t.company))),
-            ("requests", u32s(times.iter().map(|t| t.requests))),
-            ("release_ms", all_milliseconds(times.iter().map(|t| t.release_ps))),
-            ("done_ms", all_milliseconds(times.iter().map(|t| t.done_ps))),
-            ("completion_ms", between(times.iter().map(|t| (t.release_ps, t.done_ps)))),
-        ])
+        rows_of_rounds("round", &times, run, cc)
+    }
+
+    /// What became of every stage of a request in a run, in ms: of what left together, from the first release to the last answer.
+    fn stage_times(&self, py: Python<'_>, run: &Run, cc: &str) -> PyResult<Table> {
+        let times = py.detach(|| outcome::round_times(&self.stages, run.results()));
+        rows_of_rounds("stage", &times, run, cc)
     }
 
     /// What became of every request tree in a run, in ms: from a client's request to the aggregator's answer, which waited for others.
@@ -357,6 +360,19 @@ impl RackPlan {
             ("answer", u32s(rows().map(|r| r.3))),
         ])
     }
+}
+
+fn rows_of_rounds(number: &'static str, times: &[outcome::RoundTimes], run: &Run, cc: &str) -> PyResult<Table> {
+    Table::new(vec![
+        ("cc", texts(repeat_n(cc, times.len()))),
+        ("seed", u64s(repeat_n(run.results().seed, times.len()))),
+        (number, u32s(times.iter().map(|t| t.round))),
+        ("company", u32s(times.iter().map(|t| t.company))),
+        ("requests", u32s(times.iter().map(|t| t.requests))),
+        ("release_ms", all_milliseconds(times.iter().map(|t| t.release_ps))),
+        ("done_ms", all_milliseconds(times.iter().map(|t| t.done_ps))),
+        ("completion_ms", between(times.iter().map(|t| (t.release_ps, t.done_ps)))),
+    ])
 }
 
 /// Checks the name of an algorithm, as in `gss+dctcp`, and tells whether it needs a marking switch.

@@ -64,6 +64,8 @@ pub struct RackPlan {
     pub responses: Vec<ReplayedResponse>,
     /// Where each round of the capture went.
     pub rounds: Vec<ReplayedRound>,
+    /// Where each stage of a request went.
+    pub stages: Vec<ReplayedRound>,
     /// Where each request tree of the capture went.
     pub trees: Vec<ReplayedTree>,
 }
@@ -275,7 +277,7 @@ impl Rack {
         let port = LinkId(0);
         let of_class =
             |c: u16| (0..plan.flows.len() as u32).map(FlowId).filter(|f| plan.flows[f.index()].class == c).collect();
-        let Added { responses, rounds, trees } = added;
+        let Added { responses, rounds, stages, trees } = added;
         let answers = || responses.iter().map(|r| (r.first, r.last)).collect();
         let (traced, all) = (record != Record::Nothing, record == Record::All);
         let trace = TraceSpec {
@@ -288,7 +290,8 @@ impl Rack {
             most: (traced && !all).then_some(TRACED_ROWS),
             ..TraceSpec::default()
         };
-        Ok(RackPlan { spec: scenario::finish(plan, hosts, trace, true), port, responses, rounds, trees })
+        let spec = scenario::finish(plan, hosts, trace, true);
+        Ok(RackPlan { spec, port, responses, rounds, stages, trees })
     }
 
     /// Stable hash of everything that decides the results of `replay` on this rack under `cc`, the seed aside.

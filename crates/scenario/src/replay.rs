@@ -18,6 +18,8 @@ pub struct Replay {
     pub connections: Vec<Connection>,
     /// Requests that left together.
     pub rounds: Vec<Round>,
+    /// Stages of the requests, in order: the company, and the messages that left together.
+    pub stages: Vec<(u32, Vec<(u32, u32)>)>,
 }
 
 /// One connection between a server and the aggregator.
@@ -110,6 +112,8 @@ pub struct Added {
     pub responses: Vec<ReplayedResponse>,
     /// Where each round went.
     pub rounds: Vec<ReplayedRound>,
+    /// Where each stage of a request went.
+    pub stages: Vec<ReplayedRound>,
     /// Where each request tree went.
     pub trees: Vec<ReplayedTree>,
 }
@@ -137,6 +141,7 @@ impl Replay {
     pub fn independent(&self) -> Replay {
         let mut alone = self.clone();
         alone.rounds.clear();
+        alone.stages.clear();
         alone.connections.iter_mut().flat_map(|c| &mut c.turns).for_each(|t| t.release = None);
         alone
     }
@@ -189,7 +194,12 @@ impl Replay {
             requests: round.requests.iter().filter_map(|place| at(place).and_then(|p| p.request.or(p.last))).collect(),
             answers: answers(round),
         });
-        Added { responses, rounds: rounds.collect(), trees: self.trees(&placed) }
+        let stages = self.stages.iter().map(|(company, messages)| ReplayedRound {
+            company: *company,
+            requests: messages.iter().filter_map(|place| at(place).and_then(|p| p.request.or(p.last))).collect(),
+            answers: messages.iter().filter_map(|place| at(place).and_then(|p| p.last)).collect(),
+        });
+        Added { responses, rounds: rounds.collect(), stages: stages.collect(), trees: self.trees(&placed) }
     }
 
     /// By connection, the messages whose requests leave in rounds and how late, in order of message.
@@ -444,6 +454,11 @@ impl From<&fanin_capture::Workload> for Replay {
             servers: capture.servers.iter().map(ToString::to_string).collect(),
             connections: connections.collect(),
             rounds: capture.rounds.clone(),
+            stages: capture
+                .requests()
+                .into_iter()
+                .flat_map(|r| r.stages.into_iter().map(move |s| (r.company, s)))
+                .collect(),
         }
     }
 }

@@ -65,7 +65,7 @@ class Advice:
         By goal, the mean over the runs of `today` and `best`; None where a run left requests unfinished.
     comparison : CompareResult
         What it rests on.
-    rank_of : {"trees", "rounds", "responses"}
+    rank_of : {"trees", "requests", "stages", "responses"}
         Whose completion times.
     hurts : list of str
         Where it would hurt, a sentence each.
@@ -186,7 +186,7 @@ def advise(
     goal : {"mean", "p50", "p95", "p99", "p99_9", "fairness", "goodput"}, optional
         What is to be best: completion times, Jain's index over connections, or payload per second. Unless given, the mean or the tail is to gain, and
         nothing may get measurably longer (:func:`fanin.decision.decide`).
-    rank_of : {"trees", "rounds", "responses"}, optional
+    rank_of : {"trees", "requests", "stages", "responses"}, optional
         Whose completion times, as :func:`fanin.compare`'s: unless given, what a user of the service waits for, as far as the capture shows it.
     cc : str or sequence of str, optional
         Algorithms; what hosts can run unless given.

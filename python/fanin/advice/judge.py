@@ -18,8 +18,8 @@ def spoken(goal: str, of: RankOf) -> str:
 
     Examples
     --------
-    >>> spoken("p99_9", "rounds"), spoken("fairness", "rounds")
-    ('p99.9 round', 'fairness')
+    >>> spoken("p99_9", "requests"), spoken("fairness", "requests")
+    ('p99.9 request', 'fairness')
     """
     return GOAL_NAMES[goal] if goal in MORE_IS_BETTER else f"{GOAL_NAMES[goal]} {ONE[of]}"
 

@@ -20,7 +20,7 @@ import polars as pl
 from fanin.comparison.replays import MeasuredReplay
 from fanin.errors import AlgorithmError, EngineError, Interrupted, ScenarioError
 from fanin.progress import cores
-from fanin.ranking import RankBy, RankOf, column
+from fanin.ranking import COUNTED, RankBy, RankOf, column
 from fanin.runs.executor import Executor
 from fanin.runs.kept import run_kept
 from fanin.runs.replay import ReplayJob, rack_of
@@ -61,14 +61,6 @@ def first(count: int) -> range:
     return range(1001, 1001 + count)
 
 
-UNFINISHED: dict[RankOf, str] = {
-    "trees": "unfinished_trees",
-    "rounds": "unfinished_rounds",
-    "responses": "unfinished",
-}
-"""Columns of a run that count what was not complete when it ended."""
-
-
 @dataclass(frozen=True, slots=True)
 class Score:
     """What one run of a candidate gave.
@@ -107,7 +99,7 @@ def scored(frames: Frames, of: RankOf) -> Score:
         pl.col("completion_ms").null_count().alias("unfinished"),
         pl.col("bytes").sum(),
     )
-    mean = row[column("mean", of)] if not row[UNFINISHED[of]] else None
+    mean = row[column("mean", of)] if not row[COUNTED[of][1]] else None
     p99 = row[column("p99", of)]
     rates = [b / s for b, s in each.select("bytes", "spent").rows() if s and s > 0]
     squares = math.fsum(r * r for r in rates)

@@ -129,7 +129,7 @@ def judge_racks(
         The capture.
     cc : str
         The current TCP.
-    of : {"trees", "rounds", "responses"}
+    of : {"trees", "requests", "stages", "responses"}
         What is timed.
     proposal : RackProposal or None
         Where the rack was proposed: what is open. None: the rack is as the user says, and only its values in effect under load are open.

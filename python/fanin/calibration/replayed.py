@@ -27,8 +27,11 @@ if TYPE_CHECKING:
 Measure = Callable[["ReplayJob"], Keyed]
 """As :class:`fanin.comparison.replays.MeasuredReplay`."""
 
-FIRST = {"rounds": "round", "trees": "turn", "responses": "response"}
+FIRST = {"requests": "round", "stages": "stage", "trees": "turn", "responses": "response"}
 """The column whose zero is the first of a connection or of the capture: it waited for handshakes."""
+
+FRAMES = {"requests": "rounds", "stages": "stages", "trees": "trees", "responses": "responses"}
+"""Frames of a run that hold them."""
 
 
 def shown_by(took_ms: Sequence[float | None], retransmissions: int | None) -> Shown:
@@ -55,7 +58,7 @@ def calibrated(
         Rack, traffic and engine.
     cc : str
         The current TCP.
-    of : {"trees", "rounds", "responses"}
+    of : {"trees", "requests", "stages", "responses"}
         The unit of `shown`.
     shown : Shown
         What the capture measured.
@@ -109,5 +112,5 @@ def _can_be(job: ReplayJob) -> bool:
 
 
 def _shown(frames: Frames, of: RankOf) -> Shown:
-    requests = frames[of].filter(pl.col(FIRST[of]) > 0)
+    requests = frames[FRAMES[of]].filter(pl.col(FIRST[of]) > 0)
     return Shown.of(requests["completion_ms"].to_list(), int(frames["runs"]["retransmissions"][0]))

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from fanin import _native, waiting
+from fanin import _native, closing, waiting
 from fanin.calibration import as_calibrated, judge_racks
 from fanin.comparison import doubts
 from fanin.comparison.candidates import Choice, chosen, listed, quickack_note, with_candidates, with_host_settings
@@ -148,10 +147,10 @@ def compare(
     baseline : str, optional
         What the hosts run today; unless given, what the capture shows (:func:`fanin.measured.seen_baseline`), else what is presumed
         (cubic, if it is among the algorithms).
-    rank_of : {"trees", "rounds", "responses"}, optional
+    rank_of : {"trees", "requests", "stages", "responses"}, optional
         Whose completion time to rank by. A request tree is complete when the aggregator has answered its own client, after its servers
-        answered it; a round with its slowest answer. Unless given, what a user of the service waits for, as far as the capture shows it:
-        trees where most responses belong to some, else rounds where most belong to some, else responses.
+        answered it; a request with its slowest answer, stages and all; a stage with its own. Unless given, what a user of the service waits
+        for, as far as the capture shows it: trees where most responses belong to some, else requests where most belong to some, else responses.
     independent : bool
         Replay every connection for itself, as if no request waited for another connection: for comparison.
     trace_seed : int, optional
@@ -455,8 +454,12 @@ def _on_rack(
     notes = choice.notes + quickack_note(rack_of(base.rack, base.settings), plain)
     needs_ecn = {name: _native.needs_ecn(way.cc) for name, way in ways.items()}
 
-    companies = [] if independent else json.loads(replay.companies_json())
-    notes += ["each connection is replayed alone, as asked for"] if independent else waiting.sentences(companies)
+    companies = [] if independent else waiting.companies(replay)
+    notes += (
+        ["each connection is replayed alone, as asked for"]
+        if independent
+        else [*waiting.sentences(companies), *closing.sentences(replay)]
+    )
     started = time.monotonic()
     with output_folder(pcap, "--pcap") if pcap is not None else nullcontext(None) as scratch:
         captures = None if scratch is None else (scratch, pcap_at)
@@ -501,6 +504,7 @@ def _on_rack(
         captured_rounds=found.round_times(replay.aggregator, most=ROUNDS_DRAWN) if replay.rounds else [],
         alone=alone,
         rounds=rounds,
+        stages=outcome.frame("stages"),
         trees=trees,
         pauses=_pauses(replay),
         failures=outcome.failures,

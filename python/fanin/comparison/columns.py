@@ -25,6 +25,8 @@ RUNS: dict[str, pl.DataType | type[pl.DataType]] = {
     **dict.fromkeys(("responses", "unfinished"), pl.UInt64),
     **dict.fromkeys((f"round_{name}" for name in STATISTICS), pl.Float64),
     **dict.fromkeys(("rounds", "unfinished_rounds"), pl.UInt64),
+    **dict.fromkeys((f"stage_{name}" for name in STATISTICS), pl.Float64),
+    **dict.fromkeys(("stages", "unfinished_stages"), pl.UInt64),
     **dict.fromkeys((f"tree_{name}" for name in STATISTICS), pl.Float64),
     **dict.fromkeys(("trees", "unfinished_trees"), pl.UInt64),
     "end_ms": pl.Float64,
@@ -53,6 +55,11 @@ ROUNDS: dict[str, pl.DataType | type[pl.DataType]] = {
     **dict.fromkeys(("release_ms", "done_ms", "completion_ms"), pl.Float64),
 }
 """Columns of :attr:`CompareResult.rounds`."""
+
+STAGES: dict[str, pl.DataType | type[pl.DataType]] = {
+    "stage" if name == "round" else name: kind for name, kind in ROUNDS.items()
+}
+"""Columns of :attr:`CompareResult.stages`."""
 
 TREES: dict[str, pl.DataType | type[pl.DataType]] = {
     "cc": WORD,
@@ -115,6 +122,7 @@ KEPT = {
     "runs": RUNS,
     "responses": RESPONSES,
     "rounds": ROUNDS,
+    "stages": STAGES,
     "trees": TREES,
     "flows": FLOWS,
     "queue": QUEUE,

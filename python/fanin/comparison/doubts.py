@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from fanin import closing
 from fanin.frames import frame
 from fanin.runs.job import RunWarning
 from fanin.text import duration
@@ -22,7 +23,15 @@ if TYPE_CHECKING:
 
 NOT_AS_CAPTURED = "not-as-captured"
 
-KINDS = (NOT_AS_CAPTURED, "server-times-unseen", "held-back", "timer-untested", "requests-untold", "unasked")
+KINDS = (
+    NOT_AS_CAPTURED,
+    "server-times-unseen",
+    "held-back",
+    "timer-untested",
+    "requests-untold",
+    "requests-broken",
+    "unasked",
+)
 """Kinds of these warnings."""
 
 MOST = {0.5: 1.10, 0.99: 1.25}
@@ -77,6 +86,8 @@ class Replayed:
 def about_the_capture(replay: Replay, *, independent: bool) -> list[str]:
     """What the capture leaves open about the applications, whichever TCP runs."""
     told: list[str] = []
+    if not independent and (wrong := closing.broken(closing.closings(replay))) is not None:
+        told.append(RunWarning(wrong, "requests-broken"))
     if replay.untold:
         several = replay.untold > 1
         told.append(

@@ -9,18 +9,11 @@ import polars as pl
 
 from fanin.decision import Outcome
 from fanin.decision.judge import MOST_CONNECTIONS
-from fanin.ranking import STATISTICS, column
+from fanin.ranking import COUNTED, STATISTICS, column
 
 if TYPE_CHECKING:
     from fanin.ranking import RankOf
     from fanin.settings.candidates import Candidate
-
-COUNTED: dict[str, tuple[str, str]] = {
-    "trees": ("trees", "unfinished_trees"),
-    "rounds": ("rounds", "unfinished_rounds"),
-    "responses": ("responses", "unfinished"),
-}
-"""Columns of a run: how many there were, and how many of them were not complete when it ended."""
 
 
 def outcomes(

@@ -224,9 +224,9 @@ def _named(frames: Frames, name: str) -> Frames:
 
 
 def measured(job: ReplayJob, made: RackPlan, run: Run) -> Frames:
-    """What is kept of one run: by responses, rounds, request trees, flows and as one row, and its traces if the job asks for them."""
+    """What is kept of one run: by responses, requests, their stages, request trees, flows and as one row, and its traces if the job asks for them."""
     responses = frame(made.response_times(run, job.cc, job.traffic.replay.servers))
-    rounds = frame(made.round_times(run, job.cc))
+    rounds, stages = frame(made.round_times(run, job.cc)), frame(made.stage_times(run, job.cc))
     trees = frame(made.tree_times(run, job.cc))
     connection = frame(made.connections())["connection"]
     found = job.frames(made, run, {"flows": FLOWS, "ports": PORTS})
@@ -254,6 +254,9 @@ def measured(job: ReplayJob, made: RackPlan, run: Run) -> Frames:
         **{f"round_{name}": value for name, value in completion_statistics(rounds["completion_ms"]).items()},
         "rounds": rounds.height,
         "unfinished_rounds": rounds["completion_ms"].null_count(),
+        **{f"stage_{name}": value for name, value in completion_statistics(stages["completion_ms"]).items()},
+        "stages": stages.height,
+        "unfinished_stages": stages["completion_ms"].null_count(),
         **{f"tree_{name}": value for name, value in completion_statistics(trees["completion_ms"]).items()},
         "trees": trees.height,
         "unfinished_trees": trees["completion_ms"].null_count(),
@@ -263,6 +266,7 @@ def measured(job: ReplayJob, made: RackPlan, run: Run) -> Frames:
     kept = {
         "responses": responses,
         "rounds": rounds,
+        "stages": stages,
         "trees": trees,
         "flows": flows,
         "runs": pl.DataFrame([row], schema=columns.written(RUNS)),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from fanin.comparison.columns import PACKETS, PAUSES, ROUNDS, TREES
+from fanin.comparison.columns import PACKETS, PAUSES, ROUNDS, STAGES, TREES
 from fanin.comparison.variations import Variation
 from fanin.decision import Decision, Goal, Outcome, decide
 from fanin.decision.outcome import together
@@ -111,7 +111,7 @@ class CompareResult:
     outcomes : tuple of Outcome
         What the runs of each of these gave, as the decision is made from it.
     rank_of : str
-        Whose completion time it is ranked by: ``trees``, ``rounds`` or ``responses``.
+        Whose completion time it is ranked by: ``trees``, ``requests``, ``stages`` or ``responses``.
     independent : bool
         Every connection was replayed for itself, whatever the capture shows.
     companies : list of dict
@@ -132,9 +132,11 @@ class CompareResult:
         when the server's application wrote it, from the start of the run), ``done_ms`` (Float64, last byte delivered; null: unfinished),
         ``completion_ms`` (Float64, ``done_ms - release_ms``; null: unfinished), ``timeouts`` (UInt32).
     rounds : polars.DataFrame
-        One row per algorithm, seed and round: requests that left together in the capture. Columns: ``cc``, ``seed``, ``round``, ``company``
+        One row per algorithm, seed and request of the application's user: all messages that it caused. Columns: ``cc``, ``seed``, ``round``, ``company``
         (UInt32, position in `companies`), ``requests`` (UInt32), ``release_ms`` (Float64, the first request), ``done_ms`` (Float64, the
         slowest answer was complete; null: unfinished), ``completion_ms`` (Float64).
+    stages : polars.DataFrame
+        The same of stages (``stage`` instead of ``round``): messages that left together inside a request, after the same answers of it.
     trees : polars.DataFrame
         One row per algorithm, seed and request tree: a client's request that the aggregator answered after others had answered it. Columns: ``cc``,
         ``seed``, ``connection`` (UInt32, the client's in the capture), ``turn`` (UInt32, number of the answer within it), ``release_ms`` (Float64,
@@ -254,6 +256,7 @@ class CompareResult:
     captured_rounds: list[list[tuple[float, float]]] = field(default_factory=list)
     alone: Alone | None = None
     rounds: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=ROUNDS))
+    stages: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=STAGES))
     trees: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=TREES))
     pauses: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PAUSES))
     notes: list[str] = field(default_factory=list)
@@ -354,7 +357,7 @@ class CompareResult:
         return summary(self)
 
     def write_files(self, folder: str | Path) -> None:
-        """Write ``compare.json``, ``responses.parquet``, ``rounds.parquet``, ``trees.parquet`` and ``runs.parquet`` to a folder, made if it is missing.
+        """Write ``compare.json``, and ``responses``, ``rounds``, ``stages``, ``trees`` and ``runs`` as Parquet, to a folder, made if it is missing.
 
         The report is not among them: :func:`fanin.report.write` makes it.
         """
@@ -365,5 +368,6 @@ class CompareResult:
         folder.joinpath("compare.json").write_text(json.dumps(self.to_dict(), allow_nan=False) + "\n")
         write_parquet(self.responses, folder / "responses.parquet")
         write_parquet(self.rounds, folder / "rounds.parquet")
+        write_parquet(self.stages, folder / "stages.parquet")
         write_parquet(self.trees, folder / "trees.parquet")
         write_parquet(self.runs, folder / "runs.parquet")

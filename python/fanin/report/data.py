@@ -49,7 +49,9 @@ def names(result: CompareResult) -> list[str]:
 
 def kinds(result: CompareResult) -> list[RankOf]:
     """What has completion times here: what is ranked first, then the others of which there are some."""
-    there = {"trees": any(row.trees for row in result.ranking), "rounds": any(row.rounds for row in result.ranking)}
+    there: dict[RankOf, bool] = {of: any(row.count(of) for row in result.ranking) for of in ("trees", "requests")}
+    # Where no request has a second stage, stages are the requests.
+    there["stages"] = any(row.stages > row.rounds for row in result.ranking)
     return [result.rank_of, *(of for of in PREFIX if of != result.rank_of and there.get(of, True))]
 
 
@@ -163,7 +165,12 @@ def completion_curves(result: CompareResult, order: list[str]) -> list[dict[str,
     """
     rows = []
     for of in kinds(result):
-        frame = {"trees": result.trees, "rounds": result.rounds, "responses": result.responses}[of]
+        frame = {
+            "trees": result.trees,
+            "requests": result.rounds,
+            "stages": result.stages,
+            "responses": result.responses,
+        }[of]
         by_cc = parts(frame.select("cc", "completion_ms"), "cc")
         for cc in order:
             if cc not in by_cc:

@@ -39,6 +39,7 @@ fn replay() -> Replay {
         servers: vec!["10.0.0.1".to_owned(), "10.0.0.2".to_owned()],
         connections: vec![connection(0, true), connection(1, false)],
         rounds: Vec::new(),
+        stages: Vec::new(),
     }
 }
 

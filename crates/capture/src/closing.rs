@@ -1,0 +1,251 @@
+//! The capture checks what was read of it: do the requests close, and are they alike?
+//!
+//! A request *closes* when every message of it was answered in the capture, nothing in it waited for an answer that came later, and no message is
+//! missing or of another request too. What breaks the last of these is no property of a capture: it is an error of the inference, a [`Faults`].
+
+use crate::stages::{Place, Request};
+use crate::waiting::Release;
+use crate::workload::Workload;
+use serde::Serialize;
+
+/// When an answer had come is known to this only: see `release::SEEN`, and twice that where two such times are compared.
+const SEEN: u64 = 100_000;
+
+/// What was read of one company, checked.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Closing {
+    /// Position in [`Workload::companies`].
+    pub company: u32,
+    /// Requests, without those that the end of the capture cut off.
+    pub requests: u64,
+    /// Those that close.
+    pub closed: u64,
+    /// Messages of these requests.
+    pub messages: u64,
+    /// Messages of requests that close.
+    pub closed_messages: u64,
+    /// Requests that lack an answer in the capture.
+    pub unanswered: u64,
+    /// What is an error of the inference.
+    pub faults: Faults,
+    /// Messages per request.
+    pub messages_per_request: Spread,
+    /// Servers per request.
+    pub servers_per_request: Spread,
+    /// Bytes per answer.
+    pub answer_bytes: Spread,
+}
+
+/// Requests that cannot be what an application did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Faults {
+    /// They have a message that another request has too.
+    pub shared: u64,
+    /// They last longer than their own messages, or shorter.
+    pub longer: u64,
+    /// A message of theirs left before the answers that it is said to have waited for.
+    pub overlapping: u64,
+    /// A message that waited for answers of theirs is in no request, or their own first message is not waited for.
+    pub lost: u64,
+}
+
+impl Faults {
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.shared + self.longer + self.overlapping + self.lost
+    }
+}
+
+/// A distribution of counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Spread {
+    /// The least, the middle, the largest of nine in ten, and the largest.
+    pub min: u64,
+    /// The middle.
+    pub median: u64,
+    /// Nine in ten are not larger.
+    pub p90: u64,
+    /// The largest.
+    pub max: u64,
+    /// The most frequent.
+    pub usual: u64,
+    /// The share that has it.
+    pub usual_share: f64,
+}
+
+impl Spread {
+    fn of(mut values: Vec<u64>) -> Spread {
+        values.sort_unstable();
+        let n = values.len();
+        let at = |share: f64| values.get((n.saturating_sub(1) as f64 * share) as usize).copied().unwrap_or(0);
+        let (min, median, p90, max) = (at(0.0), at(0.5), at(0.9), at(1.0));
+        let often = values.chunk_by(|a, b| a == b).max_by_key(|same| same.len());
+        let (usual, times) = often.map_or((0, 0), |same| (same[0], same.len()));
+        Spread { min, median, p90, max, usual, usual_share: times as f64 / n.max(1) as f64 }
+    }
+}
+
+/// Whether a request closes, and why not.
+#[derive(Clone, Copy, Default)]
+struct State {
+    unanswered: bool,
+    shared: bool,
+    longer: bool,
+    overlapping: bool,
+    lost: bool,
+}
+
+impl State {
+    fn closes(self) -> bool {
+        !(self.unanswered || self.shared || self.longer || self.overlapping || self.lost)
+    }
+}
+
+impl Workload {
+    /// What was read of each company that is asked in requests of several messages.
+    pub fn closings(&self) -> Vec<Closing> {
+        let requests = self.requests();
+        let places = Places::of(self, &requests);
+        let lost = places.lost();
+        let mut all: Vec<Closing> = Vec::new();
+        for (n, _) in (0..).zip(&self.companies).filter(|(_, company)| company.rounds > 0) {
+            let mut closing = Closing { company: n, ..Closing::default() };
+            let (mut sizes, mut servers, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
+            for (number, request) in requests.iter().enumerate().filter(|(_, request)| request.company == n) {
+                let state = State { lost: lost[number] || places.misses_its_first(request), ..places.state(request) };
+                if state.unanswered && places.is_cut_off(request) {
+                    continue;
+                }
+                let messages = request.messages().count() as u64;
+                closing.requests += 1;
+                closing.messages += messages;
+                if state.closes() {
+                    closing.closed += 1;
+                    closing.closed_messages += messages;
+                }
+                closing.unanswered += u64::from(state.unanswered);
+                closing.faults.shared += u64::from(state.shared);
+                closing.faults.longer += u64::from(state.longer);
+                closing.faults.overlapping += u64::from(state.overlapping);
+                closing.faults.lost += u64::from(state.lost);
+                sizes.push(messages);
+                let mut hosts: Vec<u32> =
+                    request.messages().map(|(c, _)| self.connections[c as usize].server).collect();
+                hosts.sort_unstable();
+                hosts.dedup();
+                servers.push(hosts.len() as u64);
+                bytes.extend(request.messages().filter_map(|place| Some(self.message(place)?.response_bytes)));
+            }
+            closing.messages_per_request = Spread::of(sizes);
+            closing.servers_per_request = Spread::of(servers);
+            closing.answer_bytes = Spread::of(bytes);
+            all.push(closing);
+        }
+        all
+    }
+}
+
+/// Which request each message is of.
+struct Places<'a> {
+    workload: &'a Workload,
+    requests: &'a [Request],
+    /// By place, the requests; in order.
+    of: Vec<(Place, u32)>,
+}
+
+impl<'a> Places<'a> {
+    fn of(workload: &'a Workload, requests: &'a [Request]) -> Places<'a> {
+        let numbered = (0..).zip(requests);
+        let mut of: Vec<(Place, u32)> =
+            numbered.flat_map(|(n, request)| request.messages().map(move |place| (place, n))).collect();
+        of.sort_unstable();
+        Places { workload, requests, of }
+    }
+
+    fn requests_of(&self, place: Place) -> &[(Place, u32)] {
+        let from = self.of.partition_point(|&(at, _)| at < place);
+        let count = self.of[from..].partition_point(|&(at, _)| at == place);
+        &self.of[from..from + count]
+    }
+
+    fn answered(&self, place: Place) -> Option<u64> {
+        let message = self.workload.message(place)?;
+        message.start_ns.checked_add(message.took_ns?)
+    }
+
+    fn state(&self, request: &Request) -> State {
+        let mut state = State::default();
+        let mut end = request.begin_ns;
+        for place in request.messages() {
+            state.shared |= self.requests_of(place).len() > 1;
+            match self.answered(place) {
+                Some(at) => end = end.max(at),
+                None => state.unanswered = true,
+            }
+            // Times of an application's threads are not those of its packets.
+            state.overlapping |= !self.workload.traced && self.left_early(place);
+        }
+        let own = end - request.begin_ns;
+        state.longer = match request.took_ns {
+            Some(took) => !state.unanswered && !self.workload.traced && took.abs_diff(own) > SEEN,
+            None => !state.unanswered,
+        };
+        state
+    }
+
+    /// It left before the answers that it is said to have waited for had come.
+    fn left_early(&self, place: Place) -> bool {
+        let Some(message) = self.workload.message(place) else { return false };
+        let waited_for = match message.release {
+            Some(Release::Answer { connection, message, .. }) => self.answered((connection, message)),
+            Some(Release::Round { round, answers, .. }) => {
+                let Some(round) = self.workload.rounds.get(round as usize) else { return false };
+                let mut came: Vec<u64> = round.answers().iter().filter_map(|&place| self.answered(place)).collect();
+                came.sort_unstable();
+                came.get((answers as usize).saturating_sub(1)).copied()
+            }
+            Some(Release::Request { .. } | Release::Clock { .. }) | None => None,
+        };
+        waited_for.is_some_and(|at| at > message.start_ns + SEEN)
+    }
+
+    /// Requests of which a message in no request waited for answers, as one inside does.
+    fn lost(&self) -> Vec<bool> {
+        let mut lost = vec![false; self.requests.len()];
+        for (c, connection) in (0..).zip(&self.workload.connections) {
+            for (m, message) in (0..).zip(&connection.messages) {
+                let Some(Release::Round { round, .. }) = message.release else { continue };
+                let gate = self.workload.rounds.get(round as usize).filter(|round| round.is_gate());
+                let Some(&first) = gate.and_then(|gate| gate.answers().first()) else { continue };
+                let mine = self.requests_of((c, m));
+                for &(_, of) in self.requests_of(first) {
+                    lost[of as usize] |= !mine.iter().any(|&(_, n)| n == of);
+                }
+            }
+        }
+        lost
+    }
+
+    /// What it begins with is not among what it waits for.
+    fn misses_its_first(&self, request: &Request) -> bool {
+        let Some(round) = self.workload.rounds.get(request.round as usize) else { return false };
+        let mut answers = round.answers().to_vec();
+        answers.sort_unstable();
+        // The last message of a connection stands for those before it.
+        let waited_for = |&(c, m): &Place| {
+            answers.get(answers.partition_point(|&answer| answer < (c, m))).is_some_and(|&(on, _)| on == c)
+        };
+        !round.requests.iter().all(waited_for)
+    }
+
+    /// The capture ended before its answers came: each that is missing is the last of its connection.
+    fn is_cut_off(&self, request: &Request) -> bool {
+        request.messages().filter(|&place| self.answered(place).is_none()).all(|(c, m)| {
+            let connection = &self.workload.connections[c as usize];
+            m as usize + 1 == connection.messages.len()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

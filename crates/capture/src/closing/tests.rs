@@ -1,0 +1,125 @@
+//! Each way in which a request does not close, and each fault, from a workload written by hand.
+
+use super::*;
+use std::path::Path;
+
+/// Two servers asked together, twice: at 0 and at 10 ms, each answered after 1 and 2 ms; the second request follows the first by 8 ms.
+fn twice() -> Workload {
+    let message = |at: u64, took: u64, release: &str| {
+        format!(
+            r#"{{"start_ns":{at},"think_ns":0,"request_bytes":100,"service_ns":0,"response_bytes":1000,"pieces":[{{"pause_ns":0,"bytes":1000}}],"took_ns":{took},"release":{release}}}"#
+        )
+    };
+    let after = r#"{"by":"round","round":0,"answers":2,"delay_ns":8000000}"#;
+    let clock = r#"{"by":"clock"}"#;
+    let connection = |n: u64| {
+        let (first, second) = (message(0, (n + 1) * 1_000_000, clock), message(10_000_000, (n + 1) * 1_000_000, after));
+        format!(r#"{{"server":{n},"connection":{n},"start_ns":0,"opened":true,"messages":[{first},{second}]}}"#)
+    };
+    let delay = r#"{"p10_ns":0,"median_ns":0,"p90_ns":0}"#;
+    let text = format!(
+        r#"{{"format":"fanin-workload","version":2,"source":"by hand","aggregator":"10.0.0.9","servers":["10.0.0.1","10.0.0.2"],
+        "connections":[{},{}],"rounds":[{{"company":0,"requests":[[0,0],[1,0]],"took_ns":2000000}},{{"company":0,"requests":[[0,1],[1,1]],"took_ns":2000000}}],
+        "companies":[{{"connections":[0,1],"servers":2,"upstream":false,"rounds":2,"requests":4,"spread":{delay},"released_by":[]}}]}}"#,
+        connection(0),
+        connection(1)
+    );
+    Workload::parse(&text, Path::new("by hand")).unwrap()
+}
+
+fn closing(workload: &Workload) -> Closing {
+    let all = workload.closings();
+    assert_eq!(all.len(), 1);
+    all[0].clone()
+}
+
+#[test]
+fn a_request_whose_messages_are_all_answered_closes() {
+    let found = closing(&twice());
+    assert_eq!((found.requests, found.closed, found.messages, found.closed_messages), (2, 2, 4, 4));
+    assert_eq!(found.faults, Faults::default());
+    let two = Spread { min: 2, median: 2, p90: 2, max: 2, usual: 2, usual_share: 1.0 };
+    assert_eq!((found.messages_per_request, found.servers_per_request), (two, two));
+}
+
+#[test]
+fn a_request_without_an_answer_does_not_close_unless_the_capture_ended() {
+    let mut workload = twice();
+    workload.connections[1].messages[0].took_ns = None;
+    workload.rounds[0].took_ns = None;
+    let found = closing(&workload);
+    assert_eq!((found.requests, found.closed, found.closed_messages, found.unanswered), (2, 1, 2, 1));
+    assert_eq!(found.faults.count(), 0, "no error of the inference");
+
+    let mut workload = twice();
+    workload.connections[1].messages[1].took_ns = None;
+    workload.rounds[1].took_ns = None;
+    let found = closing(&workload);
+    assert_eq!((found.requests, found.closed), (1, 1), "the last one was cut off");
+}
+
+#[test]
+fn a_request_that_lasts_longer_than_its_messages_is_a_fault() {
+    let mut workload = twice();
+    workload.rounds[0].took_ns = Some(9_000_000);
+    assert_eq!(closing(&workload).faults, Faults { longer: 1, ..Faults::default() });
+    // The application's own time is in its traces, and not on the wire.
+    workload.traced = true;
+    assert_eq!(closing(&workload).faults, Faults::default());
+}
+
+#[test]
+fn a_message_of_two_requests_is_a_fault_of_both() {
+    let mut workload = twice();
+    workload.rounds[0].answers = vec![(0, 0), (1, 0), (0, 1)];
+    workload.rounds[0].took_ns = Some(11_000_000);
+    let found = closing(&workload);
+    assert_eq!((found.faults.shared, found.closed), (2, 0));
+}
+
+#[test]
+fn a_message_that_left_before_what_it_waited_for_is_a_fault() {
+    let mut workload = twice();
+    for connection in &mut workload.connections {
+        connection.messages[1].start_ns = 1_500_000;
+    }
+    assert_eq!(closing(&workload).faults, Faults { overlapping: 1, ..Faults::default() });
+}
+
+#[test]
+fn a_message_that_waits_inside_a_request_and_is_in_none_is_a_fault() {
+    let mut workload = twice();
+    // A gate inside of the first request, and the second message of connection 0 waits for it, in no request.
+    let gate = crate::Round { company: 0, requests: vec![], answers: vec![(0, 0), (1, 0)], took_ns: None };
+    workload.rounds.push(gate);
+    workload.rounds[1].requests = vec![(1, 1)];
+    workload.connections[0].messages[1].release = Some(Release::Round { round: 2, answers: 1, delay_ns: 0 });
+    let found = closing(&workload);
+    assert_eq!((found.faults.lost, found.closed), (1, 1));
+    // And one whose own first message is not waited for.
+    let mut workload = twice();
+    workload.rounds[0].answers = vec![(1, 0)];
+    assert_eq!(closing(&workload).faults.lost, 1);
+}
+
+#[test]
+fn stages_are_what_waited_for_the_same_answers() {
+    let mut workload = twice();
+    let gate = crate::Round { company: 0, requests: vec![], answers: vec![(0, 0), (1, 0)], took_ns: None };
+    workload.rounds = vec![
+        crate::Round {
+            company: 0,
+            requests: vec![(0, 0), (1, 0)],
+            answers: vec![(0, 0), (0, 1), (1, 0), (1, 1)],
+            took_ns: Some(12_000_000),
+        },
+        gate,
+    ];
+    for connection in &mut workload.connections {
+        connection.messages[1].release = Some(Release::Round { round: 1, answers: 2, delay_ns: 8_000_000 });
+    }
+    let requests = workload.requests();
+    assert_eq!(requests.len(), 1);
+    assert_eq!(requests[0].stages, [vec![(0, 0), (1, 0)], vec![(0, 1), (1, 1)]]);
+    assert_eq!(closing(&workload).closed, 1);
+}

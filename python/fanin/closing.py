@@ -1,0 +1,126 @@
+"""The capture checks what was read of it: whether requests close and are alike, in words.
+
+A request closes when all of its messages were answered in the capture, none left before what it waited for, and none is missing or of another request
+too (``crates/capture/src/closing.rs``).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from fanin.text import size
+
+if TYPE_CHECKING:
+    from fanin._native import Replay
+
+STEADY = 0.8
+"""With a smaller share of requests of the most frequent size, it is said that sizes differ: they do where messages of several requests were mixed up."""
+
+APART = 4.0
+"""The largest tenth of answers is said to differ when it begins at so many times the median: several answers may have been read as one."""
+
+FEWEST = 20
+"""Of fewer requests or answers no distribution is judged."""
+
+FAULTS = {
+    "shared": "have a message that another request has too",
+    "longer": "last longer, or shorter, than their own messages",
+    "overlapping": "have a message that left before the answers it is said to have waited for",
+    "lost": "lack a message that waited for their answers",
+}
+"""What is an error of fanin's, and how it is said."""
+
+
+def closings(replay: Replay) -> list[dict[str, Any]]:
+    """Of each company that is asked in requests of several messages, whether these close.
+
+    Keys are ``company`` (position in the companies), ``requests`` (those that the end of the capture cut off are left out), ``closed``,
+    ``messages``, ``closed_messages``, ``unanswered``, ``faults`` (counts by name, see :data:`FAULTS`), and ``messages_per_request``,
+    ``servers_per_request``, ``answer_bytes``: ``min``, ``median``, ``p90``, ``max``, ``usual`` and ``usual_share``.
+
+    Examples
+    --------
+    >>> import fanin
+    >>> found = closings(fanin.trains("tests/data/requests/chain.pcap.gz").workload())[0]
+    >>> found["requests"], found["closed"], found["messages_per_request"]["usual"], sum(found["faults"].values())
+    (46, 46, 4, 0)
+    """
+    return list(json.loads(replay.closings_json()))
+
+
+def share(found: Sequence[dict[str, Any]]) -> float | None:
+    """The share of messages whose request closes; None without any.
+
+    Examples
+    --------
+    >>> share([]) is None
+    True
+    >>> share([{"messages": 8, "closed_messages": 6}])
+    0.75
+    """
+    messages = sum(each["messages"] for each in found)
+    return sum(each["closed_messages"] for each in found) / messages if messages else None
+
+
+def faults(found: Sequence[dict[str, Any]]) -> dict[str, int]:
+    """Requests that cannot be what an application did, by kind; empty where there are none: the law of the inference."""
+    counts = {kind: sum(each["faults"][kind] for each in found) for kind in FAULTS}
+    return {kind: count for kind, count in counts.items() if count}
+
+
+def broken(found: Sequence[dict[str, Any]]) -> str | None:
+    """One sentence about requests that fanin read wrongly; None where there are none."""
+    wrong = faults(found)
+    if not wrong:
+        return None
+    requests = sum(each["requests"] for each in found)
+    told = "; ".join(f"{count:,} {FAULTS[kind]}" for kind, count in wrong.items())
+    return (
+        f"of {requests:,} requests that were read in this capture, some cannot be what the application did: {told}. This is an error of fanin's: rank by "
+        "responses (--rank-of responses), or give the application's traces (--spans)"
+    )
+
+
+def sentences(replay: Replay) -> list[str]:
+    """What a reader of the requests should know: those that do not close, and those that are not alike."""
+    return _told(closings(replay))
+
+
+def _told(found: Sequence[dict[str, Any]]) -> list[str]:
+    """For each company.
+
+    Examples
+    --------
+    >>> alike = {"min": 12, "median": 12, "p90": 12, "max": 12, "usual": 12, "usual_share": 1.0}
+    >>> none = {"shared": 0, "longer": 0, "overlapping": 0, "lost": 0}
+    >>> one = {"company": 0, "requests": 300, "closed": 297, "messages": 3600, "closed_messages": 3564, "unanswered": 3, "faults": none,
+    ...        "messages_per_request": alike, "servers_per_request": alike, "answer_bytes": {**alike, "median": 40_000, "p90": 41_000}}
+    >>> _told([one])
+    ['3 of 300 requests do not close: 3 lack an answer in the capture']
+    >>> _told([{**one, "closed": 300, "unanswered": 0, "messages_per_request": {**alike, "min": 3, "max": 24, "usual_share": 0.5}}])
+    ['requests have 3 to 24 messages (50% of them 12): either the application asks for so many or requests were mixed up']
+    """
+    told = []
+    for each in found:
+        if (left := each["requests"] - each["closed"]) > 0:
+            why = f"{each['unanswered']:,} lack an answer in the capture" if each["unanswered"] else "see the warnings"
+            told.append(f"{left:,} of {each['requests']:,} requests do not close: {why}")
+        if each["requests"] < FEWEST:
+            continue
+        for name, what in (("messages_per_request", "messages"), ("servers_per_request", "servers")):
+            sizes = each[name]
+            if sizes["usual_share"] < STEADY:
+                told.append(
+                    f"requests have {sizes['min']} to {sizes['max']} {what} ({sizes['usual_share']:.0%} of them {sizes['usual']}): either the application "
+                    "asks for so many or requests were mixed up"
+                )
+                break
+        answers = each["answer_bytes"]
+        if answers["p90"] > APART * answers["median"] > 0:
+            told.append(
+                f"a tenth of the answers have {size(answers['p90'])} or more, the median {size(answers['median'])}: either the servers answer so or "
+                "several answers were read as one"
+            )
+    return told
