@@ -8,7 +8,7 @@ PAGES = [
     ("Tutorial", "tutorial.md"),
     ("Watch a window grow", "watch-a-window.md"),
     ("From a capture to an answer", "how-to/capture-to-answer.md"),
-    ("Your application's traces beside a capture", "how-to/traces.md"),
+    ("Check what fanin reads against your own traces", "how-to/traces.md"),
     ("Advice: transport and settings", "how-to/advice.md"),
     ("Many runs: sweeps", "how-to/sweeps.md"),
     ("When one machine is not enough", "how-to/cluster.md"),

@@ -12,6 +12,7 @@ from fanin.frames import thin
 
 ROOT = Path(__file__).parent.parent
 PICTURES = ROOT / "docs" / "pictures"
+REQUESTS = ROOT / "tests" / "data" / "requests"
 
 
 def window() -> None:
@@ -38,6 +39,40 @@ def rounds() -> None:
         chart.save(PICTURES / "rounds.svg")
 
 
+def waterfall() -> None:
+    """A request as the packets show it, beside the calls that the application logged."""
+    import tempfile
+
+    import polars as pl
+    from fanin import spans
+    from fanin.report import requests
+
+    found = fanin.trains(REQUESTS / "sem.pcap.gz")
+    with tempfile.TemporaryDirectory() as folder:
+        calls = Path(folder, "calls.csv")
+        calls.write_text(logged(REQUESTS / "sem.log.json.gz"))
+        replay, told = spans.fit(found, found.workload(), calls)
+    rows = requests.messages(replay, told.placed)
+    number = requests.typical(requests.requests(rows))
+    one = rows.filter(pl.col("request") == number)
+    title = f"Request {number}, the median of {requests.requests(rows).height}: twelve servers, at most four asked at a time"
+    subtitle = "bars: what the packets show, a colour for each stage; black lines: the application's own log"
+    requests.waterfall(one, title=title, subtitle=subtitle).save(PICTURES / "waterfall.svg")
+
+
+def logged(log: Path) -> str:
+    """The table of calls that `docs/how-to/traces.md` makes of a log."""
+    import gzip
+    import json
+
+    told = json.loads(gzip.decompress(log.read_bytes()))
+    lines = ["peer,begin,end,request"]
+    for *_, server, _bytes, begin, end in told["responses"]:
+        request = next(n for n, (first, last) in enumerate(told["rounds"]) if first <= begin <= last)
+        lines.append(f"{server},{begin},{end},{request}")
+    return "\n".join(lines) + "\n"
+
+
 def report(page: Path) -> None:
     """The head of a report, as a browser shows it."""
     from playwright.sync_api import sync_playwright
@@ -55,4 +90,5 @@ if __name__ == "__main__":
     PICTURES.mkdir(exist_ok=True)
     window()
     rounds()
+    waterfall()
     report(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "out" / "http_onoff_8to1" / "report.html")

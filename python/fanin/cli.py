@@ -288,34 +288,64 @@ def trains(
         ),
     ] = None,
     spans: SpansOption = None,
+    spans_out: Annotated[
+        Path | None,
+        typer.Option(
+            "--spans-out",
+            metavar="FILE",
+            help="Write each request as a trace (OTLP JSON), as tracing tools and --spans read it.",
+        ),
+    ] = None,
+    request: Annotated[
+        int | None,
+        typer.Option(
+            "--request",
+            metavar="N",
+            min=0,
+            help="Request that requests.html in --out draws first where its reader chooses [default: the slowest].",
+            show_default=False,
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Packet trains of a capture: sizes, gaps, plots, and a workload file for the workload `replay`."""
+    """Packet trains of a capture: sizes, gaps, plots, each request as a waterfall, and a workload file for the workload `replay`."""
     from contextlib import nullcontext
 
     from fanin import display
+    from fanin.errors import ScenarioError
     from fanin.files import output_folder
     from fanin.traffic import trains as run_trains
 
+    if request is not None and out is None:
+        raise ScenarioError("command line `--request`: it chooses what requests.html shows; add --out DIR")
     with output_folder(out) if out else nullcontext(None) as scratch:
         result = run_trains(capture, gap=gap, floor=floor, rack=rack, command=_command(), progress=display.Bar)
-        if scratch is not None:
-            result.write_files(scratch, aggregator=aggregator)
         beside: list[str] = []
-        if workload is not None or spans is not None:
+        replay = traced = None
+        if aggregator is not None or any(host["received_bytes"] for host in result.hosts):
             replay = result.workload(aggregator)
-            if spans is not None:
-                from fanin.spans import fit
+        if spans is not None:
+            from fanin.spans import fit
 
-                replay, told = fit(result, replay, spans)
-                beside = told.sentences()
-            if workload is not None:
-                replay.write(workload)
+            replay = replay or result.workload(aggregator)
+            replay, told = fit(result, replay, spans)
+            beside, traced = told.sentences(), told.placed
+        if scratch is not None:
+            result.write_files(scratch, aggregator=aggregator, replay=replay, request=request, traced=traced)
+        if workload is not None:
+            (replay or result.workload(aggregator)).write(workload)
+        if spans_out is not None:
+            from fanin.spans import write
+
+            replay = replay or result.workload(aggregator)
+            beside.append(write(result, replay, spans_out).sentence(str(spans_out)))
     if as_json:
         _print_json(result.to_dict())
     else:
         display.trains_result(result)
     display.trains_notes(result, out)
+    if replay is not None:
+        display.requests_notes(replay)
     for sentence in beside:
         display.note(sentence)
 

@@ -13,6 +13,7 @@ import polars as pl
 from fanin.errors import ScenarioError, keywords
 from fanin.files import shown
 from fanin.ranking import (
+    COUNTED,
     ONE,
     PLURAL,
     SIGNIFICANT,
@@ -38,6 +39,9 @@ BLOCKS = 40
 
 DRAWS = 1000
 """How often."""
+
+RENAMED: dict[str, RankOf] = {"rounds": "requests"}
+"""What a comparison of fanin 0.2 called otherwise."""
 
 LIKE_COMPARE: tuple[RankBy, ...] = ("p50", "p99", "p99_9")
 """Statistics shown for each algorithm of a comparison."""
@@ -270,7 +274,9 @@ def _comparisons(before: Path, after: Path, asked: RankOf | None) -> Difference:
             ) from error
     (old, runs_before), (new, runs_after) = sides
     of, remarks = (
-        (asked, []) if asked is not None else _common(*(told.get("rank_of", "responses") for told in (old, new)))
+        (asked, [])
+        if asked is not None
+        else _common(*(RENAMED.get(of, of) for of in (told.get("rank_of", "responses") for told in (old, new))))
     )
     for key, what in (("file", "capture"),):
         if old["capture"][key] != new["capture"][key]:
@@ -279,7 +285,7 @@ def _comparisons(before: Path, after: Path, asked: RankOf | None) -> Difference:
         remarks.append("the rack differs")
     if old["version"] != new["version"]:
         remarks.append(f"fanin differs: {old['version']} before, {new['version']} after")
-    if of != "responses" and not all(runs[of].sum() for runs in (runs_before, runs_after)):
+    if of != "responses" and not all(runs[COUNTED[of][0]].sum() for runs in (runs_before, runs_after)):
         raise ScenarioError(f"command line `--rank-of {of}`: not both comparisons have {PLURAL[of]}; take responses")
     changes = []
     pairs = []

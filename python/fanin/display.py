@@ -29,6 +29,7 @@ from fanin.text import number, shortening
 if TYPE_CHECKING:
     import polars as pl
 
+    from fanin._native import Replay
     from fanin.advice import Advice
     from fanin.comparison import CompareResult
     from fanin.fitness import Fitness
@@ -315,6 +316,17 @@ def trains_notes(result: TrainsResult, folder: Path | None) -> None:
         note(f"partial: {result.partial['message']}")
     if folder is not None:
         note(f"written: {folder}")
+
+
+def requests_notes(replay: Replay) -> None:
+    """Say which requests were read, and what they are not."""
+    from fanin import closing, waiting
+
+    wrong = closing.broken(closing.closings(replay))
+    if wrong is not None:
+        note(f"warning: {wrong}")
+    for sentence in [*waiting.sentences(waiting.companies(replay)), *closing.sentences(replay)]:
+        note(f"note: {sentence}")
 
 
 def _direction(side: dict[str, Any]) -> tuple[str, str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -172,13 +172,15 @@ class TrainsResult:
         return result
 
     def companies(self, aggregator: str | None = None) -> list[dict[str, Any]]:
-        """Who is asked together by the aggregator, and what its requests wait for, as in the workload file; empty where nothing was asked.
+        """Who is asked together by the aggregator, and what its requests wait for, as :func:`fanin.waiting.companies`; empty where nothing was asked.
 
         :func:`fanin.waiting.sentences` says it in words.
         """
         if not any(host["received_bytes"] for host in self.hosts):
             return []
-        return list(json.loads(self.workload(aggregator).companies_json()))
+        from fanin import waiting
+
+        return waiting.companies(self.workload(aggregator))
 
     def requests(self, aggregator: str | None = None) -> pl.DataFrame:
         """What each request of the application's user caused at the aggregator, a row each, in order of time.
@@ -199,34 +201,19 @@ class TrainsResult:
         >>> found.height, found["responses"].unique().to_list()
         (46, [4])
         """
-        found = json.loads(self.workload(aggregator).to_json())
-        together = {n for n, company in enumerate(found["companies"]) if company["rounds"]}
-        rows = []
-        for each in found["rounds"]:
-            if each["company"] not in together or not each["requests"]:
-                continue
-            answers = [(found["connections"][c], m) for c, m in each.get("answers") or each["requests"]]
-            messages = [connection["messages"][m] for connection, m in answers]
-            took = each.get("took_ns")
-            rows.append(
-                (
-                    each["company"],
-                    min(found["connections"][c]["messages"][m]["start_ns"] for c, m in each["requests"]) / NS_PER_MS,
-                    None if took is None else took / NS_PER_MS,
-                    len(messages),
-                    len({connection["server"] for connection, _ in answers}),
-                    sum(message["response_bytes"] for message in messages),
-                )
+        begin, end = pl.col("asked_ns").min(), pl.col("answered_ns").max()
+        return (
+            frame(self.workload(aggregator).request_messages())
+            .group_by("request", maintain_order=True)
+            .agg(
+                pl.col("company").first(),
+                start_ms=begin / NS_PER_MS,
+                completion_ms=pl.when(pl.col("answered_ns").null_count() == 0).then((end - begin) / NS_PER_MS),
+                responses=pl.col("response_bytes").gt(0).sum().cast(pl.UInt32),
+                servers=pl.col("server").n_unique().cast(pl.UInt32),
+                bytes=pl.col("response_bytes").sum(),
             )
-        kinds = {
-            "company": pl.UInt32,
-            "start_ms": pl.Float64,
-            "completion_ms": pl.Float64,
-            "responses": pl.UInt32,
-            "servers": pl.UInt32,
-            "bytes": pl.UInt64,
-        }
-        return pl.DataFrame(rows, schema=kinds, orient="row").sort("start_ms", "company").with_row_index("request")
+        )
 
     def rounds(self, aggregator: str | None = None) -> list[list[tuple[int, int]]]:
         """Rounds of requests to several servers, in order of time: the (connection, turn) of each answer, as in `turns`.
@@ -307,11 +294,37 @@ class TrainsResult:
         told = json.loads(self._capture.limit_json(receiver, bps))
         return None if told is None else QueueLimit(**{**told, "found": tuple(told["found"])})
 
-    def write_files(self, folder: str | Path, *, aggregator: str | None = None) -> None:
+    def write_files(
+        self,
+        folder: str | Path,
+        *,
+        aggregator: str | None = None,
+        replay: Replay | None = None,
+        request: int | None = None,
+        traced: Mapping[tuple[int, int], tuple[int, int]] | None = None,
+    ) -> None:
         """Write tables, plots and the workload to a folder, which is made if it is missing.
 
-        They are ``trains.json``, ``trains.parquet``, ``turns.parquet``, ``workload.json``, ``trains.html`` and ``trains.svg``, and ``rounds.html`` and
-        ``rounds.svg`` where there are rounds.
+        They are ``trains.json``, ``trains.parquet``, ``turns.parquet``, ``workload.json``, ``trains.html`` and ``trains.svg``; where there are requests of
+        several messages, also ``requests.html`` (each as a waterfall), ``requests.parquet``, ``rounds.html`` and ``rounds.svg``.
+
+        Parameters
+        ----------
+        folder : path
+            Where to.
+        aggregator : str, optional
+            As :meth:`workload` takes it.
+        replay : Replay, optional
+            The traffic, where its requests are those of traces (:func:`fanin.spans.fit`).
+        request : int, optional
+            The number of the request that the page of requests draws first where its reader chooses; the slowest unless given.
+        traced : mapping, optional
+            Calls of traces, drawn beside the messages: :attr:`fanin.spans.Fitted.placed`.
+
+        Raises
+        ------
+        fanin.CaptureError
+            When there is no request of that number.
         """
         from fanin import waiting
         from fanin.errors import CaptureError
@@ -324,7 +337,9 @@ class TrainsResult:
         write_parquet(self.trains, folder / "trains.parquet")
         write_parquet(self.turns, folder / "turns.parquet")
         try:
-            folder.joinpath("workload.json").write_text(self.workload(aggregator).to_json() + "\n")
+            replay = replay or self.workload(aggregator)
+            folder.joinpath("workload.json").write_text(replay.to_json() + "\n")
+            self._write_requests(folder, replay, request, traced)
         except CaptureError:
             # Connections that carried nothing (handshakes) have trains of none and no workload; an aggregator asked for is an error.
             if aggregator is not None or self.trains.height:
@@ -339,6 +354,25 @@ class TrainsResult:
             if chart is not None:
                 write(chart, folder / f"{name}.html")
                 write(chart, folder / f"{name}.svg")
+
+    def _write_requests(
+        self,
+        folder: Path,
+        replay: Replay,
+        request: int | None,
+        traced: Mapping[tuple[int, int], tuple[int, int]] | None,
+    ) -> None:
+        from fanin.errors import CaptureError
+        from fanin.report import requests
+
+        each = requests.requests(requests.messages(replay))
+        if request is not None and request not in each["request"]:
+            there = f"0 to {each.height - 1}" if each.height else "none"
+            raise CaptureError(f"command line `--request {request}`: there is no such request; the capture has {there}")
+        page = requests.page(self, replay, chosen=request, traced=traced)
+        if page is not None:
+            folder.joinpath("requests.html").write_text(page, encoding="utf-8")
+            write_parquet(each, folder / "requests.parquet")
 
 
 def _rack(file: str | Path) -> Rack:

@@ -93,9 +93,10 @@ def explained(companies: Sequence[dict[str, Any]]) -> float | None:
     total = known + max(unknown - first, 0)
     if not total:
         return None
-    closed = [(c["requests"], c["closed"]) for c in companies if c.get("closed") is not None]
-    messages = sum(requests for requests, _ in closed)
-    return known / total * (sum(n * share for n, share in closed) / messages if messages else 1.0)
+    shares = [(int(c["requests"]), float(c["closed"])) for c in companies if c.get("closed") is not None]
+    messages = sum(requests for requests, _ in shares)
+    closes = sum(requests * share for requests, share in shares) / messages if messages else 1.0
+    return float(known / total * closes)
 
 
 def _company(company: dict[str, Any], companies: Sequence[dict[str, Any]]) -> str:

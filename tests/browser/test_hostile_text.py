@@ -21,6 +21,7 @@ from fanin.papers.catalogue import load
 from fanin.papers.gallery import Section
 from fanin.papers.verdicts import Judged
 from fanin.plots import round_plot, train_plots
+from fanin.report import requests
 from fanin.sweep.plot import plot
 from made_up import HOSTILE
 
@@ -67,6 +68,15 @@ def rounds(folder: Path, text: str) -> Path:
 def saved(chart: Any, folder: Path) -> Path:
     pictures.save(chart, folder / "chart.html")
     return folder / "chart.html"
+
+
+def waterfalls(folder: Path, text: str) -> Path:
+    found = fanin.trains("tests/data/requests/chain.pcap.gz")
+    found.summary["file"] = text
+    page = requests.page(found, found.workload())
+    assert page is not None
+    (folder / "requests.html").write_text(page, encoding="utf-8")
+    return folder / "requests.html"
 
 
 def report(folder: Path, text: str) -> Path:
@@ -121,7 +131,7 @@ def watched(chromium: Browser, file: Path) -> tuple[Page, list[str], list[str]]:
 
 @pytest.mark.browser
 @pytest.mark.parametrize("text", TEXTS, ids=["element", "script", "expression"])
-@pytest.mark.parametrize("write", [draw, plotted, trains, rounds, report, papers, claim])
+@pytest.mark.parametrize("write", [draw, plotted, trains, rounds, waterfalls, report, papers, claim])
 def test_a_page_shows_hostile_text_and_runs_none_of_it(
     write: Callable[[Path, str], Path], text: str, chromium: Browser, tmp_path: Path
 ) -> None:

@@ -66,4 +66,4 @@ def test_where_captures_have_rounds_the_difference_is_of_rounds(fanin: Fanin) ->
     assert diff(SMALL, SMALL, rank_of="responses").headline.startswith("The p99 response takes ")
     # One has rounds, the other none: responses are what both have, and that is said.
     mixed = fanin("diff", HTTP, SMALL)
-    assert "responses count before and rounds after: judged by responses" in " ".join(mixed.err.split())
+    assert "responses count before and requests after: judged by responses" in " ".join(mixed.err.split())

@@ -175,22 +175,29 @@ impl<'a> Places<'a> {
 
     fn state(&self, request: &Request) -> State {
         let mut state = State::default();
-        let mut end = request.begin_ns;
+        let (mut end, mut timed) = (request.begin_ns, true);
         for place in request.messages() {
             state.shared |= self.requests_of(place).len() > 1;
             match self.answered(place) {
                 Some(at) => end = end.max(at),
-                None => state.unanswered = true,
+                None => {
+                    timed = false;
+                    state.unanswered |= self.lacks_its_answer(place);
+                }
             }
             // Times of an application's threads are not those of its packets.
             state.overlapping |= !self.workload.traced && self.left_early(place);
         }
+        // A tap before the queue may not show when the last of an answer had come: then nothing says how long it took.
         let own = end - request.begin_ns;
-        state.longer = match request.took_ns {
-            Some(took) => !state.unanswered && !self.workload.traced && took.abs_diff(own) > SEEN,
-            None => !state.unanswered,
-        };
+        let apart = request.took_ns.is_none_or(|took| took.abs_diff(own) > SEEN);
+        state.longer = timed && !self.workload.traced && apart;
         state
+    }
+
+    /// The capture has none of its answer.
+    fn lacks_its_answer(&self, place: Place) -> bool {
+        self.workload.message(place).is_none_or(|m| m.took_ns.is_none() && m.response_bytes == 0)
     }
 
     /// It left before the answers that it is said to have waited for had come.
@@ -200,7 +207,8 @@ impl<'a> Places<'a> {
             Some(Release::Answer { connection, message, .. }) => self.answered((connection, message)),
             Some(Release::Round { round, answers, .. }) => {
                 let Some(round) = self.workload.rounds.get(round as usize) else { return false };
-                let mut came: Vec<u64> = round.answers().iter().filter_map(|&place| self.answered(place)).collect();
+                let came: Option<Vec<u64>> = round.answers().iter().map(|&place| self.answered(place)).collect();
+                let mut came = came.unwrap_or_default();
                 came.sort_unstable();
                 came.get((answers as usize).saturating_sub(1)).copied()
             }
@@ -240,7 +248,7 @@ impl<'a> Places<'a> {
 
     /// The capture ended before its answers came: each that is missing is the last of its connection.
     fn is_cut_off(&self, request: &Request) -> bool {
-        request.messages().filter(|&place| self.answered(place).is_none()).all(|(c, m)| {
+        request.messages().filter(|&place| self.lacks_its_answer(place)).all(|(c, m)| {
             let connection = &self.workload.connections[c as usize];
             m as usize + 1 == connection.messages.len()
         })

@@ -1,4 +1,4 @@
-"""The page that a person acts on: one HTML file, written by :mod:`fanin.html`."""
+"""The pages that a person reads, written by :mod:`fanin.html`: that of a comparison, on which he acts, and that of a capture's requests (`requests.py`)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def page(result: CompareResult) -> str:
     """The report as HTML."""
     from fanin import waiting
     from fanin.rack_facts import rack_facts, rack_hz
-    from fanin.ranking import ONE, PREFIX
+    from fanin.ranking import PLURAL, PREFIX
     from fanin.report import data, rounds, words
     from fanin.verdict import STATISTIC_NAMES
 
@@ -55,7 +55,7 @@ def page(result: CompareResult) -> str:
         __name__,
         "page.html",
         html.libraries(),
-        _asset("page.js"),
+        _asset("colours.js") + _asset("page.js"),
         filters=words.FILTERS,
         result=result,
         capture=result.capture,
@@ -71,7 +71,7 @@ def page(result: CompareResult) -> str:
         rounds=rounds.picture(result),
         kinds=data.kinds(result),
         prefix=PREFIX[result.rank_of],
-        called={of: f"{one}s" for of, one in ONE.items()},
+        called=PLURAL,
         varied_values=lambda key: list(dict.fromkeys(v.settings[key] for v in result.variations)),
         varied_at=lambda settings: next((v for v in result.variations if v.settings == settings), None),
         style=html.trusted(_asset("page.css")),

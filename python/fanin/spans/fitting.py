@@ -6,12 +6,14 @@ import json
 import statistics
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fanin.errors import CaptureError
+from fanin.frames import frame
 from fanin.spans.reading import Span, read
+from fanin.stats import nearest_rank
 
 if TYPE_CHECKING:
     from fanin._native import Replay
@@ -46,7 +48,7 @@ class Times:
         took = sorted(took_ns)
         if not took:
             return cls(0, None, None)
-        at = [took[min(len(took) - 1, int(q * len(took)))] / 1e6 for q in (0.5, 0.99)]
+        at = [(nearest_rank(took, len(took), q) or 0) / 1e6 for q in (0.5, 0.99)]
         return cls(len(took), round(at[0], 3), round(at[1], 3))
 
 
@@ -66,6 +68,10 @@ class Fitted:
         By the traces; by the capture alone.
     requests, requests_alone : Times
         The same of requests: all calls of a trace; what the capture alone takes for one.
+    requests_alike : int
+        Requests of the traces whose calls are exactly the messages that the capture alone takes for one.
+    placed : mapping
+        Per message (position of its connection in the workload, and its own), begin and end of its call, ns from the start of the capture.
     """
 
     file: str
@@ -76,6 +82,8 @@ class Fitted:
     responses_alone: Times
     requests: Times
     requests_alone: Times
+    requests_alike: int
+    placed: Mapping[Place, tuple[int, int]] = field(default_factory=dict, repr=False)
 
     def sentences(self) -> list[str]:
         """For people."""
@@ -89,6 +97,9 @@ class Fitted:
         told = [beside("responses", self.responses, self.responses_alone)]
         if self.requests.count:
             told.append(beside("requests", self.requests, self.requests_alone))
+            told.append(
+                f"{self.requests_alike} of {self.requests.count} requests of {self.file} have exactly the messages that the capture alone takes for one"
+            )
         if self.fitting < self.calls:
             told.append(
                 f"{self.calls - self.fitting} of {self.calls} calls of {self.file} are no message of the capture and were left out"
@@ -101,7 +112,7 @@ class Fitted:
 
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON output."""
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if name != "placed"}
 
 
 def fit(found: TrainsResult, replay: Replay, path: str | Path) -> tuple[Replay, Fitted]:
@@ -143,6 +154,7 @@ def fit(found: TrainsResult, replay: Replay, path: str | Path) -> tuple[Replay, 
     first, last = min(s.begin_ns for s in inside) - epoch, max(s.end_ns for s in inside) - epoch
     seen = [m for c in workload["connections"] for m in c["messages"] if first <= m["start_ns"] <= last]
     groups = _requests(inside, places)
+    own = _messages(replay)
     if groups:
         _write(workload, inside, places, groups)
     told = Fitted(
@@ -154,12 +166,26 @@ def fit(found: TrainsResult, replay: Replay, path: str | Path) -> tuple[Replay, 
         responses_alone=Times.of(alone),
         requests=Times.of([max(inside[n].end_ns for n in g) - min(inside[n].begin_ns for n in g) for g in groups]),
         requests_alone=Times.of(before),
+        requests_alike=sum(frozenset(places[n] for n in group) in own for group in groups),
+        placed={place: (inside[n].begin_ns - epoch, inside[n].end_ns - epoch) for n, place in places.items()},
     )
     return _native.Replay.from_json(json.dumps(workload)) if groups else replay, told
 
 
+def _messages(replay: Replay) -> set[frozenset[Place]]:
+    """The messages of each request that the capture alone shows."""
+    rows = frame(replay.request_messages()).select("request", "position", "turn")
+    return {
+        frozenset(part.select("position", "turn").iter_rows())
+        for part in rows.partition_by("request", maintain_order=True)
+    }
+
+
 def _places(spans: Sequence[Span], workload: Mapping[str, Any], epoch: int) -> dict[int, Place]:
-    """Which message each call is: the first of its server that begins and ends within it, or at least begins, and belongs to no other."""
+    """Which message each call is.
+
+    Of those of its server that begin and end within it, or at least begin, and belong to no other call, the one nearest to its begin and end.
+    """
     by_server: dict[str, list[tuple[int, int, Place]]] = {}
     for c, connection in enumerate(workload["connections"]):
         server = workload["servers"][connection["server"]]
@@ -175,14 +201,16 @@ def _places(spans: Sequence[Span], workload: Mapping[str, Any], epoch: int) -> d
         for n in sorted((n for n in range(len(spans)) if n not in found), key=lambda n: spans[n].end_ns):
             span, mine = spans[n], left.get(spans[n].peer, [])
             begin, end = span.begin_ns - epoch - CLOCKS_NS, span.end_ns - epoch + CLOCKS_NS
+            nearest: tuple[int, int] | None = None
             for k in range(bisect_left(mine, begin, key=lambda message: message[0]), len(mine)):
-                at, until, place = mine[k]
+                at, until, _ = mine[k]
                 if at > end:
                     break
-                if until <= end or not exactly:
-                    found[n] = place
-                    del mine[k]
-                    break
+                apart = abs(at - begin - CLOCKS_NS) + (abs(end - CLOCKS_NS - until) if exactly else 0)
+                if (until <= end or not exactly) and (nearest is None or apart < nearest[0]):
+                    nearest = (apart, k)
+            if nearest is not None:
+                found[n] = mine.pop(nearest[1])[2]
     return found
 
 
@@ -213,19 +241,22 @@ def _write(
     for group in groups:
         begin, end = spans[group[0]].begin_ns, max(spans[n].end_ns for n in group)
         before = _before(begin, last_on.get(places[group[0]][0]), ended)
-        gates: dict[tuple[int, int], int] = {}
+        gates: dict[tuple[int | None, int, int], int] = {}
         first: list[int] = []
+        leads: dict[int, int] = {}
         for n in group:
-            answered = [j for j in group if spans[j].end_ns <= spans[n].begin_ns + BOUND_NS]
-            answered = [j for j in answered if spans[j].begin_ns < spans[n].begin_ns]
+            # What left together waited for what the first of it waited for, though one more answer may have come since.
+            lead = n if (stage := spans[n].stage) is None else leads.setdefault(stage, n)
+            answered = [j for j in group if spans[j].end_ns <= spans[lead].begin_ns + BOUND_NS]
+            answered = [j for j in answered if spans[j].begin_ns < spans[lead].begin_ns]
             if not answered:
                 first.append(n)
                 release, late = _after_request(rounds, before, spans[n].begin_ns)
                 pauses += [] if late is None else [late]
             else:
                 last = max(spans[j].end_ns for j in answered)
-                asked = [j for j in group if spans[j].begin_ns <= last and spans[j].begin_ns < spans[n].begin_ns]
-                key, late = (len(asked), len(answered)), max(0, spans[n].begin_ns - last)
+                asked = [j for j in group if spans[j].begin_ns <= last and spans[j].begin_ns < spans[lead].begin_ns]
+                key, late = (stage, len(asked), len(answered)), max(0, spans[n].begin_ns - last)
                 if key not in gates:
                     gates[key] = len(rounds)
                     rounds.append({"company": 0, "requests": [], "answers": [list(places[j]) for j in asked]})
@@ -246,7 +277,7 @@ def _write(
     if first_calls > len(pauses):
         edges.append({"event": "nothing", "requests": first_calls - len(pauses), "delay": _delay([])})
     connections = sorted({c for c, _ in messages})
-    workload["rounds"] = rounds
+    workload["rounds"], workload["traced"] = rounds, True
     workload["companies"] = [
         {
             "connections": connections,

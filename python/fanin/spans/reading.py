@@ -25,6 +25,9 @@ PEERS = (
 )
 """Attributes that name the other side, the likeliest to be an address first (OpenTelemetry's and Jaeger's conventions)."""
 
+STAGE = "fanin.stage"
+"""Attribute that says which calls of a request left together, from 1; ``--spans-out`` writes it."""
+
 COLUMNS = ("peer", "begin", "end")
 NANOSECONDS = 1_000_000_000
 LARGEST = 1e11
@@ -43,12 +46,15 @@ class Span:
         Unix time in nanoseconds.
     request : str or None
         What tells calls of one request of the application from others: a trace's number.
+    stage : int or None
+        Which calls of the request left together, from 1, where the traces say it (:data:`STAGE`); else times tell.
     """
 
     peer: str
     begin_ns: int
     end_ns: int
     request: str | None
+    stage: int | None = None
 
 
 def read(path: str | Path) -> list[Span]:
@@ -69,7 +75,7 @@ def read(path: str | Path) -> list[Span]:
     ...     file = Path(folder, "calls.csv")
     ...     _ = file.write_text("peer,begin,end,request\n10.0.0.1,1.5,1.75,a\n")
     ...     read(file)
-    [Span(peer='10.0.0.1', begin_ns=1500000000, end_ns=1750000000, request='a')]
+    [Span(peer='10.0.0.1', begin_ns=1500000000, end_ns=1750000000, request='a', stage=None)]
     """
     path = Path(path)
     try:
@@ -132,11 +138,12 @@ def _of_otlp(document: Mapping[str, Any], where: str) -> Iterator[Span]:
                 here = f"{at}.scopeSpans[{s}].spans[{n}]"
                 if span.get("kind") not in (3, "SPAN_KIND_CLIENT"):
                     continue
-                peer = _peer({a.get("key"): _value(a.get("value")) for a in span.get("attributes", [])})
+                attributes = {a.get("key"): _value(a.get("value")) for a in span.get("attributes", [])}
+                peer = _peer(attributes)
                 if peer is not None:
                     begin = _time(span.get("startTimeUnixNano"), f"{here}.startTimeUnixNano", unit=1)
                     end = _time(span.get("endTimeUnixNano"), f"{here}.endTimeUnixNano", unit=1)
-                    yield _span(peer, begin, end, span.get("traceId") or None, here)
+                    yield _span(peer, begin, end, span.get("traceId") or None, here, attributes.get(STAGE))
 
 
 def _of_jaeger(document: Mapping[str, Any], where: str) -> Iterator[Span]:
@@ -148,7 +155,8 @@ def _of_jaeger(document: Mapping[str, Any], where: str) -> Iterator[Span]:
             if peer is not None:
                 begin = _time(span.get("startTime"), f"{here}.startTime", unit=1_000)
                 took = _time(span.get("duration"), f"{here}.duration", unit=1_000)
-                yield _span(peer, begin, begin + took, span.get("traceID") or trace.get("traceID"), here)
+                trace_id = span.get("traceID") or trace.get("traceID")
+                yield _span(peer, begin, begin + took, trace_id, here, tags.get(STAGE))
 
 
 def _list(of: Any, key: str, where: str) -> list[Any]:
@@ -192,7 +200,11 @@ def _time(value: Any, where: str, unit: int | None = None) -> int:
         raise CaptureError(f"{where} is {value!r}, not a Unix time") from None
 
 
-def _span(peer: str, begin: int, end: int, request: Any, where: str) -> Span:
+def _span(peer: str, begin: int, end: int, request: Any, where: str, stage: Any = None) -> Span:
     if end < begin:
         raise CaptureError(f"{where}: ends before it begins")
-    return Span(peer, begin, end, None if request is None else str(request))
+    try:
+        number = None if stage is None else int(stage)
+    except (TypeError, ValueError):
+        raise CaptureError(f"{where}: {STAGE} is {stage!r}, not a whole number") from None
+    return Span(peer, begin, end, None if request is None else str(request), number)

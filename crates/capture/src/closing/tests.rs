@@ -7,7 +7,7 @@ use std::path::Path;
 fn twice() -> Workload {
     let message = |at: u64, took: u64, release: &str| {
         format!(
-            r#"{{"start_ns":{at},"think_ns":0,"request_bytes":100,"service_ns":0,"response_bytes":1000,"pieces":[{{"pause_ns":0,"bytes":1000}}],"took_ns":{took},"release":{release}}}"#
+            r#"{{"start_ns":{at},"think_ns":0,"request_bytes":100,"service_ns":0,"response_bytes":1000,"pieces":[{{"pause_ns":0,"bytes":1000}}],"took_ns":{took},"overlapped":false,"release":{release}}}"#
         )
     };
     let after = r#"{"by":"round","round":0,"answers":2,"delay_ns":8000000}"#;
@@ -44,18 +44,25 @@ fn a_request_whose_messages_are_all_answered_closes() {
 
 #[test]
 fn a_request_without_an_answer_does_not_close_unless_the_capture_ended() {
-    let mut workload = twice();
-    workload.connections[1].messages[0].took_ns = None;
-    workload.rounds[0].took_ns = None;
+    let unanswered = |m: usize| {
+        let mut workload = twice();
+        let message = &mut workload.connections[1].messages[m];
+        (message.took_ns, message.response_bytes) = (None, 0);
+        message.pieces.clear();
+        workload.rounds[m].took_ns = None;
+        workload
+    };
+    let mut workload = unanswered(0);
     let found = closing(&workload);
     assert_eq!((found.requests, found.closed, found.closed_messages, found.unanswered), (2, 1, 2, 1));
     assert_eq!(found.faults.count(), 0, "no error of the inference");
 
-    let mut workload = twice();
-    workload.connections[1].messages[1].took_ns = None;
-    workload.rounds[1].took_ns = None;
-    let found = closing(&workload);
+    let found = closing(&unanswered(1));
     assert_eq!((found.requests, found.closed), (1, 1), "the last one was cut off");
+
+    // Its answer is there, and only when all of it had come is not.
+    workload.connections[1].messages[0].response_bytes = 1000;
+    assert_eq!((closing(&workload).closed, closing(&workload).faults.count()), (2, 0));
 }
 
 #[test]
