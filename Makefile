@@ -15,7 +15,7 @@ RACK ?= examples/rack.toml
 OUT ?= out/http_onoff_8to1
 FUZZ_SECONDS ?= 600
 
-.PHONY: claim-mutants verdicts wheel help run test goldens lint dependencies advisories mutants generated format docs linux bench performance build clean fuzz faults round-trip promises thresholds
+.PHONY: claim-mutants verdicts wheel help run test goldens lint dependencies advisories mutants generated format docs linux bench performance build clean fuzz faults round-trip promises thresholds services
 .DEFAULT_GOAL := help
 
 help:
@@ -141,6 +141,10 @@ fuzz:
 	fuzz/run $(FUZZ_SECONDS)
 
 build: $(VENV)/.extension
+
+# Real services in network namespaces, and what is read of their captures beside their applications' logs. Needs root.
+services: build
+	$(BIN)/python -m tests.services
 
 # The parts, as locked. Inexact: what is installed beside them (this package) stays when the engine then does not compile.
 $(VENV)/.parts: pyproject.toml uv.lock | $(if $(filter uv,$(UV)),,$(OWN_UV))

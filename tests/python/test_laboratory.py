@@ -1,0 +1,56 @@
+"""A part of the laboratory of services (`python -m tests.services`), for real: what is read of a capture beside what the application logged."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests.services import __main__ as laboratory
+from tests.services import judge, patterns, rack, servers
+
+PART = ("fan", "semaphore", "4 users", "redis")
+REQUESTS = 60
+TRIES = 3
+"""A machine that is busy with other things leaves packets out of a capture, and wakes the application late."""
+
+
+@pytest.fixture(scope="module")
+def laboratory_is_here() -> None:
+    """Root, namespaces, and the programs that capture."""
+    if (why := rack.missing()) is not None:
+        pytest.skip(why)
+
+
+@pytest.mark.usefixtures("laboratory_is_here")
+@pytest.mark.parametrize("name", PART)
+def test_a_service_that_runs_now_is_read_as_its_application_says(name: str) -> None:
+    service = patterns.named(name)
+    if (why := servers.missing(service.server)) is not None:
+        pytest.skip(why)
+    seen: list[judge.Row] = []
+    for seed in range(TRIES):
+        with tempfile.TemporaryDirectory() as folder:
+            seen += laboratory.rows(service, seed, Path(folder), ["aggregator"], REQUESTS)
+        if seen[-1].verdict == "right":
+            return
+    pytest.fail("\n".join(laboratory.line(row) for row in seen))
+
+
+def test_a_reading_that_is_off_by_more_than_its_bounds_is_not_right() -> None:
+    log = judge.Counted(responses=1_000, requests=100, p50=10.0, p99=50.0)
+
+    def verdict(read: judge.Counted, *warnings: str) -> str:
+        return judge.Row("made up", "aggregator", log, read, warnings).verdict
+
+    assert verdict(judge.Counted(1_009, 98, 10.9, 45.1)) == "right"
+    assert verdict(log, "missing-data") == "doubted"
+    for wrong in (
+        judge.Counted(1_011, 100, 10.0, 50.0),
+        judge.Counted(1_000, 97, 10.0, 50.0),
+        judge.Counted(1_000, 100, 11.1, 50.0),
+        judge.Counted(1_000, 100, 10.0, 44.0),
+        judge.Counted(1_000, 0, float("nan"), float("nan")),
+    ):
+        assert (verdict(wrong), verdict(wrong, "missing-data")) == ("WRONG", "warned")

@@ -1,0 +1,90 @@
+"""What fanin reads of a capture, beside what the application logged."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import fanin
+from fanin.traffic import TrainsResult
+
+RESPONSES, REQUESTS, TIMES = 0.01, 0.02, 0.1
+"""How far numbers of responses and of requests, and p50 and p99 of requests, may be off."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Responses and requests of one service, and how long its requests took, in ms."""
+
+    responses: int
+    requests: int
+    p50: float
+    p99: float
+
+    @classmethod
+    def of(cls, responses: int, took: list[float]) -> Counted:
+        """Percentiles are nearest-rank."""
+        took = sorted(took)
+
+        def at(share: float) -> float:
+            return took[min(len(took) - 1, int(len(took) * share))] if took else float("nan")
+
+        return cls(responses, len(took), at(0.5), at(0.99))
+
+
+@dataclass(frozen=True)
+class Row:
+    """One capture of one service."""
+
+    name: str
+    tap: str
+    log: Counted
+    read: Counted
+    warnings: tuple[str, ...]
+
+    @property
+    def right(self) -> bool:
+        """Within the bounds."""
+        a, b = self.log, self.read
+
+        def near(ours: float, theirs: float, share: float) -> bool:
+            return abs(ours - theirs) <= share * theirs
+
+        counts = near(b.responses, a.responses, RESPONSES) and near(b.requests, a.requests, REQUESTS)
+        return counts and near(b.p50, a.p50, TIMES) and near(b.p99, a.p99, TIMES)
+
+    @property
+    def verdict(self) -> str:
+        """In a word."""
+        if self.right:
+            return "doubted" if self.warnings else "right"
+        return "warned" if self.warnings else "WRONG"
+
+
+def logged(path: Path) -> Counted:
+    """What the application says."""
+    log: dict[str, Any] = json.loads(gzip.decompress(path.read_bytes()))
+    return Counted.of(len(log["responses"]), [(end - begin) * 1e3 for begin, end in log["rounds"]])
+
+
+def read(path: Path) -> tuple[Counted, tuple[str, ...]]:
+    """What the capture is read as, and what is said against that."""
+    found = fanin.trains(path)
+    aggregator = "10.9.0.1"
+    workload = json.loads(found.workload(aggregator).to_json())
+    responses = sum(m.get("took_ns") is not None for c in workload["connections"] for m in c["messages"])
+    took = found.requests(aggregator)["completion_ms"].drop_nulls().to_list()
+    return Counted.of(responses, took), doubts(found)
+
+
+def doubts(found: TrainsResult) -> tuple[str, ...]:
+    """Kinds of warnings that speak against the reading."""
+    unfit = [reason.kind for reason in found.fitness.reasons if {"sizes", "times"} & set(reason.lacks)]
+    return tuple(unfit + [warning["kind"] for warning in found.warnings if warning["kind"] in NAMED])
+
+
+NAMED = ("messages-unread", "requests-unclear", "missing-data", "one-sided")
+"""Warnings that say what is read wrongly."""
