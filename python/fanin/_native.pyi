@@ -21,10 +21,14 @@ __all__ = [
     "Setup",
     "Table",
     "Watch",
+    "admit_code",
     "analyse",
     "clean_without_memory",
+    "compile_c",
+    "confine",
     "dctcp",
     "deployment",
+    "describe_code",
     "end_without_memory",
     "give_back",
     "graph_json",
@@ -38,6 +42,7 @@ __all__ = [
     "kernel_results",
     "limit",
     "name_c_file",
+    "named_c_files",
     "needs_ecn",
     "needs_quickack",
     "quantity",
@@ -165,6 +170,12 @@ class Plan:
     def slowest_rate(self) -> int | None: ...
     def hz(self) -> int | None: ...
     def why_serial(self, threads: int) -> str | None: ...
+    def code(self) -> list[str]:
+        """Names of somebody's code that it uses and that is not loaded into this process."""
+
+    def with_code(self) -> Plan:
+        """The same with that code loaded, in a process that may (`admit_code`)."""
+
     def run(self, watch: Watch | None = None, threads: int = 1) -> Run: ...
 
 @final
@@ -382,6 +393,26 @@ class Ack:
     def newly_lost(self) -> int: ...
     @property
     def rate(self) -> tuple[int, float, bool, int, int] | None: ...
+
+def admit_code(objects: dict[str, tuple[str | PathLike[str], str]]) -> None:
+    """From now on this process loads code by itself: C from these objects (path and version by name), classes by their modules."""
+
+def compile_c(name: str) -> tuple[PathLike[str], str, list[PathLike[str]]]:
+    """Compile the C file of a name without loading it: the object, its version, and the files that it was made from."""
+
+def confine(
+    readable: Sequence[str | PathLike[str]], writable: Sequence[str | PathLike[str]], memory: int | None = None
+) -> None:
+    """Take the rights of this process for good: it may read what is in `readable`, write into the folders of `writable`, and compute.
+
+    `memory` is its address space in bytes.
+    """
+
+def describe_code(name: str) -> dict[str, object]:
+    """What code says of itself, loaded into this process, which was told to (`admit_code`)."""
+
+def named_c_files() -> list[tuple[str, PathLike[str]]]:
+    """Every name that was given to a C file in this process, with the file."""
 
 def name_c_file(name: str, path: str | PathLike[str]) -> None:
     """Give a C file a name for `cc` in this process, beside its path."""

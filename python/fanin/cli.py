@@ -124,12 +124,25 @@ AggregatorOption = Annotated[
 
 
 @app.callback(invoke_without_command=True)
-def _version(version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False) -> None:
+def _version(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+    no_code: Annotated[
+        bool,
+        typer.Option(
+            "--no-code",
+            help="Refuse scenarios, racks and --cc that name code (a C file, py:module.Class); FANIN_NO_CODE=1 does the same.",
+        ),
+    ] = False,
+) -> None:
     if version:
         from fanin import __version__
 
         typer.echo(f"fanin {__version__}")
         raise typer.Exit
+    if no_code:
+        from fanin.confined import refuse
+
+        refuse()
     if not {"--help", "-h"}.intersection(sys.argv):
         from fanin import _native
         from fanin.limits import said_on
@@ -222,6 +235,12 @@ def compare(
     ] = None,
     pcap_at: PcapAtOption = None,
     spans: SpansOption = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option(
+            "--plan", metavar="FILE", help="Write the advised change as a plan for `fanin-host apply` (TOML)."
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Replay a capture's traffic under every TCP on your rack, and rank them.
@@ -236,6 +255,7 @@ def compare(
         cc=cc,
         vary=vary,
         out=out,
+        plan=plan,
         pcap=pcap,
         as_json=as_json,
         line=_command(),

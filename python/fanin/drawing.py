@@ -58,13 +58,15 @@ def draw(
     >>> chart.to_dict()["title"]["text"]
     'Two long flows across a 100 Mbps bottleneck'
     """
+    from fanin.confined import unread
     from fanin.runs.job import Document
     from fanin.simulation import changed
 
     document = Document(text, str(scenario)) if text is not None else Document.read(scenario)
     base = _native.Scenario.from_text(document.text, document.name, document.folder)
     as_set = base.changed(None, None, changed(settings))
-    graph: Graph = json.loads(_native.graph_json(as_set.plan(as_set.seeds()[0])))
+    with unread():
+        graph: Graph = json.loads(_native.graph_json(as_set.plan(as_set.seeds()[0])))
     return chart(graph, title=as_set.title() or as_set.file)
 
 

@@ -5,7 +5,8 @@
 #[cfg(not(feature = "std"))]
 use crate::bare::*;
 use crate::registry::{Algorithm, BuildError};
-use crate::{Args, CongestionControl, Setup};
+use crate::{Ack, Args, Cause, CongestionControl, Conn, Control, Needs, Setup, Window};
+use fanin_units::Duration;
 #[cfg(feature = "std")]
 use std::sync::OnceLock;
 
@@ -20,6 +21,19 @@ pub trait Extension: Sync {
     /// Changes whenever its behaviour may have changed, such as a hash of its source.
     fn version(&self) -> String;
 
+    /// What its senders need of host and network.
+    fn needs(&self) -> Needs;
+
+    /// It stands for code that is not loaded: plans are made with it, and nothing runs.
+    fn is_stand_in(&self) -> bool {
+        false
+    }
+
+    /// Its parameters are not known, because nobody may look into the code: any is taken.
+    fn takes_any_parameter(&self) -> bool {
+        false
+    }
+
     /// The name under which a Linux that it is built into registers it; `None` for what no Linux can have.
     fn linux_name(&self) -> Option<&str> {
         None
@@ -29,6 +43,59 @@ pub trait Extension: Sync {
 impl core::fmt::Debug for dyn Extension {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("Extension")
+    }
+}
+
+/// What is known of code that runs in another process: enough to make and name plans.
+#[derive(Clone, Debug)]
+pub struct StandIn {
+    /// As [`Extension::version`].
+    pub version: String,
+    /// As [`Extension::linux_name`].
+    pub linux_name: Option<String>,
+    /// As [`Extension::needs`].
+    pub needs: Needs,
+    /// The code has been looked at, so that its parameters are known.
+    pub is_known: bool,
+}
+
+impl Extension for StandIn {
+    fn build(&self, setup: &Setup, _args: &Args) -> Result<Box<dyn CongestionControl>, String> {
+        Ok(Box::new(StandInSender { needs: self.needs, window: setup.initial_window }))
+    }
+    fn version(&self) -> String {
+        self.version.clone()
+    }
+    fn needs(&self) -> Needs {
+        self.needs
+    }
+    fn is_stand_in(&self) -> bool {
+        true
+    }
+    fn takes_any_parameter(&self) -> bool {
+        !self.is_known
+    }
+    fn linux_name(&self) -> Option<&str> {
+        self.linux_name.as_deref()
+    }
+}
+
+/// Answers what a plan asks before it runs.
+#[derive(Debug)]
+struct StandInSender {
+    needs: Needs,
+    window: f64,
+}
+
+impl CongestionControl for StandInSender {
+    fn needs(&self) -> Needs {
+        self.needs
+    }
+    fn on_ack(&mut self, _conn: &Conn, _ack: &Ack) {}
+    fn on_congestion(&mut self, _conn: &Conn, _cause: Cause) {}
+    fn on_restart(&mut self, _conn: &Conn, _idle: Duration, _to: Window) {}
+    fn control(&self) -> Control {
+        Control { cwnd: self.window, ssthresh: f64::INFINITY, pacing: None }
     }
 }
 

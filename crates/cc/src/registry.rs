@@ -191,6 +191,25 @@ impl Composition {
         self.parts.iter().any(|a| a.needs_ecn)
     }
 
+    /// Identifies what the parts from outside this crate do, so that results under one version are not taken for another's; empty where there
+    /// are none.
+    pub fn fingerprint(&self) -> String {
+        self.parts
+            .iter()
+            .filter_map(|a| if let Kind::Extension(e) = a.kind { Some(e.version()) } else { None })
+            .collect()
+    }
+
+    /// Parts whose code is not loaded into this process ([`Extension::is_stand_in`]): nothing may run.
+    pub fn stand_ins(&self) -> impl Iterator<Item = &'static str> {
+        self.parts.iter().filter(|a| matches!(a.kind, Kind::Extension(e) if e.is_stand_in())).map(|a| a.name)
+    }
+
+    /// Some part takes any parameter ([`Extension::takes_any_parameter`]).
+    pub fn takes_any_parameter(&self) -> bool {
+        self.parts.iter().any(|a| matches!(a.kind, Kind::Extension(e) if e.takes_any_parameter()))
+    }
+
     /// Some part is a policy of the receiving host.
     pub fn has_receiver(&self) -> bool {
         self.parts.iter().any(|a| matches!(a.kind, Kind::Receiver(_)))
@@ -278,7 +297,7 @@ impl Composition {
     pub fn build(&self, setup: &Setup, args: &Args) -> Result<Transport, BuildError> {
         let (spec, parts) = (self.name.as_str(), &self.parts);
         let known: Vec<&'static str> = parts.iter().flat_map(|a| a.params.iter().map(|p| p.name)).collect();
-        if let Some(name) = args.names().find(|n| !known.contains(n)) {
+        if let Some(name) = args.names().find(|n| !known.contains(n)).filter(|_| !self.takes_any_parameter()) {
             return Err(SettingError::Unknown { algorithm: spec.to_owned(), name: name.to_owned(), known }.into());
         }
         let mut slow_start: Box<dyn SlowStart> = Box::new(StandardSlowStart::new(setup.counting));
@@ -360,19 +379,6 @@ pub fn needs_ecn(spec: &str) -> Result<bool, BuildError> {
 pub fn deployment(spec: &str) -> Result<Deployment, BuildError> {
     let parts: Vec<_> = parts(spec)?.iter().map(|a| (a.name, a.deploy)).collect();
     Ok(Deployment::of(&parts))
-}
-
-/// Identifies what the parts of `spec` from outside this crate do, so that results under one version are not taken for another's; empty
-/// where there are none.
-///
-/// # Errors
-/// As [`parts`].
-pub fn fingerprint(spec: &str) -> Result<String, BuildError> {
-    let versions = parts(spec)?
-        .iter()
-        .filter_map(|a| if let Kind::Extension(e) = a.kind { Some(e.version()) } else { None })
-        .collect();
-    Ok(versions)
 }
 
 #[cfg(test)]

@@ -14,6 +14,8 @@ use fanin_cc::{
     State, Value, Window,
 };
 use fanin_units::{Duration, Rate, Time};
+use rustix::fs::{MemfdFlags, memfd_create};
+use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
@@ -47,6 +49,14 @@ pub struct KernelFile {
 /// # Errors
 /// [`Error`], one sentence.
 pub fn load_file(path: &Path) -> Result<KernelFile, Error> {
+    KernelFile::new(compile_file(path)?, &[])
+}
+
+/// Compiles a user's file without loading it.
+///
+/// # Errors
+/// [`Error`], one sentence.
+pub fn compile_file(path: &Path) -> Result<Object, Error> {
     let source = std::fs::read_to_string(path).map_err(|e| Error::Unreadable(e.to_string()))?;
     let folder = match path.parent() {
         Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
@@ -54,7 +64,7 @@ pub fn load_file(path: &Path) -> Result<KernelFile, Error> {
         None => Path::new("."),
     };
     let name = path.file_name().map_or_else(|| "file.c".to_owned(), |n| n.to_string_lossy().into_owned());
-    KernelFile::new(compile(&name, &source, Some(folder))?, &[])
+    compile(&name, &source, Some(folder))
 }
 
 /// Compiles and loads the twin of an algorithm (`trim`, `gss+dctcp`).
@@ -71,7 +81,11 @@ pub fn load_twin(algorithm: &str) -> Result<KernelFile, Error> {
 }
 
 impl KernelFile {
-    fn new(object: Object, places: &'static [Place]) -> Result<KernelFile, Error> {
+    /// Loads a compiled file: code of its author's begins to run.
+    ///
+    /// # Errors
+    /// [`Error`], one sentence.
+    pub(crate) fn new(object: Object, places: &'static [Place]) -> Result<KernelFile, Error> {
         let module: &'static Module = Box::leak(Box::new(Module::load(&object.path, &[])?));
         let leak = |text: &str| -> &'static str { Box::leak(text.to_owned().into_boxed_str()) };
         let params: Vec<Setting> = module
@@ -134,13 +148,13 @@ impl KernelFile {
         if let Some((_, module)) = loaded.iter().find(|(s, _)| s == settings) {
             return Ok(module);
         }
-        // The loader gives one copy of the globals per file: another set of parameters needs a file of another name.
-        let copy =
-            std::env::temp_dir().join(format!("fanin-{}-{}-{}.so", self.version, std::process::id(), loaded.len()));
-        std::fs::copy(&self.object.path, &copy).map_err(|e| format!("cannot write {}: {e}", copy.display()))?;
-        let module = Module::load(&copy, settings);
-        // Loaded or not, its name is not needed any more.
-        let _ = std::fs::remove_file(&copy);
+        // The loader gives one copy of the globals per file: another set of parameters needs another file, which no folder need hold.
+        let cannot = |error: &dyn std::fmt::Display| format!("cannot load another copy of it: {error}");
+        let copy = memfd_create(c"fanin", MemfdFlags::CLOEXEC).map_err(|e| cannot(&e))?;
+        let copy = std::fs::File::from(copy);
+        let mut original = std::fs::File::open(&self.object.path).map_err(|e| cannot(&e))?;
+        std::io::copy(&mut original, &mut &copy).map_err(|e| cannot(&e))?;
+        let module = Module::load(Path::new(&format!("/proc/self/fd/{}", copy.as_raw_fd())), settings);
         let module: &'static Module = Box::leak(Box::new(module.map_err(|e| e.to_string())?));
         loaded.push((settings.to_vec(), module));
         Ok(module)
@@ -180,6 +194,11 @@ impl Extension for KernelFile {
         self.version.clone()
     }
 
+    fn needs(&self) -> Needs {
+        let loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        loaded.first().map(|(_, module)| needs(module)).unwrap_or_default()
+    }
+
     fn linux_name(&self) -> Option<&str> {
         Some(&self.name)
     }
@@ -195,6 +214,20 @@ fn threshold(packets: f64) -> u32 {
 
 fn us(duration: Duration) -> u64 {
     duration.ps() / 1_000_000
+}
+
+fn needs(module: &Module) -> Needs {
+    Needs {
+        dctcp_ecn: module.needs_ecn,
+        randomness: module.rules_alone,
+        rate_samples: module.rules_alone,
+        send_hook: module.wants_send_hook,
+        handles_idle: module.rules_alone,
+        controls_recovery: module.rules_alone,
+        settled_acks: module.rules_alone,
+        empty_acks: true,
+        ..Needs::default()
+    }
 }
 
 /// One connection under a C file.
@@ -265,17 +298,7 @@ impl KernelSender {
 
 impl CongestionControl for KernelSender {
     fn needs(&self) -> Needs {
-        Needs {
-            dctcp_ecn: self.module.needs_ecn,
-            randomness: self.module.rules_alone,
-            rate_samples: self.module.rules_alone,
-            send_hook: self.module.wants_send_hook,
-            handles_idle: self.module.rules_alone,
-            controls_recovery: self.module.rules_alone,
-            settled_acks: self.module.rules_alone,
-            empty_acks: true,
-            ..Needs::default()
-        }
+        needs(self.module)
     }
 
     fn on_ack(&mut self, conn: &Conn, ack: &Ack) {

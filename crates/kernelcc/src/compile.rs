@@ -70,6 +70,8 @@ pub struct Object {
     pub path: PathBuf,
     /// Changes with anything that may change what it does.
     pub version: String,
+    /// The headers of the user's own that it was made from.
+    pub headers: Vec<PathBuf>,
 }
 
 /// The folder for compiled files: `$XDG_CACHE_HOME/fanin/cc`, or `~/.cache/fanin/cc`, or the system's temporary folder.
@@ -136,10 +138,12 @@ pub fn compile(name: &str, source: &str, folder: Option<&Path>) -> Result<Object
     };
     // What the file is after its headers decides the name in the cache.
     let expanded = work.0.join("expanded");
-    let done = run(&["-E", "-P"], &[&file], &expanded)?;
+    let rule = work.0.join("rule");
+    let done = run(&["-E", "-P", "-MMD", "-MF", &rule.to_string_lossy()], &[&file], &expanded)?;
     if !done.status.success() {
         return Err(explain(&done, &file));
     }
+    let headers = named(&fs::read_to_string(&rule).unwrap_or_default(), &work.0);
     let version = version(&compiler, &fs::read(&expanded).map_err(|e| cannot(&expanded, e))?);
     let path = cache.join(format!("{}-{version}.so", name.trim_end_matches(".c")));
     if !path.exists() {
@@ -151,7 +155,14 @@ pub fn compile(name: &str, source: &str, folder: Option<&Path>) -> Result<Object
         // Another process may have made the same one: either will do.
         fs::rename(&made, &path).map_err(|e| cannot(&path, e))?;
     }
-    Ok(Object { path, version })
+    Ok(Object { path, version, headers })
+}
+
+/// The files of a rule as `make` reads it, without those in `work`.
+fn named(rule: &str, work: &Path) -> Vec<PathBuf> {
+    let text = rule.split_once(": ").map_or("", |(_, files)| files).replace("\\\n", " ").replace("\\ ", "\0");
+    let files = text.split_whitespace().map(|file| PathBuf::from(file.replace('\0', " ")));
+    files.filter(|file| !file.starts_with(work)).collect()
 }
 
 fn has_clang() -> bool {

@@ -17,7 +17,8 @@ mod bpf;
 mod compile;
 pub mod twins;
 
-pub use adapter::{KernelFile, load_file, load_twin};
+pub use adapter::{KernelFile, compile_file, load_file, load_twin};
+pub use compile::Object;
 
 use fanin_cc::Algorithm;
 use fanin_cc::registry::Kind;
@@ -79,15 +80,6 @@ pub enum Error {
     Cache(String),
 }
 
-/// Whether a name asks for C: `NAME@linux` or a path that ends in `.c`.
-///
-/// ```
-/// assert!(fanin_kernelcc::is_c("trim@linux") && fanin_kernelcc::is_c("./my_cc.c") && !fanin_kernelcc::is_c("trim"));
-/// ```
-pub fn is_c(name: &str) -> bool {
-    name.ends_with(twins::SUFFIX) || name.ends_with(".c")
-}
-
 /// Files that were asked for, by name and version. They are few and live as long as the process.
 static KNOWN: Mutex<Vec<(String, String, &'static Algorithm)>> = Mutex::new(Vec::new());
 
@@ -101,34 +93,54 @@ pub fn name_file(name: &str, path: &Path) {
     named.push((name.to_owned(), path.to_owned()));
 }
 
-fn file_named(name: &str) -> Option<PathBuf> {
+/// Every name that was told, with its file.
+pub fn named_files() -> Vec<(String, PathBuf)> {
+    NAMED.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// The C file of a name: a path that ends in `.c`, or a name that somebody was told; `None` for names of another kind.
+pub fn file_of(name: &str) -> Option<PathBuf> {
+    if name.ends_with(".c") {
+        return Some(PathBuf::from(name));
+    }
     let named = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
     named.iter().find(|(n, _)| n == name).map(|(_, path)| path.clone())
 }
 
-/// The registry's line for a C file, or `None` for a name of another kind: a [`fanin_cc::extension::Resolver`].
+/// The registry's line for a twin, `NAME@linux`, or `None` for a name of another kind. Twins are fanin's own code.
 ///
 /// # Errors
-/// One sentence: why the file is no algorithm.
-pub fn resolve(name: &str) -> Result<Option<&'static Algorithm>, String> {
-    let named = if is_c(name) { None } else { file_named(name) };
-    let file = match (name.strip_suffix(twins::SUFFIX), named) {
-        (Some(twin), _) => load_twin(twin),
-        (None, Some(path)) => load_file(&path),
-        (None, None) if is_c(name) => load_file(Path::new(name)),
-        (None, None) => return Ok(None),
-    }
-    .map_err(|error| error.to_string())?;
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((.., algorithm)) = known.iter().find(|(n, v, _)| n == name && *v == file.version) {
+/// One sentence: why it cannot be had.
+pub fn resolve_twin(name: &str) -> Result<Option<&'static Algorithm>, String> {
+    let Some(twin) = name.strip_suffix(twins::SUFFIX) else { return Ok(None) };
+    if let Some(algorithm) = known(name, None) {
         return Ok(Some(algorithm));
     }
-    let version = file.version.clone();
+    let file = load_twin(twin).map_err(|error| error.to_string())?;
+    Ok(Some(entry(name, format!("{twin}: the C that fanin loads into Linux"), file)))
+}
+
+/// The registry's line for a compiled file of a user's. Loading it runs its author's code.
+///
+/// # Errors
+/// One sentence: why it is no algorithm.
+pub fn resolve_object(name: &str, object: Object) -> Result<&'static Algorithm, String> {
+    if let Some(algorithm) = known(name, Some(&object.version)) {
+        return Ok(algorithm);
+    }
+    let file = KernelFile::new(object, &[]).map_err(|error| error.to_string())?;
+    Ok(entry(name, format!("{} of {name}", file.name), file))
+}
+
+/// The line that was made before, of this version if one is given.
+fn known(name: &str, version: Option<&str>) -> Option<&'static Algorithm> {
+    let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    known.iter().find(|(n, v, _)| n == name && version.is_none_or(|version| version == v)).map(|(.., a)| *a)
+}
+
+fn entry(name: &str, title: String, file: KernelFile) -> &'static Algorithm {
     let leak = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
-    let title = match name.strip_suffix(twins::SUFFIX) {
-        Some(twin) => format!("{twin}: the C that fanin loads into Linux"),
-        None => format!("{} of {name}", file.name),
-    };
+    let version = file.version.clone();
     let algorithm: &'static Algorithm = Box::leak(Box::new(Algorithm {
         name: leak(name.to_owned()),
         title: leak(title),
@@ -138,6 +150,6 @@ pub fn resolve(name: &str) -> Result<Option<&'static Algorithm>, String> {
         params: file.params(),
         ..Algorithm::of(Kind::Extension(Box::leak(Box::new(file))))
     }));
-    known.push((name.to_owned(), version, algorithm));
-    Ok(Some(algorithm))
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner).push((name.to_owned(), version, algorithm));
+    algorithm
 }

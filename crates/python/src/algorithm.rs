@@ -4,6 +4,7 @@
 //! often. The first exception of a run ends it: the algorithm is not asked again, the run stops at its next look at the clock, and the
 //! exception is what the caller gets.
 
+use crate::code;
 use crate::error::{Class, raise};
 use fanin_cc::extension::{self, Extension};
 use fanin_cc::{
@@ -53,7 +54,7 @@ pub fn check_failure(py: Python<'_>) -> PyResult<()> {
 }
 
 /// One sentence: what was raised and where.
-fn describe(py: Python<'_>, error: &PyErr) -> String {
+pub fn describe(py: Python<'_>, error: &PyErr) -> String {
     let described = py
         .import("fanin.algorithms")
         // Only as a value of its own the exception has its traceback.
@@ -68,14 +69,28 @@ pub fn name_c_file(name: &str, path: PathBuf) {
     fanin_kernelcc::name_file(name, &path);
 }
 
+/// Every name that was given to a C file in this process, with the file.
+#[pyfunction]
+pub fn named_c_files() -> Vec<(String, PathBuf)> {
+    fanin_kernelcc::named_files()
+}
+
 /// Classes that were asked for, each with its line as the registry wants it. Classes are few and live as long as the process.
 static KNOWN: Mutex<Vec<(String, Py<PyAny>, &'static Algorithm)>> = Mutex::new(Vec::new());
 
 fn resolve(name: &str) -> Result<Option<&'static Algorithm>, String> {
-    if let Some(file) = fanin_kernelcc::resolve(name)? {
-        return Ok(Some(file));
+    if let Some(twin) = fanin_kernelcc::resolve_twin(name)? {
+        return Ok(Some(twin));
     }
-    Python::attach(|py| find(py, name).map_err(|error| describe(py, &error)))
+    if let Some(code) = code::resolve(name)? {
+        return Ok(Some(code));
+    }
+    Python::attach(|py| class(py, name))
+}
+
+/// The line of a class that this process has, or finds by its module.
+pub fn class(py: Python<'_>, name: &str) -> Result<Option<&'static Algorithm>, String> {
+    find(py, name).map_err(|error| describe(py, &error))
 }
 
 fn find(py: Python<'_>, name: &str) -> PyResult<Option<&'static Algorithm>> {
@@ -195,6 +210,10 @@ impl Extension for PythonClass {
         Python::attach(|py| {
             self.instance(py, setup, args).map_err(|error| describe(py, &error)).map(|made| Box::new(made) as Box<_>)
         })
+    }
+
+    fn needs(&self) -> Needs {
+        self.shape.needs
     }
 
     fn version(&self) -> String {

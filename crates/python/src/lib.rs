@@ -3,6 +3,7 @@
 
 mod algorithm;
 mod capture;
+mod code;
 mod columns;
 mod envelope;
 mod error;
@@ -22,9 +23,11 @@ use pyo3::prelude::*;
 mod _native {
     use super::*;
     #[pymodule_export]
-    use crate::algorithm::{PyAck, PyConn, PySetup, name_c_file};
+    use crate::algorithm::{PyAck, PyConn, PySetup, name_c_file, named_c_files};
     #[pymodule_export]
     use crate::capture::{Capture, Replay, analyse};
+    #[pymodule_export]
+    use crate::code::{admit_code, compile_c, confine, describe_code};
     #[pymodule_export]
     use crate::columns::Table;
     #[pymodule_export]

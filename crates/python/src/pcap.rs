@@ -1,6 +1,7 @@
 //! Runs whose packets are written as captures.
 
 use crate::algorithm;
+use crate::code;
 use crate::error::{internal, pcap_error};
 use crate::results::Run;
 use crate::simulate::{Plan, go_on};
@@ -22,6 +23,7 @@ pub fn run_with_pcap(
     watch: Option<Watch>,
 ) -> PyResult<(Run, Vec<PathBuf>)> {
     let watch = watch.unwrap_or_default();
+    code::check_runnable(py, &plan.0)?;
     let run = || fanin_scenario::pcap::run(&plan.0, &folder, &places, &mut |p| go_on(&watch, &p));
     algorithm::forget_failure();
     let outcome = py

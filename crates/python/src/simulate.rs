@@ -2,6 +2,7 @@
 
 use crate::algorithm;
 use crate::capture::Replay;
+use crate::code;
 use crate::columns::{Table, all_milliseconds, between, optional_u32s, texts, u32s, u64s};
 use crate::error::{Class, internal, raise, run_error, scenario_error};
 use crate::results::Run;
@@ -125,10 +126,19 @@ impl Plan {
     fn why_serial(&self, py: Python<'_>, threads: usize) -> Option<&'static str> {
         py.detach(|| fanin_sim::why_serial(&self.0, threads))
     }
+    /// Names of somebody's code that it uses and that is not loaded into this process.
+    fn code(&self) -> Vec<&'static str> {
+        code::stand_ins(&self.0)
+    }
+    /// The same with that code loaded, in a process that may (`admit_code`).
+    fn with_code(&self, py: Python<'_>) -> PyResult<Plan> {
+        Ok(Plan(code::loaded(py, &self.0)?, self.1.clone()))
+    }
     /// Runs it on so many threads, with the same results for any number. Other Python threads go on meanwhile.
     #[pyo3(signature = (watch=None, threads=1))]
     fn run(&self, py: Python<'_>, watch: Option<Watch>, threads: usize) -> PyResult<Run> {
         let watch = watch.unwrap_or_default();
+        code::check_runnable(py, &self.0)?;
         // A panic would be a fault of fanin, and must cost one run, not all that are under way on other threads.
         algorithm::forget_failure();
         let results = py

@@ -170,7 +170,7 @@ impl Feed {
         let TransportSpec { cc, args, stack } = transport;
         self.text(cc.name());
         // A name that is no algorithm is refused before anything is hashed.
-        let version = fanin_cc::registry::fingerprint(cc.name()).unwrap_or_default();
+        let version = cc.fingerprint();
         if !version.is_empty() {
             self.text(&version);
         }

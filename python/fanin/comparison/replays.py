@@ -15,6 +15,7 @@ import polars as pl
 from fanin import _native
 from fanin.comparison import columns
 from fanin.comparison.columns import FLOWS, PACKETS, QUEUE, RUNS, WINDOW
+from fanin.confined import apart
 from fanin.errors import AlgorithmError, EngineError, FaninError
 from fanin.files import file_name
 from fanin.frames import PS_PER_MS, frame
@@ -65,6 +66,7 @@ class MeasuredReplay:
         """Names what is kept."""
         return self.job.key(["measured", measure_digest()])
 
+    @apart
     def run(self, watch: Watch | None = None, captures: Captures | None = None) -> Frames:
         """Run and measure."""
         made, run = self.job.simulated(watch, captures)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import polars as pl
 
 from fanin import _native
+from fanin.confined import admitted
 from fanin.errors import ScenarioError
 from fanin.progress import may_be_left
 from fanin.runs.tables import Frames, tables
@@ -88,10 +89,11 @@ class Simulator:
 
     def run(self, plan: Plan, seed: int, watch: Watch | None = None, captures: Captures | None = None) -> Run:
         """See :meth:`Engine.run`."""
+        ready = admitted(plan, captures.folder if captures is not None else None)
         with may_be_left():
             if captures is None:
-                return plan.run(watch)
-            return _native.run_with_pcap(plan, captures.folder, list(captures.places), watch)[0]
+                return ready.run(watch)
+            return _native.run_with_pcap(ready, captures.folder, list(captures.places), watch)[0]
 
 
 def _kernel(hertz: int, own: bool = False) -> Engine:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fanin import _native
+from fanin.confined import admitted, apart
 from fanin.files import shown
 from fanin.progress import may_be_left
 from fanin.runs.engines import TESTBED, Captures, engine, product_of, run_frames
@@ -248,6 +249,7 @@ class Job:
         on = "" if self.engine == "sim" else f"-{engine(self.engine).identity()}"
         return _digest_of_text(self.scenario, self.cc, self.settings) + f"-{self.seed}{on}"
 
+    @apart
     def run(self, watch: Watch | None = None, captures: Captures | None = None, threads: int = 1) -> Frames:
         """Run on this thread, or a simulation on several with the same results; other threads go on meanwhile."""
         if self.engine == TESTBED:
@@ -259,8 +261,9 @@ class Job:
         plan, on = self.plan(), engine(self.engine)
         cc = algorithms_of(plan)
         if threads > 1 and self.engine == "sim" and captures is None:
+            ready = admitted(plan)
             with may_be_left():
-                ran = plan.run(watch, threads)
+                ran = ready.run(watch, threads)
             return tables(ran, plan, cc, self.seed, self.frames)
         return run_frames(on, plan, cc, self.seed, watch, wanted=self.frames, captures=captures)
 

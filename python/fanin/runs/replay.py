@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from fanin import _native
+from fanin.confined import apart
 from fanin.frames import frame
 from fanin.runs.engines import Captures, engine, frames_of, product_of
 from fanin.runs.job import Document, Settings, key_of
@@ -127,6 +128,7 @@ class ReplayJob:
         """
         engine(self.engine).check(self.plan().plan)
 
+    @apart
     def run(self, watch: Watch | None = None, captures: Captures | None = None) -> Frames:
         """Run on this thread: the frames of a run, ``where``, a row for each response of the capture, and ``members``.
 

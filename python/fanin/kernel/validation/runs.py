@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from fanin.confined import admitted, apart
 from fanin.kernel.cache import HERTZ, Kernel
 from fanin.kernel.engine import run_plan
 from fanin.kernel.kept import engine_of, handed, reader
@@ -62,11 +63,12 @@ class Work:
             settings += (("stack.common_ticks", "true"),)
         return Job(self.case.document(), self.seed, self.cc, settings, FRAMES)
 
+    @apart
     def run(self, watch: Watch | None = None) -> Frames:
         """The measures of the run as one row, the completion times of its messages, and both for each class of flows."""
         job = self.job()
         plan = job.plan()
-        results = plan.run(watch) if self.kernel is None else run_plan(plan, self.kernel, self.seed, watch)
+        results = admitted(plan).run(watch) if self.kernel is None else run_plan(plan, self.kernel, self.seed, watch)
         made = tables(results, plan, self.cc, self.seed, FRAMES)
         row = pl.DataFrame([_measures(made, self.case.port)])
         return {ROW: row, COMPLETIONS: _answers(made).select("completion_ms"), CLASSES: _classes(made)}

@@ -1,0 +1,216 @@
+//! The filter of system calls. Those that Landlock has no say in are refused by name; those that no version of this file knows are not there.
+
+use crate::Error;
+use seccompiler::SeccompCmpArgLen::{Dword, Qword};
+use seccompiler::SeccompCmpOp::{MaskedEq, Ne};
+use seccompiler::{BpfProgram, SeccompAction, SeccompCondition, SeccompFilter, SeccompRule};
+use std::collections::BTreeMap;
+
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+/// The last system call that the kernel's table had when this was written (`mseal`).
+const LAST: i64 = 462;
+
+/// No part of running code on numbers.
+const REFUSED: &[i64] = &[
+    // Processes.
+    libc::SYS_execve,
+    libc::SYS_execveat,
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_kcmp,
+    libc::SYS_tkill,
+    libc::SYS_rt_sigqueueinfo,
+    libc::SYS_rt_tgsigqueueinfo,
+    libc::SYS_pidfd_open,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_pidfd_send_signal,
+    libc::SYS_setpriority,
+    libc::SYS_setsid,
+    libc::SYS_setpgid,
+    // Other machines, and other programs of this one.
+    libc::SYS_socket,
+    libc::SYS_connect,
+    libc::SYS_bind,
+    libc::SYS_listen,
+    libc::SYS_accept,
+    libc::SYS_accept4,
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_msgget,
+    libc::SYS_semget,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+    // Files: what Landlock does not ask about.
+    libc::SYS_fchmod,
+    libc::SYS_fchmodat,
+    libc::SYS_fchown,
+    libc::SYS_fchownat,
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
+    libc::SYS_utimensat,
+    libc::SYS_fanotify_init,
+    libc::SYS_inotify_init1,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_flock,
+    // The system.
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_setns,
+    libc::SYS_unshare,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_reboot,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_adjtimex,
+    libc::SYS_clock_adjtime,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_kexec_load,
+    libc::SYS_syslog,
+    libc::SYS_acct,
+    libc::SYS_quotactl,
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_keyctl,
+    libc::SYS_setuid,
+    libc::SYS_setgid,
+    libc::SYS_setreuid,
+    libc::SYS_setregid,
+    libc::SYS_setresuid,
+    libc::SYS_setresgid,
+    libc::SYS_setgroups,
+    libc::SYS_capset,
+    libc::SYS_setrlimit,
+    libc::SYS_sched_setscheduler,
+    libc::SYS_sched_setattr,
+    libc::SYS_ioprio_set,
+];
+
+/// Older forms of the same, which newer architectures never had.
+#[cfg(target_arch = "x86_64")]
+const REFUSED_OLD: &[i64] = &[
+    libc::SYS_fork,
+    libc::SYS_vfork,
+    libc::SYS_chmod,
+    libc::SYS_chown,
+    libc::SYS_lchown,
+    libc::SYS_utime,
+    libc::SYS_utimes,
+    libc::SYS_futimesat,
+    libc::SYS_inotify_init,
+    libc::SYS_iopl,
+    libc::SYS_ioperm,
+    libc::SYS_modify_ldt,
+];
+#[cfg(not(target_arch = "x86_64"))]
+const REFUSED_OLD: &[i64] = &[];
+
+/// Refused too where there is no Landlock.
+const CHANGES: &[i64] = &[
+    libc::SYS_mkdirat,
+    libc::SYS_mknodat,
+    libc::SYS_unlinkat,
+    libc::SYS_renameat2,
+    libc::SYS_linkat,
+    libc::SYS_symlinkat,
+    libc::SYS_truncate,
+    libc::SYS_fallocate,
+];
+#[cfg(target_arch = "x86_64")]
+const CHANGES_OLD: &[i64] = &[
+    libc::SYS_mkdir,
+    libc::SYS_rmdir,
+    libc::SYS_mknod,
+    libc::SYS_unlink,
+    libc::SYS_rename,
+    libc::SYS_renameat,
+    libc::SYS_link,
+    libc::SYS_symlink,
+    libc::SYS_creat,
+];
+#[cfg(not(target_arch = "x86_64"))]
+const CHANGES_OLD: &[i64] = &[];
+
+/// What C libraries and Python ask of any descriptor; every other request, such as typing into the terminal (TIOCSTI), is refused.
+const REQUESTS: &[u64] = &[libc::TCGETS, libc::FIONREAD, libc::FIOCLEX, libc::FIONCLEX];
+
+/// As if an older kernel ran: the C library then takes the form that a filter can look into (`clone` for `clone3`).
+const ABSENT: &[i64] = &[
+    libc::SYS_clone3,
+    libc::SYS_openat2,
+    libc::SYS_fchmodat2,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+];
+
+/// Installs the filter for this thread and what it starts; with `files`, nothing can be opened for writing.
+pub fn restrict(files: bool) -> Result<(), Error> {
+    let failed = |e: &dyn std::fmt::Display| Error(e.to_string());
+    let known = (0..=LAST).filter(|call| !ABSENT.contains(call)).map(|call| (call, Vec::new())).collect();
+    let there = filter(known, libc::ENOSYS, true).map_err(|e| failed(&e))?;
+    let refused = filter(refused(files).map_err(|e| failed(&e))?, libc::EPERM, false).map_err(|e| failed(&e))?;
+    for program in [&there, &refused] {
+        seccompiler::apply_filter(program).map_err(|e| failed(&e))?;
+    }
+    Ok(())
+}
+
+/// Calls in `rules` are allowed and others answered with `errno`, or the other way round.
+fn filter(rules: Rules, errno: i32, allowed: bool) -> Result<BpfProgram, seccompiler::BackendError> {
+    let errno = SeccompAction::Errno(errno as u32);
+    let (others, named) = if allowed { (errno, SeccompAction::Allow) } else { (SeccompAction::Allow, errno) };
+    SeccompFilter::new(rules, others, named, std::env::consts::ARCH.try_into()?)?.try_into()
+}
+
+fn refused(files: bool) -> Result<Rules, seccompiler::BackendError> {
+    let always = |calls: &[i64]| calls.iter().map(|&call| (call, Vec::new())).collect::<Rules>();
+    let mut rules = always(REFUSED);
+    rules.extend(always(REFUSED_OLD));
+    let thread = libc::CLONE_THREAD as u64;
+    let own = u64::from(std::process::id());
+    let when = |conditions| SeccompRule::new(conditions).map(|rule| vec![rule]);
+    rules.insert(libc::SYS_clone, when(vec![SeccompCondition::new(0, Dword, MaskedEq(thread), 0)?])?);
+    for signal in [libc::SYS_kill, libc::SYS_tgkill] {
+        rules.insert(signal, when(vec![SeccompCondition::new(0, Dword, Ne, own)?])?);
+    }
+    let others = REQUESTS.iter().map(|&request| SeccompCondition::new(1, Dword, Ne, request));
+    rules.insert(libc::SYS_ioctl, when(others.collect::<Result<_, _>>()?)?);
+    // Limits may be read, not set.
+    rules.insert(libc::SYS_prlimit64, when(vec![SeccompCondition::new(2, Qword, Ne, 0)?])?);
+    if files {
+        rules.extend(always(CHANGES));
+        rules.extend(always(CHANGES_OLD));
+        let mut opens = vec![(libc::SYS_openat, 2)];
+        #[cfg(target_arch = "x86_64")]
+        opens.push((libc::SYS_open, 1));
+        for (call, flags) in opens {
+            let writes = [libc::O_WRONLY, libc::O_RDWR].map(|mode| {
+                SeccompRule::new(vec![SeccompCondition::new(
+                    flags,
+                    Dword,
+                    MaskedEq(libc::O_ACCMODE as u64),
+                    mode as u64,
+                )?])
+            });
+            rules.insert(call, writes.into_iter().collect::<Result<_, _>>()?);
+        }
+    }
+    Ok(rules)
+}

@@ -1,0 +1,301 @@
+"""The side of the process that asks: starts the worker, hands work to it, takes what comes back, and says how code ended that did not return."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import pickle
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fanin import _native, errors
+from fanin.confined import wire
+from fanin.errors import AlgorithmError, EngineError, FaninError, Interrupted
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from fanin._native import Watch
+
+LIMIT = "FANIN_CODE_LIMIT_S"
+"""Name of the environment variable for :func:`limit_s`."""
+
+LIMIT_S = 20.0
+"""Seconds of processor time without progress after which code is taken to be in an endless loop."""
+
+WAITING = 6
+"""So many times as long it may wait without using the processor."""
+
+TICK_MS = 100
+
+MOST_SAID = 65_536
+"""Bytes that are kept of what code prints."""
+
+PROGRAM = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "from fanin.confined.worker import serve; serve(int(sys.argv[2]))"
+)
+
+
+def limit_s() -> float:
+    """Seconds of processor time without progress after which code is stopped: ``FANIN_CODE_LIMIT_S``, or 20."""
+    written = os.environ.get(LIMIT, "")
+    try:
+        limit = float(written) if written else LIMIT_S
+    except ValueError:
+        limit = 0.0
+    if not limit > 0:
+        raise AlgorithmError(f"{LIMIT} is {written!r}; it must be a number of seconds above 0")
+    return limit
+
+
+class _Worker:
+    """The process that runs are forked from; started at the first need."""
+
+    def __init__(self) -> None:
+        here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with there:
+            words = [sys.executable, "-c", PROGRAM, json.dumps(sys.path), str(there.fileno())]
+            self._process = subprocess.Popen(
+                words, pass_fds=[there.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+            )
+        self._control, self.owner = here, os.getpid()
+
+    def send(self, descriptors: list[int]) -> None:
+        """Hand over a piece of work."""
+        socket.send_fds(self._control, [b"work"], descriptors)
+
+    def close(self) -> None:
+        """End it, and what it has under way."""
+        self._control.close()
+        self._process.wait()
+
+
+_lock = threading.Lock()
+_worker: _Worker | None = None
+_described: dict[tuple[str, str], tuple[list[tuple[str, int, int]], dict[str, Any]]] = {}
+
+
+def _send(descriptors: list[int]) -> None:
+    """Hand a piece of work to the worker; another one where the last has gone."""
+    global _worker
+    with _lock:
+        for _ in range(2):
+            if _worker is None or _worker.owner != os.getpid():
+                _worker = _Worker()
+                atexit.register(_worker.close)
+            try:
+                return _worker.send(descriptors)
+            except OSError:
+                atexit.unregister(_worker.close)
+                _worker.close()
+                _worker = None
+    raise EngineError("the worker process for code does not start; `python -c 'import fanin'` may say why")
+
+
+def describe(name: str) -> dict[str, Any]:
+    """What code says of itself, asked anew when one of its files has changed; see :func:`fanin.confined.describe`."""
+    said: dict[str, Any] = _look(name)["said"]
+    return said
+
+
+def _look(name: str) -> dict[str, Any]:
+    place = (name, str(Path.cwd()))
+    if place in _described and _states([file for file, _, _ in _described[place][0]]) == _described[place][0]:
+        return _described[place][1]
+    told = _Call([name], None, "while it was loaded").do({"describe": name})
+    looked: dict[str, Any] = told["said"]
+    # JSON has no tuples.
+    looked["said"]["params"] = [tuple(param) for param in looked["said"]["params"]]
+    _described[place] = (_states([str(file) for file in looked["files"]]), looked)
+    return looked
+
+
+def _states(files: list[str]) -> list[tuple[str, int, int]]:
+    states = []
+    for file in files:
+        try:
+            found = Path(file).stat()
+        except OSError:
+            states.append((file, 0, 0))
+        else:
+            states.append((file, found.st_mtime_ns, found.st_size))
+    return states
+
+
+def call(work: tuple[Any, ...], names: list[str], watch: Watch | None) -> dict[str, pl.DataFrame]:
+    """Do a job in a worker.
+
+    Parameters
+    ----------
+    work : tuple
+        A job, the name of its method, and what the method gets after the watch.
+    names : list of str
+        The code that it uses.
+    watch : Watch or None
+        Told how far it is, and asked whether to go on.
+
+    Raises
+    ------
+    fanin.AlgorithmError
+        When the code does not return, or returns nonsense.
+    fanin.Interrupted
+        When the watch was stopped.
+    """
+    told = {name: _look(name) for name in names}
+    frames: dict[str, pl.DataFrame] = _Call(names, watch, "during a run").do(
+        {"told": told, "work": pickle.dumps(work)}
+    )["frames"]
+    return frames
+
+
+class _Call:
+    """One piece of work of a worker."""
+
+    def __init__(self, names: list[str], watch: Watch | None, when: str) -> None:
+        self._names, self._watch, self._when = names, watch, when
+        self._limit = limit_s()
+        self._said = bytearray()
+        self._frames: dict[str, pl.DataFrame] = {}
+        self._answer: dict[str, Any] | None = None
+        self._error: FaninError | None = None
+        self._fraction, self._stopped = 0.0, False
+
+    def do(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """Ask, wait, and give ``frames`` or ``said``."""
+        asked = {
+            **asked,
+            "folder": str(Path.cwd()),
+            "environment": dict(os.environ),
+            "path": list(sys.path),
+            "named": {name: str(path) for name, path in _native.named_c_files()},
+        }
+        with ExitStack() as open_files:
+            (request, ask), (result, put), (said, printed) = (os.pipe() for _ in range(3))
+            files = [
+                open_files.enter_context(os.fdopen(fd, mode, buffering=0))
+                for fd, mode in ((result, "rb"), (said, "rb"))
+            ]
+            asking = open_files.enter_context(os.fdopen(ask, "wb", buffering=0))
+            about, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            open_files.enter_context(about)
+            try:
+                _send([request, put, printed, theirs.fileno()])
+            finally:
+                theirs.close()
+                for each in (request, put, printed):
+                    os.close(each)
+            pid = json.loads(about.recv(4096) or b"{}").get("pid")
+            with suppress(BrokenPipeError):
+                view = memoryview(pickle.dumps(asked))
+                while view:
+                    view = view[asking.write(view) or 0 :]
+            asking.close()
+            whole = self._receive(files[0].fileno(), files[1].fileno(), pid)
+            if self._stopped:
+                raise Interrupted("stopped")
+            if not whole:
+                about.shutdown(socket.SHUT_RDWR)
+                raise self._death("it was stopped: it used the processor for {} s without coming back to the simulator")
+            status = json.loads(about.recv(4096) or b"{}").get("status", 0)
+        return self._outcome(status)
+
+    def _receive(self, result: int, said: int, pid: int) -> bool:
+        """Take everything until both ends are closed; False when it is to be stopped."""
+        waiting, reader = select.poll(), wire.Reader()
+        for each in (result, said):
+            waiting.register(each, select.POLLIN | select.POLLHUP)
+        last, since, used = -1.0, time.monotonic(), _used_s(pid)
+        left = {result, said}
+        while left:
+            for each, _ in waiting.poll(TICK_MS):
+                data = os.read(each, 1 << 20)
+                if not data:
+                    waiting.unregister(each)
+                    left.discard(each)
+                elif each == said:
+                    self._said += data[: MOST_SAID - len(self._said)]
+                else:
+                    for kind, body in reader.take(data):
+                        self._take(kind, body)
+            if self._watch is not None and not self._watch.advance(self._fraction):
+                self._stopped = True
+                return False
+            if self._fraction != last:
+                last, since, used = self._fraction, time.monotonic(), _used_s(pid)
+            elif _used_s(pid) - used > self._limit or time.monotonic() - since > WAITING * self._limit:
+                return False
+        return True
+
+    def _take(self, kind: bytes, body: bytes) -> None:
+        try:
+            if kind == wire.PROGRESS:
+                self._fraction = float(struct.unpack("<d", body)[0])
+            elif kind == wire.FRAME:
+                name, frame = wire.frame_of(body)
+                self._frames[name] = frame
+                # What is sent is progress as well.
+                self._fraction += 1e-9
+            elif kind == wire.SAID:
+                self._answer = json.loads(body)
+            elif kind == wire.ERROR:
+                self._error = _error(*wire.error_of(body))
+            elif kind == wire.DONE and self._answer is None:
+                self._answer = {}
+        except Exception as error:
+            # Only code that writes there itself can make it so.
+            self._error = AlgorithmError(f"{self._called()}: what came back from its process cannot be read: {error}")
+
+    def _outcome(self, status: int) -> dict[str, Any]:
+        ended = os.waitstatus_to_exitcode(status)
+        if self._error is None and (self._answer is None or ended != 0):
+            if ended >= 0:
+                raise self._death(f"it ended its process with exit code {ended}")
+            name = signal.Signals(-ended).name if -ended in {s.value for s in signal.Signals} else f"signal {-ended}"
+            raise self._death(f"it ended its process by {name}")
+        if self._said:
+            for line in self._said.decode(errors="replace").splitlines():
+                print(wire.printable(line), file=sys.stderr)
+        if self._error is not None:
+            raise self._error
+        return {"frames": self._frames, "said": self._answer}
+
+    def _called(self) -> str:
+        return " or ".join(f"`{name}`" for name in self._names)
+
+    def _death(self, how: str) -> AlgorithmError:
+        lines = [wire.printable(line) for line in self._said.decode(errors="replace").splitlines() if line.strip()]
+        last = f" and said: {lines[-1][:200]}" if lines else ""
+        sentence = f"{how.format(f'{self._limit:g}')} {self._when}{last}"
+        # Where a plan is made, the engine puts the name before it.
+        return AlgorithmError(sentence if self._when == LOADED else f"{self._called()}: {sentence}")
+
+
+LOADED = "while it was loaded"
+
+
+def _used_s(pid: int) -> float:
+    """Processor time of a process in seconds (``proc(5)``, fields 14 and 15 of its stat)."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    except (OSError, IndexError, ValueError):
+        return 0.0
+
+
+def _error(kind: str, message: str) -> FaninError:
+    """The error that a worker raised; of a class that fanin has not, a fault of code or of fanin."""
+    known = getattr(errors, kind, None)
+    if isinstance(known, type) and issubclass(known, FaninError):
+        return known(message)
+    return EngineError(message)

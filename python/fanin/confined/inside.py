@@ -1,0 +1,148 @@
+"""The side of a worker: what it was told, and how it gives its rights away."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fanin import _native
+
+SYSTEM = (
+    "/usr",
+    "/lib",
+    "/lib64",
+    "/lib32",
+    "/etc/ld.so.cache",
+    "/etc/localtime",
+    "/proc",
+    "/sys/devices/system",
+    "/sys/fs/cgroup",
+    "/dev/null",
+    "/dev/zero",
+    "/dev/urandom",
+)
+"""What loaders, C libraries and Python read."""
+
+
+@dataclass
+class _Worker:
+    """What a worker was told of code, by name, and what it does once it has no rights any more."""
+
+    told: dict[str, dict[str, Any]] = field(default_factory=dict)
+    confined: bool = False
+    begin: Callable[[], None] = lambda: None
+
+
+_worker: _Worker | None = None
+
+
+def become(told: dict[str, dict[str, Any]], begin: Callable[[], None]) -> None:
+    """Make this process a worker; `begin` is called when it has given its rights away."""
+    global _worker
+    _worker = _Worker(told, begin=begin)
+
+
+def is_worker() -> bool:
+    """Whether this process may load code, without rights."""
+    return _worker is not None
+
+
+def told(name: str) -> dict[str, Any] | None:
+    """What this worker was told of code; None in a process that is no worker."""
+    if _worker is None:
+        return None
+    return _worker.told[name]["said"] if name in _worker.told else None
+
+
+def confine(writable: list[Path]) -> None:
+    """Give the rights of this process away, once, and be ready to load code."""
+    assert _worker is not None
+    if _worker.confined:
+        return
+    if len(list(Path("/proc/self/task").iterdir())) > 1:
+        # Rights are a thread's: another would keep them.
+        raise RuntimeError("a worker has a second thread before it gives its rights away")
+    objects = {name: tuple(one["object"]) for name, one in _worker.told.items() if one["object"] is not None}
+    readable = {*SYSTEM, sys.prefix, sys.base_prefix, sys.exec_prefix, str(Path(__file__).parents[1])}
+    readable |= {path for path, _ in objects.values()}
+    if len(objects) < len(_worker.told):
+        # Classes are found in the current folder or on Python's path, and may import what is beside them.
+        readable |= {str(Path.cwd()), *(path for path in sys.path if path)}
+    _native.confine(sorted(readable), [str(folder) for folder in writable], _memory())
+    _native.admit_code(objects)
+    _worker.confined = True
+    _worker.begin()
+
+
+def _memory() -> int | None:
+    """Address space that the run may have: what it has, and what the machine has left."""
+    from fanin.runs.executor import memory_left
+
+    left = memory_left()
+    if left is None:
+        return None
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    return left + pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def look(name: str) -> dict[str, Any]:
+    """Compile code with the rights of this process, load it without them, and say what it says of itself.
+
+    Returns
+    -------
+    dict
+        ``said`` as :func:`fanin.confined.describe`, ``object`` (path and version of compiled C, else None), ``files`` that it was made from.
+    """
+    assert _worker is not None
+    compiled: tuple[str, str] | None = None
+    files: list[str] = []
+    if not name.startswith("py:"):
+        path, version, made_from = _native.compile_c(name)
+        compiled, files = (str(path), version), [str(Path(file).resolve()) for file in made_from]
+    _worker.told[name] = {"object": compiled}
+    confine([])
+    said = _native.describe_code(name)
+    if compiled is None:
+        files = _sources(name)
+    # As it will be read on the other side.
+    told: dict[str, Any] = json.loads(json.dumps({"said": said, "object": compiled, "files": files}))
+    return told
+
+
+def _sources(name: str) -> list[str]:
+    """The files of a class and its bases."""
+    from fanin.algorithms import find
+
+    cls = find(name)
+    modules = [sys.modules.get(base.__module__) for base in (cls.__mro__ if cls else ())]
+    named = [getattr(module, "__file__", None) for module in modules]
+    return [str(Path(file).resolve()) for file in dict.fromkeys(named) if file]
+
+
+class Beat:
+    """Tells every tenth of a second how far a run is, from a thread."""
+
+    def __init__(self, watch: _native.Watch, tell: Callable[[float], None]) -> None:
+        self._watch, self._tell = watch, tell
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._go, daemon=True)
+
+    def start(self) -> None:
+        """Begin; the thread has the rights that this process has left."""
+        self._thread.start()
+
+    def _go(self) -> None:
+        while not self._end.wait(0.1):
+            self._tell(self._watch.fraction)
+
+    def stop(self) -> None:
+        """No more is told."""
+        self._end.set()
+        if self._thread.ident is not None:
+            self._thread.join()

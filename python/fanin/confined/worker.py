@@ -1,0 +1,153 @@
+"""The worker process: waits for work, and forks a process for each piece, which gives its rights away before it loads code."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import pickle
+import selectors
+import signal
+import socket
+import sys
+import warnings
+from contextlib import suppress
+from typing import Any
+
+from fanin.confined import inside, wire
+
+DESCRIPTORS = 4
+"""With each piece of work: where to read it, where to write what it gives, where what it prints goes, and a socket about the process."""
+
+
+def serve(descriptor: int) -> None:
+    """Wait for work on a socket until its other end is closed."""
+    # Loaded once, before any fork; nothing of it is used here.
+    import fanin.runs.replay  # noqa: F401
+
+    # Polars warns of forks because its pool of threads may be at work; here it never began.
+    warnings.simplefilter("ignore")
+    # Ctrl-C is the terminal's word to the process that asked; that one stops its runs.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.freeze()
+    children: dict[int, tuple[int, socket.socket]] = {}
+    with selectors.DefaultSelector() as ready, socket.socket(fileno=descriptor) as control:
+        ready.register(control, selectors.EVENT_READ, None)
+        try:
+            while True:
+                for key, _ in ready.select():
+                    if key.fileobj is control:
+                        if not _begin(control, ready, children):
+                            return
+                    elif key.data is not None and key.data in children:
+                        _end(key.data, ready, children)
+        finally:
+            for pid in children:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+
+def _begin(control: socket.socket, ready: selectors.BaseSelector, children: dict[int, Any]) -> bool:
+    """Fork a process for one piece of work; False when there will be no more."""
+    told, descriptors, _, _ = socket.recv_fds(control, 16, DESCRIPTORS)
+    if not told or len(descriptors) != DESCRIPTORS:
+        return False
+    request, result, said, about = descriptors
+    pid = os.fork()
+    if pid == 0:
+        # Nothing of the parent's is this process's: it must not run what stands after this in the parent.
+        code = 1
+        try:
+            control.close()
+            os.close(about)
+            for _, (other, line) in children.items():
+                os.close(other)
+                line.close()
+            code = _work(request, result, said)
+        finally:
+            os._exit(code)
+    for each in (request, result, said):
+        os.close(each)
+    line = socket.socket(fileno=about)
+    handle = os.pidfd_open(pid)
+    children[pid] = (handle, line)
+    line.send(json.dumps({"pid": pid}).encode())
+    ready.register(handle, selectors.EVENT_READ, pid)
+    # Whoever asked wants it no more when the other end is closed.
+    ready.register(line, selectors.EVENT_READ, pid)
+    return True
+
+
+def _end(pid: int, ready: selectors.BaseSelector, children: dict[int, tuple[int, socket.socket]]) -> None:
+    """A process has ended, or nobody waits for it any more."""
+    handle, line = children.pop(pid)
+    with suppress(ProcessLookupError):
+        if not os.waitid(os.P_PIDFD, handle, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            os.kill(pid, signal.SIGKILL)
+    _, status = os.waitpid(pid, 0)
+    for each in (handle, line):
+        ready.unregister(each)
+    os.close(handle)
+    with suppress(OSError):
+        line.send(json.dumps({"status": status}).encode())
+    line.close()
+
+
+def _work(request: int, result: int, said: int) -> int:
+    """Do one piece of work in this process; its exit code."""
+    for standard in (1, 2):
+        os.dup2(said, standard)
+    os.close(said)
+    with open(request, "rb") as file:
+        asked = pickle.load(file)
+    os.chdir(asked["folder"])
+    os.environ.clear()
+    os.environ.update(asked["environment"])
+    sys.path[:] = asked["path"]
+    out = wire.Writer(result)
+    try:
+        if "describe" in asked:
+            _describe(asked, out)
+        else:
+            _run(asked, out)
+        out.put(wire.DONE)
+    except BaseException as error:
+        out.put(wire.ERROR, json.dumps({"class": type(error).__name__, "message": _sentence(error)}).encode())
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return 0
+
+
+def _name_files(named: dict[str, str]) -> None:
+    from fanin import _native
+
+    for name, path in named.items():
+        _native.name_c_file(name, path)
+
+
+def _describe(asked: dict[str, Any], out: wire.Writer) -> None:
+    inside.become({}, lambda: None)
+    _name_files(asked["named"])
+    out.put(wire.SAID, json.dumps(inside.look(asked["describe"])).encode())
+
+
+def _run(asked: dict[str, Any], out: wire.Writer) -> None:
+    from fanin._native import Watch
+
+    watch = Watch()
+    beat = inside.Beat(watch, out.progress)
+    inside.become(asked["told"], beat.start)
+    _name_files(asked["named"])
+    job, method, args, named = pickle.loads(asked["work"])
+    try:
+        frames = getattr(job, method)(watch, *args, **named)
+    finally:
+        beat.stop()
+    out.frames(frames)
+
+
+def _sentence(error: BaseException) -> str:
+    from fanin.algorithms import describe
+    from fanin.errors import FaninError
+
+    return str(error) if isinstance(error, FaninError) else describe(error)

@@ -1,0 +1,247 @@
+"""Code that a scenario names, in C or Python, runs without rights in a process of its own, and its end is one sentence."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+import sys
+import textwrap
+from pathlib import Path
+
+import fanin as api
+import pytest
+
+from .conftest import Fanin
+
+needs_cc = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has seccomp and Landlock")
+
+SCENARIO = """
+[topology]
+kind = "dumbbell"
+pairs = 2
+rate = "1Gbps"
+delay = "20us"
+bottleneck_rate = "100Mbps"
+[stack]
+profile = "linux"
+[[workload]]
+kind = "long"
+[run]
+duration = "100ms"
+"""
+
+RENO = """
+#include <linux/module.h>
+#include <net/tcp.h>
+{top}
+static u32 half_ssthresh(struct sock *sk)
+{{
+	return max(tcp_snd_cwnd(tcp_sk(sk)) / 2, 2U);
+}}
+static void avoid(struct sock *sk, u32 ack, u32 acked)
+{{
+	{callback}
+	tcp_reno_cong_avoid(sk, ack, acked);
+}}
+static struct tcp_congestion_ops half = {{
+	.ssthresh = half_ssthresh, .cong_avoid = avoid, .undo_cwnd = tcp_reno_undo_cwnd,
+	.owner = THIS_MODULE, .name = "half",
+}};
+static int __init half_register(void) {{ return tcp_register_congestion_control(&half); }}
+module_init(half_register);
+MODULE_LICENSE("GPL");
+"""
+
+
+def c_file(path: Path, callback: str = "", top: str = "") -> Path:
+    path.write_text(RENO.format(callback=callback, top=top))
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "two.toml").write_text(SCENARIO)
+    (tmp_path / "mine.py").write_text(
+        textwrap.dedent("""
+        import fanin
+        class Ten(fanin.CongestionControl):
+            "Ten packets."
+            parameters = {"extra": 0.1}
+            def on_ack(self, conn, ack):
+                self.cwnd = 10.0 + self.setup.parameters["extra"]
+            def on_congestion(self, conn, cause):
+                pass
+        """)
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FANIN_CODE_LIMIT_S", "3")
+    return tmp_path
+
+
+DEATHS = [
+    ("exit(0);", "void exit(int);", "it ended its process with exit code 0 during a run"),
+    ("*(volatile int *)8 = 1;", "", "it ended its process by SIGSEGV during a run"),
+    (
+        "volatile char *p = malloc(24); for (long i = -16; i < 4096; i++) p[i] = 7; free((void *)p);",
+        "void *malloc(unsigned long); void free(void *);",
+        "it ended its process by SIG",
+    ),
+    ('for (;;) asm volatile("");', "", "it was stopped: it used the processor for 3 s without coming back"),
+]
+
+
+@needs_cc
+@pytest.mark.parametrize(("callback", "top", "message"), DEATHS, ids=["exit", "segv", "heap", "loop"])
+def test_the_death_of_a_c_file_is_one_sentence_with_its_name(
+    fanin: Fanin, folder: Path, callback: str, top: str, message: str
+) -> None:
+    c_file(folder / "evil.c", callback, top)
+    done = fanin("run", "two.toml", "--cc", "./evil.c", "--json")
+    assert done.code == 2
+    assert done.out == ""
+    [line] = done.err.strip().splitlines()
+    assert line.startswith("fanin: error: `./evil.c`: ")
+    assert message in line
+
+
+@needs_cc
+def test_a_constructor_that_exits_is_one_sentence(fanin: Fanin, folder: Path) -> None:
+    c_file(folder / "evil.c", top="void _exit(int); __attribute__((constructor)) static void now(void) { _exit(0); }")
+    done = fanin("run", "two.toml", "--cc", "./evil.c")
+    assert done.code == 2
+    assert "`./evil.c`: it ended its process with exit code 0 while it was loaded" in done.err
+
+
+@needs_cc
+def test_other_runs_of_a_command_go_on(fanin: Fanin, folder: Path) -> None:
+    c_file(folder / "evil.c", "exit(0);", "void exit(int);")
+    c_file(folder / "good.c")
+    done = fanin("run", "two.toml", "--cc", "./good.c,./evil.c,reno", "--json")
+    assert [f["cc"] for f in done.json()["failures"]] == ["./evil.c"]
+    (folder / "sweep.toml").write_text('scenario = "two.toml"\nseeds = [1]\n[axis.cc]\nvalues = ["./evil.c", "reno"]\n')
+    swept = fanin("sweep", "sweep.toml", "--out", "swept.csv", "--json")
+    assert swept.code == 1, swept.err
+    assert [row["status"] for row in csv.DictReader((folder / "swept.csv").read_text().splitlines())] == [
+        "failed",
+        "done",
+    ]
+    assert "`./evil.c`: it ended its process with exit code 0 during a run" in (folder / "swept.csv").read_text()
+
+
+@needs_cc
+def test_a_file_gives_the_same_numbers_as_the_same_algorithm_in_the_process(folder: Path) -> None:
+    c_file(folder / "good.c")
+    own, engines = (api.run("two.toml", cc=cc, seeds=[1, 2]) for cc in ("./good.c", "reno"))
+    for name in ("messages", "flows", "ports"):
+        assert getattr(own, name).drop("cc").equals(getattr(engines, name).drop("cc")), name
+
+
+def test_a_class_gives_the_same_numbers_in_a_worker_as_registered_here(folder: Path) -> None:
+    class Ten(api.CongestionControl):
+        """Ten packets."""
+
+        def on_ack(self, conn: object, ack: object) -> None:
+            self.cwnd = 10.1
+
+        def on_congestion(self, conn: object, cause: object) -> None:
+            pass
+
+    here, there = api.run("two.toml", cc=api.register(Ten, "ten-here")), api.run("two.toml", cc="py:mine.Ten")
+    assert here.flows.drop("cc").equals(there.flows.drop("cc"))
+    assert "mine" not in sys.modules
+
+
+def test_a_class_has_no_rights(fanin: Fanin, folder: Path) -> None:
+    outside = Path.home() / ".fanin-secret-of-a-test"
+    attempts = {
+        "write": "open('made', 'w')",
+        "secret": f"open({str(outside)!r}).read()",
+        "process": "__import__('subprocess').run(['true'])",
+        "socket": "__import__('socket').socket()",
+        "signal": "os.kill(os.getppid(), 9)",
+        "remove": "os.remove('two.toml')",
+        "mode": "os.chmod('two.toml', 0o777)",
+    }
+    outside.write_text("secret")
+    try:
+        for name, attempt in attempts.items():
+            (folder / f"bad_{name}.py").write_text(
+                f"import os, fanin\nclass Bad(fanin.CongestionControl):\n"
+                f"    def on_ack(self, conn, ack): {attempt}\n    def on_congestion(self, conn, cause): pass\n"
+            )
+            done = fanin("run", "two.toml", "--cc", f"py:bad_{name}.Bad")
+            assert done.code == 2
+            assert f"`py:bad_{name}.Bad`: PermissionError: " in done.err, (name, done.err)
+    finally:
+        outside.unlink()
+    assert not (folder / "made").exists()
+    assert (folder / "two.toml").read_text() == SCENARIO
+
+
+def test_an_endless_loop_in_python_is_stopped(fanin: Fanin, folder: Path) -> None:
+    (folder / "loop.py").write_text(
+        "import fanin\nclass Loop(fanin.CongestionControl):\n"
+        "    def on_ack(self, conn, ack):\n        while True: pass\n    def on_congestion(self, conn, cause): pass\n"
+    )
+    done = fanin("run", "two.toml", "--cc", "py:loop.Loop")
+    assert done.code == 2
+    assert "`py:loop.Loop`: it was stopped: it used the processor for 3 s without coming back" in done.err
+
+
+@needs_cc
+def test_drawing_neither_compiles_nor_loads(fanin: Fanin, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    marker = folder / "ran"
+    c_file(folder / "evil.c", top="void _exit(int); __attribute__((constructor)) static void now(void) { _exit(0); }")
+    (folder / "evil.py").write_text(f"open({str(marker)!r}, 'w')\n")
+    monkeypatch.setenv("CC", "no-such-compiler")
+    for name in ("./evil.c", "py:evil.Evil"):
+        (folder / "named.toml").write_text(f'{SCENARIO}[cc]\nname = "{name}"\nfactor = 3\n')
+        done = fanin("draw", "named.toml", "--out", "drawn.html")
+        assert done.code == 0, done.err
+    assert not marker.exists()
+
+
+@needs_cc
+def test_no_code_refuses_code_and_nothing_else(fanin: Fanin, folder: Path) -> None:
+    c_file(folder / "good.c")
+    (folder / "named.toml").write_text(f'{SCENARIO}[cc]\nname = "./good.c"\n')
+    for words in (("run", "named.toml"), ("run", "two.toml", "--cc", "py:mine.Ten")):
+        done = fanin("--no-code", *words)
+        assert done.code == 2
+        assert "it is code, and --no-code (or FANIN_NO_CODE) refuses scenarios that name code" in done.err
+        assert len(done.err.strip().splitlines()) == 1 or "named.toml" in done.err
+    os.environ.pop("FANIN_NO_CODE", None)
+    assert fanin("--no-code", "run", "two.toml", "--cc", "reno").code == 0
+    os.environ.pop("FANIN_NO_CODE", None)
+
+
+@needs_cc
+def test_captures_are_written_where_they_were_asked_for(fanin: Fanin, folder: Path) -> None:
+    c_file(folder / "good.c")
+    done = fanin("run", "two.toml", "--cc", "./good.c", "--pcap", "files")
+    assert done.code == 0, done.err
+    assert list((folder / "files").rglob("*.pcap"))
+
+
+@needs_cc
+def test_a_file_that_changes_is_read_again(folder: Path) -> None:
+    c_file(folder / "good.c")
+    first = api.run("two.toml", cc="./good.c").flows
+    c_file(folder / "good.c", "if (tcp_snd_cwnd(tcp_sk(sk)) > 4) return;")
+    assert not first.equals(api.run("two.toml", cc="./good.c").flows)
+
+
+def test_what_code_prints_goes_to_stderr_without_control_characters(fanin: Fanin, folder: Path) -> None:
+    (folder / "loud.py").write_text(
+        "import fanin\nclass Loud(fanin.CongestionControl):\n"
+        "    def __init__(self, setup):\n        super().__init__(setup); print('\\x1b[2Jhello')\n"
+        "    def on_ack(self, conn, ack): pass\n    def on_congestion(self, conn, cause): pass\n"
+    )
+    done = fanin("run", "two.toml", "--cc", "py:loud.Loud", "--json")
+    assert done.code == 0
+    json.loads(done.out)
+    assert "[2Jhello" in done.err
+    assert "\x1b" not in done.err
