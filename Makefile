@@ -15,7 +15,7 @@ RACK ?= examples/rack.toml
 OUT ?= out/http_onoff_8to1
 FUZZ_SECONDS ?= 600
 
-.PHONY: claim-mutants verdicts wheel help run test goldens lint dependencies advisories mutants generated format docs linux bench performance build clean fuzz faults round-trip promises thresholds services
+.PHONY: claim-mutants verdicts wheel help run test goldens lint dependencies advisories mutants generated format docs host linux bench performance build clean fuzz faults round-trip promises thresholds services
 .DEFAULT_GOAL := help
 
 help:
@@ -111,6 +111,10 @@ docs: build
 # The root-side binaries: of `fanin linux`, with the twins compiled for BPF, and of the testbed: apt install clang libbpf-dev libelf-dev zlib1g-dev pkg-config
 linux:
 	cargo build --release --package fanin-linux --package fanin-testbed --package fanin-player --package fanin-shim --features fanin-linux/bpf
+
+# `fanin-host`, which needs nothing on the host that it is copied to: `rustup target add x86_64-unknown-linux-musl`
+host:
+	cargo build --release --package fanin-host --target x86_64-unknown-linux-musl
 
 # Run, capture, replay: 200 random scenarios on stars and 100 on other networks, a line each (minutes).
 round-trip: build

@@ -10,6 +10,7 @@ PAGES = [
     ("From a capture to an answer", "how-to/capture-to-answer.md"),
     ("Check what fanin reads against your own traces", "how-to/traces.md"),
     ("Advice: transport and settings", "how-to/advice.md"),
+    ("On a host: fanin-host", "how-to/host.md"),
     ("Many runs: sweeps", "how-to/sweeps.md"),
     ("When one machine is not enough", "how-to/cluster.md"),
     ("See a run in Wireshark", "how-to/wireshark.md"),

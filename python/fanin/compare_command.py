@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fanin.comparison import CompareResult
 
 
 def command(
@@ -16,6 +19,7 @@ def command(
     vary: list[str] | None,
     out: Path | None,
     pcap: Path | None,
+    plan: Path | None,
     as_json: bool,
     line: str,
     **options: Any,
@@ -54,11 +58,28 @@ def command(
             else:
                 display.compare_result(result)
             display.compare_notes(result, folder)
+            if plan is not None:
+                _write_plan(result, plan)
     if pcap is not None:
         display.note(f"captures: {pcap}")
     if result.interrupted or late.asked:
         return 130
     return 1 if result.failures else 0
+
+
+def _write_plan(result: CompareResult, file: Path) -> None:
+    """The answer's change as a plan for ``fanin-host``, or the sentence why there is none."""
+    from fanin import display
+    from fanin.files import write_text
+
+    told = result.verdict.recommendation if result.ranking else None
+    if told is None:
+        display.note(f"{file} is not written: no change is advised")
+    elif told.plan is None:
+        display.note(f"{file} is not written: `{told.cc}` takes more than options of routes; type its lines")
+    else:
+        write_text(told.plan.toml(told.cc), file)
+        display.note(f"plan: {file}; on each host `fanin-host apply {file.name}`, and back `fanin-host undo`")
 
 
 def stem(capture: Path) -> str:

@@ -132,6 +132,17 @@ def made_folder(folder: str | os.PathLike[str]) -> Path:
     return path
 
 
+def write_text(text: str, file: Path, option: str = "--plan") -> None:
+    """Write a file whole, or raise one sentence and leave what was there."""
+    scratch = file.with_name(f".fanin-{os.getpid()}-{file.name}")
+    try:
+        scratch.write_text(text, encoding="utf-8")
+        scratch.replace(file)
+    except OSError as error:
+        scratch.unlink(missing_ok=True)
+        raise OutputError(f"command line `{option} {file}`: it cannot be written: {_why(error)}") from None
+
+
 def write_parquet(rows: pl.DataFrame, file: Path) -> None:
     """Write a frame; unlike Polars by itself, to a file of any name, and failing with an OSError."""
     import polars as pl

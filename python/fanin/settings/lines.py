@@ -12,6 +12,7 @@ from fanin.deployable import BOTH_ENDS, COMMAND, LIBRARY, WIRE, deployment
 from fanin.settings import shell
 from fanin.settings.candidates import Candidate
 from fanin.settings.declared import KNOBS, End
+from fanin.settings.plan import Plan
 
 CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
 
@@ -38,6 +39,8 @@ class Recommendation:
         A line that shows whether it is in use.
     at_aggregator, undo_at_aggregator : tuple of str
         The aggregator's own lines, and what takes them back; empty where nothing is set there.
+    plan : Plan or None
+        The same for ``fanin-host apply``; None where it takes more than options of routes.
     """
 
     cc: str
@@ -50,6 +53,7 @@ class Recommendation:
     check: str
     at_aggregator: tuple[str, ...] = ()
     undo_at_aggregator: tuple[str, ...] = ()
+    plan: Plan | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in JSON."""
@@ -173,6 +177,7 @@ def recommendation(
         check=f"ss -ti dst '[{aggregator}]'" if v6 else f"ss -ti dst {aggregator}",
         at_aggregator=(*(loads if both else ()), *shell.route(peers, there, v6=v6)) if there else (),
         undo_at_aggregator=(shell.route_undo(peers, v6=v6), *(unload if both else ())) if there else (),
+        plan=None if how.twin or how.shim else Plan(aggregator, tuple(servers), options, there),
     )
 
 

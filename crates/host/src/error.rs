@@ -1,0 +1,54 @@
+//! What can go wrong, in a sentence.
+
+/// One sentence that says what to do next.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The command line or a plan is wrong.
+    #[error("{0}")]
+    Usage(String),
+    /// The kernel refuses.
+    #[error("{what}: {why}{}", hint(why))]
+    Kernel {
+        /// What was asked.
+        what: String,
+        /// Its answer.
+        why: std::io::Error,
+    },
+    /// A file cannot be read or written.
+    #[error("{path}: {why}{}", hint(why))]
+    File {
+        /// Which.
+        path: String,
+        /// What the system says.
+        why: std::io::Error,
+    },
+    /// The saved state is not what this program writes.
+    #[error("{path}: {why}; look at it, set back by hand what it names, and remove it")]
+    State {
+        /// Which file.
+        path: String,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+fn hint(why: &std::io::Error) -> &'static str {
+    match why.kind() {
+        std::io::ErrorKind::PermissionDenied => "; give the command as root",
+        _ => "",
+    }
+}
+
+impl Error {
+    /// The kernel's answer to what was asked.
+    pub fn kernel(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Error {
+        let what = what.into();
+        move |why| Error::Kernel { what, why }
+    }
+
+    /// A file's.
+    pub fn file(path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Error {
+        let path = path.display().to_string();
+        move |why| Error::File { path, why }
+    }
+}

@@ -1,0 +1,138 @@
+//! What the host had before the first change: written to disk before the change is made, and removed when all is as it was.
+//!
+//! A state belongs to a boot and a network namespace. After a reboot the settings are gone, and with them `/run`.
+
+use crate::error::Error;
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io::Write;
+use std::net::IpAddr;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Where it lies unless told otherwise.
+const FOLDER: &str = "/run/fanin-host";
+
+/// What was changed, and what was there before.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Before {
+    /// Routes to one host alone, as the kernel's bytes in hexadecimal; none: there was none.
+    Routes {
+        /// That host.
+        host: IpAddr,
+        /// Them.
+        routes: Vec<String>,
+    },
+    /// A sysctl.
+    Sysctl {
+        /// `net.ipv4.tcp_ecn`.
+        name: String,
+        /// Its text.
+        value: String,
+    },
+}
+
+impl Before {
+    fn is_of(&self, other: &Before) -> bool {
+        match (self, other) {
+            (Before::Routes { host: a, .. }, Before::Routes { host: b, .. }) => a == b,
+            (Before::Sysctl { name: a, .. }, Before::Sysctl { name: b, .. }) => a == b,
+            _ => false,
+        }
+    }
+}
+
+/// The file.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Kept {
+    boot: String,
+    before: Vec<Before>,
+}
+
+/// The state of this network namespace, locked against other commands.
+pub struct State {
+    path: PathBuf,
+    kept: Kept,
+    _lock: File,
+}
+
+impl State {
+    /// What was kept in a folder.
+    pub fn open(folder: Option<&Path>) -> Result<State, Error> {
+        let folder = folder.unwrap_or(Path::new(FOLDER));
+        fs::create_dir_all(folder).map_err(Error::file(folder))?;
+        let namespace = Path::new("/proc/self/ns/net");
+        let number = fs::metadata(namespace).map_err(Error::file(namespace))?.ino();
+        let path = folder.join(format!("net-{number}.json"));
+        let lock = folder.join("lock");
+        let file = File::create(&lock).map_err(Error::file(&lock))?;
+        flock(&file, FlockOperation::LockExclusive).map_err(|e| Error::file(&lock)(e.into()))?;
+        // Of a command that was killed while it wrote.
+        let _ = fs::remove_file(path.with_extension("new"));
+        let boot = Path::new("/proc/sys/kernel/random/boot_id");
+        let boot = fs::read_to_string(boot).map_err(Error::file(boot))?.trim().to_owned();
+        let kept = match fs::read_to_string(&path) {
+            Ok(text) => serde_json::from_str(&text)
+                .map_err(|why| Error::State { path: path.display().to_string(), why: why.to_string() })?,
+            Err(why) if why.kind() == std::io::ErrorKind::NotFound => Kept::default(),
+            Err(why) => return Err(Error::file(&path)(why)),
+        };
+        // What an earlier boot had is no state of this one.
+        let kept = if kept.boot == boot { kept } else { Kept { boot, before: Vec::new() } };
+        Ok(State { path, kept, _lock: file })
+    }
+
+    /// Everything that was changed, in the order of the changes.
+    pub fn before(&self) -> &[Before] {
+        &self.kept.before
+    }
+
+    /// Keeps what is there, before it is changed; whether this is the first change of it.
+    pub fn keep(&mut self, before: &Before) -> Result<bool, Error> {
+        let is_first = !self.kept.before.iter().any(|kept| kept.is_of(before));
+        if is_first {
+            self.kept.before.push(before.clone());
+            self.write()?;
+        }
+        Ok(is_first)
+    }
+
+    /// Forgets what has been set back.
+    pub fn forget(&mut self, before: &Before) -> Result<(), Error> {
+        self.kept.before.retain(|kept| kept != before);
+        self.write()
+    }
+
+    /// The whole file or the former one, also if the machine stops here.
+    fn write(&self) -> Result<(), Error> {
+        if self.kept.before.is_empty() {
+            return match fs::remove_file(&self.path) {
+                Err(why) if why.kind() != std::io::ErrorKind::NotFound => Err(Error::file(&self.path)(why)),
+                _ => Ok(()),
+            };
+        }
+        let new = self.path.with_extension("new");
+        let text = serde_json::to_string(&self.kept)
+            .map_err(|why| Error::State { path: new.display().to_string(), why: why.to_string() })?;
+        let put = || -> std::io::Result<()> {
+            let mut file = File::create(&new)?;
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            fs::rename(&new, &self.path)
+        };
+        put().map_err(Error::file(&new))
+    }
+}
+
+/// Bytes as text.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Text as bytes; `None` where it is no such text.
+pub fn unhex(text: &str) -> Option<Vec<u8>> {
+    let pair = |at: usize| text.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok());
+    (0..text.len()).step_by(2).map(pair).collect()
+}

@@ -1,0 +1,4 @@
+//! The tests of this crate from outside, in one binary.
+#![allow(clippy::unwrap_used)]
+
+mod host;

@@ -1,0 +1,67 @@
+"""The plan of a change, as ``fanin-host apply`` reads it on each host (crates/host): the same options as in the printed lines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+FORMAT = 1
+"""Of the file; ``fanin-host`` refuses another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What each end is given.
+
+    Attributes
+    ----------
+    aggregator : str
+        Its address.
+    servers : tuple of str
+        Theirs.
+    at_servers, at_aggregator : mapping
+        Options of the routes to the other end, as ``ip route`` takes them.
+    """
+
+    aggregator: str
+    servers: tuple[str, ...]
+    at_servers: Mapping[str, str]
+    at_aggregator: Mapping[str, str]
+
+    def toml(self, title: str) -> str:
+        """The file.
+
+        Examples
+        --------
+        >>> plan = Plan("10.0.0.1", ("10.0.0.2", "10.0.0.3"), {"congctl": "bbr"}, {})
+        >>> print(plan.toml("bbr"))
+        # On each host: fanin-host apply FILE; and back: fanin-host undo
+        format = 1
+        title = "bbr"
+        <BLANKLINE>
+        [servers]
+        hosts = ["10.0.0.2", "10.0.0.3"]
+        peers = ["10.0.0.1"]
+        route = { congctl = "bbr" }
+        <BLANKLINE>
+        """
+        parts = [
+            f"# On each host: fanin-host apply FILE; and back: fanin-host undo\nformat = {FORMAT}\ntitle = {_text(title)}"
+        ]
+        ends = (
+            ("servers", self.servers, (self.aggregator,), self.at_servers),
+            ("aggregator", (self.aggregator,), self.servers, self.at_aggregator),
+        )
+        parts += [_end(name, hosts, peers, options) for name, hosts, peers, options in ends if options]
+        return "\n\n".join(parts) + "\n"
+
+
+def _end(name: str, hosts: Sequence[str], peers: Sequence[str], options: Mapping[str, str]) -> str:
+    route = ", ".join(f"{option} = {_text(value)}" for option, value in options.items())
+    return f"[{name}]\nhosts = {json.dumps(list(hosts))}\npeers = {json.dumps(list(peers))}\nroute = {{ {route} }}"
+
+
+def _text(text: str) -> str:
+    """A basic string of TOML, whose escapes are those of JSON."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
