@@ -15,7 +15,7 @@ RACK ?= examples/rack.toml
 OUT ?= out/http_onoff_8to1
 FUZZ_SECONDS ?= 600
 
-.PHONY: claim-mutants verdicts wheel help run test goldens lint dependencies advisories mutants generated format docs host linux bench performance build clean fuzz faults round-trip promises thresholds services
+.PHONY: claim-mutants verdicts wheel help run test goldens lint dependencies advisories mutants generated format docs host linux bench performance build clean fuzz faults round-trip promises thresholds services trial regret
 .DEFAULT_GOAL := help
 
 help:
@@ -40,6 +40,9 @@ help:
 	@echo "make round-trip  captures and replays 300 random scenarios (minutes)"
 	@echo "make promises    captures under one TCP, replays under another, runs under it: is the promised gain got? (minutes)"
 	@echo "make thresholds  changes each threshold of the inference: a test must fail (minutes)"
+	@echo "make services    real services in namespaces, and what is read of their captures (root; minutes)"
+	@echo "make trial       such services captured, the answer typed on their hosts, measured again (root; an hour)"
+	@echo "make regret      advice on drawn services beside every candidate on the virtual kernel (an hour)"
 	@echo "make build   only the command: $(BIN)/fanin"
 	@echo "make clean   everything that was built"
 
@@ -114,7 +117,7 @@ linux:
 
 # `fanin-host`, which needs nothing on the host that it is copied to: `rustup target add x86_64-unknown-linux-musl`
 host:
-	cargo build --release --package fanin-host --target x86_64-unknown-linux-musl
+	cargo build --release --package fanin-host --target x86_64-unknown-linux-musl --config profile.release.strip=true
 
 # Run, capture, replay: 200 random scenarios on stars and 100 on other networks, a line each (minutes).
 round-trip: build
@@ -149,6 +152,15 @@ build: $(VENV)/.extension
 # Real services in network namespaces, and what is read of their captures beside their applications' logs. Needs root.
 services: build
 	$(BIN)/python -m tests.services
+
+# Services captured, the answer typed on their hosts, measured again, and taken back. Needs root; an idle machine for numbers to quote.
+trial: build
+	$(BIN)/python -m tests.services.trial
+
+# Advice on drawn services of the virtual kernel beside every candidate, run there. REGRET says how many.
+REGRET ?= 12
+regret: build
+	$(BIN)/python tools/regret.py $(REGRET)
 
 # The parts, as locked. Inexact: what is installed beside them (this package) stays when the engine then does not compile.
 $(VENV)/.parts: pyproject.toml uv.lock | $(if $(filter uv,$(UV)),,$(OWN_UV))

@@ -60,7 +60,7 @@ def test_senders_and_receivers_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "begins"), [("svg", b"<svg"), ("png", b"\x89PNG"), ("pdf", b"%PDF"), ("html", b"<!DOCTYPE html>")]
+    ("kind", "begins"), [("svg", b"<svg"), ("png", b"\x89PNG"), ("pdf", b"%PDF"), ("html", b"<!doctype html>")]
 )
 def test_every_kind_of_picture_is_written(fanin: Fanin, tmp_path: Path, kind: str, begins: bytes) -> None:
     done = fanin("draw", ROOT / "examples/dumbbell.toml", "--out", f"graph.{kind}")

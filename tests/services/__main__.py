@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from . import judge, patterns, rack, servers
+from . import aggregator, judge, patterns, rack, servers
 
 
 def run(service: patterns.Service, seed: int, folder: Path, taps: Sequence[str], requests: int) -> dict[str, Path]:
@@ -23,19 +23,7 @@ def run(service: patterns.Service, seed: int, folder: Path, taps: Sequence[str],
             servers.serving(service.server, service.servers, work),
             rack.taps(folder, service.servers, service.snaplen, taps) as files,
         ):
-            line = [
-                sys.executable,
-                "-m",
-                "tests.services.aggregator",
-                service.name,
-                str(seed),
-                str(requests),
-                str(kept),
-            ]
-            inside = ["ip", "netns", "exec", rack.CLIENT]
-            done = subprocess.run([*inside, *line], capture_output=True, text=True, timeout=240, check=False)
-            if done.returncode:
-                raise RuntimeError(f"{service.name}: {done.stderr.strip()}")
+            aggregator.ask(service, seed, requests, kept)
     return files
 
 
