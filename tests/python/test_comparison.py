@@ -153,6 +153,7 @@ def test_the_report_and_the_tables_are_written_together(fanin: Fanin, tmp_path: 
         "responses.parquet",
         "rounds.parquet",
         "runs.parquet",
+        "stages.parquet",
         "trees.parquet",
     ]
 

@@ -132,12 +132,12 @@ def test_the_ranking_is_by_what_is_asked_for_and_each_way_the_report_has_all(
 ) -> None:
     rack = tmp_path / "rack.toml"
     rack.write_text('[rack]\nrate = "1Gbps"\ndelay = "25us"\nbuffer = "100p"\n')
-    for of in ("rounds", "responses"):
+    for of in ("requests", "responses"):
         found = fanin.compare(made[0], rack, cc="cubic", seeds=1, rank_of=of)  # type: ignore[arg-type]
         assert found.ranking[0].completion_ms == found.ranking[0].times(of)  # type: ignore[arg-type]
         page = fanin.report.page(found)
         assert "19 request trees" in page
-        assert "20 rounds, ms" in page
+        assert "20 requests, ms" in page
 
 
 def test_a_few_trees_beside_much_else_are_not_what_is_ranked(tmp_path: Path) -> None:
