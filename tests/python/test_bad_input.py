@@ -177,7 +177,7 @@ SENTENCES = {
     ): "the seeds [-1] must be different whole numbers from 0 to 2^63 - 1, at least one",
     ("list", "cheese"): (
         "command line: invalid value for 'kind': 'cheese' is not one of 'cc', 'queue', 'topology', "
-        "'workload', 'stack', 'paper'; see --help"
+        "'workload', 'stack', 'hosts', 'paper'; see --help"
     ),
 }
 
