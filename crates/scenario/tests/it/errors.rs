@@ -249,7 +249,7 @@ fn a_scenario_given_as_a_rack_is_named_and_a_key_of_no_table_is_told_the_tables(
     let said = rack().with(&[set("buffer")]).unwrap_err().to_string();
     assert_eq!(
         said,
-        "command line `--set buffer=5`: buffer: unknown key `buffer`; name its table too: the tables here are rack, stack, cc, replay"
+        "command line `--set buffer=5`: buffer: unknown key `buffer`; name its table too: the tables here are rack, hosts, stack, cc, replay"
     );
     // A rack with one key too many is still a rack.
     let said = Rack::from_text("topology = 1\n[rack]\nrate = \"1Gbps\"\n", "rack.toml").unwrap_err().to_string();
