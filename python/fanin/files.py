@@ -54,6 +54,11 @@ def output_folder(folder: str | Path, option: str = "--out") -> Iterator[Path]:
     except OSError as error:
         _remove_empty(missing)
         raise OutputError(f"{shown(target)}: {_why(error)}; choose another folder with {option}") from error
+    except BaseException:
+        # A signal, after the folder was made and before anything is written there.
+        held.close()
+        _remove_empty(missing)
+        raise
     try:
         try:
             yield scratch
