@@ -19,6 +19,8 @@ from typing import Any
 from . import aggregator, judge, patterns, rack, servers
 
 FANIN = Path(sys.executable).with_name("fanin")
+AVAILABLE = "cubic,reno"
+"""What every kernel has: the hosts share one, so a twin that one of them loads is loaded for all. Settings of hosts are tried with them."""
 STATE = "ip route show table all; ip -6 route show table all; sysctl net.ipv4 2>/dev/null | grep -v -e random -e _mem; ls /run/fanin 2>/dev/null"
 """What the lines may change, and must take back."""
 
@@ -56,7 +58,7 @@ def typed(host: str, lines: Sequence[str]) -> None:
     """Lines on a host, as a person types them: each must succeed. Hosts have files in /run/fanin of their own."""
     own = Path(f"/tmp/fanin-trial-{host}")
     own.mkdir(exist_ok=True)
-    script = "\n".join(["set -e", f"mount --bind {own} /run/fanin", *lines])
+    script = "\n".join(["set -e", f"PATH={FANIN.parent}:$PATH", f"mount --bind {own} /run/fanin", *lines])
     Path("/run/fanin").mkdir(exist_ok=True)
     done = subprocess.run(
         ["ip", "netns", "exec", host, "unshare", "-m", "bash", "-c", script],
@@ -89,6 +91,8 @@ def tried(service: patterns.Service, seed: int) -> Trial:
             line = [
                 str(FANIN),
                 "compare",
+                "--cc",
+                AVAILABLE,
                 str(work / "aggregator.pcap"),
                 "--baseline",
                 "cubic",
