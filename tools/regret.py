@@ -25,8 +25,8 @@ import fanin
 from fanin.progress import silent
 from fanin.ranking import completion_statistics
 from fanin.runs.job import Document, Job
-from fanin.runs.kept import run_kept
 from fanin.runs.tables import Frames
+from fanin.service.prediction import all_frames
 from fanin.service.rounds import CaptureJob, ServiceJob, store_of
 from fanin.settings.candidates import Candidate
 
@@ -114,15 +114,7 @@ def job_of(case: Case, way: Candidate, seed: int) -> Job:
 
 def every(jobs: list[ServiceJob] | list[CaptureJob]) -> list[Frames]:
     """The frames of every job."""
-    made: dict[int, Frames] = {}
-
-    def finished(number: int, outcome: Frames | BaseException) -> None:
-        if isinstance(outcome, BaseException):
-            raise outcome
-        made[number] = outcome
-
-    run_kept(jobs, finished, store=store_of("kernel"), title="on the kernel", progress=silent)
-    return [made[number] for number in range(len(jobs))]
+    return all_frames(jobs, store_of("kernel"), silent, "on the kernel")
 
 
 def measured(case: Case, way: Candidate) -> tuple[float, float] | None:

@@ -100,7 +100,7 @@ def _tell() -> None:
 
 
 def remove_abandoned(parent: str | Path, prefix: str = PREFIX) -> None:
-    """Remove what killed processes of this user left in a folder: nobody holds a lock on it any more."""
+    """Remove what killed processes of this user left in a folder: no process holds its lock."""
     for path in of_this_user(parent, prefix):
         lock = locked(path, wait=False)
         if lock is not None:

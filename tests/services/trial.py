@@ -54,9 +54,9 @@ def played(service: patterns.Service, seed: int, folder: Path, taps: Sequence[st
     return judge.logged(log)
 
 
-def typed(host: str, lines: Sequence[str]) -> None:
-    """Lines on a host, as a person types them: each must succeed. Hosts have files in /run/fanin of their own."""
-    own = Path(f"/tmp/fanin-trial-{host}")
+def typed(host: str, lines: Sequence[str], folder: Path) -> None:
+    """Lines on a host, as a person types them: each must succeed. Hosts have files in /run/fanin of their own, which are kept in `folder`."""
+    own = folder / host
     own.mkdir(exist_ok=True)
     script = "\n".join(["set -e", f"PATH={FANIN.parent}:$PATH", f"mount --bind {own} /run/fanin", *lines])
     Path("/run/fanin").mkdir(exist_ok=True)
@@ -106,16 +106,16 @@ def tried(service: patterns.Service, seed: int) -> Trial:
                 return Trial(service.name, before, answer["kind"], answer["headline"], (), None, True)
             there = {host: state(host) for host in [*hosts, rack.CLIENT]}
             for host in hosts:
-                typed(host, how["trial"])
+                typed(host, how["trial"], work)
             if how["at_aggregator"]:
-                typed(rack.CLIENT, how["at_aggregator"])
+                typed(rack.CLIENT, how["at_aggregator"], work)
             try:
                 after = played(service, seed + 1, work, [])
             finally:
                 for host in hosts:
-                    typed(host, how["undo"])
+                    typed(host, how["undo"], work)
                 if how["at_aggregator"]:
-                    typed(rack.CLIENT, how["undo_at_aggregator"])
+                    typed(rack.CLIENT, how["undo_at_aggregator"], work)
             undone = all(state(host) == was for host, was in there.items())
             return Trial(service.name, before, answer["kind"], answer["headline"], tuple(how["trial"]), after, undone)
 

@@ -1,4 +1,4 @@
-"""Congestion control that is somebody's code, in C or Python: looked at and run in worker processes without rights.
+"""Congestion control from a user's own C or Python file: looked at and run in worker processes without rights.
 
 A scenario may name code (``cc.name = "./mine.c"`` or ``"py:module.Class"``), so whoever runs a scenario runs what its author wrote. This process
 never loads it. A worker compiles it, gives its rights away (:func:`fanin._native.confine`), and only then loads it; the simulation runs there,

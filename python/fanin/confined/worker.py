@@ -79,7 +79,7 @@ def _begin(control: socket.socket, ready: selectors.BaseSelector, children: dict
 
 
 def _end(pid: int, ready: selectors.BaseSelector, children: dict[int, tuple[int, socket.socket]]) -> None:
-    """A process has ended, or nobody waits for it any more."""
+    """A process has ended, or its caller has stopped waiting for it."""
     handle, line = children.pop(pid)
     with suppress(ProcessLookupError):
         if not os.waitid(os.P_PIDFD, handle, os.WEXITED | os.WNOHANG | os.WNOWAIT):

@@ -272,7 +272,7 @@ def _played(
     on = find_engine(job.engine)
     for one in jobs[:: len(seeds)]:
         on.check(one.job.plan(), one.job.checked())
-    made = _all(jobs, store, progress, f"playing the service on {on.label}")
+    made = all_frames(jobs, store, progress, f"playing the service on {on.label}")
     timeouts = [frames["timeouts"].with_columns(cc=pl.lit(j.job.cc)) for j, frames in zip(jobs, made, strict=True)]
     found = {name: pl.concat([frames[name] for frames in made]) for name in ("rounds", "responses")}
     if not found["responses"].height:
@@ -282,7 +282,7 @@ def _played(
     return {**found, "timeouts": pl.concat(timeouts).select("cc", "timeouts")}
 
 
-def _all(
+def all_frames(
     jobs: Sequence[Keyed], store: Store | None, progress: Callable[[str, int], Progress], title: str
 ) -> list[Frames]:
     """The frames of every job; an error or an interrupt of one ends all, and what was done is kept."""
@@ -309,7 +309,7 @@ def _predicted(
 ) -> Frames:
     """Capture the service's run at the aggregator, and replay that in the simulator."""
     rack = rack_text(job)
-    captures = _all([CaptureJob(job)], store, progress, "taking the capture")
+    captures = all_frames([CaptureJob(job)], store, progress, "taking the capture")
     with scratch_folder(tempfile.gettempdir(), "fanin-truth-") as folder:
         file, rack_file = folder / "captured.pcap", folder / "rack.toml"
         file.write_bytes(captures[0]["capture"]["pcap"][0])
