@@ -16,7 +16,8 @@ use fanin_cc::{
 use fanin_units::{Duration, Rate, Time};
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::os::fd::AsRawFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// `TCP_INFINITE_SSTHRESH`.
@@ -154,11 +155,20 @@ impl KernelFile {
         let copy = std::fs::File::from(copy);
         let mut original = std::fs::File::open(&self.object.path).map_err(|e| cannot(&e))?;
         std::io::copy(&mut original, &mut &copy).map_err(|e| cannot(&e))?;
-        let module = Module::load(Path::new(&format!("/proc/self/fd/{}", copy.as_raw_fd())), settings);
+        let module = Module::load(&unlike_any_before(copy.as_raw_fd()), settings);
         let module: &'static Module = Box::leak(Box::new(module.map_err(|e| e.to_string())?));
         loaded.push((settings.to_vec(), module));
         Ok(module)
     }
+}
+
+/// A path of this descriptor that no earlier copy had. The loader returns what it has loaded under a name, and a descriptor's number is
+/// used again once its file is closed; so the copy's number is written into the path, each bit as `/` or `./`, which are the same place.
+fn unlike_any_before(descriptor: i32) -> PathBuf {
+    static COPIES: AtomicU32 = AtomicU32::new(0);
+    let nth = COPIES.fetch_add(1, Ordering::Relaxed);
+    let spelling: String = (0..u32::BITS).map(|bit| if nth >> bit & 1 == 1 { "./" } else { "/" }).collect();
+    PathBuf::from(format!("/proc/self/fd/{spelling}{descriptor}"))
 }
 
 /// What the operator knows of the path, for twins that ask by these names and were not told otherwise.
@@ -394,4 +404,22 @@ impl CongestionControl for KernelSender {
 
 fn limit(ssthresh: u32) -> f64 {
     if ssthresh >= INFINITE { f64::INFINITY } else { f64::from(ssthresh) }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_set_of_parameters_has_a_copy_of_the_globals_of_its_own() {
+        let file = load_twin("trim").unwrap();
+        for value in [101, 102, 103] {
+            let module = file.module(&[("base_rtt_us".to_owned(), value)]).unwrap();
+            // What stood there before this copy's own was set.
+            let found = module.params.iter().find(|p| p.name == "base_rtt_us").unwrap();
+            let declared = file.declared.iter().find(|p| p.name == "base_rtt_us").unwrap();
+            assert_eq!(found.value, declared.value);
+        }
+    }
 }
