@@ -15,12 +15,13 @@ RACK ?= examples/rack.toml
 OUT ?= out/http_onoff_8to1
 FUZZ_SECONDS ?= 600
 
-.PHONY: claim-mutants verdicts wheel help run test goldens lint dependencies advisories mutants generated format docs host linux bench performance build clean fuzz faults round-trip promises thresholds services trial regret
+.PHONY: claim-mutants verdicts results wheel help run test goldens lint dependencies advisories mutants generated format docs host linux bench performance build clean fuzz faults round-trip promises thresholds services trial regret
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make run     build, then compare every TCP on a shipped capture; prints where the report is"
 	@echo "make test    build, then all tests (Rust and Python)"
+	@echo "make results the manual's tables, from the data in results/"
 	@echo "make goldens write tests/goldens anew, when numbers should have moved"
 	@echo "make lint    formats, clippy, ruff, types, stubs"
 	@echo "make advisories  known weaknesses of the locked dependencies (cargo-deny, pip-audit)"
@@ -96,6 +97,10 @@ claim-mutants: build
 verdicts: build
 	$(BIN)/python tools/verdicts.py $(wildcard papers/claims.json)
 	$(BIN)/python docs/gallery.py
+
+# The manual's tables, from the data in results/.
+results: build
+	$(BIN)/python -m lab tables
 
 # Files that are made from tables; a test fails where one is out of date.
 generated: build

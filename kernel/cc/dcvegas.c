@@ -2,7 +2,7 @@
 /*
  * DCVegas (Chan and Chang, "A Delay-Based TCP for Data Center Networks", section III): Vegas with a start of 1.5 packets per ACK and a
  * step that grows with every round trip on an idle path. Twin of `dcvegas`. Windows are kept in 1/2^20 packet, delta in the same, round
- * trips in whole microseconds; only what follows a timeout, whose ssthresh has no fraction here, differs (figures: docs/linux.md).
+ * trips in whole microseconds; only what follows a timeout, whose ssthresh has no fraction here, differs (figures: docs/reference/linux.md).
  */
 #include "fanin_cc.h"
 

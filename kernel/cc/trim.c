@@ -5,7 +5,7 @@
  *
  * min_tso_segs runs before every transmission attempt and is the hook of Algorithm 1: CA_EVENT_TX_START comes after the burst is chosen.
  * The kernel sends both probes in one attempt; the window is 1 once the first is back, so that a third does not leave.
- * Times are nanoseconds, smoothed ones in 1/256 ns; windows 1/2^20 packet: windows are those of `trim` but for verdicts on an edge (docs/linux.md).
+ * Times are nanoseconds, smoothed ones in 1/256 ns; windows 1/2^20 packet: windows are those of `trim` but for verdicts on an edge (docs/reference/linux.md).
  */
 #include "fixed.h"
 

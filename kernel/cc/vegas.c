@@ -2,7 +2,7 @@
 /*
  * Vegas (Brakmo and Peterson, JSAC 1995) as NS2 decides: by the mean round trip of a window. Twin of `vegas` with vegas_form = ns2; for
  * the kernel's own form there is the kernel's own tcp_vegas. Round trips are whole microseconds, their mean and the window's fraction
- * rounded: a decision on an edge may differ by a packet (figures: docs/linux.md).
+ * rounded: a decision on an edge may differ by a packet (figures: docs/reference/linux.md).
  */
 #include "fanin_cc.h"
 

@@ -606,7 +606,7 @@ def model(context: typer.Context) -> None:
 @app.command(
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
     short_help="Load kernel twins into this Linux and take them back.",
-    options_metavar="check | load | status | unload | params | route | trial | beside | figures",
+    options_metavar="check | load | status | unload | params | route | trial",
 )
 def linux(context: typer.Context) -> None:
     """Load fanin's kernel twins into this running Linux, try them on one destination, take them back. Root."""
@@ -635,7 +635,6 @@ def draw(
 
 
 app.add_typer(kernel_command.app, name="kernel")
-app.command()(kernel_command.validate)
 app.command()(doctor_command.doctor)
 
 

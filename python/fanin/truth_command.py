@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 def truth(
     what: Annotated[
-        Path | None,
+        Path,
         typer.Argument(
             metavar="SCENARIO|CAPTURE",
             help="A scenario of a service on a star (.toml), or a capture of one.",
             show_default=False,
             readable=False,
         ),
-    ] = None,
+    ],
     rack: Annotated[
         Path | None,
         typer.Option(
@@ -42,24 +42,8 @@ def truth(
         str, typer.Option("--captured", metavar="CC", help="What the hosts ran as the capture was taken.")
     ] = "cubic",
     seeds: Annotated[int, typer.Option("--seeds", metavar="N", help="Runs per TCP.")] = 3,
-    racks: Annotated[
-        bool, typer.Option("--racks", help="The 32 racks of docs/validation.md instead of one service.")
-    ] = False,
-    only: Annotated[
-        str | None,
-        typer.Option("--only", metavar="TEXT", help="With --racks: those whose name or group contains this."),
-    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Folder for the table and the rounds (Parquet).")
-    ] = None,
-    docs: Annotated[
-        Path | None,
-        typer.Option(
-            "--docs",
-            metavar="DIR",
-            help="With --racks: replace the section of this folder's validation.md.",
-            readable=False,
-        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -68,15 +52,9 @@ def truth(
     Needs `fanin kernel build`. Runs are kept as they end: after Ctrl-C the same command goes on.
     """
     from fanin import display
-    from fanin.errors import ScenarioError
     from fanin.files import output_folder, shown, write_parquet
 
-    if racks == (what is not None):
-        raise ScenarioError("command line: name a scenario or a capture, or give --racks, one of the two")
     line = shown(shlex.join(["fanin", *sys.argv[1:]]))
-    if racks:
-        _racks(captured, seeds, only, out, docs, line)
-        return
     from fanin.service import truth as ask
 
     found = ask(
@@ -135,31 +113,3 @@ def _print(found: TruthResult) -> None:
     display.note(f"gain: the mean under {found.captured} over that under this TCP; above 1 this TCP is faster")
     for note in found.notes:
         display.note(f"note: {note}")
-
-
-def _racks(captured: str, seeds: int, only: str | None, out: Path | None, docs: Path | None, line: str) -> None:
-    from fanin import __version__, display
-    from fanin.errors import OutputError, ScenarioError
-    from fanin.files import output_folder
-    from fanin.runs.engines import engine
-    from fanin.service import page, racks
-
-    chosen = [case for case in racks.cases() if only is None or only in case.name or only in case.group]
-    if not chosen:
-        raise ScenarioError(f"command line `--only {only}`: no rack's name or group contains this text")
-    if docs is not None and not (docs / "validation.md").is_file():
-        raise OutputError(f"{docs / 'validation.md'}: no such page; `--docs` takes the folder that has validation.md")
-    label = engine("kernel").label
-    rows, whole = page.measure(chosen, captured=captured, seeds=seeds, progress=display.Bar)
-    if rows.is_empty():
-        raise KeyboardInterrupt
-    section = page.page(rows, line, __version__, label, captured, seeds, whole=whole)
-    with output_folder(out or Path("fanin-truth")) as scratch:
-        (scratch / "truth.md").write_text(section, encoding="utf-8")
-        rows.write_csv(scratch / "truth.csv", float_precision=4)
-    if docs is not None:
-        page.write(rows, section, docs)
-    typer.echo("\n".join(page.summary(rows)))
-    if not whole:
-        display.note("interrupted: the same command goes on from here")
-        raise SystemExit(130)

@@ -1,6 +1,6 @@
 """Random racks whose buffers are known, and what ``fanin rack`` makes of captures taken on them.
 
-``.venv/bin/python -m tests.python.known_racks 40`` prints the table of docs/validation.md.
+``.venv/bin/python -m tests.python.known_racks 40`` prints the first half of `results/racks.csv`.
 """
 
 from __future__ import annotations

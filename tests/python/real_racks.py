@@ -1,6 +1,6 @@
 """Racks of network namespaces in real time: token buckets and queues of tc, an aggregator, servers, and a tap at the switch and at the aggregator.
 
-``.venv/bin/python -m tests.python.real_racks 40`` prints the table of docs/validation.md. Needs root.
+``.venv/bin/python -m tests.python.real_racks 40`` prints the second half of `results/racks.csv`. Needs root.
 """
 
 from __future__ import annotations

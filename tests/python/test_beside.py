@@ -1,4 +1,4 @@
-"""The tables that the testbed writes into the manual, and what is taken out of a job for it; no root, no run."""
+"""The tables of the testbed, and what is taken out of a job for it; no root, no run."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from fanin.errors import EngineError, OutputError, ScenarioError
+from fanin.errors import EngineError, ScenarioError
 from fanin.runs.job import Document, Job, algorithms_of
-from fanin.testbed import beside, shims
+from fanin.testbed import shims
+
+from lab import beside
 
 SCENARIO = """
 [topology]
@@ -38,23 +40,11 @@ def row(engine: str, **values: object) -> dict[str, object]:
 def test_a_row_has_both_engines_or_says_why_not() -> None:
     figures = {"goodput_mbps": 96.51, "queue": 19.0, "drops": 0.0, "marks": 8072.0, "timeouts": 0.0}
     rows = [row("testbed", **figures, late=0.021), row("kernel", **{**figures, "queue": 18.84})]
-    line = beside.beside_section(pl.DataFrame(rows, infer_schema_length=None), "COMMAND").splitlines()[-1]
+    line = beside.beside_table(pl.DataFrame(rows, infer_schema_length=None))[-1]
     assert line == "| one | `reno` | 96.5 / 96.5 | 19 / 18.8 | 0 / 0 | 8072 / 8072 | - / - | - / - | 0 / 0 | 2.1% |"
     rows[0] = row("testbed", why="the run is not valid: it was late. Leave the machine to it")
-    line = beside.beside_section(pl.DataFrame(rows, infer_schema_length=None), "COMMAND").splitlines()[-1]
+    line = beside.beside_table(pl.DataFrame(rows, infer_schema_length=None))[-1]
     assert line.startswith("| one | `reno` | no result: the run is not valid: it was late |")
-
-
-def test_a_table_replaces_what_stood_between_its_lines(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("before\n<!-- it: begin -->\nold\n<!-- it: end -->\nafter\n")
-    beside.place(page, "it", "new")
-    beside.place(page, "it", "newer")
-    assert page.read_text() == "before\n<!-- it: begin -->\nnewer\n<!-- it: end -->\nafter\n"
-    with pytest.raises(OutputError, match="it has no lines <!-- other: begin -->"):
-        beside.place(page, "other", "new")
-    with pytest.raises(OutputError, match="No such file"):
-        beside.place(tmp_path / "none.md", "it", "new")
 
 
 def test_the_kernel_runs_the_sender_and_the_library_the_rest(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

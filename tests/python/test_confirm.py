@@ -15,7 +15,8 @@ from fanin.comparison.confirm import chosen_again, confirmation, inversions
 from fanin.errors import MissingAlgorithmError, ScenarioError
 from fanin.kernel import pace
 from fanin.runs import engines
-from fanin.service.page import summary
+
+from lab.racks.measured import summary
 
 from .conftest import RACK, SMALL, Fanin
 from .judged import with_times

@@ -17,8 +17,10 @@ import fanin
 import polars as pl
 import pytest
 from fanin.errors import EngineError, Interrupted, ScenarioError
-from fanin.kernel import build, cache, command, machine, validation
+from fanin.kernel import build, cache, command, machine
 from fanin.progress import Progress
+
+from lab import validation
 
 from .conftest import processes_in
 
@@ -194,7 +196,7 @@ def test_the_model_stands_beside_the_kernel(kernel: cache.Kernel, tmp_path: Path
     rows = validation.judged(done)
     assert done.complete
     assert rows.height == 2 * len(chosen)
-    text = validation.page(rows, "fanin validate --quick", "0.1.0", "Linux 6.12", done.complete)
+    text = validation.page(rows, "python -m lab validate --quick", "0.1.0", "Linux 6.12", done.complete)
     assert "| incast, 8 x 32KB, 1Gbps, 100p | cubic |" in text
     # The same again is read, not run.
     again = validation.measure(chosen, kernel, kept, cc=["cubic", "dctcp"], seeds=(1, 1), progress=no_progress)
@@ -212,7 +214,9 @@ def test_rows_outside_the_bounds_are_counted_as_such() -> None:
     runs = [{**r, "engine": "sim"} for r in (run, far)] + [{**r, "queue": 50.0, "engine": "kernel"} for r in (run, far)]
     rows = validation.judged(validation.Done(runs, {}))
     assert rows["outside"].to_list() == ["", "queue"]
-    assert "1 of 2 rows within the bounds" in validation.page(rows, "fanin validate", "0.1.0", "Linux 6.12", True)
+    assert "1 of 2 rows within the bounds" in validation.page(
+        rows, "python -m lab validate", "0.1.0", "Linux 6.12", True
+    )
     assert validation.orders(rows)["tau"].to_list() == [0.0]
 
 

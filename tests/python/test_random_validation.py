@@ -1,4 +1,4 @@
-"""`fanin validate --random`: what is drawn both engines take, and how rows are judged."""
+"""`python -m lab validate --random`: what is drawn both engines take, and how rows are judged."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 from fanin import _native
-from fanin.kernel.validation.drawn import drawn
-from fanin.kernel.validation.runs import Done, Work
-from fanin.kernel.validation.trial import tried
 from typer.testing import CliRunner
 
-from fanin.cli import app  # isort: skip
+from lab.__main__ import app
+from lab.validation.drawn import drawn
+from lab.validation.runs import Done, Work
+from lab.validation.trial import tried
 
 
 def test_every_drawn_scenario_is_one_that_a_kernel_takes(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 use crate::config::Config;
 use fanin_fabric::network::{Network, Way};
 
-/// Full packets to one host in a second that a switch on one CPU releases in time, with their acknowledgements; measured (docs/linux.md).
+/// Full packets to one host in a second that a switch on one CPU releases in time, with their acknowledgements; measured (docs/reference/linux.md).
 const PACKETS_PER_S: f64 = 100_000.0;
 
 /// The network of a run.

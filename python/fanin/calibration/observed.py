@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 MEDIAN_TOLERANCE = 0.08
-"""Standard deviation of the logarithm of a replay's median beside a real one: the simulator's own error (`fanin validate`) and the hosts' costs."""
+"""Standard deviation of the logarithm of a replay's median beside a real one: the simulator's own error (`python -m lab validate`) and the hosts' costs."""
 
 SLOWER_THAN = (1.5, 3.0, 8.0)
 """Requests slower than so many medians of the capture are counted: repairs within a round trip or two, window stalls, and timeouts."""

@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -230,52 +229,6 @@ def trial_(
     else:
         note(f"{answer['used']} connections at once had {answer['twin']}, none has it now")
     return None
-
-
-Docs = Annotated[
-    Path | None,
-    typer.Option("--docs", metavar="DIR", help="Write the table into the page of this documentation folder"),
-]
-Only = Annotated[
-    str | None, typer.Option("--only", metavar="TEXT", help="Only scenarios or algorithms whose name has this text")
-]
-
-
-@app.command()
-def beside(docs: Docs = None, only: Only = None) -> None:
-    """The engines `testbed` and `kernel` on the same ten scenarios, side by side (needs `fanin kernel build`)."""
-    from fanin.display import Bar
-    from fanin.testbed import beside as module
-    from fanin.testbed import host
-
-    host.check()
-    scenarios = {name: module.SCENARIOS[name] for name in module.chosen(module.SCENARIOS, only)}
-    rows = module.measure(scenarios, module.BESIDE_CC, module.ENGINES, Bar)
-    section = module.beside_section(rows, "sudo fanin linux beside --docs docs")
-    _place(docs, "validation.md", "fanin linux beside", section)
-
-
-@app.command()
-def figures(docs: Docs = None, only: Only = None) -> None:
-    """Every sender-side algorithm that a Linux host can run, on this one: two long flows, and an incast."""
-    from fanin.display import Bar
-    from fanin.testbed import beside as module
-    from fanin.testbed import host
-
-    host.check()
-    rows = module.measure(module.FIGURES, module.chosen(module.SENDERS, only), ("testbed",), Bar)
-    section = module.figures_section(rows, "sudo fanin linux figures --docs docs")
-    _place(docs, "linux.md", "fanin linux figures", section)
-
-
-def _place(docs: Path | None, page: str, name: str, section: str) -> None:
-    from fanin.testbed.beside import place
-
-    if docs is None:
-        print(section)
-    else:
-        place(docs / page, name, section)
-        note(f"written: {docs / page}")
 
 
 def _device(name: str | None) -> list[str]:

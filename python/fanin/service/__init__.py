@@ -5,8 +5,6 @@ module     what is in it
 ========== ==============================================================
 rounds     from a run's messages to rounds and responses
 prediction :func:`fanin.truth`: the kernel's own run beside the prediction
-racks      the racks of docs/validation.md
-page       the table over many racks
 ========== ==============================================================
 """
 

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-
 from fanin.confined import admitted, apart
 from fanin.kernel.cache import HERTZ, Kernel
 from fanin.kernel.engine import run_plan
 from fanin.kernel.kept import engine_of, handed, reader
-from fanin.kernel.validation.cases import Case
 from fanin.progress import Progress, silent
 from fanin.runs.executor import Threads
 from fanin.runs.job import Job, Settings, engine_digest
 from fanin.runs.store import Store
 from fanin.runs.tables import Frames, tables
+
+from lab.validation.cases import Case
 
 if TYPE_CHECKING:
     from fanin._native import Watch

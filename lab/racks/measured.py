@@ -1,22 +1,18 @@
-"""The predictions over many racks beside what the kernel did, as Markdown and as rows."""
+"""The predictions over many racks beside what the kernel did, as rows and as Markdown."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import polars as pl
-
 from fanin.progress import Progress, silent
 from fanin.service.prediction import CAPTURED, CLEAR, CLOSE, SEEDS, pairs, truth
-from fanin.service.racks import RackCase
+
+from lab.racks.cases import RackCase
 
 SIMULATED = 20
 """Seeds of what is simulated, unless the kernel has more: a mean over rounds rests on a few timeouts, and simulated runs are cheap."""
-
-MARKS = ("<!-- fanin truth: begin -->", "<!-- fanin truth: end -->")
-"""Around the generated section of a page."""
 
 
 def measure(
@@ -99,14 +95,14 @@ def _line(name: str, sides: list[dict[str, int]], told: list[int]) -> str:
 
 
 def page(rows: pl.DataFrame, command: str, version: str, kernel: str, captured: str, seeds: int, *, whole: bool) -> str:
-    """The generated section."""
+    """The whole table."""
     racks = rows["case"].n_unique()
     lines = [
         f"Made by `{command}` with fanin {version} and {kernel}: {racks} racks, {seeds} seeds on the kernel and "
         f"{max(seeds, SIMULATED)} of what is simulated. A service asks all its servers at once, in rounds. It "
         f"runs on the kernel under each TCP; of its run under {captured} a capture is taken at the aggregator, and `fanin compare` replays that "
         "in the simulator under the others. Times are of rounds, in ms, kernel / predicted; a gain is the mean round under "
-        f"{captured} over that under the other TCP. All numbers: [truth.csv](validation/truth.csv).",
+        f"{captured} over that under the other TCP.",
         "",
     ]
     if not whole:
@@ -130,13 +126,3 @@ def _pair(kernel: float | None, predicted: float | None) -> str:
 
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.3g}"
-
-
-def write(rows: pl.DataFrame, section: str, docs: Path) -> None:
-    """Put the section into the documentation's validation.md, and the rows beside it."""
-    from fanin.kernel.validation.page import placed
-
-    target = docs / "validation.md"
-    target.write_text(placed(target.read_text(encoding="utf-8"), section, str(target), MARKS), encoding="utf-8")
-    (docs / "validation").mkdir(exist_ok=True)
-    rows.write_csv(docs / "validation" / "truth.csv", float_precision=4)

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fanin.kernel.validation.cases import TCP, Case
+from lab.validation.cases import TCP, Case
 
 GROUP = "random"
 """The group of all of them."""

@@ -1,4 +1,4 @@
-"""Replays beside real Linux: ``.venv/bin/python docs/validation/replay.py [SEEDS]`` prints the tables of docs/validation.md.
+"""Replays beside real Linux: ``.venv/bin/python lab/replay.py [SEEDS]`` prints the table of `results/replay.csv`.
 
 The captures, what their rounds took, and what the same service took under other TCPs: tests/data/pcap/virtual_kernel.
 """
@@ -15,7 +15,7 @@ from statistics import mean
 
 import fanin
 
-DATA = Path(__file__).parents[2] / "tests" / "data" / "pcap" / "virtual_kernel"
+DATA = Path(__file__).parents[1] / "tests" / "data" / "pcap" / "virtual_kernel"
 ALGORITHMS = ("reno", "cubic", "dctcp", "bbr")
 CLEAR = 1.1
 """Real TCPs whose mean rounds differ by less than this factor have no order to get right."""

@@ -1,4 +1,4 @@
-"""The racks and services of the table in docs/validation.md."""
+"""The racks and services of `results/truth.csv`."""
 
 from __future__ import annotations
 

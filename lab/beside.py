@@ -1,14 +1,12 @@
-"""The engines `testbed` and `kernel` on the same scenarios, and every sender-side algorithm on this Linux: tables for the documentation."""
+"""The engines `testbed` and `kernel` on the same scenarios, and every sender-side algorithm on this Linux."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from pathlib import Path
 
 import polars as pl
-
-from fanin.errors import EngineError, OutputError, ScenarioError
+from fanin.errors import EngineError, ScenarioError
 from fanin.progress import Progress, silent
 from fanin.simulation import RunResult, run
 from fanin.testbed import honesty
@@ -149,11 +147,9 @@ def _of(result: RunResult) -> dict[str, float | str | None]:
 # ---- Markdown
 
 
-def beside_section(rows: pl.DataFrame, command: str) -> str:
+def beside_table(rows: pl.DataFrame) -> list[str]:
     """The two engines side by side, each figure as testbed / kernel."""
     lines = [
-        f"`{command}` made this table on the machine that wrote it: each figure is that of the testbed / that of the virtual kernel; one run each.",
-        "",
         "| scenario | TCP | goodput, Mbps | mean queue | drops | marks | p50, ms | p99, ms | timeouts | late releases |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
@@ -167,13 +163,13 @@ def beside_section(rows: pl.DataFrame, command: str) -> str:
         cells = [" / ".join(number(side[name]) for side in sides) for name in names]
         late = sides[0]["late"]
         lines.append(f"| {case} | `{cc}` | {' | '.join(cells)} | {late:.1%} |")
-    return "\n".join(lines)
+    return lines
 
 
-def figures_section(rows: pl.DataFrame, command: str) -> str:
+def figures_tables(rows: pl.DataFrame) -> list[str]:
     """Every algorithm's figures on this Linux."""
     names = ("goodput_mbps", "queue", "drops", "marks", "p50_ms", "p99_ms", "timeouts")
-    lines = [f"`{command}` made these tables: the testbed, one run each."]
+    lines: list[str] = []
     titles = {
         "goodput_mbps": "goodput, Mbps",
         "queue": "mean queue",
@@ -194,7 +190,7 @@ def figures_section(rows: pl.DataFrame, command: str) -> str:
             if row["why"]:
                 cells = [f"no result: {row['why'].split('. Leave')[0]}", *[""] * (len(shown) - 1)]
             lines.append(f"| `{row['cc']}` | {' | '.join(cells)} |")
-    return "\n".join(lines)
+    return lines
 
 
 def number(value: float | None) -> str:
@@ -208,26 +204,6 @@ def number(value: float | None) -> str:
     if value is None:
         return "-"
     return f"{value:.0f}" if value >= 1000 or value == int(value) else f"{value:.3g}"
-
-
-def place(page: Path, name: str, section: str) -> None:
-    """Replace the generated part of a page, between ``<!-- NAME: begin -->`` and ``<!-- NAME: end -->``.
-
-    Raises
-    ------
-    fanin.OutputError
-        When there is no such page, or it has no such part.
-    """
-    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    try:
-        text = page.read_text()
-    except OSError as error:
-        raise OutputError(f"{page}: {error.strerror}; `--docs` takes the folder of the manual") from error
-    if begin not in text or end not in text:
-        raise OutputError(f"{page}: it has no lines {begin} and {end} to write between")
-    before, rest = text.split(begin, 1)
-    after = rest.split(end, 1)[1]
-    page.write_text(f"{before}{begin}\n{section}\n{end}{after}")
 
 
 def chosen(names: Iterable[str], text: str | None) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from fanin.kernel.validation.judge import (
+from lab.validation.judge import (
     COMPLETION_BOUND,
     GOODPUT_BOUND,
     QUEUE_BOUND,
@@ -18,8 +18,8 @@ from fanin.kernel.validation.judge import (
     TIMEOUT_FLOOR,
     apart,
 )
-from fanin.kernel.validation.page import seeds, table
-from fanin.kernel.validation.runs import Done
+from lab.validation.page import seeds, table
+from lab.validation.runs import Done
 
 TRIAL_SEEDS = 3
 """Runs of a random scenario on each engine."""
@@ -130,9 +130,6 @@ def outlying(model: list[float], kernel: list[float], bound: float, floor: float
     return far and (max(model) < min(kernel) or max(kernel) < min(model))
 
 
-TRIAL_MARKS = ("<!-- fanin validate --random: begin -->", "<!-- fanin validate --random: end -->")
-"""Around the generated section of a page."""
-
 COLUMNS = {
     "goodput_mbps": "goodput, Mbps",
     "queue": "mean queue",
@@ -148,11 +145,11 @@ COLUMNS = {
 
 
 def trial_page(rows: pl.DataFrame, command: str, version: str, kernel: str, complete: bool) -> str:
-    """The generated section: how many are within the bounds, and the rows that are not."""
+    """The table: how many are within the bounds, and the rows that are not."""
     inside = rows.filter(pl.col("outside") == "").height
     lines = [
-        f"Made by `{command}` with fanin {version} and {kernel}: {inside} of {rows.height} random scenarios within the bounds, {seeds(rows)} of each side; "
-        "all rows in [random.csv](validation/random.csv). A row is outside where a mean breaks a bound and no seed of one side lies among the other's.",
+        f"Made by `{command}` with fanin {version} and {kernel}: {inside} of {rows.height} random scenarios within the bounds, {seeds(rows)} of each side. "
+        "A row is outside where a mean breaks a bound and no seed of one side lies among the other's.",
         "",
     ]
     if not complete:

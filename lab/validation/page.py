@@ -1,11 +1,10 @@
-"""The comparison as Markdown, and its place in a page."""
+"""The comparison as Markdown."""
 
 from __future__ import annotations
 
 import polars as pl
 
-from fanin.errors import OutputError
-from fanin.kernel.validation.judge import (
+from lab.validation.judge import (
     COMPLETION_BOUND,
     GOODPUT_BOUND,
     QUEUE_BOUND,
@@ -14,9 +13,6 @@ from fanin.kernel.validation.judge import (
     TIMEOUT_FLOOR,
     orders,
 )
-
-MARKS = ("<!-- fanin validate: begin -->", "<!-- fanin validate: end -->")
-"""Around the generated section of a page."""
 
 COLUMNS = {
     "goodput_mbps": "goodput, Mbps",
@@ -53,20 +49,19 @@ def _mean(values: pl.Series) -> str:
 
 
 def page(rows: pl.DataFrame, command: str, version: str, kernel: str, complete: bool) -> str:
-    """The generated section.
+    """The whole table.
 
     Parameters
     ----------
     rows : polars.DataFrame
-        From :func:`fanin.kernel.validation.judge.judged`.
+        From :func:`lab.validation.judge.judged`.
     command, version, kernel : str
         What made it, on which kernel.
     complete : bool
         All runs were made; else the section says so.
     """
     lines = [
-        f"Made by `{command}` with fanin {version} and {kernel}: simulator (profile `linux`) / kernel, {seeds(rows)} for each row; all numbers in "
-        "[kernel.csv](validation/kernel.csv).",
+        f"Made by `{command}` with fanin {version} and {kernel}: simulator (profile `linux`) / kernel, {seeds(rows)} for each row.",
         "",
         f"Bounds: without timeouts goodput {GOODPUT_BOUND:.0%} and mean queue {QUEUE_BOUND:.0%} or {QUEUE_FLOOR:g} packet; of messages the "
         f"median completion {COMPLETION_BOUND:.0%}; timeouts in a run {TIMEOUT_BOUND:.0%} or {TIMEOUT_FLOOR:g}. The order of the algorithms is that "
@@ -99,30 +94,3 @@ def _pair(model: float | None, kernel: float | None) -> str:
     if model is None or kernel is None:
         return "-"
     return "0" if model == kernel == 0 else f"{model:.4g} / {kernel:.4g}"
-
-
-def placed(text: str, section: str, name: str, marks: tuple[str, str] = MARKS) -> str:
-    r"""A page with its generated section replaced.
-
-    Raises
-    ------
-    fanin.OutputError
-        When the page does not have the two marks, once each.
-
-    Examples
-    --------
-    >>> print(placed(f"before\n{MARKS[0]}\nold\n{MARKS[1]}\nafter", "new\n", "page.md"))
-    before
-    <!-- fanin validate: begin -->
-    new
-    <!-- fanin validate: end -->
-    after
-    """
-    begin, end = marks
-    if text.count(begin) != 1 or text.count(end) != 1:
-        raise OutputError(
-            f"{name}: it has no place for the table; add the lines `{begin}` and `{end}` where it is to stand"
-        )
-    before, rest = text.split(begin)
-    after = rest.split(end)[1]
-    return f"{before}{begin}\n{section}{end}{after}"

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import polars as pl
 
-from fanin.kernel.validation.runs import Done
+from lab.validation.runs import Done
 
 GOODPUT_BOUND, QUEUE_BOUND = 0.03, 0.15
 """Relative differences of goodput and mean queue that count as agreement, where no timeout occurs."""

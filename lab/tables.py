@@ -1,0 +1,195 @@
+"""The manual's tables, made from the data in ``results/``: what stands between ``<!-- table: NAME -->`` and ``<!-- end of table -->`` in a page."""
+
+from __future__ import annotations
+
+import csv
+import re
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from fanin.errors import OutputError
+
+from lab import validation
+from lab.racks import measured
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "results"
+PLACE = re.compile(r"(<!-- table: (?P<name>[\w ]+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
+
+
+def filled(text: str, page: str) -> str:
+    """A page with each of its tables made anew.
+
+    Raises
+    ------
+    fanin.OutputError
+        When the page asks for a table that there is not.
+    """
+
+    def made(place: re.Match[str]) -> str:
+        name = place["name"]
+        if name not in TABLES and name not in index():
+            raise OutputError(f"{page}: there is no table `{name}`; results/index.toml and lab/tables.py have them")
+        lines = TABLES[name]() if name in TABLES else whole(name)
+        return place[1] + "\n".join(lines) + "\n" + place[3]
+
+    return PLACE.sub(made, text)
+
+
+def pages() -> list[Path]:
+    """The pages that have such tables."""
+    return [page for page in sorted((ROOT / "docs").rglob("*.md")) if PLACE.search(page.read_text(encoding="utf-8"))]
+
+
+def index() -> dict[str, dict[str, Any]]:
+    """What each data file is: ``results/index.toml``."""
+    return tomllib.loads((RESULTS / "index.toml").read_text(encoding="utf-8"))
+
+
+def whole(name: str, columns: tuple[str, ...] = ()) -> list[str]:
+    """A data file as it is, or some of its columns, and where it comes from."""
+    about = index()[name]
+    shown = columns or tuple(about["columns"])
+    with (RESULTS / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        rows = [[row[column] or "-" for column in shown] for row in csv.DictReader(file)]
+    return [*markdown([about["columns"][column] for column in shown], rows), "", origin(name)]
+
+
+def origin(name: str) -> str:
+    """A line that says where a table comes from."""
+    about = index()[name]
+    return f"`results/{name}.csv`, {about['recorded']} (commit {about['commit']}), {about['machine']}: `{about['command']}`."
+
+
+def markdown(heads: list[str], rows: list[list[str]]) -> list[str]:
+    """A table in Markdown.
+
+    Examples
+    --------
+    >>> markdown(["TCP", "p50, ms"], [["reno", "2.1"]])
+    ['| TCP | p50, ms |', '|---|---|', '| reno | 2.1 |']
+    """
+    return [f"| {' | '.join(cells)} |" if cells else "|---" * len(heads) + "|" for cells in (heads, [], *rows)]
+
+
+def _data(name: str) -> pl.DataFrame:
+    return pl.read_csv(RESULTS / f"{name}.csv", infer_schema_length=None).with_columns(pl.col(pl.String).fill_null(""))
+
+
+def _kernel() -> list[str]:
+    return [*validation.summary(_data("kernel")), "", origin("kernel")]
+
+
+def _kernel_timeouts() -> list[str]:
+    rows = (
+        _data("kernel")
+        .group_by("cc", maintain_order=True)
+        .agg(pl.sum("timeouts", "drops", "kernel_timeouts", "kernel_drops"))
+    )
+    cells = [
+        [
+            row["cc"],
+            *(f"{row[name]:.0f}" for name in ("timeouts", "kernel_timeouts")),
+            *(f"{row[name] / 1e3:.1f}" for name in ("drops", "kernel_drops")),
+        ]
+        for row in rows.iter_rows(named=True)
+    ]
+    return markdown(["TCP", "timeouts, simulator", "kernel", "thousand drops, simulator", "kernel"], cells)
+
+
+def _kernel_outside() -> list[str]:
+    rows = _data("kernel").filter(pl.col("outside") != "")
+    columns = {"queue": "mean queue", "drops": "drops", "timeouts": "timeouts"}
+    return validation.table(rows, columns, "scenario (simulator / kernel)", "outside by")
+
+
+def _random_outside() -> list[str]:
+    rows = _data("random")
+    outside = rows.filter(pl.col("outside") != "")
+    columns = {"goodput_mbps": "goodput, Mbps", "queue": "mean queue", "p50_ms": "p50, ms", "timeouts": "timeouts"}
+    return [
+        f"{rows.height - outside.height} of {rows.height} within the bounds. The others:",
+        "",
+        *validation.table(outside, columns, "series/number: scenario (simulator / kernel)", "outside by"),
+        "",
+        origin("random"),
+    ]
+
+
+def _truth() -> list[str]:
+    return [*measured.summary(_data("truth")), "", origin("truth")]
+
+
+def _regret() -> list[str]:
+    shown = (
+        "case",
+        "service",
+        "advised",
+        "now_mean",
+        "got_mean",
+        "best",
+        "best_mean",
+        "regret_mean",
+        "promised_gain",
+        "got_gain",
+    )
+    return whole("regret", shown)
+
+
+def _twins() -> list[str]:
+    rows = _data("twins").with_columns(
+        pl.col(pl.Float64).map_elements(lambda value: f"{value:g}", return_dtype=pl.String)
+    )
+    long, incast = (rows.filter(pl.col("case") == case) for case in ("2 long flows", "incast"))
+    both = long.join(incast, on="cc", suffix="_incast", maintain_order="left").fill_null("-")
+    shown = (
+        "goodput_mbps",
+        "queue",
+        "goodput_mbps_incast",
+        "p50_ms_incast",
+        "p99_ms_incast",
+        "drops_incast",
+        "timeouts_incast",
+    )
+    heads = [
+        "algorithm",
+        "long flows: goodput, Mbps",
+        "mean queue",
+        "incast: goodput, Mbps",
+        "p50, ms",
+        "p99, ms",
+        "drops",
+        "timeouts",
+    ]
+    cells = [[f"`{row['cc']}`", *(str(row[name]) for name in shown)] for row in both.iter_rows(named=True)]
+    return [*markdown(heads, cells), "", origin("twins")]
+
+
+def _files() -> list[str]:
+    cells = [
+        [
+            f"`{name}.csv`",
+            about["about"],
+            about["machine"],
+            f"{about['recorded']}, {about['commit']}",
+            f"`{about['command']}`",
+        ]
+        for name, about in index().items()
+    ]
+    return markdown(["`results/`", "what", "on", "recorded, commit", "command"], cells)
+
+
+TABLES: dict[str, Callable[[], list[str]]] = {
+    "kernel": _kernel,
+    "kernel timeouts": _kernel_timeouts,
+    "kernel outside": _kernel_outside,
+    "random outside": _random_outside,
+    "truth": _truth,
+    "regret": _regret,
+    "twins": _twins,
+    "files": _files,
+}
+"""Tables that are more than their data as they are."""

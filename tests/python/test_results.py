@@ -1,0 +1,42 @@
+"""The data in results/, their descriptions, and the manual's tables of them."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+from fanin.errors import OutputError
+
+from lab import tables
+
+FILES = sorted(tables.RESULTS.glob("*.csv"))
+
+
+def test_every_data_file_is_described_and_there() -> None:
+    assert {file.stem for file in FILES} == set(tables.index())
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_every_column_is_described_and_every_row_is_whole(file: Path) -> None:
+    with file.open(encoding="utf-8", newline="") as text:
+        head, *rows = csv.reader(text)
+    about = tables.index()[file.stem]
+    assert head == list(about["columns"])
+    assert rows
+    assert {len(row) for row in rows} == {len(head)}
+    assert (tables.ROOT / "docs" / about["page"]).exists()
+    assert {"about", "command", "recorded", "commit", "machine"} <= set(about)
+
+
+@pytest.mark.parametrize("page", tables.pages(), ids=lambda page: page.stem)
+def test_a_page_has_the_tables_that_the_data_give(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert tables.filled(text, page.name) == text, "out of date: `make results` writes it anew"
+
+
+def test_a_table_that_there_is_not_is_named() -> None:
+    page = "<!-- table: kernel -->\nold\n<!-- end of table -->\n"
+    assert "| all | 349 | 342 | 0.99 |" in tables.filled(page, "page.md")
+    with pytest.raises(OutputError, match=r"page.md: there is no table `kernels`"):
+        tables.filled(page.replace("kernel", "kernels"), "page.md")
