@@ -29,6 +29,7 @@ from fanin.runs.tables import Frames
 from fanin.service.prediction import all_frames
 from fanin.service.rounds import CaptureJob, ServiceJob, store_of
 from fanin.settings.candidates import Candidate
+from fanin.verdict import expected
 
 CURRENT = "cubic"
 SEEDS = (1, 2, 3)
@@ -62,14 +63,22 @@ class Row:
     best_p99: float
     regret_mean: float
     regret_p99: float
+    regret_both: float
     harm_mean: float
     promised_gain: float
     got_gain: float
+    stated_low: float
+    stated_high: float
 
     @property
     def kept(self) -> bool:
         """The gain was got, within a factor."""
         return 1 / CLOSE <= self.got_gain / self.promised_gain <= CLOSE
+
+    @property
+    def inside(self) -> bool:
+        """The mean that was got lies in the interval that was stated."""
+        return self.stated_low <= self.got_mean <= self.stated_high
 
 
 def drawn(number: int) -> Case:
@@ -148,9 +157,12 @@ def judged(number: int) -> Row:
     rows = {row.cc: row.completion_ms["mean"].value for row in result.ranking}
     here = (rows.get(CURRENT), rows.get(verdict.best or CURRENT))
     promised = here[0] / here[1] if here[0] and here[1] and verdict.kind == "change" else 1.0
+    both = {way: math.sqrt(mean * p99) for way, (mean, p99) in times.items()}
+    low, high = expected(result.every(), verdict.best or CURRENT, "mean")
     return Row(
         number, case.name, verdict.kind, advised.label, *now, *got, best.label, *times[best],
-        got[0] / times[best][0], got[1] / min(p99 for _, p99 in times.values()), got[0] / now[0], promised, now[0] / got[0],
+        got[0] / times[best][0], got[1] / min(p99 for _, p99 in times.values()),
+        math.sqrt(got[0] * got[1]) / min(both.values()), got[0] / now[0], promised, now[0] / got[0], low or 0.0, high or math.inf,
     )  # fmt: skip
 
 
@@ -161,8 +173,11 @@ def summary(rows: list[Row]) -> Iterator[str]:
     changed = [row for row in rows if row.kind == "change"]
     yield f"{len(rows)} services: {len(answered)} answered, {len(changed)} of them with a change"
     yield f"regret of the mean: median {median(means):.3f}, 90 % {means[math.ceil(0.9 * len(means)) - 1]:.3f}, worst {means[-1]:.3f}"
+    both = sorted(row.regret_both for row in rows)
+    yield f"regret of mean and p99 together: median {median(both):.3f}, 90 % {both[math.ceil(0.9 * len(both)) - 1]:.3f}, worst {both[-1]:.3f}"
     yield f"worse than the current setting by more than 5 %: {sum(row.harm_mean > 1.05 for row in rows)}"
     if changed:
+        yield f"means inside the stated interval: {sum(row.inside for row in changed)} of {len(changed)}"
         yield f"promises kept within {CLOSE}: {sum(row.kept for row in changed)} of {len(changed)}"
 
 
@@ -180,7 +195,8 @@ def main() -> None:
         print(
             f"{number:3} {row.service}: {row.kind} {row.advised}; mean {row.now_mean:.2f} to {row.got_mean:.2f} ms, "
             f"p99 {row.now_p99:.1f} to {row.got_p99:.1f}; best {row.best} {row.best_mean:.2f}; "
-            f"regret {row.regret_mean:.3f}, promised {row.promised_gain:.2f}, got {row.got_gain:.2f}",
+            f"regret {row.regret_mean:.3f} (with p99 {row.regret_both:.3f}), stated {row.stated_low:.2f} to {row.stated_high:.2f}, "
+            f"promised {row.promised_gain:.2f}, got {row.got_gain:.2f}",
             flush=True,
         )
         if asked.out:

@@ -135,6 +135,50 @@ def paired_ratios(mine: Sequence[float | None], theirs: Sequence[float | None]) 
     return Paired(estimate_positive([math.exp(x) for x in logs]), _t_test(logs))
 
 
+def weighted_ratios(strata: Sequence[tuple[float, Sequence[float | None], Sequence[float | None]]]) -> Paired:
+    """Compare pairs of several strata, of which each counts by its weight and not by how many pairs it has.
+
+    The estimate is the weighted mean of the strata's mean log ratios; its error is that of a stratified sample, with Satterthwaite's degrees of
+    freedom (Satterthwaite 1946), rounded down. One stratum alone, a missing value, or a stratum of one pair: as :func:`paired_ratios` of all pairs.
+
+    Parameters
+    ----------
+    strata : sequence of (float, sequence, sequence)
+        Weight, and the values of both sides. What has no pair counts nothing.
+
+    Examples
+    --------
+    >>> likely, unlikely = (0.9, [1.0, 1.1, 0.9], [2.0, 2.1, 1.9]), (0.1, [2.0, 2.1, 1.9], [2.0, 2.1, 1.9])
+    >>> round(weighted_ratios([likely, unlikely]).change.value, 2)
+    0.53
+    >>> weighted_ratios([likely]) == paired_ratios(likely[1], likely[2])
+    True
+    """
+    known = [(weight, mine, theirs) for weight, mine, theirs in strata if mine and weight > 0]
+    flat = [[value for _, *sides in known for value in sides[side]] for side in (0, 1)]
+    usable = all(value is not None and value > 0 for side in flat for value in side)
+    if len(known) < 2 or not usable or any(len(mine) < 2 for _, mine, _ in known):
+        return paired_ratios(*flat)
+    total = math.fsum(weight for weight, _, _ in known)
+    center, parts = 0.0, []
+    for weight, mine, theirs in known:
+        logs = [math.log(a / b) for a, b in zip(mine, theirs, strict=True) if a is not None and b is not None]
+        mean, share = math.fsum(logs) / len(logs), weight / total
+        variance = math.fsum((x - mean) ** 2 for x in logs) / (len(logs) - 1)
+        center += share * mean
+        parts.append((share**2 * variance / len(logs), len(logs) - 1))
+    squared = math.fsum(part for part, _ in parts)
+    error = math.sqrt(squared)
+    if error <= 1e-12 * max(abs(center), 1e-300):
+        exact = math.exp(center)
+        return Paired(Estimate(exact, exact, exact), 1.0 if center == 0 else 0.0)
+    spread = math.fsum(part**2 / degrees for part, degrees in parts)
+    degrees = max(1, math.floor(squared**2 / spread)) if spread > 0 else sum(d for _, d in parts)
+    half = student_t_975(degrees) * error
+    change = Estimate(*(math.exp(x) for x in (center, center - half, center + half)))
+    return Paired(change, student_t_two_sided(center / error, degrees))
+
+
 def paired_differences(mine: Sequence[float], theirs: Sequence[float]) -> Paired:
     """Compare two sequences of counts, pair by pair: Student's t over their differences.
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from fanin.decision.judge import FEWEST_PAIRS, MORE_IS_BETTER, TOLERATED
-from fanin.decision.outcome import together
+from fanin.dependence import unless
 from fanin.deployable import deployment
 from fanin.measured import FEWEST_RETRANSMISSIONS
 from fanin.rack_facts import packets, rack_facts
@@ -300,7 +300,7 @@ class _Told:
     def _more_of(self, name: str) -> str:
         """What a rate or an index is, and what it would become."""
         unit, scale = (" Mbps", 1e-6) if name == "goodput" else ("", 1.0)
-        by_name = {outcome.name: outcome for outcome in self._every()}
+        by_name = {outcome.name: outcome for outcome in self.result.every()}
         means = [
             estimate([values.get(name) for values in by_name[cc].runs.values()]).value
             for cc in (self.result.baseline or "", self.best)
@@ -320,13 +320,12 @@ class _Told:
         today += "" if measured else f" in the replay of {self.result.baseline}"
         if not first:
             return f"{today}; it would take {then}."
-        runs = next(len(outcome.runs) for outcome in self._every() if outcome.name == self.best)
+        runs = next(len(outcome.runs) for outcome in self.result.every() if outcome.name == self.best)
         return f"{today}. With {self.change} it would take {then} ({runs} replays)."
 
     def _now(self, name: str) -> tuple[str | None, bool]:
         """What the capture measured; where it has too few requests, what the replay gives."""
-        seen = self.result.measured
-        measured = seen.told() if seen is not None else {}
+        measured = self.result.told()
         if name in measured:
             return duration(measured[name]), True
         row = next(row for row in self.result.ranking if row.cc == self.result.baseline)
@@ -335,15 +334,11 @@ class _Told:
 
     def _then(self, name: str) -> str:
         """From the least to the greatest mean of a rack and interval of the rack alone."""
-        low, high = _range(self._every(), self.best, name)
+        low, high = expected(self.result.every(), self.best, name)
         if low is None or high is None:
             return "not every time a value"
         one, other = duration(low), duration(high)
         return one if one == other else f"{one} to {other}"
-
-    def _every(self) -> tuple[Outcome, ...]:
-        racks = [self.result.outcomes, *(v.outcomes for v in self.result.variations if v.outcomes)]
-        return together(racks)
 
     def support(self, why: str | None) -> list[str]:
         """What else one needs before acting on it."""
@@ -380,10 +375,16 @@ class _Told:
             sentences.append(f"{said[0].upper()}{said[1:]}.")
         others = [v for v in result.variations if v.outcomes]
         if others and self.judged is not None:
-            bad = [v for v in others if not _shorter_there(v.outcomes, result.baseline, self.best, self.judged.gains)]
-            if bad:
-                told = [", ".join(f"{k.removeprefix('rack.')} {x}" for k, x in v.settings.items()) for v in bad]
-                sentences.append(f"Not so at {'; '.join(told)}: look these values up before you act on this.")
+            bad = [
+                other
+                for place, other in enumerate(others, start=1)
+                if place in self.judged.unless
+                or not _shorter_there(other.outcomes, result.baseline, self.best, self.judged.gains)
+            ]
+            if bad and result.calibration is not None:
+                likeliest = dict(result.calibration.racks()[0])
+                good = [likeliest, *(other.settings for other in others if other not in bad)]
+                sentences.append(unless(good, [other.settings for other in bad], result.baseline or ""))
             else:
                 sentences.append(f"The answer holds on all {len(others) + 1} racks that were compared.")
         asked = [v for v in result.variations if not v.outcomes]
@@ -442,7 +443,7 @@ def _refused(judged: Judged) -> Refusal:
     return Refusal(judged.name, f"improves the {gains} but {' and '.join(said)}")
 
 
-def _range(every: Sequence[Outcome], name: str, statistic: str) -> tuple[float | None, float | None]:
+def expected(every: Sequence[Outcome], name: str, statistic: str) -> tuple[float | None, float | None]:
     """Between what a candidate's statistic is expected: over racks, the mean's 95% interval of each."""
     outcome = next((found for found in every if found.name == name), None)
     if outcome is None:
@@ -568,7 +569,7 @@ def _cautions(result: CompareResult) -> list[str]:
     counts = {len(row.seeds) for row in result.ranking}
     if counts == {1} and len(result.ranking) > 1:
         cautions.append("One seed only: a difference may be chance. Run again with --seeds 10.")
-    elif len(counts) > 1:
+    elif len(counts) > 1 and result.interrupted:
         cautions.append("Not every algorithm ran with the same seeds; the table says how many each row rests on.")
     unfinished = [row.cc for row in result.ranking if row.unfinished]
     if unfinished:

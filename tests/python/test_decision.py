@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
-from fanin.decision import Outcome, decide
+from fanin.decision import FIRST_RUNS, Outcome, decide, running, tail_of
+from fanin.decision.outcome import together
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -97,6 +98,56 @@ def test_harm_on_one_of_the_racks_that_may_be_the_real_one_forbids_a_change() ->
     assert decide([on_two("cubic", 1.0), on_two("bbr", 1.02)], "cubic").kind == "change"
 
 
+def on_two(
+    name: str, mean: tuple[float, float], cost: tuple[int, ...] = (1, 1), seeds: tuple[int, int] = (10, 5)
+) -> Outcome:
+    """Runs on a rack and on another one."""
+    racks = [
+        outcome(f"{name} {place}", times(ms, 10 * ms), cost, seeds=count)
+        for place, (ms, count) in enumerate(zip(mean, seeds, strict=True))
+    ]
+    return together([[Outcome(name, cost, made.runs, made.requests)] for made in racks])[0]
+
+
+def test_a_likely_rack_counts_by_its_weight_and_not_by_its_runs() -> None:
+    cubic, bbr = on_two("cubic", (20.0, 20.0), (0, 0)), on_two("bbr", (10.0, 20.0))
+    few, many = (
+        decide([cubic, bbr], "cubic", weights={0: share, 1: 1 - share}).judged[0].change["mean"].change.value
+        for share in (0.2, 0.9)
+    )
+    assert few is not None
+    assert many is not None
+    assert few == pytest.approx(0.5**0.2, rel=0.02)
+    assert many == pytest.approx(0.5**0.9, rel=0.02)
+
+
+def test_harm_on_a_rack_that_is_hardly_likely_is_said_and_forbids_nothing() -> None:
+    cubic, bbr = on_two("cubic", (20.0, 20.0), (0, 0)), on_two("bbr", (10.0, 40.0))
+    likely = decide([cubic, bbr], "cubic", weights={0: 0.7, 1: 0.3})
+    assert likely.kind == "keep"
+    rare = decide([cubic, bbr], "cubic", weights={0: 0.97, 1: 0.03})
+    assert rare.kind == "change"
+    assert rare.judged[0].unless == (1,)
+
+
+def test_what_stands_for_the_tail_does_not_depend_on_how_many_racks_fit() -> None:
+    # 120 requests and 10 runs: 12 beyond p99; with 15 runs more on other racks there would be 30.
+    one = outcome("cubic", times(20.0, 210.0), requests=120)
+    three = together([[one], [one], [one]])[0]
+    assert len(three.runs) == 30
+    assert tail_of(one) == tail_of(three) == "p95"
+
+
+def test_more_replays_of_few_requests_do_not_make_another_quantile_of_the_tail() -> None:
+    assert [tail_of(outcome("cubic", times(20.0, 210.0), requests=120, seeds=n)) for n in (10, 40)] == ["p95", "p95"]
+    assert tail_of(outcome("cubic", times(20.0, 210.0), requests=300)) == "p99"
+
+
+def test_what_was_left_after_a_few_runs_is_not_advised_by_these() -> None:
+    quick = Outcome("bbr", (2, 1), dict(list(outcome("bbr", times(5.0, 10.0)).runs.items())[:FIRST_RUNS]), 5_000)
+    assert decide([CUBIC, quick], "cubic").kind == "keep"
+
+
 def test_requests_that_never_complete_are_longer_than_any() -> None:
     never = Outcome("bic", (2, 1), {run: {**values, "mean": None} for run, values in CUBIC.runs.items()}, 5_000)
     assert decide([CUBIC, never], "cubic").kind == "keep"
@@ -139,6 +190,28 @@ def test_a_candidate_more_never_turns_a_change_into_keeping(made: list[Outcome])
     fewer = decide(made[:-1], "candidate 0")
     if fewer.kind == "change":
         assert decide(made, "candidate 0").kind == "change"
+
+
+@given(outcomes())
+def test_what_would_be_advised_is_still_run_after_the_first_runs(made: list[Outcome]) -> None:
+    first = [Outcome(o.name, o.cost, {run: o.runs[run] for run in list(o.runs)[:FIRST_RUNS]}, o.requests) for o in made]
+    left = running(first, "candidate 0", runs=10)
+    so_far = decide(first, "candidate 0")
+    if so_far.kind == "change":
+        assert so_far.best in left
+    assert set(left) <= {o.name for o in made[1:]}
+
+
+def test_what_certainly_is_no_answer_is_not_run_further() -> None:
+    def few(name: str, mean: float, p50: float = 1.0) -> Outcome:
+        return outcome(name, times(mean, 10 * mean, p50=p50), seeds=FIRST_RUNS)
+
+    left = running(
+        [few("cubic", 20.0), few("reno", 20.0), few("bbr", 10.0, p50=1.5), few("vegas", 18.0), few("trim", 10.0)],
+        "cubic",
+        runs=10,
+    )
+    assert left == ("vegas", "trim")
 
 
 @given(outcomes())

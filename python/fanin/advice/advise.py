@@ -15,7 +15,6 @@ from fanin.advice.search import BOTH, GOALS, RUNGS, Evaluator, first, halving, r
 from fanin.comparison import SEEDS, compare
 from fanin.comparison.candidates import Choice, deployable, table_of
 from fanin.decision import Goal
-from fanin.decision.outcome import together
 from fanin.errors import ScenarioError
 from fanin.files import shown
 from fanin.progress import Progress, silent
@@ -317,7 +316,7 @@ def _advice(result: CompareResult, search: _Search) -> Advice:
     decision = (believed or result).decision
     judged = decision.of(told.best) if decision is not None and changes and told.best is not None else None
     goal = told.by or search.goal or (decision.by[-1] if decision is not None else "p99")
-    every = {outcome.name: outcome for outcome in together(result.judged_racks())}
+    every = {outcome.name: outcome for outcome in result.every()}
     values = {
         name: (_mean(every.get(names[today]), name), _mean(every.get(names[best]), name))
         for name in GOALS

@@ -52,6 +52,10 @@ class Calibrated:
         """Settings of the racks that stand for the set, the likeliest first; empty where none fits."""
         return tuple(fit.settings for fit in self.calibration.kept())
 
+    def shares(self) -> dict[Settings, float]:
+        """How likely each of these racks is."""
+        return self.calibration.shares()
+
     def to_dict(self) -> dict[str, Any]:
         """As it stands in JSON."""
         return {**self.calibration.to_dict(), "widened": self.widened}

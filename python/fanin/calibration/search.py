@@ -127,6 +127,22 @@ class Calibration:
             chosen += [end for end in (*ordered[:1], *ordered[-1:]) if end not in chosen]
         return tuple(sorted(chosen, key=lambda fit: -fit.weight)[:most])
 
+    def shares(self, most: int = MOST_KEPT) -> dict[Settings, float]:
+        """How likely each rack that is kept is: its own weight, and that of the racks of the set that are nearer to it than to another.
+
+        Examples
+        --------
+        >>> def fit(p, weight): return Fit((("rack.buffer", f"{p}p"),), {}, weight, 1.0, 1.0)
+        >>> found = Calibration(Shown((), 0), (fit(60, 0.5), fit(50, 0.3), fit(80, 0.1), fit(75, 0.1)), {"rack.buffer": ("50p", "60p")})
+        >>> [round(share, 3) for share in found.shares().values()]
+        [0.5, 0.3, 0.2]
+        """
+        kept = [fit.settings for fit in self.kept(most)]
+        shares = dict.fromkeys(kept, 0.0)
+        for fit in self.fits if kept else ():
+            shares[min(kept, key=lambda rack: _distance(rack, fit.settings))] += fit.weight
+        return shares
+
     def ranges(self) -> dict[str, tuple[str, str]]:
         """Between which values the set lies, by key."""
         found = {}
@@ -199,6 +215,12 @@ def calibrate(shown: Shown, values: Mapping[str, Sequence[str]], replays: Replay
     weighted = [replace(fit, weight=weights[rack] / total) for rack, fit in tried.items()]
     weighted.sort(key=lambda fit: (-fit.weight, -_log_weight(fit)))
     return Calibration(shown, tuple(weighted), {key: tuple(options) for key, options in lists.items()})
+
+
+def _distance(one: Settings, other: Settings) -> float:
+    """Between two racks with the same keys: doublings of their values."""
+    pairs = [(between.position(key, a), between.position(key, b)) for (key, a), (_, b) in zip(one, other, strict=True)]
+    return sum(abs(math.log2(a / b)) if a > 0 and b > 0 else float(a != b) for a, b in pairs)
 
 
 def _fit(rack: Settings, shown: Shown, seeds: Sequence[Shown]) -> Fit:

@@ -6,43 +6,30 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
-from fanin import _native, closing, waiting
+from fanin import _native
 from fanin.calibration import as_calibrated, judge_racks
-from fanin.comparison import doubts
-from fanin.comparison.candidates import Choice, chosen, listed, quickack_note, with_candidates, with_host_settings
+from fanin.comparison.candidates import Choice, chosen, listed, with_candidates, with_host_settings
 from fanin.comparison.columns import FLOWS, PACKETS, QUEUE, RESPONSES, RUNS, WINDOW
 from fanin.comparison.confirm import confirm as confirm_best
-from fanin.comparison.outcomes import outcomes
-from fanin.comparison.remarks import about_the_traffic, remarks
-from fanin.comparison.replays import MeasuredReplay, run_all
-from fanin.comparison.result import Alone, CaptureSummary, CompareResult
+from fanin.comparison.on_rack import compared
+from fanin.comparison.replays import MeasuredReplay
+from fanin.comparison.result import CaptureSummary, CompareResult
 from fanin.comparison.variations import racks, variation
+from fanin.decision.running import running
 from fanin.errors import AlgorithmError, CaptureError, ScenarioError, keywords, suggest
-from fanin.files import output_folder, shown
+from fanin.files import shown
 from fanin.kernel import pace
-from fanin.measured import (
-    APART,
-    NS_PER_MS,
-    another_baseline,
-    disagreement,
-    measured,
-    seen_baseline,
-    shortest_rtt,
-    waited,
-)
+from fanin.measured import seen_baseline
 from fanin.progress import Progress, silent
 from fanin.rack import in_short, proposed
-from fanin.ranking import STATISTICS, RankBy, RankOf, known, rank, waited_for
+from fanin.ranking import STATISTICS, RankBy, RankOf, known, waited_for
 from fanin.runs.engines import engine as find_engine
 from fanin.runs.job import Document, RunWarning
 from fanin.runs.kept import usual_store
@@ -50,17 +37,11 @@ from fanin.runs.replay import ReplayJob, Traffic, rack_of
 from fanin.settings.candidates import Candidate
 from fanin.simulation import Failure, changed, chosen_seeds, in_force, owned, toml
 from fanin.spans import fit
-from fanin.stats import extremes
 from fanin.traffic import trains as read_trains
-from fanin.vantage import about_the_tap
-from fanin.vantage import pauses as _pauses
 
 if TYPE_CHECKING:
-    from fanin._native import Replay
     from fanin.calibration import Calibrated
     from fanin.decision.judge import Goal
-    from fanin.measured import Today
-    from fanin.runs.store import Store
     from fanin.traffic import TrainsResult
 
 SEEDS = 10
@@ -84,12 +65,6 @@ __all__ = [
 
 Further = Callable[[ReplayJob, Choice, RankOf], Sequence[Candidate]]
 """More candidates for a comparison, given the replay on the likeliest rack, what would be compared, and what is timed."""
-
-ALIKE = 0.1
-"""A replay of connections alone that differs by more than this share is told of."""
-
-ROUNDS_DRAWN = 30
-"""Rounds in the report's picture; more are too thin to read."""
 
 
 def _nothing(text: str) -> None:
@@ -282,7 +257,7 @@ def compare(
         return ReplayJob(document, traffic, "", 0, on_top, engine=on_engine)
 
     def on(base: ReplayJob, seeds: list[int], choice: Choice, **how: Any) -> CompareResult:
-        return _on_rack(
+        return compared(
             base,
             found,
             choice,
@@ -335,7 +310,8 @@ def compare(
     if engine != "sim":
         _tell_how_long(job({}), found, len(choice.names) * len(numbers), tell)
     began = time.monotonic()
-    result = on(job({}), numbers, choice, traced=traced, pcap=pcap, pcap_at=pcap_at)
+    narrow = cc is None and engine == "sim" and not independent
+    result = on(job({}), numbers, choice, traced=traced, pcap=pcap, pcap_at=pcap_at, narrow=narrow)
     if engine != "sim" and not result.found and not result.interrupted:
         pace.remember(result.runs["packet_hops"].to_list(), time.monotonic() - began)
     result.capture = replace(result.capture, aggregator_found=aggregator is None)
@@ -369,6 +345,11 @@ def compare(
             return on(job({}, CONFIRMING), seeds, asked, traced=None, label=label)
 
         confirm_best(result, confirm, job({}, CONFIRMING), again, tell)
+    if narrow and not vary and result.baseline is not None:
+        # Elsewhere only what may be advised is looked at: whether the answer depends on what the capture leaves open.
+        left = {result.baseline, *running(result.outcomes, result.baseline, goal, result.told())}
+        choice = choice.only(left)
+        others = others if len(left) > 1 else []
     for number, other in enumerate(others, start=1):
         if result.interrupted:
             result.notes.append(f"interrupted: {len(others) - number + 1} of {len(others)} other racks were not tried")
@@ -426,213 +407,3 @@ def _as_varied(message: str, vary: Iterable[str]) -> str:
     for key in vary:
         message = message.replace(f"`--vary {_rack_key(key)}=", f"`--vary {key}=")
     return message
-
-
-def _on_rack(
-    base: ReplayJob,
-    found: TrainsResult,
-    choice: Choice,
-    *,
-    store: Store | None,
-    shown_today: Today | None,
-    given: bool,
-    calibrated: bool,
-    goal: Goal | None,
-    seeds: list[int],
-    rank_by: RankBy,
-    rank_of: RankOf,
-    independent: bool,
-    progress: Callable[[str, int], Progress],
-    traced: int | None,
-    pcap: str | Path | None = None,
-    pcap_at: Sequence[str] = (),
-    label: str = "replaying",
-) -> CompareResult:
-    """One comparison on one rack; what names the rack is left to the caller."""
-    replay, ways = base.traffic.replay, choice.ways()
-    plain = [name for name in choice.names if name not in choice.settings]
-    notes = choice.notes + quickack_note(rack_of(base.rack, base.settings), plain)
-    needs_ecn = {name: _native.needs_ecn(way.cc) for name, way in ways.items()}
-
-    companies = [] if independent else waiting.companies(replay)
-    notes += (
-        ["each connection is replayed alone, as asked for"]
-        if independent
-        else [*waiting.sentences(companies), *closing.sentences(replay)]
-    )
-    started = time.monotonic()
-    with output_folder(pcap, "--pcap") if pcap is not None else nullcontext(None) as scratch:
-        captures = None if scratch is None else (scratch, pcap_at)
-        outcome = run_all(base, choice.names, seeds, traced, captures, progress, label, store, ways)
-    elapsed = time.monotonic() - started
-    runs = outcome.frame("runs")
-    flows = outcome.frame("flows")
-    rounds, responses = outcome.frame("rounds"), outcome.frame("responses")
-    trees = outcome.frame("trees")
-    ranking = []
-    if runs.height:
-        ranking = rank(
-            runs, needs_ecn, outcome.hashes, rank_by, rank_of, candidates=choice.candidates, baseline=choice.baseline
-        )
-    seen = measured(found, replay.aggregator, waited(found, replay, rank_of))
-    usual = next((row for row in ranking if row.cc == choice.baseline), None)
-    gaps = disagreement(seen, usual, _shortest_rtt(flows, usual.cc)) if usual is not None else []
-    if usual is not None and gaps and not given and shown_today is None and not calibrated:
-        gaps += another_baseline(seen, usual, [row for row in ranking if row.cc not in choice.settings])
-    if usual is not None and base.engine == "sim" and not outcome.interrupted and not independent:
-        replays = doubts.Replayed(responses, rounds, runs).of(usual.cc, seeds)
-        gaps = _doubted(base, gaps, found, usual.cc, replays, seeds, store)
-        del replays  # millions of rows
-    if calibrated:
-        # The calibration has held the replay against the capture.
-        gaps = [gap for gap in gaps if APART not in gap and getattr(gap, "kind", "") != doubts.NOT_AS_CAPTURED]
-    if usual is not None:
-        mine = responses.lazy().filter(pl.col("cc") == usual.cc)
-        gaps += about_the_tap(found, replay, mine.select("connection", "response", "completion_ms").collect())
-        del mine
-    notes += remarks(ranking, seeds)
-    alone = None
-    if replay.rounds and ranking and not outcome.interrupted and base.engine == "sim":
-        alone = _alone(base, choice.baseline or ranking[0].cc, seeds[0], responses, store)
-        notes += [alone.sentence] if alone is not None else []
-    return CompareResult(
-        ranking=ranking,
-        rank_by=rank_by,
-        rank_of=rank_of,
-        independent=independent,
-        companies=companies,
-        captured_rounds=found.round_times(replay.aggregator, most=ROUNDS_DRAWN) if replay.rounds else [],
-        alone=alone,
-        rounds=rounds,
-        stages=outcome.frame("stages"),
-        trees=trees,
-        pauses=_pauses(replay),
-        failures=outcome.failures,
-        missing=outcome.missing,
-        capture=_summary(found, replay, aggregator_found=True),
-        responses=responses,
-        flows=flows,
-        runs=runs,
-        queue=outcome.frame("queue"),
-        window=outcome.frame("window"),
-        packets=outcome.frame("packets"),
-        trains=_trains_to(found, replay),
-        seeds=tuple(seeds),
-        trace_seed=traced if traced is not None else seeds[0],
-        port=outcome.port,
-        rack_path="",
-        rack_text="",
-        scenario_hash=_one_hash(outcome.hashes),
-        command="",
-        version=_native.VERSION,
-        elapsed_s=elapsed,
-        interrupted=outcome.interrupted,
-        notes=notes,
-        warnings=gaps
-        + doubts.about_the_capture(replay, independent=independent)
-        + outcome.warnings
-        + about_the_traffic(replay, rank_by, rank_of),
-        baseline=usual.cc if usual is not None else None,
-        goal=goal,
-        ways={name: way for name, way in ways.items() if name in choice.candidates},
-        outcomes=outcomes(
-            runs,
-            responses,
-            {name: way for name, way in ways.items() if name in choice.candidates},
-            choice.baseline or choice.names[0],
-            rank_of,
-            goal,
-        ),
-        baseline_given=given,
-        baseline_seen=shown_today.why if shown_today and usual is not None and usual.cc == shown_today.cc else None,
-        baseline_hint=shown_today.why if shown_today and shown_today.cc is None else None,
-        measured=seen,
-        engine=base.engine,
-        engine_label=find_engine(base.engine).label,
-        found=outcome.found,
-    )
-
-
-def _shortest_rtt(flows: pl.DataFrame, cc: str) -> float | None:
-    """The shortest round trip of the simulated senders, in ms."""
-    found = extremes(flows.filter(pl.col("cc") == cc)["min_rtt_ms"].to_list())
-    return found[0] if found else None
-
-
-def _alone(base: ReplayJob, cc: str, seed: int, responses: pl.DataFrame, store: Store | None) -> Alone | None:
-    """What the replay would say if every connection were replayed for itself, where that is something else."""
-    # Seed 0 is never asked for, so nothing is traced.
-    single_job = replace(base, traffic=Traffic(base.traffic.replay.independent()))
-    alone = run_all(single_job, [cc], [seed], 0, None, silent, store=store).frame("responses")
-    medians = [frame.filter(cc=cc, seed=seed)["completion_ms"].median() for frame in (responses, alone)]
-    together, single = (value if isinstance(value, float) else 0.0 for value in medians)
-    if not together or not single or abs(single / together - 1) <= ALIKE:
-        return None
-    return Alone(cc=cc, together_ms=together, alone_ms=single)
-
-
-def _doubted(
-    base: ReplayJob,
-    gaps: list[str],
-    found: TrainsResult,
-    cc: str,
-    replays: doubts.Replayed,
-    seeds: Sequence[int],
-    store: Store | None,
-) -> list[str]:
-    """What is said of the replayed baseline, `gaps`, and where it is not the capture or other traffic that the capture shows as well gives another."""
-    replay = base.traffic.replay
-    towards = found.towards(replay.aggregator).select("connection", rtt=shortest_rtt())
-    half_rtt = {row["connection"]: (row["rtt"] or 0) / (2 * NS_PER_MS) for row in towards.iter_rows(named=True)}
-    few = list(seeds)[: doubts.SEEDS]
-
-    def again(other: Replay | None, settings: Mapping[str, str]) -> doubts.Replayed:
-        traffic = base.traffic if other is None else Traffic(other)
-        job = replace(base, traffic=traffic, settings=(*base.settings, *settings.items()))
-        # Seed 0 is never asked for, so nothing is traced.
-        outcome = run_all(job, [cc], few, 0, None, silent, store=store)
-        return doubts.Replayed(*(outcome.frame(name) for name in ("responses", "rounds", "runs")))
-
-    apart = doubts.against_the_capture(replay, cc, replays, half_rtt)
-    told = [gap for gap in gaps if APART in gap]
-    if apart and told:
-        # The same, with the likeliest reason.
-        gaps = [RunWarning(gap, doubts.NOT_AS_CAPTURED, cc) if APART in gap else gap for gap in gaps]
-        apart = []
-    return gaps + apart + doubts.against_others(replay, cc, replays.of(cc, few), again)
-
-
-def _summary(found: TrainsResult, replay: Replay, *, aggregator_found: bool) -> CaptureSummary:
-    s = found.summary
-    warnings = [w["message"] for w in found.warnings]
-    if found.partial is not None:
-        warnings.append(found.partial["message"])
-    return CaptureSummary(
-        file=s["file"],
-        packets=s["packets"],
-        tcp_packets=s["tcp_packets"],
-        connections=s["connections"],
-        payload_bytes=s["payload_bytes"],
-        duration_s=s["duration_ns"] / 1e9,
-        aggregator=replay.aggregator,
-        aggregator_found=aggregator_found,
-        servers=tuple(replay.servers),
-        responses=replay.responses,
-        warnings=tuple(warnings),
-        fitness=found.fitness,
-    )
-
-
-def _trains_to(found: TrainsResult, replay: Replay) -> pl.DataFrame:
-    """The packet trains towards the aggregator, whichever side opened the connection."""
-    towards = found.towards(replay.aggregator).select("connection", "asks")
-    return (
-        found.trains.join(towards, on="connection", how="inner", maintain_order="left")
-        .filter(pl.col("asks") == (pl.col("direction") == "to_client"))
-        .select("connection", "start_ms", "end_ms", "packets", "bytes", "retransmitted_bytes", "gap_before_ms")
-    )
-
-
-def _one_hash(hashes: Mapping[str, str]) -> str:
-    """Identifies several scenarios at once, whatever their order."""
-    return hashlib.sha256("\n".join(f"{cc} {h}" for cc, h in sorted(hashes.items())).encode()).hexdigest()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +49,11 @@ class Choice:
     def way(self, name: str) -> Candidate:
         """How a name is run."""
         return self.settings.get(name) or Candidate(name)
+
+    def only(self, names: Collection[str]) -> Choice:
+        """These of it."""
+        kept = [[name for name in each if name in names] for each in (self.names, self.candidates)]
+        return replace(self, names=kept[0], candidates=kept[1])
 
     def ways(self) -> dict[str, Candidate]:
         """How everything that is run is run, by name."""

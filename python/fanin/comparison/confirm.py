@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, cycle, islice
 from typing import TYPE_CHECKING, Any
 
 from fanin.comparison.candidates import has
@@ -104,9 +104,9 @@ def confirm(
 
 
 def _hops(result: CompareResult, cc: str, runs: int) -> list[float]:
-    """Packets and ports of an algorithm's runs, as simulated."""
+    """Packets and ports of so many runs of an algorithm, as simulated; where fewer were, these again."""
     known = result.runs.filter(result.runs["cc"] == cc)["packet_hops"].to_list()
-    return [float(count) for count in known[:runs]]
+    return [float(count) for count in islice(cycle(known), runs)]
 
 
 def _among(result: CompareResult, names: Sequence[str]) -> CompareResult:

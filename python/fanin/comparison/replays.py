@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 class Outcome:
     """What the runs of a comparison left."""
 
-    frames: list[dict[str, pl.DataFrame]]
+    frames: dict[tuple[str, int], dict[str, pl.DataFrame]]
+    """By name and seed."""
     failures: list[Failure]
     missing: list[tuple[str, int]]
     interrupted: bool
@@ -52,8 +53,23 @@ class Outcome:
 
     def frame(self, name: str) -> pl.DataFrame:
         """One of :data:`columns.KEPT` over all runs, its columns in the documented order."""
-        parts = [frames[name] for frames in self.frames if name in frames]
+        parts = [frames[name] for frames in self.frames.values() if name in frames]
         return pl.concat(parts) if parts else pl.DataFrame(schema=columns.KEPT[name])
+
+    def plus(self, more: Outcome) -> Outcome:
+        """These runs and those of some of the same names under more seeds, each name's together."""
+        names = list(dict.fromkeys(name for name, _ in self.frames))
+        keys = [key for name in names for one in (self, more) for key in one.frames if key[0] == name]
+        failed = {failure.cc: failure for failure in (*self.failures, *more.failures)}
+        return replace(
+            self,
+            frames={key: self.frames.get(key) or more.frames[key] for key in keys},
+            failures=list(failed.values()),
+            missing=self.missing + more.missing,
+            interrupted=self.interrupted or more.interrupted,
+            warnings=list(dict.fromkeys([*self.warnings, *more.warnings])),
+            found=self.found + more.found,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +223,7 @@ def run_all(
             if (name, traced) not in kept:
                 shutil.rmtree(captures[0] / file_name(name), ignore_errors=True)
     return Outcome(
-        frames=[done[key] for key in kept],
+        frames={key: done[key] for key in kept},
         failures=[Failure(name, sentence(name, failed[name])) for name in algorithms if name in failed],
         missing=[key for key in work if key not in done and key[0] not in failed],
         interrupted=not whole,

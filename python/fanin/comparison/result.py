@@ -24,6 +24,8 @@ from fanin.text import duration
 from fanin.verdict import Confirmation, Verdict, verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from fanin.calibration import Calibrated
     from fanin.simulation import Failure
     from fanin.spans import Fitted
@@ -270,6 +272,10 @@ class CompareResult:
         """How a row of the ranking is run."""
         return self.ways.get(name) or Candidate(name)
 
+    def told(self) -> dict[str, float]:
+        """What the capture measured of the current setting, by statistic in ms, as far as it has requests enough."""
+        return self.measured.told() if self.measured is not None else {}
+
     def judged_racks(self) -> list[tuple[Outcome, ...]]:
         """What the candidates' runs gave on each rack that the decision is made over, the likeliest first."""
         racks = [self.outcomes]
@@ -277,13 +283,26 @@ class CompareResult:
             racks += [other.outcomes for other in self.variations if other.outcomes]
         return racks
 
+    def every(self) -> tuple[Outcome, ...]:
+        """What each candidate's runs gave on all of these racks."""
+        return together(self.judged_racks())
+
+    def rack_weights(self) -> dict[Hashable, float]:
+        """How likely each of these racks is, by its place; empty where nothing is known of it."""
+        if self.calibration is None or not self.calibration.reproduced:
+            return {}
+        shares = self.calibration.shares()
+        likeliest = next(iter(shares))
+        others = [tuple(other.settings.items()) for other in self.variations if other.outcomes]
+        return {place: shares.get(rack, 0.0) for place, rack in enumerate([likeliest, *others])}
+
     @property
     def decision(self) -> Decision | None:
         """The decision over every rack that reproduces the capture; None without a baseline that was run."""
-        every = together(self.judged_racks())
+        every = self.every()
         if self.baseline is None or not any(outcome.name == self.baseline for outcome in every):
             return None
-        return decide(every, self.baseline, self.goal, self.measured.told() if self.measured is not None else None)
+        return decide(every, self.baseline, self.goal, self.told(), self.rack_weights())
 
     @property
     def verdict(self) -> Verdict:

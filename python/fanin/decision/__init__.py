@@ -14,10 +14,12 @@ from fanin.decision.judge import (
     decide,
 )
 from fanin.decision.outcome import Outcome, tail_of
+from fanin.decision.running import FIRST_RUNS, running
 
 __all__ = [
     "CLAIM",
     "FEWEST_EVENTS",
+    "FIRST_RUNS",
     "TOLERATED",
     "WORTHWHILE",
     "Decision",
@@ -25,5 +27,6 @@ __all__ = [
     "Judged",
     "Outcome",
     "decide",
+    "running",
     "tail_of",
 ]

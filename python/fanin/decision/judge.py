@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from fanin.decision.outcome import FEWEST_EVENTS, Outcome, tail_of
-from fanin.stats import Paired, holm, paired_ratios
+from fanin.stats import Paired, holm, paired_ratios, weighted_ratios
 
 CLAIM = 0.005
 """A gain is claimed where chance makes one as large less often than this. The level is fixed, not divided by the number of candidates, so that a
@@ -28,6 +28,9 @@ NEARLY = 1.05
 
 FEWEST_PAIRS = 3
 """With fewer pairs of runs an interval says nothing."""
+
+RARE = 0.1
+"""Of racks that are less likely than this a change may do harm on one and be advised all the same: it is said on which."""
 
 GUARDED = ("mean", "p50", "p95", "p99", "p99_9")
 """What a change must not make longer."""
@@ -59,7 +62,10 @@ class Judged:
     gains : tuple of str
         Statistics at which it is measurably and worthwhile better, the most telling first.
     harms : tuple of str
-        Statistics that it makes measurably longer by more than :data:`TOLERATED`, over all runs or on one rack; ``connection``: one connection's.
+        Statistics that it makes measurably longer by more than :data:`TOLERATED`, over all racks or on one that is not :data:`RARE`;
+        ``connection``: one connection's.
+    unless : tuple
+        The rare racks on which it makes something measurably longer.
     sure : float
         The ratio that is surely reached: geometric mean, over the statistics of the goal, of the upper ends of the intervals; 1 without a gain.
     """
@@ -70,6 +76,7 @@ class Judged:
     gains: tuple[str, ...]
     harms: tuple[str, ...]
     sure: float
+    unless: tuple[Hashable, ...] = ()
 
     @property
     def wins(self) -> bool:
@@ -104,8 +111,100 @@ class Decision:
         return next((judged for judged in self.judged if judged.name == name), None)
 
 
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What candidates are judged beside.
+
+    Attributes
+    ----------
+    now : Outcome
+        The current setting's runs.
+    goal : str or None
+        One statistic in place of body and tail.
+    measured : mapping
+        By statistic what the current setting was measured to take, ms.
+    weights : mapping
+        By rack how likely it is; equal where it is empty.
+    runs : int or None
+        How many runs there are to be on the first rack, where these are not all.
+    """
+
+    now: Outcome
+    goal: Goal | None = None
+    measured: Mapping[str, float] = field(default_factory=dict)
+    weights: Mapping[Hashable, float] = field(default_factory=dict)
+    runs: int | None = None
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """The statistics that are to gain."""
+        if self.goal is not None:
+            return (self.goal,)
+        tail = tail_of(self.now, self.runs)
+        return ("mean", tail) if tail is not None else ("mean",)
+
+    def judged(self, outcome: Outcome) -> Judged:
+        """One candidate beside the current setting."""
+        by, now = self.by, self.now
+        shared = [run for run in now.runs if run in outcome.runs]
+        names = list(dict.fromkeys([*by, *GUARDED]))
+        change = {name: self._paired(outcome, name, shared) for name in names}
+        # A goal that was asked for is judged however few requests lie beyond it.
+        told = {name for name in by if now.tells(name, self.runs) or self.goal is not None}
+        guarded = [name for name in names if name in told or now.guards(name, self.runs)]
+        gains = tuple(
+            name
+            for name in by
+            if name in told
+            and _gains(change[name], name, outcome, now, shared)
+            and _expected(outcome, name) <= WORTHWHILE * self.measured.get(name, math.inf)
+        )
+        harms = [name for name in guarded if _harms(change[name], name, outcome, now, shared)]
+        unless: list[Hashable] = []
+        racks = list(dict.fromkeys(run[0] for run in shared))
+        for rack in racks if len(racks) > 1 else ():
+            mine = [run for run in shared if run[0] == rack]
+            left = [name for name in guarded if name not in harms]
+            there = [name for name in left if _harms(self._paired(outcome, name, mine), name, outcome, now, mine)]
+            if there and self._share(rack, racks) < RARE:
+                unless.append(rack)
+            else:
+                harms += there
+        if _one_connection_longer(outcome, now, shared):
+            harms.append("connection")
+        return Judged(outcome.name, outcome.cost, change, gains, tuple(harms), _sure(change, by, gains), tuple(unless))
+
+    def _share(self, rack: Hashable, racks: Sequence[Hashable]) -> float:
+        """How likely a rack is among these."""
+        total = math.fsum(self.weights.get(other, 0.0) for other in racks)
+        return self.weights.get(rack, 0.0) / total if total > 0 else 1 / len(racks)
+
+    def _paired(self, outcome: Outcome, name: str, runs: Sequence[tuple[Hashable, Hashable]]) -> Paired:
+        """Ratio of a statistic; of what is better the more it is, the inverse, so that below one is always better."""
+        one, other = (self.now, outcome) if name in MORE_IS_BETTER else (outcome, self.now)
+        racks = list(dict.fromkeys(run[0] for run in runs))
+        of = {rack: [run for run in runs if run[0] == rack] for rack in racks}
+        paired = weighted_ratios(
+            [
+                (
+                    self._share(rack, racks),
+                    [one.runs[run].get(name) for run in mine],
+                    [other.runs[run].get(name) for run in mine],
+                )
+                for rack, mine in of.items()
+            ]
+        )
+        if len(runs) >= FEWEST_PAIRS:
+            return paired
+        return Paired(type(paired.change)(paired.change.value), None)
+
+
 def decide(
-    outcomes: Sequence[Outcome], current: str, goal: Goal | None = None, measured: Mapping[str, float] | None = None
+    outcomes: Sequence[Outcome],
+    current: str,
+    goal: Goal | None = None,
+    measured: Mapping[str, float] | None = None,
+    weights: Mapping[Hashable, float] | None = None,
 ) -> Decision:
     """Decide between the current setting and other candidates.
 
@@ -122,6 +221,8 @@ def decide(
         One statistic in place of body and tail.
     measured : mapping, optional
         By statistic what the current setting was measured to take, ms. What is shorter than the current setting's runs and not than this is no gain.
+    weights : mapping, optional
+        By rack how likely it is; equal unless given. Ratios are weighted means over racks, however many runs each has.
 
     Returns
     -------
@@ -142,62 +243,35 @@ def decide(
     >>> decide([slow, Outcome("bbr", (2, 1), runs(3.5, 20.0), 1000)], "cubic").kind
     'keep'
     """
-    now = next((outcome for outcome in outcomes if outcome.name == current), None)
-    if now is None:
-        raise ValueError(f"no outcome is the current setting's, {current!r}")
-    by = _wanted(now, goal)
+    now = current_of(outcomes, current)
+    case = Case(now, goal, measured or {}, weights or {})
     others = sorted((outcome for outcome in outcomes if outcome.name != current), key=lambda o: o.name)
-    judged = [_judged(outcome, now, by, measured or {}) for outcome in others]
+    judged = [case.judged(outcome) for outcome in others]
     judged.sort(key=lambda found: (not found.wins, found.sure, found.cost, found.name))
-    winners = [found for found in judged if found.wins]
+    enough = {outcome.name for outcome in others if _ran_through(outcome, now)}
+    winners = [found for found in judged if found.wins and found.name in enough]
     if winners:
         nearly = [found for found in winners if found.sure <= NEARLY * winners[0].sure]
         best = min(nearly, key=lambda found: (found.cost, found.sure, found.name))
-        return Decision("change", best.name, current, by, (best, *(found for found in judged if found is not best)))
+        return Decision(
+            "change", best.name, current, case.by, (best, *(found for found in judged if found is not best))
+        )
     few = len(now.runs) < FEWEST_PAIRS
-    return Decision("undecided" if few and others else "keep", current, current, by, tuple(judged))
+    return Decision("undecided" if few and others else "keep", current, current, case.by, tuple(judged))
 
 
-def _wanted(now: Outcome, goal: Goal | None) -> tuple[str, ...]:
-    if goal is not None:
-        return (goal,)
-    tail = tail_of(now)
-    return ("mean", tail) if tail is not None else ("mean",)
+def _ran_through(outcome: Outcome, now: Outcome) -> bool:
+    """It has most of the runs, and some on every rack: what was left after a few (:func:`fanin.decision.running`) is not advised by these."""
+    racks = {rack for rack, _ in now.runs} <= {rack for rack, _ in outcome.runs}
+    return racks and 2 * sum(run in outcome.runs for run in now.runs) > len(now.runs)
 
 
-def _judged(outcome: Outcome, now: Outcome, by: tuple[str, ...], measured: Mapping[str, float]) -> Judged:
-    shared = [run for run in now.runs if run in outcome.runs]
-    names = list(dict.fromkeys([*by, *GUARDED]))
-    change = {name: _paired(outcome, now, name, shared) for name in names}
-    # A goal that was asked for is judged however few requests lie beyond it.
-    told = {name for name in names if now.tells(name) or (len(by) == 1 and name in by)}
-    gains = tuple(
-        name
-        for name in by
-        if name in told
-        and _gains(change[name], name, outcome, now, shared)
-        and _expected(outcome, name) <= WORTHWHILE * measured.get(name, math.inf)
-    )
-    racks = list(dict.fromkeys(run[0] for run in shared))
-    harms = [name for name in names if name in told and _harms(change[name], name, outcome, now, shared)]
-    for rack in racks if len(racks) > 1 else ():
-        mine = [run for run in shared if run[0] == rack]
-        on_rack = {name: _paired(outcome, now, name, mine) for name in names if name in told and name not in harms}
-        harms += [name for name, paired in on_rack.items() if _harms(paired, name, outcome, now, mine)]
-    if _one_connection_longer(outcome, now, shared):
-        harms.append("connection")
-    return Judged(outcome.name, outcome.cost, change, gains, tuple(harms), _sure(change, by, gains))
-
-
-def _paired(outcome: Outcome, now: Outcome, name: str, runs: Sequence[tuple[object, object]]) -> Paired:
-    """Ratio of a statistic; of what is better the more it is, the inverse, so that below one is always better."""
-    mine, theirs = ([o.runs[run].get(name) for run in runs] for o in (outcome, now))
-    if name in MORE_IS_BETTER:
-        mine, theirs = theirs, mine
-    paired = paired_ratios(mine, theirs)
-    if len(runs) >= FEWEST_PAIRS:
-        return paired
-    return Paired(type(paired.change)(paired.change.value), None)
+def current_of(outcomes: Sequence[Outcome], current: str) -> Outcome:
+    """The current setting's outcome; ValueError where there is none."""
+    now = next((outcome for outcome in outcomes if outcome.name == current), None)
+    if now is None:
+        raise ValueError(f"no outcome is the current setting's, {current!r}")
+    return now
 
 
 def _expected(outcome: Outcome, name: str) -> float:

@@ -6,7 +6,14 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 FEWEST_EVENTS = 30
-"""A quantile is claimed, or guarded, only where so many requests of all runs together lie beyond it."""
+"""A quantile is claimed only where so many requests of the runs on the likeliest rack lie beyond it. Runs on other racks do not count: how many
+racks fit differs between captures of one service, and what stands for the tail must not."""
+
+FEWEST_IN_A_RUN = 3
+"""And so many of each run: a quantile beyond which fewer lie is nearly the run's slowest request, however many runs there are."""
+
+FEWEST_GUARDED = 10
+"""A quantile is guarded where so many lie beyond it: harm must be measurable besides, so that fewer are enough to speak against a change."""
 
 BEYOND = {"p95": 0.05, "p99": 0.01, "p99_9": 0.001}
 """The share of requests beyond a quantile."""
@@ -43,23 +50,42 @@ class Outcome:
     requests: int
     connections: Mapping[Run, Mapping[Hashable, float | None]] = field(default_factory=dict)
 
-    def beyond(self, statistic: str) -> float:
-        """How many requests of all runs lie beyond a quantile; infinite for what is no quantile of the tail.
+    @property
+    def likeliest(self) -> int:
+        """How many runs there are on the first rack."""
+        racks = [rack for rack, _ in self.runs]
+        return racks.count(racks[0]) if racks else 0
+
+    def beyond(self, statistic: str, runs: int | None = None) -> float:
+        """How many requests of the runs on the first rack lie beyond a quantile; infinite for what is no quantile of the tail.
+
+        Parameters
+        ----------
+        statistic : str
+            Such as ``p99``.
+        runs : int, optional
+            How many runs there are to be, where these are not all.
 
         Examples
         --------
-        >>> Outcome("cubic", (0,), {(0, 1): {}, (0, 2): {}}, requests=2000).beyond("p99")
-        40.0
+        >>> found = Outcome("cubic", (0,), {(0, 1): {}, (0, 2): {}, (1, 1): {}}, requests=2000)
+        >>> found.beyond("p99"), found.beyond("p99", runs=10)
+        (40.0, 200.0)
         """
         share = BEYOND.get(statistic)
-        return float("inf") if share is None else round(share * self.requests * len(self.runs), 9)
+        count = self.likeliest if runs is None else runs
+        return float("inf") if share is None else round(share * self.requests * count, 9)
 
-    def tells(self, statistic: str) -> bool:
+    def tells(self, statistic: str, runs: int | None = None) -> bool:
         """Whether enough requests lie beyond a quantile to claim something of it."""
-        return self.beyond(statistic) >= FEWEST_EVENTS
+        return self.beyond(statistic, runs) >= FEWEST_EVENTS and self.beyond(statistic, 1) >= FEWEST_IN_A_RUN
+
+    def guards(self, statistic: str, runs: int | None = None) -> bool:
+        """Whether enough requests lie beyond a quantile for it to speak against a change."""
+        return self.beyond(statistic, runs) >= FEWEST_GUARDED
 
 
-def tail_of(outcome: Outcome) -> str | None:
+def tail_of(outcome: Outcome, runs: int | None = None) -> str | None:
     """The quantile that stands for the tail: the furthest out that enough requests lie beyond; None where no quantile does.
 
     Examples
@@ -68,11 +94,11 @@ def tail_of(outcome: Outcome) -> str | None:
     >>> [tail_of(Outcome("cubic", (0,), runs, n)) for n in (400, 60, 10)]
     ['p99', 'p95', None]
     """
-    return next((name for name in TAILS if outcome.tells(name)), None)
+    return next((name for name in TAILS if outcome.tells(name, runs)), None)
 
 
 def together(on_racks: Sequence[Sequence[Outcome]]) -> tuple[Outcome, ...]:
-    """Outcomes of the same candidates on several racks as one of each: what was run on all of them.
+    """Outcomes of the same candidates on several racks as one of each candidate of the first; it has the runs of the racks on which it was run.
 
     Examples
     --------
@@ -81,13 +107,13 @@ def together(on_racks: Sequence[Sequence[Outcome]]) -> tuple[Outcome, ...]:
     {(0, 1): {'mean': 1.0}, (1, 1): {'mean': 2.0}}
     """
     by_rack = [{outcome.name: outcome for outcome in rack} for rack in on_racks]
-    names = [name for name in by_rack[0] if all(name in rack for rack in by_rack)] if by_rack else []
     found = []
-    for name in names:
+    for first in on_racks[0] if on_racks else ():
         runs: dict[Run, Mapping[str, float | None]] = {}
         connections: dict[Run, Mapping[Hashable, float | None]] = {}
         for place, rack in enumerate(by_rack):
-            runs |= {(place, seed): values for (_, seed), values in rack[name].runs.items()}
-            connections |= {(place, seed): values for (_, seed), values in rack[name].connections.items()}
-        found.append(replace(by_rack[0][name], runs=runs, connections=connections))
+            if first.name in rack:
+                runs |= {(place, seed): values for (_, seed), values in rack[first.name].runs.items()}
+                connections |= {(place, seed): values for (_, seed), values in rack[first.name].connections.items()}
+        found.append(replace(first, runs=runs, connections=connections))
     return tuple(found)

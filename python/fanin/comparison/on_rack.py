@@ -1,0 +1,304 @@
+"""One comparison on one rack: the runs, what they came to, and what is to be doubted of them."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from fanin import _native, closing, waiting
+from fanin.comparison import doubts
+from fanin.comparison.candidates import Choice, listed, quickack_note
+from fanin.comparison.outcomes import outcomes
+from fanin.comparison.remarks import about_the_traffic, remarks
+from fanin.comparison.replays import Outcome, run_all
+from fanin.comparison.result import Alone, CaptureSummary, CompareResult
+from fanin.decision.running import FIRST_RUNS, running
+from fanin.files import output_folder
+from fanin.measured import APART, NS_PER_MS, another_baseline, disagreement, measured, shortest_rtt, waited
+from fanin.progress import Progress, silent
+from fanin.ranking import RankBy, RankOf, rank
+from fanin.runs.engines import engine as find_engine
+from fanin.runs.job import RunWarning
+from fanin.runs.replay import ReplayJob, Traffic, rack_of
+from fanin.stats import extremes
+from fanin.vantage import about_the_tap
+from fanin.vantage import pauses as _pauses
+
+if TYPE_CHECKING:
+    from fanin._native import Replay
+    from fanin.decision.judge import Goal
+    from fanin.measured import Measured, Today
+    from fanin.runs.store import Store
+    from fanin.traffic import TrainsResult
+
+ALIKE = 0.1
+"""A replay of connections alone that differs by more than this share is told of."""
+
+ROUNDS_DRAWN = 30
+"""Rounds in the report's picture; more are too thin to read."""
+
+
+def compared(
+    base: ReplayJob,
+    found: TrainsResult,
+    choice: Choice,
+    *,
+    store: Store | None,
+    shown_today: Today | None,
+    given: bool,
+    calibrated: bool,
+    goal: Goal | None,
+    seeds: list[int],
+    rank_by: RankBy,
+    rank_of: RankOf,
+    independent: bool,
+    progress: Callable[[str, int], Progress],
+    traced: int | None,
+    pcap: str | Path | None = None,
+    pcap_at: Sequence[str] = (),
+    label: str = "replaying",
+    narrow: bool = False,
+) -> CompareResult:
+    """One comparison on one rack; what names the rack is left to the caller.
+
+    With `narrow` a candidate that can no longer be advised after a few runs is not run further (:func:`fanin.decision.running`).
+    """
+    replay, ways = base.traffic.replay, choice.ways()
+    seen = measured(found, replay.aggregator, waited(found, replay, rank_of))
+    plain = [name for name in choice.names if name not in choice.settings]
+    notes = choice.notes + quickack_note(rack_of(base.rack, base.settings), plain)
+    needs_ecn = {name: _native.needs_ecn(way.cc) for name, way in ways.items()}
+
+    companies = [] if independent else waiting.companies(replay)
+    notes += (
+        ["each connection is replayed alone, as asked for"]
+        if independent
+        else [*waiting.sentences(companies), *closing.sentences(replay)]
+    )
+    started = time.monotonic()
+    with output_folder(pcap, "--pcap") if pcap is not None else nullcontext(None) as scratch:
+        captures = None if scratch is None else (scratch, pcap_at)
+        first = _first_of(seeds, traced) if narrow else seeds
+        outcome = run_all(base, choice.names, first, traced, captures, progress, label, store, ways)
+    later = [seed for seed in seeds if seed not in first]
+    if later and not outcome.interrupted:
+        able = [name for name in choice.names if any(key[0] == name for key in outcome.frames)]
+        left = _still_running(outcome, choice, seen, rank_of, goal, len(seeds))
+        notes += _not_run_further(able, left, len(first), len(seeds))
+        try:
+            outcome = outcome.plus(run_all(base, left, later, traced, None, progress, label, store, ways))
+        except KeyboardInterrupt:
+            missing = [(name, seed) for seed in later for name in left]
+            outcome = replace(outcome, interrupted=True, missing=missing)
+    elapsed = time.monotonic() - started
+    runs = outcome.frame("runs")
+    flows = outcome.frame("flows")
+    rounds, responses = outcome.frame("rounds"), outcome.frame("responses")
+    trees = outcome.frame("trees")
+    ranking = []
+    if runs.height:
+        ranking = rank(
+            runs, needs_ecn, outcome.hashes, rank_by, rank_of, candidates=choice.candidates, baseline=choice.baseline
+        )
+    usual = next((row for row in ranking if row.cc == choice.baseline), None)
+    gaps = disagreement(seen, usual, _shortest_rtt(flows, usual.cc)) if usual is not None else []
+    if usual is not None and gaps and not given and shown_today is None and not calibrated:
+        gaps += another_baseline(seen, usual, [row for row in ranking if row.cc not in choice.settings])
+    if usual is not None and base.engine == "sim" and not outcome.interrupted and not independent:
+        replays = doubts.Replayed(responses, rounds, runs).of(usual.cc, seeds)
+        gaps = _doubted(base, gaps, found, usual.cc, replays, seeds, store)
+        del replays  # millions of rows
+    if calibrated:
+        # The calibration has held the replay against the capture.
+        gaps = [gap for gap in gaps if APART not in gap and getattr(gap, "kind", "") != doubts.NOT_AS_CAPTURED]
+    if usual is not None:
+        mine = responses.lazy().filter(pl.col("cc") == usual.cc)
+        gaps += about_the_tap(found, replay, mine.select("connection", "response", "completion_ms").collect())
+        del mine
+    notes += remarks(ranking, seeds)
+    alone = None
+    if replay.rounds and ranking and not outcome.interrupted and base.engine == "sim":
+        alone = _alone(base, choice.baseline or ranking[0].cc, seeds[0], responses, store)
+        notes += [alone.sentence] if alone is not None else []
+    return CompareResult(
+        ranking=ranking,
+        rank_by=rank_by,
+        rank_of=rank_of,
+        independent=independent,
+        companies=companies,
+        captured_rounds=found.round_times(replay.aggregator, most=ROUNDS_DRAWN) if replay.rounds else [],
+        alone=alone,
+        rounds=rounds,
+        stages=outcome.frame("stages"),
+        trees=trees,
+        pauses=_pauses(replay),
+        failures=outcome.failures,
+        missing=outcome.missing,
+        capture=_summary(found, replay, aggregator_found=True),
+        responses=responses,
+        flows=flows,
+        runs=runs,
+        queue=outcome.frame("queue"),
+        window=outcome.frame("window"),
+        packets=outcome.frame("packets"),
+        trains=_trains_to(found, replay),
+        seeds=tuple(seeds),
+        trace_seed=traced if traced is not None else seeds[0],
+        port=outcome.port,
+        rack_path="",
+        rack_text="",
+        scenario_hash=_one_hash(outcome.hashes),
+        command="",
+        version=_native.VERSION,
+        elapsed_s=elapsed,
+        interrupted=outcome.interrupted,
+        notes=notes,
+        warnings=gaps
+        + doubts.about_the_capture(replay, independent=independent)
+        + outcome.warnings
+        + about_the_traffic(replay, rank_by, rank_of),
+        baseline=usual.cc if usual is not None else None,
+        goal=goal,
+        ways={name: way for name, way in ways.items() if name in choice.candidates},
+        outcomes=outcomes(
+            runs,
+            responses,
+            {name: way for name, way in ways.items() if name in choice.candidates},
+            choice.baseline or choice.names[0],
+            rank_of,
+            goal,
+        ),
+        baseline_given=given,
+        baseline_seen=shown_today.why if shown_today and usual is not None and usual.cc == shown_today.cc else None,
+        baseline_hint=shown_today.why if shown_today and shown_today.cc is None else None,
+        measured=seen,
+        engine=base.engine,
+        engine_label=find_engine(base.engine).label,
+        found=outcome.found,
+    )
+
+
+def _first_of(seeds: Sequence[int], traced: int | None) -> list[int]:
+    """The seeds after which it is asked who can still be advised, the traced one among them; all where that would save little."""
+    if len(seeds) < 2 * FIRST_RUNS:
+        return list(seeds)
+    first = list(seeds[:FIRST_RUNS])
+    return first if traced is None or traced in first else [*first[:-1], traced]
+
+
+def _still_running(
+    outcome: Outcome, choice: Choice, seen: Measured, of: RankOf, goal: Goal | None, runs: int
+) -> list[str]:
+    """The current setting, and what can still be advised instead of it; everything where nothing is known of the current one."""
+    if choice.baseline is None or not any(name == choice.baseline for name, _ in outcome.frames):
+        return [name for name in choice.names if any(key[0] == name for key in outcome.frames)]
+    responses = outcome.frame("responses")
+    # What one connection loses is judged by all runs, not by a few.
+    needed = responses if goal == "fairness" else responses.clear()
+    candidates = {name: way for name, way in choice.ways().items() if name in choice.candidates}
+    so_far = outcomes(outcome.frame("runs"), needed, candidates, choice.baseline, of, goal)
+    left = {choice.baseline, *running(so_far, choice.baseline, goal, seen.told(), runs)}
+    return [name for name in choice.names if name in left]
+
+
+def _not_run_further(able: Sequence[str], left: Sequence[str], first: int, every: int) -> list[str]:
+    """What is said of candidates that were run less often than others."""
+    dropped = [name for name in able if name not in left]
+    if not dropped:
+        return []
+    return [
+        f"after {first} of {every} runs {len(dropped)} of {len(able)} candidates could no longer be advised, and were not run further: "
+        f"{listed(dropped)} (named with --cc they are run to the end)"
+    ]
+
+
+def _shortest_rtt(flows: pl.DataFrame, cc: str) -> float | None:
+    """The shortest round trip of the simulated senders, in ms."""
+    found = extremes(flows.filter(pl.col("cc") == cc)["min_rtt_ms"].to_list())
+    return found[0] if found else None
+
+
+def _alone(base: ReplayJob, cc: str, seed: int, responses: pl.DataFrame, store: Store | None) -> Alone | None:
+    """What the replay would say if every connection were replayed for itself, where that is something else."""
+    # Seed 0 is never asked for, so nothing is traced.
+    single_job = replace(base, traffic=Traffic(base.traffic.replay.independent()))
+    alone = run_all(single_job, [cc], [seed], 0, None, silent, store=store).frame("responses")
+    medians = [frame.filter(cc=cc, seed=seed)["completion_ms"].median() for frame in (responses, alone)]
+    together, single = (value if isinstance(value, float) else 0.0 for value in medians)
+    if not together or not single or abs(single / together - 1) <= ALIKE:
+        return None
+    return Alone(cc=cc, together_ms=together, alone_ms=single)
+
+
+def _doubted(
+    base: ReplayJob,
+    gaps: list[str],
+    found: TrainsResult,
+    cc: str,
+    replays: doubts.Replayed,
+    seeds: Sequence[int],
+    store: Store | None,
+) -> list[str]:
+    """What is said of the replayed baseline, `gaps`, and where it is not the capture or other traffic that the capture shows as well gives another."""
+    replay = base.traffic.replay
+    towards = found.towards(replay.aggregator).select("connection", rtt=shortest_rtt())
+    half_rtt = {row["connection"]: (row["rtt"] or 0) / (2 * NS_PER_MS) for row in towards.iter_rows(named=True)}
+    few = list(seeds)[: doubts.SEEDS]
+
+    def again(other: Replay | None, settings: Mapping[str, str]) -> doubts.Replayed:
+        traffic = base.traffic if other is None else Traffic(other)
+        job = replace(base, traffic=traffic, settings=(*base.settings, *settings.items()))
+        # Seed 0 is never asked for, so nothing is traced.
+        outcome = run_all(job, [cc], few, 0, None, silent, store=store)
+        return doubts.Replayed(*(outcome.frame(name) for name in ("responses", "rounds", "runs")))
+
+    apart = doubts.against_the_capture(replay, cc, replays, half_rtt)
+    told = [gap for gap in gaps if APART in gap]
+    if apart and told:
+        # The same, with the likeliest reason.
+        gaps = [RunWarning(gap, doubts.NOT_AS_CAPTURED, cc) if APART in gap else gap for gap in gaps]
+        apart = []
+    return gaps + apart + doubts.against_others(replay, cc, replays.of(cc, few), again)
+
+
+def _summary(found: TrainsResult, replay: Replay, *, aggregator_found: bool) -> CaptureSummary:
+    s = found.summary
+    warnings = [w["message"] for w in found.warnings]
+    if found.partial is not None:
+        warnings.append(found.partial["message"])
+    return CaptureSummary(
+        file=s["file"],
+        packets=s["packets"],
+        tcp_packets=s["tcp_packets"],
+        connections=s["connections"],
+        payload_bytes=s["payload_bytes"],
+        duration_s=s["duration_ns"] / 1e9,
+        aggregator=replay.aggregator,
+        aggregator_found=aggregator_found,
+        servers=tuple(replay.servers),
+        responses=replay.responses,
+        warnings=tuple(warnings),
+        fitness=found.fitness,
+    )
+
+
+def _trains_to(found: TrainsResult, replay: Replay) -> pl.DataFrame:
+    """The packet trains towards the aggregator, whichever side opened the connection."""
+    towards = found.towards(replay.aggregator).select("connection", "asks")
+    return (
+        found.trains.join(towards, on="connection", how="inner", maintain_order="left")
+        .filter(pl.col("asks") == (pl.col("direction") == "to_client"))
+        .select("connection", "start_ms", "end_ms", "packets", "bytes", "retransmitted_bytes", "gap_before_ms")
+    )
+
+
+def _one_hash(hashes: Mapping[str, str]) -> str:
+    """Identifies several scenarios at once, whatever their order."""
+    return hashlib.sha256("\n".join(f"{cc} {h}" for cc, h in sorted(hashes.items())).encode()).hexdigest()
