@@ -4,6 +4,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+MACHINE := $(shell uname -m)
 # uv makes the environment from the lock file; where there is none, one is installed from PyPI for this tree alone.
 OWN_UV := target/uv/bin/uv
 UV := $(shell uv --version >/dev/null 2>&1 && echo uv || echo $(OWN_UV))
@@ -15,7 +16,7 @@ RACK ?= examples/rack.toml
 OUT ?= out/http_onoff_8to1
 FUZZ_SECONDS ?= 600
 
-.PHONY: claim-mutants verdicts results wheel help run test goldens lint dependencies advisories mutants generated format docs host linux bench performance build clean fuzz faults round-trip promises thresholds services trial regret
+.PHONY: claim-mutants verdicts results wheel help run test goldens lint dependencies advisories mutants generated format docs host host-arm64 linux bench performance build clean fuzz faults round-trip promises thresholds services trial regret
 .DEFAULT_GOAL := help
 
 help:
@@ -32,7 +33,8 @@ help:
 	@echo "make generated  writes the schemas, the reference pages and the stubs' lists anew"
 	@echo "make format  what lint asks for"
 	@echo "make docs    the manual (site/) and the Rust documentation; a dead link is an error"
-	@echo "make linux   the loader of \`fanin linux\` and the testbed (needs clang and libbpf-dev)"
+	@echo "make linux   fanin-host and the testbed, for this tree (needs clang and libbpf-dev)"
+	@echo "make host    fanin-host as one static file for any host of this architecture (host-arm64: for arm64, without BPF)"
 	@echo "make bench   the benchmarks (minutes)"
 	@echo "make performance  every row of the table in docs/performance.md, on this machine as it is (ten minutes, idle)"
 	@echo "make faults  every command without memory, disk, files, a home, a whole store or patience (minutes)"
@@ -116,13 +118,24 @@ docs: build
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 
-# The root-side binaries: of `fanin linux`, with the twins compiled for BPF, and of the testbed: apt install clang libbpf-dev libelf-dev zlib1g-dev pkg-config
+# The root-side binaries: `fanin-host` of this tree, with the twins compiled for BPF, and those of the testbed: apt install clang libbpf-dev libelf-dev zlib1g-dev pkg-config
 linux:
-	cargo build --release --package fanin-linux --package fanin-testbed --package fanin-player --package fanin-shim --features fanin-linux/bpf
+	cargo build --release --package fanin-host --package fanin-testbed --package fanin-player --package fanin-shim --features fanin-host/bpf
 
-# `fanin-host`, which needs nothing on the host that it is copied to: `rustup target add x86_64-unknown-linux-musl`
+# `fanin-host` as one static file with everything inside, in target/host: what `make linux` needs, and Debian's static libelf, zlib and C library.
 host:
-	cargo build --release --package fanin-host --target x86_64-unknown-linux-musl --config profile.release.strip=true
+	RUSTFLAGS="-C target-feature=+crt-static" LIBBPF_SYS_LIBRARY_PATH=/usr/lib/$(MACHINE)-linux-gnu \
+	  cargo build --release --package fanin-host --features fanin-host/static --target $(MACHINE)-unknown-linux-gnu --config profile.release.strip=true
+	mkdir -p target/host
+	cp target/$(MACHINE)-unknown-linux-gnu/release/fanin-host target/host/fanin-host
+
+# The same for arm64, without BPF: it needs no C library, and so no cross compiler (`rustup target add aarch64-unknown-linux-musl`).
+host-arm64:
+	mkdir -p target/host/empty
+	printf '!<arch>\n' > target/host/empty/libdl.a # musl has it in its C library
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER=rust-lld RUSTFLAGS="-L $(CURDIR)/target/host/empty" \
+	  cargo build --release --package fanin-host --target aarch64-unknown-linux-musl --config profile.release.strip=true
+	cp target/aarch64-unknown-linux-musl/release/fanin-host target/host/fanin-host-arm64
 
 # Run, capture, replay: 200 random scenarios on stars and 100 on other networks, a line each (minutes).
 round-trip: build

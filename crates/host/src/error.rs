@@ -22,6 +22,9 @@ pub enum Error {
         /// What the system says.
         why: std::io::Error,
     },
+    /// Nothing could be loaded or taken out of the kernel.
+    #[error(transparent)]
+    Twin(#[from] crate::twins::error::Error),
     /// The saved state is not what this program writes.
     #[error("{path}: {why}; look at it, set back by hand what it names, and remove it")]
     State {

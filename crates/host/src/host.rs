@@ -1,20 +1,138 @@
 //! Changes of this host: each is kept before it is made, and taken back to exactly what was there.
 
 use crate::error::Error;
-use crate::netlink::{Route, Routes};
 use crate::options;
-use crate::state::{Before, State, hex, unhex};
+use crate::routes::{Route, Routes};
+use crate::state::{self, Before, State, Trial, hex, unhex};
 use crate::sysctl;
+use crate::twins::{self, kernel};
 use serde_json::{Value, json};
 use std::net::IpAddr;
+use std::path::Path;
+
+/// The state, after what a killed trial left is taken back.
+pub fn open(folder: &Path) -> Result<State, Error> {
+    let mut state = State::open(folder)?;
+    if state.trial().is_some_and(Trial::is_abandoned) {
+        take_back_trial(&mut state)?;
+    }
+    Ok(state)
+}
 
 /// Gives new connections with a host options of their route; all else of the route that they used is kept.
 pub fn route(state: &mut State, host: IpAddr, wanted: &[(String, String)]) -> Result<(), Error> {
+    if let Some(trial) =
+        state.trial().filter(|trial| matches!(trial.before, Before::Routes { host: h, .. } if h == host))
+    {
+        return Err(Error::Usage(format!("process {} tries a change of {host}; end it first", trial.process)));
+    }
+    let before = routes_to(host)?;
+    change(state, &before, || give(host, wanted))
+}
+
+/// The routes to one host alone, to be put back.
+fn routes_to(host: IpAddr) -> Result<Before, Error> {
+    let routes = Routes::open()?.exactly(host)?.iter().map(|route| hex(route.bytes())).collect();
+    Ok(Before::Routes { host, routes })
+}
+
+fn give(host: IpAddr, wanted: &[(String, String)]) -> Result<(), Error> {
     let mut routes = Routes::open()?;
     let used = routes.used(host)?;
     let changed = used.to_host(host, &options::with(used.metrics(), wanted)?);
-    let before = routes.exactly(host)?.iter().map(|route| hex(route.bytes())).collect();
-    change(state, &Before::Routes { host, routes: before }, || routes.replace(&changed))
+    let name = wanted.iter().find(|(option, _)| option == "congctl").map(|(_, name)| name);
+    routes.replace(&changed).map_err(|error| match name.filter(|name| !kernel::available().contains(name)) {
+        // The kernel looks for a module of the name first.
+        Some(name) => Error::Usage(format!(
+            "the kernel has no congestion control `{name}`, nor a module of it; it has {}; a twin is loaded first (`fanin-host load`)",
+            kernel::available().join(", ")
+        )),
+        None => error,
+    })
+}
+
+/// The state, where no other process runs a trial.
+pub fn without_trial(folder: &Path) -> Result<State, Error> {
+    let state = open(folder)?;
+    match state.trial() {
+        Some(other) => Err(Error::Usage(format!("process {} runs a trial here already; end it first", other.process))),
+        None => Ok(state),
+    }
+}
+
+/// Notes a trial of this process, then gives its destination the options.
+pub fn begin_trial(folder: &Path, host: IpAddr, wanted: &[(String, String)]) -> Result<(), Error> {
+    let mut state = without_trial(folder)?;
+    let process = std::process::id();
+    state.set_trial(Some(Trial { process, began: state::began(process), before: routes_to(host)? }))?;
+    let given = give(host, wanted);
+    if given.is_err() {
+        take_back_trial(&mut state)?;
+    }
+    given
+}
+
+/// Takes back what this process tries.
+pub fn end_trial(folder: &Path) -> Result<(), Error> {
+    abandon_trial(folder, std::process::id()).map(drop)
+}
+
+/// Takes back what a process tried; its destination, where that is still to be done.
+pub fn abandon_trial(folder: &Path, process: u32) -> Result<Option<IpAddr>, Error> {
+    let mut state = State::open(folder)?;
+    match state.trial() {
+        Some(trial) if trial.process == process => take_back_trial(&mut state),
+        _ => Ok(None),
+    }
+}
+
+fn take_back_trial(state: &mut State) -> Result<Option<IpAddr>, Error> {
+    let Some(before) = state.trial().map(|trial| trial.before.clone()) else { return Ok(None) };
+    put_back(&before)?;
+    state.set_trial(None)?;
+    Ok(match before {
+        Before::Routes { host, .. } => Some(host),
+        _ => None,
+    })
+}
+
+/// Loads a twin, or a receiver's algorithm onto a device.
+pub fn load(state: &mut State, name: &str, device: Option<&str>, params: &[(String, u32)]) -> Result<Value, Error> {
+    let name = twins::known_as(name)?;
+    let before = Before::Loaded { name: name.to_owned(), device: device.map(str::to_owned) };
+    let mut answer = Value::Null;
+    change(state, &before, || {
+        answer = twins::load(name, device, params)?;
+        Ok(())
+    })?;
+    Ok(answer)
+}
+
+/// Takes back what is loaded, under a name or all of it, and the routes that name it.
+pub fn unload(state: &mut State, name: Option<&str>, device: Option<&str>) -> Result<Value, Error> {
+    let gone = twins::unload(name, device)?;
+    let still = twins::loaded();
+    let kept: Vec<Before> = state.before().to_vec();
+    let mut destinations = Vec::new();
+    for before in &kept {
+        match before {
+            Before::Loaded { name, device } if !still.contains(&(name.clone(), device.clone())) => {
+                state.forget(before)?
+            }
+            Before::Routes { host, .. } if names_one_of(*host, &gone)? => {
+                put_back(before)?;
+                state.forget(before)?;
+                destinations.push(*host);
+            }
+            _ => {}
+        }
+    }
+    Ok(json!({ "unloaded": gone, "routes": destinations }))
+}
+
+fn names_one_of(host: IpAddr, gone: &[String]) -> Result<bool, Error> {
+    let now = Routes::open()?.exactly(host)?;
+    Ok(now.iter().filter_map(options::congestion_control).any(|name| gone.contains(&name)))
 }
 
 /// Sets a sysctl.
@@ -33,11 +151,25 @@ fn change(state: &mut State, before: &Before, make: impl FnOnce() -> Result<(), 
     made
 }
 
+/// Takes back what was changed of the routes to one host.
+pub fn undo_route(state: &mut State, host: IpAddr) -> Result<usize, Error> {
+    let is_it = |before: &&Before| matches!(before, Before::Routes { host: changed, .. } if *changed == host);
+    let Some(before) = state.before().iter().find(is_it).cloned() else {
+        return Err(Error::Usage(format!("no route to {host} is changed; `fanin-host status` shows what is")));
+    };
+    put_back(&before)?;
+    state.forget(&before)?;
+    Ok(1)
+}
+
 /// Takes everything back, the last change first; what cannot be taken back stays in the state, and the first such error is told.
 pub fn undo(state: &mut State) -> Result<usize, Error> {
     let changes: Vec<Before> = state.before().iter().rev().cloned().collect();
     let mut failed = None;
     let mut count = 0;
+    if take_back_trial(state)?.is_some() {
+        count += 1;
+    }
     for before in changes {
         match put_back(&before) {
             Ok(()) => {
@@ -56,6 +188,7 @@ fn put_back(before: &Before) -> Result<(), Error> {
             true => Ok(()),
             false => sysctl::write(name, value),
         },
+        Before::Loaded { name, device } => twins::put_back(name, device.as_deref()).map_err(Error::from),
         Before::Routes { host, routes: kept } => {
             let broken =
                 || Error::State { path: "the state".to_owned(), why: format!("its routes to {host} are broken") };
@@ -81,6 +214,7 @@ pub fn status(state: &State) -> Result<Value, Error> {
     for before in state.before() {
         changes.push(match before {
             Before::Sysctl { name, value } => json!({ "sysctl": name, "before": value, "now": sysctl::read(name)? }),
+            Before::Loaded { name, device } => json!({ "loaded": name, "device": device }),
             Before::Routes { host, routes } => {
                 let kept: Vec<String> = routes
                     .iter()
@@ -92,5 +226,9 @@ pub fn status(state: &State) -> Result<Value, Error> {
             }
         });
     }
-    Ok(json!({ "changes": changes }))
+    let trial = state.trial().map(|trial| match &trial.before {
+        Before::Routes { host, .. } => json!({ "destination": host, "process": trial.process }),
+        _ => json!({ "process": trial.process }),
+    });
+    Ok(json!({ "changes": changes, "trial": trial }))
 }

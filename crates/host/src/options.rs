@@ -1,7 +1,8 @@
 //! Options of routes, as `ip route` takes them: which metric each is, and how its value is written.
 
 use crate::error::Error;
-use crate::netlink::{Attribute, Route};
+use crate::netlink::Attribute;
+use crate::routes::Route;
 
 const RTAX_LOCK: u16 = 1;
 const RTAX_WINDOW: u16 = 3;
@@ -85,6 +86,13 @@ fn milliseconds(value: &str) -> Option<u32> {
         .strip_suffix("ms")
         .and_then(|v| v.parse().ok())
         .or_else(|| value.strip_suffix('s').and_then(|v| v.parse::<u32>().ok()).and_then(|v| v.checked_mul(1000)))
+}
+
+/// The congestion control that a route names.
+pub fn congestion_control(route: &Route) -> Option<String> {
+    let metrics = route.metrics();
+    let (_, name) = metrics.iter().find(|(kind, _)| *kind == RTAX_CC_ALGO)?;
+    Some(String::from_utf8_lossy(name).trim_end_matches('\0').to_owned())
 }
 
 /// The options of a route, as `ip route` would write them.

@@ -12,7 +12,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Where it lies unless told otherwise.
-const FOLDER: &str = "/run/fanin-host";
+pub const FOLDER: &str = "/run/fanin-host";
 
 /// What was changed, and what was there before.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,6 +32,37 @@ pub enum Before {
         /// Its text.
         value: String,
     },
+    /// A twin or a receiver's algorithm, which was not loaded.
+    Loaded {
+        /// As `load` takes it.
+        name: String,
+        /// Its network device.
+        device: Option<String>,
+    },
+}
+
+/// A trial that runs: its process takes it back, or whoever finds that process gone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// Its process, and when that began (clock ticks since boot): a number may be another's by now.
+    pub process: u32,
+    /// See `process`.
+    pub began: Option<u64>,
+    /// The routes to its destination before it.
+    pub before: Before,
+}
+
+impl Trial {
+    /// Its process is gone.
+    pub fn is_abandoned(&self) -> bool {
+        began(self.process) != self.began
+    }
+}
+
+/// When a process began; `None`: there is none of this number.
+pub fn began(process: u32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    text.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
 }
 
 impl Before {
@@ -39,6 +70,7 @@ impl Before {
         match (self, other) {
             (Before::Routes { host: a, .. }, Before::Routes { host: b, .. }) => a == b,
             (Before::Sysctl { name: a, .. }, Before::Sysctl { name: b, .. }) => a == b,
+            (Before::Loaded { .. }, Before::Loaded { .. }) => self == other,
             _ => false,
         }
     }
@@ -49,6 +81,8 @@ impl Before {
 struct Kept {
     boot: String,
     before: Vec<Before>,
+    #[serde(default)]
+    trial: Option<Trial>,
 }
 
 /// The state of this network namespace, locked against other commands.
@@ -60,8 +94,7 @@ pub struct State {
 
 impl State {
     /// What was kept in a folder.
-    pub fn open(folder: Option<&Path>) -> Result<State, Error> {
-        let folder = folder.unwrap_or(Path::new(FOLDER));
+    pub fn open(folder: &Path) -> Result<State, Error> {
         fs::create_dir_all(folder).map_err(Error::file(folder))?;
         let namespace = Path::new("/proc/self/ns/net");
         let number = fs::metadata(namespace).map_err(Error::file(namespace))?.ino();
@@ -80,13 +113,24 @@ impl State {
             Err(why) => return Err(Error::file(&path)(why)),
         };
         // What an earlier boot had is no state of this one.
-        let kept = if kept.boot == boot { kept } else { Kept { boot, before: Vec::new() } };
+        let kept = if kept.boot == boot { kept } else { Kept { boot, ..Kept::default() } };
         Ok(State { path, kept, _lock: file })
     }
 
     /// Everything that was changed, in the order of the changes.
     pub fn before(&self) -> &[Before] {
         &self.kept.before
+    }
+
+    /// The trial that runs, or that was left behind.
+    pub fn trial(&self) -> Option<&Trial> {
+        self.kept.trial.as_ref()
+    }
+
+    /// Notes a trial before it begins, or that none runs.
+    pub fn set_trial(&mut self, trial: Option<Trial>) -> Result<(), Error> {
+        self.kept.trial = trial;
+        self.write()
     }
 
     /// Keeps what is there, before it is changed; whether this is the first change of it.
@@ -107,7 +151,7 @@ impl State {
 
     /// The whole file or the former one, also if the machine stops here.
     fn write(&self) -> Result<(), Error> {
-        if self.kept.before.is_empty() {
+        if self.kept.before.is_empty() && self.kept.trial.is_none() {
             return match fs::remove_file(&self.path) {
                 Err(why) if why.kind() != std::io::ErrorKind::NotFound => Err(Error::file(&self.path)(why)),
                 _ => Ok(()),

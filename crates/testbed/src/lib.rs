@@ -9,7 +9,7 @@
 //! | [`config`] | what the switch is told |
 //! | [`figures`] | how honest a run was |
 //! | `load` | what one CPU can carry |
-//! | `ring` | packets in and out (AF_PACKET) |
+//! | [`ring`] | packets in and out (AF_PACKET) |
 //! | `frame` | headers of a packet, and its ECN mark |
 //! | `switch` | the loop |
 
@@ -18,7 +18,7 @@ pub mod figures;
 mod frame;
 mod load;
 mod record;
-mod ring;
+pub mod ring;
 mod switch;
 mod sys;
 

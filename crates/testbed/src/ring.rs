@@ -13,6 +13,8 @@ const BLOCK: usize = 1 << 20;
 pub const BATCH: usize = 32;
 /// ETH_P_IP, as the kernel wants it.
 const IPV4: u16 = (libc::ETH_P_IP as u16).to_be();
+/// ETH_P_ALL: what leaves as well.
+const EVERY: u16 = (libc::ETH_P_ALL as u16).to_be();
 
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
@@ -39,11 +41,24 @@ pub struct Received<'a> {
     pub device: i32,
     /// Arrival by the wall clock, ns.
     pub time_ns: u64,
-    /// From Ethernet on.
+    /// From Ethernet on, as much as was asked for.
     pub frame: &'a [u8],
+    /// Bytes that it has on the wire.
+    pub length: u32,
+    /// It leaves this host.
+    pub is_outgoing: bool,
 }
 
-/// Every IPv4 packet that arrives at a device of this namespace.
+/// Which packets a ring takes.
+#[derive(Debug, Default)]
+pub struct Taken<'a> {
+    /// Those of one device, both ways; none: every IPv4 packet that arrives at any device of this namespace.
+    pub device: Option<i32>,
+    /// A classic BPF program (socket(7), `SO_ATTACH_FILTER`) that says how many bytes of a packet are kept.
+    pub filter: &'a [libc::sock_filter],
+}
+
+/// Packets of this namespace's devices.
 #[derive(Debug)]
 pub struct Ring {
     fd: OwnedFd,
@@ -55,10 +70,18 @@ pub struct Ring {
 
 impl Ring {
     /// For IP packets of up to `mtu` bytes.
-    pub fn open(mtu: usize) -> io::Result<Ring> {
+    ///
+    /// # Errors
+    /// What the kernel says: it takes CAP_NET_RAW.
+    pub fn open(mtu: usize, taken: &Taken<'_>) -> io::Result<Ring> {
         let fd = packet_socket()?;
         let raw = fd.as_raw_fd();
         option(raw, libc::SOL_PACKET, libc::PACKET_VERSION, &(libc::tpacket_versions::TPACKET_V2 as libc::c_int))?;
+        if !taken.filter.is_empty() {
+            let program = libc::sock_fprog { len: taken.filter.len() as u16, filter: taken.filter.as_ptr().cast_mut() };
+            // The kernel copies the program.
+            option(raw, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)?;
+        }
         // The stamp is made where the device takes the packet, not where this socket sees it.
         option(raw, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1_i32)?;
         let room = size_of::<libc::tpacket2_hdr>() + size_of::<libc::sockaddr_ll>() + 64 + ETHERNET + mtu;
@@ -80,7 +103,9 @@ impl Ring {
         let ring = Ring { fd, memory: memory.cast(), slot, slots, next: 0 };
         // SAFETY: an all-zero address is valid; index 0 is every device of the namespace.
         let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
-        (address.sll_family, address.sll_protocol) = (libc::AF_PACKET as u16, IPV4);
+        let protocol = taken.device.map_or(IPV4, |_| EVERY);
+        (address.sll_family, address.sll_protocol) = (libc::AF_PACKET as u16, protocol);
+        address.sll_ifindex = taken.device.unwrap_or_default();
         let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
         // SAFETY: the address is as long as said.
         check(unsafe { libc::bind(raw, (&raw const address).cast(), length) })?;
@@ -110,6 +135,8 @@ impl Ring {
                 device: from.sll_ifindex,
                 time_ns: u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec),
                 frame: std::slice::from_raw_parts(slot.add(usize::from(header.tp_mac)), length),
+                length: header.tp_len,
+                is_outgoing: from.sll_pkttype == libc::PACKET_OUTGOING,
             })
         }
     }
@@ -125,6 +152,9 @@ impl Ring {
     }
 
     /// Packets that found no slot since the last call.
+    ///
+    /// # Errors
+    /// What the kernel says.
     pub fn drops(&self) -> io::Result<u64> {
         let mut stats = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
         let mut length = size_of::<libc::tpacket_stats>() as libc::socklen_t;

@@ -5,7 +5,7 @@ use crate::figures::Figures;
 use crate::frame::{self, Parsed};
 use crate::load;
 use crate::record::Writer;
-use crate::ring::{BATCH, Ring, Sender};
+use crate::ring::{BATCH, Ring, Sender, Taken};
 use crate::sys;
 use fanin_fabric::network::Network;
 use fanin_fabric::{Fabric, Step};
@@ -79,7 +79,7 @@ impl Switch {
         let (network, lookback) = ahead(network);
         Ok(Switch {
             fabric: Fabric::new(network),
-            ring: Ring::open(config.mtu as usize).map_err(|e| format!("a ring for packets: {e}"))?,
+            ring: Ring::open(config.mtu as usize, &Taken::default()).map_err(|e| format!("a ring for packets: {e}"))?,
             sender: Sender::open().map_err(|e| format!("a socket for packets: {e}"))?,
             record,
             by_device,

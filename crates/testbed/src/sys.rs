@@ -53,7 +53,9 @@ pub fn schedule(cpu: usize, priority: i32) -> io::Result<()> {
         check(libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set))?;
         libc::prctl(libc::PR_SET_TIMERSLACK, 1);
         if priority > 0 {
-            let parameter = libc::sched_param { sched_priority: priority };
+            // musl's has more fields.
+            let mut parameter: libc::sched_param = std::mem::zeroed();
+            parameter.sched_priority = priority;
             check(libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameter))?;
         }
     }

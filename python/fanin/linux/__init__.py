@@ -1,5 +1,4 @@
 """fanin on the running Linux: the twins of ``kernel/cc``, loaded by BPF, tried on one destination, and taken back.
 
-``program.py`` talks to the root-side binary, ``routes.py`` gives a destination a congestion control and remembers the undo,
-``trial.py`` does both for a while and watches, ``command.py`` is ``fanin linux``.
+``program.py`` talks to ``fanin-host``, which does it and takes it back; ``command.py`` is ``fanin linux``.
 """

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from fanin.display import note
 from fanin.errors import EngineError
-from fanin.linux import program, routes, trial
+from fanin.linux import program
 from fanin.linux.program import RECEIVERS
 
 INTERRUPTED = 130
@@ -67,7 +67,6 @@ def load(name: Name, param: Params = None, device: Device = None, as_json: Json 
 
     A receiver's algorithm works on a device at once, for connections that open from now on.
     """
-    routes.tidy()
     words = [word for setting in param or [] for word in ("--param", setting)]
     answer = program.call("load", name, *words, *_device(device))
     if as_json:
@@ -82,12 +81,10 @@ def load(name: Name, param: Params = None, device: Device = None, as_json: Json 
 @app.command()
 def status(as_json: Json = False) -> None:
     """What is loaded: sockets that use it now, counters, skipped callbacks, and the routes that name it."""
-    undone = routes.tidy()
     answer = program.call("status")
     users = subprocess.run(["ss", "-Htin"], capture_output=True, text=True, check=False).stdout
     for row in answer["loaded"]:
         row["sockets_now"] = len(re.findall(rf"\b{row['twin']}\b", users))
-    answer["routes"] = [route.__dict__ for route in routes.remembered()]
     if as_json:
         return _print(answer)
     table = Table(show_edge=False)
@@ -116,10 +113,13 @@ def status(as_json: Json = False) -> None:
         Console().print(_receivers(answer["receivers"]))
     if not answer["loaded"] and not answer["receivers"]:
         note("nothing of fanin's is loaded")
-    for route in answer["routes"]:
-        note(f"route: {route['destination']} -> {route['name']}")
-    for destination in undone:
-        note(f"undone: the route to {destination} of a process that was killed")
+    for change in answer["changes"]:
+        if "route" in change:
+            note(f"route: {change['route']} -> {', '.join(change['now']) or 'gone'}")
+        elif "sysctl" in change:
+            note(f"{change['sysctl']} = {change['now']}, was {change['before']}")
+    if answer["trial"]:
+        note(f"a trial of {answer['trial']['destination']} runs (process {answer['trial']['process']})")
     return None
 
 
@@ -144,7 +144,6 @@ def unload(
     if (name is None) is not everything:
         raise EngineError("unload takes a NAME or --all")
     answer = program.call("unload", "--all" if everything else str(name), *_device(device))
-    answer["routes"] = routes.undo_of(answer["unloaded"])
     if as_json:
         return _print(answer)
     note(f"unloaded: {', '.join(answer['unloaded']) or 'nothing was loaded'}")
@@ -169,15 +168,15 @@ def route(
     undo: Annotated[bool, typer.Option("--undo", help="Take the route back")] = False,
 ) -> None:
     """Give new connections to one destination a congestion control; the system's default stays as it is."""
-    routes.tidy()
     if (name is None) is not undo:
         raise EngineError("route takes ADDRESS NAME, or ADDRESS --undo")
     if name is None:
-        routes.undo(destination)
+        program.call("undo", destination)
         return note(f"undone: the route to {destination}")
     loaded = {row["algorithm"]: row["twin"] for row in program.call("status")["loaded"]}
-    made = routes.add(destination, loaded.get(name, name))
-    return note(f"{destination} -> {made.name}, for new connections; undo: fanin linux route {destination} --undo")
+    linux = loaded.get(name, name)
+    program.call("route", destination, "congctl", linux)
+    return note(f"{destination} -> {linux}, for new connections; undo: fanin linux route {destination} --undo")
 
 
 @app.command(name="trial")
@@ -192,21 +191,17 @@ def trial_(
     as_json: Json = False,
 ) -> None:
     """Load a twin, give it one destination, watch its sockets, and take everything back: at the end, or as soon as it gets worse."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)(s|m|h)", limit)
-    if not found:
-        raise EngineError(f"--for {limit}: a time is a number with s, m or h, as 90s or 10m")
     if name in RECEIVERS:
         raise EngineError(
             f"{name} is a receiver's algorithm, for a device and not for a destination: "
             f"fanin linux load {name} --device NAME, and fanin linux unload {name}"
         )
-    seconds = float(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]]
-    routes.tidy()
     signal.signal(signal.SIGTERM, _end)
-    try:
-        answer = trial.run(destination, name, seconds=seconds, params=param or [], margin=margin, say=note)
-    except trial.Stopped as stop:
-        note(f"interrupted: taken back after {stop.seconds} s, the twin and the route")
+    words = ["trial", destination, "--twin", name, "--for", limit, "--margin", f"{margin:g}"]
+    words += [word for setting in param or [] for word in ("--param", setting)]
+    code, answer = program.watched(*words, say=note)
+    if code:
+        note(f"interrupted: taken back after {answer['seconds']} s, the twin and the route")
         sys.exit(INTERRUPTED)
     if as_json:
         return _print(answer)
@@ -215,7 +210,7 @@ def trial_(
     )
     before, worst = answer["before"], answer["worst"]
     if before["sockets"]:
-        was, is_ = (trial.Look(**one).share for one in (before, worst))
+        was, is_ = (one["retransmitted"] / max(1, one["sent"]) for one in (before, worst))
         note(
             f"p99 RTT {before['p99_rtt_ms']:g} ms before, {worst['p99_rtt_ms']:g} ms at worst; "
             f"retransmitted {was:.2%} before, {is_:.2%} at worst"

@@ -14,7 +14,7 @@ from fanin.errors import EngineError
 from fanin.testbed.honesty import HeldError
 
 PROGRAMS = ("fanin-testbed", "fanin-player")
-"""What ``make linux`` builds for the testbed, beside ``fanin-linux``."""
+"""What ``make linux`` builds for the testbed, beside ``fanin-host``."""
 
 LOCK = Path("/run/fanin/testbed.lock")
 """One run at a time: two would take each other's CPU."""

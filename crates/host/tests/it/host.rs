@@ -1,100 +1,9 @@
 //! `fanin-host` in network namespaces that each test makes and removes: what it changes, and that its undo leaves nothing.
 
+use crate::net::{Net, PROGRAM, same, sh};
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-
-const PROGRAM: &str = env!("CARGO_BIN_EXE_fanin-host");
-
-/// Two namespaces with a link between them, 10.9.0.1 and 10.9.0.2, and a folder for the state.
-struct Net {
-    near: String,
-    far: String,
-    folder: PathBuf,
-}
-
-impl Net {
-    /// `None`, with the reason printed, where namespaces cannot be made.
-    fn new(name: &str) -> Option<Net> {
-        let names = ["a", "b"].map(|end| format!("fh-{}-{name}-{end}", std::process::id()));
-        let [near, far] = names;
-        for namespace in [&near, &far] {
-            if let Err(why) = sh(&format!("ip netns add {namespace} && ip -n {namespace} link set lo up")) {
-                println!("skipped: no network namespaces here: {why}");
-                return None;
-            }
-        }
-        let folder = std::env::temp_dir().join(&near);
-        let net = Net { near, far, folder };
-        let (near, far) = (&net.near, &net.far);
-        sh(&format!(
-            "ip -n {near} link add d0 type veth peer name d1 netns {far} && ip -n {near} link set d0 addrgenmode none &&
-             ip -n {near} addr add 10.9.0.1/24 dev d0 && ip -n {near} -6 addr add fd00::1/64 dev d0 nodad && ip -n {near} link set d0 up &&
-             ip -n {far} addr add 10.9.0.2/24 dev d1 && ip -n {far} link set d1 up &&
-             ip -n {near} route add default via 10.9.0.2 && ip -n {near} route add 10.9.0.7 dev d0 initcwnd 4 mtu 1400 &&
-             ip -n {near} route add 10.9.0.8 nexthop via 10.9.0.2 weight 1 nexthop via 10.9.0.3 weight 2"
-        ))
-        .unwrap();
-        Some(net)
-    }
-
-    fn within(&self, words: &[&str]) -> Command {
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.near]).args(words);
-        command
-    }
-
-    fn host(&self, words: &[&str]) -> Output {
-        let folder = self.folder.display().to_string();
-        self.within(&[&[PROGRAM, "--state", &folder], words].concat()).output().unwrap()
-    }
-
-    /// The answer of a command that must succeed.
-    fn done(&self, words: &[&str]) -> serde_json::Value {
-        let output = self.host(words);
-        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
-        serde_json::from_slice(&output.stdout).unwrap()
-    }
-
-    /// Everything that a change may touch, as other programs show it, and the names in the folder.
-    fn all(&self) -> String {
-        let near = &self.near;
-        // Sysctls that count or draw numbers change by themselves.
-        let shown = sh(&format!(
-            "ip -n {near} route show table all; ip -n {near} -6 route show table all;
-             ip netns exec {near} sysctl -a 2>/dev/null | grep -E '^net.ipv4.tcp' | grep -v -E 'tcp_fastopen_key|_mem'"
-        ))
-        .unwrap();
-        let kept = std::fs::read_dir(&self.folder).into_iter().flatten();
-        let kept: Vec<String> =
-            kept.map(|entry| entry.unwrap().file_name().into_string().unwrap()).filter(|name| name != "lock").collect();
-        format!("{shown}\n{kept:?}")
-    }
-}
-
-impl Drop for Net {
-    fn drop(&mut self) {
-        for namespace in [&self.near, &self.far] {
-            let _ = sh(&format!("ip netns del {namespace}"));
-        }
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
-}
-
-/// Fails with the lines that differ.
-fn same(now: &str, before: &str, when: &str) {
-    let lost: Vec<&str> = before.lines().filter(|line| !now.lines().any(|other| other == *line)).collect();
-    let new: Vec<&str> = now.lines().filter(|line| !before.lines().any(|other| other == *line)).collect();
-    assert!(now == before, "{when}: gone: {lost:#?} new: {new:#?}");
-}
-
-/// What a shell line prints, or what it says when it fails.
-fn sh(line: &str) -> Result<String, String> {
-    let output = Command::new("sh").args(["-c", line]).output().map_err(|e| e.to_string())?;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
-    if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
-}
 
 const PLAN: &str = r#"
 format = 1
@@ -143,26 +52,162 @@ fn a_plan_is_applied_shown_by_other_programs_and_taken_back_byte_for_byte() {
 fn a_new_connection_has_what_the_route_says() {
     let Some(net) = Net::new("conn") else { return };
     net.done(&["route", "10.9.0.2", "congctl", "reno", "rto_min", "7ms"]);
-    let again = std::env::current_exe().unwrap();
-    let start = |namespace: &str, test: &str| {
-        let words = ["netns", "exec", namespace, &again.display().to_string(), "--ignored", "--exact", test];
-        Command::new("ip").args(words).spawn().unwrap()
-    };
-    let mut server = start(&net.far, "host::answers");
-    let mut client = start(&net.near, "host::asks");
+    let traffic = Traffic::start(&net);
     let shown = (0..200).find_map(|_| {
         std::thread::sleep(Duration::from_millis(50));
         let shown = sh(&format!("ip netns exec {} ss -tin dst 10.9.0.2", net.near)).unwrap_or_default();
         shown.contains("rtt:").then_some(shown)
     });
-    for child in [&mut client, &mut server] {
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
+    drop(traffic);
     let shown = shown.expect("a connection");
     assert!(shown.contains(" reno "), "{shown}");
     let rto: f64 = shown.split("rto:").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
     assert!((7.0..200.0).contains(&rto), "a floor of 7 ms, where Linux's own is 200 ms: {shown}");
+}
+
+/// A connection over which bytes go, from `near` to `far`, while this lives.
+struct Traffic([Child; 2]);
+
+impl Traffic {
+    fn start(net: &Net) -> Traffic {
+        let again = std::env::current_exe().unwrap();
+        let start = |namespace: &str, test: &str| {
+            let words = ["netns", "exec", namespace, &again.display().to_string(), "--ignored", "--exact", test];
+            Command::new("ip").args(words).spawn().unwrap()
+        };
+        Traffic([start(&net.far, "host::answers"), start(&net.near, "host::asks")])
+    }
+}
+
+impl Drop for Traffic {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_trial_leaves_nothing_at_its_end_after_an_interrupt_and_after_a_kill() {
+    let Some(net) = Net::new("trial") else { return };
+    // What an earlier command changed stays through a trial.
+    net.done(&["route", "10.9.0.2", "initcwnd", "5"]);
+    let before = net.all();
+    let told = net.done(&["trial", "10.9.0.2", "congctl", "reno", "--for", "0.2s"]);
+    assert_eq!((&told["stopped"], &told["interrupted"]), (&serde_json::Value::Null, &serde_json::Value::Bool(false)));
+    same(&net.all(), &before, "at its end");
+    let folder = net.folder.display().to_string();
+    for signal in ["INT", "TERM", "KILL"] {
+        let words = [PROGRAM, "--state", &folder, "trial", "10.9.0.2", "congctl", "reno", "--for", "60s"];
+        let mut child = net.within(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let is_tried = || sh(&format!("ip -n {} route", net.near)).unwrap().contains("congctl reno");
+        assert!(comes(is_tried), "{signal}");
+        refused(&net, &["trial", "10.9.0.9", "congctl", "reno"], "runs a trial here already");
+        refused(&net, &["route", "10.9.0.2", "initcwnd", "9"], "tries a change of 10.9.0.2");
+        sh(&format!("kill -{signal} {}", child.id())).unwrap();
+        let code = child.wait().unwrap().code();
+        assert_eq!(code, (signal != "KILL").then_some(130), "{signal}");
+        assert!(comes(|| !is_tried()), "after {signal}");
+        same(&net.all(), &before, signal);
+    }
+    assert_eq!(net.done(&["undo"])["undone"], 1);
+    refused(&net, &["trial", "10.9.0.2"], "a trial takes options of the route, or --twin NAME");
+    refused(&net, &["trial", "10.9.0.2", "--twin", "trimm"], "nothing to load for `trimm`");
+}
+
+/// It becomes true within ten seconds.
+fn comes(is_so: impl Fn() -> bool) -> bool {
+    (0..200).any(|_| {
+        std::thread::sleep(Duration::from_millis(50));
+        is_so()
+    })
+}
+
+#[test]
+fn one_route_is_taken_back_and_the_other_stays() {
+    let Some(net) = Net::new("one") else { return };
+    net.done(&["route", "10.9.0.2", "initcwnd", "5"]);
+    let with_one = net.all();
+    net.done(&["route", "10.9.0.7", "initcwnd", "6"]);
+    assert_eq!(net.done(&["undo", "10.9.0.7"])["undone"], 1);
+    same(&net.all(), &with_one, "afterwards");
+    refused(&net, &["undo", "10.9.0.7"], "no route to 10.9.0.7 is changed");
+}
+
+/// Source, destination and length of what is kept of each packet of a pcap file of Ethernet.
+fn packets(file: &[u8]) -> Vec<([u8; 4], [u8; 4], usize)> {
+    let mut rest = &file[24..];
+    let mut found = Vec::new();
+    while !rest.is_empty() {
+        let length = u32::from_le_bytes(rest[8..12].try_into().unwrap()) as usize;
+        let frame = &rest[16..16 + length];
+        found.push((frame[26..30].try_into().unwrap(), frame[30..34].try_into().unwrap(), length));
+        rest = &rest[16 + length..];
+    }
+    found
+}
+
+#[test]
+fn a_capture_has_headers_of_both_ways_no_payload_and_no_rights_while_it_runs() {
+    let Some(net) = Net::new("capture") else { return };
+    let traffic = Traffic::start(&net);
+    let file = std::env::temp_dir().join(format!("{}.pcap", net.near));
+    let name = file.display().to_string();
+    let mut child = net
+        .within(&[PROGRAM, "capture", &name, "--host", "10.9.0.2", "--for", "30s"])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let is_nobody = || std::fs::read_to_string(&status).unwrap().contains("Uid:\t65534\t65534\t65534\t65534");
+    assert!(comes(is_nobody));
+    std::thread::sleep(Duration::from_secs(1));
+    sh(&format!("kill -INT {}", child.id())).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let plain = std::fs::read(&file).unwrap();
+    let all = packets(&plain);
+    let (near, far) = ([10, 9, 0, 1], [10, 9, 0, 2]);
+    for way in [(near, far), (far, near)] {
+        assert!(all.iter().filter(|(from, to, _)| (*from, *to) == way).count() > 5, "{way:?} of {}", all.len());
+    }
+    assert!(all.iter().all(|(_, _, length)| (54..=134).contains(length)));
+    assert!(!plain.windows(5).any(|bytes| bytes == b"again"), "payload");
+    let told = net.done(&["capture", &name, "--device", "d0", "--for", "1s", "--key", "words"]);
+    assert_eq!((&told["dropped"], &told["addresses"], &told["ended"]), (&0.into(), &2.into(), &"time".into()));
+    let hidden = packets(&std::fs::read(&file).unwrap());
+    assert!(
+        hidden.len() > 10
+            && hidden.iter().all(|(from, to, _)| ![near, far].contains(from) && ![near, far].contains(to))
+    );
+    let told = net.done(&["capture", &name, "--device", "d0", "--for", "1s", "--bytes", "1KB", "--last"]);
+    assert!(told["bytes"].as_u64().unwrap() <= 1_000 && told["packets"].as_u64().unwrap() >= 5, "{told}");
+    assert_eq!(std::fs::metadata(&file).unwrap().len(), told["bytes"].as_u64().unwrap());
+    let told = net.done(&["capture", &name, "--device", "d0", "--bytes", "2KB"]);
+    assert_eq!(told["ended"], "size");
+    drop(traffic);
+    refused(&net, &["capture", &name, "--device", "eth9"], "there is no network device `eth9`");
+    let _ = std::fs::remove_file(file);
+}
+
+#[test]
+fn a_measured_host_is_a_file_of_hosts() {
+    let Some(net) = Net::new("measure") else { return };
+    let file = std::env::temp_dir().join(format!("{}-hosts.toml", net.near));
+    let told = net.done(&["measure", &file.display().to_string(), "--device", "d0"]);
+    let table: toml::Table = std::fs::read_to_string(&file).unwrap().parse().unwrap();
+    for key in ["wakeup", "read_time", "copy_time", "processors", "gro", "tso"] {
+        let told = told["hosts"][key]["value"].as_str().unwrap();
+        let written = match &table[key] {
+            toml::Value::String(text) => text.clone(),
+            toml::Value::Integer(number) => number.to_string(),
+            other => other.as_bool().unwrap().to_string(),
+        };
+        assert_eq!(written, told, "{key}");
+    }
+    sh(&format!("ip -n {} link set lo down", net.near)).unwrap();
+    refused(&net, &["measure"], "TCP over the loopback");
+    let _ = std::fs::remove_file(file);
 }
 
 #[test]
@@ -237,7 +282,7 @@ fn what_is_wrong_is_a_sentence_and_changes_nothing() {
         std::fs::write(&plan, text).unwrap();
         refused(&net, &["apply", &file], said);
     }
-    refused(&net, &["route", "10.9.0.2", "congctl", "nobody"], "setting a route");
+    refused(&net, &["route", "10.9.0.2", "congctl", "nobody"], "the kernel has no congestion control `nobody`");
     refused(&net, &["route", "host", "initcwnd", "3"], "`host` is no IP address");
     refused(&net, &["set", "net.ipv4.tcp_ecn"], "it must be NAME=VALUE");
     refused(&net, &["set", "net.ipv4.tcp_no_such=1"], "No such file");

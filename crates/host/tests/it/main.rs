@@ -2,3 +2,5 @@
 #![allow(clippy::unwrap_used)]
 
 mod host;
+mod net;
+mod receivers;

@@ -1,6 +1,6 @@
 //! A twin's parameters: the `const volatile` numbers of its object, found by their symbols and written before it is loaded.
 
-use crate::error::Error;
+use super::error::Error;
 use object::{Object, ObjectSection, ObjectSymbol};
 
 /// One parameter.

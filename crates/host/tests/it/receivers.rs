@@ -1,7 +1,7 @@
 //! The receivers' programs of `kernel/receiver` beside the algorithms of crates/cc: the same arrivals through both, windows compared.
 //!
 //! The arrivals are those of a closed loop: so many connections over one link, each with as much in flight as fanin's window allows, with
-//! pauses of the application. `FANIN_LOCKSTEP=1000000 cargo test -p fanin-linux --release` sends a million packets.
+//! pauses of the application. `FANIN_LOCKSTEP=1000000 cargo test -p fanin-host --release` sends a million packets.
 #![allow(unsafe_code, clippy::unwrap_used)]
 
 use fanin_cc::{Args, Arrival, PathKnowledge, Setup, registry};

@@ -14,7 +14,7 @@ fn main() {
     let (define, include) = match arch.as_str() {
         "x86_64" => ("-D__TARGET_ARCH_x86", "/usr/include/x86_64-linux-gnu"),
         "aarch64" => ("-D__TARGET_ARCH_arm64", "/usr/include/aarch64-linux-gnu"),
-        other => panic!("the twins are not built for {other}; add its name in crates/linux/build.rs"),
+        other => panic!("the twins are not built for {other}; add its name in crates/host/build.rs"),
     };
     let twins = ["dctcp", "d2tcp", "l2dct", "vegas", "dcvegas", "trim", "gss_reno", "gss_cubic", "gss_dctcp"];
     let receivers = ["iatcp", "ictcp"];

@@ -3,9 +3,9 @@
 //! Both are tcx links: gone with the process that holds them, kept where they are pinned under `/sys/fs/bpf/fanin/NAME@DEVICE`.
 #![allow(unsafe_code)]
 
-use crate::error::Error;
-use crate::loader::{cannot_pin, folder, in_kernel, is_loaded, kept, refused, tidy, until_let_go};
-use crate::{RECEIVERS, host};
+use super::error::Error;
+use super::loader::{cannot_pin, folder, in_kernel, is_loaded, kept, refused, tidy, until_let_go};
+use super::{RECEIVERS, kernel};
 use libbpf_rs::{AsRawLibbpf, Link, MapCore, MapFlags, MapHandle, Object, libbpf_sys};
 use serde_json::{Map, Value, json};
 use std::ffi::CString;
@@ -96,8 +96,8 @@ pub fn status() -> Vec<Value> {
 }
 
 /// Algorithm and device of each that is pinned.
-fn loaded() -> Vec<(&'static str, String)> {
-    let names = std::fs::read_dir(host::pins()).into_iter().flatten().flatten();
+pub fn loaded() -> Vec<(&'static str, String)> {
+    let names = std::fs::read_dir(kernel::pins()).into_iter().flatten().flatten();
     let names = names.filter_map(|entry| entry.file_name().into_string().ok()).filter(|name| is_loaded(name));
     let split = names.filter_map(|name| {
         let (algorithm, device) = name.split_once('@')?;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 #[cfg(feature = "bpf")]
-use crate::error::Error;
+use super::error::Error;
 
 /// The kernel's types; FANIN_BTF names another file, for tests.
 pub fn btf() -> PathBuf {
@@ -63,7 +63,12 @@ pub fn need_struct_ops() -> Result<(), Error> {
     }
 }
 
-/// Everything that loading and measuring want, each with whether it is there and why it matters.
+/// Whether a least RTO on a route bounds the delay of ACKs as well (Linux 6.7, `tcp_delack_max`).
+fn rto_min_delays_acks(release: &str) -> bool {
+    release.split(['.', '-']).take(2).filter_map(|n| n.parse::<u32>().ok()).collect::<Vec<_>>() >= vec![6, 7]
+}
+
+/// Everything that a plan, loading and measuring want, each with whether it is there and why it matters.
 pub fn check() -> Value {
     let read = |path: &str| std::fs::read_to_string(path).map(|s| s.trim().to_owned()).unwrap_or_default();
     let types = std::fs::read(btf()).unwrap_or_default();
@@ -74,7 +79,7 @@ pub fn check() -> Value {
         cfg!(feature = "bpf"),
         "apt install clang libbpf-dev libelf-dev zlib1g-dev pkg-config, then `make linux`".into(),
     );
-    add("root", is_root(), "loading, routes and namespaces need it: sudo fanin linux ...".into());
+    add("root", is_root(), "loading, routes and namespaces need it: give the command as root".into());
     add(
         "BTF",
         !types.is_empty(),
@@ -100,8 +105,13 @@ pub fn check() -> Value {
     );
     let hz = read("/proc/sys/net/ipv4/tcp_rto_min_us");
     add("tcp_rto_min_us", !hz.is_empty(), "a smaller least timeout without patching".into());
+    let kernel = read("/proc/sys/kernel/osrelease");
     json!({
-        "kernel": read("/proc/sys/kernel/osrelease"),
+        "version": env!("CARGO_PKG_VERSION"),
+        "kernel": kernel,
+        "root": is_root(),
+        "rto_min_delays_acks": rto_min_delays_acks(&kernel),
+        "default": read("/proc/sys/net/ipv4/tcp_congestion_control"),
         "available": available(),
         "checks": checks,
         "note": "if this kernel skips BPF on top of PID 1, `status` counts skipped callbacks: process ACKs in a kernel thread \

@@ -3,8 +3,8 @@
 //! Whenever the process is killed, the kernel drops what is not pinned, and the pin of the link is the last thing made: a folder without
 //! it is a remainder, which the next command removes.
 
-use crate::error::Error;
-use crate::{host, params, receiver};
+use super::error::Error;
+use super::{kernel, params};
 use fanin_kernelcc::twins::{TWINS, Twin};
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapType, ObjectBuilder, PrintLevel};
 use serde_json::{Value, json};
@@ -68,7 +68,7 @@ pub fn refused(name: &str, error: impl std::fmt::Display) -> Error {
 
 /// The folder of what is loaded under this name.
 pub fn folder(linux: &str) -> PathBuf {
-    host::pins().join(linux)
+    kernel::pins().join(linux)
 }
 
 /// Files of a pin folder besides its `link`.
@@ -76,7 +76,7 @@ const BESIDE: [&str; 4] = ["counters", "deadlines", "ingress", "host"];
 
 /// Removes what a killed `load` left: folders without a link, and ours when empty.
 pub fn tidy() {
-    let Ok(entries) = std::fs::read_dir(host::pins()) else { return };
+    let Ok(entries) = std::fs::read_dir(kernel::pins()) else { return };
     for entry in entries.flatten() {
         if !entry.path().join("link").exists() {
             // A remainder that cannot be removed does no harm.
@@ -86,24 +86,58 @@ pub fn tidy() {
             let _ = std::fs::remove_dir(entry.path());
         }
     }
-    let _ = std::fs::remove_dir(host::pins());
+    let _ = std::fs::remove_dir(kernel::pins());
 }
 
 pub fn is_loaded(linux: &str) -> bool {
     folder(linux).join("link").exists()
 }
 
-/// Loads a twin; `hold`: it is gone when this process ends, which it does when its standard input closes.
-pub fn load(twin: &Twin, settings: &[(String, u32)], hold: bool) -> Result<Value, Error> {
+/// Loads a twin; `wait`: it is gone when this process ends, which it does when its standard input closes.
+pub fn load(twin: &'static Twin, settings: &[(String, u32)], wait: bool) -> Result<Value, Error> {
+    let place = folder(twin.linux);
+    let pins = (!wait).then_some(place.as_path());
+    let (held, deadlines) = place_twin(twin, settings, pins)?;
+    let answer = json!({ "loaded": twin.linux, "algorithm": twin.algorithm, "pinned": pins, "deadlines": deadlines });
+    if !wait {
+        return Ok(answer);
+    }
+    until_let_go(&answer);
+    Ok(json!({ "unloaded": [twin.linux], "counters": counts(&held.counters, twin) }))
+}
+
+/// A twin that is gone from the kernel with this.
+pub struct Held {
+    twin: &'static Twin,
+    counters: MapHandle,
+    _link: Link,
+}
+
+impl Held {
+    /// What Linux calls it.
+    pub fn name(&self) -> &str {
+        self.twin.linux
+    }
+}
+
+/// Loads a twin for as long as the answer lives.
+pub fn hold(twin: &'static Twin, settings: &[(String, u32)]) -> Result<Held, Error> {
+    place_twin(twin, settings, None).map(|(held, _)| held)
+}
+
+/// A twin in the kernel, pinned or not, and the id of the map of deadlines, by which applications find it.
+fn place_twin(
+    twin: &'static Twin,
+    settings: &[(String, u32)],
+    pins: Option<&Path>,
+) -> Result<(Held, Option<u32>), Error> {
     tidy();
     if is_loaded(twin.linux) {
         return Err(Error::Loaded(twin.linux.to_owned()));
     }
-    if host::available().iter().any(|n| n == twin.linux) {
+    if kernel::available().iter().any(|n| n == twin.linux) {
         return Err(Error::NameClash(twin.linux.to_owned()));
     }
-    let place = folder(twin.linux);
-    let pins = (!hold).then_some(place.as_path());
     let (counters, deadlines, link) = kept(pins, || {
         let (mut counters, mut deadlines, mut link) = attach(twin, settings)?;
         if let Some(place) = pins {
@@ -115,15 +149,8 @@ pub fn load(twin: &Twin, settings: &[(String, u32)], hold: bool) -> Result<Value
         }
         Ok((counters, deadlines, link))
     })?;
-    // Applications find the map by its id, or by its pin.
     let deadlines = deadlines.and_then(|map| map.info().ok().map(|about| about.info.id));
-    let answer = json!({ "loaded": twin.linux, "algorithm": twin.algorithm, "pinned": pins, "deadlines": deadlines });
-    if hold {
-        until_let_go(&answer);
-    }
-    let counts = counts(&counters, twin);
-    drop(link);
-    Ok(if hold { json!({ "unloaded": [twin.linux], "counters": counts }) } else { answer })
+    Ok((Held { twin, counters, _link: link }, deadlines))
 }
 
 pub fn cannot_pin(path: &Path, why: impl std::fmt::Display) -> Error {
@@ -198,7 +225,7 @@ fn counts(map: &MapHandle, twin: &Twin) -> serde_json::Map<String, Value> {
 }
 
 /// What is loaded, with its counters.
-pub fn status() -> Result<Value, Error> {
+pub fn status() -> Vec<Value> {
     tidy();
     let mut loaded = Vec::new();
     for twin in TWINS.iter().filter(|t| is_loaded(t.linux)) {
@@ -206,7 +233,7 @@ pub fn status() -> Result<Value, Error> {
         let counts = pinned.map(|map| counts(&map, twin)).unwrap_or_default();
         loaded.push(json!({ "twin": twin.linux, "algorithm": twin.algorithm, "counters": counts }));
     }
-    Ok(json!({ "loaded": loaded, "receivers": receiver::status() }))
+    loaded
 }
 
 /// Takes one back, or all; sockets that use it keep it until they close.
@@ -223,7 +250,7 @@ pub fn unload(linux: Option<&str>) -> Result<Vec<String>, Error> {
     tidy();
     // The kernel frees a link in its own time, within milliseconds: an answer that says "gone" should be true.
     for _ in 0..200 {
-        if !host::available().iter().any(|n| gone.contains(n)) {
+        if !kernel::available().iter().any(|n| gone.contains(n)) {
             break;
         }
         std::thread::sleep(std::time::Duration::from_millis(10));
