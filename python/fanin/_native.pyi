@@ -171,7 +171,7 @@ class Plan:
     def hz(self) -> int | None: ...
     def why_serial(self, threads: int) -> str | None: ...
     def code(self) -> list[str]:
-        """Names of somebody's code that it uses and that is not loaded into this process."""
+        """Names of code from files that it uses and that is not loaded into this process."""
 
     def with_code(self) -> Plan:
         """The same with that code loaded, in a process that may (`admit_code`)."""

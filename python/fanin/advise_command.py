@@ -51,7 +51,7 @@ def advise(
             "--baseline",
             metavar="CC",
             autocompletion=algorithms,
-            help="What the hosts run today [default: what the capture shows, else cubic].",
+            help="Congestion control that the hosts run [default: what the capture shows, else cubic].",
         ),
     ] = None,
     confirm: Annotated[
@@ -59,7 +59,7 @@ def advise(
         typer.Option(
             "--confirm",
             metavar="ENGINE",
-            help="Run the advice again beside today's TCP on `kernel`: real Linux TCP in virtual time (`fanin kernel build`).",
+            help="Run the advice again beside the current setting on `kernel`: real Linux TCP in virtual time (`fanin kernel build`).",
         ),
     ] = None,
     aggregator: Annotated[

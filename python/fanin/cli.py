@@ -169,7 +169,7 @@ def compare(
             "--baseline",
             metavar="CC",
             autocompletion=algorithms,
-            help="Algorithm that the hosts run today [default: what the capture shows, else cubic].",
+            help="Congestion control that the hosts run [default: what the capture shows, else cubic].",
         ),
     ] = None,
     seeds: Annotated[
@@ -245,7 +245,7 @@ def compare(
 ) -> None:
     """Replay a capture's traffic under every TCP on your rack, and rank them.
 
-    Each request is sent after what it waited for in the capture: all answers of a round, its own connection's response, or a timer.
+    Each request is sent after what it waited for in the capture: all responses of the request before, its own connection's response, or a timer.
     """
     from fanin.compare_command import command
 

@@ -78,7 +78,7 @@ def deployment(cc: str) -> Deployment | None:
 
 
 def around(today: str) -> list[str]:
-    """What stands in front of the algorithm that hosts run today, where hosts can run that, in the order of the registry.
+    """What stands in front of the algorithm that the hosts run, where hosts can run that, in the order of the registry.
 
     Examples
     --------

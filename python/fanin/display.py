@@ -96,7 +96,7 @@ def print_table(table: Table) -> None:
 
 
 def note(text: str) -> None:
-    """A remark for the person, on standard error."""
+    """A note for the user, on standard error."""
     _err().print(escape(text), soft_wrap=True)
 
 

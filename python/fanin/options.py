@@ -18,7 +18,7 @@ def algorithms(incomplete: str) -> list[str]:
 
 
 class RankOf(StrEnum):
-    """Whose completion time counts; as :data:`fanin.ranking.RankOf`, which would load too much here."""
+    """What is ranked by its completion time; as :data:`fanin.ranking.RankOf`, which would load too much here."""
 
     trees = "trees"
     requests = "requests"
@@ -30,7 +30,7 @@ RankOfOption = Annotated[
     RankOf | None,
     typer.Option(
         "--rank-of",
-        help="Whose completion time counts: a request ends with its slowest answer, as a stage inside it does, a request tree with the client's "
+        help="What is ranked by its completion time. A request or stage ends with its slowest response, a request tree with the client's "
         "[default: trees where most of the capture is of some, else requests, else responses].",
         show_default=False,
     ),

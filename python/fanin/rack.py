@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fanin.errors import keywords
 from fanin.fitness import Fitness
-from fanin.rack_facts import packets
+from fanin.rack_facts import stated_packets
 from fanin.rack_queue import CLEAR, FEWEST_STRETCHES, UNCLEAR, Finding, Losses, as_bps, buffer, mark
 from fanin.runs.job import RunWarning
 from fanin.text import duration, rate, significant
@@ -468,8 +468,8 @@ def unknowns(proposal: RackProposal) -> dict[str, list[str]]:
     vary: dict[str, list[str]] = {}
     marks = found.get("rack.mark")
     # A queue marks before it is full.
-    least = (packets(marks.value if marks else None) or 0) + 1
-    sizes = [packets(end) for end in (queue.low, queue.high)] if queue and queue.certainty != "measured" else []
+    least = (stated_packets(marks.value if marks else None) or 0) + 1
+    sizes = [stated_packets(end) for end in (queue.low, queue.high)] if queue and queue.certainty != "measured" else []
     ends = [f"{max(size, least)}p" for size in sizes if size]
     if speed is not None and speed.value and speed.certainty != "measured":
         other = TENFOLD.get(speed.value, "10Gbps")

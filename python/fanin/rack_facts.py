@@ -30,12 +30,12 @@ def _rack_of(result: CompareResult) -> Rack | None:
     return _native.Rack.from_text(result.rack_text, "rack.toml", settings=list(result.settings.items()))
 
 
-def packets(limit: object) -> int | None:
-    """A queue limit that is written in packets.
+def stated_packets(limit: object) -> int | None:
+    """A queue limit that is written in packets; None for one in bytes, which :func:`fanin.settings.declared.packets` converts.
 
     Examples
     --------
-    >>> packets("250p"), packets("64KB"), packets(None)
+    >>> stated_packets("250p"), stated_packets("64KB"), stated_packets(None)
     (250, None, None)
     """
     found = re.fullmatch(r"\s*(\d+)\s*(?:p|pkts?|packets?)\s*", limit) if isinstance(limit, str) else None

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from fanin.rack_facts import packets
+from fanin.rack_facts import stated_packets
 from fanin.text import rate
 
 if TYPE_CHECKING:
@@ -315,7 +315,7 @@ def mark(towards: list[tuple[dict[str, Any], dict[str, Any]]], bps: float, limit
             "no packet was marked (CE) and no mark echoed (ECE): the switch is taken not to mark",
         )
     k = DCTCP_MARK_1G if bps <= 1e9 else round(DCTCP_MARK_10G * max(1.0, bps / 1e10))
-    k = max(1, min(k, (packets(limit.value) or k) // 2))
+    k = max(1, min(k, (stated_packets(limit.value) or k) // 2))
     return Finding(
         "rack.mark",
         f"{k}p",

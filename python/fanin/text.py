@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import TYPE_CHECKING
 
@@ -153,3 +154,14 @@ def with_interval(estimate: Estimate) -> str:
         return text
     decimals = len(text.partition(".")[2])
     return f"{text} ({estimate.low:.{decimals}f}–{estimate.high:.{decimals}f})"
+
+
+def toml_string(text: str) -> str:
+    r"""A basic string of TOML, whose escapes are those of JSON.
+
+    Examples
+    --------
+    >>> print(toml_string('C:\\x "y"'))
+    "C:\\x \"y\""
+    """
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -14,7 +14,7 @@ from fanin.decision.judge import FEWEST_PAIRS, MORE_IS_BETTER, TOLERATED
 from fanin.dependence import unless
 from fanin.deployable import deployment
 from fanin.measured import FEWEST_RETRANSMISSIONS
-from fanin.rack_facts import packets, rack_facts
+from fanin.rack_facts import rack_facts, stated_packets
 from fanin.settings.lines import Recommendation, how_to
 from fanin.stats import estimate, estimate_positive, paired_ratios
 from fanin.text import duration, enumeration, shortening
@@ -37,7 +37,7 @@ PRESUMED = (
     ("sack", "standard TCP with SACK"),
     ("newreno", "standard TCP"),
 )
-"""What hosts are presumed to run today, likeliest first; the comparison is against the first that was ranked."""
+"""What hosts are presumed to run, likeliest first; the comparison is against the first that was ranked."""
 
 LOOK_UP = (
     "Look up the rate and the buffer of the switch port to the aggregator and give them with --rack, and capture again before the queue, at the switch or "
@@ -129,7 +129,7 @@ class Verdict:
     by : str or None
         The statistic at which it gains, the tail before the mean; None without a gain.
     baseline, baseline_why : str or None
-        What hosts are taken to run today, and how that is known.
+        What hosts are taken to run, and how that is known.
     refused : tuple of Refusal
         What gains and is not advised, since it makes something else longer.
     recommendation : Recommendation or None
@@ -164,7 +164,7 @@ class Verdict:
 
 
 def presumed(names: Sequence[str]) -> str | None:
-    """The algorithm that hosts are presumed to run today, of these; None when none of the presumed is among them.
+    """The algorithm that hosts are presumed to run, of these; None when none of the presumed is among them.
 
     Examples
     --------
@@ -544,7 +544,7 @@ def _without_a_queue(result: CompareResult) -> list[str]:
     if not all(count == 0 for count in counts) or any(row.unfinished for row in rows):
         return []
     rack = rack_facts(result)
-    limit = packets(rack.get("receiver_buffer", rack.get("buffer")))
+    limit = stated_packets(rack.get("receiver_buffer", rack.get("buffer")))
     of = f" of {limit:,}" if limit is not None else ""
     told = f"No packet was lost with any of them, and the port to {result.capture.aggregator} never held more than {fullest:,.0f}{of} packets"
     lost = result.measured.retransmissions if result.measured is not None else 0

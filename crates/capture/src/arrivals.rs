@@ -2,11 +2,11 @@
 //! have queued behind on its way, and how far its round trips spread.
 
 use crate::LinkRates;
-use crate::decode::Addr;
+use crate::decode::{Addr, WIRE_OVERHEAD};
 use std::collections::{HashMap, VecDeque};
 
-/// Ethernet with preamble, FCS and gap (38 bytes), IPv4 and TCP with time stamps (52).
-const HEADERS: u64 = 90;
+/// Around the payload on the wire.
+const HEADERS: u64 = WIRE_OVERHEAD as u64;
 /// Bytes over which a rate is taken: fewer, and the stamps of packets that were polled together would make it.
 const WINDOW_BYTES: u64 = 16_384;
 /// The least time over which a rate is taken, for the same reason.

@@ -6,6 +6,9 @@
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+/// Bytes around the payload of a segment on the wire: preamble 8, Ethernet header 14, check sequence 4, gap 12; IPv4 20, TCP with time stamps 32.
+pub(crate) const WIRE_OVERHEAD: u32 = 90;
+
 /// An IP address of either family; IPv4 as `::ffff:a.b.c.d`, which no packet on the wire carries as IPv6.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Addr(pub u128);

@@ -6,7 +6,7 @@
 //! part of this, as they are in round trips. Where the two cannot be parted, what passed the tap is not all that queued, the rate is another, or
 //! the limit moves with the other ports of a shared buffer.
 
-use crate::decode::Segment;
+use crate::decode::{Segment, WIRE_OVERHEAD};
 use serde::Serialize;
 use std::collections::{HashMap, VecDeque};
 
@@ -30,7 +30,7 @@ const SILENT: u64 = 1_000_000_000;
 const LONGEST: usize = 1 << 15;
 /// What a packet takes of its link beside the payload: IPv4 and TCP with time stamps (52), the Ethernet header too, as shapers count (66), and
 /// preamble, check sequence and gap (90). Where a link is busy for long, the wrong one adds up to a wrong queue; the one that fits best is taken.
-const OVERHEADS: [u32; 3] = [90, 66, 52];
+const OVERHEADS: [u32; 3] = [WIRE_OVERHEAD, 66, 52];
 
 /// What losses say of a queue's limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]

@@ -4,7 +4,7 @@
 //! Dovrolis, Ramanathan and Moore, "Packet-dispersion techniques and a capacity-estimation methodology", ToN 2004). Single gaps carry the
 //! time stamps' jitter; here a sample is a train of [`TRAIN`] full packets, and the capacity is the most frequent rate of such trains.
 
-use crate::decode::{Addr, Segment};
+use crate::decode::{Addr, Segment, WIRE_OVERHEAD};
 use crate::limit::{Answer, Limit, Passed, Room, Sent};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -18,8 +18,8 @@ pub(crate) const BURST: u32 = 3;
 const FULL: u32 = 1_000;
 /// A pause that certainly is none of a link's: 1500 bytes take 1.2 ms at 10 Mb/s.
 const PAUSE: u64 = 2_000_000;
-/// Ethernet, IP and TCP around the payload on the wire: preamble 8, header 14, check sequence 4, gap 12; IPv4 20, TCP with time stamps 32.
-const OVERHEAD: u64 = 90;
+/// Around the payload on the wire.
+const OVERHEAD: u64 = WIRE_OVERHEAD as u64;
 /// Bins per doubling of the rate: each is 5% wide.
 const PER_DOUBLING: f64 = 14.0;
 /// The least rate told, bit/s.

@@ -28,7 +28,7 @@ pub struct Rights {
 
 /// Why the rights could not be taken.
 #[derive(Debug, thiserror::Error)]
-#[error("this system cannot run somebody's code without rights: {0}")]
+#[error("this system cannot take a process's rights, so it runs no code that a scenario names: {0}")]
 pub struct Error(String);
 
 /// Bytes of a file that lies in memory alone (`memfd_create`), in which copies of a library are loaded; no other can be written.

@@ -98,7 +98,7 @@ pub fn named_files() -> Vec<(String, PathBuf)> {
     NAMED.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// The C file of a name: a path that ends in `.c`, or a name that somebody was told; `None` for names of another kind.
+/// The C file of a name: a path that ends in `.c`, or the name that stands for it; `None` for names of another kind.
 pub fn file_of(name: &str) -> Option<PathBuf> {
     if name.ends_with(".c") {
         return Some(PathBuf::from(name));

@@ -1,4 +1,4 @@
-//! Algorithms that are somebody's code, in C or Python. This process never loads them: it makes plans with what a worker process says of
+//! Algorithms that a scenario or command line names as code, in C or Python. This process never loads them: it makes plans with what a worker process says of
 //! them (`fanin.confined`), and a worker, which has given its rights away, loads and runs them.
 
 use crate::algorithm;
@@ -25,7 +25,7 @@ static ADMITTED: OnceLock<BTreeMap<String, (PathBuf, String)>> = OnceLock::new()
 /// What was said of code, by its name. Names are few and live as long as the process.
 static KNOWN: Mutex<Vec<(String, String, &'static Algorithm)>> = Mutex::new(Vec::new());
 
-/// The registry's line for somebody's code; `None` for a name of another kind.
+/// The registry's line for code in a file; `None` for a name of another kind.
 pub fn resolve(name: &str) -> Result<Option<&'static Algorithm>, String> {
     let file = fanin_kernelcc::file_of(name);
     match (ADMITTED.get(), &file) {

@@ -126,7 +126,7 @@ impl Plan {
     fn why_serial(&self, py: Python<'_>, threads: usize) -> Option<&'static str> {
         py.detach(|| fanin_sim::why_serial(&self.0, threads))
     }
-    /// Names of somebody's code that it uses and that is not loaded into this process.
+    /// Names of code from files that it uses and that is not loaded into this process.
     fn code(&self) -> Vec<&'static str> {
         code::stand_ins(&self.0)
     }

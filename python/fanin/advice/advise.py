@@ -190,14 +190,14 @@ def advise(
     cc : str or sequence of str, optional
         Algorithms; what hosts can run unless given.
     baseline : str, optional
-        What the hosts run today; unless given, what the capture shows, else what is presumed.
+        The congestion control that the hosts run; unless given, what the capture shows, else what is presumed.
     switch : bool
         The switch may change: marking threshold, and the share of a shared buffer that one port may take.
     budget : int or str
         About how many simulations the search may take, or, as ``"60s"``, how long: as many as this machine does in that time, by one that is timed, so
         that the same call may answer otherwise on another machine. The judgement of what it found comes after it.
     confirm : str, optional
-        ``kernel``: what is advised is run there again beside what hosts run today; it is believed.
+        ``kernel``: what is advised is run there again beside the current setting; its answer is taken.
     aggregator : str, optional
         Address of the host that the responses go to; the likeliest unless given.
     settings : mapping, optional
@@ -253,7 +253,7 @@ def advise(
         further=search,
     )
     if result.baseline is None:
-        raise ScenarioError("it is not known what the hosts run today; say it with --baseline")
+        raise ScenarioError("the capture does not show which congestion control the hosts run; name it with --baseline")
     advice = _advice(result, search)
     if search.evaluator is not None and search.space is not None:
         _look_around(advice, search, search.evaluator, search.space)

@@ -114,9 +114,9 @@ class TwiceTheLoad:
     holds : bool
         What is advised is at most a twentieth longer than that, or cannot be told from it.
     beats_today : bool
-        It is measurably better there than what hosts run today.
+        It is measurably better there than the current setting.
     values : dict
-        Of the goal, by label: what hosts run today, what is advised, the best there; None where not every response was delivered.
+        Of the goal, by label: the current setting, what is advised, the best there; None where not every response was delivered.
     against_best, against_today : Paired
         Ratio of the goal, of what is advised to each.
     """
@@ -191,7 +191,7 @@ class DoubledTraffic:
         return {c: self.evaluator.cost(c, self.seeds, goal) for c in candidates if c not in self.evaluator.failed}
 
     def look(self, chosen: Candidate, goal: str) -> TwiceTheLoad | None:
-        """What becomes of what is advised; None where it, or today's, cannot be run there."""
+        """What becomes of what is advised; None where it, or the current setting, cannot be run there."""
         costs = self._costs([self.today, chosen, *self.finalists], goal)
         if self.today not in costs or chosen not in costs:
             return None

@@ -42,33 +42,33 @@ def hurts(theirs: Outcome, mine: Outcome, judged: Judged) -> list[str]:
             if longer > ratio:
                 worst, ratio = connection, longer
     if worst is not None:
-        told.append(f"Worst connection: {worst}, whose mean response time is {beside_today(ratio)}.")
+        told.append(f"Worst connection: {worst}, whose mean response time is {beside_now(ratio)}.")
     elif names:
-        told.append("No connection's mean response time is longer than today's by more than 2%.")
+        told.append("No connection's mean response time is longer than with the current setting by more than 2%.")
     return told
 
 
-def beside_today(ratio: float) -> str:
-    """How a time compares with today's.
+def beside_now(ratio: float) -> str:
+    """How a time compares with the current setting's.
 
     Examples
     --------
-    >>> beside_today(1.001), beside_today(1.02), beside_today(0.4)
-    ("today's", "2% longer than today's", "2.5 times shorter than today's")
+    >>> beside_now(1.001), beside_now(1.02), beside_now(0.4)
+    ('as now', '2% longer than now', '2.5 times shorter than now')
     """
     change = shortening(1.0, ratio)
-    return "today's" if change == "as long" else f"{change} than today's"
+    return "as now" if change == "as long" else f"{change} than now"
 
 
 def coexistence(evaluator: Evaluator, today: Candidate, best: Candidate, seeds: Sequence[int]) -> list[str]:
     """Half of the servers stay: what becomes of them, and of those that move."""
     servers = list(evaluator.base.traffic.replay.servers)
     if len(servers) < 2:
-        return ["One server alone: there is no mix of moved and unmoved servers to look at."]
+        return ["One server alone: there is no mix of changed and unchanged servers to simulate."]
     staying = tuple(servers[::2])
     still = Unmoved(today.cc, (*evaluator.base.settings, *today.settings), staying)
     jobs = [replace(evaluator.job(best, seed), beside=still) for seed in seeds]
-    found = evaluator.scores_of(jobs, "with half of the servers unmoved")
+    found = evaluator.scores_of(jobs, "with half of the servers unchanged")
     told = []
     before = evaluator.of(today, seeds)
     for name, group in (("that stay", set(staying)), ("that move", set(servers) - set(staying))):
@@ -82,7 +82,7 @@ def coexistence(evaluator: Evaluator, today: Candidate, best: Candidate, seeds: 
         if len(pairs) == len(before) and all(b > 0 for _, b in pairs):
             ratio = math.fsum(a for a, _ in pairs) / math.fsum(b for _, b in pairs)
             told.append(
-                f"With half of the servers on {today.cc} as before, mean response times of those {name} are {beside_today(ratio)}."
+                f"With half of the servers on {today.cc} as before, mean response times of those {name} are {beside_now(ratio)}."
             )
         else:
             told.append(
@@ -94,7 +94,7 @@ def coexistence(evaluator: Evaluator, today: Candidate, best: Candidate, seeds: 
 def other_racks(
     evaluator: Evaluator, today: Candidate, best: Candidate, goal: str, table: Mapping[str, Any], seeds: Sequence[int]
 ) -> list[str]:
-    """Whether the best still beats today's when the rack is not quite as said."""
+    """Whether the best still beats the current setting when the rack is not quite as said."""
     variants = racks_a_fifth_off(table.get("rack", {}))
     jobs = [
         replace(job, settings=(*job.settings, *variant))

@@ -25,7 +25,7 @@ def spoken(goal: str, of: RankOf) -> str:
 
 
 def worse(test: Paired, goal: str) -> bool:
-    """Significantly worse than today's. Where percentiles fell on unfinished responses there is no ratio, and the worse is assumed."""
+    """Significantly worse than the current setting. Where percentiles fell on unfinished responses there is no ratio, and the worse is assumed."""
     if test.p is None or test.p >= SIGNIFICANT:
         return False
     ratio = test.change.value
@@ -35,7 +35,7 @@ def worse(test: Paired, goal: str) -> bool:
 
 
 def improves(test: Paired, goal: str) -> bool:
-    """Significantly better than today's."""
+    """Significantly better than the current setting."""
     return test.p is not None and test.p < SIGNIFICANT and not worse(test, goal)
 
 

@@ -120,7 +120,7 @@ def compare(
     goal : {"mean", "p50", "p95", "p99", "p99_9", "fairness", "goodput"}, optional
         What is to gain, where that is not `rank_by`: besides completion times Jain's index over connections, and payload per second.
     baseline : str, optional
-        What the hosts run today; unless given, what the capture shows (:func:`fanin.measured.seen_baseline`), else what is presumed
+        The congestion control that the hosts run; unless given, what the capture shows (:func:`fanin.measured.seen_baseline`), else what is presumed
         (cubic, if it is among the algorithms).
     rank_of : {"trees", "requests", "stages", "responses"}, optional
         Whose completion time to rank by. A request tree is complete when the aggregator has answered its own client, after its servers

@@ -101,7 +101,7 @@ def _can_be(base: ReplayJob, candidate: Candidate) -> bool:
 def chosen(asked: str | Sequence[str] | None, baseline: str | None, base: ReplayJob, seen: str | None = None) -> Choice:
     """What to compare: what hosts can run, everything there is (``all``), or what is named; of the first two what the engine has.
 
-    `seen` is what the capture shows of today's.
+    `seen` is what the capture shows of the current one.
     """
     rack = rack_of(base.rack, base.settings)
     choice = _chosen(asked, baseline, base, rack, seen)
@@ -116,7 +116,7 @@ def chosen(asked: str | Sequence[str] | None, baseline: str | None, base: Replay
 
 
 def deployable(base: ReplayJob, today: str | None) -> list[str]:
-    """What hosts can run, in the order of the registry: what stands alone, then what stands in front of today's without a setting of its own."""
+    """What hosts can run, in the order of the registry: what stands alone, then what stands in front of the current one without a setting of its own."""
     alone = [name for name in stand_alone_algorithms() if deployment(name) is not None]
     return [*alone, *(name for name in (around(today) if today else []) if _has_its_settings(base, name))]
 

@@ -1,4 +1,4 @@
-"""The best of a comparison, and what the hosts run today, once more on another engine."""
+"""The best of a comparison and the current setting, once more on another engine."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def outcomes(
     ways : mapping
         The candidates by name; what is run besides (models) is not judged.
     now : str
-        What the hosts run today.
+        The congestion control that the hosts run.
     of : str
         Whose completion times.
     goal : str, optional

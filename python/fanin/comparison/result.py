@@ -186,11 +186,11 @@ class CompareResult:
     elapsed_s : float
         Wall-clock time of the runs.
     baseline : str or None
-        What every other algorithm is compared with: what hosts run today.
+        What every other algorithm is compared with: the congestion control that the hosts run.
     baseline_given : bool
         The user said so; else the capture shows it, or it is presumed.
     baseline_hint : str or None
-        What the capture shows of what hosts run today, where that is not which.
+        What the capture shows of the congestion control that the hosts run, where it does not show which.
     baseline_seen : str or None
         How the capture shows it.
     measured : Measured or None

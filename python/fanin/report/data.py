@@ -13,7 +13,7 @@ import polars as pl
 
 from fanin.explain import events_of, explanations
 from fanin.frames import fitted, parts, thin
-from fanin.rack_facts import packets, rack_facts
+from fanin.rack_facts import rack_facts, stated_packets
 from fanin.ranking import PREFIX, STATISTICS, RankOf
 from fanin.report import words
 from fanin.verdict import STATISTIC_NAMES
@@ -81,8 +81,8 @@ def payload(result: CompareResult) -> dict[str, Any]:
         "tracedSeeds": traced_seeds(result),
         "connections": connections(result),
         "endMs": _greatest(result.runs, "end_ms"),
-        "bufferPackets": packets(rack.get("receiver_buffer", rack.get("buffer"))),
-        "markPackets": packets(rack.get("receiver_mark", rack.get("mark"))),
+        "bufferPackets": stated_packets(rack.get("receiver_buffer", rack.get("buffer"))),
+        "markPackets": stated_packets(rack.get("receiver_mark", rack.get("mark"))),
         "slowest": slowest(result),
         "packed": pack(
             {

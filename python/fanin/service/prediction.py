@@ -26,6 +26,7 @@ from fanin.runs.tables import Frames
 from fanin.scratch import scratch_folder
 from fanin.service.rounds import SERVICE, CaptureJob, ServiceJob, store_of
 from fanin.simulation import chosen_algorithms, chosen_seeds, toml
+from fanin.text import toml_string
 
 ALGORITHMS = ("reno", "cubic", "dctcp", "bbr")
 """What is asked about unless it is named."""
@@ -341,7 +342,9 @@ def rack_text(job: Job) -> str:
 
 
 def _toml(value: object) -> str:
-    return f'"{value}"' if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
+    return (
+        toml_string(value) if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
+    )
 
 
 def _replayed(

@@ -93,7 +93,7 @@ def recommendation(
     aggregator : str
         Address of the host that the responses go to.
     now : str or None
-        What the hosts run today, as far as known.
+        The congestion control that the hosts run, as far as known.
     mark : str or None
         The rack's marking threshold, for an algorithm that needs marks.
     servers : sequence of str
@@ -214,7 +214,7 @@ def how_to(
     aggregator : str
         Address of the host that the responses go to.
     now : str
-        What the hosts run today.
+        The congestion control that the hosts run.
     rack : mapping, optional
         The ``[rack]`` table.
     servers : sequence of str

@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from fanin.text import toml_string
+
 FORMAT = 1
 """Of the file; ``fanin-host`` refuses another."""
 
@@ -47,7 +49,7 @@ class Plan:
         <BLANKLINE>
         """
         parts = [
-            f"# On each host: fanin-host apply FILE; and back: fanin-host undo\nformat = {FORMAT}\ntitle = {_text(title)}"
+            f"# On each host: fanin-host apply FILE; and back: fanin-host undo\nformat = {FORMAT}\ntitle = {toml_string(title)}"
         ]
         ends = (
             ("servers", self.servers, (self.aggregator,), self.at_servers),
@@ -58,10 +60,5 @@ class Plan:
 
 
 def _end(name: str, hosts: Sequence[str], peers: Sequence[str], options: Mapping[str, str]) -> str:
-    route = ", ".join(f"{option} = {_text(value)}" for option, value in options.items())
+    route = ", ".join(f"{option} = {toml_string(value)}" for option, value in options.items())
     return f"[{name}]\nhosts = {json.dumps(list(hosts))}\npeers = {json.dumps(list(peers))}\nroute = {{ {route} }}"
-
-
-def _text(text: str) -> str:
-    """A basic string of TOML, whose escapes are those of JSON."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -66,7 +66,7 @@ impl Sender {
     }
 
     /// Nothing arrived, but time told of losses: one segment goes out for them (`tcp_rack_reo_timeout`).
-    pub(super) fn let_one_out(&mut self) {
+    pub(super) fn send_one_segment(&mut self) {
         let in_flight = self.in_flight();
         if let Some(linux) = &mut self.recovery.linux {
             linux.prr.on_ack(in_flight, 1.0, false);
@@ -75,7 +75,7 @@ impl Sender {
 
     /// Losses within the window of data that an ECN reduction answered: the reduction goes on, unless the algorithm asks for more
     /// (`tcp_enter_recovery`, `dctcp_state`).
-    pub(super) fn go_on_reducing(&mut self, net: &mut Uplink<'_>) {
+    pub(super) fn stay_in_cwr(&mut self, net: &mut Uplink<'_>) {
         let window = self.window_in_force();
         self.notify_cc(net.now, |cc, conn| cc.on_loss_in_cwr(conn, window));
         let ssthresh = self.control.ssthresh;

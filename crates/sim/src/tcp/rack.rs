@@ -187,7 +187,7 @@ impl Sender {
         if !self.recovery.rack().is_probe {
             if self.lose_by_time(net.now) > 0 && self.state != State::Recovery {
                 self.enter_recovery(net);
-                self.let_one_out();
+                self.send_one_segment();
             }
             return;
         }

@@ -260,7 +260,7 @@ impl Sender {
         let prior = self.control.cwnd;
         // ECN and loss in one window of data count once (RFC 3168 section 6.1.2; RFC 8257 section 3.5).
         if self.state == State::Cwr {
-            self.go_on_reducing(net);
+            self.stay_in_cwr(net);
         } else {
             self.notify_cc(net.now, |cc, conn| cc.on_congestion(conn, Cause::Loss));
             self.start_prr(prior);
@@ -400,7 +400,7 @@ impl Sender {
             self.notify_cc(net.now, |cc, conn| cc.on_congestion(conn, Cause::Timeout { repeated: reduced }));
         }
         if self.recovery.linux.is_some() {
-            self.keep_room_for_what_is_out(net.now);
+            self.set_cwnd_after_rto(net.now);
             self.queue_cwr();
         }
         self.recovery.forget_duplicates();

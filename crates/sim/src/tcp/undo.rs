@@ -83,7 +83,7 @@ impl Sender {
     }
 
     /// Linux's timeout leaves a window of one more than what it has not given up, so that the repair does not wait for that (`tcp_enter_loss`).
-    pub(super) fn keep_room_for_what_is_out(&mut self, now: u64) {
+    pub(super) fn set_cwnd_after_rto(&mut self, now: u64) {
         let out = self.in_flight();
         if out > 0.0 {
             let window = Window { cwnd: out + 1.0, ssthresh: self.control.ssthresh };
