@@ -29,7 +29,6 @@ from fanin.runs.tables import Frames
 from fanin.service.prediction import all_frames
 from fanin.service.rounds import CaptureJob, ServiceJob, store_of
 from fanin.settings.candidates import Candidate
-from fanin.verdict import expected
 
 CURRENT = "cubic"
 SEEDS = (1, 2, 3)
@@ -158,11 +157,11 @@ def judged(number: int) -> Row:
     here = (rows.get(CURRENT), rows.get(verdict.best or CURRENT))
     promised = here[0] / here[1] if here[0] and here[1] and verdict.kind == "change" else 1.0
     both = {way: math.sqrt(mean * p99) for way, (mean, p99) in times.items()}
-    low, high = expected(result.every(), verdict.best or CURRENT, "mean")
+    low, high = result.expected(verdict.best or CURRENT, "mean") or (0.0, math.inf)
     return Row(
         number, case.name, verdict.kind, advised.label, *now, *got, best.label, *times[best],
         got[0] / times[best][0], got[1] / min(p99 for _, p99 in times.values()),
-        math.sqrt(got[0] * got[1]) / min(both.values()), got[0] / now[0], promised, now[0] / got[0], low or 0.0, high or math.inf,
+        math.sqrt(got[0] * got[1]) / min(both.values()), got[0] / now[0], promised, now[0] / got[0], low, high,
     )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from fanin.deployable import deployment
 from fanin.measured import FEWEST_RETRANSMISSIONS
 from fanin.rack_facts import rack_facts, stated_packets
 from fanin.settings.lines import Recommendation, how_to
-from fanin.stats import estimate, estimate_positive, paired_ratios
+from fanin.stats import estimate, paired_ratios
 from fanin.text import duration, enumeration, shortening
 
 if TYPE_CHECKING:
@@ -333,11 +333,11 @@ class _Told:
         return (duration(value) if value is not None else None), False
 
     def _then(self, name: str) -> str:
-        """From the least to the greatest mean of a rack and interval of the rack alone."""
-        low, high = expected(self.result.every(), self.best, name)
-        if low is None or high is None:
+        """What it is expected to take."""
+        found = self.result.expected(self.best, name)
+        if found is None:
             return "not every time a value"
-        one, other = duration(low), duration(high)
+        one, other = (duration(end) for end in found)
         return one if one == other else f"{one} to {other}"
 
     def support(self, why: str | None) -> list[str]:
@@ -441,20 +441,6 @@ def _refused(judged: Judged) -> Refusal:
     said = [f"makes {enumeration(longer)}"] if longer else []
     said += [f"makes {enumeration(others)} longer"] if others else []
     return Refusal(judged.name, f"improves the {gains} but {' and '.join(said)}")
-
-
-def expected(every: Sequence[Outcome], name: str, statistic: str) -> tuple[float | None, float | None]:
-    """Between what a candidate's statistic is expected: over racks, the mean's 95% interval of each."""
-    outcome = next((found for found in every if found.name == name), None)
-    if outcome is None:
-        return None, None
-    ends: list[float] = []
-    for rack in dict.fromkeys(run[0] for run in outcome.runs):
-        found = estimate_positive([values.get(statistic) for run, values in outcome.runs.items() if run[0] == rack])
-        if found.value is None:
-            return None, None
-        ends += [found.value] if found.low is None or found.high is None else [found.low, found.high]
-    return min(ends), max(ends)
 
 
 def _shorter_there(outcomes: Sequence[Outcome], now: str | None, best: str, statistics: Sequence[str]) -> bool:

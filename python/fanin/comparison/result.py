@@ -17,6 +17,7 @@ from fanin.explain import explanations
 from fanin.files import made_folder, write_parquet
 from fanin.fitness import Fitness
 from fanin.measured import Measured
+from fanin.promise import expected
 from fanin.rack_facts import rack_hz
 from fanin.ranking import METHOD, RankBy, RankingRow, RankOf
 from fanin.settings.candidates import Candidate
@@ -295,6 +296,11 @@ class CompareResult:
         likeliest = next(iter(shares))
         others = [tuple(other.settings.items()) for other in self.variations if other.outcomes]
         return {place: shares.get(rack, 0.0) for place, rack in enumerate([likeliest, *others])}
+
+    def expected(self, name: str, statistic: str) -> tuple[float, float] | None:
+        """Between what a candidate's statistic is expected on real hosts, ms (:func:`fanin.promise.expected`)."""
+        outcome = next((outcome for outcome in self.every() if outcome.name == name), None)
+        return None if outcome is None else expected(outcome, statistic, self.rack_weights())
 
     @property
     def decision(self) -> Decision | None:

@@ -15,7 +15,8 @@ CLAIM = 0.005
 candidate more or less never turns an answer round; with twenty of them one comparison in ten has one gain by chance."""
 
 WORTHWHILE = 0.97
-"""What is shorter by less than this ratio is no reason to change a TCP, however certain."""
+"""What is not surely shorter by this ratio, at the worse end of its interval, is no reason to change a TCP: gains of a few percent come and go between
+captures of one service."""
 
 TOLERATED = 1.05
 """A statistic may be longer by this ratio at most."""
@@ -290,7 +291,7 @@ def _gains(paired: Paired, name: str, outcome: Outcome, now: Outcome, runs: Sequ
     if paired.change.value is None:
         return _missing(outcome, name, runs) < _missing(now, name, runs)
     high = paired.change.high
-    return paired.change.value <= WORTHWHILE and high is not None and high < 1.0
+    return high is not None and high <= WORTHWHILE
 
 
 def _harms(paired: Paired, name: str, outcome: Outcome, now: Outcome, runs: Sequence[tuple[object, object]]) -> bool:
