@@ -57,7 +57,7 @@ def validate(
         typer.Option("--from", metavar="SEED[/K]", help="With --random: which series of them, and its first number."),
     ] = "1",
     offload: Annotated[
-        bool, typer.Option("--offload", help="Hosts whose network cards cut segments (stack.tso), on both engines.")
+        bool, typer.Option("--offload", help="Hosts whose network cards cut and merge segments (TSO, GRO).")
     ] = False,
     hz: Annotated[int, typer.Option("--hz", help="Timer frequency of the kernel: 250 or 1000.")] = 250,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the table and its data.")] = Path(

@@ -13,12 +13,16 @@
  *   cc FILE         fanin's algorithms of senders, as fanin-linuxcc encodes them
  *   receivers FILE  those of receiving hosts, and whom they control
  *   host N MTU TSO  makes eth0 of host N in the writer's namespace; TSO 1: TCP may hand down many segments at once
+ *   receive N GRO BUDGET FRAMES DELAY GAP FLUSH
+ *                   gives it a network card that interrupts, DELAY after a packet, at once for FRAMES (0: never), and GAP after the last
+ *                   interrupt at the earliest; a poll takes BUDGET packets, and with GRO 1 merges them, for FLUSH at most; times in ns
  *   finish          writes out the record; fails with EIO if a packet belonged to no connection or the record could not be written
  */
 #include <linux/etherdevice.h>
 #include <linux/hrtimer.h>
 #include <linux/if_arp.h>
 #include <linux/ip.h>
+#include <linux/jhash.h>
 #include <linux/module.h>
 #include <linux/netdevice.h>
 #include <linux/nsproxy.h>
@@ -42,6 +46,13 @@
 
 struct fanin_host {
 	u32 number;
+	/* The receive queue of its card; without one a packet is with IP the instant that it arrives. */
+	bool polls, merges;
+	u32 frames;
+	u64 delay, gap, last;
+	struct sk_buff_head ring;
+	struct hrtimer interrupt;
+	struct napi_struct napi;
 };
 
 static void *fabric;
@@ -110,12 +121,85 @@ static void arm(void)
 		hrtimer_start(&timer, ns_to_ktime(next), HRTIMER_MODE_ABS_SOFT);
 }
 
+/* ---- the receive queue of a card ---- */
+
+static void arm_interrupt(struct fanin_host *host)
+{
+	u64 now = ktime_get_ns(), at = now + host->delay;
+
+	if (host->frames && skb_queue_len(&host->ring) >= host->frames)
+		at = now;
+	if (host->last)
+		at = max(at, host->last + host->gap);
+	if (hrtimer_active(&host->interrupt) && ktime_to_ns(hrtimer_get_expires(&host->interrupt)) <= at)
+		return;
+	hrtimer_start(&host->interrupt, ns_to_ktime(at), HRTIMER_MODE_ABS_SOFT);
+}
+
+static enum hrtimer_restart interrupt(struct hrtimer *timer)
+{
+	struct fanin_host *host = container_of(timer, struct fanin_host, interrupt);
+
+	host->last = ktime_get_ns();
+	napi_schedule(&host->napi);
+	return HRTIMER_NORESTART;
+}
+
+static int poll(struct napi_struct *napi, int budget)
+{
+	struct fanin_host *host = container_of(napi, struct fanin_host, napi);
+	struct sk_buff *skb;
+	int done = 0;
+
+	while (done < budget && (skb = __skb_dequeue(&host->ring))) {
+		if (host->merges)
+			napi_gro_receive(napi, skb);
+		else
+			netif_receive_skb(skb);
+		done++;
+	}
+	if (done < budget) {
+		/* Nothing is left to interrupt for: the watchdog of gro_flush_timeout may have polled before the card did. */
+		hrtimer_try_to_cancel(&host->interrupt);
+		napi_complete_done(napi, done);
+	}
+	return done;
+}
+
+/* While the card's interrupt is off, its poll finds what comes. */
+static void wait_for_interrupt(struct fanin_host *host, struct sk_buff *skb)
+{
+	__skb_queue_tail(&host->ring, skb);
+	if (!test_bit(NAPI_STATE_SCHED, &host->napi.state))
+		arm_interrupt(host);
+}
+
+/* A card hashes addresses and ports. (Its sender's hash changes at timeouts, and the kernel's own has a key that no seed decides.) */
+static u32 hash_of(const struct sk_buff *skb)
+{
+	const struct iphdr *ip = ip_hdr(skb);
+	const struct udphdr *ports = udp_hdr(skb);
+
+	return jhash_3words((__force u32)ip->saddr, (__force u32)ip->daddr, (u32)ntohs(ports->source) << 16 | ntohs(ports->dest), 0);
+}
+
 /* A packet reaches a host, as through its network card. */
 static void arrive(struct sk_buff *skb, struct net_device *dev, bool marked)
 {
+	struct fanin_host *host = netdev_priv(dev);
+
 	skb_orphan(skb);
 	skb_scrub_packet(skb, true);
 	skb_clear_tstamp(skb);
+	if (host->polls) {
+		/* A card fills buffers of the receiver's own: GRO writes into them, and the sender's may go again. */
+		if (skb_unclone(skb, GFP_ATOMIC)) {
+			dev->stats.rx_dropped++;
+			kfree_skb(skb);
+			return;
+		}
+		skb_set_hash(skb, hash_of(skb), PKT_HASH_TYPE_L4);
+	}
 	skb->dev = dev;
 	skb->protocol = htons(ETH_P_IP);
 	skb->pkt_type = PACKET_HOST;
@@ -125,7 +209,10 @@ static void arrive(struct sk_buff *skb, struct net_device *dev, bool marked)
 	if (marked)
 		INET_ECN_set_ce(skb);
 	dev_sw_netstats_rx_add(dev, skb->len);
-	netif_receive_skb(skb);
+	if (host->polls)
+		wait_for_interrupt(host, skb);
+	else
+		netif_receive_skb(skb);
 }
 
 static enum hrtimer_restart fire(struct hrtimer *unused)
@@ -310,6 +397,33 @@ static int add_host(u32 number, u32 mtu, u32 tso)
 	return 0;
 }
 
+/* Before anything arrives. */
+static int add_card(u32 number, u32 gro, u32 budget, u32 frames, u64 delay, u64 gap, u64 flush)
+{
+	struct net_device *dev = number < MAX_HOSTS ? hosts[number] : NULL;
+	struct fanin_host *host;
+
+	if (!dev || !budget)
+		return -EINVAL;
+	host = netdev_priv(dev);
+	if (host->polls)
+		return -EBUSY;
+	host->merges = gro;
+	host->frames = frames;
+	host->delay = delay;
+	host->gap = gap;
+	skb_queue_head_init(&host->ring);
+	hrtimer_init(&host->interrupt, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
+	host->interrupt.function = interrupt;
+	rtnl_lock();
+	netif_napi_add_weight(dev, &host->napi, poll, budget);
+	WRITE_ONCE(dev->gro_flush_timeout, flush);
+	napi_enable(&host->napi);
+	rtnl_unlock();
+	host->polls = true;
+	return 0;
+}
+
 /* ---- commands ---- */
 
 u8 *fanin_host_file(const char *file, size_t *length)
@@ -376,7 +490,8 @@ static int finish(void)
 
 static ssize_t command(struct file *unused, const char __user *user, size_t length, loff_t *offset)
 {
-	u32 number, mtu, tso;
+	u32 number, mtu, tso, gro, budget, frames;
+	u64 delay, gap, flush;
 	int error = -EINVAL;
 	char *text;
 
@@ -397,6 +512,8 @@ static ssize_t command(struct file *unused, const char __user *user, size_t leng
 		error = fanin_receivers_register(text + 10, fanin_has_notes());
 	else if (sscanf(text, "host %u %u %u", &number, &mtu, &tso) == 3)
 		error = add_host(number, mtu, tso);
+	else if (sscanf(text, "receive %u %u %u %u %llu %llu %llu", &number, &gro, &budget, &frames, &delay, &gap, &flush) == 7)
+		error = add_card(number, gro, budget, frames, delay, gap, flush);
 	else if (!strcmp(text, "finish"))
 		error = finish();
 	kfree(text);

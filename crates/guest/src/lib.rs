@@ -32,6 +32,26 @@ pub struct Host {
     /// TCP may hand many segments at once to the device (`ethtool -K eth0 tso on`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tso: bool,
+    /// The receive queue of its network card; without one a packet is with IP the instant that it arrives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub card: Option<Card>,
+}
+
+/// A network card that interrupts (`ethtool -C`), and the poll that follows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Card {
+    /// Segments that follow each other are merged.
+    pub gro: bool,
+    /// Packets of one poll.
+    pub budget: u32,
+    /// It interrupts at once when so many packets wait; 0: never.
+    pub frames: u32,
+    /// It interrupts so long after a packet has come, ns.
+    pub delay_ns: u64,
+    /// Least time between two interrupts, ns.
+    pub gap_ns: u64,
+    /// How long merged segments may wait for more (`gro_flush_timeout`), ns.
+    pub flush_ns: u64,
 }
 
 /// Where the namespace of a host is, while the kernel runs.

@@ -6,7 +6,7 @@
 mod netlink;
 mod sys;
 
-use fanin_guest::{Counter, Guest, Host, files, namespace};
+use fanin_guest::{Card, Counter, Guest, Host, files, namespace};
 use std::fs;
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -74,6 +74,10 @@ fn make_host(number: usize, host: &Host, address: Ipv4Addr) -> Result<(), String
     write(&path, b"")?;
     sys::bind("/proc/thread-self/ns/net", &path.to_string_lossy())?;
     command(&format!("host {number} {} {}", host.mtu, u8::from(host.tso)))?;
+    if let Some(Card { gro, budget, frames, delay_ns, gap_ns, flush_ns }) = &host.card {
+        let gro = u8::from(*gro);
+        command(&format!("receive {number} {gro} {budget} {frames} {delay_ns} {gap_ns} {flush_ns}"))?;
+    }
     set(&host.sysctls)?;
     let mut netlink = netlink::Socket::open()?;
     netlink.configure("eth0", address, host.initial_window, host.quickack)

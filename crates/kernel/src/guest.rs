@@ -6,12 +6,14 @@ use crate::{KernelError, connections, host_numbers};
 use fanin_capture::write::Endpoint;
 use fanin_cc::{RecoveryKind, Value};
 use fanin_fabric::network::FIRST_CLIENT_PORT;
-use fanin_guest::{Guest, Host, namespace};
+use fanin_guest::{Card, Guest, Host, namespace};
 use fanin_linuxcc::receiver::Address;
 use fanin_player::plan;
+use fanin_sim::hosts::HostModel;
 use fanin_sim::spec::{Flow, GateEvent, Message, NodeId, Release, Spec};
 use fanin_sim::stack::{CwndValidation, EcnMode, Nagle, Stack};
 use fanin_sim::{known_paths, resolved_stack};
+use fanin_units::Duration;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -222,7 +224,22 @@ fn settings(spec: &Spec, hosts: usize, host: impl Fn(NodeId) -> u32) -> Result<V
         }
     }
     let plain = of_host(&Stack::linux(), false);
-    Ok(made.into_iter().map(|h| h.map_or_else(|| plain.clone(), |(host, _)| host)).collect())
+    let card = card(&spec.hosts);
+    let all = made.into_iter().map(|h| h.map_or_else(|| plain.clone(), |(host, _)| host));
+    Ok(all.map(|host| Host { card: card.clone(), ..host }).collect())
+}
+
+/// What each host's network card does with what arrives.
+fn card(hosts: &HostModel) -> Option<Card> {
+    let ns = |time: Duration| time.ps() / 1_000;
+    (!hosts.is_ideal()).then(|| Card {
+        gro: hosts.gro,
+        budget: hosts.napi_budget,
+        frames: hosts.interrupt_frames,
+        delay_ns: ns(hosts.interrupt_delay),
+        gap_ns: ns(hosts.interrupt_gap),
+        flush_ns: ns(hosts.gro_flush_timeout),
+    })
 }
 
 /// A stack's knobs as settings of a network namespace (ip-sysctl) and of its route, on a host that is sent more than it sends or is not.
@@ -255,5 +272,6 @@ fn of_host(stack: &Stack, receives: bool) -> Host {
         initial_window: stack.initial_window as u32,
         quickack: stack.delack_segments == 1,
         tso: stack.tso,
+        card: None,
     }
 }

@@ -7,7 +7,7 @@ use fanin_sim::knobs::{KNOBS, Knob};
 use fanin_sim::queue::Build;
 use fanin_sim::resolved_stack;
 use fanin_sim::spec::{Cbr, Link, NodeKind, Routing, Spec, TransportSpec};
-use fanin_sim::stack::Stack;
+use fanin_sim::stack::{Coalesce, Stack};
 use thiserror::Error;
 
 /// Hosts are network namespaces: more take longer to make than to run.
@@ -64,8 +64,10 @@ pub(crate) fn limit(key: impl Into<String>, message: impl Into<String>) -> Limit
 /// [`Limit`] for the first thing that a kernel cannot do.
 pub fn check(spec: &Spec, hosts: Hosts) -> Result<(), Limit> {
     check_hosts(&spec.hosts, hosts)?;
+    // Buffers of the receiver's own, which cards fill, are merged in the receive queue.
+    let coalesce = if spec.hosts.is_ideal() { Coalesce::Acknowledged } else { Coalesce::Always };
     for transport in &spec.transports {
-        check_transport(transport, hosts)?;
+        check_transport(transport, hosts, &Stack { coalesce, ..Stack::linux() })?;
     }
     let count = spec.nodes.iter().filter(|n| n.kind == NodeKind::Host).count();
     if count > MAX_HOSTS {
@@ -107,7 +109,11 @@ pub fn check(spec: &Spec, hosts: Hosts) -> Result<(), Limit> {
     }
 }
 
-/// Packets that arrive are with IP at once in the virtual kernel, and nothing that a program does takes time there.
+/// What the virtual kernel's network cards do as they are told (`ethtool -C`, `-K`).
+const OF_CARDS: &[&str] =
+    &["tso", "gro", "interrupt_delay", "interrupt_frames", "interrupt_gap", "napi_budget", "gro_flush_timeout"];
+
+/// Nothing that a program does takes time in the virtual kernel, and its cards have one receive queue without an end.
 fn check_hosts(model: &HostModel, hosts: Hosts) -> Result<(), Limit> {
     if model.is_ideal() {
         return Ok(());
@@ -117,7 +123,7 @@ fn check_hosts(model: &HostModel, hosts: Hosts) -> Result<(), Limit> {
         return Err(limit("hosts", "the hosts of a running kernel cost what they cost; leave it out"));
     }
     let ideal = HostModel::ideal();
-    let costs = |knob: &&Knob<HostModel>| knob.name != "tso" && (knob.get)(model) != (knob.get)(&ideal);
+    let costs = |knob: &&Knob<HostModel>| !OF_CARDS.contains(&knob.name) && (knob.get)(model) != (knob.get)(&ideal);
     match HOST_KNOBS.iter().find(costs) {
         None => Ok(()),
         Some(knob) => {
@@ -131,7 +137,7 @@ fn check_hosts(model: &HostModel, hosts: Hosts) -> Result<(), Limit> {
     }
 }
 
-fn check_transport(transport: &TransportSpec, hosts: Hosts) -> Result<(), Limit> {
+fn check_transport(transport: &TransportSpec, hosts: Hosts, linux: &Stack) -> Result<(), Limit> {
     let stack = &transport.stack;
     if stack.cc_profile != Profile::Linux {
         let profile = match stack.cc_profile {
@@ -146,7 +152,6 @@ fn check_transport(transport: &TransportSpec, hosts: Hosts) -> Result<(), Limit>
         ));
     }
     chosen(transport, hosts.whose)?;
-    let linux = Stack::linux();
     match hosts.hz {
         Some(hz) if stack.hz != hz && stack.hz != linux.hz => {
             let message = format!("it is {}, and this kernel is built with HZ={hz}", stack.hz);
@@ -156,7 +161,7 @@ fn check_transport(transport: &TransportSpec, hosts: Hosts) -> Result<(), Limit>
     }
     let of_its_own = |name: &str| hosts.hz.is_some() && OF_THE_VIRTUAL_KERNEL.contains(&name);
     for knob in KNOBS.iter().filter(|k| !SETTABLE.contains(&k.name) && !of_its_own(k.name)) {
-        let (have, want) = ((knob.get)(stack), (knob.get)(&linux));
+        let (have, want) = ((knob.get)(stack), (knob.get)(linux));
         if have != want {
             let message = format!("it is {have}, and the kernel has no setting for it (profile linux: {want})");
             return Err(limit(format!("stack.{}", knob.name), message));
