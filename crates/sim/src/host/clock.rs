@@ -30,17 +30,35 @@ pub struct Clock {
 }
 
 impl Clock {
+    /// Of a host whose timers are exact.
+    pub const EXACT: Clock = Clock { jiffy: 0, phase: 0 };
+
     /// Of host number `host`, under the knobs of a stack. Hosts do not tick together unless `common_ticks` says so: each draws where it
     /// stands in a jiffy.
     pub fn new(stack: &Stack, seed: u64, host: u64) -> Clock {
         if !stack.timer_wheel {
-            return Clock { jiffy: 0, phase: 0 };
+            return Clock::EXACT;
         }
         let jiffy = SECOND_PS / u64::from(stack.hz.max(1));
         if stack.common_ticks {
             return Clock { jiffy, phase: 0 };
         }
         Clock { jiffy, phase: Stream::new(seed, "jiffies", host).below(jiffy) }
+    }
+
+    /// The jiffy of `now` (ps); always the same of a host whose timers are exact.
+    pub fn tick(self, now: u64) -> u64 {
+        now.saturating_add(self.phase).checked_div(self.jiffy).unwrap_or(0)
+    }
+
+    /// The jiffies that have passed wholly when so much time has (ps), as a span (`nsecs_to_jiffies`); none where timers are exact.
+    pub fn whole_jiffies(self, span: u64) -> Duration {
+        Duration::from_ps(span - span.checked_rem(self.jiffy).unwrap_or(span))
+    }
+
+    /// It ticks less than a thousand times a second, or its timers are exact.
+    pub fn is_coarse(self) -> bool {
+        self.jiffy == 0 || self.jiffy > SECOND_PS / 1000
     }
 
     /// When a timer set at `now` (ps) for `delay` expires: in jiffies, rounded up, and not before the wheel's slot is over
@@ -90,6 +108,14 @@ mod tests {
     fn long_timers_are_coarser() {
         assert_eq!(at(250, 0, Duration::s(1)), 1024.0);
         assert_eq!(at(1000, 0, Duration::us(200_300)), 208.0);
+    }
+
+    #[test]
+    fn jiffies_that_are_not_over_do_not_count() {
+        let clock = Clock { jiffy: SECOND_PS / 250, phase: 0 };
+        let ms = |ms| Duration::ms(ms).ps();
+        assert_eq!([3, 4, 11, 12].map(|n| clock.whole_jiffies(ms(n)).ps()), [0, ms(4), ms(8), ms(12)]);
+        assert_eq!(Clock::EXACT.whole_jiffies(ms(12)), Duration::ZERO);
     }
 
     #[test]

@@ -28,6 +28,8 @@ struct Held {
     size: u16,
     /// How many it is.
     segments: u32,
+    /// The host's jiffy when the first came.
+    age: u64,
 }
 
 /// What one receive queue of a host holds.
@@ -40,8 +42,8 @@ pub struct Gro {
 }
 
 impl Gro {
-    /// A packet of this connection came; `merges`: its transport is one that GRO knows. What goes up is added to `up`.
-    pub fn receive(&mut self, packet: Packet, connection: u32, merges: bool, up: &mut impl Extend<Packet>) {
+    /// A packet of this connection came in this jiffy; `merges`: its transport is one that GRO knows. What goes up is added to `up`.
+    pub fn receive(&mut self, packet: Packet, connection: u32, merges: bool, tick: u64, up: &mut impl Extend<Packet>) {
         if !merges || packet.has(flags::DATAGRAM) {
             return self.hand_up(packet, 1, up);
         }
@@ -71,7 +73,7 @@ impl Gro {
             let oldest = self.held[bucket].remove(0);
             self.hand_up(oldest.packet, oldest.segments, up);
         }
-        self.held[bucket].push(Held { packet, connection, size: packet.len, segments: 1 });
+        self.held[bucket].push(Held { packet, connection, size: packet.len, segments: 1, age: tick });
     }
 
     /// Whether something waits for more.
@@ -79,10 +81,13 @@ impl Gro {
         self.held.iter().any(|bucket| !bucket.is_empty())
     }
 
-    /// Nothing waits any longer (`napi_gro_flush`): the oldest of a list first.
-    pub fn flush(&mut self, up: &mut impl Extend<Packet>) {
+    /// What waits goes up (`napi_gro_flush`), the oldest of a list first: all of it, or what has waited since a jiffy before `than`.
+    pub fn flush(&mut self, than: Option<u64>, up: &mut impl Extend<Packet>) {
         for bucket in 0..BUCKETS {
-            for held in std::mem::take(&mut self.held[bucket]) {
+            let young = self.held[bucket].iter().position(|held| than == Some(held.age));
+            let old: Vec<Held> =
+                self.held[bucket].drain(..young.unwrap_or(usize::MAX).min(self.held[bucket].len())).collect();
+            for held in old {
                 self.hand_up(held.packet, held.segments, up);
             }
         }
@@ -148,9 +153,9 @@ mod tests {
     fn up(packets: &[(u32, Packet)]) -> Vec<(u64, u16)> {
         let (mut gro, mut up) = (Gro::default(), Vec::new());
         for &(connection, packet) in packets {
-            gro.receive(packet, connection, true, &mut up);
+            gro.receive(packet, connection, true, 0, &mut up);
         }
-        gro.flush(&mut up);
+        gro.flush(None, &mut up);
         gro.end_batch(&mut up);
         up.iter().map(|p| (p.seq / u64::from(MSS), p.len / MSS)).collect()
     }
@@ -182,7 +187,7 @@ mod tests {
         let mut packets = [0, 1, 2].map(|n| (1, segment(n)));
         packets[1].1.len = 100;
         let (mut gro, mut all) = (Gro::default(), Vec::new());
-        packets.iter().for_each(|&(c, p)| gro.receive(p, c, true, &mut all));
+        packets.iter().for_each(|&(c, p)| gro.receive(p, c, true, 0, &mut all));
         gro.end_batch(&mut all);
         assert_eq!(all.iter().map(|p| p.len).collect::<Vec<_>>(), [MSS + 100]);
     }
@@ -215,9 +220,21 @@ mod tests {
     }
 
     #[test]
+    fn what_came_in_this_jiffy_waits_where_only_older_goes() {
+        let (mut gro, mut all) = (Gro::default(), Vec::new());
+        gro.receive(segment(0), 1, true, 7, &mut all);
+        gro.receive(segment(1), 9, true, 8, &mut all);
+        gro.flush(Some(8), &mut all);
+        gro.end_batch(&mut all);
+        assert_eq!(all.iter().map(|p| p.seq).collect::<Vec<_>>(), [0]);
+        gro.flush(None, &mut all);
+        assert!(!gro.holds());
+    }
+
+    #[test]
     fn eight_segments_go_up_before_the_poll_ends() {
         let (mut gro, mut all) = (Gro::default(), Vec::new());
-        (0..8).for_each(|n| gro.receive(Packet { flags: flags::PUSH, ..segment(2 * n) }, 1, true, &mut all));
+        (0..8).for_each(|n| gro.receive(Packet { flags: flags::PUSH, ..segment(2 * n) }, 1, true, 0, &mut all));
         assert_eq!((all.len(), gro.holds()), (8, false));
     }
 }

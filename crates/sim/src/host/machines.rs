@@ -1,5 +1,6 @@
 //! The hosts of a run that cost something: who serves which packet, and what an application reads when.
 
+use super::clock::Clock;
 use super::model::HostModel;
 use super::receive::{Arrived, Due, Queue};
 use crate::packet::{Packet, flags};
@@ -58,9 +59,13 @@ impl Machines {
             merges: is_tcp[flow.transport as usize],
         };
         let processors = model.processors as usize;
+        // A host ticks as its first transport says.
+        let clock = |host| spec.transports.first().map_or(Clock::EXACT, |t| Clock::new(&t.stack, spec.seed, host));
+        let queues =
+            (0..spec.nodes.len()).flat_map(|host| std::iter::repeat_n(clock(host as u64), processors)).map(Queue::new);
         Some(Box::new(Machines {
             seed: spec.seed,
-            queues: (0..spec.nodes.len() * processors).map(|_| Queue::default()).collect(),
+            queues: queues.collect(),
             readers: (0..spec.nodes.len()).map(|_| Reader::default()).collect(),
             flows: (0..).zip(&spec.flows).map(ends).collect(),
             datagrams: spec.cbr.iter().map(|source| source.dst.0).collect(),

@@ -5,6 +5,7 @@
 //! *Departures*: interrupts, softirqs and the application of one processor take turns in the order in which they ask; `ksoftirqd` and the
 //! scheduler's time slices are left out. A poll that has used its budget is followed by another at once.
 
+use super::clock::Clock;
 use super::gro::Gro;
 use super::model::HostModel;
 use crate::packet::{Packet, flags};
@@ -34,6 +35,7 @@ enum Phase {
 /// A receive queue.
 #[derive(Debug)]
 pub struct Queue {
+    clock: Clock,
     ring: VecDeque<Arrived>,
     gro: Gro,
     /// Segments that IP and TCP have not begun with.
@@ -41,19 +43,23 @@ pub struct Queue {
     /// The one that is ready at the end of [`Phase::Polling`].
     ready: Option<Packet>,
     phase: Phase,
-    /// Packets that this poll may still take, and whether it, and those since the interrupt, have taken any.
+    /// Packets that this poll may still take, and whether it has taken any.
     left: u32,
     worked: bool,
+    /// It ends, and GRO held something when it began to end, so that the watchdog follows.
+    flushes: bool,
     last_interrupt: Option<u64>,
-    /// When what GRO holds goes up at the latest (`gro_flush_timeout`), ps; `u64::MAX` if no timer runs.
+    /// When a poll begins without an interrupt (`gro_flush_timeout`), ps; `u64::MAX` if no timer runs.
     flush_at: u64,
     /// Until when the processor is busy, ps.
     pub busy_until: u64,
 }
 
-impl Default for Queue {
-    fn default() -> Queue {
+impl Queue {
+    /// Of a host whose jiffies this clock counts.
+    pub fn new(clock: Clock) -> Queue {
         Queue {
+            clock,
             ring: VecDeque::new(),
             gro: Gro::default(),
             up: VecDeque::new(),
@@ -61,14 +67,13 @@ impl Default for Queue {
             phase: Phase::Idle,
             left: 0,
             worked: false,
+            flushes: false,
             last_interrupt: None,
             flush_at: u64::MAX,
             busy_until: 0,
         }
     }
-}
 
-impl Queue {
     /// A packet has come; when the queue's timer is to be set, ps, if it is. An error: the ring is full.
     pub fn arrive(&mut self, arrived: Arrived, model: &HostModel, now: u64) -> Result<Option<u64>, Packet> {
         if self.ring.len() >= model.ring as usize {
@@ -90,6 +95,11 @@ impl Queue {
 
     /// The queue's timer has come: the segment that TCP is to get now, if one is ready. [`Self::go_on`] follows.
     pub fn on_timer(&mut self, model: &HostModel, now: u64) -> Due {
+        // While a poll is under way the watchdog finds nothing to do.
+        let watchdog = self.flush_at == now;
+        if watchdog {
+            self.flush_at = u64::MAX;
+        }
         match self.phase {
             Phase::Polling(at) if at == now => Due::Now(self.ready.take()),
             Phase::Armed(at) if at == now => {
@@ -97,8 +107,8 @@ impl Queue {
                 self.begin(model, now);
                 Due::Now(None)
             }
-            // `napi_watchdog`: a poll that takes nothing new, and lets everything go.
-            Phase::Idle | Phase::Armed(_) if self.flush_at == now => {
+            // `napi_watchdog`: a poll like any other; it lets everything go if it finds nothing new.
+            Phase::Idle | Phase::Armed(_) if watchdog => {
                 self.begin(model, now);
                 Due::Now(None)
             }
@@ -107,7 +117,6 @@ impl Queue {
     }
 
     fn begin(&mut self, model: &HostModel, now: u64) {
-        self.flush_at = u64::MAX;
         self.busy_until = self.busy_until.max(now) + model.interrupt_time.ps();
         self.left = model.napi_budget;
         self.worked = false;
@@ -145,12 +154,15 @@ impl Queue {
             {
                 (self.left, self.worked) = (self.left - 1, true);
                 time += model.packet_time.ps();
-                self.gro.receive(packet, connection, merges && model.gro, &mut self.up);
+                let tick = self.clock.tick(now);
+                self.gro.receive(packet, connection, merges && model.gro, tick, &mut self.up);
             } else if time > now {
                 return time;
             } else if self.left == 0 {
-                // The budget is used: what was handed up goes, and another poll begins.
-                self.left = model.napi_budget;
+                // The budget is used: another poll begins, and what was handed up goes, and what waits, too; with many ticks a second only
+                // what has waited for one (`__napi_poll`).
+                (self.left, self.worked) = (model.napi_budget, false);
+                self.gro.flush((!self.clock.is_coarse()).then(|| self.clock.tick(now)), &mut self.up);
                 self.gro.end_batch(&mut self.up);
             } else if !self.complete(model, now) {
                 return time;
@@ -161,16 +173,16 @@ impl Queue {
     /// The ring is empty: `napi_complete_done`. Whether segments went up, after which it is called again.
     fn complete(&mut self, model: &HostModel, now: u64) -> bool {
         let timeout = model.gro_flush_timeout.ps();
-        let waits = timeout > 0 && self.worked && self.gro.holds();
-        if !waits {
-            self.gro.flush(&mut self.up);
-        }
+        let watched = timeout > 0 && self.worked && (self.gro.holds() || self.flushes);
+        self.flushes = watched;
+        self.gro.flush(watched.then(|| self.clock.tick(now)), &mut self.up);
         self.gro.end_batch(&mut self.up);
         if !self.up.is_empty() {
             return true;
         }
         self.phase = Phase::Idle;
-        if waits {
+        self.flushes = false;
+        if watched {
             self.flush_at = now + timeout;
         }
         false
@@ -187,9 +199,15 @@ pub enum Due {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stack::Stack;
     use fanin_units::Duration;
 
     const US: u64 = 1_000_000;
+
+    /// Of a host of so many jiffies a second, which stands at the beginning of one.
+    fn clock(hz: u32) -> Clock {
+        Clock::new(&Stack { hz, common_ticks: true, ..Stack::linux() }, 1, 0)
+    }
 
     fn model() -> HostModel {
         HostModel {
@@ -208,7 +226,12 @@ mod tests {
 
     /// Segments that reach TCP of packets that come then (us): when (us), and their length in thousands.
     fn run(model: &HostModel, arrivals: &[(u64, Arrived)]) -> Vec<(u64, u16)> {
-        let (mut queue, mut got) = (Queue::default(), Vec::new());
+        run_at(250, model, arrivals)
+    }
+
+    /// The same where the host ticks so often a second.
+    fn run_at(hz: u32, model: &HostModel, arrivals: &[(u64, Arrived)]) -> Vec<(u64, u16)> {
+        let (mut queue, mut got) = (Queue::new(clock(hz)), Vec::new());
         let mut timers: std::collections::BTreeSet<u64> = std::collections::BTreeSet::new();
         let mut arrivals = arrivals.iter().copied().peekable();
         loop {
@@ -251,6 +274,39 @@ mod tests {
         assert_eq!(run(&waits, &[(0, segment(0)), (10, segment(1))]), [(33, 2)]);
     }
 
+    /// `__napi_poll`: "If HZ < 1000, flush all packets".
+    #[test]
+    fn a_used_budget_ends_what_is_merged_unless_the_host_ticks_a_thousand_times_a_second() {
+        let two = HostModel { napi_budget: 2, interrupt_delay: Duration::us(1), ..model() };
+        let arrivals = [0, 1, 2].map(|number| (0, segment(number)));
+        assert_eq!(run_at(250, &two, &arrivals), [(5, 2), (8, 1)]);
+        assert_eq!(run_at(1000, &two, &arrivals), [(6, 3)]);
+    }
+
+    /// A jiffy of 4 ms ends while the first segment waits: the next poll lets it go, and the second waits for its own timer.
+    #[test]
+    fn what_has_waited_for_a_jiffy_goes_with_the_next_poll() {
+        let waits = HostModel { gro_flush_timeout: Duration::us(100), packet_time: Duration::ZERO, ..model() };
+        let other = Arrived { connection: 1, ..segment(1) };
+        assert_eq!(run(&waits, &[(3950, segment(0)), (4010, other)]), [(4012, 1), (4114, 1)]);
+    }
+
+    /// `napi_watchdog` is not stopped by an interrupt whose poll leaves nothing to wait for.
+    #[test]
+    fn the_watchdog_polls_what_waits_for_an_interrupt() {
+        let waits = HostModel {
+            gro_flush_timeout: Duration::us(100),
+            interrupt_delay: Duration::us(50),
+            packet_time: Duration::ZERO,
+            segment_time: Duration::ZERO,
+            ..model()
+        };
+        let mut push = segment(1);
+        push.packet.flags = flags::PUSH;
+        let arrivals = [(0, segment(0)), (60, push), (140, segment(2)), (1000, segment(3))];
+        assert_eq!(run(&waits, &arrivals), [(110, 2), (250, 1), (1150, 1)]);
+    }
+
     /// With a budget of one packet what is handed up goes after each.
     #[test]
     fn a_used_budget_lets_what_was_handed_up_go() {
@@ -268,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_full_ring_drops() {
-        let (mut queue, model) = (Queue::default(), HostModel { ring: 1, ..model() });
+        let (mut queue, model) = (Queue::new(clock(250)), HostModel { ring: 1, ..model() });
         assert!(queue.arrive(segment(0), &model, 0).is_ok());
         assert_eq!(queue.arrive(segment(1), &model, 0).unwrap_err().seq, 1000);
     }

@@ -119,7 +119,7 @@ impl ReceiveBuffer {
             }
         }
         if s.in_order {
-            self.measure_segment(s.len.min(self.mss));
+            self.measure_segment(s.len);
             self.measure_round_trip(s);
         }
         if s.nxt - self.read_to > self.unread {
@@ -138,9 +138,9 @@ impl ReceiveBuffer {
         grew
     }
 
-    /// `tcp_measure_rcv_mss`: how much of a segment's memory is data.
+    /// `tcp_measure_rcv_mss`: how much of a segment's memory is data, of all that GRO has merged with it, too.
     fn measure_segment(&mut self, len: u64) {
-        if len <= self.seen_mss {
+        if len.min(self.mss) <= self.seen_mss {
             return;
         }
         self.seen_mss = len.min(self.mss);
