@@ -125,9 +125,21 @@ impl Offload {
 
     /// Bytes that TCP puts into a buffer: whole segments, of at most half of the largest window seen (`tcp_bound_to_half_wnd`).
     pub fn buffer(&self, mss: u32) -> u64 {
-        let half = if self.most_told > SMALL_WINDOW { self.most_told / 2 } else { self.most_told };
+        let half = if self.most_told > SMALL_WINDOW { self.half_window() } else { self.most_told };
         let mss = u64::from(mss);
         (MOST_BYTES.min(half) / mss * mss).max(mss)
+    }
+
+    /// Half of the largest window seen.
+    pub fn half_window(&self) -> u64 {
+        self.most_told / 2
+    }
+
+    /// The first buffer, of which all up to `nxt` is sent, is the last one, and takes what it has room for of what is written up to `written`;
+    /// where it ends then.
+    pub fn fill(&mut self, nxt: u64, written: u64, mss: u32) -> u64 {
+        self.buffer_end = written.min(nxt.saturating_add(self.buffer(mss))).max(self.buffer_end);
+        self.buffer_end
     }
 
     /// Bytes that the first buffer holds, where the stream is sent up to `nxt` and written up to `written`.
@@ -230,6 +242,18 @@ mod tests {
         offload.note_window(1 << 20);
         assert_eq!(offload.first(1448, 100_000, MSS), 21 * 1448);
         assert_eq!(offload.first(22 * 1448, 100_000, MSS), 45 * 1448);
+    }
+
+    /// 22 segments, of which five leave, and five after that: what an application still writes has room behind them.
+    #[test]
+    fn what_leaves_of_a_buffer_while_it_is_written_makes_room_in_it() {
+        let mut offload = Offload::new(65_160);
+        let segments = |n: u64| n * 1448;
+        assert_eq!(offload.fill(0, 1 << 20, MSS), segments(22));
+        assert_eq!(offload.fill(segments(5), 1 << 20, MSS), segments(27));
+        assert_eq!(offload.fill(segments(10), 1 << 20, MSS), segments(32));
+        assert_eq!(offload.first(segments(10), 1 << 20, MSS), segments(22));
+        assert_eq!(offload.fill(segments(20), segments(40), MSS), segments(40));
     }
 
     #[test]

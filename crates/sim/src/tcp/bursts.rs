@@ -13,7 +13,7 @@ use fanin_cc::State;
 enum Asks {
     /// All that may leave.
     ForAll,
-    /// An application that has filled a buffer and goes on writing: for one, which waits for nothing (`tcp_push_one`).
+    /// An application that has filled its first buffer and goes on writing: for one, which waits for nothing (`tcp_push_one`).
     ForOne,
     /// A tail-loss probe: for one, though the window be full.
     ToProbe,
@@ -34,17 +34,33 @@ impl Sender {
         self.nxt > before
     }
 
-    /// An application writes up to `written`: a buffer that is full leaves before the next one is filled, and cannot take from it.
-    pub(super) fn push_first_buffer(&mut self, before: u64, net: &mut Uplink<'_>) {
+    /// An application writes from `before` up to `written` (`tcp_sendmsg_locked`): into one buffer while that has room; as often as it is full
+    /// some of it may leave, and it has room again. What is written after that begins a buffer of its own.
+    pub(super) fn fill_first_buffer(&mut self, before: u64, net: &mut Uplink<'_>) {
         let mss = self.config.stack.mss;
-        let Some(offload) = &self.offload else { return };
-        let full = self.nxt.saturating_add(offload.buffer(mss));
-        if self.phase != Phase::Established || before > self.nxt || full >= self.written {
+        if self.phase != Phase::Established || before > self.nxt {
             return;
         }
-        let written = std::mem::replace(&mut self.written, full);
-        self.send_as_asked(Asks::ForOne, net);
-        self.written = written;
+        let (all, mut pushed) = (self.written, before);
+        loop {
+            let Some(offload) = &mut self.offload else { break };
+            let full = offload.fill(self.nxt, all, mss);
+            if full >= all {
+                break;
+            }
+            // `forced_push`
+            let asks = if full > pushed + offload.half_window() { Asks::ForAll } else { Asks::ForOne };
+            if asks == Asks::ForAll {
+                pushed = full;
+            }
+            let nxt = self.nxt;
+            self.written = full;
+            self.send_as_asked(asks, net);
+            if self.nxt == nxt {
+                break;
+            }
+        }
+        self.written = all;
     }
 
     fn send_as_asked(&mut self, asks: Asks, net: &mut Uplink<'_>) {

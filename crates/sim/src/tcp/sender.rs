@@ -280,7 +280,7 @@ impl Sender {
             if self.config.stack.merge_writes {
                 offload.append(self.nxt, start, self.written, self.config.stack.mss);
             }
-            self.push_first_buffer(start, net);
+            self.fill_first_buffer(start, net);
         }
         self.try_send(net);
         self.trace(net);
