@@ -238,6 +238,7 @@ knobs! {
         dup_thresh: count(1, 300), "duplicate ACKs that mean loss (RFC 5681: 3; Linux: tcp_reordering)";
         limited_transmit: FLAG, "one new segment on each of the first two duplicate ACKs (RFC 3042; NS2's singledup_)";
         delack_segments: count(1, 1000), "full segments per ACK: 1 acknowledges every packet (NS2's TCPSink), 2 is RFC 1122's delayed ACK";
+        delack_bytes: FLAG, "an ACK is delayed until more bytes have come than all but one of delack_segments have, each as long as what the receiver takes for a full segment (rcv_mss, __tcp_ack_snd_check), and until the application has read the end of what was written, which any shorter segment is (ICSK_ACK_PUSHED); else until as many segments have come";
         delack_timeout: TIME, "longest an ACK is delayed: 40ms in Linux, 100ms in NS2's DelAck, 200ms in BSD, at most 500ms by RFC 1122";
         delack_below_rto: FLAG, "a host delays an ACK by at most a jiffy less than the floor of its own retransmission timer (tcp_delack_max: Linux 6.7 for a route's rto_min, 6.11 for tcp_rto_min_us)";
         quickack: FLAG, "receivers acknowledge every packet of algorithms that live on RTT samples (ip route ... quickack 1), whatever delack_segments says";

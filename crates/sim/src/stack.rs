@@ -48,6 +48,8 @@ pub struct Stack {
     pub limited_transmit: bool,
     /// Segments per ACK; 1 acknowledges every packet.
     pub delack_segments: u32,
+    /// Segments that do not delay an ACK are counted by their bytes, those of a full one being what the receiver takes for it (`rcv_mss`).
+    pub delack_bytes: bool,
     /// Longest an ACK is delayed.
     pub delack_timeout: Duration,
     /// An ACK is delayed by a jiffy less than the host's own retransmission timer at least waits (`tcp_delack_max`).
@@ -173,6 +175,7 @@ impl Stack {
             dup_thresh: 3,
             limited_transmit: true,
             delack_segments: 1,
+            delack_bytes: false,
             delack_timeout: Duration::ms(100),
             delack_below_rto: false,
             quickack: true,
@@ -271,6 +274,7 @@ impl Stack {
             rto_restart: RtoRestart::EveryAck,
             exit_to_flight: true,
             delack_segments: 2,
+            delack_bytes: true,
             delack_timeout: Duration::ms(40),
             delack_below_rto: true,
             quick_acks: 16,

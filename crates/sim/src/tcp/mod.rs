@@ -20,12 +20,14 @@
 //! | `rtt.rs` | RTT estimation and the retransmission timer |
 //! | `validation.rs` | idle and application-limited periods |
 //! | `receiver.rs` | reassembly, ACKs, ECN echo, advertised window |
+//! | `full_segment.rs` | what the receiver takes for a full segment, and when an ACK is due by it |
 //! | `tuning.rs` | the receive buffer, and the window that follows from it |
 //! | `uplink.rs` | what a sender touches when it acts |
 
 mod bursts;
 mod demand;
 mod endpoint;
+mod full_segment;
 mod handshake;
 mod plain;
 mod prr;

@@ -1,5 +1,6 @@
 //! The receiving side: reassembly, acknowledgements, ECN echo, advertised window.
 
+use super::full_segment::{Ends, FullSegment};
 use super::handshake::Opening;
 use super::sender::Config;
 use super::tuning::{ReceiveBuffer, Segment, first_window};
@@ -81,8 +82,11 @@ pub struct Receiver {
     delay: Duration,
     /// The host answers soon after data arrives, so that its data carry the ACK (Linux's pingpong mode).
     interactive: bool,
-    /// The end of a burst has come since the last ACK (`ICSK_ACK_PUSHED`).
+    /// What is taken for a full segment.
+    full: FullSegment,
+    /// Since the last ACK the end of what an application wrote has come (`ICSK_ACK_PUSHED`), and behind it a short segment (`ICSK_ACK_PUSHED2`).
     pushed: bool,
+    pushed_again: bool,
     pub(super) opening: Opening,
     /// The round trip that the handshake showed this side, which is all that the host of a flow without an opposite direction ever measures
     /// as a sender; zero if it is not known.
@@ -117,7 +121,8 @@ impl Receiver {
     ) -> Receiver {
         let buffer = ReceiveBuffer::of(&config.stack, ack_time);
         let window = first_window(&config.stack).unwrap_or(config.stack.receive_window.get());
-        let quick_left = config.stack.quick_acks;
+        let full = FullSegment::new(&config.stack);
+        let quick_left = if config.stack.delack_bytes { 0 } else { config.stack.quick_acks };
         Receiver {
             flow,
             peer,
@@ -138,7 +143,9 @@ impl Receiver {
             dsack: false,
             delay: Duration::ZERO,
             interactive: false,
+            full,
             pushed: false,
+            pushed_again: false,
             opening: Opening::Closed,
             opened_in: Duration::ZERO,
             ts_recent: 0,
@@ -269,6 +276,7 @@ impl Receiver {
         // More than one full segment is acknowledged at once, however many packets bring it (`__tcp_ack_snd_check`).
         let merged = u32::from(packet.len) > self.config.stack.mss;
         self.pending += if merged { self.config.stack.delack_segments } else { 1 };
+        self.measure(packet, old);
         self.dsack |= duplicate;
         // A filled hole is told at once (RFC 5681 section 4.2); of data ahead of one Linux merges the ACKs.
         self.now |= if self.merges() { self.nxt > before && !in_order && self.ahead.is_empty() } else { !in_order };
@@ -278,8 +286,32 @@ impl Receiver {
         if !old && tells && self.buffer.is_some() {
             self.tune(packet, before, net.now);
         }
-        // The last segment of a burst is acknowledged when the application reads it, which waits for enough to read.
-        self.now |= self.pushed && !self.interactive && self.buffer.as_ref().is_none_or(|b| b.is_read());
+        // What an application wrote is acknowledged when the one here has read all of it, which waits for enough to read (`__tcp_cleanup_rbuf`).
+        let ends = self.pushed_again || (self.pushed && !self.interactive);
+        self.now |= ends && self.buffer.as_ref().is_none_or(|b| b.is_read());
+    }
+
+    /// Linux looks at how long segments are (`tcp_event_data_recv`): the first brings quick ACKs.
+    fn measure(&mut self, packet: &Packet, old: bool) {
+        let stack = &self.config.stack;
+        if !stack.delack_bytes || old {
+            return;
+        }
+        let ends = self.full.measure(u32::from(packet.len).min(stack.mss), packet.has(flags::PUSH));
+        self.pushed_again |= self.pushed && ends == Ends::Short;
+        self.pushed |= stack.pingpong && ends != Ends::No;
+        if self.last_arrival == 0 {
+            self.quick_left = self.quick_acks();
+        }
+    }
+
+    fn quick_acks(&self) -> u32 {
+        let most = self.config.stack.quick_acks;
+        if self.config.stack.delack_bytes {
+            self.quick_left.max(self.full.quick_acks(self.edge.saturating_sub(self.last_ack_sent), most))
+        } else {
+            most
+        }
     }
 
     /// The receive buffer follows what arrives; while the window grows each segment is acknowledged at once (`tcp_grow_window`).
@@ -329,16 +361,12 @@ impl Receiver {
         let stack = &self.config.stack;
         let gap = now - self.last_arrival > stack.min_rto.ps();
         self.last_arrival = now;
+        self.now |= stack.pingpong && !stack.delack_bytes && ends_write && !self.interactive;
         if gap || old {
-            self.quick_left = stack.quick_acks;
+            self.quick_left = self.quick_acks();
         }
         if old {
             self.interactive = false;
-        }
-        if stack.tso {
-            self.pushed |= stack.pingpong && ends_write;
-        } else {
-            self.now |= stack.pingpong && ends_write && !self.interactive;
         }
     }
 
@@ -354,7 +382,7 @@ impl Receiver {
             self.acknowledge(net);
         } else if !self.ahead.is_empty() && self.merges() {
             self.merge(round_trip, net);
-        } else if self.pending >= self.config.stack.delack_segments {
+        } else if self.is_due() {
             self.acknowledge(net);
         } else if self.ack_at == u64::MAX {
             self.ack_at = self.clock.after(net.now, self.config.stack.longest_delack());
@@ -362,11 +390,21 @@ impl Receiver {
         }
     }
 
+    /// So much has come since the last ACK that the next is not delayed: segments, or more bytes than all but one of them have.
+    fn is_due(&self) -> bool {
+        let stack = &self.config.stack;
+        if stack.delack_bytes && stack.delack_segments > 1 {
+            let bytes = u64::from(stack.delack_segments - 1) * u64::from(self.full.size);
+            return self.nxt - self.last_ack_sent > bytes;
+        }
+        self.pending >= stack.delack_segments
+    }
+
     /// Data ahead of a hole: the first ACKs leave at once, so that the sender finds the loss; those after them wait to be one.
     #[inline(never)]
     fn merge(&mut self, round_trip: impl FnOnce() -> Duration, net: &mut Net) {
         let stack = &self.config.stack;
-        let advanced = self.nxt - self.last_ack_sent > u64::from(stack.mss);
+        let advanced = self.nxt - self.last_ack_sent > u64::from(self.full.size);
         if advanced || self.merged.acks >= stack.comp_sack_nr {
             return self.acknowledge(net);
         }
@@ -551,6 +589,7 @@ impl Receiver {
         self.merged.due = u64::MAX;
         self.now = false;
         self.pushed = false;
+        self.pushed_again = false;
         self.edge = self.edge.max(self.nxt.saturating_add(self.window));
         self.last_ack_sent = self.nxt;
         if let Some(buffer) = &mut self.buffer {
