@@ -233,7 +233,8 @@ impl Sender {
             2 * srtt + TIMEOUT_MIN_PS
         };
         let since = self.recovery.rack().active_at;
-        self.recovery.timer_at = self.clock.after(since, Duration::from_ps(wait)).max(net.now + 1).min(self.rto_at);
+        let wait = self.paced_timer(Duration::from_ps(wait), since);
+        self.recovery.timer_at = self.clock.after(since, wait).max(net.now + 1).min(self.rto_at);
         self.recovery.rack().is_probe = true;
     }
 

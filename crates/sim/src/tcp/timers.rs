@@ -4,12 +4,20 @@ use super::sender::{Phase, Sender};
 use super::uplink::Uplink;
 use crate::stack::{LossBasis, RtoRestart};
 use crate::timer::Timer;
+use fanin_units::Duration;
 
 impl Sender {
     /// The retransmission timer runs for one RTO from now.
     #[inline]
     pub(super) fn start_rto(&mut self, now: u64) {
-        self.rto_at = self.clock.after(now, self.rtt.timer(&self.config.stack));
+        let rto = self.rtt.timer(&self.config.stack);
+        self.rto_at = self.clock.after(now, self.paced_timer(rto, now).min(self.config.stack.max_rto.max(rto)));
+    }
+
+    /// A timer that waits longer by the whole jiffies for which pacing holds the next segment back (`tcp_pacing_delay`).
+    #[inline]
+    pub(super) fn paced_timer(&self, time: Duration, now: u64) -> Duration {
+        if self.pace_at <= now { time } else { time + self.clock.whole_jiffies(self.pace_at - now) }
     }
 
     /// RFC 6298 rules 5.2 and 5.3, and NewReno's impatience: after the first partial ACK the timer runs on (RFC 6582 section 3.2). Linux is

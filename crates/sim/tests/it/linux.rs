@@ -1,7 +1,7 @@
 //! What Linux's endpoint takes back when nothing was lost, and what a repaired tail costs it.
 
 use crate::common::*;
-use fanin_cc::Value;
+use fanin_cc::{RecoveryKind, Value};
 use fanin_sim::packet::flags;
 use fanin_sim::queue;
 use fanin_sim::results::Results;
@@ -442,6 +442,27 @@ fn the_probe_of_a_lone_segment_waits_200_ms_longer() {
     // In jiffies of 4 ms, one to two late.
     let (lone, two) = (done_ms(1), done_ms(2));
     assert!((200.0..213.0).contains(&lone) && (0.4..13.0).contains(&two), "{lone} {two}");
+}
+
+/// `tcp_pacing_delay`: with a window of two segments in 400 ms Linux paces at twice that, so that the next waits for 100 ms, 25 jiffies. A timer of
+/// 600 ms is on the wheel's second level, whose step is 32 ms.
+#[test]
+fn a_timer_waits_longer_by_the_whole_jiffies_for_which_pacing_holds_the_next_segment_back() {
+    let repaired_ms = |pacing: bool| {
+        let mut spec = star(1, Rate::mbps(100), Duration::ms(100), None, None);
+        spec.links[1].queue.discipline = queue::find("lossy").unwrap();
+        spec.links[1].queue.args.set("loss_of", Value::Word("2".to_owned()));
+        let recovery = RecoveryKind::NewReno;
+        let stack = Stack { common_ticks: true, pacing, unpaced_segments: 0, recovery, initial_window: 1.0, ..linux() };
+        let t = transport(&mut spec, "reno", stack);
+        let f = flow(&mut spec, 0, t);
+        message(&mut spec, f, 1448, Duration::ZERO);
+        message(&mut spec, f, 1448, Duration::ms(900));
+        spec.trace.packets = vec![LinkId(1)];
+        sent_at(&run(&spec), 1448)[0] / 1000
+    };
+    let later = repaired_ms(true) - repaired_ms(false);
+    assert!((64..=128).contains(&later), "{later}");
 }
 
 /// Windows and what is in flight, in the order they were in force, of a DCTCP flow that loses all of its first window, probe included, and whose packets
