@@ -351,13 +351,20 @@ impl Run<'_> {
     /// A host goes on with one of its receive queues.
     fn receive(&mut self, queue: u32) {
         let now = self.net.now;
-        let Some(Due::Now(packet)) = self.net.hosts.as_mut().map(|hosts| hosts.on_timer(queue, now)) else { return };
-        if let Some(packet) = packet {
-            let host = &mut Host { net: &mut self.net, app: &mut self.app };
-            self.endpoints.of_packet(packet.flags, packet.flow).on_packet(&packet, host);
-        }
-        if let Some(at) = self.net.hosts.as_mut().and_then(|hosts| hosts.go_on(queue, now)) {
-            self.net.calendar.schedule_timer(at, Timer::Receive(queue));
+        loop {
+            let Some(Due::Now(packet)) = self.net.hosts.as_mut().map(|hosts| hosts.on_timer(queue, now)) else {
+                return;
+            };
+            if let Some(packet) = packet {
+                let host = &mut Host { net: &mut self.net, app: &mut self.app };
+                self.endpoints.of_packet(packet.flags, packet.flow).on_packet(&packet, host);
+            }
+            match self.net.hosts.as_mut().and_then(|hosts| hosts.go_on(queue, now)) {
+                // Applications run when the poll is over.
+                Some(at) if at == now => {}
+                Some(at) => return self.net.calendar.schedule_timer(at, Timer::Receive(queue)),
+                None => return,
+            }
         }
     }
 

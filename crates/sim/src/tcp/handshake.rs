@@ -7,6 +7,7 @@ use super::uplink::Uplink;
 use crate::net::Net;
 use crate::packet::{Packet, TICK_PS, flags};
 use crate::stack::{EcnMode, Stack};
+use crate::timer::Timer;
 use fanin_cc::{Needs, Window};
 use fanin_units::Duration;
 use std::sync::Arc;
@@ -133,6 +134,11 @@ impl Sender {
         self.rto_at = u64::MAX;
         if self.config.stack.handshake_ack {
             self.complete_handshake(net);
+        }
+        if net.hosts.is_some() {
+            // The application that waits for the connection runs, and writes, when the poll that brought the SYN/ACK is over.
+            self.timer_at = net.now;
+            return net.calendar.schedule_timer(self.timer_at, Timer::Source(self.flow));
         }
         self.try_send(net);
         self.trace(net);

@@ -104,3 +104,23 @@ fn every_preset_delivers_an_incast_and_repeats_itself() {
         assert_eq!(go(), go(), "{}", preset.name);
     }
 }
+
+/// Two connections whose SYN/ACKs one poll brings: both are acknowledged before an application writes.
+#[test]
+fn applications_run_when_a_poll_is_over() {
+    let mut spec = star(1, Rate::gbps(10), Duration::us(50), None, None);
+    spec.hosts = HostModel { interrupt_delay: Duration::us(100), ..HostModel::ideal() };
+    let t = transport(
+        &mut spec,
+        "reno",
+        Stack { send_jitter: Duration::ZERO, connect_time: Duration::ZERO, ..Stack::linux() },
+    );
+    for _ in 0..2 {
+        let f = flow(&mut spec, 0, t);
+        message(&mut spec, f, 100, Duration::ZERO);
+    }
+    spec.trace.packets = vec![LinkId(2)];
+    let p = run(&spec).traces.packets;
+    let payloads: Vec<u32> = (0..p.seq.len()).filter(|&i| p.event[i] == ACCEPTED).map(|i| p.payload[i]).collect();
+    assert_eq!(payloads, [0, 0, 0, 0, 100, 100]);
+}
