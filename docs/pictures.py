@@ -73,6 +73,36 @@ def logged(log: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
+def offload() -> None:
+    """What offload does to BBR in a shallow buffer."""
+    import polars as pl
+
+    rows = pl.read_csv(ROOT / "results" / "bbr_offload.csv").with_columns(
+        engine=pl.col("engine").replace({"sim": "simulator", "kernel": "Linux in virtual time"}),
+        cc=pl.col("cc").replace({"bbr": "BBR", "cubic": "CUBIC"}),
+    )
+    base = alt.Chart(rows).encode(
+        x=alt.X(
+            "buffer:Q",
+            title="buffer (packets)",
+            scale=alt.Scale(type="log"),
+            axis=alt.Axis(values=[50, 100, 200, 400, 800]),
+        ),
+        color=alt.Color(
+            "hosts:N", title="hosts", scale=alt.Scale(range=["#1f77b4", "#d62728"], domain=["no offload", "offload"])
+        ),
+        strokeDash=alt.StrokeDash("engine:N", title="engine", sort=["simulator", "Linux in virtual time"]),
+    )
+    panels = [
+        base.mark_line(point=True, strokeWidth=1.6)
+        .encode(y=alt.Y(f"{column}:Q", title=title))
+        .properties(width=300, height=220)
+        .facet(column=alt.Column("cc:N", title=None))
+        for column, title in (("mean_ms", "mean completion (ms)"), ("drops", "drops per run"))
+    ]
+    alt.vconcat(*panels).save(PICTURES / "offload.svg")
+
+
 def report(page: Path) -> None:
     """The head of a report, as a browser shows it."""
     from playwright.sync_api import sync_playwright
@@ -91,4 +121,5 @@ if __name__ == "__main__":
     window()
     rounds()
     waterfall()
+    offload()
     report(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "out" / "http_onoff_8to1" / "report.html")

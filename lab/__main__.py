@@ -18,6 +18,7 @@ from fanin.simulation import chosen_algorithms
 from fanin.testbed import host
 
 from lab import beside as side_by_side
+from lab import offload as offloaded
 from lab import tables, validation
 from lab.racks import cases as racks_of
 from lab.racks import measured
@@ -59,6 +60,12 @@ def validate(
     offload: Annotated[
         bool, typer.Option("--offload", help="Hosts whose network cards cut and merge segments (TSO, GRO).")
     ] = False,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            "--seeds", metavar="N", min=1, help="Runs of each row [default: 3, and 20 where a timeout occurs]."
+        ),
+    ] = None,
     hz: Annotated[int, typer.Option("--hz", help="Timer frequency of the kernel: 250 or 1000.")] = 250,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the table and its data.")] = Path(
         "fanin-validation"
@@ -85,8 +92,8 @@ def validate(
         )
     else:
         all_cases = [validation.drawn(number, series) for number in range(begin, begin + random)]
-    if offload and results is not None:
-        raise EngineError("command line `--results`: the manual's tables are of hosts without offload; leave it out")
+    if offload and random is not None and results is not None:
+        raise EngineError("command line `--results`: random.csv is of hosts without offload; leave it out")
     if offload:
         all_cases = [case.offloaded() for case in all_cases]
     if hz not in cache.HERTZ:
@@ -96,15 +103,17 @@ def validate(
     if not chosen:
         raise EngineError(f"command line `--only {only}`: no scenario's name or group contains this text")
     kept = validation.Kept(store or cache_folder() / "validation")
-    seeds = {"seeds": (1, 1)} if quick else {"seeds": (validation.TRIAL_SEEDS,) * 2} if random is not None else {}
-    done = validation.measure(chosen, kernel, kept, cc=names, progress=display.Bar, **seeds)
+    each = seeds or (1 if quick else validation.TRIAL_SEEDS if random is not None else None)
+    runs = {} if each is None else {"seeds": (each, each)}
+    done = validation.measure(chosen, kernel, kept, cc=names, progress=display.Bar, **runs)
     engines = ("sim", done.kernel_engine)
-    rows = validation.judged(done, engines) if random is None else validation.tried(done, engines)
+    bounds = validation.OFFLOADED if offload else validation.IDEAL
+    rows = validation.judged(done, engines, bounds) if random is None else validation.tried(done, engines)
     if rows.is_empty():
         raise KeyboardInterrupt
     about = (_line(), __version__, f"Linux {kernel.version}, HZ={kernel.hertz}", done.complete)
-    page = validation.page(rows, *about) if random is None else validation.trial_page(rows, *about)
-    _write(rows, page, "kernel" if random is None else "random", out, results)
+    page = validation.page(rows, *about, bounds) if random is None else validation.trial_page(rows, *about)
+    _write(rows, page, "random" if random is not None else "offload" if offload else "kernel", out, results)
     typer.echo(page.rstrip() if random is not None else "\n".join(validation.summary(rows)))
     if not done.complete:
         display.note("interrupted: the same command goes on from here")
@@ -155,6 +164,23 @@ def twins(only: Only = None, results: Results = None) -> None:
     rows = side_by_side.measure(side_by_side.FIGURES, names, ("testbed",), display.Bar)
     _replace(rows, "twins", results)
     typer.echo("\n".join(side_by_side.figures_tables(rows)))
+
+
+@app.command()
+def offload(
+    seeds: Annotated[int, typer.Option("--seeds", metavar="N", min=1, help="Runs of each.")] = 3,
+    results: Results = None,
+) -> None:
+    """Run an incast with and without offload at five buffers, on both engines (needs `fanin kernel build`)."""
+    rows = offloaded.measure(("bbr", "cubic"), seeds, display.Bar)
+    _replace(rows, "bbr_offload", results)
+    typer.echo(
+        "\n".join(
+            tables.markdown(
+                rows.columns, [[f"{v:.4g}" if isinstance(v, float) else str(v) for v in r] for r in rows.rows()]
+            )
+        )
+    )
 
 
 @app.command(name="tables")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import polars as pl
 
 from lab.validation.judge import (
-    COMPLETION_BOUND,
+    DROP_FLOOR,
     GOODPUT_BOUND,
+    IDEAL,
     QUEUE_BOUND,
     QUEUE_FLOOR,
     TIMEOUT_BOUND,
     TIMEOUT_FLOOR,
+    Bounds,
     orders,
 )
 
@@ -48,7 +50,7 @@ def _mean(values: pl.Series) -> str:
     return f"{mean:.2f}" if isinstance(mean, float) else "-"
 
 
-def page(rows: pl.DataFrame, command: str, version: str, kernel: str, complete: bool) -> str:
+def page(rows: pl.DataFrame, command: str, version: str, kernel: str, complete: bool, bounds: Bounds = IDEAL) -> str:
     """The whole table.
 
     Parameters
@@ -59,12 +61,17 @@ def page(rows: pl.DataFrame, command: str, version: str, kernel: str, complete: 
         What made it, on which kernel.
     complete : bool
         All runs were made; else the section says so.
+    bounds : Bounds
+        What counts as agreement.
     """
+    tail = f", the 99th percentile {bounds.tail:.0%}" if bounds.tail is not None else ""
+    drops = f"drops {bounds.drops:.0%} or {DROP_FLOOR:g} in a run; " if bounds.drops is not None else ""
     lines = [
         f"Made by `{command}` with fanin {version} and {kernel}: simulator (profile `linux`) / kernel, {seeds(rows)} for each row.",
         "",
         f"Bounds: without timeouts goodput {GOODPUT_BOUND:.0%} and mean queue {QUEUE_BOUND:.0%} or {QUEUE_FLOOR:g} packet; of messages the "
-        f"median completion {COMPLETION_BOUND:.0%}; timeouts in a run {TIMEOUT_BOUND:.0%} or {TIMEOUT_FLOOR:g}. The order of the algorithms is that "
+        f"median completion {bounds.median:.0%}{tail}; {drops}timeouts in a run {TIMEOUT_BOUND:.0%} or {TIMEOUT_FLOOR:g}. The order of the "
+        "algorithms is that "
         "of their median completions, or of their mean queues.",
         "",
     ]
