@@ -42,8 +42,7 @@ impl Sender {
             return;
         }
         let (all, mut pushed) = (self.written, before);
-        loop {
-            let Some(offload) = &mut self.offload else { break };
+        while let Some(offload) = &mut self.offload {
             let full = offload.fill(self.nxt, all, mss);
             if full >= all {
                 break;

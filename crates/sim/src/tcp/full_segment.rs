@@ -37,7 +37,7 @@ impl FullSegment {
     /// Before anything has come.
     pub fn new(stack: &Stack) -> FullSegment {
         let header = (stack.header.get() as u32).saturating_sub(HEADER);
-        let size = if stack.delack_bytes { stack.mss.min(FIRST).max(LEAST) } else { stack.mss };
+        let size = if stack.delack_bytes { stack.mss.clamp(LEAST, FIRST) } else { stack.mss };
         FullSegment { size, last: 0, header }
     }
 
