@@ -151,6 +151,8 @@ fn every_knob_of_the_stack_changes_some_result() {
             "receive_buffer" | "read_size" | "coalesce" | "comp_sack_nr" | "comp_sack_delay" | "comp_sack_slack" => {
                 vec![vec!["stack.profile=\"linux\"", "cc.name=\"cubic\""]]
             }
+            // Fewer quick ACKs where few jumbo frames fill half of the window.
+            "delack_bytes" => vec![vec!["stack.profile=\"linux\"", "stack.mss=8948"]],
             "delack_timeout" | "quick_acks" | "quickack" => {
                 vec![vec!["stack.delack_segments=2"], vec!["stack.delack_segments=2", "cc.name=\"dcvegas\""]]
             }
