@@ -16,7 +16,7 @@ RACK ?= examples/rack.toml
 OUT ?= out/http_onoff_8to1
 FUZZ_SECONDS ?= 600
 
-.PHONY: claim-mutants verdicts results wheel help run test goldens lint dependencies advisories mutants generated format docs host host-arm64 linux bench performance build clean fuzz faults round-trip promises thresholds services trial regret
+.PHONY: claim-mutants verdicts results wheel help run test goldens lint dependencies advisories mutants generated format docs host host-arm64 ci release-check linux bench performance build clean fuzz faults round-trip promises thresholds services trial regret
 .DEFAULT_GOAL := help
 
 help:
@@ -40,6 +40,7 @@ help:
 	@echo "make faults  every command without memory, disk, files, a home, a whole store or patience (minutes)"
 	@echo "make fuzz    coverage-guided fuzzing of captures and scenarios, FUZZ_SECONDS each (600)"
 	@echo "make wheel   one wheel in dist/ that works alone, tried in an empty environment"
+	@echo "make release-check  what must hold before a release: version, dated CHANGELOG, tag, a wheel from a clean clone, the container"
 	@echo "make round-trip  captures and replays 300 random scenarios (minutes)"
 	@echo "make promises    captures under one TCP, replays under another, runs under it: is the promised gain got? (minutes)"
 	@echo "make thresholds  changes each threshold of the inference: a test must fail (minutes)"
@@ -191,11 +192,20 @@ $(VENV)/.extension: $(VENV)/.parts $(RUST)
 	@touch $@
 
 # One file that holds the command, the papers and the distributions. It is tried where nothing else is: an environment of its own, an empty folder.
-wheel: build
-	rm -rf dist
+wheel: build host
+	rm -rf dist target/share
 	PATH="$(CURDIR)/target/uv/bin:$$PATH" $(BIN)/maturin build --release --out dist --quiet
-	$(BIN)/python tools/wheel.py dist papers
+	$(BIN)/python tools/manpages.py target/share
+	$(BIN)/python tools/wheel.py dist papers target/host/fanin-host target/share
 	$(BIN)/python tools/try_wheel.py dist $(CAPTURE)
+
+# Everything that must hold before a release; what a machine lacks is named and left out.
+release-check:
+	$(PYTHON) tools/release_check.py
+
+# What the hosting's workflow calls.
+ci:
+	.ci/run
 
 $(OWN_UV):
 	$(PYTHON) -m venv target/uv

@@ -53,7 +53,65 @@ def main(dist: Path, capture: Path) -> None:
         )
         assert int(found.stdout) >= 5, found.stdout
         assert "complete" in fanin("--show-completion", "bash")
-        print(f"{wheel.name}: works alone ({wheel.stat().st_size / 1e6:.1f} MB)")
+        assert (home / "share/man/man1/fanin-compare.1").exists()
+        query = subprocess.run(
+            [home / "bin/fanin", "query", "select 1"], cwd=empty, env=clean, check=False, capture_output=True, text=True
+        )
+        assert "pip install 'fanin[sweep]'" in query.stderr, query.stderr
+        on_a_host(home / "bin/fanin-host", empty, clean)
+        size = sum(file.stat().st_size for file in home.rglob("*") if file.is_file() and not file.is_symlink())
+        print(
+            f"{wheel.name}: works alone ({wheel.stat().st_size / 1e6:.1f} MB; the environment has {size / 1e6:.0f} MB)"
+        )
+
+
+def on_a_host(program: Path, place: Path, env: dict[str, str]) -> None:
+    """Copy the program and a plan to a network namespace, and apply, measure and undo there, where neither Python nor `ip` is used."""
+    name = f"fanin-wheel-{os.getpid()}"
+    if os.geteuid() != 0 or subprocess.run(["ip", "netns", "add", name], check=False, capture_output=True).returncode:
+        print("not tried: fanin-host in a network namespace, which takes root")
+        return
+
+    def sh(*words: object) -> str:
+        return subprocess.run([*map(str, words)], check=True, capture_output=True, text=True, env=env).stdout
+
+    def within(*words: object) -> str:
+        return sh("ip", "netns", "exec", name, *words)
+
+    try:
+        for words in (
+            "link set lo up",
+            "link add d0 type veth peer name d1",
+            "addr add 10.9.0.1/24 dev d0",
+            "link set d1 up",
+            "link set d0 up",
+        ):
+            sh("ip", "-n", name, *words.split())
+        host = place / "host"
+        host.mkdir()
+        shutil.copy(program, host)
+        (host / "plan.toml").write_text(PLAN)
+        there = [host / program.name, "--state", host / "state"]
+        routes = sh("ip", "-n", name, "route")
+        within(*there, "apply", host / "plan.toml")
+        assert "congctl reno" in sh("ip", "-n", name, "route")
+        within(*there, "measure", host / "hosts.toml")
+        assert "wakeup" in (host / "hosts.toml").read_text()
+        within(*there, "undo")
+        assert sh("ip", "-n", name, "route") == routes
+        checks = {row["what"]: row["ok"] for row in json.loads(within(*there, "check"))["checks"]}
+        assert checks["built with BPF"]
+    finally:
+        subprocess.run(["ip", "netns", "del", name], check=False)
+
+
+PLAN = """
+format = 1
+[servers]
+hosts = ["10.9.0.1"]
+peers = ["10.9.0.2"]
+route = { congctl = "reno", rto_min = "5ms" }
+"""
 
 
 SCENARIO = """

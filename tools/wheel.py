@@ -1,4 +1,7 @@
-"""Put the papers into the wheel that maturin built: ``tools/wheel.py DIST PAPERS``."""
+"""Complete the wheel that maturin built: ``tools/wheel.py DIST PAPERS HOST SHARE``.
+
+Added are the papers, the scripts of the pages, ``fanin-host`` beside the command, and man pages and completions under ``share``.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,18 @@ import base64
 import hashlib
 import sys
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
-HOME = "fanin/papers/published"
+import vl_convert
+
+PAPERS = "fanin/papers/published"
+VEGA = "fanin/html/vega.js"
+PROGRAM = 0o100755 << 16
+"""A file that can be run, in a zip file."""
 
 
-def main(dist: Path, papers: Path) -> None:
+def main(dist: Path, papers: Path, host: Path, share: Path) -> None:
     """Add the files and their lines of RECORD (PEP 427)."""
     (wheel,) = dist.glob("*.whl")
     beside = wheel.with_suffix(".part")
@@ -21,13 +30,27 @@ def main(dist: Path, papers: Path) -> None:
         for item in old.infolist():
             if item.filename != record:
                 new.writestr(item, old.read(item.filename))
-        for file in sorted(p for p in papers.rglob("*") if p.is_file() and _belongs(p.relative_to(papers))):
-            name, content = f"{HOME}/{file.relative_to(papers).as_posix()}", file.read_bytes()
-            new.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), content, zipfile.ZIP_DEFLATED)
+        data = record.removesuffix(".dist-info/RECORD") + ".data"
+        for name, content, mode in _added(papers, host, share, data):
+            item = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+            item.external_attr = mode
+            new.writestr(item, content, zipfile.ZIP_DEFLATED)
             digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
             lines.append(f"{name},sha256={digest},{len(content)}")
         new.writestr(record, "\n".join(lines) + "\n")
     beside.replace(wheel)
+
+
+def _added(papers: Path, host: Path, share: Path, data: str) -> Iterator[tuple[str, bytes, int]]:
+    """Name in the wheel, content and mode of each."""
+    for file in sorted(p for p in papers.rglob("*") if p.is_file() and _belongs(p.relative_to(papers))):
+        yield f"{PAPERS}/{file.relative_to(papers).as_posix()}", file.read_bytes(), 0
+    # As fanin.html makes it where vl-convert is installed.
+    script = f"(()=>{{{vl_convert.javascript_bundle('window.vegaEmbed = vegaEmbed;')}}})();"
+    yield VEGA, script.encode(), 0
+    yield f"{data}/scripts/{host.name}", host.read_bytes(), PROGRAM
+    for file in sorted(p for p in share.rglob("*") if p.is_file()):
+        yield f"{data}/data/share/{file.relative_to(share).as_posix()}", file.read_bytes(), 0
 
 
 def _belongs(file: Path) -> bool:
@@ -36,4 +59,4 @@ def _belongs(file: Path) -> bool:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(*map(Path, sys.argv[1:]))

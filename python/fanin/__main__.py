@@ -25,6 +25,9 @@ WITHOUT_MEMORY = (
 COMPLETING = "_FANIN_COMPLETE"
 """Set by the shell's completion when it asks what may come next."""
 
+EXTRAS = {"distributed": "cluster", "duckdb": "sweep", "vl_convert": "docs"}
+"""Modules that few commands need, and the extra of pyproject.toml that brings each."""
+
 APART = Apart()
 
 DONE, BAD_INPUT, INTERRUPTED, PIPE_CLOSED = 0, 2, 130, 141
@@ -70,6 +73,14 @@ def _run() -> int:
     except FaninError as error:
         shown = f"error: {error}" if error.with_source is None or not sys.stderr.isatty() else error.with_source
         sys.stderr.write(f"fanin: {shown}\n")
+        return BAD_INPUT
+    except ModuleNotFoundError as error:
+        extra = EXTRAS.get(str(error.name))
+        if extra is None:
+            raise
+        sys.stderr.write(
+            f"fanin: error: this needs {error.name}, which is not installed: pip install 'fanin[{extra}]'\n"
+        )
         return BAD_INPUT
     except BrokenPipeError:
         # `fanin ... | head`: the reader has gone.

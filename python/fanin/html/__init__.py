@@ -94,7 +94,10 @@ def asset(package: str, name: str) -> str:
 
 @functools.cache
 def libraries() -> str:
-    """Vega, Vega-Lite and Vega-Embed in one script, in a scope of their own. The same text every time, and long in the making."""
+    """Vega, Vega-Lite and Vega-Embed in one script, in a scope of their own: the wheel's own file, or made once from vl-convert."""
+    shipped = resources.files(__name__).joinpath("vega.js")
+    if shipped.is_file():
+        return shipped.read_text(encoding="utf-8")
 
     def bundled() -> str:
         import vl_convert
