@@ -297,3 +297,12 @@ def test_a_warning_keeps_its_kind_when_it_travels() -> None:
     warning = RunWarning("text", "no-marks", "dctcp")
     again = pickle.loads(pickle.dumps(warning))
     assert (again, again.kind, again.cc) == ("text", "no-marks", "dctcp")
+
+
+@pytest.mark.parametrize("name", ["mean", "low", "high", "runs", "engine"])
+def test_an_axis_that_is_named_as_a_column_of_the_results_is_refused_in_one_sentence(name: str, tmp_path: Path) -> None:
+    file = tmp_path / "sweep.toml"
+    (tmp_path / "x.toml").write_text(INCAST)
+    file.write_text(f'scenario = "x.toml"\n[axis.{name}]\nkey = "topology.senders"\nvalues = [2, 4]\n')
+    with pytest.raises(ScenarioError, match=f"`{name}` is a column of the results; give the axis another name"):
+        read(file)

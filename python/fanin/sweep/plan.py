@@ -37,6 +37,10 @@ OTHERS = {
     "replay": ("a rack", "fanin compare CAPTURE --rack FILE"),
 }
 """What a file with such a key looks to be, and what takes it."""
+
+OF_PLOTS = ("mean", "low", "high", "runs")
+"""Columns that a figure of a sweep makes beside the axes."""
+
 AXIS_KEYS = {
     "key": "scenario key; NAME for `cc`",
     "keys": "several keys that change together (zip)",
@@ -210,7 +214,7 @@ class _Axis:
 def _axis(name: str, table: dict[str, Any], file: str) -> _Axis:
     where = f"{file}: [axis.{name}]"
     _known(table, AXIS_KEYS, where)
-    if name in {*COLUMNS, "engine"} - {"cc"}:
+    if name in {*COLUMNS, "engine", *OF_PLOTS} - {"cc"}:
         raise ScenarioError(f"{where}: `{name}` is a column of the results; give the axis another name")
     if ("key" in table) + ("keys" in table) > 1:
         raise ScenarioError(f"{where}: it has `key` and `keys`; give one of the two")
