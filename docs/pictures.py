@@ -78,23 +78,28 @@ def offload() -> None:
     import polars as pl
 
     rows = pl.read_csv(ROOT / "results" / "bbr_offload.csv").with_columns(
-        engine=pl.col("engine").replace({"sim": "simulator", "kernel": "Linux in virtual time"}),
+        engine=pl.col("engine").replace({"sim": "simulator", "kernel": "Linux"}),
         cc=pl.col("cc").replace({"bbr": "BBR", "cubic": "CUBIC"}),
     )
     base = alt.Chart(rows).encode(
         x=alt.X(
             "buffer:Q",
             title="buffer (packets)",
-            scale=alt.Scale(type="log"),
+            scale=alt.Scale(type="log", domain=[50, 800]),
             axis=alt.Axis(values=[50, 100, 200, 400, 800]),
         ),
         color=alt.Color(
             "hosts:N", title="hosts", scale=alt.Scale(range=["#1f77b4", "#d62728"], domain=["no offload", "offload"])
         ),
-        strokeDash=alt.StrokeDash("engine:N", title="engine", sort=["simulator", "Linux in virtual time"]),
+        strokeDash=alt.StrokeDash(
+            "engine:N",
+            title="engine",
+            sort=["simulator", "Linux"],
+            legend=alt.Legend(symbolType="stroke", symbolSize=400, labelLimit=240),
+        ),
     )
     panels = [
-        base.mark_line(point=True, strokeWidth=1.6)
+        base.mark_line(strokeWidth=1.8)
         .encode(y=alt.Y(f"{column}:Q", title=title))
         .properties(width=300, height=220)
         .facet(column=alt.Column("cc:N", title=None))

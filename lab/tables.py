@@ -106,6 +106,14 @@ def _kernel_outside() -> list[str]:
     return validation.table(rows, columns, "scenario (simulator / kernel)", "outside by")
 
 
+def _offload() -> list[str]:
+    rows = _data("offload")
+    columns = {"p50_ms": "p50, ms", "p99_ms": "p99, ms", "drops": "drops", "timeouts": "timeouts"}
+    outside = rows.filter(pl.col("outside") != "").with_columns(pl.col("case").str.strip_suffix(", offload"))
+    table = validation.table(outside, columns, "scenario (simulator / kernel)", "outside by")
+    return [*validation.summary(rows), "", *table, "", origin("offload")]
+
+
 def _random_outside() -> list[str]:
     rows = _data("random")
     outside = rows.filter(pl.col("outside") != "")
@@ -186,6 +194,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "kernel": _kernel,
     "kernel timeouts": _kernel_timeouts,
     "kernel outside": _kernel_outside,
+    "offload": _offload,
     "random outside": _random_outside,
     "truth": _truth,
     "regret": _regret,
