@@ -186,7 +186,8 @@ class TrainsResult:
         """What each request of the application's user caused at the aggregator, a row each, in order of time.
 
         Columns are ``request`` (UInt32, from 0), ``company`` (UInt32, position in :meth:`companies`), ``start_ms`` (Float64, from the start of the
-        capture), ``completion_ms`` (Float64, from its first message to its last answer; null where that is missing), ``responses`` and ``servers``
+        capture), ``completion_ms`` (Float64, from its first message, or the opening of the connection for it, to the last answer that is waited for; null
+        where that is missing), ``responses`` and ``servers``
         (UInt32) and ``bytes`` (UInt64, of its answers). Empty where each connection goes its own way.
 
         Raises
@@ -201,14 +202,13 @@ class TrainsResult:
         >>> found.height, found["responses"].unique().to_list()
         (46, [4])
         """
-        begin, end = pl.col("asked_ns").min(), pl.col("answered_ns").max()
         return (
             frame(self.workload(aggregator).request_messages())
             .group_by("request", maintain_order=True)
             .agg(
                 pl.col("company").first(),
-                start_ms=begin / NS_PER_MS,
-                completion_ms=pl.when(pl.col("answered_ns").null_count() == 0).then((end - begin) / NS_PER_MS),
+                start_ms=pl.col("begin_ns").first() / NS_PER_MS,
+                completion_ms=pl.col("took_ns").first() / NS_PER_MS,
                 responses=pl.col("response_bytes").gt(0).sum().cast(pl.UInt32),
                 servers=pl.col("server").n_unique().cast(pl.UInt32),
                 bytes=pl.col("response_bytes").sum(),

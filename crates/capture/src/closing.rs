@@ -4,7 +4,7 @@
 //! missing or of another request too. What breaks the last of these is no property of a capture: it is an error of the inference, a [`Faults`].
 
 use crate::stages::{Place, Request};
-use crate::waiting::Release;
+use crate::waiting::{Release, Round};
 use crate::workload::Workload;
 use serde::Serialize;
 
@@ -175,24 +175,34 @@ impl<'a> Places<'a> {
 
     fn state(&self, request: &Request) -> State {
         let mut state = State::default();
-        let (mut end, mut timed) = (request.begin_ns, true);
         for place in request.messages() {
             state.shared |= self.requests_of(place).len() > 1;
-            match self.answered(place) {
-                Some(at) => end = end.max(at),
-                None => {
-                    timed = false;
-                    state.unanswered |= self.lacks_its_answer(place);
-                }
-            }
             // Times of an application's threads are not those of its packets.
             state.overlapping |= !self.workload.traced && self.left_early(place);
         }
+        let round = &self.workload.rounds[request.round as usize];
+        let waited: Vec<Place> = match round.waits_for {
+            Some(_) => round.answers().to_vec(),
+            None => request.messages().filter(|&place| !self.given_up(round, place)).collect(),
+        };
+        let need = round.waits_for.map_or(waited.len(), |need| need as usize);
+        state.unanswered = waited.iter().filter(|&&place| !self.lacks_its_answer(place)).count() < need;
+        let mut came: Vec<u64> = waited.iter().filter_map(|&place| self.answered(place)).collect();
+        came.sort_unstable();
         // A tap before the queue may not show when the last of an answer had come: then nothing says how long it took.
-        let own = end - request.begin_ns;
-        let apart = request.took_ns.is_none_or(|took| took.abs_diff(own) > SEEN);
-        state.longer = timed && !self.workload.traced && apart;
+        let end = need.checked_sub(1).and_then(|last| came.get(last));
+        let apart = |&end: &u64| {
+            let own = end.saturating_sub(request.begin_ns);
+            request.took_ns.is_none_or(|took| took.abs_diff(own) > SEEN)
+        };
+        state.longer = !self.workload.traced && end.is_some_and(apart);
         state
+    }
+
+    /// Its connection was closed before its answer came, and nobody waits for it any more: it is the last of that connection.
+    fn given_up(&self, round: &Round, (c, m): Place) -> bool {
+        let last = self.workload.connections.get(c as usize).is_some_and(|of| m as usize + 1 == of.messages.len());
+        last && self.answered((c, m)).is_none() && !round.answers().contains(&(c, m))
     }
 
     /// The capture has none of its answer.
@@ -243,7 +253,7 @@ impl<'a> Places<'a> {
         let waited_for = |&(c, m): &Place| {
             answers.get(answers.partition_point(|&answer| answer < (c, m))).is_some_and(|&(on, _)| on == c)
         };
-        !round.requests.iter().all(waited_for)
+        !round.requests.iter().all(|place| waited_for(place) || self.given_up(round, *place))
     }
 
     /// The capture ended before its answers came: each that is missing is the last of its connection.

@@ -319,6 +319,9 @@ impl Conn {
         n.fin += u32::from(s.flags & flag::FIN != 0);
         n.rst += u32::from(s.flags & flag::RST != 0);
         n.largest_segment = n.largest_segment.max(s.payload);
+        if s.flags & (flag::FIN | flag::RST) != 0 {
+            n.closed_ns.get_or_insert(at);
+        }
         n.first_ns.get_or_insert(at);
         n.last_ns = Some(at);
         if s.ce {

@@ -162,6 +162,8 @@ pub struct DirectionStats {
     pub fin: u32,
     /// RST packets.
     pub rst: u32,
+    /// Its first FIN or RST.
+    pub closed_ns: Option<u64>,
     /// Largest payload of one packet.
     pub largest_segment: u32,
     /// Maximum segment size announced in the SYN.

@@ -14,9 +14,9 @@ pub struct Request {
     pub round: u32,
     /// Position in [`Workload::companies`].
     pub company: u32,
-    /// When its first message left, from the start of the capture.
+    /// When its first message left, or its connection was opened for it, from the start of the capture.
     pub begin_ns: u64,
-    /// From there to its last answer; none where that is not in the capture.
+    /// From there to the last answer that completes it; none where that is not in the capture.
     pub took_ns: Option<u64>,
     /// Its messages. A *stage* is what left together: what waited for the same answers of this request, or, in the first stage, for none of them.
     pub stages: Vec<Vec<Place>>,
@@ -48,7 +48,7 @@ impl Workload {
                 Request {
                     round: number,
                     company: round.company,
-                    begin_ns: begin_ns.unwrap_or(0),
+                    begin_ns: round.opened_ns.or(begin_ns).unwrap_or(0),
                     took_ns: round.took_ns,
                     stages: self.stages(&round.requests, round.answers()),
                 }

@@ -46,7 +46,7 @@ pub enum Release {
 ///
 /// Where the requests of the application are known, `requests` is what leaves first and `answers` is all that it caused, stages and all. One without
 /// `requests` is no round: messages inside a request wait for so many of its answers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Round {
     /// Position in [`Workload::companies`].
@@ -56,7 +56,13 @@ pub struct Round {
     /// The messages whose responses complete the round, where they are not those of the requests: a request may come in several messages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<(u32, u32)>,
-    /// From the first request to the slowest answer, in the capture. For readers: a replay takes its own time.
+    /// So many of the answers complete it, where who asked goes on without the others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_for: Option<u32>,
+    /// When the first connection was opened for it, from the start of the capture, where that is before its first request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opened_ns: Option<u64>,
+    /// From there, or from the first request, to the last answer that completes it, in the capture. For readers: a replay takes its own time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub took_ns: Option<u64>,
 }

@@ -188,7 +188,8 @@ impl Analysis {
             if writes_tell && mine(&c) && !read {
                 asked = inflight::by_writes(asked, self.writes_of(c.connection));
             }
-            let asked = if read { asked } else { inflight::separate(asked) };
+            let mut asked = if read { asked } else { inflight::separate(asked) };
+            give_up(&mut asked, &c);
             untold += match writes_tell && mine(&c) && !read && inflight::tell_nothing(c.writes, asked.len()) {
                 true => asked.len() as u64,
                 false => asked.iter().filter(|e| e.overlapped && !e.told).count() as u64,
@@ -201,6 +202,8 @@ impl Analysis {
             let mut talk = Talk {
                 upstream: c.server_ip == aggregator,
                 server: index as u32,
+                opened: Some(c.start_ns).filter(|_| mine(&c) && c.to_server.syn > 0),
+                closed: c.to_server.closed_ns.filter(|_| mine(&c)),
                 times: Vec::with_capacity(written.len()),
             };
             for (message, times, wait) in written {
@@ -276,6 +279,17 @@ impl Analysis {
         let from = self.writes.partition_point(|w| w.connection < connection);
         let to = self.writes.partition_point(|w| w.connection <= connection);
         &self.writes[from..to]
+    }
+}
+
+/// What comes after the aggregator closed a connection, and which its kernel refuses, is no answer: the application had given up waiting for it.
+fn give_up(asked: &mut [Exchange], c: &Connection) {
+    let Some(closed) = c.to_server.closed_ns.filter(|_| c.to_server.rst > 0) else { return };
+    for exchange in asked.iter_mut().rev() {
+        if exchange.response_end.is_none_or(|end| end <= closed) {
+            return;
+        }
+        exchange.delivered = None;
     }
 }
 
@@ -403,6 +417,7 @@ fn messages(
             answered: e.delivered.filter(|_| e.response_bytes > 0),
             overlapped: e.overlapped,
             unsure: e.unsure,
+            bytes: e.response_bytes,
         };
         all.push((message, times, Wait { lost: e.front.lost, busy_ns: e.front.busy_ns, drag_ns: e.front.drag_ns }));
     }

@@ -298,7 +298,8 @@ impl Replay {
         self.traffic.stages.iter().map(|(_, messages)| took(messages)).collect()
     }
     /// Every message of every request, in order of request and stage: who was asked for how much, when, and when the answer had come (from the
-    /// start of the capture; null where it is not in it).
+    /// start of the capture; null where it is not in it). `begin_ns` and `took_ns` are the request's: of one that waits for some of its answers, until these
+    /// had come.
     fn request_messages(&self) -> PyResult<Table> {
         let requests = self.workload.requests();
         let numbered = || (0_u32..).zip(&requests);
@@ -308,6 +309,7 @@ impl Replay {
                 stages.flat_map(move |(s, stage)| stage.iter().map(move |&place| (n, request.company, s, place)))
             })
             .collect();
+        let of = |request: u32| &requests[request as usize];
         let connection = |place: Place| self.workload.connections.get(place.0 as usize);
         let message = |place: Place| self.workload.message(place);
         let server = |place: Place| connection(place).and_then(|c| self.workload.servers.get(c.server as usize));
@@ -315,6 +317,8 @@ impl Replay {
         Table::new(vec![
             ("request", u32s(rows.iter().map(|r| r.0))),
             ("company", u32s(rows.iter().map(|r| r.1))),
+            ("begin_ns", u64s(rows.iter().map(|r| of(r.0).begin_ns))),
+            ("took_ns", optional_u64s(rows.iter().map(|r| of(r.0).took_ns))),
             ("stage", u32s(rows.iter().map(|r| r.2))),
             ("position", u32s(rows.iter().map(|r| r.3.0))),
             ("connection", u32s(rows.iter().map(|r| connection(r.3).map_or(0, |c| c.connection)))),

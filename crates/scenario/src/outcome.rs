@@ -26,7 +26,7 @@ pub struct RoundTimes {
     pub requests: u32,
     /// The first release of a request.
     pub release_ps: Option<u64>,
-    /// The last delivery of an answer; none: an answer is missing.
+    /// The delivery of the last answer that completes it; none: one that it waits for is missing.
     pub done_ps: Option<u64>,
 }
 
@@ -53,7 +53,7 @@ pub fn round_times(rounds: &[ReplayedRound], results: &Results) -> Vec<RoundTime
         company: members.company,
         requests: members.requests.len() as u32,
         release_ps: members.requests.iter().filter_map(|id| of(id)?.release_ps).min(),
-        done_ps: latest(members.answers.iter().map(|id| of(id)?.done_ps)),
+        done_ps: nth(members.answers.iter().map(|id| of(id)?.done_ps), members.waits_for),
     });
     times.collect()
 }
@@ -73,10 +73,12 @@ pub fn connections(responses: &[ReplayedResponse], flows: usize) -> Vec<Option<u
     connections
 }
 
-/// The latest of several times; none where one is missing, or all are.
-fn latest(mut times: impl Iterator<Item = Option<u64>>) -> Option<u64> {
-    let first = times.next()??;
-    times.try_fold(first, |latest, time| Some(latest.max(time?)))
+/// When so many of several things were done, or all; none where that is missing, or there are none.
+fn nth(times: impl Iterator<Item = Option<u64>>, count: Option<u32>) -> Option<u64> {
+    let mut sorted: Vec<u64> = times.map(|time| time.unwrap_or(u64::MAX)).collect();
+    sorted.sort_unstable();
+    let place = count.map_or(sorted.len(), |count| sorted.len().min(count as usize)).checked_sub(1)?;
+    Some(sorted[place]).filter(|&time| time < u64::MAX)
 }
 
 #[cfg(test)]
@@ -114,11 +116,13 @@ mod tests {
         let unfinished = RoundTimes { round: 2, company: 1, requests: 2, release_ps: Some(4), done_ps: None };
         let ids = |ids: &[u32]| ids.iter().map(|&id| MessageId(id)).collect();
         let rounds = [
-            ReplayedRound { company: 0, requests: ids(&[0]), answers: ids(&[1, 2]) },
+            ReplayedRound { company: 0, requests: ids(&[0]), answers: ids(&[1, 2]), ..ReplayedRound::default() },
             ReplayedRound::default(),
-            ReplayedRound { company: 1, requests: ids(&[0, 1]), answers: ids(&[2, 3]) },
+            ReplayedRound { company: 1, requests: ids(&[0, 1]), answers: ids(&[2, 3]), ..ReplayedRound::default() },
         ];
         assert_eq!(round_times(&rounds, &results()), [whole, unfinished]);
+        let one_will_do = ReplayedRound { waits_for: Some(1), ..rounds[2].clone() };
+        assert_eq!(round_times(&[one_will_do], &results()), [RoundTimes { round: 0, done_ps: Some(40), ..unfinished }]);
     }
 
     #[test]

@@ -88,8 +88,10 @@ pub struct ReplayedRound {
     pub company: u32,
     /// It begins when the first of these is released.
     pub requests: Vec<MessageId>,
-    /// It is complete when all of these are delivered.
+    /// It is complete when all of these are delivered,
     pub answers: Vec<MessageId>,
+    /// or so many.
+    pub waits_for: Option<u32>,
 }
 
 /// Where a request tree went in the plan: a client asked the aggregator, which asked others before it answered.
@@ -193,11 +195,13 @@ impl Replay {
             company: round.company,
             requests: round.requests.iter().filter_map(|place| at(place).and_then(|p| p.request.or(p.last))).collect(),
             answers: answers(round),
+            waits_for: round.waits_for,
         });
         let stages = self.stages.iter().map(|(company, messages)| ReplayedRound {
             company: *company,
             requests: messages.iter().filter_map(|place| at(place).and_then(|p| p.request.or(p.last))).collect(),
             answers: messages.iter().filter_map(|place| at(place).and_then(|p| p.last)).collect(),
+            waits_for: None,
         });
         Added { responses, rounds: rounds.collect(), stages: stages.collect(), trees: self.trees(&placed) }
     }

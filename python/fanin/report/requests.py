@@ -49,7 +49,7 @@ def messages(replay: Replay, traced: Traced | None = None) -> pl.DataFrame:
     [(0, 8), (1, 4)]
     """
     rows = frame(replay.request_messages()).sort("request", "asked_ns", maintain_order=True)
-    begin = pl.col("asked_ns").min().over("request")
+    begin = pl.col("begin_ns")
     again = pl.int_range(pl.len()).over("request", "server")
     calls = [(traced or {}).get(place, (None, None)) for place in zip(rows["position"], rows["turn"], strict=True)]
     ends = pl.DataFrame(calls, schema={"traced_from_ms": pl.Int64, "traced_to_ms": pl.Int64}, orient="row")
@@ -57,6 +57,7 @@ def messages(replay: Replay, traced: Traced | None = None) -> pl.DataFrame:
         *("request", "company", "stage", "connection", "turn", "server"),
         label=pl.when(again > 0).then(pl.format("{} ({})", "server", again + 1)).otherwise("server"),
         begin_ms=begin / NS_PER_MS,
+        took_ms=pl.col("took_ns") / NS_PER_MS,
         asked_ms=(pl.col("asked_ns") - begin) / NS_PER_MS,
         answered_ms=(pl.col("answered_ns").cast(pl.Int64) - begin.cast(pl.Int64)) / NS_PER_MS,
         request_bytes="request_bytes",
@@ -71,11 +72,10 @@ def requests(rows: pl.DataFrame) -> pl.DataFrame:
 
     Columns are ``request``, ``company``, ``begin_ms``, ``took_ms`` (null where its end is not in the capture), ``messages``, ``stages`` and ``servers``.
     """
-    complete = pl.col("answered_ms").is_not_null().all()
     return rows.group_by("request", maintain_order=True).agg(
         pl.col("company").first(),
         pl.col("begin_ms").first(),
-        took_ms=pl.when(complete).then(pl.col("answered_ms").max()),
+        pl.col("took_ms").first(),
         messages=pl.len(),
         stages=pl.col("stage").n_unique(),
         servers=pl.col("server").n_unique(),

@@ -100,8 +100,8 @@ def write(found: TrainsResult, replay: Replay, path: str | Path) -> Written:
     (46, 184, 184)
     """
     rows = frame(replay.request_messages())
-    whole = pl.col("answered_ns").is_not_null().all().over("request")
-    messages = rows.filter(whole)
+    # A call that was given up has no end.
+    messages = rows.filter(pl.col("took_ns").is_not_null() & pl.col("answered_ns").is_not_null())
     epoch = int(found.summary["start_epoch_ns"])
     service = [{"key": "service.name", "value": {"stringValue": replay.aggregator}}]
     document = {
@@ -142,7 +142,8 @@ def _spans(messages: pl.DataFrame, epoch: int, aggregator: str) -> Iterator[dict
     for (number,), rows in messages.group_by("request", maintain_order=True):
         trace = _identifier(16, epoch, aggregator, number)
         root = _identifier(8, epoch, aggregator, number)
-        begin, end = int(rows["asked_ns"].min()), int(rows["answered_ns"].max())  # type: ignore[arg-type]
+        begin = int(rows["begin_ns"][0])
+        end = begin + int(rows["took_ns"][0])
         stages, servers = rows["stage"].n_unique(), rows["server"].n_unique()
         of = {"fanin.request": number, "fanin.stages": stages, "fanin.messages": rows.height, "fanin.servers": servers}
         yield _span(trace, root, None, "request", SERVER, epoch + begin, epoch + end, of)

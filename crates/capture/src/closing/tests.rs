@@ -97,7 +97,7 @@ fn a_message_that_left_before_what_it_waited_for_is_a_fault() {
 fn a_message_that_waits_inside_a_request_and_is_in_none_is_a_fault() {
     let mut workload = twice();
     // A gate inside of the first request, and the second message of connection 0 waits for it, in no request.
-    let gate = crate::Round { company: 0, requests: vec![], answers: vec![(0, 0), (1, 0)], took_ns: None };
+    let gate = crate::Round { answers: vec![(0, 0), (1, 0)], ..crate::Round::default() };
     workload.rounds.push(gate);
     workload.rounds[1].requests = vec![(1, 1)];
     workload.connections[0].messages[1].release = Some(Release::Round { round: 2, answers: 1, delay_ns: 0 });
@@ -112,13 +112,14 @@ fn a_message_that_waits_inside_a_request_and_is_in_none_is_a_fault() {
 #[test]
 fn stages_are_what_waited_for_the_same_answers() {
     let mut workload = twice();
-    let gate = crate::Round { company: 0, requests: vec![], answers: vec![(0, 0), (1, 0)], took_ns: None };
+    let gate = crate::Round { answers: vec![(0, 0), (1, 0)], ..crate::Round::default() };
     workload.rounds = vec![
         crate::Round {
             company: 0,
             requests: vec![(0, 0), (1, 0)],
             answers: vec![(0, 0), (0, 1), (1, 0), (1, 1)],
             took_ns: Some(12_000_000),
+            ..crate::Round::default()
         },
         gate,
     ];

@@ -472,12 +472,16 @@ impl Calls {
         let all = std::mem::take(&mut self.all);
         self.over = all.iter().map(|call| call.stream).fold(self.over, u32::max);
         self.least = all.iter().map(InFlight::request_bytes).fold(self.least, u64::min);
+        let all_empty = all.is_empty();
         let trivial = !self.odd && self.is_the_turn(&all, turn);
         if trivial {
             self.counts.read += all.len() as u32;
         }
         let stretch = if trivial { None } else { self.stretch(all, turn) };
-        *self = Calls { counts: self.counts, over: self.over, least: self.least, ..Calls::new(self.protocol, turn) };
+        // Frames that are no message's have begun the turn that a request goes on with.
+        let packets = if self.is_multiplexed() && turn == self.turn && all_empty { self.packets } else { [None; 2] };
+        let (counts, over, least) = (self.counts, self.over, self.least);
+        *self = Calls { counts, over, least, packets, ..Calls::new(self.protocol, turn) };
         stretch
     }
 

@@ -299,6 +299,21 @@ fn a_stream_that_is_not_seen_to_begin_is_known_by_the_numbers_of_its_neighbours(
 }
 
 #[test]
+fn a_call_after_a_ping_begins_with_its_own_first_frame() {
+    let mut writes = preface();
+    writes.extend([(CLIENT, grpc_request(1)), (SERVER, grpc_response(1, 9_000))]);
+    // The server pings, the client answers that, and asks later in the same turn.
+    writes.push((SERVER, frame(6, 0, 0, 8)));
+    writes.push((CLIENT, frame(6, 1, 0, 8)));
+    writes.extend([(CLIENT, grpc_request(3)), (SERVER, grpc_response(3, 9_000))]);
+    let (calls, counts) = read(&writes, 1_448, usize::MAX);
+    assert_eq!((counts.read, counts.unread), (2, 0));
+    let call = calls.iter().find(|call| call.stream == 3).unwrap();
+    // A write of the test is a millisecond after the one before.
+    assert!(call.response_end_ns.unwrap() - call.request_start_ns < 1_500_000);
+}
+
+#[test]
 fn the_handshake_of_tls_and_its_tickets_are_no_requests() {
     let record =
         |kind: u8, length: usize| [vec![kind, 3, 3, (length >> 8) as u8, length as u8], vec![0xaa; length]].concat();

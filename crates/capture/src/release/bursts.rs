@@ -7,6 +7,8 @@ use super::{SEEN, Talk};
 pub(super) const TOGETHER: u64 = 500_000;
 /// An application that only writes on needs less than this to do so.
 pub(super) const AT_ONCE: u64 = 100_000;
+/// An application that opens a connection to ask on it does so in less: a handshake, and that of TLS, and its own threads.
+const OPENING: u64 = 5_000_000;
 /// A connection belongs with others if more than this share of its requests leave in their company.
 const COMPANY: f64 = 0.5;
 /// So many neighbours in a burst are counted as company: enough to find the group, and linear in requests.
@@ -24,8 +26,14 @@ pub(super) struct Ask {
     pub own: Option<u64>,
     /// When its own response had arrived.
     pub answered: Option<u64>,
+    /// When its connection was opened for it.
+    pub opened: Option<u64>,
     /// It was sent before the response before had arrived.
     pub overlapped: bool,
+    /// Nobody waits for its answer any more: its connection was closed. It is `answered` when it was tried anew, if it was.
+    pub given_up: bool,
+    /// The position of the request that was given up and that this one tries anew.
+    pub retries: Option<u32>,
 }
 
 impl Ask {
@@ -60,14 +68,38 @@ pub(super) fn asks(talks: &[Talk]) -> Vec<Ask> {
                 // Unless it was sent while the answer was still coming, the answer had come, whatever the tap says.
                 let own = before.filter(|&answered| answered <= at || !times.overlapped).map(|own| own.min(at));
                 let (conn, msg) = (conn as u32, msg as u32);
-                let server = talk.server;
-                all.push(Ask { at, conn, msg, server, own, answered: times.answered, overlapped: times.overlapped });
+                let (server, answered, overlapped) = (talk.server, times.answered, times.overlapped);
+                // What uses it later was not what it was opened for.
+                let opened = talk.opened.filter(|&opened| msg == 0 && at.saturating_sub(opened) <= OPENING);
+                let given_up = answered.is_none() && talk.closed.is_some() && msg + 1 == talk.times.len() as u32;
+                let retries = None;
+                all.push(Ask { at, conn, msg, server, own, answered, opened, overlapped, given_up, retries });
             }
             before = times.answered.or(before);
         }
     }
     all.sort_unstable_by_key(|a| (a.at, a.conn, a.msg));
+    retries(talks, &mut all);
     all
+}
+
+/// Finds which requests try one anew that was given up: the next to its server, soon after its connection was closed.
+fn retries(talks: &[Talk], asks: &mut [Ask]) {
+    let mut given_up: Vec<u32> = Vec::new();
+    for n in 0..asks.len() {
+        let ask = asks[n];
+        let closed = |&failed: &u32| talks[asks[failed as usize].conn as usize].closed.unwrap_or(u64::MAX);
+        given_up.retain(|failed| closed(failed).saturating_add(OPENING) >= ask.at);
+        let mine = |failed: &u32| asks[*failed as usize].server == ask.server && closed(failed) <= ask.at + SEEN;
+        if let Some(place) = given_up.iter().position(mine) {
+            let failed = given_up.remove(place);
+            asks[n].retries = Some(failed);
+            asks[failed as usize].answered = Some(ask.at + SEEN + 1);
+        }
+        if ask.given_up {
+            given_up.push(n as u32);
+        }
+    }
 }
 
 /// Finds the companies.
@@ -109,6 +141,17 @@ pub(super) fn companies(talks: &[Talk], asks: &[Ask]) -> Vec<Company> {
 }
 
 impl Company {
+    /// Of messages of several connections, each connection alone.
+    pub fn alone(mut messages: Vec<u32>, asks: &[Ask]) -> Vec<Company> {
+        let conn = |n: u32| asks[n as usize].conn;
+        messages.sort_unstable_by_key(|&n| (conn(n), n));
+        let company = |mine: &[u32]| {
+            let bursts = mine.iter().map(|&ask| Burst { asks: vec![ask] }).collect();
+            Company { connections: vec![conn(mine[0])], bursts, upstream: false }
+        };
+        messages.chunk_by(|&a, &b| conn(a) == conn(b)).map(company).collect()
+    }
+
     /// What is left of it; none: nothing.
     pub fn without(&self, taken: &[bool], asks: &[Ask]) -> Option<Company> {
         let free = |conn: u32| !taken[conn as usize];

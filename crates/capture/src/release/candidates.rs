@@ -1,10 +1,9 @@
 //! The events that may have released a round, and which of them it follows most steadily.
 
-use super::bursts::{AT_ONCE, Ask, Burst, Company};
-use super::groups::Group;
-use super::requests::{self, Cut, Step};
-use super::steady::{RESOLUTION, by_chance, cost, median, one_tick};
-use super::{FULL, FULL_SHARE, LEAST_ROUNDS, NEARLY_ALL, ON_A_TICK, SEEN, Talk};
+use super::bursts::{Ask, Burst};
+use super::class::Class;
+use super::steady::{by_chance, cost, median, one_tick, quantile};
+use super::{LEAST_ROUNDS, SEEN, Talk};
 
 /// So much cheaper than by chance, in the unit of [`cost`], must a cause be that is not the closed loop itself: its delays are spread over a
 /// share 1/e of the time that chance would spread them over.
@@ -13,6 +12,13 @@ const GAIN: f64 = 1.0;
 const MARGIN: f64 = 0.2;
 /// A cause must precede at least this share of the rounds.
 const COVERAGE: f64 = 0.9;
+/// A pause may be so many times as far below the middle one as the steadiest, but for so few of them.
+const EARLY: u64 = 2;
+const FEW: f64 = 0.03;
+/// Where it is so many times as far below if all answers are waited for, some of them will do,
+const SOME_WILL_DO: u64 = 4;
+/// if a part of them is cheaper by so much, in the unit of [`cost`].
+const CLEARLY: f64 = 0.5;
 /// Others whose events are tried as causes of a class: those that come last before its rounds most often.
 const OTHERS: usize = 3;
 
@@ -31,7 +37,8 @@ impl Need {
     const ALL: [Need; 6] =
         [Need::AllBut(0), Need::AllBut(1), Need::AllBut(2), Need::AllBut(3), Need::Majority, Need::First];
 
-    fn of(self, answers: usize) -> Option<usize> {
+    /// How many of so many; none: there are too few.
+    pub fn of(self, answers: usize) -> Option<usize> {
         match self {
             Need::AllBut(late) => answers.checked_sub(late).filter(|&k| k > 0),
             Need::Majority => (answers > 0).then_some(answers / 2 + 1),
@@ -60,176 +67,6 @@ pub(super) enum Kind {
     OthersRequests(usize),
     /// The beginning of the round before, by a clock.
     Timer,
-}
-
-/// An answer, by when it had arrived.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Answer {
-    /// `u64::MAX`: not in the capture.
-    pub at: u64,
-    pub conn: u32,
-    pub msg: u32,
-}
-
-/// A company with its rounds, which have one kind of cause.
-#[derive(Debug)]
-pub(super) struct Class {
-    pub connections: Vec<u32>,
-    pub upstream: bool,
-    pub bursts: Vec<Burst>,
-    /// Answers of each burst that had been asked for before the next one, in order of time.
-    pub answers: Vec<Vec<Answer>>,
-    /// Requests between full rounds.
-    pub rest: Vec<u32>,
-    /// Rounds that are full hold nearly everything.
-    full: bool,
-    /// How well the tap knows when its rounds were complete: delays that differ by less, in nanoseconds, are equal.
-    resolution: f64,
-    /// The round before each one, of the same user.
-    before: Vec<Option<usize>>,
-    /// Its rounds are whole requests: of each, what is asked inside it. None: they are what leaves together.
-    pub inside: Option<Vec<Vec<Step>>>,
-}
-
-impl Class {
-    /// A group whose requests are known. Their first messages are its bursts, all their answers end them.
-    pub fn of_requests(group: &Group, cut: &Cut, talks: &[Talk], asks: &[Ask]) -> Class {
-        let how = requests::inside(&cut.requests, asks);
-        let (mut bursts, mut inside, mut answers) = (Vec::new(), Vec::new(), Vec::new());
-        for request in &cut.requests {
-            let (first, steps) = requests::steps(request, asks, how);
-            bursts.push(Burst { asks: request[..first].to_vec() });
-            inside.push(steps);
-            let answer = |&n: &u32| {
-                let ask = &asks[n as usize];
-                Answer { at: ask.answered.unwrap_or(u64::MAX), conn: ask.conn, msg: ask.msg }
-            };
-            let mut all: Vec<Answer> = request.iter().map(answer).collect();
-            all.sort_unstable();
-            answers.push(all);
-        }
-        let class = Class {
-            connections: group.connections.clone(),
-            upstream: false,
-            bursts,
-            answers,
-            rest: Vec::new(),
-            full: true,
-            resolution: RESOLUTION,
-            before: requests::before(cut, asks),
-            inside: Some(inside),
-        };
-        class.resolved(talks)
-    }
-
-    pub fn of(company: &Company, talks: &[Talk], asks: &[Ask]) -> Class {
-        let several = company.connections.len() > 1 && !company.upstream;
-        let total: usize = company.bursts.iter().map(|b| b.asks.len()).sum();
-        let sizes = || company.bursts.iter().map(|b| b.asks.len());
-        let held = |least: usize| sizes().filter(|&n| n >= least).sum::<usize>() as f64 / total.max(1) as f64;
-        let shows = |least: usize| held(least) >= FULL_SHARE && sizes().filter(|&n| n >= least).count() >= LEAST_ROUNDS;
-        let size = company.connections.len();
-        // All of them, if that happens often enough; else nearly all of them.
-        let nearly = ((size as f64 * FULL).ceil() as usize).max(2);
-        let least = if !several {
-            1
-        } else if shows(size) {
-            size
-        } else {
-            nearly
-        };
-        let full = shows(least);
-        let (mut bursts, mut rest) = (Vec::new(), Vec::new());
-        for burst in &company.bursts {
-            if full && burst.asks.len() < least {
-                rest.extend(&burst.asks);
-            } else {
-                bursts.push(burst.clone());
-            }
-        }
-        let mut class = Class {
-            connections: company.connections.clone(),
-            upstream: company.upstream,
-            bursts,
-            answers: Vec::new(),
-            rest,
-            full: held(least) >= NEARLY_ALL,
-            resolution: RESOLUTION,
-            before: Vec::new(),
-            inside: None,
-        };
-        class.answers = (0..class.bursts.len()).map(|i| class.answers_of(i, talks, asks)).collect();
-        class.before = (0..class.bursts.len()).map(|i| i.checked_sub(1)).collect();
-        class.resolved(talks)
-    }
-
-    /// With how well the tap knows its ends.
-    fn resolved(mut self, talks: &[Talk]) -> Class {
-        let last = self.answers.iter().filter_map(|answers| answers.last().filter(|last| last.at < u64::MAX));
-        let unsure: Vec<u64> = last.map(|last| talks[last.conn as usize].times[last.msg as usize].unsure).collect();
-        self.resolution = RESOLUTION.max(median(&unsure) as f64);
-        self
-    }
-
-    /// Its messages by request, and each that is in none of them for itself.
-    pub fn requests(&self) -> Vec<Vec<u32>> {
-        let inside = |i: usize| self.inside.iter().flat_map(move |all| &all[i]).map(|step| step.ask);
-        let whole = self.bursts.iter().enumerate().map(|(i, b)| b.asks.iter().copied().chain(inside(i)).collect());
-        whole.chain(self.rest.iter().map(|&ask| vec![ask])).collect()
-    }
-
-    /// Several connections that are asked together.
-    pub fn is_company(&self) -> bool {
-        self.connections.len() > 1 && !self.upstream
-    }
-
-    pub fn start(&self, i: usize, asks: &[Ask]) -> u64 {
-        asks[self.bursts[i].asks[0] as usize].at
-    }
-
-    /// A moment is a whole number of periods away from the burst before it.
-    pub fn on_a_tick(&self, at: u64, period: u64, asks: &[Ask]) -> bool {
-        let before = self.bursts.partition_point(|burst| asks[burst.asks[0] as usize].at <= at);
-        let since = before.checked_sub(1).map(|before| at - self.start(before, asks));
-        since.is_some_and(|since| one_tick(since, period).abs_diff(period) as f64 <= ON_A_TICK * period as f64)
-    }
-
-    /// The last answers on the connections of burst `i` that were asked for before the next one: a request may come in several messages, each as soon as
-    /// the one before is answered. What comes later is no part of a request that was answered.
-    fn answers_of(&self, i: usize, talks: &[Talk], asks: &[Ask]) -> Vec<Answer> {
-        let until = if i + 1 < self.bursts.len() { self.start(i + 1, asks) } else { u64::MAX };
-        let mut all: Vec<Answer> = Vec::with_capacity(self.bursts[i].asks.len());
-        for &ask in &self.bursts[i].asks {
-            let ask = &asks[ask as usize];
-            let times = &talks[ask.conn as usize].times;
-            let mut last = Answer { at: ask.answered.unwrap_or(u64::MAX), conn: ask.conn, msg: ask.msg };
-            if self.is_company() {
-                let at_once = |asked: u64, before: u64| asked <= before.saturating_add(AT_ONCE);
-                for (msg, times) in times.iter().enumerate().skip(ask.msg as usize + 1) {
-                    // Within the same burst a connection comes once.
-                    match (times.asked, times.answered) {
-                        (Some(asked), answered) if asked < until && at_once(asked, last.at) => {
-                            last = Answer { at: answered.unwrap_or(u64::MAX), conn: ask.conn, msg: msg as u32 };
-                        }
-                        (None, Some(answered)) if answered < until => {
-                            last = Answer { at: answered, conn: ask.conn, msg: msg as u32 };
-                        }
-                        _ => break,
-                    }
-                }
-            }
-            all.push(last);
-        }
-        all.sort_unstable();
-        all
-    }
-
-    /// When so many answers of burst `i` had arrived.
-    fn answered(&self, i: usize, need: Need) -> Option<(u64, u32)> {
-        let answers = &self.answers[i];
-        let k = need.of(answers.len())?;
-        answers.get(k - 1).map(|a| a.at).filter(|&at| at < u64::MAX).map(|at| (at, k as u32))
-    }
 }
 
 /// What a release refers to, and when it happened.
@@ -383,11 +220,21 @@ struct Score {
     delays: Vec<Option<u64>>,
 }
 
+impl Score {
+    /// By how much the shortest delays, but for a few, are shorter than the middle one.
+    fn early(&self) -> u64 {
+        let known: Vec<u64> = self.delays.iter().flatten().copied().collect();
+        self.median - quantile(&known, FEW).min(self.median)
+    }
+}
+
 /// What was chosen for a class: a kind of cause per burst, or each connection alone.
 pub(super) struct Choice {
     first: Option<Score>,
     /// For bursts that do not follow the first.
     second: Option<Score>,
+    /// The user goes on without some of the answers.
+    some_will_do: bool,
 }
 
 impl Choice {
@@ -409,6 +256,14 @@ impl Choice {
         }
     }
 
+    /// How many of so many answers the user of a round waits for, where the next round follows these.
+    pub fn waited(&self, answers: usize) -> Option<usize> {
+        match self.first.as_ref()?.kind {
+            Kind::Answers(need) if self.some_will_do => need.of(answers),
+            _ => None,
+        }
+    }
+
     /// The period of the timer that releases most bursts.
     pub fn ticks(&self) -> Option<u64> {
         self.first.as_ref().filter(|first| first.kind == Kind::Timer).map(|first| first.median)
@@ -423,7 +278,7 @@ impl Choice {
 /// Chooses the cause of a class's bursts.
 pub(super) fn choose(n: usize, classes: &[Class], streams: &Streams, asks: &[Ask]) -> Choice {
     let class = &classes[n];
-    let nothing = Choice { first: None, second: None };
+    let nothing = Choice { first: None, second: None, some_will_do: false };
     if class.bursts.len() < LEAST_ROUNDS {
         return if class.inside.is_some() { unexplained(class) } else { nothing };
     }
@@ -442,8 +297,17 @@ pub(super) fn choose(n: usize, classes: &[Class], streams: &Streams, asks: &[Ask
         let least = scores.iter().map(|s| s.cost).fold(f64::INFINITY, f64::min);
         scores.iter().filter(|s| s.cost <= least + MARGIN).min_by_key(|s| s.median).cloned()
     };
-    let closed: Vec<Score> = loops.iter().filter(|s| s.coverage >= COVERAGE).cloned().collect();
-    let closed = steadiest(&closed);
+    let mut closed: Vec<Score> = loops.iter().filter(|s| s.coverage >= COVERAGE).cloned().collect();
+    let some_will_do = class.is_company() && closed_by_some(&closed, class);
+    if some_will_do {
+        let earliest = earliest(&closed, class);
+        closed.retain(|s| s.early() <= EARLY * earliest);
+    }
+    let closed = match some_will_do {
+        // One answer more or less is told by the steadiness of the pauses alone.
+        true => closed.into_iter().min_by(|a, b| a.cost.total_cmp(&b.cost)),
+        false => steadiest(&closed),
+    };
     let open: Vec<Score> = others.iter().filter(|s| s.coverage >= COVERAGE && s.gain >= GAIN).cloned().collect();
     let open = steadiest(&open);
     // A round waits for the round before unless something else is clearly steadier.
@@ -466,7 +330,7 @@ pub(super) fn choose(n: usize, classes: &[Class], streams: &Streams, asks: &[Ask
     if class.inside.is_some() {
         let candidates: Vec<Score> = loops.into_iter().chain(others).collect();
         let second = second(n, &first, class, &candidates, &score);
-        return Choice { first: Some(first), second };
+        return Choice { first: Some(first), second, some_will_do };
     }
     // Each connection alone needs the least faith; that all are asked together, again and again, speaks against it.
     let alone_is_better = if class.is_company() && class.full {
@@ -480,21 +344,38 @@ pub(super) fn choose(n: usize, classes: &[Class], streams: &Streams, asks: &[Ask
     if alone_is_better && !class.is_company() {
         // A single connection may follow something else now and then: a hedged request.
         let second = second(n, &own, class, &others, &score);
-        return Choice { first: None, second };
+        return Choice { first: None, second, some_will_do: false };
     }
     if alone_is_better {
         return nothing;
     }
     let candidates: Vec<Score> = loops.into_iter().chain(others).collect();
     let second = second(n, &first, class, &candidates, &score);
-    Choice { first: Some(first), second }
+    Choice { first: Some(first), second, some_will_do }
+}
+
+/// By how much the shortest pauses are shorter than the middle one, of the steadiest cause.
+fn earliest(closed: &[Score], class: &Class) -> u64 {
+    closed.iter().map(Score::early).min().unwrap_or(0) + SEEN.max(class.resolution as u64)
+}
+
+/// Whether rounds follow a part of the answers before, and not all. That all had come when the next began is no evidence for all: they may have come in
+/// the user's pause. But who is taken to wait for more answers than he does seems to pause for less, now and then, than he ever does; and after the
+/// answers that he does wait for he pauses more steadily. Where many rounds begin before all answers have come, nobody waited for these.
+fn closed_by_some(closed: &[Score], class: &Class) -> bool {
+    let least = closed.iter().map(|s| s.cost).fold(f64::INFINITY, f64::min);
+    if !closed.iter().any(|s| s.cost <= least + MARGIN && s.gain >= GAIN) {
+        return false;
+    }
+    let of_all = closed.iter().find(|s| s.kind == Kind::Answers(Need::AllBut(0)));
+    of_all.is_none_or(|all| all.cost > least + CLEARLY && all.early() > SOME_WILL_DO * earliest(closed, class))
 }
 
 /// Asked together, but after nothing that can be seen: on the clock.
 fn unexplained(class: &Class) -> Choice {
     let delays = vec![None; class.bursts.len()];
     let first = Score { kind: Kind::Answers(Need::AllBut(0)), cost: 0.0, gain: 0.0, coverage: 0.0, median: 0, delays };
-    Choice { first: Some(first), second: None }
+    Choice { first: Some(first), second: None, some_will_do: false }
 }
 
 /// A cause for the bursts that `first` does not explain: it had not happened, or much earlier or later than it does mostly.

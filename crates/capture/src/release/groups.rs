@@ -4,21 +4,32 @@
 //! together that are asked together (see [`super::bursts`]), or of which one is asked shortly after something happened on another, more often
 //! than something happens there shortly before a moment that has nothing to do with it.
 
-use super::bursts::{Ask, Company, find};
+use super::bursts::{Ask, Company, TOGETHER, find};
 use super::steady::by_chance;
 use super::{LEAST_ROUNDS, Talk};
+use std::collections::BTreeMap;
 
 /// A connection of fewer requests is no lane of its own: there is nothing to learn from it.
 const LASTING: usize = 3;
 /// An aggregator turns from an answer to the next request in less than this. What comes later may be told by [`super::candidates`].
 const SHORTLY: u64 = 1_000_000;
+/// A pool takes another connection where so many of the requests on it find a first one busy.
+const OVERFLOW: f64 = 0.9;
+/// A connection that is asked so many times as often as the one in the middle, or as seldom, may have nothing to do with the group.
+const ODD: usize = 3;
+/// And it is used so many times less often than those before it.
+const FEWER: u32 = 3;
+/// Neighbours in time that are looked at for a group's.
+const NEIGHBOURS: usize = 16;
+/// Chance is tried at so many moments of each lane at least: the few between a dozen requests tell little.
+const MOMENTS: usize = 200;
 /// A lane follows another if so much of what chance leaves of its requests does: a stage or a chain has nearly all, a semaphore its part.
 const FOLLOWS: f64 = 0.3;
 /// And more often than chance gives by so many standard deviations: of the pairs of a hundred lanes one in ten million.
 const BEYOND_CHANCE: f64 = 5.0;
 
 /// Connections of one user or of one shared pool, and all that was asked on them.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Group {
     pub connections: Vec<u32>,
     /// Positions of asks, in order of time.
@@ -29,6 +40,24 @@ pub(super) struct Group {
     pub several: bool,
 }
 
+impl Group {
+    /// The same without connections that are asked much more often, or less, than the one in the middle; none where there are no such, or too many.
+    pub fn without_odd(&self, asks: &[Ask]) -> Option<Group> {
+        let mut count: BTreeMap<u32, usize> = BTreeMap::new();
+        self.asks.iter().for_each(|&ask| *count.entry(asks[ask as usize].conn).or_default() += 1);
+        let mut sorted: Vec<usize> = count.values().copied().collect();
+        sorted.sort_unstable();
+        let middle = *sorted.get(sorted.len() / 2)?;
+        let usual = |conn: &u32| count.get(conn).is_some_and(|&n| n < ODD * middle && ODD * n > middle);
+        let connections: Vec<u32> = self.connections.iter().copied().filter(usual).collect();
+        if connections.len() == self.connections.len() || 2 * connections.len() <= self.connections.len() {
+            return None;
+        }
+        let asks = self.asks.iter().copied().filter(|&ask| usual(&asks[ask as usize].conn)).collect();
+        Some(Group { connections, asks, companies: self.companies.clone(), several: self.several })
+    }
+}
+
 /// Groups, in the order of their first connections.
 pub(super) fn groups(talks: &[Talk], asks: &[Ask], companies: &[Company]) -> Vec<Group> {
     let mut count = vec![0_usize; talks.len()];
@@ -37,6 +66,9 @@ pub(super) fn groups(talks: &[Talk], asks: &[Ask], companies: &[Company]) -> Vec
     let lane = lanes(talks, lasts);
     let mut root: Vec<u32> = lane.clone();
     link(talks, asks, &mut root);
+    unlinked(companies, &lane, &count, &mut root);
+    pooled(talks, asks, &mut root);
+    accompanied(talks, asks, &mut root);
     let mut number = vec![u32::MAX; talks.len()];
     let mut all: Vec<Group> = Vec::new();
     for conn in (0..talks.len() as u32).filter(|&c| !talks[c as usize].upstream) {
@@ -61,6 +93,81 @@ pub(super) fn groups(talks: &[Talk], asks: &[Ask], companies: &[Company]) -> Vec
         }
     }
     all
+}
+
+/// Joins what is asked together, about as often, though none follows a certain other: each request asks some of them, always others.
+fn unlinked(companies: &[Company], lane: &[u32], count: &[usize], root: &mut [u32]) {
+    for company in companies.iter().filter(|company| !company.upstream) {
+        let often = || company.connections.iter().map(|&conn| count[conn as usize]);
+        if often().max() > often().min().map(|least| ODD * least) {
+            continue;
+        }
+        let alone = |root: &mut [u32], conn: u32| find(root, conn) == find(root, lane[conn as usize]);
+        let mut linked = vec![false; root.len()];
+        for conn in 0..root.len() as u32 {
+            let to = find(root, conn);
+            linked[to as usize] |= lane[conn as usize] != lane[to as usize];
+        }
+        if company.connections.iter().all(|&conn| alone(root, conn) && !linked[find(root, conn) as usize]) {
+            company.connections.iter().for_each(|&conn| {
+                join(root, company.connections[0], conn);
+            });
+        }
+    }
+}
+
+/// Joins a connection that is asked only while others of a group to the same server are busy: one pool has them all.
+fn pooled(talks: &[Talk], asks: &[Ask], root: &mut [u32]) {
+    let mut open: BTreeMap<u32, Vec<(u64, u32)>> = BTreeMap::new();
+    let (mut count, mut pairs) = (vec![0_u32; talks.len()], Vec::new());
+    for ask in asks.iter().filter(|ask| !talks[ask.conn as usize].upstream) {
+        let busy = open.entry(ask.server).or_default();
+        busy.retain(|&(until, conn)| until > ask.at && conn != ask.conn);
+        let me = find(root, ask.conn);
+        count[me as usize] += 1;
+        let mut others: Vec<u32> = busy.iter().map(|&(_, conn)| find(root, conn)).collect();
+        others.sort_unstable();
+        others.dedup();
+        pairs.extend(others.into_iter().map(|other| ((me, other), 1)));
+        busy.push((ask.answered.unwrap_or(ask.at), ask.conn));
+    }
+    pairs.sort_unstable();
+    for same in pairs.chunk_by(|a, b| a.0 == b.0) {
+        let ((me, other), times) = (same[0].0, same.len());
+        if times >= LEAST_ROUNDS && times as f64 >= OVERFLOW * f64::from(count[me as usize]) {
+            join(root, me, other);
+        }
+    }
+}
+
+/// Joins what leaves with a group's messages nearly always and asks one of the same servers: connections of a pool that are used now and then.
+fn accompanied(talks: &[Talk], asks: &[Ask], root: &mut [u32]) {
+    let mine: Vec<u32> = (0..talks.len() as u32).map(|conn| find(root, conn)).collect();
+    let group = |ask: &Ask| mine[ask.conn as usize];
+    let mut count = vec![0_u32; talks.len()];
+    let mut servers: Vec<(u32, u32)> = Vec::new();
+    for ask in asks {
+        count[group(ask) as usize] += 1;
+        servers.push((group(ask), ask.server));
+    }
+    servers.sort_unstable();
+    servers.dedup();
+    let mut pairs = Vec::new();
+    for (n, ask) in asks.iter().enumerate().filter(|(_, ask)| !talks[ask.conn as usize].upstream) {
+        let with = |other: &&Ask| group(other) != group(ask) && !talks[other.conn as usize].upstream;
+        let near = |other: &&Ask| other.at.abs_diff(ask.at) <= TOGETHER;
+        let before = asks[..n].iter().rev().take(NEIGHBOURS).take_while(near).find(with);
+        let other = before.or_else(|| asks[n + 1..].iter().take(NEIGHBOURS).take_while(near).find(with));
+        pairs.extend(other.map(|other| ((group(ask), group(other)), 1)));
+    }
+    for ((me, other), times) in super::bursts::counted(pairs) {
+        let (my, others) = (count[me as usize], count[other as usize]);
+        let mut of_me = servers[servers.partition_point(|&(of, _)| of < me)..].iter().take_while(|(of, _)| *of == me);
+        let shared = of_me.any(|&(_, server)| servers.binary_search(&(other, server)).is_ok());
+        if shared && FEWER * my <= others && f64::from(times) >= OVERFLOW * f64::from(my) {
+            join(root, me, other);
+        }
+    }
 }
 
 /// The lane of each connection, as the number of its first connection.
@@ -105,9 +212,13 @@ fn link(talks: &[Talk], asks: &[Ask], root: &mut [u32]) {
         let (seen, starts) = preceded(&events, &group, None);
         let mut of_group = starts.clone();
         of_group.sort_unstable_by_key(|&(at, group)| (group, at));
-        let between = of_group.windows(2).enumerate().filter(|(_, pair)| pair[0].1 == pair[1].1);
-        let mut moments: Vec<(u64, u32)> =
-            between.map(|(n, pair)| (by_chance(n, pair[0].0, pair[1].0), pair[0].1)).collect();
+        let mut moments: Vec<(u64, u32)> = Vec::with_capacity(of_group.len());
+        for mine in of_group.chunk_by(|a, b| a.1 == b.1) {
+            let each = MOMENTS.div_ceil(mine.len());
+            let between = mine.windows(2).enumerate();
+            let several = between.flat_map(|(n, pair)| (0..each).map(move |k| (n * each + k, pair)));
+            moments.extend(several.map(|(n, pair)| (by_chance(n, pair[0].0, pair[1].0), pair[0].1)));
+        }
         moments.sort_unstable();
         let (chance, moments) = preceded(&events, &group, Some(&moments));
         let counted = |all: &[(u64, u32)]| {

@@ -11,6 +11,7 @@
 
 mod bursts;
 mod candidates;
+mod class;
 mod groups;
 #[cfg(test)]
 mod patterns;
@@ -18,10 +19,13 @@ mod requests;
 mod steady;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod waited;
 
 use crate::waiting::{Company, Delay, Reason, Release, Round};
 use bursts::{Ask, Burst};
-use candidates::{Choice, Class, Kind, Streams};
+use candidates::{Choice, Kind, Streams};
+use class::Class;
 use std::collections::BTreeMap;
 
 /// Fewer rounds show no steadiness.
@@ -53,6 +57,10 @@ pub(crate) struct Talk {
     pub upstream: bool,
     /// The host at the other end, by a number.
     pub server: u32,
+    /// When it was opened, if that is in the capture,
+    pub opened: Option<u64>,
+    /// and when the aggregator closed it.
+    pub closed: Option<u64>,
     /// Per message.
     pub times: Vec<Times>,
 }
@@ -66,6 +74,8 @@ pub(crate) struct Times {
     pub overlapped: bool,
     /// By how much earlier the response may have come.
     pub unsure: u64,
+    /// Of the response.
+    pub bytes: u64,
 }
 
 /// What was found.
@@ -83,15 +93,16 @@ pub(crate) fn infer(talks: &[Talk]) -> Found {
     let companies = bursts::companies(talks, &asks);
     let classes = classes(talks, &asks, &companies);
     let streams = Streams::of(&classes, talks, &asks);
+    let choices: Vec<Choice> = (0..classes.len()).map(|n| candidates::choose(n, &classes, &streams, &asks)).collect();
     let mut book = Book {
         asks: &asks,
         classes: &classes,
+        choices: &choices,
         found: Found { releases: talks.iter().map(|t| vec![None; t.times.len()]).collect(), ..Found::default() },
         numbers: BTreeMap::new(),
     };
-    for (n, class) in classes.iter().enumerate() {
-        let choice = candidates::choose(n, &classes, &streams, &asks);
-        book.write(n, class, &choice, &streams);
+    for (n, (class, choice)) in classes.iter().zip(&choices).enumerate() {
+        book.write(n, class, choice, &streams);
     }
     book.found
 }
@@ -101,32 +112,56 @@ fn classes(talks: &[Talk], asks: &[Ask], companies: &[bursts::Company]) -> Vec<C
     let mut all: Vec<Class> = Vec::new();
     let mut taken = vec![false; talks.len()];
     for group in groups::groups(talks, asks, companies).iter().filter(|group| group.several) {
-        let cut = requests::cut(&group.asks, asks);
+        let (group, cut) = usual(group, asks);
         let told = requests::steadiness(&cut.requests);
         let better = match group.companies.as_slice() {
-            // What leaves together is what was known of these.
+            // What leaves together is what was known of these, unless each goes its own way.
             &[only] => {
-                let known = Class::of(&companies[only as usize], talks, asks).requests();
-                let known = requests::steadiness(&known);
+                let known = Class::of(&companies[only as usize], talks, asks);
+                let known = if known.shown { requests::steadiness(&known.requests()) } else { 0.0 };
                 told >= CLEAR && (told > known + STEADIER || cut.valley && told >= known)
             }
             _ => told >= CLEAR || cut.valley,
         };
         if better && cut.requests.len() >= LEAST_ROUNDS {
             group.connections.iter().for_each(|&conn| taken[conn as usize] = true);
-            all.push(Class::of_requests(group, &cut, talks, asks));
+            all.push(Class::of_requests(&group, &cut, talks, asks));
         }
     }
     let left = companies.iter().filter_map(|company| company.without(&taken, asks));
     all.extend(left.map(|company| Class::of(&company, talks, asks)));
+    let mut checks = Vec::new();
+    for n in class::aside(&all, talks, asks) {
+        let alone = bursts::Company::alone(all[n].requests().concat(), asks);
+        checks.extend(alone.iter().map(|company| Class::of(company, talks, asks)));
+        all[n].connections.clear();
+    }
+    all.retain(|class| !class.connections.is_empty());
+    all.extend(checks);
     all.sort_by_key(|class| class.connections.first().copied());
     all
+}
+
+/// A group and its requests; where these are not steady, and are without some of its connections, without these.
+fn usual(group: &groups::Group, asks: &[Ask]) -> (groups::Group, requests::Cut) {
+    let cut = requests::cut(&group.asks, asks);
+    let told = requests::steadiness(&cut.requests);
+    if told < requests::STEADY
+        && let Some(usual) = group.without_odd(asks)
+    {
+        let without = requests::cut(&usual.asks, asks);
+        if requests::steadiness(&without.requests) >= requests::STEADY.max(told + requests::STEADIER) {
+            return (usual, without);
+        }
+    }
+    (group.clone(), cut)
 }
 
 /// The findings while they are written down.
 struct Book<'a> {
     asks: &'a [Ask],
     classes: &'a [Class],
+    choices: &'a [Choice],
     found: Found,
     /// Numbers of rounds by class and burst.
     numbers: BTreeMap<(usize, usize), u32>,
@@ -236,7 +271,7 @@ impl Book<'_> {
                 let round = *gates.entry(several.to_vec()).or_insert(next);
                 if round == next {
                     let answers = several.iter().map(|&ask| place(ask)).collect();
-                    let gate = Round { company: class as u32, requests: Vec::new(), answers, took_ns: None };
+                    let gate = Round { company: class as u32, answers, ..Round::default() };
                     self.found.rounds.push(gate);
                 }
                 Release::Round { round, answers: step.need, delay_ns }
@@ -270,9 +305,15 @@ impl Book<'_> {
         let it = &self.classes[class];
         let requests: Vec<(u32, u32)> =
             it.bursts[burst].asks.iter().map(|&a| (self.asks[a as usize].conn, self.asks[a as usize].msg)).collect();
-        let answers: Vec<(u32, u32)> = it.answers[burst].iter().map(|a| (a.conn, a.msg)).collect();
-        let start = it.start(burst, self.asks);
-        let last = it.answers[burst].last().map(|a| a.at).filter(|&at| at < u64::MAX);
+        let known = it.answers[burst].iter().chain(&it.spare[burst]);
+        let answers: Vec<(u32, u32)> = known.map(|a| (a.conn, a.msg)).collect();
+        let opened = it.opened(burst, self.asks);
+        let start = opened.unwrap_or_else(|| it.start(burst, self.asks));
+        // Who goes on when some of the answers have come has all that he waited for.
+        let of = it.answers[burst].len();
+        let need = self.choices[class].waited(of).unwrap_or(of);
+        let last = need.checked_sub(1).map(|place| it.answers[burst][place].at).filter(|&at| at < u64::MAX);
+        let waits_for = (need < answers.len()).then_some(need as u32);
         let mut sorted = (requests.clone(), answers.clone());
         sorted.0.sort_unstable();
         sorted.1.sort_unstable();
@@ -281,6 +322,8 @@ impl Book<'_> {
             company: class as u32,
             requests,
             answers,
+            waits_for,
+            opened_ns: opened,
             took_ns: last.map(|at| at.saturating_sub(start)),
         });
         number

@@ -23,11 +23,18 @@ const KIND: f64 = 0.1;
 /// A stage that follows later than this, where no valley tells, is the next request.
 const AT_ONCE: u64 = TOGETHER;
 /// So much more of the messages must be in requests of the most frequent size where a reading needs more faith.
-const STEADIER: f64 = 0.05;
+pub(super) const STEADIER: f64 = 0.05;
 /// Requests of which more messages than this are of one size need no other reading.
-const STEADY: f64 = 0.9;
+pub(super) const STEADY: f64 = 0.9;
 /// Repeated bursts to the same servers are stages of one request only if there are always as many, in so many of the requests.
 const AS_MANY: f64 = 0.8;
+
+/// A request of fewer messages has no hedge that could be told from it.
+const LEAST_HEDGED: usize = 3;
+/// The usual messages of a request are so many times as many as a timer sends at once.
+const FEW: usize = 3;
+/// Requests that are looked at for one that is going on.
+const BESIDE: usize = 16;
 
 /// At most this share of the requests begin with a server that none begins with by design.
 const RARELY: f64 = 0.1;
@@ -43,6 +50,8 @@ pub(super) struct Cut {
     pub concurrent: bool,
     /// Pauses are of two kinds.
     pub valley: bool,
+    /// Messages that left by a timer while their request went on, in order: the same was asked of somebody else.
+    pub late: Vec<u32>,
 }
 
 /// Cuts a group into requests.
@@ -75,14 +84,36 @@ pub(super) fn cut(mine: &[u32], asks: &[Ask]) -> Cut {
     if steady > best.0 {
         best = (steady, mended);
     }
-    let mut cut = Cut { requests: best.1, concurrent: false, valley: told };
+    let mut cut = Cut { requests: best.1, valley: told, ..Cut::default() };
     if best.0 < STEADY {
-        let beside = beside(mine, asks);
+        let (beside, late) = hedged(beside(mine, asks), asks);
         if steadiness(&beside) > best.0 + STEADIER {
-            cut = Cut { requests: beside, concurrent: true, valley: false };
+            cut = Cut { requests: beside, concurrent: true, valley: false, late };
         }
     }
     cut
+}
+
+/// Messages that left alone, while answers to a whole request were missing, are no requests but of that one: a timer of it sent them. Also returned are
+/// these messages.
+fn hedged(requests: Vec<Request>, asks: &[Ask]) -> (Vec<Request>, Vec<u32>) {
+    let Some(usual) = usual(&requests).filter(|&usual| usual >= LEAST_HEDGED) else { return (requests, Vec::new()) };
+    let (mut all, mut late): (Vec<Request>, Vec<u32>) = (Vec::with_capacity(requests.len()), Vec::new());
+    let missing =
+        |request: &Request, at: u64| request.iter().any(|&n| asks[n as usize].answered.is_none_or(|a| a > at + SEEN));
+    for request in requests {
+        let at = asks[request[0] as usize].at;
+        let whole = |before: &&mut Request| before.len() >= usual && missing(before, at);
+        match all.iter_mut().rev().take(BESIDE).find(whole) {
+            Some(before) if FEW * request.len() <= usual => {
+                late.extend(&request);
+                before.extend(request);
+            }
+            _ => all.push(request),
+        }
+    }
+    late.sort_unstable();
+    (all, late)
 }
 
 /// The share of messages that are in requests of the most frequent size; the first and the last may be cut off by the capture.
@@ -386,13 +417,21 @@ fn missing<'a>(request: &'a [u32], asks: &'a [Ask]) -> impl Iterator<Item = usiz
 }
 
 /// Parts a request into what its user's turn releases, so many messages, and the steps inside it.
-pub(super) fn steps(request: &[u32], asks: &[Ask], inside: Inside) -> (usize, Vec<Step>) {
+pub(super) fn steps(request: &[u32], asks: &[Ask], inside: Inside, late: &[u32]) -> (usize, Vec<Step>) {
     let (mut first, mut steps): (usize, Vec<Step>) = (request.len(), Vec::new());
     // All before these had come before something that was asked.
     let mut base = 0;
     let mut last = asks[request[0] as usize].at;
     for (place, &n) in request.iter().enumerate().skip(1) {
         let at = asks[n as usize].at;
+        // A timer sent it, which began with the request that it repeats or with the first.
+        let failed = asks[n as usize].retries.filter(|failed| request[..place].contains(failed));
+        if let Some(timed) = failed.or(late.binary_search(&n).is_ok().then_some(request[0])) {
+            first = first.min(place);
+            steps.push(Step { ask: n, need: 0, of: vec![timed], at: asks[timed as usize].at });
+            last = at;
+            continue;
+        }
         let answered = |&n: &u32| asks[n as usize].answered.unwrap_or(0);
         let mut of: Vec<u32> = request[base..place].to_vec();
         of.sort_by_key(answered);

@@ -18,7 +18,12 @@ impl Made {
 
     fn ask(&mut self, conn: usize, asked: u64, answered: u64) -> u64 {
         let overlapped = self.talks[conn].times.last().and_then(|t| t.answered).is_some_and(|before| before > asked);
-        self.talks[conn].times.push(Times { asked: Some(asked), answered: Some(answered), overlapped, unsure: 0 });
+        self.talks[conn].times.push(Times {
+            asked: Some(asked),
+            answered: Some(answered),
+            overlapped,
+            ..Times::default()
+        });
         answered
     }
 

@@ -148,7 +148,7 @@ fn requests_of_a_round_keep_their_order_and_their_spacing_whatever_the_jitter() 
         let (from, delay_ns) = ((connection.server, 0), delay_us * 1_000);
         let second = &mut connection.turns[1];
         (second.request, second.release) = (200, Some(Waits::Round { round: 0, answers: 2, delay_ns }));
-        together.rounds.resize(2, Round { company: 0, requests: vec![], answers: vec![], took_ns: None });
+        together.rounds.resize(2, Round::default());
         together.rounds[0].requests.push(from);
         together.rounds[1].requests.push((from.0, 1));
     }

@@ -1,0 +1,228 @@
+//! Connections that are asked together, and the rounds in which they are.
+
+use super::bursts::{AT_ONCE, Ask, Burst, Company};
+use super::candidates::Need;
+use super::groups::Group;
+use super::requests::{self, Cut, Step};
+use super::steady::{RESOLUTION, median, one_tick};
+use super::{FULL, FULL_SHARE, LEAST_ROUNDS, NEARLY_ALL, ON_A_TICK, Talk};
+
+/// What is asked beside the requests is asked so many times less often,
+const SELDOM: u64 = 10;
+/// and answered with so many times fewer bytes,
+const LITTLE: u64 = 50;
+/// each time no more than fits in a packet.
+const PACKET: u64 = 1_448;
+
+/// An answer, by when it had arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Answer {
+    /// `u64::MAX`: not in the capture.
+    pub at: u64,
+    pub conn: u32,
+    pub msg: u32,
+}
+
+/// A company with its rounds, which have one kind of cause.
+#[derive(Debug)]
+pub(super) struct Class {
+    pub connections: Vec<u32>,
+    pub upstream: bool,
+    pub bursts: Vec<Burst>,
+    /// Answers of each burst that had been asked for before the next one, in order of time.
+    pub answers: Vec<Vec<Answer>>,
+    /// Those that came after what was asked of somebody else too had been answered: nobody waits for them.
+    pub spare: Vec<Vec<Answer>>,
+    /// Requests between full rounds.
+    pub rest: Vec<u32>,
+    /// Rounds that are full hold nearly everything.
+    pub full: bool,
+    /// It has rounds that are full; else each of its connections may go its own way.
+    pub shown: bool,
+    /// How well the tap knows when its rounds were complete: delays that differ by less, in nanoseconds, are equal.
+    pub resolution: f64,
+    /// The round before each one, of the same user.
+    pub before: Vec<Option<usize>>,
+    /// Its rounds are whole requests: of each, what is asked inside it. None: they are what leaves together.
+    pub inside: Option<Vec<Vec<Step>>>,
+}
+
+impl Class {
+    /// A group whose requests are known. Their first messages are its bursts, all their answers end them.
+    pub fn of_requests(group: &Group, cut: &Cut, talks: &[Talk], asks: &[Ask]) -> Class {
+        let how = requests::inside(&cut.requests, asks);
+        let (mut bursts, mut inside, mut answers, mut spare) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for request in &cut.requests {
+            let (first, steps) = requests::steps(request, asks, how, &cut.late);
+            bursts.push(Burst { asks: request[..first].to_vec() });
+            inside.push(steps);
+            let hedges = request.iter().filter(|ask| cut.late.binary_search(ask).is_ok()).count();
+            let answer = |&n: &u32| {
+                let ask = &asks[n as usize];
+                Answer { at: ask.answered.unwrap_or(u64::MAX), conn: ask.conn, msg: ask.msg }
+            };
+            let waited = |n: &&u32| !asks[**n as usize].given_up;
+            let mut all: Vec<Answer> = request.iter().filter(waited).map(answer).collect();
+            if all.is_empty() {
+                all = request.iter().map(answer).collect();
+            }
+            all.sort_unstable();
+            // Of two that were asked for the same, the first answer counts.
+            spare.push(all.split_off(all.len() - hedges.min(all.len() - 1)));
+            answers.push(all);
+        }
+        let class = Class {
+            connections: group.connections.clone(),
+            upstream: false,
+            bursts,
+            answers,
+            spare,
+            rest: Vec::new(),
+            full: true,
+            shown: true,
+            resolution: RESOLUTION,
+            before: requests::before(cut, asks),
+            inside: Some(inside),
+        };
+        class.resolved(talks)
+    }
+
+    pub fn of(company: &Company, talks: &[Talk], asks: &[Ask]) -> Class {
+        let several = company.connections.len() > 1 && !company.upstream;
+        let total: usize = company.bursts.iter().map(|b| b.asks.len()).sum();
+        let sizes = || company.bursts.iter().map(|b| b.asks.len());
+        let held = |least: usize| sizes().filter(|&n| n >= least).sum::<usize>() as f64 / total.max(1) as f64;
+        let shows = |least: usize| held(least) >= FULL_SHARE && sizes().filter(|&n| n >= least).count() >= LEAST_ROUNDS;
+        let size = company.connections.len();
+        // All of them, if that happens often enough; else nearly all of them.
+        let nearly = ((size as f64 * FULL).ceil() as usize).max(2);
+        let least = if !several {
+            1
+        } else if shows(size) {
+            size
+        } else {
+            nearly
+        };
+        let full = shows(least);
+        let (mut bursts, mut rest) = (Vec::new(), Vec::new());
+        for burst in &company.bursts {
+            if full && burst.asks.len() < least {
+                rest.extend(&burst.asks);
+            } else {
+                bursts.push(burst.clone());
+            }
+        }
+        let mut class = Class {
+            connections: company.connections.clone(),
+            upstream: company.upstream,
+            spare: vec![Vec::new(); bursts.len()],
+            bursts,
+            answers: Vec::new(),
+            rest,
+            full: held(least) >= NEARLY_ALL,
+            shown: full,
+            resolution: RESOLUTION,
+            before: Vec::new(),
+            inside: None,
+        };
+        class.answers = (0..class.bursts.len()).map(|i| class.answers_of(i, talks, asks)).collect();
+        class.before = (0..class.bursts.len()).map(|i| i.checked_sub(1)).collect();
+        class.resolved(talks)
+    }
+
+    /// With how well the tap knows its ends.
+    fn resolved(mut self, talks: &[Talk]) -> Class {
+        let last = self.answers.iter().filter_map(|answers| answers.last().filter(|last| last.at < u64::MAX));
+        let unsure: Vec<u64> = last.map(|last| talks[last.conn as usize].times[last.msg as usize].unsure).collect();
+        self.resolution = RESOLUTION.max(median(&unsure) as f64);
+        self
+    }
+
+    /// Its messages by request, and each that is in none of them for itself.
+    pub fn requests(&self) -> Vec<Vec<u32>> {
+        let inside = |i: usize| self.inside.iter().flat_map(move |all| &all[i]).map(|step| step.ask);
+        let whole = self.bursts.iter().enumerate().map(|(i, b)| b.asks.iter().copied().chain(inside(i)).collect());
+        whole.chain(self.rest.iter().map(|&ask| vec![ask])).collect()
+    }
+
+    /// Several connections that are asked together.
+    pub fn is_company(&self) -> bool {
+        self.connections.len() > 1 && !self.upstream
+    }
+
+    pub fn start(&self, i: usize, asks: &[Ask]) -> u64 {
+        asks[self.bursts[i].asks[0] as usize].at
+    }
+
+    /// When the first connection was opened for burst `i`, where its user waited for that before he asked anybody.
+    pub fn opened(&self, i: usize, asks: &[Ask]) -> Option<u64> {
+        let opened = self.bursts[i].asks.iter().filter_map(|&ask| asks[ask as usize].opened).min();
+        opened.filter(|&opened| opened < self.start(i, asks))
+    }
+
+    /// A moment is a whole number of periods away from the burst before it.
+    pub fn on_a_tick(&self, at: u64, period: u64, asks: &[Ask]) -> bool {
+        let before = self.bursts.partition_point(|burst| asks[burst.asks[0] as usize].at <= at);
+        let since = before.checked_sub(1).map(|before| at - self.start(before, asks));
+        since.is_some_and(|since| one_tick(since, period).abs_diff(period) as f64 <= ON_A_TICK * period as f64)
+    }
+
+    /// The last answers on the connections of burst `i` that were asked for before the next one: a request may come in several messages, each as soon as
+    /// the one before is answered. What comes later is no part of a request that was answered.
+    fn answers_of(&self, i: usize, talks: &[Talk], asks: &[Ask]) -> Vec<Answer> {
+        let until = if i + 1 < self.bursts.len() { self.start(i + 1, asks) } else { u64::MAX };
+        let mut all: Vec<Answer> = Vec::with_capacity(self.bursts[i].asks.len());
+        for &ask in &self.bursts[i].asks {
+            let ask = &asks[ask as usize];
+            let times = &talks[ask.conn as usize].times;
+            let mut last = Answer { at: ask.answered.unwrap_or(u64::MAX), conn: ask.conn, msg: ask.msg };
+            if self.is_company() {
+                let at_once = |asked: u64, before: u64| asked <= before.saturating_add(AT_ONCE);
+                for (msg, times) in times.iter().enumerate().skip(ask.msg as usize + 1) {
+                    // Within the same burst a connection comes once.
+                    match (times.asked, times.answered) {
+                        (Some(asked), answered) if asked < until && at_once(asked, last.at) => {
+                            last = Answer { at: answered.unwrap_or(u64::MAX), conn: ask.conn, msg: msg as u32 };
+                        }
+                        (None, Some(answered)) if answered < until => {
+                            last = Answer { at: answered, conn: ask.conn, msg: msg as u32 };
+                        }
+                        _ => break,
+                    }
+                }
+            }
+            all.push(last);
+        }
+        all.sort_unstable();
+        all
+    }
+
+    /// When so many answers of burst `i` had arrived.
+    pub fn answered(&self, i: usize, need: Need) -> Option<(u64, u32)> {
+        let answers = &self.answers[i];
+        let k = need.of(answers.len())?;
+        answers.get(k - 1).map(|a| a.at).filter(|&at| at < u64::MAX).map(|at| (at, k as u32))
+    }
+}
+
+/// Classes of several connections that are no requests of the application's user, beside others that are: asked a tenth as often for a fiftieth of the
+/// bytes, each answer no more than a packet. Health checks of several servers keep step with each other where their periods are the same.
+pub(super) fn aside(classes: &[Class], talks: &[Talk], asks: &[Ask]) -> Vec<usize> {
+    let told = |class: &Class| {
+        let mine = class.requests();
+        let bytes = |n: u32| {
+            let ask = &asks[n as usize];
+            talks[ask.conn as usize].times[ask.msg as usize].bytes
+        };
+        let each = || mine.iter().flatten().map(|&n| bytes(n));
+        (each().count() as u64, each().sum::<u64>(), each().max().unwrap_or(0))
+    };
+    let together: Vec<usize> = (0..classes.len()).filter(|&n| classes[n].is_company()).collect();
+    let told: Vec<(u64, u64, u64)> = together.iter().map(|&n| told(&classes[n])).collect();
+    let most = told.iter().map(|&(_, bytes, _)| bytes).max().unwrap_or(0);
+    let often = told.iter().filter(|t| t.1 == most).map(|t| t.0).max().unwrap_or(0);
+    let small = |&(count, bytes, largest): &(u64, u64, u64)| {
+        count * SELDOM <= often && bytes * LITTLE <= most && largest <= PACKET
+    };
+    together.into_iter().zip(&told).filter(|(_, told)| small(told)).map(|(n, _)| n).collect()
+}
