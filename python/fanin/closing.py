@@ -24,6 +24,10 @@ APART = 4.0
 FEWEST = 20
 """Of fewer requests or answers no distribution is judged."""
 
+PARTS = 0.01
+"""Where more requests than this differ from the usual size, and some have fewer messages, these may be parts of others: of 129 captures of services, none
+that was read right to the request had any."""
+
 FAULTS = {
     "shared": "have a message that another request has too",
     "longer": "last longer, or shorter, than their own messages",
@@ -81,6 +85,28 @@ def broken(found: Sequence[dict[str, Any]]) -> str | None:
         f"of {requests:,} requests that were read in this capture, some cannot be what the application did: {told}. This is an error of fanin's: rank by "
         "responses (--rank-of responses), or give the application's traces (--spans)"
     )
+
+
+def unclear(found: Sequence[dict[str, Any]]) -> str | None:
+    """One sentence about requests that may be parts of others; None where there are none.
+
+    Examples
+    --------
+    >>> sizes = {"min": 1, "median": 8, "p90": 8, "max": 9, "usual": 8, "usual_share": 0.95}
+    >>> unclear([{"requests": 246, "messages_per_request": sizes}])  # doctest: +ELLIPSIS
+    "about 12 of 246 requests do not have the usual 8 messages, and some have only 1: they may be parts of others, ..."
+    >>> unclear([{"requests": 246, "messages_per_request": {**sizes, "min": 8}}]) is None
+    True
+    """
+    for each in found:
+        sizes, requests = each["messages_per_request"], each["requests"]
+        odd = 1 - sizes["usual_share"]
+        if requests >= FEWEST and sizes["min"] < sizes["usual"] and PARTS < odd <= 1 - STEADY:
+            return (
+                f"about {odd * requests:.0f} of {requests:,} requests do not have the usual {sizes['usual']} messages, and some have only {sizes['min']}: "
+                "they may be parts of others, so that there are fewer requests than were read, and longer ones; the application's traces tell (--spans)"
+            )
+    return None
 
 
 def sentences(replay: Replay) -> list[str]:

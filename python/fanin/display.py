@@ -322,9 +322,10 @@ def requests_notes(replay: Replay) -> None:
     """Say which requests were read, and what they are not."""
     from fanin import closing, waiting
 
-    wrong = closing.broken(closing.closings(replay))
-    if wrong is not None:
-        note(f"warning: {wrong}")
+    found = closing.closings(replay)
+    for wrong in (closing.broken(found), closing.unclear(found)):
+        if wrong is not None:
+            note(f"warning: {wrong}")
     for sentence in [*waiting.sentences(waiting.companies(replay)), *closing.sentences(replay)]:
         note(f"note: {sentence}")
 

@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import fanin
+from fanin import closing
 from fanin.traffic import TrainsResult
+
+AGGREGATOR = "10.9.0.1"
 
 RESPONSES, REQUESTS, TIMES = 0.01, 0.02, 0.1
 """How far numbers of responses and of requests, and p50 and p99 of requests, may be off."""
@@ -73,18 +76,18 @@ def logged(path: Path) -> Counted:
 def read(path: Path) -> tuple[Counted, tuple[str, ...]]:
     """What the capture is read as, and what is said against that."""
     found = fanin.trains(path)
-    aggregator = "10.9.0.1"
-    workload = json.loads(found.workload(aggregator).to_json())
+    workload = json.loads(found.workload(AGGREGATOR).to_json())
     responses = sum(m.get("took_ns") is not None for c in workload["connections"] for m in c["messages"])
-    took = found.requests(aggregator)["completion_ms"].drop_nulls().to_list()
+    took = found.requests(AGGREGATOR)["completion_ms"].drop_nulls().to_list()
     return Counted.of(responses, took), doubts(found)
 
 
 def doubts(found: TrainsResult) -> tuple[str, ...]:
     """Kinds of warnings that speak against the reading."""
     unfit = [reason.kind for reason in found.fitness.reasons if {"sizes", "times"} & set(reason.lacks)]
-    return tuple(unfit + [warning["kind"] for warning in found.warnings if warning["kind"] in NAMED])
+    unclear = ["requests-unclear"] if closing.unclear(closing.closings(found.workload(AGGREGATOR))) else []
+    return tuple(unfit + [warning["kind"] for warning in found.warnings if warning["kind"] in NAMED] + unclear)
 
 
-NAMED = ("messages-unread", "requests-unclear", "missing-data", "one-sided")
+NAMED = ("messages-unread", "missing-data", "one-sided")
 """Warnings that say what is read wrongly."""

@@ -30,6 +30,7 @@ KINDS = (
     "timer-untested",
     "requests-untold",
     "requests-broken",
+    "requests-unclear",
     "unasked",
 )
 """Kinds of these warnings."""
@@ -86,8 +87,11 @@ class Replayed:
 def about_the_capture(replay: Replay, *, independent: bool) -> list[str]:
     """What the capture leaves open about the applications, whichever TCP runs."""
     told: list[str] = []
-    if not independent and (wrong := closing.broken(closing.closings(replay))) is not None:
-        told.append(RunWarning(wrong, "requests-broken"))
+    if not independent:
+        found = closing.closings(replay)
+        for wrong, kind in ((closing.broken(found), "requests-broken"), (closing.unclear(found), "requests-unclear")):
+            if wrong is not None:
+                told.append(RunWarning(wrong, kind))
     if replay.untold:
         several = replay.untold > 1
         told.append(
