@@ -24,9 +24,9 @@ APART = 4.0
 FEWEST = 20
 """Of fewer requests or answers no distribution is judged."""
 
-PARTS = 0.01
-"""Where more requests than this differ from the usual size, and some have fewer messages, these may be parts of others: of 129 captures of services, none
-that was read right to the request had any."""
+PARTS, MOSTLY = 0.01, 0.5
+"""Where more requests than the first share, and no more than the second, differ from the usual size, and some have fewer messages, these may be parts of
+others. The laboratory's services (``make services``) that are read right to the request have none."""
 
 FAULTS = {
     "shared": "have a message that another request has too",
@@ -101,7 +101,7 @@ def unclear(found: Sequence[dict[str, Any]]) -> str | None:
     for each in found:
         sizes, requests = each["messages_per_request"], each["requests"]
         odd = 1 - sizes["usual_share"]
-        if requests >= FEWEST and sizes["min"] < sizes["usual"] and PARTS < odd <= 1 - STEADY:
+        if requests >= FEWEST and sizes["min"] < sizes["usual"] and PARTS < odd <= MOSTLY:
             return (
                 f"about {odd * requests:.0f} of {requests:,} requests do not have the usual {sizes['usual']} messages, and some have only {sizes['min']}: "
                 "they may be parts of others, so that there are fewer requests than were read, and longer ones; the application's traces tell (--spans)"
@@ -125,8 +125,8 @@ def _told(found: Sequence[dict[str, Any]]) -> list[str]:
     ...        "messages_per_request": alike, "servers_per_request": alike, "answer_bytes": {**alike, "median": 40_000, "p90": 41_000}}
     >>> _told([one])
     ['3 of 300 requests do not close: 3 lack an answer in the capture']
-    >>> _told([{**one, "closed": 300, "unanswered": 0, "messages_per_request": {**alike, "min": 3, "max": 24, "usual_share": 0.5}}])
-    ['requests have 3 to 24 messages (50% of them 12): either the application asks for so many or requests were mixed up']
+    >>> _told([{**one, "closed": 300, "unanswered": 0, "messages_per_request": {**alike, "min": 3, "max": 24, "usual_share": 0.4}}])
+    ['requests have 3 to 24 messages (40% of them 12): either the application asks for so many or requests were mixed up']
     """
     told = []
     for each in found:
@@ -137,7 +137,7 @@ def _told(found: Sequence[dict[str, Any]]) -> list[str]:
             continue
         for name, what in (("messages_per_request", "messages"), ("servers_per_request", "servers")):
             sizes = each[name]
-            if sizes["usual_share"] < STEADY:
+            if sizes["usual_share"] < STEADY and unclear([each]) is None:
                 told.append(
                     f"requests have {sizes['min']} to {sizes['max']} {what} ({sizes['usual_share']:.0%} of them {sizes['usual']}): either the application "
                     "asks for so many or requests were mixed up"

@@ -48,7 +48,9 @@ def line(row: judge.Row) -> str:
 def main(arguments: Sequence[str]) -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m tests.services", description=__doc__)
-    parser.add_argument("names", nargs="*", help="services [default: all]")
+    parser.add_argument(
+        "names", nargs="*", help="services, `drawn 7` for one of random parts [default: all that have a name]"
+    )
     parser.add_argument("--taps", nargs="+", default=list(rack.TAPS), choices=rack.TAPS)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--requests", type=int, help="requests of each service [default: its own number]")

@@ -110,8 +110,10 @@ class Redis(Stream):
         self.writer.write(b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(p), p) for p in parts))
 
     async def value(self) -> int:
-        """One bulk string."""
+        """One bulk string; a key that is not there has none."""
         length = int((await self.reader.readline())[1:])
+        if length < 0:
+            return 0
         await self.reader.readexactly(length + 2)
         return length
 

@@ -247,4 +247,8 @@ SERVICES = (
 
 def named(name: str) -> Service:
     """The service of this name."""
+    from . import drawn
+
+    if name.startswith(drawn.NAME):
+        return drawn.service(int(name.removeprefix(drawn.NAME)))
     return next(service for service in SERVICES if service.name == name)

@@ -657,7 +657,8 @@ impl Conn {
             peer.progress = at;
         }
         if news && d == self.client {
-            self.reader.acknowledged(peer.seq.acked(), at, by_itself);
+            let acked = peer.seq.acked();
+            self.reader.acknowledged(acked, peer.half.passed_at(acked), at, by_itself);
         }
         (dir.window, dir.window_exact) = (window, opened_both || window == 0);
         (dir.last_ack, dir.last_window) = (s.ack, s.window);

@@ -66,10 +66,15 @@ impl Half {
         self.answer = None;
     }
 
+    /// When the packet passed that ends at this place, if it is one of the latest.
+    pub fn passed_at(&self, end: u64) -> Option<u64> {
+        self.latest.iter().find(|&&(to, at)| to == end && at > 0).map(|&(_, at)| at)
+    }
+
     /// Everything below `acked` has arrived; `by_itself`: a packet was sent for nothing but to say so. By how much a sample that this gives exceeds the shortest, if no delayed-ACK timer can have made it.
     #[inline]
     pub fn acknowledged(&mut self, acked: u64, at: u64, by_itself: bool) -> Option<u64> {
-        if by_itself && let Some((_, sent)) = self.latest.iter().find(|&&(end, sent)| end == acked && sent > 0) {
+        if by_itself && let Some(sent) = self.passed_at(acked) {
             self.answer = Some(at - sent).filter(|&answer| answer < super::DELAYED_ACK);
         }
         let t = self.timed.take_if(|t| acked >= t.end)?;

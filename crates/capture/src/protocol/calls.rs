@@ -12,6 +12,8 @@ const SKIPPED: u32 = 64;
 const AHEAD: u32 = 2_048;
 /// A response that begins within this after another one's bytes may have waited behind them, which says nothing of its server's time.
 const BEHIND: u64 = 50_000;
+/// What comes so much later than the end of a response makes its receiver speak by itself.
+const LATER: u64 = 1_000_000;
 /// Acknowledged by a packet that was sent for something else: when the acknowledged had come is not said.
 const BY_THE_WAY: u64 = u64::MAX;
 
@@ -336,13 +338,15 @@ impl Calls {
         if outstanding { self.response_of(0, at) } else { None }
     }
 
-    /// The receiver of responses has all before this place. `by_itself`: it sent a packet for nothing else, and so said it as soon as it acknowledges.
-    pub fn acknowledged(&mut self, acked: u64, at: u64, by_itself: bool) {
+    /// The receiver of responses has all before this place, whose last byte the tap saw at `passed`. `by_itself`: it sent a packet for nothing else, and
+    /// so said it as soon as it acknowledges; but of a response long before that byte it may have held its word back (RFC 9293, section 3.8.6.3).
+    pub fn acknowledged(&mut self, acked: u64, passed: Option<u64>, at: u64, by_itself: bool) {
         for call in &mut self.all[self.acknowledged..] {
             if let (Some(response), None) = (&call.response, call.acked_at)
                 && response.to <= acked
             {
-                call.acked_at = Some(if by_itself { at } else { BY_THE_WAY });
+                let held_back = passed.is_some_and(|passed| passed > response.end.saturating_add(LATER));
+                call.acked_at = Some(if by_itself && !held_back { at } else { BY_THE_WAY });
             }
         }
         while self.acknowledged < self.complete && self.all[self.acknowledged].acked_at.is_some() {

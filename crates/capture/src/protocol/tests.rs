@@ -41,7 +41,7 @@ fn read(writes: &[Write], mss: usize, kept: usize) -> (Vec<Call>, ReadCounts) {
             }
         }
         if *side == SERVER {
-            reader.acknowledged(places[SERVER], at + 50_000, true);
+            reader.acknowledged(places[SERVER], Some(at), at + 50_000, true);
         }
     }
     let (last, counts) = reader.finish(turn + 1);
@@ -296,6 +296,33 @@ fn a_stream_that_is_not_seen_to_begin_is_known_by_the_numbers_of_its_neighbours(
     let of = |stream| calls.iter().find(|call| call.stream == stream).unwrap();
     assert_eq!(of(3).response_bytes + of(5).response_bytes, 2 * grpc_response(3, 9_000).len() as u64);
     assert_eq!(of(3).request_start_ns, of(5).request_start_ns);
+}
+
+#[test]
+fn an_acknowledgement_of_a_later_ping_does_not_say_when_a_response_had_come() {
+    let mut reader = Reader::default();
+    let mut places = [0_u64; 2];
+    let mut pass = |reader: &mut Reader, side: usize, bytes: Vec<u8>, at: u64| {
+        let (from, other) = (places[side], places[1 - side]);
+        places[side] += bytes.len() as u64;
+        let to = places[side];
+        let turn = u32::from(side == SERVER);
+        reader.data(Data { side, from, to, other, stored: &bytes, at, pushed: true, acked: from, turn, has_all: true });
+        to
+    };
+    for (side, bytes) in preface() {
+        pass(&mut reader, side, bytes, 1_000);
+    }
+    pass(&mut reader, CLIENT, concat([grpc_request(1), grpc_request(3)]), 2_000);
+    let first = pass(&mut reader, SERVER, grpc_response(1, 900), 1_002_000);
+    reader.acknowledged(first, Some(1_002_000), 1_052_000, true);
+    // The acknowledgement of the second is held back until the server pings, 18 ms later.
+    pass(&mut reader, SERVER, grpc_response(3, 900), 2_002_000);
+    let ping = pass(&mut reader, SERVER, frame(6, 0, 0, 8), 20_002_000);
+    reader.acknowledged(ping, Some(20_002_000), 20_052_000, true);
+    let (last, _) = reader.finish(2);
+    let delivered: Vec<Option<u64>> = last.unwrap().calls.iter().map(|call| call.delivered_ns).collect();
+    assert_eq!(delivered, [Some(1_052_000), None]);
 }
 
 #[test]
