@@ -66,7 +66,7 @@ pub(super) fn groups(talks: &[Talk], asks: &[Ask], companies: &[Company]) -> Vec
     let lane = lanes(talks, lasts);
     let mut root: Vec<u32> = lane.clone();
     link(talks, asks, &mut root);
-    unlinked(companies, &lane, &count, &mut root);
+    unlinked(talks, companies, &lane, &count, &mut root);
     pooled(talks, asks, &mut root);
     accompanied(talks, asks, &mut root);
     let mut number = vec![u32::MAX; talks.len()];
@@ -96,10 +96,14 @@ pub(super) fn groups(talks: &[Talk], asks: &[Ask], companies: &[Company]) -> Vec
 }
 
 /// Joins what is asked together, about as often, though none follows a certain other: each request asks some of them, always others.
-fn unlinked(companies: &[Company], lane: &[u32], count: &[usize], root: &mut [u32]) {
+fn unlinked(talks: &[Talk], companies: &[Company], lane: &[u32], count: &[usize], root: &mut [u32]) {
     for company in companies.iter().filter(|company| !company.upstream) {
-        let often = || company.connections.iter().map(|&conn| count[conn as usize]);
-        if often().max() > often().min().map(|least| ODD * least) {
+        // A pool has several connections to a server, of which some are rarely needed.
+        let mut often: BTreeMap<u32, usize> = BTreeMap::new();
+        for &conn in &company.connections {
+            *often.entry(talks[conn as usize].server).or_default() += count[conn as usize];
+        }
+        if often.values().max() > often.values().min().map(|least| ODD * least).as_ref() {
             continue;
         }
         let alone = |root: &mut [u32], conn: u32| find(root, conn) == find(root, lane[conn as usize]);
