@@ -148,14 +148,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_costs_of_this_host_are_positive_and_stand_in_toml() {
+    fn the_costs_of_this_host_stand_in_toml() {
         let all = all(None).unwrap();
         assert_eq!(all.iter().map(|m| m.key).collect::<Vec<_>>(), ["wakeup", "read_time", "copy_time"]);
         let file: toml::Table = written(&all).parse().unwrap();
         assert_eq!(file["preset"].as_str(), Some(PRESET));
         for key in ["wakeup", "read_time", "copy_time"] {
             let time: f64 = file[key].as_str().unwrap().strip_suffix("us").unwrap().parse().unwrap();
-            assert!(time > 0.0 && time < 1e5, "{key}: {time} us");
+            // On a busy host the reader is awake already, and the rest of the measurement is as long as all of it.
+            let least = if key == "wakeup" { 0.0 } else { f64::MIN_POSITIVE };
+            assert!((least..1e5).contains(&time), "{key}: {time} us");
         }
     }
 }
