@@ -168,9 +168,9 @@ fuzz:
 
 build: $(VENV)/.extension
 
-# Real services in network namespaces, and what is read of their captures beside their applications' logs. Needs root.
+# Real services in network namespaces, and what is read of their captures beside their applications' logs: results/services.csv. Needs root.
 services: build
-	$(BIN)/python -m tests.services
+	$(BIN)/python -m tests.services --results results
 
 # Services captured, the answer typed on their hosts, measured again, and taken back. Needs root; an idle machine for numbers to quote.
 trial: build

@@ -147,6 +147,21 @@ def _regret() -> list[str]:
     return whole("regret", shown)
 
 
+def _services() -> list[str]:
+    rows = _data("services").to_dicts()
+    verdicts = [row["verdict"] for row in rows]
+    counts = ", ".join(f"{verdicts.count(word)} {word}" for word in ("right", "doubted", "warned", "wrong"))
+    cells: dict[str, list[str]] = {}
+    for row in rows:
+        p50, p99 = (100 * (row[time] / row[f"{time}_log"] - 1) for time in ("p50_ms", "p99_ms"))
+        told = f"{row['requests']} of {row['requests_log']}, {p50:+.0f} %, {p99:+.0f} %"
+        cells.setdefault(row["service"], [row["service"], row["what"]]).append(
+            told if row["verdict"] == "right" else f"{told}, {row['verdict']}"
+        )
+    heads = ["service", "what a request is", *dict.fromkeys(row["tap"] for row in rows)]
+    return [f"{len(rows)} captures: {counts}.", "", *markdown(heads, list(cells.values())), "", origin("services")]
+
+
 def _twins() -> list[str]:
     rows = _data("twins").with_columns(
         pl.col(pl.Float64).map_elements(lambda value: f"{value:g}", return_dtype=pl.String)
@@ -198,6 +213,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "random outside": _random_outside,
     "truth": _truth,
     "regret": _regret,
+    "services": _services,
     "twins": _twins,
     "files": _files,
 }

@@ -55,7 +55,9 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--requests", type=int, help="requests of each service [default: its own number]")
     parser.add_argument("--keep", type=Path, help="folder for captures and logs")
+    parser.add_argument("--results", type=Path, help="folder for services.csv")
     given = parser.parse_args(arguments)
+    told: list[judge.Row] = []
     if (why := rack.missing()) is not None:
         sys.exit(why)
     for service in [patterns.named(name) for name in given.names] or patterns.SERVICES:
@@ -70,8 +72,11 @@ def main(arguments: Sequence[str]) -> None:
             try:
                 for row in rows(service, given.seed, folder, given.taps, given.requests or service.requests):
                     print(line(row), flush=True)
+                    told.append(row)
             except (RuntimeError, subprocess.TimeoutExpired) as error:
                 print(f"{service.name:26} failed: {error}", flush=True)
+    if given.results is not None:
+        judge.write(told, given.results / "services.csv")
 
 
 if __name__ == "__main__":

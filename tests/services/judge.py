@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,10 +14,16 @@ import fanin
 from fanin import closing
 from fanin.traffic import TrainsResult
 
+from . import patterns
+
 AGGREGATOR = "10.9.0.1"
 
 RESPONSES, REQUESTS, TIMES = 0.01, 0.02, 0.1
 """How far numbers of responses and of requests, and p50 and p99 of requests, may be off."""
+
+
+FIGURES = {"responses": "responses", "requests": "requests", "p50": "p50_ms", "p99": "p99_ms"}
+"""What a capture and a log are compared by, and the column of it."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +73,18 @@ class Row:
         if self.right:
             return "doubted" if self.warnings else "right"
         return "warned" if self.warnings else "WRONG"
+
+
+def write(rows: Sequence[Row], path: Path) -> None:
+    """The data of ``results/services.csv``."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        out = csv.writer(file, lineterminator="\n")
+        columns = [f"{column}{of}" for column in FIGURES.values() for of in ("", "_log")]
+        out.writerow(["service", "what", "tap", "verdict", "warnings", *columns])
+        for row in rows:
+            figures = [round(getattr(of, f), 3) for f in FIGURES for of in (row.read, row.log)]
+            verdict = row.verdict.lower()
+            out.writerow([row.name, patterns.named(row.name).what, row.tap, verdict, " ".join(row.warnings), *figures])
 
 
 def logged(path: Path) -> Counted:
