@@ -71,10 +71,11 @@ def _made(make: Callable[[], Path], parent: Path, prefix: str, made: Sequence[Pa
     while True:
         path = make()
         lock = locked(path)
-        # Before it was locked another process may have taken it for abandoned.
-        if lock is None or path.exists():
+        # Before it was locked, or even opened, another process may have taken it for abandoned.
+        if path.exists():
             break
-        os.close(lock)
+        if lock is not None:
+            os.close(lock)
     mine = [path.absolute(), *(folder.absolute() for folder in made)]
     _LIVE.extend(mine)
     _tell()

@@ -7,13 +7,14 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import polars as pl
 import pytest
 from fanin.runs.store import Store
-from fanin.scratch import scratch_file, scratch_folder
+from fanin.scratch import remove_abandoned, scratch_file, scratch_folder
 
 from . import faults, spoilt
 from .conftest import SMALL, Fanin
@@ -182,6 +183,25 @@ def test_what_a_killed_process_left_is_removed_by_the_next_and_nothing_of_a_live
         for process in (killed, lives):
             process.kill()
             process.communicate()
+
+
+def test_a_folder_that_another_process_takes_before_it_is_locked_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make, takes = tempfile.mkdtemp, iter([True, False])
+
+    def taken(*args: object, **named: object) -> str:
+        folder = make(*args, **named)  # type: ignore[call-overload]
+        if next(takes):
+            remove_abandoned(tmp_path)
+            assert not Path(folder).exists()
+        return str(folder)
+
+    monkeypatch.setattr(tempfile, "mkdtemp", taken)
+    with scratch_folder(tmp_path) as folder:
+        assert folder.is_dir()
+        remove_abandoned(tmp_path)
+        assert folder.is_dir()
 
 
 def test_what_a_killed_writer_left_in_a_store_is_removed_by_the_next_command(tmp_path: Path) -> None:
