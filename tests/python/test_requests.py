@@ -1,6 +1,6 @@
 """What captures of services are read as, held against what the application itself logged.
 
-`python tests/python/test_requests.py FOLDER` prints the table for every NAME.pcap.gz with NAME.log.json.gz in a folder.
+`python -m tests.python.test_requests FOLDER` prints the table for every NAME.pcap.gz with NAME.log.json.gz in a folder.
 """
 
 from __future__ import annotations
@@ -8,45 +8,20 @@ from __future__ import annotations
 import gzip
 import json
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import fanin
 import pytest
 
+from tests.services.judge import Counted, logged
+
 SERVICES = Path(__file__).parents[2] / "tests/data/requests"
-
-
-@dataclass(frozen=True)
-class Counted:
-    """Responses and requests of one service, and how long its requests took, in ms."""
-
-    responses: int
-    requests: int
-    p50: float
-    p99: float
 
 
 def log_of(path: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(gzip.decompress(path.read_bytes()))
     return found
-
-
-def counted(responses: int, took: list[float]) -> Counted:
-    """Percentiles are nearest-rank."""
-    took = sorted(took)
-
-    def at(share: float) -> float:
-        return took[min(len(took) - 1, int(len(took) * share))] if took else float("nan")
-
-    return Counted(responses, len(took), at(0.5), at(0.99))
-
-
-def logged(path: Path) -> Counted:
-    """What the application says."""
-    log = log_of(path)
-    return counted(len(log["responses"]), [(end - begin) * 1e3 for begin, end in log["rounds"]])
 
 
 def read(path: Path) -> Counted:
@@ -57,7 +32,7 @@ def read(path: Path) -> Counted:
         for connection in json.loads(found.workload().to_json())["connections"]
         for message in connection["messages"]
     )
-    return counted(responses, found.requests()["completion_ms"].drop_nulls().to_list())
+    return Counted.of(responses, found.requests()["completion_ms"].drop_nulls().to_list())
 
 
 def names(folder: Path) -> list[str]:
