@@ -19,7 +19,7 @@ from .conftest import ROOT
 REQUESTS = ROOT / "tests/data/requests"
 NAMES = sorted(path.name.removesuffix(".log.json.gz") for path in REQUESTS.glob("*.log.json.gz"))
 GOES_ON_WITHOUT = ("hedge", "quorum")
-"""Calls that nobody waits for: a trace has them as it has the others."""
+"""Calls that the application does not wait for: a trace has them as it has the others."""
 CAPTURES = sorted([*ROOT.glob("tests/data/**/*.pcap*"), *ROOT.glob("data/captures/*.pcap*")])
 
 

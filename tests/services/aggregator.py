@@ -201,7 +201,7 @@ class Aggregator:
         await self.all(self.ask(user, server) for server in range(self.service.servers) for _ in range(k))
 
     def task(self, call: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """A call that goes on when nobody waits for it any more."""
+        """A call that goes on when its request does not wait for it any more."""
         task = asyncio.create_task(call)
         self.under_way.add(task)
         task.add_done_callback(self.under_way.discard)

@@ -74,7 +74,7 @@ class Chunked(Http):
 
 
 class Https(Http):
-    """HTTP/1.1 in TLS, with a certificate that nobody vouches for."""
+    """HTTP/1.1 in TLS, with a certificate of its own making."""
 
     port = 443
     tls = ssl.create_default_context()

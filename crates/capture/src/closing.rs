@@ -199,7 +199,7 @@ impl<'a> Places<'a> {
         state
     }
 
-    /// Its connection was closed before its answer came, and nobody waits for it any more: it is the last of that connection.
+    /// Its connection was closed before its answer came, and the application does not wait for it any more: it is the last of that connection.
     fn given_up(&self, round: &Round, (c, m): Place) -> bool {
         let last = self.workload.connections.get(c as usize).is_some_and(|of| m as usize + 1 == of.messages.len());
         last && self.answered((c, m)).is_none() && !round.answers().contains(&(c, m))

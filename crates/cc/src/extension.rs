@@ -29,7 +29,7 @@ pub trait Extension: Sync {
         false
     }
 
-    /// Its parameters are not known, because nobody may look into the code: any is taken.
+    /// Its parameters are not known, because the code may not be looked into: any is taken.
     fn takes_any_parameter(&self) -> bool {
         false
     }

@@ -42,7 +42,7 @@ pub struct Capture<'a> {
     pub pseudonyms: Option<Pseudonyms>,
 }
 
-/// Captures until the time is over, the file is full, or somebody interrupts.
+/// Captures until the time is over, the file is full, or a signal interrupts.
 pub fn run(mut capture: Capture<'_>, interrupt: &Interrupt) -> Result<Value, Error> {
     let taken = Taken { device: Some(capture.device), filter: HEADERS_OF_TCP };
     let mut ring = Ring::open(HEADERS, &taken).map_err(Error::kernel("a socket for packets"))?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Whether somebody wants the command to end.
+/// Whether a signal asked the command to end.
 #[derive(Clone)]
 pub struct Interrupt(Arc<AtomicBool>);
 

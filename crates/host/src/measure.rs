@@ -106,7 +106,7 @@ fn reading(near: &mut TcpStream, far: &mut TcpStream) -> std::io::Result<(Durati
     Ok((one, many.saturating_sub(one) / (PIECE >> 10) as u32))
 }
 
-/// A send of one byte, its way through TCP to the other end's queue included, while nobody waits there.
+/// A send of one byte, its way through TCP to the other end's queue included, while no process waits there.
 fn sending(near: &mut TcpStream, far: &mut TcpStream) -> std::io::Result<Duration> {
     let mut all = Vec::with_capacity(TIMES);
     for _ in 0..TIMES {

@@ -1,4 +1,4 @@
-//! Addresses of a capture, replaced: equal ones by equal ones, and by what nobody without the key can turn back.
+//! Addresses of a capture, replaced: equal ones by equal ones, and so that they cannot be turned back without the key.
 
 use siphasher::sip::SipHasher24;
 use std::collections::{HashMap, HashSet};
@@ -76,7 +76,7 @@ impl Pseudonyms {
         bytes.copy_from_slice(given);
     }
 
-    /// 10.0.0.0/8 and fd00::/8, which belong to nobody. `turn`: from 1 where an earlier address took the same.
+    /// 10.0.0.0/8 and fd00::/8, which are private (RFC 1918, RFC 4193). `turn`: from 1 where an earlier address took the same.
     fn hashed(&self, old: &[u8], turn: u32) -> Vec<u8> {
         let mut hash = SipHasher24::new_with_key(&self.key);
         hash.write(old);

@@ -126,7 +126,7 @@ pub fn run(folder: &Path, trial: &Trial, interrupt: &Interrupt) -> Result<Value,
     }))
 }
 
-/// Until the time is over, somebody interrupts, or it gets worse: the worst, the most sockets that had it, and why it stopped early.
+/// Until the time is over, a signal interrupts, or it gets worse: the worst, the most sockets that had it, and why it stopped early.
 fn watch(
     trial: &Trial,
     interrupt: &Interrupt,

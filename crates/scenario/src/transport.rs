@@ -139,7 +139,7 @@ pub(crate) fn transport(
     };
     let cc = registry::resolve(name).map_err(|e| here("scenario::unknown-cc", e.to_string()))?;
     let declared: Vec<(&str, &str, &[Setting])> = cc.parts().iter().map(|a| ("cc", a.name, a.params)).collect();
-    // Code that nobody may look into has parameters that nobody can check, and nothing runs.
+    // The parameters of code that may not be looked into cannot be checked, and nothing runs.
     let args = match cc.takes_any_parameter() {
         true => Args::default(),
         false => params(context, path, table, &declared, stack.cc_profile)?,

@@ -246,7 +246,7 @@ impl Calls {
         let call = match known.or_else(|| self.unseen_request(stream)) {
             Some(call) => call,
             None => {
-                // Nobody asked, as far as the file goes.
+                // No request for it is in the file.
                 self.odd |= stream % 2 == 1 || !self.is_multiplexed();
                 return None;
             }

@@ -30,7 +30,7 @@ pub(super) struct Ask {
     pub opened: Option<u64>,
     /// It was sent before the response before had arrived.
     pub overlapped: bool,
-    /// Nobody waits for its answer any more: its connection was closed. It is `answered` when it was tried anew, if it was.
+    /// The application does not wait for its answer any more: its connection was closed. It is `answered` when it was tried anew, if it was.
     pub given_up: bool,
     /// The position of the request that was given up and that this one tries anew.
     pub retries: Option<u32>,

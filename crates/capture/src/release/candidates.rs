@@ -361,7 +361,7 @@ fn earliest(closed: &[Score], class: &Class) -> u64 {
 
 /// Whether rounds follow a part of the answers before, and not all. That all had come when the next began is no evidence for all: they may have come in
 /// the user's pause. But who is taken to wait for more answers than he does seems to pause for less, now and then, than he ever does; and after the
-/// answers that he does wait for he pauses more steadily. Where many rounds begin before all answers have come, nobody waited for these.
+/// answers that he does wait for he pauses more steadily. Where many rounds begin before all answers have come, the application did not wait for these.
 fn closed_by_some(closed: &[Score], class: &Class) -> bool {
     let least = closed.iter().map(|s| s.cost).fold(f64::INFINITY, f64::min);
     if !closed.iter().any(|s| s.cost <= least + MARGIN && s.gain >= GAIN) {

@@ -31,7 +31,7 @@ pub(super) struct Class {
     pub bursts: Vec<Burst>,
     /// Answers of each burst that had been asked for before the next one, in order of time.
     pub answers: Vec<Vec<Answer>>,
-    /// Those that came after what was asked of somebody else too had been answered: nobody waits for them.
+    /// Those that came after the same call to another server had been answered: the application does not wait for them.
     pub spare: Vec<Vec<Answer>>,
     /// Requests between full rounds.
     pub rest: Vec<u32>,

@@ -50,7 +50,7 @@ pub(super) struct Cut {
     pub concurrent: bool,
     /// Pauses are of two kinds.
     pub valley: bool,
-    /// Messages that left by a timer while their request went on, in order: the same was asked of somebody else.
+    /// Messages that left by a timer while their request went on, in order: the same call to another server.
     pub late: Vec<u32>,
 }
 
@@ -156,7 +156,7 @@ impl Periods {
                 }
                 _ => all.push(Period { asks: vec![n], pause: ask.at.saturating_sub(answered), again: false }),
             }
-            // What was never answered is waited for by nobody.
+            // For what was never answered the application does not wait.
             answered = answered.max(ask.answered.unwrap_or(ask.at));
             last = ask.at;
         }
