@@ -11,6 +11,7 @@ const LARGEST: u64 = 1 << 20;
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
+const PUSH_PROMISE: u8 = 5;
 const CONTINUATION: u8 = 9;
 const END_STREAM: u8 = 0x1;
 
@@ -45,7 +46,7 @@ impl Frame {
                 2 => of_stream && length == 5 && flags == 0,
                 RST_STREAM => of_stream && length == 4 && flags == 0,
                 4 => of_connection && length.is_multiple_of(6) && flags & !0x01 == 0,
-                5 => of_stream && flags & !0x0c == 0 && length >= 4,
+                PUSH_PROMISE => of_stream && flags & !0x0c == 0 && length >= 4,
                 6 => of_connection && length == 8 && flags & !0x01 == 0,
                 7 => of_connection && length >= 8 && flags == 0,
                 8 => stream >> 31 == 0 && length == 4 && flags == 0,
@@ -61,9 +62,10 @@ pub(super) fn is_client(bytes: &[u8]) -> bool {
     preface || frame(bytes).is_some_and(|f| f.is_sound() && f.kind == HEADERS && f.stream % 2 == 1 && f.length < 16_384)
 }
 
-/// A frame may begin so, of this stream; one that says nothing is more likely a part of something else.
+/// A frame may begin so, of this stream; one that says nothing is more likely a part of something else. So is a push, which gRPC forbids and browsers
+/// have given up: the head of a response's trailers without its first byte looks like one.
 pub(super) fn begins(bytes: &[u8]) -> Option<u32> {
-    let says = |f: &Frame| f.kind != DATA || f.length > 0 || f.flags & END_STREAM != 0;
+    let says = |f: &Frame| f.kind != PUSH_PROMISE && (f.kind != DATA || f.length > 0 || f.flags & END_STREAM != 0);
     frame(bytes).filter(|f| f.is_sound() && says(f)).map(|f| f.stream)
 }
 

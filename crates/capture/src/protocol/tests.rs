@@ -272,6 +272,20 @@ fn a_head_request_and_an_interim_response_have_no_body() {
 }
 
 #[test]
+fn trailers_whose_first_byte_is_in_the_packet_before_begin_no_other_frame() {
+    let body = 24 * 1_448 + 24 - (grpc_response(1, 34_712).len() - 34_712);
+    let response = grpc_response(1, body);
+    assert_eq!(response.len() % 1_448, 24);
+    let mut writes = preface();
+    for stream in [1, 3, 5] {
+        writes.extend([(CLIENT, grpc_request(stream)), (SERVER, grpc_response(stream, body))]);
+        writes.push((CLIENT, concat([frame(6, 1, 0, 8), frame(8, 0, 0, 4)])));
+    }
+    let (calls, _) = read(&writes, 1_448, 21);
+    assert_eq!(sizes(&calls).iter().map(|s| s.1).collect::<Vec<_>>(), [response.len() as u64; 3]);
+}
+
+#[test]
 fn answers_in_one_packet_of_which_one_is_seen_are_shared_out() {
     let mut writes = preface();
     writes.extend([1, 3, 5].map(|s| (CLIENT, grpc_request(s))));
