@@ -108,6 +108,8 @@ fn hedged(requests: Vec<Request>, asks: &[Ask]) -> (Vec<Request>, Vec<u32>) {
             Some(before) if FEW * request.len() <= usual => {
                 late.extend(&request);
                 before.extend(request);
+                // It may have asked more since.
+                before.sort_unstable();
             }
             _ => all.push(request),
         }
