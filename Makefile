@@ -15,6 +15,8 @@ CAPTURE ?= data/captures/http_onoff_8to1.pcap.gz
 RACK ?= examples/rack.toml
 OUT ?= out/http_onoff_8to1
 FUZZ_SECONDS ?= 600
+# Property tests draw the same cases in every run, so that a run fails for what was changed; others: make test PROPTEST_RNG_SEED=7.
+export PROPTEST_RNG_SEED ?= 1
 
 .PHONY: claim-mutants verdicts results wheel help run test goldens lint dependencies advisories mutants generated format docs host host-arm64 ci release-check linux bench performance build clean fuzz faults round-trip promises thresholds services trial regret
 .DEFAULT_GOAL := help
