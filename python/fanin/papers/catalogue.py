@@ -217,6 +217,8 @@ class Claim:
         The same as settings: tried in this order where the default reading fails.
     shown : tuple of Shown
         Experiments that show the cause.
+    no_mutant : str
+        Why it holds whatever rule an algorithm lacks; empty where it fails for a mutant.
     """
 
     id: str
@@ -229,6 +231,7 @@ class Claim:
     known: str = ""
     readings: tuple[Reading, ...] = ()
     shown: tuple[Shown, ...] = ()
+    no_mutant: str = ""
 
     @property
     def figure(self) -> str:
@@ -411,9 +414,9 @@ def _claim(row: dict[str, Any], paper: str, answers: tuple[Answer, ...], found: 
         for one in hold
         if labels.issuperset(one["reading"].split(" + "))
     )
-    note, cause, known = (str(row.get(key, "")) for key in ("note", "cause", "readings"))
+    note, cause, known, no_mutant = (str(row.get(key, "")) for key in ("note", "cause", "readings", "no_mutant"))
     shown = tuple(Shown(one["run"], one["gives"]) for one in row.get("shown", []))
-    return Claim(row["id"], kind, row["setup"], published, band, note, cause, known, readings, shown)
+    return Claim(row["id"], kind, row["setup"], published, band, note, cause, known, readings, shown, no_mutant)
 
 
 def _experiment(row: dict[str, Any], folder: Path) -> Experiment:

@@ -125,6 +125,13 @@ def command_of(batch: Batch, folder: Path) -> str:
     return shlex.join([*words, "--seed", str(batch.seeds[0])])
 
 
+def effort(group: Sequence[Batch]) -> str:
+    """What the simulations of an experiment take, for a sentence."""
+    runs = sum(len(batch.seeds) for batch in group)
+    seconds = sum(batch.cost for batch in group)
+    return f"{runs} simulation{'' if runs == 1 else 's'}, about {max(1, round(seconds))} s of processor time"
+
+
 def run_all(
     work: Sequence[Batch],
     progress: Callable[[str, int], Progress],

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from fanin import html
 from fanin.papers import drawing, legend
-from fanin.papers.experiments import command_of
+from fanin.papers.experiments import command_of, effort
 from fanin.papers.verdicts import PICTURES, VERDICTS, Data
 
 if TYPE_CHECKING:
@@ -45,6 +45,15 @@ COLOURS = {
 
 
 @dataclass(frozen=True, slots=True)
+class Run:
+    """How one of a figure's experiments is run: what all of it takes, the first command, and its scenario."""
+
+    effort: str
+    command: str
+    scenario: str
+
+
+@dataclass(frozen=True, slots=True)
 class Section:
     """One figure of the page with its claims."""
 
@@ -54,8 +63,7 @@ class Section:
     panels: list[Markup]
     claims: list[tuple[Claim, Judged]]
     setups: list[str]
-    runs: list[tuple[str, str]]
-    """Command and scenario of each experiment."""
+    runs: list[Run]
 
     @property
     def title(self) -> str:
@@ -116,7 +124,11 @@ def _sections(result: ReproduceResult, paper: Paper) -> list[Section]:
         panels = [_panel(part, f"{name}-{n}") for n, part in enumerate(drawn.parts)] if drawn else []
         groups = [result.batches.get((paper.name, need)) for need in (picture.needs if picture else ())]
         runs = [
-            (command_of(group[0], paper.folder), group[0].experiment.scenario.read_text(encoding="utf-8"))
+            Run(
+                effort(group),
+                command_of(group[0], paper.folder),
+                group[0].experiment.scenario.read_text(encoding="utf-8"),
+            )
             for group in groups
             if group
         ]

@@ -5,8 +5,10 @@ The experiments and the judgements are the simulator's; only the engine differs,
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -119,6 +121,15 @@ class OnLinux:
             "reason": one.reason,
             "seeds": one.seeds,
         }
+
+
+def measured(folder: Path) -> list[dict[str, str]]:
+    """What was run before on Linux's own TCP, as ``on_linux.csv`` beside the papers has it: claim, engine, rate, verdict, reading, points, ours."""
+    file = folder / "on_linux.csv"
+    if not file.is_file():
+        return []
+    with file.open(encoding="utf-8", newline="") as rows:
+        return list(csv.DictReader(rows))
 
 
 def reading(paper: str, rate: str, engine: str, quick: bool = False) -> Reading:

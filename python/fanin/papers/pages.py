@@ -10,10 +10,11 @@ import polars as pl
 
 from fanin import html
 from fanin.papers.catalogue import searched
-from fanin.papers.experiments import command_of
+from fanin.papers.experiments import command_of, effort
 from fanin.papers.intervals import with_intervals
+from fanin.papers.linux import measured
 from fanin.papers.mutants import FILE, Hunted, read
-from fanin.papers.verdicts import EVALUATIONS, NOT_RUN, Data
+from fanin.papers.verdicts import EVALUATIONS, NOT_RUN, PICTURES, Data
 
 if TYPE_CHECKING:
     from fanin.papers.catalogue import Claim, Paper
@@ -41,30 +42,44 @@ def _page(result: ReproduceResult, paper: Paper, claim: Claim, judged: Judged) -
     ours = judged.ours
     if evidence is not None and judged.verdict != NOT_RUN and claim.id in EVALUATIONS:
         ours = with_intervals(EVALUATIONS[claim.id].judge, evidence, claim.id)
-    tried = [(one.name, "known", "") for one in claim.readings]
-    known = {name for name, _, _ in tried}
-    rows = [row for row in searched(folder) if row["claim"] == claim.id and row["reading"] not in known]
-    tried += [
-        (row["reading"] or "as read by default", f"{row['verdict']} ({row['times']} x seeds)", row["why"])
-        for row in rows
-    ]
+    drawn = f"{paper.name}.{claim.figure}"
     mutants: list[Hunted] = [one for one in read(folder / FILE) if one.claim == claim.id]
-    needs = EVALUATIONS[claim.id].needs if claim.id in EVALUATIONS else ()
-    groups = [result.batches.get((paper.name, name)) for name in needs]
-    runs = [(group[0].experiment.name, command_of(group[0], paper.folder)) for group in groups if group]
+    runs = [
+        (group[0].experiment.name, command_of(group[0], paper.folder), effort(group))
+        for group in result.runs.get(claim.id, [])
+        if group
+    ]
     return {
         "paper": paper,
         "claim": claim,
         "judged": judged,
         "ours": ours,
-        "tried": tried,
+        "tried": _tried(result, claim, folder),
         "mutants": mutants,
         "runs": runs,
+        "drawn": drawn if drawn in PICTURES else "",
+        "on_linux": [row for row in measured(folder) if row["claim"] == claim.id],
         "again": f"fanin reproduce {claim.id}",
         "version": result.version,
         "quick": result.quick,
         "settings": result.settings,
     }
+
+
+def _tried(result: ReproduceResult, claim: Claim, folder: Path) -> list[tuple[str, str, str]]:
+    """Readings that were judged: now, or by the search; and those that are known and were not needed. Name, what came out, why."""
+    now = {
+        name: (one.verdict, "" if one.holds else "; ".join(one.failed[:1]) or one.reason)
+        for name, one in result.tried.get(claim.id, [])
+        if one.verdict != NOT_RUN
+    }
+    known = {one.name: ("not run: one before it holds", "") for one in claim.readings}
+    rows = {
+        row["reading"]: (f"{row['verdict']} ({row['times']} x seeds)", row["why"])
+        for row in searched(folder)
+        if row["claim"] == claim.id
+    }
+    return [(name or "as read by default", *found) for name, found in (rows | known | now).items()]
 
 
 def write_data(claim: str, evidence: Data | None, folder: Path) -> list[tuple[str, str, int]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +13,7 @@ from fanin.errors import FaninError, keywords
 from fanin.papers import experiments
 from fanin.papers.catalogue import DEFAULT, Answer, CatalogueError, Claim, Paper, Reading, load
 from fanin.papers.judgement import judgement_of
-from fanin.papers.linux import WHERE, OnLinux, judged_there
+from fanin.papers.linux import WHERE, OnLinux, judged_there, measured
 from fanin.papers.verdicts import (
     DIFFERS,
     EVALUATIONS,
@@ -78,6 +77,10 @@ class ReproduceResult:
     """How many seeds each experiment had, where that was asked for."""
     evidence: dict[str, Data] = field(default_factory=dict)
     """By claim: the results that its verdict rests on, under the reading that the verdict names."""
+    runs: dict[str, list[list[Batch]]] = field(default_factory=dict)
+    """By claim: what was simulated for them, one list for each experiment."""
+    tried: dict[str, list[tuple[str, Judged]]] = field(default_factory=dict)
+    """By claim: the readings that it was judged under, and what came out; the default one first, its name is empty."""
 
     @property
     def complete(self) -> bool:
@@ -235,8 +238,9 @@ def reproduce(
     base = _asked_for(settings) if settings else DEFAULT
     found.run([Request(paper, name, base, quick, seeds) for paper, claim in wanted for name in _needs(paper, claim)])
     judged = [judge_under(paper, claim, found, base, quick, seeds) for paper, claim in wanted]
+    tried = {one.id: [("", one)] for one in judged}
     if base == DEFAULT and seeds is None:
-        judged = _under_readings(wanted, judged, found, quick)
+        judged = _under_readings(wanted, judged, found, quick, tried)
 
     def plain(request: Request) -> bool:
         return (request.reading, request.quick, request.seeds) == (base, quick, seeds)
@@ -250,12 +254,13 @@ def reproduce(
     result = ReproduceResult(
         judged, kept, data, groups, told, _native.VERSION, quick, not found.whole, failures, there, skipped, found.notes
     )
-    result.settings, result.seeds = dict(settings or {}), seeds
+    result.settings, result.seeds, result.tried = dict(settings or {}), seeds, tried
     for (paper, claim), one in zip(wanted, judged, strict=True):
         held = next((r for r in claim.readings if r.name == one.reading), base) if one.reading else base
         requests = {name: Request(paper, name, held, quick, seeds) for name in needed(claim)}
         if requests and all(request in found.frames for request in requests.values()):
             result.evidence[claim.id] = Data({name: found.frames[r] for name, r in requests.items()}, quick)
+            result.runs[claim.id] = [found.batches[r] for r in requests.values()]
     return result
 
 
@@ -324,11 +329,7 @@ def judge_under(
 
 def _measured(paper: Paper, claim: Claim) -> Judged | None:
     """What was measured before of a claim that is about a host itself; None where it never was."""
-    file = paper.folder.parent / "on_linux.csv"
-    if not file.is_file():
-        return None
-    with file.open(encoding="utf-8", newline="") as rows:
-        mine = [row for row in csv.DictReader(rows) if row["claim"] == claim.id]
+    mine = [row for row in measured(paper.folder.parent) if row["claim"] == claim.id]
     if not mine:
         return None
     one = mine[-1]
@@ -337,9 +338,16 @@ def _measured(paper: Paper, claim: Claim) -> Judged | None:
 
 
 def _under_readings(
-    wanted: Sequence[tuple[Paper, Claim]], judged: list[Judged], found: Results, quick: bool
+    wanted: Sequence[tuple[Paper, Claim]],
+    judged: list[Judged],
+    found: Results,
+    quick: bool,
+    tried: Mapping[str, list[tuple[str, Judged]]],
 ) -> list[Judged]:
-    """Try the known readings of claims that differ, in their order, until one holds, and find what else each accepted reading breaks."""
+    """Try the known readings of claims that differ, in their order, until one holds, and find what else each accepted reading breaks.
+
+    What each gives is added to `tried`.
+    """
     accepted: dict[int, Reading] = {}
     made = list(judged)
     for rank in range(max((len(claim.readings) for _, claim in wanted), default=0)):
@@ -351,6 +359,7 @@ def _under_readings(
         found.run([Request(p, name, r, quick) for _, p, c, r in left for name in EVALUATIONS[c.id].needs])
         for n, paper, claim, reading in left:
             under = judge_under(paper, claim, found, reading, quick)
+            tried[claim.id].append((reading.name, under))
             if under.verdict != REPRODUCED:
                 continue
             accepted[n] = reading

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from fanin.papers import reproduce
+from fanin.papers import papers_folder, reproduce
 from fanin.papers.bundle import MANIFEST, BundleError, verify
 from fanin.papers.bundle import write as write_bundle
 from fanin.papers.intervals import with_intervals
-from fanin.papers.verdicts import Data, Outcome
+from fanin.papers.linux import measured
+from fanin.papers.verdicts import UNDER, Data, Outcome
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -41,6 +42,9 @@ def test_a_claim_has_a_page_with_its_data_and_an_archive_is_verified_and_its_dam
     text = (tmp_path / "claims/gss.fig4.one-round.html").read_text()
     for part in ("95 % intervals", "fanin reproduce gss.fig4.one-round", "only the window of 2", "fig4.outcome.csv"):
         assert part in text
+    # What was run is the claim's own command, and as much as was asked for: three variants of four algorithms, two seeds.
+    assert "fig4 (24 simulations, about " in text
+    assert "--set stack.initial_window=10" in text
     written = pl.read_parquet(tmp_path / "data/gss.fig4.one-round/fig4.outcome.parquet")
     assert written.equals(result.evidence[one.id]["fig4"]["outcome"])
 
@@ -67,3 +71,25 @@ def test_what_is_no_archive_is_refused_in_a_sentence(tmp_path: Path) -> None:
         archive.writestr(MANIFEST, "{}")
     with pytest.raises(BundleError, match="it is no archive of"):
         verify(file)
+
+
+def test_a_page_tells_what_each_reading_gave_and_runs_the_one_that_holds(tmp_path: Path) -> None:
+    result = reproduce("gss.fig7", quick=True)
+    (one,) = result.claims
+    assert one.verdict == UNDER
+    result.write_files(tmp_path)
+    text = (tmp_path / f"claims/{one.id}.html").read_text()
+    assert "<td>as read by default</td><td>differs</td>" in text
+    assert f"<td>{one.reading}</td><td>reproduced</td>" in text
+    assert "<td>initial window: 30</td><td>not run: one before it holds</td>" in text
+    # Commands are those of the evidence, not of the default reading.
+    assert f"--set {one.switches[0].replace(' ', '')}" in text
+
+
+def test_a_page_of_a_claim_about_kernels_tells_what_linux_gave(tmp_path: Path) -> None:
+    result = reproduce("dctcp.fig1", quick=True)
+    result.write_files(tmp_path)
+    text = (tmp_path / "claims/dctcp.fig1.queue-n2.html").read_text()
+    for row in measured(papers_folder()):
+        assert (f"<td>{row['engine']}, {row['rate']}: {row['ours']}" in text) == (row["claim"] == "dctcp.fig1.queue-n2")
+    assert '<a href="../gallery.html#dctcp.fig1">' in text

@@ -243,8 +243,11 @@ def test_readings_are_tried_until_one_holds_with_as_many_seeds_as_each_asks_for(
     claim = replace(claim, readings=(first, second, third))
     monkeypatch.setitem(_under_readings.__globals__, "judge_under", judged)
     monkeypatch.setattr(Results, "run", lambda *_: None)
-    (got,) = _under_readings([(paper, claim)], [Judged(claim.id, "", "", DIFFERS, "", 1)], Results(silent, False), True)
+    told: dict[str, list[tuple[str, Judged]]] = {claim.id: []}
+    plain = [Judged(claim.id, "", "", DIFFERS, "", 1)]
+    (got,) = _under_readings([(paper, claim)], plain, Results(silent, False), True, told)
     assert tried == [("q: first", 1), ("q: second", 2)]
+    assert [(name, one.verdict) for name, one in told[claim.id]] == [("q: first", DIFFERS), ("q: second", REPRODUCED)]
     assert (got.verdict, got.reading) == (UNDER, "q: second")
 
 
