@@ -34,7 +34,7 @@ def rounds() -> None:
     from fanin.plots import round_plot
 
     found = fanin.trains(ROOT / "tests" / "data" / "pcap" / "virtual_kernel" / "incast12_cubic_1g.client.pcap.gz")
-    chart = round_plot(found.turns, found.rounds(), title=waiting.sentences(found.companies())[0])
+    chart = round_plot(found.turns, found.rounds(), title=waiting.sentences(found.groups())[0])
     if chart is not None:
         chart.save(PICTURES / "rounds.svg")
 

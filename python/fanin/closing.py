@@ -38,9 +38,9 @@ FAULTS = {
 
 
 def closings(replay: Replay) -> list[dict[str, Any]]:
-    """Of each company that is asked in requests of several messages, whether these close.
+    """Of each group that is asked in requests of several messages, whether these close.
 
-    Keys are ``company`` (position in the companies), ``requests`` (those that the end of the capture cut off are left out), ``closed``,
+    Keys are ``group`` (position in the groups), ``requests`` (those that the end of the capture cut off are left out), ``closed``,
     ``messages``, ``closed_messages``, ``unanswered``, ``faults`` (counts by name, see :data:`FAULTS`), and ``messages_per_request``,
     ``servers_per_request``, ``answer_bytes``: ``min``, ``median``, ``p90``, ``max``, ``usual`` and ``usual_share``.
 
@@ -115,13 +115,13 @@ def sentences(replay: Replay) -> list[str]:
 
 
 def _told(found: Sequence[dict[str, Any]]) -> list[str]:
-    """For each company.
+    """For each group.
 
     Examples
     --------
     >>> alike = {"min": 12, "median": 12, "p90": 12, "max": 12, "usual": 12, "usual_share": 1.0}
     >>> none = {"shared": 0, "longer": 0, "overlapping": 0, "lost": 0}
-    >>> one = {"company": 0, "requests": 300, "closed": 297, "messages": 3600, "closed_messages": 3564, "unanswered": 3, "faults": none,
+    >>> one = {"group": 0, "requests": 300, "closed": 297, "messages": 3600, "closed_messages": 3564, "unanswered": 3, "faults": none,
     ...        "messages_per_request": alike, "servers_per_request": alike, "answer_bytes": {**alike, "median": 40_000, "p90": 41_000}}
     >>> _told([one])
     ['3 of 300 requests do not close: 3 lack an answer in the capture']

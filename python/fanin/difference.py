@@ -267,7 +267,7 @@ def _comparisons(before: Path, after: Path, asked: RankOf | None) -> Difference:
     for folder in (before, after):
         try:
             told = json.loads((folder / "compare.json").read_text(encoding="utf-8"))
-            sides.append((told, pl.read_parquet(folder / "runs.parquet")))
+            sides.append((told, _runs(folder / "runs.parquet")))
         except (OSError, ValueError, pl.exceptions.PolarsError) as error:
             raise ScenarioError(
                 f"{shown(str(folder))}: holds no comparison that can be read ({type(error).__name__}); give a folder that `fanin compare --out` wrote"
@@ -319,6 +319,11 @@ def _comparisons(before: Path, after: Path, asked: RankOf | None) -> Difference:
         tuple(changes),
         tuple(remarks),
     )
+
+
+def _runs(path: Path) -> pl.DataFrame:
+    """The runs of a comparison; fanin 0.2 called a request a round in the names of columns."""
+    return pl.read_parquet(path).rename(lambda name: name.replace("round", "request"))
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

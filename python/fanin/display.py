@@ -326,7 +326,7 @@ def requests_notes(replay: Replay) -> None:
     for wrong in (closing.broken(found), closing.unclear(found)):
         if wrong is not None:
             note(f"warning: {wrong}")
-    for sentence in [*waiting.sentences(waiting.companies(replay)), *closing.sentences(replay)]:
+    for sentence in [*waiting.sentences(waiting.groups(replay)), *closing.sentences(replay)]:
         note(f"note: {sentence}")
 
 

@@ -29,12 +29,12 @@ RankBy = Literal["mean", "p50", "p95", "p99", "p99_9"]
 RankOf = Literal["trees", "requests", "stages", "responses"]
 """Whose completion time a ranking may be by: request trees, requests of the application's user, their stages, or responses."""
 
-PREFIX: dict[RankOf, str] = {"trees": "tree_", "requests": "round_", "stages": "stage_", "responses": ""}
+PREFIX: dict[RankOf, str] = {"trees": "tree_", "requests": "request_", "stages": "stage_", "responses": ""}
 """Of the columns of a run that hold their statistics."""
 
 COUNTED: dict[RankOf, tuple[str, str]] = {
     "trees": ("trees", "unfinished_trees"),
-    "requests": ("rounds", "unfinished_rounds"),
+    "requests": ("requests", "unfinished_requests"),
     "stages": ("stages", "unfinished_stages"),
     "responses": ("responses", "unfinished"),
 }
@@ -151,7 +151,7 @@ class RankingRow:
         Queue of the port to the aggregator, over time, the packet in transmission included.
     response_ms : dict of str to Estimate
         Completion time of responses.
-    round_ms : dict of str to Estimate
+    request_ms : dict of str to Estimate
         Completion time of requests, from the first message to the slowest answer; no values where there are none.
     stage_ms : dict of str to Estimate
         Completion time of their stages: of what left together inside a request, from the first message to the slowest answer.
@@ -159,7 +159,7 @@ class RankingRow:
         Completion time of request trees, from a client's request to the aggregator's answer, which waited for others; no values where there are none.
     trees, unfinished_trees : int
         Request trees per run, and those that were not complete when a run ended, all seeds together.
-    rounds, unfinished_rounds : int
+    requests, unfinished_requests : int
         Requests per run, and those that were not complete when a run ended, all seeds together.
     stages, unfinished_stages : int
         The same of their stages.
@@ -203,9 +203,9 @@ class RankingRow:
     against_baseline: dict[str, Paired] = field(default_factory=dict)
     p: float | None = None
     response_ms: dict[str, Estimate] = field(default_factory=dict)
-    round_ms: dict[str, Estimate] = field(default_factory=dict)
-    rounds: int = 0
-    unfinished_rounds: int = 0
+    request_ms: dict[str, Estimate] = field(default_factory=dict)
+    requests: int = 0
+    unfinished_requests: int = 0
     tree_ms: dict[str, Estimate] = field(default_factory=dict)
     trees: int = 0
     unfinished_trees: int = 0
@@ -226,7 +226,7 @@ class RankingRow:
         """Completion times of request trees, requests, stages or responses, by statistic."""
         found = {
             "trees": self.tree_ms,
-            "requests": self.round_ms,
+            "requests": self.request_ms,
             "stages": self.stage_ms,
             "responses": self.response_ms,
         }[of]
@@ -241,12 +241,12 @@ class RankingRow:
             "needs_ecn": self.needs_ecn,
             "completion_ms": {name: self.completion_ms[name].to_dict() for name in STATISTICS},
             "response_ms": {name: estimate.to_dict() for name, estimate in self.times("responses").items()},
-            "round_ms": {name: estimate.to_dict() for name, estimate in self.times("requests").items()},
+            "request_ms": {name: estimate.to_dict() for name, estimate in self.times("requests").items()},
             "stage_ms": {name: estimate.to_dict() for name, estimate in self.times("stages").items()},
             "tree_ms": {name: estimate.to_dict() for name, estimate in self.times("trees").items()},
             **{name: getattr(self, name).to_dict() for name in COUNTS},
-            "rounds": self.rounds,
-            "unfinished_rounds": self.unfinished_rounds,
+            "requests": self.requests,
+            "unfinished_requests": self.unfinished_requests,
             "stages": self.stages,
             "unfinished_stages": self.unfinished_stages,
             "trees": self.trees,
@@ -350,12 +350,12 @@ def rank(
                 candidate=candidates is None or cc in candidates,
                 against_baseline=against,
                 response_ms=times["responses"],
-                round_ms=times["requests"],
+                request_ms=times["requests"],
                 stage_ms=times["stages"],
                 stages=int(mine["stages"][0]),
                 unfinished_stages=int(mine["unfinished_stages"].sum()),
-                rounds=int(mine["rounds"][0]),
-                unfinished_rounds=int(mine["unfinished_rounds"].sum()),
+                requests=int(mine["requests"][0]),
+                unfinished_requests=int(mine["unfinished_requests"].sum()),
                 tree_ms=times["trees"],
                 trees=int(mine["trees"][0]),
                 unfinished_trees=int(mine["unfinished_trees"].sum()),

@@ -140,7 +140,7 @@ def _columns(result: CompareResult) -> list[Column]:
 
 def _has(row: RankingRow, of: RankOf) -> bool:
     """There are some, and, of stages, others than the requests themselves."""
-    return row.count(of) > (row.rounds if of == "stages" else 0)
+    return row.count(of) > (row.requests if of == "stages" else 0)
 
 
 def _folded(names: Sequence[str]) -> str:

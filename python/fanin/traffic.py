@@ -140,7 +140,7 @@ class TrainsResult:
             "trains": self.trains.to_dicts(),
             "distributions": self.distributions(),
             "hosts": self.hosts,
-            "companies": self.companies(),
+            "groups": self.groups(),
             "warnings": self.warnings,
             "partial": self.partial,
         }
@@ -171,8 +171,8 @@ class TrainsResult:
             }
         return result
 
-    def companies(self, aggregator: str | None = None) -> list[dict[str, Any]]:
-        """Who is asked together by the aggregator, and what its requests wait for, as :func:`fanin.waiting.companies`; empty where nothing was asked.
+    def groups(self, aggregator: str | None = None) -> list[dict[str, Any]]:
+        """Who is asked together by the aggregator, and what its requests wait for, as :func:`fanin.waiting.groups`; empty where nothing was asked.
 
         :func:`fanin.waiting.sentences` says it in words.
         """
@@ -180,12 +180,12 @@ class TrainsResult:
             return []
         from fanin import waiting
 
-        return waiting.companies(self.workload(aggregator))
+        return waiting.groups(self.workload(aggregator))
 
     def requests(self, aggregator: str | None = None) -> pl.DataFrame:
         """What each request of the application's user caused at the aggregator, a row each, in order of time.
 
-        Columns are ``request`` (UInt32, from 0), ``company`` (UInt32, position in :meth:`companies`), ``start_ms`` (Float64, from the start of the
+        Columns are ``request`` (UInt32, from 0), ``group`` (UInt32, position in :meth:`groups`), ``start_ms`` (Float64, from the start of the
         capture), ``completion_ms`` (Float64, from its first message, or the opening of the connection for it, to the last answer that is waited for; null
         where that is missing), ``responses`` and ``servers``
         (UInt32) and ``bytes`` (UInt64, of its answers). Empty where each connection goes its own way.
@@ -206,7 +206,7 @@ class TrainsResult:
             frame(self.workload(aggregator).request_messages())
             .group_by("request", maintain_order=True)
             .agg(
-                pl.col("company").first(),
+                pl.col("group").first(),
                 start_ms=pl.col("begin_ns").first() / NS_PER_MS,
                 completion_ms=pl.col("took_ns").first() / NS_PER_MS,
                 responses=pl.col("response_bytes").gt(0).sum().cast(pl.UInt32),
@@ -220,14 +220,14 @@ class TrainsResult:
 
         Of an aggregator that asks; where it is asked itself, the numbers of its turns are others, and there are none here.
         """
-        if not self.companies(aggregator):
+        if not self.groups(aggregator):
             return []
         found = json.loads(self.workload(aggregator).to_json())
         connections = found["connections"]
-        together = {n for n, company in enumerate(found["companies"]) if company["rounds"]}
+        together = {n for n, group in enumerate(found["groups"]) if group["rounds"]}
         told = []
         for each in found["rounds"]:
-            if each["company"] in together and each["requests"]:
+            if each["group"] in together and each["requests"]:
                 first = min(connections[c]["messages"][m]["start_ns"] for c, m in each["requests"])
                 places = each.get("answers") or each["requests"]
                 told.append((first, [(int(connections[c]["connection"]), int(m)) for c, m in places]))
@@ -346,7 +346,7 @@ class TrainsResult:
                 raise
         pictures = {
             "rounds": round_plot(
-                self.turns, self.rounds(aggregator), title=waiting.sentences(self.companies(aggregator))[0]
+                self.turns, self.rounds(aggregator), title=waiting.sentences(self.groups(aggregator))[0]
             ),
             "trains": train_plots(self.trains, title=Path(self.summary["file"]).name),
         }

@@ -113,7 +113,7 @@ def result(
         command=f"fanin compare service.pcap.gz --rack rack.toml{' ' + HOSTILE if hostile else ''}",
         version="0.0.0",
         elapsed_s=12.3,
-        companies=[COMPANY],
+        groups=[COMPANY],
         alone=Alone(cc="dctcp", together_ms=5.04, alone_ms=1.44),
     )
     return replace(made, **changes)

@@ -165,7 +165,7 @@ def test_what_is_advised_is_better_and_the_advice_says_how_to_try_it_and_where_i
     said = done.json()
     assert said["kind"] == "change"
     assert said["gain"]["high"] < 1
-    assert said["values"][said["goal"]]["best"] < said["values"][said["goal"]]["today"]
+    assert said["values"][said["goal"]]["best"] < said["values"][said["goal"]]["current"]
     assert any("onnection" in sentence for sentence in said["hurts"])
     assert len(said["coexistence"]) == 2
     assert sum("wice the load" in sentence for sentence in said["confidence"]) == 2
@@ -305,7 +305,7 @@ def test_the_doubled_traffic_has_every_request_twice_or_after_half_its_pause() -
     for doubled in (often, many):
         rows = [played(doubled, seed) for seed in range(1, 5)]
         for row in rows:
-            assert (row["responses"], row["unfinished"], row["unfinished_rounds"]) == (doubled.responses, 0, 0)
+            assert (row["responses"], row["unfinished"], row["unfinished_requests"]) == (doubled.responses, 0, 0)
         # Each asks after half the time, or twice as many ask in it; single timeouts hold up single runs.
         goodput = statistics.fmean(row["goodput_bps"] for row in rows)
         assert goodput > 1.5 * played(replay, 1)["goodput_bps"]

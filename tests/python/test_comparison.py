@@ -51,13 +51,13 @@ def test_the_ranking_is_what_the_rounds_and_responses_say(result: fanin.CompareR
     # The capture is a multi-get over eight servers.
     assert result.rank_of == "requests"
     for row in result.ranking:
-        for frame, estimates in ((result.responses, row.response_ms), (result.rounds, row.round_ms)):
+        for frame, estimates in ((result.responses, row.response_ms), (result.rounds, row.request_ms)):
             per_seed = []
             for seed in result.seeds:
                 times = sorted(frame.filter(cc=row.cc, seed=seed)["completion_ms"].to_list())
                 per_seed.append(times[-(-99 * len(times) // 100) - 1])
             assert estimates["p99"] == estimate_positive(per_seed)
-        assert row.completion_ms == row.round_ms
+        assert row.completion_ms == row.request_ms
         flows = result.flows.filter(cc=row.cc)
         assert row.timeouts.value == pytest.approx(flows["timeouts"].sum() / 3)
         assert row.retransmissions.value == pytest.approx(flows["retransmissions"].sum() / 3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import fanin
+import polars as pl
 import pytest
 from fanin import compare, diff
 
@@ -45,12 +46,16 @@ def test_where_a_comparison_ranks_rounds_the_difference_is_of_rounds(tmp_path: P
     found = diff(tmp_path / "shallow", tmp_path / "deep")
     assert found.rank_of == ranked[0].rank_of == "requests"
     p99 = next(c for c in found.changes if c.statistic == "p99")
-    assert p99.before_ms == pytest.approx(ranked[0].ranking[0].round_ms["p99"].value)
-    assert p99.after_ms == pytest.approx(ranked[1].ranking[0].round_ms["p99"].value)
+    assert p99.before_ms == pytest.approx(ranked[0].ranking[0].request_ms["p99"].value)
+    assert p99.after_ms == pytest.approx(ranked[1].ranking[0].request_ms["p99"].value)
     single = next(
         c for c in diff(tmp_path / "shallow", tmp_path / "deep", rank_of="responses").changes if c.statistic == "p99"
     )
     assert single.before_ms == pytest.approx(ranked[0].ranking[0].response_ms["p99"].value)
+    # Of fanin 0.2 columns call requests rounds.
+    runs = tmp_path / "deep" / "runs.parquet"
+    pl.read_parquet(runs).rename(lambda name: name.replace("request", "round")).write_parquet(runs)
+    assert diff(tmp_path / "shallow", tmp_path / "deep").changes == found.changes
     done = fanin("diff", tmp_path / "shallow", tmp_path / "deep", "--rank-of", "trees")
     assert (done.code, done.err.count("\n")) == (2, 1)
     assert "not both comparisons have request trees" in done.err

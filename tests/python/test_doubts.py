@@ -44,7 +44,7 @@ def replay(rounds: int = 40, *, between: tuple[int, int] | None = None, **more: 
         "aggregator": "10.0.0.1",
         "servers": ["10.0.0.2", "10.0.0.3"],
         "connections": connections,
-        "rounds": [{"company": 0, "requests": [(0, n), (1, n)], "took_ns": ns} for n in range(rounds)],
+        "rounds": [{"group": 0, "requests": [(0, n), (1, n)], "took_ns": ns} for n in range(rounds)],
         **more,
     }
     return Replay.from_json(json.dumps(text))
@@ -55,7 +55,7 @@ def replayed(rounds_ms: Sequence[float], timeouts: int = 0) -> doubts.Replayed:
     rows = [(seed, n, ms) for seed in (1, 2) for n, ms in enumerate(rounds_ms)]
     empty = {"release_ms": 0.0, "done_ms": 0.0, "cc": "cubic"}
     rounds = pl.DataFrame(
-        [{**empty, "seed": s, "round": n, "company": 0, "requests": 2, "completion_ms": ms} for s, n, ms in rows],
+        [{**empty, "seed": s, "round": n, "group": 0, "requests": 2, "completion_ms": ms} for s, n, ms in rows],
         schema=ROUNDS,
     )
     responses = pl.DataFrame(
@@ -114,7 +114,7 @@ def by_a_timer(took_ms: float, *, regardless: bool = False) -> Replay:
     delay = dict.fromkeys(("p10_ns", "median_ns", "p90_ns"), int(2e6 * ROUND_MS))
     edge = {"event": "timer", "requests": 78, "delay": delay}
     about = {"connections": [0, 1], "servers": 2, "upstream": False, "rounds": 40, "requests": 80}
-    text["companies"] = [{**about, "spread": delay, "released_by": [edge]}]
+    text["groups"] = [{**about, "spread": delay, "released_by": [edge]}]
     return Replay.from_json(json.dumps(text))
 
 

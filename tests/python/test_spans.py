@@ -124,7 +124,7 @@ def test_a_call_behind_a_semaphore_waits_for_so_many_answers_as_its_trace_shows(
     assert len(inside) == 8 * len(requests)
     assert all(1 <= need <= of <= 11 for need, of in inside)
     assert sum(of - need <= 3 for need, of in inside) > 0.9 * len(inside)
-    edges = {edge["event"]: edge["requests"] for edge in workload["companies"][0]["released_by"]}
+    edges = {edge["event"]: edge["requests"] for edge in workload["groups"][0]["released_by"]}
     assert edges == {"answers": 4 * (len(requests) - 1), "inside": 8 * len(requests), "nothing": 4}
 
 

@@ -13,6 +13,7 @@ import fanin
 import polars as pl
 import pytest
 from fanin import report, waiting
+from fanin._native import Replay
 
 from . import round_trip, round_trip_nets
 
@@ -48,7 +49,7 @@ def test_every_round_of_real_incast_is_found_and_takes_as_long_in_the_replay(
     truth = next(row for row in rows("truth.csv") if row["name"] == name)
     real = [float(ms) for ms in truth["round_ms"].split()]
     replayed = fanin.compare(CAPTURES / f"{name}.{vantage}.pcap.gz", rack(tmp_path, name), cc=truth["cc"], seeds=3)
-    together = [company for company in replayed.companies if company["rounds"]]
+    together = [group for group in replayed.groups if group["rounds"]]
     assert [(len(c["connections"]), c["rounds"]) for c in together] == [(SERVERS[name], 30)]
     edge = together[0]["released_by"][0]
     assert (edge["event"], edge["waits_for"]) == ("answers", "all")
@@ -75,11 +76,11 @@ def test_a_replay_of_connections_alone_loses_the_incast_and_says_so(tmp_path: Pa
 
 def test_what_was_found_is_said_in_a_sentence() -> None:
     found = fanin.trains(CAPTURES / "incast20_reno_1g.client.pcap.gz")
-    (told,) = waiting.sentences(found.companies())
+    (told,) = waiting.sentences(found.groups())
     assert told.startswith("20 servers are asked within ")
     assert "after the slowest answer" in told
     http = fanin.trains(CAPTURES.parents[3] / "data" / "captures" / "http_onoff_8to1.pcap.gz")
-    assert waiting.sentences(http.companies()) == [waiting.NOTHING]
+    assert waiting.sentences(http.groups()) == [waiting.NOTHING]
 
 
 def test_the_rates_of_the_rack_tell_servers_times_from_the_network(tmp_path: Path) -> None:
@@ -163,3 +164,14 @@ def test_the_report_draws_the_rounds_and_shows_both_medians(tmp_path: Path) -> N
     http = CAPTURES.parents[3] / "data" / "captures" / "http_onoff_8to1.pcap.gz"
     alone = fanin.compare(http, rack(tmp_path, "incast12_cubic_1g"), cc="cubic", seeds=1)
     assert waiting.NOTHING in report.page(alone)
+
+
+def test_a_workload_file_that_calls_groups_companies_is_the_same_workload() -> None:
+    replay = fanin.trains(CAPTURES.parents[1] / "requests" / "chain.pcap.gz").workload()
+    written = json.loads(replay.to_json())
+    written["companies"] = written.pop("groups")
+    for each in [*written["rounds"], *(edge for c in written["companies"] for edge in c["released_by"])]:
+        if "group" in each:
+            each["company"] = each.pop("group")
+    assert len(written["companies"]) > 0
+    assert Replay.from_json(json.dumps(written)).to_json() == replay.to_json()

@@ -107,10 +107,10 @@ def unanswered(workload: dict[str, Any]) -> dict[str, Any]:
 def test_a_capture_whose_requests_do_not_close_is_not_said_to_be_explained() -> None:
     found = fanin.trains(REQUESTS / "fan.pcap.gz")
     whole = found.workload()
-    assert "100% of requests explained" in waiting.sentences(waiting.companies(whole))[0]
+    assert "100% of requests explained" in waiting.sentences(waiting.groups(whole))[0]
     lacking = fanin._native.Replay.from_json(json.dumps(unanswered(json.loads(whole.to_json()))))
-    assert (waiting.explained(waiting.companies(lacking)) or 0.0) < 0.05
-    assert "100%" not in waiting.sentences(waiting.companies(lacking))[0]
+    assert (waiting.explained(waiting.groups(lacking)) or 0.0) < 0.05
+    assert "100%" not in waiting.sentences(waiting.groups(lacking))[0]
     assert any("do not close" in sentence for sentence in closing.sentences(lacking))
 
 
@@ -193,9 +193,9 @@ def test_a_ranking_is_of_requests_unless_stages_or_responses_are_asked_for() -> 
     assert [result.rank_of for result in told.values()] == ["requests", "stages", "responses"]
     assert [result.measured.responses for result in told.values() if result.measured] == [28, len(stages), 28 * 12]
     (row,) = told["stages"].ranking
-    assert (row.rounds, row.stages, row.unfinished_stages) == (28, replay.stages, 0)
+    assert (row.requests, row.stages, row.unfinished_stages) == (28, replay.stages, 0)
     # 8 servers, and then 4: two stages, each of which is a part of the request.
     assert 2 * 28 <= len(stages) <= 2 * 28 + 2
     assert row.completion_ms == row.stage_ms
-    assert row.completion_ms["p50"].value < row.round_ms["p50"].value  # type: ignore[operator]
+    assert row.completion_ms["p50"].value < row.request_ms["p50"].value  # type: ignore[operator]
     assert told["stages"].stages.height == row.stages

@@ -15,6 +15,7 @@ const SEEN: u64 = 100_000;
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Closing {
     /// Position in [`Workload::companies`].
+    #[serde(rename = "group")]
     pub company: u32,
     /// Requests, without those that the end of the capture cut off.
     pub requests: u64,

@@ -50,6 +50,7 @@ pub enum Release {
 #[serde(deny_unknown_fields)]
 pub struct Round {
     /// Position in [`Workload::companies`].
+    #[serde(rename = "group", alias = "company")]
     pub company: u32,
     /// The requests, in the order in which they left.
     pub requests: Vec<(u32, u32)>,
@@ -110,7 +111,7 @@ pub struct Edge {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<String>,
     /// The other company: a position in [`Workload::companies`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, rename = "group", alias = "company", skip_serializing_if = "Option::is_none")]
     pub company: Option<u32>,
     /// Requests it released.
     pub requests: u64,

@@ -45,7 +45,7 @@ pub struct Workload {
     #[serde(default)]
     pub rounds: Vec<Round>,
     /// What was found about who waits for what.
-    #[serde(default)]
+    #[serde(default, rename = "groups", alias = "companies")]
     pub companies: Vec<Company>,
     /// Requests that were in flight with others on their connection and could not be told apart from these: each stands for one or several.
     #[serde(default, skip_serializing_if = "is_zero")]

@@ -316,7 +316,7 @@ impl Replay {
         let server = |place: Place| server(place).map_or_else(String::new, IpAddr::to_string);
         Table::new(vec![
             ("request", u32s(rows.iter().map(|r| r.0))),
-            ("company", u32s(rows.iter().map(|r| r.1))),
+            ("group", u32s(rows.iter().map(|r| r.1))),
             ("begin_ns", u64s(rows.iter().map(|r| of(r.0).begin_ns))),
             ("took_ns", optional_u64s(rows.iter().map(|r| of(r.0).took_ns))),
             ("stage", u32s(rows.iter().map(|r| r.2))),
@@ -411,7 +411,7 @@ impl Replay {
         self.workload.connections.iter().map(more).sum()
     }
     /// Who is asked together and what they wait for, as JSON.
-    fn companies_json(&self) -> PyResult<String> {
+    fn groups_json(&self) -> PyResult<String> {
         json(&self.workload.companies)
     }
     /// The same traffic with every connection for itself: no request waits for another connection.

@@ -365,7 +365,7 @@ impl RackPlan {
         };
         Table::new(vec![
             ("round", u32s(rows().map(|r| r.0))),
-            ("company", u32s(rows().map(|r| r.1))),
+            ("group", u32s(rows().map(|r| r.1))),
             ("message", u32s(rows().map(|r| r.2))),
             ("answer", u32s(rows().map(|r| r.3))),
         ])
@@ -377,7 +377,7 @@ fn rows_of_rounds(number: &'static str, times: &[outcome::RoundTimes], run: &Run
         ("cc", texts(repeat_n(cc, times.len()))),
         ("seed", u64s(repeat_n(run.results().seed, times.len()))),
         (number, u32s(times.iter().map(|t| t.round))),
-        ("company", u32s(times.iter().map(|t| t.company))),
+        ("group", u32s(times.iter().map(|t| t.company))),
         ("requests", u32s(times.iter().map(|t| t.requests))),
         ("release_ms", all_milliseconds(times.iter().map(|t| t.release_ps))),
         ("done_ms", all_milliseconds(times.iter().map(|t| t.done_ps))),

@@ -133,10 +133,10 @@ class TwiceTheLoad:
         return {
             "best": {"cc": self.best.cc, "settings": dict(self.best.settings)},
             "holds": self.holds,
-            "beats_today": self.beats_today,
+            "beats_current": self.beats_today,
             "values": dict(self.values),
             "against_best": self.against_best.to_dict(),
-            "against_today": self.against_today.to_dict(),
+            "against_current": self.against_today.to_dict(),
         }
 
 

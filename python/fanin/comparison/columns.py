@@ -23,8 +23,8 @@ RUNS: dict[str, pl.DataType | type[pl.DataType]] = {
     **dict.fromkeys(("timeouts", "retransmissions", "drops", "marks"), pl.UInt64),
     **dict.fromkeys(("goodput_bps", "queue_mean_packets", "queue_p99_packets", "queue_max_packets"), pl.Float64),
     **dict.fromkeys(("responses", "unfinished"), pl.UInt64),
-    **dict.fromkeys((f"round_{name}" for name in STATISTICS), pl.Float64),
-    **dict.fromkeys(("rounds", "unfinished_rounds"), pl.UInt64),
+    **dict.fromkeys((f"request_{name}" for name in STATISTICS), pl.Float64),
+    **dict.fromkeys(("requests", "unfinished_requests"), pl.UInt64),
     **dict.fromkeys((f"stage_{name}" for name in STATISTICS), pl.Float64),
     **dict.fromkeys(("stages", "unfinished_stages"), pl.UInt64),
     **dict.fromkeys((f"tree_{name}" for name in STATISTICS), pl.Float64),
@@ -51,7 +51,7 @@ RESPONSES: dict[str, pl.DataType | type[pl.DataType]] = {
 ROUNDS: dict[str, pl.DataType | type[pl.DataType]] = {
     "cc": WORD,
     "seed": pl.UInt64,
-    **dict.fromkeys(("round", "company", "requests"), pl.UInt32),
+    **dict.fromkeys(("round", "group", "requests"), pl.UInt32),
     **dict.fromkeys(("release_ms", "done_ms", "completion_ms"), pl.Float64),
 }
 """Columns of :attr:`CompareResult.rounds`."""

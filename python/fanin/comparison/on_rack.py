@@ -76,11 +76,11 @@ def compared(
     notes = choice.notes + quickack_note(rack_of(base.rack, base.settings), plain)
     needs_ecn = {name: _native.needs_ecn(way.cc) for name, way in ways.items()}
 
-    companies = [] if independent else waiting.companies(replay)
+    groups = [] if independent else waiting.groups(replay)
     notes += (
         ["each connection is replayed alone, as asked for"]
         if independent
-        else [*waiting.sentences(companies), *closing.sentences(replay)]
+        else [*waiting.sentences(groups), *closing.sentences(replay)]
     )
     started = time.monotonic()
     with output_folder(pcap, "--pcap") if pcap is not None else nullcontext(None) as scratch:
@@ -132,7 +132,7 @@ def compared(
         rank_by=rank_by,
         rank_of=rank_of,
         independent=independent,
-        companies=companies,
+        groups=groups,
         captured_rounds=found.round_times(replay.aggregator, most=ROUNDS_DRAWN) if replay.rounds else [],
         alone=alone,
         rounds=rounds,

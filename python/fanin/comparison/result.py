@@ -117,7 +117,7 @@ class CompareResult:
         Whose completion time it is ranked by: ``trees``, ``requests``, ``stages`` or ``responses``.
     independent : bool
         Every connection was replayed for itself, whatever the capture shows.
-    companies : list of dict
+    groups : list of dict
         Who is asked together in the capture and what its requests wait for; as in the workload file.
     captured_rounds : list of list of (float, float)
         The capture's first rounds: per answer when it was asked for and when it had arrived, in ms since the round's first request.
@@ -135,8 +135,8 @@ class CompareResult:
         when the server's application wrote it, from the start of the run), ``done_ms`` (Float64, last byte delivered; null: unfinished),
         ``completion_ms`` (Float64, ``done_ms - release_ms``; null: unfinished), ``timeouts`` (UInt32).
     rounds : polars.DataFrame
-        One row per algorithm, seed and request of the application's user: all messages that it caused. Columns: ``cc``, ``seed``, ``round``, ``company``
-        (UInt32, position in `companies`), ``requests`` (UInt32), ``release_ms`` (Float64, the first request), ``done_ms`` (Float64, the
+        One row per algorithm, seed and request of the application's user: all messages that it caused. Columns: ``cc``, ``seed``, ``round``, ``group``
+        (UInt32, position in `groups`), ``requests`` (UInt32), ``release_ms`` (Float64, the first request), ``done_ms`` (Float64, the
         slowest answer was complete; null: unfinished), ``completion_ms`` (Float64).
     stages : polars.DataFrame
         The same of stages (``stage`` instead of ``round``): messages that left together inside a request, after the same answers of it.
@@ -255,7 +255,7 @@ class CompareResult:
     interrupted: bool = False
     rank_of: RankOf = "responses"
     independent: bool = False
-    companies: list[dict[str, Any]] = field(default_factory=list)
+    groups: list[dict[str, Any]] = field(default_factory=list)
     captured_rounds: list[list[tuple[float, float]]] = field(default_factory=list)
     alone: Alone | None = None
     rounds: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=ROUNDS))
@@ -359,7 +359,7 @@ class CompareResult:
             "rank_by": self.rank_by,
             "rank_of": self.rank_of,
             "independent": self.independent,
-            "companies": self.companies,
+            "groups": self.groups,
             "method": METHOD,
             "ranking": [{**row.to_dict(), "settings": dict(self.way(row.cc).settings)} for row in self.ranking],
             "slowest": [explanation.to_dict() for explanation in explanations(self)],

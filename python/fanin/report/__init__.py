@@ -67,7 +67,7 @@ def page(result: CompareResult) -> str:
         assumptions=words.assumptions(result.engine),
         method=words.method(),
         fan=data.fan(result),
-        waits=waiting.sentences(result.companies),
+        waits=waiting.sentences(result.groups),
         rounds=rounds.picture(result),
         kinds=data.kinds(result),
         prefix=PREFIX[result.rank_of],

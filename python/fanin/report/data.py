@@ -51,7 +51,7 @@ def kinds(result: CompareResult) -> list[RankOf]:
     """What has completion times here: what is ranked first, then the others of which there are some."""
     there: dict[RankOf, bool] = {of: any(row.count(of) for row in result.ranking) for of in ("trees", "requests")}
     # Where no request has a second stage, stages are the requests.
-    there["stages"] = any(row.stages > row.rounds for row in result.ranking)
+    there["stages"] = any(row.stages > row.requests for row in result.ranking)
     return [result.rank_of, *(of for of in PREFIX if of != result.rank_of and there.get(of, True))]
 
 

@@ -36,7 +36,7 @@ def messages(replay: Replay, traced: Traced | None = None) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame
-        ``request``, ``company``, ``stage`` (UInt32, from 0), ``connection``, ``turn`` (UInt32, as in :attr:`fanin.TrainsResult.turns`), ``server``,
+        ``request``, ``group``, ``stage`` (UInt32, from 0), ``connection``, ``turn`` (UInt32, as in :attr:`fanin.TrainsResult.turns`), ``server``,
         ``label`` (String: the server, and a number where the request asks it again), ``begin_ms`` (Float64: the request's, from the start of the
         capture), ``asked_ms``, ``answered_ms`` (Float64, from the request's begin; null where the answer is not in the capture),
         ``request_bytes``, ``response_bytes`` (UInt64), ``traced_from_ms``, ``traced_to_ms`` (Float64: the call in the application's traces).
@@ -54,7 +54,7 @@ def messages(replay: Replay, traced: Traced | None = None) -> pl.DataFrame:
     calls = [(traced or {}).get(place, (None, None)) for place in zip(rows["position"], rows["turn"], strict=True)]
     ends = pl.DataFrame(calls, schema={"traced_from_ms": pl.Int64, "traced_to_ms": pl.Int64}, orient="row")
     return pl.concat([rows, ends], how="horizontal").select(
-        *("request", "company", "stage", "connection", "turn", "server"),
+        *("request", "group", "stage", "connection", "turn", "server"),
         label=pl.when(again > 0).then(pl.format("{} ({})", "server", again + 1)).otherwise("server"),
         begin_ms=begin / NS_PER_MS,
         took_ms=pl.col("took_ns") / NS_PER_MS,
@@ -70,10 +70,10 @@ def messages(replay: Replay, traced: Traced | None = None) -> pl.DataFrame:
 def requests(rows: pl.DataFrame) -> pl.DataFrame:
     """A row for each request of :func:`messages`.
 
-    Columns are ``request``, ``company``, ``begin_ms``, ``took_ms`` (null where its end is not in the capture), ``messages``, ``stages`` and ``servers``.
+    Columns are ``request``, ``group``, ``begin_ms``, ``took_ms`` (null where its end is not in the capture), ``messages``, ``stages`` and ``servers``.
     """
     return rows.group_by("request", maintain_order=True).agg(
-        pl.col("company").first(),
+        pl.col("group").first(),
         pl.col("begin_ms").first(),
         pl.col("took_ms").first(),
         messages=pl.len(),
@@ -152,7 +152,7 @@ def page(found: TrainsResult, replay: Replay, *, chosen: int | None = None, trac
         p99=duration(took["p99"] or 0.0),
         number={"typical": usual, "slow": tail},
         took={number: duration(ms) for number, ms in each.drop_nulls("took_ms").select("request", "took_ms").rows()},
-        sentences=[*waiting.sentences(waiting.companies(replay)), *closing.sentences(replay)],
+        sentences=[*waiting.sentences(waiting.groups(replay)), *closing.sentences(replay)],
         left_out=each.height - kept.height,
         traced=bool(traced),
         last=each.height - 1,

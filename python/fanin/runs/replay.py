@@ -134,7 +134,7 @@ class ReplayJob:
 
         ``where`` has ``connection``, ``response``, ``flow``, ``first``, ``last`` (numbers of its messages; UInt32), ``server`` (String),
         ``bytes`` (UInt64) and ``port`` (String), the name of the port to the aggregator. ``members`` has a row for each message of a round of
-        the capture: ``round``, ``company``, ``message``, and ``answer``, which is 1 for an answer and 0 for a request (UInt32).
+        the capture: ``round``, ``group``, ``message``, and ``answer``, which is 1 for an answer and 0 for a request (UInt32).
         """
         made, run = self.simulated(watch, captures)
         results = self.frames(made, run)

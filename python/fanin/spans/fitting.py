@@ -259,11 +259,11 @@ def _write(
                 key, late = (stage, len(asked), len(answered)), max(0, spans[n].begin_ns - last)
                 if key not in gates:
                     gates[key] = len(rounds)
-                    rounds.append({"company": 0, "requests": [], "answers": [list(places[j]) for j in asked]})
+                    rounds.append({"group": 0, "requests": [], "answers": [list(places[j]) for j in asked]})
                 release = {"by": "round", "round": gates[key], "answers": len(answered), "delay_ns": late}
                 steps.append(late)
             messages[places[n]]["release"] = release
-        request = {"company": 0, "requests": [list(places[n]) for n in first], "took_ns": end - begin}
+        request = {"group": 0, "requests": [list(places[n]) for n in first], "took_ns": end - begin}
         if len(first) < len(group):
             request["answers"] = [list(places[n]) for n in group]
         ended.append((end, len(rounds)))
@@ -278,7 +278,7 @@ def _write(
         edges.append({"event": "nothing", "requests": first_calls - len(pauses), "delay": _delay([])})
     connections = sorted({c for c, _ in messages})
     workload["rounds"], workload["traced"] = rounds, True
-    workload["companies"] = [
+    workload["groups"] = [
         {
             "connections": connections,
             "servers": len({workload["connections"][c]["server"] for c in connections}),
