@@ -108,10 +108,15 @@ def _kernel_outside() -> list[str]:
 
 def _offload() -> list[str]:
     rows = _data("offload")
-    columns = {"p50_ms": "p50, ms", "p99_ms": "p99, ms", "drops": "drops", "timeouts": "timeouts"}
-    outside = rows.filter(pl.col("outside") != "").with_columns(pl.col("case").str.strip_suffix(", offload"))
-    table = validation.table(outside, columns, "scenario (simulator / kernel)", "outside by")
-    return [*validation.summary(rows), "", *table, "", origin("offload")]
+    bounds = ("median", "p99", "drops", "timeouts")
+    counts = rows.group_by("cc", maintain_order=True).agg(
+        pl.len().alias("rows"),
+        (pl.col("outside") == "").sum().alias("within"),
+        *(pl.col("outside").str.contains(rf"\b{bound}\b").sum().alias(bound) for bound in bounds),
+    )
+    cells = [[str(row[name]) for name in ("cc", "rows", "within", *bounds)] for row in counts.iter_rows(named=True)]
+    heads = ["TCP", "rows", "within the bounds", *(f"outside by {bound}" for bound in bounds)]
+    return [*validation.summary(rows), "", *markdown(heads, cells), "", origin("offload")]
 
 
 def _random_outside() -> list[str]:
@@ -151,6 +156,7 @@ def _services() -> list[str]:
     rows = _data("services").to_dicts()
     verdicts = [row["verdict"] for row in rows]
     counts = ", ".join(f"{verdicts.count(word)} {word}" for word in ("right", "doubted", "warned", "wrong"))
+    taps = list(dict.fromkeys(row["tap"] for row in rows))
     cells: dict[str, list[str]] = {}
     for row in rows:
         p50, p99 = (100 * (row[time] / row[f"{time}_log"] - 1) for time in ("p50_ms", "p99_ms"))
@@ -158,8 +164,15 @@ def _services() -> list[str]:
         cells.setdefault(row["service"], [row["service"], row["what"]]).append(
             told if row["verdict"] == "right" else f"{told}, {row['verdict']}"
         )
-    heads = ["service", "what a request is", *dict.fromkeys(row["tap"] for row in rows)]
-    return [f"{len(rows)} captures: {counts}.", "", *markdown(heads, list(cells.values())), "", origin("services")]
+    other = {row["service"] for row in rows if row["verdict"] != "right"}
+    right = [name for name in cells if name not in other]
+    return [
+        f"{len(rows)} captures: {counts}. Right at all {len(taps)} taps: {'; '.join(right)}. The others:",
+        "",
+        *markdown(["service", "what a request is", *taps], [cells[name] for name in cells if name in other]),
+        "",
+        origin("services"),
+    ]
 
 
 def _twins() -> list[str]:
@@ -192,17 +205,14 @@ def _twins() -> list[str]:
 
 
 def _files() -> list[str]:
+    """The data files of which no page has a table."""
+    shown = {place["name"].split()[0] for page in pages() for place in PLACE.finditer(page.read_text(encoding="utf-8"))}
     cells = [
-        [
-            f"`{name}.csv`",
-            about["about"],
-            about["machine"],
-            f"{about['recorded']}, {about['commit']}",
-            f"`{about['command']}`",
-        ]
+        [f"`{name}.csv`", about["about"], about["machine"], f"{about['recorded']}, {about['commit']}"]
         for name, about in index().items()
+        if name not in shown
     ]
-    return markdown(["`results/`", "what", "on", "recorded, commit", "command"], cells)
+    return markdown(["`results/`", "what", "on", "recorded, commit"], cells)
 
 
 TABLES: dict[str, Callable[[], list[str]]] = {

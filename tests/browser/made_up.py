@@ -71,7 +71,7 @@ def result(
         },
         orient="row",
     )  # fmt: skip
-    longer = {what: _longer(responses, by) for what, by in (("round", 1.5), ("tree", 2.0)) if trees}
+    longer = {what: _longer(responses, by) for what, by in (("request", 1.5), ("tree", 2.0)) if trees}
     runs = pl.DataFrame([_run(cc, seed, responses, longer) for cc in ccs for seed in range(1, seeds + 1)])
     needs = {cc: ALGORITHMS[cc][2] for cc in ccs}
     rank_of: RankOf = "trees" if trees else "responses"
@@ -79,7 +79,7 @@ def result(
         ranking=rank(runs, needs, HASHES, "p99", rank_of, baseline=presumed(ccs)),
         rank_of=rank_of,
         outcomes=judged(runs, responses, ccs, rank_of),
-        rounds=longer.get("round", pl.DataFrame(schema=ROUNDS)),
+        rounds=longer.get("request", pl.DataFrame(schema=ROUNDS)),
         trees=longer.get("tree", pl.DataFrame(schema=TREES)),
         baseline=presumed(ccs),
         rank_by="p99",
@@ -155,7 +155,7 @@ def _run(cc: str, seed: int, responses: pl.DataFrame, longer: dict[str, pl.DataF
         "cc": cc,
         "seed": seed,
         **completion_statistics(mine["completion_ms"].to_list()),
-        **dict(item for what in ("round", "stage", "tree") for item in _of(what, cc, seed, longer.get(what)).items()),
+        **dict(item for what in ("request", "stage", "tree") for item in _of(what, cc, seed, longer.get(what)).items()),
         "timeouts": late,
         "retransmissions": 9 * late + seed,
         "drops": 8 * late,
@@ -172,7 +172,7 @@ def _run(cc: str, seed: int, responses: pl.DataFrame, longer: dict[str, pl.DataF
 
 
 def _of(what: str, cc: str, seed: int, frame: pl.DataFrame | None) -> dict[str, Any]:
-    """The columns of a run for rounds, or for request trees."""
+    """The columns of a run for requests, or for request trees."""
     times = frame.filter(cc=cc, seed=seed)["completion_ms"].to_list() if frame is not None else []
     told = completion_statistics(times) if times else dict.fromkeys(STATISTICS)
     return {
