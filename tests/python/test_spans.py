@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import fanin
@@ -128,12 +129,129 @@ def test_a_call_behind_a_semaphore_waits_for_so_many_answers_as_its_trace_shows(
     assert edges == {"answers": 4 * (len(requests) - 1), "inside": 8 * len(requests), "nothing": 4}
 
 
+SERVER, CLIENT = 2, 3
+
+
+def own_ends_otlp(calls: list[tuple[str, float, float, int]], rounds: list[tuple[float, float]]) -> str:
+    """The calls below a span of the request, and that below the call of a caller, which takes longer."""
+
+    def span(
+        trace: int, own: str, above: str, kind: int, begin: float, end: float, peer: str = ""
+    ) -> dict[str, object]:
+        told = [{"key": "network.peer.address", "value": {"stringValue": peer}}] if peer else []
+        times = {"startTimeUnixNano": f"{begin * 1e9:.0f}", "endTimeUnixNano": f"{end * 1e9:.0f}"}
+        return {
+            "traceId": f"{trace:032x}",
+            "spanId": own,
+            "parentSpanId": above,
+            "kind": kind,
+            "attributes": told,
+            **times,
+        }
+
+    found = [span(n, f"c{k}", "work", CLIENT, begin, end, peer) for k, (peer, begin, end, n) in enumerate(calls)]
+    for n, (begin, end) in enumerate(rounds):
+        found.append(span(n, "work", "request", 1, begin, end))
+        found.append(span(n, "request", "caller", SERVER, begin, end))
+        found.append(span(n, "caller", "", CLIENT, begin - 1, end + 1, "192.0.2.1"))
+    return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": found}]}]})
+
+
+def own_ends_jaeger(calls: list[tuple[str, float, float, int]], rounds: list[tuple[float, float]]) -> str:
+    def span(trace: int, own: str, above: str, begin: float, end: float, **tags: str) -> dict[str, object]:
+        begin, end = round(begin * 1e6), round(end * 1e6)
+        references = [{"refType": "CHILD_OF", "traceID": f"{trace:x}", "spanID": above}] if above else []
+        told = [{"key": key.replace("_", "."), "value": value} for key, value in tags.items()]
+        return {"spanID": own, "references": references, "startTime": begin, "duration": end - begin, "tags": told}
+
+    traces = [
+        {
+            "traceID": f"{n:x}",
+            "spans": [
+                span(n, "request", "", begin, end),
+                *(
+                    span(n, f"c{k}", "request", first, last, span_kind="client", net_peer_ip=peer)
+                    for k, (peer, first, last, of) in enumerate(calls)
+                    if of == n
+                ),
+            ],
+        }
+        for n, (begin, end) in enumerate(rounds)
+    ]
+    return json.dumps({"data": traces})
+
+
+def own_ends_table(calls: list[tuple[str, float, float, int]], rounds: list[tuple[float, float]]) -> str:
+    rows = [(*call, rounds[call[-1]][1]) for call in calls]
+    return pl.DataFrame(rows, schema=["peer", "begin", "end", "request", "request_end"], orient="row").write_csv()
+
+
+@pytest.mark.parametrize("form", [own_ends_otlp, own_ends_jaeger, own_ends_table])
+@pytest.mark.parametrize("name", ["quorum", "hedge"])
+def test_a_request_ends_when_its_own_span_does_and_not_with_a_call_that_nobody_waits_for(
+    name: str, form: Callable[..., str], tmp_path: Path
+) -> None:
+    log = json.loads(gzip.decompress((REQUESTS / f"{name}.log.json.gz").read_bytes()))
+    rounds = [(begin, end) for begin, end in log["rounds"]]
+    calls = [
+        (
+            f"10.9.1.{server + 1}",
+            begin,
+            end,
+            next(n for n, (first, last) in enumerate(rounds) if first <= begin <= last),
+        )
+        for server, _, begin, end in log["responses"]
+    ]
+    file = tmp_path / "traces"
+    file.write_text(form(calls, rounds))
+    found = fanin.trains(REQUESTS / f"{name}.pcap.gz")
+    replay, told = spans.fit(found, found.workload(), file)
+    assert (told.calls, told.fitting, told.requests.count) == (len(calls), len(calls), len(rounds))
+    first = [min(begin for _, begin, _, of in calls if of == n) for n in range(len(rounds))]
+    took = sorted((end - begin) * 1e3 for begin, (_, end) in zip(first, rounds, strict=True))
+    assert told.requests.p99_ms == pytest.approx(took[-1], abs=0.002)
+    # A call is held back for 60 to 90 ms now and then; the request is over long before.
+    slowest = max((end - first[of]) * 1e3 for _, _, end, of in calls)
+    assert slowest > 1.5 * took[-1]
+    workload = json.loads(replay.to_json())
+    requests = [each for each in workload["rounds"] if each["requests"]]
+    assert max(each["took_ns"] for each in requests) / 1e6 <= took[-1]
+    for n, each in enumerate(requests):
+        members = each.get("answers") or each["requests"]
+        in_time = sum(end <= rounds[n][1] + 5e-5 for _, _, end, of in calls if of == n)
+        assert each.get("waits_for", len(members)) == in_time
+    # What the next request waits for is what the application waited for.
+    for message in (m for c in workload["connections"] for m in c["messages"]):
+        release = message.get("release", {})
+        if release.get("by") == "round" and (before := workload["rounds"][release["round"]])["requests"]:
+            assert release["answers"] == before.get("waits_for", len(before.get("answers") or before["requests"]))
+
+
+def test_a_span_that_ends_before_each_of_its_calls_does_not_end_the_request(tmp_path: Path) -> None:
+    log = json.loads(gzip.decompress((REQUESTS / "fan.log.json.gz").read_bytes()))
+    calls = [
+        (
+            server,
+            begin,
+            end,
+            next(n for n, (first, last) in enumerate(log["rounds"]) if first <= begin <= last),
+        )
+        for *_, server, _, begin, end in log["responses"]
+    ]
+    file = tmp_path / "calls.csv"
+    file.write_text(own_ends_table(calls, [(begin, begin) for begin, _ in log["rounds"]]))
+    found = fanin.trains(REQUESTS / "fan.pcap.gz")
+    replay, _ = spans.fit(found, found.workload(), file)
+    assert not any("waits_for" in each for each in json.loads(replay.to_json())["rounds"])
+
+
 def test_what_is_no_trace_is_refused_with_its_place(tmp_path: Path, capture: fanin.TrainsResult) -> None:
     wrong = {
         "peer,begin\n": r":1: has no column `end`",
         "peer,begin,end\nhost,1,2\n": r":2: peer is 'host', not an IP address",
         "peer,begin,end\n10.0.0.1,1,x\n": r":2: end is 'x', not a Unix time",
         "peer,begin,end\n10.0.0.1,2,1\n": r":2: ends before it begins",
+        "peer,begin,end,request_end\n10.0.0.1,1,2,x\n": r":2: request_end is 'x', not a Unix time",
         "peer,begin,end\n": r"has no call to a server",
         "{": r":1: is no JSON",
         '{"traces": []}': r"has neither `resourceSpans` \(OTLP\) nor `data` \(Jaeger\)",

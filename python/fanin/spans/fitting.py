@@ -67,7 +67,8 @@ class Fitted:
     responses, responses_alone : Times
         By the traces; by the capture alone.
     requests, requests_alone : Times
-        The same of requests: all calls of a trace; what the capture alone takes for one.
+        The same of requests: all calls of a trace, to the end of the span above them where there is one, else to the last call's; what the capture alone
+        takes for one.
     requests_alike : int
         Requests of the traces whose calls are exactly the messages that the capture alone takes for one.
     placed : mapping
@@ -164,7 +165,7 @@ def fit(found: TrainsResult, replay: Replay, path: str | Path) -> tuple[Replay, 
         messages=len(seen),
         responses=Times.of([s.end_ns - s.begin_ns for s in inside]),
         responses_alone=Times.of(alone),
-        requests=Times.of([max(inside[n].end_ns for n in g) - min(inside[n].begin_ns for n in g) for g in groups]),
+        requests=Times.of([_over(inside, group) - min(inside[n].begin_ns for n in group) for group in groups]),
         requests_alone=Times.of(before),
         requests_alike=sum(frozenset(places[n] for n in group) in own for group in groups),
         placed={place: (inside[n].begin_ns - epoch, inside[n].end_ns - epoch) for n, place in places.items()},
@@ -223,6 +224,19 @@ def _requests(spans: Sequence[Span], places: Mapping[int, Place]) -> list[list[i
     return list(groups.values())
 
 
+def _over(spans: Sequence[Span], group: Sequence[int]) -> int:
+    """When a request was over: as the traces say, or when its last call was. A span that ends before each of its calls does not wait for them."""
+    said = max((over for n in group if (over := spans[n].over_ns) is not None), default=None)
+    if said is None or not _needed(spans, group, said):
+        return max(spans[n].end_ns for n in group)
+    return said
+
+
+def _needed(spans: Sequence[Span], group: Sequence[int], over: int) -> list[int]:
+    """The calls that were over when their request was, in order of their ends."""
+    return sorted((n for n in group if spans[n].end_ns <= over + BOUND_NS), key=lambda n: spans[n].end_ns)
+
+
 def _write(
     workload: dict[str, Any], spans: Sequence[Span], places: Mapping[int, Place], groups: list[list[int]]
 ) -> None:
@@ -237,9 +251,11 @@ def _write(
     ended: list[tuple[int, int]] = []
     last_on: dict[int, tuple[int, int]] = {}
     pauses, steps, spreads = [], [], []
-    first_calls = 0
+    first_calls, late_calls = 0, []
     for group in groups:
-        begin, end = spans[group[0]].begin_ns, max(spans[n].end_ns for n in group)
+        needed = _needed(spans, group, _over(spans, group))
+        # The request ends with the last of the calls that it waits for; what its application does after that is no part of a replay.
+        begin, end = spans[group[0]].begin_ns, spans[needed[-1]].end_ns
         before = _before(begin, last_on.get(places[group[0]][0]), ended)
         gates: dict[tuple[int | None, int, int], int] = {}
         first: list[int] = []
@@ -266,12 +282,17 @@ def _write(
         request = {"group": 0, "requests": [list(places[n]) for n in first], "took_ns": end - begin}
         if len(first) < len(group):
             request["answers"] = [list(places[n]) for n in group]
+        if len(needed) < len(group):
+            request["waits_for"] = len(needed)
+        late_calls.append(len(group) - len(needed))
         ended.append((end, len(rounds)))
         last_on |= {places[n][0]: ended[-1] for n in group}
         spreads.append(spans[first[-1]].begin_ns - begin)
         first_calls += len(first)
         rounds.append(request)
-    edges = [{"event": "answers", "waits_for": "all", "requests": len(pauses), "delay": _delay(pauses)}]
+    usual = statistics.mode(late_calls)
+    waits_for = f"all but {usual}" if usual else "all"
+    edges = [{"event": "answers", "waits_for": waits_for, "requests": len(pauses), "delay": _delay(pauses)}]
     if steps:
         edges.append({"event": "inside", "requests": len(steps), "delay": _delay(steps)})
     if first_calls > len(pauses):
@@ -307,7 +328,8 @@ def _after_request(
     if before is None:
         return {"by": "clock"}, None
     end, number = before
-    of = len(rounds[number].get("answers") or rounds[number]["requests"])
+    request = rounds[number]
+    of = request.get("waits_for") or len(request.get("answers") or request["requests"])
     return {"by": "round", "round": number, "answers": of, "delay_ns": begin - end}, begin - end
 
 

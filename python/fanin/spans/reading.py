@@ -6,8 +6,8 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,8 @@ class Span:
         What tells calls of one request of the application from others: a trace's number.
     stage : int or None
         Which calls of the request left together, from 1, where the traces say it (:data:`STAGE`); else times tell.
+    over_ns : int or None
+        When the request was over, where the traces say it: the end of the span above its calls. Who has a quorum goes on before all calls end.
     """
 
     peer: str
@@ -55,13 +57,15 @@ class Span:
     end_ns: int
     request: str | None
     stage: int | None = None
+    over_ns: int | None = None
 
 
 def read(path: str | Path) -> list[Span]:
     r"""The calls to servers in a file of traces, in order of time.
 
-    Of OTLP and Jaeger files these are the spans of kind *client* whose peer is an IP address. A CSV file has the columns ``peer``, ``begin``
-    and ``end`` (Unix time in seconds, or in nanoseconds), and ``request`` where it is known which calls belong together.
+    Of OTLP and Jaeger files these are the spans of kind *client* whose peer is an IP address. The request that they are of is the span above them: the
+    nearest of kind *server*, else the outermost one of the file. A CSV file has the columns ``peer``, ``begin`` and ``end`` (Unix time in seconds, or in
+    nanoseconds), ``request`` where it is known which calls belong together, and ``request_end`` where it is known when the request was over.
 
     Raises
     ------
@@ -75,7 +79,7 @@ def read(path: str | Path) -> list[Span]:
     ...     file = Path(folder, "calls.csv")
     ...     _ = file.write_text("peer,begin,end,request\n10.0.0.1,1.5,1.75,a\n")
     ...     read(file)
-    [Span(peer='10.0.0.1', begin_ns=1500000000, end_ns=1750000000, request='a', stage=None)]
+    [Span(peer='10.0.0.1', begin_ns=1500000000, end_ns=1750000000, request='a', stage=None, over_ns=None)]
     """
     path = Path(path)
     try:
@@ -107,7 +111,9 @@ def _of_csv(text: str, path: Path) -> Iterator[Span]:
         if peer is None:
             raise CaptureError(f"{where}: peer is {row['peer']!r}, not an IP address")
         times = [_time(row[name], f"{where}: {name}") for name in ("begin", "end")]
-        yield _span(peer, times[0], times[1], row.get("request") or None, where)
+        over = row.get("request_end")
+        over_ns = _time(over, f"{where}: request_end") if over else None
+        yield _span(peer, times[0], times[1], row.get("request") or None, where, over_ns=over_ns)
 
 
 def _of_json(text: str, path: Path) -> Iterator[Span]:
@@ -129,34 +135,77 @@ def _of_json(text: str, path: Path) -> Iterator[Span]:
             raise CaptureError(f"{where}: has neither `resourceSpans` (OTLP) nor `data` (Jaeger) at its top")
 
 
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """A span of any kind: what may be above a call."""
+
+    parent: Any
+    server: bool
+    client: bool
+    end_ns: int | None
+
+
+def _over(nodes: Mapping[tuple[Any, Any], _Node], trace: Any, parent: Any) -> int | None:
+    """When the request above a call was over: the nearest span of kind server, else the outermost that is no call itself."""
+    over, seen = None, set()
+    while (node := nodes.get((trace, parent))) is not None and parent not in seen:
+        seen.add(parent)
+        over = over if node.client else node.end_ns
+        if node.server:
+            break
+        parent = node.parent
+    return over
+
+
 def _of_otlp(document: Mapping[str, Any], where: str) -> Iterator[Span]:
+    nodes: dict[tuple[Any, Any], _Node] = {}
+    found: list[tuple[Any, Any, Span]] = []
     for r, resource in enumerate(_list(document, "resourceSpans", where)):
         at = f"{where}: resourceSpans[{r}]"
         scopes = resource.get("scopeSpans", resource.get("instrumentationLibrarySpans", []))
         for s, scope in enumerate(scopes):
             for n, span in enumerate(_list(scope, "spans", f"{at}.scopeSpans[{s}]")):
                 here = f"{at}.scopeSpans[{s}].spans[{n}]"
-                if span.get("kind") not in (3, "SPAN_KIND_CLIENT"):
+                trace, parent, kind = span.get("traceId"), span.get("parentSpanId"), span.get("kind")
+                client, server = kind in (3, "SPAN_KIND_CLIENT"), kind in (2, "SPAN_KIND_SERVER")
+                over = None if client else _time(span.get("endTimeUnixNano"), f"{here}.endTimeUnixNano", unit=1)
+                nodes[trace, span.get("spanId")] = _Node(parent, server, client, over)
+                if not client:
                     continue
                 attributes = {a.get("key"): _value(a.get("value")) for a in span.get("attributes", [])}
                 peer = _peer(attributes)
                 if peer is not None:
                     begin = _time(span.get("startTimeUnixNano"), f"{here}.startTimeUnixNano", unit=1)
                     end = _time(span.get("endTimeUnixNano"), f"{here}.endTimeUnixNano", unit=1)
-                    yield _span(peer, begin, end, span.get("traceId") or None, here, attributes.get(STAGE))
+                    call = _span(peer, begin, end, trace or None, here, attributes.get(STAGE))
+                    found.append((trace, parent, call))
+    yield from _with_ends(found, nodes)
+
+
+def _with_ends(found: Iterable[tuple[Any, Any, Span]], nodes: Mapping[tuple[Any, Any], _Node]) -> Iterator[Span]:
+    """The calls, each with the end of the request above it, which may stand behind it in the file."""
+    for trace, parent, call in found:
+        yield replace(call, over_ns=_over(nodes, trace, parent))
 
 
 def _of_jaeger(document: Mapping[str, Any], where: str) -> Iterator[Span]:
+    nodes: dict[tuple[Any, Any], _Node] = {}
+    found: list[tuple[Any, Any, Span]] = []
     for t, trace in enumerate(_list(document, "data", where)):
         for n, span in enumerate(_list(trace, "spans", f"{where}: data[{t}]")):
             here = f"{where}: data[{t}].spans[{n}]"
             tags = {tag.get("key"): tag.get("value") for tag in span.get("tags", [])}
-            peer = _peer(tags) if tags.get("span.kind") == "client" else None
+            trace_id = span.get("traceID") or trace.get("traceID")
+            above = [ref.get("spanID") for ref in span.get("references", []) if ref.get("refType") == "CHILD_OF"]
+            parent = above[0] if above else span.get("parentSpanID")
+            begin = _time(span.get("startTime"), f"{here}.startTime", unit=1_000)
+            end = begin + _time(span.get("duration"), f"{here}.duration", unit=1_000)
+            client = tags.get("span.kind") == "client"
+            nodes[trace_id, span.get("spanID")] = _Node(parent, tags.get("span.kind") == "server", client, end)
+            peer = _peer(tags) if client else None
             if peer is not None:
-                begin = _time(span.get("startTime"), f"{here}.startTime", unit=1_000)
-                took = _time(span.get("duration"), f"{here}.duration", unit=1_000)
-                trace_id = span.get("traceID") or trace.get("traceID")
-                yield _span(peer, begin, begin + took, trace_id, here, tags.get(STAGE))
+                found.append((trace_id, parent, _span(peer, begin, end, trace_id, here, tags.get(STAGE))))
+    yield from _with_ends(found, nodes)
 
 
 def _list(of: Any, key: str, where: str) -> list[Any]:
@@ -200,11 +249,13 @@ def _time(value: Any, where: str, unit: int | None = None) -> int:
         raise CaptureError(f"{where} is {value!r}, not a Unix time") from None
 
 
-def _span(peer: str, begin: int, end: int, request: Any, where: str, stage: Any = None) -> Span:
+def _span(
+    peer: str, begin: int, end: int, request: Any, where: str, stage: Any = None, *, over_ns: int | None = None
+) -> Span:
     if end < begin:
         raise CaptureError(f"{where}: ends before it begins")
     try:
         number = None if stage is None else int(stage)
     except (TypeError, ValueError):
         raise CaptureError(f"{where}: {STAGE} is {stage!r}, not a whole number") from None
-    return Span(peer, begin, end, None if request is None else str(request), number)
+    return Span(peer, begin, end, None if request is None else str(request), number, over_ns)
