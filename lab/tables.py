@@ -1,4 +1,7 @@
-"""The manual's tables, made from the data in ``results/``: what stands between ``<!-- table: NAME -->`` and ``<!-- end of table -->`` in a page."""
+"""The manual's tables, made from the data in ``results/`` and from declarations.
+
+They stand between ``<!-- table: NAME -->`` and ``<!-- end of table -->`` in a page.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from typing import Any
 
 import polars as pl
 from fanin.errors import OutputError
+from fanin.settings.hosts import HOST_SETTINGS
 
 from lab import validation
 from lab.racks import measured
@@ -215,6 +219,23 @@ def _files() -> list[str]:
     return markdown(["`results/`", "what", "on", "recorded, commit"], cells)
 
 
+def _host_settings() -> list[str]:
+    heads = ["setting", "where", "whose", "does", "costs elsewhere", "Linux", "simulated"]
+    cells = [
+        [
+            f"qdisc {each.option}" if each.place == "qdisc" else f"`{each.option}`",
+            each.place,
+            each.end.value,
+            each.does,
+            each.costs,
+            each.since,
+            f"`{each.key}`" if each.key else "no",
+        ]
+        for each in HOST_SETTINGS
+    ]
+    return markdown(heads, cells)
+
+
 TABLES: dict[str, Callable[[], list[str]]] = {
     "kernel": _kernel,
     "kernel timeouts": _kernel_timeouts,
@@ -226,5 +247,6 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "services": _services,
     "twins": _twins,
     "files": _files,
+    "host settings": _host_settings,
 }
 """Tables that are more than their data as they are."""
