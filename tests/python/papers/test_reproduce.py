@@ -16,7 +16,8 @@ from fanin.papers.catalogue import DEFAULT, Answer, Reading
 from fanin.papers.command import _on_linux
 from fanin.papers.experiments import Batch, batches, kept_results, run_all
 from fanin.papers.gallery import Section
-from fanin.papers.linux import OnLinux
+from fanin.papers.linux import PUBLISHED, OnLinux
+from fanin.papers.linux import reading as on_linux
 from fanin.papers.readings import search
 from fanin.papers.reproduce import ReproduceResult, Results, _under_readings, select
 from fanin.papers.verdicts import DIFFERS, REPRODUCED, UNDER, Judged
@@ -259,3 +260,10 @@ def test_a_reading_of_a_paper_may_need_more_seeds_than_the_default_one() -> None
         sum(len(one.seeds) for one in batches(trim, experiment, quick=False, reading=r)) for r in (DEFAULT, reading)
     ]
     assert runs[1] == 4 * runs[0]
+
+
+def test_an_interruption_loses_one_run_of_a_kernel() -> None:
+    paper = next(one for one in load() if one.name == "dctcp")
+    there = batches(paper, paper.experiments["queue"], quick=False, reading=on_linux("dctcp", PUBLISHED, "kernel"))
+    assert {len(batch.seeds) for batch in there} == {1}
+    assert {len(batch.seeds) for batch in batches(paper, paper.experiments["queue"], quick=False)} == {6}
