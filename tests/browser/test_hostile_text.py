@@ -98,9 +98,13 @@ def papers(folder: Path, text: str) -> Path:
     claim = replace(claim, setup=text, published=text, band=text, note=text)
     paper = replace(paper, title=text, source=text, proposes=text)
     found = ReproduceResult([judged], [paper], {}, {}, text, text, quick=True)
-    section = Section("dctcp.fig1", None, None, [], [(claim, judged)], [text], [(text, text)])
+    section = Section("dctcp.fig1", None, None, [], [(claim, judged)], [text], [gallery.Run(text, text, text)])
     (folder / "gallery.html").write_text(gallery.page(found, {"dctcp": [section]}), encoding="utf-8")
     return folder / "gallery.html"
+
+
+ON_LINUX = ("engine", "rate", "ours", "verdict", "reading", "points")
+"""What a row of the kernel's verdicts says."""
 
 
 def claim(folder: Path, text: str) -> Path:
@@ -109,7 +113,8 @@ def claim(folder: Path, text: str) -> Path:
     of_claim = replace(next(c for c in paper.claims if c.id == judged.id), setup=text, published=text, band=text)
     page = html.rendered(
         "fanin.papers", "claim.html", paper=paper, claim=of_claim, judged=judged, ours=text, tried=[(text, text, text)],
-        mutants=[], runs=[(text, text)], again=text, version=text, quick=True, settings=text, files=[(text, text, 1)],
+        mutants=[], runs=[(text, text, text)], drawn=text, on_linux=[dict.fromkeys(ON_LINUX, text)], again=text,
+        version=text, quick=True, settings=text, files=[(text, text, 1)],
     )  # fmt: skip
     (folder / "claim.html").write_text(page, encoding="utf-8")
     return folder / "claim.html"
