@@ -431,7 +431,7 @@ def _refused(judged: Judged) -> Refusal:
     parts = []
     for name in judged.harms:
         if name == "connection":
-            parts.append("the responses of one connection")
+            parts.append("requests to one of the servers")
             continue
         change = judged.change[name].change.value
         much = f" {shortening(1.0, change)}" if change is not None and change > TOLERATED else " on one of the racks"

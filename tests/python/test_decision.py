@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 
+import polars as pl
 import pytest
-from fanin.decision import FIRST_RUNS, Outcome, decide, running, tail_of
+from fanin.comparison.outcomes import connections, waited
+from fanin.decision import FIRST_RUNS, Decision, Outcome, decide, running, tail_of
 from fanin.decision.outcome import together
 from hypothesis import given
 from hypothesis import strategies as st
@@ -251,3 +253,43 @@ def test_what_is_no_shorter_than_the_capture_measured_is_no_gain() -> None:
     assert decide([slow, fast], "cubic").best == "bbr"
     assert decide([slow, fast], "cubic", measured={"mean": 9.0}).best == "bbr"
     assert decide([slow, fast], "cubic", measured={"mean": 5.0}).kind == "keep"
+
+
+def judged(now: list[list[float]], then: list[list[float]], alone: int | None = None) -> Decision:
+    """Two candidates whose requests have these response times per server, over six seeds; server `alone` is asked by users of its own."""
+    runs, parts = range(6), []
+    for cc, took in (("cubic", now), ("trim", then)):
+        for seed in runs:
+            for number, each in enumerate(took):
+                request = max(ms for server, ms in enumerate(each) if server != alone)
+                parts += [(cc, seed, c, number, ms * (1 + seed / 1000), request) for c, ms in enumerate(each)]
+    names = ("cc", "seed", "connection", "response", "completion_ms", "request")
+    found = pl.DataFrame(parts, schema=names, orient="row")
+    ended = found.filter(pl.col("connection") != (-1 if alone is None else alone))
+    ended = ended.drop("completion_ms").rename({"request": "completion_ms"})
+    each = connections(waited(found.drop("request"), ended))
+    made = [
+        Outcome(name, cost, ran.runs, 5_000, {run: each[name, int(str(run[1]))] for run in ran.runs})
+        for name, cost, ran in (
+            ("cubic", (0, 0), outcome("cubic", times(20.0, 210.0), seeds=len(runs))),
+            ("trim", (4, 1), outcome("trim", times(10.0, 21.0), seeds=len(runs))),
+        )
+    ]
+    return decide(made, "cubic")
+
+
+@given(st.lists(st.lists(st.floats(1.0, 50.0), min_size=4, max_size=4), min_size=5, max_size=20), st.data())
+def test_an_answer_that_comes_later_harms_nobody_whose_request_is_complete_earlier(
+    now: list[list[float]], data: st.DataObject
+) -> None:
+    # Whatever the early answers of a request become, below 0.9 of what the request took.
+    then = [[data.draw(st.floats(0.5, 0.9)) * max(each) for _ in each] for each in now]
+    decision = judged(now, then)
+    assert (decision.kind, decision.judged[0].harms) == ("change", ())
+
+
+@given(st.floats(1.3, 20.0))
+def test_requests_of_one_server_alone_that_take_longer_forbid_a_change(longer: float) -> None:
+    now, then = [[10.0, 11.0, 12.0, 5.0]] * 20, [[5.0, 5.0, 5.0, 5.0 * longer]] * 20
+    assert judged(now, then, alone=3).judged[0].harms == ("connection",)
+    assert judged(now, then).judged[0].harms == (("connection",) if 5.0 * longer > 1.05 * 12.0 else ())

@@ -19,7 +19,7 @@ from fanin.text import enumeration, shortening
 from fanin.verdict import GOAL_NAMES
 
 LONGER = 1.02
-"""A connection whose responses take longer by less than this is not named."""
+"""A connection whose users wait longer by less than this is not named."""
 
 
 def hurts(theirs: Outcome, mine: Outcome, judged: Judged) -> list[str]:
@@ -42,9 +42,9 @@ def hurts(theirs: Outcome, mine: Outcome, judged: Judged) -> list[str]:
             if longer > ratio:
                 worst, ratio = connection, longer
     if worst is not None:
-        told.append(f"Worst connection: {worst}, whose mean response time is {beside_now(ratio)}.")
+        told.append(f"Worst connection: {worst}; who needs it waits {beside_now(ratio)}.")
     elif names:
-        told.append("No connection's mean response time is longer than with the current setting by more than 2%.")
+        told.append("Whichever connection a user needs, the mean wait gets no longer than now by more than 2%.")
     return told
 
 

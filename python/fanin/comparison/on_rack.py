@@ -174,6 +174,7 @@ def compared(
             choice.baseline or choice.names[0],
             rank_of,
             goal,
+            None if rank_of == "responses" else outcome.ended(),
         ),
         baseline_given=given,
         baseline_seen=shown_today.why if shown_today and usual is not None and usual.cc == shown_today.cc else None,

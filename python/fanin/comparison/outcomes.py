@@ -23,6 +23,7 @@ def outcomes(
     now: str,
     of: RankOf,
     goal: str | None = None,
+    ended: pl.DataFrame | None = None,
 ) -> tuple[Outcome, ...]:
     """What each candidate's runs on one rack gave.
 
@@ -38,8 +39,10 @@ def outcomes(
         Whose completion times.
     goal : str, optional
         ``fairness`` or ``goodput``, where that is to gain: what costs to compute is only then.
+    ended : polars.DataFrame, optional
+        Of responses that a request waits for what the request took (:func:`waited`); of all others, and unless given, it is the response's own time.
     """
-    each = _connections(responses)
+    each = connections(responses if ended is None else waited(responses, ended))
     fair = _fairness(responses) if goal == "fairness" else {}
     found = []
     for name, candidate in ways.items():
@@ -90,8 +93,33 @@ def _fairness(responses: pl.DataFrame) -> dict[tuple[str, int], float | None]:
     return {(str(cc), seed): index for cc, seed, index in rates.select("cc", "seed", "index").iter_rows()}
 
 
-def _connections(responses: pl.DataFrame) -> dict[tuple[str, int], dict[Hashable, float | None]]:
-    """By candidate and seed the mean time of each connection's responses; nothing where there are too many to be guarded one by one."""
+def waited(responses: pl.DataFrame, ended: pl.DataFrame) -> pl.DataFrame:
+    """Responses, each with the time that its user waited: of a part of a request that is the request's time, however early the part had come.
+
+    With CUBIC the servers that are lucky answer early and one of them times out; where all share the queue the early ones come later, the request
+    earlier. No user is worse off.
+
+    Parameters
+    ----------
+    responses : polars.DataFrame
+        As :attr:`fanin.CompareResult.responses`.
+    ended : polars.DataFrame
+        ``cc``, ``seed``, ``connection``, ``response``, and ``completion_ms`` of a request that waits for it. A response may be part of several.
+
+    Examples
+    --------
+    >>> each = {"cc": "bbr", "seed": 1, "connection": [0, 1, 2], "response": 0}
+    >>> request = pl.DataFrame({"cc": "bbr", "seed": 1, "connection": [0, 1], "response": 0, "completion_ms": 9.0})
+    >>> waited(pl.DataFrame({**each, "completion_ms": [2.0, 9.0, 4.0]}), request)["completion_ms"].to_list()
+    [9.0, 9.0, 4.0]
+    """
+    which = ["cc", "seed", "connection", "response"]
+    alone = responses.join(ended, on=which, how="anti").select(*which, "completion_ms")
+    return pl.concat([ended.select(*which, "completion_ms"), alone])
+
+
+def connections(responses: pl.DataFrame) -> dict[tuple[str, int], dict[Hashable, float | None]]:
+    """By candidate and seed the mean time of each connection; nothing where there are too many to be guarded one by one."""
     if responses["connection"].n_unique() > MOST_CONNECTIONS:
         return {}
     means = responses.group_by("cc", "seed", "connection").agg(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,6 +50,13 @@ class Outcome:
     warnings: list[str]
     found: int = 0
     """Runs that were in the store."""
+    parts: pl.DataFrame = field(default_factory=pl.DataFrame)
+    """Which ``round`` waits for a ``response`` of a ``connection``."""
+
+    def ended(self) -> pl.DataFrame:
+        """Of every run's responses that a request waits for, what the request took."""
+        rounds = self.frame("rounds").select("cc", "seed", "round", "completion_ms")
+        return rounds.join(self.parts, on="round", how="inner").drop("round")
 
     def frame(self, name: str) -> pl.DataFrame:
         """One of :data:`columns.KEPT` over all runs, its columns in the documented order."""
@@ -163,6 +170,7 @@ def run_all(
     if not hashes:
         raise all_failed(failed)
     port, flows = plan.plan.ports[plan.port], len(plan.connections())
+    parts = _parts(plan)
     del plan
     # What reading the traffic took is of no use to the runs, nor what these took to the report.
     _native.give_back()
@@ -231,7 +239,14 @@ def run_all(
         hashes=hashes,
         warnings=list(dict.fromkeys(warnings)),
         found=found,
+        parts=parts,
     )
+
+
+def _parts(made: RackPlan) -> pl.DataFrame:
+    """Which request waits for which response: an answer is there with the last of its messages."""
+    answers = frame(made.rounds()).filter(pl.col("answer") == 1).select("round", last="message")
+    return frame(made.responses()).join(answers, on="last", how="inner").select("connection", "response", "round")
 
 
 def _named(frames: Frames, name: str) -> Frames:

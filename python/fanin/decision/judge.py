@@ -64,7 +64,7 @@ class Judged:
         Statistics at which it is measurably and worthwhile better, the most telling first.
     harms : tuple of str
         Statistics that it makes measurably longer by more than :data:`TOLERATED`, over all racks or on one that is not :data:`RARE`;
-        ``connection``: one connection's.
+        ``connection``: what users wait for who need one connection.
     unless : tuple
         The rare racks on which it makes something measurably longer.
     sure : float
@@ -304,7 +304,7 @@ def _harms(paired: Paired, name: str, outcome: Outcome, now: Outcome, runs: Sequ
 
 
 def _one_connection_longer(outcome: Outcome, now: Outcome, runs: Sequence[tuple[object, object]]) -> bool:
-    """One connection's responses take measurably longer, however many others take less time."""
+    """Users who need one connection wait measurably longer, however many others wait less."""
     shared = [run for run in runs if run in outcome.connections and run in now.connections]
     names = sorted({str(name): name for run in shared for name in now.connections[run]}.items())
     if len(shared) < FEWEST_PAIRS or len(names) > MOST_CONNECTIONS:

@@ -41,7 +41,8 @@ class Outcome:
     requests : int
         Requests of one run.
     connections : mapping
-        By run and connection the mean time of its responses, ms; a connection with an unfinished response has None.
+        By run and connection the mean time, ms, that users wait who need it: that of the requests that wait for its responses, else of the responses.
+        None where one was unfinished.
     """
 
     name: str
