@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import csv
 import json
+import subprocess
 import sys
+from datetime import date
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,7 +41,7 @@ def read() -> dict[str, Row]:
 
 
 class There(NamedTuple):
-    """One claim on Linux's own TCP: on which engine, at which rate, the verdict, the points and seeds, and what came out."""
+    """One claim on Linux's own TCP: on which engine, at which rate, the verdict, the points and seeds, what came out, the day and the commit."""
 
     claim: str
     engine: str
@@ -48,6 +50,8 @@ class There(NamedTuple):
     reading: str
     points: str
     ours: str
+    recorded: str
+    commit: str
 
     @property
     def told(self) -> str:
@@ -61,14 +65,16 @@ def read_there() -> list[There]:
         return [There(**row) for row in csv.DictReader(file)]
 
 
-def merged_there(rows: list[There], found: dict[str, object], order: list[str]) -> list[There]:
-    """The same with what a run found, in the order of the claims."""
+def merged_there(
+    rows: list[There], found: dict[str, object], order: list[str], recorded: str, commit: str
+) -> list[There]:
+    """The same with what a run found on a day at a commit, in the order of the claims."""
     points = QUICK if found["quick"] else ALL
     made = {(row.claim, row.engine, row.rate): row for row in rows}
     for one in found["on_linux"]:  # type: ignore[attr-defined]
         key = (one["id"], one["engine"], one["rate"])
         if not (points == QUICK and key in made and made[key].points == ALL):
-            made[key] = There(*key, one["verdict"], one["reading"], points, one["ours"])
+            made[key] = There(*key, one["verdict"], one["reading"], points, one["ours"], recorded, commit)
     return sorted(made.values(), key=lambda row: order.index(row.claim))
 
 
@@ -106,10 +112,10 @@ def of_paper(paper: Paper, rows: dict[str, Row]) -> str:
     if there:
         lines += [
             "",
-            "On Linux's own TCP (`fanin reproduce --engine kernel`, or `testbed`):",
+            "On Linux's own TCP (`fanin reproduce CLAIM --engine kernel`, or `testbed`; with `--quick` where points and seeds say so):",
             "",
-            "| claim | engine | bottleneck | verdict | reading | points and seeds | ours |",
-            "|---|---|---|---|---|---|---|",
+            "| claim | engine | bottleneck | verdict | reading | points and seeds | ours | recorded | commit |",
+            "|---|---|---|---|---|---|---|---|---|",
         ]
         lines += [f"| `{one.claim}` | {' | '.join(one._replace(verdict=one.told)[1:])} |" for one in there]
     shown = [(claim.id, one) for claim in paper.claims for one in claim.shown]
@@ -141,7 +147,8 @@ def main() -> None:
         found = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
         rows = merged(read(), found)
         order = [claim.id for paper in load(ROOT / "papers") for claim in paper.claims]
-        there = merged_there(read_there(), found, order)
+        head = subprocess.run(["git", "rev-parse", "--short=7", "HEAD"], cwd=ROOT, check=True, capture_output=True)
+        there = merged_there(read_there(), found, order, date.today().isoformat(), head.stdout.decode().strip())
         with ON_LINUX.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(There._fields)

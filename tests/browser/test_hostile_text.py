@@ -103,7 +103,7 @@ def papers(folder: Path, text: str) -> Path:
     return folder / "gallery.html"
 
 
-ON_LINUX = ("engine", "rate", "ours", "verdict", "reading", "points")
+ON_LINUX = ("engine", "rate", "ours", "verdict", "reading", "points", "recorded", "commit")
 """What a row of the kernel's verdicts says."""
 
 

@@ -124,7 +124,7 @@ class OnLinux:
 
 
 def measured(folder: Path) -> list[dict[str, str]]:
-    """What was run before on Linux's own TCP, as ``on_linux.csv`` beside the papers has it: claim, engine, rate, verdict, reading, points, ours."""
+    """What was run before on Linux's own TCP, as ``on_linux.csv`` beside the papers has it: verdicts by claim, engine and rate, with day and commit."""
     file = folder / "on_linux.csv"
     if not file.is_file():
         return []

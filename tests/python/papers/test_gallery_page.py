@@ -36,7 +36,15 @@ def test_what_linux_gave_stands_beside_what_the_simulator_gave(
     gallery: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = gallery.verdicts.There(
-        "dctcp.fig1.queue-n2", "kernel", "100Mbps", "reproduced", "", "quick", "19.2 | 308 packets"
+        "dctcp.fig1.queue-n2",
+        "kernel",
+        "100Mbps",
+        "reproduced",
+        "",
+        "quick",
+        "19.2 | 308 packets",
+        "2026-11-23",
+        "0354897",
     )
     monkeypatch.setattr(gallery.verdicts, "read_there", lambda: [one])
     page = gallery.page(gallery.on_the_page())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+from datetime import date
 from itertools import pairwise
 from types import ModuleType
 
@@ -80,6 +82,20 @@ def test_a_quick_run_decides_no_verdict(tool: ModuleType) -> None:
     assert (whole["a"], whole["b"]) == (tool.Row("a", UNDER, "r", "all"), before["b"])
 
 
+def test_what_linux_gave_says_when_and_at_which_commit_it_was_run_and_a_quick_run_replaces_no_full_one(
+    tool: ModuleType,
+) -> None:
+    for row in tool.read_there():
+        assert date.fromisoformat(row.recorded)
+        assert re.fullmatch("[0-9a-f]{7}", row.commit), row
+    one = tool.There("a", "kernel", "1Gbps", REPRODUCED, "", "all", "99 Mbps", "2026-11-23", "0354897")
+    again = {"id": "a", "engine": "kernel", "rate": "1Gbps", "verdict": DIFFERS, "reading": "", "ours": "9 Mbps"}
+    quick, whole = ({"quick": quick, "on_linux": [again]} for quick in (True, False))
+    assert tool.merged_there([one], quick, ["a"], "2026-11-24", "1234567") == [one]
+    (now,) = tool.merged_there([one], whole, ["a"], "2026-11-24", "1234567")
+    assert (now.verdict, now.points, now.recorded, now.commit) == (DIFFERS, "all", "2026-11-24", "1234567")
+
+
 def test_few_seeds_on_a_kernel_are_told_as_indicative(tool: ModuleType) -> None:
-    one = tool.There("dctcp.throughput", "kernel", "1Gbps", REPRODUCED, "", "quick", "99 Mbps")
+    one = tool.There("dctcp.throughput", "kernel", "1Gbps", REPRODUCED, "", "quick", "99 Mbps", "2026-11-23", "0354897")
     assert (one.told, one._replace(points="all").told) == ("indicative: reproduced", "reproduced")
