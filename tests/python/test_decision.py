@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import polars as pl
@@ -46,6 +47,14 @@ def test_a_shorter_tail_at_a_median_six_times_as_long_is_not_advised() -> None:
     decision = decide([CUBIC, trim], "cubic")
     assert decision.kind == "keep"
     assert set(decision.judged[0].harms) == {"mean", "p50"}
+
+
+def test_a_median_may_get_longer_by_less_than_the_mean_gets_shorter() -> None:
+    # TRIM on 8 x 16 KB at 1 Gbps on the virtual kernel: mean 46 to 2.0 ms, median 1.2 to 2.1.
+    some = outcome("trim", times(2.0, 6.0, p50=2.1), (4, 1))
+    assert decide([CUBIC, some], "cubic").kind == "change"
+    most = outcome("trim", times(15.0, 100.0, p50=8.0), (4, 1))
+    assert decide([CUBIC, most], "cubic").judged[0].harms == ("p50",), "7 ms at the median for 5 in the mean"
 
 
 def test_a_mean_that_is_a_seventh_wins_though_one_timeout_makes_every_p99() -> None:
@@ -218,7 +227,7 @@ def test_what_certainly_is_no_answer_is_not_run_further() -> None:
         return outcome(name, times(mean, 10 * mean, p50=p50), seeds=FIRST_RUNS)
 
     left = running(
-        [few("cubic", 20.0), few("reno", 20.0), few("bbr", 10.0, p50=1.5), few("vegas", 18.0), few("trim", 10.0)],
+        [few("cubic", 20.0), few("reno", 20.0), few("bbr", 10.0, p50=15.0), few("vegas", 18.0), few("trim", 10.0)],
         "cubic",
         runs=10,
     )
@@ -233,9 +242,13 @@ def test_what_is_advised_makes_nothing_measurably_longer(made: list[Outcome]) ->
         assert found is not None
         assert found.gains
         assert not found.harms
+        now, best = made[0].runs, next(o for o in made if o.name == decision.best).runs
         for statistic in STATISTICS:
             paired = found.change[statistic]
-            assert paired.p is None or paired.p >= 0.05 or (paired.change.value or 0.0) <= 1.05
+            longer = math.fsum(best[run][statistic] - now[run][statistic] for run in now)
+            shorter = math.fsum(now[run]["mean"] - best[run]["mean"] for run in now)
+            made_up_for = statistic in ("p50", "p95") and statistic not in decision.by and longer < shorter
+            assert made_up_for or paired.p is None or paired.p >= 0.05 or (paired.change.value or 0.0) <= 1.05
 
 
 @given(outcomes())

@@ -36,6 +36,10 @@ RARE = 0.1
 GUARDED = ("mean", "p50", "p95", "p99", "p99_9")
 """What a change must not make longer."""
 
+BODY = ("p50", "p95")
+"""Quantiles of the body may get longer by as much as the mean gets shorter, unless they are what is to gain: a median of 2 ms in place of 1 where one
+request in five no longer waits 200 ms for a timeout is no harm."""
+
 MOST_CONNECTIONS = 256
 """Connections that are guarded one by one; a service with more has connections per request, whose names mean nothing."""
 
@@ -160,13 +164,13 @@ class Case:
             and _gains(change[name], name, outcome, now, shared)
             and _expected(outcome, name) <= WORTHWHILE * self.measured.get(name, math.inf)
         )
-        harms = [name for name in guarded if _harms(change[name], name, outcome, now, shared)]
+        harms = [name for name in guarded if self._against(change[name], name, outcome, shared)]
         unless: list[Hashable] = []
         racks = list(dict.fromkeys(run[0] for run in shared))
         for rack in racks if len(racks) > 1 else ():
             mine = [run for run in shared if run[0] == rack]
             left = [name for name in guarded if name not in harms]
-            there = [name for name in left if _harms(self._paired(outcome, name, mine), name, outcome, now, mine)]
+            there = [name for name in left if self._against(self._paired(outcome, name, mine), name, outcome, mine)]
             if there and self._share(rack, racks) < RARE:
                 unless.append(rack)
             else:
@@ -174,6 +178,12 @@ class Case:
         if _one_connection_longer(outcome, now, shared):
             harms.append("connection")
         return Judged(outcome.name, outcome.cost, change, gains, tuple(harms), _sure(change, by, gains), tuple(unless))
+
+    def _against(self, paired: Paired, name: str, outcome: Outcome, runs: Sequence[tuple[Hashable, Hashable]]) -> bool:
+        """It makes a statistic longer, and the mean does not make up for it."""
+        if not _harms(paired, name, outcome, self.now, runs):
+            return False
+        return name not in BODY or name in self.by or not _made_up_for(name, outcome, self.now, runs)
 
     def _share(self, rack: Hashable, racks: Sequence[Hashable]) -> float:
         """How likely a rack is among these."""
@@ -301,6 +311,17 @@ def _harms(paired: Paired, name: str, outcome: Outcome, now: Outcome, runs: Sequ
         return False
     # Without an interval harm that may be chance is harm.
     return paired.p is None or paired.p < HARM
+
+
+def _made_up_for(name: str, outcome: Outcome, now: Outcome, runs: Sequence[tuple[object, object]]) -> bool:
+    """The mean gets shorter by more milliseconds than this quantile gets longer; not where one of them has no value in some run."""
+
+    def longer(statistic: str) -> float:
+        pairs = [(outcome.runs[run].get(statistic), now.runs[run].get(statistic)) for run in runs]
+        known = [then - before for then, before in pairs if then is not None and before is not None]
+        return math.fsum(known) / len(known) if len(known) == len(pairs) and known else math.inf
+
+    return longer(name) < -longer("mean")
 
 
 def _one_connection_longer(outcome: Outcome, now: Outcome, runs: Sequence[tuple[object, object]]) -> bool:
