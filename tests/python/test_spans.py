@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import fanin
 import polars as pl
@@ -273,3 +274,79 @@ def test_a_comparison_says_what_the_capture_alone_would_have_said(capture: fanin
     assert result.spans is not None
     assert result.to_dict()["spans"]["requests"]["count"] == calls["request"].n_unique()
     assert any("by the capture alone" in note for note in result.notes)
+
+
+HOSTILE = [
+    None, True, 0, -5, 10**30, 1e308, float("nan"), float("inf"), "", "x", "-1", "9" * 5000, "\ud800", [], [[]], [None], {}, {"a": []},
+]  # fmt: skip
+CALL = {
+    "traceId": "01", "spanId": "02", "parentSpanId": "03", "kind": 3, "startTimeUnixNano": "1700000000000000000",
+    "endTimeUnixNano": "1700000000001000000",
+    "attributes": [{"key": "network.peer.address", "value": {"stringValue": "10.0.0.1"}}, {"key": "fanin.stage", "value": {"intValue": 1}}],
+}  # fmt: skip
+CYCLE = [
+    {**CALL, "spanId": "03", "parentSpanId": "04", "kind": 1},
+    {**CALL, "spanId": "04", "parentSpanId": "03", "kind": 1},
+]
+OTLP = {"resourceSpans": [{"scopeSpans": [{"spans": [CALL, CALL, *CYCLE]}]}]}
+JAEGER = {
+    "data": [{"traceID": "01", "spans": [{
+        "spanID": "02", "references": [{"refType": "CHILD_OF", "spanID": "03"}], "startTime": 1700000000000000, "duration": 1000,
+        "tags": [{"key": "span.kind", "value": "client"}, {"key": "peer.ipv4", "value": "10.0.0.1"}],
+    }]}]
+}  # fmt: skip
+
+
+def replaced(document: Any, value: Any) -> Iterator[Any]:
+    """The document with each of its parts in turn replaced by a value."""
+    yield value
+    for key in document if isinstance(document, dict) else range(len(document)) if isinstance(document, list) else ():
+        for part in replaced(document[key], value):
+            copy = document.copy()
+            copy[key] = part
+            yield copy
+
+
+@pytest.mark.parametrize("document", [OTLP, JAEGER], ids=["otlp", "jaeger"])
+def test_a_hostile_value_anywhere_in_a_trace_is_read_or_refused_in_a_short_sentence(
+    document: dict[str, Any], tmp_path: Path
+) -> None:
+    file = tmp_path / "traces"
+    file.write_text(json.dumps(document))
+    assert spans.read(file)
+    refused = []
+    for value in HOSTILE:
+        for changed in replaced(document, value):
+            try:
+                text = json.dumps(changed)
+            except ValueError:
+                continue
+            file.write_text(text)
+            try:
+                for span in spans.read(file):
+                    assert 0 <= span.begin_ns <= span.end_ns < 2**63
+                    (span.request or "").encode()
+            except fanin.CaptureError as error:
+                refused.append(str(error))
+    assert len(refused) > 100
+    assert max(map(len, refused)) < 400
+
+
+def test_hostile_tables_and_depths_are_refused_in_a_sentence(tmp_path: Path) -> None:
+    wrong = {
+        "[" * 200_000: "is nested too deeply for traces",
+        '{"data":' * 100_000: "is nested too deeply for traces",
+        '{"data": ' + "9" * 10_000 + "}": "is no JSON of traces",
+        "peer,begin,end\n10.0.0.1,1e308,1e308\n": ":2: begin is '1e308', not a Unix time",
+        "peer,begin,end\n10.0.0.1,nan,1\n": ":2: begin is 'nan', not a Unix time",
+        "peer,begin,end\n10.0.0.1,-1,1\n": ":2: begin is '-1', not a Unix time",
+        "peer,begin,end\n10.0.0.1\n": ":2: begin is None, not a Unix time",
+        f"peer,begin,end\n10.0.0.1,{'1' * 140_000},1\n": ":2: is no row of a table",
+        f"peer,begin,end\n{'x' * 1000},1,1\n": r"peer is '.{59}\.\.\., not an IP",
+    }
+    file = tmp_path / "traces"
+    for text, sentence in wrong.items():
+        file.write_text(text)
+        with pytest.raises(fanin.CaptureError, match=sentence) as raised:
+            spans.read(file)
+        assert len(str(raised.value)) < 400

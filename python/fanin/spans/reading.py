@@ -32,6 +32,10 @@ COLUMNS = ("peer", "begin", "end")
 NANOSECONDS = 1_000_000_000
 LARGEST = 1e11
 """Unix seconds of the year 5138: what is larger counts nanoseconds."""
+LAST_NS = 2**62
+"""Unix nanoseconds of the year 2116: half of what 64 bits hold, so that differences and sums of two do not overflow."""
+SAID = 60
+"""Characters of a value that a sentence repeats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +104,13 @@ def read(path: str | Path) -> list[Span]:
 
 def _of_csv(text: str, path: Path) -> Iterator[Span]:
     rows = csv.DictReader(io.StringIO(text))
+    try:
+        yield from _rows(rows, path)
+    except csv.Error as error:
+        raise CaptureError(f"{path}:{rows.line_num + 1}: is no row of a table: {error}") from None
+
+
+def _rows(rows: csv.DictReader[str], path: Path) -> Iterator[Span]:
     missing = [name for name in COLUMNS if name not in (rows.fieldnames or ())]
     if missing:
         raise CaptureError(
@@ -109,7 +120,7 @@ def _of_csv(text: str, path: Path) -> Iterator[Span]:
         where = f"{path}:{rows.line_num}"
         peer = _address(row["peer"])
         if peer is None:
-            raise CaptureError(f"{where}: peer is {row['peer']!r}, not an IP address")
+            raise CaptureError(f"{where}: peer is {_said(row['peer'])}, not an IP address")
         times = [_time(row[name], f"{where}: {name}") for name in ("begin", "end")]
         over = row.get("request_end")
         over_ns = _time(over, f"{where}: request_end") if over else None
@@ -118,13 +129,19 @@ def _of_csv(text: str, path: Path) -> Iterator[Span]:
 
 def _of_json(text: str, path: Path) -> Iterator[Span]:
     try:
-        found = [json.loads(text)]
-    except json.JSONDecodeError as error:
         try:
-            # The collector's file exporter writes a document per line.
-            found = [json.loads(line) for line in text.splitlines() if line.strip()]
-        except json.JSONDecodeError:
-            raise CaptureError(f"{path}:{error.lineno}: is no JSON: {error.msg}") from None
+            found = [json.loads(text)]
+        except json.JSONDecodeError as error:
+            try:
+                # The collector's file exporter writes a document per line.
+                found = [json.loads(line) for line in text.splitlines() if line.strip()]
+            except json.JSONDecodeError:
+                raise CaptureError(f"{path}:{error.lineno}: is no JSON: {error.msg}") from None
+    except RecursionError:
+        raise CaptureError(f"{path}: is nested too deeply for traces") from None
+    except ValueError as error:
+        # A whole number of more digits than Python reads.
+        raise CaptureError(f"{path}: is no JSON of traces: {error}") from None
     for number, document in enumerate(found):
         where = f"{path}" if len(found) == 1 else f"{path}:{number + 1}"
         if isinstance(document, Mapping) and "resourceSpans" in document:
@@ -162,17 +179,19 @@ def _of_otlp(document: Mapping[str, Any], where: str) -> Iterator[Span]:
     found: list[tuple[Any, Any, Span]] = []
     for r, resource in enumerate(_list(document, "resourceSpans", where)):
         at = f"{where}: resourceSpans[{r}]"
-        scopes = resource.get("scopeSpans", resource.get("instrumentationLibrarySpans", []))
-        for s, scope in enumerate(scopes):
+        older = "scopeSpans" not in resource
+        for s, scope in enumerate(_list(resource, "instrumentationLibrarySpans" if older else "scopeSpans", at)):
             for n, span in enumerate(_list(scope, "spans", f"{at}.scopeSpans[{s}]")):
                 here = f"{at}.scopeSpans[{s}].spans[{n}]"
-                trace, parent, kind = span.get("traceId"), span.get("parentSpanId"), span.get("kind")
+                trace, parent, own = (_id(span, key, here) for key in ("traceId", "parentSpanId", "spanId"))
+                kind = span.get("kind")
                 client, server = kind in (3, "SPAN_KIND_CLIENT"), kind in (2, "SPAN_KIND_SERVER")
                 over = None if client else _time(span.get("endTimeUnixNano"), f"{here}.endTimeUnixNano", unit=1)
-                nodes[trace, span.get("spanId")] = _Node(parent, server, client, over)
+                nodes[trace, own] = _Node(parent, server, client, over)
                 if not client:
                     continue
-                attributes = {a.get("key"): _value(a.get("value")) for a in span.get("attributes", [])}
+                named = _list(span, "attributes", here)
+                attributes = {_id(a, "key", here): _value(a.get("value")) for a in named}
                 peer = _peer(attributes)
                 if peer is not None:
                     begin = _time(span.get("startTimeUnixNano"), f"{here}.startTimeUnixNano", unit=1)
@@ -194,14 +213,16 @@ def _of_jaeger(document: Mapping[str, Any], where: str) -> Iterator[Span]:
     for t, trace in enumerate(_list(document, "data", where)):
         for n, span in enumerate(_list(trace, "spans", f"{where}: data[{t}]")):
             here = f"{where}: data[{t}].spans[{n}]"
-            tags = {tag.get("key"): tag.get("value") for tag in span.get("tags", [])}
-            trace_id = span.get("traceID") or trace.get("traceID")
-            above = [ref.get("spanID") for ref in span.get("references", []) if ref.get("refType") == "CHILD_OF"]
-            parent = above[0] if above else span.get("parentSpanID")
+            tags = {_id(tag, "key", here): tag.get("value") for tag in _list(span, "tags", here)}
+            trace_id = _id(span, "traceID", here) or _id(trace, "traceID", here)
+            references = _list(span, "references", here)
+            above = [_id(ref, "spanID", here) for ref in references if ref.get("refType") == "CHILD_OF"]
+            parent = above[0] if above else _id(span, "parentSpanID", here)
             begin = _time(span.get("startTime"), f"{here}.startTime", unit=1_000)
-            end = begin + _time(span.get("duration"), f"{here}.duration", unit=1_000)
+            took = _time(span.get("duration"), f"{here}.duration", unit=1_000)
+            end = _time(begin + took, f"{here}.duration", unit=1)
             client = tags.get("span.kind") == "client"
-            nodes[trace_id, span.get("spanID")] = _Node(parent, tags.get("span.kind") == "server", client, end)
+            nodes[trace_id, _id(span, "spanID", here)] = _Node(parent, tags.get("span.kind") == "server", client, end)
             peer = _peer(tags) if client else None
             if peer is not None:
                 found.append((trace_id, parent, _span(peer, begin, end, trace_id, here, tags.get(STAGE))))
@@ -209,10 +230,30 @@ def _of_jaeger(document: Mapping[str, Any], where: str) -> Iterator[Span]:
 
 
 def _list(of: Any, key: str, where: str) -> list[Any]:
-    found = of.get(key, []) if isinstance(of, Mapping) else None
+    found = of.get(key) if isinstance(of, Mapping) else {}
+    if found is None:
+        # As exporters write an empty list.
+        return []
     if not isinstance(found, list) or not all(isinstance(each, Mapping) for each in found):
         raise CaptureError(f"{where}: `{key}` is no list of objects")
     return found
+
+
+def _id(of: Mapping[str, Any], key: str, where: str) -> str | None:
+    """The name of a trace, a span or an attribute."""
+    found = of.get(key)
+    if found is None or isinstance(found, str):
+        # JSON can write halves of characters, which are no text.
+        return found and found.encode("utf-8", "replace").decode()
+    if isinstance(found, int):
+        return str(found)
+    raise CaptureError(f"{where}: `{key}` is {_said(found)}, not text")
+
+
+def _said(value: Any) -> str:
+    """A value in a sentence."""
+    text = repr(value)
+    return text if len(text) <= SAID else f"{text[:SAID]}..."
 
 
 def _value(value: Any) -> Any:
@@ -239,14 +280,16 @@ def _address(text: Any) -> str | None:
 def _time(value: Any, where: str, unit: int | None = None) -> int:
     """In nanoseconds; without a unit what is no number of nanoseconds is one of seconds."""
     try:
-        if unit is not None:
-            return int(value) * unit
         number = float(value)
         if not math.isfinite(number) or number < 0:
             raise ValueError
-        return int(value) if number > LARGEST else round(number * NANOSECONDS)
-    except (TypeError, ValueError):
-        raise CaptureError(f"{where} is {value!r}, not a Unix time") from None
+        seconds = unit is None and number <= LARGEST
+        time = round(number * NANOSECONDS) if seconds else int(value) * (unit or 1)
+        if time > LAST_NS:
+            raise ValueError
+    except (TypeError, ValueError, OverflowError):
+        raise CaptureError(f"{where} is {_said(value)}, not a Unix time") from None
+    return time
 
 
 def _span(
@@ -256,6 +299,8 @@ def _span(
         raise CaptureError(f"{where}: ends before it begins")
     try:
         number = None if stage is None else int(stage)
-    except (TypeError, ValueError):
-        raise CaptureError(f"{where}: {STAGE} is {stage!r}, not a whole number") from None
+        if number is not None and not -LAST_NS <= number <= LAST_NS:
+            raise ValueError
+    except (TypeError, ValueError, OverflowError):
+        raise CaptureError(f"{where}: {STAGE} is {_said(stage)}, not a whole number") from None
     return Span(peer, begin, end, None if request is None else str(request), number, over_ns)
