@@ -153,8 +153,9 @@ class Reading:
         """The algorithm that runs in the place of another."""
         parts = (cc or "").split("+")
         for answer in self.answers:
-            parts = [answer.replace.get(part, part) for part in parts]
-        return "+".join(part for part in parts if part) or None
+            parts = [new for part in parts for new in answer.replace.get(part, part).split("+")]
+        # What takes the place of `newreno` may be `tcprand+newreno`, also where `tcprand` is there already.
+        return "+".join(dict.fromkeys(part for part in parts if part)) or None
 
     def dropped(self, key: str, experiment: str, cc: str | None) -> bool:
         """Whether a key that a point sets is left out under one algorithm, since what runs does not know it."""

@@ -9,6 +9,9 @@ from fanin.papers.catalogue import Answer, Paper, Reading
 from fanin.papers.experiments import batches
 from fanin.papers.mutants import FILE, KILLED, SURVIVES, Hunted, concerns, read, survivors, write
 from fanin.papers.reproduce import select
+from fanin.papers.verdicts import REPRODUCED, UNDER
+
+from ..conftest import script
 
 PAPERS = {paper.name: paper for paper in load()}
 
@@ -71,6 +74,14 @@ def test_a_reading_leaves_out_what_the_algorithm_it_is_about_no_longer_knows() -
 
 def test_every_mutant_was_noticed_by_a_claim_of_its_paper() -> None:
     assert not survivors(read(papers_folder() / FILE), load())
+
+
+def test_a_claim_that_holds_fails_for_a_mutant_or_says_why_none_can_fail_it() -> None:
+    killed = {one.claim for one in read(papers_folder() / FILE) if one.result == KILLED}
+    holds = {name for name, row in script("tools/verdicts.py").read().items() if row.verdict in (REPRODUCED, UNDER)}
+    for paper in PAPERS.values():
+        for claim in paper.claims:
+            assert claim.id not in holds or (claim.id in killed) != bool(claim.no_mutant), claim.id
 
 
 def test_the_table_keeps_what_was_not_tested_now_and_forgets_mutants_that_are_gone(tmp_path: Path) -> None:
