@@ -100,8 +100,10 @@ class Difference:
         The answer in one sentence.
     changes : tuple of Change
         One per algorithm and statistic.
-    remarks : tuple of str
-        What a reader should know.
+    warnings : tuple of str
+        What else differs between the two, so that the changes may have another cause.
+    notes : tuple of str
+        What a reader should know besides.
     """
 
     kind: Literal["captures", "comparisons"]
@@ -110,7 +112,8 @@ class Difference:
     rank_of: RankOf
     headline: str
     changes: tuple[Change, ...]
-    remarks: tuple[str, ...]
+    warnings: tuple[str, ...]
+    notes: tuple[str, ...]
 
     def __repr__(self) -> str:
         return f"<Difference of {self.before} and {self.after}: {self.headline}>"
@@ -135,7 +138,8 @@ class Difference:
             "rank_of": self.rank_of,
             "headline": self.headline,
             "changes": [change.to_dict() for change in self.changes],
-            "remarks": list(self.remarks),
+            "warnings": list(self.warnings),
+            "notes": list(self.notes),
         }
 
 
@@ -197,7 +201,8 @@ def _captures(before: str | Path, after: str | Path, aggregator: str | None, ask
     from fanin.traffic import trains
 
     read = [(found, found.workload(aggregator)) for found in (trains(before), trains(after))]
-    of, remarks = _common(*(waited_for(replay, asked) for _, replay in read))
+    warnings: list[str] = []
+    of, notes = _common(*(waited_for(replay, asked) for _, replay in read))
     sides = []
     for found, replay in read:
         host, took = replay.aggregator, waited(found, replay, of)
@@ -217,17 +222,24 @@ def _captures(before: str | Path, after: str | Path, aggregator: str | None, ask
         real = ratio.low is not None and ratio.high is not None and not ratio.low <= 1 <= ratio.high
         changes.append(Change("measured", name, a, b, ratio, real))
     if host_before != host_after:
-        remarks.append(
+        warnings.append(
             f"the responses go to {host_before} before and to {host_after} after: name one with --aggregator"
         )
     counts = seen_before.retransmissions, seen_after.retransmissions
-    remarks.append(
+    notes.append(
         f"segments sent again: {counts[0]:,} in {len(old):,} {PLURAL[of]} before, {counts[1]:,} in {len(new):,} after"
     )
     if not 0.5 < (len(old) or 1) / (len(new) or 1) < 2:
-        remarks.append("the captures differ in size by more than a factor of two: was the traffic the same?")
+        warnings.append("the captures differ in size by more than a factor of two: was the traffic the same?")
     return Difference(
-        "captures", shown(str(before)), shown(str(after)), of, _headline(changes, of), tuple(changes), tuple(remarks)
+        "captures",
+        shown(str(before)),
+        shown(str(after)),
+        of,
+        _headline(changes, of),
+        tuple(changes),
+        tuple(warnings),
+        tuple(notes),
     )
 
 
@@ -273,18 +285,19 @@ def _comparisons(before: Path, after: Path, asked: RankOf | None) -> Difference:
                 f"{shown(str(folder))}: holds no comparison that can be read ({type(error).__name__}); give a folder that `fanin compare --out` wrote"
             ) from error
     (old, runs_before), (new, runs_after) = sides
-    of, remarks = (
+    warnings: list[str] = []
+    of, notes = (
         (asked, [])
         if asked is not None
         else _common(*(RENAMED.get(of, of) for of in (told.get("rank_of", "responses") for told in (old, new))))
     )
     for key, what in (("file", "capture"),):
         if old["capture"][key] != new["capture"][key]:
-            remarks.append(f"the {what} differs: {old['capture'][key]} before, {new['capture'][key]} after")
+            warnings.append(f"the {what} differs: {old['capture'][key]} before, {new['capture'][key]} after")
     if old["rack"] != new["rack"]:
-        remarks.append("the rack differs")
+        warnings.append("the rack differs")
     if old["version"] != new["version"]:
-        remarks.append(f"fanin differs: {old['version']} before, {new['version']} after")
+        warnings.append(f"fanin differs: {old['version']} before, {new['version']} after")
     if of != "responses" and not all(runs[COUNTED[of][0]].sum() for runs in (runs_before, runs_after)):
         raise ScenarioError(f"command line `--rank-of {of}`: not both comparisons have {PLURAL[of]}; take responses")
     changes = []
@@ -317,7 +330,8 @@ def _comparisons(before: Path, after: Path, asked: RankOf | None) -> Difference:
         of,
         f"{answer[0].upper()}{answer[1:]}; {moved}.",
         tuple(changes),
-        tuple(remarks),
+        tuple(warnings),
+        tuple(notes),
     )
 
 
@@ -360,5 +374,7 @@ def print_difference(found: Difference) -> None:
         )
     out.print(table)
     out.print("* more than chance", style="dim")
-    for remark in found.remarks:
-        note(f"note: {remark}")
+    for warning in found.warnings:
+        note(f"warning: {warning}")
+    for each in found.notes:
+        note(f"note: {each}")

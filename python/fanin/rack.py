@@ -59,21 +59,24 @@ class RackProposal:
     ----------
     findings : tuple of Finding
         One per value.
-    remarks : tuple of str
-        What else the capture says about hosts and path; what a comparison repeats is a :class:`~fanin.runs.job.RunWarning`.
+    warnings : tuple of RunWarning
+        What makes an answer with this rack doubtful; a comparison repeats them.
     text : str
         The file.
     command : str
         The command that makes it again.
     fitness : Fitness or None
         Whether the capture is fit to judge by; None where there is none.
+    notes : tuple of str
+        What else the capture says about hosts and path.
     """
 
     findings: tuple[Finding, ...]
-    remarks: tuple[str, ...]
+    warnings: tuple[RunWarning, ...]
     text: str
     command: str
     fitness: Fitness | None = None
+    notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         told = ", ".join(f"{f.key} {f.value or 'none'} ({f.certainty})" for f in self.findings)
@@ -95,7 +98,8 @@ class RackProposal:
             "command": self.command,
             "findings": [finding.to_dict() for finding in self.findings],
             "fitness": self.fitness.to_dict() if self.fitness else None,
-            "remarks": list(self.remarks),
+            "warnings": list(self.warnings),
+            "notes": list(self.notes),
             "text": self.text,
         }
 
@@ -155,9 +159,10 @@ def proposed(found: TrainsResult, aggregator: str, command: str) -> RackProposal
         bps, the_rate = _by_losses(losses, bps, the_rate)
     queue = buffer(towards, link, losses, the_rate, bps)
     findings = as_fit((the_rate, _delay(towards), queue, mark(towards, bps, queue)), found.fitness)
-    remarks = (*_remarks(towards, findings), *needless(found, aggregator))
-    text = _file(found, findings, remarks, command)
-    return RackProposal(findings, remarks, text, command, found.fitness)
+    warnings = tuple(_warnings(towards, findings))
+    notes = (*_notes(towards, findings), *needless(found, aggregator))
+    text = _file(found, findings, (*warnings, *notes), command)
+    return RackProposal(findings, warnings, text, command, found.fitness, notes)
 
 
 def as_fit(findings: tuple[Finding, ...], fitness: Fitness) -> tuple[Finding, ...]:
@@ -392,7 +397,7 @@ def _delay_text(rtt_ns: float) -> str:
     return f"{significant(us, 2).replace(',', '')}us"
 
 
-def _remarks(towards: list[tuple[dict[str, Any], dict[str, Any]]], findings: tuple[Finding, ...]) -> list[str]:
+def _notes(towards: list[tuple[dict[str, Any], dict[str, Any]]], findings: tuple[Finding, ...]) -> list[str]:
     told = []
     opened = [c for c, _ in towards if c["handshake_seen"]]
     if opened:
@@ -412,6 +417,15 @@ def _remarks(towards: list[tuple[dict[str, Any], dict[str, Any]]], findings: tup
             told.append(f"MSS {max(sizes)}: frames larger than Ethernet's 1500 bytes; set `stack.mss`")
     else:
         told.append("no handshake is in the capture: SACK, time stamps and window scaling of the hosts are not known")
+    if sum(f.certainty == "assumed" for f in findings) >= 2:
+        told.append(
+            "half of this file is assumed: correct it before acting on an answer that rests on it, or try others with --vary"
+        )
+    return told
+
+
+def _warnings(towards: list[tuple[dict[str, Any], dict[str, Any]]], findings: tuple[Finding, ...]) -> list[RunWarning]:
+    told = []
     speed = next(f for f in findings if f.key == "rack.rate")
     if speed.certainty != "measured":
         told.append(RunWarning(unsure_of_the_rate(speed), "rack-rate-guessed"))
@@ -423,10 +437,6 @@ def _remarks(towards: list[tuple[dict[str, Any], dict[str, Any]]], findings: tup
                 "model of that",
                 "long-round-trip",
             )
-        )
-    if sum(f.certainty == "assumed" for f in findings) >= 2:
-        told.append(
-            "half of this file is assumed: correct it before acting on an answer that rests on it, or try others with --vary"
         )
     return told
 
@@ -486,13 +496,13 @@ def in_short(proposal: RackProposal) -> str:
     )
 
 
-def _file(found: TrainsResult, findings: tuple[Finding, ...], remarks: tuple[str, ...], command: str) -> str:
+def _file(found: TrainsResult, findings: tuple[Finding, ...], told: tuple[str, ...], command: str) -> str:
     name = _comment(Path(found.summary["file"]).name)
     lines = [
         f"# {name}: {_comment(found.fitness.sentence)}",
         f"# The rack of {name}, proposed by `{_comment(command)}`. Each value has its evidence;",
         "# correct what you know better.",
-        *(f"# {_comment(remark)}." for remark in remarks),
+        *(f"# {_comment(sentence)}." for sentence in told),
         "",
         "[rack]",
     ]

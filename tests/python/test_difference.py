@@ -25,7 +25,7 @@ def test_two_comparisons_are_held_against_each_other_seed_by_seed(tmp_path: Path
     p99 = next(c for c in found.changes if c.statistic == "p99")
     assert p99.ratio.value is not None
     assert p99.ratio.value < 1
-    assert "the rack differs" in found.remarks
+    assert "the rack differs" in found.warnings
     back = fanin.diff(tmp_path / "deep", tmp_path / "shallow").changes
     assert next(c for c in back if c.statistic == "p99").ratio.value == pytest.approx(1 / p99.ratio.value)
 

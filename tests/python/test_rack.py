@@ -204,12 +204,12 @@ def test_a_rate_that_a_tap_before_the_queue_cannot_see_is_never_proposed_in_sile
     # Nothing is lost in this one, and packets arrive as the senders' links bring them.
     capture = VIRTUAL / "incast20_reno_1g.switch.pcap.gz"
     proposal = fanin.propose_rack(capture)
-    assert any("is a guess" in remark for remark in proposal.remarks)
+    assert any("is a guess" in warning for warning in proposal.warnings)
     assert "is a guess" in proposal.text
     told = fanin.compare(capture, cc=["cubic"], seeds=1)
     assert any("the rate of the link to the aggregator is a guess" in w for w in told.warnings)
     behind = fanin.propose_rack(VIRTUAL / "incast20_reno_1g.client.pcap.gz")
-    assert not any("is a guess" in remark for remark in behind.remarks)
+    assert not any("is a guess" in warning for warning in behind.warnings)
 
 
 def test_losses_tell_the_rate_and_the_buffer_where_the_spacing_does_not() -> None:

@@ -31,7 +31,7 @@ from fanin.progress import Progress, silent
 from fanin.rack import in_short, proposed
 from fanin.ranking import STATISTICS, RankBy, RankOf, known, waited_for
 from fanin.runs.engines import engine as find_engine
-from fanin.runs.job import Document, RunWarning
+from fanin.runs.job import Document
 from fanin.runs.kept import usual_store
 from fanin.runs.replay import ReplayJob, Traffic, rack_of
 from fanin.settings.candidates import Candidate
@@ -336,7 +336,7 @@ def compare(
             0,
             f"the rack was proposed from the capture ({in_short(proposal)}{told}): correct it and compare again with --rack",
         )
-        result.warnings += [remark for remark in proposal.remarks if isinstance(remark, RunWarning)]
+        result.warnings += proposal.warnings
     if confirm and result.ranking and not result.interrupted:
 
         def again(names: list[str], seeds: list[int], label: str) -> CompareResult:
