@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import polars as pl
+from fanin import _native
 from fanin.papers.drawing import (
     BLUE,
     CROSS,
@@ -82,10 +83,7 @@ def incast_probability(rate: float, flows: float, *, gentle: bool) -> float:
     (0.9861, 0.1048)
     """
     served = (rate / 8 * RTT + BUFFER) / PACKET
-    window = served / flows
-    grown = window + 1 if gentle else 2 * window
-    loss = max(0.0, 1 - served / (flows * grown))
-    return float(1 - (1 - loss**window) ** flows)
+    return _native.gss_incast(served, flows)[gentle]
 
 
 def doubling_probability(rate: float, flows: float, window: float) -> float:

@@ -342,9 +342,7 @@ def rack_text(job: Job) -> str:
 
 
 def _toml(value: object) -> str:
-    return (
-        toml_string(value) if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
-    )
+    return toml_string(value) if isinstance(value, str) else toml(value)
 
 
 def _replayed(
