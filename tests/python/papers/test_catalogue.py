@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import doctest
+import re
 import sys
+import tomllib
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -31,6 +34,16 @@ EXPERIMENTS = [(p, e) for p in with_module(PAPERS) for e in p.experiments.values
 def test_there_are_forty_nine_claims_each_with_an_id_of_its_own() -> None:
     ids = [claim.id for paper in PAPERS for claim in paper.claims]
     assert len(ids) == len(set(ids)) == FORTY_NINE
+
+
+def test_the_tables_beside_the_papers_say_by_which_command_when_and_at_which_commit_they_were_made() -> None:
+    data = tomllib.loads((papers_folder() / "index.toml").read_text(encoding="utf-8"))["data"]
+    assert {file.stem for file in papers_folder().glob("*.csv")} <= set(data)
+    for about in data.values():
+        assert isinstance(about["recorded"], date)
+        assert re.fullmatch("[0-9a-f]{7}", about["commit"])
+        assert about["about"]
+        assert about["command"]
 
 
 def test_every_claim_is_judged_unless_it_is_about_a_real_kernel_alone() -> None:
