@@ -198,28 +198,30 @@ def _variations_table(result: CompareResult) -> Table:
 
 
 def _answer(out: Console, answer: Verdict | Advice, sentences: Iterable[str]) -> None:
-    """The first screen: what to do, what else one needs before acting on it, and the lines that try it and take it back."""
+    """The first screen: what to do, the lines that try it and take it back, and what else one needs before acting on it."""
     out.print(f"[bold]{escape(answer.headline)}[/bold]")
-    for sentence in sentences:
-        out.print(escape(sentence))
     told = answer.recommendation
     if told is not None:
-        out.print(f"\nTry {escape(told.cc)} for new connections of one service, on {escape(told.hosts)}:")
+        out.print("\nTry it on one server, for new connections of this service:")
         _commands(out, told.trial)
         if told.at_aggregator:
             out.print("on the aggregator:")
             _commands(out, told.at_aggregator)
-        out.print("and take it back:")
+        out.print("Take it back:")
         _commands(out, told.undo)
         if told.undo_at_aggregator:
             out.print("on the aggregator:")
             _commands(out, told.undo_at_aggregator)
-        out.print("for all of a host's new connections, and back:")
-        _commands(out, (told.everywhere, told.undo_everywhere))
-        out.print("see whether it is in use:")
-        _commands(out, (told.check,))
+        out.print()
+    for sentence in sentences:
+        out.print(escape(sentence))
+    if told is not None:
         for need in told.needs:
             out.print(escape(need))
+        out.print("For all of a host's new connections, and back:")
+        _commands(out, (told.everywhere, told.undo_everywhere))
+        out.print("See whether it is in use:")
+        _commands(out, (told.check,))
     out.print()
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from fanin.calibration.case import left_open
 from fanin.decision.judge import FEWEST_PAIRS, MORE_IS_BETTER, TOLERATED
 from fanin.dependence import unless
 from fanin.deployable import deployment
@@ -21,6 +22,7 @@ from fanin.text import duration, enumeration, shortening
 
 if TYPE_CHECKING:
     from fanin.comparison import CompareResult
+    from fanin.comparison.variations import Variation
     from fanin.decision import Decision, Judged, Outcome
     from fanin.ranking import RankingRow
     from fanin.stats import Paired
@@ -267,6 +269,15 @@ class _Told:
             return f"No advice yet: {result.calibration.sentence()}."
         if usual is None or len(result.ranking) == 1:
             return self._alone()
+        if self._nowhere():
+            from fanin.comparison.variations import holds
+
+            return f"{holds(self.best, self._asked())} On this rack: {self._answer()}"
+        return self._answer()
+
+    def _answer(self) -> str:
+        """On this rack, beside what hosts run now."""
+        result, usual = self.result, self.result.baseline or ""
         if self.kind == "undecided":
             count = _seeds(next(row for row in result.ranking if row.cc == usual))
             return f"{count[0].upper()}{count[1:]} cannot tell these TCPs apart: run at least {FEWEST_PAIRS}, better 10 (--seeds 10)."
@@ -341,9 +352,9 @@ class _Told:
         return one if one == other else f"{one} to {other}"
 
     def support(self, why: str | None) -> list[str]:
-        """What else one needs before acting on it."""
+        """What else one needs before acting on it, what is not known of the rack first."""
         result, usual = self.result, self.result.baseline
-        sentences = []
+        sentences = self._unsure() if self.kind != "none" else []
         if usual is not None and len(result.ranking) > 1:
             sentences.append(_whose(result, usual, why))
         if self.kind == "none":
@@ -357,7 +368,6 @@ class _Told:
             if gains:
                 sentences.append(f"Beside {usual} on the same racks and seeds: {', '.join(gains)}.")
         sentences += self._marks()
-        sentences += self._unsure()
         sentences += _without_a_queue(result)
         for refusal in self.refused[:3]:
             sentences.append(f"{refusal.cc} {refusal.why}, so it is not advised.")
@@ -370,29 +380,44 @@ class _Told:
     def _unsure(self) -> list[str]:
         """What is not known of the rack, and whether the answer depends on it."""
         result, sentences = self.result, []
-        if result.calibration is not None:
-            said = result.calibration.sentence()
-            sentences.append(f"{said[0].upper()}{said[1:]}.")
+        found = result.calibration
         others = [v for v in result.variations if v.outcomes]
-        if others and self.judged is not None:
+        bad = []
+        if self.judged is not None:
             bad = [
                 other
                 for place, other in enumerate(others, start=1)
                 if place in self.judged.unless
                 or not _shorter_there(other.outcomes, result.baseline, self.best, self.judged.gains)
             ]
-            if bad and result.calibration is not None:
-                likeliest = dict(result.calibration.racks()[0])
-                good = [likeliest, *(other.settings for other in others if other not in bad)]
-                sentences.append(unless(good, [other.settings for other in bad], result.baseline or ""))
-            else:
-                sentences.append(f"The answer holds on all {len(others) + 1} racks that were compared.")
-        asked = [v for v in result.variations if not v.outcomes]
-        if asked:
+        holds_on_all = bool(others) and self.judged is not None and not bad
+        left = left_open(found.calibration) if found is not None and found.reproduced else None
+        if left is not None:
+            holds_there = f"; the answer holds on all {len(others) + 1} racks compared" if holds_on_all else ""
+            sentences.append(f"Not sure about: {left[0]} (assumed {left[1]}{holds_there}).")
+        elif holds_on_all:
+            sentences.append(f"The answer holds on all {len(others) + 1} racks that were compared.")
+        if bad and found is not None:
+            likeliest = dict(found.racks()[0])
+            good = [likeliest, *(other.settings for other in others if other not in bad)]
+            sentences.append(unless(good, [other.settings for other in bad], result.baseline or ""))
+        if found is not None and (left is None or found.widened):
+            said = found.sentence()
+            sentences.append(f"{said[0].upper()}{said[1:]}.")
+        if self._asked() and not self._nowhere():
             from fanin.comparison.variations import holds
 
-            sentences.append(holds(self.best, asked))
+            sentences.append(holds(self.best, self._asked()))
         return sentences
+
+    def _asked(self) -> list[Variation]:
+        """The racks that were asked for besides."""
+        return [v for v in self.result.variations if not v.outcomes]
+
+    def _nowhere(self) -> bool:
+        """The answer is another on each of them."""
+        asked = self._asked()
+        return bool(asked) and all(v.best != self.best for v in asked)
 
     def _marks(self) -> list[str]:
         """An answer that needs the switch comes with the best that does not."""
@@ -435,7 +460,7 @@ def _refused(judged: Judged) -> Refusal:
             continue
         change = judged.change[name].change.value
         much = f" {shortening(1.0, change)}" if change is not None and change > TOLERATED else " on one of the racks"
-        parts.append(f"{GOAL_NAMES[name]}{much}")
+        parts.append(f"the {GOAL_NAMES[name]}{much}")
     longer = [part for part in parts if part.endswith("longer")]
     others = [part for part in parts if not part.endswith("longer")]
     said = [f"makes {enumeration(longer)}"] if longer else []

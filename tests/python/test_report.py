@@ -11,6 +11,7 @@ from pathlib import Path
 import fanin
 import fanin.report
 import pytest
+from fanin.comparison.variations import Variation
 from fanin.measured import another_baseline
 from fanin.ranking_table import ranking_table
 from fanin.report import charts
@@ -105,6 +106,15 @@ def test_a_change_is_said_by_what_a_user_waits_for_now_and_then(wide: fanin.Comp
     assert not any("gains too" in sentence for sentence in told.support), "what is advised is no peer of itself"
 
 
+def test_an_answer_that_holds_on_no_other_rack_says_so_first(wide: fanin.CompareResult) -> None:
+    kept = [Variation({"rack.buffer": buffer}, "keep", "cubic", 50.0, 50.0, 1.0) for buffer in ("50p", "80p")]
+    told = judged(replace(wide, variations=kept), bbr=(2.5, 10.0))
+    assert told.headline.startswith(
+        "The answer holds on none of the other 2 racks tried: buffer = 50p (cubic); buffer = 80p (cubic). On this rack: One request in 100"
+    )
+    assert not any("holds" in sentence for sentence in told.support)
+
+
 def test_where_nothing_gains_the_hosts_keep_what_they_run(wide: fanin.CompareResult) -> None:
     told = judged(wide, bbr=(5.0, 50.0))
     assert (told.kind, told.best, told.recommendation) == ("keep", "cubic", None)
@@ -116,9 +126,9 @@ def test_where_nothing_gains_the_hosts_keep_what_they_run(wide: fanin.CompareRes
 def test_what_gains_at_the_tail_and_makes_the_mean_longer_is_refused_with_both(wide: fanin.CompareResult) -> None:
     told = judged(wide, reno=(15.0, 20.0), bbr=(4.0, 40.0))
     assert (told.kind, told.best) == ("change", "bbr")
-    assert told.refused == (Refusal("reno", "improves the p99 but makes mean 3.0 times longer"),)
+    assert told.refused == (Refusal("reno", "improves the p99 but makes the mean 3.0 times longer"),)
     assert any(
-        s.startswith("reno improves the p99 but makes mean") and s.endswith("so it is not advised.")
+        s.startswith("reno improves the p99 but makes the mean") and s.endswith("so it is not advised.")
         for s in told.support
     )
 

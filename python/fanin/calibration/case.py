@@ -74,6 +74,29 @@ class Calibrated:
         return f"replayed under the current setting, {those}"
 
 
+def left_open(found: Calibration) -> tuple[str, str] | None:
+    """What the capture leaves open of the rack, and between which values; None where that is nothing.
+
+    Examples
+    --------
+    >>> class Found:
+    ...     def ranges(self):
+    ...         return {"rack.buffer": ("54p", "76p"), "rack.rate": ("1Gbps", "1Gbps"), "rack.delay": ("5us", "8us")}
+    >>> left_open(Found())
+    ('the buffer and the delay', '54 to 76 packets and 5us to 8us')
+    """
+    pairs = {key: pair for key, pair in found.ranges().items() if pair[0] != pair[1]}
+    if not pairs:
+        return None
+    names = enumeration([f"the {key.removeprefix('rack.')}" for key in pairs])
+    return names, enumeration([_between(low, high) for low, high in pairs.values()])
+
+
+def _between(low: str, high: str) -> str:
+    packets = low.endswith("p") and high.endswith("p") and high[:-1].isdigit()
+    return f"{low[:-1]} to {high[:-1]} packets" if packets else f"{low} to {high}"
+
+
 def nothing_fits(found: Calibration) -> str:
     """Why there is no advice: what the capture shows, and what the nearest rack gives."""
     if not found.tried:

@@ -106,8 +106,8 @@ def holds(best: str | None, variations: Sequence[Variation]) -> str:
     >>> other = [Variation({"rack.buffer": b}, "change", cc, 4.0, 3.0, 0.75) for b, cc in (("50p", "bbr"), ("400p", "dctcp"))]
     >>> holds("bbr", other)
     'The answer holds unless buffer = 400p (dctcp).'
-    >>> holds("bbr", other[:1])
-    'The answer holds on the other rack tried.'
+    >>> holds("bbr", other[:1]), holds("bbr", other[1:])
+    ('The answer holds on the other rack tried.', 'The answer does not hold on the other rack tried: buffer = 400p (dctcp).')
     """
     differs = [v for v in variations if v.best != best]
     if not differs:
@@ -118,6 +118,8 @@ def holds(best: str | None, variations: Sequence[Variation]) -> str:
         for v in differs
     ]
     if len(differs) == len(variations):
-        return f"The answer holds on none of the {len(variations)} racks tried: {'; '.join(told)}."
+        count = len(variations)
+        which = "does not hold on the other rack" if count == 1 else f"holds on none of the other {count} racks"
+        return f"The answer {which} tried: {'; '.join(told)}."
     shown = "; ".join(told[:4]) + (f"; and {len(told) - 4} more" if len(told) > 4 else "")
     return f"The answer holds unless {shown}."
