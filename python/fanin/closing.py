@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from fanin.text import size
+from fanin.text import duration, size
 
 if TYPE_CHECKING:
     from fanin._native import Replay
@@ -25,8 +25,15 @@ FEWEST = 20
 """Of fewer requests or answers no distribution is judged."""
 
 PARTS, MOSTLY = 0.01, 0.5
-"""Where more requests than the first share, and no more than the second, differ from the usual size, and some have fewer messages, these may be parts of
-others. The laboratory's services (``make services``) that are read right to the request have none."""
+"""Where more requests than the first share, and no more than the second, differ from the usual size, and some have fewer messages, or twice as many, these
+may be parts of others, or several. The laboratory's services (``make services``) that are read right to the request have none."""
+
+LOOSE = 0.01
+"""A larger share of messages that leave together and are in no request is said: counts of requests may be off by as much, where 2 % are allowed."""
+
+OWN_SHARE = 0.05
+"""Where the messages of a request take a larger share of it to leave than this, the application's own log may say a tenth more: it takes about as long
+before the first message and after the last answer (``results/services.csv``: 0.2 ms in Python, 0.6 ms in Python with gRPC)."""
 
 FAULTS = {
     "shared": "have a message that another request has too",
@@ -40,8 +47,11 @@ FAULTS = {
 def closings(replay: Replay) -> list[dict[str, Any]]:
     """Of each group that is asked in requests of several messages, whether these close.
 
+    Groups without requests are left out, unless their messages leave together.
+
     Keys are ``group`` (position in the groups), ``requests`` (those that the end of the capture cut off are left out), ``closed``,
-    ``messages``, ``closed_messages``, ``unanswered``, ``faults`` (counts by name, see :data:`FAULTS`), and ``messages_per_request``,
+    ``messages``, ``closed_messages``, ``unanswered``, ``partial`` (requests whose user is taken to go on with some of their answers), ``unbound``
+    (messages that leave together and are in no request), ``faults`` (counts by name, see :data:`FAULTS`), and ``messages_per_request``,
     ``servers_per_request``, ``answer_bytes``: ``min``, ``median``, ``p90``, ``max``, ``usual`` and ``usual_share``.
 
     Examples
@@ -97,21 +107,113 @@ def unclear(found: Sequence[dict[str, Any]]) -> str | None:
     "about 12 of 246 requests do not have the usual 8 messages, and some have only 1: they may be parts of others, ..."
     >>> unclear([{"requests": 246, "messages_per_request": {**sizes, "min": 8}}]) is None
     True
+    >>> unclear([{"requests": 246, "messages_per_request": {**sizes, "min": 8, "max": 16}}])  # doctest: +ELLIPSIS
+    "about 12 of 246 requests do not have the usual 8 messages, and some have 16: several may have been read as one, ..."
     """
     for each in found:
         sizes, requests = each["messages_per_request"], each["requests"]
         odd = 1 - sizes["usual_share"]
-        if requests >= FEWEST and sizes["min"] < sizes["usual"] and PARTS < odd <= MOSTLY:
+        if requests < FEWEST or not PARTS < odd <= MOSTLY:
+            continue
+        begin = f"about {odd * requests:.0f} of {requests:,} requests do not have the usual {sizes['usual']} messages, and some have "
+        end = "; the application's traces tell (--spans)"
+        if sizes["min"] < sizes["usual"]:
+            return f"{begin}only {sizes['min']}: they may be parts of others, so that there are fewer requests than were read, and longer ones{end}"
+        # A single one may be the first, in which an application warms up.
+        if sizes["max"] >= 2 * sizes["usual"] and round(odd * requests) > 1:
+            return f"{begin}{sizes['max']}: several may have been read as one, so that there are more requests than were read, and shorter ones{end}"
+    return None
+
+
+def unbound(found: Sequence[dict[str, Any]]) -> str | None:
+    """One sentence about messages that leave together and are in no request; None where there are hardly any.
+
+    Examples
+    --------
+    >>> unbound([{"messages": 2700, "unbound": 2700}])  # doctest: +ELLIPSIS
+    "2,700 of 2,700 messages leave together with others and belong to no request that was found: ..."
+    >>> unbound([{"messages": 2700, "unbound": 20}]) is None
+    True
+    """
+    loose = sum(each["unbound"] for each in found)
+    messages = sum(each["messages"] for each in found)
+    if loose <= LOOSE * messages:
+        return None
+    return (
+        f"{loose:,} of {messages:,} messages leave together with others and belong to no request that was found: requests are missing, and the replay does "
+        "not know what these messages wait for; the application's traces tell (--spans)"
+    )
+
+
+def unsure(found: Sequence[dict[str, Any]]) -> str | None:
+    """One sentence about requests whose messages, or whose end, the capture does not settle; None where there are none.
+
+    Examples
+    --------
+    >>> sizes = {"min": 2, "median": 2, "p90": 8, "max": 62, "usual": 2, "usual_share": 0.4}
+    >>> unsure([{"requests": 150, "partial": 0, "messages_per_request": sizes}])  # doctest: +ELLIPSIS
+    'requests have 2 to 62 messages, and only 40% of them the usual 2: ...'
+    >>> unsure([{"requests": 150, "partial": 150, "messages_per_request": {**sizes, "usual_share": 1.0}}])  # doctest: +ELLIPSIS
+    "150 of 150 requests are read as going on with some of their answers (a quorum): ..."
+    >>> unsure([{"requests": 150, "partial": 0, "messages_per_request": {**sizes, "usual_share": 0.6}}]) is None
+    True
+    """
+    for each in found:
+        sizes, requests, partial = each["messages_per_request"], each["requests"], each["partial"]
+        if requests >= FEWEST and sizes["usual_share"] < MOSTLY:
             return (
-                f"about {odd * requests:.0f} of {requests:,} requests do not have the usual {sizes['usual']} messages, and some have only {sizes['min']}: "
-                "they may be parts of others, so that there are fewer requests than were read, and longer ones; the application's traces tell (--spans)"
+                f"requests have {sizes['min']} to {sizes['max']} messages, and only {sizes['usual_share']:.0%} of them the usual {sizes['usual']}: either "
+                "the application asks for so many or requests were mixed up; its traces tell (--spans)"
+            )
+        if partial > MOSTLY * requests:
+            return (
+                f"{partial:,} of {requests:,} requests are read as going on with some of their answers (a quorum): pauses are steadier after these than "
+                "after all, but how many are waited for, and so how long requests last, is told by the application's traces alone (--spans)"
             )
     return None
 
 
+def doubts(replay: Replay) -> dict[str, str]:
+    """What speaks against the requests that were read, as kind and sentence; empty for most captures."""
+    found = closings(replay)
+    each = {
+        "requests-broken": broken(found),
+        "requests-unclear": unclear(found),
+        "requests-unbound": unbound(found),
+        "requests-unsure": unsure(found),
+    }
+    return {kind: sentence for kind, sentence in each.items() if sentence is not None}
+
+
+def unseen(replay: Replay) -> str | None:
+    """One sentence where the application's own time, which no packet shows, matters beside that of its requests; None where it does not.
+
+    Its measure is how long the messages of a request take to leave, and, where it has stages, how long after the answers they do.
+    """
+    took = sorted(value for value in replay.round_times_ms() if value is not None)
+    if len(took) < FEWEST:
+        return None
+    groups = [group for group in json.loads(replay.groups_json()) if group["rounds"]]
+    own = max((group["spread"]["median_ns"] + _turn(group) for group in groups), default=0) / 1e6
+    median = took[len(took) // 2]
+    if own <= OWN_SHARE * median:
+        return None
+    return (
+        f"the messages of a request take {duration(own)} to leave, {own / median:.0%} of the median request: what the application takes before the first "
+        "of them and after the last answer is not in the capture, and its own log may have requests that are longer by as much or twice that"
+    )
+
+
+def _turn(group: dict[str, Any]) -> int:
+    """From answers to what they release inside a request, in the median."""
+    inside = [edge for edge in group["released_by"] if edge["event"] == "inside"]
+    return max((edge["delay"]["median_ns"] for edge in inside), default=0)
+
+
 def sentences(replay: Replay) -> list[str]:
     """What a reader of the requests should know: those that do not close, and those that are not alike."""
-    return _told(closings(replay))
+    own = unseen(replay)
+    return _told(closings(replay)) + ([] if own is None else [own])
 
 
 def _told(found: Sequence[dict[str, Any]]) -> list[str]:
@@ -121,12 +223,12 @@ def _told(found: Sequence[dict[str, Any]]) -> list[str]:
     --------
     >>> alike = {"min": 12, "median": 12, "p90": 12, "max": 12, "usual": 12, "usual_share": 1.0}
     >>> none = {"shared": 0, "longer": 0, "overlapping": 0, "lost": 0}
-    >>> one = {"group": 0, "requests": 300, "closed": 297, "messages": 3600, "closed_messages": 3564, "unanswered": 3, "faults": none,
+    >>> one = {"group": 0, "requests": 300, "closed": 297, "messages": 3600, "closed_messages": 3564, "unanswered": 3, "partial": 0, "faults": none,
     ...        "messages_per_request": alike, "servers_per_request": alike, "answer_bytes": {**alike, "median": 40_000, "p90": 41_000}}
     >>> _told([one])
     ['3 of 300 requests do not close: 3 lack an answer in the capture']
-    >>> _told([{**one, "closed": 300, "unanswered": 0, "messages_per_request": {**alike, "min": 3, "max": 24, "usual_share": 0.4}}])
-    ['requests have 3 to 24 messages (40% of them 12): either the application asks for so many or requests were mixed up']
+    >>> _told([{**one, "closed": 300, "unanswered": 0, "messages_per_request": {**alike, "min": 12, "max": 20, "usual_share": 0.6}}])
+    ['requests have 12 to 20 messages (60% of them 12): either the application asks for so many or requests were mixed up']
     """
     told = []
     for each in found:
@@ -137,7 +239,7 @@ def _told(found: Sequence[dict[str, Any]]) -> list[str]:
             continue
         for name, what in (("messages_per_request", "messages"), ("servers_per_request", "servers")):
             sizes = each[name]
-            if sizes["usual_share"] < STEADY and unclear([each]) is None:
+            if sizes["usual_share"] < STEADY and unclear([each]) is None and unsure([each]) is None:
                 told.append(
                     f"requests have {sizes['min']} to {sizes['max']} {what} ({sizes['usual_share']:.0%} of them {sizes['usual']}): either the application "
                     "asks for so many or requests were mixed up"

@@ -324,10 +324,8 @@ def requests_notes(replay: Replay) -> None:
     """Say which requests were read, and what they are not."""
     from fanin import closing, waiting
 
-    found = closing.closings(replay)
-    for wrong in (closing.broken(found), closing.unclear(found)):
-        if wrong is not None:
-            note(f"warning: {wrong}")
+    for wrong in closing.doubts(replay).values():
+        note(f"warning: {wrong}")
     for sentence in [*waiting.sentences(waiting.groups(replay)), *closing.sentences(replay)]:
         note(f"note: {sentence}")
 

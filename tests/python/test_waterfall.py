@@ -12,6 +12,7 @@ import fanin
 import polars as pl
 import pytest
 from fanin import closing, spans, waiting
+from fanin.comparison import doubts
 from fanin.report import requests
 
 from .conftest import ROOT
@@ -145,6 +146,32 @@ def test_a_request_that_was_read_as_two_is_doubted_and_the_shipped_services_are_
     assert closing.broken(found) is None
     assert told is not None
     assert "about 2 of 25 requests do not have the usual 12 messages, and some have only 4" in told
+
+
+def test_shipped_captures_are_not_doubted_and_a_quorum_is() -> None:
+    expected: dict[str, list[str]] = {"quorum": ["requests-unsure"]}
+    for name in NAMES:
+        found = closing.doubts(fanin.trains(REQUESTS / f"{name}.pcap.gz").workload())
+        assert list(found) == expected.get(name, []), name
+    # Each connection goes its own way here: what leaves together does so by chance.
+    for path in [path for path in CAPTURES if path.name.startswith(("http_onoff", "http_spt", "memcached_incast"))]:
+        assert closing.doubts(fanin.trains(path).workload()) == {}, path.name
+
+
+def test_messages_that_leave_together_and_are_in_no_request_are_said_to_be_so() -> None:
+    workload = json.loads(fanin.trains(REQUESTS / "fan.pcap.gz").workload().to_json())
+    workload["rounds"] = []
+    for group in workload["groups"]:
+        group["rounds"] = 0
+    for connection in workload["connections"]:
+        for message in connection["messages"]:
+            message.pop("release", None)
+    replay = fanin._native.Replay.from_json(json.dumps(workload))
+    found = closing.doubts(replay)
+    assert list(found) == ["requests-unbound"]
+    assert "leave together with others and belong to no request that was found" in found["requests-unbound"]
+    assert "requests-unbound" in [warning.kind for warning in doubts.about_the_capture(replay, independent=False)]
+    assert waiting.explained(waiting.groups(replay)) == 0.0
 
 
 def test_the_typical_request_is_the_median_and_the_slow_one_of_the_slowest_hundredth() -> None:

@@ -32,8 +32,7 @@ def rows(service: patterns.Service, seed: int, folder: Path, taps: Sequence[str]
     files = run(service, seed, folder, taps, requests)
     log = judge.logged(folder / "log.json.gz")
     for tap, file in files.items():
-        found, warnings = judge.read(file)
-        yield judge.Row(service.name, tap, log, found, warnings)
+        yield judge.Row(service.name, tap, log, *judge.read(file))
 
 
 def line(row: judge.Row) -> str:
@@ -41,7 +40,7 @@ def line(row: judge.Row) -> str:
     a, b = row.log, row.read
     return (
         f"{row.name:26} {row.tap:10} {a.responses:5} {b.responses:5} {a.requests:4} {b.requests:4} "
-        f"{a.p50:7.2f} {b.p50:7.2f} {a.p99:7.2f} {b.p99:7.2f}  {row.verdict} {' '.join(row.warnings)}"
+        f"{a.p50:7.2f} {b.p50:7.2f} {a.p99:7.2f} {b.p99:7.2f}  {row.verdict} {' '.join(row.warnings)}{' own-time' if row.own_time else ''}"
     )
 
 

@@ -33,6 +33,7 @@ class Aggregator:
         self.rounds: list[tuple[float, float]] = []
         self.responses: list[tuple[int, int, float, float]] = []
         self.under_way: set[asyncio.Task[Any]] = set()
+        self.going: dict[int, asyncio.Task[Any]] = {}
         self.started = 0
 
     async def run(self) -> None:
@@ -200,6 +201,26 @@ class Aggregator:
         """Several calls at once to each server."""
         await self.all(self.ask(user, server) for server in range(self.service.servers) for _ in range(k))
 
+    async def row(self, user: int, k: int) -> None:
+        """All servers at once, each k times, one call after another."""
+
+        async def one(server: int) -> None:
+            for _ in range(k):
+                await self.ask(user, server)
+
+        await self.all(one(server) for server in range(self.service.servers))
+
+    async def joined(self, user: int, k: int) -> None:
+        """All servers at once; a call that is under way for another user already is waited for instead."""
+
+        async def one(server: int) -> None:
+            call = self.going.get(server)
+            if call is None or call.done():
+                call = self.going[server] = self.task(self.ask(user, server))
+            await asyncio.wait({call})
+
+        await self.all(one(server) for server in range(self.service.servers))
+
     def task(self, call: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """A call that goes on when its request does not wait for it any more."""
         task = asyncio.create_task(call)
@@ -215,6 +236,8 @@ class Aggregator:
         match self.service.beside:
             case "long poll":
                 return [self.apart(server, 1, (0, 0), (300, 900)) for server in servers[:2]]
+            case "polls":
+                return [self.apart(server, 1, (0, 0), (0, 0)) for server in servers[:2]]
             case "health checks":
                 return [self.apart(server, 1, (200, 200), (0, 0)) for server in servers]
             case "new health checks":

@@ -55,6 +55,8 @@ class Row:
     log: Counted
     read: Counted
     warnings: tuple[str, ...]
+    own_time: bool = False
+    """It is said that the application's own time, which is in its log alone, matters beside that of its requests."""
 
     @property
     def right(self) -> bool:
@@ -72,7 +74,7 @@ class Row:
         """In a word."""
         if self.right:
             return "doubted" if self.warnings else "right"
-        return "warned" if self.warnings else "WRONG"
+        return "warned" if self.warnings or self.own_time else "WRONG"
 
 
 def write(rows: Sequence[Row], path: Path) -> None:
@@ -84,7 +86,8 @@ def write(rows: Sequence[Row], path: Path) -> None:
         for row in rows:
             figures = [round(getattr(of, f), 3) for f in FIGURES for of in (row.read, row.log)]
             verdict = row.verdict.lower()
-            out.writerow([row.name, patterns.named(row.name).what, row.tap, verdict, " ".join(row.warnings), *figures])
+            named = [*row.warnings, *(["own-time"] if row.own_time and not row.right else [])]
+            out.writerow([row.name, patterns.named(row.name).what, row.tap, verdict, " ".join(named), *figures])
 
 
 def logged(path: Path) -> Counted:
@@ -93,19 +96,19 @@ def logged(path: Path) -> Counted:
     return Counted.of(len(log["responses"]), [(end - begin) * 1e3 for begin, end in log["rounds"]])
 
 
-def read(path: Path) -> tuple[Counted, tuple[str, ...]]:
-    """What the capture is read as, and what is said against that."""
+def read(path: Path) -> tuple[Counted, tuple[str, ...], bool]:
+    """What the capture is read as, what is said against that, and whether the application's own time is said to matter."""
     found = fanin.trains(path)
     workload = json.loads(found.workload(AGGREGATOR).to_json())
     responses = sum(m.get("took_ns") is not None for c in workload["connections"] for m in c["messages"])
     took = found.requests(AGGREGATOR)["completion_ms"].drop_nulls().to_list()
-    return Counted.of(responses, took), doubts(found)
+    return Counted.of(responses, took), doubts(found), closing.unseen(found.workload(AGGREGATOR)) is not None
 
 
 def doubts(found: TrainsResult) -> tuple[str, ...]:
     """Kinds of warnings that speak against the reading."""
     unfit = [reason.kind for reason in found.fitness.reasons if {"sizes", "times"} & set(reason.lacks)]
-    unclear = ["requests-unclear"] if closing.unclear(closing.closings(found.workload(AGGREGATOR))) else []
+    unclear = list(closing.doubts(found.workload(AGGREGATOR)))
     return tuple(unfit + [warning["kind"] for warning in found.warnings if warning["kind"] in NAMED] + unclear)
 
 

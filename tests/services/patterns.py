@@ -22,7 +22,7 @@ class Service:
     sizes_kib, pause_ms : (int, int)
         Smallest and largest answer; a user's shortest pause, and the mean of what comes on top, which is exponential.
     beside : str
-        What else the aggregator does: `long poll`, `health checks`, `new health checks`, `transfer`.
+        What else the aggregator does: `long poll`, `polls` (that are answered at once), `health checks`, `new health checks`, `transfer`.
     slow : float
         Share of the answers that the server holds back for 60 to 90 ms.
     """
@@ -55,6 +55,19 @@ SERVICES = (
     Service("three stages", "4 servers, then 4, then 4", shape="stages", k=4),
     Service("again", "all servers, then 3 of them again", shape="again", k=3, sizes_kib=(8, 8)),
     Service("chain", "5 servers, one after another", shape="stages", k=1, servers=5),
+    Service(
+        "row", "one server, 5 calls one after another on its connection", shape="row", k=5, servers=1, sizes_kib=(8, 8)
+    ),
+    Service("rows", "4 servers, each asked 3 times, one call after another", shape="row", k=3, servers=4),
+    Service(
+        "shared calls",
+        "all servers at once; what another user waits for already is not asked again",
+        shape="joined",
+        users=3,
+        servers=8,
+        pause_ms=(2, 8),
+        requests=240,
+    ),
     Service("semaphore", "all servers, at most 4 at a time", shape="semaphore", k=4),
     Service(
         "4 users",
@@ -135,7 +148,19 @@ SERVICES = (
         sizes_kib=(12, 12),
         pause_ms=(100, 10),
     ),
+    Service(
+        "quorum, short pauses",
+        "5 of 8 servers' answers",
+        shape="quorum",
+        k=5,
+        server="own",
+        servers=8,
+        slow=0.06,
+        sizes_kib=(12, 12),
+        pause_ms=(5, 10),
+    ),
     Service("long poll", "all servers at once", server="own", servers=8, sizes_kib=(16, 16), beside="long poll"),
+    Service("polls at once", "all servers at once", servers=8, sizes_kib=(16, 16), beside="polls"),
     Service("health checks", "all servers at once", beside="health checks", servers=8),
     Service("new health checks", "all servers at once", beside="new health checks", servers=8),
     Service("transfer", "all servers at once", beside="transfer", servers=8, sizes_kib=(8, 8)),

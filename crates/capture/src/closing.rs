@@ -27,6 +27,10 @@ pub struct Closing {
     pub closed_messages: u64,
     /// Requests that lack an answer in the capture.
     pub unanswered: u64,
+    /// Those whose user goes on with some of their answers (a quorum), as they are read.
+    pub partial: u64,
+    /// Messages that leave together with others and are in no request that was found.
+    pub unbound: u64,
     /// What is an error of the inference.
     pub faults: Faults,
     /// Messages per request.
@@ -103,14 +107,18 @@ impl State {
 }
 
 impl Workload {
-    /// What was read of each company that is asked in requests of several messages.
+    /// What was read of each company that is asked in requests of several messages, or in messages that leave together without any request that was found.
     pub fn closings(&self) -> Vec<Closing> {
         let requests = self.requests();
         let places = Places::of(self, &requests);
-        let lost = places.lost();
+        let (lost, unbound) = (places.lost(), self.unbound(&requests));
         let mut all: Vec<Closing> = Vec::new();
-        for (n, _) in (0..).zip(&self.companies).filter(|(_, company)| company.rounds > 0) {
-            let mut closing = Closing { company: n, ..Closing::default() };
+        for (n, &unbound) in (0..).zip(&unbound) {
+            if self.companies[n as usize].rounds == 0 && unbound == 0 {
+                continue;
+            }
+            // What no request was found for is explained by none.
+            let mut closing = Closing { company: n, unbound, messages: unbound, ..Closing::default() };
             let (mut sizes, mut servers, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
             for (number, request) in requests.iter().enumerate().filter(|(_, request)| request.company == n) {
                 let state = State { lost: lost[number] || places.misses_its_first(request), ..places.state(request) };
@@ -124,6 +132,7 @@ impl Workload {
                     closing.closed += 1;
                     closing.closed_messages += messages;
                 }
+                closing.partial += u64::from(self.is_partial(request));
                 closing.unanswered += u64::from(state.unanswered);
                 closing.faults.shared += u64::from(state.shared);
                 closing.faults.longer += u64::from(state.longer);
@@ -143,6 +152,14 @@ impl Workload {
             all.push(closing);
         }
         all
+    }
+}
+
+impl Workload {
+    /// The user went on with some of the answers to what he asked first: no hedge, whose answers are more than its first messages.
+    fn is_partial(&self, request: &Request) -> bool {
+        let round = &self.rounds[request.round as usize];
+        round.waits_for.is_some_and(|need| (need as usize) < round.requests.len())
     }
 }
 
@@ -268,3 +285,4 @@ impl<'a> Places<'a> {
 
 #[cfg(test)]
 mod tests;
+mod unbound;

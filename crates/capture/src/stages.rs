@@ -71,9 +71,10 @@ impl Workload {
     fn stages(&self, first: &[Place], answers: &[Place]) -> Vec<Vec<Place>> {
         let mut members: Vec<Place> = first.iter().chain(answers).copied().collect();
         members.sort_unstable();
-        // Where a request comes in several messages on a connection, the last of them stands for those between.
+        // Where a request comes in several messages on a connection, and only the last answer is waited for, it stands for those between.
         let between = |pair: &[Place]| (pair[0].1..pair[1].1).skip(1).map(move |m| (pair[0].0, m)).collect::<Vec<_>>();
-        let same = members.windows(2).filter(|pair| pair[0].0 == pair[1].0 && first.contains(&pair[0]));
+        let stands = |pair: &&[Place]| first.contains(&pair[0]) && !answers.contains(&pair[0]);
+        let same = members.windows(2).filter(|pair| pair[0].0 == pair[1].0).filter(stands);
         let more: Vec<Place> = same.flat_map(between).collect();
         members.extend(more);
         members.sort_unstable();

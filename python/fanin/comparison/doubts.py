@@ -31,6 +31,8 @@ KINDS = (
     "requests-untold",
     "requests-broken",
     "requests-unclear",
+    "requests-unbound",
+    "requests-unsure",
     "unasked",
 )
 """Kinds of these warnings."""
@@ -88,10 +90,7 @@ def about_the_capture(replay: Replay, *, independent: bool) -> list[str]:
     """What the capture leaves open about the applications, whichever TCP runs."""
     told: list[str] = []
     if not independent:
-        found = closing.closings(replay)
-        for wrong, kind in ((closing.broken(found), "requests-broken"), (closing.unclear(found), "requests-unclear")):
-            if wrong is not None:
-                told.append(RunWarning(wrong, kind))
+        told += [RunWarning(sentence, kind) for kind, sentence in closing.doubts(replay).items()]
     if replay.untold:
         several = replay.untold > 1
         told.append(

@@ -1,6 +1,7 @@
 //! Each way in which a request does not close, and each fault, from a workload written by hand.
 
 use super::*;
+use crate::{Company, Message, ReplayConnection, Round};
 use std::path::Path;
 
 /// Two servers asked together, twice: at 0 and at 10 ms, each answered after 1 and 2 ms; the second request follows the first by 8 ms.
@@ -130,4 +131,52 @@ fn stages_are_what_waited_for_the_same_answers() {
     assert_eq!(requests.len(), 1);
     assert_eq!(requests[0].stages, [vec![(0, 0), (1, 0)], vec![(0, 1), (1, 1)]]);
     assert_eq!(closing(&workload).closed, 1);
+}
+
+#[test]
+fn a_request_that_goes_on_with_some_of_its_answers_is_partial_and_one_with_a_hedge_is_not() {
+    let mut workload = twice();
+    workload.rounds[0].answers = workload.rounds[0].requests.clone();
+    (workload.rounds[0].waits_for, workload.rounds[0].took_ns) = (Some(1), Some(1_000_000));
+    assert_eq!((closing(&workload).partial, closing(&workload).closed), (1, 2));
+    (workload.rounds[0].waits_for, workload.rounds[0].took_ns) = (Some(2), Some(2_000_000));
+    assert_eq!(closing(&workload).partial, 0);
+}
+
+/// Forty times each of two servers, `apart` from each other, in no request; each answered after a millisecond.
+fn loose(apart: impl Fn(u64) -> u64) -> Workload {
+    let mut workload = twice();
+    workload.rounds.clear();
+    workload.companies[0].rounds = 0;
+    for (c, connection) in workload.connections.iter_mut().enumerate() {
+        let one = Message { release: None, took_ns: Some(1_000_000), ..connection.messages[0].clone() };
+        let at = |n: u64| n * 20_000_000 + if c == 0 { 0 } else { apart(n) };
+        connection.messages = (0..40).map(|n| Message { start_ns: at(n), ..one.clone() }).collect();
+    }
+    workload
+}
+
+#[test]
+fn messages_that_leave_together_and_are_in_no_request_are_unbound_and_those_that_meet_by_chance_are_not() {
+    let found = closing(&loose(|n| 20_000 + n * 1_000));
+    assert_eq!((found.unbound, found.messages, found.closed_messages, found.requests), (80, 80, 0, 0));
+    // Half a millisecond is together, and more is not.
+    assert_eq!(loose(|_| 500_001).closings(), []);
+    // Spread evenly over the time between: 38 of 40 meet nothing.
+    assert_eq!(loose(|n| n * 500_000).closings(), []);
+    // Health checks that keep step, beside a thousand requests.
+    let mut beside = loose(|_| 20_000);
+    let many = |connection: &ReplayConnection| {
+        let one = Message { response_bytes: 100_000, ..connection.messages[0].clone() };
+        let messages = (0..500).map(|n| Message { start_ns: n * 1_000_000, ..one.clone() }).collect();
+        ReplayConnection { messages, ..connection.clone() }
+    };
+    let more: Vec<ReplayConnection> = beside.connections.iter().map(many).collect();
+    beside.connections.extend(more);
+    beside.companies.push(Company { connections: vec![2, 3], rounds: 500, ..beside.companies[0].clone() });
+    let round =
+        |n: u32| Round { company: 1, requests: vec![(2, n), (3, n)], took_ns: Some(1_000_000), ..Round::default() };
+    beside.rounds = (0..500).map(round).collect();
+    assert_eq!(closing(&beside).unbound, 0);
+    assert_eq!(closing(&beside).requests, 500);
 }

@@ -4,15 +4,15 @@ use super::{SEEN, Talk};
 
 /// Requests further apart than this were not sent by one loop over the servers. Such a loop takes some microseconds per server, and tens
 /// where each one wakes a thread; a think time shorter than this is told apart by the answers that come before it.
-pub(super) const TOGETHER: u64 = 500_000;
+pub(crate) const TOGETHER: u64 = 500_000;
 /// An application that only writes on needs less than this to do so.
 pub(super) const AT_ONCE: u64 = 100_000;
 /// An application that opens a connection to ask on it does so in less: a handshake, and that of TLS, and its own threads.
 const OPENING: u64 = 5_000_000;
 /// A connection belongs with others if more than this share of its requests leave in their company.
 const COMPANY: f64 = 0.5;
-/// So many neighbours in a burst are counted as company: enough to find the group, and linear in requests.
-const NEIGHBOURS: usize = 8;
+/// So many neighbours in a burst are counted as company: enough to find the group, and what other users ask at the same time is rarely so near.
+const NEIGHBOURS: usize = 2;
 
 /// A request, in order of time.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +37,11 @@ pub(super) struct Ask {
 }
 
 impl Ask {
+    /// It follows the answer before on its connection as soon as a loop over the servers asks the next one.
+    pub fn goes_on(&self) -> bool {
+        self.own.is_some_and(|own| self.at - own <= TOGETHER)
+    }
+
     /// It follows the answer before on its connection at once: the next message of a request that comes in several. Whether it leaves alone
     /// says nothing about the company of its connection.
     pub fn continues(&self) -> bool {

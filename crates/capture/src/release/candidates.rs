@@ -3,7 +3,7 @@
 use super::bursts::{Ask, Burst};
 use super::class::Class;
 use super::steady::{by_chance, cost, median, one_tick, quantile};
-use super::{LEAST_ROUNDS, SEEN, Talk};
+use super::{LEAST_ROUNDS, ON_A_TICK, SEEN, Talk};
 
 /// So much cheaper than by chance, in the unit of [`cost`], must a cause be that is not the closed loop itself: its delays are spread over a
 /// share 1/e of the time that chance would spread them over.
@@ -19,6 +19,8 @@ const FEW: f64 = 0.03;
 const SOME_WILL_DO: u64 = 4;
 /// if a part of them is cheaper by so much, in the unit of [`cost`].
 const CLEARLY: f64 = 0.5;
+/// Pauses after one answer more or less are as steady if they differ by less, in the unit of [`cost`]: half of what a hundred rounds give by chance.
+const AS_STEADY: f64 = 0.05;
 /// Others whose events are tried as causes of a class: those that come last before its rounds most often.
 const OTHERS: usize = 3;
 
@@ -226,6 +228,11 @@ impl Score {
         let known: Vec<u64> = self.delays.iter().flatten().copied().collect();
         self.median - quantile(&known, FEW).min(self.median)
     }
+
+    /// Of a timer: it may be late, and hardly ever early.
+    fn is_regular(&self) -> bool {
+        self.early() as f64 <= ON_A_TICK * self.median as f64
+    }
 }
 
 /// What was chosen for a class: a kind of cause per burst, or each connection alone.
@@ -305,7 +312,7 @@ pub(super) fn choose(n: usize, classes: &[Class], streams: &Streams, asks: &[Ask
     }
     let closed = match some_will_do {
         // One answer more or less is told by the steadiness of the pauses alone.
-        true => closed.into_iter().min_by(|a, b| a.cost.total_cmp(&b.cost)),
+        true => latest(closed),
         false => steadiest(&closed),
     };
     let open: Vec<Score> = others.iter().filter(|s| s.coverage >= COVERAGE && s.gain >= GAIN).cloned().collect();
@@ -319,7 +326,8 @@ pub(super) fn choose(n: usize, classes: &[Class], streams: &Streams, asks: &[Ask
             // A part of the answers comes nearly as long after every round, so that what a timer sends seems to follow it: after a wait that is most of
             // the period.
             let part = closed.kind != Kind::Answers(Need::AllBut(0));
-            let period = open.kind == Kind::Timer && part && as_steady && 2 * closed.median > open.median;
+            let period =
+                open.kind == Kind::Timer && open.is_regular() && part && as_steady && 2 * closed.median > open.median;
             Some(if nearer || period || open.cost < closed.cost - MARGIN { open } else { closed })
         }
         (closed, open) => closed.or(open),
@@ -352,6 +360,12 @@ pub(super) fn choose(n: usize, classes: &[Class], streams: &Streams, asks: &[Ask
     let candidates: Vec<Score> = loops.into_iter().chain(others).collect();
     let second = second(n, &first, class, &candidates, &score);
     Choice { first: Some(first), second, some_will_do }
+}
+
+/// Of pauses that are as steady, those after most answers: who is taken to wait for fewer than he does is said to have waited for less.
+fn latest(closed: Vec<Score>) -> Option<Score> {
+    let least = closed.iter().map(|s| s.cost).fold(f64::INFINITY, f64::min);
+    closed.into_iter().find(|s| s.cost <= least + AS_STEADY)
 }
 
 /// By how much the shortest pauses are shorter than the middle one, of the steadiest cause.

@@ -8,9 +8,9 @@ use super::steady::{RESOLUTION, median, one_tick};
 use super::{FULL, FULL_SHARE, LEAST_ROUNDS, NEARLY_ALL, ON_A_TICK, Talk};
 
 /// What is asked beside the requests is asked so many times less often,
-const SELDOM: u64 = 10;
+pub(crate) const SELDOM: u64 = 10;
 /// and answered with so many times fewer bytes,
-const LITTLE: u64 = 50;
+pub(crate) const LITTLE: u64 = 50;
 /// each time no more than fits in a packet.
 const PACKET: u64 = 1_448;
 
@@ -145,9 +145,9 @@ impl Class {
         whole.chain(self.rest.iter().map(|&ask| vec![ask])).collect()
     }
 
-    /// Several connections that are asked together.
+    /// Several connections that are asked together, or one on which each request has several messages.
     pub fn is_company(&self) -> bool {
-        self.connections.len() > 1 && !self.upstream
+        (self.connections.len() > 1 || self.inside.is_some()) && !self.upstream
     }
 
     pub fn start(&self, i: usize, asks: &[Ask]) -> u64 {

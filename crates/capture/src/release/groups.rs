@@ -17,6 +17,8 @@ const SHORTLY: u64 = 1_000_000;
 const OVERFLOW: f64 = 0.9;
 /// A connection that is asked so many times as often as the one in the middle, or as seldom, may have nothing to do with the group.
 const ODD: usize = 3;
+/// Counts of requests to servers that are drawn each time differ by chance: by no more than so many standard deviations.
+const BY_CHANCE: f64 = 3.0;
 /// And it is used so many times less often than those before it.
 const FEWER: u32 = 3;
 /// Neighbours in time that are looked at for a group's.
@@ -24,9 +26,9 @@ const NEIGHBOURS: usize = 16;
 /// Chance is tried at so many moments of each lane at least: the few between a dozen requests tell little.
 const MOMENTS: usize = 200;
 /// A lane follows another if so much of what chance leaves of its requests does: a stage or a chain has nearly all, a semaphore its part.
-const FOLLOWS: f64 = 0.3;
+pub(crate) const FOLLOWS: f64 = 0.3;
 /// And more often than chance gives by so many standard deviations: of the pairs of a hundred lanes one in ten million.
-const BEYOND_CHANCE: f64 = 5.0;
+pub(crate) const BEYOND_CHANCE: f64 = 5.0;
 
 /// Connections of one user or of one shared pool, and all that was asked on them.
 #[derive(Clone, Debug)]
@@ -41,6 +43,22 @@ pub(super) struct Group {
 }
 
 impl Group {
+    /// One lasting connection on which nearly every request but a user's first follows the answer before at once.
+    pub fn is_one_chain(&self, asks: &[Ask]) -> bool {
+        let lasts = self.asks.len() >= LASTING * LEAST_ROUNDS;
+        self.connections.len() == 1 && lasts && 2 * self.going_on(asks) >= self.asks.len()
+    }
+
+    /// Each of its connections asks again as soon as it was answered, as a poll or a transfer does: what leaves together does so by chance.
+    pub fn goes_on_by_itself(&self, asks: &[Ask]) -> bool {
+        self.going_on(asks) as f64 >= OVERFLOW * self.asks.len() as f64
+    }
+
+    /// Requests that follow the answer before on their connection as soon as a loop over servers asks the next.
+    fn going_on(&self, asks: &[Ask]) -> usize {
+        self.asks.iter().filter(|&&ask| asks[ask as usize].goes_on()).count()
+    }
+
     /// The same without connections that are asked much more often, or less, than the one in the middle; none where there are no such, or too many.
     pub fn without_odd(&self, asks: &[Ask]) -> Option<Group> {
         let mut count: BTreeMap<u32, usize> = BTreeMap::new();
@@ -103,21 +121,37 @@ fn unlinked(talks: &[Talk], companies: &[Company], lane: &[u32], count: &[usize]
         for &conn in &company.connections {
             *often.entry(talks[conn as usize].server).or_default() += count[conn as usize];
         }
-        if often.values().max() > often.values().min().map(|least| ODD * least).as_ref() {
+        let (most, least) = (often.values().max().copied().unwrap_or(0), often.values().min().copied().unwrap_or(0));
+        if most > ODD * least && !by_draw(&often) {
             continue;
         }
-        let alone = |root: &mut [u32], conn: u32| find(root, conn) == find(root, lane[conn as usize]);
-        let mut linked = vec![false; root.len()];
-        for conn in 0..root.len() as u32 {
-            let to = find(root, conn);
-            linked[to as usize] |= lane[conn as usize] != lane[to as usize];
+        // What was linked already is left as it is, unless that is a pair or two of them by chance, and with none outside.
+        let inside = |conn: u32| company.connections.binary_search(&conn).is_ok();
+        let mut linked = vec![0_usize; root.len()];
+        let mut outside = vec![false; root.len()];
+        for conn in (0..root.len() as u32).filter(|&conn| lane[conn as usize] == conn) {
+            let to = find(root, conn) as usize;
+            linked[to] += 1;
+            outside[to] |= !inside(conn);
         }
-        if company.connections.iter().all(|&conn| alone(root, conn) && !linked[find(root, conn) as usize]) {
+        let mut of = |conn: u32| find(root, lane[conn as usize]) as usize;
+        let joined = company.connections.iter().filter(|&&conn| linked[of(conn)] > 1).count();
+        let foreign = company.connections.iter().any(|&conn| linked[of(conn)] > 1 && outside[of(conn)]);
+        if !foreign && 2 * joined <= company.connections.len() {
             company.connections.iter().for_each(|&conn| {
                 join(root, company.connections[0], conn);
             });
         }
     }
+}
+
+/// Counts that differ by no more than they do where each request draws its servers: a chi-square test of equal shares (Pearson 1900), whose statistic
+/// has mean `n` and variance `2n`.
+fn by_draw(often: &BTreeMap<u32, usize>) -> bool {
+    let n = often.len() as f64;
+    let mean = often.values().sum::<usize>() as f64 / n;
+    let statistic: f64 = often.values().map(|&count| (count as f64 - mean).powi(2) / mean).sum();
+    statistic <= n + BY_CHANCE * (2.0 * n).sqrt()
 }
 
 /// Joins a connection that is asked only while others of a group to the same server are busy: one pool has them all.

@@ -23,10 +23,14 @@ mod tests;
 mod waited;
 
 use crate::waiting::{Company, Delay, Reason, Release, Round};
+pub(crate) use bursts::TOGETHER;
 use bursts::{Ask, Burst};
 use candidates::{Choice, Kind, Streams};
 use class::Class;
+pub(crate) use class::{LITTLE, SELDOM};
+pub(crate) use groups::{BEYOND_CHANCE, FOLLOWS};
 use std::collections::BTreeMap;
+pub(crate) use steady::by_chance;
 
 /// Fewer rounds show no steadiness.
 const LEAST_ROUNDS: usize = 4;
@@ -111,9 +115,25 @@ pub(crate) fn infer(talks: &[Talk]) -> Found {
 fn classes(talks: &[Talk], asks: &[Ask], companies: &[bursts::Company]) -> Vec<Class> {
     let mut all: Vec<Class> = Vec::new();
     let mut taken = vec![false; talks.len()];
-    for group in groups::groups(talks, asks, companies).iter().filter(|group| group.several) {
+    for group in &groups::groups(talks, asks, companies) {
+        if !group.several && !group.is_one_chain(asks) {
+            continue;
+        }
         let (group, cut) = usual(group, asks);
         let told = requests::steadiness(&cut.requests);
+        let alike = match group.several {
+            true => told >= requests::STEADY,
+            // That the calls on one connection are a user's requests is told by his pauses alone.
+            false => told >= requests::STEADY && cut.valley && !cut.concurrent,
+        };
+        if !alike && group.goes_on_by_itself(asks) {
+            group.connections.iter().for_each(|&conn| taken[conn as usize] = true);
+            let alone = bursts::Company::alone(group.asks.clone(), asks);
+            all.extend(alone.iter().map(|company| Class::of(company, talks, asks)));
+        }
+        if !alike && (!group.several || group.goes_on_by_itself(asks)) {
+            continue;
+        }
         let better = match group.companies.as_slice() {
             // What leaves together is what was known of these, unless each goes its own way.
             &[only] => {

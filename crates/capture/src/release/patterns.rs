@@ -34,6 +34,10 @@ enum Shape {
     Stages(usize),
     /// The same servers again, a part of them, when all have answered.
     QueryThenFetch(usize),
+    /// So many of the servers, drawn each time.
+    Draw(usize),
+    /// Each server so many times, one call after another on its connection.
+    Row(usize),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -140,6 +144,28 @@ impl Service {
                 let end = loop_over(start, 0..n, numbers, &mut one);
                 let turn = numbers.between(self.turn.0, self.turn.1);
                 loop_over(end + turn, 0..second, numbers, &mut one)
+            }
+            Shape::Draw(count) => {
+                let mut left: Vec<usize> = (0..n).collect();
+                let (mut at, mut end) = (start, start);
+                for _ in 0..count {
+                    let server = left.remove(numbers.below(left.len() as u64) as usize);
+                    end = end.max(one(at, server, numbers));
+                    at += numbers.between(8 * US, 40 * US);
+                }
+                end
+            }
+            Shape::Row(calls) => {
+                let mut end = start;
+                for server in 0..n {
+                    let mut at = start + server as u64 * 20 * US;
+                    for _ in 0..calls {
+                        let answered = one(at, server, numbers);
+                        end = end.max(answered);
+                        at = answered + numbers.between(self.turn.0, self.turn.1);
+                    }
+                }
+                end
             }
             Shape::Semaphore(width) => {
                 let mut running: BinaryHeap<Reverse<u64>> = BinaryHeap::new();
@@ -249,6 +275,52 @@ fn two_users_of_one_pool_are_told_apart() {
     let pauses = [(5 * MS, 20 * MS), (0, 20 * MS), (10 * MS, 2 * MS)];
     let service = Service { users: 2, pool: Pool::Shared, requests: 300, ..PLAIN };
     all_are_found(seeds(pauses.map(|pause| Service { pause, ..service }).to_vec()));
+}
+
+#[test]
+fn calls_one_after_another_on_a_connection_are_of_one_request() {
+    let shapes = [(1, 5), (1, 3), (4, 3)];
+    let services = shapes.map(|(servers, calls)| Service { servers, shape: Shape::Row(calls), ..PLAIN });
+    all_are_found(seeds(services.to_vec()));
+}
+
+#[test]
+fn users_that_draw_their_servers_are_told_apart_by_their_connections() {
+    let draws = [(12, 2, 1), (6, 2, 3), (12, 3, 3), (12, 4, 2)];
+    let services = draws.map(|(servers, count, users)| Service {
+        servers,
+        shape: Shape::Draw(count),
+        users,
+        requests: 100 * users,
+        pause: (2 * MS, 40 * MS),
+        ..PLAIN
+    });
+    all_are_found(seeds(services.to_vec()));
+}
+
+#[test]
+fn two_users_of_one_pool_may_ask_some_servers_again() {
+    let service = Service { users: 2, pool: Pool::Shared, requests: 300, pause: (5 * MS, 60 * MS), ..PLAIN };
+    let stages = [(4, 1), (8, 3)];
+    let services = stages.map(|(servers, again)| Service { servers, shape: Shape::QueryThenFetch(again), ..service });
+    all_are_found(seeds(services.to_vec()));
+}
+
+#[test]
+fn polls_that_are_answered_at_once_are_no_requests_of_a_user() {
+    let (mut talks, requests) = PLAIN.run();
+    let mut numbers = Numbers(5);
+    for server in 0..2 {
+        let mut poll = Talk { server, ..Talk::default() };
+        let mut at = 0;
+        while at < requests[requests.len() - 1].1 {
+            let answered = at + numbers.between(200 * US, 400 * US);
+            poll.times.push(Times { asked: Some(at), answered: Some(answered), ..Times::default() });
+            at = answered + numbers.between(30 * US, 150 * US);
+        }
+        talks.push(poll);
+    }
+    assert_eq!(found_times(&infer(&talks)).len(), requests.len());
 }
 
 #[test]

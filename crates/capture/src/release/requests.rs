@@ -74,7 +74,7 @@ pub(super) fn cut(mine: &[u32], asks: &[Ask]) -> Cut {
         best = (steady, more);
     }
     // Or a request comes in several messages on each connection, and for a moment all are answered.
-    let more = joined(&best.1, asks, |next, _| asks[next[0] as usize].continues());
+    let more = joined(&best.1, asks, |next, _| asks[next[0] as usize].goes_on());
     let steady = steadiness(&more);
     if more.len() < best.1.len() && 2 * more.len() > best.1.len() && steady > best.0 {
         best = (steady, more);
@@ -86,9 +86,15 @@ pub(super) fn cut(mine: &[u32], asks: &[Ask]) -> Cut {
     }
     let mut cut = Cut { requests: best.1, valley: told, ..Cut::default() };
     if best.0 < STEADY {
-        let (beside, late) = hedged(beside(mine, asks), asks);
-        if steadiness(&beside) > best.0 + STEADIER {
-            cut = Cut { requests: beside, concurrent: true, valley: false, late };
+        let told = best.0;
+        let mut best = told + STEADIER;
+        for again in [false, true] {
+            let (beside, late) = hedged(beside(mine, asks, again), asks);
+            let steady = steadiness(&beside);
+            if steady > best {
+                cut = Cut { requests: beside, concurrent: true, valley: false, late };
+                best = steady + STEADIER;
+            }
         }
     }
     cut
@@ -314,8 +320,8 @@ struct Open {
 }
 
 /// Requests beside each other on shared connections: what leaves together asks each server once, and what follows an answer at once is of its request if
-/// that has not asked this server yet.
-fn beside(mine: &[u32], asks: &[Ask]) -> Vec<Request> {
+/// that has not asked this server yet; with `again`, also if all that it asked was answered: then the next stage asks some of them a second time.
+fn beside(mine: &[u32], asks: &[Ask], again: bool) -> Vec<Request> {
     let mut all: Vec<Request> = Vec::new();
     let mut open: Vec<Open> = Vec::new();
     for &n in mine {
@@ -334,7 +340,9 @@ fn beside(mine: &[u32], asks: &[Ask]) -> Vec<Request> {
                 (a, b) => a.or(b),
             }
         };
-        let candidates = open.iter().enumerate().filter(|(_, request)| !request.servers.contains(&ask.server));
+        let all_came = |request: &Open| again && request.answers.iter().all(|&at| at <= ask.at + SEEN);
+        let free = |request: &Open| !request.servers.contains(&ask.server) || all_came(request);
+        let candidates = open.iter().enumerate().filter(|(_, request)| free(request));
         let follows = candidates.filter_map(|(place, request)| since(request).map(|since| (since, place))).min();
         let place = follows.map_or_else(
             || {
@@ -345,6 +353,9 @@ fn beside(mine: &[u32], asks: &[Ask]) -> Vec<Request> {
             |(_, place)| place,
         );
         let request = &mut open[place];
+        if request.servers.contains(&ask.server) {
+            request.servers.clear();
+        }
         request.servers.push(ask.server);
         request.last_ask = ask.at;
         request.answers.extend(ask.answered);

@@ -34,7 +34,7 @@ pub(super) fn quantile(values: &[u64], q: f64) -> u64 {
 }
 
 /// A moment between two others that has nothing to do with anything: the fractional parts of multiples of the golden ratio are spread evenly.
-pub(super) fn by_chance(n: usize, from: u64, to: u64) -> u64 {
+pub(crate) fn by_chance(n: usize, from: u64, to: u64) -> u64 {
     let share = (n as f64 * 0.618_033_988_749_894_8).fract();
     from + ((to - from) as f64 * share) as u64
 }
