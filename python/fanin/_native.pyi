@@ -23,6 +23,7 @@ __all__ = [
     "Watch",
     "admit_code",
     "analyse",
+    "c_places",
     "clean_without_memory",
     "compile_c",
     "confine",
@@ -397,15 +398,22 @@ class Ack:
 def admit_code(objects: dict[str, tuple[str | PathLike[str], str]]) -> None:
     """From now on this process loads code by itself: C from these objects (path and version by name), classes by their modules."""
 
-def compile_c(name: str) -> tuple[PathLike[str], str, list[PathLike[str]]]:
-    """Compile the C file of a name without loading it: the object, its version, and the files that it was made from."""
+def c_places(name: str) -> tuple[PathLike[str], PathLike[str]]:
+    """Where the C files of names are compiled to, made if it is missing, and the file of this name."""
+
+def compile_c(name: str, work: str | PathLike[str]) -> tuple[PathLike[str], str, list[PathLike[str]]]:
+    """Compile the C file of a name in the empty folder `work` without loading it: the object, its version, and the files that it was made from."""
 
 def confine(
-    readable: Sequence[str | PathLike[str]], writable: Sequence[str | PathLike[str]], memory: int | None = None
+    readable: Sequence[str | PathLike[str]],
+    writable: Sequence[str | PathLike[str]],
+    memory: int | None = None,
+    *,
+    programs: bool = False,
 ) -> None:
     """Take the rights of this process for good: it may read what is in `readable`, write into the folders of `writable`, and compute.
 
-    `memory` is its address space in bytes.
+    `memory` is its address space in bytes; with `programs` it may start those that are in `readable`.
     """
 
 def describe_code(name: str) -> dict[str, object]:

@@ -11,6 +11,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
@@ -21,6 +22,10 @@ T = TypeVar("T")
 
 TICK_S = 0.1
 """How often the display is told how far the work is."""
+
+
+WATCH: ContextVar[Watch | None] = ContextVar("watch", default=None)
+"""Of the work that this thread does, for what waits deep inside it."""
 
 
 class Progress(Protocol):

@@ -159,9 +159,9 @@ def _listen() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def interrupted(process: subprocess.Popen[str], *, patience_s: float = 120.0) -> Ended:
-    """Send one SIGINT and wait."""
-    process.send_signal(signal.SIGINT)
+def interrupted(process: subprocess.Popen[str], *, group: bool = False, patience_s: float = 120.0) -> Ended:
+    """Send one SIGINT, to the process or to all of the group that it leads, and wait."""
+    (os.killpg if group else os.kill)(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=patience_s)
     return Ended(process.returncode, out, err)
 
@@ -236,7 +236,7 @@ def main(rounds: int = 1, seed: int = 28) -> int:
                 folder = fresh()
                 with started(folder, words) as process:
                     time.sleep(draw.uniform(0, 1.5))
-                    # Before Python has begun the signal itself ends the process, as any other; it says nothing.
+                    # Before the launcher has begun the signal itself ends the process, as any other; it says nothing.
                     ended = interrupted(process)
                     if ended.code != -signal.SIGINT:
                         judge(f"{name}, Ctrl-C", folder, ended, codes=(0, 2, 130))

@@ -8,12 +8,14 @@ import os
 import shutil
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import fanin as api
 import pytest
 
-from .conftest import Fanin
+from . import faults
+from .conftest import Fanin, processes_in
 
 needs_cc = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has seccomp and Landlock")
@@ -245,3 +247,52 @@ def test_what_code_prints_goes_to_stderr_without_control_characters(fanin: Fanin
     json.loads(done.out)
     assert "[2Jhello" in done.err
     assert "\x1b" not in done.err
+
+
+@needs_cc
+def test_a_compiler_reads_nothing_of_the_user_but_what_is_beside_the_file(fanin: Fanin, folder: Path) -> None:
+    here = folder / "here"
+    here.mkdir()
+    (here / "own.h").write_text("#define OWN 1\n")
+    (folder / "secret.h").write_text("secret words\n")
+    c_file(here / "good.c", top='#include "own.h"\n#if OWN\nint own_is_read;\n#endif')
+    assert fanin("run", "two.toml", "--cc", "here/good.c").code == 0
+    c_file(here / "evil.c", top='#include "../secret.h"')
+    done = fanin("run", "two.toml", "--cc", "here/evil.c")
+    assert done.code == 2
+    assert "Permission denied" in done.err
+    assert "secret words" not in done.err
+
+
+@needs_cc
+@pytest.mark.parametrize("while_", ["compiled", "loaded"])
+@pytest.mark.parametrize(
+    "command", ["run two.toml --cc ./slow.c", "compare small.pcap.gz --rack rack.toml --cc ./slow.c"]
+)
+def test_ctrl_c_ends_the_compiler_and_code_that_is_looked_at(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, command: str, while_: str
+) -> None:
+    faults.place(folder)
+    loops = '__attribute__((constructor)) static void now(void) { for (;;) asm volatile(""); }'
+    c_file(folder / "slow.c", top=loops if while_ == "loaded" else "")
+    if while_ == "compiled":
+        compiler = folder / "slow-cc"
+        compiler.write_text('#!/bin/sh\ncase "$*" in *--version*) exec cc "$@";; esac\nexec sleep 600\n')
+        compiler.chmod(0o755)
+        monkeypatch.setenv("CC", str(compiler))
+    monkeypatch.setenv("FANIN_CODE_LIMIT_S", "100")
+    with faults.started(folder, command, start_new_session=True) as process:
+        until = time.monotonic() + 120
+        # This process, the command, the worker, and what it started.
+        busy = 5 if while_ == "compiled" else 4
+        while process.poll() is None and time.monotonic() < until:
+            made = list((folder / "cache" / "fanin" / "cc").glob("slow-*.so"))
+            if len(processes_in(folder)) >= busy and (while_ == "compiled" or made):
+                break
+            time.sleep(0.05)
+        assert process.poll() is None, process.communicate()
+        # As a terminal does: to all that are in the foreground.
+        ended = faults.interrupted(process, group=True)
+    assert (ended.code, ended.err) == (130, "fanin: interrupted, nothing was written\n")
+    assert faults.faults(folder, ended, codes=(130,)) == []
+    assert processes_in(folder) == [os.getpid()]

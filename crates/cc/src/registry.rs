@@ -237,8 +237,11 @@ pub fn parts(spec: &str) -> Result<Vec<&'static Algorithm>, BuildError> {
     let mut found = Vec::new();
     // `gss+dctcp@linux` and a path with a plus are one algorithm from outside.
     let whole = (spec.ends_with("@linux") || spec.ends_with(".c")).then(|| extension::find(spec)).transpose();
-    if let Ok(Some(Some(algorithm))) = whole {
-        return Ok(vec![algorithm]);
+    match whole {
+        Ok(Some(Some(algorithm))) => return Ok(vec![algorithm]),
+        // Without a plus it has no parts to look for: the code would be compiled and asked once more.
+        Err(error) if !spec.contains('+') => return Err(error),
+        _ => {}
     }
     for name in spec.split('+').map(str::trim) {
         let algorithm = match find(name) {

@@ -11,11 +11,19 @@ type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 /// The last system call that the kernel's table had when this was written (`mseal`).
 const LAST: i64 = 462;
 
+/// What a compiler does and code does not.
+const PROGRAMS: &[i64] = &[
+    libc::SYS_execve,
+    libc::SYS_execveat,
+    libc::SYS_fchmod,
+    libc::SYS_fchmodat,
+    // A process that will give more rights away sets limits then.
+    libc::SYS_setrlimit,
+];
+
 /// No part of running code on numbers.
 const REFUSED: &[i64] = &[
     // Processes.
-    libc::SYS_execve,
-    libc::SYS_execveat,
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
@@ -44,8 +52,6 @@ const REFUSED: &[i64] = &[
     libc::SYS_mq_open,
     libc::SYS_mq_unlink,
     // Files: what Landlock does not ask about.
-    libc::SYS_fchmod,
-    libc::SYS_fchmodat,
     libc::SYS_fchown,
     libc::SYS_fchownat,
     libc::SYS_setxattr,
@@ -96,18 +102,20 @@ const REFUSED: &[i64] = &[
     libc::SYS_setresgid,
     libc::SYS_setgroups,
     libc::SYS_capset,
-    libc::SYS_setrlimit,
     libc::SYS_sched_setscheduler,
     libc::SYS_sched_setattr,
     libc::SYS_ioprio_set,
 ];
 
-/// Older forms of the same, which newer architectures never had.
+/// Older forms of [`PROGRAMS`], which newer architectures never had.
+#[cfg(target_arch = "x86_64")]
+const PROGRAMS_OLD: &[i64] = &[libc::SYS_fork, libc::SYS_vfork, libc::SYS_chmod];
+#[cfg(not(target_arch = "x86_64"))]
+const PROGRAMS_OLD: &[i64] = &[];
+
+/// Older forms of [`REFUSED`].
 #[cfg(target_arch = "x86_64")]
 const REFUSED_OLD: &[i64] = &[
-    libc::SYS_fork,
-    libc::SYS_vfork,
-    libc::SYS_chmod,
     libc::SYS_chown,
     libc::SYS_lchown,
     libc::SYS_utime,
@@ -148,7 +156,7 @@ const CHANGES_OLD: &[i64] = &[
 const CHANGES_OLD: &[i64] = &[];
 
 /// What C libraries and Python ask of any descriptor; every other request, such as typing into the terminal (TIOCSTI), is refused.
-const REQUESTS: &[u64] = &[libc::TCGETS, libc::FIONREAD, libc::FIOCLEX, libc::FIONCLEX];
+const REQUESTS: &[u64] = &[libc::TCGETS, libc::FIONREAD, libc::FIONBIO, libc::FIOCLEX, libc::FIONCLEX];
 
 /// As if an older kernel ran: the C library then takes the form that a filter can look into (`clone` for `clone3`).
 const ABSENT: &[i64] = &[
@@ -160,12 +168,13 @@ const ABSENT: &[i64] = &[
     libc::SYS_io_uring_register,
 ];
 
-/// Installs the filter for this thread and what it starts; with `files`, nothing can be opened for writing.
-pub fn restrict(files: bool) -> Result<(), Error> {
+/// Installs the filter for this thread and what it starts; with `files`, nothing can be opened for writing, and with `programs`, some can be started.
+pub fn restrict(files: bool, programs: bool) -> Result<(), Error> {
     let failed = |e: &dyn std::fmt::Display| Error(e.to_string());
     let known = (0..=LAST).filter(|call| !ABSENT.contains(call)).map(|call| (call, Vec::new())).collect();
     let there = filter(known, libc::ENOSYS, true).map_err(|e| failed(&e))?;
-    let refused = filter(refused(files).map_err(|e| failed(&e))?, libc::EPERM, false).map_err(|e| failed(&e))?;
+    let refused =
+        filter(refused(files, programs).map_err(|e| failed(&e))?, libc::EPERM, false).map_err(|e| failed(&e))?;
     for program in [&there, &refused] {
         seccompiler::apply_filter(program).map_err(|e| failed(&e))?;
     }
@@ -179,21 +188,25 @@ fn filter(rules: Rules, errno: i32, allowed: bool) -> Result<BpfProgram, seccomp
     SeccompFilter::new(rules, others, named, std::env::consts::ARCH.try_into()?)?.try_into()
 }
 
-fn refused(files: bool) -> Result<Rules, seccompiler::BackendError> {
+fn refused(files: bool, programs: bool) -> Result<Rules, seccompiler::BackendError> {
     let always = |calls: &[i64]| calls.iter().map(|&call| (call, Vec::new())).collect::<Rules>();
     let mut rules = always(REFUSED);
     rules.extend(always(REFUSED_OLD));
-    let thread = libc::CLONE_THREAD as u64;
-    let own = u64::from(std::process::id());
     let when = |conditions| SeccompRule::new(conditions).map(|rule| vec![rule]);
-    rules.insert(libc::SYS_clone, when(vec![SeccompCondition::new(0, Dword, MaskedEq(thread), 0)?])?);
+    if !programs {
+        rules.extend(always(PROGRAMS));
+        rules.extend(always(PROGRAMS_OLD));
+        let thread = libc::CLONE_THREAD as u64;
+        rules.insert(libc::SYS_clone, when(vec![SeccompCondition::new(0, Dword, MaskedEq(thread), 0)?])?);
+        // Limits may be read, not set.
+        rules.insert(libc::SYS_prlimit64, when(vec![SeccompCondition::new(2, Qword, Ne, 0)?])?);
+    }
+    let own = u64::from(std::process::id());
     for signal in [libc::SYS_kill, libc::SYS_tgkill] {
         rules.insert(signal, when(vec![SeccompCondition::new(0, Dword, Ne, own)?])?);
     }
     let others = REQUESTS.iter().map(|&request| SeccompCondition::new(1, Dword, Ne, request));
     rules.insert(libc::SYS_ioctl, when(others.collect::<Result<_, _>>()?)?);
-    // Limits may be read, not set.
-    rules.insert(libc::SYS_prlimit64, when(vec![SeccompCondition::new(2, Qword, Ne, 0)?])?);
     if files {
         rules.extend(always(CHANGES));
         rules.extend(always(CHANGES_OLD));

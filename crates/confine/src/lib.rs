@@ -1,7 +1,8 @@
 //! Takes the rights of the calling thread, and of the threads and code that it starts from then on, for good.
 //!
 //! What is left is computing, reading the named folders, and writing to descriptors that are already open. Files are Landlock's, so they need
-//! Linux 5.13; a kernel without it leaves reading as it is, and the filter of system calls refuses to open anything for writing.
+//! Linux 5.13; a kernel without it leaves reading as it is, and the filter of system calls refuses to open anything for writing. A compiler has to
+//! write, so there it keeps its user's rights to files.
 //!
 //! | file | what it does |
 //! |---|---|
@@ -24,6 +25,8 @@ pub struct Rights {
     pub writable: Vec<PathBuf>,
     /// Address space in bytes; `None`: as much as before.
     pub memory: Option<u64>,
+    /// It may start the programs that it may read, as a compiler does, and take more of its own rights later.
+    pub programs: bool,
 }
 
 /// Why the rights could not be taken.
@@ -35,28 +38,36 @@ pub struct Error(String);
 #[cfg(target_os = "linux")]
 const MOST_IN_MEMORY: u64 = 64 << 20;
 
+/// Bytes of a file that a program writes: a file of C that includes itself over and over must not fill the disk.
+#[cfg(target_os = "linux")]
+const MOST_WRITTEN: u64 = 256 << 20;
+
 /// Takes them.
 ///
 /// # Errors
 /// [`Error`]: nothing may be run then.
 #[cfg(target_os = "linux")]
 pub fn confine(rights: &Rights) -> Result<(), Error> {
-    use rustix::process::{Resource, Rlimit, setrlimit};
-    let limit = |resource, most| {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = |resource, most: u64| {
+        // What is limited already stays so: to raise it takes a right that a user has not.
+        let most = getrlimit(resource).maximum.map_or(most, |before| before.min(most));
         setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) }).map_err(|e| Error(e.to_string()))
     };
     limit(Resource::Core, 0)?;
     if let Some(memory) = rights.memory {
         limit(Resource::As, memory)?;
     }
-    if rights.writable.is_empty() {
+    if rights.programs {
+        limit(Resource::Fsize, MOST_WRITTEN)?;
+    } else if rights.writable.is_empty() {
         limit(Resource::Fsize, MOST_IN_MEMORY)?;
     }
     let covered = files::restrict(rights)?;
-    if !covered && !rights.writable.is_empty() {
+    if !covered && !rights.writable.is_empty() && !rights.programs {
         return Err(Error("captures want a kernel with Landlock (Linux 5.13 or later)".to_owned()));
     }
-    calls::restrict(!covered)
+    calls::restrict(!covered && !rights.programs, rights.programs)
 }
 
 /// Only Linux has the means.
@@ -66,4 +77,54 @@ pub fn confine(rights: &Rights) -> Result<(), Error> {
 #[cfg(not(target_os = "linux"))]
 pub fn confine(_rights: &Rights) -> Result<(), Error> {
     Err(Error("it has neither seccomp nor Landlock".to_owned()))
+}
+
+#[cfg(all(test, target_os = "linux"))]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    /// Rights are a thread's, so the test's own thread keeps them.
+    #[test]
+    fn a_compiler_compiles_what_it_may_read_and_then_starts_nothing() {
+        if Command::new("cc").arg("--version").output().is_err() {
+            return;
+        }
+        let top = std::env::temp_dir().join(format!("fanin-confine-{}", std::process::id()));
+        let (own, other) = (top.join("own"), top.join("other"));
+        for folder in [&own, &other] {
+            std::fs::create_dir_all(folder).unwrap();
+            std::fs::write(folder.join("a.c"), "int one(void) { return 1; }\n").unwrap();
+        }
+        let (confined, beside) = (own.clone(), other.clone());
+        let ended = std::thread::spawn(move || {
+            let mut readable: Vec<PathBuf> =
+                ["/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/dev/null"].map(PathBuf::from).into();
+            readable.push(confined.clone());
+            let compile = |from: &std::path::Path, to: &std::path::Path| {
+                let made = Command::new("cc")
+                    .args(["-shared", "-fPIC", "-o"])
+                    .arg(to)
+                    .arg(from)
+                    .env("TMPDIR", &confined)
+                    .output();
+                made.map(|done| (done.status.success(), String::from_utf8_lossy(&done.stderr).into_owned()))
+            };
+            let rights = Rights { readable, writable: vec![confined.clone()], memory: None, programs: true };
+            confine(&rights).unwrap();
+            let first = compile(&confined.join("a.c"), &confined.join("a.so")).unwrap();
+            let covered = std::fs::read(beside.join("a.c")).is_err();
+            let read = compile(&beside.join("a.c"), &confined.join("b.so")).unwrap();
+            let written = compile(&confined.join("a.c"), &beside.join("a.so")).unwrap();
+            confine(&Rights { writable: Vec::new(), programs: false, ..rights }).unwrap();
+            (first, covered, read, written, compile(&confined.join("a.c"), &confined.join("c.so")).is_err())
+        });
+        let (first, covered, read, written, refused) = ended.join().unwrap();
+        std::fs::remove_dir_all(&top).unwrap();
+        assert!(first.0, "{}", first.1);
+        // Where there is no Landlock, a compiler keeps its user's rights to files.
+        assert_eq!((read.0, written.0), (!covered, !covered), "{} {}", read.1, written.1);
+        assert!(refused);
+    }
 }

@@ -50,14 +50,14 @@ pub struct KernelFile {
 /// # Errors
 /// [`Error`], one sentence.
 pub fn load_file(path: &Path) -> Result<KernelFile, Error> {
-    KernelFile::new(compile_file(path)?, &[])
+    KernelFile::new(compile_file(path, None)?, &[])
 }
 
-/// Compiles a user's file without loading it.
+/// Compiles a user's file without loading it, in the empty folder `work` of the cache if one is given.
 ///
 /// # Errors
 /// [`Error`], one sentence.
-pub fn compile_file(path: &Path) -> Result<Object, Error> {
+pub fn compile_file(path: &Path, work: Option<&Path>) -> Result<Object, Error> {
     let source = std::fs::read_to_string(path).map_err(|e| Error::Unreadable(e.to_string()))?;
     let folder = match path.parent() {
         Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
@@ -65,7 +65,7 @@ pub fn compile_file(path: &Path) -> Result<Object, Error> {
         None => Path::new("."),
     };
     let name = path.file_name().map_or_else(|| "file.c".to_owned(), |n| n.to_string_lossy().into_owned());
-    compile(&name, &source, Some(folder))
+    compile(&name, &source, Some(folder), work)
 }
 
 /// Compiles and loads the twin of an algorithm (`trim`, `gss+dctcp`).
@@ -78,7 +78,7 @@ pub fn load_twin(algorithm: &str) -> Result<KernelFile, Error> {
         Error::NoTwin(names.join(", "))
     })?;
     let places = Box::leak(Box::new([Place::Twin(twin.linux)]));
-    KernelFile::new(compile(twin.file, twin.source, None)?, places)
+    KernelFile::new(compile(twin.file, twin.source, None, None)?, places)
 }
 
 impl KernelFile {

@@ -75,7 +75,7 @@ pub struct Object {
 }
 
 /// The folder for compiled files: `$XDG_CACHE_HOME/fanin/cc`, or `~/.cache/fanin/cc`, or the system's temporary folder.
-fn cache() -> PathBuf {
+fn place() -> PathBuf {
     let base = std::env::var_os("XDG_CACHE_HOME")
         .map(PathBuf::from)
         .filter(|p| p.is_absolute())
@@ -84,21 +84,34 @@ fn cache() -> PathBuf {
     base.join("fanin").join("cc")
 }
 
-/// Compiles the file of this content; `folder` is where its own headers are.
+/// That folder, made where it is missing.
+///
+/// # Errors
+/// [`Error::Cache`]: it cannot be made.
+pub fn cache() -> Result<PathBuf, Error> {
+    let cache = place();
+    fs::create_dir_all(&cache).map_err(|e| cannot(&cache, e))?;
+    Ok(cache)
+}
+
+fn cannot(what: &Path, error: std::io::Error) -> Error {
+    Error::Cache(format!("cannot write {}: {error}", what.display()))
+}
+
+/// Compiles the file of this content; `folder` is where its own headers are, and `work` an empty folder of the cache, if the caller has made one.
 ///
 /// # Errors
 /// [`Error`]: no compiler, what it says, or a cache that cannot be written.
-pub fn compile(name: &str, source: &str, folder: Option<&Path>) -> Result<Object, Error> {
+pub fn compile(name: &str, source: &str, folder: Option<&Path>, work: Option<&Path>) -> Result<Object, Error> {
     let registration = bpf::registration(source);
     // Sources for BPF are written for clang, whose constant expressions are wider.
     let usual = if registration.is_some() && has_clang() { "clang" } else { "cc" };
     let compiler = std::env::var("CC").unwrap_or_else(|_| usual.to_owned());
-    let cache = cache();
-    let cannot = |what: &Path, error: std::io::Error| Error::Cache(format!("cannot write {}: {error}", what.display()));
-    fs::create_dir_all(&cache).map_err(|e| cannot(&cache, e))?;
-    let work = Work::new(&cache).map_err(|e| cannot(&cache, e))?;
+    let cache = cache()?;
+    let own = work.is_none().then(|| Work::new(&cache)).transpose().map_err(|e| cannot(&cache, e))?;
+    let work = own.as_ref().map_or(work, |own| Some(&own.0)).unwrap_or(&cache);
     let put = |path: &str, text: &str| -> Result<PathBuf, Error> {
-        let at = work.0.join(path);
+        let at = work.join(path);
         if let Some(parent) = at.parent() {
             fs::create_dir_all(parent).map_err(|e| cannot(parent, e))?;
         }
@@ -127,27 +140,28 @@ pub fn compile(name: &str, source: &str, folder: Option<&Path>) -> Result<Object
     };
     let run = |extra: &[&str], files: &[&Path], out: &Path| -> Result<Output, Error> {
         let mut command = Command::new(&compiler);
-        command.env("LC_ALL", "C").args(FLAGS).args(extra);
+        // Temporary files go with the folder, however this process ends; a wrapper that keeps what it compiled would write elsewhere.
+        command.env("LC_ALL", "C").env("TMPDIR", work).env("CCACHE_DISABLE", "1").args(FLAGS).args(extra);
         // Quoted headers beside the user's file first, then the kernel's names.
         if let Some(folder) = folder {
             command.arg("-iquote").arg(folder);
         }
-        command.arg("-I").arg(work.0.join("include")).arg("-I").arg(&work.0).arg("-iquote").arg(work.0.join("twins"));
+        command.arg("-I").arg(work.join("include")).arg("-I").arg(work).arg("-iquote").arg(work.join("twins"));
         command.args(files).arg("-o").arg(out);
         command.output().map_err(|e| Error::NoCompiler { compiler: compiler.clone(), why: e.to_string() })
     };
     // What the file is after its headers decides the name in the cache.
-    let expanded = work.0.join("expanded");
-    let rule = work.0.join("rule");
+    let expanded = work.join("expanded");
+    let rule = work.join("rule");
     let done = run(&["-E", "-P", "-MMD", "-MF", &rule.to_string_lossy()], &[&file], &expanded)?;
     if !done.status.success() {
         return Err(explain(&done, &file));
     }
-    let headers = named(&fs::read_to_string(&rule).unwrap_or_default(), &work.0);
+    let headers = named(&fs::read_to_string(&rule).unwrap_or_default(), work);
     let version = version(&compiler, &fs::read(&expanded).map_err(|e| cannot(&expanded, e))?);
     let path = cache.join(format!("{}-{version}.so", name.trim_end_matches(".c")));
     if !path.exists() {
-        let made = work.0.join("made.so");
+        let made = work.join("made.so");
         let done = run(&[], &[&file, &glue], &made)?;
         if !done.status.success() {
             return Err(explain(&done, &file));

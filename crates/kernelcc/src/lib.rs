@@ -18,7 +18,7 @@ mod compile;
 pub mod twins;
 
 pub use adapter::{KernelFile, compile_file, load_file, load_twin};
-pub use compile::Object;
+pub use compile::{Object, cache};
 
 use fanin_cc::Algorithm;
 use fanin_cc::registry::Kind;

@@ -2,7 +2,7 @@
 //! them (`fanin.confined`), and a worker, which has given its rights away, loads and runs them.
 
 use crate::algorithm;
-use crate::error::{Class, raise};
+use crate::error::{Class, keep_interruption, raise};
 use fanin_cc::extension::StandIn;
 use fanin_cc::registry::{self, BuildError};
 use fanin_cc::{Algorithm, Kind, Needs, RecoveryKind, Setting};
@@ -44,6 +44,7 @@ pub fn resolve(name: &str) -> Result<Option<&'static Algorithm>, String> {
 
 /// The sentence of an error of fanin's, or what was raised and where.
 fn sentence(py: Python<'_>, error: &PyErr) -> String {
+    keep_interruption(py, error);
     let ours = py.import("fanin.errors").and_then(|module| module.getattr("FaninError"));
     match ours.and_then(|class| error.value(py).is_instance(&class)) {
         Ok(true) => error.value(py).to_string(),
@@ -126,22 +127,40 @@ const RECOVERIES: &[(&str, RecoveryKind)] = &[
     ("rack", RecoveryKind::Rack),
 ];
 
-/// Compiles the C file of a name without loading it: the object, its version, and the files that it was made from.
+/// Compiles the C file of a name in the empty folder `work` without loading it: the object, its version, and the files that it was made from.
 #[pyfunction]
-pub fn compile_c(py: Python<'_>, name: &str) -> PyResult<(PathBuf, String, Vec<PathBuf>)> {
+pub fn compile_c(py: Python<'_>, name: &str, work: PathBuf) -> PyResult<(PathBuf, String, Vec<PathBuf>)> {
     let Some(path) = fanin_kernelcc::file_of(name) else {
         return Err(raise(py, Class::Algorithm, format!("`{name}` is no C file")));
     };
-    let object = py.detach(|| fanin_kernelcc::compile_file(&path)).map_err(|e| raise(py, Class::Algorithm, e))?;
+    let object =
+        py.detach(|| fanin_kernelcc::compile_file(&path, Some(&work))).map_err(|e| raise(py, Class::Algorithm, e))?;
     let files = [path].into_iter().chain(object.headers).collect();
     Ok((object.path, object.version, files))
 }
 
-/// Takes the rights of this process for good: it may read what is in `readable`, write into the folders of `writable`, and compute.
+/// Where the C files of names are compiled to, made if it is missing, and the file of this name.
 #[pyfunction]
-#[pyo3(signature = (readable, writable, memory=None))]
-pub fn confine(py: Python<'_>, readable: Vec<PathBuf>, writable: Vec<PathBuf>, memory: Option<u64>) -> PyResult<()> {
-    let rights = Rights { readable, writable, memory };
+pub fn c_places(py: Python<'_>, name: &str) -> PyResult<(PathBuf, PathBuf)> {
+    let Some(path) = fanin_kernelcc::file_of(name) else {
+        return Err(raise(py, Class::Algorithm, format!("`{name}` is no C file")));
+    };
+    let cache = fanin_kernelcc::cache().map_err(|e| raise(py, Class::Algorithm, e))?;
+    Ok((cache, path))
+}
+
+/// Takes the rights of this process for good: it may read what is in `readable`, write into the folders of `writable`, start `programs` that are
+/// in `readable` if that is said, and compute.
+#[pyfunction]
+#[pyo3(signature = (readable, writable, memory=None, *, programs=false))]
+pub fn confine(
+    py: Python<'_>,
+    readable: Vec<PathBuf>,
+    writable: Vec<PathBuf>,
+    memory: Option<u64>,
+    programs: bool,
+) -> PyResult<()> {
+    let rights = Rights { readable, writable, memory, programs };
     fanin_confine::confine(&rights).map_err(|error| raise(py, Class::Engine, error))
 }
 

@@ -4,7 +4,9 @@ use fanin_capture::{CaptureError, WorkloadError};
 use fanin_scenario::ScenarioError;
 use fanin_scenario::pcap::PcapError;
 use fanin_sim::RunError;
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
+use std::cell::Cell;
 use std::fmt::Display;
 
 /// The exception classes of `fanin.errors`.
@@ -37,8 +39,27 @@ impl Class {
     }
 }
 
+thread_local! {
+    /// What Python raised while Rust asked it something whose errors are sentences, and what no sentence may stand for: Ctrl-C, or a signal to end.
+    static INTERRUPTION: Cell<Option<PyErr>> = const { Cell::new(None) };
+}
+
+/// Keeps an interruption, which the next [`raise`] of this thread raises in place of its own; whether `error` is one.
+pub fn keep_interruption(py: Python<'_>, error: &PyErr) -> bool {
+    let stopped = py.import("fanin.errors").and_then(|errors| errors.getattr(Class::Interrupted.name()));
+    let stopped = stopped.is_ok_and(|class| error.value(py).is_instance(&class).unwrap_or(false));
+    let is_one = stopped || !error.is_instance_of::<PyException>(py);
+    if is_one {
+        INTERRUPTION.set(Some(error.clone_ref(py)));
+    }
+    is_one
+}
+
 /// An exception of `class` that says `message`.
 pub fn raise(py: Python<'_>, class: Class, message: impl Display) -> PyErr {
+    if let Some(interruption) = INTERRUPTION.take() {
+        return interruption;
+    }
     let class = py.import("fanin.errors").and_then(|errors| errors.getattr(class.name()));
     match class.and_then(|class| class.call1((message.to_string(),))) {
         Ok(exception) => PyErr::from_value(exception),

@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any
 from fanin import _native, errors
 from fanin.confined import wire
 from fanin.errors import AlgorithmError, EngineError, FaninError, Interrupted
+from fanin.progress import WATCH
+from fanin.scratch import remove_abandoned
 
 if TYPE_CHECKING:
     import polars as pl
@@ -66,9 +68,14 @@ class _Worker:
         here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with there:
             words = [sys.executable, "-c", PROGRAM, json.dumps(sys.path), str(there.fileno())]
-            self._process = subprocess.Popen(
-                words, pass_fds=[there.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
-            )
+            # Ctrl-C in a terminal goes to both. The worker inherits the blocked signal, until it ignores it.
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            try:
+                self._process = subprocess.Popen(
+                    words, pass_fds=[there.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+                )
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
         self._control, self.owner = here, os.getpid()
 
     def send(self, descriptors: list[int]) -> None:
@@ -113,7 +120,7 @@ def _look(name: str) -> dict[str, Any]:
     place = (name, str(Path.cwd()))
     if place in _described and _states([file for file, _, _ in _described[place][0]]) == _described[place][0]:
         return _described[place][1]
-    told = _Call([name], None, "while it was loaded").do({"describe": name})
+    told = _Call([name], WATCH.get(), LOADED).do({"describe": name})
     looked: dict[str, Any] = told["said"]
     # JSON has no tuples.
     looked["said"]["params"] = [tuple(param) for param in looked["said"]["params"]]
@@ -201,13 +208,22 @@ class _Call:
                 while view:
                     view = view[asking.write(view) or 0 :]
             asking.close()
-            whole = self._receive(files[0].fileno(), files[1].fileno(), pid)
-            if self._stopped:
-                raise Interrupted("stopped")
-            if not whole:
-                about.shutdown(socket.SHUT_RDWR)
-                raise self._death("it was stopped: it used the processor for {} s without coming back to the simulator")
-            status = json.loads(about.recv(4096) or b"{}").get("status", 0)
+            whole = False
+            try:
+                whole = self._receive(files[0].fileno(), files[1].fileno(), pid)
+            finally:
+                if not whole:
+                    # The worker ends it then.
+                    about.shutdown(socket.SHUT_WR)
+                status = json.loads(about.recv(4096) or b"{}").get("status", 0)
+                if self._when == LOADED and (not whole or status):
+                    for name in self._names:
+                        if not name.startswith("py:"):
+                            remove_abandoned(Path(_native.c_places(name)[0]))
+        if self._stopped:
+            raise Interrupted("stopped")
+        if not whole:
+            raise self._death("it was stopped: it used the processor for {} s without coming back to the simulator")
         return self._outcome(status)
 
     def _receive(self, result: int, said: int, pid: int) -> bool:

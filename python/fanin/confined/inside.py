@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import resource
+import shutil
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from fanin import _native
+from fanin.scratch import scratch_folder
 
 SYSTEM = (
     "/usr",
@@ -28,6 +32,17 @@ SYSTEM = (
     "/dev/urandom",
 )
 """What loaders, C libraries and Python read."""
+
+
+COMPILERS = (
+    "LD_LIBRARY_PATH",
+    "LIBRARY_PATH",
+    "CPATH",
+    "C_INCLUDE_PATH",
+    "COMPILER_PATH",
+    "GCC_EXEC_PREFIX",
+)
+"""Environment variables with places that a compiler reads."""
 
 
 @dataclass
@@ -69,7 +84,7 @@ def confine(writable: list[Path]) -> None:
         # Rights are a thread's: another would keep them.
         raise RuntimeError("a worker has a second thread before it gives its rights away")
     objects = {name: tuple(one["object"]) for name, one in _worker.told.items() if one["object"] is not None}
-    readable = {*SYSTEM, sys.prefix, sys.base_prefix, sys.exec_prefix, str(Path(__file__).parents[1])}
+    readable = {*SYSTEM, *_own()}
     readable |= {path for path, _ in objects.values()}
     if len(objects) < len(_worker.told):
         # Classes are found in the current folder or on Python's path, and may import what is beside them.
@@ -78,6 +93,11 @@ def confine(writable: list[Path]) -> None:
     _native.admit_code(objects)
     _worker.confined = True
     _worker.begin()
+
+
+def _own() -> set[str]:
+    """Python's folders and fanin's."""
+    return {sys.prefix, sys.base_prefix, sys.exec_prefix, str(Path(__file__).parents[1])}
 
 
 def _memory() -> int | None:
@@ -92,7 +112,7 @@ def _memory() -> int | None:
 
 
 def look(name: str) -> dict[str, Any]:
-    """Compile code with the rights of this process, load it without them, and say what it says of itself.
+    """Compile code with the rights of a compiler, load it without any, and say what it says of itself.
 
     Returns
     -------
@@ -103,7 +123,13 @@ def look(name: str) -> dict[str, Any]:
     compiled: tuple[str, str] | None = None
     files: list[str] = []
     if not name.startswith("py:"):
-        path, version, made_from = _native.compile_c(name)
+        from fanin.confined.client import limit_s
+
+        cache, source = map(Path, _native.c_places(name))
+        with scratch_folder(cache) as work:
+            _confine_compiler(source, cache)
+            with _limited(limit_s()):
+                path, version, made_from = _native.compile_c(name, work)
         compiled, files = (str(path), version), [str(Path(file).resolve()) for file in made_from]
     _worker.told[name] = {"object": compiled}
     confine([])
@@ -113,6 +139,33 @@ def look(name: str) -> dict[str, Any]:
     # As it will be read on the other side.
     told: dict[str, Any] = json.loads(json.dumps({"said": said, "object": compiled, "files": files}))
     return told
+
+
+def _confine_compiler(source: Path, cache: Path) -> None:
+    """Keep the rights to start programs, to read what compilers read and what is beside the file, and to write into the cache."""
+    readable = {*SYSTEM, *_own(), str(source.parent), str(source.resolve().parent), str(cache)}
+    for program in dict.fromkeys((os.environ.get("CC", "cc"), "cc", "clang")):
+        found = shutil.which(program)
+        for place in (Path(found), Path(found).resolve()) if found else ():
+            # A compiler that was installed elsewhere has its own headers and libraries beside `bin`.
+            own = place.parent.name == "bin" and (place.parents[1] / "lib").is_dir()
+            readable.add(str(place.parents[1] if own else place.parent))
+    for paths in COMPILERS:
+        readable |= {path for path in os.environ.get(paths, "").split(os.pathsep) if path}
+    _native.confine(sorted(readable), [str(cache), "/dev/null"], _memory(), programs=True)
+
+
+@contextmanager
+def _limited(seconds: float) -> Iterator[None]:
+    """Let each program that is started use the processor for so long."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    before, most = resource.getrlimit(resource.RLIMIT_CPU)
+    limit = int(used.ru_utime + used.ru_stime + seconds) + 1
+    resource.setrlimit(resource.RLIMIT_CPU, (limit if most == resource.RLIM_INFINITY else min(limit, most), most))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_CPU, (before, most))
 
 
 def _sources(name: str) -> list[str]:

@@ -29,6 +29,7 @@ def serve(descriptor: int) -> None:
     warnings.simplefilter("ignore")
     # Ctrl-C is the terminal's word to the process that asked; that one stops its runs.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     gc.freeze()
     children: dict[int, tuple[int, socket.socket]] = {}
     with selectors.DefaultSelector() as ready, socket.socket(fileno=descriptor) as control:
@@ -43,8 +44,7 @@ def serve(descriptor: int) -> None:
                         _end(key.data, ready, children)
         finally:
             for pid in children:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+                _kill(pid)
 
 
 def _begin(control: socket.socket, ready: selectors.BaseSelector, children: dict[int, Any]) -> bool:
@@ -81,9 +81,8 @@ def _begin(control: socket.socket, ready: selectors.BaseSelector, children: dict
 def _end(pid: int, ready: selectors.BaseSelector, children: dict[int, tuple[int, socket.socket]]) -> None:
     """A process has ended, or its caller has stopped waiting for it."""
     handle, line = children.pop(pid)
-    with suppress(ProcessLookupError):
-        if not os.waitid(os.P_PIDFD, handle, os.WEXITED | os.WNOHANG | os.WNOWAIT):
-            os.kill(pid, signal.SIGKILL)
+    # What has ended already ends no other way, and takes what it started with it.
+    _kill(pid)
     _, status = os.waitpid(pid, 0)
     for each in (handle, line):
         ready.unregister(each)
@@ -91,6 +90,13 @@ def _end(pid: int, ready: selectors.BaseSelector, children: dict[int, tuple[int,
     with suppress(OSError):
         line.send(json.dumps({"status": status}).encode())
     line.close()
+
+
+def _kill(pid: int) -> None:
+    """End a process that was not waited for, and the compiler that it may have started."""
+    for end in (os.killpg, os.kill):
+        with suppress(ProcessLookupError):
+            end(pid, signal.SIGKILL)
 
 
 def _work(request: int, result: int, said: int) -> int:
@@ -126,6 +132,8 @@ def _name_files(named: dict[str, str]) -> None:
 
 
 def _describe(asked: dict[str, Any], out: wire.Writer) -> None:
+    # A group of its own with the compiler, so that both are ended at once.
+    os.setpgid(0, 0)
     inside.become({}, lambda: None)
     _name_files(asked["named"])
     out.put(wire.SAID, json.dumps(inside.look(asked["describe"])).encode())

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from fanin.errors import MemoryLimitError
-from fanin.progress import MAY_BE_LEFT, TICK_S, Interrupt, Progress, cores
+from fanin.progress import MAY_BE_LEFT, TICK_S, WATCH, Interrupt, Progress, cores
 
 if TYPE_CHECKING:
     from fanin._native import Watch
@@ -87,6 +87,7 @@ class Threads:
 
         def begun(number: int, watch: Watch) -> T:
             threads[number] = threading.get_ident()
+            WATCH.set(watch)
             return works[number](watch)
 
         pool = ThreadPoolExecutor(min(self._workers, max(1, len(works))))
