@@ -33,6 +33,7 @@ mod plain;
 mod prr;
 mod rack;
 mod rates;
+mod reassembly;
 mod receiver;
 mod recovery;
 mod report;

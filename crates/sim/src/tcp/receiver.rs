@@ -2,6 +2,7 @@
 
 use super::full_segment::{Ends, FullSegment};
 use super::handshake::Opening;
+use super::reassembly::Reassembly;
 use super::sender::Config;
 use super::tuning::{ReceiveBuffer, Segment, first_window};
 use crate::host::clock::Clock;
@@ -15,15 +16,6 @@ use fanin_cc::{Arrival, ReceiverControl, RoundTrips};
 use fanin_units::{Duration, Time};
 use std::collections::VecDeque;
 use std::sync::Arc;
-
-/// A run of bytes that arrived ahead of a hole.
-#[derive(Clone, Copy, Debug)]
-struct Range {
-    start: u64,
-    end: u64,
-    /// Greater is more recent: SACK reports the latest first (RFC 2018 section 4).
-    stamp: u64,
-}
 
 /// Duplicate ACKs that Linux sends at once before it merges them (`TCP_FASTRETRANS_THRESH`).
 const DUPACKS_AT_ONCE: u8 = 3;
@@ -61,10 +53,7 @@ pub struct Receiver {
     timer_at: u64,
     pub(super) config: Arc<Config>,
     clock: Clock,
-    /// Next byte expected.
-    nxt: u64,
-    ahead: Vec<Range>,
-    stamp: u64,
+    arrived: Reassembly,
     /// One past the last byte of each message that is under way, with its number.
     messages: VecDeque<(u64, u32)>,
     /// Where the first of `messages` ends; `u64::MAX` if there is none.
@@ -129,9 +118,7 @@ impl Receiver {
             timer_at: u64::MAX,
             config,
             clock,
-            nxt: 0,
-            ahead: Vec::new(),
-            stamp: 0,
+            arrived: Reassembly::default(),
             messages: VecDeque::new(),
             first_end: u64::MAX,
             expected: 0,
@@ -170,7 +157,7 @@ impl Receiver {
 
     /// Bytes delivered in order.
     pub fn delivered(&self) -> u64 {
-        self.nxt
+        self.arrived.nxt
     }
 
     /// When data was last delivered in order, ps.
@@ -180,18 +167,18 @@ impl Receiver {
 
     /// Everything the application expects has arrived.
     pub fn is_satisfied(&self) -> bool {
-        self.nxt >= self.expected
+        self.arrived.nxt >= self.expected
     }
 
     /// Whether [`Self::take_complete`] has something to tell.
     #[inline]
     pub fn has_complete(&self) -> bool {
-        self.first_end <= self.nxt
+        self.first_end <= self.arrived.nxt
     }
 
     /// Without another message or packet it does nothing more: all was delivered and acknowledged, and no timer runs.
     pub fn is_over(&self) -> bool {
-        let acknowledged = self.pending == 0 && self.merged.acks == 0 && self.ahead.is_empty();
+        let acknowledged = self.pending == 0 && self.merged.acks == 0 && self.arrived.is_whole();
         self.timer_at == u64::MAX && acknowledged && self.messages.is_empty() && self.metering.is_none()
     }
 
@@ -222,7 +209,7 @@ impl Receiver {
             Some(Box::new(Metering { control, conn, held: VecDeque::new(), round_trips: RoundTrips::default() }));
         self.buffer = None;
         self.window = window;
-        self.edge = self.nxt + window;
+        self.edge = self.arrived.nxt + window;
     }
 
     /// A packet of this flow arrived; [`Self::check_ack`] acknowledges it. `controls` are the endpoint's policies.
@@ -241,24 +228,24 @@ impl Receiver {
         if packet.seq <= self.last_ack_sent && end > self.last_ack_sent {
             self.ts_recent = packet.timestamp;
         }
-        let before = self.nxt;
-        let in_order = packet.seq == before && self.ahead.is_empty();
+        let before = self.arrived.nxt;
+        let in_order = packet.seq == before && self.arrived.is_whole();
         let old = end <= before;
-        let duplicate = !in_order && (old || self.holds(packet.seq, end));
+        let duplicate = !in_order && (old || self.arrived.holds(packet.seq, end));
         if in_order {
-            self.nxt = end;
+            self.arrived.nxt = end;
         } else {
-            if self.merged.acks > 0 && self.is_another_block(packet.seq, end) {
+            if self.merged.acks > 0 && self.arrived.is_another_block(packet.seq, end) {
                 self.acknowledge(net);
             }
-            self.reassemble(packet.seq, end);
+            self.arrived.add(packet.seq, end);
         }
-        if self.nxt > before {
+        if self.arrived.nxt > before {
             self.last_delivery = Some(net.now);
-            net.trace.delivered(net.now, self.flow, self.nxt - before);
+            net.trace.delivered(net.now, self.flow, self.arrived.nxt - before);
         }
         if let Some((control, conn)) = self.controlled() {
-            let nxt = self.nxt;
+            let nxt = self.arrived.nxt;
             let rtt = self.metering.as_mut().and_then(|m| m.round_trips.on_data(nxt, Time::from_ps(net.now)));
             let advice = controls[control as usize].on_data(&Arrival {
                 now: Time::from_ps(net.now),
@@ -279,8 +266,9 @@ impl Receiver {
         self.measure(packet, old);
         self.dsack |= duplicate;
         // A filled hole is told at once (RFC 5681 section 4.2); of data ahead of one Linux merges the ACKs.
-        self.now |= if self.merges() { self.nxt > before && !in_order && self.ahead.is_empty() } else { !in_order };
-        self.note_arrival(old, self.nxt > before && packet.has(flags::PUSH), net.now);
+        self.now |=
+            if self.merges() { self.arrived.nxt > before && !in_order && self.arrived.is_whole() } else { !in_order };
+        self.note_arrival(old, self.arrived.nxt > before && packet.has(flags::PUSH), net.now);
         // Data out of order must give duplicate ACKs where there is no SACK.
         let tells = packet.seq == before || self.config.stack.recovery.uses_sack();
         if !old && tells && self.buffer.is_some() {
@@ -316,16 +304,16 @@ impl Receiver {
 
     /// The receive buffer follows what arrives; while the window grows each segment is acknowledged at once (`tcp_grow_window`).
     fn tune(&mut self, packet: &Packet, before: u64, now: u64) {
-        let ahead = self.ahead.iter().map(|r| r.end - r.start).sum();
+        let ahead = self.arrived.bytes_ahead();
         let window = self.edge.saturating_sub(self.last_ack_sent);
         let Some(buffer) = &mut self.buffer else { return };
         let segment = Segment {
             len: u64::from(packet.len),
             in_order: packet.seq == before,
             echo: packet.tick,
-            nxt: self.nxt,
+            nxt: self.arrived.nxt,
             ahead,
-            complete: self.first_end <= self.nxt,
+            complete: self.first_end <= self.arrived.nxt,
             window,
             now,
         };
@@ -380,7 +368,7 @@ impl Receiver {
         let quick = self.quick_left > 0 && !self.interactive;
         if self.now || quick {
             self.acknowledge(net);
-        } else if !self.ahead.is_empty() && self.merges() {
+        } else if !self.arrived.is_whole() && self.merges() {
             self.merge(round_trip, net);
         } else if self.is_due() {
             self.acknowledge(net);
@@ -395,7 +383,7 @@ impl Receiver {
         let stack = &self.config.stack;
         if stack.delack_bytes && stack.delack_segments > 1 {
             let bytes = u64::from(stack.delack_segments - 1) * u64::from(self.full.size);
-            return self.nxt - self.last_ack_sent > bytes;
+            return self.arrived.nxt - self.last_ack_sent > bytes;
         }
         self.pending >= stack.delack_segments
     }
@@ -404,12 +392,12 @@ impl Receiver {
     #[inline(never)]
     fn merge(&mut self, round_trip: impl FnOnce() -> Duration, net: &mut Net) {
         let stack = &self.config.stack;
-        let advanced = self.nxt - self.last_ack_sent > u64::from(self.full.size);
+        let advanced = self.arrived.nxt - self.last_ack_sent > u64::from(self.full.size);
         if advanced || self.merged.acks >= stack.comp_sack_nr {
             return self.acknowledge(net);
         }
-        if self.merged.hole != self.nxt {
-            self.merged.hole = self.nxt;
+        if self.merged.hole != self.arrived.nxt {
+            self.merged.hole = self.arrived.nxt;
             self.merged.at_once = 0;
         }
         if self.merged.at_once < DUPACKS_AT_ONCE {
@@ -427,16 +415,6 @@ impl Receiver {
         }
     }
 
-    /// These bytes belong to none of the two runs of which an ACK has told last, and there are two (`tcp_sack_new_ofo_skb`,
-    /// `TCP_SACK_BLOCKS_EXPECTED`): ACKs that wait then leave, so that no run is lost with one ACK.
-    fn is_another_block(&self, start: u64, end: u64) -> bool {
-        let newer = |than: u64| self.ahead.iter().filter(|r| r.stamp > than).count();
-        match self.ahead.iter().find(|r| r.start <= end && start <= r.end) {
-            Some(run) => newer(run.stamp) >= 2,
-            None => start > self.nxt && self.ahead.len() >= 2,
-        }
-    }
-
     /// The host sends data on the same connection the other way, with the ACK in them. Where the receiver controls when its ACKs leave, they
     /// leave alone.
     pub fn ride_on(&mut self, data: &mut Packet, now: u64) {
@@ -446,7 +424,7 @@ impl Receiver {
         }
         if data.len > 0 && stack.pingpong && now - self.last_arrival < stack.delack_timeout.ps() {
             // `tcp_event_data_sent`: a reply within the delayed ACK's time.
-            self.interactive |= self.nxt > 0;
+            self.interactive |= self.arrived.nxt > 0;
         }
         let ack = self.ack(now);
         data.carry(&ack);
@@ -509,39 +487,6 @@ impl Receiver {
         }
     }
 
-    /// Whether these bytes have arrived ahead of a hole.
-    fn holds(&self, start: u64, end: u64) -> bool {
-        let after = self.ahead.partition_point(|r| r.start <= start);
-        after > 0 && end <= self.ahead[after - 1].end
-    }
-
-    #[inline(never)]
-    fn reassemble(&mut self, start: u64, end: u64) {
-        if end <= self.nxt {
-            return;
-        }
-        if start <= self.nxt {
-            self.nxt = end;
-        } else {
-            self.stamp += 1;
-            let mut merged = Range { start, end, stamp: self.stamp };
-            let from = self.ahead.partition_point(|r| r.end < start);
-            let mut to = from;
-            while to < self.ahead.len() && self.ahead[to].start <= end {
-                merged.start = merged.start.min(self.ahead[to].start);
-                merged.end = merged.end.max(self.ahead[to].end);
-                to += 1;
-            }
-            self.ahead.splice(from..to, [merged]);
-            return;
-        }
-        let reached = self.ahead.iter().take_while(|r| r.start <= self.nxt).count();
-        if reached > 0 {
-            self.nxt = self.nxt.max(self.ahead[reached - 1].end);
-            self.ahead.drain(..reached);
-        }
-    }
-
     /// Sends an ACK by itself.
     fn acknowledge(&mut self, net: &mut Net) {
         if self.metering.is_some() {
@@ -556,8 +501,8 @@ impl Receiver {
     fn acknowledge_metered(&mut self, net: &mut Net) {
         let delay = std::mem::take(&mut self.delay);
         if let Some(metering) = &mut self.metering {
-            let edge = self.edge.max(self.nxt.saturating_add(self.window));
-            metering.round_trips.on_ack(self.nxt, edge, Time::from_ps(net.now) + delay);
+            let edge = self.edge.max(self.arrived.nxt.saturating_add(self.window));
+            metering.round_trips.on_ack(self.arrived.nxt, edge, Time::from_ps(net.now) + delay);
         }
         let ack = self.ack(net.now);
         if let Some(metering) = &mut self.metering
@@ -590,25 +535,25 @@ impl Receiver {
         self.now = false;
         self.pushed = false;
         self.pushed_again = false;
-        self.edge = self.edge.max(self.nxt.saturating_add(self.window));
-        self.last_ack_sent = self.nxt;
+        self.edge = self.edge.max(self.arrived.nxt.saturating_add(self.window));
+        self.last_ack_sent = self.arrived.nxt;
         if let Some(buffer) = &mut self.buffer {
-            self.edge = self.nxt + buffer.told(self.edge - self.nxt);
-            buffer.note_ack(self.nxt, now);
+            self.edge = self.arrived.nxt + buffer.told(self.edge - self.arrived.nxt);
+            buffer.note_ack(self.arrived.nxt, now);
         }
         let ece = if self.ce { flags::ECE } else { 0 };
         let duplicate = std::mem::take(&mut self.dsack);
         let dsack = if duplicate { flags::DSACK } else { 0 };
         let sack = self.sack_blocks();
         Packet {
-            seq: self.nxt,
+            seq: self.arrived.nxt,
             timestamp: self.ts_recent,
             sack,
             flow: self.flow,
             len: 0,
             wire: self.config.empty_wire + self.config.stack.sack_bytes(&sack, duplicate),
             flags: flags::ACK | ece | self.config.control_ect | dsack,
-            window: u32::try_from(self.edge - self.nxt).unwrap_or(u32::MAX),
+            window: u32::try_from(self.edge - self.arrived.nxt).unwrap_or(u32::MAX),
             id: 0,
             tick: (now / TICK_PS) as u32,
         }
@@ -617,27 +562,9 @@ impl Receiver {
     /// The three most recent runs ahead of the hole, relative to the acknowledgement number.
     #[inline]
     fn sack_blocks(&self) -> [u32; 6] {
-        if self.ahead.is_empty() || !self.config.stack.recovery.uses_sack() {
+        if self.arrived.is_whole() || !self.config.stack.recovery.uses_sack() {
             return [0; 6];
         }
-        self.most_recent_blocks()
-    }
-
-    fn most_recent_blocks(&self) -> [u32; 6] {
-        let mut blocks = [0; 6];
-        let mut latest: [Option<&Range>; 3] = [None; 3];
-        for range in &self.ahead {
-            let mut newer = Some(range);
-            for place in &mut latest {
-                if newer.map(|r| r.stamp) > place.map(|r| r.stamp) {
-                    std::mem::swap(place, &mut newer);
-                }
-            }
-        }
-        for (block, range) in blocks.chunks_exact_mut(2).zip(latest.into_iter().flatten()) {
-            block[0] = u32::try_from(range.start - self.nxt).unwrap_or(u32::MAX);
-            block[1] = u32::try_from(range.end - self.nxt).unwrap_or(u32::MAX);
-        }
-        blocks
+        self.arrived.most_recent_blocks()
     }
 }
