@@ -1,10 +1,12 @@
 //! One TCP connection, followed packet by packet in constant memory.
 
+mod acks;
 mod arrival;
 mod clock;
 mod clocking;
 mod finish;
 mod handshake;
+mod pauses;
 mod rtt;
 mod run;
 mod sequence;
@@ -33,9 +35,6 @@ const DELAYED_ACK: u64 = 30_000_000;
 /// Segments that any sender sends without waiting for an acknowledgement (RFC 6928).
 const INITIAL_WINDOW: u64 = 10;
 
-/// A shorter pause inside a response cannot be told from waiting for acknowledgements behind a queue that the tap does not see, or from the
-/// scheduling of a busy host.
-const SHORTEST_PAUSE: u64 = 2_000_000;
 /// What time stamps take of each packet's payload, with their padding.
 const TIMESTAMPS: u32 = 12;
 /// Payload beyond this was merged by an offload: not even jumbo frames carry it.
@@ -461,44 +460,6 @@ impl Conn {
         }
     }
 
-    /// If the sender of `d` sends new data now: how long had nothing but its application held it back?
-    ///
-    /// None when something else may have: the last segment before did not end what the application had written, unacknowledged data beyond one
-    /// segment (any window has room for two), a hole or a repair in progress, a closed window, packets lost before the tap, an
-    /// acknowledgement that came just now, or a queue or a busy host, by which round trips differed as much (`spread`).
-    #[inline]
-    fn application_pause(&self, s: &Segment, d: usize, at: u64, gap: Gap, spread: u64) -> Option<u64> {
-        let (dir, peer) = (&self.dirs[d], &self.dirs[1 - d]);
-        let last = dir.last_data?;
-        let threshold =
-            (2 * self.threshold(d, gap) + merged_duration(dir.last_payload)).max(SHORTEST_PAUSE).max(spread);
-        // By its own clock the sender was not silent: its packets were held up before the tap.
-        let busy = s
-            .stamp
-            .and_then(|stamp| dir.clock.silent_for(stamp))
-            .is_some_and(|silent| silent < (at - last).div_ceil(2));
-        let lost = dir.seq.has_open_holes() || lost_before_the_tap(dir.last_ip_id, s.ip_id);
-        if at - last <= threshold || !dir.pushed || lost || busy {
-            return None;
-        }
-        let idle_since = if peer.stats.packets == 0 {
-            // One direction only: acknowledgements cannot be seen.
-            Some(last)
-        } else {
-            let in_flight = dir.seq.in_flight();
-            let segment = u64::from(dir.stats.largest_segment);
-            let room = !peer.window_exact || peer.window >= in_flight + segment;
-            let repaired = dir.seq.acked() >= dir.repair;
-            // While nothing of the last segments is acknowledged, only their sending counts.
-            (in_flight <= segment && room && repaired).then_some(if in_flight == 0 {
-                last.max(dir.progress)
-            } else {
-                last
-            })
-        }?;
-        Some(at - idle_since).filter(|&pause| pause > threshold)
-    }
-
     /// The payload of `d` got longer by `bytes`, seen at `at` or known from an acknowledgement.
     #[inline]
     fn advance(&mut self, d: usize, bytes: u64, at: Option<u64>, front: Front, sink: &mut dyn Sink) {
@@ -533,13 +494,6 @@ impl Conn {
             run.extend(to, at);
             run.held = front.held;
         }
-    }
-
-    /// Packets of `d` were lost before this one reached the tap, by the sender's count of its packets. Where an offload merges packets, one
-    /// packet stands for several numbers, which says nothing.
-    fn skipped(&self, d: usize, ip_id: u16) -> bool {
-        let merged = self.dirs[1 - d].stats.mss_option.map_or(LARGEST_ON_WIRE, u32::from);
-        self.dirs[d].stats.largest_segment <= merged && lost_before_the_tap(self.dirs[d].last_ip_id, ip_id)
     }
 
     /// The other side speaks, or the capture is over.
@@ -603,85 +557,6 @@ impl Conn {
             sink.train(done);
         }
     }
-
-    /// The gap that ends a train of `d`, in nanoseconds.
-    #[inline]
-    fn threshold(&self, d: usize, gap: Gap) -> u64 {
-        match gap {
-            Gap::Fixed(gap) => gap.ps() / 1_000,
-            Gap::SmoothedRtt { floor } => {
-                self.smoothed_rtt(d).unwrap_or(0).max(floor.ps() / 1_000) + merged_duration(self.dirs[d].last_payload)
-            }
-        }
-    }
-
-    /// The smoothed round trip of `d`'s data: what the tap sees behind it, and the least it saw before it.
-    #[inline]
-    fn smoothed_rtt(&self, d: usize) -> Option<u64> {
-        self.dirs[d].half.smoothed().map(|behind| behind + self.dirs[1 - d].half.least().unwrap_or(0))
-    }
-
-    /// What `s` acknowledges of the other direction; by how much a round trip that it ends exceeds the shortest.
-    #[inline]
-    fn acknowledge(&mut self, s: &Segment, d: usize, at: u64, queued: u64) -> Option<u64> {
-        let scale = match (self.dirs[0].stats.window_scale, self.dirs[1].stats.window_scale) {
-            (Some(_), Some(_)) if s.flags & flag::SYN == 0 => self.dirs[d].stats.window_scale.unwrap_or(0),
-            _ => 0,
-        };
-        let opened_both = self.handshake.syns > 0 && self.handshake.synacks > 0;
-        let (dir, peer) = match &mut self.dirs {
-            [a, b] if d == 0 => (a, b),
-            [a, b] => (b, a),
-        };
-        let window = u64::from(s.window) << scale;
-        let segment = u64::from(peer.stats.largest_segment);
-        let opened = dir.window_exact && dir.window < segment && window >= segment;
-        let news = peer.seq.ack(s.ack);
-        peer.needless[1] += u64::from(s.twice.is_some());
-        let mut excess = None;
-        let by_itself = s.payload == 0 && s.flags & flag::FIN == 0;
-        if news {
-            excess = peer.half.acknowledged(peer.seq.acked(), at, by_itself);
-            peer.clocking.acknowledged(peer.seq.acked(), at, peer.seq.in_flight());
-        } else if s.payload == 0
-            && s.flags & (flag::SYN | flag::FIN | flag::RST) == 0
-            && s.ack == dir.last_ack
-            && s.window == dir.last_window
-            // A closed window repeats itself for its own reasons.
-            && s.window > 0
-            && peer.seq.in_flight() > 0
-        {
-            dir.stats.duplicate_acks += 1;
-        }
-        if news || opened {
-            peer.progress = at;
-        }
-        if news && d == self.client {
-            let acked = peer.seq.acked();
-            self.reader.acknowledged(acked, peer.half.passed_at(acked), at, by_itself);
-        }
-        (dir.window, dir.window_exact) = (window, opened_both || window == 0);
-        (dir.last_ack, dir.last_window) = (s.ack, s.window);
-        if let Some(run) = self.run.as_mut().filter(|r| r.dir == 1 - d && r.acked_at.is_none())
-            && self.dirs[1 - d].seq.acked() >= run.to
-        {
-            (run.acked_at, run.ack_queued) = (Some(at), queued);
-            run.acked_by_fin = s.flags & flag::FIN != 0;
-        }
-        excess
-    }
-}
-
-/// How long a segment merged by an offload takes on a 1 Gb/s link, the slowest in a data centre: its packets are still leaving long after
-/// the one time stamp it has.
-fn merged_duration(payload: u32) -> u64 {
-    if payload > LARGEST_ON_WIRE { u64::from(payload) * 8 } else { 0 }
-}
-
-/// The sender counts its packets in the IP identification, and between these two some never passed: what looks like a pause behind the
-/// loss is the retransmission timer.
-fn lost_before_the_tap(last: u16, now: u16) -> bool {
-    last != 0 && now != 0 && (2..4096).contains(&now.wrapping_sub(last))
 }
 
 /// The role of direction `d` when `client` is the end with that number.
