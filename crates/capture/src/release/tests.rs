@@ -145,6 +145,38 @@ fn a_quorum_of_three_of_five_is_told_from_a_barrier() {
 }
 
 #[test]
+fn a_majority_is_more_than_half_of_an_even_or_odd_quorum() {
+    use super::candidates::Need;
+    let majority = |answers: usize| Need::Majority.of(answers);
+    assert_eq!([1, 2, 3, 4, 5, 6, 7, 10].map(majority), [1, 2, 2, 3, 3, 4, 4, 6].map(Some));
+    assert_eq!(majority(0), None);
+    assert_eq!([1, 2, 3, 4].map(|answers| Need::AllBut(2).of(answers)), [None, None, Some(1), Some(2)]);
+}
+
+/// Six answers of ten are no `all but` that is tried, and half of them would be five.
+#[test]
+fn a_majority_of_ten_is_told_as_six_answers() {
+    let (mut made, mut numbers) = (Made::new(10), Numbers(3));
+    let mut now = 0;
+    for _ in 0..60 {
+        let start = now;
+        let mut answers: Vec<u64> = (0..10)
+            .map(|c| {
+                let at = start + c * 10 * US;
+                made.ask(c as usize, at, at + 500 * US + numbers.below(3 * MS))
+            })
+            .collect();
+        answers.sort_unstable();
+        now = answers[5] + 5 * MS;
+    }
+    let found = made.infer();
+    let (edge, _) = main_edge(company(&found, 0));
+    assert_eq!((edge.event.as_str(), edge.waits_for.as_deref()), ("answers", Some("majority")));
+    assert_eq!(edge.delay.median_ns, 5 * MS);
+    assert!(found.releases[0][1..].iter().all(|r| matches!(r, Some(Release::Round { answers: 6, .. }))));
+}
+
+#[test]
 fn a_hedged_request_follows_the_request_that_was_not_answered_in_time() {
     let (mut made, mut numbers) = (Made::new(2), Numbers(11));
     let (mut now, mut hedges) = (0, 0);

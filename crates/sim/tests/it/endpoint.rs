@@ -258,6 +258,25 @@ fn receiver_control_works_through_the_window_from_the_first_packet() {
     }
 }
 
+/// RFC 9293 section 3.8.6.2.1: a receiver does not shrink the window. IA-TCP shares the pipe among its connections: when fifteen more come, the first
+/// one's window gets shorter, but only by what arrives.
+#[test]
+fn no_acknowledgement_takes_back_a_window_that_was_offered() {
+    let mut spec = star(16, Rate::gbps(1), Duration::us(500), None, None);
+    let t = transport(&mut spec, "iatcp", Stack { initial_window: 10.0, ..Stack::linux() });
+    for i in 0..16 {
+        let f = flow(&mut spec, i, t);
+        message(&mut spec, f, 1_000_000, Duration::ms(if i == 0 { 0 } else { 8 }));
+    }
+    spec.trace.packets = vec![LinkId(0)];
+    let p = run(&spec).traces.packets;
+    let acks = (0..p.time_ps.len()).filter(|&i| p.event[i] == 0 && p.flow[i] == 0 && p.flags[i] & flags::ACK != 0);
+    let told: Vec<(u64, u32)> = acks.map(|i| (p.seq[i] + u64::from(p.window[i]), p.window[i])).collect();
+    let shrank = told.windows(2).filter(|pair| pair[1].1 < pair[0].1).count();
+    assert!(shrank > 10, "{shrank}: the policy takes windows back here: {told:?}");
+    assert!(told.windows(2).all(|pair| pair[1].0 >= pair[0].0), "{told:?}");
+}
+
 /// Linux's sender would send half segments for ever to a receiver that has never offered two.
 #[test]
 fn under_receiver_control_linux_is_offered_two_segments_at_first_and_others_what_the_policy_says() {

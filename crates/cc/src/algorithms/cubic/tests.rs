@@ -179,6 +179,26 @@ fn the_kernels_curve_passes_71_88_96_100_102() {
     assert_eq!(s.cc.growth_curve(), GrowthCurve::Towards { start: 71.0, w_max: 100.0 });
 }
 
+/// `cubictcp_acked` discards samples of the first second of an epoch. A smallest round trip of 1 s reads the curve a second ahead: at
+/// 1.05 s, 100 - 0.4 (4.17 - 2.05)^3 = 96.2 packets, of which the kernel makes 97, instead of 88.
+#[test]
+fn the_kernel_takes_no_round_trip_of_an_epochs_first_second_for_the_smallest() {
+    let target = |sampled_at: f64| {
+        let mut s = at(100.0, "linux");
+        s.congestion(Cause::Loss);
+        s.restart(71.0, 70.0);
+        s.ack(None);
+        s.at(sampled_at);
+        s.ack_with(1, |a| a.rtt = Some(Duration::s(1)));
+        s.restart(72.0, 70.0);
+        s.at(1.05);
+        s.ack(None);
+        s.observed("cubic_target")
+    };
+    assert_eq!((target(0.5), target(0.999)), (88.0, 88.0));
+    assert_eq!((target(1.0), target(1.01)), (97.0, 97.0));
+}
+
 /// `bictcp_update` counts time in jiffies: 1.0035 s are 250 of 4 ms, and 1003 of 1 ms. There the curve to 10,000 rises by 414 packets
 /// per second (1.2 (K - t)^2 with K = 19.57 s).
 #[test]
