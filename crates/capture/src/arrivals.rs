@@ -409,8 +409,60 @@ mod tests {
         // Never before the earliest; and nothing is known any more of what was forgotten.
         arrivals.entered_by(a, at, 0);
         assert_eq!(arrivals.latest(a, late), Some(earliest));
-        (0..FRONTS).for_each(|_| assert!(arrivals.front(a, earliest, at + 12_000).is_some()));
+        (0..1_022).for_each(|_| assert!(arrivals.front(a, earliest, at + 12_000).is_some()));
+        assert_eq!(arrivals.latest(a, early), Some(at), "one of 1024");
+        assert!(arrivals.front(a, earliest, at + 12_000).is_some());
         assert_eq!(arrivals.latest(a, early), None);
         assert_eq!(arrivals.front(a, at, at), None, "it did not wait");
+    }
+
+    /// The rate of a link that so many packets of `payload` bytes and 90 around it passed, `gap` ns apart; Mb/s.
+    fn rate(packets: u64, payload: u32, gap: u64) -> u64 {
+        let (mut arrivals, a, _) = two_hosts();
+        (0..packets).for_each(|n| arrivals.packet(a, 0, payload, MS + n * gap, 0));
+        arrivals.hosts[a as usize].fastest_bps / 1_000_000
+    }
+
+    #[test]
+    fn a_rate_is_taken_over_16_kib_and_50_us_without_a_pause_of_200() {
+        // 1024 bytes every 8 us, behind the first packet.
+        assert_eq!((rate(16, 934, 8_000), rate(17, 934, 8_000)), (0, 1_024));
+        assert_eq!((rate(50, 934, 1_000), rate(51, 934, 1_000)), (0, 8_192));
+        // 2 x 8192 bytes in 400 us, or each behind a pause.
+        assert_eq!((rate(3, 8_102, 200_000), rate(3, 8_102, 200_001)), (327, 0));
+    }
+
+    /// 250 bytes take 2 us at 1 Gb/s: 1.5 times that and 2 us after the packet before, the link may have been busy.
+    #[test]
+    fn a_break_is_longer_than_one_and_a_half_packets_and_2_us() {
+        let idle = |after: u64| {
+            let (mut arrivals, a, _) = two_hosts();
+            arrivals.packet(a, 0, 160, MS, 0);
+            arrivals.earliest(a, 160, MS + after) == MS + after
+        };
+        assert_eq!((idle(5_000), idle(5_001)), (false, true));
+    }
+
+    /// 1250 bytes take 10 us. Behind by 0.5 of 10.5 us, the link has not fallen behind; by 1 of 11 us it has, but for 0.55.
+    #[test]
+    fn a_link_that_falls_behind_by_a_twentieth_has_not() {
+        let idle = |late: u64, after: u64| {
+            let (mut arrivals, a, _) = two_hosts();
+            arrivals.packet(a, 0, 1_160, MS, 0);
+            arrivals.packet(a, 0, 1_160, MS + late, 0);
+            arrivals.earliest(a, 160, MS + after + 5_000) == MS + after + 5_000
+        };
+        assert_eq!((idle(10_500, 10_500), idle(10_500, 10_501)), (false, true));
+        assert_eq!((idle(11_000, 10_550), idle(11_000, 10_551)), (false, true));
+    }
+
+    #[test]
+    fn a_round_trip_speaks_for_its_second_and_the_next() {
+        let spread = |at: u64| {
+            let (mut arrivals, a, _) = two_hosts();
+            arrivals.round_trip(a, 5, 0);
+            arrivals.spread(a, at)
+        };
+        assert_eq!((spread(1_999_999_999), spread(2_000_000_000)), (5, 0));
     }
 }

@@ -470,6 +470,67 @@ mod tests {
         assert_eq!(passed.losses, 0);
     }
 
+    /// Packets of one host a millisecond apart, of which the first `again` are sent again later.
+    fn repaired(count: u32, again: u32) -> Passed {
+        let mut passed = Passed::default();
+        for (n, later) in (0..count).map(|n| (n, 0)).chain((0..again).map(|n| (n, 10_000_000_000))) {
+            let (s, sent, at) = data(later + u64::from(n) * 1_000_000, 1, n * SEGMENT);
+            passed.data(&s, sent, at, true);
+        }
+        passed
+    }
+
+    #[test]
+    fn three_losses_show_no_limit_and_four_do() {
+        let losses = |again| repaired(10, again).limit(MBPS * 1_000_000).unwrap().losses;
+        assert_eq!((losses(3), losses(4)), (0, 4));
+    }
+
+    /// A window of 1024 packets is followed: of 1025 the first is not known when it comes again.
+    #[test]
+    fn what_is_sent_again_is_found_among_1024_packets_in_flight() {
+        assert_eq!((repaired(1_024, 1).losses, repaired(1_025, 1).losses), (1, 0));
+    }
+
+    /// All is acknowledged, then a D-SACK says that the first had come twice.
+    #[test]
+    fn a_duplicate_is_told_of_the_last_eight_repairs() {
+        let left = |again: u32| {
+            let mut passed = repaired(20, again);
+            ack(&mut passed, 1, 20 * SEGMENT, 20_000_000_000, None, u32::MAX / 2 - 1);
+            ack(&mut passed, 1, 20 * SEGMENT, 20_000_000_001, Some((0, SEGMENT)), u32::MAX / 2 - 1);
+            passed.losses
+        };
+        assert_eq!((left(8), left(9)), (7, 9));
+    }
+
+    /// Where there is no room, the older half is forgotten, or the receiver is done with.
+    #[test]
+    fn after_256_losses_no_more_are_waited_for() {
+        let after = |again: u32| {
+            let mut passed = repaired(300, again);
+            let (s, sent, at) = data(20_000_000_000, 1, 1_000 * SEGMENT);
+            (passed.data(&s, sent, at, false), passed.data(&s, sent, at, true))
+        };
+        assert_eq!(after(255), (-277, 1));
+        assert_eq!(after(256), (1, 0));
+    }
+
+    /// What host 1 sent at 1 ms is never acknowledged; the capture ends `later` with a packet of host 2 that is.
+    #[test]
+    fn a_packet_that_is_neither_repaired_nor_acknowledged_ends_the_evidence_for_a_second() {
+        let records = |later: u64| {
+            let mut passed = Passed::default();
+            for (at, host) in [(1_000_000, 1), (1_000_000 + later, 2)] {
+                let (s, sent, at) = data(at, host, 0);
+                passed.data(&s, sent, at, true);
+            }
+            ack(&mut passed, 2, SEGMENT, 2_000_000 + later, None, u32::MAX / 2 - 1);
+            passed.finished().records.len()
+        };
+        assert_eq!((records(999_999_999), records(1_000_000_000)), (0, 2));
+    }
+
     #[test]
     fn memory_is_bounded_whatever_comes() {
         let mut passed = Passed::default();

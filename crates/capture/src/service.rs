@@ -242,4 +242,29 @@ mod tests {
         assert!(set[120] < 10_000 && set[239] < 20_000, "{} {}", set[120], set[239]);
         assert!(all.iter().all(|(_, m, _)| m.service_between_ns.is_some()));
     }
+
+    #[test]
+    fn data_that_came_for_a_fiftieth_of_the_wait_hide_nothing_of_it() {
+        let busy = |busy_ns| answer(1_000_000, Wait { busy_ns, ..Wait::default() });
+        let mut all = [busy(20_000), busy(20_001)];
+        unqueue(&mut all);
+        let between = all.iter().map(|(_, m, _)| m.service_between_ns).collect::<Vec<_>>();
+        assert_eq!(between, [None, Some((979_999, 1_000_000))]);
+        assert_eq!(all[0].1.service_ns, 1_000_000);
+    }
+
+    /// One server takes 9 ms; another was seen to take 1 ms so many times, and once nothing was seen but that it took no more than 10 ms.
+    #[test]
+    fn a_server_that_was_seen_four_times_is_judged_by_its_own_times() {
+        let unseen = |times: usize| {
+            let other = (0..200).map(|_| answer(9_000_000, Wait::default()));
+            let mut all: Vec<_> = other.map(|(_, m, w)| (1, m, w)).collect();
+            all.extend((0..times).map(|_| answer(1_000_000, Wait::default())).map(|(_, m, w)| (2, m, w)));
+            let (_, message, wait) = answer(10_000_000, Wait { lost: true, ..Wait::default() });
+            all.push((2, message, wait));
+            unqueue(&mut all);
+            all[200 + times].1.service_ns / 1_000_000
+        };
+        assert!(unseen(3) >= 8 && unseen(4) <= 1, "{} {}", unseen(3), unseen(4));
+    }
 }

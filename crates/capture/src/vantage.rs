@@ -28,10 +28,32 @@ impl Analysis {
                 near.push(if opened { client } else { server } as f64 / (client + server).max(1) as f64);
             }
         }
-        if behind + before >= FEWEST_LOSSES {
-            return Some(behind > before);
-        }
-        near.sort_by(f64::total_cmp);
-        near.get(near.len() / 2).map(|&share| share < NEAR_SHARE)
+        told(behind, before, near)
+    }
+}
+
+/// What so many losses tell, `behind` and `before` the tap's place; where they are too few, the tap's shares of the handshakes.
+fn told(behind: u64, before: u64, mut near: Vec<f64>) -> Option<bool> {
+    if behind + before >= FEWEST_LOSSES {
+        return Some(behind > before);
+    }
+    near.sort_by(f64::total_cmp);
+    near.get(near.len() / 2).map(|&share| share < NEAR_SHARE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::told;
+
+    #[test]
+    fn ten_losses_tell_where_the_tap_is_and_fewer_leave_it_to_the_handshakes() {
+        assert_eq!((told(9, 0, vec![0.5]), told(10, 0, vec![0.5])), (Some(false), Some(true)));
+        assert_eq!((told(5, 5, vec![0.1]), told(6, 4, vec![0.5])), (Some(false), Some(true)));
+        assert_eq!(told(9, 0, vec![]), None);
+    }
+
+    #[test]
+    fn a_tap_with_less_than_three_tenths_of_the_middle_handshake_is_at_the_aggregator() {
+        assert_eq!((told(0, 0, vec![0.9, 0.29, 0.0]), told(0, 0, vec![0.9, 0.31, 0.0])), (Some(true), Some(false)));
     }
 }

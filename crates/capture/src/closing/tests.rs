@@ -43,6 +43,18 @@ fn a_request_whose_messages_are_all_answered_closes() {
     assert_eq!((found.messages_per_request, found.servers_per_request), (two, two));
 }
 
+/// An acknowledgement says when an answer had come, to 50 us at either end.
+#[test]
+fn a_request_may_last_100_us_longer_than_its_messages() {
+    let longer = |took: u64| {
+        let mut workload = twice();
+        workload.rounds[0].took_ns = Some(took);
+        closing(&workload).faults.longer
+    };
+    assert_eq!((longer(2_100_000), longer(2_100_001)), (0, 1));
+    assert_eq!((longer(1_900_000), longer(1_899_999)), (0, 1));
+}
+
 #[test]
 fn a_request_without_an_answer_does_not_close_unless_the_capture_ended() {
     let unanswered = |m: usize| {

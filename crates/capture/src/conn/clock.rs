@@ -57,4 +57,17 @@ mod tests {
         assert_eq!(clock.silent_for(95), Some(6_000_000));
         assert_eq!(clock.silent_for(80), None, "a copy of something older");
     }
+
+    /// The rate of a clock of milliseconds that is read to one tick is known to 2 % after 50 of them.
+    #[test]
+    fn fifty_ticks_show_a_rate_and_fewer_do_not() {
+        let after = |ticks: u32| {
+            let mut clock = Clock::default();
+            clock.passed(7, 0);
+            clock.passed(7 + ticks, u64::from(ticks) * 1_000_000);
+            (clock.silent_for(7 + ticks), clock.ran())
+        };
+        assert_eq!(after(49), (None, None));
+        assert_eq!(after(50), (Some(1_000_000), Some((50, 50_000_000))));
+    }
 }

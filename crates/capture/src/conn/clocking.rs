@@ -160,4 +160,57 @@ mod tests {
         // It had little left to send: the flight is no window.
         assert_eq!(counted(left(4, 5)), (0, 0, 0));
     }
+
+    /// What a packet counts as: a release, a prompted one, an unprompted one. Acknowledgements passed at `acks`, the sender is 50 us away and
+    /// back, and the packet passes at `at`, `idle` after the one before.
+    fn counted(acks: &[u64], at: u64, idle: u64) -> (u64, u64, u64) {
+        let mut c = Clocking::default();
+        for &ack in acks {
+            c.acknowledged(0, ack, SEGMENT);
+        }
+        c.sent(SEGMENT, at, idle, SEGMENT, Some(50_000));
+        (c.counts.releases, c.counts.prompted, c.counts.unprompted)
+    }
+
+    #[test]
+    fn a_packet_is_released_after_more_than_30_us_and_less_than_2_ms() {
+        let at = |idle| counted(&[0, 1_000_000], 1_050_000, idle);
+        assert_eq!((at(30_000), at(30_001)), ((0, 0, 0), (1, 1, 0)));
+        assert_eq!((at(1_999_999), at(2_000_000)), ((1, 1, 0), (0, 0, 0)));
+    }
+
+    #[test]
+    fn an_acknowledgement_prompts_what_follows_it_within_25_us() {
+        let after = |late: u64| counted(&[0, 1_000_000], 1_050_000 + late, 100_000);
+        assert_eq!((after(25_000), after(25_001)), ((1, 1, 0), (1, 0, 0)));
+        // And what seems to come before it by as much. Before that, the acknowledgement at 0 is the last, and none came since.
+        let before = |early: u64| counted(&[0, 500_000, 1_000_000], 1_050_000 - early, 100_000);
+        assert_eq!((before(25_000), before(25_001)), ((1, 1, 0), (1, 0, 1)));
+    }
+
+    #[test]
+    fn acknowledgements_within_100_us_of_each_other_tell_nothing() {
+        let apart = |ns: u64| counted(&[1_000_000 - ns, 1_000_000], 1_050_000, 50_000);
+        assert_eq!((apart(100_000), apart(100_001)), ((0, 0, 0), (1, 1, 0)));
+    }
+
+    #[test]
+    fn sixteen_acknowledgements_are_remembered() {
+        let acks: Vec<u64> = (1..=20).map(|n| n * 200_000).collect();
+        // The fifth to the twentieth: one before the sixth is known, none before the fifth.
+        assert_eq!(counted(&acks, 6 * 200_000 + 50_000, 100_000), (1, 1, 0));
+        assert_eq!(counted(&acks, 5 * 200_000 + 50_000, 100_000), (0, 0, 0));
+    }
+
+    #[test]
+    fn a_loss_tells_of_windows_of_16_segments_or_more() {
+        let backoffs = |flight: u64| {
+            let mut c = Clocking::default();
+            c.repaired(flight * SEGMENT, flight * SEGMENT, SEGMENT, 100);
+            c.acknowledged(flight * SEGMENT, 500_000, flight / 2 * SEGMENT);
+            c.sent(3 * flight * SEGMENT, 500_001, 100, SEGMENT, None);
+            c.counts.backoffs
+        };
+        assert_eq!((backoffs(15), backoffs(16)), (0, 1));
+    }
 }

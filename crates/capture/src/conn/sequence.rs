@@ -370,6 +370,39 @@ mod tests {
         );
     }
 
+    /// 65 holes of 10 bytes: the first is given up, and what fills it later is no news; it stays missing.
+    #[test]
+    fn of_more_than_64_holes_the_first_is_given_up() {
+        let holes = |count: u32| {
+            let mut s = space(0);
+            for n in 0..count {
+                s.data(1 + 10 + n * 20, 10, u64::from(n), 0, SOON);
+            }
+            let filled = s.data(1, 10, 100, 0, SOON).fresh;
+            (s.holes.len(), filled, s.missing())
+        };
+        assert_eq!(holes(64), (63, 10, 630));
+        assert_eq!(holes(65), (64, 0, 650));
+    }
+
+    /// RFC 7323 section 2.3: a window is at most 2^30 bytes.
+    #[test]
+    fn a_jump_beyond_the_largest_window_is_another_connection() {
+        let jump = |by: u32| {
+            let mut s = space(0);
+            s.data(1, 100, 0, 0, SOON);
+            let told = (s.clone().bare(101 + by), s.clone().ack_reveals(101 + by, 1));
+            s.data(101 + by, 100, 1, 0, SOON);
+            (told, s.missing())
+        };
+        assert_eq!(jump(1 << 30), ((true, 1 << 30), 1 << 30));
+        assert_eq!(jump((1 << 30) + 1), ((false, 0), 0));
+        // Nor does an acknowledgement reach further back.
+        let mut s = space(0);
+        s.data(1, 100, 0, 0, SOON);
+        assert!(!s.ack(101_u32.wrapping_sub((1 << 30) + 1)));
+    }
+
     proptest! {
         /// Against a bitmap of every byte.
         #[test]

@@ -416,3 +416,49 @@ fn requests_of_which_only_the_first_is_stored_are_counted_by_their_answers() {
         [3_000, 20, 9_000].map(|n| ok(n).len() as u64)
     );
 }
+
+/// RFC 5246 section 6.2.3: 2^14 bytes, and 2048 that encryption adds.
+#[test]
+fn a_tls_record_has_at_most_18432_bytes() {
+    let record = |bytes: u16| super::tls::begins(&[&[23, 3, 3][..], &bytes.to_be_bytes()].concat());
+    assert_eq!((record(18_432), record(18_433), record(0)), (true, false, false));
+}
+
+#[test]
+fn a_frame_of_more_than_a_mebibyte_is_no_http2() {
+    let frame = |bytes: u32| super::http2::begins(&[&bytes.to_be_bytes()[1..], &[0, 0, 0, 0, 0, 1]].concat());
+    assert_eq!((frame(1 << 20), frame((1 << 20) + 1)), (Some(1), None));
+}
+
+/// A line of so many bytes that has not ended: more is needed, or it is none.
+#[test]
+fn a_line_of_redis_has_64_kib_and_one_of_memcached_256() {
+    use super::Head;
+    let redis = |bytes: usize| super::resp::Resp::default().head(SERVER, &[b"+", &vec![b'a'; bytes - 1][..]].concat());
+    assert_eq!((redis(1 << 16), redis((1 << 16) + 1)), (Head::More, Head::Bad));
+    let memcached =
+        |bytes: usize| super::memcached::head(CLIENT, &[b"get ", &vec![b'a'; bytes - 4][..]].concat(), None);
+    assert_eq!((memcached(1 << 18), memcached((1 << 18) + 1)), (Head::More, Head::Bad));
+}
+
+#[test]
+fn arrays_of_redis_are_32_deep_at_most() {
+    use super::Head;
+    let mut resp = super::resp::Resp::default();
+    let heads: Vec<Head> = (0..33).map(|_| resp.head(CLIENT, b"*1\r\n")).collect();
+    assert!(heads[..32].iter().all(|head| *head != Head::Bad));
+    assert_eq!(heads[32], Head::Bad);
+}
+
+/// Sixteen packets of the client, of which one is a request.
+#[test]
+fn a_protocol_is_looked_for_in_the_first_eight_packets_of_the_client() {
+    let found = |request: usize| {
+        let junk = |n: usize| {
+            if n == request { (CLIENT, get(20)) } else { (CLIENT, b"\x07\x07\x07\x07\x07\x07\x07\x07".to_vec()) }
+        };
+        let writes: Vec<Write> = (1..=request).map(junk).chain([(SERVER, ok(100))]).collect();
+        read(&writes, 1448, 1448).1.protocol
+    };
+    assert_eq!((found(8), found(9)), (Some(Protocol::Http1), None));
+}

@@ -226,3 +226,53 @@ pub(super) fn aside(classes: &[Class], talks: &[Talk], asks: &[Ask]) -> Vec<usiz
     };
     together.into_iter().zip(&told).filter(|(_, told)| small(told)).map(|(n, _)| n).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::release::Times;
+
+    /// A service of two connections that are asked `often` for `bytes` each, beside two that are asked 10 times for `less`: classes that are no
+    /// requests of the user.
+    fn beside(often: u32, bytes: u64, less: u64) -> Vec<usize> {
+        let (mut talks, mut asks, mut classes) = (Vec::new(), Vec::new(), Vec::new());
+        for (count, bytes) in [(often, bytes), (10, less)] {
+            let connections = [talks.len() as u32, talks.len() as u32 + 1];
+            let mut bursts = vec![Burst { asks: Vec::new() }; count as usize];
+            for conn in connections {
+                let times = vec![Times { bytes, ..Times::default() }; count as usize];
+                talks.push(Talk { server: conn, times, ..Talk::default() });
+                for (msg, burst) in bursts.iter_mut().enumerate() {
+                    burst.asks.push(asks.len() as u32);
+                    asks.push(Ask {
+                        at: 0,
+                        conn,
+                        msg: msg as u32,
+                        server: conn,
+                        own: None,
+                        answered: None,
+                        opened: None,
+                        overlapped: false,
+                        given_up: false,
+                        retries: None,
+                    });
+                }
+            }
+            let company = Company { connections: connections.to_vec(), bursts, upstream: false };
+            classes.push(Class::of(&company, &talks, &asks));
+        }
+        aside(&classes, &talks, &asks)
+    }
+
+    #[test]
+    fn a_health_check_asks_a_tenth_as_often_for_a_fiftieth_of_the_bytes() {
+        assert_eq!((beside(100, 5_000, 100), beside(99, 50_000, 100)), (vec![1], vec![]));
+        // 100 x 500 bytes are fifty times 10 x 100.
+        assert_eq!((beside(100, 500, 100), beside(100, 499, 100)), (vec![1], vec![]));
+    }
+
+    #[test]
+    fn the_answer_of_a_health_check_fits_in_a_packet() {
+        assert_eq!((beside(100, 1_000_000, 1_448), beside(100, 1_000_000, 1_449)), (vec![1], vec![]));
+    }
+}

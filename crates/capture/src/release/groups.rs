@@ -330,3 +330,37 @@ fn preceded(
     }
     (super::bursts::counted(pairs), looked)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of connections that are asked so many times, those that are left.
+    fn usual(counts: &[usize]) -> Option<Vec<u32>> {
+        let mut asks = Vec::new();
+        for (conn, &count) in counts.iter().enumerate() {
+            let conn = conn as u32;
+            asks.extend((0..count as u32).map(|msg| Ask {
+                at: u64::from(msg),
+                conn,
+                msg,
+                server: conn,
+                own: None,
+                answered: None,
+                opened: None,
+                overlapped: false,
+                given_up: false,
+                retries: None,
+            }));
+        }
+        let connections = (0..counts.len() as u32).collect();
+        let group = Group { connections, asks: (0..asks.len() as u32).collect(), companies: Vec::new(), several: true };
+        group.without_odd(&asks).map(|group| group.connections)
+    }
+
+    #[test]
+    fn a_connection_that_is_asked_three_times_as_often_as_the_middle_one_is_odd() {
+        assert_eq!((usual(&[10, 10, 10, 29]), usual(&[10, 10, 10, 30])), (None, Some(vec![0, 1, 2])));
+        assert_eq!((usual(&[10, 10, 10, 4]), usual(&[10, 10, 10, 3])), (None, Some(vec![0, 1, 2])));
+    }
+}

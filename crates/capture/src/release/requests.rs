@@ -29,8 +29,6 @@ pub(super) const STEADY: f64 = 0.9;
 /// Repeated bursts to the same servers are stages of one request only if there are always as many, in so many of the requests.
 const AS_MANY: f64 = 0.8;
 
-/// A request of fewer messages has no hedge that could be told from it.
-const LEAST_HEDGED: usize = 3;
 /// The usual messages of a request are so many times as many as a timer sends at once.
 const FEW: usize = 3;
 /// Requests that are looked at for one that is going on.
@@ -103,7 +101,7 @@ pub(super) fn cut(mine: &[u32], asks: &[Ask]) -> Cut {
 /// Messages that left alone, while answers to a whole request were missing, are no requests but of that one: a timer of it sent them. Also returned are
 /// these messages.
 fn hedged(requests: Vec<Request>, asks: &[Ask]) -> (Vec<Request>, Vec<u32>) {
-    let Some(usual) = usual(&requests).filter(|&usual| usual >= LEAST_HEDGED) else { return (requests, Vec::new()) };
+    let Some(usual) = usual(&requests) else { return (requests, Vec::new()) };
     let (mut all, mut late): (Vec<Request>, Vec<u32>) = (Vec::with_capacity(requests.len()), Vec::new());
     let missing =
         |request: &Request, at: u64| request.iter().any(|&n| asks[n as usize].answered.is_none_or(|a| a > at + SEEN));
@@ -507,4 +505,67 @@ pub(super) fn before(cut: &Cut, asks: &[Ask]) -> Vec<Option<usize>> {
         free.map(|(_, n)| n)
     };
     cut.requests.iter().enumerate().map(follow).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// So many pauses of each length in microseconds.
+    fn parted(pauses: &[(usize, u64)]) -> Option<u64> {
+        let all: Vec<u64> = pauses.iter().flat_map(|&(count, us)| vec![us * 1_000; count]).collect();
+        valley(&all).map(|longest| longest / 1_000)
+    }
+
+    #[test]
+    fn pauses_are_of_two_kinds_where_one_is_three_times_as_long_as_the_other() {
+        assert_eq!((parted(&[(10, 1_000), (10, 2_990)]), parted(&[(10, 1_000), (10, 3_000)])), (None, Some(1_000)));
+    }
+
+    #[test]
+    fn a_kind_of_pauses_has_a_tenth_of_all() {
+        assert_eq!((parted(&[(3, 100), (37, 1_000)]), parted(&[(4, 100), (36, 1_000)])), (None, Some(100)));
+        assert_eq!((parted(&[(37, 100), (3, 1_000)]), parted(&[(36, 100), (4, 1_000)])), (None, Some(100)));
+    }
+
+    /// 4 % of 50 are two.
+    #[test]
+    fn at_most_one_pause_in_25_lies_between_the_kinds() {
+        let between = |count| parted(&[(20, 1_000), (count, 2_000), (30 - count, 4_000)]);
+        assert_eq!((between(2), between(3)), (Some(2_000), None));
+    }
+
+    /// Five requests of `usual` messages, each answered after 5 ms, and one message group of `few` that leaves 1 ms after the third began.
+    fn late(usual: u32, few: u32) -> usize {
+        let ask = |at: u64, conn: u32| Ask {
+            at,
+            conn,
+            msg: 0,
+            server: conn,
+            own: None,
+            answered: Some(at + 5_000_000),
+            opened: None,
+            overlapped: false,
+            given_up: false,
+            retries: None,
+        };
+        let (mut asks, mut requests) = (Vec::new(), Vec::new());
+        let mut add = |count: u32, at: u64| {
+            requests.push((asks.len() as u32..asks.len() as u32 + count).collect::<Request>());
+            asks.extend((0..count).map(|conn| ask(at, conn)));
+        };
+        for n in 0..5 {
+            add(usual, n * 20_000_000);
+            if n == 2 {
+                add(few, n * 20_000_000 + 1_000_000);
+            }
+        }
+        hedged(requests, &asks).1.len()
+    }
+
+    #[test]
+    fn a_timer_sends_at_most_a_third_of_a_request() {
+        assert_eq!((late(6, 2), late(5, 2)), (2, 0));
+        assert_eq!((late(3, 1), late(2, 1)), (1, 0));
+    }
 }
