@@ -16,6 +16,7 @@
 //! | `plain.rs` | Linux's recovery without SACK |
 //! | `undo.rs` | taking reductions back: D-SACK, Eifel, F-RTO |
 //! | `scoreboard.rs` | what is outstanding |
+//! | `delivered.rs` | what an ACK delivered of that |
 //! | `rates.rs` | delivery-rate samples |
 //! | `rtt.rs` | RTT estimation and the retransmission timer |
 //! | `validation.rs` | idle and application-limited periods |
@@ -25,6 +26,7 @@
 //! | `uplink.rs` | what a sender touches when it acts |
 
 mod bursts;
+mod delivered;
 mod demand;
 mod endpoint;
 mod full_segment;

@@ -4,8 +4,8 @@
 //! *Source*: `tcp_input.c` (`tcp_fastretrans_alert` with `tcp_is_reno`, `tcp_add_reno_sack`, `tcp_remove_reno_sacks`,
 //! `tcp_check_reno_reordering`, `tcp_is_non_sack_preventing_reopen`), `tcp_recovery.c` (`tcp_newreno_mark_lost`).
 
+use super::delivered::Delivered;
 use super::recovery::AckSummary;
-use super::scoreboard::Delivered;
 use super::sender::Sender;
 use super::uplink::Uplink;
 use fanin_cc::State;

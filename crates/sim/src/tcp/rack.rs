@@ -1,12 +1,11 @@
 //! Losses by time and tail-loss probes (RACK-TLP, RFC 8985).
 
+use super::delivered::{Delivered, Evidence};
 use super::recovery::{AckSummary, Recovery};
 use super::rtt::ticked;
-use super::scoreboard::Delivered;
-use super::segment::Segment;
 use super::sender::Sender;
 use super::uplink::Uplink;
-use crate::packet::{Packet, flags};
+use crate::packet::{Packet, TICK_PS, flags};
 use fanin_cc::{Cause, RecoveryKind, State};
 use fanin_units::Duration;
 
@@ -23,6 +22,8 @@ pub(super) struct Rack {
     sent_at: u64,
     end: u64,
     rtt: u64,
+    /// Something was delivered since losses were last looked for.
+    advanced: bool,
     /// One past the highest byte delivered; an original delivered below it was overtaken.
     highest: u64,
     reordering: bool,
@@ -109,23 +110,34 @@ impl Recovery {
 }
 
 impl Sender {
-    /// A segment is lost when one sent later was delivered and a reordering window has passed.
-    pub(super) fn detect_by_time(&mut self, d: &Delivered, now: u64) -> u32 {
-        self.recovery.rack().watch_order(d);
-        // A retransmission acknowledged sooner than any round trip was spurious: not evidence (section 6.2 step 2). Of a connection with few
-        // samples this rules out some that were not, in Linux too (`tcp_rack_advance`).
-        let least = self.rtt.min().ps();
-        let believed = |s: &Segment| !s.ever_retransmitted || ticked(now) - ticked(s.sent_at) >= ticked(least);
+    /// What RACK needs to know before it is told what this ACK delivers: the least round trip without this ACK's, and the time stamp.
+    pub(super) fn evidence_of(&self, ack: &Packet, now: u64) -> Evidence {
+        let least = self.rtt.min();
+        let doubted_after = if least.is_zero() { u64::MAX } else { ticked(now).saturating_sub(ticked(least.ps())) };
+        let echoed = if self.config.stack.timestamps { ack.timestamp / TICK_PS } else { u64::MAX };
+        Evidence::new(doubted_after, echoed)
+    }
+
+    /// A segment is lost when one sent later was delivered and a reordering window has passed. Linux looks only at ACKs that are `dubious`,
+    /// and only if something was delivered since it last looked (`tcp_ack`, `tcp_rack_mark_lost`).
+    pub(super) fn detect_by_time(&mut self, d: &Delivered, dubious: bool, now: u64) -> u32 {
+        let advanced = d.acked_segments > 0;
         let rack = self.recovery.rack();
-        if let Some(newest) = d.newest.filter(believed) {
-            if (ticked(newest.sent_at), newest.end()) > (rack.sent_at, rack.end) {
-                (rack.sent_at, rack.end) = (ticked(newest.sent_at), newest.end());
-            }
-            // The round trip is that of the segment that is looked at last, which is often older: SACKs come first, then what is
-            // acknowledged in order, such as the one whose ACK was delayed.
-            rack.rtt = ticked(now) - ticked(d.last.filter(believed).unwrap_or(newest).sent_at);
+        rack.watch_order(d);
+        rack.lost_again = false;
+        if let Some((latest, sent_at)) = d.evidence.advance() {
+            (rack.sent_at, rack.end) = latest.max((rack.sent_at, rack.end));
+            rack.rtt = ticked(now) - sent_at;
+            rack.advanced = true;
         }
-        self.lose_by_time(now)
+        if dubious && std::mem::take(&mut rack.advanced) {
+            return self.lose_by_time(now);
+        }
+        if advanced && !rack.is_probe {
+            // The probe's or the retransmission timer takes this one's place (`tcp_set_xmit_timer`).
+            self.recovery.timer_at = u64::MAX;
+        }
+        0
     }
 
     fn lose_by_time(&mut self, now: u64) -> u32 {
@@ -142,13 +154,19 @@ impl Sender {
         let reorder = if eager { 0 } else { ticked((self.rtt.min().ps() / 4 * quarters).min(self.rtt.srtt().ps())) };
         let (mut lost, mut lost_again) = (0, false);
         let mut wait = 0;
+        // What is judged is a buffer, by its end: of one that is acknowledged in part RACK may have taken the end before a probe cut it.
+        let (mut until, mut end) = (0, 0);
         for index in 0..self.board.outstanding() as usize {
+            if index == until {
+                until = self.board.burst_until(index);
+                end = self.board.get(until - 1).end();
+            }
             let s = self.board.get(index);
             if s.sacked || (s.lost && !s.retransmitted) {
                 continue;
             }
             let sent_at = ticked(s.sent_at);
-            if (sent_at, s.end()) >= (rack.sent_at, rack.end) {
+            if (sent_at, end) >= (rack.sent_at, rack.end) {
                 if !s.retransmitted {
                     // Later segments were sent later still.
                     break;

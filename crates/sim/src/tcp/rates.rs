@@ -1,7 +1,8 @@
 //! Delivery-rate samples, for algorithms that ask for them: `tcp_rate.c`, draft-cheng-iccrg-delivery-rate-estimation.
 
+use super::delivered::Delivered;
 use super::rtt::ticked;
-use super::scoreboard::{Delivered, RateSnapshot};
+use super::scoreboard::RateSnapshot;
 use super::sender::Sender;
 use fanin_cc::RateSample;
 use fanin_units::Duration;

@@ -1,8 +1,8 @@
 //! Finding and repairing losses, and the reactions to ECN-Echo and timeouts: everything that moves the state machine.
 
+use super::delivered::Delivered;
 use super::prr::Prr;
 use super::rack::Rack;
-use super::scoreboard::Delivered;
 use super::sender::Sender;
 use super::undo::Undo;
 use super::uplink::Uplink;
@@ -167,7 +167,7 @@ impl Recovery {
 impl Sender {
     /// Updates what is known to be lost; returns how many segments were newly declared so.
     #[inline]
-    pub(super) fn find_losses(&mut self, advanced: bool, sacked: bool, d: &Delivered, now: u64) -> u32 {
+    pub(super) fn find_losses(&mut self, advanced: bool, sacked: bool, dubious: bool, d: &Delivered, now: u64) -> u32 {
         if advanced {
             self.recovery.forget_duplicates();
         }
@@ -178,7 +178,7 @@ impl Sender {
             return 0;
         }
         if self.recovery.kind == RecoveryKind::Rack {
-            return self.detect_by_time(d, now);
+            return self.detect_by_time(d, dubious, now);
         }
         let stack = &self.config.stack;
         if sacked { self.board.detect_losses(stack.dup_thresh, stack.mss, self.config.needs.segment_sizes) } else { 0 }

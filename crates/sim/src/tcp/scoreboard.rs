@@ -1,5 +1,6 @@
 //! What is outstanding: one record per segment, with the flags that recovery needs and the pipe of RFC 6675 kept up to date.
 
+use super::delivered::{Delivered, note_delivery};
 use super::rtt::ticked;
 use super::segment::{Kept, Segment, is};
 use fanin_switch::Ring;
@@ -15,46 +16,6 @@ pub struct RateSnapshot {
     pub first_sent_at: u64,
     /// The application limited the connection.
     pub app_limited: bool,
-}
-
-/// What an ACK delivered.
-#[derive(Clone, Copy, Debug)]
-pub struct Delivered {
-    /// Cumulatively acknowledged.
-    pub acked_bytes: u64,
-    pub acked_segments: u32,
-    /// Delivered for the first time, cumulatively or selectively.
-    pub bytes: u64,
-    pub segments: u32,
-    /// One of them had been sent more than once (Karn).
-    pub any_retransmitted: bool,
-    /// The least end of those that had been sent once; `u64::MAX` if there are none. The greatest end of all. These and what follows only
-    /// where the scoreboard notes them: see [`Scoreboard::new`].
-    pub lowest_original: u64,
-    pub highest: u64,
-    /// The most recently sent of the newly delivered ones.
-    pub newest: Option<Segment>,
-    /// Its rate snapshot, where those are kept.
-    pub newest_rate: Option<RateSnapshot>,
-    /// The highest of those that were cumulatively acknowledged; if there are none, of all.
-    pub last: Option<Segment>,
-}
-
-impl Default for Delivered {
-    fn default() -> Delivered {
-        Delivered {
-            acked_bytes: 0,
-            acked_segments: 0,
-            bytes: 0,
-            segments: 0,
-            any_retransmitted: false,
-            lowest_original: u64::MAX,
-            highest: 0,
-            newest: None,
-            newest_rate: None,
-            last: None,
-        }
-    }
 }
 
 /// Snapshots in the order of the segments.
@@ -263,6 +224,17 @@ impl Scoreboard {
             }
             d.any_retransmitted |= segment.ever_retransmitted;
         }
+        if self.notes_newest && self.segments.front().is_some_and(|s| !s.has(is::STARTS_BURST | is::SACKED)) {
+            d.evidence.extend_last(self.start, self.get(self.burst_until(0) - 1).end());
+        }
+    }
+
+    /// Position after the last segment of what the host holds as one buffer with the one at `index`: a burst that was handed to the network
+    /// card, less what has been cut off by SACKs, retransmissions and probes (`tcp_fragment`).
+    pub fn burst_until(&self, index: usize) -> usize {
+        let sacked = self.segments[index].has(is::SACKED);
+        let rest = self.segments.iter().skip(index + 1);
+        index + 1 + rest.take_while(|s| !s.has(is::STARTS_BURST) && s.has(is::SACKED) == sacked).count()
     }
 
     /// Marks what the blocks (absolute, left inclusive, right exclusive) cover; true if anything was new.
@@ -381,10 +353,11 @@ impl Scoreboard {
         self.hint = self.base;
     }
 
-    /// A timeout that gives up the first segment and what was sent before `time`.
+    /// A timeout that gives up the first buffer and what was sent before `time` (`tcp_timeout_mark_lost`).
     pub fn lose_older_than(&mut self, time: u64) {
+        let front = if self.is_empty() { 0 } else { self.burst_until(0) };
         for i in 0..self.segments.len() {
-            if i == 0 || ticked(self.segments[i].sent_at) <= time {
+            if i < front || ticked(self.segments[i].sent_at) <= time {
                 self.lose(i);
             }
         }
@@ -483,26 +456,6 @@ impl Scoreboard {
     }
 }
 
-#[inline]
-fn note_delivery(s: &Segment, rate: Option<RateSnapshot>, notes_newest: bool, d: &mut Delivered) {
-    d.bytes += u64::from(s.len);
-    d.segments += 1;
-    if !notes_newest {
-        return;
-    }
-    if !s.ever_retransmitted {
-        d.lowest_original = d.lowest_original.min(s.end());
-    }
-    d.highest = d.highest.max(s.end());
-    if d.newest.is_none_or(|n| (ticked(s.sent_at), s.end()) > (ticked(n.sent_at), n.end())) {
-        d.newest = Some(*s);
-        d.newest_rate = rate;
-    }
-    if !(s.sacked && d.last.is_some_and(|last| !last.sacked || last.end() > s.end())) {
-        d.last = Some(*s);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -513,20 +466,6 @@ mod tests {
             board.push(Segment::new(n * 1000, 1000, n), None);
         }
         board
-    }
-
-    /// Linux looks at SACKs first and at what is acknowledged in order afterwards, each in the order of the stream.
-    #[test]
-    fn the_last_one_looked_at_is_the_highest_acknowledged_else_the_highest() {
-        let last = |ack: u64, blocks: [(u64, u64); 3]| {
-            let (mut board, mut d) = (ten_packets(), Delivered::default());
-            board.acknowledge(ack, &mut d);
-            board.sack(blocks, &mut d);
-            d.last.map(|s| s.seq)
-        };
-        assert_eq!(last(2000, [(3000, 4000), (0, 0), (0, 0)]), Some(1000));
-        assert_eq!(last(0, [(5000, 6000), (3000, 4000), (0, 0)]), Some(5000));
-        assert_eq!(last(0, [(0, 0); 3]), None);
     }
 
     /// Linux's times of sending are whole microseconds: a segment that goes again in the one in which a later one left counts as sent before it.

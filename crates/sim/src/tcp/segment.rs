@@ -19,7 +19,7 @@ pub struct Segment {
     pub ever_retransmitted: bool,
     /// A message ends with it: it carries PSH, also when it is sent again.
     pub pushes: bool,
-    /// The first that the host handed to its network card with those behind it, up to the next of these.
+    /// The first that the host holds in one buffer with those behind it, up to the next of these.
     pub starts_burst: bool,
 }
 

@@ -1,11 +1,12 @@
 //! The sending side of a connection: what the application, ACKs and timers do to it. What leaves when is in `transmit.rs`, losses and
 //! the state machine in `recovery.rs`.
 
+use super::delivered::Delivered;
 use super::handshake::coarse_round_trip;
 use super::rates::RateSampler;
 use super::recovery::{AckSummary, Recovery};
 use super::rtt::{RttEstimator, elapsed};
-use super::scoreboard::{Delivered, Scoreboard};
+use super::scoreboard::Scoreboard;
 use super::tuning::first_window;
 use super::uplink::Uplink;
 use super::validation::Validation;
@@ -352,7 +353,11 @@ impl Sender {
         let now = net.now;
         let prior_in_flight = self.in_flight();
         let mut summary = AckSummary { advanced, ece, ..AckSummary::default() };
+        let was_open = self.state == State::Open;
         let d = &mut summary.delivered;
+        if self.recovery.kind == RecoveryKind::Rack {
+            d.evidence = self.evidence_of(packet, now);
+        }
         if advanced {
             self.una = packet.seq;
             self.board.acknowledge(packet.seq, d);
@@ -380,7 +385,10 @@ impl Sender {
         }
         let may_grow = self.may_grow(advanced, ece, d, now);
         let delivered = self.newly_delivered(advanced, opens, d);
-        let lost = self.find_losses(advanced, sacked, d, net.now);
+        // `tcp_ack_is_dubious`
+        let news = advanced || with_data || opens;
+        let dubious = !was_open || sacked || ece || packet.has(flags::DSACK) || !news;
+        let lost = self.find_losses(advanced, sacked, dubious, d, net.now);
         // Linux changes the state first, then the window.
         let enters = self.recovery.linux.is_some()
             && self.board.lost() > 0

@@ -203,8 +203,7 @@ impl Sender {
         });
         self.nxt += u64::from(len);
         let pushes = self.nxt >= self.message_due && self.note_messages(now);
-        let starts_burst = part.of_burst && part.first;
-        self.board.push(Segment { pushes, starts_burst, ..Segment::new(seq, len, now) }, rate);
+        self.board.push(Segment { pushes, starts_burst: part.first, ..Segment::new(seq, len, now) }, rate);
         if self.config.stack.rtt_timing == RttTiming::OneSegment {
             self.rtt.start_timing(self.nxt, now);
         }
