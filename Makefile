@@ -47,7 +47,7 @@ help:
 	@echo "make promises    captures under one TCP, replays under another, runs under it: is the promised gain got? (minutes)"
 	@echo "make thresholds  changes each threshold of the inference: a test must fail (minutes)"
 	@echo "make services    real services in namespaces, and what is read of their captures (root; minutes)"
-	@echo "make trial       such services captured, the answer typed on their hosts, measured again (root; an hour)"
+	@echo "make trial       services captured, the answer typed on their hosts, measured again (root; half an hour)"
 	@echo "make regret      advice on drawn services beside every candidate on the virtual kernel (an hour)"
 	@echo "make build   only the command: $(BIN)/fanin"
 	@echo "make clean   everything that was built"
@@ -174,9 +174,9 @@ build: $(VENV)/.extension
 services: build
 	$(BIN)/python -m tests.services --results results
 
-# Services captured, the answer typed on their hosts, measured again, and taken back. Needs root; an idle machine for numbers to quote.
+# Services captured, the answer typed on their hosts, measured again, and taken back: results/real_time.csv. Needs root; an idle machine for numbers to quote.
 trial: build
-	$(BIN)/python -m tests.services.trial
+	$(BIN)/python -m tests.services.trial --results results
 
 # Advice on drawn services of the virtual kernel beside every candidate, run there. REGRET says how many.
 REGRET ?= 12

@@ -156,6 +156,13 @@ def _regret() -> list[str]:
     return whole("regret", shown)
 
 
+def _real_time() -> list[str]:
+    rows = [row for row in _data("real_time").to_dicts() if row["kind"] == "change"]
+    verdicts = [row["verdict"] for row in rows]
+    counts = ", ".join(f"{verdicts.count(word)} {word}" for word in dict.fromkeys(sorted(verdicts)))
+    return [f"{_data('real_time').height} racks, {len(rows)} with a change: {counts}.", "", *whole("real_time")]
+
+
 def _services() -> list[str]:
     rows = _data("services").to_dicts()
     verdicts = [row["verdict"] for row in rows]
@@ -244,6 +251,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "random outside": _random_outside,
     "truth": _truth,
     "regret": _regret,
+    "real time": _real_time,
     "services": _services,
     "twins": _twins,
     "files": _files,

@@ -9,6 +9,12 @@ from .patterns import Service
 NAME = "drawn "
 """What the name of a drawn service begins with; its number follows."""
 
+INCAST = "incast "
+"""What the name of a drawn fan-in begins with: one user asks every server at once, through a buffer that may be too small for it."""
+
+INCASTS = 16
+"""So many of them are tried in real time."""
+
 PROTOCOLS = {
     "nginx": ("http", "https"),
     "own": ("chunked", "binary"),
@@ -57,4 +63,22 @@ def service(number: int) -> Service:
         offload=draw.random() < 0.75,
         mbps=mbps,
         buffer=draw.choice((60, 100, 200)),
+    )
+
+
+def incast(number: int) -> Service:
+    """The fan-in of this number; the same number is the same service on the same rack."""
+    draw = random.Random(f"{INCAST}{number}")
+    size = draw.choice((12, 16, 24, 32, 50, 64))
+    return Service(
+        f"{INCAST}{number}",
+        "all servers at once",
+        servers=draw.choice((5, 6, 8, 10, 12, 16)),
+        sizes_kib=(size, size) if draw.random() < 0.7 else (size // 2, 2 * size),
+        requests=200,
+        pause_ms=(draw.choice((2.0, 5.0)), draw.choice((3.0, 10.0))),
+        offload=draw.random() < 0.75,
+        mbps=draw.choice((100, 150, 200, 300, 400)),
+        buffer=draw.choice((24, 32, 48, 64, 100)),
+        snaplen=96,
     )

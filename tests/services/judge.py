@@ -34,6 +34,8 @@ class Counted:
     requests: int
     p50: float
     p99: float
+    mean: float = float("nan")
+    p95: float = float("nan")
 
     @classmethod
     def of(cls, responses: int, took: list[float]) -> Counted:
@@ -43,7 +45,8 @@ class Counted:
         def at(share: float) -> float:
             return took[min(len(took) - 1, int(len(took) * share))] if took else float("nan")
 
-        return cls(responses, len(took), at(0.5), at(0.99))
+        mean = sum(took) / len(took) if took else float("nan")
+        return cls(responses, len(took), at(0.5), at(0.99), mean, at(0.95))
 
 
 @dataclass(frozen=True)
@@ -90,10 +93,11 @@ def write(rows: Sequence[Row], path: Path) -> None:
             out.writerow([row.name, patterns.named(row.name).what, row.tap, verdict, " ".join(named), *figures])
 
 
-def logged(path: Path) -> Counted:
-    """What the application says."""
-    log: dict[str, Any] = json.loads(gzip.decompress(path.read_bytes()))
-    return Counted.of(len(log["responses"]), [(end - begin) * 1e3 for begin, end in log["rounds"]])
+def logged(*paths: Path) -> Counted:
+    """What the application says, of several runs together."""
+    logs: list[dict[str, Any]] = [json.loads(gzip.decompress(path.read_bytes())) for path in paths]
+    took = [(end - begin) * 1e3 for log in logs for begin, end in log["rounds"]]
+    return Counted.of(sum(len(log["responses"]) for log in logs), took)
 
 
 def read(path: Path) -> tuple[Counted, tuple[str, ...], bool]:

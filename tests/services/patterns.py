@@ -276,4 +276,6 @@ def named(name: str) -> Service:
 
     if name.startswith(drawn.NAME):
         return drawn.service(int(name.removeprefix(drawn.NAME)))
+    if name.startswith(drawn.INCAST):
+        return drawn.incast(int(name.removeprefix(drawn.INCAST)))
     return next(service for service in SERVICES if service.name == name)

@@ -19,6 +19,8 @@ PROGRAMS = ("ip", "tc", "ethtool", "tcpdump", "dumpcap")
 LOCK = Path(tempfile.gettempdir(), "fanin-lab.lock")
 BURST = 3200
 """Bytes of the token buckets."""
+CURRENT = "cubic"
+"""What hosts run: what Linux runs unless told otherwise. A new namespace has what its machine runs."""
 
 
 def server(number: int) -> str:
@@ -80,6 +82,11 @@ def rack(servers: int, mbps: int, buffer: int, *, offload: bool) -> Iterator[Non
             own = address(number - 1) if number else "10.9.0.1"
             batch(f"ip -n {host}", ["link set lo up", "link set ve up", f"addr add {own}/16 dev ve"])
             batch(f"tc -n {host}", [f"qdisc add dev ve {bucket}"])
+            # By the route: in a namespace the sysctl takes only what the machine allows everyone.
+            batch(
+                f"ip -n {host}",
+                [f"route replace 10.9.0.0/16 dev ve proto kernel scope link src {own} congctl {CURRENT}"],
+            )
             if not offload:
                 within = ["ip", "netns", "exec", host, "ethtool", "-K", "ve", "tso", "off", "gso", "off", "gro", "off"]
                 subprocess.run(within, capture_output=True, check=True)

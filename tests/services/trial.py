@@ -1,57 +1,127 @@
 """Capture a service, type the answer on its hosts, measure again, and take it back.
 
-`python -m tests.services.trial sizes` prints a line for each service: what it took under CUBIC, what `fanin compare` advised from the capture
-at the aggregator alone and promised, what it took then, and whether the hosts were as before after the lines that take it back.
+`python -m tests.services.trial sizes` prints a line for each service: what it took under CUBIC, what `fanin.compare` advised from the capture
+at the aggregator alone and stated, what it took then, and whether the hosts were as before after the lines that take it back.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import csv
+import gzip
+import math
+import os
+import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from . import aggregator, judge, patterns, rack, servers
+import fanin
+from fanin.comparison.candidates import Choice, with_host_settings
+from fanin.ranking import RankOf
+from fanin.runs.replay import ReplayJob
+from fanin.settings.candidates import Candidate
+
+from . import aggregator, drawn, judge, patterns, rack, servers
 
 FANIN = Path(sys.executable).with_name("fanin")
-AVAILABLE = "cubic,reno"
-"""What every kernel has: the hosts share one, so a twin that one of them loads is loaded for all. Settings of hosts are tried with them."""
+AVAILABLE = ("cubic", "reno")
+"""What every kernel has: the hosts share one, so a twin that one of them loads is loaded for all. Settings of hosts are tried besides."""
 STATE = "ip route show table all; ip -6 route show table all; sysctl net.ipv4 2>/dev/null | grep -v -e random -e _mem; ls /run/fanin 2>/dev/null"
 """What the lines may change, and must take back."""
+
+
+def with_settings(base: ReplayJob, choice: Choice, of: RankOf) -> Sequence[Candidate]:
+    """The settings of hosts that a comparison tries unless TCPs are named."""
+    return list(with_host_settings(choice, base).settings.values())
+
+
+TAP = ("aggregator",)
+RUNS = 3
+"""Runs before and after: a service's timeouts differ between runs by more than what is judged."""
+CLOSE = 1.5
+"""A mean that is got is as stated within this factor of the interval's middle."""
+HARM = 1.05
+"""A mean or p95 that is longer by this factor is harm."""
 
 
 @dataclass(frozen=True)
 class Trial:
     """One service before and after; times of its requests in ms."""
 
-    name: str
+    service: patterns.Service
     before: judge.Counted
     kind: str
     headline: str
-    lines: tuple[str, ...]
+    change: str
+    stated: tuple[float, float] | None
     after: judge.Counted | None
     undone: bool
 
+    @property
+    def verdict(self) -> str:
+        """How the mean that was got lies beside the one that was stated."""
+        if self.after is None or self.stated is None:
+            return ""
+        if self.after.mean > HARM * self.before.mean or self.after.p95 > HARM * self.before.p95:
+            return "harmed"
+        low, high = self.stated
+        if low <= self.after.mean <= high:
+            return "inside"
+        side = "longer" if self.after.mean > high else "shorter"
+        return f"{side}, close" if 1 / CLOSE <= self.after.mean / math.sqrt(low * high) <= CLOSE else side
+
     def told(self) -> str:
         """For people."""
-        text = f"{self.name}: {self.headline}\n    before: p50 {self.before.p50:.2f}, p99 {self.before.p99:.2f} ms"
+        was = self.before
+        text = f"{self.service.name}: {self.headline}\n    before: mean {was.mean:.2f}, p50 {was.p50:.2f}, p95 {was.p95:.2f}, p99 {was.p99:.2f} ms"
         if self.after is None:
             return text
-        back = "as before" if self.undone else "NOT AS BEFORE"
-        return f"{text}; after: p50 {self.after.p50:.2f}, p99 {self.after.p99:.2f} ms; taken back: {back}"
+        back, got = "as before" if self.undone else "NOT AS BEFORE", self.after
+        return f"{text}; after: mean {got.mean:.2f}, p50 {got.p50:.2f}, p95 {got.p95:.2f}, p99 {got.p99:.2f} ms: {self.verdict}; taken back: {back}"
+
+    def row(self) -> dict[str, object]:
+        """A row of ``results/real_time.csv``."""
+        of, got, (low, high) = self.service, self.after, self.stated or (None, None)
+        size = "{} to {}".format(*of.sizes_kib) if of.sizes_kib[0] < of.sizes_kib[1] else str(of.sizes_kib[0])
+        offload = "on" if of.offload else "off"
+        return {
+            "service": of.name,
+            "rack": f"{of.servers} x {size} KiB, {of.mbps} Mbps, {of.buffer}p, offload {offload}",
+            "kind": self.kind,
+            "change": self.change,
+            "before_mean_ms": _rounded(self.before.mean),
+            "before_p95_ms": _rounded(self.before.p95),
+            "stated_low_ms": _rounded(low),
+            "stated_high_ms": _rounded(high),
+            "after_mean_ms": _rounded(got and got.mean),
+            "after_p95_ms": _rounded(got and got.p95),
+            "verdict": self.verdict,
+        }
 
 
-def played(service: patterns.Service, seed: int, folder: Path, taps: Sequence[str]) -> judge.Counted:
-    """One run of the aggregator, in a rack that stands."""
-    log = folder / "log.json.gz"
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)
+
+
+def played(service: patterns.Service, seed: int, folder: Path, taps: Sequence[str]) -> Path:
+    """One run of the aggregator, in a rack that stands: its log."""
+    log = folder / f"log{seed}.json.gz"
     with rack.taps(folder, service.servers, service.snaplen, taps):
         aggregator.ask(service, seed, service.requests, log)
-    return judge.logged(log)
+    return log
+
+
+def kept(work: Path, log: Path, folder: Path, name: str) -> None:
+    """The last run's capture and log, as they are shipped."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (work / "aggregator.pcap").open("rb") as file, gzip.GzipFile(folder / f"{name}.pcap.gz", "wb", mtime=0) as to:
+        shutil.copyfileobj(file, to)
+    shutil.copyfile(log, folder / f"{name}.log.json.gz")
 
 
 def typed(host: str, lines: Sequence[str], folder: Path) -> None:
@@ -77,8 +147,8 @@ def state(host: str) -> str:
     ).stdout
 
 
-def tried(service: patterns.Service, seed: int) -> Trial:
-    """Capture, compare, type, measure, undo."""
+def tried(service: patterns.Service, seed: int, folder: Path | None = None) -> Trial:
+    """Capture, compare, type, measure, undo; captures, logs and lines are left in `folder`."""
     with tempfile.TemporaryDirectory() as place:
         work = Path(place)
         work.chmod(0o755)
@@ -87,55 +157,74 @@ def tried(service: patterns.Service, seed: int) -> Trial:
             rack.rack(service.servers, service.mbps, service.buffer, offload=service.offload),
             servers.serving(service.server, service.servers, work),
         ):
-            before = played(service, seed, work, ["aggregator"])
-            line = [
-                str(FANIN),
-                "compare",
-                "--cc",
-                AVAILABLE,
-                str(work / "aggregator.pcap"),
-                "--baseline",
-                "cubic",
-                "--json",
-                "--out",
-                str(work / "out"),
-            ]
-            found: dict[str, Any] = json.loads(subprocess.run(line, capture_output=True, text=True, check=True).stdout)
-            answer, how = found["answer"], found["recommendation"]
+            before, after = [played(service, seed, work, TAP)], []
+            if folder is not None:
+                kept(work, before[0], folder, "before")
+            result = fanin.compare(work / "aggregator.pcap", cc=AVAILABLE, baseline=rack.CURRENT, further=with_settings)
+            answer = result.verdict
+            how, change = answer.recommendation, answer.best or ""
             if how is None:
-                return Trial(service.name, before, answer["kind"], answer["headline"], (), None, True)
+                return Trial(service, judge.logged(*before), answer.kind, answer.headline, "", None, None, True)
             there = {host: state(host) for host in [*hosts, rack.CLIENT]}
-            for host in hosts:
-                typed(host, how["trial"], work)
-            if how["at_aggregator"]:
-                typed(rack.CLIENT, how["at_aggregator"], work)
-            try:
-                after = played(service, seed + 1, work, [])
-            finally:
+            for number in range(RUNS):
+                # By turns, so that what else this machine does falls on both.
+                if number:
+                    before.append(played(service, seed + 2 * number, work, TAP))
                 for host in hosts:
-                    typed(host, how["undo"], work)
-                if how["at_aggregator"]:
-                    typed(rack.CLIENT, how["undo_at_aggregator"], work)
+                    typed(host, how.trial, work)
+                if how.at_aggregator:
+                    typed(rack.CLIENT, how.at_aggregator, work)
+                try:
+                    after.append(played(service, seed + 2 * number + 1, work, TAP))
+                    if folder is not None and number == 0:
+                        kept(work, after[0], folder, "after")
+                finally:
+                    for host in hosts:
+                        typed(host, how.undo, work)
+                    if how.at_aggregator:
+                        typed(rack.CLIENT, how.undo_at_aggregator, work)
             undone = all(state(host) == was for host, was in there.items())
-            return Trial(service.name, before, answer["kind"], answer["headline"], tuple(how["trial"]), after, undone)
+            if folder is not None:
+                lines = ["# on each server", *how.trial, "# on the aggregator", *how.at_aggregator]
+                (folder / "typed.sh").write_text("\n".join([*lines, ""]), encoding="utf-8")
+            stated = result.expected(change, "mean")
+            was, got = judge.logged(*before), judge.logged(*after)
+            return Trial(service, was, answer.kind, answer.headline, change, stated, got, undone)
 
 
 def main(arguments: Sequence[str]) -> None:
     """The command."""
     parser = argparse.ArgumentParser(prog="python -m tests.services.trial", description=__doc__)
-    parser.add_argument("names", nargs="*", help="services [default: all]")
+    parser.add_argument(
+        "names", nargs="*", help="services, or `incast 3` for a fan-in of random parts [default: incast 0 to 15]"
+    )
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--keep", type=Path, help="folder for captures, logs and the lines that were typed")
+    parser.add_argument("--results", type=Path, help="folder for real_time.csv")
     given = parser.parse_args(arguments)
     if (why := rack.missing()) is not None:
         sys.exit(why)
-    for service in [patterns.named(name) for name in given.names] or patterns.SERVICES:
+    # What else this machine does must not be what is measured.
+    with suppress(OSError):
+        os.nice(-10)
+    done = []
+    for service in [patterns.named(name) for name in given.names] or map(drawn.incast, range(drawn.INCASTS)):
         if (why := servers.missing(service.server)) is not None:
             print(f"{service.name}: left out: {why}", flush=True)
             continue
+        folder = None if given.keep is None else given.keep / service.name.replace(" ", "_")
         try:
-            print(tried(service, given.seed).told(), flush=True)
-        except (RuntimeError, subprocess.SubprocessError) as error:
+            trial = tried(service, given.seed, folder)
+        except (RuntimeError, fanin.FaninError, subprocess.SubprocessError) as error:
             print(f"{service.name}: failed: {error}", flush=True)
+            continue
+        print(trial.told(), flush=True)
+        done.append(trial.row())
+        if given.results is not None:
+            with (given.results / "real_time.csv").open("w", newline="", encoding="utf-8") as file:
+                table = csv.DictWriter(file, fieldnames=list(done[0]), lineterminator="\n")
+                table.writeheader()
+                table.writerows(done)
 
 
 if __name__ == "__main__":
