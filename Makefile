@@ -125,12 +125,13 @@ docs: build
 linux:
 	cargo build --release --package fanin-host --package fanin-testbed --package fanin-player --package fanin-shim --features fanin-host/bpf
 
-# `fanin-host` as one static file with everything inside, in target/host: what `make linux` needs, and Debian's static libelf, zlib and C library.
+# `fanin-host` and the launcher `fanin`, each one static file with everything inside, in target/host: what `make linux` needs, and Debian's static libelf, zlib and C library.
 host:
 	RUSTFLAGS="-C target-feature=+crt-static" LIBBPF_SYS_LIBRARY_PATH=/usr/lib/$(MACHINE)-linux-gnu \
-	  cargo build --release --package fanin-host --features fanin-host/static --target $(MACHINE)-unknown-linux-gnu --config profile.release.strip=true
+	  cargo build --release --package fanin-host --package fanin-launcher --features fanin-host/static --target $(MACHINE)-unknown-linux-gnu \
+	  --config profile.release.strip=true
 	mkdir -p target/host
-	cp target/$(MACHINE)-unknown-linux-gnu/release/fanin-host target/host/fanin-host
+	cp target/$(MACHINE)-unknown-linux-gnu/release/fanin-host target/$(MACHINE)-unknown-linux-gnu/release/fanin target/host/
 
 # The same for arm64, without BPF: it needs no C library, and so no cross compiler (`rustup target add aarch64-unknown-linux-musl`).
 host-arm64:
@@ -191,6 +192,9 @@ $(VENV)/.parts: pyproject.toml uv.lock | $(if $(filter uv,$(UV)),,$(OWN_UV))
 # The engine as a Python module, optimised; Cargo compiles only what changed.
 $(VENV)/.extension: $(VENV)/.parts $(RUST)
 	VIRTUAL_ENV="$(CURDIR)/$(VENV)" PATH="$(CURDIR)/target/uv/bin:$$PATH" $(BIN)/maturin develop --release --uv
+	cargo build --release --quiet --package fanin-launcher
+	mv $(BIN)/fanin $(BIN)/fanin-python
+	cp target/release/fanin $(BIN)/fanin
 	@touch $@
 
 # One file that holds the command, the papers and the distributions. It is tried where nothing else is: an environment of its own, an empty folder.
@@ -198,7 +202,7 @@ wheel: build host
 	rm -rf dist target/share
 	PATH="$(CURDIR)/target/uv/bin:$$PATH" $(BIN)/maturin build --release --out dist --quiet
 	$(BIN)/python tools/manpages.py target/share
-	$(BIN)/python tools/wheel.py dist papers target/host/fanin-host target/share
+	$(BIN)/python tools/wheel.py dist papers target/host target/share
 	$(BIN)/python tools/try_wheel.py dist $(CAPTURE)
 
 # Everything that must hold before a release; what a machine lacks is named and left out.

@@ -54,6 +54,7 @@ def main(dist: Path, capture: Path) -> None:
         assert int(found.stdout) >= 5, found.stdout
         assert "complete" in fanin("--show-completion", "bash")
         assert (home / "share/man/man1/fanin-compare.1").exists()
+        assert (home / "bin/fanin").read_bytes().startswith(b"\x7fELF")
         query = subprocess.run(
             [home / "bin/fanin", "query", "select 1"], cwd=empty, env=clean, check=False, capture_output=True, text=True
         )

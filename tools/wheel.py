@@ -1,6 +1,7 @@
 """Complete the wheel that maturin built: ``tools/wheel.py DIST PAPERS HOST SHARE``.
 
-Added are the papers, the scripts of the pages, ``fanin-host`` beside the command, and man pages and completions under ``share``.
+Added are the papers, the scripts of the pages, ``fanin-host`` beside the command, and man pages and completions under ``share``. The command is the
+launcher, and Python's entry stands beside it as ``fanin-python``.
 """
 
 from __future__ import annotations
@@ -27,11 +28,19 @@ def main(dist: Path, papers: Path, host: Path, share: Path) -> None:
     with zipfile.ZipFile(wheel) as old, zipfile.ZipFile(beside, "w", zipfile.ZIP_DEFLATED) as new:
         record = next(name for name in old.namelist() if name.endswith(".dist-info/RECORD"))
         lines = old.read(record).decode().splitlines()
+        scripts = record.removesuffix("RECORD") + "entry_points.txt"
         for item in old.infolist():
-            if item.filename != record:
+            if item.filename not in (record, scripts):
                 new.writestr(item, old.read(item.filename))
+        entry = old.read(scripts).decode()
+        assert "\nfanin=" in entry, entry
         data = record.removesuffix(".dist-info/RECORD") + ".data"
-        for name, content, mode in _added(papers, host, share, data):
+        lines = [line for line in lines if not line.startswith(f"{scripts},")]
+        added = [
+            (scripts, entry.replace("\nfanin=", "\nfanin-python=").encode(), 0),
+            *_added(papers, host, share, data),
+        ]
+        for name, content, mode in added:
             item = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
             item.external_attr = mode
             new.writestr(item, content, zipfile.ZIP_DEFLATED)
@@ -48,7 +57,8 @@ def _added(papers: Path, host: Path, share: Path, data: str) -> Iterator[tuple[s
     # As fanin.html makes it where vl-convert is installed.
     script = f"(()=>{{{vl_convert.javascript_bundle('window.vegaEmbed = vegaEmbed;')}}})();"
     yield VEGA, script.encode(), 0
-    yield f"{data}/scripts/{host.name}", host.read_bytes(), PROGRAM
+    for program in ("fanin", "fanin-host"):
+        yield f"{data}/scripts/{program}", (host / program).read_bytes(), PROGRAM
     for file in sorted(p for p in share.rglob("*") if p.is_file()):
         yield f"{data}/data/share/{file.relative_to(share).as_posix()}", file.read_bytes(), 0
 

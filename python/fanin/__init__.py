@@ -11,15 +11,19 @@ import os
 import sys
 
 # What `signal` is made of, and loaded by every Python: `signal` itself, and `__future__`, take milliseconds in which Ctrl-C would be a traceback.
-if (sys.argv or [""])[0].rpartition("/")[2] == "fanin" and (
-    (_signal := __import__("_signal")).getsignal(_signal.SIGINT) is _signal.default_int_handler
-):
-    # The command, of which only this much is loaded: Ctrl-C is said in its own words until `fanin.__main__.main` takes over.
-    def _interrupted(number: int, where: object) -> None:
-        os.write(2, b"fanin: interrupted, nothing was written\n")
-        os._exit(130)
+if (_name := (sys.argv or [""])[0].rpartition("/")[2]) in ("fanin", "fanin-python"):
+    _signal = __import__("_signal")
+    if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+        # The command, of which only this much is loaded: Ctrl-C is said in its own words until `fanin.__main__.main` takes over.
+        def _interrupted(number: int, where: object) -> None:
+            os.write(2, b"fanin: interrupted, nothing was written\n")
+            os._exit(130)
 
-    _signal.signal(_signal.SIGINT, _interrupted)
+        _signal.signal(_signal.SIGINT, _interrupted)
+    if _name == "fanin-python":
+        # The launcher (crates/launcher) blocked it before Python began, and the command is named as it was typed.
+        _signal.pthread_sigmask(_signal.SIG_UNBLOCK, {_signal.SIGINT})
+        sys.argv[0] = sys.argv[0].removesuffix("-python")
 
 import importlib
 from typing import TYPE_CHECKING, Any

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -86,3 +87,35 @@ main()
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
     assert done.stderr.startswith("fanin: error: the compiled module is of another version than the Python around it (")
     assert "run `make build`" in done.stderr
+
+
+LAUNCHER = Path(sys.executable).with_name("fanin-python")
+
+
+@pytest.mark.skipif(not LAUNCHER.exists(), reason="installed without the launcher")
+def test_ctrl_c_while_python_starts_is_an_interruption(tmp_path: Path) -> None:
+    """A module that Python loads before anything of fanin's sends it, where a traceback would be the answer."""
+    (tmp_path / "sitecustomize.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    fanin_ = [Path(sys.executable).with_name("fanin"), "list", "cc"]
+    listens = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
+    done = subprocess.run(
+        fanin_, env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=False, **listens
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "fanin: interrupted, nothing was written\n")
+
+
+@pytest.mark.skipif(not LAUNCHER.exists(), reason="installed without the launcher")
+def test_the_launcher_is_the_command_also_through_a_link_and_says_what_it_lacks(tmp_path: Path) -> None:
+    own = Path(sys.executable).with_name("fanin")
+    (tmp_path / "linked").symlink_to(own)
+    done = subprocess.run([tmp_path / "linked", "--nonsense"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("fanin: error: command line: no such option: --nonsense")
+    (tmp_path / "fanin").write_bytes(own.read_bytes())
+    (tmp_path / "fanin").chmod(0o755)
+    done = subprocess.run([tmp_path / "fanin"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"fanin: error: {tmp_path}/fanin-python: cannot be started (No such file or directory (os error 2)); "
+        "install fanin anew\n"
+    )
