@@ -40,7 +40,7 @@ help:
 	@echo "make bench   the benchmarks (minutes)"
 	@echo "make performance  every row of the table in docs/performance.md, on this machine as it is (ten minutes, idle)"
 	@echo "make faults  every command without memory, disk, files, a home, a whole store or patience (minutes)"
-	@echo "make fuzz    coverage-guided fuzzing of captures and scenarios, FUZZ_SECONDS each (600)"
+	@echo "make fuzz    coverage-guided fuzzing of captures, workloads, scenarios, racks, hosts and plans, FUZZ_SECONDS each (600)"
 	@echo "make wheel   one wheel in dist/ that works alone, tried in an empty environment"
 	@echo "make release-check  what must hold before a release: version, dated CHANGELOG, tag, a wheel from a clean clone, the container"
 	@echo "make round-trip  captures and replays 300 random scenarios (minutes)"

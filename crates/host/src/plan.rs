@@ -41,9 +41,13 @@ pub struct End {
 
 /// The part of a plan for an end that is named, or for the one that has an address of this host.
 pub fn part(file: &Path, end: Option<&str>, is_own: impl Fn(&IpAddr) -> bool) -> Result<End, Error> {
-    let text = std::fs::read_to_string(file).map_err(Error::file(file))?;
+    parse(&std::fs::read_to_string(file).map_err(Error::file(file))?, file, end, is_own)
+}
+
+/// The same of a plan's text.
+pub fn parse(text: &str, file: &Path, end: Option<&str>, is_own: impl Fn(&IpAddr) -> bool) -> Result<End, Error> {
     let wrong = |why: String| Error::Usage(format!("{}: {why}", file.display()));
-    let plan: Plan = toml::from_str(&text).map_err(|e| {
+    let plan: Plan = toml::from_str(text).map_err(|e| {
         let line = e.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
         wrong(format!("line {line}: {}", e.message().replace('\n', "; ")))
     })?;
