@@ -155,15 +155,19 @@ fn a_request_that_goes_on_with_some_of_its_answers_is_partial_and_one_with_a_hed
     assert_eq!(closing(&workload).partial, 0);
 }
 
-/// Forty times each of two servers, `apart` from each other, in no request; each answered after a millisecond.
 fn loose(apart: impl Fn(u64) -> u64) -> Workload {
+    loose_times(40, apart)
+}
+
+/// So many times each of two servers, `apart` from each other, in no request; each answered after a millisecond.
+fn loose_times(times: u64, apart: impl Fn(u64) -> u64) -> Workload {
     let mut workload = twice();
     workload.rounds.clear();
     workload.companies[0].rounds = 0;
     for (c, connection) in workload.connections.iter_mut().enumerate() {
         let one = Message { release: None, took_ns: Some(1_000_000), ..connection.messages[0].clone() };
         let at = |n: u64| n * 20_000_000 + if c == 0 { 0 } else { apart(n) };
-        connection.messages = (0..40).map(|n| Message { start_ns: at(n), ..one.clone() }).collect();
+        connection.messages = (0..times).map(|n| Message { start_ns: at(n), ..one.clone() }).collect();
     }
     workload
 }
@@ -176,6 +180,8 @@ fn messages_that_leave_together_and_are_in_no_request_are_unbound_and_those_that
     assert_eq!(loose(|_| 500_001).closings(), []);
     // Spread evenly over the time between: 38 of 40 meet nothing.
     assert_eq!(loose(|n| n * 500_000).closings(), []);
+    assert_eq!(closing(&loose_times(10, |_| 20_000)).unbound, 20);
+    assert_eq!(loose_times(9, |_| 20_000).closings(), [], "too few to say");
     // Health checks that keep step, beside a thousand requests.
     let mut beside = loose(|_| 20_000);
     let many = |connection: &ReplayConnection| {

@@ -485,3 +485,28 @@ fn own(class: &Class, asks: &[Ask]) -> Score {
         delays,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_pauses_that_are_as_steady_those_after_most_answers_count() {
+        let score = |(late, cost): (usize, f64)| {
+            let kind = Kind::Answers(Need::AllBut(late));
+            Score { kind, cost, gain: 2.0, coverage: 1.0, median: 0, delays: Vec::new() }
+        };
+        let chosen = |costs: [f64; 3]| latest(costs.into_iter().enumerate().map(score).collect()).map(|s| s.kind);
+        assert_eq!(chosen([5.06, 5.04, 5.0]), Some(Kind::Answers(Need::AllBut(1))));
+        assert_eq!(chosen([5.04, 5.0, 5.02]), Some(Kind::Answers(Need::AllBut(0))));
+    }
+
+    #[test]
+    fn a_timer_is_hardly_ever_early() {
+        let timer = |early: u64| {
+            let delays = (0..100).map(|n| Some(if n < 5 { 100 - early } else { 100 })).collect();
+            Score { kind: Kind::Timer, cost: 0.0, gain: 2.0, coverage: 1.0, median: 100, delays }
+        };
+        assert!(timer(5).is_regular() && !timer(6).is_regular());
+    }
+}

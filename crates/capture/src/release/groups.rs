@@ -363,4 +363,13 @@ mod tests {
         assert_eq!((usual(&[10, 10, 10, 29]), usual(&[10, 10, 10, 30])), (None, Some(vec![0, 1, 2])));
         assert_eq!((usual(&[10, 10, 10, 4]), usual(&[10, 10, 10, 3])), (None, Some(vec![0, 1, 2])));
     }
+
+    /// Twelve servers, of which one is asked so much more often than twenty times and one as much less: a statistic of `d * d / 10`, where 26.7 are by chance.
+    #[test]
+    fn servers_that_are_drawn_are_asked_about_as_often() {
+        let often = |d: usize| -> BTreeMap<u32, usize> {
+            (0..12).map(|n| (n, [20 + d, 20 - d].get(n as usize).copied().unwrap_or(20))).collect()
+        };
+        assert!(by_draw(&often(16)) && !by_draw(&often(17)));
+    }
 }
