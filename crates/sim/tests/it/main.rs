@@ -8,6 +8,7 @@ mod hosts;
 mod laws;
 mod linux;
 mod linux_ecn;
+mod linux_without_sack;
 mod ndp;
 mod offload;
 mod opening;
