@@ -324,6 +324,26 @@ mod tests {
         assert_eq!(clock.jumps.packets, 0);
     }
 
+    /// The first packet has the stamp `first`, the second lies `back` before it; what was used already ends at `released`.
+    fn jumps(first: i64, back: i64, released: Option<i64>) -> u64 {
+        let mut clock = Clock::default();
+        clock.at(Some(first), 1, None);
+        clock.at(Some(first - back), 2, released);
+        clock.jumps.packets
+    }
+
+    #[test]
+    fn a_step_back_by_more_than_a_second_behind_what_was_used_is_a_wrong_clock() {
+        let back = |ns: i64| jumps(HOUR, ns, Some(HOUR - 1));
+        assert_eq!((back(1_000_000_000), back(1_000_000_001)), (0, 1));
+    }
+
+    #[test]
+    fn before_any_packet_was_used_a_stamp_may_lie_a_minute_before_the_first() {
+        let back = |ns: i64| jumps(HOUR, ns, None);
+        assert_eq!((back(60_000_000_000), back(60_000_000_001)), (0, 1));
+    }
+
     /// Eight interfaces, whose buffers of 500 packets (500 us each) are written one after another.
     fn several_interfaces() -> Vec<i64> {
         let packets = (0..20).flat_map(|turn| (0..8).flat_map(move |port| (0..500).map(move |n| (turn, port, n))));

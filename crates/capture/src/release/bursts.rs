@@ -321,3 +321,40 @@ pub(super) fn counted(mut pairs: Vec<((u32, u32), u32)>) -> Vec<((u32, u32), u32
     });
     pairs
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::release::Times;
+
+    fn talk(server: u32, opened: Option<u64>, asked: u64) -> Talk {
+        let times = vec![Times { asked: Some(asked), ..Times::default() }];
+        Talk { server, opened, times, ..Talk::default() }
+    }
+
+    #[test]
+    fn a_loop_over_the_servers_takes_500_us_from_one_to_the_next() {
+        let bursts = |apart: u64| {
+            let talks = [talk(0, None, 1_000), talk(1, None, 1_000 + apart)];
+            in_time(&talks, &asks(&talks)).len()
+        };
+        assert_eq!((bursts(500_000), bursts(500_001)), (1, 2));
+    }
+
+    #[test]
+    fn an_application_asks_within_5_ms_on_what_it_opened_for_that() {
+        let opened = |asked: u64| asks(&[talk(0, Some(1_000), 1_000 + asked)])[0].opened;
+        assert_eq!((opened(5_000_000), opened(5_000_001)), (Some(1_000), None));
+    }
+
+    #[test]
+    fn an_application_goes_on_writing_within_100_us_of_an_answer() {
+        let continues = |after: u64| {
+            let mut talk = talk(0, None, 1_000);
+            talk.times[0].answered = Some(2_000);
+            talk.times.push(Times { asked: Some(2_000 + after), ..Times::default() });
+            asks(&[talk])[1].continues()
+        };
+        assert_eq!((continues(100_000), continues(100_001)), (true, false));
+    }
+}
