@@ -16,7 +16,7 @@ import polars as pl
 from fanin.errors import OutputError
 from fanin.settings.hosts import HOST_SETTINGS
 
-from lab import validation
+from lab import thresholds, validation
 from lab.racks import measured
 
 ROOT = Path(__file__).parents[1]
@@ -226,6 +226,30 @@ def _files() -> list[str]:
     return markdown(["`results/`", "what", "on", "recorded, commit"], cells)
 
 
+def _thresholds() -> list[str]:
+    broken = {f"{row['file']}:{row['name']}": row for row in thresholds.data()}
+    files: dict[str, list[list[str]]] = {}
+    for each in thresholds.declared():
+        row = broken.get(each.key, {})
+        cells = [
+            f"`{each.name}`",
+            f"`{each.value}`",
+            each.why.replace("|", "\\|").replace("[`", "`").replace("`]", "`"),
+        ]
+        files.setdefault(each.file, []).append([*cells, *(row.get(side) or "-" for side in ("halved", "doubled"))])
+    moved = [row for row in broken.values() if row["halved"] != thresholds.TYPE]
+    sides = [sum(row[side].startswith(thresholds.NOTHING) for side in ("halved", "doubled")) for row in moved]
+    held, nothing = sides.count(0), sides.count(2)
+    lines = [
+        f"{len(broken)} constants, of which {len(moved)} were moved: {held} held by tests on both sides, {nothing} on none.",
+        "",
+    ]
+    heads = ["constant", "value", "why", "halved", "doubled"]
+    for file, rows in files.items():
+        lines += [f"## `{file}`", "", *markdown(heads, rows), ""]
+    return [*lines, origin("thresholds")]
+
+
 def _host_settings() -> list[str]:
     heads = ["setting", "where", "whose", "does", "costs elsewhere", "Linux", "simulated"]
     cells = [
@@ -256,5 +280,6 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "twins": _twins,
     "files": _files,
     "host settings": _host_settings,
+    "thresholds": _thresholds,
 }
 """Tables that are more than their data as they are."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from fanin.errors import OutputError
 
-from lab import tables
+from lab import tables, thresholds
 
 FILES = sorted(tables.RESULTS.glob("*.csv"))
 
@@ -40,3 +40,9 @@ def test_a_table_that_there_is_not_is_named() -> None:
     assert "| all | 349 | 342 | 0.99 |" in tables.filled(page, "page.md")
     with pytest.raises(OutputError, match=r"page.md: there is no table `kernels`"):
         tables.filled(page.replace("kernel", "kernels"), "page.md")
+
+
+def test_every_threshold_was_moved_from_the_value_that_it_has() -> None:
+    moved = {f"{row['file']}:{row['name']}": row["value"] for row in thresholds.data()}
+    declared = {each.key: each.value for each in thresholds.declared()}
+    assert moved == declared, "make thresholds ONLY=NAME moves those that are new or have another value"

@@ -1,0 +1,240 @@
+"""Every threshold of ``crates/capture``: its value, why, and the tests that fail where it is halved or doubled.
+
+python -m lab.thresholds                 # all (an hour of processor time): results/thresholds.csv
+python -m lab.thresholds bursts.rs GAIN  # those of a file, or of a name
+
+A copy of the sources is compiled once, with each constant read from the environment: what a move costs is a run of the tests.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+SOURCES = ROOT / "crates/capture/src"
+DATA = ROOT / "results/thresholds.csv"
+COPY = ROOT / "target/thresholds"
+COLUMNS = ("file", "name", "value", "halved", "doubled")
+NOTHING = "nothing"
+TYPE = "type"
+"""It is the length of an array or a part of another constant, and is not moved."""
+
+DECLARED = re.compile(
+    r"(?P<doc>(?:^///.*\n)*)^(?P<visible>(?:pub(?:\([a-z]+\))? )?)const (?P<name>[A-Z]\w+): (?P<type>u8|u16|u32|u64|usize|i64|f64) =\s*(?P<value>[^;]+);",
+    re.MULTILINE,
+)
+USE = re.compile(r"^\s*(?:pub(?:\([a-z]+\))? )?use ([^;]+);", re.MULTILINE)
+TESTS = ("tests.rs", "patterns.rs", "waited.rs")
+FORMATS = {
+    "arrivals.rs": ("HEADERS",),
+    "conn/sequence.rs": ("ORIGIN",),
+    "conn.rs": ("TIMESTAMPS",),
+    "decode.rs": ("WIRE_OVERHEAD",),
+    "file/pcap.rs": ("FILE_HEADER",),
+    "file/pcapng.rs": ("INTERFACE", "OBSOLETE_PACKET", "SIMPLE_PACKET", "ENHANCED_PACKET"),
+    "limit.rs": ("DROPPED",),
+    "protocol/calls.rs": ("BY_THE_WAY",),
+    "protocol/http1.rs": ("NO_BODY", "TUNNEL"),
+    "protocol/http2.rs": ("HEADER", "DATA", "HEADERS", "RST_STREAM", "PUSH_PROMISE", "CONTINUATION", "END_STREAM"),
+    "protocol/memcached.rs": ("UNTIL_MN",),
+    "protocol/mod.rs": ("CLIENT", "SERVER"),
+    "protocol/tls.rs": ("CHANGE_CIPHER", "ALERT", "HANDSHAKE", "DATA"),
+    "rack.rs": ("OVERHEAD",),
+    "service.rs": ("GOLDEN",),
+    "workload.rs": ("WORKLOAD_VERSION", "OLDEST_VERSION"),
+    "write.rs": ("PLAIN_HEADERS", "TRANSPORT", "OPTION_SPACE"),
+}
+"""Numbers of a format or of mathematics, which are no choice."""
+
+MOVED = """
+pub(crate) trait Moved { fn by(self, factor: f64) -> Self; }
+macro_rules! moved { ($($t:ty)*) => { $(impl Moved for $t { fn by(self, factor: f64) -> Self { (self as f64 * factor) as $t } })* } }
+moved!(u8 u16 u32 u64 usize i64 f64);
+pub(crate) fn moved<T: Moved>(name: &str, value: T) -> T {
+    match std::env::var("FANIN_MOVED") {
+        Ok(which) => match which.split_once('=') {
+            Some((which, factor)) if which == name => value.by(factor.parse().unwrap()),
+            _ => value,
+        },
+        Err(_) => value,
+    }
+}
+"""
+
+
+class Threshold(NamedTuple):
+    """A constant of the crate."""
+
+    file: str
+    name: str
+    value: str
+    why: str
+
+    @property
+    def key(self) -> str:
+        """What the environment calls it."""
+        return f"{self.file}:{self.name}"
+
+
+def declared() -> list[Threshold]:
+    """The thresholds of the sources, in the order of files and lines."""
+    found = []
+    for path in sorted(SOURCES.rglob("*.rs")):
+        if path.name in TESTS:
+            continue
+        file = path.relative_to(SOURCES).as_posix()
+        for each in DECLARED.finditer(path.read_text(encoding="utf-8")):
+            if each["name"] not in FORMATS.get(file, ()):
+                why = " ".join(line[3:].strip() for line in each["doc"].splitlines())
+                found.append(Threshold(file, each["name"], " ".join(each["value"].split()), why))
+    return found
+
+
+def movable(folder: Path) -> set[str]:
+    """Let each threshold of the copied sources be read from the environment; the keys of those that can."""
+    sources = folder / "crates/capture/src"
+    texts = {path.relative_to(sources).as_posix(): path.read_text(encoding="utf-8") for path in sources.rglob("*.rs")}
+    done = {each.key for each in declared() if not is_fixed(each.name, texts[each.file])}
+    for file, text in texts.items():
+        imported = "\n".join(USE.findall(text))
+        names = {
+            name for key in done for at, name in [key.split(":")] if at == file or re.search(rf"\b{name}\b", imported)
+        }
+        changed = declarations_moved(used_through(text, names, done), file, done)
+        (sources / file).write_text(changed + MOVED * (file == "lib.rs"), encoding="utf-8")
+    return done
+
+
+def is_fixed(name: str, text: str) -> bool:
+    """A constant that is the length of an array, a pattern, or part of a constant that stays one."""
+    fixed = (
+        rf";\s*{name}\]|{name}\s*(?:=>|\|(?!\|))|^\s*(?:pub(?:\([a-z]+\))? )?const \w+: (?:\[|&)[^=]*=[^;]*\b{name}\b"
+    )
+    return re.search(fixed, text, re.MULTILINE) is not None
+
+
+def used_through(text: str, names: set[str], done: set[str]) -> str:
+    """A source in which uses of these constants, by name or by path, read what stands behind a `LazyLock`."""
+    qualified = {(module(key), key.split(":")[1]) for key in done} | {("super", key.split(":")[1]) for key in done}
+
+    def read(use: re.Match[str]) -> str:
+        mine = (use[1].split("::")[-2], use[2]) in qualified if use[1] else use[2] in names
+        return f"(*{use[0]})" if mine else use[0]
+
+    lines, inside = [], False
+    for line in text.split("\n"):
+        inside = inside or re.match(r"\s*(?:pub(?:\([a-z]+\))? )?use ", line) is not None
+        plain = inside or line.lstrip().startswith("//")
+        lines.append(line if plain else re.sub(r"(?<![\w:])((?:\w+::)*)([A-Z][A-Z_0-9]+)\b(?!:)", read, line))
+        inside = inside and ";" not in line
+    return "\n".join(lines)
+
+
+def declarations_moved(text: str, file: str, done: set[str]) -> str:
+    """A source whose constants are made when they are first read."""
+
+    def made(found: re.Match[str]) -> str:
+        key = f"{file}:{found['name']}"
+        if key not in done:
+            return found[0]
+        kind = f"std::sync::LazyLock<{found['type']}>"
+        body = f'|| crate::moved("{key}", {found["value"]})'
+        return f"{found['doc']}{found['visible']}static {found['name']}: {kind} = std::sync::LazyLock::new({body});"
+
+    return DECLARED.sub(made, text)
+
+
+def module(key: str) -> str:
+    """The module of a threshold.
+
+    >>> module("release/mod.rs:FULL"), module("conn/rtt.rs:LATEST")
+    ('release', 'rtt')
+    """
+    path = Path(key.split(":")[0])
+    return path.parent.name if path.stem == "mod" else path.stem
+
+
+def compiled(folder: Path) -> list[str]:
+    """The crate's test programs, built from the copy."""
+    command = ["cargo", "test", "--package", "fanin-capture", "--lib", "--test", "it", "--no-run"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(done.stderr)
+    return re.findall(r"Executable .*\((.+)\)", done.stderr)
+
+
+def broken(programs: list[str], folder: Path, moved: str, factor: str) -> list[str]:
+    """The tests that fail: those of the constant's own module where any does, else of the first program that fails."""
+    own = "::".join(part for part in moved.split(".rs:")[0].split("/") if part != "mod")
+    for program, part in [(programs[0], [f"{own}::"]), *((program, []) for program in programs)]:
+        command = [str(folder / program), *part, "--skip", "tshark", "--test-threads", "2"]
+        environment = os.environ | {"FANIN_MOVED": f"{moved}={factor}", "INSTA_UPDATE": "no", "PROPTEST_RNG_SEED": "1"}
+        try:
+            done = subprocess.run(
+                command,
+                cwd=folder / "crates/capture",
+                capture_output=True,
+                text=True,
+                env=environment,
+                timeout=300,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return ["(no end)"]
+        if done.returncode:
+            return sorted(re.findall(r"^test (\S+) \.\.\. FAILED", done.stdout, re.MULTILINE)) or ["(abort)"]
+    return []
+
+
+def main(named: list[str]) -> int:
+    """Move all, or those named, and write down what failed."""
+    shutil.rmtree(COPY / "copy", ignore_errors=True)
+    folder = COPY / "copy"
+    for part in ("Cargo.toml", "Cargo.lock", "crates", "benches", "data", "tests/data"):
+        source = ROOT / part
+        (folder / part).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(source, folder / part) if source.is_dir() else shutil.copy2(source, folder / part)
+    os.environ["CARGO_TARGET_DIR"] = str(COPY / "target")
+    keys = movable(folder)
+    programs = compiled(folder)
+    if failed := broken(programs, folder, "", "1"):
+        sys.exit(f"fails unmoved: {failed}")
+    rows = {f"{row['file']}:{row['name']}": row for row in data()}
+    for each in declared():
+        if named and not {each.name, each.file, each.key} & set(named):
+            continue
+        row = {"file": each.file, "name": each.name, "value": each.value}
+        for side, factor in (("halved", "0.5"), ("doubled", "2")):
+            found = broken(programs, folder, each.key, factor) if each.key in keys else [TYPE]
+            row[side] = f"{found[0]}{f' and {len(found) - 1} more' if len(found) > 1 else ''}" if found else NOTHING
+        rows[each.key] = row
+        write([rows[key.key] for key in declared() if key.key in rows])
+        print(f"{each.key} {each.value}: {row['halved']} | {row['doubled']}", flush=True)
+    return 0
+
+
+def data() -> list[dict[str, str]]:
+    """What the last moves broke."""
+    if not DATA.exists():
+        return []
+    with DATA.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def write(rows: list[dict[str, str]]) -> None:
+    """Write what the moves broke."""
+    with DATA.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
