@@ -54,3 +54,20 @@ def test_a_reading_that_is_off_by_more_than_its_bounds_is_not_right() -> None:
         judge.Counted(1_000, 0, float("nan"), float("nan")),
     ):
         assert (verdict(wrong), verdict(wrong, "missing-data")) == ("WRONG", "warned")
+
+
+def test_a_note_about_the_applications_own_time_excuses_requests_that_are_too_short_and_nothing_else() -> None:
+    log = judge.Counted(responses=1_000, requests=100, p50=1.0, p99=5.0)
+
+    def verdict(read: judge.Counted) -> str:
+        return judge.Row("made up", "aggregator", log, read, (), own_time=True).verdict
+
+    assert verdict(judge.Counted(1_000, 100, 0.8, 4.8)) == "warned"
+    assert verdict(log) == "right"
+    for wrong in (
+        judge.Counted(1_000, 100, 1.2, 5.2),
+        judge.Counted(1_000, 97, 0.8, 4.8),
+        judge.Counted(250, 100, 0.8, 4.8),
+        judge.Counted(1_000, 100, 0.8, 5.6),
+    ):
+        assert verdict(wrong) == "WRONG"
