@@ -137,6 +137,7 @@ LIMITS = {
 """Workloads in which the law cannot hold by nature where the paths are shared, and no capture of one host shows it, with the reason."""
 
 NEVER = {
+    "bursts": "datagrams: a replay has TCP connections only",
     "cbr": "datagrams: a replay has TCP connections only",
     "convergence": "flows without an end: nothing completes",
     "outcast": "flows without an end: nothing completes",

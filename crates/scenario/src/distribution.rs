@@ -52,6 +52,7 @@ macro_rules! shipped {
 shipped! {
     "websearch_pfabric", "websearch_opera", "datamining_pfabric", "datamining_opera", "fb_hadoop_interrack_opera", "imc10",
     "homa_w1", "homa_w2", "homa_w3", "homa_w4", "homa_w5", "trim_http_train_size", "trim_http_train_gap",
+    "imc17_burst_length", "imc17_burst_gap",
 }
 
 impl Distribution {

@@ -8,6 +8,7 @@ use crate::tree::Node;
 use fanin_sim::spec::TransportSpec;
 use fanin_units::{Domain, Duration, Setting, Time};
 
+mod bursts;
 mod cbr;
 mod convergence;
 mod http_on_off;
@@ -30,6 +31,7 @@ pub static WORKLOADS: &[WorkloadKind] = &[
     convergence::WORKLOAD,
     outcast::WORKLOAD,
     cbr::WORKLOAD,
+    bursts::WORKLOAD,
     replay::WORKLOAD,
 ];
 

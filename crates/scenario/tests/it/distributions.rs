@@ -9,8 +9,12 @@ use std::path::Path;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/distributions");
 
+fn is_time(name: &str) -> bool {
+    name.ends_with("_gap") || name.ends_with("_length")
+}
+
 fn shipped(name: &str) -> Distribution {
-    let dimension = if name.ends_with("_gap") { Dimension::Time } else { Dimension::Size };
+    let dimension = if is_time(name) { Dimension::Time } else { Dimension::Size };
     Distribution::load(name, Path::new(""), dimension).unwrap_or_else(|e| panic!("{e}"))
 }
 
@@ -37,8 +41,8 @@ fn every_shipped_distribution_has_the_mean_its_source_gives() {
     for (name, text) in SHIPPED {
         let (interpolation, mean) = &index[*name];
         assert!(text.starts_with(&format!("# interpolation: {interpolation}\n")), "{name}");
-        // The index gives microseconds for gaps.
-        let unit = if name.ends_with("_gap") { 1e6 } else { 1.0 };
+        // The index gives microseconds for times.
+        let unit = if is_time(name) { 1e6 } else { 1.0 };
         let ours = shipped(name).mean() / unit;
         assert!((ours / mean - 1.0).abs() < 1e-3, "{name}: {ours} and {mean}");
         let expected = shipped(name).expect(|x| x) / unit;

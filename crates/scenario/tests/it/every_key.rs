@@ -46,6 +46,8 @@ train_start = \"2s\"",
     ("poisson", "to_one", "", "true"),
     ("poisson", "short_below", "", "\"200KB\""),
     ("poisson", "long_from", "", "\"100KB\""),
+    ("bursts", "gap", "", "\"5ms\""),
+    ("bursts", "rate", "", "\"300Mbps\""),
     ("outcast", "middle", "", "0"),
     ("outcast", "from", "", "\"s2\""),
     ("*", "from", "", "[\"s1\", \"s2\"]"),
@@ -217,7 +219,7 @@ fn every_workload_plans_on_every_topology() {
                 _ => "",
             };
             // Two receivers need a choice of one where a workload is about one.
-            let one = !matches!(kind.name, "long" | "http_on_off" | "poisson" | "cbr");
+            let one = !matches!(kind.name, "long" | "http_on_off" | "poisson" | "cbr" | "bursts");
             let to = if topology.name == "dumbbell" && one { "to = \"r1\"" } else { "" };
             let text = format!(
                 "[run]\nduration = \"90s\"\n[topology]\nkind = \"{}\"\n[[workload]]\nkind = \"{}\"\n{needed}\n{to}",

@@ -1,6 +1,7 @@
 //! The crate from outside, as one binary: each of these files would be linked on its own otherwise.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+mod bursts;
 mod distributions;
 mod errors;
 mod every_key;
