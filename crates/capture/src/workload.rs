@@ -17,6 +17,8 @@ const FORMAT: &str = "fanin-workload";
 pub const WORKLOAD_VERSION: u32 = 2;
 /// An application that writes as soon as its connection is open needs less than this to wake and do so.
 const AT_ONCE: u64 = 100_000;
+/// Longer than a host needs to acknowledge what it has. A delayed ACK waits for a jiffy at least, which is 1 ms where Linux has most of them (HZ=1000).
+const HELD_BACK: u64 = 1_000_000;
 /// The oldest version that is read: without releases and rounds, so that each connection is replayed alone.
 const OLDEST_VERSION: u32 = 1;
 
@@ -172,6 +174,7 @@ impl Analysis {
         let mut talks: Vec<Talk> = Vec::new();
         let mut all: Vec<(u32, Message, Wait)> = Vec::new();
         let mut untold = 0;
+        let behind = self.behind_the_queue(aggregator);
         for c in self.connections.iter() {
             let server = match (c.client_ip == aggregator, c.server_ip == aggregator) {
                 (true, _) => c.server_ip,
@@ -189,6 +192,9 @@ impl Analysis {
                 asked = inflight::by_writes(asked, self.writes_of(c.connection));
             }
             let mut asked = if read { asked } else { inflight::separate(asked) };
+            if behind == Some(true) {
+                come_as_seen(&mut asked);
+            }
             give_up(&mut asked, &c);
             untold += match writes_tell && mine(&c) && !read && inflight::tell_nothing(c.writes, asked.len()) {
                 true => asked.len() as u64,
@@ -234,7 +240,7 @@ impl Analysis {
                 messages,
             });
         }
-        if self.behind_the_queue(aggregator) == Some(false) {
+        if behind == Some(false) {
             // What arrives together here meets in the queue later.
             all.iter_mut().for_each(|(_, _, wait)| (wait.busy_ns, wait.drag_ns) = (0, 0));
         }
@@ -279,6 +285,23 @@ impl Analysis {
         let from = self.writes.partition_point(|w| w.connection < connection);
         let to = self.writes.partition_point(|w| w.connection <= connection);
         &self.writes[from..to]
+    }
+}
+
+/// Behind the queue an answer has come as the tap sees it. An acknowledgement that is later than the receiver's own time was held back by a timer, which
+/// may be short: 4 ms behind an RTO floor of 5 ms (`tcp_delack_max`).
+fn come_as_seen(asked: &mut [Exchange]) {
+    let mut late = 0;
+    for exchange in asked {
+        // The pause after the answer before was taken to begin when that had come.
+        exchange.waited = exchange.waited.map(|waited| waited + late);
+        late = 0;
+        if let (Some(end), Some(come)) = (exchange.response_end, exchange.delivered)
+            && come.saturating_sub(end) > HELD_BACK
+        {
+            late = come - end;
+            (exchange.delivered, exchange.unsure) = (Some(end), 0);
+        }
     }
 }
 
@@ -536,5 +559,26 @@ impl Workload {
             let _ = fs::remove_file(&beside);
             failed(e)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An answer that ends at 10 ms and is acknowledged so much later, and the next, whose request the aggregator was taken to write 2 ms after that.
+    fn acknowledged(later: u64) -> (Option<u64>, u64, Option<u64>) {
+        let end = 10_000_000;
+        let answer =
+            Exchange { response_end: Some(end), delivered: Some(end + later), unsure: 1_000, ..Exchange::default() };
+        let mut asked = [answer, Exchange { waited: Some(2_000_000), ..Exchange::default() }];
+        come_as_seen(&mut asked);
+        (asked[0].delivered.map(|at| at - end), asked[0].unsure, asked[1].waited)
+    }
+
+    #[test]
+    fn an_answer_seen_behind_the_queue_has_come_however_late_its_delayed_ack_is() {
+        assert_eq!(acknowledged(1_000_000), (Some(1_000_000), 1_000, Some(2_000_000)));
+        assert_eq!(acknowledged(4_100_000), (Some(0), 0, Some(6_100_000)));
     }
 }
