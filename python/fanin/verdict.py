@@ -14,7 +14,7 @@ from fanin.calibration.case import left_open
 from fanin.decision.judge import FEWEST_PAIRS, MORE_IS_BETTER, TOLERATED
 from fanin.dependence import unless
 from fanin.deployable import deployment
-from fanin.measured import FEWEST_RETRANSMISSIONS
+from fanin.measured import FACTOR, FEWEST_RETRANSMISSIONS
 from fanin.rack_facts import rack_facts, stated_packets
 from fanin.settings.lines import Recommendation, how_to
 from fanin.stats import estimate, paired_ratios
@@ -339,9 +339,26 @@ class _Told:
         measured = self.result.told()
         if name in measured:
             return duration(measured[name]), True
-        row = next(row for row in self.result.ranking if row.cc == self.result.baseline)
-        value = row.completion_ms[name].value
+        value = self._replayed(name)
         return (duration(value) if value is not None else None), False
+
+    def _replayed_otherwise(self, name: str) -> bool:
+        """Replayed, what hosts run does not take what the capture measured, so that a ratio to the replay would promise too much or too little."""
+        measured, replayed = self.result.told().get(name), self._replayed(name)
+        return measured is not None and replayed is not None and not 1 / FACTOR <= replayed / measured <= FACTOR
+
+    def _replayed(self, name: str) -> float | None:
+        """What the current setting takes in the replay, ms."""
+        return next(row for row in self.result.ranking if row.cc == self.result.baseline).completion_ms[name].value
+
+    def _no_ratio(self, names: Sequence[str]) -> str:
+        """Why the gain at these is not stated beside the replay."""
+        measured = self.result.told()
+        pairs = [
+            f"a {STATISTIC_NAMES[name]} of {duration(self._replayed(name) or 0)} (measured: {duration(measured[name])})"
+            for name in names
+        ]
+        return f"The replay of {self.result.baseline} has {enumeration(pairs)}, so no ratio to it is stated."
 
     def _then(self, name: str) -> str:
         """What it is expected to take."""
@@ -360,13 +377,13 @@ class _Told:
         if self.kind == "none":
             return [*sentences, LOOK_UP]
         if self.judged is not None:
-            gains = [
-                f"{STATISTIC_NAMES[name]} {gain(self.judged.change[name])}"
-                for name in reversed(self.judged.gains)
-                if name not in MORE_IS_BETTER
-            ]
+            names = [name for name in reversed(self.judged.gains) if name not in MORE_IS_BETTER]
+            apart = [name for name in names if self._replayed_otherwise(name)]
+            gains = [f"{STATISTIC_NAMES[name]} {gain(self.judged.change[name])}" for name in names if name not in apart]
             if gains:
                 sentences.append(f"Beside {usual} on the same racks and seeds: {', '.join(gains)}.")
+            if apart:
+                sentences.append(self._no_ratio(apart))
         sentences += self._marks()
         sentences += _without_a_queue(result)
         for refusal in self.refused[:3]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -104,6 +105,22 @@ def test_a_change_is_said_by_what_a_user_waits_for_now_and_then(wide: fanin.Comp
     assert second.startswith("request takes 5.00 ms in the replay of cubic; it would take 2.1")
     assert told.recommendation is not None
     assert not any("gains too" in sentence for sentence in told.support), "what is advised is no peer of itself"
+
+
+def test_no_ratio_is_stated_to_a_replay_that_is_not_what_the_capture_measured(wide: fanin.CompareResult) -> None:
+    measured = wide.measured
+    assert measured is not None
+
+    def support(p99: float) -> Sequence[str]:
+        took = {**measured.completion_ms, "mean": 5.0, "p99": p99}
+        then = with_times(wide, bbr=(1.5, 5.0))
+        return replace(then, measured=replace(measured, responses=1000, completion_ms=took)).verdict.support
+
+    beside = "Beside cubic on the same racks and seeds: "
+    assert any(s.startswith(f"{beside}p99 10 times shorter") and ", mean 3.3 times shorter" in s for s in support(40.0))
+    told = support(20.0)
+    assert any(s.startswith(f"{beside}mean 3.3 times shorter") for s in told)
+    assert "The replay of cubic has a p99 of 50.0 ms (measured: 20.0 ms), so no ratio to it is stated." in told
 
 
 def test_an_answer_that_holds_on_no_other_rack_says_so_first(wide: fanin.CompareResult) -> None:
