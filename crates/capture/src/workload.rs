@@ -579,6 +579,7 @@ mod tests {
     #[test]
     fn an_answer_seen_behind_the_queue_has_come_however_late_its_delayed_ack_is() {
         assert_eq!(acknowledged(1_000_000), (Some(1_000_000), 1_000, Some(2_000_000)));
+        assert_eq!(acknowledged(1_000_001), (Some(0), 0, Some(3_000_001)));
         assert_eq!(acknowledged(4_100_000), (Some(0), 0, Some(6_100_000)));
     }
 }
