@@ -11,9 +11,8 @@ UV := $(shell uv --version >/dev/null 2>&1 && echo uv || echo $(OWN_UV))
 
 RUST := Cargo.toml Cargo.lock $(shell find crates \( -name '*.rs' -o -name Cargo.toml \) -not -path '*/tests/*' -not -path '*/benches/*') $(shell find data -name '*.csv' 2>/dev/null)
 
-CAPTURE ?= data/captures/http_onoff_8to1.pcap.gz
-RACK ?= examples/rack.toml
-OUT ?= out/http_onoff_8to1
+CAPTURE ?= data/captures/nginx_16to1_before.pcap.gz
+OUT ?= out/nginx_16to1
 FUZZ_SECONDS ?= 600
 # Property tests draw the same cases in every run, so that a run fails for what was changed; others: make test PROPTEST_RNG_SEED=7.
 export PROPTEST_RNG_SEED ?= 1
@@ -53,7 +52,7 @@ help:
 	@echo "make clean   everything that was built"
 
 run: build
-	$(BIN)/fanin compare $(CAPTURE) --rack $(RACK) --out $(OUT)
+	$(BIN)/fanin compare $(CAPTURE) --out $(OUT)
 
 test: build
 	cargo test --workspace --quiet

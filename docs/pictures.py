@@ -127,4 +127,4 @@ if __name__ == "__main__":
     rounds()
     waterfall()
     offload()
-    report(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "out" / "http_onoff_8to1" / "report.html")
+    report(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "out" / "nginx_16to1" / "report.html")
