@@ -17,7 +17,7 @@ FUZZ_SECONDS ?= 600
 # Property tests draw the same cases in every run, so that a run fails for what was changed; others: make test PROPTEST_RNG_SEED=7.
 export PROPTEST_RNG_SEED ?= 1
 
-.PHONY: claim-mutants verdicts results wheel help run test goldens lint dependencies advisories mutants generated format docs host host-arm64 ci release-check linux bench performance build clean fuzz faults round-trip promises thresholds services trial regret
+.PHONY: claim-mutants verdicts results wheel help run test goldens lint dependencies advisories mutants generated format docs host host-arm64 ci release-check linux bench performance build clean fuzz faults round-trip promises thresholds services trial stability regret
 .DEFAULT_GOAL := help
 
 help:
@@ -47,6 +47,7 @@ help:
 	@echo "make thresholds  halves and doubles each threshold of crates/capture: which test fails? (an hour)"
 	@echo "make services    real services in namespaces, and what is read of their captures (root; minutes)"
 	@echo "make trial       services captured, the answer typed on their hosts, measured again (root; half an hour)"
+	@echo "make stability   twenty captures of one such service, and whether their answers are alike (root; ten minutes)"
 	@echo "make regret      advice on drawn services beside every candidate on the virtual kernel (an hour)"
 	@echo "make build   only the command: $(BIN)/fanin"
 	@echo "make clean   everything that was built"
@@ -178,6 +179,10 @@ services: build
 # Services captured, the answer typed on their hosts, measured again, and taken back: results/real_time.csv. Needs root; an idle machine for numbers to quote.
 trial: build
 	$(BIN)/python -m tests.services.trial --results results
+
+# Twenty runs of one of these services captured, and an answer from each. Needs root.
+stability: build
+	$(BIN)/python -m tests.services.stability "incast 13" 20
 
 # Advice on drawn services of the virtual kernel beside every candidate, run there. REGRET says how many.
 REGRET ?= 12
