@@ -15,7 +15,7 @@ const COMPANY: f64 = 0.5;
 const NEIGHBOURS: usize = 2;
 
 /// A request, in order of time.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ask {
     pub at: u64,
     pub conn: u32,

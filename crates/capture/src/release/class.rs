@@ -244,18 +244,7 @@ mod tests {
                 talks.push(Talk { server: conn, times, ..Talk::default() });
                 for (msg, burst) in bursts.iter_mut().enumerate() {
                     burst.asks.push(asks.len() as u32);
-                    asks.push(Ask {
-                        at: 0,
-                        conn,
-                        msg: msg as u32,
-                        server: conn,
-                        own: None,
-                        answered: None,
-                        opened: None,
-                        overlapped: false,
-                        given_up: false,
-                        retries: None,
-                    });
+                    asks.push(Ask { conn, msg: msg as u32, server: conn, ..Ask::default() });
                 }
             }
             let company = Company { connections: connections.to_vec(), bursts, upstream: false };

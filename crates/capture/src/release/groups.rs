@@ -345,12 +345,7 @@ mod tests {
                 conn,
                 msg,
                 server: conn,
-                own: None,
-                answered: None,
-                opened: None,
-                overlapped: false,
-                given_up: false,
-                retries: None,
+                ..Ask::default()
             }));
         }
         let connections = (0..counts.len() as u32).collect();

@@ -542,12 +542,8 @@ mod tests {
             conn,
             msg: 0,
             server: conn,
-            own: None,
             answered: Some(at + 5_000_000),
-            opened: None,
-            overlapped: false,
-            given_up: false,
-            retries: None,
+            ..Ask::default()
         };
         let (mut asks, mut requests) = (Vec::new(), Vec::new());
         let mut add = |count: u32, at: u64| {
