@@ -236,7 +236,7 @@ def main(rounds: int = 1, seed: int = 28) -> int:
                 folder = fresh()
                 with started(folder, words) as process:
                     time.sleep(draw.uniform(0, 1.5))
-                    # Before the launcher has begun the signal itself ends the process, as any other; it says nothing.
+                    # Before the launcher blocks it, the signal ends the process without a sentence.
                     ended = interrupted(process)
                     if ended.code != -signal.SIGINT:
                         judge(f"{name}, Ctrl-C", folder, ended, codes=(0, 2, 130))
