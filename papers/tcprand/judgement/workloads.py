@@ -21,7 +21,7 @@ def _times(data: Data, sizes: str, load: float, cc: str, size: str, column: str)
 
 @claim("tcprand.fig11.fct", "fct")
 def fig11(data: Data) -> Outcome:
-    """Short flows at most 10 % above CUBIC's; long flows' worst on web search at load 0.8 not above; DCTCP lower in general."""
+    """Short flows at most 10 % above CUBIC's; long flows' worst on web search at load 0.8 below; DCTCP lower in general."""
     checks, told, lower = Checks(), [], []
     for sizes in data["fct"]["times"]["sizes"].unique(maintain_order=True):
         for load in (0.2, 0.8):
@@ -41,7 +41,8 @@ def fig11(data: Data) -> Outcome:
     worst = _times(data, "web search", 0.8, ADAPTIVE, "long", "worst_ms") / _times(
         data, "web search", 0.8, "cubic", "long", "worst_ms"
     )
-    checks.that(worst <= 1, "the worst long flow on web search at 0.8 not above CUBIC's")
+    # "The 100 percentile FCT (especially of long flows) of TCPRand under high traffic load decreases."
+    checks.that(worst < 1, "the worst long flow on web search at 0.8 below CUBIC's")
     below = sum(r < 1 for r in lower)
     checks.that(below > len(lower) / 2, "DCTCP below CUBIC in most cases")
     return checks.outcome(
