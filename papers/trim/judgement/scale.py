@@ -26,27 +26,35 @@ def high_concurrency(data: Data) -> Outcome:
     for name, case in (("normal", normal), ("base", base)):
         reno = case["reno"]
         checks.that(
-            all(reno[k] >= max(case[cc][k] for cc in ALL) for k in reno), f"{name} case: TCP has the most everywhere"
+            all(reno[k] >= max(case[cc][k] for cc in ALL) for k in reno),
+            f"{name} case: TCP has the most everywhere",
+            each=True,
         )
         checks.that(
             all(case["trim"][k] <= min(case[cc][k] for cc in BASELINES) for k in reno),
             f"{name} case: TRIM has the fewest everywhere",
+            each=True,
         )
         zero = {1000: lambda b: b > 512, 2000: lambda b: b >= 2048, 3000: lambda b: b >= 2048}
         wrong = [f"{n} at {b} KB: {v:.0f}" for (n, b), v in case["trim"].items() if n in zero and zero[n](b) and v > 0]
         checks.that(
             not wrong,
             f"{name} case: TRIM has none above 512 KB at 1000, from 2 MB at 2000 and 3000 ({', '.join(wrong)})",
+            each=True,
         )
     checks.that(
-        all(v > 0 for (_, b), v in normal["reno"].items() if b == 4096), "normal case: TCP still has some at 4 MB"
+        all(v > 0 for (_, b), v in normal["reno"].items() if b == 4096),
+        "normal case: TCP still has some at 4 MB",
+        each=True,
     )
     many = [v for (n, _), v in normal["trim"].items() if n == 4000]
     checks.that(not many or max(many) > 0, "normal case: TRIM has some at 4000")
     for cc in ALL:
         worse = [k for k in base[cc] if base[cc][k] > normal[cc][k]]
         checks.that(
-            not worse, f"{cc}: the base case has no more than the normal one ({len(worse)} of {len(base[cc])} cells do)"
+            not worse,
+            f"{cc}: the base case has no more than the normal one ({len(worse)} of {len(base[cc])} cells do)",
+            each=True,
         )
     total = {cc: (sum(normal[cc].values()), sum(base[cc].values())) for cc in ALL}
     d, l2 = total["dctcp"], total["l2dct"]

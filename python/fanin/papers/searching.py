@@ -1,7 +1,9 @@
 """`fanin reproduce --search`: every answer, pair and triple of a paper's open questions that bears on a claim, on all points.
 
 A claim that differs as read by default is judged under each reading with few seeds first, then with twice as many, until the verdict over all
-seeds and those over either half agree, or a bound is reached. A claim is said to hold on no fewer seeds than its experiments have. What holds
+seeds and those over either half agree, or a bound is reached. The points of ``--quick`` come first: a check that asks something of every point and
+fails on these fails on all, which makes the readings of a long experiment affordable. A claim is said to hold on no fewer seeds than its
+experiments have. What holds
 is written to ``searched.csv`` beside the papers, which :func:`fanin.papers.load` reads: the claim's readings have it from then on. Runs are kept
 as those of ``fanin reproduce``, so that an interrupted search goes on where it was.
 """
@@ -73,15 +75,18 @@ def readings_to_try(answers: Sequence[Answer], depth: int) -> Iterator[Reading]:
 
 def decide(paper: Paper, claim: Claim, reading: Reading, found: Results) -> Verdict | None:
     """Judge with more and more seeds until the verdict is stable; None after an interrupt or where a simulation fails."""
-    experiments = [paper.experiments[name] for name in needed(claim)]
     evaluate = EVALUATIONS[claim.id].judge
+    data = _run(paper, claim, reading, found, SHARES[0], some_points=True)
+    if data is None:
+        return None
+    parts = [set(evaluate(part).anywhere) for part in (data, *data.halves())]
+    if fails := [check for check in evaluate(data).anywhere if all(check in part for part in parts)]:
+        return Verdict(claim.id, reading.name, NO, SHARES[0], f"on the points of --quick: {fails[0]}")
     why = ""
     for share in SHARES:
-        requests = [Request(paper, one.name, reading, False, max(2, round(one.seeds * share))) for one in experiments]
-        found.run(requests)
-        if any(request in found.failures for request in requests):
+        data = _run(paper, claim, reading, found, share)
+        if data is None:
             return None
-        data = Data({request.experiment: found.frames[request] for request in requests})
         whole = evaluate(data)
         why = whole.failed[0] if whole.failed else ""
         agreed = {whole.holds, *(evaluate(half).holds for half in data.halves())}
@@ -90,6 +95,18 @@ def decide(paper: Paper, claim: Claim, reading: Reading, found: Results) -> Verd
         if agreed == {True} and share >= 1:
             return Verdict(claim.id, reading.name, YES, share, "")
     return Verdict(claim.id, reading.name, UNDECIDED, SHARES[-1], why or "the halves of the seeds disagree")
+
+
+def _run(
+    paper: Paper, claim: Claim, reading: Reading, found: Results, share: float, *, some_points: bool = False
+) -> Data | None:
+    """What the claim is judged on with a share of the seeds; None after an interrupt or where a simulation fails."""
+    experiments = [paper.experiments[name] for name in needed(claim)]
+    requests = [Request(paper, one.name, reading, some_points, max(2, round(one.seeds * share))) for one in experiments]
+    found.run(requests)
+    if any(request in found.failures for request in requests):
+        return None
+    return Data({request.experiment: found.frames[request] for request in requests})
 
 
 def search_deep(

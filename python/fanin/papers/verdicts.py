@@ -70,12 +70,15 @@ class Outcome:
         Which condition does not, or what else has to be said.
     failed : tuple of str
         The conditions that do not hold.
+    anywhere : tuple of str
+        Those of them that ask something of every point, without what was measured in brackets: where they fail on some points they fail on all.
     """
 
     ours: str
     holds: bool
     reason: str = ""
     failed: tuple[str, ...] = ()
+    anywhere: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -86,20 +89,25 @@ class Checks:
     >>> checks.that(5 > 3, "five is above three")
     >>> checks.that(1 > 3, "one is above three")
     >>> checks.outcome("5 and 1")
-    Outcome(ours='5 and 1', holds=False, reason='not so: one is above three', failed=('one is above three',))
+    Outcome(ours='5 and 1', holds=False, reason='not so: one is above three', failed=('one is above three',), anywhere=())
     """
 
     failed: list[str] = field(default_factory=list)
+    anywhere: list[str] = field(default_factory=list)
 
-    def that(self, condition: bool, statement: str) -> None:
-        """Note a condition, stated as what should be true."""
+    def that(self, condition: bool, statement: str, *, each: bool = False) -> None:
+        """Note a condition, stated as what should be true; `each` where it asks something of every point that was run."""
         if not condition:
             self.failed.append(statement)
+            if each:
+                self.anywhere.append(statement.partition(" (")[0])
 
     def outcome(self, ours: str, remark: str = "") -> Outcome:
         """The verdict of all of them."""
         why = f"not so: {'; '.join(self.failed)}" if self.failed else ""
-        return Outcome(ours, not self.failed, "; ".join(x for x in (why, remark) if x), tuple(self.failed))
+        return Outcome(
+            ours, not self.failed, "; ".join(x for x in (why, remark) if x), tuple(self.failed), tuple(self.anywhere)
+        )
 
 
 Evaluate = Callable[[Data], Outcome]

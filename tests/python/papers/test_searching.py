@@ -12,7 +12,7 @@ from fanin.papers import load, papers_folder
 from fanin.papers.catalogue import SEARCHED, Answer, Claim, Experiment, Paper, Reading
 from fanin.papers.reproduce import Request, Results, select
 from fanin.papers.searching import NO, UNDECIDED, YES, Verdict, bearing, decide, readings_to_try, write
-from fanin.papers.verdicts import EVALUATIONS, Data, Evaluation, Outcome
+from fanin.papers.verdicts import EVALUATIONS, Checks, Data, Evaluation, Outcome
 from fanin.progress import silent
 
 GSS = next(paper for paper in load() if paper.name == "gss")
@@ -65,6 +65,38 @@ def test_seeds_are_added_until_the_halves_agree(
     found = decide(paper, claim, Reading(), Results(silent, False))
     assert found is not None
     assert (found.verdict, found.times) == (verdict, times)
+
+
+@pytest.mark.parametrize(("each", "verdict"), [(True, NO), (False, YES)])
+def test_only_a_check_of_every_point_decides_on_the_points_of_quick(
+    monkeypatch: pytest.MonkeyPatch, each: bool, verdict: str
+) -> None:
+    experiment = Experiment("e", Path("e.toml"), (), 4, 1, ("runs",), None, 0.0)
+    claim = Claim("made.up", "shape", "", "", "", "", "")
+    paper = Paper("made", "", "", "", Path(), (claim,), {"e": experiment})
+    asked: list[Request] = []
+
+    def judge(data: Data) -> Outcome:
+        checks = Checks()
+        # Two points are run in full, one with --quick.
+        points = data["e"]["runs"]["point"].n_unique()
+        checks.that(points == 2, f"all points are well ({points} of 2)", each=each)
+        return checks.outcome("")
+
+    def run(self: Results, requests: list[Request]) -> None:
+        asked.extend(requests)
+        for one in requests:
+            points = [1] if one.quick else [1, 2]
+            rows = [(seed, point) for seed in range(1, (one.seeds or 0) + 1) for point in points]
+            self.frames[one] = {"runs": pl.DataFrame(rows, schema=["seed", "point"], orient="row")}
+
+    monkeypatch.setitem(EVALUATIONS, claim.id, Evaluation(judge, ("e",)))
+    monkeypatch.setattr(Results, "run", run)
+    found = decide(paper, claim, Reading(), Results(silent, False))
+    assert found is not None
+    assert found.verdict == verdict
+    assert any(not one.quick for one in asked) != each
+    assert (found.why == "on the points of --quick: all points are well") == each
 
 
 def test_what_holds_is_a_reading_of_the_claim_from_then_on(tmp_path: Path) -> None:
