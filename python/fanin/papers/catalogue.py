@@ -122,8 +122,8 @@ class Reading:
     answers: tuple[Answer, ...] = ()
     engine: str = "sim"
     """Whose TCP runs."""
-    without: tuple[str, ...] = ()
-    """Labels of points that this engine cannot run."""
+    without: tuple[str | int, ...] = ()
+    """Labels of points that are not run on this engine."""
     times: int = 1
     """How many times an experiment's seeds its verdict needs, as ``fanin reproduce --search`` found or ``under`` in ``paper.toml`` says."""
 
