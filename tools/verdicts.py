@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fanin.papers import Paper, load
-from fanin.papers.verdicts import NOT_RUN, VERDICTS
+from fanin.papers.verdicts import DIFFERS, NOT_RUN, VERDICTS
 
 ROOT = Path(__file__).parents[1]
 TABLE = ROOT / "papers/verdicts.csv"
@@ -118,7 +118,7 @@ def of_paper(paper: Paper, rows: dict[str, Row]) -> str:
             "|---|---|---|---|---|---|---|---|---|",
         ]
         lines += [f"| `{one.claim}` | {' | '.join(one._replace(verdict=one.told)[1:])} |" for one in there]
-    shown = [(claim.id, one) for claim in paper.claims for one in claim.shown]
+    shown = [(claim.id, one) for claim in paper.claims if rows[claim.id].verdict == DIFFERS for one in claim.shown]
     if shown:
         lines += ["", "What shows why a claim differs:", "", "| claim | command | what it gives |", "|---|---|---|"]
         lines += [f"| `{name}` | `{one.run}` | {one.gives} |" for name, one in shown]
