@@ -165,6 +165,32 @@ def test_a_floor_is_typed_at_both_ends_and_taken_back(hosts: Hosts) -> None:
     )
 
 
+def test_a_floor_for_all_connections_is_typed_and_taken_back(hosts: Hosts) -> None:
+    """`ss -ti` of a connection whose route says nothing: its timer has the floor, and 200 ms when the line is taken back."""
+    if not Path("/proc/sys/net/ipv4/tcp_rto_min_us").exists():
+        pytest.skip("this kernel has no tcp_rto_min_us (Linux 6.11)")
+    told = told_of(Candidate("reno", (("stack.min_rto", "20ms"),)), "10.98.0.1", "10.98.0.2")
+    shown = {"sysctls": "net.ipv4.tcp_rto_min_us = 20000\n"}
+    typed_and_taken_back(hosts, SERVER, [told.everywhere], [told.undo_everywhere], shown)
+    for name in (SERVER, AGGREGATOR):
+        hosts.on(name, told.everywhere)
+    said = said_of_a_connection(hosts, told.check)
+    assert " reno " in said, said
+    assert 20 <= rto_of(said) < 60, said
+    for name in (SERVER, AGGREGATOR):
+        hosts.on(name, told.undo_everywhere)
+    assert rto_of(said_of_a_connection(hosts, told.check)) >= 200
+
+
+def test_a_kernel_without_the_sysctl_of_the_floor_is_left_as_it_was(hosts: Hosts) -> None:
+    told = told_of(Candidate("reno", (("stack.min_rto", "20ms"),)), "10.98.0.1", "10.98.0.2")
+    before = hosts.state(SERVER)
+    older = told.everywhere.replace("tcp_rto_min_us", "tcp_no_such_sysctl")
+    with pytest.raises(AssertionError, match="No such file"):
+        hosts.on(SERVER, older)
+    assert hosts.state(SERVER) == before
+
+
 OWN = "10.98.0.1 dev s0 proto static scope link src 10.98.0.2 metric 7 mtu lock 1400 advmss 1300 initcwnd 20 rto_min lock 100ms congctl reno"
 
 
@@ -214,13 +240,8 @@ def test_every_setting_of_hosts_is_typed_and_taken_back(hosts: Hosts, setting: H
     typed_and_taken_back(hosts, name, setting.lines([peer]), setting.undo([peer]), {shown[0]: text})
 
 
-def test_a_connection_uses_what_was_typed(hosts: Hosts) -> None:
-    """`ss -ti` of a connection that the aggregator opened to the server: the server's congestion control, window and timer are those of its route."""
-    told = told_of(
-        Candidate("reno", (("stack.min_rto", "20ms"), ("stack.initial_window", "4"))), "10.98.0.1", "10.98.0.2"
-    )
-    hosts.on(SERVER, *told.trial)
-    hosts.on(AGGREGATOR, *told.at_aggregator)
+def said_of_a_connection(hosts: Hosts, check: str) -> str:
+    """What a line says on the server while the aggregator has a connection to it that has answered once."""
     listen = "import socket; s=socket.create_server(('10.98.0.2',9000)); c,_=s.accept(); c.recv(1); c.sendall(b'x'); c.recv(1)"
     ask = """
 import socket, time
@@ -245,11 +266,26 @@ input()
     ):
         assert client.stdout is not None
         assert client.stdout.readline()
-        said = hosts.on(SERVER, told.check)
+        said = hosts.on(SERVER, check)
         client.communicate(b"\n", timeout=20)
         server.wait(timeout=20)
+    return said
+
+
+def rto_of(said: str) -> float:
+    """The retransmission timer of a connection, ms."""
+    return float(said.split(" rto:")[1].split()[0])
+
+
+def test_a_connection_uses_what_was_typed(hosts: Hosts) -> None:
+    """`ss -ti` of a connection that the aggregator opened to the server: the server's congestion control, window and timer are those of its route."""
+    told = told_of(
+        Candidate("reno", (("stack.min_rto", "20ms"), ("stack.initial_window", "4"))), "10.98.0.1", "10.98.0.2"
+    )
+    hosts.on(SERVER, *told.trial)
+    hosts.on(AGGREGATOR, *told.at_aggregator)
+    said = said_of_a_connection(hosts, told.check)
     assert " reno " in said, said
     assert "cwnd:4" in said, said
     # 20 ms and the round trip, in jiffies; 200 ms and more without the floor.
-    rto = float(said.split(" rto:")[1].split()[0])
-    assert 20 <= rto < 60, said
+    assert 20 <= rto_of(said) < 60, said

@@ -12,6 +12,7 @@ from fanin.deployable import BOTH_ENDS, COMMAND, LIBRARY, WIRE, deployment
 from fanin.settings import shell
 from fanin.settings.candidates import Candidate
 from fanin.settings.declared import KNOBS, End
+from fanin.settings.hosts import BY_OPTION
 from fanin.settings.plan import Plan
 
 CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
@@ -34,7 +35,7 @@ class Recommendation:
     undo : tuple of str
         Lines that take `trial` back: to what the host had, which `trial` saves.
     everywhere, undo_everywhere : str
-        The line that gives it to all new connections of a host, and the line that takes that back.
+        The line that gives it to all new connections of a server, as far as sysctls can, and the line that takes that back.
     check : str
         A line that shows whether it is in use.
     at_aggregator, undo_at_aggregator : tuple of str
@@ -163,22 +164,61 @@ def recommendation(
     peers = [one for one in servers if (ip_address(one).version == 6) == v6] or ["SERVER"]
     if there and peers == ["SERVER"]:
         needs.append(f"SERVER stands for each server's address, in the lines for {aggregator}.")
-    if asked:
-        words = " ".join(f"{name} {value}" for name, value in asked.items())
-        needs.append(f"`{words}`: for all connections, put it on the route that they use.")
+    sysctls = {**({CONGESTION_CONTROL: how.kernel_name} if changes_tcp else {}), **_sysctls(asked)}
+    needs += _on_all_connections(asked, there, aggregator)
     return Recommendation(
         cc=cc,
         hosts="each server",
         needs=tuple(needs),
         trial=tuple(trial),
         undo=tuple(undo),
-        everywhere=shell.sysctl({CONGESTION_CONTROL: how.kernel_name}),
-        undo_everywhere=shell.sysctl_undo([CONGESTION_CONTROL]),
+        everywhere=_everywhere(sysctls or {CONGESTION_CONTROL: how.kernel_name}),
+        undo_everywhere=shell.sysctl_undo(list(sysctls) or [CONGESTION_CONTROL]),
         check=f"ss -ti dst '[{aggregator}]'" if v6 else f"ss -ti dst {aggregator}",
         at_aggregator=(*(loads if both else ()), *shell.route(peers, there, v6=v6)) if there else (),
         undo_at_aggregator=(shell.route_undo(peers, v6=v6), *(unload if both else ())) if there else (),
         plan=None if how.twin or how.shim else Plan(aggregator, tuple(servers), options, there),
     )
+
+
+RTO_MIN_SYSCTL = "net.ipv4.tcp_rto_min_us"
+"""The floor of connections whose route has none; delayed ACKs go by it too (tcp_output.c, `tcp_delack_max`)."""
+
+
+def _sysctls(options: Mapping[str, str]) -> dict[str, str]:
+    """Those options of routes that a sysctl sets for all connections of a host.
+
+    Examples
+    --------
+    >>> _sysctls({"rto_min": "5ms", "initcwnd": "4"})
+    {'net.ipv4.tcp_rto_min_us': '5000'}
+    """
+    floor = options.get("rto_min")
+    return {} if floor is None else {RTO_MIN_SYSCTL: f"{1e6 * _native.quantity('time', floor, 'rto_min'):.0f}"}
+
+
+def _everywhere(values: Mapping[str, str]) -> str:
+    """The line that sets sysctls; where the kernel lacks the one of the floor it says so and changes nothing."""
+    line = shell.sysctl(values)
+    return f"ls /proc/sys/{RTO_MIN_SYSCTL.replace('.', '/')} && {{ {line}; }}" if RTO_MIN_SYSCTL in values else line
+
+
+def _on_all_connections(asked: Mapping[str, str], there: Mapping[str, str], aggregator: str) -> list[str]:
+    """What the lines for all of a host's connections need besides."""
+    said = []
+    if "rto_min" in asked:
+        said.append(
+            f"For all connections the floor is a sysctl, `{RTO_MIN_SYSCTL}`, since Linux {BY_OPTION['tcp_rto_min_us'].since}; before, put `rto_min "
+            f"{asked['rto_min']}` on each route that they use, such as `default`."
+        )
+        if "rto_min" in there:
+            said.append(
+                f"The line for all connections is typed at {aggregator}, too, and so is the one that takes it back."
+            )
+    without = " ".join(f"{name} {value}" for name, value in asked.items() if name != "rto_min")
+    if without:
+        said.append(f"No sysctl sets `{without}`: for all connections, put it on each route that they use.")
+    return said
 
 
 def load_parameters(cc: str, rack: Mapping[str, str]) -> list[str]:
