@@ -84,6 +84,9 @@ SENTENCES = {
     ("compare", VLAN, "--rack", RACK, "--vary", "rack.bufer=3p"): (
         "command line `--vary rack.bufer=3p`: rack.bufer: unknown key `bufer`; did you mean `buffer`?"
     ),
+    ("compare", VLAN, "--vary", "buffer=5"): (
+        'command line `--vary buffer=5`: rack.buffer: `5` has no unit; expected a queue length such as "100p" (packets) or "350KB"'
+    ),
     ("compare", VLAN, "--rack", RACK, "--confirm", "1", "--engine", "testbed"): (
         "command line `--confirm 1`: it confirms what the simulation found; with --engine testbed leave it out"
     ),

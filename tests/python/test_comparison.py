@@ -238,6 +238,12 @@ def test_a_parameter_that_nothing_compared_has_is_refused_and_one_at_its_default
     assert told(cubic_beta=0.8, gss_spread=True) == []
 
 
+def test_a_value_that_its_algorithm_refuses_is_not_said_to_change_nothing() -> None:
+    found = fanin.compare(SMALL, RACK, cc=["cubic", "trim"], seeds=1, settings={"cc.trim_k": 3})
+    assert [failure.cc for failure in found.failures] == ["trim"]
+    assert not any("changes nothing" in warning for warning in found.warnings)
+
+
 def test_a_single_algorithm_may_be_named_as_in_a_run() -> None:
     assert [row.cc for row in fanin.compare(SMALL, RACK, cc="newreno", seeds=1).ranking] == ["newreno"]
 

@@ -72,13 +72,14 @@ def test_what_gives_the_same_numbers_confirms() -> None:
 
 def test_where_another_engine_says_otherwise_it_is_believed() -> None:
     real = fanin.compare(SMALL, RACK, cc=["cubic", "dctcp"], seeds=2)
-    real.calibration = None
+    real = replace(real, calibration=None)
     here, there = with_times(real, dctcp=(2.5, 10.0)), with_times(real, dctcp=(6.0, 90.0))
-    there.engine, there.engine_label = "kernel", "the other engine"
+    there = replace(there, engine="kernel", engine_label="the other engine")
     alone = here.verdict
     assert alone.best != there.verdict.best
-    here.confirmation = confirmation(here, there)
-    assert not here.confirmation.holds
+    found = confirmation(here, there)
+    assert not found.holds
+    here = replace(here, confirmation=found)
     believed = here.verdict
     assert believed.best == there.verdict.best
     assert believed.headline == f"Real Linux TCP says otherwise than the simulation: {there.verdict.headline}"

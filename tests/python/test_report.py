@@ -30,8 +30,7 @@ def wide() -> fanin.CompareResult:
     """A rack on which nothing is lost: its buffer is changed on the command line."""
     made = fanin.compare(SMALL, RACK, cc=["cubic", "dctcp"], seeds=2, settings={"rack.buffer": "2000p"})
     # That such a rack does not give the capture is another test's.
-    made.calibration = None
-    return made
+    return replace(made, calibration=None)
 
 
 def test_the_buffer_of_the_report_is_the_one_that_was_run(wide: fanin.CompareResult) -> None:

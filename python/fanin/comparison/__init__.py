@@ -6,49 +6,25 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from fanin import _native
-from fanin.calibration import as_calibrated, judge_racks
-from fanin.comparison.candidates import Choice, chosen, listed, with_candidates, with_host_settings
 from fanin.comparison.columns import FLOWS, PACKETS, QUEUE, RESPONSES, RUNS, WINDOW
-from fanin.comparison.confirm import confirm as confirm_best
-from fanin.comparison.on_rack import compared
-from fanin.comparison.replays import MeasuredReplay
+from fanin.comparison.course import Course, Further, Teller, read
+from fanin.comparison.question import Question
 from fanin.comparison.result import CaptureSummary, CompareResult
-from fanin.comparison.variations import racks, variation
-from fanin.decision.running import running
-from fanin.errors import AlgorithmError, CaptureError, ScenarioError, keywords, suggest
-from fanin.files import shown
-from fanin.kernel import pace
-from fanin.measured import seen_baseline
+from fanin.errors import keywords
 from fanin.progress import Progress, silent
-from fanin.rack import in_short, proposed
-from fanin.ranking import STATISTICS, RankBy, RankOf, known, waited_for
-from fanin.runs.engines import engine as find_engine
-from fanin.runs.job import Document
+from fanin.ranking import RankBy, RankOf
 from fanin.runs.kept import usual_store
-from fanin.runs.replay import ReplayJob, Traffic, rack_of
-from fanin.settings.candidates import Candidate
-from fanin.simulation import Failure, changed, chosen_seeds, in_force, owned, toml
-from fanin.spans import fit
-from fanin.traffic import trains as read_trains
+from fanin.simulation import Failure
 
 if TYPE_CHECKING:
-    from fanin.calibration import Calibrated
     from fanin.decision.judge import Goal
-    from fanin.traffic import TrainsResult
 
 SEEDS = 10
 """Runs per algorithm: enough for a paired difference to show behind a correction for half a dozen comparisons."""
-
-SEEDS_ELSEWHERE = 5
-"""Runs per algorithm on a rack that was not asked for: whether the answer depends on what the capture does not show."""
 
 __all__ = [
     "FLOWS",
@@ -62,9 +38,6 @@ __all__ = [
     "Failure",
     "compare",
 ]
-
-Further = Callable[[ReplayJob, Choice, RankOf], Sequence[Candidate]]
-"""More candidates for a comparison, given the replay on the likeliest rack, what would be compared, and what is timed."""
 
 
 def _nothing(text: str) -> None:
@@ -190,220 +163,33 @@ def compare(
     >>> result.responses.filter(cc="dctcp").height
     2000
     """
-    goal, rank_by = goal or rank_by, rank_by or "p99"
-    if rank_by not in STATISTICS:
-        raise ScenarioError(f"there is no statistic `{rank_by}` to rank by; {suggest(rank_by, STATISTICS)}")
-    known(rank_of)
-    numbers = chosen_seeds(seeds)
-    traced = numbers[0] if trace_seed is None else trace_seed
-    if traced not in numbers:
-        raise ScenarioError(
-            f"command line `--trace-seed {traced}`: only seeds that are run can be traced: {listed(numbers)}"
-        )
-    if pcap_at and pcap is None:
-        raise ScenarioError("command line `--pcap-at`: it says where, and `--pcap DIR` into which folder; give both")
-    changes, taken_on = changed(settings), None
-    others = racks({_rack_key(key): values for key, values in vary.items()}) if vary else []
-    if rack is not None:
-        text, rack_path, folder = _read_rack(rack), shown(str(rack)), Path(rack).parent
-        # What is wrong with the rack is said before the capture is read.
-        _native.Rack.from_text(text, rack_path, folder, changes).marks()
-        # The file as it is: a change may say what is to become of the rack.
-        taken_on = _native.Rack.from_text(text, rack_path, folder)
-        for other in others:
-            more = [(k, toml(v)) for k, v in other.items()]
-            try:
-                _native.Rack.from_text(text, rack_path, folder, [*changes, *more]).marks()
-            except ScenarioError as error:
-                if changes:
-                    raise
-                raise ScenarioError(_as_varied(str(error), vary or ())) from None
-
-    if confirm < 0:
-        raise ScenarioError(f"command line `--confirm {confirm}`: give how many of the best to confirm, or 0 for none")
-    if confirm and engine != "sim":
-        raise ScenarioError(
-            f"command line `--confirm {confirm}`: it confirms what the simulation found; with --engine {engine} leave it out"
-        )
-    for needed in {engine, CONFIRMING if confirm else "sim"}:
-        find_engine(needed)  # raises when it is not built, before anything takes long
-    found = read_trains(capture, gap=gap, rack=taken_on, progress=progress)
-    if further is not None and not found.fitness.fit:
-        raise CaptureError(f"{capture}: no advice yet: the capture is {found.fitness.sentence}")
-    replay = found.workload(aggregator)
-    traced_calls = None
-    if spans is not None:
-        if independent:
-            raise ScenarioError(
-                "command line `--spans`: it says who waits for whom, and `--independent` that nobody does; give one"
-            )
-        replay, traced_calls = fit(found, replay, spans)
-    if independent:
-        replay = replay.independent()
-    of = waited_for(replay, rank_of, alone=independent)
-    if replay.responses == 0:
-        raise CaptureError(
-            f"{capture}: no response with payload goes to {replay.aggregator}, so there is nothing to replay; name another host with --aggregator"
-        )
-    proposal, kept, traffic = None, usual_store() if keep else None, Traffic(replay)
-    if rack is None:
-        proposal = proposed(found, replay.aggregator, f"fanin rack {shown(str(capture))}")
-        text, rack_path, folder = proposal.text, PROPOSED, Path()
-    document = Document(text, rack_path, str(folder))
-    in_effect: tuple[tuple[str, str], ...] = ()
-
-    def job(more: Mapping[str, str], on_engine: str = engine) -> ReplayJob:
-        on_top = (*changes, *in_effect, *((k, toml(v)) for k, v in more.items()))
-        return ReplayJob(document, traffic, "", 0, on_top, engine=on_engine)
-
-    def on(base: ReplayJob, seeds: list[int], choice: Choice, **how: Any) -> CompareResult:
-        return compared(
-            base,
-            found,
-            choice,
-            store=kept,
-            shown_today=shown_today,
-            given=baseline is not None,
-            calibrated=calibration is not None and calibration.reproduced,
-            goal=goal,
-            seeds=seeds,
-            rank_by=rank_by,
-            rank_of=of,
-            independent=independent,
-            progress=progress,
-            **how,
-        )
-
-    shown_today = seen_baseline(found, replay.aggregator) if baseline is None else None
-    choice = chosen(cc, baseline, job({}), shown_today.cc if shown_today else None)
-    if any(key.startswith("cc.") for key, _ in changes):
-        owned(changes, choice.names)
-    if (cc is None or cc == "all") and not independent:
-        choice = with_host_settings(choice, job({}))
-    calibration: Calibrated | None = None
-    if choice.baseline is not None and not independent and engine == "sim":
-        fixed = [key for key, _ in changes] + [_rack_key(key) for key in vary or ()]
-        with suppress(ScenarioError, AlgorithmError):
-            # What is wrong is said of the runs that follow.
-            calibration = judge_racks(
-                job({}),
-                found,
-                choice.baseline,
-                of,
-                proposal,
-                measure=MeasuredReplay,
-                fixed=fixed,
-                store=kept,
-                progress=progress,
-            )
-        if calibration is not None and calibration.reproduced:
-            likeliest, *less_likely = calibration.racks()
-            if proposal is not None:
-                proposal = as_calibrated(proposal, calibration)
-                document = replace(document, text=proposal.text)
-                text = proposal.text
-            else:
-                in_effect = tuple((key, toml(value)) for key, value in likeliest)
-            others = others or [dict(other) for other in less_likely]
-    if further is not None and choice.baseline is not None and (calibration is None or calibration.reproduced):
-        choice = with_candidates(choice, further(job({}), choice, of))
-    if engine != "sim":
-        _tell_how_long(job({}), found, len(choice.names) * len(numbers), tell)
-    began = time.monotonic()
-    narrow = cc is None and engine == "sim" and not independent
-    result = on(job({}), numbers, choice, traced=traced, pcap=pcap, pcap_at=pcap_at, narrow=narrow)
-    if engine != "sim" and not result.found and not result.interrupted:
-        pace.remember(result.runs["packet_hops"].to_list(), time.monotonic() - began)
-    result.capture = replace(result.capture, aggregator_found=aggregator is None)
-    result.rack_path, result.rack_text, result.settings = rack_path, text, {**dict(changes), **dict(in_effect)}
-    result.calibration = calibration
-    result.spans = traced_calls
-    result.rack_proposed = proposal is not None
-    names = result.runs["cc"].unique(maintain_order=True).to_list()
-    if changes:
-        result.warnings += in_force(
-            changes, lambda kept: [rack_of(document, kept).check(replay, choice.way(name).cc)[0] for name in names]
-        )
-    if traced_calls is not None:
-        result.notes[:0] = traced_calls.sentences()
-    result.command = shown(
-        command or f"fanin compare {capture}{'' if rack is None else f' --rack {rack}'} --seeds {len(numbers)}"
+    question = Question(
+        capture,
+        rack,
+        cc=cc,
+        seeds=seeds,
+        rank_by=rank_by or "p99",
+        goal=goal or rank_by,
+        baseline=baseline,
+        rank_of=rank_of,
+        independent=independent,
+        trace_seed=trace_seed,
+        aggregator=aggregator,
+        gap=gap,
+        settings=settings,
+        vary=vary or {},
+        pcap=pcap,
+        pcap_at=pcap_at,
+        engine=engine,
+        confirm=confirm,
+        spans=spans,
     )
-    if proposal is not None:
-        assumed = [f.key.removeprefix("rack.") for f in proposal.findings if f.certainty == "assumed"]
-        told = f"; assumed, since the capture does not show it: {listed(assumed)}" if assumed else ""
-        result.warnings.insert(
-            0,
-            f"the rack was proposed from the capture ({in_short(proposal)}{told}): correct it and compare again with --rack",
-        )
-        result.warnings += proposal.warnings
+    teller = Teller(tell, progress)
+    reading = read(question, teller, to_advise=further is not None)
+    course = Course.of(question, reading, usual_store() if keep else None, teller).calibrated()
+    if further is not None:
+        course = course.searched(further)
+    result = course.compared(command)
     if confirm and result.ranking and not result.interrupted:
-
-        def again(names: list[str], seeds: list[int], label: str) -> CompareResult:
-            usual = result.baseline if result.baseline in names else names[0]
-            asked = replace(choice, names=names, candidates=names, baseline=usual, notes=[])
-            return on(job({}, CONFIRMING), seeds, asked, traced=None, label=label)
-
-        confirm_best(result, confirm, job({}, CONFIRMING), again, tell)
-    if narrow and not vary and result.baseline is not None:
-        # Elsewhere only what may be advised is looked at: whether the answer depends on what the capture leaves open.
-        left = {result.baseline, *running(result.outcomes, result.baseline, goal, result.told())}
-        choice = choice.only(left)
-        others = others if len(left) > 1 else []
-    for number, other in enumerate(others, start=1):
-        if result.interrupted:
-            result.notes.append(f"interrupted: {len(others) - number + 1} of {len(others)} other racks were not tried")
-            break
-        try:
-            another = on(
-                job(other),
-                numbers if vary else numbers[:SEEDS_ELSEWHERE],
-                choice,
-                traced=None,
-                label=f"rack {number} of {len(others)}",
-            )
-        except KeyboardInterrupt:
-            result.interrupted = True
-            continue
-        result.interrupted |= another.interrupted
-        if another.ranking and not another.interrupted:
-            # Racks that were asked for may be none that gives the capture: they are shown, and decide nothing.
-            made = variation(other, another)
-            result.variations.append(replace(made, outcomes=()) if vary else made)
-    return result
-
-
-CONFIRMING = "kernel"
-"""The engine that confirms."""
-
-
-def _tell_how_long(base: ReplayJob, found: TrainsResult, runs: int, tell: Callable[[str], None]) -> None:
-    """Say how long a comparison on another engine takes, by the packets of the capture: each passes two ports."""
-    hops = [2.0 * found.summary["tcp_packets"]] * runs
-    tell(f"comparing on {find_engine(base.engine).label}: {runs} runs, {pace.estimate(hops)} on this machine")
-
-
-PROPOSED = "rack.toml"
-"""Name of a rack that was proposed from the capture."""
-
-
-def _read_rack(rack: str | Path) -> str:
-    """The rack file's text; what is wrong with the file is said as of any scenario."""
-    try:
-        return Path(rack).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        _native.Rack.from_file(rack)  # raises, with what to do next
-        raise
-
-
-def _rack_key(key: str) -> str:
-    """``buffer`` is short for ``rack.buffer``."""
-    return key if "." in key else f"rack.{key}"
-
-
-def _as_varied(message: str, vary: Iterable[str]) -> str:
-    """What is said of a changed value, with the option and the key as they were typed."""
-    message = message.replace("command line `--set ", "command line `--vary ")
-    for key in vary:
-        message = message.replace(f"`--vary {_rack_key(key)}=", f"`--vary {key}=")
-    return message
+        result = course.confirmed(result)
+    return course.elsewhere(result)

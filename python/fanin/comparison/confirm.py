@@ -24,6 +24,16 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class Confirmed:
+    """What another engine said of a comparison, or why it said nothing; as :class:`fanin.comparison.CompareResult`."""
+
+    confirmation: Confirmation | None = None
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    interrupted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Chosen:
     """What is run again, and what stood before it in the ranking but is not there."""
 
@@ -53,8 +63,8 @@ def confirm(
     base: ReplayJob,
     again: Callable[[list[str], list[int], str], CompareResult],
     tell: Callable[[str], None],
-) -> None:
-    """Run the best again and keep what was found as ``result.confirmation``.
+) -> Confirmed:
+    """Run the best again.
 
     Parameters
     ----------
@@ -68,15 +78,17 @@ def confirm(
         Compares algorithms under seeds on that engine, with a title for its progress.
     tell : callable
         Told what is about to happen, and how long it takes.
+
+    Returns
+    -------
+    Confirmed
     """
     picked = chosen_again(result, count, base)
     label = engine(base.engine).label
     if len(picked.names) < 2:
         only = f"{picked.names[0]} alone" if picked.names else "none of them"
-        result.warnings.append(
-            f"not confirmed: of {enumeration([*picked.names, *picked.without])}, {label} has {only}, which leaves nothing to compare"
-        )
-        return
+        every = enumeration([*picked.names, *picked.without])
+        return Confirmed(warnings=(f"not confirmed: of {every}, {label} has {only}, which leaves nothing to compare",))
     # As many as were simulated: with fewer, a difference that is there would not show.
     seeds = list(result.seeds)
     hops = [count for name in picked.names for count in _hops(result, name, len(seeds))]
@@ -85,22 +97,24 @@ def confirm(
     try:
         there = again(picked.names, seeds, f"confirming ({pace.estimate(hops)})")
     except KeyboardInterrupt:
-        result.interrupted = True
-        result.notes.append("interrupted: the order is not confirmed")
-        return
+        return Confirmed(notes=("interrupted: the order is not confirmed",), interrupted=True)
     except FaninError as error:
-        result.warnings.append(f"not confirmed, since no run on {label} succeeded: {error}")
-        return
-    there.baseline_given, there.baseline_seen = result.baseline_given, result.baseline_seen
-    there.baseline_hint = result.baseline_hint
+        return Confirmed(warnings=(f"not confirmed, since no run on {label} succeeded: {error}",))
+    there = replace(
+        there,
+        baseline_given=result.baseline_given,
+        baseline_seen=result.baseline_seen,
+        baseline_hint=result.baseline_hint,
+    )
     if not there.found:
         pace.remember(hops, time.monotonic() - began)
     if there.interrupted or len(there.ranking) < 2:
-        result.interrupted |= there.interrupted
-        result.notes.append("the order is not confirmed: the runs on the other engine were not all made")
-        return
-    result.confirmation = confirmation(result, there, picked.without)
-    result.warnings += [f"{failure.cc} could not be confirmed: {failure.message}" for failure in there.failures]
+        note = "the order is not confirmed: the runs on the other engine were not all made"
+        return Confirmed(notes=(note,), interrupted=there.interrupted)
+    return Confirmed(
+        confirmation(result, there, picked.without),
+        warnings=tuple(f"{failure.cc} could not be confirmed: {failure.message}" for failure in there.failures),
+    )
 
 
 def _hops(result: CompareResult, cc: str, runs: int) -> list[float]:

@@ -97,7 +97,7 @@ class Alone:
         )
 
 
-@dataclass(slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False)
 class CompareResult:
     """Everything a comparison found; the report and the JSON are written from this alone.
 
