@@ -21,7 +21,7 @@ from fanin.papers.bundle import write as write_bundle
 from fanin.papers.catalogue import load, papers_folder
 from fanin.papers.linux import PUBLISHED, WHERE
 from fanin.papers.readings import Search, search
-from fanin.papers.reproduce import ReproduceResult, reproduce
+from fanin.papers.reproduce import ReproduceResult, reproduce, written
 from fanin.papers.searching import Verdict, search_deep
 from fanin.papers.searching import write as write_searched
 from fanin.papers.verdicts import DIFFERS, NOT_RUN, REPRODUCED, UNDER, Judged
@@ -51,12 +51,9 @@ def command(
         raise ScenarioError(
             f"command line `--pictures {pictures}`: {unknown[0]} is no format; there are {', '.join(FORMATS)}"
         )
-    words = ["fanin", "reproduce", *what]
-    words += ["--quick"] if quick else []
-    words += ["--engine", engine] if engine != "sim" else []
-    words += [word for key, value in (settings or {}).items() for word in ("--set", f"{key}={value}")]
-    words += ["--seeds", str(seeds)] if seeds else []
-    words += ["--out", str(out)] if out else []
+    told = written(what, quick, settings, seeds)
+    told += f" --engine {engine}" if engine != "sim" else ""
+    told += f" --out {shlex.quote(str(out))}" if out else ""
     # With --json alone nothing is written; the gallery of everything else goes beside the papers, but for what is no verdict on them.
     changed = bool(settings) or seeds is not None
     folder = out or (None if as_json or changed else papers_folder())
@@ -65,7 +62,7 @@ def command(
         quick=quick,
         fresh=fresh,
         engine=engine,
-        command=shlex.join(words),
+        command=told,
         settings=settings,
         seeds=seeds,
         progress=display.Bar,

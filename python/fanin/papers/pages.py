@@ -14,6 +14,7 @@ from fanin.papers.experiments import command_of, effort
 from fanin.papers.intervals import with_intervals
 from fanin.papers.linux import measured
 from fanin.papers.mutants import FILE, Hunted, read
+from fanin.papers.reproduce import written
 from fanin.papers.verdicts import EVALUATIONS, NOT_RUN, PICTURES, Data
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def _page(result: ReproduceResult, paper: Paper, claim: Claim, judged: Judged) -
         "runs": runs,
         "drawn": drawn if drawn in PICTURES else "",
         "on_linux": [row for row in measured(folder) if row["claim"] == claim.id],
-        "again": f"fanin reproduce {claim.id}",
+        "again": written([claim.id], result.quick, result.settings, result.seeds),
         "version": result.version,
         "quick": result.quick,
         "settings": result.settings,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -250,7 +251,7 @@ def reproduce(
     failures = {(r.paper.name, r.experiment): why for r, why in found.failures.items() if plain(r)}
     kept = [paper for paper in papers if any(p is paper for p, _ in wanted)]
     there, skipped = judged_there(wanted, found, quick, engine) if engine != "sim" else ([], [])
-    told = command or " ".join(["fanin reproduce", *names, *(["--quick"] if quick else [])])
+    told = command or written(names, quick, settings, seeds)
     result = ReproduceResult(
         judged, kept, data, groups, told, _native.VERSION, quick, not found.whole, failures, there, skipped, found.notes
     )
@@ -262,6 +263,17 @@ def reproduce(
             result.evidence[claim.id] = Data({name: found.frames[r] for name, r in requests.items()}, quick)
             result.runs[claim.id] = [found.batches[r] for r in requests.values()]
     return result
+
+
+def written(names: Sequence[str], quick: bool, settings: Mapping[str, object] | None, seeds: int | None) -> str:
+    """The command that does the same.
+
+    >>> written(["gss.fig4"], True, {"topology.buffer": "400p"}, 3)
+    'fanin reproduce gss.fig4 --quick --set topology.buffer=400p --seeds 3'
+    """
+    words = ["fanin", "reproduce", *names, *(["--quick"] if quick else [])]
+    words += [word for key, value in (settings or {}).items() for word in ("--set", f"{key}={value}")]
+    return shlex.join([*words, *(["--seeds", str(seeds)] if seeds else [])])
 
 
 def _asked_for(settings: Mapping[str, object]) -> Reading:

@@ -40,7 +40,12 @@ def test_a_claim_has_a_page_with_its_data_and_an_archive_is_verified_and_its_dam
     assert (one.seeds, result.to_dict()["set"], result.to_dict()["seeds"]) == (2, {"stack.initial_window": "10"}, 2)
     result.write_files(tmp_path)
     text = (tmp_path / "claims/gss.fig4.one-round.html").read_text()
-    for part in ("95 % intervals", "fanin reproduce gss.fig4.one-round", "only the window of 2", "fig4.outcome.csv"):
+    for part in (
+        "95 % intervals",
+        "fanin reproduce gss.fig4.one-round --quick --set stack.initial_window=10 --seeds 2",
+        "only the window of 2",
+        "fig4.outcome.csv",
+    ):
         assert part in text
     # What was run is the claim's own command, and as much as was asked for: three variants of four algorithms, two seeds.
     assert "fig4 (24 simulations, about " in text

@@ -20,7 +20,7 @@ from fanin.papers.linux import PUBLISHED, OnLinux
 from fanin.papers.linux import reading as on_linux
 from fanin.papers.readings import search
 from fanin.papers.reproduce import ReproduceResult, Results, _under_readings, select
-from fanin.papers.verdicts import DIFFERS, REPRODUCED, UNDER, Judged
+from fanin.papers.verdicts import DIFFERS, EVALUATIONS, REPRODUCED, UNDER, Data, Judged
 from fanin.progress import silent
 from fanin.runs.job import Job
 from fanin.runs.tables import Frames
@@ -267,3 +267,24 @@ def test_an_interruption_loses_one_run_of_a_kernel() -> None:
     there = batches(paper, paper.experiments["queue"], quick=False, reading=on_linux("dctcp", PUBLISHED, "kernel"))
     assert {len(batch.seeds) for batch in there} == {1}
     assert {len(batch.seeds) for batch in batches(paper, paper.experiments["queue"], quick=False)} == {6}
+
+
+def test_points_of_tcprand_that_no_kernel_runs_bear_on_no_check() -> None:
+    ((paper, fig12),) = select(["tcprand.fig12"], None)[1]
+    there = batches(paper, paper.experiments["testbed"], quick=False, reading=on_linux("tcprand", PUBLISHED, "kernel"))
+    run = {tuple(point.label for point in one.points) for one in there}
+    every = {tuple(p.label for p in one.points) for one in batches(paper, paper.experiments["testbed"], quick=False)}
+    assert run < every
+    columns = ["buffer", "flows", "cc"]
+    rows = pl.DataFrame(sorted(every, key=str), schema=columns, orient="row", strict=False)
+    rows = rows.with_columns(seed=pl.lit(1), jain=pl.lit(0.9), mbps=pl.lit(900.0))
+    kept = pl.DataFrame(sorted(run, key=str), schema=columns, orient="row")
+    # What is not run on a kernel would fail every check, were it asked.
+    left = rows.join(kept, on=columns, how="anti").with_columns(jain=pl.lit(0.1), mbps=pl.lit(1.0))
+    judge = EVALUATIONS[fig12.id].judge
+    some = rows.join(kept, on=columns)
+    assert judge(Data({"testbed": {"runs": some}})).failed
+    assert (
+        judge(Data({"testbed": {"runs": some}})).failed
+        == judge(Data({"testbed": {"runs": pl.concat([some, left])}})).failed
+    )
