@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fanin.papers import Paper, load
+from fanin.papers.catalogue import searched
+from fanin.papers.searching import YES
 from fanin.papers.verdicts import DIFFERS, NOT_RUN, VERDICTS
 
 ROOT = Path(__file__).parents[1]
@@ -104,9 +106,12 @@ def overview(papers: list[Paper], rows: dict[str, Row]) -> str:
 def of_paper(paper: Paper, rows: dict[str, Row]) -> str:
     """A row per claim of one paper."""
     lines = ["| claim | verdict | reading | points and seeds |", "|---|---|---|---|"]
+    tried = [row for row in searched(ROOT / "papers") if row["verdict"] != YES]
     for claim in paper.claims:
         row = rows[claim.id]
-        lines.append(f"| `{row.claim}` | {row.verdict} | {row.reading} | {row.points} |")
+        count = sum(one["claim"] == claim.id for one in tried)
+        reading = f"none of {count} tried" if row.verdict == DIFFERS and count else row.reading
+        lines.append(f"| `{row.claim}` | {row.verdict} | {reading} | {row.points} |")
     names = [claim.id for claim in paper.claims]
     there = [row for row in read_there() if row.claim in names]
     if there:
