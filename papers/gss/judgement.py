@@ -26,6 +26,7 @@ from fanin.papers.drawing import (
 )
 from fanin.papers.numbers import greatest, least, mean, median, number, share
 from fanin.papers.verdicts import Checks, Data, Frames, Outcome, claim, figure
+from fanin.stats import paired_differences
 
 LINK = 10e9
 """Bits per second of every link of the paper."""
@@ -344,7 +345,8 @@ def fig9(data: Data) -> Outcome:
         # 100 workers are a point of --quick, too.
         checks.that(ratio >= 10, f"{cc} at least 10x better with GSS at 100 workers", each=True)
         alone = _at(runs, STATED, f"gss+{cc}", 100) / _at(runs, "initial window 2", cc, 100)
-        checks.that(alone > 1, f"{cc} better with GSS at 100 workers than from a window of 2 ({alone:.3f}x)", each=True)
+        ahead = _ahead(data, runs, cc)
+        checks.that(ahead, f"{cc} better with GSS at 100 workers than from a window of 2 ({alone:.3f}x)", each=True)
         told.append(f"{cc} {_from(at)}, {ratio:.1f}x with GSS at 100, {alone:.2f}x that of a window of 2")
         counts = sorted(set(runs["workers"]))
         gains += [_at(runs, STATED, f"gss+{cc}", n) / _at(runs, STATED, cc, n) for n in counts]
@@ -512,6 +514,18 @@ def _seconds(part: pl.DataFrame) -> float:
 
 def _at(runs: pl.DataFrame, variant: str, cc: str, workers: int) -> float:
     return median(_pick(runs, variant, cc).filter(pl.col("workers") == workers)["goodput_bps"])
+
+
+def _ahead(data: Data, runs: pl.DataFrame, cc: str) -> bool:
+    """Whether GSS has more at 100 workers than its window of 2 alone, beyond the sampling error of 95 % where all seeds are there.
+
+    Of 180 readings some are ahead by chance.
+    """
+    pair = [_pick(runs, STATED, f"gss+{cc}"), _pick(runs, "initial window 2", cc)]
+    gss, plain = (part.filter(pl.col("workers") == 100).sort("seed")["goodput_bps"].to_list() for part in pair)
+    more = paired_differences(gss, plain).change
+    least_gain = more.value if data.half else more.low
+    return least_gain is not None and least_gain > 0
 
 
 def _from(workers: int | None) -> str:

@@ -102,3 +102,23 @@ def test_the_figure_of_a_senders_cost_draws_what_was_measured_last() -> None:
     shown = json.dumps(verdicts.PICTURES["tcprand.table1"].draw(Data({})).chart().to_dict())
     assert f'"percent": {rows["percent"][0]}' in shown
     assert '"percent": 42.2' in shown
+
+
+def test_gss_is_ahead_of_its_window_of_two_only_beyond_the_sampling_error() -> None:
+    gss = judgement_of(next(paper for paper in load() if paper.name == "gss"))
+
+    def runs(gains: list[float]) -> pl.DataFrame:
+        cells = [("as stated", "gss+dctcp", 1.0), ("initial window 2", "dctcp", 0.0)]
+        rows = [
+            (variant, cc, 100, seed, 9e9 + of * gain)
+            for variant, cc, of in cells
+            for seed, gain in enumerate(gains, start=1)
+        ]
+        return pl.DataFrame(rows, schema=["variant", "cc", "workers", "seed", "goodput_bps"], orient="row")
+
+    by_chance = [4e7, -3e7, 5e7, -2e7]
+    assert not gss._ahead(Data({}), runs(by_chance), "dctcp")
+    assert gss._ahead(Data({}), runs([3e7, 4e7, 5e7, 4e7]), "dctcp")
+    # Half of the seeds say in which direction.
+    assert gss._ahead(Data({}, half=True), runs(by_chance), "dctcp")
+    assert not gss._ahead(Data({}, half=True), runs([-1e6, -2e6]), "dctcp")
