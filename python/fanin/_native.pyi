@@ -263,8 +263,25 @@ def registry_json(kind: str) -> str:
 def results_schema_json() -> str:
     """The tables of results as JSON: name, meaning, row number, and for each column name, unit, type, meaning, words of its codes."""
 
-def deployment(cc: str) -> tuple[str, bool]:
-    """Tell where an algorithm can run on real hosts, in words, and whether it can at all."""
+@final
+class Deployment:
+    """Where an algorithm can run on real hosts."""
+
+    @property
+    def kernel(self) -> str | None:
+        """Congestion control of mainline Linux that it is, or that runs under a shim."""
+    @property
+    def twin(self) -> str | None:
+        """The twin that it is."""
+    @property
+    def sender_shim(self) -> bool:
+        """It needs the library in front of the sending application."""
+    @property
+    def receiver_shim(self) -> bool:
+        """It needs the program on the receiving host."""
+
+def deployment(cc: str) -> Deployment:
+    """Tell where an algorithm can run on real hosts; nothing of it for a model that the simulator alone has."""
 
 def needs_quickack(cc: str) -> bool:
     """Tell whether an algorithm, as Linux runs it, lives on RTT samples, so that its receivers are to acknowledge every packet."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-import re
 from dataclasses import dataclass, replace
 
 
@@ -62,18 +61,18 @@ def deployment(cc: str) -> Deployment | None:
     """
     from fanin import _native
 
-    words, _ = _native.deployment(cc)
-    shim, over, below = words.rpartition(" over ")
-    if over:
+    where = _native.deployment(cc)
+    if where.receiver_shim:
         # A receiver's program is tried by hand (docs/linux.md): its senders have to run Reno besides, on every server at once.
-        base = deployment(cc.partition("+")[2]) if shim == "application shim" and "+" in cc else None
+        return None
+    if where.sender_shim:
+        _, _, sender = cc.partition("+")
+        base = deployment(sender) if sender else None
         return replace(base, shim=True) if base is not None else None
-    kernel = re.fullmatch(r"kernel \((\w+)\).*", below)
-    if kernel and kernel[1] in {cc, cc.removeprefix("hystart+")}:
-        return Deployment(kernel[1])
-    twin = re.search(r"twin \((\w+)\)", below)
-    if twin and _twins_can_be_loaded():
-        return Deployment(twin[1], twin=True)
+    if where.kernel is not None and where.kernel in {cc, cc.removeprefix("hystart+")}:
+        return Deployment(where.kernel)
+    if where.twin is not None and _twins_can_be_loaded():
+        return Deployment(where.twin, twin=True)
     return None
 
 

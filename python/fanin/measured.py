@@ -10,6 +10,7 @@ import polars as pl
 
 from fanin.frames import frame
 from fanin.ranking import completion_statistics
+from fanin.runs.job import RunWarning
 from fanin.text import duration, enumeration, significant
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ FEWEST_FOR_A_GAIN = {"mean": 20, "p50": 20, "p95": 40, "p99": 100, "p99_9": 1000
 
 NS_PER_MS = 1e6
 
-APART = "is not what the capture measured"
-"""In the sentence that says that the simulated baseline is not."""
+NOT_AS_MEASURED = "not-as-measured"
+"""The kind of the sentence that says that the simulated baseline is not what the capture measured."""
 
 WAN_RTT_MS = 2.0
 """A shortest round trip above this is no data centre's."""
@@ -261,7 +262,7 @@ def _apart_from(seen: Measured, simulated: RankingRow) -> dict[str, tuple[float,
 
 def disagreement(seen: Measured, simulated: RankingRow, simulated_rtt_ms: float | None) -> list[str]:
     """Where the simulated baseline is not what the capture measured, and the likeliest reason; nothing where they agree."""
-    told = []
+    told: list[str] = []
     if seen.syn_retransmissions:
         n = seen.syn_retransmissions
         told.append(
@@ -272,8 +273,12 @@ def disagreement(seen: Measured, simulated: RankingRow, simulated_rtt_ms: float 
     if apart:
         parts = [_apart(name, *pair) for name, pair in apart.items()]
         told.append(
-            f"the simulation of {simulated.cc} {APART}: {enumeration(parts)}. "
-            f"{_reason(apart, seen.min_rtt_ms, simulated_rtt_ms)}"
+            RunWarning(
+                f"the simulation of {simulated.cc} is not what the capture measured: {enumeration(parts)}. "
+                f"{_reason(apart, seen.min_rtt_ms, simulated_rtt_ms)}",
+                NOT_AS_MEASURED,
+                simulated.cc,
+            )
         )
     return told
 

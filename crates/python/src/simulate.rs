@@ -393,13 +393,27 @@ pub fn needs_ecn(py: Python<'_>, cc: &str) -> PyResult<bool> {
     fanin_cc::registry::needs_ecn(cc).map_err(|error| raise(py, Class::Algorithm, error))
 }
 
-/// Where an algorithm can run on real hosts: `(words, possible)`, as in `("twin (fanin_trim)", True)`.
+/// Where an algorithm can run on real hosts; nothing of it for a model that the simulator alone has.
 ///
 /// Raises when there is none of that name.
 #[pyfunction]
-pub fn deployment(py: Python<'_>, cc: &str) -> PyResult<(String, bool)> {
+pub fn deployment(py: Python<'_>, cc: &str) -> PyResult<Deployment> {
     let found = fanin_cc::registry::deployment(cc).map_err(|error| raise(py, Class::Algorithm, error))?;
-    Ok((found.to_string(), found.is_possible()))
+    Ok(Deployment {
+        kernel: found.kernel,
+        twin: found.twin,
+        sender_shim: found.sender_shim,
+        receiver_shim: found.receiver_shim,
+    })
+}
+
+/// As [`fanin_cc::deploy::Deployment`].
+#[pyclass(frozen, get_all, module = "fanin._native")]
+pub struct Deployment {
+    kernel: Option<&'static str>,
+    twin: Option<&'static str>,
+    sender_shim: bool,
+    receiver_shim: bool,
 }
 
 /// Tells whether an algorithm, as Linux runs it, lives on RTT samples, so that its receivers are to acknowledge every packet.

@@ -21,11 +21,11 @@ from fanin.comparison.replays import Outcome, run_all
 from fanin.comparison.result import Alone, CaptureSummary, CompareResult
 from fanin.decision.running import FIRST_RUNS, running
 from fanin.files import output_folder
-from fanin.measured import APART, NS_PER_MS, another_baseline, disagreement, measured, shortest_rtt, waited
+from fanin.measured import NOT_AS_MEASURED, NS_PER_MS, another_baseline, disagreement, measured, shortest_rtt, waited
 from fanin.progress import Progress, silent
 from fanin.ranking import RankBy, RankOf, rank
 from fanin.runs.engines import engine as find_engine
-from fanin.runs.job import RunWarning
+from fanin.runs.job import RunWarning, kind_of
 from fanin.runs.replay import ReplayJob, Traffic, rack_of
 from fanin.stats import extremes
 from fanin.vantage import about_the_tap
@@ -117,7 +117,7 @@ def compared(
         del replays  # millions of rows
     if calibrated:
         # The calibration has held the replay against the capture.
-        gaps = [gap for gap in gaps if APART not in gap and getattr(gap, "kind", "") != doubts.NOT_AS_CAPTURED]
+        gaps = [gap for gap in gaps if kind_of(gap) not in (NOT_AS_MEASURED, doubts.NOT_AS_CAPTURED)]
     if usual is not None:
         mine = responses.lazy().filter(pl.col("cc") == usual.cc)
         gaps += about_the_tap(found, replay, mine.select("connection", "response", "completion_ms").collect())
@@ -261,10 +261,9 @@ def _doubted(
         return doubts.Replayed(*(outcome.frame(name) for name in ("responses", "rounds", "runs")))
 
     apart = doubts.against_the_capture(replay, cc, replays, half_rtt)
-    told = [gap for gap in gaps if APART in gap]
-    if apart and told:
+    if apart and any(kind_of(gap) == NOT_AS_MEASURED for gap in gaps):
         # The same, with the likeliest reason.
-        gaps = [RunWarning(gap, doubts.NOT_AS_CAPTURED, cc) if APART in gap else gap for gap in gaps]
+        gaps = [RunWarning(gap, doubts.NOT_AS_CAPTURED, cc) if kind_of(gap) == NOT_AS_MEASURED else gap for gap in gaps]
         apart = []
     return gaps + apart + doubts.against_others(replay, cc, replays.of(cc, few), again)
 

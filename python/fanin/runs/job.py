@@ -56,6 +56,11 @@ class RunWarning(str):
         return str(self), self.kind, self.cc
 
 
+def kind_of(warning: str) -> str | None:
+    """Which sentence it is; None of one without a name."""
+    return warning.kind if isinstance(warning, RunWarning) else None
+
+
 def warnings_of(plan: Plan) -> list[RunWarning]:
     """What the engine warns of in a plan."""
     return [RunWarning(message, kind, cc) for kind, cc, message in plan.warnings()]
