@@ -11,6 +11,7 @@ __all__ = [
     "Ack",
     "Capture",
     "Conn",
+    "Deployment",
     "Lines",
     "Plan",
     "Rack",
