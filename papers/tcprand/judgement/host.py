@@ -69,8 +69,8 @@ def measured() -> pl.DataFrame:
 @figure(
     "tcprand.table1",
     title="Table 1. What a sender takes of a core",
-    caption="As measured last on the testbed (papers/on_linux.csv); crosses: Table 1. The rate of the paper's links is 1 Gbps, ours is in the title. "
-    "TCPRand runs as a library in front of send there.",
+    caption="As measured last on the testbed (papers/on_linux.csv); crosses: Table 1. The paper's links have 1 Gbps, ours the rate in the title: "
+    "at 1 Gbps TCPRand, a library in front of send there, needs more than the one core whose share is stated.",
 )
 def draw_table1(_: Data) -> Figure:
     """Percent of a core along the number of flows."""
