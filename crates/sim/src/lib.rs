@@ -30,6 +30,7 @@ mod net;
 pub mod packet;
 mod parallel;
 mod partition;
+mod policies;
 mod report;
 pub mod results;
 mod routing;

@@ -2,150 +2,218 @@
 //!
 //! Every knob is declared once, in [`crate::knobs::KNOBS`], with what it means and who says so; profiles are values for them.
 
+use crate::policies;
 use fanin_cc::{Counting, Profile, RecoveryKind};
 use fanin_units::{Bytes, Duration};
 
-/// All knobs of a TCP endpoint.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Stack {
-    /// Whose defaults an algorithm's parameters take, and whose algorithm `reno` is: the kernel's module or RFC 5681's sender.
-    pub cc_profile: Profile,
-    /// The round trip that the algorithm is told.
-    pub cc_rtt: CcRtt,
-    /// Payload of a full segment.
-    pub mss: u32,
-    /// IP and TCP headers with options, on data and on ACKs.
-    pub header: Bytes,
-    /// A packet without data is as long as its options: a SYN, and an ACK with selective acknowledgements, more than `header`.
-    pub option_bytes: bool,
-    /// Link-layer bytes per frame (Ethernet header, FCS, preamble, gap: 38).
-    pub frame_overhead: Bytes,
-    /// Initial window in segments.
-    pub initial_window: f64,
-    /// Initial slow-start threshold in segments.
-    pub initial_ssthresh: f64,
-    /// The window counts packets or bytes.
-    pub window_unit: WindowUnit,
-    /// Turning ACKs into growth.
-    pub counting: Counting,
-    /// Finding and repairing losses, unless the algorithm's name says.
-    pub recovery: RecoveryKind,
-    /// What a loss halves.
-    pub loss_basis: LossBasis,
-    /// Without SACK each duplicate ACK counts as a delivered segment, which the ACK that closes the hole does not count again.
-    pub dupacks_deliver: bool,
-    /// The ACK that ends a recovery enlarges the window.
-    pub grow_after_recovery: GrowAfterRecovery,
-    /// Reno may begin a second recovery within one window of data.
-    pub repeat_recovery: bool,
-    /// When an ACK of new data restarts the retransmission timer in a recovery.
-    pub rto_restart: RtoRestart,
-    /// NewReno leaves a recovery with at most the flight and one segment more as its window.
-    pub exit_to_flight: bool,
-    /// Duplicate ACKs that mean loss.
-    pub dup_thresh: u32,
-    /// One new segment on each of the first two duplicate ACKs (RFC 3042).
-    pub limited_transmit: bool,
-    /// Segments per ACK; 1 acknowledges every packet.
-    pub delack_segments: u32,
-    /// Segments that do not delay an ACK are counted by their bytes, those of a full one being what the receiver takes for it (`rcv_mss`).
-    pub delack_bytes: bool,
-    /// Longest an ACK is delayed.
-    pub delack_timeout: Duration,
-    /// An ACK is delayed by a jiffy less than the host's own retransmission timer at least waits (`tcp_delack_max`).
-    pub delack_below_rto: bool,
-    /// Receivers acknowledge every packet of algorithms that live on RTT samples, whatever `delack_segments` says.
-    pub quickack: bool,
-    /// Segments acknowledged at once at the start of a connection (Linux quick-ACK mode).
-    pub quick_acks: u32,
-    /// Most ACKs of data ahead of a hole that Linux merges into one; 0 sends each (`tcp_comp_sack_nr`).
-    pub comp_sack_nr: u32,
-    /// Longest that the first of them waits; a twentieth of the round trip if that is less (`tcp_comp_sack_delay_ns`).
-    pub comp_sack_delay: Duration,
-    /// How much later the kernel's timer may go off (`tcp_comp_sack_slack_ns`).
-    pub comp_sack_slack: Duration,
-    /// A segment that tells of a reduced window (CWR) is acknowledged at once.
-    pub ack_on_cwr: bool,
-    /// Data carry the ACK of the opposite direction of their connection.
-    pub two_way: bool,
-    /// ACKs of a host that answers at once wait for the answer; else the end of what an application wrote is acknowledged at once.
-    pub pingpong: bool,
-    /// Holding small segments.
-    pub nagle: Nagle,
-    /// Receive window; where the buffer is tuned, the most that the buffer becomes.
-    pub receive_window: Bytes,
-    /// The receive buffer that Linux starts with and tunes (`tcp_rmem`, `tcp_moderate_rcvbuf`); zero where the window is fixed.
-    pub receive_buffer: Bytes,
-    /// An application reads when so many bytes have come, or its message is complete.
-    pub read_size: Bytes,
-    /// Which segments in the receive queue become one buffer.
-    pub coalesce: Coalesce,
-    /// Floor of the retransmission timer.
-    pub min_rto: Duration,
-    /// The same of hosts that are sent more than they send; zero where it is `min_rto`.
-    pub receiver_min_rto: Duration,
-    /// Ceiling of the retransmission timer.
-    pub max_rto: Duration,
-    /// Timer before the first sample.
-    pub initial_rto: Duration,
-    /// G of RFC 6298, and the grid RTT samples are rounded to when `quantise_rtt` is set.
-    pub clock_granularity: Duration,
-    /// Jiffies per second of the kernel (CONFIG_HZ).
-    pub hz: u32,
-    /// Timers count in jiffies and expire when the kernel's timer wheel gets to them.
-    pub timer_wheel: bool,
-    /// TCP hands many segments at once to the network card, which cuts them (TSO).
-    pub tso: bool,
-    /// Bursts of several segments up to this size on the wire cross the network as one packet; zero where network cards cut all.
-    pub tso_whole: Bytes,
-    /// All hosts tick at the same instants, from the run's begin on.
-    pub common_ticks: bool,
-    /// Round RTT samples up to whole clock ticks (NS2's tcpTick_).
-    pub quantise_rtt: bool,
-    /// RTO = SRTT + max(4*mdev, min_rto) with the deviation's windowed maximum (Linux) instead of max(min_rto, SRTT + 4*RTTVAR).
-    pub linux_rto: bool,
-    /// Timestamps: a sample from every ACK, also of retransmissions.
-    pub timestamps: bool,
-    /// Where only a timestamp tells the round trip, after a retransmission, it is so many whole milliseconds, at least one.
-    pub coarse_timestamps: bool,
-    /// What the retransmission timer learns round trips from.
-    pub rtt_timing: RttTiming,
-    /// ECN as the endpoint does it, unless the algorithm needs DCTCP's.
-    pub ecn: EcnMode,
-    /// A SYN that is sent again asks for no ECN, and the connection does without.
-    pub ecn_fallback: bool,
-    /// ECT also on SYN, pure ACKs and retransmissions.
-    pub ect_on_control: EctOnControl,
-    /// Idle and application-limited periods.
-    pub cwnd_validation: CwndValidation,
-    /// Three-way handshake before the first data.
-    pub handshake: bool,
-    /// What a host takes to open a connection: those that it opens at one instant follow each other so.
-    pub connect_time: Duration,
-    /// So many timeouts of a SYN are not backed off from.
-    pub syn_linear_timeouts: u32,
-    /// So many SYNs may be lost before a connection begins with a window of one segment.
-    pub free_syn_losses: u32,
-    /// The handshake's last ACK leaves by itself, ahead of the data.
-    pub handshake_ack: bool,
-    /// Segments may join bytes of different application writes.
-    pub merge_writes: bool,
-    /// Most segments sent in answer to one ACK (NS2's burst limit in recovery is separate); 0 is unlimited.
-    pub max_burst: u32,
-    /// Random processing time of each packet in the host that sends it, uniform on [0, this); order and rate are kept (NS2's overhead_).
-    pub send_jitter: Duration,
-    /// Every link sends at a rate that is off by a random part of this size, parts per million: no two clocks are equal.
-    pub clock_error_ppm: f64,
-    /// A flow waits while its host has two of its segments and what its pacing rate sends in this time; zero is unlimited (TCP small queues).
-    pub tsq_limit: Duration,
-    /// Pace an algorithm that does not ask for it at Linux's 2.0/1.2 x cwnd/srtt.
-    pub pacing: bool,
-    /// The first data segments of a connection that pacing does not hold.
-    pub unpaced_segments: u32,
-    /// A segment that leaves later than pacing allows shortens the wait after it by as much, at most by half.
-    pub pacing_credit: bool,
-    /// cwnd may grow between an ECN reduction and the end of that window of data (not on ACKs with ECE themselves).
-    pub grow_in_cwr: bool,
+/// Declares a stack by its policies: each is a type of its own, of which every profile states every field, and [`Stack`] has them all side by side.
+macro_rules! policies {
+    ($(#[$of:meta])* $stack:ident; $($(#[$doc:meta])* $policy:ident: $type:ident { $($(#[$about:meta])* $field:ident: $value:ty,)* })*) => {
+        $(#[$of])*
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct $stack {
+            $($($(#[$about])* pub $field: $value,)*)*
+        }
+
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Copy, Debug, PartialEq)]
+            pub struct $type {
+                $($(#[$about])* pub $field: $value,)*
+            }
+        )*
+
+        /// What a profile is composed of.
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        pub struct Policies {
+            $($(#[$doc])* pub $policy: $type,)*
+        }
+
+        impl Policies {
+            /// Each policy, and the knobs that are its settings.
+            pub const KNOBS: &[(&str, &[&str])] = &[$((stringify!($policy), &[$(stringify!($field)),*])),*];
+        }
+
+        impl From<Policies> for $stack {
+            fn from(policies: Policies) -> $stack {
+                $(let $type { $($field),* } = policies.$policy;)*
+                $stack { $($($field),*),* }
+            }
+        }
+    };
+}
+
+policies! {
+    /// All knobs of a TCP endpoint: what its policies say, side by side.
+    Stack;
+    /// What a segment is, and how many go to the network card at once.
+    segments: SegmentPolicy {
+        /// Payload of a full segment.
+        mss: u32,
+        /// IP and TCP headers with options, on data and on ACKs.
+        header: Bytes,
+        /// A packet without data is as long as its options: a SYN, and an ACK with selective acknowledgements, more than `header`.
+        option_bytes: bool,
+        /// Link-layer bytes per frame (Ethernet header, FCS, preamble, gap: 38).
+        frame_overhead: Bytes,
+        /// Holding small segments.
+        nagle: Nagle,
+        /// Segments may join bytes of different application writes.
+        merge_writes: bool,
+        /// Most segments sent in answer to one ACK (NS2's burst limit in recovery is separate); 0 is unlimited.
+        max_burst: u32,
+        /// TCP hands many segments at once to the network card, which cuts them (TSO).
+        tso: bool,
+        /// Bursts of several segments up to this size on the wire cross the network as one packet; zero where network cards cut all.
+        tso_whole: Bytes,
+    }
+    /// How a connection is opened.
+    opening: OpeningPolicy {
+        /// Three-way handshake before the first data.
+        handshake: bool,
+        /// What a host takes to open a connection: those that it opens at one instant follow each other so.
+        connect_time: Duration,
+        /// So many timeouts of a SYN are not backed off from.
+        syn_linear_timeouts: u32,
+        /// So many SYNs may be lost before a connection begins with a window of one segment.
+        free_syn_losses: u32,
+        /// The handshake's last ACK leaves by itself, ahead of the data.
+        handshake_ack: bool,
+    }
+    /// What the congestion window counts, begins with and grows by, and what silence makes of it.
+    window: WindowPolicy {
+        /// Whose defaults an algorithm's parameters take, and whose algorithm `reno` is: the kernel's module or RFC 5681's sender.
+        cc_profile: Profile,
+        /// Initial window in segments.
+        initial_window: f64,
+        /// Initial slow-start threshold in segments.
+        initial_ssthresh: f64,
+        /// The window counts packets or bytes.
+        window_unit: WindowUnit,
+        /// Turning ACKs into growth.
+        counting: Counting,
+        /// Idle and application-limited periods.
+        cwnd_validation: CwndValidation,
+    }
+    /// What holds segments back that the window allows.
+    pacing: PacingPolicy {
+        /// Pace an algorithm that does not ask for it at Linux's 2.0/1.2 x cwnd/srtt.
+        pacing: bool,
+        /// The first data segments of a connection that pacing does not hold.
+        unpaced_segments: u32,
+        /// A segment that leaves later than pacing allows shortens the wait after it by as much, at most by half.
+        pacing_credit: bool,
+        /// A flow waits while its host has two of its segments and what its pacing rate sends in this time; zero is unlimited (TCP small queues).
+        tsq_limit: Duration,
+    }
+    /// How losses are found and repaired, and what they do to the window.
+    recovery: RecoveryPolicy {
+        /// Finding and repairing losses, unless the algorithm's name says.
+        recovery: RecoveryKind,
+        /// What a loss halves.
+        loss_basis: LossBasis,
+        /// Without SACK each duplicate ACK counts as a delivered segment, which the ACK that closes the hole does not count again.
+        dupacks_deliver: bool,
+        /// The ACK that ends a recovery enlarges the window.
+        grow_after_recovery: GrowAfterRecovery,
+        /// Reno may begin a second recovery within one window of data.
+        repeat_recovery: bool,
+        /// When an ACK of new data restarts the retransmission timer in a recovery.
+        rto_restart: RtoRestart,
+        /// NewReno leaves a recovery with at most the flight and one segment more as its window.
+        exit_to_flight: bool,
+        /// Duplicate ACKs that mean loss.
+        dup_thresh: u32,
+        /// One new segment on each of the first two duplicate ACKs (RFC 3042).
+        limited_transmit: bool,
+    }
+    /// What round trips are learned from, and the retransmission timer.
+    timers: TimerPolicy {
+        /// The round trip that the algorithm is told.
+        cc_rtt: CcRtt,
+        /// Timestamps: a sample from every ACK, also of retransmissions.
+        timestamps: bool,
+        /// Where only a timestamp tells the round trip, after a retransmission, it is so many whole milliseconds, at least one.
+        coarse_timestamps: bool,
+        /// What the retransmission timer learns round trips from.
+        rtt_timing: RttTiming,
+        /// Round RTT samples up to whole clock ticks (NS2's tcpTick_).
+        quantise_rtt: bool,
+        /// G of RFC 6298, and the grid RTT samples are rounded to when `quantise_rtt` is set.
+        clock_granularity: Duration,
+        /// RTO = SRTT + max(4*mdev, min_rto) with the deviation's windowed maximum (Linux) instead of max(min_rto, SRTT + 4*RTTVAR).
+        linux_rto: bool,
+        /// Floor of the retransmission timer.
+        min_rto: Duration,
+        /// The same of hosts that are sent more than they send; zero where it is `min_rto`.
+        receiver_min_rto: Duration,
+        /// Ceiling of the retransmission timer.
+        max_rto: Duration,
+        /// Timer before the first sample.
+        initial_rto: Duration,
+        /// Jiffies per second of the kernel (CONFIG_HZ).
+        hz: u32,
+        /// Timers count in jiffies and expire when the kernel's timer wheel gets to them.
+        timer_wheel: bool,
+    }
+    /// When a receiver acknowledges.
+    acks: AckPolicy {
+        /// Data carry the ACK of the opposite direction of their connection.
+        two_way: bool,
+        /// Segments per ACK; 1 acknowledges every packet.
+        delack_segments: u32,
+        /// Segments that do not delay an ACK are counted by their bytes, those of a full one being what the receiver takes for it (`rcv_mss`).
+        delack_bytes: bool,
+        /// Longest an ACK is delayed.
+        delack_timeout: Duration,
+        /// An ACK is delayed by a jiffy less than the host's own retransmission timer at least waits (`tcp_delack_max`).
+        delack_below_rto: bool,
+        /// Receivers acknowledge every packet of algorithms that live on RTT samples, whatever `delack_segments` says.
+        quickack: bool,
+        /// Segments acknowledged at once at the start of a connection (Linux quick-ACK mode).
+        quick_acks: u32,
+        /// ACKs of a host that answers at once wait for the answer; else the end of what an application wrote is acknowledged at once.
+        pingpong: bool,
+        /// A segment that tells of a reduced window (CWR) is acknowledged at once.
+        ack_on_cwr: bool,
+        /// Most ACKs of data ahead of a hole that Linux merges into one; 0 sends each (`tcp_comp_sack_nr`).
+        comp_sack_nr: u32,
+        /// Longest that the first of them waits; a twentieth of the round trip if that is less (`tcp_comp_sack_delay_ns`).
+        comp_sack_delay: Duration,
+        /// How much later the kernel's timer may go off (`tcp_comp_sack_slack_ns`).
+        comp_sack_slack: Duration,
+    }
+    /// The receive window and its buffer.
+    receiver: ReceiverPolicy {
+        /// Receive window; where the buffer is tuned, the most that the buffer becomes.
+        receive_window: Bytes,
+        /// The receive buffer that Linux starts with and tunes (`tcp_rmem`, `tcp_moderate_rcvbuf`); zero where the window is fixed.
+        receive_buffer: Bytes,
+        /// An application reads when so many bytes have come, or its message is complete.
+        read_size: Bytes,
+        /// Which segments in the receive queue become one buffer.
+        coalesce: Coalesce,
+    }
+    /// Explicit congestion notification.
+    ecn: EcnPolicy {
+        /// ECN as the endpoint does it, unless the algorithm needs DCTCP's.
+        ecn: EcnMode,
+        /// A SYN that is sent again asks for no ECN, and the connection does without.
+        ecn_fallback: bool,
+        /// ECT also on SYN, pure ACKs and retransmissions.
+        ect_on_control: EctOnControl,
+        /// cwnd may grow between an ECN reduction and the end of that window of data (not on ACKs with ECE themselves).
+        grow_in_cwr: bool,
+    }
+    /// How far hosts are from equal and exact.
+    noise: NoisePolicy {
+        /// All hosts tick at the same instants, from the run's begin on.
+        common_ticks: bool,
+        /// Random processing time of each packet in the host that sends it, uniform on [0, this); order and rate are kept (NS2's overhead_).
+        send_jitter: Duration,
+        /// Every link sends at a rate that is off by a random part of this size, parts per million: no two clocks are equal.
+        clock_error_ppm: f64,
+    }
 }
 
 impl Stack {
@@ -154,168 +222,17 @@ impl Stack {
     /// RTT samples are exact: with NS2's default 10 ms tick every delay-based algorithm of the papers would be blind
     /// (`quantise_rtt` and `clock_granularity` bring the tick back).
     pub fn ns2() -> Stack {
-        Stack {
-            cc_profile: Profile::Ns2,
-            cc_rtt: CcRtt::Ack,
-            mss: 1460,
-            header: Bytes::new(40),
-            option_bytes: false,
-            frame_overhead: Bytes::ZERO,
-            initial_window: 2.0,
-            initial_ssthresh: f64::INFINITY,
-            window_unit: WindowUnit::Packets,
-            counting: Counting::PerAck,
-            recovery: RecoveryKind::NewReno,
-            loss_basis: LossBasis::WholeWindow,
-            dupacks_deliver: false,
-            grow_after_recovery: GrowAfterRecovery::WithoutSack,
-            repeat_recovery: false,
-            rto_restart: RtoRestart::Impatient,
-            exit_to_flight: false,
-            dup_thresh: 3,
-            limited_transmit: true,
-            delack_segments: 1,
-            delack_bytes: false,
-            delack_timeout: Duration::ms(100),
-            delack_below_rto: false,
-            quickack: true,
-            quick_acks: 0,
-            comp_sack_nr: 0,
-            comp_sack_delay: Duration::ms(1),
-            comp_sack_slack: Duration::us(100),
-            ack_on_cwr: false,
-            two_way: false,
-            pingpong: false,
-            nagle: Nagle::Off,
-            receive_window: Bytes::mb(1000),
-            receive_buffer: Bytes::ZERO,
-            read_size: Bytes::ZERO,
-            coalesce: Coalesce::Never,
-            min_rto: Duration::ms(200),
-            receiver_min_rto: Duration::ZERO,
-            max_rto: Duration::s(60),
-            initial_rto: Duration::s(3),
-            clock_granularity: Duration::us(1),
-            hz: 250,
-            timer_wheel: false,
-            tso: false,
-            tso_whole: Bytes::ZERO,
-            common_ticks: false,
-            quantise_rtt: false,
-            linux_rto: false,
-            timestamps: true,
-            coarse_timestamps: false,
-            rtt_timing: RttTiming::OneSegment,
-            ecn: EcnMode::Off,
-            ecn_fallback: false,
-            ect_on_control: EctOnControl::Never,
-            cwnd_validation: CwndValidation::None,
-            // `syn_` and `delay_growth_` are on: a packet of 40 bytes goes ahead, and the initial window waits for its ACK.
-            handshake: true,
-            connect_time: Duration::ZERO,
-            syn_linear_timeouts: 0,
-            free_syn_losses: 0,
-            handshake_ack: false,
-            merge_writes: false,
-            max_burst: 0,
-            send_jitter: Duration::ZERO,
-            clock_error_ppm: 0.0,
-            tsq_limit: Duration::ZERO,
-            pacing: false,
-            unpaced_segments: 0,
-            pacing_credit: false,
-            grow_in_cwr: true,
-        }
+        Stack::from(policies::ns2())
     }
 
     /// RFC 5681, 6582, 6675, 6298, 3042, 7661 as written.
     pub fn rfc() -> Stack {
-        Stack {
-            cc_profile: Profile::Rfc,
-            // RFC 5681 section 3.1: three segments where 1095 < SMSS <= 2190.
-            initial_window: 3.0,
-            window_unit: WindowUnit::Bytes,
-            counting: Counting::Abc { limit: 1 },
-            recovery: RecoveryKind::Sack,
-            loss_basis: LossBasis::Flight,
-            exit_to_flight: true,
-            delack_segments: 2,
-            delack_timeout: Duration::ms(200),
-            // RFC 6298 section 2.4.
-            min_rto: Duration::s(1),
-            initial_rto: Duration::s(1),
-            cwnd_validation: CwndValidation::Rfc7661,
-            grow_after_recovery: GrowAfterRecovery::Never,
-            repeat_recovery: true,
-            rtt_timing: RttTiming::EachAck,
-            two_way: true,
-            handshake_ack: true,
-            merge_writes: true,
-            ..Stack::ns2()
-        }
+        Stack::from(policies::rfc())
     }
 
     /// What a current Linux kernel does with its default settings.
     pub fn linux() -> Stack {
-        Stack {
-            cc_profile: Profile::Linux,
-            cc_rtt: CcRtt::Newest,
-            // Timestamps take 12 bytes of every segment.
-            mss: 1448,
-            header: Bytes::new(52),
-            option_bytes: true,
-            initial_window: 10.0,
-            counting: Counting::Linux,
-            recovery: RecoveryKind::Rack,
-            loss_basis: LossBasis::Window,
-            dupacks_deliver: true,
-            grow_after_recovery: GrowAfterRecovery::Always,
-            repeat_recovery: true,
-            rto_restart: RtoRestart::EveryAck,
-            exit_to_flight: true,
-            delack_segments: 2,
-            delack_bytes: true,
-            delack_timeout: Duration::ms(40),
-            delack_below_rto: true,
-            quick_acks: 16,
-            comp_sack_nr: 44,
-            ack_on_cwr: true,
-            two_way: true,
-            pingpong: true,
-            nagle: Nagle::Minshall,
-            receive_window: Bytes::new(6 * 1024 * 1024),
-            receive_buffer: Bytes::new(131_072),
-            // What the player on the virtual kernel sets; a busy application reads as much.
-            read_size: Bytes::new(16_384),
-            coalesce: Coalesce::Acknowledged,
-            max_rto: Duration::s(120),
-            initial_rto: Duration::s(1),
-            linux_rto: true,
-            coarse_timestamps: true,
-            rtt_timing: RttTiming::EachAck,
-            ecn_fallback: true,
-            ect_on_control: EctOnControl::Dctcp,
-            cwnd_validation: CwndValidation::Linux,
-            timer_wheel: true,
-            // What the virtual kernel takes. On a real machine socket and connect took 9 us, 4 of them without the packet.
-            connect_time: Duration::us(1),
-            syn_linear_timeouts: 4,
-            free_syn_losses: 1,
-            handshake_ack: true,
-            merge_writes: true,
-            // sk_pacing_shift 10: 1/1024 s.
-            tsq_limit: Duration::from_ps(976_562_500),
-            // Interrupts and softirqs. Without it packets of hosts with equal links keep an exact rhythm, and a drop-tail port can lock
-            // one of them out for whole windows (Floyd and Jacobson 1991: a service time of jitter removes the phase effect).
-            send_jitter: Duration::us(10),
-            // IEEE 802.3 allows 100 ppm; quartz oscillators of network cards are within 50.
-            clock_error_ppm: 50.0,
-            // sch_fq lets an initial window go, and internal pacing follows it.
-            unpaced_segments: 10,
-            pacing_credit: true,
-            grow_in_cwr: false,
-            ..Stack::ns2()
-        }
+        Stack::from(policies::linux())
     }
 
     /// SYN, pure ACKs and retransmissions are ECN-capable.
