@@ -101,13 +101,25 @@ def _tree(function: Callable[..., object]) -> str:
 
 
 def batches(
-    paper: Paper, experiment: Experiment, *, quick: bool, reading: Reading = DEFAULT, seeds: int | None = None
+    paper: Paper,
+    experiment: Experiment,
+    *,
+    quick: bool,
+    reading: Reading = DEFAULT,
+    seeds: int | None = None,
+    cheapest: bool = False,
 ) -> list[Batch]:
-    """Everything of an experiment, in pieces of about the same length; with its own number of seeds unless another is given."""
+    """Everything of an experiment, in pieces of about the same length; with its own number of seeds unless another is given.
+
+    With `cheapest` only the points that cost least along each axis, but all algorithms.
+    """
     own = experiment.quick if quick else experiment.seeds * reading.times
     seeds_of = range(1, (seeds or own) + 1)
     left_out = reading.without
     axes = [[p for p in axis.points if (p.quick or not quick) and p.label not in left_out] for axis in experiment.axes]
+    if cheapest:
+        least = [min(p.cost for p in points) for points in axes[:-1]]
+        axes[:-1] = [[p for p in points if p.cost == cost] for points, cost in zip(axes[:-1], least, strict=True)]
     reduce = getattr(judgement_of(paper), experiment.reduce) if experiment.reduce else None
     found = []
     for points in itertools.product(*axes):

@@ -142,6 +142,8 @@ class Request:
     quick: bool
     seeds: int | None = None
     """How many seeds; as the experiment has it unless given."""
+    cheapest: bool = False
+    """Only the points that cost least."""
 
 
 class Results:
@@ -161,7 +163,9 @@ class Results:
         new = [r for r in dict.fromkeys(requests) if r not in self.batches and r.experiment in r.paper.experiments]
         for r in new:
             experiment = r.paper.experiments[r.experiment]
-            self.batches[r] = experiments.batches(r.paper, experiment, quick=r.quick, reading=r.reading, seeds=r.seeds)
+            self.batches[r] = experiments.batches(
+                r.paper, experiment, quick=r.quick, reading=r.reading, seeds=r.seeds, cheapest=r.cheapest
+            )
         if not self.whole:
             self.failures |= dict.fromkeys(new, INTERRUPTED)
             return

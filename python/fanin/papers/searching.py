@@ -1,9 +1,9 @@
 """`fanin reproduce --search`: every answer, pair and triple of a paper's open questions that bears on a claim, on all points.
 
 A claim that differs as read by default is judged under each reading with few seeds first, then with twice as many, until the verdict over all
-seeds and those over either half agree, or a bound is reached. The points of ``--quick`` come first: a check that asks something of every point and
-fails on these fails on all, which makes the readings of a long experiment affordable. A claim is said to hold on no fewer seeds than its
-experiments have. What holds
+seeds and those over either half agree, or a bound is reached. The points of ``--quick`` and then the cheapest ones come first: a check that asks
+something of every point and fails on these fails on all, which makes the readings of a long experiment affordable. A claim is said to hold on no
+fewer seeds than its experiments have. What holds
 is written to ``searched.csv`` beside the papers, which :func:`fanin.papers.load` reads: the claim's readings have it from then on. Runs are kept
 as those of ``fanin reproduce``, so that an interrupted search goes on where it was.
 """
@@ -24,6 +24,9 @@ from fanin.progress import Progress, silent
 
 SHARES = (0.25, 0.5, 1, 2, 4)
 """Seeds that a reading is judged with, as multiples of the experiments' own, until its verdict is stable."""
+
+SOME_POINTS = (("quick", "the points of --quick"), ("cheapest", "the cheapest points"))
+"""What is judged before all points, in this order."""
 
 YES, NO, UNDECIDED = "yes", "no", "undecided"
 
@@ -76,12 +79,13 @@ def readings_to_try(answers: Sequence[Answer], depth: int) -> Iterator[Reading]:
 def decide(paper: Paper, claim: Claim, reading: Reading, found: Results) -> Verdict | None:
     """Judge with more and more seeds until the verdict is stable; None after an interrupt or where a simulation fails."""
     evaluate = EVALUATIONS[claim.id].judge
-    data = _run(paper, claim, reading, found, SHARES[0], some_points=True)
-    if data is None:
-        return None
-    parts = [set(evaluate(part).anywhere) for part in (data, *data.halves())]
-    if fails := [check for check in evaluate(data).anywhere if all(check in part for part in parts)]:
-        return Verdict(claim.id, reading.name, NO, SHARES[0], f"on the points of --quick: {fails[0]}")
+    for some, named in SOME_POINTS:
+        data = _run(paper, claim, reading, found, SHARES[0], some)
+        if data is None:
+            return None
+        halves = [set(evaluate(half).anywhere) for half in data.halves()]
+        if fails := [check for check in evaluate(data).anywhere if all(check in half for half in halves)]:
+            return Verdict(claim.id, reading.name, NO, SHARES[0], f"on {named}: {fails[0]}")
     why = ""
     for share in SHARES:
         data = _run(paper, claim, reading, found, share)
@@ -97,12 +101,15 @@ def decide(paper: Paper, claim: Claim, reading: Reading, found: Results) -> Verd
     return Verdict(claim.id, reading.name, UNDECIDED, SHARES[-1], why or "the halves of the seeds disagree")
 
 
-def _run(
-    paper: Paper, claim: Claim, reading: Reading, found: Results, share: float, *, some_points: bool = False
-) -> Data | None:
-    """What the claim is judged on with a share of the seeds; None after an interrupt or where a simulation fails."""
-    experiments = [paper.experiments[name] for name in needed(claim)]
-    requests = [Request(paper, one.name, reading, some_points, max(2, round(one.seeds * share))) for one in experiments]
+def _run(paper: Paper, claim: Claim, reading: Reading, found: Results, share: float, points: str = "") -> Data | None:
+    """What the claim is judged on with a share of the seeds, on all points or on some of :data:`SOME_POINTS`.
+
+    None after an interrupt or where a simulation fails.
+    """
+    requests = [
+        Request(paper, one.name, reading, points == "quick", max(2, round(one.seeds * share)), points == "cheapest")
+        for one in map(paper.experiments.__getitem__, needed(claim))
+    ]
     found.run(requests)
     if any(request in found.failures for request in requests):
         return None

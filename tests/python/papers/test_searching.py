@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from fanin.papers import load, papers_folder
 from fanin.papers.catalogue import SEARCHED, Answer, Claim, Experiment, Paper, Reading
+from fanin.papers.experiments import batches
 from fanin.papers.reproduce import Request, Results, select
 from fanin.papers.searching import NO, UNDECIDED, YES, Verdict, bearing, decide, readings_to_try, write
 from fanin.papers.verdicts import EVALUATIONS, Checks, Data, Evaluation, Outcome
@@ -86,7 +87,7 @@ def test_only_a_check_of_every_point_decides_on_the_points_of_quick(
     def run(self: Results, requests: list[Request]) -> None:
         asked.extend(requests)
         for one in requests:
-            points = [1] if one.quick else [1, 2]
+            points = [1] if one.quick or one.cheapest else [1, 2]
             rows = [(seed, point) for seed in range(1, (one.seeds or 0) + 1) for point in points]
             self.frames[one] = {"runs": pl.DataFrame(rows, schema=["seed", "point"], orient="row")}
 
@@ -95,8 +96,18 @@ def test_only_a_check_of_every_point_decides_on_the_points_of_quick(
     found = decide(paper, claim, Reading(), Results(silent, False))
     assert found is not None
     assert found.verdict == verdict
-    assert any(not one.quick for one in asked) != each
+    assert any(not one.quick and not one.cheapest for one in asked) != each
+    # Where they decide nothing, the cheapest points are tried between those of --quick and all.
+    assert [(one.quick, one.cheapest) for one in asked][:2] == [(True, False), (False, True)][: 1 if each else 2]
     assert (found.why == "on the points of --quick: all points are well") == each
+
+
+def test_the_cheapest_points_of_trims_fig_11_are_those_of_1000_connections_with_every_algorithm() -> None:
+    trim = next(paper for paper in load() if paper.name == "trim")
+    some = batches(trim, trim.experiments["fig11_normal"], quick=False, cheapest=True)
+    assert {one.points[0].label for one in some} == {1000}
+    assert {one.points[1].label for one in some} == {"128KiB", "256KiB", "512KiB", "1MiB", "2MiB", "4MiB"}
+    assert {one.cc for one in some} == {"reno", "dctcp", "l2dct", "trim"}
 
 
 def test_what_holds_is_a_reading_of_the_claim_from_then_on(tmp_path: Path) -> None:
