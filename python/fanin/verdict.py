@@ -455,7 +455,9 @@ class _Told:
         if not peers:
             return []
         be = "gains" if len(peers) == 1 else "gain"
-        return [f"{enumeration(peers)} {be} too: of what gains within 5% of the most the simplest change is advised."]
+        return [
+            f"{enumeration(peers)} {be} too: the simplest change is advised unless another is measurably more than 5% better."
+        ]
 
 
 def _whose(result: CompareResult, usual: str, why: str | None) -> str:

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from fanin.comparison.outcomes import connections, waited
 from fanin.decision import FIRST_RUNS, Decision, Outcome, decide, running, tail_of
+from fanin.decision.judge import Case
 from fanin.decision.outcome import together
 from hypothesis import given
 from hypothesis import strategies as st
@@ -71,6 +72,39 @@ def test_of_nearly_equal_gains_the_simplest_change_is_advised() -> None:
     assert decide([CUBIC, twin, floor], "cubic").best == floor.name
     much = outcome("trim", times(5.0, 10.0), (4, 1))
     assert decide([CUBIC, much, floor], "cubic").best == "trim"
+
+
+@pytest.mark.parametrize("better", [0.0, 0.04, 0.08])
+def test_the_kind_of_change_does_not_depend_on_chance_between_captures(better: float) -> None:
+    """Twenty captures of a service whose runs differ by a fifth, a twin that is better by less than the runs can tell: the floor each time but one."""
+    found = []
+    for capture in range(20):
+        runs = [
+            outcome(f"{name} {capture}", times(mean, 10 * mean), cost, noise=0.2)
+            for name, mean, cost in (
+                ("cubic", 40.0, (0, 0)),
+                ("floor", 10.0, (1, 1)),
+                ("trim", 10.0 * (1 - better), (4, 1)),
+            )
+        ]
+        found.append(decide(runs, f"cubic {capture}").best.split()[0])
+    assert found.count("floor") >= 19
+
+
+def test_a_twin_that_is_measurably_better_by_more_than_five_percent_is_advised() -> None:
+    floor = outcome("cubic with RTO floor 20ms", times(10.0, 22.0), (1, 1))
+    for mean, best in ((9.6, floor.name), (9.3, "trim"), (8.0, "trim")):
+        twin = outcome("trim", times(mean, 2.2 * mean), (4, 1))
+        assert decide([CUBIC, twin, floor], "cubic").best == best, mean
+    noisy = outcome("trim", times(9.0, 19.8), (4, 1), noise=0.3)
+    assert decide([CUBIC, noisy, floor], "cubic").best == floor.name
+
+
+def test_what_leaves_requests_unfinished_is_behind_what_does_not() -> None:
+    floor = outcome("cubic with RTO floor 20ms", times(10.0, 22.0), (1, 1))
+    broken = Outcome(floor.name, (1, 1), {run: {**v, "mean": None} for run, v in floor.runs.items()}, floor.requests)
+    cubic = Outcome("cubic", (0, 0), {run: {**v, "mean": None} for run, v in CUBIC.runs.items()}, CUBIC.requests)
+    assert decide([cubic, broken, outcome("trim", times(12.0, 25.0), (4, 1))], "cubic").best == "trim"
 
 
 def test_two_percent_are_no_reason_to_change() -> None:
@@ -213,6 +247,28 @@ def test_a_candidate_more_never_turns_a_change_into_keeping(made: list[Outcome])
 
 
 @given(outcomes())
+def test_a_candidate_more_that_is_dearer_and_not_measurably_better_changes_nothing(made: list[Outcome]) -> None:
+    fewer, more = decide(made[:-1], "candidate 0"), decide(made, "candidate 0")
+    added = made[-1]
+    if fewer.kind != "change" or more.best == fewer.best:
+        return
+    case, before = Case(made[0]), next(o for o in made if o.name == fewer.best)
+    assert more.best == added.name or case.beats(added, before)
+    assert (added.cost, more.best) <= (before.cost, added.name) or case.beats(added, before)
+
+
+@given(outcomes())
+def test_no_candidate_that_wins_is_measurably_better_than_what_is_advised(made: list[Outcome]) -> None:
+    decision, by_name = decide(made, "candidate 0"), {o.name: o for o in made}
+    if decision.kind == "change":
+        case, best = Case(made[0]), by_name[decision.best]
+        winners = [by_name[found.name] for found in decision.judged if found.wins]
+        assert not any(case.beats(other, best) for other in winners)
+        simpler = [other for other in winners if other.cost < best.cost]
+        assert all(any(case.beats(better, other) for better in winners) for other in simpler)
+
+
+@given(outcomes())
 def test_what_would_be_advised_is_still_run_after_the_first_runs(made: list[Outcome]) -> None:
     first = [Outcome(o.name, o.cost, {run: o.runs[run] for run in list(o.runs)[:FIRST_RUNS]}, o.requests) for o in made]
     left = running(first, "candidate 0", runs=10)
@@ -223,15 +279,14 @@ def test_what_would_be_advised_is_still_run_after_the_first_runs(made: list[Outc
 
 
 def test_what_certainly_is_no_answer_is_not_run_further() -> None:
-    def few(name: str, mean: float, p50: float = 1.0) -> Outcome:
-        return outcome(name, times(mean, 10 * mean, p50=p50), seeds=FIRST_RUNS)
+    def few(name: str, mean: float, p50: float = 1.0, cost: tuple[int, int] = (1, 1)) -> Outcome:
+        return outcome(name, times(mean, 10 * mean, p50=p50), cost, seeds=FIRST_RUNS)
 
-    left = running(
-        [few("cubic", 20.0), few("reno", 20.0), few("bbr", 10.0, p50=15.0), few("vegas", 18.0), few("trim", 10.0)],
-        "cubic",
-        runs=10,
-    )
-    assert left == ("vegas", "trim")
+    cubic, reno, bbr = few("cubic", 20.0, cost=(0, 0)), few("reno", 20.0), few("bbr", 10.0, p50=15.0)
+    vegas, trim, dcvegas = few("vegas", 18.0), few("trim", 10.0, cost=(4, 1)), few("dcvegas", 12.0, cost=(4, 1))
+    # Of each kind of change the best goes on, however far ahead a dearer one is.
+    assert running([cubic, reno, bbr, vegas, trim, dcvegas], "cubic", runs=10) == ("vegas", "trim")
+    assert running([cubic, vegas, few("floor", 12.0)], "cubic", runs=10) == ("floor",)
 
 
 @given(outcomes())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -19,7 +20,7 @@ from fanin.comparison.outcomes import outcomes
 from fanin.comparison.remarks import about_the_traffic, remarks
 from fanin.comparison.replays import Outcome, run_all
 from fanin.comparison.result import Alone, CaptureSummary, CompareResult
-from fanin.decision.running import FIRST_RUNS, running
+from fanin.decision.running import CHECKS, running
 from fanin.files import output_folder
 from fanin.measured import NOT_AS_MEASURED, NS_PER_MS, another_baseline, disagreement, measured, shortest_rtt, waited
 from fanin.progress import Progress, silent
@@ -85,18 +86,22 @@ def compared(
     started = time.monotonic()
     with output_folder(pcap, "--pcap") if pcap is not None else nullcontext(None) as scratch:
         captures = None if scratch is None else (scratch, pcap_at)
-        first = _first_of(seeds, traced) if narrow else seeds
+        first, *later = _portions(seeds, traced) if narrow else [seeds]
         outcome = run_all(base, choice.names, first, traced, captures, progress, label, store, ways)
-    later = [seed for seed in seeds if seed not in first]
-    if later and not outcome.interrupted:
-        able = [name for name in choice.names if any(key[0] == name for key in outcome.frames)]
-        left = _still_running(outcome, choice, seen, rank_of, goal, len(seeds))
-        notes += _not_run_further(able, left, len(first), len(seeds))
+    able = left = [name for name in choice.names if any(key[0] == name for key in outcome.frames)]
+    for number, portion in enumerate(later, start=1):
+        if outcome.interrupted:
+            break
+        left = _still_running(outcome, choice.only(left), seen, rank_of, goal, len(seeds))
         try:
-            outcome = outcome.plus(run_all(base, left, later, traced, None, progress, label, store, ways))
+            outcome = outcome.plus(run_all(base, left, portion, traced, None, progress, label, store, ways))
         except KeyboardInterrupt:
-            missing = [(name, seed) for seed in later for name in left]
+            missing = [(name, seed) for seed in portion for name in left]
             outcome = replace(outcome, interrupted=True, missing=missing)
+        if outcome.interrupted:
+            unbegun = [(name, seed) for other in later[number:] for seed in other for name in left]
+            outcome = replace(outcome, missing=[*outcome.missing, *unbegun])
+    notes += _not_run_further(able, left)
     elapsed = time.monotonic() - started
     runs = outcome.frame("runs")
     flows = outcome.frame("flows")
@@ -186,12 +191,14 @@ def compared(
     )
 
 
-def _first_of(seeds: Sequence[int], traced: int | None) -> list[int]:
-    """The seeds after which it is asked who can still be advised, the traced one among them; all where that would save little."""
-    if len(seeds) < 2 * FIRST_RUNS:
-        return list(seeds)
-    first = list(seeds[:FIRST_RUNS])
-    return first if traced is None or traced in first else [*first[:-1], traced]
+def _portions(seeds: Sequence[int], traced: int | None) -> list[list[int]]:
+    """The seeds in portions after which it is asked who can still be advised, the traced one in the first; one portion where that would save little."""
+    if len(seeds) < 2 * CHECKS[-1]:
+        return [list(seeds)]
+    # Stable: the others stay in their order.
+    ordered = sorted(seeds, key=lambda seed: seed != traced)
+    ends = [0, *CHECKS, len(seeds)]
+    return [sorted(ordered[begin:end]) for begin, end in itertools.pairwise(ends)]
 
 
 def _still_running(
@@ -209,14 +216,14 @@ def _still_running(
     return [name for name in choice.names if name in left]
 
 
-def _not_run_further(able: Sequence[str], left: Sequence[str], first: int, every: int) -> list[str]:
+def _not_run_further(able: Sequence[str], left: Sequence[str]) -> list[str]:
     """What is said of candidates that were run less often than others."""
     dropped = [name for name in able if name not in left]
     if not dropped:
         return []
     return [
-        f"after {first} of {every} runs {len(dropped)} of {len(able)} candidates could no longer be advised, and were not run further: "
-        f"{listed(dropped)} (named with --cc they are run to the end)"
+        f"after a part of the runs {len(dropped)} of {len(able)} candidates could no longer be advised, and were not run further: {listed(dropped)} "
+        "(named with --cc they are run to the end)"
     ]
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from fanin.decision.outcome import FEWEST_EVENTS, Outcome, tail_of
+from fanin.decision.outcome import FEWEST_EVENTS, Outcome, Run, tail_of
 from fanin.stats import Paired, holm, paired_ratios, weighted_ratios
 
 CLAIM = 0.005
@@ -25,7 +25,8 @@ HARM = 0.05
 """A statistic that is longer is measurably so where chance makes it as much longer less often than this."""
 
 NEARLY = 1.05
-"""Of candidates whose sure gain is within this ratio of the best the simplest is advised."""
+"""A costlier change is advised where it is measurably better than a simpler one by more than this ratio, over the same racks and seeds. Two sure gains
+that lie 5 % apart differ by less than what each is known to: by their order one service's captures would get now this, now that."""
 
 FEWEST_PAIRS = 3
 """With fewer pairs of runs an interval says nothing."""
@@ -190,18 +191,34 @@ class Case:
         total = math.fsum(self.weights.get(other, 0.0) for other in racks)
         return self.weights.get(rack, 0.0) / total if total > 0 else 1 / len(racks)
 
-    def _paired(self, outcome: Outcome, name: str, runs: Sequence[tuple[Hashable, Hashable]]) -> Paired:
+    def beats(self, one: Outcome, other: Outcome) -> bool:
+        """The first is measurably better than the second by more than :data:`NEARLY`, at all that is to gain together."""
+        shared = [run for run in other.runs if run in one.runs]
+        paired = self._ratio(
+            shared, lambda run: _together(one, run, self.by), lambda run: _together(other, run, self.by)
+        )
+        if paired.change.value is None:
+            return (
+                paired.p is not None
+                and paired.p < HARM
+                and _incomplete(one, self.by, shared) < _incomplete(other, self.by, shared)
+            )
+        return paired.change.high is not None and paired.change.high * NEARLY < 1
+
+    def _paired(self, outcome: Outcome, name: str, runs: Sequence[Run]) -> Paired:
         """Ratio of a statistic; of what is better the more it is, the inverse, so that below one is always better."""
         one, other = (self.now, outcome) if name in MORE_IS_BETTER else (outcome, self.now)
+        return self._ratio(runs, lambda run: one.runs[run].get(name), lambda run: other.runs[run].get(name))
+
+    def _ratio(
+        self, runs: Sequence[Run], one: Callable[[Run], float | None], other: Callable[[Run], float | None]
+    ) -> Paired:
+        """Ratio of two values of each run, over racks by their weights."""
         racks = list(dict.fromkeys(run[0] for run in runs))
         of = {rack: [run for run in runs if run[0] == rack] for rack in racks}
         paired = weighted_ratios(
             [
-                (
-                    self._share(rack, racks),
-                    [one.runs[run].get(name) for run in mine],
-                    [other.runs[run].get(name) for run in mine],
-                )
+                (self._share(rack, racks), [one(run) for run in mine], [other(run) for run in mine])
                 for rack, mine in of.items()
             ]
         )
@@ -220,7 +237,8 @@ def decide(
     """Decide between the current setting and other candidates.
 
     A change is advised if it makes the mean or the tail of requests (or the statistic that `goal` names) measurably shorter and nothing measurably
-    longer by more than 5 %. Of all such the one whose sure gain is largest is advised, and of those within 5 % of it the simplest.
+    longer by more than 5 %. Of all such the simplest is advised that none of the others is measurably better than by more than 5 %, and of equally simple
+    ones that whose sure gain is largest.
 
     Parameters
     ----------
@@ -262,13 +280,38 @@ def decide(
     enough = {outcome.name for outcome in others if _ran_through(outcome, now)}
     winners = [found for found in judged if found.wins and found.name in enough]
     if winners:
-        nearly = [found for found in winners if found.sure <= NEARLY * winners[0].sure]
-        best = min(nearly, key=lambda found: (found.cost, found.sure, found.name))
+        best = _simplest(winners, {outcome.name: outcome for outcome in outcomes}, case)
         return Decision(
             "change", best.name, current, case.by, (best, *(found for found in judged if found is not best))
         )
     few = len(now.runs) < FEWEST_PAIRS
     return Decision("undecided" if few and others else "keep", current, current, case.by, tuple(judged))
+
+
+def _simplest(winners: Sequence[Judged], outcomes: Mapping[str, Outcome], case: Case) -> Judged:
+    """The simplest of those that none is measurably better than; a candidate more never lets one in that was left out."""
+    unbeaten = [
+        found
+        for found in winners
+        if not any(case.beats(outcomes[other.name], outcomes[found.name]) for other in winners if other is not found)
+    ]
+    # Ratios have an order, so that one is left; where requests are unfinished there may be a circle.
+    return min(unbeaten or winners[:1], key=lambda found: (found.cost, found.sure, found.name))
+
+
+def _together(outcome: Outcome, run: Run, by: Sequence[str]) -> float | None:
+    """The geometric mean of some statistics of a run, the less the better; None where one has no value."""
+    values = [outcome.runs[run].get(name) for name in by]
+    logs = [
+        -math.log(value) if name in MORE_IS_BETTER else math.log(value)
+        for name, value in zip(by, values, strict=True)
+        if value is not None and value > 0
+    ]
+    return math.exp(math.fsum(logs) / len(logs)) if len(logs) == len(values) else None
+
+
+def _incomplete(outcome: Outcome, by: Sequence[str], runs: Sequence[Run]) -> int:
+    return sum(_together(outcome, run, by) is None for run in runs)
 
 
 def _ran_through(outcome: Outcome, now: Outcome) -> bool:

@@ -8,8 +8,11 @@ from collections.abc import Mapping, Sequence
 from fanin.decision.judge import HARM, NEARLY, TOLERATED, WORTHWHILE, Case, Goal, Judged, current_of
 from fanin.decision.outcome import Outcome
 
-FIRST_RUNS = 4
-"""After so many runs of each it is asked for the first time; with fewer an interval spans nearly everything."""
+CHECKS = (3, 5)
+"""After so many runs of each it is asked who goes on; with fewer an interval spans nearly everything, and more than half of the runs would let one be
+advised that was left."""
+
+FIRST_RUNS = CHECKS[0]
 
 ALWAYS = 4
 """So many of the best go on, however far ahead of them the first is: it may yet do harm on another rack."""
@@ -24,8 +27,10 @@ def running(
 ) -> tuple[str, ...]:
     """The candidates that can still be advised, by the runs that there are.
 
-    One drops out that clearly makes something longer; that is hardly short enough for any gain to be claimed; or that stays behind the sure
-    gain of others even at the better end of its interval. What dropped out would not be advised by its runs so far either (:func:`decide`).
+    One drops out that clearly makes something longer; that is hardly short enough for any gain to be claimed; that stays behind the sure gain of
+    others even at the better end of its interval; or that another of its kind of change, or of a simpler one, is measurably better than: the best of
+    each kind go on, since a dearer one may be far behind on another rack. What dropped out would not be advised by its runs so far either
+    (:func:`decide`).
 
     Parameters
     ----------
@@ -55,7 +60,16 @@ def running(
     left = {name: found for name, found in judged.items() if _open(found, case.by, every=every)}
     ahead = sorted(found.sure for found in left.values() if found.wins)
     behind = NEARLY * ahead[ALWAYS - 1] if len(ahead) >= ALWAYS else math.inf
-    return tuple(name for name, found in left.items() if _at_best(found, case.by) <= behind)
+    by_name = {outcome.name: outcome for outcome in outcomes}
+    winners = [by_name[name] for name, found in left.items() if found.wins]
+
+    def beaten(name: str) -> bool:
+        mine = by_name[name]
+        return any(
+            case.beats(other, mine) for other in winners if other is not mine and other.cost[:1] <= mine.cost[:1]
+        )
+
+    return tuple(name for name, found in left.items() if _at_best(found, case.by) <= behind and not beaten(name))
 
 
 def _open(found: Judged, by: Sequence[str], *, every: bool) -> bool:
@@ -85,4 +99,4 @@ def _at_best(found: Judged, by: Sequence[str]) -> float:
     return math.exp(math.fsum(math.log(min(end, 1.0)) for end in known) / len(ends)) if len(known) == len(ends) else 0.0
 
 
-__all__ = ["ALWAYS", "FIRST_RUNS", "running"]
+__all__ = ["ALWAYS", "CHECKS", "FIRST_RUNS", "running"]
