@@ -83,7 +83,7 @@ def apart(capture: Shown, replays: Sequence[Shown]) -> dict[str, float]:
     Returns
     -------
     dict of str to float
-        By statistic: ``p50``, ``slower than 1.5 medians`` and so on, ``retransmissions``. Positive: the replay has more. Empty where the capture
+        By statistic: ``p50``, ``mean``, ``slower than 1.5 medians`` and so on, ``retransmissions``. Positive: the replay has more. Empty where the capture
         has too few requests to be held against anything.
 
     Examples
@@ -99,7 +99,7 @@ def apart(capture: Shown, replays: Sequence[Shown]) -> dict[str, float]:
     if len(capture.took_ms) < FEWEST or not known:
         return {}
     pooled = Shown(tuple(sorted(ms for replay in known for ms in replay.took_ms)), None)
-    found = {"p50": _median(capture, pooled)}
+    found = {"p50": _median(capture, pooled), "mean": _mean(capture, known)}
     median, count = capture.quantile(0.5), len(capture.took_ms)
     for factor in SLOWER_THAN:
         here = capture.slower(factor * median)
@@ -121,6 +121,17 @@ def _median(capture: Shown, pooled: Shown) -> float:
     chance = math.log(high / low) / 2
     ratio = math.log(max(pooled.quantile(0.5), 1e-9) / max(capture.quantile(0.5), 1e-9))
     return ratio / math.hypot(MEDIAN_TOLERANCE, chance)
+
+
+def _mean(capture: Shown, replays: Sequence[Shown]) -> float:
+    """The log ratio of means. The capture's error is that of a mean of clustered requests, the replays' what they differ by."""
+    mean, count = math.fsum(capture.took_ms) / len(capture.took_ms), len(capture.took_ms)
+    variance = math.fsum((ms - mean) ** 2 for ms in capture.took_ms) / (count - 1)
+    sampling = math.sqrt(CLUSTERED * variance / count) / max(mean, 1e-9)
+    means = [math.fsum(replay.took_ms) / len(replay.took_ms) for replay in replays]
+    there = math.fsum(means) / len(means)
+    chance = sampling * math.sqrt(1 + 1 / len(replays))
+    return math.log(max(there, 1e-9) / max(mean, 1e-9)) / math.hypot(MEDIAN_TOLERANCE, chance)
 
 
 def _losses(seen: int, replayed: Sequence[int]) -> float:
