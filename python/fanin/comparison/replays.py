@@ -18,7 +18,7 @@ from fanin.comparison.columns import FLOWS, PACKETS, QUEUE, RUNS, WINDOW
 from fanin.confined import apart
 from fanin.errors import AlgorithmError, EngineError, FaninError
 from fanin.files import file_name
-from fanin.frames import PS_PER_MS, frame
+from fanin.frames import PS_PER_MS, fitted, frame
 from fanin.progress import Progress
 from fanin.ranking import completion_statistics
 from fanin.runs.engines import Captures, engine
@@ -305,25 +305,45 @@ def measured(job: ReplayJob, made: RackPlan, run: Run) -> Frames:
         "runs": pl.DataFrame([row], schema=columns.written(RUNS)),
     }
     if job.trace:
-        kept["packets"] = _packets_of_the_slowest(run, responses, connection)
+        slowest = _slowest(responses)
+        kept["packets"] = _packets_of_the_slowest(run, slowest, connection)
         traces = job.frames(made, run, {"queue": QUEUE, "window": ("flow", *WINDOW)}, _native.TRACED_ROWS)
-        kept["queue"], window = traces["queue"].select(*QUEUE), traces["window"]
+        window = traces["window"]
         window = window.with_columns(connection.gather(window["flow"])).drop_nulls("connection")
-        kept["window"] = window.select(*WINDOW)
+        kept["queue"] = _in_short(traces["queue"].select(*QUEUE), "packets", [], slowest)
+        kept["window"] = _in_short(window.select(*WINDOW), "cwnd", ["connection"], slowest)
     return kept
+
+
+SHOWN_ROWS = 50_000
+"""Rows of a trace beyond which its envelope is kept: pictures show some thousand, and a comparison holds a trace of every candidate."""
+
+
+def _in_short(trace: pl.DataFrame, value: str, by: list[str], slowest: pl.DataFrame) -> pl.DataFrame:
+    """Every row while the slowest responses waited, which are shown step by step, and the envelope of the rest."""
+    if trace.height <= SHOWN_ROWS:
+        return trace
+    numbered = trace.with_row_index("row")
+    waited = [pl.col("time_ms").is_between(begin, end) for begin, end in slowest.select("release_ms", "done_ms").rows()]
+    near = numbered.filter(pl.any_horizontal(waited))["row"] if waited else numbered["row"].clear()
+    shown = fitted(numbered, "time_ms", value, by=by, rows=SHOWN_ROWS)["row"]
+    return trace[pl.concat([near, shown]).unique().sort()]
+
+
+def _slowest(responses: pl.DataFrame) -> pl.DataFrame:
+    return (
+        responses.drop_nulls("completion_ms")
+        .sort("completion_ms", descending=True, maintain_order=True)
+        .head(_native.SLOWEST)
+    )
 
 
 PORTS = ("drops", "marks", "mean_queue_packets", "p99_queue_packets", "max_queue_packets")
 """Columns of ports that a row is made from."""
 
 
-def _packets_of_the_slowest(run: Run, responses: pl.DataFrame, connection: pl.Series) -> pl.DataFrame:
+def _packets_of_the_slowest(run: Run, slowest: pl.DataFrame, connection: pl.Series) -> pl.DataFrame:
     """The packet events of the slowest responses: what explains them, and little beside all that passed the port."""
-    slowest = (
-        responses.drop_nulls("completion_ms")
-        .sort("completion_ms", descending=True, maintain_order=True)
-        .head(_native.SLOWEST)
-    )
     parts = [
         frame(run.packets_of(flow, row["release_ms"], row["done_ms"])).with_columns(
             cc=pl.lit(row["cc"]), connection=row["connection"]

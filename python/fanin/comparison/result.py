@@ -156,10 +156,11 @@ class CompareResult:
         ``retransmissions``, ``drops``, ``marks`` (UInt64), ``goodput_bps``, ``queue_mean_packets``, ``queue_p99_packets``, ``queue_max_packets`` (Float64),
         ``responses``, ``unfinished`` (UInt64), ``end_ms`` (Float64), ``packet_hops`` (UInt64).
     queue : polars.DataFrame
-        Queue of the port to the aggregator in the run of `trace_seed`, one row per change, or an envelope of a million rows where there
-        were more (:func:`fanin.frames.thin` makes it fit a picture): ``cc``, ``time_ms`` (Float64), ``packets`` (UInt32), ``bytes`` (UInt64).
+        Queue of the port to the aggregator in the run of `trace_seed`: one row per change, or, where there were more than 50,000, an envelope of as
+        many with each change while one of the three slowest responses waited (:func:`fanin.frames.thin` makes it fit a picture): ``cc``, ``time_ms``
+        (Float64), ``packets`` (UInt32), ``bytes`` (UInt64).
     window : polars.DataFrame
-        Senders in the run of `trace_seed`: ``cc``, ``connection`` (UInt32), ``time_ms`` (Float64), ``cwnd``, ``ssthresh`` (Float64,
+        Senders in the run of `trace_seed`, thinned as `queue`: ``cc``, ``connection`` (UInt32), ``time_ms`` (Float64), ``cwnd``, ``ssthresh`` (Float64,
         packets; ssthresh is null while infinite), ``in_flight`` (Float64, packets), ``srtt_ms`` (Float64), ``state`` (Enum: open, disorder, cwr,
         recovery, loss).
     packets : polars.DataFrame
