@@ -174,8 +174,11 @@ def _ratio_of(side: dict[str, Any]) -> str:
 
 
 def _variations_table(result: CompareResult) -> Table:
-    """The answer on each other rack."""
-    table = Table(title="On other racks", title_justify="left")
+    """The answer on each other rack: one for all that reproduce the capture, each one's own where they were asked for."""
+    title = (
+        "The answer on other racks that reproduce the capture" if result.variations[0].outcomes else "On other racks"
+    )
+    table = Table(title=title, title_justify="left")
     keys = list(result.variations[0].settings)
     for key in keys:
         table.add_column(key.removeprefix("rack."), justify="right", no_wrap=True)

@@ -15,7 +15,7 @@ from fanin.comparison.confirm import confirm
 from fanin.comparison.on_rack import compared
 from fanin.comparison.question import CONFIRMING, GivenRack, Question
 from fanin.comparison.replays import MeasuredReplay
-from fanin.comparison.variations import Variation, variation
+from fanin.comparison.variations import Variation, under, variation
 from fanin.decision.running import running
 from fanin.errors import AlgorithmError, CaptureError, ScenarioError
 from fanin.files import shown
@@ -317,7 +317,12 @@ class Course:
                 made = variation(other, another)
                 # Racks that were asked for may be none that gives the capture: they are shown, and decide nothing.
                 variations.append(replace(made, outcomes=()) if question.vary else made)
-        return replace(result, variations=variations, notes=[*result.notes, *notes], interrupted=interrupted)
+        whole = replace(result, variations=variations, notes=[*result.notes, *notes], interrupted=interrupted)
+        if not whole.ranking:
+            return whole
+        answer = whole.verdict
+        told = [under(answer, other, question.rank_by) if other.outcomes else other for other in variations]
+        return replace(whole, variations=told)
 
     def _tell_how_long(self, runs: int) -> None:
         """Say how long a comparison on another engine takes, by the packets of the capture: each passes two ports."""

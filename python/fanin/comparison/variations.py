@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from fanin.errors import ScenarioError
 from fanin.ranking import STATISTICS
+from fanin.stats import estimate_positive, paired_ratios
 
 if TYPE_CHECKING:
     from fanin.comparison.result import CompareResult
     from fanin.decision import Outcome
+    from fanin.verdict import Verdict
 
 MOST = 64
 """More racks than this are a mistake, or a sweep."""
@@ -27,9 +29,10 @@ class Variation:
     settings : dict of str to str
         What differs, by key, as in ``{"rack.buffer": "50p"}``.
     kind : str
-        As :attr:`fanin.verdict.Verdict.kind`.
+        As :attr:`fanin.verdict.Verdict.kind`: of that rack alone where it was asked for, else of the answer, which is taken over all racks that
+        reproduce the capture.
     best : str or None
-        The algorithm advised there.
+        What is advised: there, or by the answer.
     baseline_ms, best_ms : float or None
         The ranking's statistic with the baseline and with `best`, in ms.
     ratio : float or None
@@ -95,6 +98,24 @@ def variation(settings: dict[str, str], result: CompareResult) -> Variation:
         best_ms=best.completion_ms[statistic].value if best else None,
         ratio=paired.change.value if paired is not None else 1.0 if best is usual else None,
         outcomes=result.outcomes,
+    )
+
+
+def under(answer: Verdict, other: Variation, rank_by: str) -> Variation:
+    """What an answer that is taken over several racks gives on one of them."""
+    statistic = answer.by if answer.by in STATISTICS else rank_by
+    runs = {outcome.name: outcome.runs for outcome in other.outcomes}
+    now, then = (runs.get(name or "", {}) for name in (answer.baseline, answer.best))
+    shared = [run for run in now if run in then]
+    mine, theirs = ([side[run].get(statistic) for run in shared] for side in (then, now))
+    ratio = paired_ratios(mine, theirs).change.value if shared else None
+    return replace(
+        other,
+        kind=answer.kind,
+        best=answer.best,
+        baseline_ms=estimate_positive([values.get(statistic) for values in now.values()]).value,
+        best_ms=estimate_positive([values.get(statistic) for values in then.values()]).value,
+        ratio=1.0 if answer.best == answer.baseline else ratio,
     )
 
 
