@@ -71,6 +71,21 @@ def test_a_replay_that_equals_the_capture_is_never_apart(requests: int, median: 
     assert all(abs(z) < 0.5 for z in apart(shown, [shown, shown]).values())
 
 
+def test_a_mean_that_is_nearly_three_times_as_long_is_apart_though_the_counts_of_slow_requests_are_not() -> None:
+    # As in one of twenty captures of a service: 11 ms measured, 30 ms replayed, no count further apart than 2.1.
+    capture = Shown.of([8.0] * 180 + [20.0] * 16 + [55.0] * 4, 100)
+    replay = Shown.of([8.0] * 170 + [20.0] * 12 + [210.0] * 18, 100)
+    found = apart(capture, [replay, replay])
+    assert found.pop("mean") > 5
+    assert all(abs(z) < 2.5 for z in found.values())
+
+
+def test_chance_alone_hardly_ever_puts_a_mean_apart() -> None:
+    replays = [service(60, seed) for seed in (1, 2)]
+    far = [abs(apart(service(60, seed), replays)["mean"]) > 2.5 for seed in range(100, 300)]
+    assert sum(far) <= 10
+
+
 @given(st.floats(1.5, 20.0))
 def test_a_median_that_is_half_as_long_again_is_apart(factor: float) -> None:
     capture = Shown.of([10 + n / 100 for n in range(100)], 10)

@@ -115,13 +115,19 @@ def nothing_fits(found: Calibration) -> str:
     on = f" on the nearest ({enumeration([_value(k, v) for k, v in near.settings])})" if near.settings else ""
     return (
         f"{there}{lost}; the replay of the current setting gives {duration(near.p50_ms)} and {duration(near.p99_ms)}{on}, and is furthest apart at "
-        f"{_spoken(worst)} ({'more' if near.apart[worst] > 0 else 'fewer' if worst != 'p50' else 'shorter'} in the replay)"
+        f"{_spoken(worst)} ({_how(worst, more=near.apart[worst] > 0)} in the replay)"
     )
 
 
+def _how(statistic: str, *, more: bool) -> str:
+    if statistic in ("p50", "mean"):
+        return "longer" if more else "shorter"
+    return "more" if more else "fewer"
+
+
 def _spoken(statistic: str) -> str:
-    if statistic == "p50":
-        return "the median"
+    if statistic in ("p50", "mean"):
+        return "the median" if statistic == "p50" else "the mean"
     return f"requests {statistic}" if statistic.startswith("slower") else statistic
 
 
