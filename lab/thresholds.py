@@ -40,6 +40,7 @@ FORMATS = {
     "file/pcap.rs": ("FILE_HEADER",),
     "file/pcapng.rs": ("INTERFACE", "OBSOLETE_PACKET", "SIMPLE_PACKET", "ENHANCED_PACKET"),
     "limit.rs": ("DROPPED",),
+    "offload.rs": ("LONGEST",),
     "protocol/calls.rs": ("BY_THE_WAY",),
     "protocol/http1.rs": ("NO_BODY", "TUNNEL"),
     "protocol/http2.rs": ("HEADER", "DATA", "HEADERS", "RST_STREAM", "PUSH_PROMISE", "CONTINUATION", "END_STREAM"),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fanin.errors import keywords
 from fanin.fitness import Fitness
 from fanin.rack_facts import stated_packets
+from fanin.rack_hosts import offload
 from fanin.rack_queue import CLEAR, FEWEST_STRETCHES, UNCLEAR, Finding, Losses, as_bps, buffer, mark
 from fanin.runs.job import RunWarning
 from fanin.text import duration, rate, significant
@@ -159,6 +160,8 @@ def proposed(found: TrainsResult, aggregator: str, command: str) -> RackProposal
         bps, the_rate = _by_losses(losses, bps, the_rate)
     queue = buffer(towards, link, losses, the_rate, bps)
     findings = as_fit((the_rate, _delay(towards), queue, mark(towards, bps, queue)), found.fitness)
+    if found.fitness.lacks("rack") is None:
+        findings += offload(link, _mtu(towards))
     warnings = tuple(_warnings(towards, findings))
     notes = (*_notes(towards, findings), *needless(found, aggregator))
     text = _file(found, findings, (*warnings, *notes), command)
@@ -391,6 +394,12 @@ def _delay(towards: list[tuple[dict[str, Any], dict[str, Any]]]) -> Finding:
     )
 
 
+def _mtu(towards: list[tuple[dict[str, Any], dict[str, Any]]]) -> int:
+    """Bytes of a full packet: the largest segment that was announced, and 40 for its headers; Ethernet's where no handshake is in the capture."""
+    announced = [c[side]["mss_option"] for c, _ in towards for side in ("to_server", "to_client")]
+    return 40 + max((size for size in announced if size), default=1460)
+
+
 def _delay_text(rtt_ns: float) -> str:
     """One link's delay, two digits."""
     us = rtt_ns / 4e3
@@ -492,7 +501,9 @@ def unknowns(proposal: RackProposal) -> dict[str, list[str]]:
 def in_short(proposal: RackProposal) -> str:
     """The values of a proposal, for a sentence."""
     return ", ".join(
-        f"{f.key.removeprefix('rack.')} {f.value if f.value is not None else 'none'}" for f in proposal.findings
+        f"{f.key.removeprefix('rack.')} {f.value if f.value is not None else 'none'}"
+        for f in proposal.findings
+        if f.key.startswith("rack.")
     )
 
 
@@ -504,19 +515,26 @@ def _file(found: TrainsResult, findings: tuple[Finding, ...], told: tuple[str, .
         "# correct what you know better.",
         *(f"# {_comment(sentence)}." for sentence in told),
         "",
-        "[rack]",
     ]
+    sections: dict[str, list[str]] = {"rack": [], "hosts": [], "stack": ['profile = "linux"']}
     for finding in findings:
-        name = finding.key.removeprefix("rack.")
+        section, _, name = finding.key.partition(".")
         between = {
             (True, True): f", probably {finding.low} to {finding.high}",
             (True, False): f", at least {finding.low}",
             (False, True): f", at most {finding.high}",
             (False, False): "",
         }[finding.low is not None, finding.high is not None]
-        lines += [f"# {finding.certainty}{between}: {_comment(finding.evidence)}."]
-        lines += [f'{name} = "{finding.value}"' if finding.value is not None else f'# {name} = "20p"', ""]
-    lines += ["[stack]", 'profile = "linux"', ""]
+        value = finding.value if finding.value == "true" else f'"{finding.value}"' if finding.value else '"20p"'
+        # What hosts do is told, and not in effect: statements about real hosts have been judged without it.
+        in_effect = finding.value is not None and section == "rack"
+        sections[section] += [
+            f"# {finding.certainty}{between}: {_comment(finding.evidence)}.",
+            f"{name} = {value}" if in_effect else f"# {name} = {value}",
+            "",
+        ]
+    for section, said in sections.items():
+        lines += [f"[{section}]", *said, *([""] if said[-1] else [])] if said else []
     return "\n".join(lines)
 
 

@@ -2,6 +2,7 @@
 
 mod acks;
 mod arrival;
+mod bursts;
 mod clock;
 mod clocking;
 mod finish;
@@ -17,6 +18,7 @@ use crate::decode::{Addr, Segment, flag};
 use crate::protocol::{self, Reader};
 use crate::rack::{BURST, Spacing};
 use crate::{Direction, DirectionStats, Gap, Sink, Train};
+pub(crate) use bursts::Cut;
 use clock::Clock;
 use clocking::Clocking;
 use handshake::Handshake;
@@ -90,6 +92,10 @@ struct Dir {
     clocking: Clocking,
     train: Option<Train>,
     spacing: Spacing,
+    bursts: bursts::Bursts,
+    /// The burst that ended before the packet of just now.
+    #[serde(skip)]
+    cut: Option<(u32, Option<Cut>)>,
     last_data: Option<u64>,
     last_payload: u32,
     /// The packet with the highest byte so far was flagged PSH: with it its sender had sent all that its application had written.
@@ -231,6 +237,24 @@ impl Conn {
     #[inline]
     pub fn take_round_trip(&mut self, d: usize) -> Option<u64> {
         self.dirs[d].half.take_fresh()
+    }
+
+    /// What the last data packet of direction `d`, if it brought something new in order, says of bursts: its full segments, and the burst before it.
+    #[inline]
+    pub fn take_burst(&mut self, d: usize) -> Option<(u32, Option<Cut>)> {
+        self.dirs[d].cut.take()
+    }
+
+    #[inline]
+    fn note_burst(&mut self, s: &Segment, d: usize, begins: bool, disturbed: bool) {
+        let segment = self.largest_packet(d, s);
+        let dir = &mut self.dirs[d];
+        if disturbed {
+            dir.bursts.disturbed();
+            return;
+        }
+        let cut = dir.bursts.data(s.payload, begins, s.flags & flag::PSH != 0, segment);
+        dir.cut = Some((s.payload / segment, cut));
     }
 
     /// Follows one segment, of whose payload `stored` is in the file.
@@ -396,6 +420,7 @@ impl Conn {
                 run.slowed = true;
             }
             dir.half.cancel();
+            dir.bursts.disturbed();
             dir.repair = dir.seq.max();
             dir.clocking.repaired(dir.seq.max(), in_flight, u64::from(dir.stats.largest_segment), idle);
         } else if arrival.extends {
@@ -416,6 +441,7 @@ impl Conn {
             let earliest = arrivals.earliest(host, s.payload, at);
             let held = arrivals.held(self.hosts[d], s.payload, at);
             let begins = self.run.as_ref().is_none_or(|r| r.dir != d);
+            self.note_burst(s, d, begins, lost || arrival.old > 0);
             let number = if begins { arrivals.front(host, earliest, at) } else { None };
             self.advance(
                 d,

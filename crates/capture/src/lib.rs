@@ -33,6 +33,7 @@ mod fitness;
 mod hosts;
 mod inflight;
 mod limit;
+mod offload;
 mod options;
 mod protocol;
 mod rack;
@@ -55,6 +56,7 @@ pub use connections::Connections;
 pub use error::{CaptureError, Damage, Partial, WorkloadError};
 pub use fitness::{Aspect, Fitness, Reason, Verdict};
 pub use limit::Limit;
+pub use offload::Offload;
 pub use options::{Gap, LinkRates, Options, Progress};
 pub use rack::Link;
 pub use results::{

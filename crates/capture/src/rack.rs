@@ -4,8 +4,10 @@
 //! Dovrolis, Ramanathan and Moore, "Packet-dispersion techniques and a capacity-estimation methodology", ToN 2004). Single gaps carry the
 //! time stamps' jitter; here a sample is a train of [`TRAIN`] full packets, and the capacity is the most frequent rate of such trains.
 
+use crate::conn::Cut;
 use crate::decode::{Addr, Segment, WIRE_OVERHEAD};
 use crate::limit::{Answer, Limit, Passed, Room, Sent};
+use crate::offload::Offload;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -69,6 +71,8 @@ pub struct Link {
     pub round_trips_ns: Option<[u64; 5]>,
     /// Data packets that were merged by an offload before the tap saw them: their spacing is no evidence.
     pub merged_packets: u64,
+    /// Bursts of its senders, and what its acknowledgements cover.
+    pub offload: Offload,
     #[serde(skip)]
     passed: Passed,
 }
@@ -99,6 +103,7 @@ struct Receiver {
     merged: u64,
     acked: Busiest,
     passed_by: Passed,
+    offload: Offload,
     round_trips: Vec<u32>,
     shortest: u64,
     longest: u64,
@@ -276,7 +281,17 @@ impl Links {
             return;
         }
         if let Some(receiver) = self.receiver(receiver) {
-            receiver.acked.count(bytes + bytes.div_ceil(segment.max(1)) * OVERHEAD, at);
+            let segments = bytes.div_ceil(segment.max(1));
+            receiver.acked.count(bytes + segments * OVERHEAD, at);
+            receiver.offload.acknowledged(segments);
+        }
+    }
+
+    /// A packet to `receiver` carried so many full segments, behind a burst that ended.
+    #[inline]
+    pub fn burst(&mut self, receiver: Addr, segments: u32, cut: Option<Cut>) {
+        if let Some(receiver) = self.receiver(receiver) {
+            receiver.offload.data(segments, cut);
         }
     }
 
@@ -321,6 +336,7 @@ impl Receiver {
             merged: 0,
             acked: Busiest::default(),
             passed_by: Passed::default(),
+            offload: Offload::default(),
             round_trips: Vec::new(),
             shortest: u64::MAX,
             longest: 0,
@@ -380,6 +396,7 @@ impl Receiver {
             busiest_bps: self.passed.rate(),
             delivered_bps: self.acked.rate(),
             merged_packets: self.merged,
+            offload: self.offload,
             passed: self.passed_by.finished(),
         }
     }

@@ -23,7 +23,7 @@ ASSUMPTIONS = (
     "Applications behave as in the capture: what a server sends, and how long it and the client think in between, is taken from it. A response "
     "that arrives later delays what followed it on its connection; a faster one brings it forward.",
     "The rack is as the file above says and carries this traffic alone. Cables lose nothing; packets are lost only where a queue is full.",
-    "Hosts cost no time beyond the jitter that the rack file states: no interrupts, no scheduling, no segmentation offload. On real hosts "
+    "Hosts cost no time and send packet by packet unless the rack file says otherwise (`hosts`): no interrupts, no scheduling. On real hosts "
     "these add to every response, whichever TCP runs, and matter most where responses take well under a millisecond.",
     f"{MODELLED} as their papers and RFCs describe them, all on the same endpoint. Kernels differ in details, so try the winner on two hosts "
     "before all of them.",

@@ -1,0 +1,95 @@
+"""What is proposed for the hosts of a capture: bursts that a card cut, or that crossed the network whole; nothing for hosts without offload."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import fanin
+import pytest
+from fanin.rack_queue import Finding
+
+from .conftest import CAPTURES, ROOT, Fanin
+
+SHIPPED = ROOT / "data/captures/nginx_16to1_before.pcap.gz"
+
+RACK = """
+[topology]
+senders = 8
+rate = "1Gbps"
+delay = "10us"
+buffer = "100p"
+[stack]
+{knobs}
+profile = "linux"
+[[workload]]
+kind = "incast"
+bytes = "100KB"
+request = "100B"
+rounds = 20
+jitter = "20us"
+[run]
+duration = "10s"
+"""
+
+
+def of_hosts(capture: Path) -> dict[str, Finding]:
+    return {f.key: f for f in fanin.propose_rack(capture).findings if not f.key.startswith("rack.")}
+
+
+def simulated(knobs: str, folder: Path) -> dict[str, Finding]:
+    fanin.run("rack.toml", text=RACK.format(knobs=knobs), cc="cubic", seed=1, pcap=folder, pcap_at=["client"])
+    return of_hosts(folder / "client.pcap")
+
+
+def test_nothing_is_proposed_for_simulated_hosts_without_offload(tmp_path: Path) -> None:
+    assert simulated("", tmp_path / "pcap") == {}
+
+
+def test_simulated_hosts_whose_cards_cut_bursts_are_proposed_with_offload(tmp_path: Path) -> None:
+    found = simulated("tso = true", tmp_path / "pcap")
+    assert [(key, finding.value) for key, finding in found.items()] == [("hosts.tso", "true")]
+
+
+@pytest.mark.parametrize("limit", [3200, 5000])
+def test_the_size_from_which_on_bursts_are_cut_lies_in_its_range(limit: int, tmp_path: Path) -> None:
+    found = simulated(f'tso = true\ntso_whole = "{limit}B"', tmp_path / "pcap")["stack.tso_whole"]
+    assert found.low
+    assert found.high
+    assert int(found.low[:-1]) <= limit <= int(found.high[:-1])
+
+
+@pytest.mark.parametrize("name", ["incast12_cubic_1g", "incast20_reno_1g", "incast6_dctcp_1g"])
+@pytest.mark.parametrize("tap", ["client", "switch"])
+def test_nothing_is_proposed_for_linux_without_offload(name: str, tap: str) -> None:
+    # Its applications' writes end with PSH, too.
+    assert of_hosts(CAPTURES / "virtual_kernel" / f"{name}.{tap}.pcap.gz") == {}
+
+
+def test_namespaces_behind_token_buckets_let_two_segments_through_as_one_packet() -> None:
+    # tc tbf with a burst of 3200 bytes (data/captures/README.md).
+    found = of_hosts(SHIPPED)
+    assert (found["hosts.tso"].value, found["hosts.tso"].certainty) == ("true", "measured")
+    whole = found["stack.tso_whole"]
+    assert (whole.low, whole.high) == ("3000B", "4499B")
+
+
+@pytest.mark.parametrize(
+    "name", ["http_onoff_8to1.pcap.gz", "memcached_incast_8to1.pcap.gz", "http_spt_then_lpt_5to1.pcap"]
+)
+def test_real_hosts_with_offload_are_told_by_bursts_of_all_lengths(name: str) -> None:
+    assert list(of_hosts(CAPTURES / name)) == ["hosts.tso"]
+
+
+def test_the_file_tells_of_the_hosts_in_comments_that_can_be_put_in_effect(fanin: Fanin, tmp_path: Path) -> None:
+    assert fanin("rack", SHIPPED, "--out", "rack.toml").code == 0
+    text = (tmp_path / "rack.toml").read_text()
+    assert tomllib.loads(text)["stack"] == {"profile": "linux"}
+    for name in ("tso", "tso_whole"):
+        text = text.replace(f"# {name} = ", f"{name} = ")
+    said = tomllib.loads(text)
+    assert said["hosts"] == {"tso": True}
+    assert said["stack"] == {"profile": "linux", "tso_whole": "3750B"}
+    (tmp_path / "bursts.toml").write_text(text)
+    asked = ("--cc", "cubic", "--baseline", "cubic", "--seeds", "1", "--json")
+    assert fanin("compare", SHIPPED, "--rack", "bursts.toml", *asked).code == 0
