@@ -44,20 +44,19 @@ def waterfall() -> None:
     import tempfile
 
     import polars as pl
-    from fanin import spans
-    from fanin.report import requests
+    from fanin import spans, waterfall
 
     found = fanin.trains(REQUESTS / "sem.pcap.gz")
     with tempfile.TemporaryDirectory() as folder:
         calls = Path(folder, "calls.csv")
         calls.write_text(logged(REQUESTS / "sem.log.json.gz"))
         replay, told = spans.fit(found, found.workload(), calls)
-    rows = requests.messages(replay, told.placed)
-    number = requests.typical(requests.requests(rows))
+    rows = waterfall.messages(replay, told.placed)
+    number = waterfall.typical(waterfall.requests(rows))
     one = rows.filter(pl.col("request") == number)
-    title = f"Request {number}, the median of {requests.requests(rows).height}: twelve servers, at most four asked at a time"
+    title = f"Request {number}, the median of {waterfall.requests(rows).height}: twelve servers, at most four asked at a time"
     subtitle = "bars: what the packets show, a colour for each stage; black lines: the application's own log"
-    requests.waterfall(one, title=title, subtitle=subtitle).save(PICTURES / "waterfall.svg")
+    waterfall.waterfall(one, title=title, subtitle=subtitle).save(PICTURES / "waterfall.svg")
 
 
 def logged(log: Path) -> str:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from fanin._native import Replay
     from fanin.advice import Advice
-    from fanin.comparison import CompareResult
+    from fanin.comparison.result import CompareResult
     from fanin.fitness import Fitness
     from fanin.registries import Entry
     from fanin.simulation import RunResult

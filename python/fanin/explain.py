@@ -16,7 +16,7 @@ from fanin.text import duration, significant
 from fanin.text import rate as rate_text
 
 if TYPE_CHECKING:
-    from fanin.comparison import CompareResult
+    from fanin.comparison.result import CompareResult
 
 Cause = Literal["timeout", "recovery", "pause", "probing", "pacing", "window", "queue", "size"]
 

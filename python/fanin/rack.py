@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from fanin.errors import keywords
 from fanin.fitness import Fitness
-from fanin.rack_facts import stated_packets
 from fanin.rack_hosts import offload
 from fanin.rack_queue import CLEAR, FEWEST_STRETCHES, UNCLEAR, Finding, Losses, as_bps, buffer, mark
 from fanin.runs.job import RunWarning
+from fanin.settings.declared import stated_packets
 from fanin.text import duration, rate, significant
 from fanin.vantage import needless
 

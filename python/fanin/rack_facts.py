@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from fanin import _native
 
 if TYPE_CHECKING:
     from fanin._native import Rack
-    from fanin.comparison import CompareResult
+    from fanin.comparison.result import CompareResult
 
 
 def rack_facts(result: CompareResult) -> dict[str, str]:
@@ -28,15 +27,3 @@ def _rack_of(result: CompareResult) -> Rack | None:
     if not result.rack_text:
         return None
     return _native.Rack.from_text(result.rack_text, "rack.toml", settings=list(result.settings.items()))
-
-
-def stated_packets(limit: object) -> int | None:
-    """A queue limit that is written in packets; None for one in bytes, which :func:`fanin.settings.declared.packets` converts.
-
-    Examples
-    --------
-    >>> stated_packets("250p"), stated_packets("64KB"), stated_packets(None)
-    (250, None, None)
-    """
-    found = re.fullmatch(r"\s*(\d+)\s*(?:p|pkts?|packets?)\s*", limit) if isinstance(limit, str) else None
-    return int(found[1]) if found else None

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from fanin.rack_facts import stated_packets
+from fanin.settings.declared import stated_packets
 from fanin.text import rate
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from fanin.ranking import ONE, PREFIX
 from fanin.text import number, with_interval
 
 if TYPE_CHECKING:
-    from fanin.comparison import CompareResult
+    from fanin.comparison.result import CompareResult
     from fanin.ranking import RankBy, RankingRow, RankOf
 
 

@@ -362,14 +362,14 @@ class TrainsResult:
         request: int | None,
         traced: Mapping[tuple[int, int], tuple[int, int]] | None,
     ) -> None:
+        from fanin import waterfall
         from fanin.errors import CaptureError
-        from fanin.report import requests
 
-        each = requests.requests(requests.messages(replay))
+        each = waterfall.requests(waterfall.messages(replay))
         if request is not None and request not in each["request"]:
             there = f"0 to {each.height - 1}" if each.height else "none"
             raise CaptureError(f"command line `--request {request}`: there is no such request; the capture has {there}")
-        page = requests.page(self, replay, chosen=request, traced=traced)
+        page = waterfall.page(self, replay, chosen=request, traced=traced)
         if page is not None:
             folder.joinpath("requests.html").write_text(page, encoding="utf-8")
             write_parquet(each, folder / "requests.parquet")

@@ -15,13 +15,14 @@ from fanin.decision.judge import FEWEST_PAIRS, MORE_IS_BETTER, TOLERATED
 from fanin.dependence import unless
 from fanin.deployable import deployment
 from fanin.measured import FACTOR, FEWEST_RETRANSMISSIONS
-from fanin.rack_facts import rack_facts, stated_packets
+from fanin.rack_facts import rack_facts
+from fanin.settings.declared import stated_packets
 from fanin.settings.lines import Recommendation, how_to
 from fanin.stats import estimate, paired_ratios
 from fanin.text import duration, enumeration, shortening
 
 if TYPE_CHECKING:
-    from fanin.comparison import CompareResult
+    from fanin.comparison.result import CompareResult
     from fanin.comparison.variations import Variation
     from fanin.decision import Decision, Judged, Outcome
     from fanin.ranking import RankingRow

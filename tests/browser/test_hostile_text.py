@@ -15,13 +15,12 @@ import fanin.report
 import made_up
 import polars as pl
 import pytest
-from fanin import html, pictures
+from fanin import html, pictures, waterfall
 from fanin.papers import ReproduceResult, gallery
 from fanin.papers.catalogue import load
 from fanin.papers.gallery import Section
 from fanin.papers.verdicts import Judged
 from fanin.plots import round_plot, train_plots
-from fanin.report import requests
 from fanin.sweep.plot import plot
 from made_up import HOSTILE
 
@@ -73,7 +72,7 @@ def saved(chart: Any, folder: Path) -> Path:
 def waterfalls(folder: Path, text: str) -> Path:
     found = fanin.trains("tests/data/requests/chain.pcap.gz")
     found.summary["file"] = text
-    page = requests.page(found, found.workload())
+    page = waterfall.page(found, found.workload())
     assert page is not None
     (folder / "requests.html").write_text(page, encoding="utf-8")
     return folder / "requests.html"

@@ -11,9 +11,8 @@ from typing import Any
 import fanin
 import polars as pl
 import pytest
-from fanin import closing, spans, waiting
+from fanin import closing, spans, waiting, waterfall
 from fanin.comparison import doubts
-from fanin.report import requests
 
 from .conftest import ROOT
 
@@ -26,7 +25,7 @@ CAPTURES = sorted([*ROOT.glob("tests/data/**/*.pcap*"), *ROOT.glob("data/capture
 
 def members(replay: Any) -> set[frozenset[tuple[int, int]]]:
     """Each request as its messages."""
-    rows = requests.frame(replay.request_messages()).drop_nulls("answered_ns")
+    rows = waterfall.frame(replay.request_messages()).drop_nulls("answered_ns")
     return {
         frozenset(part.select("position", "turn").iter_rows())
         for part in rows.partition_by("request", maintain_order=True)
@@ -89,7 +88,7 @@ def test_no_request_of_a_shipped_capture_is_what_no_application_did(path: Path) 
     except fanin.CaptureError:
         return  # no TCP, or no payload
     assert closing.faults(closing.closings(replay)) == {}
-    each = requests.requests(requests.messages(replay)).drop_nulls("took_ms").sort("request")
+    each = waterfall.requests(waterfall.messages(replay)).drop_nulls("took_ms").sort("request")
     ours = found.requests().drop_nulls("completion_ms").sort("request")
     assert each["took_ms"].to_list() == pytest.approx(ours["completion_ms"].to_list())
 
@@ -177,7 +176,7 @@ def test_messages_that_leave_together_and_are_in_no_request_are_said_to_be_so() 
 def test_the_typical_request_is_the_median_and_the_slow_one_of_the_slowest_hundredth() -> None:
     each = pl.DataFrame({"request": range(300), "took_ms": [float(n * 7 % 300) for n in range(300)]})
     took = dict(each.rows())
-    typical, slow = requests.typical(each), requests.slow(each)
+    typical, slow = waterfall.typical(each), waterfall.slow(each)
     assert typical is not None
     assert slow is not None
     assert sorted(took.values()).index(took[typical]) == 149

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from fanin import _native
-from fanin.rack_facts import stated_packets
+from fanin.settings.declared import packets
 
 if TYPE_CHECKING:
     from fanin.rack import RackProposal
@@ -34,7 +34,7 @@ class _Between:
     def position(self, key: str, value: str) -> float:
         """For sorting."""
         if key.endswith("buffer"):
-            return float(stated_packets(value) or 0.0)
+            return packets(value) or 0.0
         if key.endswith("rate"):
             return _native.quantity("rate", value, key)
         return float(value in ("true", "on"))

@@ -92,6 +92,16 @@ def asset(package: str, name: str) -> str:
     return resources.files(package).joinpath(name).read_text(encoding="utf-8")
 
 
+def colours() -> str:
+    """The script that takes the hues of the charts from the page's style."""
+    return asset(__name__, "colours.js")
+
+
+def style() -> Any:
+    """The style of every page of our own."""
+    return trusted(asset(__name__, "page.css"))
+
+
 @functools.cache
 def libraries() -> str:
     """Vega, Vega-Lite and Vega-Embed in one script, in a scope of their own: the wheel's own file, or made once from vl-convert."""

@@ -12,7 +12,7 @@ from fanin import html
 from fanin.cache import kept
 
 if TYPE_CHECKING:
-    from fanin.comparison import CompareResult
+    from fanin.comparison.result import CompareResult
 
 __all__ = ["page", "summary", "write"]
 
@@ -55,7 +55,7 @@ def page(result: CompareResult) -> str:
         __name__,
         "page.html",
         html.libraries(),
-        _asset("colours.js") + _asset("page.js"),
+        html.colours() + _asset("page.js"),
         filters=words.FILTERS,
         result=result,
         capture=result.capture,
@@ -74,7 +74,7 @@ def page(result: CompareResult) -> str:
         called=PLURAL,
         varied_values=lambda key: list(dict.fromkeys(v.settings[key] for v in result.variations)),
         varied_at=lambda settings: next((v for v in result.variations if v.settings == settings), None),
-        style=html.trusted(_asset("page.css")),
+        style=html.style(),
         payload=html.script_json(payload),
     )
 

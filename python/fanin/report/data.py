@@ -13,13 +13,14 @@ import polars as pl
 
 from fanin.explain import events_of, explanations
 from fanin.frames import fitted, parts, thin
-from fanin.rack_facts import rack_facts, stated_packets
+from fanin.rack_facts import rack_facts
 from fanin.ranking import PREFIX, STATISTICS, RankOf
 from fanin.report import words
+from fanin.settings.declared import stated_packets
 from fanin.verdict import STATISTIC_NAMES
 
 if TYPE_CHECKING:
-    from fanin.comparison import CompareResult
+    from fanin.comparison.result import CompareResult
 
 TRACE_ROWS = 120_000
 """Rows of each of a page's traces (queue, windows), over all algorithms: together some 1.5 MB as they are packed."""

@@ -6,7 +6,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fanin.comparison import CompareResult
+    from fanin.comparison.result import CompareResult
 
 WIDTH, ROW, LEFT, BELOW = 1080, 12, 40, 34
 """Pixels: the plot, a round, the numbers of rounds, the axis."""

@@ -14,7 +14,7 @@ from fanin.stats import Estimate
 from fanin.text import count, duration, enumeration, fixed, rate, shortening, significant, size
 
 if TYPE_CHECKING:
-    from fanin.comparison import CompareResult
+    from fanin.comparison.result import CompareResult
     from fanin.comparison.variations import Variation
 
 MODELLED = "Algorithms are run"

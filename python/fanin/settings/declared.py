@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
@@ -146,12 +147,24 @@ def _number(kind: str, rack: Mapping[str, Any], key: str) -> float | None:
 
 
 def packets(limit: object) -> float | None:
-    """A limit in packets; None where there is none.
+    """A limit in full packets, also of one in bytes; None where there is none.
 
     >>> packets("100p"), packets("153.8KB"), packets(None)
     (100.0, 100.0, None)
     """
     return None if limit is None else _native.limit(str(limit), WIRE, "rack.buffer")
+
+
+def stated_packets(limit: object) -> int | None:
+    """A queue limit that is written in packets; None for one in bytes, of which the packets that fit depend on their size.
+
+    Examples
+    --------
+    >>> stated_packets("250p"), stated_packets("64KB"), stated_packets(None)
+    (250, None, None)
+    """
+    found = re.fullmatch(r"\s*(\d+)\s*(?:p|pkts?|packets?)\s*", limit) if isinstance(limit, str) else None
+    return int(found[1]) if found else None
 
 
 KNOBS = (

@@ -135,13 +135,12 @@ def page(found: TrainsResult, replay: Replay, *, chosen: int | None = None, trac
         "slow": tail,
         "chosen": first,
     }
-    own = "fanin.report"
     return html.rendered(
-        own,
+        __name__,
         "requests.html",
         html.libraries(),
-        html.asset(own, "colours.js") + html.asset(own, "requests.js"),
-        style=html.trusted(html.asset(own, "page.css")),
+        html.colours() + html.asset(__name__, "requests.js"),
+        style=html.style(),
         payload=html.script_json(payload),
         found=found,
         file=Path(found.summary["file"]).name,
