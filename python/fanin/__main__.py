@@ -70,66 +70,55 @@ def _run() -> int:
         sys.stdout.flush()
     except (KeyboardInterrupt, Interrupted):
         return _interrupted()
-    except FaninError as error:
-        shown = f"error: {error}" if error.with_source is None or not sys.stderr.isatty() else error.with_source
-        sys.stderr.write(f"fanin: {shown}\n")
-        return BAD_INPUT
-    except ModuleNotFoundError as error:
-        extra = EXTRAS.get(str(error.name))
-        if extra is None:
-            raise
-        sys.stderr.write(
-            f"fanin: error: this needs {error.name}, which is not installed: pip install 'fanin[{extra}]'\n"
-        )
-        return BAD_INPUT
     except BrokenPipeError:
         # `fanin ... | head`: the reader has gone.
         _give_up_output()
         return PIPE_CLOSED
-    except OSError as error:
-        # Files are written by functions that name them: what is left is the output itself, such as a full disk behind `>`.
-        _give_up_output()
-        where = "standard output" if error.filename is None else error.filename
-        why = (error.strerror or "unknown reason").lower()
-        sys.stderr.write(f"fanin: error: {where}: cannot be used ({why}); make room or choose another place\n")
-        return BAD_INPUT
-    except Exception as error:
+    except BaseException as error:
         if type(error).__name__ == "Abort":
             return _interrupted()
-        # Typer's own words about the command line; their class is not public in every version.
-        message = getattr(error, "format_message", None)
-        if message is None:
-            if of_memory(error):
-                return _without_memory()
-            if _is_stale(error):
-                sys.stderr.write(
-                    f"fanin: error: the compiled module is of another version than the Python around it ({error}); run `make build`, or install fanin "
-                    "anew\n"
-                )
-                return BAD_INPUT
-            raise
-        text = " ".join(message().split()).rstrip(".").replace("Value error, ", "")
-        if text:
-            sys.stderr.write(f"fanin: error: command line: {text[0].lower()}{text[1:]}{_nearest(text)}; see --help\n")
-        return BAD_INPUT
-    except BaseException as error:
-        # A panic in native code.
-        if type(error).__name__ != "PanicException":
-            raise
-        if of_memory(error):
+        said = _sentence(error)
+        if said is None and of_memory(error):
             return _without_memory()
-        reason = refused(error)
-        if reason is None:
+        if said is None:
             raise
-        APART.forget()
-        sys.stderr.write(
-            f"fanin: error: the system refused what a library asked for ({reason}); raise the limit (ulimit -a), and run again\n"
-        )
+        if said:
+            sys.stderr.write(f"fanin: {said}\n")
         return BAD_INPUT
     # A command that Ctrl-C ended early says itself what it kept and leaves by SystemExit: what comes here was interrupted before.
     if code == INTERRUPTED:
         return _interrupted()
     return code if isinstance(code, int) else DONE
+
+
+def _sentence(error: BaseException) -> str | None:
+    """What is said of an error, empty where all is said; None: memory that is missing, or a mistake of fanin's, whose traceback is wanted."""
+    if isinstance(error, FaninError):
+        return f"error: {error}" if error.with_source is None or not sys.stderr.isatty() else error.with_source
+    if isinstance(error, ModuleNotFoundError):
+        extra = EXTRAS.get(str(error.name))
+        needs = f"error: this needs {error.name}, which is not installed: pip install 'fanin[{extra}]'"
+        return None if extra is None else needs
+    if isinstance(error, OSError):
+        # Files are written by functions that name them: what is left is the output itself, such as a full disk behind `>`.
+        _give_up_output()
+        where = "standard output" if error.filename is None else error.filename
+        why = (error.strerror or "unknown reason").lower()
+        return f"error: {where}: cannot be used ({why}); make room or choose another place"
+    # Typer's own words about the command line; their class is not public in every version.
+    message = getattr(error, "format_message", None)
+    if message is not None:
+        text = " ".join(message().split()).rstrip(".").replace("Value error, ", "")
+        return f"error: command line: {text[0].lower()}{text[1:]}{_nearest(text)}; see --help" if text else ""
+    if of_memory(error):
+        return None
+    if isinstance(error, Exception) and _is_stale(error):
+        return f"error: the compiled module is of another version than the Python around it ({error}); run `make build`, or install fanin anew"
+    reason = refused(error) if type(error).__name__ == "PanicException" else None  # a panic in native code
+    if reason is None:
+        return None
+    APART.forget()
+    return f"error: the system refused what a library asked for ({reason}); raise the limit (ulimit -a), and run again"
 
 
 def _without_memory() -> int:

@@ -222,53 +222,7 @@ def chart(graph: Graph, *, title: str) -> alt.LayerChart:
     scale_x = alt.Scale(domain=[-1, wide + 1], nice=False)
     scale_y = alt.Scale(domain=[-0.42, tall + 0.35], nice=False)
     x, y = alt.X("x:Q", axis=None, scale=scale_x), alt.Y("y:Q", axis=None, scale=scale_y)
-    edges = (
-        alt.Chart(alt.InlineData(values=lines))
-        .mark_rule(strokeWidth=1.2 if crowded else 2, opacity=0.8)
-        .encode(
-            x=x,
-            y=y,
-            x2="x2:Q",
-            y2="y2:Q",
-            color=alt.Color(
-                "kind:N",
-                title="rate, delay; queue of the switch's port",
-                scale=alt.Scale(domain=kinds, range=[LINES[i % len(LINES)] for i in range(len(kinds))]),
-                sort=kinds,
-                legend=alt.Legend(
-                    orient="bottom", direction="vertical", labelLimit=600, titleLimit=600, symbolType="stroke"
-                ),
-            ),
-            tooltip=[alt.Tooltip("kind:N", title="cable")],
-        )
-    )
-    roles = {
-        "switch": MUTED,
-        "receiver": VERMILION,
-        "sender": BLUE,
-        "sender and receiver": PURPLE,
-        "idle": FAINT,
-    }
-    used = [role for role in roles if any(n["role"] == role for n in nodes)]
-    dots = (
-        alt.Chart(alt.InlineData(values=nodes))
-        .mark_point(filled=True, opacity=1, stroke="white")
-        .encode(
-            x=x,
-            y=y,
-            shape=alt.condition("datum.role == 'switch'", alt.value("square"), alt.value("circle")),
-            size=alt.condition("datum.role == 'switch'", alt.value(500), alt.value(130 if crowded else 220)),
-            fill=alt.Fill(
-                "role:N",
-                title=None,
-                scale=alt.Scale(domain=used, range=[roles[r] for r in used]),
-                sort=used,
-                legend=alt.Legend(orient="top", symbolType="circle", symbolSize=120),
-            ),
-            tooltip=["name:N", "role:N", alt.Tooltip("processing:N", title="processing per packet")],
-        )
-    )
-    parts: list[Any] = [edges, dots]
+    parts: list[Any] = [_edges(lines, kinds, x, y, crowded=crowded), _dots(nodes, x, y, crowded=crowded)]
     switches = [n for n in nodes if n["role"] == "switch"]
     hosts = [n for n in nodes if n["role"] != "switch"]
     upright = len(hosts) > 1 and width / (wide + 2) < 9 * max(len(n["name"]) for n in hosts)
@@ -293,6 +247,62 @@ def chart(graph: Graph, *, title: str) -> alt.LayerChart:
         .configure_view(stroke=None)
     )
     return picture
+
+
+def _edges(lines: list[dict[str, Any]], kinds: list[str], x: alt.X, y: alt.Y, *, crowded: bool) -> alt.Chart:
+    """Cables, in a colour for each kind."""
+    import altair as alt
+
+    rules: alt.Chart = (
+        alt.Chart(alt.InlineData(values=lines))
+        .mark_rule(strokeWidth=1.2 if crowded else 2, opacity=0.8)
+        .encode(
+            x=x,
+            y=y,
+            x2="x2:Q",
+            y2="y2:Q",
+            color=alt.Color(
+                "kind:N",
+                title="rate, delay; queue of the switch's port",
+                scale=alt.Scale(domain=kinds, range=[LINES[i % len(LINES)] for i in range(len(kinds))]),
+                sort=kinds,
+                legend=alt.Legend(
+                    orient="bottom", direction="vertical", labelLimit=600, titleLimit=600, symbolType="stroke"
+                ),
+            ),
+            tooltip=[alt.Tooltip("kind:N", title="cable")],
+        )
+    )
+    return rules
+
+
+ROLES = {"switch": MUTED, "receiver": VERMILION, "sender": BLUE, "sender and receiver": PURPLE, "idle": FAINT}
+
+
+def _dots(nodes: list[dict[str, Any]], x: alt.X, y: alt.Y, *, crowded: bool) -> alt.Chart:
+    """Nodes: switches are squares, hosts circles in the colour of their role."""
+    import altair as alt
+
+    used = [role for role in ROLES if any(n["role"] == role for n in nodes)]
+    points: alt.Chart = (
+        alt.Chart(alt.InlineData(values=nodes))
+        .mark_point(filled=True, opacity=1, stroke="white")
+        .encode(
+            x=x,
+            y=y,
+            shape=alt.condition("datum.role == 'switch'", alt.value("square"), alt.value("circle")),
+            size=alt.condition("datum.role == 'switch'", alt.value(500), alt.value(130 if crowded else 220)),
+            fill=alt.Fill(
+                "role:N",
+                title=None,
+                scale=alt.Scale(domain=used, range=[ROLES[r] for r in used]),
+                sort=used,
+                legend=alt.Legend(orient="top", symbolType="circle", symbolSize=120),
+            ),
+            tooltip=["name:N", "role:N", alt.Tooltip("processing:N", title="processing per packet")],
+        )
+    )
+    return points
 
 
 def _role(node: Mapping[str, Any]) -> str:

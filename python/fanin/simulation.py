@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
@@ -308,48 +308,11 @@ def run(
     numbers = chosen_seeds(seeds) if seeds is not None else own
 
     in_real_time = engine in TESTBEDS
-    names: list[str] = []
-    warned: list[list[RunWarning]] = []
-    ticks: set[int | None] = set()
-    for variant in variants:
-        plan = replace(variant, seed=numbers[0]).plan()
-        if in_real_time:
-            from fanin.testbed.shims import beside
-
-            inner = replace(beside(variant)[0], seed=numbers[0])
-            _native.kernel_check(inner.checked(), inner.plan())
-        else:
-            find_engine(engine).check(plan, variant.checked())
-        names.append(algorithms_of(plan))
-        ticks.add(None if in_real_time else plan.hz())
-        warned.append([*warnings_of(plan), *_serial(plan, threads, engine, pcap)])
+    variants_are = [_described(variant, numbers[0], engine, threads, pcap) for variant in variants]
+    names = [one.name for one in variants_are]
+    ticks = {one.hz for one in variants_are}
     work = [(name, s, replace(variant, seed=s)) for name, variant in zip(names, variants, strict=True) for s in numbers]
-
-    done: dict[int, Frames] = {}
-    failed: dict[str, BaseException] = {}
-
-    def finished(number: int, outcome: Frames | BaseException) -> None:
-        if isinstance(outcome, AlgorithmError | EngineError):
-            failed.setdefault(work[number][0], outcome)
-            if len(failed) == len(variants):
-                raise all_failed(failed)
-        elif isinstance(outcome, BaseException):
-            raise outcome
-        else:
-            done[number] = outcome
-
-    if pcap_at and pcap is None:
-        raise ScenarioError("command line `--pcap-at`: it says where, and `--pcap DIR` into which folder; give both")
-    captures = output_folder(pcap, "--pcap") if pcap is not None else nullcontext(None)
-    with captures as scratch, progress("running", len(work)) as bar:
-        folders = [None if scratch is None else _capture_folder(scratch, name, s, len(work)) for name, s, _ in work]
-        jobs = [work_of(job, folder, tuple(pcap_at)) for (_, _, job), folder in zip(work, folders, strict=True)]
-        # In real time one run after another: two would take each other's CPU.
-        Threads(1 if in_real_time else None).map(jobs, bar, finished)
-        done = {i: made for i, made in done.items() if work[i][0] not in failed}
-        for i, folder in enumerate(folders):
-            if folder is not None and i not in done:
-                shutil.rmtree(folder)
+    done, failed = _all_of(work, work_of, pcap, tuple(pcap_at), progress, one_by_one=in_real_time)
     if not done:
         raise KeyboardInterrupt
     return RunResult(
@@ -363,8 +326,69 @@ def run(
         testbed=pl.concat([done[i]["testbed"] for i in sorted(done)]) if in_real_time else pl.DataFrame(),
         missing=[(name, s) for i, (name, s, _) in enumerate(work) if i not in done and name not in failed],
         failures=[Failure(name, sentence(name, error)) for name, error in failed.items()],
-        warnings=[*idle, *_warnings(warned)],
+        warnings=[*idle, *_warnings([one.warnings for one in variants_are])],
     )
+
+
+class _Described(NamedTuple):
+    """What is known of an algorithm's runs before they run."""
+
+    name: str
+    hz: int | None
+    warnings: list[RunWarning]
+
+
+def _described(variant: Job, seed: int, engine: str, threads: int, pcap: str | Path | None) -> _Described:
+    """Check that the engine can run it, and say what a reader should know."""
+    plan = replace(variant, seed=seed).plan()
+    if engine in TESTBEDS:
+        from fanin.testbed.shims import beside
+
+        inner = replace(beside(variant)[0], seed=seed)
+        _native.kernel_check(inner.checked(), inner.plan())
+    else:
+        find_engine(engine).check(plan, variant.checked())
+    hz = None if engine in TESTBEDS else plan.hz()
+    return _Described(algorithms_of(plan), hz, [*warnings_of(plan), *_serial(plan, threads, engine, pcap)])
+
+
+def _all_of(
+    work: Sequence[tuple[str, int, Job]],
+    work_of: Callable[[Job, Path | None, tuple[str, ...]], Callable[[Watch], Frames]],
+    pcap: str | Path | None,
+    pcap_at: tuple[str, ...],
+    progress: Callable[[str, int], Progress],
+    *,
+    one_by_one: bool,
+) -> tuple[dict[int, Frames], dict[str, BaseException]]:
+    """Run everything: the frames of each run by its position, and why an algorithm failed. Once all have failed, the first error is raised."""
+    done: dict[int, Frames] = {}
+    failed: dict[str, BaseException] = {}
+    algorithms = len({name for name, _, _ in work})
+
+    def finished(number: int, outcome: Frames | BaseException) -> None:
+        if isinstance(outcome, AlgorithmError | EngineError):
+            failed.setdefault(work[number][0], outcome)
+            if len(failed) == algorithms:
+                raise all_failed(failed)
+        elif isinstance(outcome, BaseException):
+            raise outcome
+        else:
+            done[number] = outcome
+
+    if pcap_at and pcap is None:
+        raise ScenarioError("command line `--pcap-at`: it says where, and `--pcap DIR` into which folder; give both")
+    captures = output_folder(pcap, "--pcap") if pcap is not None else nullcontext(None)
+    with captures as scratch, progress("running", len(work)) as bar:
+        folders = [None if scratch is None else _capture_folder(scratch, name, s, len(work)) for name, s, _ in work]
+        jobs = [work_of(job, folder, pcap_at) for (_, _, job), folder in zip(work, folders, strict=True)]
+        # In real time one run after another: two would take each other's CPU.
+        Threads(1 if one_by_one else None).map(jobs, bar, finished)
+        done = {i: made for i, made in done.items() if work[i][0] not in failed}
+        for i, folder in enumerate(folders):
+            if folder is not None and i not in done:
+                shutil.rmtree(folder)
+    return done, failed
 
 
 def _works(engine: str, threads: int) -> Callable[[Job, Path | None, tuple[str, ...]], Callable[[Watch], Frames]]:
