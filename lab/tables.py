@@ -141,26 +141,41 @@ def _truth() -> list[str]:
 
 
 def _regret() -> list[str]:
-    shown = (
-        "case",
-        "service",
-        "advised",
-        "now_mean",
-        "got_mean",
-        "best",
-        "best_mean",
-        "regret_mean",
-        "promised_gain",
-        "got_gain",
-    )
-    return whole("regret", shown)
+    heads = ["service", "advised", "mean now, ms", "got", "best candidate's", "regret", "gain promised", "got"]
+    cells = []
+    for row in _data("regret").to_dicts():
+        best = f"{row['best_mean']:.3g} ({row['best']})" if row["best"] != row["advised"] else "the same"
+        numbers = [f"{row[name]:.3g}" for name in ("regret_mean", "promised_gain", "got_gain")]
+        cells.append(
+            [row["service"], row["advised"], f"{row['now_mean']:.3g}", f"{row['got_mean']:.3g}", best, *numbers]
+        )
+    return [*markdown(heads, cells), "", origin("regret")]
 
 
 def _real_time() -> list[str]:
     rows = [row for row in _data("real_time").to_dicts() if row["kind"] == "change"]
     verdicts = [row["verdict"] for row in rows]
     counts = ", ".join(f"{verdicts.count(word)} {word}" for word in dict.fromkeys(sorted(verdicts)))
-    return [f"{_data('real_time').height} racks, {len(rows)} with a change: {counts}.", "", *whole("real_time")]
+    changes = [row["change"] for row in rows]
+    usual = max(dict.fromkeys(changes), key=changes.count)
+    cells = [
+        [
+            row["rack"] if row["change"] == usual else f"{row['rack']}: {row['change']}",
+            *(f"{row[name]:.3g}" for name in ("before_mean_ms", "after_mean_ms")),
+            f"{row['stated_low_ms']:.3g} to {row['stated_high_ms']:.3g}",
+            *(f"{row[name]:.3g}" for name in ("before_p95_ms", "after_p95_ms")),
+            row["verdict"],
+        ]
+        for row in rows
+    ]
+    heads = ["rack", "mean before, ms", "after", "stated", "p95 before, ms", "after", "mean"]
+    return [
+        f"{_data('real_time').height} racks, {len(rows)} with a change: {counts}. Advised unless said: {usual}.",
+        "",
+        *markdown(heads, cells),
+        "",
+        origin("real_time"),
+    ]
 
 
 def _services() -> list[str]:
@@ -226,27 +241,28 @@ def _files() -> list[str]:
     return markdown(["`results/`", "what", "on", "recorded, commit"], cells)
 
 
+def _held(row: dict[str, str]) -> str:
+    """Which of the two moves of a constant a test notices."""
+    if not row or row["halved"] == thresholds.TYPE:
+        return "-"
+    noticed = [side for side in ("halved", "doubled") if not row[side].startswith(thresholds.NOTHING)]
+    return "both" if len(noticed) == 2 else noticed[0] if noticed else "none"
+
+
 def _thresholds() -> list[str]:
     broken = {f"{row['file']}:{row['name']}": row for row in thresholds.data()}
     files: dict[str, list[list[str]]] = {}
     for each in thresholds.declared():
-        row = broken.get(each.key, {})
-        cells = [
-            f"`{each.name}`",
-            f"`{each.value}`",
-            each.why.replace("|", "\\|").replace("[`", "`").replace("`]", "`"),
-        ]
-        files.setdefault(each.file, []).append([*cells, *(row.get(side) or "-" for side in ("halved", "doubled"))])
-    moved = [row for row in broken.values() if row["halved"] != thresholds.TYPE]
-    sides = [sum(row[side].startswith(thresholds.NOTHING) for side in ("halved", "doubled")) for row in moved]
-    held, nothing = sides.count(0), sides.count(2)
+        why = each.why.replace("|", "\\|").replace("[`", "`").replace("`]", "`")
+        held = _held(broken.get(each.key, {}))
+        files.setdefault(each.file, []).append([f"`{each.name}`", f"`{each.value}`", why, held])
+    moved = [held for held in map(_held, broken.values()) if held != "-"]
     lines = [
-        f"{len(broken)} constants, of which {len(moved)} were moved: {held} held by tests on both sides, {nothing} on none.",
+        f"{len(broken)} constants, of which {len(moved)} were moved: {moved.count('both')} held by tests on both sides, {moved.count('none')} on none.",
         "",
     ]
-    heads = ["constant", "value", "why", "halved", "doubled"]
     for file, rows in files.items():
-        lines += [f"## `{file}`", "", *markdown(heads, rows), ""]
+        lines += [f"## `{file}`", "", *markdown(["constant", "value", "why", "held"], rows), ""]
     return [*lines, origin("thresholds")]
 
 
