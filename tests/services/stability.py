@@ -7,12 +7,10 @@ and answers from each capture alone, with what every host can run as candidates.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import fanin
@@ -49,10 +47,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("name", help="the service, as of tests.services.trial")
     parser.add_argument("captures", type=int, help="how many captures")
     given = parser.parse_args(arguments)
-    if (why := rack.missing()) is not None:
-        sys.exit(why)
-    with suppress(OSError):
-        os.nice(-10)
+    rack.begin()
     service = patterns.named(given.name)
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)

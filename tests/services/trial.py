@@ -10,13 +10,11 @@ import argparse
 import csv
 import gzip
 import math
-import os
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -202,11 +200,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--keep", type=Path, help="folder for captures, logs and the lines that were typed")
     parser.add_argument("--results", type=Path, help="folder for real_time.csv")
     given = parser.parse_args(arguments)
-    if (why := rack.missing()) is not None:
-        sys.exit(why)
-    # What else this machine does must not be what is measured.
-    with suppress(OSError):
-        os.nice(-10)
+    rack.begin()
     done = []
     for service in [patterns.named(name) for name in given.names] or map(drawn.incast, range(drawn.INCASTS)):
         if (why := servers.missing(service.server)) is not None:
