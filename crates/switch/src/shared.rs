@@ -40,6 +40,7 @@ impl SharedBuffer {
             self.holding.push(port);
         }
         let free = self.size.saturating_sub(used);
+        // T = alpha (B - Q(t)): each port up to the same threshold, which falls as the buffer fills.
         ((self.alpha * free as f64) as u64).min(own + free)
     }
 }

@@ -100,8 +100,10 @@ impl Bic {
         if cwnd <= self.low_window {
             return cwnd;
         }
+        // Close to the last maximum: smooth_part round trips for the last BICTCP_B packets.
         let smooth = cwnd * self.smooth_part / SEARCH;
         let mut cnt = if cwnd < self.last_max {
+            // Below the last maximum: binary search, a quarter of the distance per round trip, at most Smax and at least smoothly.
             match (self.last_max - cwnd) / SEARCH {
                 distance if distance > self.max_increment => cwnd / self.max_increment,
                 0 | 1 => smooth,
@@ -114,10 +116,12 @@ impl Bic {
         } else {
             cwnd / self.max_increment
         };
+        // Before the first loss at least 5 % per round trip.
         if self.last_max == 0 {
             cnt = cnt.min(MOST_BEFORE_LOSS);
         }
         if self.correct {
+            // Receivers that delay ACKs send fewer than there are packets: (ca->cnt << ACK_RATIO_SHIFT) / ca->delayed_ack.
             cnt = cnt * RATIO / self.delayed_ack.max(1);
         }
         cnt.max(1)
@@ -137,8 +141,10 @@ impl Bic {
         let cwnd = self.window.cwnd as u64;
         let basis = basis.max(0.0) as u64;
         self.found = None;
+        // Fast convergence: a loss below the last one gives room to others, last_max = cwnd (1 + beta) / 2.
         let lower = self.fast_convergence && cwnd < self.last_max;
         self.last_max = if lower { cwnd * (1024 + self.beta) / 2048 } else { cwnd };
+        // Up to low_window half as in Reno, else beta.
         let left = if cwnd <= self.low_window { basis / 2 } else { basis * self.beta / 1024 };
         left.max(2) as f64
     }
@@ -147,6 +153,7 @@ impl Bic {
 impl CongestionControl for Bic {
     fn on_ack(&mut self, conn: &Conn, ack: &Ack) {
         if conn.state == State::Open && ack.acked_segments > 0 {
+            // `bictcp_acked`: a mean over 16 ACKs, in the state Open alone.
             self.delayed_ack = self.delayed_ack - self.delayed_ack / RATIO + u64::from(ack.acked_segments);
         }
         let mut segments = Counting::Linux.segments(ack);

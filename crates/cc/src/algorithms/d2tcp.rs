@@ -66,8 +66,10 @@ impl D2tcp {
         if deadline <= conn.now {
             return self.missed_d;
         }
+        // Tc = B / (3/4 W) round trips (section 3.2): B is what the message has left, 3/4 W the mean of a sawtooth from W/2 to W.
         let windows = message.unsent as f64 / f64::from(conn.mss) / (0.75 * self.core.window.cwnd);
         let needed = windows * conn.srtt.as_secs();
+        // d = Tc/D, bounded to 0.5 to 2 (section 3.2).
         (needed / deadline.since(conn.now).as_secs()).clamp(self.least_d, self.most_d)
     }
 }
@@ -89,6 +91,7 @@ impl CongestionControl for D2tcp {
         }
         self.d = self.urgency(conn);
         let cwnd = self.core.window.cwnd;
+        // W (1 - p/2) with the penalty p = alpha^d (section 3); d = 1 is DCTCP, in its own arithmetic.
         let left = if self.d == 1.0 { self.fraction.cut(cwnd) } else { self.fraction.cut_by(cwnd, self.d) };
         self.core.reduce(conn, left);
     }

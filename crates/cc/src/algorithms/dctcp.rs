@@ -98,6 +98,7 @@ impl MarkedFraction {
             Arithmetic::Real { .. } => ack.delivered_bytes,
             Arithmetic::Integer { .. } => u64::from(ack.delivered_segments),
         };
+        // RFC 8257 section 3.3: DCTCP.BytesAcked and DCTCP.BytesMarked; in the kernel tp->delivered and tp->delivered_ce.
         self.total += delivered;
         if ack.ece {
             self.marked += delivered;
@@ -119,6 +120,7 @@ impl MarkedFraction {
     }
 
     fn end_window(&mut self, conn: &Conn, acked: u64) {
+        // RFC 8257 section 3.3: an observation window ends where what was sent when it began is acknowledged.
         if acked < self.window_end {
             return;
         }
@@ -126,8 +128,10 @@ impl MarkedFraction {
         let (total, marked) = (core::mem::take(&mut self.total).max(1), core::mem::take(&mut self.marked));
         self.fraction = marked as f64 / total as f64;
         match &mut self.arithmetic {
+            // RFC 8257 section 3.3: alpha = alpha (1 - g) + g M.
             Arithmetic::Real { alpha, g } => *alpha = (1.0 - *g) * *alpha + *g * self.fraction,
             Arithmetic::Integer { alpha } => {
+                // `dctcp_update_alpha`: alpha -= min_not_zero(alpha, alpha >> 4), then + (delivered_ce << (10 - 4)) / delivered, at most 1024.
                 // Below 1/64 the shift is zero: alpha goes straight to 0 (`min_not_zero`).
                 *alpha -= if *alpha >> 4 == 0 { *alpha } else { *alpha >> 4 };
                 *alpha = 1024.min(*alpha + (marked << 6) / total);
@@ -153,8 +157,10 @@ impl MarkedFraction {
     /// What DCTCP leaves of `cwnd` packets: cwnd (1 - α/2), not below the floor.
     pub fn cut(&self, cwnd: f64) -> f64 {
         match self.arithmetic {
+            // RFC 8257 section 3.3: cwnd = cwnd (1 - alpha/2).
             Arithmetic::Real { alpha, .. } => cwnd * (1.0 - alpha / 2.0),
             Arithmetic::Integer { alpha } => {
+                // `dctcp_ssthresh`: max(cwnd - ((cwnd * alpha) >> 11), 2); alpha has ten bits, and half of it is one more.
                 let whole = cwnd.floor() as u64;
                 (whole - ((whole * alpha) >> 11)) as f64
             }

@@ -98,12 +98,14 @@ impl SlowStart for Gss {
             return 0;
         }
         let sent = (window.cwnd.floor().max(1.0) as u64).saturating_mul(u64::from(conn.mss));
+        // A round trip ends where the window that was sent when it began is acknowledged.
         let mark = *self.mark.get_or_insert(conn.snd_nxt.min((ack.ack_seq - ack.acked_bytes.min(ack.ack_seq)) + sent));
         let grow = grow && window.in_slow_start();
         if grow && self.spread {
             window.cwnd = (window.cwnd + self.per_segment * f64::from(ack.acked_segments)).min(window.ssthresh);
         }
         if ack.ack_seq >= mark {
+            // Algorithm 1 with equations 7 and 8: cwnd + cwnd^(1 - alpha), alpha = (RTT - RTTmin)/(RTTmax - RTTmin).
             let step = increment(window.cwnd.max(1.0), self.alpha());
             if grow && !self.spread {
                 window.cwnd = (window.cwnd + step).min(window.ssthresh);

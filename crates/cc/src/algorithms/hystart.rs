@@ -101,6 +101,7 @@ impl HyStart {
         let delay_min = self.delay_min.map_or(rtt, |d| d.min(rtt));
         self.delay_min = Some(delay_min);
         let fresh = Round { start: conn.now, end: conn.snd_nxt, last_ack: conn.now, min_rtt: None, samples: 0 };
+        // `hystart_update` begins a round where snd_una has passed end_seq (`bictcp_hystart_reset`).
         let mut round = match self.round {
             Some(round) if conn.snd_una <= round.end => round,
             _ => fresh,
@@ -109,11 +110,14 @@ impl HyStart {
         if cwnd >= self.low_window {
             if self.train && conn.now.since(round.last_ack) <= TRAIN_GAP {
                 round.last_ack = conn.now;
+                // HYSTART_ACK_TRAIN: a train ends slow start after half of delay_min + hystart_ack_delay(), and after all of it where
+                // pacing may have delayed packets by half a round trip (sk_pacing_status).
                 let whole = delay_min + ack_delay(conn, cwnd);
                 let longest = if self.paced { whole } else { whole / 2 };
                 ends = conn.now.since(round.start) > longest;
             }
             if self.delay {
+                // HYSTART_DELAY: the least of eight samples or more is above delay_min + HYSTART_DELAY_THRESH(delay_min >> 3).
                 let least = round.min_rtt.map_or(rtt, |m| m.min(rtt));
                 round.min_rtt = Some(least);
                 if round.samples < LEAST_SAMPLES {
@@ -133,6 +137,7 @@ fn ack_delay(conn: &Conn, cwnd: f64) -> Duration {
     if conn.srtt.is_zero() {
         return ACK_DELAY_MOST;
     }
+    // sk_pacing_rate in slow start is twice cwnd/srtt (`tcp_update_pacing_rate`, tcp_pacing_ss_ratio = 200).
     let rate = 2.0 * f64::from(conn.mss) * cwnd.max(conn.in_flight) / conn.srtt.as_secs();
     Duration::from_secs(4.0 * GSO_MAX / rate).min(ACK_DELAY_MOST)
 }
@@ -143,6 +148,7 @@ impl SlowStart for HyStart {
             && self.ends(conn, rtt, window.cwnd)
         {
             self.found = true;
+            // `hystart_update`: tp->snd_ssthresh = tp->snd_cwnd.
             window.ssthresh = window.cwnd;
             self.growth.on_ack(conn, ack, window, false);
             return if grow { self.counting.segments(ack) } else { 0 };

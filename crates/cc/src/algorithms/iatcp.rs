@@ -124,12 +124,15 @@ impl ReceiverControl for IaTcp {
 
     fn on_data(&mut self, arrival: &Arrival) -> Advice {
         let (n, rtt_min) = (f64::from(self.n), self.rtt_min);
+        // Equation 4: each of n connections gets 1/n of what the link holds in the shortest round trip, C RTTmin / n.
         let packets = model::window(self.c, rtt_min, n, self.rounding);
         let window = packets as u64 * u64::from(arrival.mss);
+        // Equation 3: where whole packets are more than that share, ACKs wait until n windows take n w / C seconds.
         let delay = model::ack_delay(self.c, rtt_min, n, packets);
         if arrival.payload_bytes == 0 {
             return Advice { window, ack_delay: Duration::ZERO };
         }
+        // Figure 1: connections that begin together are set apart by a random part of a period, RTTmin and the delay.
         let spread = if self.spread_first { rtt_min + delay } else { 0.0 };
         let entry = self.entry(arrival.conn);
         let uniform = entry.uniform;

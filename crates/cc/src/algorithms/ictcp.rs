@@ -160,6 +160,7 @@ impl IcTcp {
             self.conns.iter_mut().for_each(|c| c.slot_bytes = 0);
         }
         if !self.slot.measured && now >= self.slot.start + self.slot.half {
+            // BW_A = max(0, share C - BW_T), BW_T the rate of all that came in the first half.
             let total = 8.0 * self.slot.bytes as f64 / self.slot.half.as_secs();
             self.slot.available = (self.parameters.share * self.parameters.c - total).max(0.0);
             self.slot.quota = self.slot.available;
@@ -173,6 +174,7 @@ impl IcTcp {
     fn weighted_rtt(&self) -> f64 {
         let (mut sum, mut weights, mut plain, mut count) = (0.0, 0.0, 0.0, 0.0);
         for c in self.conns.iter().filter(|c| c.active) {
+            // T is the mean round trip weighted by traffic: the rate of what comes is seen over a typical one.
             sum += c.slot_bytes as f64 * c.rtt;
             weights += c.slot_bytes as f64;
             plain += c.rtt;
@@ -190,6 +192,7 @@ impl IcTcp {
     /// End of a control interval (section 14.2); the fairness cut of section 14.3 comes first.
     fn evaluate(&mut self, index: usize) {
         let parameters = self.parameters;
+        // Fairness (section 14.3): where less than a fifth of the link is left, windows above the mean lose a packet.
         let scarce = self.slot.measured && self.slot.available < parameters.fair_below * parameters.c;
         let conn = &mut self.conns[index];
         let unused = conn.measure(parameters.beta);
@@ -199,6 +202,7 @@ impl IcTcp {
             conn.unused = 0;
             return;
         }
+        // d <= gamma1, or less than a packet unused: grow. d > gamma2 in several intervals in a row: shrink. Between: keep.
         conn.wants_more = unused <= parameters.gamma1 || unused <= parameters.mss / conn.window;
         conn.unused = if unused > parameters.gamma2 { conn.unused + 1 } else { 0 };
         if !conn.wants_more && conn.unused >= parameters.patience {
@@ -215,6 +219,7 @@ impl IcTcp {
             return;
         }
         let rate = |bytes: f64| 8.0 * bytes / conn.rtt;
+        // A window may double while the quota holds what that adds, window/RTT; then a packet at a time.
         if conn.slow_start && slot.quota < rate(conn.window) {
             conn.slow_start = false;
         }
@@ -255,8 +260,10 @@ impl Incoming {
 
     /// Updates the measured throughput from the interval's bytes and returns the unused part of the expected one.
     fn measure(&mut self, beta: f64) -> f64 {
+        // b_m = max(b_s, beta b_m + (1 - beta) b_s): it follows a rise at once and a fall slowly.
         let sample = 8.0 * self.bytes as f64 / self.rtt;
         self.measured = sample.max(beta * self.measured + (1.0 - beta) * sample);
+        // b_e = max(b_m, rwnd/RTT), and d = (b_e - b_m)/b_e.
         let expected = self.measured.max(8.0 * self.window / self.rtt);
         (expected - self.measured) / expected
     }

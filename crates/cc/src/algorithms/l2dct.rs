@@ -96,6 +96,7 @@ impl L2dct {
     }
 
     fn weigh(&mut self, conn: &Conn) {
+        // w_c falls in a straight line from w_max at 200 to w_min at 1000 of attained service (section III).
         let old = ((self.service(conn) - YOUNG) / (OLD - YOUNG)).clamp(0.0, 1.0);
         self.weight = self.w_max - (self.w_max - self.w_min) * old;
     }
@@ -109,6 +110,7 @@ impl CongestionControl for L2dct {
         self.acked += u64::from(ack.acked_segments);
         self.fraction.on_ack(conn, ack);
         self.weigh(conn);
+        // cwnd + k per window with k = w_c/w_max: a young flow grows as Reno does (section III).
         self.core.on_ack(conn, ack, self.weight / self.w_max);
     }
     fn on_empty_ack(&mut self, conn: &Conn) {
@@ -119,6 +121,7 @@ impl CongestionControl for L2dct {
             return self.core.on_congestion(conn, cause);
         }
         self.weigh(conn);
+        // cwnd (1 - b/2) with b = alpha^w_c (section III).
         let left = self.fraction.cut_by(self.core.window.cwnd, self.weight);
         self.core.reduce(conn, left);
     }

@@ -109,6 +109,7 @@ impl RenoCore {
         } else {
             self.slow_start.on_ack(conn, ack, &mut self.window, false);
         }
+        // RFC 5681 section 3.1, equation 3: one packet (`step`) per window of acknowledged data.
         if ack.may_grow && !self.window.in_slow_start() {
             self.avoidance.grow(&mut self.window.cwnd, conn.mss, segments, step);
         }
@@ -122,6 +123,7 @@ impl RenoCore {
             Cause::Loss | Cause::Ecn => {
                 let cwnd = self.window.cwnd;
                 self.reduce(conn, half);
+                // ns-2's `slowdown`: ssthresh is the whole part of half of the window, cwnd all of it.
                 if conn.keeps_fraction {
                     self.window.cwnd = (cwnd / 2.0).max(1.0);
                 }

@@ -87,9 +87,11 @@ impl Evidence {
     fn note(&mut self, s: &Segment) {
         let sent_at = ticked(s.sent_at);
         let spurious = !s.sacked && s.sent_at / TICK_PS > self.echoed;
+        // `tcp_rack_advance` returns without a word: min RTT or the time stamp says that the original was answered.
         if s.ever_retransmitted && (sent_at > self.doubted_after || spurious) {
             return;
         }
+        // RACK.xmit_ts and RACK.end_seq: the latest sent, and of those that left at one instant the last (`tcp_rack_sent_after`).
         self.latest = self.latest.max(Some((sent_at, s.end())));
         if !(s.sacked && self.last.is_some_and(|last| !last.sacked || last.end > s.end())) {
             self.last = Some(Last { sent_at, end: s.end(), sacked: s.sacked });

@@ -36,13 +36,17 @@ impl Prr {
     /// RFC 6937 as `tcp_cwnd_reduction` has it: sndcnt for this ACK, on top of what is in flight.
     fn on_ack(&mut self, in_flight: f64, delivered: f64, repairs: bool) {
         self.delivered += delivered;
+        // `tcp_cwnd_reduction`: delta = ssthresh - packets in flight.
         let delta = self.ssthresh - in_flight;
         let mut allowed = if delta < 0.0 {
+            // RFC 6937 section 3: sndcnt = CEIL(prr_delivered * ssthresh / RecoverFS) - prr_out.
             (self.ssthresh * self.delivered / self.prior_cwnd).ceil() - self.out
         } else {
+            // At or below ssthresh: as slow start where una advances without another loss (PRR-SSRB), else packet conservation (PRR-CRB).
             let bonus = if repairs { 1.0 } else { 0.0 };
             delta.min((self.delivered - self.out).max(delivered) + bonus)
         };
+        // The first segment of a recovery, the fast retransmission, leaves in any case.
         allowed = allowed.max(if self.out == 0.0 { 1.0 } else { 0.0 });
         self.window = in_flight + allowed;
     }

@@ -106,6 +106,7 @@ impl RttEstimator {
             rtt
         };
         if self.srtt.is_zero() {
+            // RFC 6298 section 2.2: SRTT = R, RTTVAR = R/2. `tcp_rtt_estimator`: mdev_us = 2 m, rttvar_us = max(mdev_us, tcp_rto_min).
             self.srtt = rtt;
             self.rttvar = rtt / 2;
             self.mdev = rtt / 2;
@@ -115,6 +116,7 @@ impl RttEstimator {
             return;
         }
         let deviation = if rtt > self.srtt { rtt - self.srtt } else { self.srtt - rtt };
+        // RFC 6298 section 2.3, RTTVAR before SRTT: beta = 1/4, alpha = 1/8.
         self.rttvar = weighted(self.rttvar, 3, deviation, 1, 4);
         if stack.linux_rto {
             self.mdev = self.linux_mdev(rtt, deviation);
@@ -142,6 +144,7 @@ impl RttEstimator {
     /// The timer without backoff.
     pub fn rto(&self, stack: &Stack) -> Duration {
         if stack.linux_rto && !self.srtt.is_zero() {
+            // `__tcp_set_rto`: (srtt_us >> 3) + rttvar_us, which is four deviations and at least tcp_rto_min.
             return self.srtt + (self.linux_rttvar * 4).max(stack.min_rto);
         }
         self.raw_rto(stack).max(if self.srtt.is_zero() { Duration::ZERO } else { stack.min_rto })
@@ -152,6 +155,7 @@ impl RttEstimator {
         if self.srtt.is_zero() {
             return stack.initial_rto;
         }
+        // RFC 6298 section 2.3: RTO = SRTT + max(G, K * RTTVAR) with K = 4.
         self.srtt + (self.rttvar * 4).max(stack.clock_granularity)
     }
 
@@ -160,6 +164,7 @@ impl RttEstimator {
     pub fn timer(&self, stack: &Stack) -> Duration {
         // A timer of nothing would expire again at the same instant, for ever, and doubled be nothing still.
         let rto = self.rto(stack).max(LEAST_TIMER);
+        // RFC 6298 section 5.5: RTO = RTO * 2 for each timeout without new data acknowledged, at most section 2.5's maximum.
         let backed_off = if self.backoff == 0 { rto } else { rto.saturating_mul(1 << self.backoff.min(20)) };
         backed_off.min(stack.max_rto).max(LEAST_TIMER)
     }

@@ -144,6 +144,7 @@ impl ReceiveBuffer {
             return;
         }
         self.seen_mss = len.min(self.mss);
+        // `tcp_scaling_ratio`: (len << TCP_RMEM_TO_WIN_SCALE) / truesize.
         let ratio = (len << 8) / (len + SEGMENT_OVERHEAD);
         if ratio != self.ratio {
             self.ratio = ratio;
@@ -166,6 +167,7 @@ impl ReceiveBuffer {
 
     fn sample(&mut self, us: u64, by_window: bool) {
         let eighths = us << 3;
+        // `tcp_rcv_rtt_update`: time stamps are smoothed by an eighth; a window of data, an upper bound, can lower the estimate alone.
         if self.rtt == 0 || eighths < self.rtt {
             self.rtt = eighths;
         } else if !by_window {
@@ -235,6 +237,7 @@ impl ReceiveBuffer {
     }
 
     fn window_of(&self, memory: u64) -> u64 {
+        // `tcp_win_from_space`.
         (memory * self.ratio) >> 8
     }
 }

@@ -165,10 +165,12 @@ impl Sender {
         if summary.delivered.lowest_original <= high {
             return true;
         }
+        // RFC 5682 section 3.1, step 3: new data has left; a duplicate ACK means that segments were lost after all.
         if nxt > high {
             if summary.sacked || !summary.advanced {
                 linux.undo.frto.active = false;
             }
+        // Step 2b: the first ACK after the timeout advanced, and not beyond all: two new segments go out instead of retransmissions.
         } else if summary.advanced && una < high {
             linux.undo.frto.tries_new_data = has_new;
             linux.undo.frto.active = has_new;

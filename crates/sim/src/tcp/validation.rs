@@ -108,6 +108,7 @@ impl Validation {
     /// The window held the sender back in the last window of data (Linux's test, used by every mode for information).
     #[inline]
     pub fn cwnd_limited(&self, window: Window) -> bool {
+        // `tcp_is_cwnd_limited`: in slow start also where less than twice of what was out is the window.
         self.limited || (window.in_slow_start() && window.cwnd < 2.0 * self.max_out)
     }
 
@@ -127,6 +128,7 @@ impl Validation {
     /// The rest of [`Self::on_send`]: how far the window is used.
     #[inline(always)]
     pub fn note_use(&mut self, s: &CwvInput, limited: bool, rto: impl FnOnce() -> Rto) -> Option<Restart> {
+        // `tcp_cwnd_validate`: max_packets_out, cwnd_usage_seq and is_cwnd_limited of the current window of data.
         if s.una >= self.usage_end || limited || (!self.limited && s.in_flight > self.max_out) {
             self.limited = limited;
             self.max_out = s.in_flight;
@@ -243,6 +245,7 @@ impl PipeAck {
             self.best = [self.best[1], 0.0];
             self.period_start = s.now;
         }
+        // RFC 7661 section 4.3: validated while pipeACK is at least half of cwnd.
         let validated = self.best[0].max(self.best[1]) >= s.window.cwnd / 2.0;
         if validated {
             self.not_validated_since = None;
@@ -265,6 +268,7 @@ fn decayed(s: &CwvInput, idle: u64, rto: u64, floor: f64, linux: bool) -> Window
     let rto = i128::from(rto.max(1));
     loop {
         left -= rto;
+        // `tcp_cwnd_restart`: while ((delta -= icsk_rto) > 0 && cwnd > restart_cwnd) cwnd >>= 1.
         let go_on = if linux { left > 0 && cwnd > floor } else { left >= 0 && cwnd > floor };
         if !go_on {
             break;

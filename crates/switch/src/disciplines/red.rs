@@ -79,8 +79,10 @@ impl Red {
     /// Probability before spreading, from the average queue.
     fn probability(&self) -> f64 {
         if self.average < self.max {
+            // p_b = max_p (avg - min_th)/(max_th - min_th) (section 4).
             self.max_p * (self.average - self.min) / (self.max - self.min)
         } else if self.gentle && self.average < 2.0 * self.max {
+            // Gentle: from max_p at max_th to 1 at twice max_th.
             self.max_p + (1.0 - self.max_p) * (self.average - self.max) / self.max
         } else {
             1.0
@@ -96,12 +98,14 @@ impl Admission for Red {
             let packets = idle_ps * self.packet_ps as f64 / (f64::from(packet.bytes) * 8e12);
             self.average *= libm::pow(1.0 - self.weight, packets);
         }
+        // avg = (1 - w_q) avg + w_q q (section 4).
         self.average += self.weight * (f64::from(view.packets) - self.average);
         if self.average < self.min {
             self.since_mark = -1.0;
             return Decision::Accept;
         }
         self.since_mark += 1.0;
+        // p_a = p_b / (1 - count p_b): marks are spread evenly, not in runs (section 7).
         let pb = self.probability();
         let spread = 1.0 - self.since_mark * pb;
         let pa = if spread <= 0.0 { 1.0 } else { (pb / spread).min(1.0) };

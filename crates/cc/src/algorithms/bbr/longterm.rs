@@ -74,6 +74,7 @@ impl LongTerm {
     }
 
     pub fn update(&mut self, event: &Event) -> Finding {
+        // `bbr_lt_bw_sampling`, first part: a policer's rate is used for bbr_lt_bw_max_rtts = 48 rounds of PROBE_BW.
         if self.used {
             if event.probes_bandwidth && event.round_start {
                 self.rounds += 1;
@@ -84,6 +85,7 @@ impl LongTerm {
             }
             return Finding::None;
         }
+        // Wait for a first loss: the policer's tokens are used up then.
         if !self.sampling {
             if event.losses == 0 {
                 return Finding::None;
@@ -91,6 +93,7 @@ impl LongTerm {
             self.begin(event);
             self.sampling = true;
         }
+        // What the application left unused would underestimate the rate.
         if event.app_limited {
             self.reset(event);
             return Finding::None;
@@ -103,6 +106,7 @@ impl LongTerm {
             self.reset(event);
             return Finding::None;
         }
+        // An interval of 4 to 16 rounds ends with a loss if lost/delivered >= 50/256 (bbr_lt_loss_thresh).
         let (lost, delivered) = (event.lost - self.start_lost, event.delivered - self.start_delivered);
         let ms = (event.delivered_us / US_PER_MS).saturating_sub(self.start_ms);
         if event.losses == 0 || delivered == 0 || lost * UNIT < LOSSY * delivered || ms == 0 {
@@ -112,6 +116,7 @@ impl LongTerm {
     }
 
     fn end_interval(&mut self, rate: Bw, event: &Event) -> Finding {
+        // `bbr_lt_bw_interval_done`: two intervals alike, within an eighth or 4 Kbit/s, are a policer; their mean is its rate.
         let differs = rate.abs_diff(self.rate);
         if self.rate > 0
             && (differs * SAME_SHARE <= self.rate || bytes_per_second(differs, event.mss, UNIT) <= SAME_BYTES)

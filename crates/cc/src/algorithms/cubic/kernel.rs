@@ -117,6 +117,7 @@ impl Kernel {
     fn update(&mut self, cwnd: u64, now: Time, acked: u32) {
         self.ack_cnt += u64::from(acked);
         let jiffy = self.jiffies(now);
+        // At the same window the curve is evaluated once in HZ/32 jiffies, and at any once in a jiffy.
         if self.last.is_some_and(|(w, at)| w == cwnd && jiffy.saturating_sub(at) <= self.hz / 32) {
             return;
         }
@@ -144,6 +145,7 @@ impl Kernel {
             self.k = 0;
             self.origin = cwnd;
         } else {
+            // K = cubic_root((W_max - cwnd) / C) in 1/1024 s: cube_factor is 2^40 / cube_rtt_scale.
             self.k = cube_root((1 << 40) / self.scale * (self.last_max - cwnd));
             self.origin = self.last_max;
         }
@@ -153,12 +155,15 @@ impl Kernel {
     /// The curve one round trip ahead, `age` jiffies into the epoch.
     fn follow_curve(&mut self, cwnd: u64, age: u64) {
         let delay_us = self.delay_min.map_or(0, |d| d.ps() / PS_PER_US);
+        // t = now - epoch_start + delay_min: where the window is to be when these ACKs' packets are acknowledged (RFC 9438 section 4.2).
         let t = ((age + (delay_us * self.hz).div_ceil(1_000_000)) << 10) / self.hz;
         let offset = u128::from(t.abs_diff(self.k));
+        // C (t - K)^3, with C in 1/1024 and t in 1/1024 s: cube_rtt_scale * offs^3 >> (10 + 3 * BICTCP_HZ).
         let delta = (u128::from(self.scale) * offset * offset * offset) >> 40;
         // Windows are far below 2^32; the cap only keeps a year of idleness from overflowing.
         let delta = delta.min(1 << 32) as u64;
         self.target = if t < self.k { self.origin.saturating_sub(delta) } else { self.origin + delta };
+        // cwnd / (target - cwnd) ACKs per packet reach the target in a window; at or above it 1 % per window.
         self.cnt = if self.target > cwnd { cwnd / (self.target - cwnd) } else { 100 * cwnd };
         if self.last_max == 0 {
             self.cnt = self.cnt.min(MOST_BEFORE_LOSS);
@@ -167,6 +172,7 @@ impl Kernel {
 
     /// The window of an AIMD sender since the start of the epoch, and growth towards it.
     fn keep_up(&mut self, cwnd: u64) {
+        // RFC 9438 section 4.3: W_est grows by 3 (1 - beta)/(1 + beta) per window; a slower CUBIC takes its pace.
         let per_packet = ((cwnd * self.beta_scale) >> 3).max(1);
         let grown = self.ack_cnt.saturating_sub(1) / per_packet;
         self.ack_cnt -= grown * per_packet;
@@ -205,6 +211,7 @@ impl Kernel {
 
 /// A guess from the leading six bits and one Newton step; `a` is at least 64.
 fn cube_root(a: u64) -> u64 {
+    // `cubic_root`: fls64, the table's guess, and x = (2 x + a/x^2)/3, a third being 341/1024.
     let bits = u64::from(64 - a.leading_zeros());
     let shift = ((bits * 84) >> 8) - 1;
     let cell = a >> (3 * shift);
