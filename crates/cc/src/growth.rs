@@ -184,6 +184,41 @@ mod tests {
     use crate::algorithms::testing::Driver;
     use crate::{Args, Cause, Profile, Setup};
 
+    /// 1000 B of mss over a window of 10 packets: 100 bytes per ACK (ns-3's `CongestionAvoidance`).
+    #[test]
+    fn ns3_counts_whole_bytes_per_ack() {
+        let (mut cwnd, mut avoidance) = (10.0, Avoidance::new(Counting::Ns3));
+        avoidance.grow(&mut cwnd, 1000, 1, 1.0);
+        assert_eq!(cwnd, 10.1);
+    }
+
+    /// `tcp_cong_avoid_ai`: 8 of 10 segments are credited when the window falls to 5. The next ACK makes it 6, and its segment is credit anew.
+    #[test]
+    fn credit_from_a_larger_window_is_worth_one_packet() {
+        let (mut cwnd, mut avoidance) = (10.0, Avoidance::new(Counting::Linux));
+        avoidance.grow(&mut cwnd, 1448, 8, 1.0);
+        assert_eq!(cwnd, 10.0);
+        cwnd = 5.0;
+        avoidance.grow(&mut cwnd, 1448, 1, 1.0);
+        assert_eq!(cwnd, 6.0);
+        avoidance.grow(&mut cwnd, 1448, 4, 1.0);
+        assert_eq!(cwnd, 6.0);
+        avoidance.grow(&mut cwnd, 1448, 1, 1.0);
+        assert_eq!(cwnd, 7.0);
+    }
+
+    /// 7 segments at a window of 3 are two packets and a credit of 1: at 5, three more do not make a packet, and a fourth does.
+    #[test]
+    fn an_ack_of_two_windows_grows_by_two_packets_and_keeps_the_rest() {
+        let (mut cwnd, mut avoidance) = (3.0, Avoidance::new(Counting::Linux));
+        avoidance.grow(&mut cwnd, 1448, 7, 1.0);
+        assert_eq!(cwnd, 5.0);
+        avoidance.grow(&mut cwnd, 1448, 3, 1.0);
+        assert_eq!(cwnd, 5.0);
+        avoidance.grow(&mut cwnd, 1448, 1, 1.0);
+        assert_eq!(cwnd, 6.0);
+    }
+
     /// A retransmission closes the hole below 149 segments that SACK had reported: one segment was delivered, so the kernel's window
     /// of 1 becomes 2, and a window above ssthresh hardly grows.
     #[test]

@@ -387,6 +387,8 @@ pub fn deployment(spec: &str) -> Result<Deployment, BuildError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Value;
+    use fanin_units::{Duration, Rate};
 
     #[test]
     fn every_name_and_parameter_is_unique() {
@@ -396,6 +398,32 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), total);
         assert!(find("newreno").is_some());
+    }
+
+    #[test]
+    fn a_composition_needs_marks_where_a_part_does() {
+        let needs = |spec: &str| resolve(spec).unwrap().needs_ecn();
+        assert_eq!([needs("gss+dctcp"), needs("gss+cubic"), needs("dctcp")], [true, false, true]);
+    }
+
+    /// 10 Gbps and packets of 1500 B: C = 833,333 packets/s, and C*D = 83 packets at D = 100 us. A buffer of 20 is smaller; a fixed K of 103 us
+    /// leaves (K - D) C = 2.5 packets, one of 110 us 8.3, which is no caution.
+    #[test]
+    fn a_composition_passes_on_what_its_parts_caution_of() {
+        let path = PathKnowledge { rate: Rate::gbps(10), base_rtt: Duration::us(100), buffer_packets: 20.0 };
+        let cautions = |args: &Args| resolve("trim").unwrap().cautions(&[path], Bytes::new(1500), args);
+        let short = cautions(&Args::default());
+        assert_eq!(short[0].kind, "delay-threshold-below-rtt");
+        assert!(short[0].message.contains("buffer of 20 packets is smaller than C*D = 83"), "{}", short[0].message);
+        let fixed = |k: f64| {
+            let mut args = Args::default();
+            args.set("trim_k_fixed", Value::Number(k));
+            cautions(&args)
+        };
+        let small = fixed(103e-6);
+        assert_eq!(small[0].kind, "delay-threshold-without-queue");
+        assert!(small[0].message.contains("leaves 2.5 packets of queue"), "{}", small[0].message);
+        assert!(fixed(110e-6).is_empty());
     }
 
     #[test]
