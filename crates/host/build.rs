@@ -1,5 +1,6 @@
 //! Compiles the twins and the receivers' programs for BPF, where the feature asks for it.
 
+use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
 
@@ -16,10 +17,8 @@ fn main() {
         "aarch64" => ("-D__TARGET_ARCH_arm64", "/usr/include/aarch64-linux-gnu"),
         other => panic!("the twins are not built for {other}; add its name in crates/host/build.rs"),
     };
-    let twins = ["dctcp", "d2tcp", "l2dct", "vegas", "dcvegas", "trim", "gss_reno", "gss_cubic", "gss_dctcp"];
-    let receivers = ["iatcp", "ictcp"];
-    let all = twins.map(|file| ("cc", file)).into_iter().chain(receivers.map(|file| ("receiver", file)));
-    for (folder, file) in all {
+    let mut objects = String::new();
+    for (folder, file) in programs() {
         let source = Path::new("../../kernel").join(folder).join(format!("{file}.c"));
         let object = Path::new(&out).join(format!("{file}.bpf.o"));
         let done = Command::new("clang")
@@ -30,5 +29,23 @@ fn main() {
             .status()
             .expect("clang does not start; apt install clang libbpf-dev libelf-dev zlib1g-dev");
         assert!(done.success(), "clang refuses {}", source.display());
+        writeln!(objects, "(\"{file}.c\", aligned!({object:?})),").expect("a string takes what is written");
     }
+    std::fs::write(Path::new(&out).join("objects.rs"), format!("&[{objects}]")).expect("OUT_DIR can be written");
+}
+
+/// Every C file of both folders, by folder and stem: all of them are programs, what they share is in headers.
+fn programs() -> Vec<(&'static str, String)> {
+    let mut all = Vec::new();
+    for folder in ["cc", "receiver"] {
+        let files =
+            std::fs::read_dir(Path::new("../../kernel").join(folder)).expect("the sources are in the repository");
+        let paths = files.map(|entry| entry.expect("a folder that was opened can be read").path());
+        all.extend(paths.filter(|path| path.extension().is_some_and(|end| end == "c")).map(|path| {
+            let stem = path.file_stem().expect("a file with an extension has a stem");
+            (folder, stem.to_string_lossy().into_owned())
+        }));
+    }
+    all.sort();
+    all
 }

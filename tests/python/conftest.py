@@ -8,7 +8,7 @@ import os
 import struct
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -28,6 +28,8 @@ CAPTURES = ROOT / "tests/data/pcap"
 HTTP = ROOT / "data/captures/http_onoff_8to1.pcap.gz"
 SMALL = CAPTURES / "memcached_incast_8to1.pcap.gz"
 RACK = ROOT / "examples/rack.toml"
+TWINS = ("dctcp", "d2tcp", "l2dct", "vegas", "dcvegas", "trim", "gss+newreno", "gss+cubic", "gss+dctcp")
+"""Algorithms that fanin has in C for Linux (crates/kernelcc/src/twins.rs)."""
 INCAST = """
 title = "four at once"
 [topology]
@@ -108,14 +110,6 @@ def fanin(tmp_path: Path) -> Fanin:
         return Outcome(done.returncode, done.stdout, done.stderr)
 
     return run
-
-
-@pytest.fixture(autouse=True, scope="session")
-def _own_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Results that an earlier session kept must not hide what this one would find."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("FANIN_STORE", str(tmp_path_factory.mktemp("store")))
-        yield
 
 
 @pytest.fixture(autouse=True)

@@ -8,6 +8,8 @@ from pathlib import Path
 import fanin
 import pytest
 
+from .conftest import TWINS
+
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 
 SCENARIO = """
@@ -69,7 +71,7 @@ def test_a_file_of_ones_own_runs_and_its_parameters_reach_it(scenario: Path, tmp
 
 
 def test_every_twin_runs(scenario: Path) -> None:
-    for name in ("dctcp", "d2tcp", "l2dct", "vegas", "dcvegas", "trim", "gss+newreno", "gss+cubic", "gss+dctcp"):
+    for name in TWINS:
         run = fanin.run(scenario, cc=f"{name}@linux")
         assert run.flows["bytes_delivered"].sum() > 0, name
 

@@ -17,7 +17,8 @@ import pytest
 from fanin.errors import EngineError
 from fanin.linux import program
 
-TWINS = ("dctcp", "d2tcp", "l2dct", "vegas", "dcvegas", "trim", "gss+newreno", "gss+cubic", "gss+dctcp")
+from .conftest import TWINS
+
 CYCLES = int(os.environ.get("FANIN_CYCLES", "20"))
 
 

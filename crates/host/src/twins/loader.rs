@@ -21,21 +21,16 @@ struct Aligned<T: ?Sized> {
     bytes: T,
 }
 
-macro_rules! objects {
-    ($($file:literal),*) => {
-        /// The compiled programs, by the name of their source.
-        const OBJECTS: &[(&str, &[u8])] = &[$((
-            concat!($file, ".c"),
-            {
-                const FILE: &Aligned<[u8]> =
-                    &Aligned { at: [], bytes: *include_bytes!(concat!(env!("OUT_DIR"), "/", $file, ".bpf.o")) };
-                let _ = FILE.at;
-                &FILE.bytes
-            },
-        )),*];
-    };
+macro_rules! aligned {
+    ($file:literal) => {{
+        const FILE: &Aligned<[u8]> = &Aligned { at: [], bytes: *include_bytes!($file) };
+        let _ = FILE.at;
+        &FILE.bytes
+    }};
 }
-objects!("dctcp", "d2tcp", "l2dct", "vegas", "dcvegas", "trim", "gss_reno", "gss_cubic", "gss_dctcp", "iatcp", "ictcp");
+
+/// The compiled programs, by the name of their source: the build script lists what it compiled.
+const OBJECTS: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/objects.rs"));
 
 /// The compiled program of this source file.
 pub fn object_of(file: &str) -> Result<&'static [u8], Error> {
