@@ -10,7 +10,7 @@ use fanin_guest::{Card, Guest, Host, namespace};
 use fanin_linuxcc::receiver::Address;
 use fanin_player::plan;
 use fanin_sim::hosts::HostModel;
-use fanin_sim::spec::{Flow, GateEvent, Message, NodeId, Release, Spec};
+use fanin_sim::spec::{Flow, Gate, GateEvent, Message, NodeId, Release, Spec};
 use fanin_sim::stack::{CwndValidation, EcnMode, Nagle, Stack};
 use fanin_sim::{known_paths, resolved_stack};
 use fanin_units::Duration;
@@ -47,6 +47,35 @@ pub fn guest(spec: &Spec, algorithms: &[String]) -> Result<Guest, Limit> {
         })
         .collect();
     let settings = settings(spec, hosts.len(), host)?;
+    let (opened, flows) = opened(spec, algorithms, host);
+    Ok(Guest {
+        sysctls: MACHINE.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        hosts: settings,
+        notes: false,
+        plan: plan::Plan {
+            connections: opened,
+            flows,
+            messages: spec.messages.iter().map(message).chain(openings(spec)).collect(),
+            barriers: spec.barriers,
+            gates: spec.gates.iter().map(gate).collect(),
+            datagrams: datagrams(spec, host),
+            end_ns: spec.end.ps() / 1000,
+            stop_when_done: spec.stop_when_done,
+            read_lowat: READ_LOWAT,
+            http: false,
+            deadline_map: None,
+            options: false,
+            hosts,
+        },
+    })
+}
+
+/// Connections with their ports and algorithms, and which of them carries each flow.
+fn opened(
+    spec: &Spec,
+    algorithms: &[String],
+    host: impl Fn(NodeId) -> u32,
+) -> (Vec<plan::Connection>, Vec<plan::Flow>) {
     let mut flows = vec![plan::Flow { connection: 0, from_client: true, stop_ns: None }; spec.flows.len()];
     let mut opened = Vec::new();
     let mut listening: Vec<(u32, &str)> = Vec::new();
@@ -75,7 +104,11 @@ pub fn guest(spec: &Spec, algorithms: &[String]) -> Result<Guest, Limit> {
             nodelay: transport.stack.nagle == Nagle::Off,
         });
     }
-    let messages = spec.messages.iter().map(|m| plan::Message {
+    (opened, flows)
+}
+
+fn message(m: &Message) -> plan::Message {
+    plan::Message {
         flow: m.flow.0,
         bytes: (m.bytes != Message::UNLIMITED).then_some(m.bytes),
         release: match m.release {
@@ -85,14 +118,20 @@ pub fn guest(spec: &Spec, algorithms: &[String]) -> Result<Guest, Limit> {
         },
         completes: m.completes.map(|b| b.0),
         deadline_ns: m.deadline.map(|d| d.ps() / 1000),
-    });
-    let gates = spec.gates.iter().map(|g| plan::Gate {
+    }
+}
+
+fn gate(g: &Gate) -> plan::Gate {
+    plan::Gate {
         barrier: g.barrier.0,
         of: g.of.iter().map(|m| m.0).collect(),
         need: g.need,
         released: g.event == GateEvent::Released,
-    });
-    let datagrams = spec.cbr.iter().enumerate().map(|(number, c)| {
+    }
+}
+
+fn datagrams(spec: &Spec, host: impl Fn(NodeId) -> u32) -> Vec<plan::Datagrams> {
+    let all = spec.cbr.iter().enumerate().map(|(number, c)| {
         let (port, to_port) = datagram_ports(spec, number);
         plan::Datagrams {
             from: host(c.src),
@@ -106,26 +145,7 @@ pub fn guest(spec: &Spec, algorithms: &[String]) -> Result<Guest, Limit> {
             stop_ns: c.stop.ps().min(spec.end.ps()) / 1000,
         }
     });
-    Ok(Guest {
-        sysctls: MACHINE.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect(),
-        hosts: settings,
-        notes: false,
-        plan: plan::Plan {
-            connections: opened,
-            flows,
-            messages: messages.chain(openings(spec)).collect(),
-            barriers: spec.barriers,
-            gates: gates.collect(),
-            datagrams: datagrams.collect(),
-            end_ns: spec.end.ps() / 1000,
-            stop_when_done: spec.stop_when_done,
-            read_lowat: READ_LOWAT,
-            http: false,
-            deadline_map: None,
-            options: false,
-            hosts,
-        },
-    })
+    all.collect()
 }
 
 /// Where a flow of the plan arrives, and from where it comes.

@@ -51,16 +51,7 @@ pub fn network(spec: &Spec) -> Result<Network, KernelError> {
             ways: [way(forward.clone()), way(forward)],
         });
     }
-    let mut pools = Vec::new();
-    let mut pool_of = vec![None; spec.links.len()];
-    for (node, n) in spec.nodes.iter().zip(0_u32..) {
-        let Some(shared) = node.shared_buffer else { continue };
-        let own: Vec<u32> = (0..spec.links.len() as u32).filter(|&l| spec.links[l as usize].from.0 == n).collect();
-        for &l in &own {
-            pool_of[l as usize] = Some(pools.len() as u32);
-        }
-        pools.push(Pool { size: shared.size.get(), alpha: shared.alpha, links: own });
-    }
+    let (pools, pool_of) = pools(spec);
     let links = spec.links.iter().zip(pool_of).enumerate().map(|(number, (link, pool))| network::Link {
         // As the simulator's: the same draw, to a bit per second.
         rate_bps: (link.rate.bps() as f64 * (1.0 + clock_error(spec, number))).round() as u64,
@@ -73,6 +64,21 @@ pub fn network(spec: &Spec) -> Result<Network, KernelError> {
     });
     let hosts = hosts.iter().flatten().count() as u32;
     Ok(Network { hosts, links: links.collect(), pools, connections: made, disciplines: disciplines(spec) })
+}
+
+/// Shared buffers, and which of them each link has.
+fn pools(spec: &Spec) -> (Vec<Pool>, Vec<Option<u32>>) {
+    let mut pools = Vec::new();
+    let mut pool_of = vec![None; spec.links.len()];
+    for (node, n) in spec.nodes.iter().zip(0_u32..) {
+        let Some(shared) = node.shared_buffer else { continue };
+        let own: Vec<u32> = (0..spec.links.len() as u32).filter(|&l| spec.links[l as usize].from.0 == n).collect();
+        for &l in &own {
+            pool_of[l as usize] = Some(pools.len() as u32);
+        }
+        pools.push(Pool { size: shared.size.get(), alpha: shared.alpha, links: own });
+    }
+    (pools, pool_of)
 }
 
 /// Ports that are more than drop-tail; their streams are the simulator's.

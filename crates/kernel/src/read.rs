@@ -9,8 +9,9 @@ use fanin_guest::files;
 use fanin_player::log::Log;
 use fanin_sim::ideal_times;
 use fanin_sim::results::{CbrStats, Results, Traces};
-use fanin_sim::spec::Spec;
+use fanin_sim::spec::{NodeKind, Spec};
 use std::io;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 /// Results of the run whose files are in `folder`; with `capture`, its packets are written there as pcap files.
@@ -48,44 +49,10 @@ fn results(spec: &Spec, log: &Log, traffic: &Traffic) -> Result<Results, KernelE
     let (rows, queue) = ports::ports(spec, traffic, start, end, &wire);
 
     let mut flows = Flows::new(spec, &connections, log, &ideal_times(spec)?);
-    let mut created = 0;
-    for packet in &traffic.packets {
-        // Handshakes of connections that are open before the run count in nothing, but they say where the stream begins.
-        if packet.time >= start {
-            created += 1;
-            flows.sent(packet.time - start, packet);
-        } else if packet.tcp.is_some_and(|t| t.is_syn()) {
-            flows.sent(0, packet);
-        }
-    }
-    let mut last_hop = vec![None; traffic.packets.len()];
-    let mut datagrams = vec![0_u64; spec.cbr.len()];
-    for hop in traffic.hops.iter().filter(|h| h.time_ps >= start) {
-        let packet = &traffic.packets[hop.packet as usize];
-        flows.offered(packet, hop.link, hop.fate);
-        if hop.fate == Fate::Dropped
-            && let Some(dropped) = (packet.connection as usize).checked_sub(connections.len())
-        {
-            datagrams[dropped] += 1;
-        }
-        last_hop[hop.packet as usize] = Some(hop.link);
-    }
-    let hosts: Vec<bool> =
-        spec.links.iter().map(|l| spec.nodes[l.to.index()].kind == fanin_sim::spec::NodeKind::Host).collect();
-    let mut arrivals: Vec<(u64, u32)> = traffic
-        .arrivals(&delays)
-        .filter(|(time, hop)| *time >= start && *time <= end && hosts[usize::from(hop.link)])
-        .map(|(time, hop)| (time, hop.packet))
-        .collect();
-    arrivals.sort_unstable();
-    let mut throughput = Throughput::default();
-    let interval = spec.trace.throughput_interval.map(|d| d.ps().max(1));
-    for &(time, number) in &arrivals {
-        let delivered = flows.arrived(time - start, &traffic.packets[number as usize]);
-        if let (Some((flow, bytes)), Some(interval)) = (delivered, interval) {
-            throughput.add(time - start, flow, bytes, interval);
-        }
-    }
+    let created = sent(&mut flows, traffic, start);
+    let datagrams = offered(spec, &mut flows, traffic, start, connections.len());
+    let arrivals = arrivals(spec, traffic, &delays, start..=end);
+    let throughput = arrived(spec, &mut flows, traffic, start, &arrivals);
     let packets = flows.packet_trace(traffic, start, &delays);
     let packet_hops = rows.iter().map(|p| p.packets).sum();
     let drops: u64 = rows.iter().map(|p| p.drops).sum();
@@ -111,6 +78,61 @@ fn results(spec: &Spec, log: &Log, traffic: &Traffic) -> Result<Results, KernelE
         cbr,
         traces: Traces { queue, window, packets, throughput: throughput.finish(), ..Traces::default() },
     })
+}
+
+/// Counts what was sent; how many packets from `start` on.
+fn sent(flows: &mut Flows<'_>, traffic: &Traffic, start: u64) -> u64 {
+    let mut created = 0;
+    for packet in &traffic.packets {
+        // Handshakes of connections that are open before the run count in nothing, but they say where the stream begins.
+        if packet.time >= start {
+            created += 1;
+            flows.sent(packet.time - start, packet);
+        } else if packet.tcp.is_some_and(|t| t.is_syn()) {
+            flows.sent(0, packet);
+        }
+    }
+    created
+}
+
+/// Counts what ports were offered from `start` on; drops of each stream of datagrams, which are numbered after the connections.
+fn offered(spec: &Spec, flows: &mut Flows<'_>, traffic: &Traffic, start: u64, connections: usize) -> Vec<u64> {
+    let mut datagrams = vec![0_u64; spec.cbr.len()];
+    for hop in traffic.hops.iter().filter(|h| h.time_ps >= start) {
+        let packet = &traffic.packets[hop.packet as usize];
+        flows.offered(packet, hop.link, hop.fate);
+        if hop.fate == Fate::Dropped
+            && let Some(dropped) = (packet.connection as usize).checked_sub(connections)
+        {
+            datagrams[dropped] += 1;
+        }
+    }
+    datagrams
+}
+
+/// When packets came to hosts, and which, in order.
+fn arrivals(spec: &Spec, traffic: &Traffic, delays: &[u64], within: RangeInclusive<u64>) -> Vec<(u64, u32)> {
+    let hosts: Vec<bool> = spec.links.iter().map(|l| spec.nodes[l.to.index()].kind == NodeKind::Host).collect();
+    let mut arrivals: Vec<(u64, u32)> = traffic
+        .arrivals(delays)
+        .filter(|(time, hop)| within.contains(time) && hosts[usize::from(hop.link)])
+        .map(|(time, hop)| (time, hop.packet))
+        .collect();
+    arrivals.sort_unstable();
+    arrivals
+}
+
+/// Counts what came to hosts; the throughput of flows, if the scenario asks for it.
+fn arrived(spec: &Spec, flows: &mut Flows<'_>, traffic: &Traffic, start: u64, arrivals: &[(u64, u32)]) -> Throughput {
+    let mut throughput = Throughput::default();
+    let interval = spec.trace.throughput_interval.map(|d| d.ps().max(1));
+    for &(time, number) in arrivals {
+        let delivered = flows.arrived(time - start, &traffic.packets[number as usize]);
+        if let (Some((flow, bytes)), Some(interval)) = (delivered, interval) {
+            throughput.add(time - start, flow, bytes, interval);
+        }
+    }
+    throughput
 }
 
 /// Bytes of a packet on the wire.

@@ -55,6 +55,61 @@ shipped! {
     "imc17_burst_length", "imc17_burst_gap",
 }
 
+impl Interpolation {
+    fn named(name: &str) -> Result<Interpolation, String> {
+        match name {
+            "linear" => Ok(Interpolation::Linear),
+            "step" => Ok(Interpolation::Step),
+            "loglinear" => Ok(Interpolation::LogLinear),
+            other => Err(format!("`{other}` is no interpolation: it must be linear, step or loglinear")),
+        }
+    }
+}
+
+/// What a value of a file with this header is multiplied with.
+fn scale_of(header: &str, dimension: Dimension) -> Result<f64, String> {
+    match (header.replace(' ', "").as_str(), dimension) {
+        ("size_bytes,cdf", Dimension::Size) => Ok(1.0),
+        ("gap_ns,cdf", Dimension::Time) => Ok(1e3),
+        ("gap_us,cdf", Dimension::Time) => Ok(1e6),
+        ("gap_ms,cdf", Dimension::Time) => Ok(1e9),
+        ("gap_s,cdf", Dimension::Time) => Ok(1e12),
+        (_, Dimension::Size) => {
+            Err(format!("the header of a distribution of sizes must be `size_bytes,cdf`, not `{header}`"))
+        }
+        (_, Dimension::Time) => Err(format!(
+            "the header of a distribution of times must be `gap_us,cdf` (or gap_ns, gap_ms, gap_s), not `{header}`"
+        )),
+    }
+}
+
+/// A value and the probability of at most it, after the row before.
+fn row(
+    line: &str,
+    scale: f64,
+    previous: Option<&(f64, f64)>,
+    interpolation: Option<Interpolation>,
+) -> Result<(f64, f64), String> {
+    let mut fields = line.split(',').map(|f| f.trim().parse::<f64>());
+    let (Some(Ok(value)), Some(Ok(cdf)), None) = (fields.next(), fields.next(), fields.next()) else {
+        return Err(format!("`{line}` is not a value and a probability"));
+    };
+    let value = value * scale;
+    if !value.is_finite() || value < 0.0 || !(0.0..=1.0).contains(&cdf) {
+        return Err(format!("`{line}`: the value must not be negative and the probability must lie between 0 and 1"));
+    }
+    if previous.is_some_and(|&(v, p)| value < v || cdf < p) {
+        return Err(format!("`{line}` goes back: values and probabilities must rise from row to row"));
+    }
+    if interpolation == Some(Interpolation::LogLinear) && value == 0.0 {
+        return Err("a loglinear distribution cannot contain zero".to_owned());
+    }
+    if previous.is_none() && cdf != 0.0 && interpolation != Some(Interpolation::Step) {
+        return Err(format!("the first probability is {cdf}: start with a row of probability 0"));
+    }
+    Ok((value, cdf))
+}
+
 impl Distribution {
     /// A shipped one by name, or a file by its path.
     ///
@@ -91,92 +146,46 @@ impl Distribution {
     /// # Errors
     /// [`ScenarioError`] with the line at fault.
     pub fn parse(text: &str, file: &str, dimension: Dimension) -> Result<Distribution, ScenarioError> {
-        let fail = |line: usize, message: String| {
+        let fail = |(line, message): (usize, String)| {
             let place = Place::Line { line: line as u32 + 1, column: 1 };
-            Err(ScenarioError::new("scenario::distribution", message).at(file, &place, ""))
+            ScenarioError::new("scenario::distribution", message).at(file, &place, "")
         };
         let mut interpolation = None;
         let mut scale = None;
         let mut rows: Vec<(f64, f64)> = Vec::new();
         let mut last_line = 0;
-        for (n, line) in text.lines().enumerate() {
-            let line = line.trim();
+        for (n, line) in text.lines().map(str::trim).enumerate().filter(|(_, line)| !line.is_empty()) {
             if let Some(comment) = line.strip_prefix('#') {
                 if let Some(how) = comment.trim().strip_prefix("interpolation:") {
-                    interpolation = Some(match how.trim() {
-                        "linear" => Interpolation::Linear,
-                        "step" => Interpolation::Step,
-                        "loglinear" => Interpolation::LogLinear,
-                        other => {
-                            return fail(
-                                n,
-                                format!("`{other}` is no interpolation: it must be linear, step or loglinear"),
-                            );
-                        }
-                    });
+                    interpolation = Some(Interpolation::named(how.trim()).map_err(|why| fail((n, why)))?);
                 }
                 continue;
             }
-            if line.is_empty() {
-                continue;
-            }
             last_line = n;
-            let Some(scale) = scale else {
-                scale = match (line.replace(' ', "").as_str(), dimension) {
-                    ("size_bytes,cdf", Dimension::Size) => Some(1.0),
-                    ("gap_ns,cdf", Dimension::Time) => Some(1e3),
-                    ("gap_us,cdf", Dimension::Time) => Some(1e6),
-                    ("gap_ms,cdf", Dimension::Time) => Some(1e9),
-                    ("gap_s,cdf", Dimension::Time) => Some(1e12),
-                    (_, Dimension::Size) => {
-                        return fail(
-                            n,
-                            format!("the header of a distribution of sizes must be `size_bytes,cdf`, not `{line}`"),
-                        );
-                    }
-                    (_, Dimension::Time) => {
-                        return fail(
-                            n,
-                            format!(
-                                "the header of a distribution of times must be `gap_us,cdf` (or gap_ns, gap_ms, gap_s), not `{line}`"
-                            ),
-                        );
-                    }
-                };
-                continue;
-            };
-            let mut fields = line.split(',').map(|f| f.trim().parse::<f64>());
-            let (Some(Ok(value)), Some(Ok(cdf)), None) = (fields.next(), fields.next(), fields.next()) else {
-                return fail(n, format!("`{line}` is not a value and a probability"));
-            };
-            let (value, previous) = (value * scale, rows.last().copied());
-            if !value.is_finite() || value < 0.0 || !(0.0..=1.0).contains(&cdf) {
-                return fail(
-                    n,
-                    format!("`{line}`: the value must not be negative and the probability must lie between 0 and 1"),
-                );
+            match scale {
+                None => scale = Some(scale_of(line, dimension).map_err(|why| fail((n, why)))?),
+                Some(scale) => {
+                    rows.push(row(line, scale, rows.last(), interpolation).map_err(|why| fail((n, why)))?);
+                }
             }
-            if previous.is_some_and(|(v, p)| value < v || cdf < p) {
-                return fail(n, format!("`{line}` goes back: values and probabilities must rise from row to row"));
-            }
-            if interpolation == Some(Interpolation::LogLinear) && value == 0.0 {
-                return fail(n, "a loglinear distribution cannot contain zero".to_owned());
-            }
-            if previous.is_none() && cdf != 0.0 && interpolation != Some(Interpolation::Step) {
-                return fail(n, format!("the first probability is {cdf}: start with a row of probability 0"));
-            }
-            rows.push((value, cdf));
         }
+        Distribution::of(interpolation, rows, last_line).map_err(fail)
+    }
+
+    /// Of whole rows; else the line at fault, counted from 0, and why.
+    fn of(
+        interpolation: Option<Interpolation>,
+        rows: Vec<(f64, f64)>,
+        last_line: usize,
+    ) -> Result<Distribution, (usize, String)> {
         let Some(interpolation) = interpolation else {
-            return fail(
-                0,
-                "say how to go between rows: a first line `# interpolation: linear` (or step, loglinear)".to_owned(),
-            );
+            let why = "say how to go between rows: a first line `# interpolation: linear` (or step, loglinear)";
+            return Err((0, why.to_owned()));
         };
         match rows.last() {
             Some((_, cdf)) if *cdf == 1.0 && rows.len() >= 2 => Ok(Distribution { interpolation, rows }),
-            Some((_, cdf)) if *cdf != 1.0 => fail(last_line, format!("the last probability is {cdf}: it must be 1")),
-            _ => fail(last_line, "a distribution needs at least two rows".to_owned()),
+            Some((_, cdf)) if *cdf != 1.0 => Err((last_line, format!("the last probability is {cdf}: it must be 1"))),
+            _ => Err((last_line, "a distribution needs at least two rows".to_owned())),
         }
     }
 

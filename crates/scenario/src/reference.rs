@@ -50,38 +50,136 @@ For completion in editors, point them to `schema/scenario.schema.json`; with Tap
 
 /// `docs/reference/scenario.md`.
 pub fn page() -> String {
-    let mut page = HEAD.to_owned();
-    section(&mut page, "The file", "", scenario::ROOT);
+    let mut page = Page { text: HEAD.to_owned(), said: Vec::new() };
+    page.section("The file", "", scenario::ROOT);
+    page.topologies();
+    stack(&mut page.text);
+    hosts(&mut page.text);
+    page.text.push_str("\n## `[cc]`\n\n");
+    let _ = write!(
+        page.text,
+        "`name` is a registered algorithm (`{}` unless set), alone or composed as in `gss+dctcp`; its parameters stand beside it. \
+         `fanin list cc` shows both. Parameters in seconds, bytes or bits per second are written with a unit.\n\n",
+        transport::DEFAULT_CC
+    );
+    page.workloads();
+    page.section("`[run]`", "", scenario::RUN);
+    page.section("`[measure]`", "Totals per port, flow and message are always there.\n\n", measure::KEYS);
+    distributions(&mut page.text);
+    page.racks();
+    format!("{}\n", page.text.trim_end())
+}
 
-    page.push_str("## `[topology]`\n\nWhich one is said by `kind`, `star` unless set.\n\n### All kinds\n\n");
-    table(&mut page, topology::COMMON);
-    for t in topology::TOPOLOGIES {
-        let _ = write!(
-            page,
-            "### `kind = \"{}\"`\n\n{}. {}Names: {}.\n\n",
-            t.name,
-            capital(t.title),
-            source(t.source),
-            t.names
-        );
-        table(&mut page, t.keys);
-        for key in t.keys {
-            if let Domain::Tables(keys) = key.domain {
-                let _ = write!(page, "Each `[[topology.{}]]`:\n\n", key.name);
-                table(&mut page, keys);
+/// The page as far as it is written.
+struct Page {
+    text: String,
+    /// Keys that a table above describes, and where.
+    said: Vec<(&'static Setting, &'static str)>,
+}
+
+impl Page {
+    fn topologies(&mut self) {
+        self.text.push_str("## `[topology]`\n\nWhich one is said by `kind`, `star` unless set.\n\n### All kinds\n\n");
+        self.table("[topology]", topology::COMMON);
+        for t in topology::TOPOLOGIES {
+            let (title, source) = (capital(t.title), source(t.source));
+            let _ = write!(self.text, "### `kind = \"{}\"`\n\n{title}. {source}Names: {}.\n\n", t.name, t.names);
+            self.table(t.name, t.keys);
+            for key in t.keys {
+                if let Domain::Tables(keys) = key.domain {
+                    let _ = write!(self.text, "Each `[[topology.{}]]`:\n\n", key.name);
+                    self.table(key.name, keys);
+                }
             }
         }
-    }
-    page.push_str("Queue disciplines, for `[topology.queue]` with `name` and these parameters beside it:\n\n| name | what | parameters |\n|---|---|---|\n");
-    for d in DISCIPLINES {
-        let params: Vec<String> = d.params.iter().map(|p| format!("`{}`", p.name)).collect();
-        let _ = writeln!(page, "| `{}` | {} | {} |", d.name, cell(d.title), params.join(", "));
+        let heads = "| name | what | parameters |\n|---|---|---|";
+        let _ = writeln!(
+            self.text,
+            "Queue disciplines, for `[topology.queue]` with `name` and these parameters beside it:\n\n{heads}"
+        );
+        for d in DISCIPLINES {
+            let params: Vec<String> = d.params.iter().map(|p| format!("`{}`", p.name)).collect();
+            let _ = writeln!(self.text, "| `{}` | {} | {} |", d.name, cell(d.title), params.join(", "));
+        }
     }
 
-    page.push_str("\n## `[stack]`\n\n");
+    fn workloads(&mut self) {
+        self.text.push_str("## `[[workload]]`\n\nAny number of them, each of some `kind`.\n\n### All kinds\n\n");
+        self.table("[[workload]]", workload::COMMON);
+        self.text.push_str("### All kinds over TCP\n\n");
+        self.table("[[workload]]", workload::TCP);
+        for w in workload::WORKLOADS {
+            let (title, source) = (capital(w.title), source(w.source));
+            let _ = write!(self.text, "### `kind = \"{}\"`\n\n{title}. {}\n\n", w.name, source.trim_end());
+            self.table(w.name, w.keys);
+        }
+        self.text.push_str("Requests are a class of their own, `request`, so that completion times of answers are not mixed with them.\n\n");
+    }
+
+    fn racks(&mut self) {
+        let intro = format!(
+            "`fanin compare CAPTURE --rack rack.toml` replays a capture on one switch. Hosts run the `{}` profile with `nagle = \"off\"` (servers set TCP_NODELAY) unless `[stack]` says otherwise.\n\n",
+            rack::RACK_PROFILE
+        );
+        self.section("Rack files", &intro, rack::ROOT);
+        self.text.push_str("### `[rack]`\n\n");
+        self.table("[rack]", rack::RACK);
+        self.text.push_str("### `[replay]`\n\n");
+        self.table("[replay]", rack::REPLAY);
+    }
+
+    fn section(&mut self, title: &str, intro: &str, keys: &'static [Setting]) {
+        let _ = write!(self.text, "## {title}\n\n{intro}");
+        self.table("", keys);
+    }
+
+    /// A row for each key of `place`. The four keys of a group of links are one row, and what stands above is named, not said again.
+    fn table(&mut self, place: &'static str, keys: &'static [Setting]) {
+        if keys.is_empty() {
+            return;
+        }
+        self.text.push_str("| key | value | default | |\n|---|---|---|---|\n");
+        let mut rest = keys;
+        while let Some((key, after)) = rest.split_first() {
+            if let Some((row, after)) = links(rest) {
+                self.text.push_str(&row);
+                rest = after;
+                continue;
+            }
+            let said = self.said.iter().find(|(other, _)| other.name == key.name && other.help == key.help);
+            let help = match said {
+                Some((_, at)) => format!("as in `{at}`"),
+                None => cell(key.help),
+            };
+            if said.is_none() && !place.is_empty() {
+                self.said.push((key, place));
+            }
+            let _ = writeln!(self.text, "| `{}` | {} | {} | {help} |", key.name, value(&key.domain), default(key));
+            rest = after;
+        }
+        self.text.push('\n');
+    }
+}
+
+/// The row of the four keys that `link_keys!` declares, if they come next, and the keys after them.
+fn links(keys: &'static [Setting]) -> Option<(String, &'static [Setting])> {
+    const OF_ALL: [&str; 4] = ["rate", "delay", "buffer", "mark"];
+    let (four, after) = keys.split_at_checked(4)?;
+    let prefix = four[0].name.strip_suffix("rate").filter(|prefix| !prefix.is_empty())?;
+    let what = four[0].help.strip_prefix("rate of ")?.strip_suffix("; as `rate` unless set")?;
+    if !four.iter().zip(OF_ALL).all(|(key, name)| key.name.strip_prefix(prefix) == Some(name)) {
+        return None;
+    }
+    let names: Vec<String> = four.iter().map(|key| format!("`{}`", key.name)).collect();
+    let row = format!("| {} | as without `{prefix}` | as without `{prefix}` | {what} |\n", names.join(", "));
+    Some((row, after))
+}
+
+/// Profiles and knobs.
+fn stack(page: &mut String) {
     let _ = write!(
         page,
-        "`profile` is a named set of knobs (`{}` unless set), and each knob can be set on its own.\n\n",
+        "\n## `[stack]`\n\n`profile` is a named set of knobs (`{}` unless set), and each knob can be set on its own.\n\n",
         transport::DEFAULT_PROFILE
     );
     for p in PROFILES {
@@ -94,43 +192,6 @@ pub fn page() -> String {
         let values: Vec<String> = PROFILES.iter().map(|p| (knob.get)(&(p.stack)())).collect();
         let _ = writeln!(page, "| `{}` | {} | {} |", knob.name, values.join(" | "), cell(knob.help));
     }
-
-    hosts(&mut page);
-    page.push_str("\n## `[cc]`\n\n");
-    let _ = write!(
-        page,
-        "`name` is a registered algorithm (`{}` unless set), alone or composed as in `gss+dctcp`; its parameters stand beside it. \
-         `fanin list cc` shows both. Parameters in seconds, bytes or bits per second are written with a unit.\n\n",
-        transport::DEFAULT_CC
-    );
-
-    page.push_str("## `[[workload]]`\n\nAny number of them, each of some `kind`.\n\n### All kinds\n\n");
-    table(&mut page, workload::COMMON);
-    page.push_str("### All kinds over TCP\n\n");
-    table(&mut page, workload::TCP);
-    for w in workload::WORKLOADS {
-        let _ =
-            write!(page, "### `kind = \"{}\"`\n\n{}. {}\n\n", w.name, capital(w.title), source(w.source).trim_end());
-        table(&mut page, w.keys);
-    }
-    page.push_str("Requests are a class of their own, `request`, so that completion times of answers are not mixed with them.\n\n");
-
-    section(&mut page, "`[run]`", "", scenario::RUN);
-    section(&mut page, "`[measure]`", "Totals per port, flow and message are always there.\n\n", measure::KEYS);
-    distributions(&mut page);
-    let intro = format!(
-        "`fanin compare CAPTURE --rack rack.toml` replays a capture on one switch. Hosts run the `{}` profile with `nagle = \"off\"` (servers set TCP_NODELAY) unless `[stack]` says otherwise.\n\n",
-        rack::RACK_PROFILE
-    );
-    section(&mut page, "Rack files", &intro, rack::ROOT);
-    page.push_str("### `[rack]`\n\n");
-    table(&mut page, rack::RACK);
-    page.push_str("### `[replay]`\n\n");
-    table(&mut page, rack::REPLAY);
-    while page.ends_with("\n\n") {
-        page.pop();
-    }
-    page
 }
 
 /// What hosts are made of.
@@ -163,25 +224,12 @@ fn distributions(page: &mut String) {
     let _ = write!(page, "{}.\n\n", names.join(", "));
 }
 
-fn section(page: &mut String, title: &str, intro: &str, keys: &[Setting]) {
-    let _ = write!(page, "## {title}\n\n{intro}");
-    table(page, keys);
-}
-
-fn table(page: &mut String, keys: &[Setting]) {
-    if keys.is_empty() {
-        return;
+fn default(key: &Setting) -> String {
+    match (key.default_text(), key.required) {
+        (Some(text), _) => format!("`{text}`"),
+        (None, true) => "must be set".to_owned(),
+        (None, false) => String::new(),
     }
-    page.push_str("| key | value | default | |\n|---|---|---|---|\n");
-    for key in keys {
-        let default = match (key.default_text(), key.required) {
-            (Some(text), _) => format!("`{text}`"),
-            (None, true) => "must be set".to_owned(),
-            (None, false) => String::new(),
-        };
-        let _ = writeln!(page, "| `{}` | {} | {default} | {} |", key.name, value(&key.domain), cell(key.help));
-    }
-    page.push('\n');
 }
 
 fn value(kind: &Domain) -> String {

@@ -338,74 +338,23 @@ impl Connection {
         &self,
         workload: &mut Workload<'_>,
         (there, back): (FlowId, FlowId),
-        mut late: Late<'_>,
+        late: Late<'_>,
         noise: Duration,
         gates: &mut Gates,
         responses: &mut Vec<ReplayedResponse>,
     ) -> Vec<Placed> {
-        let start = workload.start;
-        let at = |time: Time| start + time.since(Time::ZERO);
         let opening = self.opening();
         if self.opened && opening.is_none() && self.turns.first().is_some_and(|first| self.start < first.start) {
             // No bytes: the handshake goes on its way, by whoever opened the connection in the capture.
             let (opener, opened) = (if self.upstream { back } else { there }, workload.plan.barrier());
-            workload.request(opener, 0, Release::At(at(self.start)), opened);
+            workload.request(opener, 0, Release::At(workload.start + self.start.since(Time::ZERO)), opened);
         }
-        // A pause in the capture has the host's own time for the packet in it, and the host of the replay takes such a time too.
-        let without = |pause: Duration| pause - noise;
-        // The end of the turn before.
-        let mut done: Option<BarrierId> = None;
+        let mut placing = Placing { opened: self.opened, opening, workload, gates, late, noise, done: None };
         let mut number = 0;
         let mut placed: Vec<Placed> = Vec::with_capacity(self.turns.len());
         for (m, turn) in (0..).zip(&self.turns) {
-            let begin = |workload: &mut Workload<'_>, gates: &mut Gates, pause: Duration, late: Duration| {
-                // What leaves with the handshake's last acknowledgement does so without a pause.
-                let (late, lead) = match opening {
-                    _ if done.is_some() => (late, Duration::ZERO),
-                    Some(lead) => (Duration::ZERO, lead),
-                    None if self.opened => (Duration::ZERO, Duration::ZERO),
-                    None => (late, Duration::ZERO),
-                };
-                let (wait, delay_ns) = match (turn.release, done) {
-                    (None, Some(barrier)) if !turn.overlapped => {
-                        return Release::After(barrier, without(turn.think) + pause + late);
-                    }
-                    (Some(Waits::Clock { regardless: false }), Some(barrier)) if !turn.overlapped => {
-                        return Release::NotBefore(at(turn.start) + late, barrier);
-                    }
-                    (None | Some(Waits::Clock { .. }), _) => return Release::At(at(turn.start - lead) + late),
-                    (Some(Waits::Round { round, answers, delay_ns }), _) => (Wait::Round(round, answers), delay_ns),
-                    (Some(Waits::Answer { connection, message, delay_ns }), _) => {
-                        (Wait::Answer(connection, message), delay_ns)
-                    }
-                    (Some(Waits::Request { connection, message, delay_ns }), _) => {
-                        (Wait::Request(connection, message), delay_ns)
-                    }
-                };
-                let waited = from_ns(delay_ns) - lead;
-                Release::After(gates.barrier(wait, workload), without(waited) + pause + late)
-            };
-            let mut request = None;
-            let mut release = if turn.request > 0 {
-                let asking = begin(workload, gates, Duration::ZERO, late.asking(m));
-                let asked = workload.plan.barrier();
-                request = Some(workload.request(there, turn.request, asking, asked));
-                done = Some(asked);
-                Release::After(asked, without(turn.service) + late.next())
-            } else {
-                begin(workload, gates, turn.service, late.next())
-            };
-            let mut ids = Vec::with_capacity(turn.pieces.len());
-            for &(pause, bytes) in &turn.pieces {
-                if !ids.is_empty() {
-                    // Set by the piece before.
-                    let Some(before) = done else { break };
-                    release = Release::After(before, pause + late.next());
-                }
-                let barrier = workload.plan.barrier();
-                ids.push(workload.message(back, bytes, release, Some(barrier)));
-                done = Some(barrier);
-            }
+            let (request, release) = placing.request(there, m, turn);
+            let ids = placing.pieces(back, turn, release);
             let before = placed.last().and_then(|p| p.last);
             placed.push(Placed {
                 request,
@@ -427,6 +376,80 @@ impl Connection {
             }
         }
         placed
+    }
+}
+
+/// The messages of one connection on their way into the plan.
+struct Placing<'a, 'w> {
+    /// See [`Connection::opened`] and [`Connection::opening`].
+    opened: bool,
+    opening: Option<Duration>,
+    workload: &'a mut Workload<'w>,
+    gates: &'a mut Gates,
+    late: Late<'a>,
+    /// A pause in the capture has the host's own time for the packet in it, and the host of the replay takes such a time too.
+    noise: Duration,
+    /// The end of what was placed last.
+    done: Option<BarrierId>,
+}
+
+impl Placing<'_, '_> {
+    /// The request of a turn, if it has one, and when its response is released.
+    fn request(&mut self, there: FlowId, m: u32, turn: &Turn) -> (Option<MessageId>, Release) {
+        if turn.request == 0 {
+            let late = self.late.next();
+            return (None, self.begin(turn, turn.service, late));
+        }
+        let late = self.late.asking(m);
+        let release = self.begin(turn, Duration::ZERO, late);
+        let asked = self.workload.plan.barrier();
+        let request = self.workload.request(there, turn.request, release, asked);
+        self.done = Some(asked);
+        (Some(request), Release::After(asked, turn.service - self.noise + self.late.next()))
+    }
+
+    /// The pieces of a response, the first of them released so and each other after the one before.
+    fn pieces(&mut self, back: FlowId, turn: &Turn, mut release: Release) -> Vec<MessageId> {
+        let mut ids = Vec::with_capacity(turn.pieces.len());
+        for &(pause, bytes) in &turn.pieces {
+            if !ids.is_empty() {
+                // Set by the piece before.
+                let Some(before) = self.done else { break };
+                release = Release::After(before, pause + self.late.next());
+            }
+            let barrier = self.workload.plan.barrier();
+            ids.push(self.workload.message(back, bytes, release, Some(barrier)));
+            self.done = Some(barrier);
+        }
+        ids
+    }
+
+    /// When the first message of a turn is released.
+    fn begin(&mut self, turn: &Turn, pause: Duration, late: Duration) -> Release {
+        // What leaves with the handshake's last acknowledgement does so without a pause.
+        let (late, lead) = match self.opening {
+            _ if self.done.is_some() => (late, Duration::ZERO),
+            Some(lead) => (Duration::ZERO, lead),
+            None if self.opened => (Duration::ZERO, Duration::ZERO),
+            None => (late, Duration::ZERO),
+        };
+        let at = |time: Time| self.workload.start + time.since(Time::ZERO);
+        let (wait, delay_ns) = match (turn.release, self.done) {
+            (None, Some(barrier)) if !turn.overlapped => {
+                return Release::After(barrier, turn.think - self.noise + pause + late);
+            }
+            (Some(Waits::Clock { regardless: false }), Some(barrier)) if !turn.overlapped => {
+                return Release::NotBefore(at(turn.start) + late, barrier);
+            }
+            (None | Some(Waits::Clock { .. }), _) => return Release::At(at(turn.start - lead) + late),
+            (Some(Waits::Round { round, answers, delay_ns }), _) => (Wait::Round(round, answers), delay_ns),
+            (Some(Waits::Answer { connection, message, delay_ns }), _) => (Wait::Answer(connection, message), delay_ns),
+            (Some(Waits::Request { connection, message, delay_ns }), _) => {
+                (Wait::Request(connection, message), delay_ns)
+            }
+        };
+        let waited = from_ns(delay_ns) - lead;
+        Release::After(self.gates.barrier(wait, self.workload), waited - self.noise + pause + late)
     }
 }
 
