@@ -77,10 +77,10 @@ def test_where_something_is_lost_nothing_is_said_of_elsewhere() -> None:
 
 
 def test_warnings_stand_at_the_top_and_code_is_set_as_code(wide: fanin.CompareResult) -> None:
-    warned = replace(wide, warnings=["`trim`: <b>small</b> buffer"], notes=["set `stack.quickack = false`"])
+    warned = replace(wide, warnings=["`trim`: <b>small</b> buffer"], notes=["set `stack.route_quickack = false`"])
     html = fanin.report.page(warned)
     assert "<li><code>trim</code>: &lt;b&gt;small&lt;/b&gt; buffer</li>" in html
-    assert "<p>set <code>stack.quickack = false</code></p>" in html
+    assert "<p>set <code>stack.route_quickack = false</code></p>" in html
 
 
 def test_a_report_is_written_under_any_name(wide: fanin.CompareResult, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ const SETTABLE: &[&str] = &[
     "frame_overhead",
     "initial_window",
     "delack_segments",
-    "quickack",
+    "route_quickack",
     "comp_sack_nr",
     "comp_sack_delay",
     "comp_sack_slack",

@@ -217,7 +217,7 @@ impl Rack {
         Ok(self.transport(context, transport::DEFAULT_CC)?.stack.hz)
     }
 
-    /// Its hosts acknowledge every packet of the algorithm `cc`: the algorithm lives on RTT samples, and `stack.quickack` is on.
+    /// Its hosts acknowledge every packet of the algorithm `cc`: the algorithm lives on RTT samples, and `stack.route_quickack` is on.
     ///
     /// # Errors
     /// As [`Rack::plan`].

@@ -35,7 +35,7 @@ pub(crate) fn stack(
     }
     for entry in table.entries.iter().filter(|e| e.key != "profile") {
         if let Some(now) = fanin_sim::knobs::renamed(&entry.key) {
-            let message = format!("since version 0.2 this knob is called `{now}`; write that");
+            let message = format!("this knob is now called `{now}`; write that");
             return Err(ScenarioError::new("scenario::renamed-key", message).at(
                 context.file,
                 &entry.place,
@@ -51,6 +51,12 @@ pub(crate) fn stack(
         }
     }
     set_knobs(context, path, table.entries.iter().filter(|e| e.key != "profile"), KNOBS, &mut stack)?;
+    possible(context, path, node, table, &stack)?;
+    Ok(stack)
+}
+
+/// Refuses knobs that cannot be together.
+fn possible(context: Context<'_>, path: &str, node: &Node, table: &Table, stack: &Stack) -> Result<(), ScenarioError> {
     for (low, low_value, high, high_value) in [
         ("min_rto", stack.min_rto, "max_rto", stack.max_rto),
         ("receiver_min_rto", stack.receiver_min_rto, "max_rto", stack.max_rto),
@@ -75,7 +81,7 @@ pub(crate) fn stack(
         );
         return Err(ScenarioError::new("scenario::not-possible", message).at(context.file, place, path));
     }
-    Ok(stack)
+    Ok(())
 }
 
 /// Sets what entries name, of knobs that are known to be there.

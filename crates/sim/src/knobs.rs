@@ -241,8 +241,8 @@ knobs! {
         delack_bytes: FLAG, "an ACK is delayed until more bytes have come than all but one of delack_segments have, each as long as what the receiver takes for a full segment (rcv_mss, __tcp_ack_snd_check), and until the application has read the end of what was written, which any shorter segment is (ICSK_ACK_PUSHED); else until as many segments have come";
         delack_timeout: TIME, "longest an ACK is delayed: 40ms in Linux, 100ms in NS2's DelAck, 200ms in BSD, at most 500ms by RFC 1122";
         delack_below_rto: FLAG, "a host delays an ACK by at most a jiffy less than the floor of its own retransmission timer (tcp_delack_max: Linux 6.7 for a route's rto_min, 6.11 for tcp_rto_min_us)";
-        quickack: FLAG, "receivers acknowledge every packet of algorithms that live on RTT samples (ip route ... quickack 1), whatever delack_segments says";
-        quick_acks: count(0, 1_000_000), "segments acknowledged at once when a connection begins (Linux quick-ACK mode: 16)";
+        route_quickack: FLAG, "receivers acknowledge every packet of algorithms that live on RTT samples (ip route ... quickack 1), whatever delack_segments says";
+        initial_quickacks: count(0, 1_000_000), "segments acknowledged at once when a connection begins (Linux quick-ACK mode: 16)";
         comp_sack_nr: count(0, 255), "ACKs of data ahead of a hole, after the third, that are merged into one (Linux: tcp_comp_sack_nr, 44); 0 sends each";
         comp_sack_delay: TIME, "longest that merged ACKs wait: a twentieth of the round trip, and at most this (tcp_comp_sack_delay_ns: 1ms)";
         comp_sack_slack: TIME, "how much later than that a merged ACK leaves, since the kernel's timer has slack (tcp_comp_sack_slack_ns: 100us)";
@@ -295,12 +295,14 @@ pub fn find(name: &str) -> Option<&'static Knob> {
     KNOBS.iter().find(|k| k.name == name)
 }
 
-/// Knobs by the names that they had before version 0.2, and as they are called now.
+/// Knobs by the names that they had in earlier versions, and as they are called now.
 static RENAMED: &[(&str, &str)] = &[
     ("ack_every", "delack_segments"),
     ("ack_timeout", "delack_timeout"),
     ("halve", "loss_basis"),
-    ("prompt_acks", "quickack"),
+    ("prompt_acks", "route_quickack"),
+    ("quick_acks", "initial_quickacks"),
+    ("quickack", "route_quickack"),
     ("small_queue", "tsq_limit"),
 ];
 

@@ -169,9 +169,9 @@ policies! {
         /// An ACK is delayed by a jiffy less than the host's own retransmission timer at least waits (`tcp_delack_max`).
         delack_below_rto: bool,
         /// Receivers acknowledge every packet of algorithms that live on RTT samples, whatever `delack_segments` says.
-        quickack: bool,
+        route_quickack: bool,
         /// Segments acknowledged at once at the start of a connection (Linux quick-ACK mode).
-        quick_acks: u32,
+        initial_quickacks: u32,
         /// ACKs of a host that answers at once wait for the answer; else the end of what an application wrote is acknowledged at once.
         pingpong: bool,
         /// A segment that tells of a reduced window (CWR) is acknowledged at once.

@@ -185,7 +185,7 @@ def quickack_note(rack: Rack, names: Sequence[str]) -> list[str]:
     them = "it" if len(prompt) == 1 else "them"
     return [
         f"{listed(prompt)} {verbs} simulated with receivers that acknowledge every packet, as Linux does "
-        f"after `ip route change ... quickack 1`; `stack.quickack = false` in the rack shows {them} behind delayed ACKs"
+        f"after `ip route change ... quickack 1`; `stack.route_quickack = false` in the rack shows {them} behind delayed ACKs"
     ]
 
 

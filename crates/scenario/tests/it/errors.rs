@@ -68,6 +68,7 @@ fn every_mistake_is_answered_with_one_clear_sentence() {
         // Stack.
         "[stack]\nprofile = \"linus\"",
         "[stack]\nminrto = \"1ms\"",
+        "[stack]\nquick_acks = 4",
         "[stack]\nmin_rto = 0.2",
         "[stack]\nmin_rto = \"0.2\"",
         "[stack]\nmin_rto = \"90s\"",

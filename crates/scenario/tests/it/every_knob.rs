@@ -153,7 +153,7 @@ fn every_knob_of_the_stack_changes_some_result() {
             }
             // Fewer quick ACKs where few jumbo frames fill half of the window.
             "delack_bytes" => vec![vec!["stack.profile=\"linux\"", "stack.mss=8948"]],
-            "delack_timeout" | "quick_acks" | "quickack" => {
+            "delack_timeout" | "initial_quickacks" | "route_quickack" => {
                 vec![vec!["stack.delack_segments=2"], vec!["stack.delack_segments=2", "cc.name=\"dcvegas\""]]
             }
             "delack_below_rto" | "receiver_min_rto" => {

@@ -320,7 +320,7 @@ pub fn resolved_stack(transport: &TransportSpec) -> Result<Stack, RunError> {
 
 pub(super) fn resolve(transport: &TransportSpec, needs: Needs, quickack: bool) -> Result<Config, RunError> {
     let mut stack = transport.stack.clone();
-    if quickack && stack.quickack {
+    if quickack && stack.route_quickack {
         stack.delack_segments = 1;
     }
     if needs.dctcp_ecn {

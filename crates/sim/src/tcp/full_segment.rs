@@ -44,11 +44,13 @@ impl FullSegment {
     /// A segment with so many bytes came, of its sender's size if it is merged (`tcp_measure_rcv_mss`).
     pub fn measure(&mut self, len: u32, push: bool) -> Ends {
         let before = std::mem::take(&mut self.last);
+        // A segment as long as any before is full, or longer than was thought.
         if len >= self.size {
             self.size = len;
             return if push { Ends::Pushed } else { Ends::No };
         }
         let whole = len + self.header;
+        // A shorter one may be full if it is not tiny, or tiny and not pushed: two alike in a row are (`icsk_ack.last_seg_size`).
         if whole >= FIRST + HEADER || (whole >= LEAST + HEADER && !push) {
             self.last = len;
             if len == before {
@@ -61,7 +63,8 @@ impl FullSegment {
 
     /// So many segments are acknowledged at once as a connection begins or goes on after a pause, of at most `most` (`tcp_incr_quickack`):
     /// half of the window that was told.
-    pub fn quick_acks(&self, window: u64, most: u32) -> u32 {
+    pub fn initial_quickacks(&self, window: u64, most: u32) -> u32 {
+        // quickacks = rcv_wnd / (2 * rcv_mss), 2 where that is none.
         let half = window / (2 * u64::from(self.size));
         let least = if half == 0 { 2 } else { half };
         least.min(u64::from(most)) as u32
@@ -101,8 +104,8 @@ mod tests {
     fn a_connection_begins_with_an_ack_for_each_segment_of_half_of_its_window() {
         let mut full = linux();
         full.measure(1448, false);
-        assert_eq!(full.quick_acks(65_160, 16), 16);
+        assert_eq!(full.initial_quickacks(65_160, 16), 16);
         full.measure(8948, false);
-        assert_eq!((full.quick_acks(65_160, 16), full.quick_acks(10_000, 16)), (3, 2));
+        assert_eq!((full.initial_quickacks(65_160, 16), full.initial_quickacks(10_000, 16)), (3, 2));
     }
 }

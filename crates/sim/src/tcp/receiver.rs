@@ -111,7 +111,7 @@ impl Receiver {
         let buffer = ReceiveBuffer::of(&config.stack, ack_time);
         let window = first_window(&config.stack).unwrap_or(config.stack.receive_window.get());
         let full = FullSegment::new(&config.stack);
-        let quick_left = if config.stack.delack_bytes { 0 } else { config.stack.quick_acks };
+        let quick_left = if config.stack.delack_bytes { 0 } else { config.stack.initial_quickacks };
         Receiver {
             flow,
             peer,
@@ -289,14 +289,14 @@ impl Receiver {
         self.pushed_again |= self.pushed && ends == Ends::Short;
         self.pushed |= stack.pingpong && ends != Ends::No;
         if self.last_arrival == 0 {
-            self.quick_left = self.quick_acks();
+            self.quick_left = self.initial_quickacks();
         }
     }
 
-    fn quick_acks(&self) -> u32 {
-        let most = self.config.stack.quick_acks;
+    fn initial_quickacks(&self) -> u32 {
+        let most = self.config.stack.initial_quickacks;
         if self.config.stack.delack_bytes {
-            self.quick_left.max(self.full.quick_acks(self.edge.saturating_sub(self.last_ack_sent), most))
+            self.quick_left.max(self.full.initial_quickacks(self.edge.saturating_sub(self.last_ack_sent), most))
         } else {
             most
         }
@@ -351,7 +351,7 @@ impl Receiver {
         self.last_arrival = now;
         self.now |= stack.pingpong && !stack.delack_bytes && ends_write && !self.interactive;
         if gap || old {
-            self.quick_left = self.quick_acks();
+            self.quick_left = self.initial_quickacks();
         }
         if old {
             self.interactive = false;

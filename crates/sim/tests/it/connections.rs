@@ -126,7 +126,7 @@ fn a_request_ends_a_window_of_dctcps_alpha() {
 fn acks_of_data_behind_a_hole_are_merged_after_the_third() {
     let times = |comp_sack_nr: u32| {
         let steady = Stack { send_jitter: Duration::ZERO, clock_error_ppm: 0.0, ..Stack::linux() };
-        let stack = Stack { comp_sack_nr, initial_window: 30.0, quick_acks: 0, ..steady };
+        let stack = Stack { comp_sack_nr, initial_window: 30.0, initial_quickacks: 0, ..steady };
         let mut spec = requests(1, stack, 30 * 1448, 1, None);
         spec.links[2].queue.discipline = queue::find("lossy").unwrap();
         spec.links[2].queue.args.set("loss_of", Value::Word("1".to_owned()));
@@ -149,7 +149,8 @@ fn acks_of_data_behind_a_hole_are_merged_after_the_third() {
 #[test]
 fn merged_acks_wait_for_a_twentieth_of_the_round_trip() {
     let times = |comp_sack_nr: u32| {
-        let stack = Stack { comp_sack_nr, initial_window: 30.0, quick_acks: 0, delack_segments: 1, ..Stack::linux() };
+        let stack =
+            Stack { comp_sack_nr, initial_window: 30.0, initial_quickacks: 0, delack_segments: 1, ..Stack::linux() };
         // A window that grows is told at once.
         let stack = Stack { send_jitter: Duration::ZERO, clock_error_ppm: 0.0, receive_buffer: Bytes::ZERO, ..stack };
         let mut spec = star(1, Rate::gbps(1), Duration::ms(1), None, None);
@@ -187,8 +188,13 @@ fn a_lost_pure_ack_does_not_hold_the_next_request() {
 
 /// Segments that a server sends again in 40 lone answers, 20 ms between one and the next request, with these floors at the two ends.
 fn sent_again(server: Duration, aggregator: Duration, delack_below_rto: bool) -> u64 {
-    let stack =
-        Stack { min_rto: server, receiver_min_rto: aggregator, delack_below_rto, quick_acks: 0, ..Stack::linux() };
+    let stack = Stack {
+        min_rto: server,
+        receiver_min_rto: aggregator,
+        delack_below_rto,
+        initial_quickacks: 0,
+        ..Stack::linux()
+    };
     let mut spec = requests(1, stack, 1000, 40, None);
     for message in &mut spec.messages {
         if let Release::After(_, pause) = &mut message.release

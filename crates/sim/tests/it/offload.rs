@@ -80,7 +80,7 @@ fn a_burst_that_no_card_cuts_is_one_packet_and_gets_one_ack() {
     let of = |tso_whole: u64| {
         let mut spec = star(1, Rate::gbps(1), Duration::us(50), None, None);
         let tso_whole = Bytes::new(tso_whole);
-        let stack = Stack { tso: true, tso_whole, quick_acks: 0, initial_window: 4.0, ..Stack::linux() };
+        let stack = Stack { tso: true, tso_whole, initial_quickacks: 0, initial_window: 4.0, ..Stack::linux() };
         let t = transport(&mut spec, "reno", Stack { send_jitter: Duration::ZERO, handshake: false, ..stack });
         let f = flow(&mut spec, 0, t);
         message(&mut spec, f, 4 * MSS, Duration::ZERO);

@@ -167,7 +167,7 @@ fn the_linux_endpoint_repairs_a_lost_tail_by_a_probe_without_a_timeout() {
 /// the delayed ACK is due.
 #[test]
 fn the_end_of_a_message_that_is_sent_again_is_acknowledged_at_once() {
-    let stack = Stack { handshake: false, send_jitter: Duration::ZERO, quick_acks: 0, ..Stack::linux() };
+    let stack = Stack { handshake: false, send_jitter: Duration::ZERO, initial_quickacks: 0, ..Stack::linux() };
     let stack = Stack { receive_buffer: Bytes::ZERO, ..stack };
     let mut spec = lose("newreno", stack, "9");
     spec.transports[0].cc = registry::resolve("dctcp").unwrap();
