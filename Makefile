@@ -14,10 +14,11 @@ RUST := Cargo.toml Cargo.lock $(shell find crates \( -name '*.rs' -o -name Cargo
 CAPTURE ?= data/captures/nginx_16to1_before.pcap.gz
 OUT ?= out/nginx_16to1
 FUZZ_SECONDS ?= 600
+PROCESSORS ?= $(shell nproc)
 # Property tests draw the same cases in every run, so that a run fails for what was changed; others: make test PROPTEST_RNG_SEED=7.
 export PROPTEST_RNG_SEED ?= 1
 
-.PHONY: claim-mutants verdicts results wheel help run test goldens lint dependencies advisories mutants generated format docs host host-arm64 ci release-check linux bench performance build clean fuzz faults round-trip promises thresholds services trial stability regret
+.PHONY: lint-rust lint-python claim-mutants verdicts results wheel help run test goldens lint dependencies advisories mutants generated format docs host host-arm64 ci release-check linux bench performance build clean fuzz faults round-trip promises thresholds services trial stability regret
 .DEFAULT_GOAL := help
 
 help:
@@ -55,18 +56,25 @@ help:
 run: build
 	$(BIN)/fanin compare $(CAPTURE) --out $(OUT)
 
+# Files run beside each other, a processor each; what needs the machine's kernel or real time comes last, one test at a time.
 test: build
 	cargo test --workspace --quiet
-	$(BIN)/pytest
+	$(BIN)/pytest -n $(PROCESSORS) --dist loadfile --no-loadscope-reorder -m "not alone"
+	$(BIN)/pytest -m alone
 
 # What moved shows in `git diff tests/goldens`, and belongs into the CHANGELOG.
 goldens: build
 	FANIN_BLESS=1 $(BIN)/pytest tests/goldens
 
-lint: build
+# The halves share nothing: make -j2 lint runs them beside each other.
+lint: lint-rust lint-python
+
+lint-rust: build
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	cargo clippy -p fanin-cc --no-default-features --quiet -- -D warnings
+
+lint-python: build
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

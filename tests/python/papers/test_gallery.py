@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from fanin.papers import reproduce
 from fanin.papers.gallery import COLOURS
 from fanin.papers.verdicts import PICTURES
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 CHEAP = ["trim.eq26", "trim.fig7", "tcprand.fig5", "tcprand.table1", "gss.fig2-3", "dcvegas.fig4", "dcvegas.fig5-6"]
 
@@ -58,24 +61,16 @@ def test_what_was_measured_on_the_testbed_before_is_drawn_and_says_so(gallery: P
 
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [400, 1280])
-def test_nothing_on_the_page_is_wider_than_the_window(gallery: Path, width: int) -> None:
-    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if program is None:
-        pytest.skip("no Chromium on this machine (Debian: apt-get install chromium)")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        # Chromium refuses its sandbox to root; the page is our own.
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
-        view = browser.new_page(viewport={"width": width, "height": 900})
-        view.goto(gallery.as_uri())
-        over = view.evaluate(
-            "[...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1).length"
-        )
-        # Words that are smaller than this cannot be read on a telephone.
-        least = view.evaluate(
-            "Math.min(...[...document.querySelectorAll('.panels svg')].map(s => s.clientWidth / s.viewBox.baseVal.width))"
-        )
-        browser.close()
+def test_nothing_on_the_page_is_wider_than_the_window(gallery: Path, chromium: Browser, width: int) -> None:
+    view = chromium.new_page(viewport={"width": width, "height": 900})
+    view.goto(gallery.as_uri())
+    over = view.evaluate(
+        "[...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1).length"
+    )
+    # Words that are smaller than this cannot be read on a telephone.
+    least = view.evaluate(
+        "Math.min(...[...document.querySelectorAll('.panels svg')].map(s => s.clientWidth / s.viewBox.baseVal.width))"
+    )
+    view.close()
     assert over == 0
     assert least > 0.8

@@ -89,12 +89,15 @@ fn any_number_of_threads_gives_the_same_bytes() {
         stopped += u32::from(alone.end_ps < spec.end.ps());
         lost += alone.ports.iter().map(|p| p.drops).sum::<u64>();
         let expected = bytes(&alone);
-        for threads in [2, 3, 4, 9] {
+        for threads in [2, [3, 4, 9][number as usize % 3]] {
             let results = on(&spec, threads);
+            if bytes(&results) == expected {
+                continue;
+            }
             for (one, many) in alone.flows.iter().zip(&results.flows) {
                 assert_eq!(format!("{one:?}"), format!("{many:?}"), "scenario {number} on {threads} threads\n{text}");
             }
-            assert!(bytes(&results) == expected, "scenario {number} on {threads} threads\n{text}");
+            panic!("scenario {number} on {threads} threads: other than the flows\n{text}");
         }
     }
     assert!(cut >= 20 && stopped >= 3 && lost > 1000, "{cut} cut, {stopped} stopped early, {lost} packets lost");
