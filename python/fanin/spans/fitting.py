@@ -240,23 +240,71 @@ def _needed(spans: Sequence[Span], group: Sequence[int], over: int) -> list[int]
 def _write(
     workload: dict[str, Any], spans: Sequence[Span], places: Mapping[int, Place], groups: list[list[int]]
 ) -> None:
-    """Requests become rounds. A call waits for so many answers of its request as had come when it began, the first calls for the request before."""
+    """Requests become rounds."""
     messages = {place: workload["connections"][place[0]]["messages"][place[1]] for place in places.values()}
     for c, connection in enumerate(workload["connections"]):
         for m, message in enumerate(connection["messages"]):
             message.pop("release", None)
             if (c, m) not in messages and message["request_bytes"]:
                 message["release"] = {"by": "clock", "regardless": bool(message["overlapped"])}
-    rounds: list[dict[str, Any]] = []
-    ended: list[tuple[int, int]] = []
-    last_on: dict[int, tuple[int, int]] = {}
-    pauses, steps, spreads = [], [], []
-    first_calls, late_calls = 0, []
+    rounds = _Rounds(spans, places, messages)
     for group in groups:
+        rounds.add(group)
+    connections = sorted({c for c, _ in messages})
+    workload["rounds"], workload["traced"] = rounds.all, True
+    workload["groups"] = [
+        {
+            "connections": connections,
+            "servers": len({workload["connections"][c]["server"] for c in connections}),
+            "upstream": False,
+            "rounds": len(groups),
+            "requests": sum(len(group) for group in groups),
+            "spread": _delay(rounds.spreads),
+            "released_by": rounds.edges(),
+        }
+    ]
+    workload.pop("untold", None)
+
+
+class _Rounds:
+    """Rounds as they stand in a workload, and what released their messages."""
+
+    def __init__(
+        self, spans: Sequence[Span], places: Mapping[int, Place], messages: Mapping[Place, dict[str, Any]]
+    ) -> None:
+        self.all: list[dict[str, Any]] = []
+        self.spreads: list[int] = []
+        self._spans, self._places, self._messages = spans, places, messages
+        self._ended: list[tuple[int, int]] = []
+        self._last_on: dict[int, tuple[int, int]] = {}
+        self._pauses: list[int] = []
+        self._steps: list[int] = []
+        self._first_calls = 0
+        self._late_calls: list[int] = []
+
+    def add(self, group: list[int]) -> None:
+        """A request's calls. Each waits for so many answers of its request as had come when it began, the first ones for the request before."""
+        spans, places = self._spans, self._places
         needed = _needed(spans, group, _over(spans, group))
         # The request ends with the last of the calls that it waits for; what its application does after that is no part of a replay.
         begin, end = spans[group[0]].begin_ns, spans[needed[-1]].end_ns
-        before = _before(begin, last_on.get(places[group[0]][0]), ended)
+        before = _before(begin, self._last_on.get(places[group[0]][0]), self._ended)
+        first = self._released(group, before)
+        request = {"group": 0, "requests": [list(places[n]) for n in first], "took_ns": end - begin}
+        if len(first) < len(group):
+            request["answers"] = [list(places[n]) for n in group]
+        if len(needed) < len(group):
+            request["waits_for"] = len(needed)
+        self._late_calls.append(len(group) - len(needed))
+        self._ended.append((end, len(self.all)))
+        self._last_on |= {places[n][0]: self._ended[-1] for n in group}
+        self.spreads.append(spans[first[-1]].begin_ns - begin)
+        self._first_calls += len(first)
+        self.all.append(request)
+
+    def _released(self, group: list[int], before: tuple[int, int] | None) -> list[int]:
+        """Say what releases each call of a request; the calls that waited for none of its own answers."""
+        spans = self._spans
         gates: dict[tuple[int | None, int, int], int] = {}
         first: list[int] = []
         leads: dict[int, int] = {}
@@ -267,50 +315,31 @@ def _write(
             answered = [j for j in answered if spans[j].begin_ns < spans[lead].begin_ns]
             if not answered:
                 first.append(n)
-                release, late = _after_request(rounds, before, spans[n].begin_ns)
-                pauses += [] if late is None else [late]
+                release, late = _after_request(self.all, before, spans[n].begin_ns)
+                self._pauses += [] if late is None else [late]
             else:
                 last = max(spans[j].end_ns for j in answered)
                 asked = [j for j in group if spans[j].begin_ns <= last and spans[j].begin_ns < spans[lead].begin_ns]
                 key, late = (stage, len(asked), len(answered)), max(0, spans[n].begin_ns - last)
                 if key not in gates:
-                    gates[key] = len(rounds)
-                    rounds.append({"group": 0, "requests": [], "answers": [list(places[j]) for j in asked]})
+                    gates[key] = len(self.all)
+                    self.all.append({"group": 0, "requests": [], "answers": [list(self._places[j]) for j in asked]})
                 release = {"by": "round", "round": gates[key], "answers": len(answered), "delay_ns": late}
-                steps.append(late)
-            messages[places[n]]["release"] = release
-        request = {"group": 0, "requests": [list(places[n]) for n in first], "took_ns": end - begin}
-        if len(first) < len(group):
-            request["answers"] = [list(places[n]) for n in group]
-        if len(needed) < len(group):
-            request["waits_for"] = len(needed)
-        late_calls.append(len(group) - len(needed))
-        ended.append((end, len(rounds)))
-        last_on |= {places[n][0]: ended[-1] for n in group}
-        spreads.append(spans[first[-1]].begin_ns - begin)
-        first_calls += len(first)
-        rounds.append(request)
-    usual = statistics.mode(late_calls)
-    waits_for = f"all but {usual}" if usual else "all"
-    edges = [{"event": "answers", "waits_for": waits_for, "requests": len(pauses), "delay": _delay(pauses)}]
-    if steps:
-        edges.append({"event": "inside", "requests": len(steps), "delay": _delay(steps)})
-    if first_calls > len(pauses):
-        edges.append({"event": "nothing", "requests": first_calls - len(pauses), "delay": _delay([])})
-    connections = sorted({c for c, _ in messages})
-    workload["rounds"], workload["traced"] = rounds, True
-    workload["groups"] = [
-        {
-            "connections": connections,
-            "servers": len({workload["connections"][c]["server"] for c in connections}),
-            "upstream": False,
-            "rounds": len(groups),
-            "requests": sum(len(group) for group in groups),
-            "spread": _delay(spreads),
-            "released_by": edges,
-        }
-    ]
-    workload.pop("untold", None)
+                self._steps.append(late)
+            self._messages[self._places[n]]["release"] = release
+        return first
+
+    def edges(self) -> list[dict[str, Any]]:
+        """What released the messages, and how many each."""
+        usual = statistics.mode(self._late_calls)
+        waits_for = f"all but {usual}" if usual else "all"
+        pauses = self._pauses
+        edges = [{"event": "answers", "waits_for": waits_for, "requests": len(pauses), "delay": _delay(pauses)}]
+        if self._steps:
+            edges.append({"event": "inside", "requests": len(self._steps), "delay": _delay(self._steps)})
+        if self._first_calls > len(pauses):
+            edges.append({"event": "nothing", "requests": self._first_calls - len(pauses), "delay": _delay([])})
+        return edges
 
 
 def _before(begin: int, same: tuple[int, int] | None, ended: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
