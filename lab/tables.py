@@ -6,7 +6,9 @@ They stand between ``<!-- table: NAME -->`` and ``<!-- end of table -->`` in a p
 from __future__ import annotations
 
 import csv
+import math
 import re
+import statistics
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -140,16 +142,31 @@ def _truth() -> list[str]:
     return [*measured.summary(_data("truth")), "", origin("truth")]
 
 
-def _regret() -> list[str]:
+def _regret(name: str = "regret") -> list[str]:
     heads = ["service", "advised", "mean now, ms", "got", "best candidate's", "regret", "gain promised", "got"]
     cells = []
-    for row in _data("regret").to_dicts():
+    for row in _data(name).to_dicts():
         best = f"{row['best_mean']:.3g} ({row['best']})" if row["best"] != row["advised"] else "the same"
         numbers = [f"{row[name]:.3g}" for name in ("regret_mean", "promised_gain", "got_gain")]
         cells.append(
             [row["service"], row["advised"], f"{row['now_mean']:.3g}", f"{row['got_mean']:.3g}", best, *numbers]
         )
-    return [*markdown(heads, cells), "", origin("regret")]
+    return [*markdown(heads, cells), "", origin(name)]
+
+
+def _regret_blind() -> list[str]:
+    rows = _data("regret_blind")
+    regret = sorted(rows["regret_mean"].to_list())
+    changed = rows.filter(pl.col("kind") == "change")
+    inside = changed.filter(pl.col("got_mean").is_between(pl.col("stated_low"), pl.col("stated_high")))
+    slower, silent = rows.filter(pl.col("harm_mean") > 1.05), rows.filter(pl.col("kind") == "none")
+    told = (
+        f"{rows.height} services. Regret of the mean: median {statistics.median(regret):.3f}, "
+        f"90 % {regret[math.ceil(0.9 * len(regret)) - 1]:.3f}, worst {regret[-1]:.3f}. "
+        f"{inside.height} of {changed.height} changes got a mean inside what was stated. {slower.height} services got slower by more than 5 %, "
+        f"{silent.height} got no advice."
+    )
+    return [told, "", *_regret("regret_blind")]
 
 
 def _real_time() -> list[str]:
@@ -291,6 +308,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "random outside": _random_outside,
     "truth": _truth,
     "regret": _regret,
+    "regret blind": _regret_blind,
     "real time": _real_time,
     "services": _services,
     "twins": _twins,

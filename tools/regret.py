@@ -4,7 +4,7 @@ For each drawn service: its run under CUBIC on the virtual kernel is captured at
 the service runs on the kernel under every candidate of the comparison. Regret is the mean (and p99) of what is advised over that of the best
 candidate; a promise is kept where the gain of the mean got is within 1.5 of that promised.
 
-`python tools/regret.py 12` draws services 0 to 11 and prints a line each, `--from N` begins at N, `--out FILE` writes them as CSV.
+`python tools/regret.py 12` draws services 0 to 11 and prints a line each, `--from N` begins at N, `--out FILE` puts them among the rows of a CSV file.
 Results are kept in the store, so that an interrupted run goes on where it stopped.
 """
 
@@ -180,12 +180,25 @@ def summary(rows: list[Row]) -> Iterator[str]:
         yield f"promises kept within {CLOSE}: {sum(row.kept for row in changed)} of {len(changed)}"
 
 
+def written(row: Row, path: Path) -> None:
+    """Put a row among those of a CSV file, in place of an earlier one of its case."""
+    rows: dict[int, dict[str, object]] = {}
+    if path.exists():
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = {int(each["case"]): dict(each) for each in csv.DictReader(file)}
+    rows[row.case] = {k: round(v, 4) if isinstance(v, float) else v for k, v in asdict(row).items()}
+    with path.open("w", newline="", encoding="utf-8") as file:
+        table = csv.DictWriter(file, fieldnames=list(asdict(row)))
+        table.writeheader()
+        table.writerows(rows[case] for case in sorted(rows))
+
+
 def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("services", type=int, help="how many")
     parser.add_argument("--from", dest="first", type=int, default=0, help="the first one's number")
-    parser.add_argument("--out", type=Path, help="write the rows to this CSV file")
+    parser.add_argument("--out", type=Path, help="put the rows among those of this CSV file")
     asked = parser.parse_args()
     rows = []
     for number in range(asked.first, asked.first + asked.services):
@@ -199,12 +212,7 @@ def main() -> None:
             flush=True,
         )
         if asked.out:
-            with asked.out.open("w", newline="", encoding="utf-8") as file:
-                table = csv.DictWriter(file, fieldnames=list(asdict(row)))
-                table.writeheader()
-                table.writerows(
-                    {k: round(v, 4) if isinstance(v, float) else v for k, v in asdict(each).items()} for each in rows
-                )
+            written(row, asked.out)
     for line in summary(rows):
         print(line)
 
