@@ -18,7 +18,7 @@ import polars as pl
 from fanin.errors import OutputError
 from fanin.settings.hosts import HOST_SETTINGS
 
-from lab import thresholds, validation
+from lab import real_time, thresholds, validation
 from lab.racks import measured
 
 ROOT = Path(__file__).parents[1]
@@ -195,6 +195,10 @@ def _real_time() -> list[str]:
     ]
 
 
+def _real_time_racks() -> list[str]:
+    return [real_time.sentence(_data("real_time_racks")), "", *whole("real_time_racks")]
+
+
 def _services() -> list[str]:
     rows = _data("services").to_dicts()
     verdicts = [row["verdict"] for row in rows]
@@ -310,6 +314,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "regret": _regret,
     "regret blind": _regret_blind,
     "real time": _real_time,
+    "real time racks": _real_time_racks,
     "services": _services,
     "twins": _twins,
     "files": _files,
