@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import sys
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -158,16 +159,24 @@ def _is_stale(error: Exception) -> bool:
     """The compiled module lacks what the Python around it asks it for: it was built from other sources."""
     if isinstance(error, ImportError):
         return error.name == "fanin._native"
-    if not isinstance(error, AttributeError | TypeError):
-        return False
     native = sys.modules.get("fanin._native")
     if native is None:
+        return False
+    if isinstance(error, KeyError):
+        # A dictionary of the module's without what is expected in it; only a source tree can have that, and tells it by its times.
+        return _is_older(Path(str(native.__file__)), Path(__file__).parents[2] / "crates")
+    if not isinstance(error, AttributeError | TypeError):
         return False
     if isinstance(error, AttributeError):
         return error.obj is native or any(one in vars(native).values() for one in (type(error.obj), error.obj))
     # What is called with other arguments than it takes: `Rack.check() missing 1 required positional argument`.
     called = re.match(r"(\w+)(?:\.\w+)?\(\)", str(error))
     return called is not None and hasattr(native, called[1])
+
+
+def _is_older(module: Path, sources: Path) -> bool:
+    built = module.stat().st_mtime
+    return any(file.stat().st_mtime > built for file in sources.rglob("*.rs"))
 
 
 def _need_streams() -> None:

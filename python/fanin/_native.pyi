@@ -428,10 +428,12 @@ def confine(
     memory: int | None = None,
     *,
     programs: bool = False,
+    copied: Sequence[str | PathLike[str]] = ...,
 ) -> None:
     """Take the rights of this process for good: it may read what is in `readable`, write into the folders of `writable`, and compute.
 
-    `memory` is its address space in bytes; with `programs` it may start those that are in `readable`.
+    `memory` is its address space in bytes; with `programs` it may start those that are in `readable`. Of compiled files `copied` copies are kept,
+    one for each set of parameters.
     """
 
 def describe_code(name: str) -> dict[str, object]:

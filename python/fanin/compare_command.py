@@ -76,7 +76,7 @@ def _write_plan(result: CompareResult, file: Path) -> None:
     if told is None:
         display.note(f"{file} is not written: no change is advised")
     elif told.plan is None:
-        display.note(f"{file} is not written: `{told.cc}` takes more than options of routes; type its lines")
+        display.note(f"{file} is not written: `{told.cc}` is a library in front of the application; type its lines")
     else:
         write_text(told.plan.toml(told.cc), file)
         display.note(f"plan: {file}; on each host `fanin-host apply {file.name}`, and back `fanin-host undo`")

@@ -16,7 +16,7 @@ class Deployment:
     kernel_name : str
         As in ``net.ipv4.tcp_congestion_control``.
     twin : bool
-        It is fanin's twin, loaded into a running kernel by ``fanin linux load``; else Linux has it.
+        It is fanin's twin, loaded into a running kernel by ``fanin-host load``; else Linux has it.
     shim : bool
         fanin's library stands in front of the sending application (``LD_PRELOAD``).
     """

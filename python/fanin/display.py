@@ -449,8 +449,8 @@ def entries(kind: str, found: list[Entry]) -> None:
     _out().print(table)
     if kind == "cc":
         note(
-            "on Linux: kernel = as it is; twin = fanin linux load NAME; "
-            "application shim = a library in front of the sender (docs/linux.md); receiver shim = fanin linux load NAME --device DEVICE, at the receiver; "
+            "on Linux: kernel = as it is; twin = fanin-host load NAME; "
+            "application shim = a library in front of the sender (docs/linux.md); receiver shim = fanin-host load NAME --device DEVICE, at the receiver; "
             "its senders must all run Reno, so compare and advise do not propose it"
         )
         note("your own: a Python class in FILE.py of this folder is --cc py:FILE.CLASS (docs/python-algorithms.md)")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -181,6 +182,38 @@ def test_a_class_has_no_rights(fanin: Fanin, folder: Path) -> None:
         outside.unlink()
     assert not (folder / "made").exists()
     assert (folder / "two.toml").read_text() == SCENARIO
+
+
+HOARDS = {
+    "files in memory": "open(os.memfd_create('x'), 'wb')",
+    "a pipe's buffer": "fcntl.fcntl(os.pipe()[1], fcntl.F_SETPIPE_SZ, 1 << 20)",
+    "messages between sockets": "__import__('socket').socketpair()",
+    "descriptors": "self.kept.extend(os.pipe() for _ in range(600))",
+    "arrays": "self.kept.append(bytearray(1 << 45))",
+}
+
+
+@pytest.mark.parametrize("hoard", HOARDS)
+def test_code_cannot_fill_the_memory(hoard: str, fanin: Fanin, folder: Path) -> None:
+    (folder / "hoard.py").write_text(
+        f"import fcntl, os, fanin\nclass Hoard(fanin.CongestionControl):\n    kept = []\n"
+        f"    def on_ack(self, conn, ack): {HOARDS[hoard]}\n    def on_congestion(self, conn, cause): pass\n"
+    )
+    done = fanin("run", "two.toml", "--cc", "py:hoard.Hoard")
+    assert done.code == 2
+    assert re.search(r"`py:hoard.Hoard`: (PermissionError|OSError: \[Errno 24\]|MemoryError)", done.err), done.err
+
+
+@needs_cc
+def test_a_run_has_as_many_sets_of_parameters_of_a_file_as_copies_are_kept(fanin: Fanin, folder: Path) -> None:
+    c_file(folder / "some.c", top="static int many = 1;\nmodule_param(many, int, 0644);")
+    workloads = '[[workload]]\nkind = "long"\n[workload.cc]\nname = "./some.c"\nmany = {}\n'
+    scenario = SCENARIO.replace('[[workload]]\nkind = "long"\n', "")
+    for sets, code in ((64, 0), (65, 2)):
+        (folder / "many.toml").write_text(scenario + "".join(workloads.format(2 + n) for n in range(sets)))
+        done = fanin("run", "many.toml")
+        assert done.code == code, done.err
+    assert "`./some.c`: it has more than 64 sets of parameters, which is the most in one run" in done.err
 
 
 def test_an_endless_loop_in_python_is_stopped(fanin: Fanin, folder: Path) -> None:

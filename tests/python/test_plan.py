@@ -41,9 +41,33 @@ def test_the_plan_has_the_options_of_the_printed_lines_at_the_same_ends(
     assert plan["servers"]["hosts"] == ["10.0.0.2", "10.0.0.3"]
 
 
-@pytest.mark.parametrize("cc", ["trim", "tcprand+cubic"])
-def test_what_takes_more_than_options_of_routes_has_no_plan(cc: str) -> None:
-    assert told(cc).plan is None
+@pytest.mark.parametrize(
+    ("cc", "settings", "param"),
+    [
+        ("trim", (("cc.trim_k", "fixed"), ("cc.trim_k_fixed", "0.2ms")), "k_us=200"),
+        ("gss+cubic", (), ""),
+        ("d2tcp", (), ""),
+    ],
+)
+def test_a_plan_loads_the_twin_of_the_printed_lines_at_each_end_whose_routes_name_it(
+    cc: str, settings: tuple[tuple[str, str], ...], param: str
+) -> None:
+    lines = told(cc, settings)
+    assert lines.plan is not None
+    plan = tomllib.loads(lines.plan.toml(cc))
+    ends = {"servers": lines.trial, "aggregator": lines.at_aggregator}
+    for end, typed in ends.items():
+        words = [f"fanin-host load {cc}", *([f"--param {param}"] if param else [])]
+        loads = " ".join(words) in typed
+        assert loads == (end == "servers" or cc == "d2tcp")
+        assert (plan.get(end, {}).get("twin") == cc) == loads
+        if loads:
+            assert plan[end]["params"] == {"k_us": 200} if param else "params" not in plan[end]
+            assert plan[end]["route"]["congctl"] in typed[-1].split()
+
+
+def test_a_library_in_front_of_the_application_has_no_plan() -> None:
+    assert told("tcprand+cubic").plan is None
 
 
 def test_a_title_cannot_end_its_text() -> None:

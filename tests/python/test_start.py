@@ -69,6 +69,7 @@ def test_every_registered_algorithm_can_be_listed_and_the_alone_ones_checked() -
         "native.no_such_function",
         "from fanin._native import no_such_name",
         "native.needs_ecn('cubic', 'more', 'than', 'it', 'takes')",
+        "import os; native.__file__ = 'r.toml'; os.utime('r.toml', (1, 1)); {}['a key of a newer module']",
     ],
 )
 def test_a_compiled_module_of_another_version_is_said_in_a_sentence(lacks: str, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use seccompiler::SeccompCmpArgLen::{Dword, Qword};
-use seccompiler::SeccompCmpOp::{MaskedEq, Ne};
+use seccompiler::SeccompCmpOp::{Eq, MaskedEq, Ne};
 use seccompiler::{BpfProgram, SeccompAction, SeccompCondition, SeccompFilter, SeccompRule};
 use std::collections::BTreeMap;
 
@@ -11,8 +11,11 @@ type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 /// The last system call that the kernel's table had when this was written (`mseal`).
 const LAST: i64 = 462;
 
-/// What a compiler does and code does not.
+/// What a compiler does, or this process before it gives more rights away, and code does not.
 const PROGRAMS: &[i64] = &[
+    // Memory that no limit counts.
+    libc::SYS_memfd_create,
+    libc::SYS_memfd_secret,
     libc::SYS_execve,
     libc::SYS_execveat,
     libc::SYS_fchmod,
@@ -45,6 +48,7 @@ const REFUSED: &[i64] = &[
     libc::SYS_listen,
     libc::SYS_accept,
     libc::SYS_accept4,
+    libc::SYS_socketpair,
     libc::SYS_shmget,
     libc::SYS_shmat,
     libc::SYS_msgget,
@@ -205,6 +209,9 @@ fn refused(files: bool, programs: bool) -> Result<Rules, seccompiler::BackendErr
     for signal in [libc::SYS_kill, libc::SYS_tgkill] {
         rules.insert(signal, when(vec![SeccompCondition::new(0, Dword, Ne, own)?])?);
     }
+    // The buffer of a pipe is memory that no limit counts either; as made, it is 64 KB.
+    let resize = SeccompCondition::new(1, Dword, Eq, libc::F_SETPIPE_SZ as u64)?;
+    rules.insert(libc::SYS_fcntl, when(vec![resize])?);
     let others = REQUESTS.iter().map(|&request| SeccompCondition::new(1, Dword, Ne, request));
     rules.insert(libc::SYS_ioctl, when(others.collect::<Result<_, _>>()?)?);
     if files {

@@ -34,9 +34,9 @@ pub struct Rights {
 #[error("this system cannot take a process's rights, so it runs no code that a scenario names: {0}")]
 pub struct Error(String);
 
-/// Bytes of a file that lies in memory alone (`memfd_create`), in which copies of a library are loaded; no other can be written.
+/// Descriptors that code may have: each may stand for memory that no other limit counts, 64 KB of a pipe.
 #[cfg(target_os = "linux")]
-const MOST_IN_MEMORY: u64 = 64 << 20;
+const MOST_OPEN: u64 = 1024;
 
 /// Bytes of a file that a program writes: a file of C that includes itself over and over must not fill the disk.
 #[cfg(target_os = "linux")]
@@ -61,7 +61,10 @@ pub fn confine(rights: &Rights) -> Result<(), Error> {
     if rights.programs {
         limit(Resource::Fsize, MOST_WRITTEN)?;
     } else if rights.writable.is_empty() {
-        limit(Resource::Fsize, MOST_IN_MEMORY)?;
+        limit(Resource::Fsize, 0)?;
+    }
+    if !rights.programs {
+        limit(Resource::Nofile, MOST_OPEN)?;
     }
     let covered = files::restrict(rights)?;
     if !covered && !rights.writable.is_empty() && !rights.programs {

@@ -192,16 +192,8 @@ fn command(asked: Asked) -> Result<Value, Error> {
 
 fn apply(folder: &Path, file: &Path, end: Option<&str>) -> Result<Value, Error> {
     let part = plan::part(file, end, own_addresses())?;
-    let options: Vec<(String, String)> = part.route.into_iter().collect();
-    // All options are looked at before the first change.
-    options::with(Vec::new(), &options)?;
     let mut state = host::open(folder)?;
-    for (name, value) in &part.sysctl {
-        host::set(&mut state, name, value)?;
-    }
-    for peer in part.peers.iter().filter(|_| !options.is_empty()) {
-        host::route(&mut state, *peer, &options)?;
-    }
+    host::apply(&mut state, &part)?;
     host::status(&state)
 }
 

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::options;
+use crate::plan::End;
 use crate::routes::{Route, Routes};
 use crate::state::{self, Before, State, Trial, hex, unhex};
 use crate::sysctl;
@@ -99,13 +100,62 @@ fn take_back_trial(state: &mut State) -> Result<Option<IpAddr>, Error> {
 /// Loads a twin, or a receiver's algorithm onto a device.
 pub fn load(state: &mut State, name: &str, device: Option<&str>, params: &[(String, u32)]) -> Result<Value, Error> {
     let name = twins::known_as(name)?;
-    let before = Before::Loaded { name: name.to_owned(), device: device.map(str::to_owned) };
+    // Of a load that was killed, or whose twin another program took out of the kernel.
+    for gone in noted_load(state, name, device).into_iter().filter(|_| !is_loaded(name, device)) {
+        state.forget(&gone)?;
+    }
+    let before = Before::Loaded { name: name.to_owned(), device: device.map(str::to_owned), params: params.to_vec() };
     let mut answer = Value::Null;
     change(state, &before, || {
         answer = twins::load(name, device, params)?;
         Ok(())
     })?;
     Ok(answer)
+}
+
+/// What is noted of a load.
+fn noted_load(state: &State, name: &str, device: Option<&str>) -> Option<Before> {
+    let is_it = |before: &&Before| matches!(before, Before::Loaded { name: n, device: d, .. } if n == name && d.as_deref() == device);
+    state.before().iter().find(is_it).cloned()
+}
+
+fn is_loaded(name: &str, device: Option<&str>) -> bool {
+    twins::loaded().contains(&(name.to_owned(), device.map(str::to_owned)))
+}
+
+/// Makes the changes of a plan; one that fails takes back those of this plan that were made before it.
+pub fn apply(state: &mut State, part: &End) -> Result<(), Error> {
+    let options: Vec<(String, String)> = part.route.clone().into_iter().collect();
+    // All options are looked at before the first change.
+    options::with(Vec::new(), &options)?;
+    let earlier = state.before().to_vec();
+    let made = make(state, part, &options);
+    if made.is_err() {
+        for before in state.before().to_vec().iter().rev().filter(|before| !earlier.contains(before)) {
+            put_back(before)?;
+            state.forget(before)?;
+        }
+    }
+    made
+}
+
+fn make(state: &mut State, part: &End, options: &[(String, String)]) -> Result<(), Error> {
+    if let Some(name) = &part.twin {
+        load_of_plan(state, twins::known_as(name)?, &part.params.clone().into_iter().collect::<Vec<_>>())?;
+    }
+    for (name, value) in &part.sysctl {
+        set(state, name, value)?;
+    }
+    part.peers.iter().filter(|_| !options.is_empty()).try_for_each(|peer| route(state, *peer, options))
+}
+
+/// Loads a plan's twin where it is not loaded with these parameters already.
+fn load_of_plan(state: &mut State, name: &str, wanted: &[(String, u32)]) -> Result<(), Error> {
+    match noted_load(state, name, None).filter(|_| is_loaded(name, None)) {
+        Some(Before::Loaded { params, .. }) if params == wanted => Ok(()),
+        Some(_) => Err(Error::Usage(format!("{name} is loaded with other parameters; `fanin-host undo` first"))),
+        None => load(state, name, None, wanted).map(drop),
+    }
 }
 
 /// Takes back what is loaded, under a name or all of it, and the routes that name it.
@@ -116,7 +166,7 @@ pub fn unload(state: &mut State, name: Option<&str>, device: Option<&str>) -> Re
     let mut destinations = Vec::new();
     for before in &kept {
         match before {
-            Before::Loaded { name, device } if !still.contains(&(name.clone(), device.clone())) => {
+            Before::Loaded { name, device, .. } if !still.contains(&(name.clone(), device.clone())) => {
                 state.forget(before)?
             }
             Before::Routes { host, .. } if names_one_of(*host, &gone)? => {
@@ -188,7 +238,7 @@ fn put_back(before: &Before) -> Result<(), Error> {
             true => Ok(()),
             false => sysctl::write(name, value),
         },
-        Before::Loaded { name, device } => twins::put_back(name, device.as_deref()).map_err(Error::from),
+        Before::Loaded { name, device, .. } => twins::put_back(name, device.as_deref()).map_err(Error::from),
         Before::Routes { host, routes: kept } => {
             let broken =
                 || Error::State { path: "the state".to_owned(), why: format!("its routes to {host} are broken") };
@@ -214,7 +264,11 @@ pub fn status(state: &State) -> Result<Value, Error> {
     for before in state.before() {
         changes.push(match before {
             Before::Sysctl { name, value } => json!({ "sysctl": name, "before": value, "now": sysctl::read(name)? }),
-            Before::Loaded { name, device } => json!({ "loaded": name, "device": device }),
+            Before::Loaded { name, device, params } => {
+                let params: serde_json::Map<_, _> =
+                    params.iter().map(|(key, value)| (key.clone(), json!(value))).collect();
+                json!({ "loaded": name, "device": device, "params": params })
+            }
             Before::Routes { host, routes } => {
                 let kept: Vec<String> = routes
                     .iter()

@@ -31,6 +31,12 @@ pub struct End {
     /// Hosts at the other end.
     #[serde(default)]
     pub peers: Vec<IpAddr>,
+    /// A twin that is loaded first, for `congctl` to name.
+    #[serde(default)]
+    pub twin: Option<String>,
+    /// Its parameters.
+    #[serde(default)]
+    pub params: BTreeMap<String, u32>,
     /// Options of the routes to them, as `ip route` takes them.
     #[serde(default)]
     pub route: BTreeMap<String, String>,

@@ -38,6 +38,9 @@ pub enum Before {
         name: String,
         /// Its network device.
         device: Option<String>,
+        /// Its parameters.
+        #[serde(default)]
+        params: Vec<(String, u32)>,
     },
 }
 
@@ -70,7 +73,9 @@ impl Before {
         match (self, other) {
             (Before::Routes { host: a, .. }, Before::Routes { host: b, .. }) => a == b,
             (Before::Sysctl { name: a, .. }, Before::Sysctl { name: b, .. }) => a == b,
-            (Before::Loaded { .. }, Before::Loaded { .. }) => self == other,
+            (Before::Loaded { name: a, device: on, .. }, Before::Loaded { name: b, device, .. }) => {
+                (a, on) == (b, device)
+            }
             _ => false,
         }
     }

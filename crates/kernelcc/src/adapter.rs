@@ -6,7 +6,7 @@
 
 use crate::abi::{AckIn, Module, ModuleParam, Socket, View};
 use crate::compile::{Object, compile};
-use crate::{Error, twins};
+use crate::{Error, copies, twins};
 use fanin_cc::deploy::Place;
 use fanin_cc::extension::Extension;
 use fanin_cc::{
@@ -14,7 +14,6 @@ use fanin_cc::{
     State, Value, Window,
 };
 use fanin_units::{Duration, Rate, Time};
-use rustix::fs::{MemfdFlags, memfd_create};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -88,6 +87,7 @@ impl KernelFile {
     /// [`Error`], one sentence.
     pub(crate) fn new(object: Object, places: &'static [Place]) -> Result<KernelFile, Error> {
         let module: &'static Module = Box::leak(Box::new(Module::load(&object.path, &[])?));
+        copies::is_loaded(&object.path);
         let leak = |text: &str| -> &'static str { Box::leak(text.to_owned().into_boxed_str()) };
         let params: Vec<Setting> = module
             .params
@@ -149,12 +149,12 @@ impl KernelFile {
         if let Some((_, module)) = loaded.iter().find(|(s, _)| s == settings) {
             return Ok(module);
         }
-        // The loader gives one copy of the globals per file: another set of parameters needs another file, which no folder need hold.
-        let cannot = |error: &dyn std::fmt::Display| format!("cannot load another copy of it: {error}");
-        let copy = memfd_create(c"fanin", MemfdFlags::CLOEXEC).map_err(|e| cannot(&e))?;
-        let copy = std::fs::File::from(copy);
-        let mut original = std::fs::File::open(&self.object.path).map_err(|e| cannot(&e))?;
-        std::io::copy(&mut original, &mut &copy).map_err(|e| cannot(&e))?;
+        let copy = copies::take(&self.object.path).map_err(|error| match error.kind() {
+            std::io::ErrorKind::PermissionDenied => {
+                format!("it has more than {} sets of parameters, which is the most in one run", copies::MOST)
+            }
+            _ => format!("cannot load another copy of it: {error}"),
+        })?;
         let module = Module::load(&unlike_any_before(copy.as_raw_fd()), settings);
         let module: &'static Module = Box::leak(Box::new(module.map_err(|e| e.to_string())?));
         loaded.push((settings.to_vec(), module));

@@ -10,15 +10,18 @@
 //! | `compile.rs` | source -> cached shared object, compiler errors -> one sentence |
 //! | `abi.rs` | the only unsafe code: loading an object and calling it |
 //! | `adapter.rs` | the sender's events in the kernel's order |
+//! | `copies.rs` | a file for each set of parameters |
 
 mod abi;
 mod adapter;
 mod bpf;
 mod compile;
+mod copies;
 pub mod twins;
 
 pub use adapter::{KernelFile, compile_file, load_file, load_twin};
 pub use compile::{Object, cache};
+pub use copies::keep as keep_copies;
 
 use fanin_cc::Algorithm;
 use fanin_cc::registry::Kind;

@@ -150,16 +150,21 @@ pub fn c_places(py: Python<'_>, name: &str) -> PyResult<(PathBuf, PathBuf)> {
 }
 
 /// Takes the rights of this process for good: it may read what is in `readable`, write into the folders of `writable`, start `programs` that are
-/// in `readable` if that is said, and compute.
+/// in `readable` if that is said, and compute. Copies of the compiled files `copied` are kept, for their sets of parameters.
 #[pyfunction]
-#[pyo3(signature = (readable, writable, memory=None, *, programs=false))]
+#[pyo3(signature = (readable, writable, memory=None, *, programs=false, copied=Vec::new()))]
 pub fn confine(
     py: Python<'_>,
     readable: Vec<PathBuf>,
     writable: Vec<PathBuf>,
     memory: Option<u64>,
     programs: bool,
+    copied: Vec<PathBuf>,
 ) -> PyResult<()> {
+    if !programs {
+        let cannot = |error| raise(py, Class::Algorithm, format!("no copies of compiled files can be kept: {error}"));
+        fanin_kernelcc::keep_copies(&copied).map_err(cannot)?;
+    }
     let rights = Rights { readable, writable, memory, programs };
     fanin_confine::confine(&rights).map_err(|error| raise(py, Class::Engine, error))
 }

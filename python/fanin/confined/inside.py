@@ -89,7 +89,8 @@ def confine(writable: list[Path]) -> None:
     if len(objects) < len(_worker.told):
         # Classes are found in the current folder or on Python's path, and may import what is beside them.
         readable |= {str(Path.cwd()), *(path for path in sys.path if path)}
-    _native.confine(sorted(readable), [str(folder) for folder in writable], _memory())
+    copied = sorted(path for path, _ in objects.values())
+    _native.confine(sorted(readable), [str(folder) for folder in writable], _memory(), copied=copied)
     _native.admit_code(objects)
     _worker.confined = True
     _worker.begin()

@@ -8,12 +8,12 @@ from ipaddress import ip_address
 from typing import Any
 
 from fanin import _native
-from fanin.deployable import BOTH_ENDS, COMMAND, LIBRARY, WIRE, deployment
+from fanin.deployable import BOTH_ENDS, COMMAND, LIBRARY, WIRE, Deployment, deployment
 from fanin.settings import shell
 from fanin.settings.candidates import Candidate
 from fanin.settings.declared import KNOBS, End
 from fanin.settings.hosts import BY_OPTION
-from fanin.settings.plan import Plan
+from fanin.settings.plan import Plan, Twin
 
 CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
 
@@ -41,7 +41,7 @@ class Recommendation:
     at_aggregator, undo_at_aggregator : tuple of str
         The aggregator's own lines, and what takes them back; empty where nothing is set there.
     plan : Plan or None
-        The same for ``fanin-host apply``; None where it takes more than options of routes.
+        The same for ``fanin-host apply``; None where an application is started again.
     """
 
     cc: str
@@ -104,7 +104,7 @@ def recommendation(
     route, route_of_aggregator : mapping, optional
         Options of ``ip route`` besides, such as ``{"rto_min": "5ms"}``: the servers', and the aggregator's.
     load : sequence of str
-        Parameters of the twin, as ``fanin linux load --param`` takes them.
+        Parameters of the twin, as ``fanin-host load --param`` takes them.
     environment : sequence of str
         What the library in front of the application reads, such as ``FANIN_TCPRAND_MIN=200``.
 
@@ -130,8 +130,8 @@ def recommendation(
     changes_tcp = not how.shim or kernel != now
     loads = [shell.load(how.kernel_name)] if how.module and changes_tcp else []
     if how.twin and changes_tcp:
-        loads = [" ".join([f"fanin linux load {kernel}", *(f"--param {one}" for one in load)])]
-    unload = [f"fanin linux unload {kernel}"] if how.twin and changes_tcp else []
+        loads = [" ".join([f"fanin-host load {kernel}", *(f"--param {one}" for one in load)])]
+    unload = [f"fanin-host unload {kernel}"] if how.twin and changes_tcp else []
     needs = []
     if _native.needs_ecn(cc):
         at = f" above {mark} in the queue (K, `mark` in a rack file)" if mark else ""
@@ -177,7 +177,7 @@ def recommendation(
         check=f"ss -ti dst '[{aggregator}]'" if v6 else f"ss -ti dst {aggregator}",
         at_aggregator=(*(loads if both else ()), *shell.route(peers, there, v6=v6)) if there else (),
         undo_at_aggregator=(shell.route_undo(peers, v6=v6), *(unload if both else ())) if there else (),
-        plan=None if how.twin or how.shim else Plan(aggregator, tuple(servers), options, there),
+        plan=None if how.shim else Plan(aggregator, tuple(servers), options, there, _twin(kernel, how, load)),
     )
 
 
@@ -219,6 +219,13 @@ def _on_all_connections(asked: Mapping[str, str], there: Mapping[str, str], aggr
     if without:
         said.append(f"No sysctl sets `{without}`: for all connections, put it on each route that they use.")
     return said
+
+
+def _twin(name: str, how: Deployment, load: Sequence[str]) -> Twin | None:
+    if not how.twin:
+        return None
+    params = {key: int(value) for key, _, value in (one.partition("=") for one in load)}
+    return Twin(name, how.kernel_name, params)
 
 
 def load_parameters(cc: str, rack: Mapping[str, str]) -> list[str]:
@@ -285,7 +292,7 @@ def how_to(
         route_of_aggregator={k.option: values[k.key] for k in at["route"] if k.end in {End.AGGREGATOR, End.BOTH}},
         load=[
             *load_parameters(candidate.cc, {key: str(value) for key, value in network.items()}),
-            *(f"{k.option}={values[k.key].removesuffix('us')}" for k in at["load"]),
+            *(f"{k.option}={1e6 * _native.quantity('time', values[k.key], k.key):.0f}" for k in at["load"]),
         ],
         environment=[f"{k.option}={values[k.key].removesuffix('B')}" for k in at["environment"]],
     )

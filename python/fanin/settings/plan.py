@@ -13,6 +13,25 @@ FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
+class Twin:
+    """One of fanin's congestion controls that a host loads before a route names it.
+
+    Attributes
+    ----------
+    name : str
+        As ``fanin-host load`` takes it.
+    kernel_name : str
+        As a route's ``congctl`` does.
+    params : mapping
+        Its parameters.
+    """
+
+    name: str
+    kernel_name: str
+    params: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """What each end is given.
 
@@ -24,12 +43,15 @@ class Plan:
         Theirs.
     at_servers, at_aggregator : mapping
         Options of the routes to the other end, as ``ip route`` takes them.
+    twin : Twin, optional
+        What a host loads whose routes name it.
     """
 
     aggregator: str
     servers: tuple[str, ...]
     at_servers: Mapping[str, str]
     at_aggregator: Mapping[str, str]
+    twin: Twin | None = None
 
     def toml(self, title: str) -> str:
         """The file.
@@ -55,10 +77,18 @@ class Plan:
             ("servers", self.servers, (self.aggregator,), self.at_servers),
             ("aggregator", (self.aggregator,), self.servers, self.at_aggregator),
         )
-        parts += [_end(name, hosts, peers, options) for name, hosts, peers, options in ends if options]
+        parts += [self._end(name, hosts, peers, options) for name, hosts, peers, options in ends if options]
         return "\n\n".join(parts) + "\n"
 
+    def _end(self, name: str, hosts: Sequence[str], peers: Sequence[str], options: Mapping[str, str]) -> str:
+        lines = [f"[{name}]", f"hosts = {json.dumps(list(hosts))}", f"peers = {json.dumps(list(peers))}"]
+        if self.twin is not None and options.get("congctl") == self.twin.kernel_name:
+            lines.append(f"twin = {toml_string(self.twin.name)}")
+            if self.twin.params:
+                lines.append(f"params = {_inline({key: str(value) for key, value in self.twin.params.items()})}")
+        lines.append(f"route = {_inline({option: toml_string(value) for option, value in options.items()})}")
+        return "\n".join(lines)
 
-def _end(name: str, hosts: Sequence[str], peers: Sequence[str], options: Mapping[str, str]) -> str:
-    route = ", ".join(f"{option} = {toml_string(value)}" for option, value in options.items())
-    return f"[{name}]\nhosts = {json.dumps(list(hosts))}\npeers = {json.dumps(list(peers))}\nroute = {{ {route} }}"
+
+def _inline(values: Mapping[str, str]) -> str:
+    return "{ " + ", ".join(f"{key} = {value}" for key, value in values.items()) + " }"
