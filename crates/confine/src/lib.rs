@@ -58,13 +58,9 @@ pub fn confine(rights: &Rights) -> Result<(), Error> {
     if let Some(memory) = rights.memory {
         limit(Resource::As, memory)?;
     }
-    if rights.programs {
-        limit(Resource::Fsize, MOST_WRITTEN)?;
-    } else if rights.writable.is_empty() {
-        limit(Resource::Fsize, 0)?;
-    }
-    if !rights.programs {
-        limit(Resource::Nofile, MOST_OPEN)?;
+    match rights.programs {
+        true => limit(Resource::Fsize, MOST_WRITTEN)?,
+        false => limit(Resource::Nofile, MOST_OPEN)?,
     }
     let covered = files::restrict(rights)?;
     if !covered && !rights.writable.is_empty() && !rights.programs {
