@@ -25,6 +25,10 @@ def main() -> int:
             f"the tag v{version} is on this commit", f"v{version}" in out("git", "tag", "--points-at", "HEAD").split()
         ),
     ]
+    if shutil.which("actionlint"):
+        done.append(told("the hosting's workflows are as actionlint wants them", runs("actionlint")))
+    else:
+        print("left out: the hosting's workflows (actionlint is not installed)")
     with tempfile.TemporaryDirectory() as place:
         clone = Path(place) / "fanin"
         cloned = runs("git", "clone", "--quiet", ".", str(clone))

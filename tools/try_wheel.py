@@ -52,6 +52,10 @@ def main(dist: Path, capture: Path) -> None:
             [home / "bin/python", "-c", probe], cwd=empty, env=clean, check=True, capture_output=True, text=True
         )
         assert int(found.stdout) >= 5, found.stdout
+        (parts,) = home.rglob("*.dist-info/sboms/*.json")
+        assert {"fanin-host", "polars", "vega", "glibc"} <= {
+            p["name"] for p in json.loads(parts.read_text())["components"]
+        }
         assert "complete" in fanin("--show-completion", "bash")
         assert (home / "share/man/man1/fanin-compare.1").exists()
         assert (home / "bin/fanin").read_bytes().startswith(b"\x7fELF")

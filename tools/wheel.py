@@ -1,22 +1,25 @@
 """Complete the wheel that maturin built: ``tools/wheel.py DIST PAPERS HOST SHARE``.
 
 Added are the papers, the scripts of the pages, ``fanin-host`` beside the command, and man pages and completions under ``share``. The command is the
-launcher, and Python's entry stands beside it as ``fanin-python``.
+launcher, and Python's entry stands beside it as ``fanin-python``. The list of parts (SBOM) is of all that, in place of the native module's alone.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import sbom
 import vl_convert
 
 PAPERS = "fanin/papers/published"
 VEGA = "fanin/html/vega.js"
+SBOMS = ".dist-info/sboms/"
 PROGRAM = 0o100755 << 16
 """A file that can be run, in a zip file."""
 
@@ -30,14 +33,19 @@ def main(dist: Path, papers: Path, host: Path, share: Path) -> None:
         lines = old.read(record).decode().splitlines()
         scripts = record.removesuffix("RECORD") + "entry_points.txt"
         for item in old.infolist():
-            if item.filename not in (record, scripts):
+            if item.filename not in (record, scripts) and SBOMS not in item.filename:
                 new.writestr(item, old.read(item.filename))
         entry = old.read(scripts).decode()
         assert "\nfanin=" in entry, entry
         data = record.removesuffix(".dist-info/RECORD") + ".data"
-        lines = [line for line in lines if not line.startswith(f"{scripts},")]
+        lines = [line for line in lines if not line.startswith(f"{scripts},") and SBOMS not in line]
         added = [
             (scripts, entry.replace("\nfanin=", "\nfanin-python=").encode(), 0),
+            (
+                record.removesuffix(".dist-info/RECORD") + SBOMS + "fanin.cdx.json",
+                json.dumps(sbom.document()).encode(),
+                0,
+            ),
             *_added(papers, host, share, data),
         ]
         for name, content, mode in added:
