@@ -29,6 +29,9 @@ COMPLETING = "_FANIN_COMPLETE"
 EXTRAS = {"distributed": "cluster", "duckdb": "sweep", "vl_convert": "docs"}
 """Modules that few commands need, and the extra of pyproject.toml that brings each."""
 
+LONGEST = 4000
+"""Characters of a sentence; a key of a scenario may have a million."""
+
 APART = Apart()
 
 DONE, BAD_INPUT, INTERRUPTED, PIPE_CLOSED = 0, 2, 130, 141
@@ -84,7 +87,7 @@ def _run() -> int:
         if said is None:
             raise
         if said:
-            sys.stderr.write(f"fanin: {said}\n")
+            sys.stderr.write(f"fanin: {_shown(said)}\n")
         return BAD_INPUT
     # A command that Ctrl-C ended early says itself what it kept and leaves by SystemExit: what comes here was interrupted before.
     if code == INTERRUPTED:
@@ -120,6 +123,13 @@ def _sentence(error: BaseException) -> str | None:
         return None
     APART.forget()
     return f"error: the system refused what a library asked for ({reason}); raise the limit (ulimit -a), and run again"
+
+
+def _shown(said: str) -> str:
+    """A sentence that may name what is in a file: nothing in it steers the terminal, and it has an end."""
+    from fanin.text import harmless
+
+    return harmless(said if len(said) <= LONGEST else f"{said[: LONGEST // 2]} ... {said[-LONGEST // 2 :]}")
 
 
 def _without_memory() -> int:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
 from rich.progress import (
     BarColumn,
@@ -19,12 +19,13 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.progress import Progress as RichProgress
+from rich.segment import Segment
 from rich.table import Table
 
 from fanin.explain import explanations
 from fanin.fitting import fitted
 from fanin.ranking_table import ranking_table
-from fanin.text import number, shortening
+from fanin.text import harmless, number, shortening
 
 if TYPE_CHECKING:
     import polars as pl
@@ -45,14 +46,23 @@ MOST_ROWS = 20
 """Longer lists are cut on the terminal, and say so; `--json` has them whole."""
 
 
+class _Terminal(Console):
+    """Titles, names and paths come from files of others: nothing in them steers the terminal."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        for segment in super().render(renderable, options):
+            # Those of a progress bar move the cursor.
+            yield segment if segment.control else Segment(harmless(segment.text), segment.style)
+
+
 def _out() -> Console:
     terminal = sys.stdout.isatty()
-    return Console(file=sys.stdout, width=None if terminal else WIDTH_WITHOUT_TERMINAL, highlight=False)
+    return _Terminal(file=sys.stdout, width=None if terminal else WIDTH_WITHOUT_TERMINAL, highlight=False)
 
 
 def _err() -> Console:
     terminal = sys.stderr.isatty()
-    return Console(file=sys.stderr, width=None if terminal else 10_000, highlight=False)
+    return _Terminal(file=sys.stderr, width=None if terminal else 10_000, highlight=False)
 
 
 def output() -> Console:

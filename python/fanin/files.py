@@ -5,12 +5,14 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fanin.errors import OutputError
+from fanin.errors import OutputError, ScenarioError
 from fanin.scratch import scratch_folder
 
 if TYPE_CHECKING:
@@ -137,12 +139,42 @@ def made_folder(folder: str | os.PathLike[str]) -> Path:
     return path
 
 
+MOST_TEXT = 16_000_000
+"""Characters of a scenario or rack, at most (crates/scenario/src/scenario.rs)."""
+
+
+def read_text(path: Path) -> str:
+    """Text of a scenario, a rack or a sweep. Ctrl-C ends the wait for a pipe that has no writer or is silent.
+
+    Raises
+    ------
+    fanin.ScenarioError
+        When there is too much of it.
+    OSError, UnicodeDecodeError
+        As of any file.
+    """
+    if threading.current_thread() is threading.main_thread():
+        # Polars' handler has the system wait again.
+        signal.siginterrupt(signal.SIGINT, True)
+    with path.open(encoding="utf-8") as file:
+        text = file.read(MOST_TEXT + 1)
+    if len(text) > MOST_TEXT:
+        raise ScenarioError(f"{shown(path)}: it is larger than {MOST_TEXT // 1_000_000} MB, which no scenario is")
+    return text
+
+
 def write_text(text: str, file: Path, option: str = "--plan") -> None:
     """Write a file whole, or raise one sentence and leave what was there."""
     scratch = file.with_name(f".fanin-{os.getpid()}-{file.name}")
     try:
-        scratch.write_text(text, encoding="utf-8")
+        # Anew: in a folder of many users a link may stand there.
+        with scratch.open("x", encoding="utf-8") as made:
+            made.write(text)
         scratch.replace(file)
+    except FileExistsError as error:
+        raise OutputError(
+            f"command line `{option} {file}`: it cannot be written: {scratch.name} stands in the way"
+        ) from error
     except OSError as error:
         scratch.unlink(missing_ok=True)
         raise OutputError(f"command line `{option} {file}`: it cannot be written: {_why(error)}") from None

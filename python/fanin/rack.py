@@ -14,7 +14,7 @@ from fanin.rack_hosts import offload
 from fanin.rack_queue import CLEAR, FEWEST_STRETCHES, UNCLEAR, Finding, Losses, as_bps, buffer, mark
 from fanin.runs.job import RunWarning
 from fanin.settings.declared import stated_packets
-from fanin.text import duration, rate, significant
+from fanin.text import duration, harmless, rate, significant
 from fanin.vantage import needless
 
 if TYPE_CHECKING:
@@ -539,5 +539,5 @@ def _file(found: TrainsResult, findings: tuple[Finding, ...], told: tuple[str, .
 
 
 def _comment(text: str) -> str:
-    """Text that cannot end the line it stands on."""
-    return " ".join(text.split())
+    """Text that cannot end the line it stands on; TOML has no controls in comments."""
+    return harmless(" ".join(text.split()))

@@ -10,6 +10,24 @@ if TYPE_CHECKING:
     from fanin.stats import Estimate
 
 
+# Controls of C0 and C1 but for line ends and tabs, and marks that turn the direction of text.
+_STEERING = dict.fromkeys(
+    (*range(9), *range(11, 32), *range(127, 160), 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)),
+    "\ufffd",
+)
+
+
+def harmless(text: str) -> str:
+    r"""Text from outside without characters that steer a terminal; the replacement character shows where one was.
+
+    Examples
+    --------
+    >>> harmless("a\x1b[2Jb\n"), harmless("\u202egnp.exe")
+    ('a\ufffd[2Jb\n', '\ufffdgnp.exe')
+    """
+    return text.translate(_STEERING)
+
+
 def shortening(before: float, after: float) -> str:
     """How much shorter.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import CAPTURES, HTTP, RACK, Fanin
+from .conftest import CAPTURES, HTTP, RACK, SMALL, Fanin
 
 VLAN = CAPTURES / "zeek_http_vlan.pcap"
 SENTENCES = {
@@ -398,3 +399,31 @@ def test_without_memory_a_command_ends_in_one_sentence() -> None:
     told = [line for line in done.stderr.splitlines() if line.startswith("fanin:")]
     assert len(told) == 1
     assert told[0].startswith("fanin: error: out of memory: this needs more than the machine")
+
+
+STEERING = "\x1b[2J\x1b]0;pwned\x07\u202e\x9b31m"
+
+
+def test_nothing_that_a_file_says_steers_the_terminal(fanin: Fanin, tmp_path: Path) -> None:
+    named = json.dumps(STEERING)
+    scenario = (
+        f'title = {named}\n[topology]\nsenders = 2\n[[workload]]\nkind = "incast"\nbytes = "64KB"\nclass = {named}\n'
+    )
+    (tmp_path / "steering.toml").write_text(scenario)
+    (tmp_path / f"a{STEERING}.toml").write_text("")
+    (tmp_path / "key.toml").write_text(f"{named} = 1\n")
+    (tmp_path / "long.toml").write_text(f"{'x' * 100_000} = 1\n")
+    (tmp_path / f"a{STEERING}.pcap.gz").write_bytes(SMALL.read_bytes())
+    for words in (
+        ["run", "steering.toml"],
+        ["run", "key.toml"],
+        ["run", "long.toml"],
+        ["run", f"a{STEERING}.toml"],
+        ["run", "steering.toml", f"--{STEERING}"],
+        ["trains", f"a{STEERING}.pcap.gz"],
+        ["rack", f"a{STEERING}.pcap.gz"],
+    ):
+        done = fanin(*(str(tmp_path / word) if (tmp_path / word).exists() else word for word in words))
+        for said in (done.out, done.err):
+            assert not set(said) & set("\x1b\x07\u202e\x9b"), (words, said)
+        assert len(done.err) < 5000

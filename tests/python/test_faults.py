@@ -114,7 +114,17 @@ def blocked(process: subprocess.Popen[str]) -> None:
     time.sleep(3)  # the system does not tell
 
 
-@pytest.mark.parametrize("words", ["trains fifo", "compare fifo --rack rack.toml --json", "run fifo", "draw fifo"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "trains fifo",
+        "compare fifo --rack rack.toml --json",
+        "compare small.pcap.gz --rack fifo --json",
+        "run fifo",
+        "draw fifo",
+        "sweep fifo",
+    ],
+)
 def test_ctrl_c_ends_a_command_that_waits_for_a_writer(words: str, place: Path) -> None:
     os.mkfifo(place / "fifo")
     with faults.started(place, words) as process:
@@ -143,6 +153,38 @@ def test_ctrl_c_ends_a_callback_in_python_that_loops(place: Path) -> None:
         assert process.poll() is None, process.communicate()
         ended = faults.interrupted(process)
     assert faults.faults(place, ended, codes=(130,)) == [], ended.err
+
+
+NAMED = {
+    "workload": ("run", '[[workload]]\nkind = "replay"\nfile = "{}"'),
+    "hosts": ("draw", 'hosts = "{}"\n[[workload]]\nkind = "incast"\nbytes = "64KB"'),
+    "distribution": ("run", '[[workload]]\nkind = "poisson"\nload = 0.1\nsize = "{}"'),
+}
+
+
+@pytest.mark.parametrize("what", NAMED)
+@pytest.mark.parametrize("file", ["fifo.toml", "/dev/zero", "sparse.toml"])
+def test_a_file_that_a_scenario_names_is_read_only_if_it_can_be_read_to_its_end(
+    what: str, file: str, place: Path, fanin: Fanin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo(place / "fifo.toml")
+    with (place / "sparse.toml").open("wb") as sparse:
+        sparse.truncate(1 << 40)
+    command, text = NAMED[what]
+    before, _, after = text.rpartition("[[workload]]")
+    (place / "names.toml").write_text(f"{before}[topology]\nsenders = 2\n[[workload]]{after}".format(file))
+    monkeypatch.chdir(place)
+    done = fanin(command, "names.toml")
+    assert done.code == 2
+    refusals = ("it is no regular file", "it is no text", "no scenario is", "no hosts are named `/dev/zero`")
+    assert any(refusal in done.err for refusal in refusals), done.err
+
+
+@pytest.mark.parametrize("words", ["run /dev/zero", "compare small.pcap.gz --rack /dev/zero", "sweep /dev/zero"])
+def test_a_scenario_without_an_end_is_refused(words: str, place: Path) -> None:
+    ended = faults.in_shell(place, "ulimit -v 4000000", words)
+    assert ended.code == 2
+    assert ended.err == "fanin: error: /dev/zero: it is larger than 16 MB, which no scenario is\n"
 
 
 def test_a_scenario_comes_through_a_pipe(place: Path, fanin: Fanin) -> None:

@@ -42,6 +42,7 @@ mod results;
 mod service;
 mod stages;
 mod table;
+mod text;
 mod timeline;
 mod unseen;
 mod vantage;
@@ -64,6 +65,7 @@ pub use results::{
     Summary, Train, Turn, Write, WriteCounts,
 };
 pub use stages::{Place, Request};
+pub use text::read_text;
 pub use waiting::{Company, Delay, Edge, Release, Round};
 pub use warning::Warning;
 pub use workload::{Message, Piece, ReplayConnection, WORKLOAD_VERSION, Workload};

@@ -494,8 +494,7 @@ impl Workload {
     /// # Errors
     /// When it cannot be read, is not a workload, or is of another version.
     pub fn read(path: &Path) -> Result<Workload, WorkloadError> {
-        let text =
-            fs::read_to_string(path).map_err(|source| WorkloadError::Read { path: path.to_path_buf(), source })?;
+        let text = crate::read_text(path).map_err(|source| WorkloadError::Read { path: path.to_path_buf(), source })?;
         Workload::parse(&text, path)
     }
 

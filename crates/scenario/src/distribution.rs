@@ -130,7 +130,7 @@ impl Distribution {
             return Err(ScenarioError::new("scenario::unknown-distribution", message).nearest(near));
         }
         let path = folder.join(name);
-        let text = std::fs::read_to_string(&path).map_err(|e| {
+        let text = fanin_capture::read_text(&path).map_err(|e| {
             let message = format!(
                 "the distribution file `{}` cannot be read: {}",
                 path.display(),

@@ -12,6 +12,7 @@ use fanin_sim::hosts::HostModel;
 use fanin_sim::spec::{Message, Spec};
 use fanin_sim::stack::{Coalesce, Stack};
 use fanin_units::{Domain, Duration, Setting, Time};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// A parsed scenario with its overrides. Names and values are checked by [`Scenario::plan`].
@@ -336,6 +337,9 @@ pub(crate) fn kind_of<T>(
     })
 }
 
+/// Bytes of a scenario, at most: a device or a sparse file may have no end.
+const MOST: u64 = 16_000_000;
+
 /// Text of a file, or a sentence about why not.
 pub(crate) fn read_text(path: &Path) -> Result<String, ScenarioError> {
     let fail = |why: String| {
@@ -344,12 +348,18 @@ pub(crate) fn read_text(path: &Path) -> Result<String, ScenarioError> {
     if path.is_dir() {
         return fail("this is a folder; name the scenario file in it".to_owned());
     }
-    match std::fs::read(path) {
+    if std::fs::metadata(path).is_ok_and(|about| !about.is_file()) {
+        return fail("it is no regular file".to_owned());
+    }
+    let mut bytes = Vec::new();
+    let read = std::fs::File::open(path).and_then(|file| file.take(MOST + 1).read_to_end(&mut bytes));
+    match read.map(|_| bytes) {
         Err(e) => fail(format!("it cannot be read: {}", io_reason(&e))),
         Ok(bytes) if bytes.is_empty() => fail("the file is empty".to_owned()),
         Ok(bytes) if looks_like_a_capture(&bytes) => {
             fail("the file is no text but looks like a packet capture: `fanin compare CAPTURE` takes it".to_owned())
         }
+        Ok(bytes) if bytes.len() as u64 > MOST => fail("it is larger than 16 MB, which no scenario is".to_owned()),
         Ok(bytes) => match String::from_utf8(bytes) {
             Ok(text) => Ok(text),
             Err(_) => fail("the file is not text (UTF-8); save it as UTF-8".to_owned()),

@@ -12,7 +12,7 @@ from fanin import _native
 from fanin.comparison.candidates import listed
 from fanin.comparison.variations import racks
 from fanin.errors import ScenarioError, suggest
-from fanin.files import shown
+from fanin.files import read_text, shown
 from fanin.ranking import STATISTICS, RankBy, RankOf, known
 from fanin.runs.engines import engine
 from fanin.simulation import changed, chosen_seeds, toml
@@ -45,7 +45,7 @@ class GivenRack:
     def read(cls, rack: str | Path) -> GivenRack:
         """The file; what is wrong with it is said as of any scenario."""
         try:
-            text = Path(rack).read_text(encoding="utf-8")
+            text = read_text(Path(rack))
         except (OSError, UnicodeDecodeError):
             _native.Rack.from_file(rack)  # raises, with what to do next
             raise

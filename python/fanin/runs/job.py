@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import shlex
-import signal
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from fanin import _native
 from fanin.confined import admitted, apart
-from fanin.files import shown
+from fanin.files import read_text, shown
 from fanin.progress import may_be_left
 from fanin.runs.engines import TESTBED, Captures, engine, product_of, run_frames
 from fanin.runs.tables import FRAMES, Frames, tables
@@ -125,9 +124,8 @@ class Document:
     def _of(cls, path: Path, refused: Callable[[Path], object]) -> Document:
         """Read a file; where that fails, the engine says what is wrong with it."""
         try:
-            # Once, and here: a pipe has its text once, and Ctrl-C ends Python's waiting for it, unless Polars' handler has the system wait again.
-            signal.siginterrupt(signal.SIGINT, True)
-            text = path.read_text(encoding="utf-8")
+            # Once, and here: a pipe has its text once.
+            text = read_text(path)
         except (OSError, UnicodeDecodeError):
             refused(path)
             raise

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fanin.errors import ScenarioError, nearest
-from fanin.files import shown
+from fanin.files import read_text, shown
 from fanin.runs.engines import ENGINES
 from fanin.runs.job import Document, Job, Settings
 from fanin.runs.summary import COLUMNS
@@ -134,7 +134,7 @@ def read(file: str | Path) -> Sweep:
     path = Path(file)
     where = shown(path)
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = tomllib.loads(read_text(path))
     except OSError as error:
         raise ScenarioError(f"{where}: cannot be read ({(error.strerror or 'unknown reason').lower()})") from error
     except UnicodeDecodeError as error:
