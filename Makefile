@@ -36,7 +36,7 @@ help:
 	@echo "make format  what lint asks for"
 	@echo "make docs    the manual (site/) and the Rust documentation; a dead link is an error"
 	@echo "make linux   fanin-host and the testbed, for this tree (needs clang and libbpf-dev)"
-	@echo "make host    fanin-host as one static file for any host of this architecture (host-arm64: for arm64, without BPF)"
+	@echo "make host    fanin-host as one static file for any host of this architecture (host-arm64: for arm64)"
 	@echo "make bench   the benchmarks (minutes)"
 	@echo "make performance  every row of the table in docs/performance.md, on this machine as it is (ten minutes, idle)"
 	@echo "make faults  every command without memory, disk, files, a home, a whole store or patience (minutes)"
@@ -141,13 +141,14 @@ host:
 	mkdir -p target/host
 	cp target/$(MACHINE)-unknown-linux-gnu/release/fanin-host target/$(MACHINE)-unknown-linux-gnu/release/fanin target/host/
 
-# The same for arm64, without BPF: it needs no C library, and so no cross compiler (`rustup target add aarch64-unknown-linux-musl`).
+# The same for arm64, by Debian's cross compiler and its static libraries for arm64 (docs/how-to/host.md).
 host-arm64:
-	mkdir -p target/host/empty
-	printf '!<arch>\n' > target/host/empty/libdl.a # musl has it in its C library
-	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER=rust-lld RUSTFLAGS="-L $(CURDIR)/target/host/empty" \
-	  cargo build --release --package fanin-host --target aarch64-unknown-linux-musl --config profile.release.strip=true
-	cp target/aarch64-unknown-linux-musl/release/fanin-host target/host/fanin-host-arm64
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc \
+	RUSTFLAGS="-C target-feature=+crt-static" LIBBPF_SYS_LIBRARY_PATH=/usr/lib/aarch64-linux-gnu \
+	  cargo build --release --package fanin-host --features fanin-host/static --target aarch64-unknown-linux-gnu \
+	  --config profile.release.strip=true
+	mkdir -p target/host
+	cp $(or $(CARGO_TARGET_DIR),target)/aarch64-unknown-linux-gnu/release/fanin-host target/host/fanin-host-arm64
 
 # Run, capture, replay: 200 random scenarios on stars and 100 on other networks, a line each (minutes).
 round-trip: build
