@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 import venv
 from pathlib import Path
 
@@ -38,7 +39,7 @@ def main(dist: Path, capture: Path) -> None:
 
         version = fanin("--version").split()[1]
         assert version in wheel.name, (version, wheel.name)
-        fanin("compare", capture, "--seeds", "2", "--out", "results")
+        fanin("compare", capture, "--seeds", "2", "--out", "results", "--plan", "plan.toml")
         assert (empty / "results/report.html").stat().st_size > 100_000
         assert json.loads((empty / "results/compare.json").read_text())["answer"]["headline"]
         assert "trim" in fanin("list", "paper")
@@ -63,15 +64,16 @@ def main(dist: Path, capture: Path) -> None:
             [home / "bin/fanin", "query", "select 1"], cwd=empty, env=clean, check=False, capture_output=True, text=True
         )
         assert "pip install 'fanin[sweep]'" in query.stderr, query.stderr
-        on_a_host(home / "bin/fanin-host", empty, clean)
+        on_a_host(home / "bin/fanin-host", empty / "plan.toml", clean)
         size = sum(file.stat().st_size for file in home.rglob("*") if file.is_file() and not file.is_symlink())
         print(
             f"{wheel.name}: works alone ({wheel.stat().st_size / 1e6:.1f} MB; the environment has {size / 1e6:.0f} MB)"
         )
 
 
-def on_a_host(program: Path, place: Path, env: dict[str, str]) -> None:
-    """Copy the program and a plan to a network namespace, and apply, measure and undo there, where neither Python nor `ip` is used."""
+def on_a_host(program: Path, plan: Path, env: dict[str, str]) -> None:
+    """Copy the program and the plan to a network namespace, and apply, measure and undo there, where neither Python nor `ip` is used."""
+    place, end = plan.parent, tomllib.loads(plan.read_text())["servers"]
     name = f"fanin-wheel-{os.getpid()}"
     if os.geteuid() != 0 or subprocess.run(["ip", "netns", "add", name], check=False, capture_output=True).returncode:
         print("not tried: fanin-host in a network namespace, which takes root")
@@ -87,19 +89,21 @@ def on_a_host(program: Path, place: Path, env: dict[str, str]) -> None:
         for words in (
             "link set lo up",
             "link add d0 type veth peer name d1",
-            "addr add 10.9.0.1/24 dev d0",
+            f"addr add {end['hosts'][0]}/32 dev d0",
             "link set d1 up",
             "link set d0 up",
+            *(f"route add {peer} dev d0" for peer in end["peers"]),
         ):
             sh("ip", "-n", name, *words.split())
         host = place / "host"
         host.mkdir()
         shutil.copy(program, host)
-        (host / "plan.toml").write_text(PLAN)
+        shutil.copy(plan, host)
         there = [host / program.name, "--state", host / "state"]
         routes = sh("ip", "-n", name, "route")
         within(*there, "apply", host / "plan.toml")
-        assert "congctl reno" in sh("ip", "-n", name, "route")
+        changed = sh("ip", "-n", name, "route")
+        assert all(f"{option} " in changed and value in changed for option, value in end["route"].items()), changed
         within(*there, "measure", host / "hosts.toml")
         assert "wakeup" in (host / "hosts.toml").read_text()
         within(*there, "undo")
@@ -108,15 +112,6 @@ def on_a_host(program: Path, place: Path, env: dict[str, str]) -> None:
         assert checks["built with BPF"]
     finally:
         subprocess.run(["ip", "netns", "del", name], check=False)
-
-
-PLAN = """
-format = 1
-[servers]
-hosts = ["10.9.0.1"]
-peers = ["10.9.0.2"]
-route = { congctl = "reno", rto_min = "5ms" }
-"""
 
 
 SCENARIO = """
