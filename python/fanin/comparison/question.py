@@ -105,7 +105,7 @@ class Question:
             )
         if self.spans is not None and self.independent:
             raise ScenarioError(
-                "command line `--spans`: it says who waits for whom, and `--independent` that nobody does; give one"
+                "command line `--spans`: it says which answers a request waits for, and `--independent` that no connection waits for another; give one"
             )
         if self.file is not None:
             self.file.under(self.changes)
