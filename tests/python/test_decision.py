@@ -8,7 +8,7 @@ import random
 import polars as pl
 import pytest
 from fanin.comparison.outcomes import connections, waited
-from fanin.decision import FIRST_RUNS, Decision, Outcome, decide, running, tail_of
+from fanin.decision import CHECKS, Decision, Outcome, decide, running, tail_of
 from fanin.decision.judge import Case
 from fanin.decision.outcome import together
 from hypothesis import given
@@ -198,7 +198,7 @@ def test_more_replays_of_few_requests_do_not_make_another_quantile_of_the_tail()
 
 
 def test_what_was_left_after_a_few_runs_is_not_advised_by_these() -> None:
-    quick = Outcome("bbr", (2, 1), dict(list(outcome("bbr", times(5.0, 10.0)).runs.items())[:FIRST_RUNS]), 5_000)
+    quick = Outcome("bbr", (2, 1), dict(list(outcome("bbr", times(5.0, 10.0)).runs.items())[: CHECKS[0]]), 5_000)
     assert decide([CUBIC, quick], "cubic").kind == "keep"
 
 
@@ -270,7 +270,7 @@ def test_no_candidate_that_wins_is_measurably_better_than_what_is_advised(made: 
 
 @given(outcomes())
 def test_what_would_be_advised_is_still_run_after_the_first_runs(made: list[Outcome]) -> None:
-    first = [Outcome(o.name, o.cost, {run: o.runs[run] for run in list(o.runs)[:FIRST_RUNS]}, o.requests) for o in made]
+    first = [Outcome(o.name, o.cost, {run: o.runs[run] for run in list(o.runs)[: CHECKS[0]]}, o.requests) for o in made]
     left = running(first, "candidate 0", runs=10)
     so_far = decide(first, "candidate 0")
     if so_far.kind == "change":
@@ -280,7 +280,7 @@ def test_what_would_be_advised_is_still_run_after_the_first_runs(made: list[Outc
 
 def test_what_certainly_is_no_answer_is_not_run_further() -> None:
     def few(name: str, mean: float, p50: float = 1.0, cost: tuple[int, int] = (1, 1)) -> Outcome:
-        return outcome(name, times(mean, 10 * mean, p50=p50), cost, seeds=FIRST_RUNS)
+        return outcome(name, times(mean, 10 * mean, p50=p50), cost, seeds=CHECKS[0])
 
     cubic, reno, bbr = few("cubic", 20.0, cost=(0, 0)), few("reno", 20.0), few("bbr", 10.0, p50=15.0)
     vegas, trim, dcvegas = few("vegas", 18.0), few("trim", 10.0, cost=(4, 1)), few("dcvegas", 12.0, cost=(4, 1))

@@ -416,7 +416,6 @@ impl Windows {
     }
 }
 
-/// RFC 5681 equation 4. Swift counts on windows below one packet (its paper's section 3.1), and its ssthresh is its window.
 /// Linux hands a rate sample to `cong_control` alone, which sets the window in every state (tcp_input.c, `tcp_cong_control`): an algorithm that asked
 /// for samples and left recovery to the stack would have them in the simulator and not in the kernel.
 #[test]
@@ -429,6 +428,7 @@ fn who_asks_for_rate_samples_controls_recovery_as_in_linux() {
     }
 }
 
+/// RFC 5681 equation 4. Swift counts on windows below one packet (its paper's section 3.1), and its ssthresh is its window.
 #[test]
 fn a_reduction_leaves_ssthresh_of_at_least_two_segments() {
     for spec in senders().into_iter().filter(|spec| !spec.ends_with("swift")) {

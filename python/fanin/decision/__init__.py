@@ -14,12 +14,12 @@ from fanin.decision.judge import (
     decide,
 )
 from fanin.decision.outcome import Outcome, tail_of
-from fanin.decision.running import FIRST_RUNS, running
+from fanin.decision.running import CHECKS, running
 
 __all__ = [
+    "CHECKS",
     "CLAIM",
     "FEWEST_EVENTS",
-    "FIRST_RUNS",
     "TOLERATED",
     "WORTHWHILE",
     "Decision",

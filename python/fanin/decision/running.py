@@ -12,8 +12,6 @@ CHECKS = (3, 5)
 """After so many runs of each it is asked who goes on; with fewer an interval spans nearly everything, and more than half of the runs would let one be
 advised that was left."""
 
-FIRST_RUNS = CHECKS[0]
-
 ALWAYS = 4
 """So many of the best go on, however far ahead of them the first is: it may yet do harm on another rack."""
 
@@ -99,4 +97,4 @@ def _at_best(found: Judged, by: Sequence[str]) -> float:
     return math.exp(math.fsum(math.log(min(end, 1.0)) for end in known) / len(ends)) if len(known) == len(ends) else 0.0
 
 
-__all__ = ["ALWAYS", "CHECKS", "FIRST_RUNS", "running"]
+__all__ = ["ALWAYS", "CHECKS", "running"]
