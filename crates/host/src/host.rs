@@ -102,6 +102,7 @@ pub fn load(state: &mut State, name: &str, device: Option<&str>, params: &[(Stri
     let name = twins::known_as(name)?;
     // Of a load that was killed, or whose twin another program took out of the kernel.
     for gone in noted_load(state, name, device).into_iter().filter(|_| !is_loaded(name, device)) {
+        put_back(&gone)?;
         state.forget(&gone)?;
     }
     let before = Before::Loaded { name: name.to_owned(), device: device.map(str::to_owned), params: params.to_vec() };

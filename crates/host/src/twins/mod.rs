@@ -144,12 +144,13 @@ mod with_bpf {
         Ok(gone)
     }
 
-    /// Takes back what is still loaded of one.
+    /// Takes back what is still loaded of one, or the remainder of a load that was killed.
     pub fn put_back(name: &str, device: Option<&str>) -> Result<(), Error> {
-        match loaded().contains(&(name.to_owned(), device.map(str::to_owned))) {
-            true => unload(Some(name), device).map(drop),
-            false => Ok(()),
+        if loaded().contains(&(name.to_owned(), device.map(str::to_owned))) {
+            return unload(Some(name), device).map(drop);
         }
+        loader::tidy();
+        Ok(())
     }
 }
 
