@@ -202,20 +202,20 @@ class _Call:
                 theirs.close()
                 for each in (request, put, printed):
                     os.close(each)
-            pid = json.loads(about.recv(4096) or b"{}").get("pid")
-            with suppress(BrokenPipeError):
-                view = memoryview(pickle.dumps(asked))
-                while view:
-                    view = view[asking.write(view) or 0 :]
-            asking.close()
             whole = False
             try:
+                pid = json.loads(about.recv(4096) or b"{}").get("pid")
+                with suppress(BrokenPipeError):
+                    view = memoryview(pickle.dumps(asked))
+                    while view:
+                        view = view[asking.write(view) or 0 :]
+                asking.close()
                 whole = self._receive(files[0].fileno(), files[1].fileno(), pid)
             finally:
                 if not whole:
                     # The worker ends it then.
                     about.shutdown(socket.SHUT_WR)
-                status = json.loads(about.recv(4096) or b"{}").get("status", 0)
+                status = _status(about)
                 if self._when == LOADED and (not whole or status):
                     for name in self._names:
                         if not name.startswith("py:"):
@@ -298,6 +298,15 @@ class _Call:
 
 
 LOADED = "while it was loaded"
+
+
+def _status(about: socket.socket) -> int:
+    """How a piece of work ended, once it has; before that its number may come, if an interrupt did not let it be read."""
+    while told := about.recv(4096):
+        status = json.loads(told).get("status")
+        if status is not None:
+            return int(status)
+    return 0
 
 
 def _used_s(pid: int) -> float:

@@ -30,6 +30,7 @@ def serve(descriptor: int) -> None:
     # Ctrl-C is the terminal's word to the process that asked; that one stops its runs.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    _adopt()
     gc.freeze()
     children: dict[int, tuple[int, socket.socket]] = {}
     with selectors.DefaultSelector() as ready, socket.socket(fileno=descriptor) as control:
@@ -84,6 +85,7 @@ def _end(pid: int, ready: selectors.BaseSelector, children: dict[int, tuple[int,
     # What has ended already ends no other way, and takes what it started with it.
     _kill(pid)
     _, status = os.waitpid(pid, 0)
+    _wait_for_group(pid)
     for each in (handle, line):
         ready.unregister(each)
     os.close(handle)
@@ -97,6 +99,20 @@ def _kill(pid: int) -> None:
     for end in (os.killpg, os.kill):
         with suppress(ProcessLookupError):
             end(pid, signal.SIGKILL)
+
+
+def _wait_for_group(pid: int) -> None:
+    """Until the compiler has ended as well: killed, it may still make a file in a folder that the caller is about to remove."""
+    with suppress(ChildProcessError):
+        while True:
+            os.waitpid(-pid, 0)
+
+
+def _adopt() -> None:
+    """Become the parent of what outlives its own (``PR_SET_CHILD_SUBREAPER``, prctl(2)), so that its end can be waited for."""
+    import ctypes
+
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
 
 
 def _work(request: int, result: int, said: int) -> int:
