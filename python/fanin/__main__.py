@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from fanin.errors import FaninError, Interrupted, OutputError, nearest
 from fanin.limits import Apart, of_memory, refused
+from fanin.text import harmless
 
 if TYPE_CHECKING:
     import typer
@@ -127,8 +128,6 @@ def _sentence(error: BaseException) -> str | None:
 
 def _shown(said: str) -> str:
     """A sentence that may name what is in a file: nothing in it steers the terminal, and it has an end."""
-    from fanin.text import harmless
-
     return harmless(said if len(said) <= LONGEST else f"{said[: LONGEST // 2]} ... {said[-LONGEST // 2 :]}")
 
 
@@ -221,7 +220,13 @@ def _interrupted() -> int:
 
 def _give_up_output() -> None:
     """Python would try once more when it flushes on exit, and complain."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    number = sys.stdout.fileno()
+    # Closed first: a handle may be what is missing (ulimit -n).
+    os.close(number)
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    if nothing != number:
+        os.dup2(nothing, number)
+        os.close(nothing)
 
 
 if __name__ == "__main__":

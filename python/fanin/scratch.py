@@ -11,7 +11,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 PREFIX = ".fanin-"
@@ -142,6 +142,10 @@ def locked(path: Path, *, wait: bool = True) -> int | None:
 def remove(path: Path) -> None:
     """Remove a file or a folder, if it can be."""
     if path.is_dir() and not path.is_symlink():
+        # An empty one goes without a handle, of which there may be none left (ulimit -n).
+        with suppress(OSError):
+            path.rmdir()
+            return
         shutil.rmtree(path, ignore_errors=True)
         return
     try:

@@ -87,6 +87,8 @@ def test_a_limit_of_file_sizes_met_by_polars_is_the_systems_own_error(tmp_path: 
         ("compare", "memory 700000 KB"),
         ("compare", "files of 10 KB"),
         ("run", "12 open files"),
+        ("run", "6 open files"),
+        ("compare", "4 open files"),
         ("draw", "no home"),
         ("list", "output on a full disk"),
     ],
