@@ -105,28 +105,32 @@ def overview(papers: list[Paper], rows: dict[str, Row]) -> str:
 
 def of_paper(paper: Paper, rows: dict[str, Row]) -> str:
     """A row per claim of one paper."""
-    lines = ["| claim | verdict | reading | points and seeds |", "|---|---|---|---|"]
+    lines = ["| claim | verdict | reading |", "|---|---|---|"]
     tried = [row for row in searched(ROOT / "papers") if row["verdict"] != YES]
     for claim in paper.claims:
         row = rows[claim.id]
         count = sum(one["claim"] == claim.id for one in tried)
         reading = f"none of {count} tried" if row.verdict == DIFFERS and count else row.reading
-        lines.append(f"| `{row.claim}` | {row.verdict} | {reading} | {row.points} |")
+        lines.append(f"| `{row.claim}` | {row.verdict} | {reading} |")
     names = [claim.id for claim in paper.claims]
     there = [row for row in read_there() if row.claim in names]
     if there:
         lines += [
             "",
-            "On Linux's own TCP (`fanin reproduce CLAIM --engine kernel`, or `testbed`; with `--quick` where points and seeds say so):",
+            "On Linux's own TCP (`fanin reproduce CLAIM --engine kernel`, or `testbed`; indicative: with `--quick`):",
             "",
-            "| claim | engine | bottleneck | verdict | reading | points and seeds | ours | recorded | commit |",
-            "|---|---|---|---|---|---|---|---|---|",
+            "| claim | engine | bottleneck | verdict | reading | ours | recorded | commit |",
+            "|---|---|---|---|---|---|---|---|",
         ]
-        lines += [f"| `{one.claim}` | {' | '.join(one._replace(verdict=one.told)[1:])} |" for one in there]
-    shown = [(claim.id, one) for claim in paper.claims if rows[claim.id].verdict == DIFFERS for one in claim.shown]
-    if shown:
-        lines += ["", "What shows why a claim differs:", "", "| claim | command | what it gives |", "|---|---|---|"]
-        lines += [f"| `{name}` | `{one.run}` | {one.gives} |" for name, one in shown]
+        lines += [
+            f"| `{one.claim}` | {one.engine} | {one.rate} | {one.told} | {one.reading} | {one.ours} | {one.recorded} | {one.commit} |"
+            for one in there
+        ]
+    if any(rows[claim.id].verdict == DIFFERS and claim.shown for claim in paper.claims):
+        lines += [
+            "",
+            "`fanin reproduce CLAIM --out DIR` has the commands that show why a claim differs, and what they give.",
+        ]
     return "\n".join(lines)
 
 

@@ -127,12 +127,10 @@ pub static RACK: &[Setting] = &[
 
 /// Keys of `[replay]`.
 pub static REPLAY: &[Setting] = &[
-    Setting::time(
-        "jitter",
-        "each release is late by a random time, uniform on [0, this), beside the noise that the capture has and the profile adds: what seeds differ in",
-    )
-    .default("2us"),
-    Setting::time("duration", "the run ends here at the latest; ten times the capture and a minute unless set").positive(),
+    Setting::time("jitter", "each release is late by a random time, uniform on [0, this): what seeds differ in")
+        .default("2us"),
+    Setting::time("duration", "the run ends here at the latest; ten times the capture and a minute unless set")
+        .positive(),
 ];
 
 impl Rack {

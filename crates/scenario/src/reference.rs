@@ -13,8 +13,7 @@ const HEAD: &str = "\
 
 <!-- Made by `FANIN_BLESS=1 cargo test -p fanin-scenario --test generated`; edit the tables in crates/scenario instead. -->
 
-A scenario is a TOML file: a network, a stack, an algorithm, what the applications send, how long, and what to record. Only a
-workload must be there; everything else has a default.
+A scenario is a TOML file. Only a workload must be there; everything else has a default.
 
 ```toml
 [topology]
@@ -79,7 +78,7 @@ struct Page {
 
 impl Page {
     fn topologies(&mut self) {
-        self.text.push_str("## `[topology]`\n\nWhich one is said by `kind`, `star` unless set.\n\n### All kinds\n\n");
+        self.text.push_str("## `[topology]`\n\n`kind` is `star` unless set.\n\n### All kinds\n\n");
         self.table("[topology]", topology::COMMON);
         for t in topology::TOPOLOGIES {
             let (title, source) = (capital(t.title), source(t.source));
@@ -234,7 +233,10 @@ fn default(key: &Setting) -> String {
 
 fn value(kind: &Domain) -> String {
     match kind {
-        Domain::Count { .. } | Domain::Number { .. } => cell(&kind.expects()),
+        Domain::Count { min, max: u64::MAX } => format!("integer from {min}"),
+        Domain::Count { min, max } => format!("{min} to {max}"),
+        Domain::Number { min, max } if *max == f64::INFINITY => format!("number from {min}"),
+        Domain::Number { min, max } => format!("number, {min} to {max}"),
         Domain::Word(words) => words.iter().map(|w| format!("`{w}`")).collect::<Vec<_>>().join(", "),
         Domain::Time => "time".to_owned(),
         Domain::Rate => "rate".to_owned(),

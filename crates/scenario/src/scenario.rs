@@ -39,7 +39,7 @@ pub static ROOT: &[Setting] = &[
 pub const HOSTS: Setting = Setting::of(
     "hosts",
     Domain::Hosts,
-    "what every host is made of and costs: interrupts, GRO, processors, the application; a preset, a file of one's own, or a table",
+    "what every host costs: interrupts, GRO, processors, the application; a preset, a file or a table",
 );
 
 /// Keys of `[run]`.

@@ -65,28 +65,34 @@ class Search:
         return {"command": self.command, "readings": [one.to_dict() for one in self.tried]}
 
     def markdown(self, paper: str) -> str:
-        """The table of one paper."""
+        """The page of one paper: what holds by default, and the readings that change a verdict."""
         rows = self.of(paper)
-        claims = list(rows[0].verdicts)
-        columns = [claim.split(".", 1)[1] for claim in claims]
-        lines = [
-            f"# Readings of `{paper}`",
-            "",
-            f"Written by `{self.command}`, on the points and seeds of `--quick`. A reading answers a question that the paper leaves open",
-            "(`paper.toml`, `[[question]]`); the first row answers none. `yes`: every check of the claim holds; **bold**: other than in the first row.",
-            "",
-            "| reading | " + " | ".join(columns) + " |",
-            "|---|" + "---|" * len(columns),
+        by_verdict = {
+            verdict: [_short(claim) for claim, given in rows[0].verdicts.items() if given == verdict]
+            for verdict in (REPRODUCED, DIFFERS)
+        }
+        changing = [one for one in rows[1:] if one.gained or one.lost]
+        unchanged = [one.reading.name for one in rows[1:] if one not in changing]
+        cells = [
+            f"| {one.reading.name} | {', '.join(map(_short, one.gained))} | {', '.join(map(_short, one.lost))} |"
+            for one in changing
         ]
-        for one in rows:
-            cells = []
-            for claim in claims:
-                word = {REPRODUCED: "yes", DIFFERS: "no"}.get(one.verdicts[claim], "not run")
-                cells.append(word if one.verdicts[claim] == rows[0].verdicts[claim] else f"**{word}**")
-            lines.append(f"| {one.reading.name or 'default'} | " + " | ".join(cells) + " |")
-        together = _best(rows)
-        lines += ["", f"Most claims at once: {together}.", ""]
-        return "\n".join(lines)
+        table = ["", "| reading | then holds | then differs |", "|---|---|---|", *cells] if cells else []
+        return "\n".join(
+            [
+                f"# Readings of `{paper}`",
+                "",
+                f"Written by `{self.command}`, on the points and seeds of `--quick`. A reading answers questions of `paper.toml` (`[[question]]`).",
+                "",
+                f"By default every check holds of: {', '.join(by_verdict[REPRODUCED]) or 'none'}. Not of: {', '.join(by_verdict[DIFFERS]) or 'none'}.",
+                *table,
+                "",
+                f"These change no verdict: {'; '.join(unchanged) or 'none'}.",
+                "",
+                f"Most claims at once: {_best(rows)}.",
+                "",
+            ]
+        )
 
     def write_files(self, papers: Sequence[Paper]) -> list[Path]:
         """Write ``readings.md`` beside each paper."""
@@ -97,6 +103,11 @@ class Search:
                 file.write_text(self.markdown(paper.name), encoding="utf-8")
                 written.append(file)
         return written
+
+
+def _short(claim: str) -> str:
+    """A claim's name without its paper's."""
+    return claim.split(".", 1)[1]
 
 
 def _best(rows: Sequence[Tried]) -> str:

@@ -92,8 +92,7 @@ pub(crate) const SHARED: [Setting; 2] = [
 pub(crate) const ROUTING: Setting = Setting::word(
     "routing",
     &["flow-hash", "spray", "equal-length", "lowest"],
-    "ECMP by a hash of the flow, a path per packet, always through the core so that all paths are equally long, or always the \
-     lowest-numbered next hop, as ns-2's static routes do",
+    "ECMP by a hash of the flow, a path per packet, always through the core (equally long paths), or always the lowest-numbered next hop (ns-2's static routes)",
 )
 .default("flow-hash");
 

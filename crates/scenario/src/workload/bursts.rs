@@ -22,10 +22,7 @@ pub const WORKLOAD: WorkloadKind = WorkloadKind {
 const KEYS: &[Setting] = &[
     Setting::times("length", "how long a burst is sent").default("imc17_burst_length"),
     Setting::times("gap", "from the end of a burst to the start of the next").default("imc17_burst_gap"),
-    Setting::rate(
-        "rate",
-        "of a burst, headers included; the receiver's link rate, or the slowest sender's where that is less, unless set",
-    ),
+    Setting::rate("rate", "of a burst, headers included; the slowest link's of receiver and senders unless set"),
     Setting::size("packet", "bytes of a packet on the wire").default("1500B").positive(),
     Setting::time("stop", "nothing is sent from here on; the end of the run unless set"),
 ];

@@ -84,8 +84,7 @@ pub static TCP: &[Setting] = &[
 /// Of workloads whose hosts answer at once.
 pub(crate) const JITTER: Setting = Setting::time(
     "jitter",
-    "each answer is delayed by a random time, uniform on [0, this), as by what its application does; 0s, since what a host's kernel and network \
-     card add is `stack.send_jitter`, and the papers' servers begin at once",
+    "each answer is delayed by a random time, uniform on [0, this); what kernel and card add is `stack.send_jitter`",
 )
 .default("0s");
 

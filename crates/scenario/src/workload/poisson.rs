@@ -19,13 +19,18 @@ pub const WORKLOAD: WorkloadKind = WorkloadKind {
 };
 
 const KEYS: &[Setting] = &[
-    Setting::number("load", 0.0, 1.0, "offered load on the links of the hosts, headers included: share of the senders' rates, or with `to_one` of the receiver's")
-        .required()
-        .positive(),
+    Setting::number(
+        "load",
+        0.0,
+        1.0,
+        "offered load, headers included: share of the senders' link rates, or with `to_one` of the receiver's",
+    )
+    .required()
+    .positive(),
     Setting::sizes("size", "bytes of a flow").default("websearch_pfabric"),
     Setting::flag("to_one", "all flows go to the one receiver in `to`, not between random hosts").default("false"),
     Setting::time("stop", "no flow arrives from here on; the end of the run unless set"),
-    Setting::size("short_below", "without a `class`, flows go by their size into the classes short, mid and long: below this it is short")
+    Setting::size("short_below", "without a `class`, flows are of class short, mid or long by size: below this short")
         .default("100KB"),
     Setting::size("long_from", "from here on it is long").default("10MB"),
 ];

@@ -26,13 +26,10 @@ const KEYS: &[Setting] = &[
     Setting::of(
         "hosts",
         Domain::Groups,
-        "which servers of the capture each host stands for, by address, `*` stands for anything: `hosts = { h1 = \"10.0.0.2\", h2 = [\"10.0.0.3\", \"10.0.1.*\"] }`; without it they are put on the hosts of `from` in the order in which the capture shows them, around again where there are more servers than hosts",
+        "which servers of the capture each host stands for: `hosts = { h1 = \"10.0.0.2\", h2 = [\"10.0.0.3\", \"10.0.1.*\"] }`; else the hosts of `from` take them in the order of the capture",
     ),
-    Setting::time(
-        "jitter",
-        "each release is late by a random time, uniform on [0, this), beside the noise that the capture has and the profile adds: what seeds differ in",
-    )
-    .default("2us"),
+    Setting::time("jitter", "each release is late by a random time, uniform on [0, this): what seeds differ in")
+        .default("2us"),
 ];
 
 fn build(reader: &Reader<'_>, workload: &mut Workload<'_>) -> Result<(), ScenarioError> {

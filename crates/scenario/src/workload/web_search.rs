@@ -25,7 +25,7 @@ const KEYS: &[Setting] = &[
     Setting::size("request", "size of the query to each worker").default("100B").positive(),
     Setting::times(
         "interval",
-        "time from a query to the next, whether it is answered or not; unless set a query waits for the answers to the one before",
+        "time from a query to the next; unless set a query waits for the answers to the one before",
     ),
     Setting::time("gap", "pause between the last answer and the next query").default("0s"),
     JITTER,

@@ -152,7 +152,7 @@ pub struct HostPreset {
 knobs! {
     /// Everything that can be set of hosts, in the order the reference shows it.
     HOST_KNOBS of HostModel {
-        processors: count(1, MOST_PROCESSORS), "processors that take interrupts, each with a receive queue of the network card, to which connections are hashed (RSS); the application runs on the last";
+        processors: count(1, MOST_PROCESSORS), "processors that take interrupts, each with a receive queue of the card (RSS); the application runs on the last";
         ring: count(1, 65_535), "packets that a receive queue of the card holds (ethtool -G ... rx): more are dropped";
         interrupt_delay: TIME, "the card interrupts so long after the first packet that waits (ethtool -C ... rx-usecs of most cards)";
         interrupt_frames: count(0, 65_535), "it interrupts at once when so many packets wait (ethtool -C ... rx-frames); 0: never";
@@ -160,7 +160,7 @@ knobs! {
         tso: FLAG, "segmentation offload: stack.tso of every connection of a Linux stack (ethtool -K ... tso on)";
         interrupt_time: TIME, "from an interrupt to the first packet that the driver takes";
         napi_budget: count(1, 65_535), "packets that the driver takes in one poll (NAPI_POLL_WEIGHT: 64)";
-        gro: FLAG, "segments of a connection that follow each other are merged until PSH, a gap, another ECN mark, 64 KB or the end of a poll (ethtool -K ... gro on); the receiver sends an ACK for each merged segment";
+        gro: FLAG, "segments of a connection are merged until PSH, a gap, another ECN mark, 64 KB or the end of a poll (ethtool -K ... gro on)";
         gro_flush_timeout: TIME, "how long merged segments may wait for more after the queue has run empty (/sys/class/net/DEV/gro_flush_timeout)";
         packet_time: TIME, "processor time of the driver and GRO for each packet that arrives";
         segment_time: TIME, "processor time of IP and TCP for each segment that arrives, merged or not";
