@@ -117,6 +117,7 @@ impl RenoCore {
 
     /// Halves what `conn.loss_basis` counts, at least to 2; a timeout goes on from 1 (RFC 5681 section 3.1, equation 4).
     pub fn on_congestion(&mut self, conn: &Conn, cause: Cause) {
+        // RFC 5681 equation 4: ssthresh = max(FlightSize / 2, 2 SMSS).
         let half = conn.loss_basis / 2.0;
         let half = if self.whole_packets { half.floor() } else { half }.max(2.0);
         match cause {
@@ -143,6 +144,7 @@ impl RenoCore {
     /// One packet, and a new ssthresh unless this is a repeated timeout of the same segment.
     pub fn timeout(&mut self, conn: &Conn, ssthresh: Option<f64>) {
         self.prior.remember(self.window, ssthresh.is_none());
+        // RFC 5681 section 3.1: the loss window is one segment; a repeated timeout keeps ssthresh.
         self.window = Window { cwnd: 1.0, ssthresh: ssthresh.unwrap_or(self.window.ssthresh) };
         self.avoidance.reset();
         self.slow_start.reset(conn);

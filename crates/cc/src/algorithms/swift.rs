@@ -69,6 +69,7 @@ fn build(setup: &Setup, args: &Args, slow_start: Box<dyn SlowStart>) -> Result<B
         set => set,
     };
     let range = number(&FS_RANGE)? * base_rtt;
+    // Section 3.5: flow scaling adds all of its range at fs_min_cwnd and nothing from fs_max_cwnd on.
     let alpha = range / (1.0 / fs_min.sqrt() - 1.0 / fs_max.sqrt());
     Ok(Box::new(Swift {
         base_target,
@@ -116,6 +117,7 @@ struct Swift {
 impl Swift {
     /// Target delay in seconds (section 3.5): more for smaller windows, since many flows queue more by chance.
     fn target(&self) -> f64 {
+        // base + max(0, min(alpha / sqrt(cwnd) + beta, fs_range)).
         let scaling = self.alpha / self.window.cwnd.sqrt() + self.beta_fs;
         self.base_target + scaling.clamp(0.0, self.range)
     }
@@ -124,6 +126,7 @@ impl Swift {
         match cause {
             Cause::Timeout { .. } => {
                 self.timeouts += 1;
+                // Algorithm 1: after RETX_RESET_THRESHOLD timeouts in a row the least window.
                 if self.timeouts >= RESET_AFTER {
                     return self.cut(conn, 0.0);
                 }
@@ -131,6 +134,7 @@ impl Swift {
             Cause::Loss | Cause::Ecn => self.timeouts = 0,
         }
         if self.can_decrease(conn.now) {
+            // Algorithm 1: a loss cuts by max_mdf.
             self.cut(conn, 1.0 - self.max_mdf);
         }
     }

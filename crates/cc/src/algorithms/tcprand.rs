@@ -106,7 +106,9 @@ impl TcpRand {
         match self.least {
             Least::Static(r_min) => r_min.min(mss),
             Least::Adaptive(rule) => match self.inner.growth_curve() {
+                // Algorithm 1: rMin by where the window stands on CUBIC's curve from `start` to Wmax.
                 GrowthCurve::Towards { start, w_max } => rule.r_min(self.inner.control().cwnd, start, w_max, mss),
+                // Without a maximum there is no curve: full segments.
                 GrowthCurve::None | GrowthCurve::Undefined => mss,
             },
         }

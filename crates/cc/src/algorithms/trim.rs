@@ -66,6 +66,7 @@ fn without_a_queue(cc: &str, paths: &[PathKnowledge], wire: Bytes, args: &Args) 
     let upper = args.word(&K, Profile::Rfc).is_ok_and(|word| word == "upper");
     let (mut starved, mut short, mut worst) = (0, 0, None);
     for path in paths {
+        // C in packets per second, D the round trip without queueing.
         let (c, d) = (path.rate.bps() as f64 / (8.0 * wire.get() as f64), path.base_rtt.as_secs());
         let k = fixed.unwrap_or_else(|| {
             let interval = model::KInterval::new(c, d, path.buffer_packets);
@@ -272,8 +273,10 @@ impl Trim {
     /// Algorithm 2 lines 2 to 6.
     fn sample(&mut self, rtt: f64) {
         let w = self.weight;
+        // Algorithm 2 line 2: smooth_RTT = (1 - w) smooth_RTT + w RTT.
         self.smooth_rtt = Some(self.smooth_rtt.map_or(rtt, |s| (1.0 - w) * s + w * rtt));
         self.max_rtt = self.max_rtt.max(rtt);
+        // Algorithm 2 lines 3 to 6: a smaller D moves K.
         if rtt < self.min_rtt {
             self.min_rtt = rtt;
             self.update_k();
@@ -294,6 +297,7 @@ impl Trim {
     }
 
     fn start_probing(&mut self, conn: &Conn, deadline: f64) {
+        // Algorithm 1: save the window, go on with two packets, after the AD wait of at most the largest round trip.
         let saved_cwnd = self.core.window.cwnd;
         self.probing =
             Some(Probing { saved_cwnd, deadline, probes: [0; PROBES], sent: 0, acked: 0, rtt_sum: 0.0 });
@@ -336,12 +340,14 @@ impl Trim {
     /// Algorithm 2 lines 8 to 14, and the AS wait.
     fn resolve(&mut self, conn: &Conn, on_time: bool) {
         let Some(probing) = self.probing.take() else { return };
+        // Equation 1: the window comes back by how little the probes queued; a late one leaves the least.
         let probe_rtt = probing.rtt_sum / probing.acked as f64;
         let cwnd =
             if on_time { model::resumed_window(probing.saved_cwnd, probe_rtt, self.min_rtt) } else { MIN_CWND };
         self.set_cwnd(conn, cwnd);
         self.hold = Time::ZERO;
         if probe_rtt.is_finite() && self.path.c.is_finite() {
+            // Equations 30 to 33: the rest of the train waits a random part of what N probers' windows take.
             let n = model::concurrent_probers(self.path.c, probe_rtt);
             self.wait(conn, model::as_upper(self.path.c, n, self.core.window.cwnd));
         }
@@ -355,6 +361,7 @@ impl Trim {
                 self.keep_estimates(conn, ack);
                 let due = self.cut_per_ack || self.cut_mark.is_none_or(|mark| ack.ack_seq > mark);
                 if due && conn.state != State::Recovery {
+                    // Equations 2 and 3: cwnd (1 - ep / 2), with ep = (RTT - K) / RTT.
                     self.set_cwnd(conn, self.core.window.cwnd * (1.0 - model::excess(rtt, self.k) / 2.0));
                     self.cut_mark = Some(conn.snd_nxt);
                 }
@@ -362,6 +369,7 @@ impl Trim {
             _ if self.additive_only => {
                 self.keep_estimates(conn, ack);
                 if ack.may_grow {
+                    // Algorithm 2 by its letter: 1 / cwnd on each ACK below K.
                     self.core.window.cwnd += 1.0 / self.core.window.cwnd;
                 }
             }
@@ -430,6 +438,7 @@ impl CongestionControl for Trim {
         if self.probing.is_none() {
             let repairing = matches!(conn.state, State::Recovery | State::Loss);
             if let (Some(gap), Some(smooth)) = (self.gap(conn, since_last), self.smooth_rtt)
+                // Algorithm 1: the gap ti since the last transmission above smooth_RTT starts a new train.
                 && gap > smooth + self.tolerance
                 && !repairing
                 && (!self.idle_only || self.was_silent(conn))

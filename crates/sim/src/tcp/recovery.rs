@@ -113,8 +113,11 @@ impl Recovery {
             return cwnd;
         }
         match state {
+            // RFC 6937: PRR says what may be in flight (`tcp_cwnd_reduction`).
             State::Recovery | State::Cwr if self.uses_prr() => self.linux.as_ref().map_or(cwnd, |l| l.prr.window()),
+            // RFC 5681 section 3.2 steps 3 and 4: each duplicate ACK inflates the window by a segment.
             State::Recovery if !self.uses_sack() && !self.plain => (cwnd + self.inflation).max(1.0),
+            // RFC 3042: one new segment on each of the first duplicate ACKs.
             State::Disorder if !self.uses_sack() && !self.plain && stack.limited_transmit => {
                 cwnd + f64::from(self.dup_acks.min(stack.dup_thresh - 1))
             }
@@ -124,6 +127,7 @@ impl Recovery {
 
     /// Whether an ACK of new data up to `una` ends a recovery.
     pub fn ends_at(&self, una: u64) -> bool {
+        // RFC 6582 section 3.2 step 3: a full acknowledgement covers `recover`; RFC 5681's Reno leaves with the first new ACK.
         if self.plain { una > self.high } else { una >= self.high || self.kind == RecoveryKind::Reno }
     }
 
@@ -155,6 +159,7 @@ impl Recovery {
 
     /// Whether an ACK of new data restarts the retransmission timer.
     pub fn restarts_timer(&self, state: State) -> bool {
+        // RFC 6582 section 3.2: the impatient variant restarts the timer on the first partial ACK alone.
         !(state == State::Recovery && self.kind == RecoveryKind::NewReno && self.partial_acks > 1)
     }
 
@@ -203,6 +208,7 @@ impl Sender {
             State::Open | State::Disorder | State::Cwr => self.watch_for_loss(&summary, net),
             State::Recovery => self.on_ack_in_recovery(&summary, net),
             State::Loss => {
+                // All that was outstanding at the timeout is acknowledged (`tcp_process_loss`).
                 if self.una >= self.recovery.high {
                     self.end_repair();
                     if self.recovery.own_window {
@@ -244,9 +250,11 @@ impl Sender {
         let lost = match self.recovery.kind {
             RecoveryKind::Reno | RecoveryKind::NewReno => {
                 !advanced
+                    // RFC 6582 section 3.2 step 2: the third duplicate ACK, above what the last recovery covered.
                     && self.recovery.dup_acks == self.config.stack.dup_thresh
                     && self.recovery.recover.is_none_or(|r| self.una > r)
             }
+            // RFC 6675 section 5 step 4: DupAcks >= DupThresh, or IsLost(HighACK + 1).
             RecoveryKind::Sack => (sacked || !advanced) && (enough || self.board.front().is_some_and(|s| s.lost)),
             // Also what was sent again and has not arrived yet (`tcp_time_to_recover`).
             RecoveryKind::Rack => self.board.lost() > 0,
@@ -368,6 +376,7 @@ impl Sender {
         self.notify_cc(net.now, |cc, conn| cc.on_congestion(conn, Cause::Ecn));
         self.counters.ecn_reductions += 1;
         self.forget_undo();
+        // RFC 3168 section 6.1.2: at most one reduction per window of data.
         self.recovery.high = self.nxt;
         self.recovery.ecn_end = Some(self.nxt);
         self.start_prr(prior);
@@ -394,6 +403,7 @@ impl Sender {
         if self.recovery.linux.is_some() {
             self.linux_times_out(repeated, reduced, net.now);
         } else {
+            // RFC 6675 section 5.1, RFC 5681 section 3.1: after a timeout all that is outstanding counts as lost.
             self.board.lose_all();
         }
         if settled {
@@ -424,10 +434,12 @@ impl Sender {
         if !self.window_has_room(full) {
             return false;
         }
+        // Rule 3: a hole below the highest SACK, lost or not.
         if let Some(index) = self.board.next_hole() {
             self.resend(index, net);
             return true;
         }
+        // Rule 4: once per recovery the highest outstanding segment.
         if !self.recovery.rescued {
             self.recovery.rescued = true;
             if let Some(index) = self.board.highest_unsacked_below(self.recovery.high)

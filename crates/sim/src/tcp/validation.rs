@@ -171,9 +171,11 @@ impl Validation {
         let restart_window = s.initial_window.min(s.window.cwnd);
         let window = match self.mode {
             CwndValidation::None | CwndValidation::LinuxKeep => return None,
+            // RFC 5681 section 4.1: after an RTO of silence the restart window is min(IW, cwnd).
             CwndValidation::Rfc5681 if idle > timer => Window { cwnd: restart_window, ..s.window },
             CwndValidation::Ns2Full if idle > raw => Window { cwnd: s.initial_window, ..s.window },
             CwndValidation::Ns2Oneway if s.now - self.last_ack >= timer => Window { cwnd: 1.0, ..s.window },
+            // RFC 2861 section 3.2, `tcp_cwnd_restart`: half of the window for each RTO of silence.
             CwndValidation::Rfc2861 | CwndValidation::Linux if idle > timer => {
                 let window = decayed(s, idle, timer, restart_window, self.mode == CwndValidation::Linux);
                 self.stamp = s.now;
@@ -185,6 +187,7 @@ impl Validation {
                 if s.now - p.not_validated_since? < NON_VALIDATED_PERIOD_PS {
                     return None;
                 }
+                // RFC 7661 section 4.4.3: at the end of the non-validated period max(cwnd / 2, IW).
                 p.not_validated_since = Some(s.now);
                 Window { cwnd: (s.window.cwnd / 2.0).max(s.initial_window), ssthresh: raised(s.window) }
             }
@@ -258,6 +261,7 @@ impl PipeAck {
 
 /// 3/4 of cwnd, but never lower than before.
 fn raised(w: Window) -> f64 {
+    // `tcp_current_ssthresh`: max(ssthresh, cwnd / 2 + cwnd / 4).
     w.ssthresh.max(0.75 * w.cwnd)
 }
 

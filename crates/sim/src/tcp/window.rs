@@ -11,6 +11,7 @@ impl Sender {
     /// Whether a segment of `len` bytes fits into the window in force.
     #[inline]
     pub(super) fn window_has_room(&self, len: u32) -> bool {
+        // RFC 6675 section 5: a segment may leave while cwnd - pipe has room for it.
         let window = self.window_in_force();
         if self.config.byte_window {
             let bytes = (window * f64::from(self.config.stack.mss)).floor();
@@ -136,6 +137,7 @@ impl Sender {
             }
             // The cast truncates; windows are not negative.
             LossBasis::WholeWindow => 2.0 * (self.control.cwnd / 2.0) as i64 as f64,
+            // `tcp_reno_ssthresh` takes half of snd_cwnd, not of what is in flight.
             LossBasis::Window => self.control.cwnd,
         }
     }
