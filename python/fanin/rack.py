@@ -13,7 +13,6 @@ from fanin.fitness import Fitness
 from fanin.rack_hosts import offload
 from fanin.rack_queue import CLEAR, FEWEST_STRETCHES, UNCLEAR, Finding, Losses, as_bps, buffer, mark
 from fanin.runs.job import RunWarning
-from fanin.settings.declared import stated_packets
 from fanin.text import duration, harmless, rate, significant
 from fanin.vantage import needless
 
@@ -467,35 +466,6 @@ def _others(speed: Finding) -> str:
     """Rates to try in place of a guess: what the capture bounds it by, the guess, and Ethernet's tenfold."""
     value = speed.value or "1Gbps"
     return ",".join(dict.fromkeys([*([speed.low] if speed.low else []), value, TENFOLD.get(value, "10Gbps")]))
-
-
-def unknowns(proposal: RackProposal) -> dict[str, list[str]]:
-    """Values to try beside what was proposed, by key, where the capture does not carry a number.
-
-    They are the ends of the buffer's range, and another rate beside the proposed one.
-
-    Examples
-    --------
-    >>> guess = Finding("rack.rate", "1Gbps", "bounded", "", "660Mbps")
-    >>> unknowns(RackProposal((guess, Finding("rack.buffer", "40p", "bounded", "", "30p", "52p")), (), "", ""))
-    {'rack.rate': ['1Gbps', '10Gbps'], 'rack.buffer': ['30p', '52p']}
-    >>> unknowns(RackProposal((Finding("rack.buffer", "40p", "measured", "", "39p"),), (), "", ""))
-    {}
-    """
-    found = {finding.key: finding for finding in proposal.findings}
-    speed, queue = found.get("rack.rate"), found.get("rack.buffer")
-    vary: dict[str, list[str]] = {}
-    marks = found.get("rack.mark")
-    # A queue marks before it is full.
-    least = (stated_packets(marks.value if marks else None) or 0) + 1
-    sizes = [stated_packets(end) for end in (queue.low, queue.high)] if queue and queue.certainty != "measured" else []
-    ends = [f"{max(size, least)}p" for size in sizes if size]
-    if speed is not None and speed.value and speed.certainty != "measured":
-        other = TENFOLD.get(speed.value, "10Gbps")
-        vary[speed.key] = [speed.value, other] if ends else [other]
-    if queue is not None and ends:
-        vary[queue.key] = list(dict.fromkeys(ends))
-    return vary
 
 
 def in_short(proposal: RackProposal) -> str:

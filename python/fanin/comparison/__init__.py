@@ -111,8 +111,7 @@ def compare(
         Values by key, such as ``{"rack.buffer": "250p"}``, on top of the rack file.
     vary : mapping, optional
         Values by key that are not known, such as ``{"rack.buffer": ["50p", "400p"]}``: the comparison is made again on every combination
-        (:attr:`CompareResult.variations`), and the answer says where it holds. Unless given, and without a `rack`, what the capture does not
-        show of rate and buffer is (:func:`fanin.rack.unknowns`), with five seeds.
+        (:attr:`CompareResult.variations`), and the answer says where it holds.
     pcap : path, optional
         A folder for pcap files of what hosts and ports saw in the run of `trace_seed`, in a folder of each algorithm's name.
     pcap_at : sequence of str, optional

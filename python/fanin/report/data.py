@@ -365,11 +365,6 @@ def _rounded(column: str, digits: int) -> pl.Expr:
     return pl.col(column).cast(pl.Float64).round(digits)
 
 
-def _least(frame: pl.DataFrame, column: str) -> float:
-    value = frame[column].min()
-    return float(value) if isinstance(value, int | float) else 0.0
-
-
 def _greatest(frame: pl.DataFrame, column: str) -> float:
     value = frame[column].max()
     return float(value) if isinstance(value, int | float) else 0.0
