@@ -289,6 +289,52 @@ def completion_statistics(completion_ms: Sequence[float | None] | pl.Series) -> 
     return statistics
 
 
+def _row(
+    mine: pl.DataFrame,
+    of: RankOf,
+    cc: str,
+    *,
+    needs_ecn: bool,
+    scenario: str,
+    candidate: bool,
+    against: dict[str, Paired],
+) -> RankingRow:
+    """The row of one algorithm, from its runs; its place comes later."""
+    times = {what: _times(mine, what) for what in PREFIX}
+    counts = {name: _count(mine[name].to_list()) for name in COUNTS}
+    return RankingRow(
+        rank=0,
+        tier=0,
+        cc=cc,
+        needs_ecn=needs_ecn,
+        completion_ms=times[of],
+        timeouts=counts["timeouts"],
+        retransmissions=counts["retransmissions"],
+        drops=counts["drops"],
+        marks=counts["marks"],
+        goodput_bps=counts["goodput_bps"],
+        queue_mean_packets=counts["queue_mean_packets"],
+        queue_p99_packets=counts["queue_p99_packets"],
+        queue_max_packets=counts["queue_max_packets"],
+        responses=int(mine["responses"][0]),
+        unfinished=int(mine["unfinished"].sum()),
+        seeds=tuple(mine["seed"].to_list()),
+        scenario_hash=scenario,
+        candidate=candidate,
+        against_baseline=against,
+        response_ms=times["responses"],
+        request_ms=times["requests"],
+        stage_ms=times["stages"],
+        stages=int(mine["stages"][0]),
+        unfinished_stages=int(mine["unfinished_stages"].sum()),
+        requests=int(mine["requests"][0]),
+        unfinished_requests=int(mine["unfinished_requests"].sum()),
+        tree_ms=times["trees"],
+        trees=int(mine["trees"][0]),
+        unfinished_trees=int(mine["unfinished_trees"].sum()),
+    )
+
+
 def rank(
     runs: pl.DataFrame,
     needs_ecn: Mapping[str, bool],
@@ -326,40 +372,9 @@ def rank(
     rows = []
     for cc, mine in samples.items():
         against = {} if baseline in {None, cc} or baseline not in samples else _against(mine, samples[baseline], of)
-        times = {what: _times(mine, what) for what in PREFIX}
-        counts = {name: _count(mine[name].to_list()) for name in COUNTS}
+        candidate = candidates is None or cc in candidates
         rows.append(
-            RankingRow(
-                rank=0,
-                tier=0,
-                cc=cc,
-                needs_ecn=needs_ecn[cc],
-                completion_ms=times[of],
-                timeouts=counts["timeouts"],
-                retransmissions=counts["retransmissions"],
-                drops=counts["drops"],
-                marks=counts["marks"],
-                goodput_bps=counts["goodput_bps"],
-                queue_mean_packets=counts["queue_mean_packets"],
-                queue_p99_packets=counts["queue_p99_packets"],
-                queue_max_packets=counts["queue_max_packets"],
-                responses=int(mine["responses"][0]),
-                unfinished=int(mine["unfinished"].sum()),
-                seeds=tuple(mine["seed"].to_list()),
-                scenario_hash=hashes[cc],
-                candidate=candidates is None or cc in candidates,
-                against_baseline=against,
-                response_ms=times["responses"],
-                request_ms=times["requests"],
-                stage_ms=times["stages"],
-                stages=int(mine["stages"][0]),
-                unfinished_stages=int(mine["unfinished_stages"].sum()),
-                requests=int(mine["requests"][0]),
-                unfinished_requests=int(mine["unfinished_requests"].sum()),
-                tree_ms=times["trees"],
-                trees=int(mine["trees"][0]),
-                unfinished_trees=int(mine["unfinished_trees"].sum()),
-            )
+            _row(mine, of, cc, needs_ecn=needs_ecn[cc], scenario=hashes[cc], candidate=candidate, against=against)
         )
     rows.sort(
         key=lambda row: (

@@ -105,6 +105,12 @@ def curves(names: list[str], *, tail: bool) -> Any:
             strokeDash=_dash(names),
         )
     )
+    layers = alt.layer(lines, *_p99(table, names, level, below=not tail))
+    return layers.add_params(alt.param(name="least", value=1e-4)).properties(height=340)
+
+
+def _p99(table: Any, names: list[str], level: float, *, below: bool) -> tuple[Any, Any, Any]:
+    """The level of the p99: a rule, its label above or below it, and where each algorithm's curve crosses it."""
     rule = (
         alt.Chart(alt.InlineData(values=[{"level": level}]))
         .mark_rule(strokeDash=[2, 2], strokeWidth=1)
@@ -114,9 +120,9 @@ def curves(names: list[str], *, tail: bool) -> Any:
         alt.Chart(alt.InlineData(values=[{"level": level}]))
         .mark_text(
             align="left",
-            baseline="bottom" if tail else "top",
+            baseline="top" if below else "bottom",
             dx=4,
-            dy=-3 if tail else 4,
+            dy=4 if below else -3,
             text="p99",
             fontWeight="bold",
         )
@@ -139,9 +145,7 @@ def curves(names: list[str], *, tail: bool) -> Any:
             ],
         )
     )
-    return (
-        alt.layer(lines, rule, label, crossing).add_params(alt.param(name="least", value=1e-4)).properties(height=340)
-    )
+    return rule, label, crossing
 
 
 def responses(names: list[str]) -> Any:

@@ -72,6 +72,25 @@ class Recommendation:
         }
 
 
+def _needed(cc: str, how: Deployment, mark: str | None) -> list[str]:
+    """What has to hold on switches and at both ends for `cc` to work, a sentence each."""
+    needs: list[str] = []
+    if _native.needs_ecn(cc):
+        at = f" above {mark} in the queue (K, `mark` in a rack file)" if mark else ""
+        needs.append(
+            f"Switches mark packets (ECN){at}: on every port of the path, at the queue as it is now, not at its average "
+            "(as WRED: minimum and maximum threshold both at that value, probability 100%)."
+        )
+    if cc in BOTH_ENDS:
+        needs.append(f"Both ends run {cc}: its receiver tells the sender which packets were marked.")
+    if how.shim:
+        needs.append(
+            f"{COMMAND} stands for what starts the server: it is started again with the library in front (`make linux` builds it; docs/linux.md), and "
+            "to take it back once more without."
+        )
+    return needs
+
+
 def recommendation(
     cc: str,
     *,
@@ -132,20 +151,7 @@ def recommendation(
     if how.twin and changes_tcp:
         loads = [" ".join([f"fanin-host load {kernel}", *(f"--param {one}" for one in load)])]
     unload = [f"fanin-host unload {kernel}"] if how.twin and changes_tcp else []
-    needs = []
-    if _native.needs_ecn(cc):
-        at = f" above {mark} in the queue (K, `mark` in a rack file)" if mark else ""
-        needs.append(
-            f"Switches mark packets (ECN){at}: on every port of the path, at the queue as it is now, not at its average "
-            "(as WRED: minimum and maximum threshold both at that value, probability 100%)."
-        )
-    if both:
-        needs.append(f"Both ends run {cc}: its receiver tells the sender which packets were marked.")
-    if how.shim:
-        needs.append(
-            f"{COMMAND} stands for what starts the server: it is started again with the library in front (`make linux` builds it; docs/linux.md), and "
-            "to take it back once more without."
-        )
+    needs = _needed(cc, how, mark)
     options = {"congctl": how.kernel_name, **asked} if changes_tcp or asked else {}
     trial = [*loads, *shell.route([aggregator], options)] if options else []
     undo = [shell.route_undo([aggregator]), *unload] if options else []
