@@ -115,6 +115,7 @@ impl DcVegas {
         }
         let cwnd = self.window.cwnd;
         let smoothed = self.ewma.flatten().unwrap_or(sum / f64::from(count));
+        // Equation 1: Delta = cwnd (1 - baseRTT / RTT), packets of its own in the queue.
         self.delta = cwnd * (1.0 - self.base_rtt / smoothed);
         if self.window.in_slow_start() {
             if self.delta > self.gamma {
@@ -133,6 +134,7 @@ impl DcVegas {
         self.incr = 0.0;
         if delta < self.alpha {
             self.succ += 1.0;
+            // Equation 6: (beta - Delta) succ in all, at most the window, spread over the next round trip.
             self.incr = ((self.beta - delta) * self.succ).min(cwnd) / cwnd;
             return;
         }
@@ -145,6 +147,7 @@ impl DcVegas {
         } else if delta <= self.beta {
             self.window.cwnd = (cwnd - 1.0).max(MIN_CWND);
         } else {
+            // Equation 7: what is queued beyond the middle goes at once.
             self.window.cwnd = (cwnd - (delta - middle)).max(MIN_CWND);
         }
     }
@@ -166,6 +169,7 @@ impl DcVegas {
             return;
         }
         let worth = self.counting.worth(self.counting.segments(ack));
+        // Equation 5: 1.5 packets for each ACK of slow start.
         self.window.cwnd += worth * if self.window.in_slow_start() { self.start_step } else { self.incr };
     }
 

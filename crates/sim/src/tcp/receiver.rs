@@ -225,6 +225,7 @@ impl Receiver {
         self.now |= stack.ack_on_cwr && packet.has(flags::CWR);
         self.echo_congestion(packet, ce, net);
         let end = packet.seq + u64::from(packet.len);
+        // RFC 7323 section 4.3: TS.Recent is that of the segment which the last ACK waited for.
         if packet.seq <= self.last_ack_sent && end > self.last_ack_sent {
             self.ts_recent = packet.timestamp;
         }
@@ -385,6 +386,7 @@ impl Receiver {
             let bytes = u64::from(stack.delack_segments - 1) * u64::from(self.full.size);
             return self.arrived.nxt - self.last_ack_sent > bytes;
         }
+        // RFC 1122 section 4.2.3.2, RFC 5681 section 4.2: an ACK at least for every second full segment.
         self.pending >= stack.delack_segments
     }
 
@@ -393,9 +395,11 @@ impl Receiver {
     fn merge(&mut self, round_trip: impl FnOnce() -> Duration, net: &mut Net) {
         let stack = &self.config.stack;
         let advanced = self.arrived.nxt - self.last_ack_sent > u64::from(self.full.size);
+        // `__tcp_ack_snd_check`: more than rcv_mss of new data, or compressed_ack at tcp_comp_sack_nr.
         if advanced || self.merged.acks >= stack.comp_sack_nr {
             return self.acknowledge(net);
         }
+        // compressed_ack_rcv_nxt: at another hole dup_ack_counter begins anew.
         if self.merged.hole != self.arrived.nxt {
             self.merged.hole = self.arrived.nxt;
             self.merged.at_once = 0;
