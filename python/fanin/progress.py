@@ -9,16 +9,14 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 if TYPE_CHECKING:
     from fanin._native import Watch
-
-T = TypeVar("T")
 
 TICK_S = 0.1
 """How often the display is told how far the work is."""
@@ -101,44 +99,6 @@ def may_be_left() -> Iterator[None]:
         yield
     finally:
         MAY_BE_LEFT.discard(thread)
-
-
-def watched(work: Callable[[Watch], T], bar: Progress) -> T:
-    """Do one piece of native work on a thread, so that Ctrl-C stops it and `bar` moves."""
-    results: list[T] = []
-    if not on_every_core([work], bar, lambda _, outcome: results.append(_value(outcome))):
-        raise KeyboardInterrupt
-    return results[0]
-
-
-def _value(outcome: T | BaseException) -> T:
-    if isinstance(outcome, BaseException):
-        raise outcome
-    return outcome
-
-
-def on_every_core(
-    jobs: Sequence[Callable[[Watch], T]], bar: Progress, finished: Callable[[int, T | BaseException], None]
-) -> bool:
-    """Do pieces of native work, as many at once as there are cores.
-
-    Parameters
-    ----------
-    jobs : sequence of callable
-        Each gets its own watch. They are begun in this order; results do not depend on how they overlap.
-    bar : Progress
-        Made with the number of jobs as its total.
-    finished : callable
-        Told the number of each job and what it returned or raised, on the calling thread, in order of completion.
-
-    Returns
-    -------
-    bool
-        False when Ctrl-C ended it early: jobs that were under way are stopped, and only those told to `finished` count.
-    """
-    from fanin.runs.executor import Threads
-
-    return Threads().map(jobs, bar, finished)
 
 
 def cores() -> int:

@@ -14,7 +14,8 @@ from fanin.errors import keywords
 from fanin.files import made_folder, shown, write_parquet
 from fanin.fitness import Fitness
 from fanin.frames import frame
-from fanin.progress import Progress, may_be_left, silent, watched
+from fanin.progress import Progress, may_be_left, silent
+from fanin.runs.executor import watched
 
 if TYPE_CHECKING:
     from fanin._native import Capture, Rack, Replay, Watch

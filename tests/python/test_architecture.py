@@ -66,8 +66,6 @@ CIRCLES = {
     "traffic waterfall",
     # A job names its engine, and an engine runs jobs.
     "kernel.engine runs.engines runs.job testbed.engine testbed.shims",
-    "progress runs.executor",
-    "papers.drawing papers.legend",
     "papers.gallery papers.linux papers.mutants papers.pages papers.reproduce",
 }
 """Modules that need each other when imports within functions and for types count, too: no more of them, and none larger."""

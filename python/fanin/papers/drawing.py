@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import polars as pl
 
@@ -26,9 +26,9 @@ from fanin.palette import PAPER as PAPER
 from fanin.palette import PURPLE as PURPLE
 from fanin.palette import SKY as SKY
 from fanin.palette import VERMILION as VERMILION
-
-if TYPE_CHECKING:
-    pass
+from fanin.papers import legend
+from fanin.papers.marks import Key as Key
+from fanin.papers.marks import mark_crosses, mark_points
 
 # The page gives each of these names a dark twin (gallery.css).
 
@@ -60,19 +60,6 @@ CONFIG: dict[str, Any] = {
     "axisX": {"tickCount": 6},
     "axisY": {"tickCount": 5},
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """How one series is drawn, and what the legend calls it: colour, dash and mark differ, so none depends on colour alone."""
-
-    name: str
-    colour: str
-    dash: tuple[int, ...] = ()
-    shape: str = ""
-    hollow: bool = False
-    width: float = 1.8
-    kind: Literal["line", "bar", "cross"] = "line"
 
 
 CROSS = Key("published", INK, kind="cross")
@@ -148,8 +135,6 @@ class Figure:
     def chart(self) -> Any:
         """All of it as one chart, for a file."""
         import altair as alt
-
-        from fanin.papers import legend
 
         rows = [self.parts[i : i + self.columns] for i in range(0, len(self.parts), self.columns)]
         # Each panel has scales of its own: groups of bars differ in number.
@@ -459,29 +444,6 @@ def _panel(layers: list[Any], title: str, width: int, height: int) -> Any:
         }
         layers = [*layers, alt.Chart(alt.Data(values=[{}])).mark_text(text=title, **words)]
     return alt.layer(*layers).properties(width=width, height=height)
-
-
-def mark_points(base: Any, key: Key) -> Any:
-    """The marks of a series."""
-    return base.mark_point(
-        shape=key.shape,
-        filled=True,
-        fill=PAPER if key.hollow else key.colour,
-        stroke=key.colour,
-        strokeWidth=1.3,
-        opacity=1,
-        size=46 if key.width > 2.5 else 36,
-    )
-
-
-def mark_crosses(base: Any, colour: str) -> list[Any]:
-    """The crosses of what was published."""
-    shape = "M-1,-1L1,1M1,-1L-1,1"
-    # What lies below is kept off by an edge of paper.
-    return [
-        base.mark_point(shape=shape, filled=False, stroke=PAPER, strokeWidth=5, opacity=1, size=44),
-        base.mark_point(shape=shape, filled=False, stroke=colour, strokeWidth=2, opacity=1, size=44),
-    ]
 
 
 def _behind(marks: Sequence[Published], x: Axis, y: Axis) -> list[Any]:

@@ -8,7 +8,8 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from fanin.papers.drawing import INK, PAPER, Key
+from fanin.palette import INK, PAPER
+from fanin.papers.marks import Key, mark_crosses, mark_points
 
 OUTLINES = {
     "circle": "M-3.2,0a3.2,3.2 0 1,0 6.4,0a3.2,3.2 0 1,0 -6.4,0",
@@ -58,8 +59,6 @@ def _symbol(key: Key) -> Markup:
 def strip(keys: Sequence[Key], width: float) -> Any:
     """A chart as wide as `width` with as many rows as the entries need."""
     import altair as alt
-
-    from fanin.papers.drawing import mark_crosses, mark_points
 
     x = y = 0.0
     layers: list[Any] = []

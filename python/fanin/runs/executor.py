@@ -212,3 +212,17 @@ def _outcome(future: Future[Any]) -> Any:
     """What it returned or raised."""
     error = future.exception()
     return future.result() if error is None else error
+
+
+def watched(work: Callable[[Watch], T], bar: Progress) -> T:
+    """Do one piece of native work on a thread, so that Ctrl-C stops it and `bar` moves."""
+    results: list[T] = []
+    if not Threads().map([work], bar, lambda _, outcome: results.append(_value(outcome))):
+        raise KeyboardInterrupt
+    return results[0]
+
+
+def _value(outcome: T | BaseException) -> T:
+    if isinstance(outcome, BaseException):
+        raise outcome
+    return outcome
