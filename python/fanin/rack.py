@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fanin.errors import keywords
 from fanin.fitness import Fitness
 from fanin.rack_hosts import offload
-from fanin.rack_queue import CLEAR, FEWEST_STRETCHES, UNCLEAR, Finding, Losses, as_bps, buffer, mark
+from fanin.rack_queue import CLEAR, FEWEST_STRETCHES, UNCLEAR, Finding, Losses, as_bps, buffer, mark, waited
 from fanin.runs.job import RunWarning
 from fanin.text import duration, harmless, rate, significant
 from fanin.vantage import needless
@@ -157,7 +157,11 @@ def proposed(found: TrainsResult, aggregator: str, command: str) -> RackProposal
             the_rate = replace(the_rate, certainty="bounded", low=ends[0], high=ends[1])
         bps, the_rate = _by_senders(link, bps, the_rate)
         bps, the_rate = _by_losses(losses, bps, the_rate)
-    queue = buffer(towards, link, losses, the_rate, bps)
+    queue = (
+        buffer(towards, link, losses, the_rate, bps)
+        if losses
+        else waited(towards, found.queued_before(aggregator), bps)
+    )
     findings = as_fit((the_rate, _delay(towards), queue, mark(towards, bps, queue)), found.fitness)
     if found.fitness.lacks("rack") is None:
         findings += offload(link, _mtu(towards))

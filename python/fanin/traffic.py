@@ -52,6 +52,23 @@ class QueueLimit:
     longest: int
 
 
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """How long first packets of answers waited before the tap, by their senders' time stamps (RFC 7323).
+
+    Attributes
+    ----------
+    answers : int
+        Answers whose time stamps tell.
+    p95_ns, p99_ns : int
+        One in twenty, and one in a hundred, waited at least so long.
+    """
+
+    answers: int
+    p95_ns: int
+    p99_ns: int
+
+
 @dataclass(slots=True)
 class TrainsResult:
     """What was found in one capture.
@@ -294,6 +311,11 @@ class TrainsResult:
         """
         told = json.loads(self._capture.limit_json(receiver, bps))
         return None if told is None else QueueLimit(**{**told, "found": tuple(told["found"])})
+
+    def queued_before(self, receiver: str) -> Queued | None:
+        """How long answers to a host waited in queues before the tap; None where too few time stamps tell."""
+        told = json.loads(self._capture.queued_json(receiver))
+        return None if told is None else Queued(**told)
 
     def write_files(
         self,

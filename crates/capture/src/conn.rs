@@ -17,6 +17,7 @@ use crate::arrivals::Arrivals;
 use crate::decode::{Addr, Segment, flag};
 use crate::protocol::{self, Reader};
 use crate::rack::{BURST, Spacing};
+use crate::sent::Late;
 use crate::{Direction, DirectionStats, Gap, Sink, Train};
 pub(crate) use bursts::Cut;
 use clock::Clock;
@@ -395,6 +396,7 @@ impl Conn {
         if let Some(stamp) = s.stamp {
             dir.clock.passed(stamp, at);
         }
+        let late = s.stamp.and_then(|stamp| dir.clock.late(stamp, at));
         let n = &mut dir.stats;
         n.unique_bytes += arrival.fresh;
         if arrival.kind == Kind::KeepAlive {
@@ -456,6 +458,9 @@ impl Conn {
                 run.end = Some(at);
             }
             run.retransmitted += arrival.old;
+        }
+        if let Some((run, late)) = self.run.as_mut().filter(|r| r.dir == d && r.start.is_some()).zip(late) {
+            run.late = Some(run.late.unwrap_or(Late::new(late)).with(late));
         }
         if s.flags & flag::PSH != 0 && arrival.fresh > 0 {
             self.write_ended(s, d, seq, at);

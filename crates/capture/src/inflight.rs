@@ -86,6 +86,7 @@ fn read(stretch: &Stretch, first: Option<&Exchange>, service: Option<u64>, all: 
             delivered: call.delivered_ns,
             unsure: call.unsure_ns,
             front: first.map_or(Front::default(), |first| first.front),
+            queued: first.and_then(|first| first.queued),
             pieces: None,
         });
         until = until.max(response_end_ns.unwrap_or(u64::MAX));
@@ -157,6 +158,7 @@ fn apart(chain: Vec<Exchange>, writes: &[Write], service: Option<u64>) -> Vec<Ex
             delivered: come.map(|(later, _)| answer.at_ns.saturating_add(later)),
             unsure: come.map_or(0, |(_, unsure)| unsure),
             front: if begins { first.front } else { Front::default() },
+            queued: first.queued.filter(|_| begins),
             pieces: None,
         });
         (asked_from, answered_from) = (ask.to, answer.to);
@@ -266,6 +268,7 @@ impl Sizes {
                     delivered: None,
                     unsure: 0,
                     front: exchange.front,
+                    queued: exchange.queued,
                     pieces: None,
                 });
             }

@@ -39,6 +39,7 @@ mod protocol;
 mod rack;
 mod release;
 mod results;
+mod sent;
 mod service;
 mod stages;
 mod table;
@@ -64,6 +65,7 @@ pub use results::{
     Analysis, Burst, Call, Connection, Direction, DirectionStats, Front, Host, Protocol, ReadCounts, Sink, Stretch,
     Summary, Train, Turn, Write, WriteCounts,
 };
+pub use sent::{Late, Queued};
 pub use stages::{Place, Request};
 pub use text::read_text;
 pub use waiting::{Company, Delay, Edge, Release, Round};

@@ -1,6 +1,6 @@
 //! What comes out: flat rows, times in whole nanoseconds since the first packet of the capture.
 
-use crate::{Connections, Fitness, Link, Partial, Warning};
+use crate::{Connections, Fitness, Late, Link, Partial, Warning};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
@@ -258,12 +258,16 @@ pub struct Turn {
 pub struct Front {
     /// Packets before it were lost on their way to the tap: what the tap saw first was sent again.
     pub lost: bool,
-    /// It was in the queue in front of its receiver for at most so long beside that: data had come without a break, and a queue keeps the order.
+    /// It was in the queue in front of its receiver for so long at least, as what came behind it shows.
+    pub queued_ns: u64,
+    /// It was there for at most so much longer: data had come without a break, and a queue keeps the order.
     pub busy_ns: u64,
-    /// It came so much later than an empty packet on empty links, which the round trip is known from: links take longer for its size, and it
-    /// was in the queue at least as long as what entered it before. Of an answer, with what held its request in the same way: on a tap at the
+    /// It came so much later than an empty packet on empty links, which the round trip is known from: links take longer for its size. Of an answer, with what held its request in the same way: on a tap at the
     /// host that asks, all requests of a round leave at once, and its link sends them one after another.
     pub drag_ns: u64,
+    /// How much later than its sender's time stamps its packets passed.
+    #[serde(skip)]
+    pub late: Option<Late>,
 }
 
 /// A piece of a request or response that its application wrote after a pause of its own.

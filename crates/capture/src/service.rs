@@ -3,12 +3,13 @@
 //! A tap at the aggregator sees an answer when it has come through the queue, behind the answers of others, or after its first packets were
 //! lost and sent again. Replaying that as the server's own time would make it wait twice.
 
+use crate::Front;
 use crate::workload::Message;
 
 /// The fractional parts of its multiples are spread evenly.
 const GOLDEN: f64 = 0.618_033_988_749_894_8;
 
-/// If data had come to the aggregator without a break for more than this share of the wait, some of the wait may have been in the queue.
+/// If by how much the time in the queue is unsure is more than this share of the wait, the server's time was not seen.
 const QUEUED: f64 = 0.02;
 /// A server with at least so many waits that were seen is judged by its own; another one by those of all.
 const OWN: usize = 4;
@@ -25,19 +26,33 @@ const SAMPLE: usize = 4_096;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Wait {
     pub lost: bool,
-    pub busy_ns: u64,
+    /// In the queue for so long, at least and at most.
+    pub queued: (u64, u64),
     /// What the links took for the size of the answer's first packet.
     pub drag_ns: u64,
 }
 
 impl Wait {
-    /// The least that the server can have taken of `wait_ns`: the answer was in the queue no longer than data came without a break.
-    fn least(&self, wait_ns: u64) -> u64 {
-        if self.lost { 0 } else { wait_ns.saturating_sub(self.busy_ns) }
+    /// By what came before and behind the answer's first packet, and by its sender's time stamps where they tell. Where both do and disagree, the link was
+    /// busy though it seemed not to be, and the sender knows better.
+    pub fn of(front: Front, stamped: Option<(u64, u64)>) -> Wait {
+        let order = (front.queued_ns, front.queued_ns + front.busy_ns);
+        let both =
+            stamped.map(|(least, most)| (least.max(order.0), most.min(order.1))).filter(|(least, most)| least <= most);
+        Wait { lost: front.lost, queued: both.or(stamped).unwrap_or(order), drag_ns: front.drag_ns }
     }
 
-    fn seen(&self, wait_ns: u64) -> bool {
-        !self.lost && self.busy_ns as f64 <= QUEUED * wait_ns as f64
+    /// Where the server's time lies, of an answer that came after `waited_ns`.
+    fn bounds(&self, waited_ns: u64) -> Bounds {
+        let most = waited_ns.saturating_sub(self.drag_ns + self.queued.0);
+        let unsure = self.queued.1 - self.queued.0;
+        let least = match (self.lost, unsure as f64 <= QUEUED * most as f64) {
+            (true, _) => 0,
+            (false, true) => most,
+            // It was in the queue no longer than that.
+            (false, false) => most.saturating_sub(unsure),
+        };
+        Bounds { least, most }
     }
 }
 
@@ -54,19 +69,14 @@ struct Bounds {
 /// Taking the values that were seen alone would be wrong: the first answer of a busy time is seen, and it is the quickest.
 pub(crate) fn unqueue(messages: &mut [(u32, Message, Wait)]) {
     let asked = |m: &Message| m.request_bytes > 0 && m.response_bytes > 0;
-    for (_, message, wait) in messages.iter_mut().filter(|(_, m, _)| asked(m)) {
-        message.service_ns = message.service_ns.saturating_sub(wait.drag_ns);
-    }
-    let bounds = |m: &Message, w: &Wait| Bounds {
-        least: if w.seen(m.service_ns) { m.service_ns } else { w.least(m.service_ns) },
-        most: m.service_ns,
-    };
     let of = |messages: &[(u32, Message, Wait)]| -> Vec<Bounds> {
-        messages.iter().filter(|(_, m, _)| asked(m)).map(|(_, m, w)| bounds(m, w)).collect()
+        messages.iter().filter(|(_, m, _)| asked(m)).map(|(_, m, w)| w.bounds(m.service_ns)).collect()
     };
     let all = of(messages);
     if all.iter().all(|b| b.least == b.most) {
         // Everything was seen.
+        let seen = messages.iter_mut().filter(|(_, m, _)| asked(m)).zip(all);
+        seen.for_each(|((_, message, _), bounds)| message.service_ns = bounds.most);
         return;
     }
     let sample: Vec<Bounds> = all.iter().copied().step_by(all.len().div_ceil(SAMPLE)).collect();
@@ -78,7 +88,8 @@ pub(crate) fn unqueue(messages: &mut [(u32, Message, Wait)]) {
             .then(|| Likely::of(&mine, &everybody, OWN_PASSES));
         let likely = own.as_ref().unwrap_or(&everybody);
         for (_, message, wait) in connection.iter_mut().filter(|(_, m, _)| asked(m)) {
-            let bounds = bounds(message, wait);
+            let bounds = wait.bounds(message.service_ns);
+            message.service_ns = bounds.most;
             if bounds.least < bounds.most {
                 number += 1;
                 message.service_ns = likely.between(bounds, number);
@@ -233,7 +244,7 @@ mod tests {
             let first = (0..12).map(|n| 1_000 + (12 * round + n) * 7_919 % 19_000).min().unwrap_or(0);
             for place in 0..12 {
                 let queued = 16_000 * place;
-                all.push(answer(first + queued, Wait { busy_ns: queued + 500, ..Wait::default() }));
+                all.push(answer(first + queued, Wait { queued: (0, queued + 500), ..Wait::default() }));
             }
         }
         unqueue(&mut all);
@@ -245,7 +256,7 @@ mod tests {
 
     #[test]
     fn data_that_came_for_a_fiftieth_of_the_wait_hide_nothing_of_it() {
-        let busy = |busy_ns| answer(1_000_000, Wait { busy_ns, ..Wait::default() });
+        let busy = |busy_ns| answer(1_000_000, Wait { queued: (0, busy_ns), ..Wait::default() });
         let mut all = [busy(20_000), busy(20_001)];
         unqueue(&mut all);
         let between = all.iter().map(|(_, m, _)| m.service_between_ns).collect::<Vec<_>>();

@@ -1,6 +1,7 @@
 //! The workload file: what the applications asked for and when, without what the network made of it.
 
 use crate::release::{self, Talk, Times};
+use crate::sent::Soonest;
 use crate::service::{self, Wait};
 use crate::waiting::{Company, Release, Round, TIMER};
 use crate::{Analysis, Connection, Direction, Front, Turn, WorkloadError, inflight};
@@ -184,6 +185,7 @@ impl Analysis {
             let Some(turns) = turns.get_mut(&c.connection) else { continue };
             turns.sort_by_key(|t| t.turn);
             let mut asked = exchanges(&c, turns, aggregator);
+            by_time_stamps(&mut asked);
             let read = mine(&c) && c.messages.protocol.is_some() && c.messages.unread == 0;
             if mine(&c) {
                 asked = inflight::by_protocol(asked, self.stretches_of(c.connection));
@@ -242,7 +244,7 @@ impl Analysis {
         }
         if behind == Some(false) {
             // What arrives together here meets in the queue later.
-            all.iter_mut().for_each(|(_, _, wait)| (wait.busy_ns, wait.drag_ns) = (0, 0));
+            all.iter_mut().for_each(|(_, _, wait)| *wait = Wait { lost: wait.lost, ..Wait::default() });
         }
         service::unqueue(&mut all);
         let mut found = release::infer(&talks);
@@ -285,6 +287,16 @@ impl Analysis {
         let from = self.writes.partition_point(|w| w.connection < connection);
         let to = self.writes.partition_point(|w| w.connection <= connection);
         &self.writes[from..to]
+    }
+}
+
+/// Tells how long first packets were in queues, where their sender's time stamps say when they were sent.
+fn by_time_stamps(asked: &mut [Exchange]) {
+    let runs = asked.iter().filter_map(|e| e.response_start.zip(e.front.late));
+    let Some(soonest) = Soonest::of(runs) else { return };
+    for exchange in asked {
+        exchange.queued =
+            exchange.response_start.zip(exchange.front.late).map(|(at, late)| soonest.waited(at, late.first));
     }
 }
 
@@ -340,6 +352,8 @@ pub(crate) struct Exchange {
     /// By how much earlier that may have been.
     pub unsure: u64,
     pub front: Front,
+    /// For how long the first packet of the response was in queues, at least and at most, by its sender's time stamps.
+    pub queued: Option<(u64, u64)>,
     /// Where to find the pieces of the response.
     pub pieces: Option<(u32, Direction, u32)>,
 }
@@ -362,6 +376,7 @@ fn exchanges(c: &Connection, turns: &[&Turn], aggregator: IpAddr) -> Vec<Exchang
             delivered: t.response_delivered_ns,
             unsure: t.response_unsure_ns,
             front: t.response_front,
+            queued: None,
             pieces: Some((t.connection, Direction::ToClient, t.turn)),
         };
         return turns.iter().map(exchange).collect();
@@ -442,7 +457,7 @@ fn messages(
             unsure: e.unsure,
             bytes: e.response_bytes,
         };
-        all.push((message, times, Wait { lost: e.front.lost, busy_ns: e.front.busy_ns, drag_ns: e.front.drag_ns }));
+        all.push((message, times, Wait::of(e.front, e.queued)));
     }
     all
 }

@@ -141,6 +141,11 @@ impl Capture {
         let link = self.0.links.iter().find(|link| link.receiver == ip);
         json(&py.detach(|| link.and_then(|link| link.limit(bps as u64))))
     }
+    /// How long first packets of answers to a receiver waited before the tap, by their senders' time stamps, as JSON; `null` where too few tell.
+    fn queued_json(&self, py: Python<'_>, receiver: &str) -> PyResult<String> {
+        let ip = address(py, receiver)?;
+        json(&py.detach(|| self.0.queued_before(ip)))
+    }
     /// Whether the capture is fit to judge by, as JSON.
     fn fitness_json(&self) -> PyResult<String> {
         json(&self.0.fitness)

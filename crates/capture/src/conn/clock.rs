@@ -1,5 +1,6 @@
 //! The sender's own clock, as its time stamps tell it (RFC 7323): how long it really was silent, wherever its packets were held up since.
 
+use crate::sent::TICK;
 use serde::{Deserialize, Serialize};
 
 /// The clock's rate is not known before so many of its ticks have passed.
@@ -19,6 +20,13 @@ impl Clock {
     pub fn passed(&mut self, stamp: u32, at: u64) {
         self.first.get_or_insert((stamp, at));
         self.last = Some((stamp, at));
+    }
+
+    /// How much later than its tick what has the time stamp `stamp` passed, where a tick is a [`TICK`] and the first one was at zero.
+    #[inline]
+    pub fn late(&self, stamp: u32, at: u64) -> Option<i64> {
+        let (first, _) = self.first?;
+        Some(at as i64 - i64::from(stamp.wrapping_sub(first) as i32) * TICK as i64)
     }
 
     /// Ticks of the sender's clock, and the nanoseconds that they took by the tap's.

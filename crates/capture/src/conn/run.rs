@@ -1,6 +1,7 @@
 //! Runs: payload of one direction until the other side speaks. Two runs make a turn.
 
 use super::sequence::Sequence;
+use crate::sent::Late;
 use crate::{Burst, Direction, Front, Sink, Turn};
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +45,8 @@ pub(super) struct PayloadRun {
     /// When that packet can have entered the queue in front of its receiver: not before, and not after.
     pub entered: u64,
     pub entered_by: u64,
+    /// How much later than their ticks its packets passed, by their time stamps.
+    pub late: Option<Late>,
     /// What came before its sender can have had an acknowledgement of it.
     pub burst: u64,
     /// Its sender had a reason to send less: a loss, or a mark.
@@ -90,6 +93,7 @@ impl PayloadRun {
             first_bytes: 0,
             entered: 0,
             entered_by: 0,
+            late: None,
             burst: 0,
             slowed: false,
             before: None,
@@ -148,9 +152,13 @@ impl PayloadRun {
 
     /// What its first packet says of its wait: in the queue it was from the latest moment that it can have entered on, and perhaps from the earliest.
     fn front(&self) -> Front {
-        let queued = self.start.unwrap_or(0).saturating_sub(self.entered_by);
-        let busy_ns = self.entered_by.saturating_sub(self.entered);
-        Front { lost: self.front_lost, busy_ns, drag_ns: self.drag + self.size_drag + queued }
+        Front {
+            lost: self.front_lost,
+            queued_ns: self.start.unwrap_or(0).saturating_sub(self.entered_by),
+            busy_ns: self.entered_by.saturating_sub(self.entered),
+            drag_ns: self.drag + self.size_drag,
+            late: self.late,
+        }
     }
 }
 

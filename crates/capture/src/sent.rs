@@ -1,0 +1,204 @@
+//! When a sender sent what passed the tap, by its time stamps (RFC 7323).
+//!
+//! A tap behind a queue sees packets late, and their time stamps say when they were sent: to a tick, and by a clock that the tap does not know. The packet
+//! that passes soonest after its tick was sent as the clock ticked, and waited nowhere; how much later another one passes is what it waited and up to
+//! one tick more. Two clocks drift apart, so the soonest are a line below all packets (Moon, Skelly and Towsley, "Estimation and removal of clock skew
+//! from network delay measurements", INFOCOM 1999).
+
+use crate::{Analysis, Connection, Front, Turn};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// A tick of Linux, FreeBSD and macOS, nanoseconds. A clock with other ticks seems to run away, and says nothing here.
+pub(crate) const TICK: u64 = 1_000_000;
+/// The soonest of so many runs passed within a sixteenth of a tick after the soonest that there can be, at the average.
+const FEWEST: usize = 16;
+const AMISS: u64 = TICK / FEWEST as u64;
+/// Clocks of computers are no further apart than this share of the time.
+const SKEW: f64 = 200e-6;
+/// Over so short a time ticks of another length are not told from a drift.
+const SHORT: u64 = 300_000_000;
+
+/// How much later than their ticks packets of a run passed, on a scale of the connection's own, nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Late {
+    /// The first.
+    pub first: i64,
+    /// The soonest of all.
+    pub soonest: i64,
+}
+
+impl Late {
+    /// Of a first packet.
+    pub(crate) fn new(late: i64) -> Late {
+        Late { first: late, soonest: late }
+    }
+
+    /// Another packet of the run.
+    #[inline]
+    pub(crate) fn with(self, late: i64) -> Late {
+        Late { soonest: self.soonest.min(late), ..self }
+    }
+}
+
+/// The line of the soonest packets of one direction of a connection.
+pub(crate) struct Soonest {
+    at: i64,
+    late: f64,
+    slope: f64,
+}
+
+impl Soonest {
+    /// Of runs, each with the time of its first packet, in their order; none where they do not tell.
+    pub fn of(runs: impl Iterator<Item = (u64, Late)>) -> Option<Soonest> {
+        let points: Vec<(i64, i64)> = runs.map(|(at, late)| (at as i64, late.soonest)).collect();
+        let (&(began, _), &(ended, _)) = points.first().zip(points.last())?;
+        if points.len() < FEWEST || (ended - began) as u64 <= SHORT {
+            return None;
+        }
+        below(&points).filter(|soonest| soonest.slope.abs() <= SKEW)
+    }
+
+    /// By how much later than the soonest a packet passed that passed at `at`.
+    fn beyond(&self, at: u64, late: i64) -> u64 {
+        (late as f64 - self.late - self.slope * (at as i64 - self.at) as f64).max(0.0) as u64
+    }
+
+    /// For how long, at least and at most, that packet was under way beside the least.
+    pub fn waited(&self, at: u64, late: i64) -> (u64, u64) {
+        let beyond = self.beyond(at, late);
+        (beyond.saturating_sub(TICK), beyond + AMISS)
+    }
+}
+
+/// The line below all points that is nearest to them: the side of their lower hull at the mean of their times.
+fn below(points: &[(i64, i64)]) -> Option<Soonest> {
+    let mut hull: Vec<(i64, i64)> = Vec::new();
+    for &p in points {
+        if hull.last().is_some_and(|last| last.0 >= p.0) {
+            continue;
+        }
+        while let [.., a, b] = hull[..]
+            && (i128::from(b.1 - a.1)) * i128::from(p.0 - a.0) >= i128::from(p.1 - a.1) * i128::from(b.0 - a.0)
+        {
+            hull.pop();
+        }
+        hull.push(p);
+    }
+    let mean = points.iter().map(|p| i128::from(p.0)).sum::<i128>() / points.len() as i128;
+    let side = hull.windows(2).find(|side| i128::from(side[1].0) >= mean)?;
+    let slope = (side[1].1 - side[0].1) as f64 / (side[1].0 - side[0].0) as f64;
+    Some(Soonest { at: side[0].0, late: side[0].1 as f64, slope })
+}
+
+/// What time stamps say of the queue before a tap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Queued {
+    /// First packets of answers whose time stamps tell.
+    pub answers: u64,
+    /// One in twenty of them waited at least so long,
+    pub p95_ns: u64,
+    /// and one in a hundred so long.
+    pub p99_ns: u64,
+}
+
+impl Analysis {
+    /// How long first packets of answers to `aggregator` waited before the tap, in queues, by their senders' time stamps; none where too few tell.
+    pub fn queued_before(&self, aggregator: IpAddr) -> Option<Queued> {
+        let mut turns: BTreeMap<u32, Vec<&Turn>> = BTreeMap::new();
+        self.turns.iter().for_each(|turn| turns.entry(turn.connection).or_default().push(turn));
+        let mut beyond: Vec<u64> = Vec::new();
+        for c in self.connections.iter() {
+            let mut runs: Vec<(u64, Late)> =
+                turns.get(&c.connection).into_iter().flatten().filter_map(|turn| told(&c, turn, aggregator)).collect();
+            runs.sort_unstable_by_key(|&(at, _)| at);
+            if let Some(soonest) = Soonest::of(runs.iter().copied()) {
+                beyond.extend(runs.iter().map(|&(at, late)| soonest.beyond(at, late.first)));
+            }
+        }
+        beyond.sort_unstable();
+        // The longest of waits of one length were sent just behind their tick.
+        let waited =
+            |percent: usize| beyond.get(beyond.len() * percent / 100).map(|beyond| beyond.saturating_sub(TICK));
+        Some(Queued { answers: beyond.len() as u64, p95_ns: waited(95)?, p99_ns: waited(99)? })
+    }
+}
+
+/// The first packet of what came to the aggregator in a turn, and its run.
+fn told(c: &Connection, turn: &Turn, aggregator: IpAddr) -> Option<(u64, Late)> {
+    let (at, front): (Option<u64>, Front) = match (c.client_ip == aggregator, c.server_ip == aggregator) {
+        (true, _) => (turn.response_start_ns, turn.response_front),
+        (_, true) => (turn.request_start_ns, turn.request_front),
+        _ => return None,
+    };
+    at.zip(front.late)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// Packets of a sender whose clock is `ppm` faster than the tap's, one each 7.3 ms; each waits as `wait` says.
+    fn runs(ppm: f64, count: u64, wait: impl Fn(u64) -> u64) -> Vec<(u64, Late)> {
+        let one = |n: u64| {
+            let sent = n * 7_300_000;
+            let ticks = (sent as f64 * (1.0 + ppm / 1e6) / TICK as f64) as u64;
+            let at = sent + wait(n);
+            (at, Late::new(at as i64 - (ticks * TICK) as i64))
+        };
+        (0..count).map(one).collect()
+    }
+
+    /// Every fourth waits 6 ms: it is told to a tick, however the clocks drift.
+    #[test]
+    fn a_wait_is_told_to_one_tick_under_a_drift_of_fifty_millionths() {
+        for ppm in [-50.0, 0.0, 50.0] {
+            let all = runs(ppm, 2_000, |n| if n % 4 == 0 { 6 * MS } else { 0 });
+            let soonest = Soonest::of(all.iter().copied()).expect("a clock of milliseconds");
+            for (n, &(at, late)) in all.iter().enumerate() {
+                let (least, most) = soonest.waited(at, late.first);
+                let truth = if n % 4 == 0 { 6 * MS } else { 0 };
+                assert!(least <= truth && truth <= most && most - least <= TICK + AMISS, "{ppm} {n} {least} {most}");
+            }
+        }
+    }
+
+    #[test]
+    fn sixteen_runs_tell_a_clock_and_fewer_do_not() {
+        // 29 ms apart, so that sixteen take more than 300 ms and are spread over their ticks.
+        let all: Vec<_> = runs(0.0, 64, |_| 0).into_iter().step_by(4).collect();
+        assert!(Soonest::of(all.iter().copied()).is_some() && Soonest::of(all[..15].iter().copied()).is_none());
+    }
+
+    #[test]
+    fn clocks_drift_by_two_ten_thousandths_at_most() {
+        let tells = |ppm: f64| Soonest::of(runs(ppm, 2_000, |_| 0).into_iter()).is_some();
+        assert_eq!([-300.0, -150.0, 150.0, 300.0].map(tells), [false, true, true, false]);
+    }
+
+    #[test]
+    fn three_tenths_of_a_second_tell_a_clock_and_less_does_not() {
+        let over = |spacing: u64| {
+            let one = |n: u64| (n * spacing, Late::new((n * spacing % TICK) as i64));
+            Soonest::of((0..31).map(one)).is_some()
+        };
+        assert!(over(10_100_000) && !over(9_900_000));
+    }
+
+    /// Ticks of 4 ms and of 1 us, taken for milliseconds.
+    #[test]
+    fn a_clock_with_other_ticks_tells_nothing() {
+        for tick in [4 * MS, 1_000] {
+            for count in [50_u64, 2_000] {
+                let all = (0..count).map(|n| {
+                    let at = n * 7_300_000;
+                    (at, Late::new(at as i64 - (at / tick * TICK) as i64))
+                });
+                assert!(Soonest::of(all).is_none(), "{tick} {count}");
+            }
+        }
+    }
+}
