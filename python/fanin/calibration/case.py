@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from fanin.calibration.observed import FEWEST
 from fanin.calibration.replayed import Measure, calibrated, shown_by
 from fanin.calibration.search import Calibration, Fit
-from fanin.calibration.space import between, open_values, wider_values
+from fanin.calibration.space import JITTER, between, open_values, packet_time, wider_values
 from fanin.measured import durations, measured, waited
 from fanin.progress import Progress, silent
 from fanin.rack import RackProposal
@@ -132,11 +132,16 @@ def _spoken(statistic: str) -> str:
 
 
 def _value(key: str, value: str) -> str:
-    return f"{key.removeprefix('rack.')} {value}"
+    return f"{_name(key)} {value}"
+
+
+def _name(key: str) -> str:
+    """As it is spoken of."""
+    return "host jitter" if key == JITTER else key.removeprefix("rack.")
 
 
 def _range(key: str, low: str, high: str) -> str:
-    name = key.removeprefix("rack.")
+    name = _name(key)
     return f"a {name} of {low}" if low == high else f"a {name} of {low} to {high}"
 
 
@@ -191,6 +196,15 @@ def judge_racks(
     if first.reproduced or len(shown.took_ms) < FEWEST:
         return Calibrated(first, widened=False)
     nominal = proposal if proposal is not None else _as_given(base)
+    if (
+        (jitter := packet_time(nominal))
+        and JITTER not in fixed
+        and "send_jitter" not in base.rack.table().get("stack", {})
+    ):
+        out_of_step = tried({**first.values, JITTER: jitter})
+        if out_of_step.reproduced:
+            return Calibrated(out_of_step, widened=False)
+        first = _nearer(first, out_of_step)
     around = _nearest(nominal, first.tried)
     wider = {**{key: list(values) for key, values in first.values.items()}, **wider_values(around)}
     if not wider or all(key in fixed for key in wider):
@@ -236,4 +250,8 @@ def as_calibrated(proposal: RackProposal, found: Calibrated) -> RackProposal:
         name = finding.key.removeprefix("rack.")
         text = re.sub(rf'(?m)^{name} = ".*"$', f'# {why}.\n{name} = "{value}"', text, count=1)
         findings[place] = replace(finding, value=value, low=low, high=high, evidence=f"{finding.evidence}; {why}")
+    if (jitter := likeliest.get(JITTER)) is not None:
+        why = "calibrated: hosts that take a random time for each packet, up to its time on the link, give what the capture measured"
+        text = re.sub(r"(?m)^\[stack\]$", f'[stack]\n# {why}.\nsend_jitter = "{jitter}"', text, count=1)
+        findings.append(Finding(JITTER, jitter, "assumed", why))
     return replace(proposal, findings=tuple(findings), text=text)

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from fanin import _native
+from fanin.rack_queue import FULL
 from fanin.settings.declared import packets
 
 if TYPE_CHECKING:
@@ -87,6 +88,27 @@ def open_values(proposal: RackProposal) -> dict[str, list[str]]:
     open_ones = [f for f in proposal.findings if f.key in tries and f.value and f.certainty != "measured"]
     found = {finding.key: tries[finding.key](finding) for finding in open_ones}
     return {key: values for key, values in found.items() if len(values) > 1}
+
+
+JITTER = "stack.send_jitter"
+"""Random time that a host takes for each packet, up to this."""
+
+
+def packet_time(proposal: RackProposal) -> list[str]:
+    """A full packet's time on the link to the aggregator, as a value of :data:`JITTER`; nothing where the rate is not known.
+
+    Hosts that take no random time keep in step, and a full queue then drops the same senders' packets again and again, hardly ever a last one alone, which
+    a timeout repairs. Up to a packet's time at the bottleneck removes that (Floyd and Jacobson, "Traffic phase effects in packet-switched gateways", 1991).
+
+    Examples
+    --------
+    >>> from fanin.rack import RackProposal
+    >>> from fanin.rack_queue import Finding
+    >>> packet_time(RackProposal((Finding("rack.rate", "200Mbps", "measured", ""),), (), "", ""))
+    ['61us']
+    """
+    told = next((f.value for f in proposal.findings if f.key == "rack.rate" and f.value), None)
+    return [] if told is None else [f"{FULL * 8e6 / between.position('rack.rate', told):.2g}us"]
 
 
 WIDER_RATES = (0.6, 0.75, 0.9)
