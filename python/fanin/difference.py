@@ -351,7 +351,7 @@ def print_difference(found: Difference) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from fanin.display import note, output
+    from fanin.display import note, output, print_table
     from fanin.text import number
 
     out = output()
@@ -372,7 +372,7 @@ def print_difference(found: Difference) -> None:
             ratio + star,
             interval,
         )
-    out.print(table)
+    print_table(table)
     out.print("* more than chance", style="dim")
     for warning in found.warnings:
         note(f"warning: {warning}")

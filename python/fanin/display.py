@@ -102,7 +102,7 @@ class Bar:
 
 def print_table(table: Table) -> None:
     """A table on standard output."""
-    _out().print(table)
+    _print(_out(), table)
 
 
 def note(text: str) -> None:
@@ -130,9 +130,9 @@ def compare_result(result: CompareResult) -> None:
     out.print(ranking_table(result, out.width))
     _why_slow(out, result)
     if result.confirmation is not None:
-        out.print(_confirmation_table(result, result.confirmation))
+        _print(out, _confirmation_table(result, result.confirmation))
     if result.variations:
-        out.print(_variations_table(result))
+        _print(out, _variations_table(result))
     out.print(
         "(low–high): 95% confidence interval over seeds; times are geometric means, counts means per run. Rows between two rules cannot be "
         "told apart by their paired differences. "

@@ -35,8 +35,10 @@ def fitted(table: Table, width: int, keys: int = 1) -> Iterator[Table]:
         part = Table(title=table.title if number == 0 else None, title_justify="left")
         for column in (*first, *group):
             part.add_column(column.header, justify=column.justify, overflow="fold", min_width=_width(column) - _FRAME)
-        for cells in zip(*(column.cells for column in (*first, *group)), strict=True):
-            part.add_row(*cells)
+        for row, cells in zip(
+            table.rows, zip(*(column.cells for column in (*first, *group)), strict=True), strict=True
+        ):
+            part.add_row(*cells, style=row.style)
         yield part
 
 

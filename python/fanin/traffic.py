@@ -238,28 +238,20 @@ class TrainsResult:
 
         Of an aggregator that asks; where it is asked itself, the numbers of its turns are others, and there are none here.
         """
-        if not self.groups(aggregator):
-            return []
-        found = json.loads(self.workload(aggregator).to_json())
-        connections = found["connections"]
-        together = {n for n, group in enumerate(found["groups"]) if group["rounds"]}
-        told = []
-        for each in found["rounds"]:
-            if each["group"] in together and each["requests"]:
-                first = min(connections[c]["messages"][m]["start_ns"] for c, m in each["requests"])
-                places = each.get("answers") or each["requests"]
-                told.append((first, [(int(connections[c]["connection"]), int(m)) for c, m in places]))
-        return [places for _, places in sorted(told)]
+        parts = self._round_answers(aggregator).partition_by("round", maintain_order=True)
+        return [list(zip(part["connection"], part["turn"], strict=True)) for part in parts]
+
+    def _round_answers(self, aggregator: str | None) -> pl.DataFrame:
+        """The answers of each round: ``round``, in order of time, ``connection`` and ``turn`` (UInt32)."""
+        answers = frame(self.workload(aggregator).round_answers())
+        return answers if self.groups(aggregator) else answers.clear()
 
     def round_times(self, aggregator: str | None = None, *, most: int) -> list[list[tuple[float, float]]]:
         """The first `most` rounds: per answer when it was asked for and when it had arrived, in ms since the round's first request."""
-        places = [(n, c, m) for n, each in enumerate(self.rounds(aggregator)[:most]) for c, m in each]
-        members = pl.DataFrame(
-            places, schema={"round": pl.UInt32, "connection": pl.UInt32, "turn": pl.UInt32}, orient="row"
-        )
+        members = self._round_answers(aggregator).filter(pl.col("round") < most)
         first = pl.col("request_start_ms").min().over("round")
         rows = (
-            members.join(self.turns, on=["connection", "turn"], maintain_order="left")
+            members.join(self.turns, on=["connection", "turn"], how="inner", maintain_order="left")
             .drop_nulls(["request_start_ms", "response_end_ms"])
             .select("round", asked=pl.col("request_start_ms") - first, answered=pl.col("response_end_ms") - first)
         )

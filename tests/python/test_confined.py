@@ -93,11 +93,13 @@ DEATHS = [
         "it ended its process by SIG",
     ),
     ('for (;;) asm volatile("");', "", "it was stopped: it used the processor for 3 s without coming back"),
+    ("for (;;) fork();", "int fork(void);", "it was stopped: it used the processor for 3 s without coming back"),
+    ("sleep(100000);", "unsigned sleep(unsigned);", "it was stopped: it waited for 18 s without coming back"),
 ]
 
 
 @needs_cc
-@pytest.mark.parametrize(("callback", "top", "message"), DEATHS, ids=["exit", "segv", "heap", "loop"])
+@pytest.mark.parametrize(("callback", "top", "message"), DEATHS, ids=["exit", "segv", "heap", "loop", "fork", "sleep"])
 def test_the_death_of_a_c_file_is_one_sentence_with_its_name(
     fanin: Fanin, folder: Path, callback: str, top: str, message: str
 ) -> None:

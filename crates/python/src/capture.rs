@@ -338,6 +338,23 @@ impl Replay {
             ("response_bytes", u64s(rows.iter().map(|r| message(r.3).map_or(0, |m| m.response_bytes)))),
         ])
     }
+    /// The answers of each round of requests to several servers, in order of time: a million connections as JSON and Python's objects take gigabytes.
+    fn round_answers(&self) -> PyResult<Table> {
+        let together = |n: u32| self.workload.companies.get(n as usize).is_some_and(|company| company.rounds > 0);
+        let start = |&place: &Place| self.workload.message(place).map_or(0, |m| m.start_ns);
+        let told = |&(c, m): &Place| (self.workload.connections.get(c as usize).map_or(0, |c| c.connection), m);
+        let rounds = self.workload.rounds.iter().filter(|round| !round.is_gate() && together(round.company));
+        let mut rounds: Vec<(Option<u64>, Vec<(u32, u32)>)> = rounds
+            .map(|round| (round.requests.iter().map(start).min(), round.answers().iter().map(told).collect()))
+            .collect();
+        rounds.sort_unstable();
+        let rows = || (0_u32..).zip(&rounds).flat_map(|(n, (_, places))| places.iter().map(move |place| (n, place)));
+        Table::new(vec![
+            ("round", u32s(rows().map(|(n, _)| n))),
+            ("connection", u32s(rows().map(|(_, place)| place.0))),
+            ("turn", u32s(rows().map(|(_, place)| place.1))),
+        ])
+    }
     /// Of each company that is asked in requests of several messages, whether these close, as JSON.
     fn closings_json(&self) -> PyResult<String> {
         json(&self.workload.closings())

@@ -176,7 +176,7 @@ class _Call:
         self._frames: dict[str, pl.DataFrame] = {}
         self._answer: dict[str, Any] | None = None
         self._error: FaninError | None = None
-        self._fraction, self._stopped = 0.0, False
+        self._fraction, self._stopped, self._slept = 0.0, False, False
 
     def do(self, asked: dict[str, Any]) -> dict[str, Any]:
         """Ask, wait, and give ``frames`` or ``said``."""
@@ -223,7 +223,8 @@ class _Call:
         if self._stopped:
             raise Interrupted("stopped")
         if not whole:
-            raise self._death("it was stopped: it used the processor for {} s without coming back to the simulator")
+            did = f"waited for {WAITING * self._limit:g} s" if self._slept else "used the processor for {} s"
+            raise self._death(f"it was stopped: it {did} without coming back to the simulator")
         return self._outcome(status)
 
     def _receive(self, result: int, said: int, pid: int) -> bool:
@@ -249,7 +250,10 @@ class _Call:
                 return False
             if self._fraction != last:
                 last, since, used = self._fraction, time.monotonic(), _used_s(pid)
-            elif _used_s(pid) - used > self._limit or time.monotonic() - since > WAITING * self._limit:
+            elif _used_s(pid) - used > self._limit:
+                return False
+            elif time.monotonic() - since > WAITING * self._limit:
+                self._slept = True
                 return False
         return True
 
