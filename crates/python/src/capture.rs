@@ -344,8 +344,8 @@ impl Replay {
         let start = |&place: &Place| self.workload.message(place).map_or(0, |m| m.start_ns);
         let told = |&(c, m): &Place| (self.workload.connections.get(c as usize).map_or(0, |c| c.connection), m);
         let rounds = self.workload.rounds.iter().filter(|round| !round.is_gate() && together(round.company));
-        let mut rounds: Vec<(Option<u64>, Vec<(u32, u32)>)> = rounds
-            .map(|round| (round.requests.iter().map(start).min(), round.answers().iter().map(told).collect()))
+        let mut rounds: Vec<_> = rounds
+            .map(|round| (round.requests.iter().map(start).min(), round.answers().iter().map(told).collect::<Vec<_>>()))
             .collect();
         rounds.sort_unstable();
         let rows = || (0_u32..).zip(&rounds).flat_map(|(n, (_, places))| places.iter().map(move |place| (n, place)));
