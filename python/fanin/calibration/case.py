@@ -204,7 +204,6 @@ def judge_racks(
         out_of_step = tried({**first.values, JITTER: jitter})
         if out_of_step.reproduced:
             return Calibrated(out_of_step, widened=False)
-        first = _nearer(first, out_of_step)
     around = _nearest(nominal, first.tried)
     wider = {**{key: list(values) for key, values in first.values.items()}, **wider_values(around)}
     if not wider or all(key in fixed for key in wider):
