@@ -37,6 +37,11 @@ pub(super) struct Ask {
 }
 
 impl Ask {
+    /// When the application decided to ask: it may have opened a connection first.
+    pub fn began(&self) -> u64 {
+        self.opened.unwrap_or(self.at).min(self.at)
+    }
+
     /// It follows the answer before on its connection as soon as a loop over the servers asks the next one.
     pub fn goes_on(&self) -> bool {
         self.own.is_some_and(|own| self.at - own <= TOGETHER)

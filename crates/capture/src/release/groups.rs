@@ -59,6 +59,30 @@ impl Group {
         self.asks.iter().filter(|&&ask| asks[ask as usize].goes_on()).count()
     }
 
+    /// Who is asked, in order.
+    pub fn servers(&self, asks: &[Ask]) -> Vec<u32> {
+        let mut all: Vec<u32> = self.asks.iter().map(|&ask| asks[ask as usize].server).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// Both as one.
+    pub fn with(&self, other: &Group) -> Group {
+        let merged = |a: &[u32], b: &[u32]| {
+            let mut all = [a, b].concat();
+            all.sort_unstable();
+            all.dedup();
+            all
+        };
+        Group {
+            connections: merged(&self.connections, &other.connections),
+            asks: merged(&self.asks, &other.asks),
+            companies: merged(&self.companies, &other.companies),
+            several: true,
+        }
+    }
+
     /// The same without connections that are asked much more often, or less, than the one in the middle; none where there are no such, or too many.
     pub fn without_odd(&self, asks: &[Ask]) -> Option<Group> {
         let mut count: BTreeMap<u32, usize> = BTreeMap::new();

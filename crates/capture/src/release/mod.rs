@@ -13,8 +13,10 @@ mod bursts;
 mod candidates;
 mod class;
 mod groups;
+mod like;
 #[cfg(test)]
 mod patterns;
+mod pools;
 mod requests;
 mod steady;
 #[cfg(test)]
@@ -115,7 +117,7 @@ pub(crate) fn infer(talks: &[Talk]) -> Found {
 fn classes(talks: &[Talk], asks: &[Ask], companies: &[bursts::Company]) -> Vec<Class> {
     let mut all: Vec<Class> = Vec::new();
     let mut taken = vec![false; talks.len()];
-    for group in &groups::groups(talks, asks, companies) {
+    for group in &pools::pools(groups::groups(talks, asks, companies), asks) {
         if !group.several && !group.is_one_chain(asks) {
             continue;
         }

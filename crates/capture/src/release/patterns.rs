@@ -299,6 +299,13 @@ fn users_that_draw_their_servers_are_told_apart_by_their_connections() {
 }
 
 #[test]
+fn four_users_of_one_pool_are_told_apart_by_what_a_request_is_like() {
+    let service = Service { users: 4, pool: Pool::Shared, requests: 300, pause: (2 * MS, 16 * MS), ..PLAIN };
+    let shapes = [(4, Shape::Fan), (4, Shape::Semaphore(1)), (6, Shape::Semaphore(2)), (8, Shape::Stages(4))];
+    all_are_found(seeds(shapes.map(|(servers, shape)| Service { servers, shape, ..service }).to_vec()));
+}
+
+#[test]
 fn two_users_of_one_pool_may_ask_some_servers_again() {
     let service = Service { users: 2, pool: Pool::Shared, requests: 300, pause: (5 * MS, 60 * MS), ..PLAIN };
     let stages = [(4, 1), (8, 3)];

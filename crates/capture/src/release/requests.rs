@@ -11,6 +11,7 @@
 use super::LEAST_ROUNDS;
 use super::SEEN;
 use super::bursts::{Ask, TOGETHER};
+use super::like::{self, Shape};
 use super::steady::median;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,10 +33,10 @@ const AS_MANY: f64 = 0.8;
 /// The usual messages of a request are so many times as many as a timer sends at once.
 const FEW: usize = 3;
 /// Requests that are looked at for one that is going on.
-const BESIDE: usize = 16;
+pub(super) const BESIDE: usize = 16;
 
-/// At most this share of the requests begin with a server that none begins with by design.
-const RARELY: f64 = 0.1;
+/// What at most this share of the requests does is none of the application's design: to begin with a server, or before half of the answers to the one before.
+pub(super) const RARELY: f64 = 0.1;
 
 /// Messages of one request: positions of asks, in order of time.
 pub(super) type Request = Vec<u32>;
@@ -95,6 +96,25 @@ pub(super) fn cut(mine: &[u32], asks: &[Ask]) -> Cut {
             }
         }
     }
+    // What the requests that run alone are like tells those apart that do not.
+    let mut left = odd(&cut.requests);
+    if left > 0 {
+        let alone = joined(&periods.cut(|_| false), asks, |_, _| true);
+        let like = |requests: &Vec<Request>| Some(Shape::of(requests, asks)?.requests(mine, asks));
+        for seed in [cut.requests.clone(), alone] {
+            // Those that were told apart tell it better.
+            let once = like(&seed);
+            let twice = once.as_ref().and_then(like);
+            for requests in [once, twice].into_iter().flatten() {
+                let (odd, steady) = (odd(&requests), steadiness(&requests));
+                let better = odd < left && steady >= STEADY.max(steadiness(&cut.requests));
+                if better && !like::are_parts(&requests, asks) && !like::some_will_do(&requests, asks) {
+                    left = odd;
+                    cut = Cut { requests, concurrent: true, valley: false, late: Vec::new() };
+                }
+            }
+        }
+    }
     cut
 }
 
@@ -131,6 +151,14 @@ pub(super) fn steadiness(requests: &[Request]) -> f64 {
     let often = sizes.chunk_by(|a, b| a == b).filter(|same| same.len() + 2 >= LEAST_ROUNDS);
     let of_one_size = often.map(|same| same.len() * same[0]).max().unwrap_or(0);
     of_one_size as f64 / sizes.iter().sum::<usize>().max(1) as f64
+}
+
+/// How many requests are not of the size that holds most messages.
+fn odd(requests: &[Request]) -> usize {
+    let mut sizes: Vec<usize> = requests.iter().map(Vec::len).collect();
+    sizes.sort_unstable();
+    let usual = sizes.chunk_by(|a, b| a == b).max_by_key(|same| same.len() * same[0]);
+    sizes.len() - usual.map_or(0, <[usize]>::len)
 }
 
 /// A time in which answers are missing, and the pause before it.
