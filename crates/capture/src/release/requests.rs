@@ -8,11 +8,11 @@
 //! Several users may share connections. Then a request starts while another is going on, and asks servers that are busy with that; what was found is
 //! judged by how steady the number of messages of a request is.
 
-use super::LEAST_ROUNDS;
 use super::SEEN;
 use super::bursts::{Ask, TOGETHER};
 use super::like::{self, Shape};
 use super::steady::median;
+use super::{CLEAR, LEAST_ROUNDS};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Pauses of two kinds: nearly none lies between the longest of the one and the shortest of the other, which is so many times as long.
@@ -97,8 +97,9 @@ pub(super) fn cut(mine: &[u32], asks: &[Ask]) -> Cut {
         }
     }
     // What the requests that run alone are like tells those apart that do not.
+    // Where nothing shows without that, none has requests, and a size alone would make them.
     let mut left = odd(&cut.requests);
-    if left > 0 {
+    if left > 0 && steadiness(&cut.requests) >= CLEAR {
         let alone = joined(&periods.cut(|_| false), asks, |_, _| true);
         let like = |requests: &Vec<Request>| Some(Shape::of(requests, asks)?.requests(mine, asks));
         for seed in [cut.requests.clone(), alone] {
