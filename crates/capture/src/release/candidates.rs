@@ -7,7 +7,7 @@ use super::{LEAST_ROUNDS, ON_A_TICK, SEEN, Talk};
 
 /// So much cheaper than by chance, in the unit of [`cost`], must a cause be that is not the closed loop itself: its delays are spread over a
 /// share 1/e of the time that chance would spread them over.
-const GAIN: f64 = 1.0;
+pub(super) const GAIN: f64 = 1.0;
 /// So much cheaper must a cause be than one that needs less faith.
 const MARGIN: f64 = 0.2;
 /// A cause must precede at least this share of the rounds.

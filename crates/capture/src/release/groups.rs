@@ -14,7 +14,7 @@ const LASTING: usize = 3;
 /// An aggregator turns from an answer to the next request in less than this. What comes later may be told by [`super::candidates`].
 const SHORTLY: u64 = 1_000_000;
 /// A pool takes another connection where so many of the requests on it find a first one busy.
-const OVERFLOW: f64 = 0.9;
+pub(super) const OVERFLOW: f64 = 0.9;
 /// A connection that is asked so many times as often as the one in the middle, or as seldom, may have nothing to do with the group.
 const ODD: usize = 3;
 /// Counts of requests to servers that are drawn each time differ by chance: by no more than so many standard deviations.

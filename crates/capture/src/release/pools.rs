@@ -3,15 +3,21 @@
 //! [`super::groups`] joins what follows each other. Which connection of a pool a request takes is an accident, so that a few of them may follow none, or
 //! each other alone. They are of one pool if their messages, taken together, make whole requests that they do not make alone.
 
-use super::CLEAR;
 use super::bursts::Ask;
-use super::groups::Group;
+use super::candidates::GAIN;
+use super::groups::{Group, OVERFLOW};
 use super::requests;
+use super::steady::{RESOLUTION, by_chance, cost};
+use super::{CLEAR, LEAST_ROUNDS};
+use std::collections::BTreeMap;
 
 /// Joins groups to the same servers.
 pub(super) fn pools(groups: Vec<Group>, asks: &[Ask]) -> Vec<Group> {
     let servers: Vec<Vec<u32>> = groups.iter().map(|group| group.servers(asks)).collect();
-    let mut order: Vec<usize> = (0..groups.len()).collect();
+    // Which connection a request takes is an accident, so one that is asked by a clock of its own is of no pool: a check, a poll, a transfer.
+    let clocked: Vec<bool> =
+        groups.iter().map(|group| group.goes_on_by_itself(asks) || keeps_time(group, asks)).collect();
+    let mut order: Vec<usize> = (0..groups.len()).filter(|&n| !clocked[n]).collect();
     order.sort_by_key(|&n| (std::cmp::Reverse(groups[n].asks.len()), n));
     let mut into: Vec<usize> = (0..groups.len()).collect();
     let mut joined: Vec<Option<Group>> = vec![None; groups.len()];
@@ -23,9 +29,7 @@ pub(super) fn pools(groups: Vec<Group>, asks: &[Ask]) -> Vec<Group> {
         }
         let shared = |n: usize| servers[n].iter().any(|server| servers[base].binary_search(server).is_ok());
         let free = |&n: &usize| into[n] == n && joined[n].is_none() && shared(n);
-        let others = order[place + 1..].iter().copied().filter(free).take(requests::BESIDE);
-        // Polls and transfers are not of a pool.
-        let mut loose: Vec<usize> = others.filter(|&n| !groups[n].goes_on_by_itself(asks)).collect();
+        let mut loose: Vec<usize> = order[place + 1..].iter().copied().filter(free).take(requests::BESIDE).collect();
         if loose.is_empty() {
             continue;
         }
@@ -59,10 +63,51 @@ pub(super) fn pools(groups: Vec<Group>, asks: &[Ask]) -> Vec<Group> {
     kept.map(|(n, group)| joined[n].take().unwrap_or(group)).collect()
 }
 
+/// Whether nearly all messages of a group follow the one before to their server after a time that is as steady as a cause's: those of a timer.
+fn keeps_time(group: &Group, asks: &[Ask]) -> bool {
+    let mut of_server: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+    group.asks.iter().map(|&n| &asks[n as usize]).for_each(|ask| of_server.entry(ask.server).or_default().push(ask.at));
+    let steady = |times: &Vec<u64>| {
+        let known: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let chance = times.windows(2).enumerate().map(|(n, pair)| by_chance(n, pair[0], pair[1]) - pair[0]);
+        let chance: Vec<u64> = chance.collect();
+        known.len() >= LEAST_ROUNDS && cost(&chance, RESOLUTION) - cost(&known, RESOLUTION) >= GAIN
+    };
+    let by_a_clock: usize = of_server.values().filter(|times| steady(times)).map(Vec::len).sum();
+    by_a_clock as f64 >= OVERFLOW * group.asks.len() as f64
+}
+
 /// How many messages are in requests of the most frequent size. One connection alone has none.
 fn messages_of_whole(group: &Group, asks: &[Ask]) -> f64 {
     if !group.several {
         return 0.0;
     }
     requests::steadiness(&requests::cut(&group.asks, asks).requests) * group.asks.len() as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// Of one server that is asked after so long each time.
+    fn asked_after(times: impl Iterator<Item = u64>) -> bool {
+        let asks: Vec<Ask> =
+            times.scan(0, |at, time| (*at += time, Some(Ask { at: *at, ..Ask::default() })).1).collect();
+        let all = (0..asks.len() as u32).collect();
+        keeps_time(&Group { connections: vec![0], asks: all, companies: Vec::new(), several: false }, &asks)
+    }
+
+    #[test]
+    fn a_check_keeps_time_though_its_answers_take_a_few_milliseconds_and_the_accidents_of_a_pool_do_not() {
+        assert!(asked_after((0..10).map(|n| 200 * MS + n * 7 % 10 * MS / 2)));
+        // As often, and the times between them are spread as exponential ones are.
+        let accident = |n: u64| (-(((n * 7 % 20) as f64 + 0.5) / 20.0).ln() * 200.0 * MS as f64) as u64;
+        assert!(!asked_after((0..20).map(accident)));
+        assert!(
+            !asked_after((0..4).map(|_| 200 * MS)) && asked_after((0..5).map(|_| 200 * MS)),
+            "three times tell nothing"
+        );
+    }
 }
