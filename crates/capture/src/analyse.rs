@@ -389,3 +389,17 @@ impl Sink for Rows {
         self.writes.push(write);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_than_one_message_in_a_hundred_that_was_not_read_is_said() {
+        let said = |read: u64, unread: u64| {
+            let messages = BTreeMap::from([(Protocol::Http1, (read, unread, 0))]);
+            About { messages, ..About::default() }.warnings().count()
+        };
+        assert_eq!((said(990, 10), said(989, 11)), (0, 1));
+    }
+}

@@ -201,6 +201,15 @@ mod tests {
     }
 
     #[test]
+    fn of_a_merged_segment_48_packets_are_known_which_is_more_than_an_offload_merges() {
+        let mut copies = Copies::new();
+        assert!(!copies.is_copy(&Segment { payload: 60 * MSS, ..data(1, 10, 5) }, 0, MSS, 0, false, true));
+        let mut known =
+            |piece: u32| copies.is_copy(&data(1 + piece * MSS, 10 + piece as u16, 5), 0, MSS, 3_000_000, false, true);
+        assert_eq!([47, 48].map(&mut known), [true, false]);
+    }
+
+    #[test]
     fn acknowledgements_with_numbers_of_their_own_are_no_copies_however_equal() {
         let mut copies = Copies::new();
         for n in 0..10 {

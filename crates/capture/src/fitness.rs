@@ -508,9 +508,23 @@ mod tests {
         assert_eq!(thinned(560, 440), [""; 0]);
         assert_eq!(thinned(540, 460), ["acknowledgements-missing"]);
         assert_eq!(thinned(99, 500), [""; 0], "too few to say");
+        assert_eq!(thinned(100, 500), ["acknowledgements-missing"]);
         let answered = |data, bare| of(Measured { answered: [data, bare], ..whole() });
         assert_eq!(answered(2_000, 9), [""; 0]);
         assert_eq!(answered(2_001, 9), ["acknowledgements-missing"]);
+    }
+
+    #[test]
+    fn four_data_packets_for_each_packet_of_the_other_side_may_be_requests_and_their_answers() {
+        let answered = |data: u64| {
+            let mut connection = crate::connections::tests::connection(0, 0);
+            connection.to_client.data_packets = data;
+            connection.to_server.packets = 100;
+            let mut measured = Measured::default();
+            measured.add(&Quality::default(), &connection);
+            measured.answered
+        };
+        assert_eq!((answered(400), answered(401)), ([0, 0], [401, 100]));
     }
 
     #[test]

@@ -167,6 +167,12 @@ mod tests {
     }
 
     #[test]
+    fn a_packet_waited_for_up_to_a_tick_less_and_a_sixteenth_of_a_tick_more_than_it_passed_beyond_the_soonest() {
+        let soonest = Soonest { at: 0, late: 0.0, slope: 0.0 };
+        assert_eq!(soonest.waited(0, 3_000_000), (2_000_000, 3_062_500));
+    }
+
+    #[test]
     fn sixteen_runs_tell_a_clock_and_fewer_do_not() {
         // 29 ms apart, so that sixteen take more than 300 ms and are spread over their ticks.
         let all: Vec<_> = runs(0.0, 64, |_| 0).into_iter().step_by(4).collect();

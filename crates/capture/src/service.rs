@@ -264,6 +264,62 @@ mod tests {
         assert_eq!(all[0].1.service_ns, 1_000_000);
     }
 
+    #[test]
+    fn classes_of_times_begin_at_a_microsecond_and_are_four_to_an_octave() {
+        assert_eq!([999, 1_000, 1_190, 2_000].map(class), [0, 1, 2, 5]);
+    }
+
+    /// One wait of `of` was seen to take nothing, and of the others only that they took less than an hour: each pass leaves (of - 1) / of of what is
+    /// likely elsewhere.
+    fn left_elsewhere(of: i32) -> f64 {
+        let mut all = vec![Bounds { least: 0, most: 3_600_000_000_000 }; of as usize - 1];
+        all.push(Bounds { least: 0, most: 0 });
+        1.0 - Likely::of(&all, &Likely::nothing_known(), PASSES).share[0]
+    }
+
+    #[test]
+    fn the_estimate_takes_two_hundred_passes_or_until_it_changes_by_no_more_than_a_ten_thousandth() {
+        let after = |of: i32, passes: i32| (1.0 - 1.0 / f64::from(of)).powi(passes);
+        let left = left_elsewhere(64);
+        assert!(after(64, 205) < left && left < after(64, 195), "{left}");
+        // A sixteenth of what is left moves: 1e-4 of all when 16e-4 are left.
+        let left = left_elsewhere(16);
+        assert!(0.0014 < left && left < 0.0016, "{left}");
+    }
+
+    /// One server takes 9 ms, and another was seen to take 1 ms a hundred times of four hundred: twelve passes leave (3/4)^12 of what the others make
+    /// likely, 2 % of three hundred.
+    #[test]
+    fn twelve_passes_tell_a_server_s_own_times() {
+        let lost = Wait { lost: true, ..Wait::default() };
+        let (of, other) = (|ns, wait| answer(ns, wait), (0..200).map(|_| answer(9_000_000, Wait::default())));
+        let mut all: Vec<_> = other.map(|(_, m, w)| (1, m, w)).collect();
+        all.extend((0..100).map(|_| of(1_000_000, Wait::default())).map(|(_, m, w)| (2, m, w)));
+        all.extend((0..300).map(|_| of(10_000_000, lost)).map(|(_, m, w)| (2, m, w)));
+        unqueue(&mut all);
+        let slow = all[300..].iter().filter(|(_, m, _)| m.service_ns > 5_000_000).count();
+        assert!((3..=12).contains(&slow), "{slow}");
+    }
+
+    /// Every second answer was seen to take 1 ms, and nothing is known of the others but that they took less than a second. Where more than 4096 are
+    /// thinned out, those that were seen go.
+    #[test]
+    fn the_estimate_over_all_rests_on_4096_answers_at_most() {
+        let set = |count: u32| {
+            let one = |n: u32| {
+                let (_, m, w) = match n % 2 {
+                    0 => answer(1_000_000_000, Wait { lost: true, ..Wait::default() }),
+                    _ => answer(1_000_000, Wait::default()),
+                };
+                (n, m, w)
+            };
+            let mut all: Vec<_> = (0..count).map(one).collect();
+            unqueue(&mut all);
+            all.iter().filter(|(n, m, _)| n % 2 == 0 && m.service_ns <= 1_200_000).count() as u32
+        };
+        assert!(set(4_096) > 2_000 && set(4_098) < 1_800, "{} {}", set(4_096), set(4_098));
+    }
+
     /// One server takes 9 ms; another was seen to take 1 ms so many times, and once nothing was seen but that it took no more than 10 ms.
     #[test]
     fn a_server_that_was_seen_four_times_is_judged_by_its_own_times() {

@@ -45,6 +45,12 @@ mod tests {
         }
         assert_eq!(said(&sparse), "it is no text (UTF-8)");
         assert_eq!(read_text(&text).unwrap().len(), 20_000);
+        // No text has a zero among its first 4 KiB.
+        let zero_behind = |bytes: usize| std::fs::write(&text, [&vec![b'a'; bytes][..], &[0]].concat()).unwrap();
+        zero_behind(4_095);
+        assert_eq!(said(&text), "it is no text (UTF-8)");
+        zero_behind(4_096);
+        assert_eq!(read_text(&text).unwrap().len(), 4_097);
         std::fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -158,6 +158,18 @@ mod tests {
     }
 
     #[test]
+    fn what_took_thirty_milliseconds_a_timer_may_have_held_back() {
+        let most = |rtt: u64| {
+            let mut h = Half::default();
+            h.sent(1, 0);
+            h.sent(2, 0);
+            h.acknowledged(2, rtt, true);
+            h.most()
+        };
+        assert_eq!((most(29_999_999), most(30_000_000)), (Some(29_999_999), None));
+    }
+
+    #[test]
     fn an_answer_to_two_segments_is_one_to_the_second() {
         let mut h = Half::default();
         h.sent(100, 0);

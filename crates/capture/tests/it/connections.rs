@@ -2,7 +2,9 @@
 
 use crate::common::run_bytes;
 use fanin_capture::write::{Endpoint, Flags, PcapWriter, Segment, TcpOptions};
-use fanin_capture::{Analysis, Burst, Direction, Options, Sink, Train, Turn, Warning, analyse_into};
+use fanin_capture::{
+    Analysis, Burst, Direction, Gap, Options, Sink, Train, Turn, Warning, analyse_into, analyse_reader,
+};
 use fanin_units::{Duration, Time};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -31,6 +33,13 @@ impl Script {
         self
     }
 
+    /// By a sender that numbers no packets.
+    fn unnumbered(&mut self, us: u64, segment: Segment<'_>) {
+        let mut bytes = Vec::new();
+        let length = segment.headers(&mut bytes);
+        self.file.packet(Time::ZERO + Duration::us(us), &bytes, length).unwrap();
+    }
+
     pub fn up(&mut self, us: u64, seq: u32, ack: u32, payload: u32, flags: Flags) -> &mut Script {
         self.packet(us, Segment { seq, ack, payload, flags, ..Segment::between(CLIENT, SERVER) })
     }
@@ -50,6 +59,13 @@ impl Script {
 
     pub fn analyse(&mut self) -> Analysis {
         run_bytes(&self.bytes()).unwrap()
+    }
+
+    /// The same, with another gap between trains.
+    fn analyse_with(&mut self, gap: Duration) -> Analysis {
+        let options = Options { gap: Gap::Fixed(gap), ..Options::default() };
+        analyse_reader(&self.bytes()[..], Path::new("bytes"), None, &options, &mut |_| ControlFlow::Continue(()))
+            .unwrap()
     }
 }
 
@@ -206,6 +222,35 @@ fn a_pause_is_the_applications_only_when_nothing_else_held_the_data_back() {
     assert_eq!(paused(5_000, ACK, true, false).bursts, [], "the application had written more");
     assert_eq!(paused(5_000, push, false, false).bursts, [], "two segments are not acknowledged");
     assert_eq!(paused(200_000, push, true, true).bursts, [], "a segment was lost before the tap");
+}
+
+#[test]
+fn a_pause_of_more_than_two_milliseconds_is_told_however_short_the_gap_between_trains() {
+    let paused = |us: u64| {
+        let mut s = Script::new();
+        s.open(0).up(100, 1, 1, 50, ACK).down(150, 1, 51, 1000, ACK | Flags::PSH).up(160, 51, 1001, 0, ACK);
+        s.down(150 + us, 1001, 51, 1000, ACK | Flags::PSH).up(160 + us, 51, 2001, 0, ACK);
+        s.analyse_with(Duration::us(50)).bursts.len()
+    };
+    assert_eq!((paused(2_010), paused(2_011)), (0, 2));
+}
+
+#[test]
+fn without_a_handshake_or_numbers_what_is_three_milliseconds_late_was_reordered() {
+    let late = |us: u64| {
+        let mut s = Script::new();
+        let mut down = |us, seq| {
+            let tcp = Segment { seq, ack: 1, payload: 1000, flags: ACK, ..Segment::between(SERVER, CLIENT) };
+            s.unnumbered(us, tcp);
+        };
+        down(0, 1);
+        down(10, 2001);
+        down(10 + us, 1001);
+        let found = s.analyse();
+        let side = found.connections.get(0).unwrap().to_client;
+        side.refilled_packets
+    };
+    assert_eq!((late(3_000), late(3_001)), (0, 1));
 }
 
 #[test]

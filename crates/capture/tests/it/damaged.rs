@@ -85,6 +85,19 @@ fn garbage_behind_a_gzip_member_leaves_the_packets_before_it() {
 }
 
 #[test]
+fn a_packet_of_more_than_256_kib_is_damage() {
+    let packets = |stored: u32| {
+        let head = [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 1 << 20, 1, 0, 0, stored, stored];
+        let mut bytes: Vec<u8> = head.iter().flat_map(|word| word.to_le_bytes()).collect();
+        bytes.resize(bytes.len() + stored as usize, 0);
+        run_bytes(&bytes)
+    };
+    // Zeros are no TCP.
+    assert!(matches!(packets(262_144), Err(CaptureError::NoTcp { packets: 1, .. })));
+    assert!(matches!(packets(262_145), Err(CaptureError::Damaged { .. })));
+}
+
+#[test]
 fn the_callback_sees_the_bytes_pass_and_can_stop_the_work() {
     let path = data().join("http_onoff_8to1.pcap.gz");
     let size = std::fs::metadata(&path).unwrap().len();

@@ -69,6 +69,15 @@ impl Talk {
         self
     }
 
+    /// Each request but the first is sent into the answer before.
+    fn go_behind(&mut self, answers: &[u32]) -> &mut Talk {
+        self.ask(10_000, 100);
+        for bytes in answers {
+            self.answer(1_000, ACK).ask(1_000, 100).answer(bytes - 1_000, push());
+        }
+        self
+    }
+
     /// Start in us, request, answer, and whether it overlapped, of each message after the first `skip`; how often what was found.
     fn messages(&mut self, skip: usize) -> (Vec<(u64, u64, u64, bool)>, WriteCounts) {
         let found = self.script.analyse();
@@ -170,34 +179,43 @@ fn a_request_in_two_writes_is_one() {
     assert_eq!(found[0], (at + 5_000, 3_200, 1_650, false));
 }
 
+/// Requests of a server that is always behind: each is sent into the answer before.
+fn behind(answers: &[u32]) -> Talk {
+    let mut talk = Talk::new();
+    talk.go_behind(answers);
+    talk
+}
+
 #[test]
 fn many_requests_that_were_never_answered_alone_show_their_ends_themselves() {
-    let mut talk = Talk::new();
-    let at = talk.now;
-    talk.ask(0, 100);
-    // The server is always behind: each request is sent into the answer before.
-    for bytes in [3_500, 1_700, 12_300, 2_300, 1_900, 4_100, 1_650, 1_250] {
-        talk.answer(1_000, ACK).ask(1_000, 100).answer(bytes - 1_000, push());
-    }
+    let answers = [3_500, 1_700, 12_300, 2_300, 1_900, 4_100, 1_650, 1_250];
+    let at = Talk::new().now + 10_000;
+    let mut talk = behind(&answers);
     talk.answer(500, push());
     let (found, counts) = talk.messages(0);
     let sizes: Vec<u64> = found.iter().map(|m| m.2).collect();
     assert_eq!(sizes, [3_500, 1_700, 12_300, 2_300, 1_900, 4_100, 1_650, 1_250, 500]);
     assert_eq!((found[0].0, found[1].0, counts.shown), (at, at + 1_010, 9));
+    // Eight are many, and seven are not.
+    let shown = |fewer: usize| behind(&answers[fewer..]).answer(500, push()).messages(0).1.shown;
+    assert_eq!((shown(1), shown(2)), (8, 0));
 }
 
 #[test]
 fn two_requests_that_leave_together_among_many_are_two_if_there_are_answers_to_both() {
-    let mut talk = Talk::new();
-    talk.ask(0, 100);
-    for bytes in [3_500, 1_700, 12_300, 2_300, 1_900, 4_100] {
-        talk.answer(1_000, ACK).ask(1_000, 100).answer(bytes - 1_000, push());
-    }
-    // 5 us apart, less than a round trip.
-    talk.answer(1_000, ACK).ask(1_000, 100).ask(5, 100).answer(650, push()).answer(1_250, push()).answer(500, push());
-    let (found, _) = talk.messages(0);
-    let sizes: Vec<u64> = found.iter().map(|m| m.2).collect();
-    assert_eq!(sizes, [3_500, 1_700, 12_300, 2_300, 1_900, 4_100, 1_650, 1_250, 500]);
+    let answers = [3_500, 1_700, 12_300, 2_300, 1_900, 4_100];
+    let sizes = |answers: &[u32]| {
+        let mut talk = Talk::new();
+        talk.plain().go_behind(answers);
+        // 5 us apart, less than a round trip.
+        talk.answer(1_000, ACK).ask(1_000, 100).ask(5, 100);
+        talk.answer(650, push()).answer(1_250, push()).answer(500, push());
+        talk.messages(4).0.iter().map(|m| m.2).collect::<Vec<u64>>()
+    };
+    assert_eq!(sizes(&answers), [3_500, 1_700, 12_300, 2_300, 1_900, 4_100, 1_650, 1_250, 500]);
+    // One of five is rare, and one of four is not.
+    assert_eq!(sizes(&answers[..3]), [3_500, 1_700, 12_300, 1_650, 1_250, 500]);
+    assert!(sizes(&answers[..2]).len() < 5);
 }
 
 #[test]
@@ -252,36 +270,43 @@ fn requests_that_wait_for_a_slow_server_are_told_apart_and_endless_ones_are_not(
         });
         talk.ask(20_000, 100).answer(500, push()).messages(4).0.len()
     };
-    assert_eq!(waiting(20), 21);
+    assert_eq!((waiting(20), waiting(64)), (21, 65));
     // Answers whose ends never come are not waited for for ever.
-    assert_eq!(waiting(70), 2);
+    assert_eq!(waiting(65), 2);
 }
 
 #[test]
 fn a_stretch_that_never_ends_is_not_kept_for_ever() {
-    let mut talk = Talk::new();
-    talk.plain();
-    talk.ask(10_000, 100);
-    for n in 0..1_100 {
-        talk.answer(1_000, ACK).ask(1_000, 100).answer(200 + n % 7, push());
-    }
-    talk.answer(500, push());
-    let (_, counts) = talk.ask(20_000, 100).answer(500, push()).messages(4);
-    assert_eq!(counts.apart, 0, "it is given up, and what follows lacks its beginning");
+    let apart = |requests: u32| {
+        let mut talk = Talk::new();
+        talk.plain();
+        talk.ask(10_000, 100);
+        for n in 1..requests {
+            talk.answer(1_000, ACK).ask(1_000, 100).answer(200 + n % 7, push());
+        }
+        talk.answer(500, push());
+        talk.ask(20_000, 100).answer(500, push()).messages(4).1.apart
+    };
+    assert_eq!(apart(1_024), 1);
+    assert_eq!(apart(1_025), 0, "it is given up, and what follows lacks its beginning");
 }
 
 #[test]
 fn requests_further_apart_than_one_write_takes_are_two_however_long_the_path() {
-    let mut talk = Talk::new();
-    // A millisecond to the server and back.
-    talk.script = Script::new();
-    talk.script.up(0, 0, 0, 0, Flags::SYN).down(1_000, 0, 1, 0, Flags::SYN | ACK).up(1_010, 1, 1, 0, ACK);
-    talk.now = 2_000;
-    talk.plain();
-    let at = talk.now;
-    talk.ask(5_000, 100).ask(200, 80).answer(3_500, push()).answer(700, push());
-    let (found, _) = talk.ask(20_000, 100).answer(500, push()).messages(4);
-    assert_eq!(found[..2], [(at + 5_000, 100, 3_500, false), (at + 5_200, 80, 700, true)]);
+    let asked = |apart: u64| {
+        let mut talk = Talk::new();
+        // A millisecond to the server and back.
+        talk.script = Script::new();
+        talk.script.up(0, 0, 0, 0, Flags::SYN).down(1_000, 0, 1, 0, Flags::SYN | ACK).up(1_010, 1, 1, 0, ACK);
+        talk.now = 2_000;
+        talk.plain();
+        let at = talk.now;
+        talk.ask(5_000, 100).ask(apart, 80).answer(3_500, push()).answer(700, push());
+        let (found, _) = talk.ask(20_000, 100).answer(500, push()).messages(4);
+        found[..2].iter().map(|m| (m.0 - at, m.1, m.2, m.3)).collect::<Vec<_>>()
+    };
+    assert_eq!(asked(51), [(5_000, 100, 3_500, false), (5_051, 80, 700, true)]);
+    assert_eq!(asked(50)[0], (5_000, 180, 4_200, false));
 }
 
 #[test]
@@ -294,6 +319,13 @@ fn what_nothing_asked_for_is_counted_by_the_ends_of_its_writes() {
     let workload = found.workload(None).unwrap();
     // No pause is between them: one answer, of which three ends show.
     assert_eq!((workload.connections[0].messages.len(), workload.connections[0].unasked_writes), (1, 3));
+
+    // A segment of fewer bytes than any host takes is not full, whatever was seen; one of 536 may be.
+    for (bytes, ends) in [(268, 1), (536, 0)] {
+        let mut talk = Talk::new();
+        talk.answer(bytes, push()).ask(5_000, 100).answer(200, push());
+        assert_eq!(talk.script.analyse().connections.get(0).unwrap().writes.unasked, ends, "{bytes}");
+    }
 
     // A write that ends on a full segment may go on, and what follows a request was asked for.
     let mut talk = Talk::new();
