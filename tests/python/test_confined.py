@@ -94,12 +94,20 @@ DEATHS = [
     ),
     ('for (;;) asm volatile("");', "", "it was stopped: it used the processor for 3 s without coming back"),
     ("for (;;) fork();", "int fork(void);", "it was stopped: it used the processor for 3 s without coming back"),
+    (
+        "kill(getppid(), 15);",
+        "int kill(int, int); int getppid(void);",
+        "it was ended: it tried to send a signal to another process, or to reach its memory, during a run",
+    ),
+    ("ptrace(16, getppid(), 0, 0);", "long ptrace(int, int, long, long); int getppid(void);", "it was ended: it tried"),
     ("sleep(100000);", "unsigned sleep(unsigned);", "it was stopped: it waited for 18 s without coming back"),
 ]
 
 
 @needs_cc
-@pytest.mark.parametrize(("callback", "top", "message"), DEATHS, ids=["exit", "segv", "heap", "loop", "fork", "sleep"])
+@pytest.mark.parametrize(
+    ("callback", "top", "message"), DEATHS, ids=["exit", "segv", "heap", "loop", "fork", "kill", "ptrace", "sleep"]
+)
 def test_the_death_of_a_c_file_is_one_sentence_with_its_name(
     fanin: Fanin, folder: Path, callback: str, top: str, message: str
 ) -> None:
@@ -166,7 +174,6 @@ def test_a_class_has_no_rights(fanin: Fanin, folder: Path) -> None:
         "secret": f"open({str(outside)!r}).read()",
         "process": "__import__('subprocess').run(['true'])",
         "socket": "__import__('socket').socket()",
-        "signal": "os.kill(os.getppid(), 9)",
         "remove": "os.remove('two.toml')",
         "mode": "os.chmod('two.toml', 0o777)",
     }
@@ -280,7 +287,8 @@ def test_what_code_prints_goes_to_stderr_without_control_characters(fanin: Fanin
     done = fanin("run", "two.toml", "--cc", "py:loud.Loud", "--json")
     assert done.code == 0
     json.loads(done.out)
-    assert "[2Jhello" in done.err
+    assert "`py:loud.Loud` says: [2Jhello\n" in done.err
+    assert all(line.startswith("`py:loud.Loud` says: ") for line in done.err.splitlines() if "hello" in line)
     assert "\x1b" not in done.err
 
 

@@ -24,20 +24,24 @@ const PROGRAMS: &[i64] = &[
     libc::SYS_setrlimit,
 ];
 
-/// No part of running code on numbers.
-const REFUSED: &[i64] = &[
-    // Processes.
+/// What no library does on its own: code that asks for it is ended (SIGSYS), since one that goes on hides it from the user.
+const ATTACKS: &[i64] = &[
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
-    libc::SYS_process_madvise,
-    libc::SYS_kcmp,
     libc::SYS_tkill,
     libc::SYS_rt_sigqueueinfo,
     libc::SYS_rt_tgsigqueueinfo,
-    libc::SYS_pidfd_open,
     libc::SYS_pidfd_getfd,
     libc::SYS_pidfd_send_signal,
+];
+
+/// No part of running code on numbers.
+const REFUSED: &[i64] = &[
+    // Processes.
+    libc::SYS_process_madvise,
+    libc::SYS_kcmp,
+    libc::SYS_pidfd_open,
     libc::SYS_setpriority,
     libc::SYS_setsid,
     libc::SYS_setpgid,
@@ -176,27 +180,45 @@ const ABSENT: &[i64] = &[
 pub fn restrict(files: bool, programs: bool) -> Result<(), Error> {
     let failed = |e: &dyn std::fmt::Display| Error(e.to_string());
     let known = (0..=LAST).filter(|call| !ABSENT.contains(call)).map(|call| (call, Vec::new())).collect();
-    let there = filter(known, libc::ENOSYS, true).map_err(|e| failed(&e))?;
-    let refused =
-        filter(refused(files, programs).map_err(|e| failed(&e))?, libc::EPERM, false).map_err(|e| failed(&e))?;
-    for program in [&there, &refused] {
+    let absent = SeccompAction::Errno(libc::ENOSYS as u32);
+    let there = filter(known, absent, SeccompAction::Allow).map_err(|e| failed(&e))?;
+    let refused = refused(files, programs).map_err(|e| failed(&e))?;
+    let refused = filter(refused, SeccompAction::Allow, SeccompAction::Errno(libc::EPERM as u32));
+    // A compiler that meddles with others is refused, and goes on.
+    let end = if programs { SeccompAction::Errno(libc::EPERM as u32) } else { SeccompAction::KillProcess };
+    let attacks = filter(attacks().map_err(|e| failed(&e))?, SeccompAction::Allow, end);
+    for program in [&there, &refused.map_err(|e| failed(&e))?, &attacks.map_err(|e| failed(&e))?] {
         seccompiler::apply_filter(program).map_err(|e| failed(&e))?;
     }
     Ok(())
 }
 
-/// Calls in `rules` are allowed and others answered with `errno`, or the other way round.
-fn filter(rules: Rules, errno: i32, allowed: bool) -> Result<BpfProgram, seccompiler::BackendError> {
-    let errno = SeccompAction::Errno(errno as u32);
-    let (others, named) = if allowed { (errno, SeccompAction::Allow) } else { (SeccompAction::Allow, errno) };
+/// Answers calls in `rules` one way and all others another.
+fn filter(rules: Rules, others: SeccompAction, named: SeccompAction) -> Result<BpfProgram, seccompiler::BackendError> {
     SeccompFilter::new(rules, others, named, std::env::consts::ARCH.try_into()?)?.try_into()
 }
 
+fn always(calls: &[i64]) -> Rules {
+    calls.iter().map(|&call| (call, Vec::new())).collect()
+}
+
+fn when(conditions: Vec<SeccompCondition>) -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
+    SeccompRule::new(conditions).map(|rule| vec![rule])
+}
+
+/// Signals to other processes, and their memory.
+fn attacks() -> Result<Rules, seccompiler::BackendError> {
+    let mut rules = always(ATTACKS);
+    let own = u64::from(std::process::id());
+    for signal in [libc::SYS_kill, libc::SYS_tgkill] {
+        rules.insert(signal, when(vec![SeccompCondition::new(0, Dword, Ne, own)?])?);
+    }
+    Ok(rules)
+}
+
 fn refused(files: bool, programs: bool) -> Result<Rules, seccompiler::BackendError> {
-    let always = |calls: &[i64]| calls.iter().map(|&call| (call, Vec::new())).collect::<Rules>();
     let mut rules = always(REFUSED);
     rules.extend(always(REFUSED_OLD));
-    let when = |conditions| SeccompRule::new(conditions).map(|rule| vec![rule]);
     if !programs {
         rules.extend(always(PROGRAMS));
         rules.extend(always(PROGRAMS_OLD));
@@ -204,10 +226,6 @@ fn refused(files: bool, programs: bool) -> Result<Rules, seccompiler::BackendErr
         rules.insert(libc::SYS_clone, when(vec![SeccompCondition::new(0, Dword, MaskedEq(thread), 0)?])?);
         // Limits may be read, not set.
         rules.insert(libc::SYS_prlimit64, when(vec![SeccompCondition::new(2, Qword, Ne, 0)?])?);
-    }
-    let own = u64::from(std::process::id());
-    for signal in [libc::SYS_kill, libc::SYS_tgkill] {
-        rules.insert(signal, when(vec![SeccompCondition::new(0, Dword, Ne, own)?])?);
     }
     // The buffer of a pipe is memory that no limit counts either; as made, it is 64 KB.
     let resize = SeccompCondition::new(1, Dword, Eq, libc::F_SETPIPE_SZ as u64)?;

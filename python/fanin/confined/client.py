@@ -281,11 +281,14 @@ class _Call:
         if self._error is None and (self._answer is None or ended != 0):
             if ended >= 0:
                 raise self._death(f"it ended its process with exit code {ended}")
+            if -ended == signal.SIGSYS:
+                raise self._death("it was ended: it tried to send a signal to another process, or to reach its memory,")
             name = signal.Signals(-ended).name if -ended in {s.value for s in signal.Signals} else f"signal {-ended}"
             raise self._death(f"it ended its process by {name}")
         if self._said:
             for line in self._said.decode(errors="replace").splitlines():
-                print(wire.printable(line), file=sys.stderr)
+                # With the file's name before it, nobody takes it for fanin's own word.
+                print(wire.printable(f"{self._called()} says: {line}"), file=sys.stderr)
         if self._error is not None:
             raise self._error
         return {"frames": self._frames, "said": self._answer}
