@@ -7,6 +7,7 @@ import os
 import re
 import resource
 import sys
+from types import TracebackType
 
 _STDERR = 2
 
@@ -30,6 +31,8 @@ class Apart:
             os.dup2(self.notes, _STDERR)
         except OSError:
             return
+        # Native code that meets an exception shows it before it panics over it; the command says every one as a sentence under a limit.
+        sys.excepthook = _say_nothing
         sys.stderr = open(said_on, "w", encoding=sys.stderr.encoding, errors="backslashreplace", buffering=1)  # noqa: SIM115, PTH123
 
     def forget(self) -> None:
@@ -45,10 +48,18 @@ class Apart:
             os.write(sys.stderr.fileno(), os.pread(self.notes, size, 0))
 
 
+def _say_nothing(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """In place of a traceback."""
+
+
 def libraries_may_die() -> bool:
     """Whether a limit is so low that libraries end themselves by it: of memory, or of open files."""
-    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return memory_limited() or files < FEW_FILES
+    return memory_limited() or files_limited()
+
+
+def files_limited() -> bool:
+    """Whether this process may open so few files that libraries find none left."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0] < FEW_FILES
 
 
 def memory_limited() -> bool:
@@ -64,9 +75,12 @@ def of_memory(error: BaseException) -> bool:
 
 
 def refused(error: BaseException) -> str | None:
-    """What the system refused a library that panicked over it; None where it was something else."""
-    found = re.search(r'Os \{.*message: "([^"]*)"', str(error))
-    return found[1].lower() if found is not None else None
+    """What the system refused a library; None where it was something else. With few files, each error that nobody expected is of them."""
+    found = re.search(r'Os \{.*message: "([^"]*)"', str(error)) if type(error).__name__ == "PanicException" else None
+    if found is not None:
+        return found[1].lower()
+    exits = isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit)
+    return "too many open files" if files_limited() and not exits else None
 
 
 def said_on() -> int:

@@ -11,14 +11,13 @@ def command(capture: Path, *, aggregator: str | None, out: Path | None, as_json:
     """Print the proposed rack file, or write it."""
     from fanin import display
     from fanin.errors import OutputError
-    from fanin.files import shown
+    from fanin.files import shown, write_new
     from fanin.rack import propose_rack
 
     found = propose_rack(capture, aggregator=aggregator, command=line)
     if out is not None:
         try:
-            with out.open("x", encoding="utf-8") as file:
-                file.write(found.text)
+            write_new(found.text, out)
         except FileExistsError:
             raise OutputError(
                 f"{shown(out)}: there is a file of this name, perhaps edited by hand; choose another with --out"

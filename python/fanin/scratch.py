@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import fcntl
 import os
+import secrets
 import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from fanin.limits import files_limited
 
 PREFIX = ".fanin-"
 """Of what stands beside results until it is whole."""
@@ -38,11 +40,12 @@ def scratch_folder(parent: str | Path, prefix: str = PREFIX, *, made: Sequence[P
 
     Examples
     --------
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as place, scratch_folder(place) as folder:
     ...     folder.parent == Path(place), folder.is_dir()
     (True, True)
     """
-    with _made(lambda: Path(tempfile.mkdtemp(prefix=prefix, dir=parent)), Path(parent), prefix, made) as folder:
+    with _made(lambda path: path.mkdir(0o700), Path(parent), prefix, "", made) as folder:
         yield folder
 
 
@@ -55,39 +58,43 @@ def scratch_file(parent: str | Path, suffix: str, prefix: str = PREFIX) -> Itera
     OSError
         When none can be made in `parent`.
     """
-
-    def make() -> Path:
-        handle, name = tempfile.mkstemp(prefix=prefix, suffix=suffix, dir=parent)
-        os.close(handle)
-        return Path(name)
-
-    with _made(make, Path(parent), prefix) as file:
+    with _made(lambda path: path.touch(0o600, exist_ok=False), Path(parent), prefix, suffix) as file:
         yield file
 
 
 @contextmanager
-def _made(make: Callable[[], Path], parent: Path, prefix: str, made: Sequence[Path] = ()) -> Iterator[Path]:
+def _made(
+    make: Callable[[Path], None], parent: Path, prefix: str, suffix: str, made: Sequence[Path] = ()
+) -> Iterator[Path]:
     remove_abandoned(parent, prefix)
+    lock: int | None = None
     while True:
-        path = make()
-        lock = locked(path)
-        # Before it was locked, or even opened, another process may have taken it for abandoned.
-        if path.exists():
-            break
-        if lock is not None:
-            os.close(lock)
-    mine = [path.absolute(), *(folder.absolute() for folder in made)]
-    _LIVE.extend(mine)
-    _tell()
-    try:
-        yield path
-    finally:
-        remove(path)
-        for one in mine:
-            _LIVE.remove(one)
-        _tell()
-        if lock is not None:
-            os.close(lock)
+        path = parent / f"{prefix}{secrets.token_hex(8)}{suffix}"
+        mine = [path.absolute(), *(folder.absolute() for folder in made)]
+        _LIVE.extend(mine)
+        another = False
+        try:
+            # Before it is there: memory may run out in making it.
+            _tell()
+            try:
+                make(path)
+            except FileExistsError:
+                another = True
+                raise
+            lock = locked(path)
+            # Before it was locked, or even opened, another process may have taken it for abandoned.
+            if path.exists():
+                yield path
+                return
+        finally:
+            if not another:
+                remove(path)
+            for one in mine:
+                _LIVE.remove(one)
+            _tell()
+            if lock is not None:
+                os.close(lock)
+                lock = None
 
 
 _LIVE: list[Path] = []
@@ -139,6 +146,18 @@ def locked(path: Path, *, wait: bool = True) -> int | None:
     return handle
 
 
+def _reserve() -> list[int]:
+    """Open handles to be given up where few are allowed (``ulimit -n``) and what is half written must go."""
+    kept: list[int] = []
+    if files_limited():
+        with suppress(OSError):
+            kept.extend(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) for _ in range(3))
+    return kept
+
+
+_RESERVE = _reserve()
+
+
 def remove(path: Path) -> None:
     """Remove a file or a folder, if it can be."""
     if path.is_dir() and not path.is_symlink():
@@ -147,6 +166,11 @@ def remove(path: Path) -> None:
             path.rmdir()
             return
         shutil.rmtree(path, ignore_errors=True)
+        if path.exists() and _RESERVE:
+            # To list a folder takes handles.
+            while _RESERVE:
+                os.close(_RESERVE.pop())
+            shutil.rmtree(path, ignore_errors=True)
         return
     try:
         path.unlink(missing_ok=True)

@@ -7,12 +7,12 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
 import polars as pl
 import pytest
+from fanin import scratch
 from fanin.runs.store import Store
 from fanin.scratch import remove_abandoned, scratch_file, scratch_folder
 
@@ -89,6 +89,11 @@ def test_a_limit_of_file_sizes_met_by_polars_is_the_systems_own_error(tmp_path: 
         ("run", "12 open files"),
         ("run", "6 open files"),
         ("compare", "4 open files"),
+        ("draw", "12 open files"),
+        ("draw-svg", "12 open files"),
+        ("sweep", "6 open files"),
+        ("sweep", "12 open files"),
+        ("rack", "files of 0 KB"),
         ("draw", "no home"),
         ("list", "output on a full disk"),
     ],
@@ -96,6 +101,35 @@ def test_a_limit_of_file_sizes_met_by_polars_is_the_systems_own_error(tmp_path: 
 def test_a_command_under_a_limit_does_its_work_or_says_one_sentence(command: str, fault: str, place: Path) -> None:
     ended = faults.in_shell(place, faults.SHELLS[fault], faults.COMMANDS[command])
     assert faults.faults(place, ended) == [], ended.err
+
+
+def test_what_native_code_shows_of_an_exception_is_not_shown_under_a_limit(tmp_path: Path) -> None:
+    # As pyo3 does where a string finds no memory: it shows the exception (PyErr_Print), and panics.
+    code = (
+        "import ctypes, resource\nfrom fanin.limits import Apart\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (1 << 33, 1 << 33))\n{}"
+        "ctypes.PyDLL(None).PyRun_SimpleString(b'raise MemoryError')\nprint('after')\n"
+    )
+    for begins, shown in (("", True), ("Apart().begin()\n", False)):
+        done = subprocess.run(
+            [sys.executable, "-c", code.format(begins)], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert (done.stdout, "Traceback" in done.stderr) == ("after\n", shown), done.stderr
+
+
+def test_scratch_is_known_before_it_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Memory that runs out in making it ends the process at once; what removes it then must know its name.
+    known: list[list[Path]] = []
+    monkeypatch.setattr(scratch, "_tell", lambda: known.append(list(scratch._LIVE)))
+
+    def fails(folder: Path, mode: int = 0o777) -> None:
+        assert folder in known[-1]
+        raise MemoryError
+
+    monkeypatch.setattr(Path, "mkdir", fails)
+    with pytest.raises(MemoryError), scratch_folder(tmp_path):
+        pass
+    assert known[-1] == []
 
 
 # ---- Ctrl-C ----
@@ -232,16 +266,15 @@ def test_what_a_killed_process_left_is_removed_by_the_next_and_nothing_of_a_live
 def test_a_folder_that_another_process_takes_before_it_is_locked_is_made_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make, takes = tempfile.mkdtemp, iter([True, False])
+    lock, takes = scratch.locked, iter([True, False])
 
-    def taken(*args: object, **named: object) -> str:
-        folder = make(*args, **named)  # type: ignore[call-overload]
-        if next(takes):
+    def taken(folder: Path, *, wait: bool = True) -> int | None:
+        if wait and next(takes):
             remove_abandoned(tmp_path)
-            assert not Path(folder).exists()
-        return str(folder)
+            assert not folder.exists()
+        return lock(folder, wait=wait)
 
-    monkeypatch.setattr(tempfile, "mkdtemp", taken)
+    monkeypatch.setattr(scratch, "locked", taken)
     with scratch_folder(tmp_path) as folder:
         assert folder.is_dir()
         remove_abandoned(tmp_path)

@@ -20,7 +20,6 @@ import hashlib
 import io
 import json
 import os
-import shutil
 import socket
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -250,7 +249,7 @@ class Store:
             raise self._unwritable(error) from error
         finally:
             if scratch is not None:
-                shutil.rmtree(scratch, ignore_errors=True)
+                remove(scratch)
 
     def _place(self, scratch: Path, target: Path, durable: bool) -> None:
         for _ in range(3):
@@ -269,7 +268,7 @@ class Store:
             aside = Path(tempfile.mkdtemp(prefix=self._scratch_prefix(), dir=self.folder / self.engine))
             with contextlib.suppress(FileNotFoundError):
                 target.rename(aside / "damaged")
-            shutil.rmtree(aside, ignore_errors=True)
+            remove(aside)
         raise OSError(errno.EBUSY, "another process keeps writing a damaged entry", str(target))
 
     def entries(self, *, every_engine: bool = False) -> Iterator[Entry]:
