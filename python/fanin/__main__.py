@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import re
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from fanin.errors import FaninError, Interrupted, OutputError, nearest
 from fanin.limits import Apart, of_memory, refused
-from fanin.text import harmless
+from fanin.text import harmless, visible
 
 if TYPE_CHECKING:
     import typer
@@ -88,7 +89,7 @@ def _run() -> int:
         if said is None:
             raise
         if said:
-            sys.stderr.write(f"fanin: {_shown(said)}\n")
+            sys.stderr.write(f"fanin: {said}\n")
         return BAD_INPUT
     # A command that Ctrl-C ended early says itself what it kept and leaves by SystemExit: what comes here was interrupted before.
     if code == INTERRUPTED:
@@ -99,36 +100,39 @@ def _run() -> int:
 def _sentence(error: BaseException) -> str | None:
     """What is said of an error, empty where all is said; None: memory that is missing, or a mistake of fanin's, whose traceback is wanted."""
     if isinstance(error, FaninError):
-        return f"error: {error}" if error.with_source is None or not sys.stderr.isatty() else error.with_source
+        # Only the excerpt of a file has lines.
+        if error.with_source is not None and sys.stderr.isatty():
+            return _short(harmless(error.with_source))
+        return _short(f"error: {visible(str(error))}")
     if isinstance(error, ModuleNotFoundError):
         extra = EXTRAS.get(str(error.name))
         needs = f"error: this needs {error.name}, which is not installed: pip install 'fanin[{extra}]'"
         return None if extra is None else needs
-    if isinstance(error, OSError):
+    if isinstance(error, OSError) and error.errno not in {errno.EMFILE, errno.ENFILE}:
         # Files are written by functions that name them: what is left is the output itself, such as a full disk behind `>`.
         _give_up_output()
-        where = "standard output" if error.filename is None else error.filename
+        where = "standard output" if error.filename is None else visible(str(error.filename))
         why = (error.strerror or "unknown reason").lower()
         return f"error: {where}: cannot be used ({why}); make room or choose another place"
     # Typer's own words about the command line; their class is not public in every version.
     message = getattr(error, "format_message", None)
     if message is not None:
-        text = " ".join(message().split()).rstrip(".").replace("Value error, ", "")
-        return f"error: command line: {text[0].lower()}{text[1:]}{_nearest(text)}; see --help" if text else ""
+        text = visible(" ".join(message().split()).rstrip(".").replace("Value error, ", ""))
+        return _short(f"error: command line: {text[0].lower()}{text[1:]}{_nearest(text)}; see --help") if text else ""
     if of_memory(error):
         return None
     if isinstance(error, Exception) and _is_stale(error):
         return f"error: the compiled module is of another version than the Python around it ({error}); run `make build`, or install fanin anew"
-    reason = refused(error) if type(error).__name__ == "PanicException" else None  # a panic in native code
+    reason = str(error.strerror).lower() if isinstance(error, OSError) else refused(error)
     if reason is None:
         return None
     APART.forget()
-    return f"error: the system refused what a library asked for ({reason}); raise the limit (ulimit -a), and run again"
+    return f"error: the system refused what was asked of it ({reason}); raise the limit (ulimit -a), and run again"
 
 
-def _shown(said: str) -> str:
-    """A sentence that may name what is in a file: nothing in it steers the terminal, and it has an end."""
-    return harmless(said if len(said) <= LONGEST else f"{said[: LONGEST // 2]} ... {said[-LONGEST // 2 :]}")
+def _short(said: str) -> str:
+    """A sentence that may name what is in a file has an end."""
+    return said if len(said) <= LONGEST else f"{said[: LONGEST // 2]} ... {said[-LONGEST // 2 :]}"
 
 
 def _without_memory() -> int:

@@ -348,10 +348,10 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 def print_difference(found: Difference) -> None:
     """Print it for people."""
-    from rich.markup import escape
     from rich.table import Table
 
     from fanin.display import note, output, print_table
+    from fanin.markup import escape
     from fanin.text import number
 
     out = output()

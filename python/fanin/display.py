@@ -9,7 +9,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console, ConsoleOptions, RenderableType
-from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -24,6 +23,7 @@ from rich.table import Table
 
 from fanin.explain import explanations
 from fanin.fitting import fitted
+from fanin.markup import escape
 from fanin.ranking_table import ranking_table
 from fanin.text import harmless, number, shortening
 
@@ -106,7 +106,7 @@ def print_table(table: Table) -> None:
 
 
 def note(text: str) -> None:
-    """A note for the user, on standard error."""
+    """A note for the user, one line on standard error."""
     _err().print(escape(text), soft_wrap=True)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from fanin.errors import OutputError, ScenarioError
 from fanin.scratch import scratch_folder
+from fanin.text import visible
 
 if TYPE_CHECKING:
     import polars as pl
@@ -117,14 +118,14 @@ def _locked(target: Path, option: str) -> int | None:
 
 
 def shown(name: str | os.PathLike[str]) -> str:
-    r"""A file's name, or a command line, as text that can be written anywhere: bytes that are no UTF-8 become the replacement character.
+    r"""A file's name, or a command line, as text that can be written anywhere, on one line: bytes that are no UTF-8 become the replacement character.
 
     Examples
     --------
-    >>> shown("caf\udce9.pcap"), shown(Path("a") / "b")
-    ('caf\ufffd.pcap', 'a/b')
+    >>> shown("caf\udce9.pcap"), shown(Path("a") / "b"), shown("two\nlines")
+    ('caf\ufffd.pcap', 'a/b', 'two\\nlines')
     """
-    return os.fspath(name).encode(errors="surrogateescape").decode(errors="replace")
+    return visible(os.fspath(name).encode(errors="surrogateescape").decode(errors="replace"))
 
 
 def file_name(name: str) -> str:
@@ -167,17 +168,37 @@ def write_text(text: str, file: Path, option: str = "--plan") -> None:
     """Write a file whole, or raise one sentence and leave what was there."""
     scratch = file.with_name(f".fanin-{os.getpid()}-{file.name}")
     try:
-        # Anew: in a folder of many users a link may stand there.
-        with scratch.open("x", encoding="utf-8") as made:
-            made.write(text)
-        scratch.replace(file)
+        write_new(text, scratch)
+        try:
+            scratch.replace(file)
+        except BaseException:
+            scratch.unlink(missing_ok=True)
+            raise
     except FileExistsError as error:
         raise OutputError(
-            f"command line `{option} {file}`: it cannot be written: {scratch.name} stands in the way"
+            f"command line `{option} {shown(file)}`: it cannot be written: {shown(scratch.name)} stands in the way"
         ) from error
     except OSError as error:
-        scratch.unlink(missing_ok=True)
-        raise OutputError(f"command line `{option} {file}`: it cannot be written: {_why(error)}") from None
+        raise OutputError(f"command line `{option} {shown(file)}`: it cannot be written: {_why(error)}") from None
+
+
+def write_new(text: str, file: Path) -> None:
+    """Write a file that was not there, nor a link of its name; whatever ends the writing, no part of it is left.
+
+    Raises
+    ------
+    FileExistsError
+        When there is one.
+    OSError
+        As the system says it.
+    """
+    with file.open("x", encoding="utf-8") as made:
+        try:
+            made.write(text)
+            made.flush()
+        except BaseException:
+            file.unlink(missing_ok=True)
+            raise
 
 
 def write_parquet(rows: pl.DataFrame, file: Path) -> None:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rich.markup import escape
 from rich.table import Table
 
+from fanin.markup import escape
 from fanin.ranking import ONE, PREFIX
 from fanin.text import number, with_interval
 

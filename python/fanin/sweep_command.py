@@ -313,7 +313,8 @@ def _print(result: SweepResult, seconds: float) -> None:
         display.note(f"{wide} the most seeds (`max_seeds`) and an interval that is still wider than asked for")
     failures = runs.filter(pl.col("status") == "failed")
     for row in failures.head(5).iter_rows(named=True):
-        display.note(f"failed: {row['error']}\n  again: {row['command']}")
+        display.note(f"failed: {row['error']}")
+        display.note(f"  again: {row['command']}")
     if failures.height > 5:
         display.note(
             f"{failures.height} failed; `fanin query \"select error, command from runs where status = 'failed'\"`"
@@ -336,7 +337,7 @@ def _print_rows(rows: pl.DataFrame) -> None:
 
 
 def _cell(value: object) -> str:
-    from rich.markup import escape
+    from fanin.markup import escape
 
     if value is None:
         return "-"

@@ -10,11 +10,12 @@ if TYPE_CHECKING:
     from fanin.stats import Estimate
 
 
-# Controls of C0 and C1 but for line ends and tabs, and marks that turn the direction of text.
-_STEERING = dict.fromkeys(
-    (*range(9), *range(11, 32), *range(127, 160), 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)),
-    "\ufffd",
-)
+# Controls of C0 and C1 but for line ends and tabs, marks that turn the direction of text (UAX #9), and Unicode's own ends of lines.
+_CONTROLS = (
+    *range(9), *range(11, 32), *range(127, 160), 0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A),
+)  # fmt: skip
+_STEERING = dict.fromkeys(_CONTROLS, "\ufffd")
+_ESCAPED = {code: ascii(chr(code))[1:-1] for code in (9, 10, *_CONTROLS)}
 
 
 def harmless(text: str) -> str:
@@ -26,6 +27,17 @@ def harmless(text: str) -> str:
     ('a\ufffd[2Jb\n', '\ufffdgnp.exe')
     """
     return text.translate(_STEERING)
+
+
+def visible(text: str) -> str:
+    r"""Text from outside as part of one line: what :func:`harmless` takes out, ends of lines and tabs are written as in Python.
+
+    Examples
+    --------
+    >>> visible("a\n\x1b[2Jb"), visible("\u202egnp.exe")
+    ('a\\n\\x1b[2Jb', '\\u202egnp.exe')
+    """
+    return text.translate(_ESCAPED)
 
 
 def shortening(before: float, after: float) -> str:

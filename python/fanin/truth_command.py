@@ -80,10 +80,10 @@ def truth(
 
 
 def _print(found: TruthResult) -> None:
-    from rich.markup import escape
     from rich.table import Table
 
     from fanin import display
+    from fanin.markup import escape
     from fanin.service.prediction import pairs
     from fanin.text import significant
 

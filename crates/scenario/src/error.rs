@@ -98,17 +98,24 @@ impl ScenarioError {
             None => rest.find([' ', '=', ']', ',', '}']).unwrap_or(rest.len()),
         };
         let title = if self.key.is_empty() { self.message.clone() } else { format!("{}: {}", self.key, self.message) };
+        // The excerpt's own lines are all that it has.
+        let (title, file) = (on_one_line(&title), on_one_line(&self.file));
         let mark = AnnotationKind::Primary.span(from..from + length);
         let mut report: Group<'_> = Level::ERROR
             .primary_title(title)
-            .element(Snippet::source(text.as_str()).path(self.file.as_str()).annotation(mark));
+            .element(Snippet::source(text.as_str()).path(file.as_str()).annotation(mark));
         if let Some(nearest) = &self.nearest {
-            report = report.element(Level::HELP.message(format!("did you mean `{nearest}`?")));
+            report = report.element(Level::HELP.message(on_one_line(&format!("did you mean `{nearest}`?"))));
         } else if let Some(expected) = &self.expected {
-            report = report.element(Level::HELP.message(format!("expected {expected}")));
+            report = report.element(Level::HELP.message(on_one_line(&format!("expected {expected}"))));
         }
         Some(Renderer::plain().render(&[report]))
     }
+}
+
+/// Text of a user's without controls, each as it is escaped in Rust.
+fn on_one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() }).collect()
 }
 
 impl Deref for ScenarioError {

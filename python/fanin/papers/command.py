@@ -10,12 +10,12 @@ from pathlib import Path
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from fanin import display
 from fanin.errors import ScenarioError
 from fanin.files import output_folder
+from fanin.markup import escape
 from fanin.papers.bundle import verify
 from fanin.papers.bundle import write as write_bundle
 from fanin.papers.catalogue import load, papers_folder
