@@ -1,7 +1,8 @@
 //! Flows and messages: what the sockets told, and what the record shows.
 
-use crate::Connection;
+use crate::stream::Stream;
 use crate::traffic::{Packet, Tcp, Traffic};
+use crate::{Connection, KernelError};
 use fanin_fabric::record::Fate;
 use fanin_player::log;
 use fanin_sim::packet::flags;
@@ -17,17 +18,11 @@ const LONGEST_RUN: usize = 16;
 #[derive(Default)]
 struct Reading {
     row: FlowStats,
-    /// Initial sequence number of the data.
-    isn: Option<u32>,
-    /// Stream offset up to which everything was sent once.
-    sent_to: u64,
+    stream: Stream,
     state: u8,
     last_window: Option<(u32, u32, u32, u32, u8)>,
     /// Port and length of the open run of drops.
     run: Option<(u16, usize)>,
-    /// In-order delivery at the receiver: what it has, and what lies beyond holes.
-    delivered_to: u64,
-    beyond: BTreeMap<u64, u64>,
     /// Bytes of all messages that were handed over.
     written: u64,
     /// Start of each message on the stream, in order of release, and its number.
@@ -40,6 +35,8 @@ pub struct Flows<'a> {
     spec: &'a Spec,
     connections: &'a [Connection],
     flows: Vec<Reading>,
+    /// Of each packet that was placed: where its data starts on its flow's stream, or up to where it acknowledges the other's.
+    positions: Vec<u64>,
     pub messages: Vec<MessageStats>,
     pub windows: WindowTrace,
     traced: Vec<bool>,
@@ -82,7 +79,15 @@ impl<'a> Flows<'a> {
         });
         let mut traced = vec![false; spec.flows.len()];
         spec.trace.windows.iter().for_each(|f| traced[f.index()] = true);
-        Flows { spec, connections, messages: rows.collect(), flows, windows: WindowTrace::default(), traced }
+        Flows {
+            spec,
+            connections,
+            messages: rows.collect(),
+            flows,
+            positions: Vec::new(),
+            windows: WindowTrace::default(),
+            traced,
+        }
     }
 
     /// The flow of a packet's data, and the one that its acknowledgement is for.
@@ -94,12 +99,31 @@ impl<'a> Flows<'a> {
         }
     }
 
-    /// A host sent a packet, `now` ps into the run.
+    /// Says where the next packet of the record is on its stream. All are placed before one arrives: by then a stream has moved on by more than
+    /// sequence numbers tell apart.
+    pub fn place(&mut self, packet: &Packet) {
+        let (data, acked) = self.of(packet);
+        let position = match (packet.tcp, data, acked) {
+            (Some(tcp), Some(flow), _) if tcp.is_syn() => {
+                self.flows[flow.index()].stream.opened(tcp);
+                0
+            }
+            (Some(tcp), Some(flow), _) if packet.payload > 0 => {
+                self.flows[flow.index()].stream.sent(tcp, packet.payload)
+            }
+            (Some(tcp), _, Some(flow)) if tcp.flags & Tcp::ACK != 0 => {
+                self.flows[flow.index()].stream.acknowledged(tcp)
+            }
+            _ => 0,
+        };
+        self.positions.push(position);
+    }
+
+    /// A host sent the packet that was placed last, `now` ps into the run.
     pub fn sent(&mut self, now: u64, packet: &Packet) {
         let (Some(tcp), (Some(flow), _)) = (packet.tcp, self.of(packet)) else { return };
         let reading = &mut self.flows[flow.index()];
         if tcp.is_syn() {
-            reading.isn = Some(tcp.seq.wrapping_add(1));
             return;
         }
         if let Some(sender) = packet.sender {
@@ -132,12 +156,11 @@ impl<'a> Flows<'a> {
         reading.row.segments += 1;
         reading.row.bytes_sent += u64::from(packet.payload);
         reading.row.first_send_ps.get_or_insert(now);
-        let end = reading.offset(tcp) + u64::from(packet.payload);
+        let end = self.positions.last().copied().unwrap_or(0) + u64::from(packet.payload);
         while let Some(&(_, message)) = reading.starts.get(reading.started).filter(|(start, _)| *start < end) {
             self.messages[message as usize].first_send_ps.get_or_insert(now);
             reading.started += 1;
         }
-        reading.sent_to = reading.sent_to.max(end);
     }
 
     /// A port took, marked or dropped a packet.
@@ -173,8 +196,8 @@ impl<'a> Flows<'a> {
         }
     }
 
-    /// A packet reached its host, `now` ps into the run; the bytes that became deliverable with it, and whose.
-    pub fn arrived(&mut self, now: u64, packet: &Packet) -> Option<(FlowId, u64)> {
+    /// Packet `number` reached its host, `now` ps into the run; the bytes that became deliverable with it, and whose.
+    pub fn arrived(&mut self, now: u64, number: u32, packet: &Packet) -> Option<(FlowId, u64)> {
         let (data, acked) = self.of(packet);
         let tcp = packet.tcp.filter(|t| !t.is_syn())?;
         if tcp.flags & Tcp::ECE != 0
@@ -184,29 +207,46 @@ impl<'a> Flows<'a> {
         }
         let flow = data.filter(|_| packet.payload > 0)?;
         let reading = &mut self.flows[flow.index()];
-        let start = reading.offset(tcp);
-        let before = reading.delivered_to;
-        let end = reading.beyond.entry(start).or_insert(0);
-        *end = (*end).max(start + u64::from(packet.payload));
-        while let Some(entry) = reading.beyond.first_entry().filter(|e| *e.key() <= reading.delivered_to) {
-            reading.delivered_to = reading.delivered_to.max(entry.remove());
-        }
-        if reading.delivered_to > before {
+        let bytes = reading.stream.arrived(self.positions[number as usize], packet.payload);
+        if bytes > 0 {
             reading.row.last_delivery_ps = Some(now);
         }
-        Some((flow, reading.delivered_to - before))
+        Some((flow, bytes))
+    }
+
+    /// Packet `number` reached its host after the end.
+    pub fn late(&mut self, number: u32, packet: &Packet) {
+        if let (Some(flow), _) = self.of(packet) {
+            self.flows[flow.index()].stream.arrived(self.positions[number as usize], packet.payload);
+        }
+    }
+
+    /// The run ended: what arrives later counts only against what was acknowledged.
+    pub fn ended(&mut self) {
+        for reading in &mut self.flows {
+            // As the simulator counts: what the host has in order. The player reads a part of that, so as not to be woken for each segment.
+            reading.row.bytes_delivered = reading.stream.delivered().min(reading.written);
+        }
     }
 
     /// The rows, and whatever they still need.
-    pub fn finish(self) -> (Vec<FlowStats>, Vec<MessageStats>, WindowTrace) {
+    ///
+    /// # Errors
+    /// [`KernelError::Record`] when less arrived than a socket saw acknowledged: the record lacks packets, or they were misread.
+    pub fn finish(self) -> Result<(Vec<FlowStats>, Vec<MessageStats>, WindowTrace), KernelError> {
         debug_assert_eq!(self.flows.len(), self.spec.flows.len());
-        let rows = self.flows.into_iter().map(|mut reading| {
+        let mut rows = Vec::with_capacity(self.flows.len());
+        for (number, mut reading) in self.flows.into_iter().enumerate() {
             reading.close_run();
-            // As the simulator counts: what the host has in order. The player reads a part of that, so as not to be woken for each segment.
-            reading.row.bytes_delivered = reading.delivered_to.min(reading.written);
-            reading.row
-        });
-        (rows.collect(), self.messages, self.windows)
+            // A FIN counts as a byte (tcp_snd_una_update).
+            let (acked, arrived) = (reading.row.bytes_acked, reading.stream.delivered());
+            if acked > arrived + 1 {
+                let what = format!("flow {number} saw {acked} bytes acknowledged, and {arrived} arrived");
+                return Err(KernelError::Record(what));
+            }
+            rows.push(reading.row);
+        }
+        Ok((rows, self.messages, self.windows))
     }
 
     /// Packet events at the traced ports, and every drop and mark if those are asked for.
@@ -244,12 +284,7 @@ impl<'a> Flows<'a> {
             t.flags.push(packet_flags(packet, traffic, ce));
             t.payload.push(packet.payload);
             let tcp = packet.tcp;
-            let position = match (tcp, flow) {
-                (Some(tcp), Some(f)) if packet.payload > 0 => self.flows[f.index()].offset(tcp),
-                (Some(tcp), Some(f)) => u64::from(tcp.ack.wrapping_sub(self.flows[f.index()].isn.unwrap_or(tcp.ack))),
-                _ => 0,
-            };
-            t.seq.push(position);
+            t.seq.push(self.positions[number as usize]);
             t.window.push(tcp.map_or(0, |t| u32::from(t.window)));
             t.sack.push(tcp.map_or([0; 6], |t| t.sack));
             // Time stamps of Linux count milliseconds.
@@ -261,13 +296,6 @@ impl<'a> Flows<'a> {
 }
 
 impl Reading {
-    /// Where a segment starts on its stream: sequence numbers wrap after 4 GB.
-    fn offset(&self, tcp: Tcp) -> u64 {
-        let low = tcp.seq.wrapping_sub(self.isn.unwrap_or(tcp.seq));
-        let near = low.wrapping_sub(self.sent_to as u32) as i32;
-        self.sent_to.saturating_add_signed(i64::from(near))
-    }
-
     fn close_run(&mut self) {
         if let Some((_, length)) = self.run.take() {
             self.row.drop_runs.resize(LONGEST_RUN, 0);

@@ -9,7 +9,7 @@
 //! | [`limits`] | what a kernel cannot do, as a sentence about a key |
 //! | `guest` | hosts, settings and workload for the guest |
 //! | `network` | ports, links and paths for the fabric |
-//! | `traffic`, `ports`, `flows` | from records to results |
+//! | `traffic`, `stream`, `ports`, `flows` | from records to results |
 //! | [`pcap`] | the same packets for Wireshark |
 
 pub mod algorithms;
@@ -20,6 +20,7 @@ mod network;
 pub mod pcap;
 mod ports;
 mod read;
+mod stream;
 mod traffic;
 
 pub use read::read;

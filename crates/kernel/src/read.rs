@@ -11,7 +11,6 @@ use fanin_sim::ideal_times;
 use fanin_sim::results::{CbrStats, Results, Traces};
 use fanin_sim::spec::{NodeKind, Spec};
 use std::io;
-use std::ops::RangeInclusive;
 use std::path::Path;
 
 /// Results of the run whose files are in `folder`; with `capture`, its packets are written there as pcap files.
@@ -51,8 +50,11 @@ fn results(spec: &Spec, log: &Log, traffic: &Traffic) -> Result<Results, KernelE
     let mut flows = Flows::new(spec, &connections, log, &ideal_times(spec)?);
     let created = sent(&mut flows, traffic, start);
     let datagrams = offered(spec, &mut flows, traffic, start, connections.len());
-    let arrivals = arrivals(spec, traffic, &delays, start..=end);
+    let mut arrivals = arrivals(spec, traffic, &delays, start);
+    // Sockets are asked after the end: what they saw acknowledged may have arrived by then.
+    let late = arrivals.split_off(arrivals.partition_point(|&(time, _)| time <= end));
     let throughput = arrived(spec, &mut flows, traffic, start, &arrivals);
+    flows.ended();
     let packets = flows.packet_trace(traffic, start, &delays);
     let packet_hops = rows.iter().map(|p| p.packets).sum();
     let drops: u64 = rows.iter().map(|p| p.drops).sum();
@@ -63,7 +65,8 @@ fn results(spec: &Spec, log: &Log, traffic: &Traffic) -> Result<Results, KernelE
         dropped,
     });
     let cbr = cbr.collect();
-    let (flow_rows, messages, window) = flows.finish();
+    late.iter().for_each(|&(_, number)| flows.late(number, &traffic.packets[number as usize]));
+    let (flow_rows, messages, window) = flows.finish()?;
     Ok(Results {
         seed: spec.seed,
         end_ps: end - start,
@@ -85,11 +88,10 @@ fn sent(flows: &mut Flows<'_>, traffic: &Traffic, start: u64) -> u64 {
     let mut created = 0;
     for packet in &traffic.packets {
         // Handshakes of connections that are open before the run count in nothing, but they say where the stream begins.
+        flows.place(packet);
         if packet.time >= start {
             created += 1;
             flows.sent(packet.time - start, packet);
-        } else if packet.tcp.is_some_and(|t| t.is_syn()) {
-            flows.sent(0, packet);
         }
     }
     created
@@ -110,12 +112,12 @@ fn offered(spec: &Spec, flows: &mut Flows<'_>, traffic: &Traffic, start: u64, co
     datagrams
 }
 
-/// When packets came to hosts, and which, in order.
-fn arrivals(spec: &Spec, traffic: &Traffic, delays: &[u64], within: RangeInclusive<u64>) -> Vec<(u64, u32)> {
+/// When packets came to hosts from `start` on, and which, in order.
+fn arrivals(spec: &Spec, traffic: &Traffic, delays: &[u64], start: u64) -> Vec<(u64, u32)> {
     let hosts: Vec<bool> = spec.links.iter().map(|l| spec.nodes[l.to.index()].kind == NodeKind::Host).collect();
     let mut arrivals: Vec<(u64, u32)> = traffic
         .arrivals(delays)
-        .filter(|(time, hop)| within.contains(time) && hosts[usize::from(hop.link)])
+        .filter(|(time, hop)| *time >= start && hosts[usize::from(hop.link)])
         .map(|(time, hop)| (time, hop.packet))
         .collect();
     arrivals.sort_unstable();
@@ -127,7 +129,7 @@ fn arrived(spec: &Spec, flows: &mut Flows<'_>, traffic: &Traffic, start: u64, ar
     let mut throughput = Throughput::default();
     let interval = spec.trace.throughput_interval.map(|d| d.ps().max(1));
     for &(time, number) in arrivals {
-        let delivered = flows.arrived(time - start, &traffic.packets[number as usize]);
+        let delivered = flows.arrived(time - start, number, &traffic.packets[number as usize]);
         if let (Some((flow, bytes)), Some(interval)) = (delivered, interval) {
             throughput.add(time - start, flow, bytes, interval);
         }
@@ -143,3 +145,6 @@ fn wire(spec: &Spec, connections: &[crate::Connection], packet: &crate::traffic:
     });
     u64::from(packet.length) + overhead
 }
+
+#[cfg(test)]
+mod tests;
