@@ -23,10 +23,13 @@ from fanin.papers.drawing import (
     samples,
     shares_over_time,
 )
-from fanin.papers.numbers import jain, least, mean, number
-from fanin.papers.verdicts import Checks, Data, Outcome, claim, figure
+from fanin.papers.numbers import jain, least, mean, number, step
+from fanin.papers.verdicts import Checks, Data, Outcome, claim, figure, whole
 
 KEYS = {"newreno": replace(NEWRENO, shape="", width=1.4), "dctcp": replace(DCTCP, shape="", width=1.4)}
+
+JOINING = 5
+"""Flows of Fig. 4 and 5."""
 
 SETTLE = 1 / 6
 """The beginning of each minute between two changes, in which flows find their share, is left out of their variation: 10 s."""
@@ -224,9 +227,7 @@ def _minutes(data: Data) -> pl.DataFrame:
     """
     table = data["convergence"]["throughput"]
     second = number(table["time_ms"].unique().sort().diff().min())
-    starts = table.filter(pl.col("bytes") > 0).group_by("cc", "seed", "flow").agg(pl.col("time_ms").min())
-    apart = starts.sort("cc", "seed", "time_ms").select(pl.col("time_ms").diff().over("cc", "seed"))["time_ms"]
-    minute = round(number(apart.median()) / second) * second
+    minute = step(table)
     table = table.with_columns(
         mbps=pl.col("bytes") * 8e-3 / second, minute=((pl.col("time_ms") - 1e-3) / minute).floor().cast(pl.Int64)
     )
@@ -240,6 +241,7 @@ def _minutes(data: Data) -> pl.DataFrame:
 @claim("dctcp.fig4-5.convergence", "convergence")
 def fig4(data: Data) -> Outcome:
     """DCTCP's Jain index 0.985 or more, and NewReno's flows vary at least twice as much."""
+    whole(data["convergence"]["throughput"], ("dctcp", "newreno"), JOINING)
     minutes = _minutes(data)
     flows = minutes.group_by("cc", "seed", "minute", "flow").agg(
         mbps=pl.col("mbps").mean(), deviation=pl.col("mbps").std()

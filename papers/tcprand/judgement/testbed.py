@@ -28,8 +28,8 @@ from fanin.papers.drawing import (
     seconds,
     shares_over_time,
 )
-from fanin.papers.numbers import jain, mean, number
-from fanin.papers.verdicts import Checks, Data, Outcome, claim, figure
+from fanin.papers.numbers import jain, mean, number, step
+from fanin.papers.verdicts import Checks, Data, Outcome, claim, figure, whole
 from fanin.stats import paired_differences
 
 from .common import ADAPTIVE
@@ -266,8 +266,8 @@ def _against_more(data: Data) -> tuple[list[Any], dict[int, Key]]:
 
 # ---- Fig. 16 and 17: convergence
 
-PHASES = 9
-"""One to five flows, and back to one."""
+JOINING = 5
+"""Flows of Fig. 16."""
 
 LEAST_SEEDS = 20
 """Fewer do not tell two correlations apart."""
@@ -276,9 +276,9 @@ LEAST_SEEDS = 20
 def _phases(data: Data) -> dict[str, float]:
     """Mean over the phases with two flows or more of the index of their mean rates."""
     rates = data["convergence"]["throughput"]
-    # 30 s each, shorter with --quick on a kernel.
-    step = round(number(rates["time_ms"].max()) / PHASES)
-    table = rates.with_columns(phase=((pl.col("time_ms") - 1) / step).floor())
+    # 30 s, shorter with --quick on a kernel.
+    apart = step(rates)
+    table = rates.with_columns(phase=((pl.col("time_ms") - 1) / apart).floor())
     # A flow that stopped leaves a few packets to the next phase.
     table = table.filter(pl.len().over("cc", "seed", "phase", "flow") > 5)
     flows = table.group_by("cc", "seed", "phase", "flow").agg(pl.col("bytes").sum())
@@ -299,6 +299,7 @@ def _correlations(data: Data, cc: str) -> list[float]:
 @claim("tcprand.fig16-17.convergence", "convergence", "windows")
 def fig16(data: Data) -> Outcome:
     """Interval Jain within 0.03 of CUBIC's; windows less correlated."""
+    whole(data["convergence"]["throughput"], ("cubic", ADAPTIVE), JOINING)
     index = _phases(data)
     each = {cc: _correlations(data, cc) for cc in ("cubic", ADAPTIVE)}
     together = {cc: sum(values) / len(values) for cc, values in each.items()}

@@ -51,3 +51,16 @@ def share(holds: pl.Series) -> float:
     0.5
     """
     return number(holds.cast(pl.Float64).mean())
+
+
+def step(table: pl.DataFrame) -> float:
+    """Time between the starts of two flows that join one after the other, from a throughput table; ms, a multiple of its interval.
+
+    >>> rows = {"cc": "cubic", "seed": 1, "flow": [0, 0, 0, 1], "time_ms": [1.0, 2.0, 3.0, 3.0], "bytes": 9}
+    >>> step(pl.DataFrame(rows))
+    2.0
+    """
+    interval = number(table["time_ms"].unique().sort().diff().min())
+    starts = table.filter(pl.col("bytes") > 0).group_by("cc", "seed", "flow").agg(pl.col("time_ms").min())
+    apart = starts.sort("cc", "seed", "time_ms").select(pl.col("time_ms").diff().over("cc", "seed"))["time_ms"]
+    return round(number(apart.median()) / interval) * interval

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from fanin.errors import FaninError
+
 if TYPE_CHECKING:
     from fanin.papers.drawing import Figure
 
@@ -108,6 +110,46 @@ class Checks:
         return Outcome(
             ours, not self.failed, "; ".join(x for x in (why, remark) if x), tuple(self.failed), tuple(self.anywhere)
         )
+
+
+class LacksError(FaninError):
+    """Results lack what an evaluation needs: there is no verdict."""
+
+
+def whole(table: pl.DataFrame, algorithms: Iterable[str], flows: int) -> None:
+    """Nothing, where each run of a throughput table has bytes of every flow; without one flow the others look fair.
+
+    Parameters
+    ----------
+    table : polars.DataFrame
+        With the columns ``cc``, ``seed``, ``flow`` and ``bytes``.
+    algorithms : iterable of str
+        Each of them was run.
+    flows : int
+        Number of flows of a run; they are numbered from 0.
+
+    Raises
+    ------
+    LacksError
+        When a run or a flow of it is missing.
+
+    Examples
+    --------
+    >>> table = pl.DataFrame({"cc": "cubic", "seed": 1, "flow": [0, 2], "bytes": [9, 9]})
+    >>> whole(table, ["cubic"], 3)
+    Traceback (most recent call last):
+    ...
+    fanin.papers.verdicts.LacksError: of cubic, seed 1, nothing arrived of flow 1
+    """
+    for cc in algorithms:
+        runs = table.filter(pl.col("cc") == cc)
+        if runs.is_empty():
+            raise LacksError(f"of {cc} there are no results")
+        for (seed,), rows in runs.group_by("seed", maintain_order=True):
+            there = set(rows.filter(pl.col("bytes") > 0)["flow"])
+            lost = [str(flow) for flow in range(flows) if flow not in there]
+            if lost:
+                raise LacksError(f"of {cc}, seed {seed}, nothing arrived of flow {', '.join(lost)}")
 
 
 Evaluate = Callable[[Data], Outcome]
@@ -218,7 +260,7 @@ class Judged:
 
 
 def judge(name: str, published: str, data: Data, cause: str = "") -> Judged:
-    """The verdict over all seeds, if the two halves of the seeds agree with it.
+    """The verdict over all seeds, if the two halves of the seeds agree with it; :data:`NOT_RUN` where the results lack what it needs.
 
     Parameters
     ----------
@@ -232,19 +274,25 @@ def judge(name: str, published: str, data: Data, cause: str = "") -> Judged:
         Why ours differs, for when it does.
     """
     evaluate = (EVALUATIONS | ON_HOST)[name].judge
-    whole = evaluate(data)
     seeds = data.seeds()
-    reason = whole.reason
-    holds = whole.holds
-    if holds and len(seeds) > 1:
-        unstable = [h for h in map(evaluate, data.halves()) if not h.holds]
+    try:
+        found = evaluate(data)
+        halves = list(map(evaluate, data.halves())) if found.holds and len(seeds) > 1 else []
+    except LacksError as lacks:
+        return Judged(name, published, "", NOT_RUN, f"the results are not whole: {lacks}", len(seeds))
+    except KeyError as lacks:
+        return Judged(name, published, "", NOT_RUN, f"the results are not whole: they lack {lacks}", len(seeds))
+    reason = found.reason
+    holds = found.holds
+    if halves:
+        unstable = [h for h in halves if not h.holds]
         if unstable:
             holds = False
             reason = f"it holds over all {len(seeds)} seeds but flips over half of them ({unstable[0].reason})"
     if not holds and cause:
         reason = f"{reason}. Why: {cause}" if reason else cause
     verdict = REPRODUCED if holds else DIFFERS
-    return Judged(name, published, whole.ours, verdict, reason, len(seeds), failed=whole.failed)
+    return Judged(name, published, found.ours, verdict, reason, len(seeds), failed=found.failed)
 
 
 def listed(values: Iterable[float | int | None], digits: int = 0) -> str:

@@ -47,6 +47,47 @@ def test_a_cause_is_not_told_of_a_claim_that_holds() -> None:
     assert judge("odd.fig1", "above 1", seeds({1: 2}), cause="the paper counts otherwise").reason == ""
 
 
+def throughput(algorithms: tuple[str, ...], flows: list[int]) -> pl.DataFrame:
+    """A table in which five flows join a minute apart and leave in the reverse order, or some of them."""
+    rows = [
+        (cc, 1, flow, 1000.0 * second, 1_000_000)
+        for cc in algorithms
+        for flow in flows
+        for second in range(60 * flow + 1, 600 - 60 * flow)
+    ]
+    names = {"cc": pl.String, "seed": pl.Int64, "flow": pl.UInt32, "time_ms": pl.Float64, "bytes": pl.UInt64}
+    return pl.DataFrame(rows, names, orient="row")
+
+
+@pytest.mark.parametrize(
+    ("name", "algorithms"),
+    [
+        ("dctcp.fig4-5.convergence", ("dctcp", "newreno")),
+        ("tcprand.fig16-17.convergence", ("cubic", "cubic, adaptive")),
+    ],
+)
+def test_a_flow_or_an_algorithm_that_left_no_trace_is_named_and_nothing_is_judged(
+    name: str, algorithms: tuple[str, str]
+) -> None:
+    for paper in load():
+        judgement_of(paper)
+    for flows, lost in (([1, 2, 3, 4], "0"), ([4], "0, 1, 2, 3")):
+        judged = judge(name, "", Data({"convergence": {"throughput": throughput(algorithms, flows)}}))
+        said = f"the results are not whole: of {algorithms[0]}, seed 1, nothing arrived of flow {lost}"
+        assert (judged.verdict, judged.reason, judged.ours) == ("not run", said, "")
+    judged = judge(name, "", Data({"convergence": {"throughput": throughput(algorithms[:1], [0, 1, 2, 3, 4])}}))
+    assert judged.reason == f"the results are not whole: of {algorithms[1]} there are no results"
+
+
+def test_an_evaluation_that_does_not_find_a_key_says_which(monkeypatch: pytest.MonkeyPatch) -> None:
+    def evaluate(data: Data) -> Outcome:
+        return Outcome(str({"a": 1}[data["fig1"]["runs"].columns[1]]), True)
+
+    monkeypatch.setitem(verdicts.EVALUATIONS, "odd.fig1", verdicts.Evaluation(evaluate, ("fig1",)))
+    judged = judge("odd.fig1", "above 1", seeds({1: 2}))
+    assert (judged.verdict, judged.reason) == ("not run", "the results are not whole: they lack 'x'")
+
+
 def test_each_experiment_is_halved_by_its_own_seeds() -> None:
     many = pl.DataFrame({"seed": [1, 2, 3, 4, 5, 6], "x": [1.0] * 6})
     data = Data({"many": {"runs": many}, "two": {"runs": many.head(2)}, "one": {"runs": many.head(1)}})

@@ -26,7 +26,7 @@ impl Script {
 
     pub fn packet(&mut self, us: u64, segment: Segment<'_>) -> &mut Script {
         let id = &mut self.ids[usize::from(segment.from != CLIENT)];
-        *id += 1;
+        *id = id.wrapping_add(1);
         let mut bytes = Vec::new();
         let length = Segment { ip_id: *id, ..segment }.headers(&mut bytes);
         self.file.packet(Time::ZERO + Duration::us(us), &bytes, length).unwrap();

@@ -7,6 +7,7 @@ mod damaged;
 mod formats;
 mod fuzz;
 mod index;
+mod long;
 mod merged;
 mod messages;
 mod trains;

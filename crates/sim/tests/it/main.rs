@@ -9,6 +9,7 @@ mod laws;
 mod linux;
 mod linux_ecn;
 mod linux_without_sack;
+mod long;
 mod ndp;
 mod offload;
 mod opening;
