@@ -39,7 +39,7 @@ def main(dist: Path, capture: Path) -> None:
 
         version = fanin("--version").split()[1]
         assert version in wheel.name, (version, wheel.name)
-        fanin("compare", capture, "--seeds", "2", "--out", "results", "--plan", "plan.toml")
+        fanin("compare", capture, "--seeds", "3", "--out", "results", "--plan", "plan.toml")
         assert (empty / "results/report.html").stat().st_size > 100_000
         assert json.loads((empty / "results/compare.json").read_text())["answer"]["headline"]
         assert "trim" in fanin("list", "paper")
@@ -53,7 +53,7 @@ def main(dist: Path, capture: Path) -> None:
             [home / "bin/python", "-c", probe], cwd=empty, env=clean, check=True, capture_output=True, text=True
         )
         assert int(found.stdout) >= 5, found.stdout
-        (parts,) = home.rglob("*.dist-info/sboms/*.json")
+        (parts,) = home.rglob("fanin-*.dist-info/sboms/*.json")
         assert {"fanin-host", "polars", "vega", "glibc"} <= {
             p["name"] for p in json.loads(parts.read_text())["components"]
         }
