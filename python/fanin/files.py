@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fanin.errors import OutputError, ScenarioError
-from fanin.scratch import scratch_folder
+from fanin.scratch import going, scratch_folder
 from fanin.text import visible
 
 if TYPE_CHECKING:
@@ -49,12 +49,15 @@ def output_folder(folder: str | Path, option: str = "--out") -> Iterator[Path]:
     lock: int | None = None
     held = ExitStack()
     try:
+        held.enter_context(going(missing))
         target.mkdir(parents=True, exist_ok=True)
         lock = _locked(target, option)
-        scratch = held.enter_context(scratch_folder(target, made=missing))
+        scratch = held.enter_context(scratch_folder(target))
     except OutputError:
+        held.close()
         raise
     except OSError as error:
+        held.close()
         _remove_empty(missing)
         raise OutputError(f"{shown(target)}: {_why(error)}; choose another folder with {option}") from error
     except BaseException:

@@ -21,7 +21,7 @@ PREFIX = ".fanin-"
 
 
 @contextmanager
-def scratch_folder(parent: str | Path, prefix: str = PREFIX, *, made: Sequence[Path] = ()) -> Iterator[Path]:
+def scratch_folder(parent: str | Path, prefix: str = PREFIX) -> Iterator[Path]:
     """A folder that is removed when the block ends; those of killed processes are removed first.
 
     Parameters
@@ -30,8 +30,6 @@ def scratch_folder(parent: str | Path, prefix: str = PREFIX, *, made: Sequence[P
         Where.
     prefix : str
         Of its name.
-    made : sequence of Path
-        Folders that were made for it, innermost first: if memory runs out, they go with it.
 
     Raises
     ------
@@ -45,7 +43,7 @@ def scratch_folder(parent: str | Path, prefix: str = PREFIX, *, made: Sequence[P
     ...     folder.parent == Path(place), folder.is_dir()
     (True, True)
     """
-    with _made(lambda path: path.mkdir(0o700), Path(parent), prefix, "", made) as folder:
+    with _made(lambda path: path.mkdir(0o700), Path(parent), prefix, "") as folder:
         yield folder
 
 
@@ -63,38 +61,45 @@ def scratch_file(parent: str | Path, suffix: str, prefix: str = PREFIX) -> Itera
 
 
 @contextmanager
-def _made(
-    make: Callable[[Path], None], parent: Path, prefix: str, suffix: str, made: Sequence[Path] = ()
-) -> Iterator[Path]:
+def _made(make: Callable[[Path], None], parent: Path, prefix: str, suffix: str) -> Iterator[Path]:
     remove_abandoned(parent, prefix)
     lock: int | None = None
     while True:
         path = parent / f"{prefix}{secrets.token_hex(8)}{suffix}"
-        mine = [path.absolute(), *(folder.absolute() for folder in made)]
-        _LIVE.extend(mine)
         another = False
-        try:
-            # Before it is there: memory may run out in making it.
-            _tell()
+        # Before it is there: memory may run out in making it.
+        with going([path]):
             try:
-                make(path)
-            except FileExistsError:
-                another = True
-                raise
-            lock = locked(path)
-            # Before it was locked, or even opened, another process may have taken it for abandoned.
-            if path.exists():
-                yield path
-                return
-        finally:
-            if not another:
-                remove(path)
-            for one in mine:
-                _LIVE.remove(one)
-            _tell()
-            if lock is not None:
-                os.close(lock)
-                lock = None
+                try:
+                    make(path)
+                except FileExistsError:
+                    another = True
+                    raise
+                lock = locked(path)
+                # Before it was locked, or even opened, another process may have taken it for abandoned.
+                if path.exists():
+                    yield path
+                    return
+            finally:
+                if not another:
+                    remove(path)
+                if lock is not None:
+                    os.close(lock)
+                    lock = None
+
+
+@contextmanager
+def going(paths: Sequence[Path]) -> Iterator[None]:
+    """Have scratch and empty folders removed if memory runs out before the block ends: the last named first, each list in its order."""
+    mine = [path.absolute() for path in paths]
+    _LIVE[:0] = mine
+    try:
+        _tell()
+        yield
+    finally:
+        for one in mine:
+            _LIVE.remove(one)
+        _tell()
 
 
 _LIVE: list[Path] = []

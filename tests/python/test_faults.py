@@ -13,6 +13,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from fanin import scratch
+from fanin.files import output_folder
 from fanin.runs.store import Store
 from fanin.scratch import remove_abandoned, scratch_file, scratch_folder
 
@@ -122,12 +123,14 @@ def test_scratch_is_known_before_it_is_there(tmp_path: Path, monkeypatch: pytest
     known: list[list[Path]] = []
     monkeypatch.setattr(scratch, "_tell", lambda: known.append(list(scratch._LIVE)))
 
-    def fails(folder: Path, mode: int = 0o777) -> None:
+    def fails(folder: Path, *_: object, **__: object) -> None:
         assert folder in known[-1]
         raise MemoryError
 
     monkeypatch.setattr(Path, "mkdir", fails)
     with pytest.raises(MemoryError), scratch_folder(tmp_path):
+        pass
+    with pytest.raises(MemoryError), output_folder(tmp_path / "results"):
         pass
     assert known[-1] == []
 
