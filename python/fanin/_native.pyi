@@ -5,6 +5,7 @@ from os import PathLike
 from typing import final
 
 __all__ = [
+    "MOST_TEXT",
     "SLOWEST",
     "TRACED_ROWS",
     "VERSION",
@@ -57,6 +58,7 @@ __all__ = [
     "trim_k",
 ]
 
+MOST_TEXT: int
 SLOWEST: int
 TRACED_ROWS: int
 VERSION: str

@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fanin import _native
 from fanin.errors import OutputError, ScenarioError
 from fanin.scratch import going, scratch_folder
 from fanin.text import visible
@@ -143,10 +144,6 @@ def made_folder(folder: str | os.PathLike[str]) -> Path:
     return path
 
 
-MOST_TEXT = 16_000_000
-"""Characters of a scenario or rack, at most (crates/scenario/src/scenario.rs)."""
-
-
 def read_text(path: Path) -> str:
     """Text of a scenario, a rack or a sweep. Ctrl-C ends the wait for a pipe that has no writer or is silent.
 
@@ -161,9 +158,9 @@ def read_text(path: Path) -> str:
         # Polars' handler has the system wait again.
         signal.siginterrupt(signal.SIGINT, True)
     with path.open(encoding="utf-8") as file:
-        text = file.read(MOST_TEXT + 1)
-    if len(text) > MOST_TEXT:
-        raise ScenarioError(f"{shown(path)}: it is larger than {MOST_TEXT // 1_000_000} MB, which no scenario is")
+        text = file.read(_native.MOST_TEXT + 1)
+    if len(text) > _native.MOST_TEXT:
+        raise ScenarioError(f"{shown(path)}: it is larger than {_native.MOST_TEXT // 1_000_000} MB, which no scenario is")
     return text
 
 

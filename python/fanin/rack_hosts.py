@@ -43,7 +43,7 @@ def offload(link: dict[str, Any] | None, mtu: int) -> tuple[Finding, ...]:
     --------
     A token bucket with a burst of 3200 bytes lets two segments through as one packet and cuts three:
 
-    >>> seen = {"bursts": [0, 3060, 1743, 764], "whole": [0, 3060, 0, 0], "segments": 20000, "acknowledged": []}
+    >>> seen = {"bursts": [0, 3060, 1743, 764], "whole": [0, 3060, 0, 0]}
     >>> [(f.key, f.value, f.low, f.high) for f in offload({"offload": seen}, 1500)]
     [('hosts.tso', 'true', None, None), ('stack.tso_whole', '3750B', '3000B', '4499B')]
 

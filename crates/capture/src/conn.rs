@@ -96,7 +96,7 @@ struct Dir {
     bursts: bursts::Bursts,
     /// The burst that ended before the packet of just now.
     #[serde(skip)]
-    cut: Option<(u32, Option<Cut>)>,
+    cut: Option<Cut>,
     last_data: Option<u64>,
     last_payload: u32,
     /// The packet with the highest byte so far was flagged PSH: with it its sender had sent all that its application had written.
@@ -240,9 +240,9 @@ impl Conn {
         self.dirs[d].half.take_fresh()
     }
 
-    /// What the last data packet of direction `d`, if it brought something new in order, says of bursts: its full segments, and the burst before it.
+    /// The burst that the last data packet of direction `d` showed to have ended before it.
     #[inline]
-    pub fn take_burst(&mut self, d: usize) -> Option<(u32, Option<Cut>)> {
+    pub fn take_burst(&mut self, d: usize) -> Option<Cut> {
         self.dirs[d].cut.take()
     }
 
@@ -254,8 +254,7 @@ impl Conn {
             dir.bursts.disturbed();
             return;
         }
-        let cut = dir.bursts.data(s.payload, begins, s.flags & flag::PSH != 0, segment);
-        dir.cut = Some((s.payload / segment, cut));
+        dir.cut = dir.bursts.data(s.payload, begins, s.flags & flag::PSH != 0, segment);
     }
 
     /// Follows one segment, of whose payload `stored` is in the file.

@@ -1,9 +1,8 @@
-//! What packets to a receiver show of its senders' network cards and of its own.
+//! What packets to a receiver show of its senders' network cards.
 //!
 //! A sender with segmentation offload (TSO, GSO) hands its card up to 64 KB at once, as much as it sends in a millisecond or two segments
 //! (tcp_output.c, `tcp_tso_autosize`), and ends each such burst with PSH. Between namespaces and containers nothing cuts them but a token bucket,
-//! which cuts those above its burst (sch_tbf.c, `tbf_enqueue`). A receiver that merges segments (GRO), or whose interrupts wait for several,
-//! acknowledges more than two with one ACK.
+//! which cuts those above its burst (sch_tbf.c, `tbf_enqueue`).
 
 use crate::conn::Cut;
 use serde::Serialize;
@@ -11,36 +10,23 @@ use serde::Serialize;
 /// Rows of a table: a burst has at most 64 KiB, 45 segments of Ethernet. What is longer, of smaller segments, counts as this.
 const LONGEST: usize = 64;
 
-/// Bursts of full segments and acknowledgements of a receiver.
+/// Bursts of full segments to a receiver.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Offload {
-    /// Full segments inside messages that passed in order: what bursts could be seen in.
-    pub segments: u64,
     /// By length in segments, from one: bursts that ended with PSH though their message went on.
     pub bursts: Vec<u32>,
     /// Of these, those that passed as one packet.
     pub whole: Vec<u32>,
-    /// By length in segments, from one: what one acknowledgement covered while nothing was being repaired.
-    pub acknowledged: Vec<u32>,
 }
 
 impl Offload {
-    /// A data packet of a message that goes on or begins, and the burst that is known to have ended before it.
+    /// A burst that is known to have ended.
     #[inline]
-    pub(crate) fn data(&mut self, segments: u32, cut: Option<Cut>) {
-        self.segments += u64::from(segments);
-        if let Some(cut) = cut {
-            count(&mut self.bursts, cut.segments);
-            if cut.whole {
-                count(&mut self.whole, cut.segments);
-            }
+    pub(crate) fn burst(&mut self, cut: Cut) {
+        count(&mut self.bursts, cut.segments);
+        if cut.whole {
+            count(&mut self.whole, cut.segments);
         }
-    }
-
-    /// One acknowledgement covered so many segments.
-    #[inline]
-    pub(crate) fn acknowledged(&mut self, segments: u64) {
-        count(&mut self.acknowledged, segments.min(LONGEST as u64) as u32);
     }
 }
 
@@ -58,14 +44,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bursts_and_acknowledgements_are_counted_by_their_segments() {
+    fn bursts_are_counted_by_their_segments() {
         let mut seen = Offload::default();
-        seen.data(2, None);
-        seen.data(1, Some(Cut { segments: 2, whole: true }));
-        seen.data(1, Some(Cut { segments: 3, whole: false }));
-        seen.acknowledged(2);
-        seen.acknowledged(1_000);
-        assert_eq!((seen.segments, &seen.bursts[..], &seen.whole[..]), (4, &[0, 1, 1][..], &[0, 1][..]));
-        assert_eq!((seen.acknowledged.len(), seen.acknowledged[1], seen.acknowledged[LONGEST - 1]), (LONGEST, 1, 1));
+        seen.burst(Cut { segments: 2, whole: true });
+        seen.burst(Cut { segments: 3, whole: false });
+        seen.burst(Cut { segments: 1_000, whole: false });
+        assert_eq!((&seen.bursts[..3], &seen.whole[..]), (&[0, 1, 1][..], &[0, 1][..]));
+        assert_eq!((seen.bursts.len(), seen.bursts[LONGEST - 1]), (LONGEST, 1));
     }
 }

@@ -71,7 +71,7 @@ pub struct Link {
     pub round_trips_ns: Option<[u64; 5]>,
     /// Data packets that were merged by an offload before the tap saw them: their spacing is no evidence.
     pub merged_packets: u64,
-    /// Bursts of its senders, and what its acknowledgements cover.
+    /// Bursts of its senders.
     pub offload: Offload,
     #[serde(skip)]
     passed: Passed,
@@ -283,15 +283,14 @@ impl Links {
         if let Some(receiver) = self.receiver(receiver) {
             let segments = bytes.div_ceil(segment.max(1));
             receiver.acked.count(bytes + segments * OVERHEAD, at);
-            receiver.offload.acknowledged(segments);
         }
     }
 
-    /// A packet to `receiver` carried so many full segments, behind a burst that ended.
+    /// A burst to `receiver` ended.
     #[inline]
-    pub fn burst(&mut self, receiver: Addr, segments: u32, cut: Option<Cut>) {
+    pub fn burst(&mut self, receiver: Addr, cut: Cut) {
         if let Some(receiver) = self.receiver(receiver) {
-            receiver.offload.data(segments, cut);
+            receiver.offload.burst(cut);
         }
     }
 

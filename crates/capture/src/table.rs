@@ -77,8 +77,8 @@ impl Table {
             }
             let (before, repaired) = conn.acknowledged(1 - d);
             conn.segment(s, payload, d, *at, self.gap, &mut self.arrivals, sink);
-            if let Some((segments, cut)) = conn.take_burst(d) {
-                self.links.burst(s.dst, segments, cut);
+            if let Some(cut) = conn.take_burst(d) {
+                self.links.burst(s.dst, cut);
             }
             if let Some(rtt) = conn.take_round_trip(1 - d) {
                 self.links.round_trip(s.src, rtt);

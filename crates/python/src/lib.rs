@@ -53,6 +53,8 @@ mod _native {
     #[pymodule_export]
     use crate::watch::Watch;
     #[pymodule_export]
+    const MOST_TEXT: u64 = fanin_scenario::MOST_TEXT;
+    #[pymodule_export]
     const SLOWEST: usize = fanin_scenario::SLOWEST;
     #[pymodule_export]
     const TRACED_ROWS: usize = fanin_scenario::TRACED_ROWS;

@@ -45,7 +45,7 @@ pub use hash::identity;
 pub use plan::REQUEST_CLASS;
 pub use rack::{Rack, RackPlan, Record, SLOWEST, TRACED_ROWS};
 pub use replay::{Replay, ReplayedResponse, ReplayedRound, ReplayedTree};
-pub use scenario::Scenario;
+pub use scenario::{MOST_TEXT, Scenario};
 pub use transport::{DEFAULT_CC, DEFAULT_PROFILE};
 pub use tree::Override;
 pub use warnings::{Warning, starving, warnings};

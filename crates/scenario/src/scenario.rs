@@ -337,8 +337,8 @@ pub(crate) fn kind_of<T>(
     })
 }
 
-/// Bytes of a scenario, at most: a device or a sparse file may have no end.
-const MOST: u64 = 16_000_000;
+/// Bytes of a scenario, rack or sweep, at most: a device or a sparse file may have no end.
+pub const MOST_TEXT: u64 = 16_000_000;
 
 /// Text of a file, or a sentence about why not.
 pub(crate) fn read_text(path: &Path) -> Result<String, ScenarioError> {
@@ -352,14 +352,16 @@ pub(crate) fn read_text(path: &Path) -> Result<String, ScenarioError> {
         return fail("it is no regular file".to_owned());
     }
     let mut bytes = Vec::new();
-    let read = std::fs::File::open(path).and_then(|file| file.take(MOST + 1).read_to_end(&mut bytes));
+    let read = std::fs::File::open(path).and_then(|file| file.take(MOST_TEXT + 1).read_to_end(&mut bytes));
     match read.map(|_| bytes) {
         Err(e) => fail(format!("it cannot be read: {}", io_reason(&e))),
         Ok(bytes) if bytes.is_empty() => fail("the file is empty".to_owned()),
         Ok(bytes) if looks_like_a_capture(&bytes) => {
             fail("the file is no text but looks like a packet capture: `fanin compare CAPTURE` takes it".to_owned())
         }
-        Ok(bytes) if bytes.len() as u64 > MOST => fail("it is larger than 16 MB, which no scenario is".to_owned()),
+        Ok(bytes) if bytes.len() as u64 > MOST_TEXT => {
+            fail(format!("it is larger than {} MB, which no scenario is", MOST_TEXT / 1_000_000))
+        }
         Ok(bytes) => match String::from_utf8(bytes) {
             Ok(text) => Ok(text),
             Err(_) => fail("the file is not text (UTF-8); save it as UTF-8".to_owned()),
