@@ -62,6 +62,8 @@ pub(crate) struct Conn {
     run: Option<PayloadRun>,
     writes: Writes,
     reader: Reader,
+    /// Data packets that an older connection had too, under other addresses, and the last such.
+    translated: (u64, u32),
 }
 
 /// What the first packet of a run says about it.
@@ -154,6 +156,7 @@ impl Conn {
             run: None,
             writes: Writes::default(),
             reader: Reader::default(),
+            translated: (0, 0),
         }
     }
 

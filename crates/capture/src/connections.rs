@@ -1,7 +1,8 @@
 //! The connections of a capture, packed: of a million of them most have counted little, and their rows would be most of what is kept.
 
-use crate::Connection;
+use crate::{Analysis, Connection};
 use serde::{Serialize, Serializer};
+use std::net::IpAddr;
 
 /// Bytes of a page: small enough to take the place of what was freed.
 const PAGE: usize = 1 << 16;
@@ -58,6 +59,14 @@ impl Connections {
     }
 }
 
+impl Analysis {
+    /// The packets of this connection are those of another one of the same host, under other addresses.
+    pub(crate) fn is_another_copy(&self, c: &Connection, host: IpAddr) -> bool {
+        let original = c.copy_of.and_then(|original| self.connections.get(original as usize));
+        original.is_some_and(|of| of.client_ip == host || of.server_ip == host)
+    }
+}
+
 impl FromIterator<Connection> for Connections {
     fn from_iter<I: IntoIterator<Item = Connection>>(all: I) -> Connections {
         let mut connections = Connections::default();
@@ -103,6 +112,7 @@ pub(crate) mod tests {
             turns: number,
             writes: WriteCounts::default(),
             messages: ReadCounts::default(),
+            copy_of: None,
             to_server: side,
             to_client: side,
         }

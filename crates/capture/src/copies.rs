@@ -29,6 +29,8 @@ const MOST_PIECES: u32 = 48;
 
 /// Slots for packets that may come again under other addresses, microseconds later.
 const ANYWHERE: usize = 1 << 12;
+/// Numbers of real hosts begin anywhere (RFC 6528); those of simulators at zero, and are equal on many connections: below this they tell nothing.
+const BEGINNING: u32 = 1 << 20;
 
 /// The packets of the last moments, to know a second copy when it comes.
 pub(crate) struct Copies {
@@ -130,16 +132,24 @@ impl Copies {
             let next = identity(&self.hasher, s.seq.wrapping_add(piece * most), s.ip_id.wrapping_add(piece as u16));
             self.seen(next, at);
         }
-        if s.payload > 0 {
-            // Sequence, acknowledgement and both clocks are equal by chance on no two connections.
-            let place = u64::from(s.seq) << 32 | u64::from(s.ack);
-            let rest = stamp << 32 | u64::from(s.echo.unwrap_or(0));
-            let everywhere = self.hasher.hash_one(Identity { flow: 0, place, rest, more: u64::from(s.payload) });
-            let slot = &mut self.anywhere[everywhere as usize % ANYWHERE];
-            let (seen, other) = std::mem::replace(slot, (everywhere, flow));
-            self.translated += u64::from(seen == everywhere && other != flow);
-        }
         false
+    }
+
+    /// The direction of another connection that a data packet of `flow` was seen on: it passed a translation of addresses in between.
+    #[inline]
+    pub fn elsewhere(&mut self, s: &Segment, flow: u64) -> Option<u64> {
+        if s.payload == 0 || s.seq < BEGINNING || s.ack < BEGINNING {
+            return None;
+        }
+        // Sequence, acknowledgement and both clocks are equal by chance on no two connections.
+        let place = u64::from(s.seq) << 32 | u64::from(s.ack);
+        let rest = u64::from(s.stamp.unwrap_or(0)) << 32 | u64::from(s.echo.unwrap_or(0));
+        let everywhere = self.hasher.hash_one(Identity { flow: 0, place, rest, more: u64::from(s.payload) });
+        let slot = &mut self.anywhere[everywhere as usize % ANYWHERE];
+        let (seen, other) = std::mem::replace(slot, (everywhere, flow));
+        let found = (seen == everywhere && other >> 1 != flow >> 1).then_some(other);
+        self.translated += u64::from(found.is_some());
+        found
     }
 
     /// When a packet of this identity was seen last. The oldest of its bucket makes room for it.
@@ -207,6 +217,30 @@ mod tests {
         let mut known =
             |piece: u32| copies.is_copy(&data(1 + piece * MSS, 10 + piece as u16, 5), 0, MSS, 3_000_000, false, true);
         assert_eq!([47, 48].map(&mut known), [true, false]);
+    }
+
+    #[test]
+    fn a_packet_under_other_addresses_is_known_with_and_without_time_stamps_and_identification() {
+        const HIGH: u32 = 1 << 20;
+        const LOW: u32 = HIGH - 1;
+        for (stamp, ip_id) in [(Some(5), 7), (None, 7), (Some(5), 0), (None, 0)] {
+            let mut copies = Copies::new();
+            let packet = |seq, ack| Segment { ack, stamp, ..data(seq, ip_id, 0) };
+            assert_eq!(copies.elsewhere(&packet(HIGH, HIGH), 2), None);
+            assert_eq!(copies.elsewhere(&packet(HIGH, HIGH), 2), None, "sent again");
+            assert_eq!(copies.elsewhere(&packet(HIGH, HIGH), 4), Some(2));
+            assert_eq!(copies.elsewhere(&packet(HIGH, HIGH + 1), 2), None);
+            // Connections of a simulator, whose numbers begin at zero.
+            assert_eq!(
+                (copies.elsewhere(&packet(LOW, HIGH), 2), copies.elsewhere(&packet(LOW, HIGH), 4)),
+                (None, None)
+            );
+            assert_eq!(
+                (copies.elsewhere(&packet(HIGH, LOW), 2), copies.elsewhere(&packet(HIGH, LOW), 4)),
+                (None, None)
+            );
+            assert_eq!(copies.translated, 1);
+        }
     }
 
     #[test]

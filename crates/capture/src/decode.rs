@@ -114,7 +114,7 @@ pub(crate) fn knows_linktype(linktype: u32) -> bool {
 #[inline]
 pub(crate) fn decode(linktype: u32, bytes: &[u8], original: u32) -> Decoded {
     let (ethertype, at) = match linktype {
-        1 => return ethernet(bytes, original, 0),
+        1 => return ethernet(bytes, 0, original, 0),
         0 | 108 => {
             // The address family of the capturing host, in its byte order (0) or the network's (108).
             let Some(&family) = bytes.first_chunk::<4>() else { return Decoded::Cut };
@@ -144,11 +144,11 @@ pub(crate) fn decode(linktype: u32, bytes: &[u8], original: u32) -> Decoded {
     network(ethertype, bytes, at, original, 0)
 }
 
-/// An Ethernet frame; `depth` counts the tunnels around it.
+/// An Ethernet frame that begins at `at`; `depth` counts the tunnels around it.
 #[inline]
-fn ethernet(bytes: &[u8], original: u32, depth: u8) -> Decoded {
-    match be16(bytes, 12) {
-        Some(ethertype) => network(ethertype, bytes, 14, original, depth),
+fn ethernet(bytes: &[u8], at: usize, original: u32, depth: u8) -> Decoded {
+    match be16(bytes, at + 12) {
+        Some(ethertype) => network(ethertype, bytes, at + 14, original, depth),
         None => Decoded::Cut,
     }
 }
@@ -170,7 +170,35 @@ fn network(mut ethertype: u16, bytes: &[u8], mut at: usize, original: u32, depth
     match ethertype {
         0x0800 => ipv4(bytes, at, original, depth),
         0x86dd => ipv6(bytes, at, original, depth),
+        0x8847 | 0x8848 => mpls(bytes, at, original, depth),
+        // PPPoE (RFC 2516): 6 bytes, then what PPP carries.
+        0x8864 => match be16(bytes, at + 6) {
+            Some(0x0021) => ipv4(bytes, at + 8, original, depth),
+            Some(0x0057) => ipv6(bytes, at + 8, original, depth),
+            Some(_) => Decoded::Other,
+            None => Decoded::Cut,
+        },
         _ => Decoded::Other,
+    }
+}
+
+/// Labels (RFC 3032) up to the bottom of their stack; the first bits behind it say what they carry.
+#[cold]
+fn mpls(bytes: &[u8], mut at: usize, original: u32, depth: u8) -> Decoded {
+    loop {
+        let Some(label) = be32(bytes, at) else { return Decoded::Cut };
+        at += 4;
+        if label & 0x100 != 0 {
+            break;
+        }
+    }
+    match bytes.get(at).map(|b| b >> 4) {
+        Some(4) => ipv4(bytes, at, original, depth),
+        Some(6) => ipv6(bytes, at, original, depth),
+        // A pseudowire, with its control word (RFC 4448).
+        Some(0) => ethernet(bytes, at + 4, original, depth),
+        Some(_) => Decoded::Other,
+        None => Decoded::Cut,
     }
 }
 
@@ -203,7 +231,7 @@ fn ipv4(bytes: &[u8], at: usize, original: u32, depth: u8) -> Decoded {
         ce: h[1] & 3 == 3,
         ect: h[1] & 3 != 0,
     };
-    transport(h[9], &ip, bytes, at + header, total - header, depth)
+    transport(h[9], &ip, bytes, at + header, total - header, original, depth)
 }
 
 #[inline]
@@ -233,7 +261,7 @@ fn ipv6(bytes: &[u8], at: usize, original: u32, depth: u8) -> Decoded {
                 Some(_) => Some(8),
                 None => None,
             },
-            _ => return transport(next, &ip, bytes, at, left, depth),
+            _ => return transport(next, &ip, bytes, at, left, original, depth),
         };
         let Some(length) = length else { return Decoded::Cut };
         if length > left {
@@ -254,23 +282,61 @@ struct Ip {
     ect: bool,
 }
 
+/// Tunnels within tunnels that are followed.
+const TUNNELS: u8 = 4;
+
+/// What an IP packet carries: TCP, or a tunnel, in which the inner TCP is what counts.
 #[inline]
-fn transport(protocol: u8, ip: &Ip, bytes: &[u8], at: usize, length: usize, depth: u8) -> Decoded {
+fn transport(protocol: u8, ip: &Ip, bytes: &[u8], at: usize, length: usize, original: u32, depth: u8) -> Decoded {
     match protocol {
         6 => tcp(ip, bytes, at, length),
-        17 => {
-            // VXLAN (RFC 7348): UDP to port 4789, 8 bytes of its own, then an Ethernet frame. The inner TCP is what counts.
-            if depth < 4 && be16(bytes, at + 2) == Some(4789) && length >= 16 {
-                let inner = bytes.get(at + 16..).unwrap_or(&[]);
-                match ethernet(inner, (length - 16) as u32, depth + 1) {
-                    Decoded::Tcp(s) => Decoded::Tcp(Segment { payload_at: s.payload_at + at as u32 + 16, ..s }),
-                    other => other,
+        _ if depth >= TUNNELS => Decoded::Other,
+        17 => match be16(bytes, at + 2) {
+            // VXLAN (RFC 7348): UDP to this port, 8 bytes of its own, then an Ethernet frame.
+            Some(4789) if length >= 16 => ethernet(bytes, at + 16, original, depth + 1),
+            // Geneve (RFC 8926): with options, whose length counts four bytes each.
+            Some(6081) if length >= 16 => match (bytes.get(at + 8), be16(bytes, at + 10)) {
+                (Some(first), Some(kind)) => {
+                    carried(kind, bytes, at + 16 + usize::from(first & 0x3f) * 4, original, depth + 1)
                 }
-            } else {
-                Decoded::Other
-            }
-        }
+                _ => Decoded::Cut,
+            },
+            _ => Decoded::Other,
+        },
+        4 => ipv4(bytes, at, original, depth + 1),
+        41 => ipv6(bytes, at, original, depth + 1),
+        47 => gre(bytes, at, original, depth + 1),
         _ => Decoded::Other,
+    }
+}
+
+/// What a tunnel carries by its EtherType.
+fn carried(kind: u16, bytes: &[u8], at: usize, original: u32, depth: u8) -> Decoded {
+    match kind {
+        0x6558 => ethernet(bytes, at, original, depth),
+        kind => network(kind, bytes, at, original, depth),
+    }
+}
+
+/// GRE (RFC 2784, RFC 2890), and the mirror ports that use it (ERSPAN, draft-foschiano-erspan).
+#[cold]
+fn gre(bytes: &[u8], at: usize, original: u32, depth: u8) -> Decoded {
+    let (Some(flags), Some(kind)) = (be16(bytes, at), be16(bytes, at + 2)) else { return Decoded::Cut };
+    if flags & 7 != 0 {
+        return Decoded::Other;
+    }
+    let numbered = flags & 0x1000 != 0;
+    // Checksum, key and sequence number take four bytes each.
+    let at = at + 4 + [0x8000, 0x2000, 0x1000].iter().filter(|&&field| flags & field != 0).count() * 4;
+    match kind {
+        // Type I has no header of its own, type II one of 8 bytes.
+        0x88be => ethernet(bytes, at + if numbered { 8 } else { 0 }, original, depth),
+        // Type III has 12, and 8 more where its last bit says so.
+        0x22eb => match bytes.get(at + 11) {
+            Some(last) => ethernet(bytes, at + 12 + usize::from(last & 1) * 8, original, depth),
+            None => Decoded::Cut,
+        },
+        kind => carried(kind, bytes, at, original, depth),
     }
 }
 
@@ -462,12 +528,73 @@ mod tests {
         assert!(s.bad && s.payload == 0);
     }
 
+    /// An IPv4 header in front of what a tunnel carries.
+    fn outer(protocol: u8, inside: &[u8]) -> Vec<u8> {
+        let mut p = vec![0x45, 0];
+        p.extend((20 + inside.len() as u16).to_be_bytes());
+        p.extend([0, 0, 0x40, 0, 64, protocol, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2]);
+        p.extend(inside);
+        p
+    }
+
+    fn udp(port: u16, inside: &[u8]) -> Vec<u8> {
+        let length = 8 + inside.len() as u16;
+        outer(17, &[&[0x12, 0x34], &port.to_be_bytes()[..], &length.to_be_bytes(), &[0, 0], inside].concat())
+    }
+
+    fn framed(ethertype: u16, inside: &[u8]) -> Vec<u8> {
+        [&[0; 12], &ethertype.to_be_bytes()[..], inside].concat()
+    }
+
+    /// Every tunnel in which the TCP of a service may pass a tap.
+    fn tunnels() -> Vec<(&'static str, Vec<u8>)> {
+        let (ip, frame) = (ipv4_packet(0, 43), framed(0x0800, &ipv4_packet(0, 43)));
+        let gre = |head: &[u8], inside: &[u8]| outer(47, &[head, inside].concat());
+        vec![
+            ("VXLAN", udp(4789, &[&[8, 0, 0, 0, 0, 0, 7, 0], &frame[..]].concat())),
+            ("Geneve", udp(6081, &[&[1, 0, 0x65, 0x58, 0, 0, 7, 0, 1, 2, 3, 4], &frame[..]].concat())),
+            ("Geneve of IP", udp(6081, &[&[0, 0, 0x08, 0x00, 0, 0, 7, 0], &ip[..]].concat())),
+            ("GRE", gre(&[0, 0, 8, 0], &ip)),
+            ("GRE with key and number", gre(&[0x30, 0, 8, 0, 0, 0, 0, 1, 0, 0, 0, 2], &ip)),
+            ("NVGRE", gre(&[0x20, 0, 0x65, 0x58, 0, 0, 7, 0], &frame)),
+            ("ERSPAN I", gre(&[0, 0, 0x88, 0xbe], &frame)),
+            ("ERSPAN II", gre(&[0x10, 0, 0x88, 0xbe, 0, 0, 0, 1, 0x10, 0, 0, 0, 0, 0, 0, 0], &frame)),
+            ("ERSPAN III", gre(&[0x10, 0, 0x22, 0xeb, 0, 0, 0, 1, 0x20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], &frame)),
+            ("IP in IP", outer(4, &ip)),
+            ("GRE in IP in IP", outer(4, &gre(&[0, 0, 8, 0], &ip))),
+        ]
+    }
+
+    #[test]
+    fn tcp_is_found_in_tunnels_and_behind_labels() {
+        for (name, p) in tunnels() {
+            let s = segment(101, &p, p.len()).expect(name);
+            assert_eq!((s.seq, s.payload, s.stored(&p)), (9, 3, &b"abc"[..]), "{name}");
+        }
+        let ip = ipv4_packet(0, 43);
+        let labels = |inside: &[u8]| framed(0x8847, &[&[0, 1, 0, 64, 0, 2, 1, 64], inside].concat());
+        let control_word = [&[0; 4], &framed(0x0800, &ip)[..]].concat();
+        let session = framed(0x8864, &[&[0x11, 0, 0, 1, 0, 45, 0, 0x21], &ip[..]].concat());
+        for p in [labels(&ip), labels(&control_word), session] {
+            assert_eq!(segment(1, &p, p.len()).unwrap().stored(&p), b"abc");
+        }
+    }
+
+    #[test]
+    fn tunnels_within_tunnels_end() {
+        let nested = |levels: usize| (0..levels).fold(ipv4_packet(0, 43), |p, _| outer(4, &p));
+        assert!(segment(101, &nested(4), 200).is_some() && segment(101, &nested(5), 200).is_none());
+    }
+
     #[test]
     fn no_cut_of_a_packet_is_read_past_its_end() {
         let p = ipv4_packet(40, 83);
         for end in 0..p.len() {
             let _ = decode(101, &p[..end], 83);
             let _ = decode(1, &p[..end], 83);
+        }
+        for (_, p) in tunnels() {
+            (0..p.len()).for_each(|end| drop(decode(101, &p[..end], p.len() as u32)));
         }
     }
 }

@@ -108,6 +108,8 @@ pub struct Connection {
     pub writes: WriteCounts,
     /// How well its messages could be read.
     pub messages: ReadCounts,
+    /// The connection whose packets these are under other addresses (NAT): half of its data packets at least.
+    pub copy_of: Option<u32>,
     /// What the client sent.
     pub to_server: DirectionStats,
     /// What the server sent.

@@ -66,6 +66,11 @@ impl Table {
             self.mirrored.note(*packet);
             conn.mirrored(d, s.payload);
         } else {
+            if let Some(other) = self.copies.elsewhere(s, (index as u64) << 1 | d as u64) {
+                let other = (other >> 1) as usize;
+                self.conns.at(index.max(other)).translates(index.min(other) as u32);
+            }
+            let conn = self.conns.at(index);
             if s.payload > 0 {
                 let merged = s.payload > most;
                 self.links.data(s, *at, merged);

@@ -182,6 +182,9 @@ impl Analysis {
                 (_, true) => c.client_ip,
                 _ => continue,
             };
+            if self.is_another_copy(&c, aggregator) {
+                continue;
+            }
             let Some(turns) = turns.get_mut(&c.connection) else { continue };
             turns.sort_by_key(|t| t.turn);
             let mut asked = exchanges(&c, turns, aggregator);

@@ -14,6 +14,11 @@ impl Conn {
         }
     }
 
+    /// A data packet of this connection is one of an older one, `original`, under other addresses.
+    pub fn translates(&mut self, original: u32) {
+        self.translated = (self.translated.0 + 1, original);
+    }
+
     /// The capture is over.
     pub fn finish(mut self, sink: &mut dyn Sink) -> Connection {
         self.end_run(sink);
@@ -47,6 +52,8 @@ impl Conn {
             n.max_rtt_ns = half.most().map(|behind| behind + self.dirs[1 - d].half.least().unwrap_or(0));
             n
         };
+        let (translated, original) = self.translated;
+        let data: u64 = self.dirs.iter().map(|d| d.stats.data_packets).sum();
         let (c, h) = (self.client, &self.handshake);
         let once = h.syns == 1 && h.synacks == 1;
         let server = h.server.filter(|_| once);
@@ -66,6 +73,7 @@ impl Conn {
             turns: self.turns,
             writes,
             messages,
+            copy_of: (translated > 0 && 2 * translated >= data).then_some(original),
             to_server: stats(c),
             to_client: stats(1 - c),
         }
