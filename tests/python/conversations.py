@@ -172,9 +172,10 @@ def play(
     seed: int = 1,
     opening: Script | None = None,
     calls: int = 1,
+    opening_calls: int = 0,
     close: int = FIN | ACK,
 ) -> Played:
-    """Rounds of a service whose answers number `calls` to each server; `opening` goes before, on each connection by itself."""
+    """Rounds of a service whose answers number `calls` to each server; `opening` goes before, on each connection by itself, with so many."""
     wire = Wire(net, seed)
     draw, played = wire.draw, wire.played
     heap: list[tuple[float, int, Callable[[float], None]]] = []
@@ -207,6 +208,7 @@ def play(
 
     ends = [wire.open(number, number * 1e-3) for number in range(net.servers)]
     start = net.servers * 1e-3 + 0.01
+    played.responses += opening_calls * net.servers
     if opening:
         for number in range(net.servers):
             later(
@@ -386,9 +388,7 @@ def pg_opening(draw: random.Random, number: int, server: int) -> Sequence[Exchan
 
 def rows(draw: random.Random, count: int) -> bytes:
     """Rows of a table."""
-    return b"".join(
-        pg(b"D", struct.pack(">HI", 1, 200) + draw.randbytes(200)) for _ in range(count)
-    )
+    return b"".join(pg(b"D", struct.pack(">HI", 1, 200) + draw.randbytes(200)) for _ in range(count))
 
 
 def pg_simple(draw: random.Random, number: int, server: int) -> Sequence[Exchange]:
@@ -443,7 +443,10 @@ def mysql_opening(draw: random.Random, number: int, server: int) -> Sequence[Exc
     """The server greets first."""
     return [
         ([], [(300e-6, mysql_packet(0, b"\x0a8.0.36\0" + bytes(70)))]),
-        ([mysql_packet(1, bytes(90))], [(400e-6, mysql_packet(2, bytes(7)))]),
+        (
+            [mysql_packet(1, struct.pack("<IIB", 0x81BEA205, 1 << 24, 45) + bytes(23) + b"app\0" + bytes(40))],
+            [(400e-6, mysql_packet(2, bytes(7)))],
+        ),
     ]
 
 
@@ -501,6 +504,74 @@ def tls_key_update(draw: random.Random, number: int, server: int) -> Sequence[Ex
     return [exchange, update] if number % 10 == 9 else [exchange]
 
 
+def tls_client_certificate(draw: random.Random, number: int, server: int) -> Sequence[Exchange]:
+    """TLS 1.3 whose server asks for another hello and for a certificate."""
+    hello = record(22, b"\x01" + draw.randbytes(500))
+    retry = record(22, b"\x02" + draw.randbytes(80)) + record(20, b"\1")
+    flight = record(22, b"\x02" + draw.randbytes(120)) + b"".join(
+        record(23, draw.randbytes(n)) for n in (40, 60, 2_000, 280, 53)
+    )
+    answered = record(20, b"\1") + b"".join(record(23, draw.randbytes(n)) for n in (1_900, 281, 53))
+    return [
+        ([hello], [(300e-6, retry)]),
+        ([hello], [(400e-6, flight)]),
+        ([answered], [(100e-6, record(23, draw.randbytes(250)))]),
+    ]
+
+
+def pg_encrypted(draw: random.Random, number: int, server: int) -> Sequence[Exchange]:
+    """The client asks whether it may encrypt, and does."""
+    return [([struct.pack(">II", 8, 80_877_103)], [(200e-6, b"S")]), *tls_opening(draw, number, server)]
+
+
+def pg_flushed(draw: random.Random, number: int, server: int) -> Sequence[Exchange]:
+    """A statement that is described first, and then run: two questions."""
+    parse = pg(b"P", b"s1\0select $1\0\0\0") + pg(b"D", b"Ss1\0") + pg(b"H", b"")
+    described = pg(b"1", b"") + pg(b"t", bytes(6)) + pg(b"T", bytes(30))
+    return [plain(parse, described, draw), *pg_extended(draw, number, server)]
+
+
+def mongo_message(number: int, to: int, data: bytes) -> bytes:
+    """OP_MSG."""
+    return struct.pack("<IIIII", len(data) + 20, number, to, 2013, 0) + data
+
+
+def mongo(draw: random.Random, number: int, server: int) -> Sequence[Exchange]:
+    """A find and its batch."""
+    asked = mongo_message(number, 0, b"\0" + draw.randbytes(120))
+    return [plain(asked, mongo_message(7, number, b"\0" + body(draw)), draw)]
+
+
+def websocket_opening(draw: random.Random, number: int, server: int) -> Sequence[Exchange]:
+    """An upgrade."""
+    asked = get("ws", extra="Connection: Upgrade\r\nUpgrade: websocket\r\n")
+    return [([asked], [(100e-6, b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n")])]
+
+
+def websocket(draw: random.Random, number: int, server: int) -> Sequence[Exchange]:
+    """A message each way."""
+    asked, answered = draw.randbytes(100), body(draw)
+    return [plain(b"\x82\xfe\0\x64" + asked, b"\x82\x7e" + struct.pack(">H", len(answered)) + answered, draw)]
+
+
+def h2_stream_opening(draw: random.Random, number: int, server: int) -> Sequence[Exchange]:
+    """A stream that both sides keep open."""
+    asked = frame(1, 4, 1, draw.randbytes(60))
+    return [*h2_opening(draw, number, server), ([asked], [(100e-6, frame(1, 4, 1, draw.randbytes(14)))])]
+
+
+def grpc_both_ways(draw: random.Random, number: int, server: int) -> Sequence[Exchange]:
+    """One message each way on that stream."""
+    asked, answered = draw.randbytes(120), body(draw, 800, 12_000)
+    return [
+        plain(
+            frame(0, 0, 1, b"\0" + struct.pack(">I", len(asked)) + asked),
+            frame(0, 0, 1, b"\0" + struct.pack(">I", len(answered)) + answered),
+            draw,
+        )
+    ]
+
+
 SCRIPTS: dict[str, dict[str, Any]] = {
     "redis-pipeline-10": {"script": redis_pipeline(10), "calls": 10},
     "redis-pipeline-100": {"script": redis_pipeline(100), "calls": 100},
@@ -519,6 +590,12 @@ SCRIPTS: dict[str, dict[str, Any]] = {
     "mysql": {"script": mysql, "opening": mysql_opening},
     "thrift": {"script": thrift},
     "tls": {"script": tls, "opening": tls_opening},
+    "postgres-encrypted": {"script": tls, "opening": pg_encrypted},
+    "postgres-flushed": {"script": pg_flushed, "opening": pg_opening, "calls": 2},
+    "mongo": {"script": mongo},
+    "websocket": {"script": websocket, "opening": websocket_opening, "opening_calls": 1},
+    "grpc-both-ways": {"script": grpc_both_ways, "opening": h2_stream_opening},
+    "tls-client-certificate": {"script": tls, "opening": tls_client_certificate},
     "tls-key-update": {"script": tls_key_update, "opening": tls_opening},
 }
 """By name, what `play` plays."""

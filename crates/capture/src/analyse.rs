@@ -329,8 +329,11 @@ impl About {
         if let Some(protocol) = c.messages.protocol {
             let (read, unread, cut) = self.messages.entry(protocol).or_default();
             *read += u64::from(c.messages.read);
-            *unread += u64::from(c.messages.unread);
-            *cut += if c.messages.unseen_bytes > 0 { u64::from(c.messages.unread) } else { 0 };
+            // What may hold more requests than were read counts as one that was not.
+            *unread += u64::from(c.messages.unread.max(c.messages.hidden));
+            let lacking = c.messages.unseen_bytes > 0 && protocol != Protocol::Tls;
+            *cut += if lacking { u64::from(c.messages.unread) } else { 0 };
+            *cut += u64::from(c.messages.hidden);
         }
         for (side, peer) in [(&c.to_server, &c.to_client), (&c.to_client, &c.to_server)] {
             if side.largest_segment > peer.mss_option.map_or(LARGEST_ON_WIRE, u32::from) {

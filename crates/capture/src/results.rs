@@ -385,6 +385,16 @@ pub enum Protocol {
     Redis,
     /// TLS: its records, not what they hold.
     Tls,
+    /// PostgreSQL's protocol, version 3.
+    Postgres,
+    /// MySQL's protocol.
+    MySql,
+    /// Kafka's protocol.
+    Kafka,
+    /// MongoDB's protocol.
+    MongoDb,
+    /// Thrift in frames, strict binary protocol.
+    Thrift,
 }
 
 impl Protocol {
@@ -396,6 +406,11 @@ impl Protocol {
             Protocol::Memcached => "memcached",
             Protocol::Redis => "Redis",
             Protocol::Tls => "TLS",
+            Protocol::Postgres => "PostgreSQL",
+            Protocol::MySql => "MySQL",
+            Protocol::Kafka => "Kafka",
+            Protocol::MongoDb => "MongoDB",
+            Protocol::Thrift => "Thrift",
         }
     }
 }
@@ -450,6 +465,8 @@ pub struct ReadCounts {
     pub guessed: u32,
     /// Requests whose messages did not fit together; turns stand for them.
     pub unread: u32,
+    /// Packets with several requests, or with a protocol that turns do not tell, whose rest is not stored: it may hold more requests.
+    pub hidden: u32,
     /// Payload in which messages may begin or end and that is not stored.
     pub unseen_bytes: u64,
 }

@@ -248,7 +248,7 @@ impl fmt::Display for Warning {
                 "{unread} of {of} requests in {} could not be told from those in flight with them, {}",
                 protocol.name(),
                 match (protocol, cut) {
-                    (Protocol::Tls, _) =>
+                    (Protocol::Tls, false) =>
                         "because they are encrypted; counts and times of requests on these connections are not reliable: give the application's traces (`--spans`)",
                     (_, true) =>
                         "because the stored part of each packet does not hold their heads; capture with a larger snaplen (`tcpdump -s 256` or more)",

@@ -1,5 +1,6 @@
 //! Which response answers which request, from the time that a connection was idle to the next.
 
+use super::http2::SAYS;
 use super::{CLIENT, Part, SERVER};
 use crate::{Call, Protocol, ReadCounts, Stretch};
 use serde::{Deserialize, Serialize};
@@ -62,6 +63,8 @@ struct InFlight {
     acked_at: Option<u64>,
     /// The response begins right behind another one.
     behind: bool,
+    /// The server has said more than a head.
+    said: bool,
     /// Nothing will answer it.
     aborted: bool,
 }
@@ -130,7 +133,7 @@ impl Calls {
 
     /// Where messages begin is not readable: a direction says something until the other one does.
     fn is_by_turns(&self) -> bool {
-        self.protocol == Protocol::Tls
+        matches!(self.protocol, Protocol::Tls | Protocol::MySql)
     }
 
     /// A data packet passed.
@@ -195,6 +198,7 @@ impl Calls {
             self.all[call].note = self.all[call].note.max(part.note);
         } else {
             self.all[call].acked_at = None;
+            self.all[call].said |= part.note == SAYS;
         }
         if let Some(span) = self.span(side, call) {
             span.extend(from, to, at);
@@ -206,6 +210,13 @@ impl Calls {
         let found = if self.is_multiplexed() {
             // Streams of even number are the server's (RFC 9113, section 5.1.1).
             let known = self.all.iter().rposition(|call| call.stream == part.stream);
+            if let Some(before) = known.filter(|_| part.note == SAYS) {
+                // Both sides keep the stream open, and the client speaks again: this is its next request, or the first one.
+                if self.all[before].goes_on() {
+                    return Some(self.begin(part, at));
+                }
+                self.all[before].opened(at);
+            }
             if known.is_none() {
                 if part.aborts || part.stream.is_multiple_of(2) || part.stream <= self.over {
                     return None;
@@ -221,15 +232,13 @@ impl Calls {
         } else {
             self.open[CLIENT]
         };
-        Some(found.unwrap_or_else(|| {
-            self.all.push(InFlight {
-                stream: part.stream,
-                note: part.note,
-                request: Some(Span::begin(at)),
-                ..InFlight::default()
-            });
-            self.all.len() - 1
-        }))
+        Some(found.unwrap_or_else(|| self.begin(part, at)))
+    }
+
+    fn begin(&mut self, part: Part, at: u64) -> usize {
+        let request = Some(Span::begin(at));
+        self.all.push(InFlight { stream: part.stream, note: part.note, request, ..InFlight::default() });
+        self.all.len() - 1
     }
 
     fn response_of(&mut self, stream: u32, at: u64) -> Option<usize> {
@@ -297,6 +306,7 @@ impl Calls {
         if self.given_up || from >= to {
             return;
         }
+        self.counts.hidden += u32::from(side == CLIENT && self.came_together(at));
         let owner = if self.is_multiplexed() {
             self.last[side]
         } else if self.is_by_turns() {
@@ -331,6 +341,12 @@ impl Calls {
             }
             _ => self.unseen[side].push(Unseen { at, to, bytes: to - from, owner: owned, others: 0 }),
         }
+    }
+
+    /// The packet of just now has begun two requests: there may be more in the rest of it.
+    fn came_together(&self, at: u64) -> bool {
+        let began = |call: &InFlight| call.request.as_ref().is_some_and(|request| request.start == at);
+        !self.is_multiplexed() && !self.is_by_turns() && self.all.len() > 1 && self.all.iter().rev().take(2).all(began)
     }
 
     fn unseen_response(&mut self, at: u64) -> Option<usize> {
@@ -476,14 +492,14 @@ impl Calls {
         let all = std::mem::take(&mut self.all);
         self.over = all.iter().map(|call| call.stream).fold(self.over, u32::max);
         self.least = all.iter().map(InFlight::request_bytes).fold(self.least, u64::min);
-        let all_empty = all.is_empty();
+        // What is no message has begun the turn that a request goes on with.
+        let begun = all.is_empty() && (turn == self.turn || self.is_multiplexed());
         let trivial = !self.odd && self.is_the_turn(&all, turn);
         if trivial {
             self.counts.read += all.len() as u32;
         }
         let stretch = if trivial { None } else { self.stretch(all, turn) };
-        // Frames that are no message's have begun the turn that a request goes on with.
-        let packets = if self.is_multiplexed() && turn == self.turn && all_empty { self.packets } else { [None; 2] };
+        let packets = if begun { self.packets } else { [None; 2] };
         let (counts, over, least) = (self.counts, self.over, self.least);
         *self = Calls { counts, over, least, packets, ..Calls::new(self.protocol, turn) };
         stretch
@@ -523,6 +539,24 @@ impl Calls {
 }
 
 impl InFlight {
+    /// It has been answered, in part at least, though the client has not ended its side: ends it.
+    fn goes_on(&mut self) -> bool {
+        match (&mut self.request, &mut self.response) {
+            (Some(request), Some(response)) if self.said && !request.ended => {
+                (request.ended, response.ended) = (true, true);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Heads alone have opened the stream, of both sides, and its client has something to say: its request begins.
+    fn opened(&mut self, at: u64) {
+        if self.response.is_some() && !self.said && self.request.as_ref().is_some_and(|request| !request.ended) {
+            (self.request, self.response, self.acked_at) = (Some(Span::begin(at)), None, None);
+        }
+    }
+
     fn request_bytes(&self) -> u64 {
         self.request.as_ref().map_or(u64::MAX, |request| request.bytes)
     }

@@ -28,10 +28,12 @@ const METHODS: [&[u8]; 15] = [
     b"PURGE ",
 ];
 
-/// Per direction: in the chunks of a body.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Http1 {
+    /// Per direction: in the chunks of a body.
     chunks: [bool; 2],
+    /// The server agreed to another protocol, or opened a tunnel: what follows is no HTTP.
+    pub over: bool,
 }
 
 /// A message of `side` may begin so, as far as the bytes go.
@@ -63,15 +65,13 @@ impl Http1 {
             let code = head.code.unwrap_or(0);
             if let (Ok(httparse::Status::Complete(length)), 100..=199) = (parsed, code) {
                 // Not the answer yet; 101 ends HTTP on this connection (RFC 9110, section 15.2).
-                let bytes = length as u64;
-                return if code == 101 {
-                    Head::Rest(Part::message(0))
-                } else {
-                    Head::Unit { bytes, part: Part::CONTROL }
-                };
+                self.over = code == 101;
+                let part = if self.over { Part { ends: true, ..Part::message(0) } } else { Part::CONTROL };
+                return Head::Unit { bytes: length as u64, part };
             }
-            if code / 100 == 2 && asked == Some(TUNNEL) {
-                return Head::Rest(Part::message(0));
+            if let (Ok(httparse::Status::Complete(length)), 200..=299, Some(TUNNEL)) = (parsed, code, asked) {
+                self.over = true;
+                return Head::Unit { bytes: length as u64, part: Part { ends: true, ..Part::message(0) } };
             }
             (parsed, 0, matches!(code, 204 | 304) || asked == Some(NO_BODY))
         } else {

@@ -14,6 +14,8 @@ const RST_STREAM: u8 = 3;
 const PUSH_PROMISE: u8 = 5;
 const CONTINUATION: u8 = 9;
 const END_STREAM: u8 = 0x1;
+/// Of a part: it carries what an application says, not a head or an end alone.
+pub(super) const SAYS: u8 = 1;
 
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Http2 {
@@ -88,6 +90,7 @@ impl Http2 {
         let part = match frame.kind {
             DATA | HEADERS | CONTINUATION => Part {
                 ends: frame.kind != CONTINUATION && frame.flags & END_STREAM != 0,
+                note: if frame.kind == DATA && frame.length > 0 { SAYS } else { 0 },
                 ..Part::message(frame.stream)
             },
             RST_STREAM => Part { ends: true, aborts: true, ..Part::message(frame.stream) },

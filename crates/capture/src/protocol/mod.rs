@@ -9,10 +9,13 @@
 //! for protocols that are not known.
 
 mod calls;
+mod frames;
 mod http1;
 mod http2;
 mod lane;
 mod memcached;
+mod mysql;
+mod postgres;
 mod resp;
 #[cfg(test)]
 mod tests;
@@ -76,11 +79,14 @@ enum Grammar {
     MemcachedBinary,
     Resp(resp::Resp),
     Tls(tls::Tls),
+    Postgres(postgres::Postgres),
+    MySql(mysql::MySql),
+    Frames(frames::Frames),
 }
 
 impl Grammar {
-    /// By the first bytes that a client's packet carries.
-    fn of(bytes: &[u8]) -> Option<Grammar> {
+    /// By the first bytes of what a client's packet carries, `payload` bytes in all.
+    fn of(bytes: &[u8], payload: usize) -> Option<Grammar> {
         if bytes.len() >= 8 && http1::begins(CLIENT, bytes) {
             Some(Grammar::Http1(Default::default()))
         } else if http2::is_client(bytes) {
@@ -93,8 +99,12 @@ impl Grammar {
             Some(Grammar::MemcachedBinary)
         } else if resp::is_client(bytes) {
             Some(Grammar::Resp(Default::default()))
+        } else if postgres::is_client(bytes, payload) {
+            Some(Grammar::Postgres(Default::default()))
+        } else if mysql::is_client(bytes, payload) {
+            Some(Grammar::MySql(Default::default()))
         } else {
-            None
+            frames::is_client(bytes, payload).map(|kind| Grammar::Frames(frames::Frames::new(kind)))
         }
     }
 
@@ -105,6 +115,23 @@ impl Grammar {
             Grammar::Memcached | Grammar::MemcachedBinary => Protocol::Memcached,
             Grammar::Resp(_) => Protocol::Redis,
             Grammar::Tls(_) => Protocol::Tls,
+            Grammar::Postgres(_) => Protocol::Postgres,
+            Grammar::MySql(_) => Protocol::MySql,
+            Grammar::Frames(frames) => match frames.kind {
+                frames::Kind::Kafka => Protocol::Kafka,
+                frames::Kind::MongoDb => Protocol::MongoDb,
+                frames::Kind::Thrift => Protocol::Thrift,
+            },
+        }
+    }
+
+    /// The client goes on in another protocol: TLS, or what a tunnel holds.
+    fn is_over(&self) -> bool {
+        match self {
+            Grammar::Http1(http1) => http1.over,
+            Grammar::Postgres(postgres) => postgres.encrypted,
+            Grammar::MySql(mysql) => mysql.encrypted,
+            _ => false,
         }
     }
 
@@ -117,6 +144,9 @@ impl Grammar {
             Grammar::MemcachedBinary => memcached::binary_head(side, bytes),
             Grammar::Resp(resp) => resp.head(side, bytes),
             Grammar::Tls(tls) => tls.head(side, bytes),
+            Grammar::Postgres(postgres) => postgres.head(side, bytes, asked),
+            Grammar::MySql(mysql) => mysql.head(side, bytes),
+            Grammar::Frames(frames) => frames.head(side, bytes),
         }
     }
 
@@ -134,6 +164,9 @@ impl Grammar {
                 matches!(memcached::binary_head(side, bytes), Head::Unit { bytes: ..0x100_0000, .. })
             }
             Grammar::Resp(_) => resp::begins(side, bytes),
+            Grammar::Postgres(_) => postgres::begins(side, bytes),
+            Grammar::MySql(_) => mysql::begins(side, bytes),
+            Grammar::Frames(frames) => return Begins::surely(frames.begins(side, bytes), 0),
         };
         if found { Begins::BehindAWrite } else { Begins::Not }
     }
@@ -145,7 +178,7 @@ impl Grammar {
             Grammar::Memcached => memcached::begins(side, bytes),
             Grammar::Resp(_) => resp::begins(side, bytes),
             // Their heads are short, and what they say stands in them.
-            Grammar::Http2(_) | Grammar::MemcachedBinary | Grammar::Tls(_) => false,
+            _ => false,
         };
         begins.then_some(Part::message(0))
     }
@@ -154,7 +187,7 @@ impl Grammar {
         match self {
             Grammar::Http1(http1) => http1.resynchronise(side),
             Grammar::Resp(resp) => resp.resynchronise(side),
-            Grammar::Http2(_) | Grammar::Memcached | Grammar::MemcachedBinary | Grammar::Tls(_) => {}
+            _ => {}
         }
     }
 }
@@ -173,10 +206,24 @@ impl Begins {
     }
 }
 
+/// The protocol that a client's packet begins as, though too little of it is stored to read a message: of those in which turns tell no requests.
+fn cut_before_its_head(data: &Data<'_>) -> Option<Protocol> {
+    if data.stored.len() as u64 == data.to - data.from {
+        return None;
+    }
+    match data.stored {
+        [22 | 23, 3] | [22 | 23, 3, 0..=4, ..] => Some(Protocol::Tls),
+        [b'*', b'1'..=b'9', ..] => Some(Protocol::Redis),
+        _ => None,
+    }
+}
+
 /// Reads the messages of one connection.
 #[derive(Default, Serialize, Deserialize)]
 pub(crate) struct Reader {
     tries: u8,
+    /// What its first packet begins as, where no more of it is stored.
+    cut: Option<Protocol>,
     read: Option<Box<Read>>,
 }
 
@@ -221,7 +268,13 @@ impl Reader {
         }
         let read = self.read.as_mut()?;
         let over = if data.side == CLIENT { read.over(&data) } else { None };
-        read.data(data);
+        if data.side == CLIENT && read.grammar.is_over() {
+            *self = Reader::default();
+            self.recognise(&data);
+        }
+        if let Some(read) = &mut self.read {
+            read.data(data);
+        }
         over
     }
 
@@ -230,12 +283,15 @@ impl Reader {
         if data.side != CLIENT {
             return;
         }
+        if self.tries == 0 {
+            self.cut = cut_before_its_head(data);
+        }
         self.tries += 1;
-        if let Some(grammar) = Grammar::of(data.stored) {
-            let calls = Calls::new(grammar.protocol(), data.turn);
-            let mut lanes: [Lane; 2] = Default::default();
-            lanes[SERVER].begins_at(data.other);
-            self.read = Some(Box::new(Read { grammar, lanes, calls, misread: 0 }));
+        if let Some(grammar) = Grammar::of(data.stored, (data.to - data.from) as usize) {
+            // MySQL's server greets first: that is a part of the handshake, as what the client says to it.
+            let greeted = data.turn <= 1 && matches!(grammar, Grammar::MySql(_)) && mysql::opens(data.stored);
+            let turn = if greeted { 0 } else { data.turn };
+            self.read = Some(Box::new(Read::begin(grammar, data, turn)));
         }
     }
 
@@ -255,12 +311,28 @@ impl Reader {
                 let last = read.calls.close(turn);
                 (last, read.calls.counts())
             }
-            None => (None, ReadCounts::default()),
+            None => (
+                None,
+                ReadCounts {
+                    protocol: self.cut,
+                    unread: self.cut.map_or(0, |_| turn),
+                    hidden: self.cut.map_or(0, |_| turn),
+                    ..ReadCounts::default()
+                },
+            ),
         }
     }
 }
 
 impl Read {
+    /// From this packet of the client on.
+    fn begin(grammar: Grammar, data: &Data<'_>, turn: u32) -> Read {
+        let calls = Calls::new(grammar.protocol(), turn);
+        let mut lanes: [Lane; 2] = Default::default();
+        lanes[SERVER].begins_at(data.other);
+        Read { grammar, lanes, calls, misread: 0 }
+    }
+
     /// What is over as the client goes on: all, if nothing is under way.
     fn over(&mut self, data: &Data<'_>) -> Option<Stretch> {
         let lane = &self.lanes[SERVER];
