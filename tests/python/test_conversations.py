@@ -43,7 +43,8 @@ def test_what_an_ordinary_protocol_says_is_read_or_it_is_said_why_not(name: str,
         assert ["larger snaplen" in sentence for sentence in told] == [True]
         return
     found = held(played, path)
-    assert name == "redis-multi" or not doubts(found)
+    # Several requests in a packet that is cut: there might be more.
+    assert (snaplen < 1_000 and name in {"redis-multi", "http-pipelined"}) or not doubts(found)
 
 
 @pytest.mark.parametrize("name", ["redis-pipeline-10", "tls"])

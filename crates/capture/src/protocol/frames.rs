@@ -145,3 +145,60 @@ impl Frames {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::CLIENT;
+
+    /// A request of Kafka, of so many bytes behind its length.
+    fn kafka(kind: u16, version: u16, number: u32, length: u32) -> Vec<u8> {
+        let mut all = length.to_be_bytes().to_vec();
+        all.extend([kind.to_be_bytes(), version.to_be_bytes()].concat());
+        all.extend(number.to_be_bytes());
+        all.extend([0, 3, b'a', b'b', b'c']);
+        all.resize(4 + length as usize, 0xee);
+        all
+    }
+
+    #[test]
+    fn a_packet_that_one_frame_fills_is_of_its_protocol_and_another_is_of_none() {
+        let is = |bytes: &[u8]| is_client(bytes, bytes.len());
+        let request = kafka(1, 11, 7, 60);
+        assert!(is(&request) == Some(Kind::Kafka));
+        assert!(is_client(&request, 80).is_none() && is(&request[..50]).is_none());
+        assert!(is(&kafka(100, 30, 7, 60)).is_some());
+        assert!(is(&kafka(101, 11, 7, 60)).is_none() && is(&kafka(1, 31, 7, 60)).is_none());
+        let thrift = [&[0, 0, 0, 16, 0x80, 1, 0, 1], &[7; 12][..]].concat();
+        assert!(is(&thrift) == Some(Kind::Thrift));
+        let mut mongo = [36_u32, 9, 0, OP_MSG, 0].map(u32::to_le_bytes).concat();
+        mongo.resize(36, 1);
+        assert!(is(&mongo) == Some(Kind::MongoDb));
+        mongo[8] = 1;
+        assert!(is(&mongo).is_none(), "an answer");
+    }
+
+    #[test]
+    fn a_broker_answers_what_was_asked_of_the_last_thousand_requests() {
+        let answer = |number: u32| [20_u32.to_be_bytes(), number.to_be_bytes()].concat();
+        let mut frames = Frames::new(Kind::Kafka);
+        for number in 0..1_025 {
+            assert!(matches!(frames.head(CLIENT, &kafka(1, 11, number, 60)), Head::Unit { bytes: 64, .. }));
+        }
+        assert_eq!(frames.head(SERVER, &answer(0)), Head::Bad);
+        assert!(matches!(frames.head(SERVER, &answer(1)), Head::Unit { bytes: 24, .. }));
+        assert_eq!(frames.head(SERVER, &answer(1)), Head::Bad, "it was answered");
+    }
+
+    #[test]
+    fn a_frame_of_128_mebibytes_is_none() {
+        let of = |length: u32| Frames::new(Kind::Kafka).head(CLIENT, &longer(kafka(1, 11, 7, 60), length));
+        assert!(matches!(of((1 << 27) - 5), Head::Unit { .. }));
+        assert_eq!(of((1 << 27) - 4), Head::Bad);
+    }
+
+    fn longer(mut frame: Vec<u8>, length: u32) -> Vec<u8> {
+        frame[..4].copy_from_slice(&length.to_be_bytes());
+        frame
+    }
+}

@@ -126,3 +126,28 @@ impl Postgres {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(kind: u8, length: u32) -> Vec<u8> {
+        [&[kind], &length.to_be_bytes()[..], &vec![0; length.min(64) as usize - 4]].concat()
+    }
+
+    #[test]
+    fn a_packet_is_a_clients_where_its_messages_fill_it() {
+        let whole = [message(b'P', 20), message(b'B', 12), message(b'S', 4)].concat();
+        assert!(is_client(&whole, whole.len()) && is_client(&whole[..30], whole.len()));
+        assert!(!is_client(&whole, whole.len() - 1) && !is_client(&message(b'D', 9), 10));
+        let startup = [&[0, 0, 0, 12, 0, 3, 0, 0], &b"abc"[..], &[0]].concat();
+        assert!(is_client(&startup, 12) && !is_client(&startup, 11));
+    }
+
+    #[test]
+    fn a_message_of_256_mebibytes_is_none() {
+        let of = |length: u32| Postgres::default().head(SERVER, &message(b'D', length), None);
+        assert!(matches!(of((1 << 28) - 1), Head::Unit { .. }));
+        assert_eq!(of(1 << 28), Head::Bad);
+    }
+}
