@@ -160,7 +160,9 @@ def read_text(path: Path) -> str:
     with path.open(encoding="utf-8") as file:
         text = file.read(_native.MOST_TEXT + 1)
     if len(text) > _native.MOST_TEXT:
-        raise ScenarioError(f"{shown(path)}: it is larger than {_native.MOST_TEXT // 1_000_000} MB, which no scenario is")
+        raise ScenarioError(
+            f"{shown(path)}: it is larger than {_native.MOST_TEXT // 1_000_000} MB, which no scenario is"
+        )
     return text
 
 

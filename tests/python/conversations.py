@@ -172,10 +172,9 @@ def play(
     seed: int = 1,
     opening: Script | None = None,
     calls: int = 1,
-    opening_calls: int = 0,
     close: int = FIN | ACK,
 ) -> Played:
-    """Rounds of a service whose answers number `calls` to each server; `opening` goes before, on each connection by itself, with so many."""
+    """Rounds of a service whose answers number `calls` to each server; `opening` goes before, on each connection by itself."""
     wire = Wire(net, seed)
     draw, played = wire.draw, wire.played
     heap: list[tuple[float, int, Callable[[float], None]]] = []
@@ -208,7 +207,6 @@ def play(
 
     ends = [wire.open(number, number * 1e-3) for number in range(net.servers)]
     start = net.servers * 1e-3 + 0.01
-    played.responses += opening_calls * net.servers
     if opening:
         for number in range(net.servers):
             later(
@@ -593,7 +591,6 @@ SCRIPTS: dict[str, dict[str, Any]] = {
     "postgres-encrypted": {"script": tls, "opening": pg_encrypted},
     "postgres-flushed": {"script": pg_flushed, "opening": pg_opening, "calls": 2},
     "mongo": {"script": mongo},
-    "websocket": {"script": websocket, "opening": websocket_opening, "opening_calls": 1},
     "grpc-both-ways": {"script": grpc_both_ways, "opening": h2_stream_opening},
     "tls-client-certificate": {"script": tls, "opening": tls_client_certificate},
     "tls-key-update": {"script": tls_key_update, "opening": tls_opening},

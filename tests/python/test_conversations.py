@@ -47,6 +47,15 @@ def test_what_an_ordinary_protocol_says_is_read_or_it_is_said_why_not(name: str,
     assert (snaplen < 1_000 and name in {"redis-multi", "http-pipelined"}) or not doubts(found)
 
 
+def test_messages_behind_an_upgrade_are_told_by_turns(tmp_path: Path) -> None:
+    played = play(conversations.websocket, rounds=30, opening=conversations.websocket_opening)
+    counted, _ = read(played.write(tmp_path / "websocket.pcap"))
+    # The upgrades are requests too, one of each connection.
+    assert counted.responses == played.responses + 6
+    assert counted.requests == 31
+    assert counted.p50 == pytest.approx(Counted.of(0, played.took).p50, rel=0.05)
+
+
 @pytest.mark.parametrize("name", ["redis-pipeline-10", "tls"])
 def test_two_bytes_of_payload_are_said_to_be_too_few(name: str, tmp_path: Path) -> None:
     path = play(**conversations.SCRIPTS[name], rounds=20).write(tmp_path / "cut.pcap", snaplen=68)
