@@ -385,6 +385,7 @@ class _Told:
                 sentences.append(f"Beside {usual} on the same racks and seeds: {', '.join(gains)}.")
             if apart:
                 sentences.append(self._no_ratio(apart))
+            sentences += self._longer()
         sentences += self._marks()
         sentences += _without_a_queue(result)
         for refusal in self.refused[:3]:
@@ -394,6 +395,14 @@ class _Told:
         sentences += self._as_good()
         sentences += _about_models(result, self.best)
         return sentences
+
+    def _longer(self) -> list[str]:
+        """What the change makes longer, and is advised all the same."""
+        assert self.judged is not None  # of a change
+        return [
+            f"The {GOAL_NAMES[name]} gets {gain(self.judged.change[name])}, by fewer milliseconds than the mean gets shorter."
+            for name in self.judged.costs
+        ]
 
     def _unsure(self) -> list[str]:
         """What is not known of the rack, and whether the answer depends on it."""

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import fanin
 from fanin.comparison.candidates import Choice, with_host_settings
+from fanin.decision import Outcome, decide
 from fanin.ranking import RankOf
 from fanin.runs.replay import ReplayJob
 from fanin.settings.candidates import Candidate
@@ -43,13 +44,34 @@ RUNS = 3
 """Runs before and after: a service's timeouts differ between runs by more than what is judged."""
 CLOSE = 1.5
 """A mean that is got is as stated within this factor of the interval's middle."""
-HARM = 1.05
-"""A mean or p95 that is longer by this factor is harm."""
+
+
+def longer(before: Sequence[judge.Counted], after: Sequence[judge.Counted]) -> tuple[str, ...]:
+    """What a change made measurably longer, by the rule by which it was advised; a run before it and the next one after it are a pair.
+
+    Examples
+    --------
+    >>> def run(mean, p95): return judge.Counted(100, 100, 1.0, 200.0, mean, p95)
+    >>> now = [run(9.0, 20.0), run(9.1, 20.5), run(8.9, 19.9)]
+    >>> longer(now, [run(12.0, 20.0), run(12.1, 20.5), run(11.9, 19.9)]), longer(now, [run(5.0, 23.0), run(5.1, 23.5), run(4.9, 22.9)])
+    (('mean',), ())
+    """
+
+    def outcome(name: str, runs: Sequence[judge.Counted]) -> Outcome:
+        took = {(0, n): {"mean": r.mean, "p50": r.p50, "p95": r.p95, "p99": r.p99} for n, r in enumerate(runs)}
+        return Outcome(name, (0,), took, min(r.requests for r in runs))
+
+    found = decide([outcome("before", before), outcome("after", after)], "before").of("after")
+    assert found is not None
+    return found.harms
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One service before and after; times of its requests in ms."""
+    """One service before and after; times of its requests in ms.
+
+    `before` and `after` are of all runs together, `harms` is what :func:`longer` says of them.
+    """
 
     service: patterns.Service
     before: judge.Counted
@@ -59,14 +81,15 @@ class Trial:
     stated: tuple[float, float] | None
     after: judge.Counted | None
     undone: bool
+    harms: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> str:
         """How the mean that was got lies beside the one that was stated."""
         if self.after is None or self.stated is None:
             return ""
-        if self.after.mean > HARM * self.before.mean or self.after.p95 > HARM * self.before.p95:
-            return "harmed"
+        if self.harms:
+            return f"harmed: {' '.join(self.harms)}"
         low, high = self.stated
         if low <= self.after.mean <= high:
             return "inside"
@@ -187,7 +210,8 @@ def tried(service: patterns.Service, seed: int, folder: Path | None = None) -> T
                 (folder / "typed.sh").write_text("\n".join([*lines, ""]), encoding="utf-8")
             stated = result.expected(change, "mean")
             was, got = judge.logged(*before), judge.logged(*after)
-            return Trial(service, was, answer.kind, answer.headline, change, stated, got, undone)
+            harms = longer([judge.logged(log) for log in before], [judge.logged(log) for log in after])
+            return Trial(service, was, answer.kind, answer.headline, change, stated, got, undone, harms)
 
 
 def main(arguments: Sequence[str]) -> None:

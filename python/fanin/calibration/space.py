@@ -104,11 +104,15 @@ def packet_time(proposal: RackProposal) -> list[str]:
     --------
     >>> from fanin.rack import RackProposal
     >>> from fanin.rack_queue import Finding
-    >>> packet_time(RackProposal((Finding("rack.rate", "200Mbps", "measured", ""),), (), "", ""))
-    ['61us']
+    >>> of = lambda rate: packet_time(RackProposal((Finding("rack.rate", rate, "measured", ""),), (), "", ""))
+    >>> of("200Mbps"), of("10Mbps"), of("10Gbps")
+    (['61us'], ['1211us'], ['1.2us'])
     """
     told = next((f.value for f in proposal.findings if f.key == "rack.rate" and f.value), None)
-    return [] if told is None else [f"{FULL * 8e6 / between.position('rack.rate', told):.2g}us"]
+    if told is None:
+        return []
+    microseconds = FULL * 8e6 / between.position("rack.rate", told)
+    return [f"{microseconds:.{0 if microseconds >= 10 else 1}f}us"]
 
 
 WIDER_RATES = (0.6, 0.75, 0.9)

@@ -72,6 +72,8 @@ class Judged:
         ``connection``: what users wait for who need one connection.
     unless : tuple
         The rare racks on which it makes something measurably longer.
+    costs : tuple of str
+        Quantiles of the body that it makes measurably longer, by less than the mean gets shorter.
     sure : float
         The ratio that is surely reached: geometric mean, over the statistics of the goal, of the upper ends of the intervals; 1 without a gain.
     """
@@ -83,6 +85,7 @@ class Judged:
     harms: tuple[str, ...]
     sure: float
     unless: tuple[Hashable, ...] = ()
+    costs: tuple[str, ...] = ()
 
     @property
     def wins(self) -> bool:
@@ -165,7 +168,8 @@ class Case:
             and _gains(change[name], name, outcome, now, shared)
             and _expected(outcome, name) <= WORTHWHILE * self.measured.get(name, math.inf)
         )
-        harms = [name for name in guarded if self._against(change[name], name, outcome, shared)]
+        longer = [name for name in guarded if _harms(change[name], name, outcome, now, shared)]
+        harms = [name for name in longer if self._against(change[name], name, outcome, shared)]
         unless: list[Hashable] = []
         racks = list(dict.fromkeys(run[0] for run in shared))
         for rack in racks if len(racks) > 1 else ():
@@ -178,7 +182,9 @@ class Case:
                 harms += there
         if _one_connection_longer(outcome, now, shared):
             harms.append("connection")
-        return Judged(outcome.name, outcome.cost, change, gains, tuple(harms), _sure(change, by, gains), tuple(unless))
+        costs = tuple(name for name in longer if name not in harms)
+        sure = _sure(change, by, gains)
+        return Judged(outcome.name, outcome.cost, change, gains, tuple(harms), sure, tuple(unless), costs)
 
     def _against(self, paired: Paired, name: str, outcome: Outcome, runs: Sequence[tuple[Hashable, Hashable]]) -> bool:
         """It makes a statistic longer, and the mean does not make up for it."""
