@@ -12,7 +12,9 @@
  *   notes FILE      before the next two: what each algorithm is told and decides is written there
  *   cc FILE         fanin's algorithms of senders, as fanin-linuxcc encodes them
  *   receivers FILE  those of receiving hosts, and whom they control
- *   host N MTU TSO  makes eth0 of host N in the writer's namespace; TSO 1: TCP may hand down many segments at once
+ *   host N MTU TSO WHOLE OVERHEAD
+ *                   makes eth0 of host N in the writer's namespace; TSO 1: TCP may hand down many segments at once, which leave as one packet
+ *                   where they are at most WHOLE bytes on the wire, and each of them OVERHEAD more than its IP packet
  *   receive N GRO BUDGET FRAMES DELAY GAP FLUSH
  *                   gives it a network card that interrupts, DELAY after a packet, at once for FRAMES (0: never), and GAP after the last
  *                   interrupt at the earliest; a poll takes BUDGET packets, and with GRO 1 merges them, for FLUSH at most; times in ns
@@ -46,6 +48,8 @@
 
 struct fanin_host {
 	u32 number;
+	/* What TCP hands down is not cut up to so many bytes on the wire; what a frame has beside its IP packet. */
+	u32 whole, overhead;
 	/* The receive queue of its card; without one a packet is with IP the instant that it arrives. */
 	bool polls, merges;
 	u32 frames;
@@ -310,7 +314,7 @@ static u64 release_time(const struct sk_buff *skb, const struct fanin_packet *pa
 static netdev_tx_t fanin_xmit(struct sk_buff *skb, struct net_device *dev)
 {
 	struct fanin_host *host = netdev_priv(dev);
-	struct fanin_packet packet = { .skb = skb, .host = host->number, .length = skb->len };
+	struct fanin_packet packet = { .skb = skb, .host = host->number, .length = skb->len, .segments = 1 };
 	u32 header = skb_transport_offset(skb);
 	struct iphdr *ip;
 	u64 until;
@@ -322,6 +326,8 @@ static netdev_tx_t fanin_xmit(struct sk_buff *skb, struct net_device *dev)
 		if (!pskb_may_pull(skb, header + sizeof(struct tcphdr)) || !pskb_may_pull(skb, header + tcp_hdrlen(skb)))
 			goto drop;
 		header += tcp_hdrlen(skb);
+		if (skb_is_gso(skb))
+			packet.segments = skb_shinfo(skb)->gso_segs;
 		note_sender(&packet, skb->sk);
 	} else if (ip->protocol == IPPROTO_UDP) {
 		header += sizeof(struct udphdr);
@@ -349,8 +355,22 @@ drop:
 
 /* ---- devices ---- */
 
+/* The stack cuts what is longer than crosses the network as one packet (qdisc_pkt_len_init counts the same bytes). */
+static netdev_features_t fanin_features(struct sk_buff *skb, struct net_device *dev, netdev_features_t features)
+{
+	struct fanin_host *host = netdev_priv(dev);
+	u32 header, wire;
+
+	if (!skb_is_gso(skb))
+		return features;
+	header = skb_tcp_all_headers(skb);
+	wire = skb->len - header + skb_shinfo(skb)->gso_segs * (header + host->overhead);
+	return wire <= host->whole ? features : features & ~NETIF_F_GSO_MASK;
+}
+
 static const struct net_device_ops fanin_ops = {
 	.ndo_start_xmit = fanin_xmit,
+	.ndo_features_check = fanin_features,
 };
 
 /* No link layer: addresses are enough where every path is known. */
@@ -369,8 +389,9 @@ static void setup(struct net_device *dev)
 	dev->hw_features = dev->features;
 }
 
-static int add_host(u32 number, u32 mtu, u32 tso)
+static int add_host(u32 number, u32 mtu, u32 tso, u32 whole, u32 overhead)
 {
+	struct fanin_host *host;
 	struct net_device *dev;
 	int error;
 
@@ -380,7 +401,10 @@ static int add_host(u32 number, u32 mtu, u32 tso)
 	if (!dev)
 		return -ENOMEM;
 	dev_net_set(dev, current->nsproxy->net_ns);
-	((struct fanin_host *)netdev_priv(dev))->number = number;
+	host = netdev_priv(dev);
+	host->number = number;
+	host->whole = whole;
+	host->overhead = overhead;
 	dev->mtu = mtu;
 	/*
 	 * Without TSO a segment is a packet: TCP hands down one at a time, as the queues of this network count them. With it the stack cuts
@@ -388,6 +412,8 @@ static int add_host(u32 number, u32 mtu, u32 tso)
 	 */
 	if (!tso)
 		WRITE_ONCE(dev->gso_max_segs, 1);
+	else if (whole)
+		dev->features |= NETIF_F_ALL_TSO;
 	error = register_netdev(dev);
 	if (error) {
 		free_netdev(dev);
@@ -490,7 +516,7 @@ static int finish(void)
 
 static ssize_t command(struct file *unused, const char __user *user, size_t length, loff_t *offset)
 {
-	u32 number, mtu, tso, gro, budget, frames;
+	u32 number, mtu, tso, whole, overhead, gro, budget, frames;
 	u64 delay, gap, flush;
 	int error = -EINVAL;
 	char *text;
@@ -510,8 +536,8 @@ static ssize_t command(struct file *unused, const char __user *user, size_t leng
 		error = fanin_cc_register(text + 3);
 	else if (!strncmp(text, "receivers ", 10))
 		error = fanin_receivers_register(text + 10, fanin_has_notes());
-	else if (sscanf(text, "host %u %u %u", &number, &mtu, &tso) == 3)
-		error = add_host(number, mtu, tso);
+	else if (sscanf(text, "host %u %u %u %u %u", &number, &mtu, &tso, &whole, &overhead) == 5)
+		error = add_host(number, mtu, tso, whole, overhead);
 	else if (sscanf(text, "receive %u %u %u %u %llu %llu %llu", &number, &gro, &budget, &frames, &delay, &gap, &flush) == 7)
 		error = add_card(number, gro, budget, frames, delay, gap, flush);
 	else if (!strcmp(text, "finish"))

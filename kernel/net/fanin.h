@@ -14,6 +14,7 @@ struct fanin_packet {
 	u16 source, destination;
 	u32 cwnd, ssthresh, in_flight, srtt_us;	/* of the socket, if it has one */
 	u8 ecn, state, has_sender;
+	u16 segments;		/* of TCP, where no card cuts them */
 };
 
 struct fanin_step {

@@ -106,6 +106,20 @@ def test_segmentation_offload_sends_the_simulators_bursts() -> None:
     assert drops["sim", True] == pytest.approx(drops["kernel", True], rel=0.1), drops
 
 
+def test_bursts_that_no_card_cuts_take_one_place_of_a_queue_as_in_the_simulator() -> None:
+    offered, lost = {}, {}
+    for engine in ("sim", "kernel"):
+        for whole in ("0B", "16KB"):
+            on = {"stack.tso": True, "stack.tso_whole": whole}
+            run = fanin.run("incast.toml", text=INCAST, cc="cubic", engine=engine, settings=on)
+            port = run.ports.filter(port="switch->client").row(0, named=True)
+            offered[engine, whole], lost[engine, whole] = port["offered_packets"], port["dropped_bytes"]
+    for engine in ("sim", "kernel"):
+        assert offered[engine, "16KB"] < 0.8 * offered[engine, "0B"], offered
+    assert offered["sim", "16KB"] == pytest.approx(offered["kernel", "16KB"], rel=0.1), offered
+    assert lost["sim", "16KB"] == pytest.approx(lost["kernel", "16KB"], rel=0.2), lost
+
+
 SLOW_TIMERS = LOSSES.replace("senders = 16", "senders = 32").replace('"64KB"', '"8KB"')
 SLOW_TIMERS = SLOW_TIMERS.replace('profile = "linux"', 'profile = "linux"\nmin_rto = "5ms"\ncommon_ticks = true')
 

@@ -31,12 +31,24 @@ pub struct Datagram<'a> {
     pub length: u32,
     /// Payload of the transport.
     pub payload: u32,
+    /// Segments of it that no card cuts; 1 of any other packet.
+    pub segments: u16,
     /// ECN bits of the IP header.
     pub ecn: u8,
     /// Headers from IP on.
     pub headers: Headers<'a>,
     /// The sending socket.
     pub sender: Option<Sender>,
+}
+
+impl Datagram<'_> {
+    /// Bytes on the wire, where each segment has its headers and `overhead` beside them. An IP packet has 16 bits for its length, and
+    /// `limits` keep the frame within them.
+    fn wire(&self, overhead: u32) -> u16 {
+        let segments = u32::from(self.segments.max(1));
+        let headers = self.length.saturating_sub(self.payload);
+        (self.payload + segments * (headers + overhead)).min(u32::from(u16::MAX)) as u16
+    }
 }
 
 /// Headers of a packet.
@@ -180,8 +192,7 @@ impl Fabric {
             connection: number,
             backward,
             hop: 0,
-            // An IP packet has 16 bits for its length, and `limits` keep the frame within them.
-            wire: (datagram.length + connection.overhead).min(u32::from(u16::MAX)) as u16,
+            wire: datagram.wire(connection.overhead),
             empty: datagram.payload == 0,
             ect: datagram.ecn != 0,
             ce: datagram.ecn == 3,
@@ -329,7 +340,18 @@ mod tests {
 
     fn packet(handle: usize, length: u32, ecn: u8) -> Datagram<'static> {
         let ports = (FIRST_CLIENT_PORT + 3, 5000);
-        Datagram { handle, host: 0, to: 1, ports, length, payload: length, ecn, headers: b"", sender: None }
+        Datagram {
+            handle,
+            host: 0,
+            to: 1,
+            ports,
+            length,
+            payload: length,
+            segments: 1,
+            ecn,
+            headers: b"",
+            sender: None,
+        }
     }
 
     fn run(fabric: &mut Fabric) -> Vec<(u64, Step)> {
@@ -343,6 +365,14 @@ mod tests {
             }
         }
         steps
+    }
+
+    #[test]
+    fn each_segment_of_a_burst_that_no_card_cuts_has_its_headers_on_the_wire() {
+        let burst = Datagram { payload: 2896, segments: 2, ..packet(1, 2948, 0) };
+        assert_eq!(burst.wire(14), 2 * (1448 + 52 + 14));
+        let alone = Datagram { payload: 1448, ..packet(1, 1500, 0) };
+        assert_eq!(alone.wire(14), 1514);
     }
 
     #[test]

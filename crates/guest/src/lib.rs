@@ -32,9 +32,20 @@ pub struct Host {
     /// TCP may hand many segments at once to the device (`ethtool -K eth0 tso on`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tso: bool,
+    /// Segments that TCP hands down together cross the network as one packet up to so many bytes on the wire; 0: none do.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub whole: u32,
+    /// Bytes of a frame on the wire beside its IP packet, where `whole` is not 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub overhead: u32,
     /// The receive queue of its network card; without one a packet is with IP the instant that it arrives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub card: Option<Card>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// A network card that interrupts (`ethtool -C`), and the poll that follows.

@@ -73,7 +73,8 @@ fn make_host(number: usize, host: &Host, address: Ipv4Addr) -> Result<(), String
     let path = namespace(number);
     write(&path, b"")?;
     sys::bind("/proc/thread-self/ns/net", &path.to_string_lossy())?;
-    command(&format!("host {number} {} {}", host.mtu, u8::from(host.tso)))?;
+    let Host { mtu, tso, whole, overhead, .. } = host;
+    command(&format!("host {number} {mtu} {} {whole} {overhead}", u8::from(*tso)))?;
     if let Some(Card { gro, budget, frames, delay_ns, gap_ns, flush_ns }) = &host.card {
         let gro = u8::from(*gro);
         command(&format!("receive {number} {gro} {budget} {frames} {delay_ns} {gap_ns} {flush_ns}"))?;

@@ -41,8 +41,8 @@ const SETTABLE: &[&str] = &[
     "tso",
 ];
 
-/// What the virtual kernel does anyway, whatever the profile: its hosts share one clock of known ticks.
-const OF_THE_VIRTUAL_KERNEL: &[&str] = &["hz", "common_ticks"];
+/// What the virtual kernel does, whatever the profile: its hosts share one clock of known ticks, and its cards cut bursts or not.
+const OF_THE_VIRTUAL_KERNEL: &[&str] = &["hz", "common_ticks", "tso_whole"];
 
 /// Something that a kernel cannot do.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

@@ -137,13 +137,13 @@ fn arrived(spec: &Spec, flows: &mut Flows<'_>, traffic: &Traffic, start: u64, ar
     throughput
 }
 
-/// Bytes of a packet on the wire.
+/// Bytes of a packet on the wire: each segment of a burst that no card cut has its headers.
 fn wire(spec: &Spec, connections: &[crate::Connection], packet: &crate::traffic::Packet) -> u64 {
-    let overhead = connections.get(packet.connection as usize).map_or(0, |c| {
-        let flow = &spec.flows[c.there.index()];
-        spec.transports[flow.transport as usize].stack.frame_overhead.get()
-    });
-    u64::from(packet.length) + overhead
+    let (length, payload) = (u64::from(packet.length), u64::from(packet.payload));
+    let Some(connection) = connections.get(packet.connection as usize) else { return length };
+    let stack = &spec.transports[spec.flows[connection.there.index()].transport as usize].stack;
+    let segments = if stack.tso { payload.div_ceil(u64::from(stack.mss)).max(1) } else { 1 };
+    payload + segments * (length - payload + stack.frame_overhead.get())
 }
 
 #[cfg(test)]

@@ -67,6 +67,7 @@ pub struct Packet {
     ecn: u8,
     state: u8,
     has_sender: u8,
+    segments: u16,
 }
 
 /// As `struct fanin_step`.
@@ -116,6 +117,7 @@ pub unsafe extern "C" fn fanin_fabric_send(fabric: *mut Fabric, now_ns: u64, pac
         ports: (packet.source, packet.destination),
         length: packet.length,
         payload: packet.payload,
+        segments: packet.segments,
         ecn: packet.ecn,
         headers,
         sender: (packet.has_sender != 0).then_some(sender),
