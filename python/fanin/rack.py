@@ -500,11 +500,9 @@ def _file(found: TrainsResult, findings: tuple[Finding, ...], told: tuple[str, .
             (False, False): "",
         }[finding.low is not None, finding.high is not None]
         value = finding.value if finding.value == "true" else f'"{finding.value}"' if finding.value else '"20p"'
-        # What hosts do is told, and not in effect: statements about real hosts have been judged without it.
-        in_effect = finding.value is not None and section == "rack"
         sections[section] += [
             f"# {finding.certainty}{between}: {_comment(finding.evidence)}.",
-            f"{name} = {value}" if in_effect else f"# {name} = {value}",
+            f"{name} = {value}" if finding.value is not None else f"# {name} = {value}",
             "",
         ]
     for section, said in sections.items():

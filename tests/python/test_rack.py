@@ -156,11 +156,27 @@ def test_without_losses_or_time_stamps_a_queue_before_the_tap_is_not_told() -> N
     assert behind(2.9, 4.0374, lost=10).certainty == "bounded"
 
 
+def incast_of_ten(**settings: str) -> fanin.CompareResult:
+    """Ten servers behind 100 packets at 150 Mbps (tests/data/incast)."""
+    capture = ROOT / "tests/data/incast/nginx_10to1.pcap.gz"
+    on = {key.replace("_", ".", 1): value for key, value in settings.items()}
+    return fanin.compare(capture, cc=["cubic", "reno"], baseline="cubic", seeds=3, settings=on)
+
+
+def test_an_incast_is_replayed_with_the_bursts_that_its_capture_shows() -> None:
+    told = incast_of_ten()
+    assert told.calibration is not None
+    assert told.calibration.reproduced
+    found = told.calibration.calibration
+    low, high = (int(end[:-1]) for end in found.ranges()["rack.buffer"])
+    assert low <= 100 <= high
+    assert "stack.send_jitter" not in found.ranges()
+    assert found.fits[0].furthest < 1
+
+
 def test_a_last_packet_that_is_lost_alone_is_replayed_by_hosts_out_of_step() -> None:
-    """Ten servers behind 100 packets at 150 Mbps (tests/data/incast): hosts in step hardly ever lose a last packet alone, and no rack gives the capture."""
-    told = fanin.compare(
-        ROOT / "tests/data/incast/nginx_10to1.pcap.gz", cc=["cubic", "reno"], baseline="cubic", seeds=3
-    )
+    """Hosts that send packet by packet, in step, hardly ever lose a last packet alone, and no rack gives the capture."""
+    told = incast_of_ten(hosts_tso="false")
     assert told.calibration is not None
     assert told.calibration.reproduced
     ranges = told.calibration.calibration.ranges()
@@ -169,13 +185,7 @@ def test_a_last_packet_that_is_lost_alone_is_replayed_by_hosts_out_of_step() -> 
     # A packet of 1514 bytes at 150 Mbps.
     assert ranges["stack.send_jitter"] == ("81us", "81us")
     assert '\nsend_jitter = "81us"\n' in told.to_dict()["rack"]["text"]
-    in_step = fanin.compare(
-        ROOT / "tests/data/incast/nginx_10to1.pcap.gz",
-        cc=["cubic", "reno"],
-        baseline="cubic",
-        seeds=3,
-        settings={"stack.send_jitter": "10us"},
-    )
+    in_step = incast_of_ten(hosts_tso="false", stack_send_jitter="10us")
     assert in_step.verdict.kind == "none"
 
 
