@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from rich.markup import escape as without_markup
 from rich.table import Table
 
 from fanin.markup import escape
 from fanin.ranking import ONE, PREFIX
-from fanin.text import number, with_interval
+from fanin.text import number, visible, with_interval
 
 if TYPE_CHECKING:
     from fanin.comparison.result import CompareResult
@@ -58,13 +59,13 @@ def ranking_table(result: CompareResult, width: int) -> Table:
         )
     rows = list(zip(*(column.cells for column in columns), strict=True))
     if result.measured is not None:
-        table.add_row(*map(escape, rows.pop(0)), style="cyan")
+        table.add_row(*map(without_markup, rows.pop(0)), style="cyan")
         table.add_section()
     for place, (row, cells) in enumerate(zip(result.ranking, rows, strict=True)):
         before = result.ranking[place - 1] if place else row
         if (row.candidate, row.tier) != (before.candidate, before.tier):
             table.add_section()
-        table.add_row(*map(escape, cells))
+        table.add_row(*map(without_markup, cells))
     return table
 
 
@@ -145,8 +146,9 @@ def _has(row: RankingRow, of: RankOf) -> bool:
 
 def _folded(names: Sequence[str]) -> str:
     """Names on lines that leave room for the other columns; none is cut, however long."""
-    lines = [names[0]]
-    for name in names[1:]:
+    first, *others = map(visible, names)
+    lines = [first]
+    for name in others:
         fits = len(lines[-1]) + len(", ") + len(name) <= NAMES_WIDTH
         lines = [*lines[:-1], f"{lines[-1]}, {name}"] if fits else [*lines[:-1], f"{lines[-1]},", name]
     return "\n".join(lines)
