@@ -38,6 +38,9 @@ pub(super) const BESIDE: usize = 16;
 /// What at most this share of the requests does is none of the application's design: to begin with a server, or before half of the answers to the one before.
 pub(super) const RARELY: f64 = 0.1;
 
+/// With at most this share of odd requests none is told apart: users who share connections meet more often.
+const AS_ONE: f64 = 0.01;
+
 /// Messages of one request: positions of asks, in order of time.
 pub(super) type Request = Vec<u32>;
 
@@ -98,8 +101,9 @@ pub(super) fn cut(mine: &[u32], asks: &[Ask]) -> Cut {
     }
     // What the requests that run alone are like tells those apart that do not.
     // Where nothing shows without that, none has requests, and a size alone would make them.
+    // Where hardly any is odd there is one user: a cache that is filled at the start, or an answer that seems to come late, is no second one's.
     let mut left = odd(&cut.requests);
-    if left > 0 && steadiness(&cut.requests) >= CLEAR {
+    if left as f64 > AS_ONE * cut.requests.len() as f64 && steadiness(&cut.requests) >= CLEAR {
         let alone = joined(&periods.cut(|_| false), asks, |_, _| true);
         let like = |requests: &Vec<Request>| Some(Shape::of(requests, asks)?.requests(mine, asks));
         for seed in [cut.requests.clone(), alone] {
@@ -592,5 +596,31 @@ mod tests {
     fn a_timer_sends_at_most_a_third_of_a_request() {
         assert_eq!((late(6, 2), late(5, 2)), (2, 0));
         assert_eq!((late(3, 1), late(2, 1)), (1, 0));
+    }
+
+    /// One request after another of four messages, 200 busy times, in the last of which two are beside each other so many times: how many are found.
+    fn beside(pairs: u64) -> usize {
+        let mut asks = Vec::new();
+        let mut add = |at: u64, first: u32| {
+            asks.extend((first..first + 4).map(|conn| Ask {
+                at: at + u64::from(conn % 4) * 1_000,
+                conn,
+                server: conn % 4,
+                answered: Some(at + 5_000_000 + u64::from(conn % 4) * 100_000),
+                ..Ask::default()
+            }));
+        };
+        for n in 0..200 {
+            add(n * 20_000_000, 0);
+            if n >= 200 - pairs {
+                add(n * 20_000_000 + 2_000_000 + n * 7_919 % 2_000_000, 4);
+            }
+        }
+        cut(&(0..asks.len() as u32).collect::<Vec<u32>>(), &asks).requests.len()
+    }
+
+    #[test]
+    fn one_odd_request_in_a_hundred_is_no_second_users() {
+        assert_eq!((beside(2), beside(3)), (200, 203));
     }
 }
