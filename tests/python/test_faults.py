@@ -135,6 +135,24 @@ def test_scratch_is_known_before_it_is_there(tmp_path: Path, monkeypatch: pytest
     assert known[-1] == []
 
 
+def test_what_is_half_written_goes_when_memory_runs_out_in_a_library(tmp_path: Path) -> None:
+    for name in (".fanin-a", ".new-b", "empty", "full"):
+        (tmp_path / name).mkdir()
+    for name in (".fanin-a", ".new-b", "full"):
+        (tmp_path / name / "file").write_text("")
+    # A library that finds no memory aborts.
+    code = (
+        "import os, resource, pathlib\nfrom fanin import _native\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (1 << 33, 1 << 33))\n_native.end_without_memory()\n"
+        "_native.clean_without_memory([pathlib.Path(p).absolute() for p in ('.fanin-a', '.new-b', 'empty', 'full')])\n"
+        "os.abort()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("fanin: error: out of memory")
+    assert [path.name for path in tmp_path.iterdir()] == ["full"]
+
+
 # ---- Ctrl-C ----
 
 

@@ -26,7 +26,7 @@ static CLEANING: AtomicPtr<*const c_char> = AtomicPtr::new(null_mut());
 
 /// Removes each scratch file or folder that it is given, and each other folder if it is empty.
 const CLEAN: &std::ffi::CStr =
-    c"for p; do case \"${p##*/}\" in .fanin-*) rm -rf -- \"$p\" ;; *) rmdir -- \"$p\" 2>/dev/null ;; esac; done; exit 2";
+    c"for p; do case \"${p##*/}\" in .fanin-*|.new-*) rm -rf -- \"$p\" ;; *) rmdir -- \"$p\" 2>/dev/null ;; esac; done; exit 2";
 
 /// The system's allocator.
 struct Memory;

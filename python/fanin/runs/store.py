@@ -32,9 +32,10 @@ import polars as pl
 from fanin import _native
 from fanin.errors import OutputError
 from fanin.files import file_name, shown
+from fanin.limits import memory_limited
 from fanin.runs.job import engine_digest
 from fanin.runs.tables import Frames
-from fanin.scratch import of_this_user, remove
+from fanin.scratch import going, of_this_user, remove
 
 FORMAT = 1
 """Version of the layout above."""
@@ -219,6 +220,7 @@ class Store:
         """
         target = self.entry(key).folder
         scratch: Path | None = None
+        held = contextlib.ExitStack()
         try:
             if not target.parent.is_dir():
                 try:
@@ -227,6 +229,9 @@ class Store:
                     self.make()
                     target.parent.mkdir(exist_ok=True)
             scratch = Path(tempfile.mkdtemp(prefix=self._scratch_prefix(), dir=self.folder / self.engine))
+            if memory_limited():
+                # Else a process rarely ends so, and what it left goes with the next command.
+                held.enter_context(going([scratch]))
             digests = {}
             for name in sorted(frames):
                 buffer = io.BytesIO()
@@ -250,6 +255,7 @@ class Store:
         finally:
             if scratch is not None:
                 remove(scratch)
+            held.close()
 
     def _place(self, scratch: Path, target: Path, durable: bool) -> None:
         for _ in range(3):
