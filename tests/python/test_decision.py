@@ -213,6 +213,9 @@ def test_two_runs_are_too_few_to_tell() -> None:
     decision = decide(few, "cubic")
     assert decision.kind == "undecided"
     assert decision.judged[0].change["mean"].change.low is None, "an interval from one pair spans decades"
+    # Nor do other racks make more of them.
+    alike = [outcome(name, times(20.0, 200.0), seeds=2) for name in ("cubic", "bic")]
+    assert decide(together([alike, alike]), "cubic").kind == "undecided"
 
 
 def test_without_the_current_setting_nothing_can_be_judged() -> None:

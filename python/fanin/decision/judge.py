@@ -290,7 +290,7 @@ def decide(
         return Decision(
             "change", best.name, current, case.by, (best, *(found for found in judged if found is not best))
         )
-    few = len(now.runs) < FEWEST_PAIRS
+    few = now.likeliest < FEWEST_PAIRS
     return Decision("undecided" if few and others else "keep", current, current, case.by, tuple(judged))
 
 
