@@ -75,7 +75,7 @@ def of_memory(error: BaseException) -> bool:
 
 
 def refused(error: BaseException) -> str | None:
-    """What the system refused a library; None where it was something else. With few files, each error that nobody expected is of them."""
+    """What the system refused a library; None where it was something else. With few files, each unexpected error is of them."""
     found = re.search(r'Os \{.*message: "([^"]*)"', str(error)) if type(error).__name__ == "PanicException" else None
     if found is not None:
         return found[1].lower()

@@ -287,7 +287,7 @@ class _Call:
             raise self._death(f"it ended its process by {name}")
         if self._said:
             for line in self._said.decode(errors="replace").splitlines():
-                # With the file's name before it, nobody takes it for fanin's own word.
+                # The file's name before it shows that it is not fanin's own word.
                 print(wire.printable(f"{self._called()} says: {line}"), file=sys.stderr)
         if self._error is not None:
             raise self._error
