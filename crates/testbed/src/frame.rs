@@ -63,6 +63,7 @@ impl Parsed {
             ports: self.ports,
             length: self.length,
             payload: self.payload,
+            segments: 1,
             ecn: self.ecn,
             headers: &frame[ETHERNET..ETHERNET + self.headers],
             sender: None,
