@@ -33,7 +33,7 @@ def main(sweep_file: str, folder: str, kills: int) -> None:
             time.sleep(source.uniform(0, 0.7 * span))
             os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
-        entries = len(list(place.glob("*/*/*/entry.json")))
+        entries = len(list(place.glob("*/[!.]*/*/entry.json")))
         if os.WIFSIGNALED(status):
             killed += 1
             print("killed", number, entries, flush=True)
@@ -50,7 +50,7 @@ def main(sweep_file: str, folder: str, kills: int) -> None:
         sweep(sweep_file, store=Path(folder) / f"store{number}")
         os._exit(0)
     os.waitpid(child, 0)
-    print("finished", number, len(list((Path(folder) / f"store{number}").glob("*/*/*/entry.json"))), flush=True)
+    print("finished", number, len(list((Path(folder) / f"store{number}").glob("*/[!.]*/*/entry.json"))), flush=True)
 
 
 if __name__ == "__main__":

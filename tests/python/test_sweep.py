@@ -247,13 +247,13 @@ def test_ctrl_c_finishes_what_is_under_way_and_the_same_command_goes_on(tmp_path
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     entries = 0
     while process.poll() is None and entries < 3:
-        entries = len(list((tmp_path / "store").glob("*/*/*/entry.json")))
+        entries = len(list((tmp_path / "store").glob("*/[!.]*/*/entry.json")))
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=120)
     assert process.returncode == 130, said
     assert "the same command goes on" in said
-    kept = len(list((tmp_path / "store").glob("*/*/*/entry.json")))
+    kept = len(list((tmp_path / "store").glob("*/[!.]*/*/entry.json")))
     assert 3 <= kept < 480
     assert query("select count(*) from runs", store=tmp_path / "store").row(0) == (kept,)
     assert not list((tmp_path / "store").glob("*/.new-*"))
