@@ -169,13 +169,14 @@ class Case:
             and _expected(outcome, name) <= WORTHWHILE * self.measured.get(name, math.inf)
         )
         longer = [name for name in guarded if _harms(change[name], name, outcome, now, shared)]
-        harms = [name for name in longer if self._against(change[name], name, outcome, shared)]
+        harms = [name for name in longer if not self._made_up(name, outcome, shared)]
         unless: list[Hashable] = []
         racks = list(dict.fromkeys(run[0] for run in shared))
         for rack in racks if len(racks) > 1 else ():
             mine = [run for run in shared if run[0] == rack]
             left = [name for name in guarded if name not in harms]
-            there = [name for name in left if self._against(self._paired(outcome, name, mine), name, outcome, mine)]
+            longer_there = [n for n in left if _harms(self._paired(outcome, n, mine), n, outcome, now, mine)]
+            there = [name for name in longer_there if not self._made_up(name, outcome, mine)]
             if there and self._share(rack, racks) < RARE:
                 unless.append(rack)
             else:
@@ -186,11 +187,9 @@ class Case:
         sure = _sure(change, by, gains)
         return Judged(outcome.name, outcome.cost, change, gains, tuple(harms), sure, tuple(unless), costs)
 
-    def _against(self, paired: Paired, name: str, outcome: Outcome, runs: Sequence[tuple[Hashable, Hashable]]) -> bool:
-        """It makes a statistic longer, and the mean does not make up for it."""
-        if not _harms(paired, name, outcome, self.now, runs):
-            return False
-        return name not in BODY or name in self.by or not _made_up_for(name, outcome, self.now, runs)
+    def _made_up(self, name: str, outcome: Outcome, runs: Sequence[Run]) -> bool:
+        """The mean makes up for a quantile of the body that gets longer; not for one that is to gain."""
+        return name in BODY and name not in self.by and _made_up_for(name, outcome, self.now, runs)
 
     def _share(self, rack: Hashable, racks: Sequence[Hashable]) -> float:
         """How likely a rack is among these."""
