@@ -21,17 +21,36 @@ from pathlib import Path
 import fanin
 from fanin.comparison.candidates import Choice, with_host_settings
 from fanin.decision import Outcome, decide
+from fanin.deployable import around, deployment
 from fanin.ranking import RankOf
+from fanin.registries import stand_alone_algorithms
 from fanin.runs.replay import ReplayJob
 from fanin.settings.candidates import Candidate
 
 from . import aggregator, drawn, judge, patterns, rack, servers
 
 FANIN = Path(sys.executable).with_name("fanin")
-AVAILABLE = ("cubic", "reno")
-"""What every kernel has: the hosts share one, so a twin that one of them loads is loaded for all. Settings of hosts are tried besides."""
-STATE = "ip route show table all; ip -6 route show table all; sysctl net.ipv4 2>/dev/null | grep -v -e random -e _mem; ls /run/fanin 2>/dev/null"
+ROOT = Path(__file__).parents[2]
+PATH = f"{FANIN.parent}:{ROOT / 'target' / 'release'}:$PATH"
+"""Where `fanin-host` is (`make linux`)."""
+STATE = (
+    "ip route show table all; ip -6 route show table all; sysctl net.ipv4 2>/dev/null | grep -v -e random -e _mem; "
+    "ls /run/fanin /sys/fs/bpf/fanin 2>/dev/null"
+)
 """What the lines may change, and must take back."""
+OF_KERNEL = ("fanin-host load", "fanin-host unload")
+"""What such a line changes is the kernel's, and these hosts share one: it is typed once for all of them."""
+
+
+def available() -> list[str]:
+    """What the hosts can run: what this machine's kernel has, and fanin's twins where it takes them; nothing that stands before an application."""
+    there = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text(encoding="utf-8").split()
+    found = []
+    for name in [*stand_alone_algorithms(), *around(rack.CURRENT)]:
+        how = deployment(name)
+        if how is not None and not how.shim and (how.twin or how.kernel_name in there):
+            found.append(name)
+    return found
 
 
 def with_settings(base: ReplayJob, choice: Choice, of: RankOf) -> Sequence[Candidate]:
@@ -145,17 +164,30 @@ def kept(work: Path, log: Path, folder: Path, name: str) -> None:
     shutil.copyfile(log, folder / f"{name}.log.json.gz")
 
 
+def within(host: str) -> list[str]:
+    """Begin a command in a host's network; unlike `ip netns exec` it leaves /sys, where twins are pinned."""
+    return ["nsenter", f"--net=/run/netns/{host}"]
+
+
+def everywhere(hosts: Sequence[str], lines: Sequence[str], folder: Path) -> None:
+    """Lines on every host; what is the kernel's is typed on the first host before all others, or on the last one after them."""
+    of_kernel = [line for line in lines if line.startswith(OF_KERNEL)]
+    own = [line for line in lines if line not in of_kernel]
+    first = bool(lines) and lines[0] in of_kernel
+    for number, host in enumerate(hosts):
+        before = of_kernel if first and number == 0 else []
+        after = of_kernel if not first and number == len(hosts) - 1 else []
+        typed(host, [*before, *own, *after], folder)
+
+
 def typed(host: str, lines: Sequence[str], folder: Path) -> None:
     """Lines on a host, as a person types them: each must succeed. Hosts have files in /run/fanin of their own, which are kept in `folder`."""
     own = folder / host
     own.mkdir(exist_ok=True)
-    script = "\n".join(["set -e", f"PATH={FANIN.parent}:$PATH", f"mount --bind {own} /run/fanin", *lines])
+    script = "\n".join(["set -e", f"PATH={PATH}", f"mount --bind {own} /run/fanin", *lines])
     Path("/run/fanin").mkdir(exist_ok=True)
     done = subprocess.run(
-        ["ip", "netns", "exec", host, "unshare", "-m", "bash", "-c", script],
-        capture_output=True,
-        text=True,
-        check=False,
+        [*within(host), "unshare", "-m", "bash", "-c", script], capture_output=True, text=True, check=False
     )
     if done.returncode:
         raise RuntimeError(f"{host}: {lines}: {done.stderr.strip()}")
@@ -163,9 +195,7 @@ def typed(host: str, lines: Sequence[str], folder: Path) -> None:
 
 def state(host: str) -> str:
     """What the lines may change on a host."""
-    return subprocess.run(
-        ["ip", "netns", "exec", host, "bash", "-c", STATE], capture_output=True, text=True, check=False
-    ).stdout
+    return subprocess.run([*within(host), "bash", "-c", STATE], capture_output=True, text=True, check=False).stdout
 
 
 def tried(service: patterns.Service, seed: int, folder: Path | None = None) -> Trial:
@@ -181,7 +211,7 @@ def tried(service: patterns.Service, seed: int, folder: Path | None = None) -> T
             before, after = [played(service, seed, work, TAP)], []
             if folder is not None:
                 kept(work, before[0], folder, "before")
-            result = fanin.compare(work / "aggregator.pcap", cc=AVAILABLE, baseline=rack.CURRENT, further=with_settings)
+            result = fanin.compare(work / "aggregator.pcap", cc=available(), baseline=rack.CURRENT, further=with_settings)
             answer = result.verdict
             how, change = answer.recommendation, answer.best or ""
             if how is None:
@@ -191,8 +221,7 @@ def tried(service: patterns.Service, seed: int, folder: Path | None = None) -> T
                 # By turns, so that what else this machine does falls on both.
                 if number:
                     before.append(played(service, seed + 2 * number, work, TAP))
-                for host in hosts:
-                    typed(host, how.trial, work)
+                everywhere(hosts, how.trial, work)
                 if how.at_aggregator:
                     typed(rack.CLIENT, how.at_aggregator, work)
                 try:
@@ -200,8 +229,7 @@ def tried(service: patterns.Service, seed: int, folder: Path | None = None) -> T
                     if folder is not None and number == 0:
                         kept(work, after[0], folder, "after")
                 finally:
-                    for host in hosts:
-                        typed(host, how.undo, work)
+                    everywhere(hosts, how.undo, work)
                     if how.at_aggregator:
                         typed(rack.CLIENT, how.undo_at_aggregator, work)
             undone = all(state(host) == was for host, was in there.items())
