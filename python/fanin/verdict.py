@@ -80,7 +80,7 @@ class Confirmation:
     engine, label : str
         Such as ``kernel``, and what that is.
     holds : bool
-        It advises the same, or cannot tell.
+        It advises the same, what is advised gains there as stated, or it cannot tell.
     order : bool
         No two of the algorithms are the other way round there, as far as the runs can tell.
     sentence : str

@@ -87,6 +87,24 @@ def test_where_another_engine_says_otherwise_it_is_believed() -> None:
     assert believed.recommendation == there.verdict.recommendation
 
 
+def test_what_gains_as_stated_is_confirmed_though_another_gains_a_little_more_there() -> None:
+    real = replace(fanin.compare(SMALL, RACK, cc=["cubic", "dctcp", "reno"], seeds=2), calibration=None)
+
+    def there(**times: tuple[float, float]) -> fanin.CompareResult:
+        return replace(with_times(real, **times), engine="kernel", engine_label="the other engine")
+
+    here = with_times(real, reno=(2.5, 10.0), dctcp=(2.6, 10.5))
+    assert here.verdict.best == "reno"
+    more, less = there(reno=(2.6, 11.0), dctcp=(2.5, 9.0)), there(reno=(4.0, 30.0), dctcp=(2.5, 9.0))
+    assert (more.verdict.best, less.verdict.best) == ("dctcp", "dctcp")
+    found = replace(here, confirmation=confirmation(here, more))
+    assert found.verdict.best == "reno"
+    assert found.verdict.support[0].startswith("Confirmed")
+    assert "reno" in found.verdict.support[0]
+    # It gains there too, but not as stated.
+    assert replace(here, confirmation=confirmation(here, less)).verdict.best == "dctcp"
+
+
 def test_only_differences_by_more_than_chance_turn_an_order() -> None:
     here = fanin.compare(SMALL, RACK, cc=["cubic", "dctcp"], seeds=5, keep=False)
     assert inversions(here, here, ["cubic", "dctcp"]) == []

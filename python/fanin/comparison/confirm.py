@@ -9,6 +9,7 @@ from itertools import combinations, cycle, islice
 from typing import TYPE_CHECKING, Any
 
 from fanin.comparison.candidates import has
+from fanin.decision.judge import MORE_IS_BETTER
 from fanin.errors import FaninError
 from fanin.kernel import pace
 from fanin.ranking import SIGNIFICANT, STATISTICS, column, rank
@@ -148,7 +149,7 @@ def confirmation(here: CompareResult, there: CompareResult, without: Sequence[st
     without : sequence of str
         Algorithms that the other engine does not have, and that would have been run there.
     """
-    mine, theirs = verdict_of(here), verdict_of(there)
+    mine, theirs = verdict_of(here), verdict_of(_as_stated(here, there) or there)
     cannot_tell = theirs.kind == "undecided"
     names = [row.cc for row in there.ranking]
     holds = (
@@ -196,6 +197,28 @@ def confirmation(here: CompareResult, there: CompareResult, without: Sequence[st
         rows=rows,
         result=there,
     )
+
+
+def _as_stated(here: CompareResult, there: CompareResult) -> CompareResult | None:
+    """Of the other engine what is advised and the current setting alone, where that change gains there too, and ends no later than stated.
+
+    Whether the printed lines do what is said of them is what is asked; that another change would do a little more there is no reason to turn round.
+    """
+    mine, usual = verdict_of(here), here.baseline
+    told = here.decision
+    if mine.kind != "change" or mine.best is None or usual is None or told is None:
+        return None
+    pair = replace(
+        _among(there, [usual, mine.best]), outcomes=tuple(o for o in there.outcomes if o.name in (usual, mine.best))
+    )
+    found, advised = pair.decision, told.of(mine.best)
+    if found is None or advised is None or found.best != mine.best:
+        return None
+    for name in advised.gains:
+        stated, got = here.expected(mine.best, name), pair.expected(mine.best, name)
+        if name not in MORE_IS_BETTER and (stated is None or got is None or got[0] * got[1] > stated[1] ** 2):
+            return None
+    return pair
 
 
 def inversions(here: CompareResult, there: CompareResult, names: Sequence[str]) -> list[tuple[str, str]]:
