@@ -91,7 +91,7 @@ class Wire:
         self.packet(ends, CLIENT, at + self.net.rtt + 10e-6, b"")
         return ends
 
-    def packet(self, ends: Ends, side: int, at: float, payload: bytes, flags: int = ACK) -> None:
+    def packet(self, ends: Ends, side: int, at: float, payload: bytes, flags: int = ACK, window: int = 4_000) -> None:
         """One packet passes the tap."""
         net = self.net
         sent = at - (net.rtt / 2 if side == SERVER else 0)
@@ -108,7 +108,7 @@ class Wire:
         if flags == SYN:
             other = 0
         length = 20 + len(options)
-        head = struct.pack(">HHIIBBHHH", source, target, mine, other, length // 4 << 4, flags, 4_000, 0, 0)
+        head = struct.pack(">HHIIBBHHH", source, target, mine, other, length // 4 << 4, flags, window, 0, 0)
         segment = head + options + payload
         ident = ends.idents[side] % 65_536 or 1
         pieces = max(1, -(-len(payload) // net.mss))
@@ -173,9 +173,10 @@ def play(
     opening: Script | None = None,
     calls: int = 1,
     close: int = FIN | ACK,
+    kind: type[Wire] = Wire,
 ) -> Played:
     """Rounds of a service whose answers number `calls` to each server; `opening` goes before, on each connection by itself."""
-    wire = Wire(net, seed)
+    wire = kind(net, seed)
     draw, played = wire.draw, wire.played
     heap: list[tuple[float, int, Callable[[float], None]]] = []
     count = 0

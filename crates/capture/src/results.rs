@@ -164,7 +164,7 @@ pub struct DirectionStats {
     pub fin: u32,
     /// RST packets.
     pub rst: u32,
-    /// Its first FIN or RST.
+    /// Its first FIN or RST since it last acknowledged data.
     pub closed_ns: Option<u64>,
     /// Largest payload of one packet.
     pub largest_segment: u32,

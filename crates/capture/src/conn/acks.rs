@@ -39,6 +39,10 @@ impl Conn {
         if news || opened {
             peer.progress = at;
         }
+        if news && s.flags & (flag::FIN | flag::RST) == 0 {
+            // What comes after its FIN is refused by who closed the connection, and taken by who only has nothing more to say (shutdown(2)).
+            dir.stats.closed_ns = None;
+        }
         if news && d == self.client {
             let acked = peer.seq.acked();
             self.reader.acknowledged(acked, peer.half.passed_at(acked), at, by_itself);
