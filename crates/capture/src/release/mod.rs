@@ -18,6 +18,7 @@ mod like;
 mod patterns;
 mod pools;
 mod requests;
+mod serial;
 mod steady;
 #[cfg(test)]
 mod tests;
@@ -136,16 +137,26 @@ fn classes(talks: &[Talk], asks: &[Ask], companies: &[bursts::Company]) -> Vec<C
         if !alike && (!group.several || group.goes_on_by_itself(asks)) {
             continue;
         }
-        let better = match group.companies.as_slice() {
-            // What leaves together is what was known of these, unless each goes its own way.
+        // What leaves together is what was known of these, unless each goes its own way.
+        let known = match group.companies.as_slice() {
             &[only] => {
                 let known = Class::of(&companies[only as usize], talks, asks);
-                let known = if known.shown { requests::steadiness(&known.requests()) } else { 0.0 };
-                told >= CLEAR && (told > known + STEADIER || cut.valley && told >= known)
+                Some(if known.shown { requests::steadiness(&known.requests()) } else { 0.0 })
             }
-            _ => told >= CLEAR || cut.valley,
+            _ => None,
         };
-        if better && cut.requests.len() >= LEAST_ROUNDS {
+        let better = match known {
+            Some(known) => told >= CLEAR && (told > known + STEADIER || cut.valley && told >= known),
+            None => told >= CLEAR || cut.valley,
+        };
+        let cut = match better {
+            true => Some(cut),
+            false if told.max(known.unwrap_or(0.0)) >= requests::STEADY || !group.several => None,
+            false => {
+                serial::requests(&group.asks, asks).map(|requests| requests::Cut { requests, ..Default::default() })
+            }
+        };
+        if let Some(cut) = cut.filter(|cut| cut.requests.len() >= LEAST_ROUNDS) {
             group.connections.iter().for_each(|&conn| taken[conn as usize] = true);
             all.push(Class::of_requests(&group, &cut, talks, asks));
         }

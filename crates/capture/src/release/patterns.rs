@@ -36,6 +36,8 @@ enum Shape {
     QueryThenFetch(usize),
     /// So many of the servers, drawn each time.
     Draw(usize),
+    /// One server or more, drawn each time.
+    Any,
     /// Each server so many times, one call after another on its connection.
     Row(usize),
 }
@@ -155,6 +157,10 @@ impl Service {
                 }
                 end
             }
+            Shape::Any => {
+                let count = 1 + numbers.below(n as u64) as usize;
+                loop_over(start, 0..count, numbers, &mut one)
+            }
             Shape::Row(calls) => {
                 let mut end = start;
                 for server in 0..n {
@@ -250,6 +256,14 @@ fn stages_are_of_one_request() {
     let stages = [(12, 8), (12, 2), (5, 4), (30, 10)];
     let services = stages.map(|(servers, first)| Service { servers, shape: Shape::Stages(first), ..PLAIN });
     all_are_found(seeds(services.to_vec()));
+}
+
+#[test]
+fn requests_to_any_number_of_servers_are_found_where_one_user_asks() {
+    let service = Service { shape: Shape::Any, requests: 200, ..PLAIN };
+    let own = Service { users: 2, requests: 300, ..service };
+    let pauses = [(3 * MS, 5 * MS), (2 * MS, 2 * MS)];
+    all_are_found(seeds(pauses.map(|pause| Service { pause, ..service }).to_vec()).chain([own]));
 }
 
 #[test]

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Pauses of two kinds: nearly none lies between the longest of the one and the shortest of the other, which is so many times as long.
 const VALLEY: f64 = 3.0;
 /// Nearly none: this share. A few answers come late or never, and a user is quick now and then.
-const IN_THE_VALLEY: f64 = 0.04;
+pub(super) const IN_THE_VALLEY: f64 = 0.04;
 /// Each kind has at least this share of all pauses: the shortest tenth of exponential pauses has no valley above it.
 const KIND: f64 = 0.1;
 /// A stage that follows later than this, where no valley tells, is the next request.
@@ -319,7 +319,7 @@ fn joined(requests: &[Request], asks: &[Ask], joins: impl Fn(&[u32], &[u32]) -> 
 }
 
 /// The longest of the short pauses, if pauses are of two kinds.
-fn valley(pauses: &[u64]) -> Option<u64> {
+pub(super) fn valley(pauses: &[u64]) -> Option<u64> {
     let mut sorted: Vec<u64> = pauses.iter().map(|&pause| pause.max(1_000)).collect();
     sorted.sort_unstable();
     let n = sorted.len();
