@@ -11,7 +11,7 @@ pub(super) const GAIN: f64 = 1.0;
 /// So much cheaper must a cause be than one that needs less faith.
 const MARGIN: f64 = 0.2;
 /// A cause must precede at least this share of the rounds.
-const COVERAGE: f64 = 0.9;
+pub(super) const COVERAGE: f64 = 0.9;
 /// A pause may be so many times as far below the middle one as the steadiest, but for so few of them.
 const EARLY: u64 = 2;
 const FEW: f64 = 0.03;
@@ -150,6 +150,11 @@ impl Streams {
             Kind::OthersAnswers(other) => latest(&self.answers[other]),
             Kind::OthersRequests(other) => latest(&self.requests[other]),
         }
+    }
+
+    /// The other classes whose answers come last before the bursts of class `n` most often.
+    pub fn answered_before(&self, n: usize) -> Vec<usize> {
+        self.others(n, &self.all_answers)
     }
 
     /// The other classes whose events come last before the bursts of class `n` most often.

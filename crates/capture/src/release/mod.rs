@@ -13,6 +13,7 @@ mod bursts;
 mod candidates;
 mod class;
 mod groups;
+mod joined;
 mod like;
 #[cfg(test)]
 mod patterns;
@@ -98,9 +99,7 @@ pub(crate) struct Found {
 pub(crate) fn infer(talks: &[Talk]) -> Found {
     let asks = bursts::asks(talks);
     let companies = bursts::companies(talks, &asks);
-    let classes = classes(talks, &asks, &companies);
-    let streams = Streams::of(&classes, talks, &asks);
-    let choices: Vec<Choice> = (0..classes.len()).map(|n| candidates::choose(n, &classes, &streams, &asks)).collect();
+    let (classes, streams, choices) = joined::stages(classes(talks, &asks, &companies), talks, &asks);
     let mut book = Book {
         asks: &asks,
         classes: &classes,

@@ -259,6 +259,13 @@ fn stages_are_of_one_request() {
 }
 
 #[test]
+fn stages_that_the_application_computes_between_are_of_one_request() {
+    let service = Service { shape: Shape::Stages(5), turn: (3 * MS, 3_300 * US), ..PLAIN };
+    let several = Service { users: 3, pool: Pool::Shared, requests: 300, pause: (5 * MS, 30 * MS), ..service };
+    all_are_found(seeds(vec![Service { pause: (2 * MS, 8 * MS), ..service }, several]));
+}
+
+#[test]
 fn requests_to_any_number_of_servers_are_found_where_one_user_asks() {
     let service = Service { shape: Shape::Any, requests: 200, ..PLAIN };
     let own = Service { users: 2, requests: 300, ..service };

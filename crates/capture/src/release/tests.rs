@@ -228,6 +228,20 @@ fn stages_of_a_pipeline_wait_for_the_stage_before() {
 }
 
 #[test]
+fn two_requests_that_take_turns_after_equal_pauses_are_two() {
+    let (mut made, mut numbers) = (Made::new(8), Numbers(5));
+    let mut now = 0;
+    for _ in 0..60 {
+        for first in [0, 4] {
+            let services: Vec<u64> = (0..8).map(|_| 400 * US + numbers.below(2 * MS)).collect();
+            now = made.round(first..first + 4, now + 10 * MS, |c| services[c]);
+        }
+    }
+    let found = made.infer();
+    assert_eq!([0, 4].map(|conn| company(&found, conn).rounds), [60, 60]);
+}
+
+#[test]
 fn a_timer_that_polls_is_no_barrier() {
     let (mut made, mut numbers) = (Made::new(5), Numbers(13));
     for n in 0..40 {
