@@ -3,13 +3,13 @@
 //! What is asked as often as others, and each time about as long after a whole round of their answers, is a stage of their requests: their user waits for
 //! it. Unless these follow it as steadily: then two requests take turns.
 
-use super::SEEN;
 use super::Talk;
 use super::bursts::Ask;
 use super::candidates::{self, COVERAGE, Choice, Need, Streams};
 use super::class::Class;
 use super::groups::{FOLLOWS, Group};
 use super::requests::{BESIDE, Cut, RARELY, Request};
+use super::{CLEAR, SEEN};
 
 /// A request has no more stages with pauses between them than this.
 const STAGES: usize = 16;
@@ -52,11 +52,11 @@ fn stage_of(n: usize, classes: &[Class], streams: &Streams, asks: &[Ask]) -> Opt
         if !plain(first) || few {
             continue;
         }
-        let (Some(after), None) = (Follows::of(first, second, asks), Follows::of(second, first, asks)) else {
+        let (Some(after), None) = (of_rounds(first, second, asks), of_rounds(second, first, asks)) else {
             continue;
         };
         let mut requests = first.requests();
-        for (mine, of) in second.requests().into_iter().zip(after.round) {
+        for (mine, of) in second.requests().into_iter().zip(after) {
             match of {
                 Some(of) => requests[of].extend(mine),
                 None => requests.push(mine),
@@ -69,52 +69,79 @@ fn stage_of(n: usize, classes: &[Class], streams: &Streams, asks: &[Ask]) -> Opt
     None
 }
 
-/// Rounds of one class that follow those of another after a steady time.
-struct Follows {
-    /// Of each, the other's.
-    round: Vec<Option<usize>>,
+/// The round of one class that each round of another follows.
+fn of_rounds(first: &Class, second: &Class, asks: &[Ask]) -> Option<Vec<Option<usize>>> {
+    let ended = |i: usize| Some((first.answered(i, Need::AllBut(0))?.0, i));
+    let starts: Vec<u64> = (0..second.bursts.len()).map(|i| second.start(i, asks)).collect();
+    follows((0..first.bursts.len()).filter_map(ended).collect(), &starts, COVERAGE)
 }
 
-impl Follows {
-    /// None: they do not, or no more than chance has it.
-    fn of(first: &Class, second: &Class, asks: &[Ask]) -> Option<Follows> {
-        let ended = |i: usize| Some((first.answered(i, Need::AllBut(0))?.0, i));
-        let mut ends: Vec<(u64, usize)> = (0..first.bursts.len()).filter_map(ended).collect();
-        ends.sort_unstable();
-        let starts: Vec<u64> = (0..second.bursts.len()).map(|i| second.start(i, asks)).collect();
-        let lately = |start: u64| {
-            let before = ends.partition_point(|&(end, _)| end <= start + SEEN);
-            ends[before.saturating_sub(BESIDE)..before].iter()
-        };
-        let mut delays: Vec<u64> =
-            starts.iter().flat_map(|&at| lately(at).map(move |e| at.saturating_sub(e.0))).collect();
-        delays.sort_unstable();
-        let most = |delay: u64| (delay as f64 * ABOUT) as u64 + SEEN;
-        let gap = ends.last()?.0.saturating_sub(ends.first()?.0).max(1) as f64 / ends.len() as f64;
-        let by_chance = |least: u64| (most(least) - least) as f64 / gap;
-        // How many more there are than by chance.
-        let beyond = |least: u64| {
-            let within = delays.partition_point(|&d| d <= most(least)) - delays.partition_point(|&d| d < least);
-            within as f64 - by_chance(least) * starts.len() as f64
-        };
-        let least = delays.iter().copied().map(|d| (beyond(d), d)).max_by(|a, b| a.0.total_cmp(&b.0))?.1;
-        if by_chance(least) > FOLLOWS {
-            return None;
-        }
-        let mut taken = vec![false; first.bursts.len()];
-        let round: Vec<Option<usize>> = starts
-            .iter()
-            .map(|&at| {
-                let fits =
-                    |&&(end, i): &&(u64, usize)| !taken[i] && (least..=most(least)).contains(&at.saturating_sub(end));
-                let (_, i) = *lately(at).find(fits)?;
-                taken[i] = true;
-                Some(i)
-            })
-            .collect();
-        let known = round.iter().flatten().count() as f64;
-        (known >= COVERAGE * second.bursts.len() as f64).then_some(Follows { round })
+/// Requests of two sizes as stages of one, where those of one size follow the others: what most requests are like, though some are mixed up.
+pub(super) fn paired(requests: &[Request], asks: &[Ask]) -> Option<Vec<Request>> {
+    let mut sizes: Vec<usize> = requests.iter().map(Vec::len).collect();
+    sizes.sort_unstable();
+    let mut often: Vec<&[usize]> = sizes.chunk_by(|a, b| a == b).collect();
+    often.sort_by_key(|same| std::cmp::Reverse(same.len()));
+    let [a, b, ..] = often.as_slice() else { return None };
+    let of = |size: usize| requests.iter().filter(move |request| request.len() == size).collect::<Vec<_>>();
+    let end = |request: &Request| {
+        request.iter().map(|&n| asks[n as usize].answered.unwrap_or(asks[n as usize].at)).max().unwrap_or(0)
+    };
+    let after = |first: &[&Request], second: &[&Request]| {
+        let ends = first.iter().enumerate().map(|(i, request)| (end(request), i)).collect();
+        let starts: Vec<u64> = second.iter().map(|request| asks[request[0] as usize].at).collect();
+        follows(ends, &starts, CLEAR)
+    };
+    let (one, other) = (of(a[0]), of(b[0]));
+    if one.len().min(other.len()) < FEWEST {
+        return None;
     }
+    let (first, second, round) = match (after(&one, &other), after(&other, &one)) {
+        (Some(round), None) => (one, other, round),
+        (None, Some(round)) => (other, one, round),
+        _ => return None,
+    };
+    let pair = |(mine, of): (&&Request, Option<usize>)| {
+        let mut request = [first[of?].as_slice(), mine].concat();
+        request.sort_unstable();
+        Some(request)
+    };
+    Some(second.iter().zip(round).filter_map(pair).collect())
+}
+
+/// Of each start, which of the ends it follows, if enough do after a steady time, each one of its own, and more than chance has it.
+fn follows(mut ends: Vec<(u64, usize)>, starts: &[u64], enough: f64) -> Option<Vec<Option<usize>>> {
+    ends.sort_unstable();
+    let lately = |start: u64| {
+        let before = ends.partition_point(|&(end, _)| end <= start + SEEN);
+        ends[before.saturating_sub(BESIDE)..before].iter()
+    };
+    let mut delays: Vec<u64> = starts.iter().flat_map(|&at| lately(at).map(move |e| at.saturating_sub(e.0))).collect();
+    delays.sort_unstable();
+    let most = |delay: u64| (delay as f64 * ABOUT) as u64 + SEEN;
+    let gap = ends.last()?.0.saturating_sub(ends.first()?.0).max(1) as f64 / ends.len() as f64;
+    let by_chance = |least: u64| (most(least) - least) as f64 / gap;
+    // How many more there are than by chance.
+    let beyond = |least: u64| {
+        let within = delays.partition_point(|&d| d <= most(least)) - delays.partition_point(|&d| d < least);
+        within as f64 - by_chance(least) * starts.len() as f64
+    };
+    let least = delays.iter().copied().map(|d| (beyond(d), d)).max_by(|a, b| a.0.total_cmp(&b.0))?.1;
+    if by_chance(least) > FOLLOWS {
+        return None;
+    }
+    let mut taken = vec![false; ends.len()];
+    let mut next = |at: u64| {
+        let before = ends.partition_point(|&(end, _)| end <= at + SEEN);
+        let mine = before.saturating_sub(BESIDE)..before;
+        let fits = |&n: &usize| !taken[n] && (least..=most(least)).contains(&at.saturating_sub(ends[n].0));
+        let place = mine.into_iter().find(fits)?;
+        taken[place] = true;
+        Some(ends[place].1)
+    };
+    let round: Vec<Option<usize>> = starts.iter().map(|&at| next(at)).collect();
+    let known = round.iter().flatten().count() as f64;
+    (known >= enough * starts.len() as f64).then_some(round)
 }
 
 fn merged(stages: [&Class; 2], requests: Vec<Request>, talks: &[Talk], asks: &[Ask]) -> Class {
@@ -124,4 +151,37 @@ fn merged(stages: [&Class; 2], requests: Vec<Request>, talks: &[Talk], asks: &[A
     all.sort_unstable();
     let group = Group { connections, asks: all, companies: Vec::new(), several: true };
     Class::of_requests(&group, &Cut { requests, concurrent: true, ..Cut::default() }, talks, asks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// Whether 40 starts follow ends that are 100 ms apart, each so many milliseconds after its own.
+    fn after(delay: impl Fn(u64) -> u64) -> bool {
+        let ends = (0..40).map(|n| (n * 100 * MS, n as usize)).collect();
+        let starts: Vec<u64> = (0..40).map(|n| n * 100 * MS + delay(n) * MS).collect();
+        follows(ends, &starts, COVERAGE).is_some_and(|round| round == (0..40).map(Some).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn what_takes_up_to_half_as_long_again_takes_about_as_long() {
+        assert!(after(|n| 10 + n % 6) && !after(|n| 10 + n % 8));
+        assert!(after(|_| 3) && !after(|n| n * 37 % 100), "a pause that is drawn");
+    }
+
+    #[test]
+    fn twenty_pairs_show_what_a_request_is_like() {
+        let pairs = |count: u64| {
+            let ask = |at: u64| Ask { at: at * MS, answered: Some((at + 2) * MS), ..Ask::default() };
+            let one = |n: u64| [n * 100, n * 100, n * 100 + 5].map(ask);
+            let asks: Vec<Ask> = (0..count).flat_map(one).collect();
+            let parts: Vec<Request> =
+                (0..count as u32).flat_map(|n| [vec![3 * n, 3 * n + 1], vec![3 * n + 2]]).collect();
+            paired(&parts, &asks).map(|whole| whole.len())
+        };
+        assert_eq!((pairs(19), pairs(20)), (None, Some(20)));
+    }
 }

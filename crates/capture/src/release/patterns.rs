@@ -327,6 +327,13 @@ fn four_users_of_one_pool_are_told_apart_by_what_a_request_is_like() {
 }
 
 #[test]
+fn two_users_of_one_pool_may_take_a_while_before_they_ask_again() {
+    let service = Service { users: 2, pool: Pool::Shared, requests: 300, pause: (2 * MS, 24 * MS), ..PLAIN };
+    let shape = Shape::QueryThenFetch(3);
+    all_are_found(seeds(vec![Service { shape, turn: (600 * US, 1_000 * US), servers: 12, ..service }]));
+}
+
+#[test]
 fn two_users_of_one_pool_may_ask_some_servers_again() {
     let service = Service { users: 2, pool: Pool::Shared, requests: 300, pause: (5 * MS, 60 * MS), ..PLAIN };
     let stages = [(4, 1), (8, 3)];

@@ -10,6 +10,7 @@
 
 use super::SEEN;
 use super::bursts::{Ask, TOGETHER};
+use super::joined;
 use super::like::{self, Shape};
 use super::steady::median;
 use super::{CLEAR, LEAST_ROUNDS};
@@ -106,7 +107,8 @@ pub(super) fn cut(mine: &[u32], asks: &[Ask]) -> Cut {
     if left as f64 > AS_ONE * cut.requests.len() as f64 && steadiness(&cut.requests) >= CLEAR {
         let alone = joined(&periods.cut(|_| false), asks, |_, _| true);
         let like = |requests: &Vec<Request>| Some(Shape::of(requests, asks)?.requests(mine, asks));
-        for seed in [cut.requests.clone(), alone] {
+        let paired = joined::paired(&cut.requests, asks);
+        for seed in [cut.requests.clone(), alone].into_iter().chain(paired) {
             // Those that were told apart tell it better.
             let once = like(&seed);
             let twice = once.as_ref().and_then(like);
