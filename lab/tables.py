@@ -208,8 +208,8 @@ def _real_time_racks() -> list[str]:
     ]
 
 
-def _services() -> list[str]:
-    rows = _data("services").to_dicts()
+def _services(name: str = "services") -> list[str]:
+    rows = _data(name).to_dicts()
     verdicts = [row["verdict"] for row in rows]
     counts = ", ".join(f"{verdicts.count(word)} {word}" for word in ("right", "doubted", "warned", "wrong"))
     taps = list(dict.fromkeys(row["tap"] for row in rows))
@@ -227,7 +227,7 @@ def _services() -> list[str]:
         "",
         *markdown(["service", "what a request is", *taps], [cells[name] for name in cells if name in other]),
         "",
-        origin("services"),
+        origin(name),
     ]
 
 
@@ -331,6 +331,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "real time": _real_time,
     "real time racks": _real_time_racks,
     "services": _services,
+    "services blind": lambda: _services("services_blind"),
     "twins": _twins,
     "files": _files,
     "host settings": _host_settings,
