@@ -7,6 +7,7 @@ import os
 import re
 import resource
 import sys
+from contextlib import suppress
 from types import TracebackType
 
 _STDERR = 2
@@ -43,9 +44,11 @@ class Apart:
         """Pass on what native code said."""
         if self.notes is None:
             return
-        size = os.lseek(self.notes, 0, os.SEEK_END)
-        if size:
-            os.write(sys.stderr.fileno(), os.pread(self.notes, size, 0))
+        at = 0
+        # In pieces: under the limit there may be no memory for all of it, and what the command did is done.
+        with suppress(MemoryError):
+            while piece := os.pread(self.notes, 4096, at):
+                at += os.write(sys.stderr.fileno(), piece)
 
 
 def _say_nothing(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

@@ -118,6 +118,20 @@ def test_what_native_code_shows_of_an_exception_is_not_shown_under_a_limit(tmp_p
         assert (done.stdout, "Traceback" in done.stderr) == ("after\n", shown), done.stderr
 
 
+def test_what_native_code_said_needs_no_memory_of_its_size(tmp_path: Path) -> None:
+    # After `rack` had written its file, it ended with 1: libraries had complained in more bytes than memory was left for.
+    code = (
+        "import os, pathlib, resource\nfrom fanin.limits import Apart\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (1 << 33, 1 << 33))\napart = Apart()\napart.begin()\n"
+        "os.ftruncate(apart.notes, 1 << 27)\n"
+        "taken = int(pathlib.Path('/proc/self/statm').read_text().split()[0]) * resource.getpagesize()\n"
+        "limit = taken + (1 << 26)\nresource.setrlimit(resource.RLIMIT_AS, (limit, limit))\napart.end()\n"
+    )
+    with (tmp_path / "said").open("wb") as said:
+        done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, stderr=said, check=False)
+    assert (done.returncode, (tmp_path / "said").stat().st_size) == (0, 1 << 27)
+
+
 def test_scratch_is_known_before_it_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Memory that runs out in making it ends the process at once; what removes it then must know its name.
     known: list[list[Path]] = []
