@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,10 @@ from fanin import html
 from fanin.errors import OutputError, ScenarioError
 from fanin.files import shown
 from fanin.scratch import scratch_file
+from fanin.text import harmless
+
+NO_XML = re.compile(r"[\ud800-\udfff\ufffe\uffff]")
+"""Beside controls, what is no character in XML."""
 
 FORMATS = ("svg", "png", "pdf", "html")
 """What a picture may be."""
@@ -54,7 +59,22 @@ def write(chart: Any, file: Path) -> None:
         page = html.chart_page(chart, _title(chart))
         file.write_text(page, encoding="utf-8")
     else:
-        chart.save(file, **({"scale_factor": 2} if file.suffix.lower() == ".png" else {}))
+        _drawable(chart).save(file, **({"scale_factor": 2} if file.suffix.lower() == ".png" else {}))
+
+
+def _drawable(chart: Any) -> Any:
+    """The chart without what XML 1.0 (section 2.2) has no character for: the renderer draws by way of SVG, and ends the process over one."""
+    spec = chart.to_dict()
+    drawable = _replaced(spec)
+    return chart if drawable == spec else type(chart).from_dict(drawable)
+
+
+def _replaced(part: Any) -> Any:
+    if isinstance(part, dict):
+        return {_replaced(key): _replaced(value) for key, value in part.items()}
+    if isinstance(part, list):
+        return [_replaced(value) for value in part]
+    return NO_XML.sub("\ufffd", harmless(part)) if isinstance(part, str) else part
 
 
 def _title(chart: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
+from xml.etree import ElementTree
 
 import fanin as api
 import pytest
@@ -70,6 +71,19 @@ def test_every_kind_of_picture_is_written(fanin: Fanin, tmp_path: Path, kind: st
     if kind in ("svg", "html"):
         for text in (b"left", b"right", b"100Mbps, 1ms", b"s1", b"r2"):
             assert text in picture
+
+
+@pytest.mark.parametrize("kind", ["svg", "png", "pdf"])
+def test_a_title_with_what_is_no_character_in_xml_is_drawn(fanin: Fanin, tmp_path: Path, kind: str) -> None:
+    text = r'title = "a\u001b[31mb\u0000c\uFFFEd"'
+    scenario = tmp_path / "steering.toml"
+    scenario.write_text(f'{text}\n[topology]\nsenders = 2\n[[workload]]\nkind = "incast"\nbytes = "64KB"\n')
+    picture = tmp_path / f"picture.{kind}"
+    done = fanin("draw", scenario, "--out", picture)
+    assert done.code == 0, done.err
+    if kind == "svg":
+        ElementTree.parse(picture)
+        assert "a\ufffd[31mb\ufffdc\ufffdd" in picture.read_text()
 
 
 def test_bad_input_is_one_sentence_and_writes_nothing(fanin: Fanin, tmp_path: Path) -> None:

@@ -211,7 +211,9 @@ def tried(service: patterns.Service, seed: int, folder: Path | None = None) -> T
             before, after = [played(service, seed, work, TAP)], []
             if folder is not None:
                 kept(work, before[0], folder, "before")
-            result = fanin.compare(work / "aggregator.pcap", cc=available(), baseline=rack.CURRENT, further=with_settings)
+            result = fanin.compare(
+                work / "aggregator.pcap", cc=available(), baseline=rack.CURRENT, further=with_settings
+            )
             answer = result.verdict
             how, change = answer.recommendation, answer.best or ""
             if how is None:
