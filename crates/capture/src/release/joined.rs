@@ -121,12 +121,18 @@ fn follows(mut ends: Vec<(u64, usize)>, starts: &[u64], enough: f64) -> Option<V
     let most = |delay: u64| (delay as f64 * ABOUT) as u64 + SEEN;
     let gap = ends.last()?.0.saturating_sub(ends.first()?.0).max(1) as f64 / ends.len() as f64;
     let by_chance = |least: u64| (most(least) - least) as f64 / gap;
-    // How many more there are than by chance.
-    let beyond = |least: u64| {
-        let within = delays.partition_point(|&d| d <= most(least)) - delays.partition_point(|&d| d < least);
-        within as f64 - by_chance(least) * starts.len() as f64
-    };
-    let least = delays.iter().copied().map(|d| (beyond(d), d)).max_by(|a, b| a.0.total_cmp(&b.0))?.1;
+    // Of which delay there are most, beyond chance: both ends of the window move on only.
+    let (mut end, mut best) = (0, (0.0, 0));
+    for (begin, &least) in delays.iter().enumerate() {
+        while delays.get(end).is_some_and(|&d| d <= most(least)) {
+            end += 1;
+        }
+        let beyond = (end - begin) as f64 - by_chance(least) * starts.len() as f64;
+        if beyond > best.0 {
+            best = (beyond, least);
+        }
+    }
+    let least = best.1;
     if by_chance(least) > FOLLOWS {
         return None;
     }
