@@ -139,6 +139,10 @@ def _without_memory() -> int:
     _give_up_output()
     sys.stderr.write(WITHOUT_MEMORY)
     APART.forget()
+    native = sys.modules.get("fanin._native")
+    if native is not None:
+        # Threads that still run meet the same, and it is said: their sentence goes where standard output went.
+        native.end_without_memory(sys.stdout.fileno())
     return BAD_INPUT
 
 
