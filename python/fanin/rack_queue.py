@@ -50,6 +50,9 @@ limit was 0.72 to 1.23 times what the latter waited; on the 4 others up to 2.4 t
 FULLER = 1.39
 """By how much a limit is above or below what the longest waits tell: 0.72 is the least that was seen."""
 
+FIRST = 10
+"""Packets of a first window (RFC 6928). The first packets of answers that begin together wait for each other's, however much the queue holds."""
+
 WIDE = 2.0
 """No value of a range with a larger factor between its ends is told before another."""
 
@@ -229,13 +232,16 @@ def waited(towards: list[tuple[dict[str, Any], dict[str, Any]]], queued: Queued 
     if queued is None or lost < FEWEST_LOST or queued.p99_ns < LEAST_WAIT:
         return _not_seen()
     seen = f"by their senders' time stamps one in a hundred of {queued.answers:,} answers waited at least {queued.p99_ns / 1e6:.1f} ms"
-    if queued.p95_ns < FILLED * queued.p99_ns:
+    # Where they found it full, most of them lost packets.
+    together = longest <= FIRST * len(towards) and lost < queued.answers
+    if together or queued.p95_ns < FILLED * queued.p99_ns:
         low = max(low, ASSUMED_RANGE[0])
+        why = f"only {lost} packets were lost" if together else "few came near to that"
         return Finding(
             "rack.buffer",
             f"{max(low, ASSUMED_BUFFER)}p",
             "assumed" if low == ASSUMED_RANGE[0] else "bounded",
-            f"the queue is before this tap; {seen} there, and few came near to that: it may hold more than they found",
+            f"the queue is before this tap; {seen} there, and {why}: it may hold more than they found",
             f"{low}p",
             f"{max(4 * low, ASSUMED_RANGE[1])}p",
         )

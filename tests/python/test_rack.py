@@ -129,9 +129,10 @@ def test_the_real_buffer_lies_within_what_is_said_before_and_behind_the_queue(ca
     assert int(seen.low[:-1]) <= truth <= int(seen.high[:-1]) <= 4 * truth
 
 
-def behind(p95_ms: float, p99_ms: float, lost: int = 50) -> Finding:
+def behind(p95_ms: float, p99_ms: float, lost: int = 50, servers: int = 1) -> Finding:
     """The limit of a queue of 300 Mbps before the tap."""
-    sides = [({}, {"refilled_packets": lost})]
+    sides: list[tuple[dict[str, object], dict[str, object]]] = [({}, {"refilled_packets": lost})]
+    sides += [({}, {"refilled_packets": 0})] * (servers - 1)
     return waited(sides, Queued(answers=1_000, p95_ns=round(p95_ms * 1e6), p99_ns=round(p99_ms * 1e6)), 300e6)
 
 
@@ -142,6 +143,14 @@ def test_a_queue_before_the_tap_is_as_long_as_the_longest_waits_where_many_are_a
 
 def test_where_few_waited_long_the_queue_before_the_tap_may_hold_more() -> None:
     assert (behind(2.8, 4.0374).value, behind(2.8, 4.0374).low, behind(2.8, 4.0374).high) == ("100p", "72p", "512p")
+
+
+def test_what_the_first_windows_of_all_servers_wait_for_is_no_limit_unless_most_answers_lost_packets() -> None:
+    ends = [
+        (told.low, told.high)
+        for told in (behind(2.9, 4.0374, 999, 9), behind(2.9, 4.0374, 999, 10), behind(2.9, 4.0374, 1_000, 10))
+    ]
+    assert ends == [("72p", "139p"), ("72p", "512p"), ("72p", "139p")]
 
 
 def test_waits_of_less_than_a_tick_tell_no_queue_before_the_tap() -> None:
