@@ -208,6 +208,22 @@ def _real_time_racks() -> list[str]:
     ]
 
 
+def _rack_queues() -> list[str]:
+    data = _data("rack_queues").with_columns(
+        pl.when(pl.col("queue").str.ends_with("RED")).then(pl.lit("RED")).otherwise(pl.col("queue")).alias("queue"),
+        (~pl.col("buffer_said").str.contains("assumed")).alias("told"),
+    )
+    rows = [
+        [
+            str(cell)
+            for cell in (queue, tap, group.height, *(group[c].sum() for c in ("rate_within", "told", "buffer_within")))
+        ]
+        for (queue, tap), group in data.group_by("queue", "tap", maintain_order=True)
+    ]
+    heads = ["queue", "tap", "racks", "rate within its range", "buffer told", "buffer within what is told or assumed"]
+    return [*markdown(heads, sorted(rows)), "", origin("rack_queues")]
+
+
 def _services(name: str = "services") -> list[str]:
     rows = _data(name).to_dicts()
     verdicts = [row["verdict"] for row in rows]
@@ -330,6 +346,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "regret blind": lambda: _regret("regret_blind"),
     "real time": _real_time,
     "real time racks": _real_time_racks,
+    "rack queues": _rack_queues,
     "services": _services,
     "services blind": lambda: _services("services_blind"),
     "twins": _twins,

@@ -46,11 +46,23 @@ class Rack:
     offload: bool
     size: int
     cc: str
+    shaper: str = "tbf"
+    """What holds the rate in front of the aggregator: `tbf` or `htb`."""
 
     @property
     def discipline(self) -> str:
         """The queue in front of the aggregator, for tc."""
         return f"pfifo limit {self.buffer}" if self.queue == "pfifo" else f"bfifo limit {self.buffer * FULL}"
+
+    @property
+    def bottleneck(self) -> tuple[str, ...]:
+        """What tc adds at the port to the aggregator."""
+        queue = "qdisc add dev c0 handle 2: parent"
+        if self.shaper == "htb":
+            one = f"class add dev c0 parent 1: classid 1:1 htb rate {self.mbps}mbit burst 3200 cburst 3200"
+            return ("qdisc add dev c0 root handle 1: htb default 1", one, f"{queue} 1:1 {self.discipline}")
+        bucket = f"root tbf rate {self.mbps}mbit burst 3200 limit 10mb"
+        return (f"qdisc add dev c0 handle 1: {bucket}", f"{queue} 1: {self.discipline}")
 
 
 def drawn(number: int) -> Rack:
@@ -98,8 +110,8 @@ def up(rack: Rack) -> None:
             sh(f"tc -n {SWITCH} qdisc add dev {port} {bucket}")
         if not rack.offload:
             sh(f"ip netns exec {name} ethtool -K ve tso off gso off gro off")
-    sh(f"tc -n {SWITCH} qdisc add dev c0 handle 1: {bucket}")
-    sh(f"tc -n {SWITCH} qdisc add dev c0 parent 1: handle 2: {rack.discipline}")
+    for line in rack.bottleneck:
+        sh(f"tc -n {SWITCH} {line}")
 
 
 def down(rack: Rack) -> None:
