@@ -54,7 +54,8 @@ def closings(replay: Replay) -> list[dict[str, Any]]:
 
     Keys are ``group`` (position in the groups), ``requests`` (those that the end of the capture cut off are left out), ``closed``,
     ``messages``, ``closed_messages``, ``unanswered``, ``partial`` (requests whose user is taken to go on with some of their answers), ``unbound``
-    (messages that leave together and are in no request), ``faults`` (counts by name, see :data:`FAULTS`), and ``messages_per_request``,
+    (messages that leave together and are in no request), ``beside`` (messages that leave together with those of other groups, where they are more
+    than chance gives), ``faults`` (counts by name, see :data:`FAULTS`), and ``messages_per_request``,
     ``servers_per_request``, ``answer_bytes``: ``min``, ``median``, ``p90``, ``max``, ``usual`` and ``usual_share``.
 
     Examples
@@ -128,6 +129,26 @@ def unclear(found: Sequence[dict[str, Any]]) -> str | None:
     return None
 
 
+def in_step(found: Sequence[dict[str, Any]]) -> str | None:
+    """One sentence about groups that are asked together though they were read as services of their own; None where there are none.
+
+    Examples
+    --------
+    >>> in_step([{"messages": 402, "beside": 141, "servers": 2}])  # doctest: +ELLIPSIS
+    "141 of 402 messages of requests leave together with messages of other groups, more than chance gives: ..."
+    >>> in_step([{"messages": 402, "beside": 0}]) is None
+    True
+    """
+    of = [each for each in found if each["beside"]]
+    if not of:
+        return None
+    messages, beside = (sum(each[name] for each in of) for name in ("messages", "beside"))
+    return (
+        f"{beside:,} of {messages:,} messages of requests leave together with messages of other groups, more than chance gives: the groups may be parts of "
+        "one request, so that there are fewer requests than were read, and longer ones; the application's traces tell (--spans)"
+    )
+
+
 def unbound(found: Sequence[dict[str, Any]]) -> str | None:
     """One sentence about messages that leave together and are in no request; None where there are hardly any.
 
@@ -181,7 +202,7 @@ def doubts(replay: Replay) -> dict[str, str]:
     found = closings(replay)
     each = {
         "requests-broken": broken(found),
-        "requests-unclear": unclear(found),
+        "requests-unclear": unclear(found) or in_step(found),
         "requests-unbound": unbound(found),
         "requests-unsure": unsure(found),
     }

@@ -31,6 +31,8 @@ pub struct Closing {
     pub partial: u64,
     /// Messages that leave together with others and are in no request that was found.
     pub unbound: u64,
+    /// Messages that leave together with messages of other companies, where those are more than chance gives.
+    pub beside: u64,
     /// What is an error of the inference.
     pub faults: Faults,
     /// Messages per request.
@@ -111,7 +113,7 @@ impl Workload {
     pub fn closings(&self) -> Vec<Closing> {
         let requests = self.requests();
         let places = Places::of(self, &requests);
-        let (lost, unbound) = (places.lost(), self.unbound(&requests));
+        let (lost, unbound, beside) = (places.lost(), self.unbound(&requests), self.beside());
         let mut all: Vec<Closing> = Vec::new();
         for (n, &unbound) in (0..).zip(&unbound) {
             if self.companies[n as usize].rounds == 0 && unbound == 0 {
@@ -146,6 +148,7 @@ impl Workload {
                 servers.push(hosts.len() as u64);
                 bytes.extend(request.messages().filter_map(|place| Some(self.message(place)?.response_bytes)));
             }
+            closing.beside = beside[n as usize];
             closing.messages_per_request = Spread::of(sizes);
             closing.servers_per_request = Spread::of(servers);
             closing.answer_bytes = Spread::of(bytes);
@@ -283,6 +286,7 @@ impl<'a> Places<'a> {
     }
 }
 
+mod beside;
 #[cfg(test)]
 mod tests;
 mod unbound;

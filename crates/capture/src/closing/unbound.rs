@@ -3,7 +3,7 @@
 //! Connections that go their own way meet by chance. Messages that leave with others more often than chance gives are of requests whose ends are not
 //! known, so that neither their count nor their times are.
 
-use crate::release::{BEYOND_CHANCE, FOLLOWS, LITTLE, SELDOM, TOGETHER, by_chance};
+use crate::release::{BEYOND_CHANCE, Excess, FOLLOWS, LITTLE, SELDOM, TOGETHER, by_chance};
 use crate::stages::Request;
 use crate::workload::Workload;
 
@@ -46,10 +46,8 @@ impl Workload {
             tried += 1;
             met += usize::from(near(at, server));
         }
-        let (all, share) = (mine.len() as f64, together.len() as f64 / mine.len() as f64);
-        let expected = (met as f64 + 0.5) / (tried as f64 + 1.0);
-        let beyond = (share - expected) * all / (all * expected * (1.0 - expected)).max(0.25).sqrt();
-        if share - expected >= FOLLOWS * (1.0 - expected) && beyond >= BEYOND_CHANCE {
+        let excess = Excess::of(together.len(), mine.len(), met, tried);
+        if excess.share >= FOLLOWS && excess.deviations >= BEYOND_CHANCE {
             together.iter().for_each(|message| counts[message.company] += 1);
         }
         counts

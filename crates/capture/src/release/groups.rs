@@ -5,7 +5,7 @@
 //! than something happens there shortly before a moment that has nothing to do with it.
 
 use super::bursts::{Ask, Company, TOGETHER, find};
-use super::steady::by_chance;
+use super::steady::{Excess, by_chance};
 use super::{LEAST_ROUNDS, Talk};
 use std::collections::BTreeMap;
 
@@ -294,17 +294,11 @@ fn link(talks: &[Talk], asks: &[Ask], root: &mut [u32]) {
             let Some(&((me, other), times)) = mine.iter().max_by_key(|&&((_, other), times)| (times, other)) else {
                 continue;
             };
-            let (all, of_chance) = (f64::from(starts[me as usize]), f64::from(moments[me as usize]));
             let place = chance.binary_search_by_key(&(me, other), |c| c.0);
-            // A moment without any chance still had one.
-            let by_chance = place.map_or(0.0, |place| f64::from(chance[place].1)) + 0.5;
-            let expected = by_chance / (of_chance + 1.0);
-            let share = f64::from(times) / all;
-            let beyond = (share - expected) * all / (all * expected * (1.0 - expected)).max(0.25).sqrt();
-            if times as usize >= LEAST_ROUNDS
-                && share - expected >= FOLLOWS * (1.0 - expected)
-                && beyond >= BEYOND_CHANCE
-            {
+            let by_chance = place.map_or(0, |place| chance[place].1 as usize);
+            let mine_n = me as usize;
+            let excess = Excess::of(times as usize, starts[mine_n] as usize, by_chance, moments[mine_n] as usize);
+            if times as usize >= LEAST_ROUNDS && excess.share >= FOLLOWS && excess.deviations >= BEYOND_CHANCE {
                 changed |= join(root, me, other);
             }
         }

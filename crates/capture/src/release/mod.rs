@@ -34,7 +34,7 @@ use class::Class;
 pub(crate) use class::{LITTLE, SELDOM};
 pub(crate) use groups::{BEYOND_CHANCE, FOLLOWS};
 use std::collections::BTreeMap;
-pub(crate) use steady::by_chance;
+pub(crate) use steady::{Excess, by_chance};
 
 /// Fewer rounds show no steadiness.
 const LEAST_ROUNDS: usize = 4;

@@ -39,6 +39,24 @@ pub(crate) fn by_chance(n: usize, from: u64, to: u64) -> u64 {
     from + ((to - from) as f64 * share) as u64
 }
 
+/// How much more often something is seen than at moments that have nothing to do with it: as a share of what chance leaves, and in standard deviations.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Excess {
+    pub share: f64,
+    pub deviations: f64,
+}
+
+impl Excess {
+    /// `seen` times of `all`, and at so many of the moments.
+    pub fn of(seen: usize, all: usize, at_moments: usize, moments: usize) -> Excess {
+        let (share, all) = (seen as f64 / all as f64, all as f64);
+        // A moment without any chance still had one.
+        let expected = (at_moments as f64 + 0.5) / (moments as f64 + 1.0);
+        let deviations = (share - expected) * all / (all * expected * (1.0 - expected)).max(0.25).sqrt();
+        Excess { share: (share - expected) / (1.0 - expected), deviations }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

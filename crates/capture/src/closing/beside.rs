@@ -1,0 +1,79 @@
+//! Messages of requests that leave together with messages of other groups: the groups are parts of one request, whose messages were not joined.
+//!
+//! Services of their own meet by chance. Where they meet more often, one loop of the application asks the servers of both.
+
+use crate::release::{BEYOND_CHANCE, Excess, TOGETHER, by_chance};
+use crate::workload::Workload;
+
+/// With fewer messages on either side a share says nothing.
+const FEWEST: usize = 20;
+/// So much of what chance leaves. Of the laboratory's services that are read right, with users, polls, transfers and health checks beside each other, none
+/// has more than 0.08; of those that are read in parts, the least has 0.16.
+const IN_STEP: f64 = 0.1;
+
+impl Workload {
+    /// Of each company, how many of its messages leave together with messages of others; 0 where chance gives about as many.
+    pub(super) fn beside(&self) -> Vec<u64> {
+        let mut all: Vec<(u64, usize)> = Vec::new();
+        for (n, company) in self.companies.iter().enumerate().filter(|(_, company)| !company.upstream) {
+            let connections = company.connections.iter().filter_map(|&c| self.connections.get(c as usize));
+            let asked = connections.flat_map(|c| &c.messages).filter(|message| message.request_bytes > 0);
+            all.extend(asked.map(|message| (message.start_ns, n)));
+        }
+        all.sort_unstable();
+        let met = |n: usize| self.companies[n].rounds > 0 && !self.companies[n].upstream;
+        (0..self.companies.len()).map(|n| if met(n) { in_step(n, &all) } else { 0 }).collect()
+    }
+}
+
+/// How many messages of one company leave together with others', of all messages in order of time.
+fn in_step(company: usize, all: &[(u64, usize)]) -> u64 {
+    let (mine, others): (Vec<_>, Vec<_>) = all.iter().partition::<Vec<(u64, usize)>, _>(|&&(_, of)| of == company);
+    if mine.len() < FEWEST || others.len() < FEWEST {
+        return 0;
+    }
+    let near = |at: u64| {
+        let from = others.partition_point(|&(other, _)| other + TOGETHER < at);
+        others.get(from).is_some_and(|&(other, _)| other <= at + TOGETHER)
+    };
+    let together = mine.iter().filter(|&&(at, _)| near(at)).count();
+    let moments = mine.windows(2).enumerate().map(|(n, pair)| by_chance(n, pair[0].0, pair[1].0));
+    let by_chance = moments.filter(|&at| near(at)).count();
+    let excess = Excess::of(together, mine.len(), by_chance, mine.len() - 1);
+    if excess.share >= IN_STEP && excess.deviations >= BEYOND_CHANCE { together as u64 } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A company of so many messages, one each 10 ms, and another of which so many leave so long after one of these, and the others at times of their own.
+    fn beside(count: u64, together: u64, after: u64) -> u64 {
+        let mut all: Vec<(u64, usize)> = (0..count).map(|n| (n * 10_000_000, 0)).collect();
+        let alone = |n: u64| 1_000_000 + n * 37_000 % 7_400_000;
+        all.extend((0..count).map(|n| (n * 10_000_000 + if n < together { after } else { alone(n) }, 1)));
+        all.sort_unstable();
+        in_step(0, &all)
+    }
+
+    #[test]
+    fn messages_that_leave_together_more_often_than_chance_gives_are_in_step() {
+        let together = |count| beside(200, count, 100_000);
+        assert_eq!((together(0), together(100), together(200)), (0, 100, 200));
+    }
+
+    #[test]
+    fn half_a_millisecond_apart_is_together() {
+        assert_eq!((beside(200, 200, 500_000), beside(200, 200, 501_000)), (200, 0));
+    }
+
+    #[test]
+    fn a_tenth_of_what_chance_leaves_is_in_step() {
+        assert_eq!((beside(2_000, 340, 100_000), beside(2_000, 420, 100_000)), (0, 420));
+    }
+
+    #[test]
+    fn twenty_messages_show_a_step() {
+        assert_eq!((beside(19, 19, 100_000), beside(20, 20, 100_000)), (0, 20));
+    }
+}
