@@ -186,7 +186,7 @@ services: build
 	$(BIN)/python -m tests.services --results results
 
 # Services captured, the answer typed on their hosts, measured again, and taken back: results/real_time.csv. Needs root; an idle machine for numbers to quote.
-trial: build
+trial: build linux
 	$(BIN)/python -m tests.services.trial --results results
 
 # Twenty runs of one of these services captured, and an answer from each. Needs root.

@@ -43,7 +43,7 @@ OF_KERNEL = ("fanin-host load", "fanin-host unload")
 
 
 def available() -> list[str]:
-    """What the hosts can run: what this machine's kernel has, and fanin's twins where it takes them; nothing that stands before an application."""
+    """What the hosts can run: what this machine's kernel has, and fanin's twins; nothing that stands before an application."""
     there = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text(encoding="utf-8").split()
     found = []
     for name in [*stand_alone_algorithms(), *around(rack.CURRENT)]:

@@ -296,8 +296,8 @@ fn link(talks: &[Talk], asks: &[Ask], root: &mut [u32]) {
             };
             let place = chance.binary_search_by_key(&(me, other), |c| c.0);
             let by_chance = place.map_or(0, |place| chance[place].1 as usize);
-            let mine_n = me as usize;
-            let excess = Excess::of(times as usize, starts[mine_n] as usize, by_chance, moments[mine_n] as usize);
+            let (all, of_chance) = (starts[me as usize] as usize, moments[me as usize] as usize);
+            let excess = Excess::of(times as usize, all, by_chance, of_chance);
             if times as usize >= LEAST_ROUNDS && excess.share >= FOLLOWS && excess.deviations >= BEYOND_CHANCE {
                 changed |= join(root, me, other);
             }
