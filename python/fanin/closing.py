@@ -134,7 +134,7 @@ def in_step(found: Sequence[dict[str, Any]]) -> str | None:
 
     Examples
     --------
-    >>> in_step([{"messages": 402, "beside": 141, "servers": 2}])  # doctest: +ELLIPSIS
+    >>> in_step([{"messages": 402, "beside": 141}])  # doctest: +ELLIPSIS
     "141 of 402 messages of requests leave together with messages of other groups, more than chance gives: ..."
     >>> in_step([{"messages": 402, "beside": 0}]) is None
     True

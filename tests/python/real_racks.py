@@ -55,14 +55,18 @@ class Rack:
         return f"pfifo limit {self.buffer}" if self.queue == "pfifo" else f"bfifo limit {self.buffer * FULL}"
 
     @property
+    def bucket(self) -> str:
+        """A token bucket of the rack's rate, for tc."""
+        return f"root tbf rate {self.mbps}mbit burst 3200 limit 10mb"
+
+    @property
     def bottleneck(self) -> tuple[str, ...]:
         """What tc adds at the port to the aggregator."""
         queue = "qdisc add dev c0 handle 2: parent"
         if self.shaper == "htb":
             one = f"class add dev c0 parent 1: classid 1:1 htb rate {self.mbps}mbit burst 3200 cburst 3200"
             return ("qdisc add dev c0 root handle 1: htb default 1", one, f"{queue} 1:1 {self.discipline}")
-        bucket = f"root tbf rate {self.mbps}mbit burst 3200 limit 10mb"
-        return (f"qdisc add dev c0 handle 1: {bucket}", f"{queue} 1: {self.discipline}")
+        return (f"qdisc add dev c0 handle 1: {self.bucket}", f"{queue} 1: {self.discipline}")
 
 
 def drawn(number: int) -> Rack:
@@ -94,7 +98,6 @@ def server(number: int) -> str:
 
 def up(rack: Rack) -> None:
     """Make the namespaces; :func:`down` takes them away, also when this fails."""
-    bucket = f"root tbf rate {rack.mbps}mbit burst 3200 limit 10mb"
     sh(f"ip netns add {SWITCH}; ip -n {SWITCH} link add name sw0 type bridge; ip -n {SWITCH} link set sw0 up")
     for number in range(rack.servers + 1):
         name, port = (server(number), f"s{number}") if number else (CLIENT, "c0")
@@ -105,9 +108,9 @@ def up(rack: Rack) -> None:
         sh(f"ip -n {name} addr add 10.9.{int(number > 0)}.{number or 1}/16 dev ve")
         sh(f"ip netns exec {name} sysctl -qw net.ipv4.tcp_no_metrics_save=1")
         if rack.shaped:
-            sh(f"tc -n {name} qdisc add dev ve {bucket}")
+            sh(f"tc -n {name} qdisc add dev ve {rack.bucket}")
         if rack.shaped and number:
-            sh(f"tc -n {SWITCH} qdisc add dev {port} {bucket}")
+            sh(f"tc -n {SWITCH} qdisc add dev {port} {rack.bucket}")
         if not rack.offload:
             sh(f"ip netns exec {name} ethtool -K ve tso off gso off gro off")
     for line in rack.bottleneck:

@@ -16,7 +16,7 @@ from fanin.ranking import SIGNIFICANT, STATISTICS, column, rank
 from fanin.runs.engines import engine
 from fanin.stats import paired_ratios
 from fanin.text import enumeration
-from fanin.verdict import STATISTIC_NAMES, Confirmation, verdict_of
+from fanin.verdict import STATISTIC_NAMES, Confirmation, Verdict, verdict_of
 
 if TYPE_CHECKING:
     from fanin.comparison.result import CompareResult
@@ -149,7 +149,8 @@ def confirmation(here: CompareResult, there: CompareResult, without: Sequence[st
     without : sequence of str
         Algorithms that the other engine does not have, and that would have been run there.
     """
-    mine, theirs = verdict_of(here), verdict_of(_as_stated(here, there) or there)
+    mine = verdict_of(here)
+    theirs = verdict_of(_as_stated(mine, here, there) or there)
     cannot_tell = theirs.kind == "undecided"
     names = [row.cc for row in there.ranking]
     holds = (
@@ -199,13 +200,12 @@ def confirmation(here: CompareResult, there: CompareResult, without: Sequence[st
     )
 
 
-def _as_stated(here: CompareResult, there: CompareResult) -> CompareResult | None:
+def _as_stated(mine: Verdict, here: CompareResult, there: CompareResult) -> CompareResult | None:
     """Of the other engine what is advised and the current setting alone, where that change gains there too, and ends no later than stated.
 
     Whether the printed lines do what is said of them is what is asked; that another change would do a little more there is no reason to turn round.
     """
-    mine, usual = verdict_of(here), here.baseline
-    told = here.decision
+    usual, told = here.baseline, here.decision
     if mine.kind != "change" or mine.best is None or usual is None or told is None:
         return None
     pair = replace(

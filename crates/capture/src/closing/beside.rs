@@ -3,6 +3,7 @@
 //! Services of their own meet by chance. Where they meet more often, one loop of the application asks the servers of both.
 
 use crate::release::{BEYOND_CHANCE, Excess, TOGETHER, by_chance};
+use crate::waiting::Company;
 use crate::workload::Workload;
 
 /// With fewer messages on either side a share says nothing.
@@ -14,30 +15,35 @@ const IN_STEP: f64 = 0.1;
 impl Workload {
     /// Of each company, how many of its messages leave together with messages of others; 0 where chance gives about as many.
     pub(super) fn beside(&self) -> Vec<u64> {
-        let mut all: Vec<(u64, usize)> = Vec::new();
-        for (n, company) in self.companies.iter().enumerate().filter(|(_, company)| !company.upstream) {
+        let asked = |company: &Company| {
             let connections = company.connections.iter().filter_map(|&c| self.connections.get(c as usize));
-            let asked = connections.flat_map(|c| &c.messages).filter(|message| message.request_bytes > 0);
-            all.extend(asked.map(|message| (message.start_ns, n)));
-        }
+            let messages = connections.flat_map(|c| &c.messages).filter(|message| message.request_bytes > 0);
+            let mut starts: Vec<u64> = messages.map(|message| message.start_ns).collect();
+            starts.sort_unstable();
+            starts
+        };
+        let mine: Vec<Vec<u64>> =
+            self.companies.iter().map(|company| if company.upstream { Vec::new() } else { asked(company) }).collect();
+        let of_each = mine.iter().enumerate();
+        let mut all: Vec<(u64, usize)> =
+            of_each.flat_map(|(n, starts)| starts.iter().map(move |&at| (at, n))).collect();
         all.sort_unstable();
-        let met = |n: usize| self.companies[n].rounds > 0 && !self.companies[n].upstream;
-        (0..self.companies.len()).map(|n| if met(n) { in_step(n, &all) } else { 0 }).collect()
+        let met = |n: usize| self.companies[n].rounds > 0;
+        mine.iter().enumerate().map(|(n, starts)| if met(n) { in_step(n, starts, &all) } else { 0 }).collect()
     }
 }
 
 /// How many messages of one company leave together with others', of all messages in order of time.
-fn in_step(company: usize, all: &[(u64, usize)]) -> u64 {
-    let (mine, others): (Vec<_>, Vec<_>) = all.iter().partition::<Vec<(u64, usize)>, _>(|&&(_, of)| of == company);
-    if mine.len() < FEWEST || others.len() < FEWEST {
+fn in_step(company: usize, mine: &[u64], all: &[(u64, usize)]) -> u64 {
+    if mine.len() < FEWEST || all.len() - mine.len() < FEWEST {
         return 0;
     }
     let near = |at: u64| {
-        let from = others.partition_point(|&(other, _)| other + TOGETHER < at);
-        others.get(from).is_some_and(|&(other, _)| other <= at + TOGETHER)
+        let from = all.partition_point(|&(other, _)| other + TOGETHER < at);
+        all[from..].iter().take_while(|&&(other, _)| other <= at + TOGETHER).any(|&(_, of)| of != company)
     };
-    let together = mine.iter().filter(|&&(at, _)| near(at)).count();
-    let moments = mine.windows(2).enumerate().map(|(n, pair)| by_chance(n, pair[0].0, pair[1].0));
+    let together = mine.iter().filter(|&&at| near(at)).count();
+    let moments = mine.windows(2).enumerate().map(|(n, pair)| by_chance(n, pair[0], pair[1]));
     let by_chance = moments.filter(|&at| near(at)).count();
     let excess = Excess::of(together, mine.len(), by_chance, mine.len() - 1);
     if excess.share >= IN_STEP && excess.deviations >= BEYOND_CHANCE { together as u64 } else { 0 }
@@ -49,11 +55,12 @@ mod tests {
 
     /// A company of so many messages, one each 10 ms, and another of which so many leave so long after one of these, and the others at times of their own.
     fn beside(count: u64, together: u64, after: u64) -> u64 {
-        let mut all: Vec<(u64, usize)> = (0..count).map(|n| (n * 10_000_000, 0)).collect();
+        let mine: Vec<u64> = (0..count).map(|n| n * 10_000_000).collect();
+        let mut all: Vec<(u64, usize)> = mine.iter().map(|&at| (at, 0)).collect();
         let alone = |n: u64| 1_000_000 + n * 37_000 % 7_400_000;
         all.extend((0..count).map(|n| (n * 10_000_000 + if n < together { after } else { alone(n) }, 1)));
         all.sort_unstable();
-        in_step(0, &all)
+        in_step(0, &mine, &all)
     }
 
     #[test]
