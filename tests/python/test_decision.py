@@ -5,14 +5,21 @@ from __future__ import annotations
 import math
 import random
 
+import fanin
 import polars as pl
 import pytest
+from fanin.comparison.candidates import Choice, paired
 from fanin.comparison.outcomes import connections, waited
 from fanin.decision import CHECKS, Decision, Outcome, decide, running, tail_of
 from fanin.decision.judge import Case
 from fanin.decision.outcome import together
+from fanin.runs.job import Document
+from fanin.runs.replay import ReplayJob, Traffic
+from fanin.settings.candidates import Candidate
 from hypothesis import given
 from hypothesis import strategies as st
+
+from .conftest import RACK, SMALL
 
 STATISTICS = ("mean", "p50", "p95", "p99", "p99_9")
 
@@ -364,3 +371,30 @@ def test_requests_of_one_server_alone_that_take_longer_forbid_a_change(longer: f
     now, then = [[10.0, 11.0, 12.0, 5.0]] * 20, [[5.0, 5.0, 5.0, 5.0 * longer]] * 20
     assert judged(now, then, alone=3).judged[0].harms == ("connection",)
     assert judged(now, then).judged[0].harms == (("connection",) if 5.0 * longer > 1.05 * 12.0 else ())
+
+
+def test_the_best_other_tcps_that_wait_for_their_timer_get_the_setting_that_does_most_for_the_current_one() -> None:
+    """TRIM and Vegas keep the queue short and still have timeouts, BBR is behind both; DCVegas has none and goes alone."""
+    cubic = outcome("cubic", times(20.0, 210.0), (0, 0))
+    floors = [outcome(f"cubic with RTO floor {ms}ms", times(mean, 30.0), (1, 1)) for ms, mean in ((20, 9.0), (5, 6.0))]
+    worse = outcome("cubic with initial window 2", times(22.0, 215.0), (1, 1))
+    others = [outcome(cc, times(mean, 205.0), (4, 1)) for cc, mean in (("bbr", 30.0), ("vegas", 7.0), ("trim", 5.0))]
+    calm = outcome("dcvegas", times(4.0, 5.0), (4, 1))
+    settings = {
+        "cubic with RTO floor 20ms": Candidate("cubic", (("stack.min_rto", "20ms"),)),
+        "cubic with RTO floor 5ms": Candidate("cubic", (("stack.min_rto", "5ms"),)),
+        "cubic with initial window 2": Candidate("cubic", (("stack.initial_window", "2"),)),
+    }
+    every = [cubic, *floors, worse, *others, calm]
+    names = [each.name for each in every]
+    choice = Choice(names, names, "cubic", [], settings)
+    base = ReplayJob(Document.of_rack(RACK), Traffic(fanin.trains(SMALL).workload()), "", 0)
+    waits = {name for name in names if name != "dcvegas"}
+
+    def labels(ran: list[Outcome], waiting: set[str]) -> list[str]:
+        return [way.label for way in paired(choice, base, ran, waiting, runs=10)]
+
+    assert labels(every, waits) == ["trim with RTO floor 5ms", "vegas with RTO floor 5ms"]
+    assert labels(every, set()) == []
+    assert labels([cubic, worse, *others, calm], waits) == []  # no setting does anything for the current one
+    assert labels(every[1:], waits) == []  # nothing is known of the current one

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from fanin import _native
+from fanin.decision.judge import Case, on_average
 from fanin.deployable import around, deployment
 from fanin.errors import AlgorithmError, FaninError, MissingAlgorithmError, ScenarioError
 from fanin.registries import stand_alone_algorithms
@@ -19,7 +20,12 @@ from fanin.verdict import presumed
 
 if TYPE_CHECKING:
     from fanin._native import Rack
+    from fanin.decision import Outcome
     from fanin.runs.replay import ReplayJob
+
+
+PAIRED = 2
+"""So many other TCPs are tried with a host setting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +73,44 @@ def with_host_settings(choice: Choice, base: ReplayJob) -> Choice:
         return choice
     turned = Space([now], table_of(base), switch=False).neighbours(Candidate(now))
     return with_candidates(choice, [c for c in turned if c.cost(now)[0] is Cost.HOST_SETTING and _can_be(base, c)])
+
+
+def paired(
+    choice: Choice, base: ReplayJob, outcomes: Sequence[Outcome], waits: Collection[str], runs: int
+) -> list[Candidate]:
+    """The best other TCPs that still wait for their retransmission timer, each with the host setting that does most for the current one.
+
+    A TCP that keeps the queue short still loses the last packet of an answer now and then, and a setting alone leaves the queue as it is: neither
+    shows what both are worth.
+
+    Parameters
+    ----------
+    choice : Choice
+        What has been run.
+    base : ReplayJob
+        The replay, for whether it takes the setting.
+    outcomes : sequence of Outcome
+        What the runs gave so far.
+    waits : collection of str
+        The candidates that had a retransmission timeout in some run.
+    runs : int
+        How many there are to be of each.
+    """
+    now = next((outcome for outcome in outcomes if outcome.name == choice.baseline), None)
+    if now is None:
+        return []
+    by = Case(now, runs=runs).by
+    ranked = sorted(
+        (outcome for outcome in outcomes if outcome is not now), key=lambda o: (on_average(o, by), o.cost, o.name)
+    )
+    turned = [choice.way(o.name) for o in ranked if o.cost[0] == Cost.HOST_SETTING and _better(o, now, by)]
+    others = [choice.way(o.name) for o in ranked if o.name not in choice.settings and o.name in waits]
+    pairs = [Candidate(other.cc, turned[0].settings) for other in others[:PAIRED]] if turned else []
+    return [pair for pair in pairs if _can_be(base, pair)]
+
+
+def _better(one: Outcome, other: Outcome, by: Sequence[str]) -> bool:
+    return on_average(one, by) < on_average(other, by)
 
 
 def with_candidates(choice: Choice, more: Sequence[Candidate]) -> Choice:

@@ -273,13 +273,17 @@ class Course:
         """What can no longer be advised after a few runs is not run further."""
         return self.question.cc is None and self.question.engine == "sim" and not self.question.independent
 
+    def choice_of(self, result: CompareResult) -> Choice:
+        """What was compared, with what came to it in the course of the runs."""
+        return with_candidates(self.choice, list(result.ways.values()))
+
     def confirmed(self, result: CompareResult) -> CompareResult:
         """The best and the current setting once more, on the kernel's own TCP."""
         job = self.job(engine=CONFIRMING)
 
         def again(names: list[str], seeds: list[int], label: str) -> CompareResult:
             usual = result.baseline if result.baseline in names else names[0]
-            choice = replace(self.choice, names=names, candidates=names, baseline=usual, notes=[])
+            choice = replace(self.choice_of(result), names=names, candidates=names, baseline=usual, notes=[])
             return self.run(job, seeds, choice, traced=None, label=label)
 
         found = confirm(result, self.question.confirm, job, again, self.tell.tell)
@@ -293,7 +297,7 @@ class Course:
 
     def elsewhere(self, result: CompareResult) -> CompareResult:
         """The same on the other racks: those that were asked for, else those that give the capture as well."""
-        question, choice = self.question, self.choice
+        question, choice = self.question, self.choice_of(result)
         others: Sequence[dict[str, str]] = question.others or self.place.less_likely
         if self.narrow and not question.vary and result.baseline is not None:
             # Only what may be advised is looked at: whether the answer depends on what the capture leaves open.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -15,12 +14,12 @@ import polars as pl
 
 from fanin import _native, closing, waiting
 from fanin.comparison import doubts
-from fanin.comparison.candidates import Choice, listed, quickack_note
+from fanin.comparison.candidates import Choice, quickack_note
+from fanin.comparison.narrowing import Runs
 from fanin.comparison.outcomes import outcomes
 from fanin.comparison.remarks import about_the_traffic, remarks
-from fanin.comparison.replays import Outcome, run_all
+from fanin.comparison.replays import run_all
 from fanin.comparison.result import Alone, CaptureSummary, CompareResult
-from fanin.decision.running import CHECKS, running
 from fanin.files import output_folder
 from fanin.measured import NOT_AS_MEASURED, NS_PER_MS, another_baseline, disagreement, measured, shortest_rtt, waited
 from fanin.progress import Progress, silent
@@ -35,7 +34,7 @@ from fanin.vantage import pauses as _pauses
 if TYPE_CHECKING:
     from fanin._native import Replay
     from fanin.decision.judge import Goal
-    from fanin.measured import Measured, Today
+    from fanin.measured import Today
     from fanin.runs.store import Store
     from fanin.traffic import TrainsResult
 
@@ -69,13 +68,12 @@ def compared(
 ) -> CompareResult:
     """One comparison on one rack; what names the rack is left to the caller.
 
-    With `narrow` a candidate that can no longer be advised after a few runs is not run further (:func:`fanin.decision.running`).
+    With `narrow` candidates come and go after a few runs (:meth:`fanin.comparison.narrowing.Runs.narrowed`).
     """
-    replay, ways = base.traffic.replay, choice.ways()
+    replay = base.traffic.replay
     seen = measured(found, replay.aggregator, waited(found, replay, rank_of))
     plain = [name for name in choice.names if name not in choice.settings]
     notes = choice.notes + quickack_note(rack_of(base.rack, base.settings), plain)
-    needs_ecn = {name: _native.needs_ecn(way.cc) for name, way in ways.items()}
 
     groups = [] if independent else waiting.groups(replay)
     notes += (
@@ -86,22 +84,14 @@ def compared(
     started = time.monotonic()
     with output_folder(pcap, "--pcap") if pcap is not None else nullcontext(None) as scratch:
         captures = None if scratch is None else (scratch, pcap_at)
-        first, *later = _portions(seeds, traced) if narrow else [seeds]
-        outcome = run_all(base, choice.names, first, traced, captures, progress, label, store, ways)
-    able = left = [name for name in choice.names if any(key[0] == name for key in outcome.frames)]
-    for number, portion in enumerate(later, start=1):
-        if outcome.interrupted:
-            break
-        left = _still_running(outcome, choice.only(left), seen, rank_of, goal, len(seeds))
-        try:
-            outcome = outcome.plus(run_all(base, left, portion, traced, None, progress, label, store, ways))
-        except KeyboardInterrupt:
-            missing = [(name, seed) for seed in portion for name in left]
-            outcome = replace(outcome, interrupted=True, missing=missing)
-        if outcome.interrupted:
-            unbegun = [(name, seed) for other in later[number:] for seed in other for name in left]
-            outcome = replace(outcome, missing=[*outcome.missing, *unbegun])
-    notes += _not_run_further(able, left)
+        runs_of = Runs(base, seeds, traced, captures, progress, label, store)
+        if narrow:
+            outcome, choice, told = runs_of.narrowed(choice, rank_of, goal, seen.told())
+            notes += told
+        else:
+            outcome = runs_of.of(choice)
+    ways = choice.ways()
+    needs_ecn = {name: _native.needs_ecn(way.cc) for name, way in ways.items()}
     elapsed = time.monotonic() - started
     runs = outcome.frame("runs")
     flows = outcome.frame("flows")
@@ -189,42 +179,6 @@ def compared(
         engine_label=find_engine(base.engine).label,
         found=outcome.found,
     )
-
-
-def _portions(seeds: Sequence[int], traced: int | None) -> list[list[int]]:
-    """The seeds in portions after which it is asked who can still be advised, the traced one in the first; one portion where that would save little."""
-    if len(seeds) < 2 * CHECKS[-1]:
-        return [list(seeds)]
-    # Stable: the others stay in their order.
-    ordered = sorted(seeds, key=lambda seed: seed != traced)
-    ends = [0, *CHECKS, len(seeds)]
-    return [sorted(ordered[begin:end]) for begin, end in itertools.pairwise(ends)]
-
-
-def _still_running(
-    outcome: Outcome, choice: Choice, seen: Measured, of: RankOf, goal: Goal | None, runs: int
-) -> list[str]:
-    """The current setting, and what can still be advised instead of it; everything where nothing is known of the current one."""
-    if choice.baseline is None or not any(name == choice.baseline for name, _ in outcome.frames):
-        return [name for name in choice.names if any(key[0] == name for key in outcome.frames)]
-    responses = outcome.frame("responses")
-    # What one connection loses is judged by all runs, not by a few.
-    needed = responses if goal == "fairness" else responses.clear()
-    candidates = {name: way for name, way in choice.ways().items() if name in choice.candidates}
-    so_far = outcomes(outcome.frame("runs"), needed, candidates, choice.baseline, of, goal)
-    left = {choice.baseline, *running(so_far, choice.baseline, goal, seen.told(), runs)}
-    return [name for name in choice.names if name in left]
-
-
-def _not_run_further(able: Sequence[str], left: Sequence[str]) -> list[str]:
-    """What is said of candidates that were run less often than others."""
-    dropped = [name for name in able if name not in left]
-    if not dropped:
-        return []
-    return [
-        f"after a part of the runs {len(dropped)} of {len(able)} candidates could no longer be advised, and were not run further: {listed(dropped)} "
-        "(named with --cc they are run to the end)"
-    ]
 
 
 def _shortest_rtt(flows: pl.DataFrame, cc: str) -> float | None:

@@ -64,8 +64,8 @@ class Outcome:
         return pl.concat(parts) if parts else pl.DataFrame(schema=columns.KEPT[name])
 
     def plus(self, more: Outcome) -> Outcome:
-        """These runs and those of some of the same names under more seeds, each name's together."""
-        names = list(dict.fromkeys(name for name, _ in self.frames))
+        """These runs and others, each name's together."""
+        names = list(dict.fromkeys(name for one in (self, more) for name, _ in one.frames))
         keys = [key for name in names for one in (self, more) for key in one.frames if key[0] == name]
         failed = {failure.cc: failure for failure in (*self.failures, *more.failures)}
         return replace(
@@ -74,6 +74,7 @@ class Outcome:
             failures=list(failed.values()),
             missing=self.missing + more.missing,
             interrupted=self.interrupted or more.interrupted,
+            hashes=self.hashes | more.hashes,
             warnings=list(dict.fromkeys([*self.warnings, *more.warnings])),
             found=self.found + more.found,
         )

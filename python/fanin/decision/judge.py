@@ -315,6 +315,13 @@ def _together(outcome: Outcome, run: Run, by: Sequence[str]) -> float | None:
     return math.exp(math.fsum(logs) / len(logs)) if len(logs) == len(values) else None
 
 
+def on_average(outcome: Outcome, by: Sequence[str]) -> float:
+    """What some statistics are together over the runs, the less the better; infinite where a run has no value of one."""
+    values = [_together(outcome, run, by) for run in outcome.runs]
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known and len(known) == len(values) else math.inf
+
+
 def _incomplete(outcome: Outcome, by: Sequence[str], runs: Sequence[Run]) -> int:
     return sum(_together(outcome, run, by) is None for run in runs)
 
