@@ -100,17 +100,13 @@ def paired(
     if now is None:
         return []
     by = Case(now, runs=runs).by
-    ranked = sorted(
-        (outcome for outcome in outcomes if outcome is not now), key=lambda o: (on_average(o, by), o.cost, o.name)
-    )
-    turned = [choice.way(o.name) for o in ranked if o.cost[0] == Cost.HOST_SETTING and _better(o, now, by)]
-    others = [choice.way(o.name) for o in ranked if o.name not in choice.settings and o.name in waits]
-    pairs = [Candidate(other.cc, turned[0].settings) for other in others[:PAIRED]] if turned else []
+    average = {outcome.name: on_average(outcome, by) for outcome in outcomes}
+    others = sorted((o for o in outcomes if o is not now), key=lambda o: (average[o.name], o.cost, o.name))
+    gain = [o for o in others if o.cost[0] == Cost.HOST_SETTING and average[o.name] < average[now.name]]
+    waiting = [choice.way(o.name) for o in others if o.name not in choice.settings and o.name in waits]
+    setting = choice.way(gain[0].name).settings if gain else ()
+    pairs = [Candidate(other.cc, setting) for other in waiting[:PAIRED]] if setting else []
     return [pair for pair in pairs if _can_be(base, pair)]
-
-
-def _better(one: Outcome, other: Outcome, by: Sequence[str]) -> bool:
-    return on_average(one, by) < on_average(other, by)
 
 
 def with_candidates(choice: Choice, more: Sequence[Candidate]) -> Choice:
