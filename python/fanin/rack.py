@@ -191,8 +191,11 @@ def _rate(link: dict[str, Any] | None, aggregator: str, *, near: bool = False) -
     """The rate of the link to the aggregator, bit/s and as a finding; `near`: the tap is behind its queue."""
     if link is None:
         return 1e9, Finding("rack.rate", "1Gbps", "assumed", "no data packet to the aggregator is in the capture")
-    # What arrives at a tap before the queue may be more than the link takes; what is acknowledged is not.
-    passed = [(float(link["busiest_bps"]), "passed"), (float(link["delivered_bps"]), "was acknowledged")]
+    # What arrives at a tap before the queue may be more than the link takes; what is acknowledged since it was sent is not.
+    passed = [
+        (float(link["busiest_bps"]), "passed in ten milliseconds"),
+        (float(link["delivered_bps"]), "was sent and acknowledged in ten milliseconds or more"),
+    ]
     busiest, how = min(pair for pair in passed if pair[0] > 0)
     found = link["rate_bps"]
     enough = link["samples"] >= FEWEST_TRAINS and found is not None
@@ -208,7 +211,7 @@ def _rate(link: dict[str, Any] | None, aggregator: str, *, near: bool = False) -
         low, high = link["quartiles_bps"]
         evidence = (
             f"{link['share']:.0%} of {link['samples']:,} trains of 8 packets to {aggregator} passed at {rate(found)}; at most "
-            f"{rate(busiest)} {how} in ten milliseconds"
+            f"{rate(busiest)} {how}"
         )
         if not strong:
             return bps, Finding("rack.rate", _rate_text(bps), "bounded", evidence, _at_least(busiest))
@@ -241,7 +244,7 @@ def _rate(link: dict[str, Any] | None, aggregator: str, *, near: bool = False) -
         "rack.rate",
         _rate_text(bps),
         "bounded",
-        f"{why}; at most {rate(busiest)} {how} in ten milliseconds",
+        f"{why}; at most {rate(busiest)} {how}",
         _at_least(busiest),
     )
 

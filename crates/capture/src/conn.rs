@@ -230,11 +230,16 @@ impl Conn {
         self.dirs[d].half.least().unwrap_or(0)
     }
 
-    /// How much of direction `d` is acknowledged, and whether nothing of it is being repaired.
+    /// How much of direction `d` is acknowledged.
     #[inline]
-    pub fn acknowledged(&self, d: usize) -> (u64, bool) {
-        let dir = &self.dirs[d];
-        (dir.seq.acked(), dir.seq.acked() >= dir.repair)
+    pub fn acknowledged(&self, d: usize) -> u64 {
+        self.dirs[d].seq.acked()
+    }
+
+    /// How much of direction `d` was sent and is not acknowledged.
+    #[inline]
+    pub fn in_flight(&self, d: usize) -> u64 {
+        self.dirs[d].seq.in_flight()
     }
 
     /// The round trip behind the tap that the last acknowledgement of direction `d` measured.

@@ -27,6 +27,7 @@ mod connections;
 mod conns;
 mod copies;
 mod decode;
+mod delivered;
 mod error;
 mod file;
 mod fitness;

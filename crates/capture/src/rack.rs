@@ -6,6 +6,7 @@
 
 use crate::conn::Cut;
 use crate::decode::{Addr, Segment, WIRE_OVERHEAD};
+use crate::delivered::{Delivered, Highest, INTERVAL};
 use crate::limit::{Answer, Limit, Passed, Room, Sent};
 use crate::offload::Offload;
 use serde::{Deserialize, Serialize};
@@ -30,17 +31,6 @@ const LEAST: f64 = 1e6;
 const BINS: usize = 280;
 /// Receivers followed; more are the clients of a busy server, each with little traffic.
 const MOST_RECEIVERS: usize = 256;
-/// Length of the intervals whose most bytes are told.
-const INTERVAL: u64 = 10_000_000;
-/// How many such intervals speak together, of a hundred or more: in one alone, packets may have been counted that a stalled host had
-/// kept. Of a short capture fewer do.
-const INTERVALS: usize = 5;
-/// Of how many intervals each one more speaks.
-const IN: u64 = 20;
-/// No acknowledgement of a receiver that got packets one by one, or merged by its offload, covers more: what does stands for others that are
-/// not in the capture.
-const ONE_ACKNOWLEDGES: u64 = 65_536;
-
 /// What packets towards one host say about the link to it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Link {
@@ -60,11 +50,11 @@ pub struct Link {
     pub sender_rate_bps: Option<u64>,
     /// Share of them within 10% of it.
     pub sender_share: f64,
-    /// The most that passed in each of `INTERVALS` intervals of ten milliseconds, bit/s on the wire: the link is at least as fast as that, but
-    /// for what a tap stamps late.
+    /// The most that passed in each of a few intervals of ten milliseconds, bit/s on the wire: the link is at least as fast as that, but for what
+    /// a tap stamps late.
     pub busiest_bps: u64,
-    /// The most that was acknowledged in each of as many intervals, repairs of losses left out, bit/s on the wire: a tap before the queue sees
-    /// packets arrive faster than the link takes them, but their acknowledgements come at the link's pace.
+    /// The most that was sent and acknowledged in each of as many intervals of ten milliseconds or more, bit/s on the wire: a tap before the queue
+    /// sees packets arrive faster than the link takes them, but what is acknowledged passed it after it was sent.
     pub delivered_bps: u64,
     /// Round trips behind the tap, nanoseconds: the shortest, the median, the 95th and the 99th percentile, the longest. What they grow
     /// by was spent in queues behind the tap; the longest ones also in the hosts.
@@ -101,7 +91,7 @@ struct Receiver {
     senders: Rates,
     passed: Busiest,
     merged: u64,
-    acked: Busiest,
+    acked: Delivered,
     passed_by: Passed,
     offload: Offload,
     round_trips: Vec<u32>,
@@ -207,44 +197,32 @@ impl Rates {
 struct Busiest {
     interval: u64,
     bytes: u64,
-    intervals: u64,
-    /// The most of the intervals before, the least first.
-    most: [u64; INTERVALS],
+    highest: Highest,
 }
 
 impl Busiest {
     #[inline]
     fn count(&mut self, bytes: u64, at: u64) {
         if at / INTERVAL != self.interval {
-            self.end();
+            self.highest.interval(std::mem::take(&mut self.bytes));
             self.interval = at / INTERVAL;
         }
         self.bytes += bytes;
     }
 
-    fn end(&mut self) {
-        let bytes = std::mem::take(&mut self.bytes);
-        self.intervals += u64::from(bytes > 0);
-        if bytes > self.most[0] {
-            self.most[0] = bytes;
-            self.most.sort_unstable();
-        }
-    }
-
     /// What each of the busiest intervals reached, bit/s.
     fn rate(mut self) -> u64 {
-        self.end();
-        let speak = (1 + self.intervals / IN).min(INTERVALS as u64) as usize;
-        self.most[INTERVALS - speak] * 8 * (1_000_000_000 / INTERVAL)
+        self.highest.interval(self.bytes);
+        self.highest.reached() * 8 * (1_000_000_000 / INTERVAL)
     }
 }
 
 impl Links {
-    /// A data packet passed.
+    /// A data packet passed, whose connection puts `segment` bytes into each.
     #[inline]
-    pub fn data(&mut self, s: &Segment, at: u64, merged: bool) {
+    pub fn data(&mut self, s: &Segment, segment: u32, at: u64) {
         if let Some(receiver) = self.receiver(s.dst) {
-            receiver.data(s.payload, at, merged);
+            receiver.data(s.payload, segment, at);
         }
     }
 
@@ -274,15 +252,13 @@ impl Links {
         }
     }
 
-    /// `receiver` acknowledged so many bytes, which came in packets of `segment` bytes.
+    /// So many bytes more than before, or fewer, are on their way to `receiver`, in packets of `segment` bytes.
     #[inline]
-    pub fn acknowledged(&mut self, receiver: Addr, bytes: u64, segment: u64, at: u64) {
-        if bytes > ONE_ACKNOWLEDGES {
-            return;
-        }
-        if let Some(receiver) = self.receiver(receiver) {
-            let segments = bytes.div_ceil(segment.max(1));
-            receiver.acked.count(bytes + segments * OVERHEAD, at);
+    pub fn in_flight(&mut self, receiver: Addr, bytes: i64, segment: u32, at: u64) {
+        if bytes != 0
+            && let Some(receiver) = self.receiver(receiver)
+        {
+            receiver.acked.moved(bytes, u64::from(segment), OVERHEAD, at);
         }
     }
 
@@ -333,7 +309,7 @@ impl Receiver {
             senders: Rates::default(),
             passed: Busiest::default(),
             merged: 0,
-            acked: Busiest::default(),
+            acked: Delivered::default(),
             passed_by: Passed::default(),
             offload: Offload::default(),
             round_trips: Vec::new(),
@@ -343,10 +319,14 @@ impl Receiver {
     }
 
     #[inline]
-    fn data(&mut self, payload: u32, at: u64, merged: bool) {
+    fn data(&mut self, payload: u32, segment: u32, at: u64) {
         let wire = u64::from(payload) + OVERHEAD;
         self.passed.count(wire, at);
-        self.merged += u64::from(merged);
+        let merged = payload > segment;
+        if merged {
+            self.merged += 1;
+            self.acked.merged(u64::from(payload), u64::from(segment), OVERHEAD);
+        }
         if let Some(rate) = self.together.packet(payload, at, merged, 0) {
             self.all.count(rate);
         }
@@ -423,7 +403,7 @@ mod tests {
                 noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 let late = if jitter == 0 { 0 } else { (noise >> 33) % jitter };
                 let s = Segment { dst: Addr(7), payload: 1448, ..Segment::default() };
-                links.data(&s, burst * 50_000_000 + n * each + late, false);
+                links.data(&s, 1_448, burst * 50_000_000 + n * each + late);
             }
         }
         links.finish().remove(0)
@@ -437,7 +417,7 @@ mod tests {
             // Two senders at 500 Mb/s, one half a packet behind the other.
             let at = 1_000_000 + n * 12_304;
             let s = Segment { dst: Addr(7), payload: 1448, ..Segment::default() };
-            links.data(&s, at, false);
+            links.data(&s, 1_448, at);
             if let Some(rate) = spacings[n as usize % 2].packet(s.payload, at, false, BURST) {
                 links.sender(s.dst, rate);
             }
@@ -481,29 +461,27 @@ mod tests {
         let mut links = Links::default();
         let packet = |payload| Segment { dst: Addr(7), payload, ..Segment::default() };
         for n in 0..100 {
-            links.data(&packet(400), n * 1_000, false);
-            links.data(&packet(1448), n * 1_000 + 10, false);
-            links.data(&packet(60_000), n * 1_000 + 20, true);
+            links.data(&packet(400), 1_448, n * 1_000);
+            links.data(&packet(1448), 1_448, n * 1_000 + 10);
+            links.data(&packet(60_000), 1_448, n * 1_000 + 20);
         }
         for n in 100..200 {
-            links.data(&packet(1448), n * 3_000_000, false);
+            links.data(&packet(1448), 1_448, n * 3_000_000);
         }
         let link = links.finish().remove(0);
         assert_eq!((link.samples, link.rate_bps, link.merged_packets), (0, None, 100));
     }
 
+    /// 100 Mb/s: 81 full packets in ten milliseconds, for a second; those of one interval come with the next.
     #[test]
-    fn one_interval_of_a_stalled_host_and_one_acknowledgement_for_many_are_no_rate() {
+    fn one_interval_of_a_stalled_host_is_no_rate() {
         let mut links = Links::default();
-        links.data(&Segment { dst: Addr(7), payload: 1448, ..Segment::default() }, 0, false);
-        // 100 Mb/s: 81 full packets in ten milliseconds, for a second; those of one interval come with the next.
         for n in 0..8_100_u64 {
             let at = n * 10_000_000 / 81;
             let stalled = if at / INTERVAL == 40 { 41 * INTERVAL } else { at };
-            links.acknowledged(Addr(7), 1448, 1448, stalled);
+            links.data(&Segment { dst: Addr(7), payload: 1448, ..Segment::default() }, 1_448, stalled);
         }
-        links.acknowledged(Addr(7), 262_388, 1448, 500_000_000);
-        let found = links.finish().remove(0).delivered_bps as f64 / 1e6;
+        let found = links.finish().remove(0).busiest_bps as f64 / 1e6;
         assert!((found - 100.0).abs() < 2.0, "{found}");
     }
 }

@@ -4,7 +4,7 @@ use crate::arrivals::Arrivals;
 use crate::conn::Conn;
 use crate::conns::Conns;
 use crate::copies::Copies;
-use crate::decode::Addr;
+use crate::decode::{Addr, flag};
 use crate::limit::{Answer, Sent};
 use crate::rack::{Link, Links};
 use crate::timeline::{Noted, Timed};
@@ -73,14 +73,14 @@ impl Table {
             let conn = self.conns.at(index);
             if s.payload > 0 {
                 let merged = s.payload > most;
-                self.links.data(s, *at, merged);
+                self.links.data(s, most, *at);
                 if let Some(rate) = conn.spacing(d, s.payload, *at, merged) {
                     self.links.sender(s.dst, rate);
                 }
                 let sent = Sent { flow: (index as u64) << 1 | d as u64, from: conn.host(d), segment: most };
                 self.links.passed(s, sent, *at);
             }
-            let (before, repaired) = conn.acknowledged(1 - d);
+            let (before, flying) = (conn.acknowledged(1 - d), [0, 1].map(|d| conn.in_flight(d)));
             conn.segment(s, payload, d, *at, self.gap, &mut self.arrivals, sink);
             if let Some(cut) = conn.take_burst(d) {
                 self.links.burst(s.dst, cut);
@@ -88,15 +88,17 @@ impl Table {
             if let Some(rtt) = conn.take_round_trip(1 - d) {
                 self.links.round_trip(s.src, rtt);
             }
-            // What fills a hole acknowledges at once what arrived long before.
-            let news = conn.acknowledged(1 - d).0.saturating_sub(before);
+            let news = conn.acknowledged(1 - d).saturating_sub(before);
             if news > 0 || s.twice.is_some() {
                 let flow = (index as u64) << 1 | (1 - d) as u64;
                 let answer = Answer { flow, least: conn.shortest_way(1 - d), sacks: conn.sacks() };
                 self.links.confirmed(s, answer, *at);
             }
-            if news > 0 && repaired {
-                self.links.acknowledged(s.src, news, u64::from(conn.largest_packet(1 - d, s)), *at);
+            let over = s.flags & flag::RST != 0;
+            for (way, receiver) in [(d, s.dst), (1 - d, s.src)] {
+                let left = if over { 0 } else { conn.in_flight(way) };
+                let most = conn.largest_packet(way, s);
+                self.links.in_flight(receiver, left as i64 - flying[way] as i64, most, *at);
             }
         }
     }
