@@ -160,7 +160,7 @@ def proposed(found: TrainsResult, aggregator: str, command: str) -> RackProposal
     queue = (
         buffer(towards, link, losses, the_rate, bps)
         if losses
-        else waited(towards, found.queued_before(aggregator), bps)
+        else waited(towards, found.queued_before(aggregator), the_rate, bps)
     )
     findings = as_fit((the_rate, _delay(towards), queue, mark(towards, bps, queue)), found.fitness)
     if found.fitness.lacks("rack") is None:

@@ -224,13 +224,21 @@ def buffer(
     )
 
 
-def waited(towards: list[tuple[dict[str, Any], dict[str, Any]]], queued: Queued | None, bps: float) -> Finding:
-    """The limit of the queue before the tap: where packets were lost there, first packets of answers that waited longest found it nearly full."""
+def waited(
+    towards: list[tuple[dict[str, Any], dict[str, Any]]], queued: Queued | None, speed: Finding, bps: float
+) -> Finding:
+    """The limit of the queue before the tap: where packets were lost there, first packets of answers that waited longest found it nearly full.
+
+    `speed` is what is known of its link, whose rate is taken to be `bps`: a wait is as many packets as that rate passes in it.
+    """
     lost = sum(side["refilled_packets"] for _, side in towards)
-    longest = 0 if queued is None else round(queued.p99_ns * bps / 8e9 / FULL)
-    low, high = max(1, round(longest / FULLER)), max(2, round(longest * FULLER))
     if queued is None or lost < FEWEST_LOST or queued.p99_ns < LEAST_WAIT:
         return _not_seen()
+    slow, fast = (as_bps(end) if end else bps for end in (speed.low, speed.high))
+    at_slow, longest, at_fast = (round(queued.p99_ns * each / 8e9 / FULL) for each in (slow, bps, fast))
+    low, high = max(1, round(at_slow / FULLER)), max(2, round(at_fast * FULLER))
+    if not speed.high and speed.certainty != "measured":
+        high = max(2 * high, ASSUMED_RANGE[1])
     seen = f"by their senders' time stamps one in a hundred of {queued.answers:,} answers waited at least {queued.p99_ns / 1e6:.1f} ms"
     # Where they found it full, most of them lost packets.
     together = longest <= FIRST * len(towards) and lost < queued.answers
@@ -245,12 +253,13 @@ def waited(towards: list[tuple[dict[str, Any], dict[str, Any]]], queued: Queued 
             f"{low}p",
             f"{max(4 * low, ASSUMED_RANGE[1])}p",
         )
+    guess = "" if speed.certainty == "measured" else ", which is no measured rate"
     return _ranged(
         low,
         high,
         longest,
         "bounded",
-        f"{seen} in the queue before this tap, {_packets(longest)} at {rate(bps)}; {lost:,} packets were lost there",
+        f"{seen} in the queue before this tap, {_packets(longest)} at {rate(bps)}{guess}; {lost:,} packets were lost there",
     )
 
 

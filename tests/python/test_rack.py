@@ -129,16 +129,30 @@ def test_the_real_buffer_lies_within_what_is_said_before_and_behind_the_queue(ca
     assert int(seen.low[:-1]) <= truth <= int(seen.high[:-1]) <= 4 * truth
 
 
-def behind(p95_ms: float, p99_ms: float, lost: int = 50, servers: int = 1) -> Finding:
+MEASURED = Finding("rack.rate", "300Mbps", "measured", "")
+
+
+def behind(p95_ms: float, p99_ms: float, lost: int = 50, servers: int = 1, speed: Finding = MEASURED) -> Finding:
     """The limit of a queue of 300 Mbps before the tap."""
     sides: list[tuple[dict[str, object], dict[str, object]]] = [({}, {"refilled_packets": lost})]
     sides += [({}, {"refilled_packets": 0})] * (servers - 1)
-    return waited(sides, Queued(answers=1_000, p95_ns=round(p95_ms * 1e6), p99_ns=round(p99_ms * 1e6)), 300e6)
+    return waited(sides, Queued(answers=1_000, p95_ns=round(p95_ms * 1e6), p99_ns=round(p99_ms * 1e6)), speed, 300e6)
 
 
 def test_a_queue_before_the_tap_is_as_long_as_the_longest_waits_where_many_are_as_long() -> None:
     # 4.0374 ms are 100 packets of 1514 bytes.
     assert (behind(2.9, 4.0374).value, behind(2.9, 4.0374).low, behind(2.9, 4.0374).high) == ("100p", "72p", "139p")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ends"),
+    [("150Mbps", "600Mbps", ("36p", "278p")), ("150Mbps", None, ("36p", "512p")), ("270Mbps", None, ("65p", "512p"))],
+)
+def test_a_wait_is_as_many_packets_as_the_slowest_and_the_fastest_rate_pass_in_it(
+    low: str, high: str | None, ends: tuple[str, str]
+) -> None:
+    told = behind(2.9, 4.0374, speed=Finding("rack.rate", "300Mbps", "bounded", "", low, high))
+    assert (told.low, told.high) == ends
 
 
 def test_where_few_waited_long_the_queue_before_the_tap_may_hold_more() -> None:
@@ -160,7 +174,7 @@ def test_waits_of_less_than_a_tick_tell_no_queue_before_the_tap() -> None:
 
 
 def test_without_losses_or_time_stamps_a_queue_before_the_tap_is_not_told() -> None:
-    for told in (behind(2.9, 4.0374, lost=9), waited([({}, {"refilled_packets": 50})], None, 300e6)):
+    for told in (behind(2.9, 4.0374, lost=9), waited([({}, {"refilled_packets": 50})], None, MEASURED, 300e6)):
         assert (told.value, told.certainty, told.low, told.high) == ("100p", "assumed", "16p", "512p")
     assert behind(2.9, 4.0374, lost=10).certainty == "bounded"
 
