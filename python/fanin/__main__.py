@@ -13,7 +13,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from fanin.errors import FaninError, Interrupted, OutputError, nearest
-from fanin.limits import Apart, of_memory, refused
+from fanin.limits import Apart, of_memory, refused, said_on
 from fanin.text import harmless, visible
 
 if TYPE_CHECKING:
@@ -137,12 +137,15 @@ def _short(said: str) -> str:
 
 def _without_memory() -> int:
     _give_up_output()
-    sys.stderr.write(WITHOUT_MEMORY)
-    APART.forget()
     native = sys.modules.get("fanin._native")
+    if native is None:
+        sys.stderr.write(WITHOUT_MEMORY)
+    else:
+        # Threads that still run meet the same; one of all says it.
+        native.say_without_memory(said_on())
+    APART.forget()
     if native is not None:
-        # Threads that still run meet the same, and it is said: their sentence goes where standard output went.
-        native.end_without_memory(sys.stdout.fileno())
+        native.end_without_memory(said_on())
     return BAD_INPUT
 
 

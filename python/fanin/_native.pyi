@@ -54,6 +54,7 @@ __all__ = [
     "registry_json",
     "results_schema_json",
     "run_with_pcap",
+    "say_without_memory",
     "trim_as",
     "trim_k",
 ]
@@ -246,6 +247,9 @@ class Run:
 
 def end_without_memory(said_on: int = 2) -> None:
     """From now on a failed allocation ends the process with a sentence and exit code 2."""
+
+def say_without_memory(said_on: int) -> None:
+    """Say that memory ran out, unless a failed allocation of another thread has said it."""
 
 def clean_without_memory(paths: Sequence[str | PathLike[str]]) -> None:
     """Name what is to be removed if memory runs out: scratch, and then the folders that were made for it."""

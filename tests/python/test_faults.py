@@ -129,6 +129,17 @@ def test_memory_that_runs_out_in_a_second_thread_too_is_said_once(tmp_path: Path
     assert (done.returncode, done.stdout, done.stderr.count("out of memory")) == (2, "", 1), done.stderr
 
 
+def test_memory_that_runs_out_in_two_threads_at_once_is_said_once(tmp_path: Path) -> None:
+    # The other thread aborts between what the main thread says and the next that it does.
+    code = (
+        "import os, resource\nfrom fanin import _native, __main__\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (1 << 33, 1 << 33))\n_native.end_without_memory()\n"
+        "__main__.APART.forget = os.abort\n__main__._without_memory()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr.count("out of memory")) == (2, "", 1), done.stderr
+
+
 def test_what_native_code_said_needs_no_memory_of_its_size(tmp_path: Path) -> None:
     # After `rack` had written its file, it ended with 1: libraries had complained in more bytes than memory was left for.
     code = (

@@ -69,18 +69,27 @@ fn some(memory: *mut u8) -> *mut u8 {
     memory
 }
 
+/// Says the sentence, unless another thread of this process has.
+fn say(on: i32) {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    if !SAID.swap(true, Ordering::AcqRel) {
+        // SAFETY: a system call; the text lives as long as the process.
+        unsafe { libc::write(on, SENTENCE.as_ptr().cast(), SENTENCE.len()) };
+    }
+}
+
 /// Says the sentence and ends the process at once, as a signal handler may. Without memory this process cleans nothing up: a shell takes its place.
 #[cold]
 fn end() -> ! {
     static ENDING: AtomicBool = AtomicBool::new(false);
     while ENDING.swap(true, Ordering::AcqRel) {
-        // Another thread says it.
+        // Another thread ends the process.
         // SAFETY: a system call.
         unsafe { libc::pause() };
     }
-    // SAFETY: all are system calls; the text and the words live as long as the process.
+    say(SAID_ON.load(Ordering::Relaxed));
+    // SAFETY: all are system calls; the words live as long as the process.
     unsafe {
-        libc::write(SAID_ON.load(Ordering::Relaxed), SENTENCE.as_ptr().cast(), SENTENCE.len());
         let words = CLEANING.load(Ordering::Acquire);
         if !words.is_null() {
             libc::execv(c"/bin/sh".as_ptr(), words);
@@ -133,6 +142,12 @@ pub fn clean_without_memory(paths: Vec<PathBuf>) {
     // Never freed: another thread may be about to use what was there before. It is a few words for each folder of results.
     let words = before.into_iter().chain(paths.into_iter().map(|p| p.into_raw().cast_const())).chain([null()]);
     CLEANING.store(Box::leak(words.collect::<Box<[_]>>()).as_mut_ptr(), Ordering::Release);
+}
+
+/// Says on this file descriptor that memory ran out, unless a failed allocation of another thread has said it.
+#[pyfunction]
+pub fn say_without_memory(said_on: i32) {
+    say(said_on);
 }
 
 /// From now on a failed allocation ends the process with a sentence on this file descriptor and exit code 2.
