@@ -67,6 +67,31 @@ u32 fanin_random_u32(void)
 	return (z ^ (z >> 31)) >> 32;
 }
 
+/* ---- memory: kernel code asks for none here, and code that does rarely looks whether it got any -------------------------------- */
+
+void *__real_malloc(size_t size), *__real_calloc(size_t count, size_t size), *__real_realloc(void *old, size_t size);
+int dprintf(int fd, const char *format, ...);
+
+/* Once, and last before the fault that follows: what a process says last is in the sentence about its end. */
+static void *fanin_given(void *memory, size_t size)
+{
+	static bool said;
+
+	if (!memory && size && !said) {
+		said = true;
+		dprintf(2, "it has met the limit of memory with an allocation of %zu bytes\n", size);
+	}
+	return memory;
+}
+void *__wrap_malloc(size_t size) { return fanin_given(__real_malloc(size), size); }
+void *__wrap_realloc(void *old, size_t size) { return fanin_given(__real_realloc(old, size), size); }
+void *__wrap_calloc(size_t count, size_t size)
+{
+	size_t all;
+
+	return fanin_given(__real_calloc(count, size), __builtin_mul_overflow(count, size, &all) ? SIZE_MAX : all);
+}
+
 /* ---- helpers of tcp_cong.c and win_minmax.c, by their contract ------------------------------------------------------------------ */
 
 u32 tcp_slow_start(struct sock *tp, u32 acked)

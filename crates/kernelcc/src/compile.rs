@@ -61,6 +61,8 @@ const FLAGS: &[&str] = &[
     "-fno-diagnostics-color",
     "-fdiagnostics-show-option",
     "-Wl,-z,defs",
+    // An allocation that the limit of memory refuses is told (glue.c).
+    "-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc",
 ];
 
 /// A compiled file.
