@@ -32,6 +32,7 @@ __all__ = [
     "dctcp",
     "deployment",
     "describe_code",
+    "end_with_parent",
     "end_without_memory",
     "give_back",
     "graph_json",
@@ -420,6 +421,9 @@ class Ack:
     def newly_lost(self) -> int: ...
     @property
     def rate(self) -> tuple[int, float, bool, int, int] | None: ...
+
+def end_with_parent(parent: int, group: bool) -> None:
+    """End this process when `parent`, which forked it, ends; with `group`, its process group as well."""
 
 def admit_code(objects: dict[str, tuple[str | PathLike[str], str]]) -> None:
     """From now on this process loads code by itself: C from these objects (path and version by name), classes by their modules."""

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import sys
 import textwrap
 import time
@@ -100,13 +101,25 @@ DEATHS = [
         "it was ended: it tried to send a signal to another process, or to reach its memory, during a run",
     ),
     ("ptrace(16, getppid(), 0, 0);", "long ptrace(int, int, long, long); int getppid(void);", "it was ended: it tried"),
+    (
+        "volatile char *p = malloc(1UL << 60); *p = 1;",
+        "void *malloc(unsigned long);",
+        "SIGSEGV during a run and said: it has met the limit of memory with an allocation of 1152921504606846976 bytes",
+    ),
+    (
+        "kill(getpid(), 9);",
+        "int kill(int, int); int getpid(void);",
+        "it was ended by SIGKILL, as the system does when memory runs out, during a run",
+    ),
     ("sleep(100000);", "unsigned sleep(unsigned);", "it was stopped: it waited for 18 s without coming back"),
 ]
 
 
 @needs_cc
 @pytest.mark.parametrize(
-    ("callback", "top", "message"), DEATHS, ids=["exit", "segv", "heap", "loop", "fork", "kill", "ptrace", "sleep"]
+    ("callback", "top", "message"),
+    DEATHS,
+    ids=["exit", "segv", "heap", "loop", "fork", "kill", "ptrace", "memory", "killed", "sleep"],
 )
 def test_the_death_of_a_c_file_is_one_sentence_with_its_name(
     fanin: Fanin, folder: Path, callback: str, top: str, message: str
@@ -345,3 +358,47 @@ def test_ctrl_c_ends_the_compiler_and_code_that_is_looked_at(
     assert (ended.code, ended.err) == (130, "fanin: interrupted, nothing was written\n")
     assert faults.faults(folder, ended, codes=(130,)) == []
     assert processes_in(folder) == [os.getpid()]
+
+
+def _parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+@needs_cc
+@pytest.mark.parametrize(
+    ("sent", "to", "code"),
+    [
+        (signal.SIGTERM, "the command", 143),
+        (signal.SIGTERM, "all", 143),
+        (signal.SIGHUP, "all", 129),
+        (signal.SIGKILL, "the command", -9),
+        (signal.SIGKILL, "all", -9),
+        (signal.SIGKILL, "its worker", 2),
+    ],
+)
+def test_a_compiler_that_waits_ends_with_the_command(folder: Path, sent: signal.Signals, to: str, code: int) -> None:
+    faults.place(folder)
+    os.mkfifo(folder / "fifo")
+    c_file(folder / "slow.c", top='#include "fifo"')
+    with faults.started(folder, "run two.toml --cc ./slow.c", start_new_session=True) as process:
+        until = time.monotonic() + 120
+        # This process, the command, the worker, its child, the compiler's driver and the compiler.
+        while len(processes_in(folder)) < 6 and time.monotonic() < until:
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.05)
+        others = set(processes_in(folder)) - {os.getpid()}
+        if to == "all":
+            os.killpg(process.pid, sent)
+        else:
+            os.kill(process.pid if to == "the command" else next(p for p in others if _parent(p) == process.pid), sent)
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == code, err
+        while processes_in(folder) != [os.getpid()] and time.monotonic() < until:
+            time.sleep(0.05)
+        left = set(processes_in(folder)) - {os.getpid()}
+        for pid in left & others:
+            os.kill(pid, signal.SIGKILL)
+    assert not left
+    if code == 2:
+        [line] = err.strip().splitlines()
+        assert "`./slow.c`: it was ended by SIGKILL" in line

@@ -186,7 +186,7 @@ pub fn restrict(files: bool, programs: bool) -> Result<(), Error> {
     let refused = filter(refused, SeccompAction::Allow, SeccompAction::Errno(libc::EPERM as u32));
     // A compiler that meddles with others is refused, and goes on.
     let end = if programs { SeccompAction::Errno(libc::EPERM as u32) } else { SeccompAction::KillProcess };
-    let attacks = filter(attacks().map_err(|e| failed(&e))?, SeccompAction::Allow, end);
+    let attacks = filter(attacks(programs).map_err(|e| failed(&e))?, SeccompAction::Allow, end);
     for program in [&there, &refused.map_err(|e| failed(&e))?, &attacks.map_err(|e| failed(&e))?] {
         seccompiler::apply_filter(program).map_err(|e| failed(&e))?;
     }
@@ -206,12 +206,16 @@ fn when(conditions: Vec<SeccompCondition>) -> Result<Vec<SeccompRule>, seccompil
     SeccompRule::new(conditions).map(|rule| vec![rule])
 }
 
-/// Signals to other processes, and their memory.
-fn attacks() -> Result<Rules, seccompiler::BackendError> {
+/// Signals to other processes, and their memory. With `group`, its process group may be ended: whoever starts a compiler has to end it.
+fn attacks(group: bool) -> Result<Rules, seccompiler::BackendError> {
     let mut rules = always(ATTACKS);
     let own = u64::from(std::process::id());
     for signal in [libc::SYS_kill, libc::SYS_tgkill] {
-        rules.insert(signal, when(vec![SeccompCondition::new(0, Dword, Ne, own)?])?);
+        let mut others = vec![SeccompCondition::new(0, Dword, Ne, own)?];
+        if group && signal == libc::SYS_kill {
+            others.push(SeccompCondition::new(0, Dword, Ne, 0)?);
+        }
+        rules.insert(signal, when(others)?);
     }
     Ok(rules)
 }

@@ -169,6 +169,32 @@ pub fn confine(
     fanin_confine::confine(&rights).map_err(|error| raise(py, Class::Engine, error))
 }
 
+/// When `parent`, which forked this process, ends without a word, so does this process (`PR_SET_PDEATHSIG`, prctl(2)); with `group`, its process
+/// group too, which a compiler that it started belongs to.
+#[pyfunction]
+#[allow(unsafe_code)]
+pub fn end_with_parent(parent: i32, group: bool) {
+    extern "C" fn end_group(_signal: libc::c_int) {
+        // SAFETY: system calls that a signal handler may make; none returns where the first is allowed.
+        unsafe {
+            libc::kill(0, libc::SIGKILL);
+            libc::_exit(2);
+        }
+    }
+    // SAFETY: system calls; the handler is a function of this module.
+    unsafe {
+        if group {
+            libc::signal(libc::SIGTERM, end_group as *const () as libc::sighandler_t);
+        }
+        #[cfg(target_os = "linux")]
+        libc::prctl(libc::PR_SET_PDEATHSIG, if group { libc::SIGTERM } else { libc::SIGKILL });
+        if libc::getppid() != parent {
+            // It ended before it was asked for.
+            libc::_exit(2);
+        }
+    }
+}
+
 /// From now on this process loads code by itself: C from these objects (path and version by name), classes by their modules.
 #[pyfunction]
 pub fn admit_code(objects: BTreeMap<String, (PathBuf, String)>) {

@@ -27,7 +27,7 @@ mod _native {
     #[pymodule_export]
     use crate::capture::{Capture, Replay, analyse};
     #[pymodule_export]
-    use crate::code::{admit_code, c_places, compile_c, confine, describe_code};
+    use crate::code::{admit_code, c_places, compile_c, confine, describe_code, end_with_parent};
     #[pymodule_export]
     use crate::columns::Table;
     #[pymodule_export]

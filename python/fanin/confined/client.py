@@ -283,6 +283,8 @@ class _Call:
                 raise self._death(f"it ended its process with exit code {ended}")
             if -ended == signal.SIGSYS:
                 raise self._death("it was ended: it tried to send a signal to another process, or to reach its memory,")
+            if -ended == signal.SIGKILL:
+                raise self._death("it was ended by SIGKILL, as the system does when memory runs out,")
             name = signal.Signals(-ended).name if -ended in {s.value for s in signal.Signals} else f"signal {-ended}"
             raise self._death(f"it ended its process by {name}")
         if self._said:
@@ -308,12 +310,15 @@ LOADED = "while it was loaded"
 
 
 def _status(about: socket.socket) -> int:
-    """How a piece of work ended, once it has; before that its number may come, if an interrupt did not let it be read."""
+    """How a piece of work ended, once it has; before that its number may come, if an interrupt did not let it be read.
+
+    Whoever kills the worker kills its work as well.
+    """
     while told := about.recv(4096):
         status = json.loads(told).get("status")
         if status is not None:
             return int(status)
-    return 0
+    return int(signal.SIGKILL)
 
 
 def _used_s(pid: int) -> float:

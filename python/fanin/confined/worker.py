@@ -14,10 +14,14 @@ import warnings
 from contextlib import suppress
 from typing import Any
 
+from fanin import _native
 from fanin.confined import inside, wire
 
 DESCRIPTORS = 4
 """With each piece of work: where to read it, where to write what it gives, where what it prints goes, and a socket about the process."""
+
+ENDINGS = (signal.SIGTERM, signal.SIGHUP)
+"""Signals that end a piece of work, though not the worker."""
 
 
 def serve(descriptor: int) -> None:
@@ -27,8 +31,9 @@ def serve(descriptor: int) -> None:
 
     # Polars warns of forks because its pool of threads may be at work; here it never began.
     warnings.simplefilter("ignore")
-    # Ctrl-C is the terminal's word to the process that asked; that one stops its runs.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # What a terminal or a service manager says to all is for the process that asked: it stops its runs, and its end is this one's.
+    for ending in (signal.SIGINT, *ENDINGS):
+        signal.signal(ending, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     _adopt()
     gc.freeze()
@@ -54,7 +59,7 @@ def _begin(control: socket.socket, ready: selectors.BaseSelector, children: dict
     if not told or len(descriptors) != DESCRIPTORS:
         return False
     request, result, said, about = descriptors
-    pid = os.fork()
+    parent, pid = os.getpid(), os.fork()
     if pid == 0:
         # Nothing of the parent's is this process's: it must not run what stands after this in the parent.
         code = 1
@@ -64,7 +69,7 @@ def _begin(control: socket.socket, ready: selectors.BaseSelector, children: dict
             for _, (other, line) in children.items():
                 os.close(other)
                 line.close()
-            code = _work(request, result, said)
+            code = _work(parent, request, result, said)
         finally:
             os._exit(code)
     for each in (request, result, said):
@@ -115,8 +120,10 @@ def _adopt() -> None:
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
 
 
-def _work(request: int, result: int, said: int) -> int:
+def _work(parent: int, request: int, result: int, said: int) -> int:
     """Do one piece of work in this process; its exit code."""
+    for ending in ENDINGS:
+        signal.signal(ending, signal.SIG_DFL)
     for standard in (1, 2):
         os.dup2(said, standard)
     os.close(said)
@@ -129,8 +136,9 @@ def _work(request: int, result: int, said: int) -> int:
     out = wire.Writer(result)
     try:
         if "describe" in asked:
-            _describe(asked, out)
+            _describe(asked, out, parent)
         else:
+            _native.end_with_parent(parent, group=False)
             _run(asked, out)
         out.put(wire.DONE)
     except BaseException as error:
@@ -141,24 +149,21 @@ def _work(request: int, result: int, said: int) -> int:
 
 
 def _name_files(named: dict[str, str]) -> None:
-    from fanin import _native
-
     for name, path in named.items():
         _native.name_c_file(name, path)
 
 
-def _describe(asked: dict[str, Any], out: wire.Writer) -> None:
+def _describe(asked: dict[str, Any], out: wire.Writer, parent: int) -> None:
     # A group of its own with the compiler, so that both are ended at once.
     os.setpgid(0, 0)
+    _native.end_with_parent(parent, group=True)
     inside.become({}, lambda: None)
     _name_files(asked["named"])
     out.put(wire.SAID, json.dumps(inside.look(asked["describe"])).encode())
 
 
 def _run(asked: dict[str, Any], out: wire.Writer) -> None:
-    from fanin._native import Watch
-
-    watch = Watch()
+    watch = _native.Watch()
     beat = inside.Beat(watch, out.progress)
     inside.become(asked["told"], beat.start)
     _name_files(asked["named"])
