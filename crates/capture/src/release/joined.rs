@@ -14,7 +14,7 @@ use super::{CLEAR, SEEN};
 /// A request has no more stages with pauses between them than this.
 const STAGES: usize = 16;
 /// Fewer rounds show no steadiness.
-const FEWEST: usize = 20;
+pub(super) const FEWEST: usize = 20;
 /// What takes up to half as long again each time takes about as long.
 const ABOUT: f64 = 1.5;
 

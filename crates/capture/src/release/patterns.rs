@@ -62,6 +62,8 @@ struct Service {
     pause: (u64, u64),
     /// A stage or the next of a semaphore leaves so long after what it waits for: least and most.
     turn: (u64, u64),
+    /// One thread sends all messages, after those of the requests before; one in three takes up to so long.
+    held_up: u64,
     requests: usize,
     seed: u64,
 }
@@ -99,12 +101,15 @@ impl Service {
         let mut made = Connections { talks: Vec::new(), free: Vec::new(), of: Vec::new() };
         let mut asks: Vec<(u64, u64, usize, usize)> = Vec::new();
         let mut requests = Vec::new();
+        let mut sent = 0;
         let mut next: BinaryHeap<Reverse<(u64, usize)>> =
             (0..self.users).map(|user| Reverse((numbers.below(20 * MS), user))).collect();
         while let Some(Reverse((start, user))) = next.pop()
             && requests.len() < self.requests
         {
+            let start = if self.held_up > 0 { start.max(sent) } else { start };
             let end = self.request(start, user, &mut numbers, &mut asks);
+            sent = asks.last().map_or(0, |last| last.0) + 40 * US;
             requests.push((start, end));
             let (least, mean) = self.pause;
             next.push(Reverse((end + least + numbers.exponential(mean), user)));
@@ -132,6 +137,9 @@ impl Service {
             for server in servers {
                 end = end.max(one(at, server, numbers));
                 at += numbers.between(8 * US, 40 * US);
+                if self.held_up > 0 && numbers.below(3) == 0 {
+                    at += numbers.below(self.held_up);
+                }
             }
             end
         };
@@ -227,6 +235,7 @@ const PLAIN: Service = Service {
     pool: Pool::Own,
     pause: (3 * MS, 5 * MS),
     turn: (40 * US, 200 * US),
+    held_up: 0,
     requests: 150,
     seed: 1,
 };
@@ -324,6 +333,18 @@ fn four_users_of_one_pool_are_told_apart_by_what_a_request_is_like() {
     let service = Service { users: 4, pool: Pool::Shared, requests: 300, pause: (2 * MS, 16 * MS), ..PLAIN };
     let shapes = [(4, Shape::Fan), (4, Shape::Semaphore(1)), (6, Shape::Semaphore(2)), (8, Shape::Stages(4))];
     all_are_found(seeds(shapes.map(|(servers, shape)| Service { servers, shape, ..service }).to_vec()));
+}
+
+#[test]
+fn an_interpreter_takes_longer_from_one_message_to_the_next_than_a_user_pauses() {
+    let service = Service { users: 3, requests: 300, ..PLAIN };
+    let mut services = Vec::new();
+    for pool in [Pool::Shared, Pool::New] {
+        for (held_up, pause) in [(4 * MS, 80 * MS), (8 * MS, 80 * MS)] {
+            services.push(Service { held_up, pool, pause: (2 * MS, pause), ..service });
+        }
+    }
+    all_are_found(seeds(services));
 }
 
 #[test]

@@ -10,6 +10,7 @@
 
 use super::SEEN;
 use super::bursts::{Ask, TOGETHER};
+use super::even;
 use super::joined;
 use super::like::{self, Shape};
 use super::steady::median;
@@ -17,7 +18,7 @@ use super::{CLEAR, LEAST_ROUNDS};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Pauses of two kinds: nearly none lies between the longest of the one and the shortest of the other, which is so many times as long.
-const VALLEY: f64 = 3.0;
+pub(super) const VALLEY: f64 = 3.0;
 /// Nearly none: this share. A few answers come late or never, and a user is quick now and then.
 pub(super) const IN_THE_VALLEY: f64 = 0.04;
 /// Each kind has at least this share of all pauses: the shortest tenth of exponential pauses has no valley above it.
@@ -40,7 +41,7 @@ pub(super) const BESIDE: usize = 16;
 pub(super) const RARELY: f64 = 0.1;
 
 /// With at most this share of odd requests none is told apart: users who share connections meet more often.
-const AS_ONE: f64 = 0.01;
+pub(super) const AS_ONE: f64 = 0.01;
 
 /// Messages of one request: positions of asks, in order of time.
 pub(super) type Request = Vec<u32>;
@@ -122,7 +123,7 @@ pub(super) fn cut(mine: &[u32], asks: &[Ask]) -> Cut {
             }
         }
     }
-    cut
+    even::cut(&cut, mine, asks).unwrap_or(cut)
 }
 
 /// Messages that left alone, while answers to a whole request were missing, are no requests but of that one: a timer of it sent them. Also returned are
@@ -161,7 +162,7 @@ pub(super) fn steadiness(requests: &[Request]) -> f64 {
 }
 
 /// How many requests are not of the size that holds most messages.
-fn odd(requests: &[Request]) -> usize {
+pub(super) fn odd(requests: &[Request]) -> usize {
     let mut sizes: Vec<usize> = requests.iter().map(Vec::len).collect();
     sizes.sort_unstable();
     let usual = sizes.chunk_by(|a, b| a == b).max_by_key(|same| same.len() * same[0]);
@@ -288,7 +289,7 @@ impl Periods {
 }
 
 /// The size of most requests.
-fn usual(requests: &[Request]) -> Option<usize> {
+pub(super) fn usual(requests: &[Request]) -> Option<usize> {
     let mut sizes: Vec<usize> = requests.iter().map(Vec::len).collect();
     sizes.sort_unstable();
     let same = sizes.chunk_by(|a, b| a == b).max_by_key(|same| same.len())?;
