@@ -223,7 +223,8 @@ def unseen(replay: Replay) -> str | None:
         return None
     return (
         f"what the application takes before the first message of a request and after its last answer is not in the capture: by the pace at which it asks, "
-        f"about {duration(own)}, {own / median:.0%} of the median request, or twice that; its own log has requests that are longer by as much"
+        f"about {duration(own)}, {own / median:.0%} of the median request, or twice that; its own log has requests that are longer by as much, "
+        "and by several times that where it serves several users at once and is busy with the others"
     )
 
 
