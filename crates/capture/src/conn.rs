@@ -467,7 +467,8 @@ impl Conn {
             run.retransmitted += arrival.old;
         }
         if let Some((run, late)) = self.run.as_mut().filter(|r| r.dir == d && r.start.is_some()).zip(late) {
-            run.late = Some(run.late.unwrap_or(Late::new(late)).with(late));
+            let waited = at - arrivals.earliest(self.hosts[1 - d], s.payload, at);
+            run.late = Some(run.late.map_or(Late::new(late, waited), |run| run.with(late, waited)));
         }
         if s.flags & flag::PSH != 0 && arrival.fresh > 0 {
             self.write_ended(s, d, seq, at);

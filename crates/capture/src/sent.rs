@@ -1,8 +1,8 @@
 //! When a sender sent what passed the tap, by its time stamps (RFC 7323).
 //!
 //! A tap behind a queue sees packets late, and their time stamps say when they were sent: to a tick, and by a clock that the tap does not know. The packet
-//! that passes soonest after its tick was sent as the clock ticked, and waited nowhere; how much later another one passes is what it waited and up to
-//! one tick more. Two clocks drift apart, so the soonest are a line below all packets (Moon, Skelly and Towsley, "Estimation and removal of clock skew
+//! that passes soonest after its tick was sent as the clock ticked, and waited no longer than data had come without a break; how much later another one
+//! passes is what it waited more, and up to one tick. Two clocks drift apart, so the soonest are a line below all packets (Moon, Skelly and Towsley, "Estimation and removal of clock skew
 //! from network delay measurements", INFOCOM 1999).
 
 use crate::{Analysis, Connection, Front, Turn};
@@ -27,23 +27,31 @@ pub struct Late {
     pub first: i64,
     /// The soonest of all.
     pub soonest: i64,
+    /// The soonest of all, each without what it may have waited in the queue.
+    pub sent: i64,
 }
 
 impl Late {
-    /// Of a first packet.
-    pub(crate) fn new(late: i64) -> Late {
-        Late { first: late, soonest: late }
+    /// Of a first packet that may have waited in the queue for so long, nanoseconds.
+    pub(crate) fn new(late: i64, waited: u64) -> Late {
+        Late { first: late, soonest: late, sent: late - waited as i64 }
     }
 
     /// Another packet of the run.
     #[inline]
-    pub(crate) fn with(self, late: i64) -> Late {
-        Late { soonest: self.soonest.min(late), ..self }
+    pub(crate) fn with(self, late: i64, waited: u64) -> Late {
+        Late { soonest: self.soonest.min(late), sent: self.sent.min(late - waited as i64), ..self }
     }
 }
 
-/// The line of the soonest packets of one direction of a connection.
+/// When one direction's packets pass that waited nowhere, at the latest and at the soonest.
 pub(crate) struct Soonest {
+    latest: Line,
+    first: Line,
+}
+
+/// How much later than their ticks packets pass, by when they do.
+struct Line {
     at: i64,
     late: f64,
     slope: f64,
@@ -52,28 +60,39 @@ pub(crate) struct Soonest {
 impl Soonest {
     /// Of runs, each with the time of its first packet, in their order; none where they do not tell.
     pub fn of(runs: impl Iterator<Item = (u64, Late)>) -> Option<Soonest> {
-        let points: Vec<(i64, i64)> = runs.map(|(at, late)| (at as i64, late.soonest)).collect();
-        let (&(began, _), &(ended, _)) = points.first().zip(points.last())?;
-        if points.len() < FEWEST || (ended - began) as u64 <= SHORT {
+        let (as_passed, as_sent): (Vec<(i64, i64)>, Vec<(i64, i64)>) =
+            runs.map(|(at, late)| ((at as i64, late.soonest), (at as i64, late.sent))).unzip();
+        let (&(began, _), &(ended, _)) = as_passed.first().zip(as_passed.last())?;
+        if as_passed.len() < FEWEST || (ended - began) as u64 <= SHORT {
             return None;
         }
-        below(&points).filter(|soonest| soonest.slope.abs() <= SKEW)
+        let latest = below(&as_passed).filter(|line| line.slope.abs() <= SKEW)?;
+        // What each may have waited is known too badly to tell the drift.
+        let early = as_sent.iter().map(|&(at, late)| latest.beyond(at, late as f64)).fold(0.0, f64::min);
+        let first = Line { late: latest.late + early, ..latest };
+        Some(Soonest { latest, first })
     }
 
     /// By how much later than the soonest a packet passed that passed at `at`.
     fn beyond(&self, at: u64, late: i64) -> u64 {
-        (late as f64 - self.late - self.slope * (at as i64 - self.at) as f64).max(0.0) as u64
+        self.latest.beyond(at as i64, late as f64).max(0.0) as u64
     }
 
     /// For how long, at least and at most, that packet was under way beside the least.
     pub fn waited(&self, at: u64, late: i64) -> (u64, u64) {
-        let beyond = self.beyond(at, late);
-        (beyond.saturating_sub(TICK), beyond + AMISS)
+        let most = self.first.beyond(at as i64, late as f64).max(0.0) as u64;
+        (self.beyond(at, late).saturating_sub(TICK), most + AMISS)
+    }
+}
+
+impl Line {
+    fn beyond(&self, at: i64, late: f64) -> f64 {
+        late - self.late - self.slope * (at - self.at) as f64
     }
 }
 
 /// The line below all points that is nearest to them: the side of their lower hull at the mean of their times.
-fn below(points: &[(i64, i64)]) -> Option<Soonest> {
+fn below(points: &[(i64, i64)]) -> Option<Line> {
     let mut hull: Vec<(i64, i64)> = Vec::new();
     for &p in points {
         if hull.last().is_some_and(|last| last.0 >= p.0) {
@@ -89,7 +108,7 @@ fn below(points: &[(i64, i64)]) -> Option<Soonest> {
     let mean = points.iter().map(|p| i128::from(p.0)).sum::<i128>() / points.len() as i128;
     let side = hull.windows(2).find(|side| i128::from(side[1].0) >= mean)?;
     let slope = (side[1].1 - side[0].1) as f64 / (side[1].0 - side[0].0) as f64;
-    Some(Soonest { at: side[0].0, late: side[0].1 as f64, slope })
+    Some(Line { at: side[0].0, late: side[0].1 as f64, slope })
 }
 
 /// What time stamps say of the queue before a tap.
@@ -147,7 +166,7 @@ mod tests {
             let sent = n * 7_300_000;
             let ticks = (sent as f64 * (1.0 + ppm / 1e6) / TICK as f64) as u64;
             let at = sent + wait(n);
-            (at, Late::new(at as i64 - (ticks * TICK) as i64))
+            (at, Late::new(at as i64 - (ticks * TICK) as i64, 0))
         };
         (0..count).map(one).collect()
     }
@@ -168,8 +187,21 @@ mod tests {
 
     #[test]
     fn a_packet_waited_for_up_to_a_tick_less_and_a_sixteenth_of_a_tick_more_than_it_passed_beyond_the_soonest() {
-        let soonest = Soonest { at: 0, late: 0.0, slope: 0.0 };
+        let line = || Line { at: 0, late: 0.0, slope: 0.0 };
+        let soonest = Soonest { latest: line(), first: line() };
         assert_eq!(soonest.waited(0, 3_000_000), (2_000_000, 3_062_500));
+    }
+
+    /// An answer behind others of its request waits for 200 us at least, and data came for so long before it that it may have been 300 us.
+    #[test]
+    fn the_soonest_packet_is_not_taken_to_have_waited_nowhere_where_data_came_without_a_break() {
+        let wait = |n: u64| 200_000 + n % 5 * 20_000;
+        let all = runs(50.0, 500, wait).into_iter().map(|(at, late)| (at, Late::new(late.first, 300_000)));
+        let soonest = Soonest::of(all.clone()).expect("a clock of milliseconds");
+        for (n, (at, late)) in all.enumerate() {
+            let (least, most) = soonest.waited(at, late.first);
+            assert!(least <= wait(n as u64) && wait(n as u64) <= most && most <= TICK + AMISS + 300_000, "{n} {least} {most}");
+        }
     }
 
     #[test]
@@ -188,7 +220,7 @@ mod tests {
     #[test]
     fn three_tenths_of_a_second_tell_a_clock_and_less_does_not() {
         let over = |spacing: u64| {
-            let one = |n: u64| (n * spacing, Late::new((n * spacing % TICK) as i64));
+            let one = |n: u64| (n * spacing, Late::new((n * spacing % TICK) as i64, 0));
             Soonest::of((0..31).map(one)).is_some()
         };
         assert!(over(10_100_000) && !over(9_900_000));
@@ -201,7 +233,7 @@ mod tests {
             for count in [50_u64, 2_000] {
                 let all = (0..count).map(|n| {
                     let at = n * 7_300_000;
-                    (at, Late::new(at as i64 - (at / tick * TICK) as i64))
+                    (at, Late::new(at as i64 - (at / tick * TICK) as i64, 0))
                 });
                 assert!(Soonest::of(all).is_none(), "{tick} {count}");
             }
