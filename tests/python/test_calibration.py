@@ -100,3 +100,20 @@ def test_few_requests_are_held_against_nothing() -> None:
 def test_retransmissions_that_the_tap_cannot_see_are_not_compared() -> None:
     capture = Shown.of([10.0 + n / 10 for n in range(50)], None)
     assert "retransmissions" not in apart(capture, [Shown.of(capture.took_ms, 900)])
+
+
+def test_medians_of_runs_that_differ_among_each_other_are_not_held_to_be_exact() -> None:
+    # A full queue drops in step: each run keeps to a rhythm of its own, and a capture is one run.
+    runs = [Shown(tuple(ms + n / 1000 for n in range(60)), 0) for ms in (13.0, 16.5)]
+    capture = Shown(tuple(17.8 + n / 1000 for n in range(60)), 0)
+    assert abs(apart(capture, runs)["p50"]) < 1.5
+    assert apart(capture, [runs[0], runs[0]])["p50"] < -3
+
+
+def test_a_median_between_requests_with_losses_and_without_says_little() -> None:
+    # Of 60 requests 28 had no loss here, and 32 there.
+    def half(without: int) -> Shown:
+        return Shown(tuple([8.6] * without + [14.0 + n / 100 for n in range(60 - without)]), 100)
+
+    assert abs(apart(half(32), [half(28), half(28)])["p50"]) < 2.5
+    assert apart(half(60), [half(4), half(4)])["p50"] > 2.5

@@ -6,6 +6,7 @@ import bisect
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import stdev
 
 MEDIAN_TOLERANCE = 0.08
 """Standard deviation of the logarithm of a replay's median beside a real one: the simulator's own error (`python -m lab validate`) and the hosts' costs."""
@@ -99,7 +100,7 @@ def apart(capture: Shown, replays: Sequence[Shown]) -> dict[str, float]:
     if len(capture.took_ms) < FEWEST or not known:
         return {}
     pooled = Shown(tuple(sorted(ms for replay in known for ms in replay.took_ms)), None)
-    found = {"p50": _median(capture, pooled), "mean": _mean(capture, known)}
+    found = {"p50": _median(capture, known, pooled), "mean": _mean(capture, known)}
     median, count = capture.quantile(0.5), len(capture.took_ms)
     for factor in SLOWER_THAN:
         here = capture.slower(factor * median)
@@ -114,13 +115,19 @@ def apart(capture: Shown, replays: Sequence[Shown]) -> dict[str, float]:
     return found
 
 
-def _median(capture: Shown, pooled: Shown) -> float:
-    """The log ratio of medians; the capture's is a sample whose error the order statistics around it tell."""
-    error = 0.5 / math.sqrt(len(capture.took_ms))
-    low, high = (max(capture.quantile(p), 1e-9) for p in (max(0.5 - error, 0.0), min(0.5 + error, 1.0)))
-    chance = math.log(high / low) / 2
+def _median(capture: Shown, replays: Sequence[Shown], pooled: Shown) -> float:
+    """The log ratio of medians. Both are of samples; the capture is of one run, and runs differ by what the replays differ by."""
     ratio = math.log(max(pooled.quantile(0.5), 1e-9) / max(capture.quantile(0.5), 1e-9))
-    return ratio / math.hypot(MEDIAN_TOLERANCE, chance)
+    between = stdev([math.log(max(replay.quantile(0.5), 1e-9)) for replay in replays]) if len(replays) > 1 else 0.0
+    chance = between * math.sqrt(1 + 1 / len(replays))
+    return ratio / math.hypot(MEDIAN_TOLERANCE, _median_error(capture), _median_error(pooled), chance)
+
+
+def _median_error(shown: Shown) -> float:
+    """Standard deviation of the logarithm of a median, by the order statistics around it: where some requests had losses and some had none it is large."""
+    error = 0.5 * math.sqrt(CLUSTERED / len(shown.took_ms))
+    low, high = (max(shown.quantile(p), 1e-9) for p in (max(0.5 - error, 0.0), min(0.5 + error, 1.0)))
+    return math.log(high / low) / 2
 
 
 def _mean(capture: Shown, replays: Sequence[Shown]) -> float:
