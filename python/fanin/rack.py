@@ -37,6 +37,9 @@ SPACED_ALIKE = 0.9
 TRAINS_AGREE = 0.6
 """Share of all trains that pass at one rate, from which it is that of a shaped link."""
 
+BUCKET_BEGINS = 0.8
+"""Of the rate of a train of eight packets what a shaper's rate is at least: its token bucket lets the first packets through at the line's rate."""
+
 SENDERS_AGREE = 0.4
 """Share of the trains of single connections that pass at one rate, from which it is that of their links."""
 
@@ -233,6 +236,18 @@ def _rate(link: dict[str, Any] | None, aggregator: str, *, near: bool = False) -
             evidence,
             _rate_text(low) if low != high else None,
             _rate_text(high) if low != high else None,
+        )
+    if near and found is not None and enough and link["share"] >= TRAINS_AGREE and found > busiest:
+        # Hosts that stamp batches space packets each in its own way; most trains alike are the link's, or a token bucket's begun at the line's rate.
+        bps = _told(found)
+        return bps, Finding(
+            "rack.rate",
+            _rate_text(bps),
+            "bounded",
+            f"{link['share']:.0%} of {link['samples']:,} trains of 8 packets to {aggregator} passed at {rate(found)}, though at most "
+            f"{rate(busiest)} {how} in ten milliseconds",
+            _rate_text(float(f"{max(LATE * busiest, BUCKET_BEGINS * found):.2g}")),
+            _rate_text(float(f"{max(link['quartiles_bps'][1], bps):.2g}")),
         )
     bps = _standard(busiest)
     why = (

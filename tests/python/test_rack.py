@@ -63,8 +63,20 @@ def test_packets_behind_a_queue_that_are_all_spaced_alike_tell_the_rate_of_a_lin
     found = _rate(link, "10.0.0.1", near=True)[1]
     assert (found.value, found.certainty) == ("10Gbps", "measured")
     # Before the queue that is a server's link, and stamps of a busy host are not alike.
-    for other in (_rate(link, "10.0.0.1")[1], _rate({**link, "share": 0.8}, "10.0.0.1", near=True)[1]):
+    for other in (_rate(link, "10.0.0.1")[1], _rate({**link, "share": 0.55}, "10.0.0.1", near=True)[1]):
         assert (other.certainty, other.low) == ("bounded", "280Mbps")
+
+
+@pytest.mark.parametrize(("rate", "low", "high"), [(10_236e6, "8.2Gbps", "10Gbps"), (353e6, "280Mbps", "370Mbps")])
+def test_most_trains_behind_a_queue_bound_the_rate_of_a_link_that_was_never_full_for_ten_milliseconds(rate: float, low: str, high: str) -> None:
+    # A token bucket of 300 Mbps lets the first packets through faster: eight in a row pass at 353.
+    link = {
+        "receiver": "10.0.0.1", "samples": 11080, "rate_bps": rate, "share": 0.78,
+        "quartiles_bps": [0.95 * rate, min(1.05 * rate, 10_236e6)], "busiest_bps": 0.165 * rate, "delivered_bps": 0.137 * rate, "merged_packets": 0,
+    }  # fmt: skip
+    found = _rate(link, "10.0.0.1", near=True)[1]
+    assert (found.certainty, found.low, found.high) == ("bounded", low, high)
+    assert found.evidence.startswith("78% of 11,080 trains")
 
 
 SERVICES = ROOT / "tests/data/services"
