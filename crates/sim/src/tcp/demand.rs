@@ -46,8 +46,6 @@ struct Kind {
 
 const NOT_MINE: u32 = u32::MAX;
 
-const NOT_ENDED: u32 = u32::MAX;
-
 /// A transport as one of its ends runs it.
 fn at_end(config: &Config, receives: bool) -> Config {
     let mut config = config.clone();
@@ -156,10 +154,7 @@ pub struct OnDemand<'a> {
     over: Vec<u32>,
     /// Length of that list from which on it is looked through.
     enough: usize,
-    /// What is left of flows, in the order in which their ends were given up.
-    ended: Vec<Ended>,
-    /// By flow: where it stands in `ended`; [`NOT_ENDED`]. A tree of nodes that are half empty takes three times as much per flow.
-    place_of: Vec<u32>,
+    ended: BTreeMap<u32, Ended>,
 }
 
 impl<'a> OnDemand<'a> {
@@ -169,8 +164,7 @@ impl<'a> OnDemand<'a> {
         for message in &maker.spec.messages {
             unwritten[message.flow.index()] += 1;
         }
-        let place_of = vec![NOT_ENDED; maker.spec.flows.len()];
-        OnDemand { maker, unwritten, over: Vec::new(), enough: BATCH, ended: Vec::new(), place_of }
+        OnDemand { maker, unwritten, over: Vec::new(), enough: BATCH, ended: BTreeMap::new() }
     }
 
     /// The connection of a flow is used: its ends are made unless they are there.
@@ -231,14 +225,13 @@ impl<'a> OnDemand<'a> {
     fn give_up(&mut self, flow: u32, senders: &mut PerFlow<Sender>, receivers: &mut PerFlow<Receiver>) {
         if let (Some(sender), Some(receiver)) = (senders.take(flow), receivers.take(flow)) {
             let (delivered, last_delivery) = (receiver.delivered(), receiver.last_delivery());
-            self.place_of[flow as usize] = self.ended.len() as u32;
-            self.ended.push(Ended { sent: sender.totals(), delivered, last_delivery });
+            self.ended.insert(flow, Ended { sent: sender.totals(), delivered, last_delivery });
         }
     }
 
     /// Adds the totals of a flow whose ends are not there to its row.
     pub fn close(&mut self, flow: u32, row: &mut FlowStats) {
-        if let Some(ended) = self.ended.get(self.place_of[flow as usize] as usize) {
+        if let Some(ended) = self.ended.remove(&flow) {
             ended.sent.report(row);
             (row.bytes_delivered, row.last_delivery_ps) = (ended.delivered, ended.last_delivery);
         } else if let Ok(sender) = self.maker.sender(flow) {
