@@ -233,5 +233,10 @@ def test_a_baseline_that_is_advised_takes_no_place_among_the_best(monkeypatch: p
     monkeypatch.setattr("fanin.comparison.confirm.verdict_of", lambda _: SimpleNamespace(best=last))
     monkeypatch.setattr("fanin.comparison.confirm.has", lambda *_: True)
     assert chosen_again(keep, 2, None).names == [best, second, last]  # type: ignore[arg-type]
+    # Nor where it is the best: one other is run beside it.
+    first = replace(result, baseline=best)
+    monkeypatch.setattr("fanin.comparison.confirm.verdict_of", lambda _: SimpleNamespace(best=best))
+    assert chosen_again(first, 1, None).names == [second, best]  # type: ignore[arg-type]
+    monkeypatch.setattr("fanin.comparison.confirm.verdict_of", lambda _: SimpleNamespace(best=last))
     # Where it is one of the best it is run once.
     assert chosen_again(keep, 3, None).names == [best, second, last]  # type: ignore[arg-type]

@@ -108,7 +108,7 @@ def test_a_twin_that_is_measurably_better_by_more_than_five_percent_is_advised()
 
 
 def test_a_twin_with_a_surely_shorter_mean_is_advised_where_tails_hang_on_single_timeouts() -> None:
-    """Vegas on 32 x 32 KB at 1 Gbps: in a third of the runs one request in twenty meets a timeout; with an RTO floor in none, and the mean is two thirds."""
+    """Vegas on 32 x 32 KB at 1 Gbps: in a third of the runs one request in twenty meets a timeout; with an RTO floor none does."""
     floor = outcome("cubic with RTO floor 20ms", times(14.0, 44.0), (1, 1), requests=60)
     tails = {run: (40.0 if run[1] % 3 == 0 else 9.0) for run in floor.runs}
     lone = Outcome("vegas", (2, 1), {run: {**times(13.0 + run[1] / 10, 40.0), "p95": tails[run]} for run in tails}, 60)
@@ -116,7 +116,9 @@ def test_a_twin_with_a_surely_shorter_mean_is_advised_where_tails_hang_on_single
     cubic = outcome("cubic", times(26.0, 220.0), (0, 0), requests=60)
     assert decide([cubic, lone, pair], "cubic").best == pair.name
     # It is no twin's gain where the tail gets measurably longer.
-    longer = Outcome("vegas with RTO floor", (2, 2), {run: {**times(9.0, 18.0), "p95": 90.0 - run[1]} for run in tails}, 60)
+    longer = Outcome(
+        "vegas with RTO floor", (2, 2), {run: {**times(9.0, 18.0), "p95": 90.0 - run[1]} for run in tails}, 60
+    )
     assert decide([cubic, lone, longer], "cubic").best == lone.name
 
 

@@ -68,7 +68,9 @@ def test_packets_behind_a_queue_that_are_all_spaced_alike_tell_the_rate_of_a_lin
 
 
 @pytest.mark.parametrize(("rate", "low", "high"), [(10_236e6, "8.2Gbps", "10Gbps"), (353e6, "280Mbps", "370Mbps")])
-def test_most_trains_behind_a_queue_bound_the_rate_of_a_link_that_was_never_full_for_ten_milliseconds(rate: float, low: str, high: str) -> None:
+def test_most_trains_behind_a_queue_bound_the_rate_of_a_link_that_was_never_full_for_ten_milliseconds(
+    rate: float, low: str, high: str
+) -> None:
     # A token bucket of 300 Mbps lets the first packets through faster: eight in a row pass at 353.
     link = {
         "receiver": "10.0.0.1", "samples": 11080, "rate_bps": rate, "share": 0.78,

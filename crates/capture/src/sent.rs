@@ -200,7 +200,10 @@ mod tests {
         let soonest = Soonest::of(all.clone()).expect("a clock of milliseconds");
         for (n, (at, late)) in all.enumerate() {
             let (least, most) = soonest.waited(at, late.first);
-            assert!(least <= wait(n as u64) && wait(n as u64) <= most && most <= TICK + AMISS + 300_000, "{n} {least} {most}");
+            assert!(
+                least <= wait(n as u64) && wait(n as u64) <= most && most <= TICK + AMISS + 300_000,
+                "{n} {least} {most}"
+            );
         }
     }
 

@@ -47,9 +47,9 @@ def chosen_again(result: CompareResult, count: int, base: ReplayJob) -> Chosen:
     names: list[str] = []
     without: list[str] = []
     usual, advised = result.baseline, verdict_of(result).best
-    # The baseline comes besides: where it is what is advised, it takes no other's place.
-    first = [advised] if advised is not None and advised != usual else []
-    for cc in dict.fromkeys([*first, *(row.cc for row in result.ranking if row.candidate)]):
+    ranked = [*([advised] if advised is not None else []), *(row.cc for row in result.ranking if row.candidate)]
+    # The baseline comes besides: where it is what is advised, or the best, it takes no other's place.
+    for cc in (cc for cc in dict.fromkeys(ranked) if cc != usual):
         if len(names) == count:
             break
         (names if has(base, cc) else without).append(cc)

@@ -198,7 +198,7 @@ class Case:
         return self.weights.get(rack, 0.0) / total if total > 0 else 1 / len(racks)
 
     def beats(self, one: Outcome, other: Outcome) -> bool:
-        """The first is measurably better than the second by more than :data:`NEARLY`: at all that is to gain together, or at the mean with no longer tail."""
+        """The first is measurably better than the second by more than :data:`NEARLY`: at what is to gain together, or at the mean with no longer tail."""
         shared = [run for run in other.runs if run in one.runs]
         paired = self._ratio(
             shared, lambda run: _together(one, run, self.by), lambda run: _together(other, run, self.by)
