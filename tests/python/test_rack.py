@@ -127,6 +127,25 @@ def test_a_buffer_at_an_unknown_rate_is_a_range_whose_middle_stands_for_it(epoch
     assert "stands for the range" in found.evidence
 
 
+@pytest.mark.parametrize(
+    ("amiss", "told", "said"),
+    [
+        (0.3, ("60p", "46p", "79p"), "explains which packets were dropped (250 losses in 20 stretches)"),
+        (0.31, ("60p", "3p", "512p"), "amiss by 31% of its length at each stretch; at 500 Mbps drops began at 3 to 61 packets: the queue drops early"),
+        (0.61, ("100p", "1p", "512p"), "does one limit explain which; at 500 Mbps drops began at 3 to 61 packets: the queue drops early"),
+    ],
+)  # fmt: skip
+def test_where_drops_begin_at_any_length_the_queue_may_hold_more(
+    amiss: float, told: tuple[str, str, str], said: str
+) -> None:
+    speed = Finding("rack.rate", "500Mbps", "bounded", "", "500Mbps", "550Mbps")
+    most = 60 if amiss <= 0.3 else 61
+    losses = Losses(lambda bps: QueueLimit(250, 20, 60, amiss, (58 if amiss <= 0.3 else 3, 60, most), 62))
+    found = buffer([], None, losses, speed, 500e6)
+    assert (found.value, found.low, found.high) == told, found
+    assert said in found.evidence
+
+
 def test_a_shaped_rate_is_known_to_a_tenth_and_its_buffer_no_better() -> None:
     speed = Finding("rack.rate", "500Mbps", "measured", "", "450Mbps", "550Mbps")
     told = limits({450: 0.05, 500: 0.04, 550: 0.05}, lambda bps: round(30e9 / bps))
