@@ -60,7 +60,7 @@ struct Line {
 impl Soonest {
     /// Of runs, each with the time of its first packet, in their order; none where they do not tell.
     pub fn of(runs: impl Iterator<Item = (u64, Late)>) -> Option<Soonest> {
-        let (as_passed, as_sent): (Vec<(i64, i64)>, Vec<(i64, i64)>) =
+        let (as_passed, as_sent): (Vec<_>, Vec<_>) =
             runs.map(|(at, late)| ((at as i64, late.soonest), (at as i64, late.sent))).unzip();
         let (&(began, _), &(ended, _)) = as_passed.first().zip(as_passed.last())?;
         if as_passed.len() < FEWEST || (ended - began) as u64 <= SHORT {
