@@ -202,6 +202,11 @@ def _rate(link: dict[str, Any] | None, aggregator: str, *, near: bool = False) -
     busiest, how = min(pair for pair in passed if pair[0] > 0)
     found = link["rate_bps"]
     enough = link["samples"] >= FEWEST_TRAINS and found is not None
+    trains = (
+        f"{link['share']:.0%} of {link['samples']:,} trains of 8 packets to {aggregator} passed at {rate(found)}"
+        if enough
+        else ""
+    )
     # Batches that a host stamps at once look faster than any link; what really passed in ten milliseconds does not. Of a service whose requests
     # are shorter than that little passes, and its packets' spacing is believed where it is the same throughout.
     alike = (
@@ -212,10 +217,7 @@ def _rate(link: dict[str, Any] | None, aggregator: str, *, near: bool = False) -
         # A tap before the queue sees how packets arrive: unless most trains agree, a rate between two of Ethernet's is no shaper's.
         bps = _told(found) if strong else _standard(found)
         low, high = link["quartiles_bps"]
-        evidence = (
-            f"{link['share']:.0%} of {link['samples']:,} trains of 8 packets to {aggregator} passed at {rate(found)}; at most "
-            f"{rate(busiest)} {how}"
-        )
+        evidence = f"{trains}; at most {rate(busiest)} {how}"
         if not strong:
             return bps, Finding("rack.rate", _rate_text(bps), "bounded", evidence, _at_least(busiest))
         low, high = min(bps, _told(low)), max(bps, _told(high))
@@ -244,8 +246,7 @@ def _rate(link: dict[str, Any] | None, aggregator: str, *, near: bool = False) -
             "rack.rate",
             _rate_text(bps),
             "bounded",
-            f"{link['share']:.0%} of {link['samples']:,} trains of 8 packets to {aggregator} passed at {rate(found)}, though at most "
-            f"{rate(busiest)} {how} in ten milliseconds",
+            f"{trains}, though at most {rate(busiest)} {how}",
             _rate_text(float(f"{max(LATE * busiest, BUCKET_BEGINS * found):.2g}")),
             _rate_text(float(f"{max(link['quartiles_bps'][1], bps):.2g}")),
         )

@@ -79,6 +79,7 @@ def test_most_trains_behind_a_queue_bound_the_rate_of_a_link_that_was_never_full
     found = _rate(link, "10.0.0.1", near=True)[1]
     assert (found.certainty, found.low, found.high) == ("bounded", low, high)
     assert found.evidence.startswith("78% of 11,080 trains")
+    assert found.evidence.endswith(" was sent and acknowledged in ten milliseconds or more")
 
 
 SERVICES = ROOT / "tests/data/services"
