@@ -33,6 +33,9 @@ EXPLAINED = 0.5 * UNCLEAR
 something shares it, and it may hold more than they show. At the best rate 15 of 17 drop-tail queues in real time were amiss by at most 0.23, the others,
 behind HTB with offload, by 0.35 and 1.18; 18 of 21 with RED by 0.54 or more, the others lost few packets."""
 
+SHARED = "other traffic shares the port or its buffer, or packets come to the queue later than they pass this tap"
+"""Why no length of a queue may part what was dropped from what was not."""
+
 NARROW = 1.15
 """A range whose ends are within this factor is one value."""
 
@@ -329,10 +332,7 @@ def _begin(told: QueueLimit | None, bps: float) -> str:
     """At what lengths of the queue drops began, where these differ, and why that may be."""
     if told is None or told.epochs < FEWEST_STRETCHES or told.found[2] <= WIDE * told.found[0]:
         return ""
-    return (
-        f"; at {rate(bps)} drops began at {told.found[0]} to {_packets(told.found[2])}: the queue drops early (RED, CoDel, PIE), other traffic shares "
-        "the port or its buffer, or packets come to it later than they pass this tap"
-    )
+    return f"; at {rate(bps)} drops began at {told.found[0]} to {_packets(told.found[2])}: the queue drops early (RED, CoDel, PIE), {SHARED}"
 
 
 def _unexplained(
@@ -350,10 +350,7 @@ def _unexplained(
         if shown[1]
         else ""
     )
-    begin = (
-        _begin(told, bps)
-        or ": other traffic shares the port or its buffer, or packets come to the queue later than they pass this tap"
-    )
+    begin = _begin(told, bps) or f": {SHARED}"
     return _ranged(
         max(1, min(ends) // 2),
         2 * max(ends),

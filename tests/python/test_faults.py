@@ -118,23 +118,20 @@ def test_what_native_code_shows_of_an_exception_is_not_shown_under_a_limit(tmp_p
         assert (done.stdout, "Traceback" in done.stderr) == ("after\n", shown), done.stderr
 
 
-def test_memory_that_runs_out_in_a_second_thread_too_is_said_once(tmp_path: Path) -> None:
-    # The main thread says it; a library's thread that meets the same aborts.
+@pytest.mark.parametrize(
+    "meets",
+    [
+        # The main thread says it; a library's thread that meets the same aborts.
+        "__main__._without_memory()\nos.abort()\n",
+        # The other thread aborts between what the main thread says and the next that it does.
+        "__main__.APART.forget = os.abort\n__main__._without_memory()\n",
+    ],
+    ids=["afterwards", "at once"],
+)
+def test_memory_that_runs_out_in_a_second_thread_too_is_said_once(tmp_path: Path, meets: str) -> None:
     code = (
         "import os, resource\nfrom fanin import _native, __main__\n"
-        "resource.setrlimit(resource.RLIMIT_AS, (1 << 33, 1 << 33))\n_native.end_without_memory()\n"
-        "__main__._without_memory()\nos.abort()\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr.count("out of memory")) == (2, "", 1), done.stderr
-
-
-def test_memory_that_runs_out_in_two_threads_at_once_is_said_once(tmp_path: Path) -> None:
-    # The other thread aborts between what the main thread says and the next that it does.
-    code = (
-        "import os, resource\nfrom fanin import _native, __main__\n"
-        "resource.setrlimit(resource.RLIMIT_AS, (1 << 33, 1 << 33))\n_native.end_without_memory()\n"
-        "__main__.APART.forget = os.abort\n__main__._without_memory()\n"
+        f"resource.setrlimit(resource.RLIMIT_AS, (1 << 33, 1 << 33))\n_native.end_without_memory()\n{meets}"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr.count("out of memory")) == (2, "", 1), done.stderr

@@ -404,6 +404,8 @@ impl Conn {
             dir.clock.passed(stamp, at);
         }
         let late = s.stamp.and_then(|stamp| dir.clock.late(stamp, at));
+        let host = self.hosts[1 - d];
+        let earliest = arrivals.earliest(host, s.payload, at);
         let n = &mut dir.stats;
         n.unique_bytes += arrival.fresh;
         if arrival.kind == Kind::KeepAlive {
@@ -446,8 +448,6 @@ impl Conn {
             let bytes = self.dirs[d].seq.max() - before;
             let ahead = std::mem::take(&mut self.dirs[d].ahead);
             let lost = ahead || bytes > u64::from(s.payload) || self.skipped(d, s.ip_id);
-            let host = self.hosts[1 - d];
-            let earliest = arrivals.earliest(host, s.payload, at);
             let held = arrivals.held(self.hosts[d], s.payload, at);
             let begins = self.run.as_ref().is_none_or(|r| r.dir != d);
             self.note_burst(s, d, begins, lost || arrival.old > 0);
@@ -467,7 +467,7 @@ impl Conn {
             run.retransmitted += arrival.old;
         }
         if let Some((run, late)) = self.run.as_mut().filter(|r| r.dir == d && r.start.is_some()).zip(late) {
-            let waited = at - arrivals.earliest(self.hosts[1 - d], s.payload, at);
+            let waited = at - earliest;
             run.late = Some(run.late.map_or(Late::new(late, waited), |run| run.with(late, waited)));
         }
         if s.flags & flag::PSH != 0 && arrival.fresh > 0 {

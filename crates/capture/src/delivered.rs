@@ -201,7 +201,7 @@ mod tests {
         assert!((95.0..=100.1).contains(&found), "{found}");
     }
 
-    /// A connection ends with 64 KB that nobody acknowledges.
+    /// A connection ends with 64 KB that are never acknowledged.
     #[test]
     fn what_was_given_up_is_no_longer_in_flight_after_a_second() {
         let after = |pause: u64| {

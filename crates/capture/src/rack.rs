@@ -31,6 +31,7 @@ const LEAST: f64 = 1e6;
 const BINS: usize = 280;
 /// Receivers followed; more are the clients of a busy server, each with little traffic.
 const MOST_RECEIVERS: usize = 256;
+
 /// What packets towards one host say about the link to it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Link {
@@ -255,9 +256,7 @@ impl Links {
     /// So many bytes more than before, or fewer, are on their way to `receiver`, in packets of `segment` bytes.
     #[inline]
     pub fn in_flight(&mut self, receiver: Addr, bytes: i64, segment: u32, at: u64) {
-        if bytes != 0
-            && let Some(receiver) = self.receiver(receiver)
-        {
+        if let Some(receiver) = self.receiver(receiver) {
             receiver.acked.moved(bytes, u64::from(segment), OVERHEAD, at);
         }
     }

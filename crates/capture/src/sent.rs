@@ -2,8 +2,8 @@
 //!
 //! A tap behind a queue sees packets late, and their time stamps say when they were sent: to a tick, and by a clock that the tap does not know. The packet
 //! that passes soonest after its tick was sent as the clock ticked, and waited no longer than data had come without a break; how much later another one
-//! passes is what it waited more, and up to one tick. Two clocks drift apart, so the soonest are a line below all packets (Moon, Skelly and Towsley, "Estimation and removal of clock skew
-//! from network delay measurements", INFOCOM 1999).
+//! passes is what it waited more, and up to one tick. Two clocks drift apart, so the soonest are a line below all packets (Moon, Skelly and Towsley,
+//! "Estimation and removal of clock skew from network delay measurements", INFOCOM 1999).
 
 use crate::{Analysis, Connection, Front, Turn};
 use serde::{Deserialize, Serialize};
@@ -44,55 +44,49 @@ impl Late {
     }
 }
 
-/// When one direction's packets pass that waited nowhere, at the latest and at the soonest.
+/// The line of the soonest packets of one direction of a connection.
 pub(crate) struct Soonest {
-    latest: Line,
-    first: Line,
-}
-
-/// How much later than their ticks packets pass, by when they do.
-struct Line {
     at: i64,
     late: f64,
     slope: f64,
+    /// By how much sooner a packet may pass that waited nowhere.
+    sooner: f64,
 }
 
 impl Soonest {
     /// Of runs, each with the time of its first packet, in their order; none where they do not tell.
     pub fn of(runs: impl Iterator<Item = (u64, Late)>) -> Option<Soonest> {
-        let (as_passed, as_sent): (Vec<_>, Vec<_>) =
-            runs.map(|(at, late)| ((at as i64, late.soonest), (at as i64, late.sent))).unzip();
-        let (&(began, _), &(ended, _)) = as_passed.first().zip(as_passed.last())?;
-        if as_passed.len() < FEWEST || (ended - began) as u64 <= SHORT {
+        let runs: Vec<(i64, Late)> = runs.map(|(at, late)| (at as i64, late)).collect();
+        let (&(began, _), &(ended, _)) = runs.first().zip(runs.last())?;
+        if runs.len() < FEWEST || (ended - began) as u64 <= SHORT {
             return None;
         }
-        let latest = below(&as_passed).filter(|line| line.slope.abs() <= SKEW)?;
+        let points: Vec<(i64, i64)> = runs.iter().map(|&(at, late)| (at, late.soonest)).collect();
+        let line = below(&points).filter(|line| line.slope.abs() <= SKEW)?;
         // What each may have waited is known too badly to tell the drift.
-        let early = as_sent.iter().map(|&(at, late)| latest.beyond(at, late as f64)).fold(0.0, f64::min);
-        let first = Line { late: latest.late + early, ..latest };
-        Some(Soonest { latest, first })
+        let sooner = runs.iter().map(|&(at, late)| -line.later(at, late.sent)).fold(0.0, f64::max);
+        Some(Soonest { sooner, ..line })
+    }
+
+    /// How much later than the line a packet passed at `at`, nanoseconds.
+    fn later(&self, at: i64, late: i64) -> f64 {
+        late as f64 - self.late - self.slope * (at - self.at) as f64
     }
 
     /// By how much later than the soonest a packet passed that passed at `at`.
     fn beyond(&self, at: u64, late: i64) -> u64 {
-        self.latest.beyond(at as i64, late as f64).max(0.0) as u64
+        self.later(at as i64, late).max(0.0) as u64
     }
 
     /// For how long, at least and at most, that packet was under way beside the least.
     pub fn waited(&self, at: u64, late: i64) -> (u64, u64) {
-        let most = self.first.beyond(at as i64, late as f64).max(0.0) as u64;
+        let most = (self.later(at as i64, late) + self.sooner).max(0.0) as u64;
         (self.beyond(at, late).saturating_sub(TICK), most + AMISS)
     }
 }
 
-impl Line {
-    fn beyond(&self, at: i64, late: f64) -> f64 {
-        late - self.late - self.slope * (at - self.at) as f64
-    }
-}
-
 /// The line below all points that is nearest to them: the side of their lower hull at the mean of their times.
-fn below(points: &[(i64, i64)]) -> Option<Line> {
+fn below(points: &[(i64, i64)]) -> Option<Soonest> {
     let mut hull: Vec<(i64, i64)> = Vec::new();
     for &p in points {
         if hull.last().is_some_and(|last| last.0 >= p.0) {
@@ -108,7 +102,7 @@ fn below(points: &[(i64, i64)]) -> Option<Line> {
     let mean = points.iter().map(|p| i128::from(p.0)).sum::<i128>() / points.len() as i128;
     let side = hull.windows(2).find(|side| i128::from(side[1].0) >= mean)?;
     let slope = (side[1].1 - side[0].1) as f64 / (side[1].0 - side[0].0) as f64;
-    Some(Line { at: side[0].0, late: side[0].1 as f64, slope })
+    Some(Soonest { at: side[0].0, late: side[0].1 as f64, slope, sooner: 0.0 })
 }
 
 /// What time stamps say of the queue before a tap.
@@ -187,8 +181,7 @@ mod tests {
 
     #[test]
     fn a_packet_waited_for_up_to_a_tick_less_and_a_sixteenth_of_a_tick_more_than_it_passed_beyond_the_soonest() {
-        let line = || Line { at: 0, late: 0.0, slope: 0.0 };
-        let soonest = Soonest { latest: line(), first: line() };
+        let soonest = Soonest { at: 0, late: 0.0, slope: 0.0, sooner: 0.0 };
         assert_eq!(soonest.waited(0, 3_000_000), (2_000_000, 3_062_500));
     }
 

@@ -97,8 +97,10 @@ impl Table {
             let over = s.flags & flag::RST != 0;
             for (way, receiver) in [(d, s.dst), (1 - d, s.src)] {
                 let left = if over { 0 } else { conn.in_flight(way) };
-                let most = conn.largest_packet(way, s);
-                self.links.in_flight(receiver, left as i64 - flying[way] as i64, most, *at);
+                let moved = left as i64 - flying[way] as i64;
+                if moved != 0 {
+                    self.links.in_flight(receiver, moved, conn.largest_packet(way, s), *at);
+                }
             }
         }
     }

@@ -212,8 +212,10 @@ class Case:
         if _ahead(paired):
             return True
         # Tails that hang on one timeout more or less in a run hide what the mean shows.
-        mean, *tails = [(name, self._between(one, other, name, shared)) for name in self.by]
-        return _ahead(mean[1]) and not any(_harms(found, name, one, other, shared) for name, found in tails)
+        mean, *tails = self.by
+        return _ahead(self._between(one, other, mean, shared)) and not any(
+            _harms(self._between(one, other, tail, shared), tail, one, other, shared) for tail in tails
+        )
 
     def _paired(self, outcome: Outcome, name: str, runs: Sequence[Run]) -> Paired:
         """Ratio of a statistic to the current setting's."""

@@ -118,8 +118,7 @@ mod tests {
     /// A message: its server, and when it leaves and is answered, in milliseconds.
     type Message = (u32, u64, u64);
 
-    fn found(mut messages: Vec<Message>) -> Option<Vec<Vec<u32>>> {
-        messages.sort_by_key(|&(_, at, _)| at);
+    fn asks(messages: &[Message]) -> Vec<Ask> {
         let ask = |&(server, at, answered): &Message| Ask {
             at: at * MS,
             answered: Some(answered * MS),
@@ -127,7 +126,12 @@ mod tests {
             conn: server,
             ..Ask::default()
         };
-        let asks: Vec<Ask> = messages.iter().map(ask).collect();
+        messages.iter().map(ask).collect()
+    }
+
+    fn found(mut messages: Vec<Message>) -> Option<Vec<Vec<u32>>> {
+        messages.sort_by_key(|&(_, at, _)| at);
+        let asks = asks(&messages);
         let all: Vec<u32> = (0..asks.len() as u32).collect();
         let server = |&n: &u32| asks[n as usize].server;
         Some(requests(&all, &asks)?.iter().map(|request| request.iter().map(server).collect()).collect())
@@ -195,14 +199,7 @@ mod tests {
     #[test]
     fn order_is_not_asked_where_others_are_steady_or_ask_each_server_twice() {
         let messages = slow_loop(40, 4);
-        let ask = |&(server, at, answered): &Message| Ask {
-            at: at * MS,
-            answered: Some(answered * MS),
-            server,
-            conn: server,
-            ..Ask::default()
-        };
-        let asks: Vec<Ask> = messages.iter().map(ask).collect();
+        let asks = asks(&messages);
         let all: Vec<u32> = (0..160).collect();
         let known = |requests: Vec<Request>| Cut { requests, ..Cut::default() };
         // Requests of so many messages, of which the second is parted in two.
