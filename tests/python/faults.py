@@ -155,8 +155,9 @@ def started(folder: Path, words: str, **more: int) -> Iterator[subprocess.Popen[
 
 
 def _listen() -> None:
-    """What runs in the background of a shell ignores Ctrl-C, and so do its children."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    """What runs in the background of a shell ignores Ctrl-C, and under nohup a hangup; so do its children."""
+    for ignored in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(ignored, signal.SIG_DFL)
 
 
 def interrupted(process: subprocess.Popen[str], *, group: bool = False, patience_s: float = 120.0) -> Ended:
