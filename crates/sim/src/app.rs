@@ -4,7 +4,7 @@ use crate::results::MessageStats;
 use crate::spec::{BarrierId, GateEvent, Message, Release, Spec};
 
 /// Progress of all messages of a run.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Application {
     rows: Vec<MessageStats>,
     /// Messages released at fixed times, in order, and the next of them to schedule.

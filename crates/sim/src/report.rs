@@ -19,7 +19,10 @@ pub(crate) fn report(mut runs: Vec<Run<'_>>, partition: Option<&Partition>, end:
     let spec = runs[0].spec;
     let part_of = |node: NodeId| partition.map_or(0, |p| p.of(node));
     // The results find room where what was under way had its: at the end of a run memory is at its peak.
-    runs.iter_mut().for_each(|run| run.net.store = PacketPool::default());
+    for run in &mut runs {
+        run.net.store = PacketPool::default();
+        run.net.ways = Arc::default();
+    }
     let mut changes = Vec::new();
     let mut ports = Vec::with_capacity(spec.links.len());
     let mut in_flight = 0;
@@ -46,6 +49,12 @@ pub(crate) fn report(mut runs: Vec<Run<'_>>, partition: Option<&Partition>, end:
             in_flight += runs[to].net.ports[i].finish(end) as u64;
         }
     }
+    // Before the rows of flows find room: of the messages only the rows are left.
+    let mut apps = runs.iter_mut().map(|run| std::mem::take(&mut run.app));
+    let mut app = apps.next().unwrap_or_default();
+    apps.for_each(|other| app.absorb(other));
+    let (delivered, finite) = app.delivered();
+    let messages = app.into_rows();
     let names: Vec<Arc<str>> = spec.nodes.iter().map(|n| n.name.as_str().into()).collect();
     let flows = flow_table(&mut runs, &names);
     let cbr = (0..)
@@ -63,11 +72,7 @@ pub(crate) fn report(mut runs: Vec<Run<'_>>, partition: Option<&Partition>, end:
     let (packet_hops, packets_created) = (sum(|r| r.net.hops), sum(|r| r.net.created));
     let packets_arrived = sum(|r| r.net.arrived);
     let mut tracers = Vec::with_capacity(runs.len());
-    let mut apps = Vec::with_capacity(runs.len());
-    for run in runs {
-        tracers.push(run.net.trace);
-        apps.push(run.app);
-    }
+    tracers.extend(runs.into_iter().map(|run| run.net.trace));
     let mut traces = match tracers.len() {
         1 => tracers[0].finish(),
         _ => trace::merge(tracers, &spec.trace.queues),
@@ -76,11 +81,6 @@ pub(crate) fn report(mut runs: Vec<Run<'_>>, partition: Option<&Partition>, end:
     if !changes.is_empty() {
         traces.queue = queue_trace(changes);
     }
-    let mut app = apps.swap_remove(0);
-    for other in apps {
-        app.absorb(other);
-    }
-    let (delivered, finite) = app.delivered();
     Results {
         seed: spec.seed,
         end_ps: end,
@@ -91,7 +91,7 @@ pub(crate) fn report(mut runs: Vec<Run<'_>>, partition: Option<&Partition>, end:
         packets_in_flight: in_flight,
         ports,
         flows,
-        messages: app.into_rows(),
+        messages,
         cbr,
         traces,
     }

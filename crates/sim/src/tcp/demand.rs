@@ -1,9 +1,10 @@
 //! Ends of connections on demand: made when a connection is first used, given up when nothing can happen on it any more. Of a million
 //! connections of a capture, few are open at once.
 
+use super::ended::{AllEnded, Ended};
 use super::endpoint::resolve;
 use super::receiver::Receiver;
-use super::sender::{Config, Sender, Totals};
+use super::sender::{Config, Sender};
 use crate::build::{FlowPaths, ack_time, setup_for};
 use crate::endpoint::PerFlow;
 use crate::engine::RunError;
@@ -136,14 +137,6 @@ impl<'a> Maker<'a> {
     }
 }
 
-/// What is left of a flow whose ends were given up.
-#[derive(Debug)]
-struct Ended {
-    sent: Totals,
-    delivered: u64,
-    last_delivery: Option<u64>,
-}
-
 /// Which ends are there.
 #[derive(Debug)]
 pub struct OnDemand<'a> {
@@ -154,7 +147,7 @@ pub struct OnDemand<'a> {
     over: Vec<u32>,
     /// Length of that list from which on it is looked through.
     enough: usize,
-    ended: BTreeMap<u32, Ended>,
+    ended: AllEnded,
 }
 
 impl<'a> OnDemand<'a> {
@@ -164,7 +157,8 @@ impl<'a> OnDemand<'a> {
         for message in &maker.spec.messages {
             unwritten[message.flow.index()] += 1;
         }
-        OnDemand { maker, unwritten, over: Vec::new(), enough: BATCH, ended: BTreeMap::new() }
+        let ended = AllEnded::new(unwritten.len());
+        OnDemand { maker, unwritten, over: Vec::new(), enough: BATCH, ended }
     }
 
     /// The connection of a flow is used: its ends are made unless they are there.
@@ -225,13 +219,13 @@ impl<'a> OnDemand<'a> {
     fn give_up(&mut self, flow: u32, senders: &mut PerFlow<Sender>, receivers: &mut PerFlow<Receiver>) {
         if let (Some(sender), Some(receiver)) = (senders.take(flow), receivers.take(flow)) {
             let (delivered, last_delivery) = (receiver.delivered(), receiver.last_delivery());
-            self.ended.insert(flow, Ended { sent: sender.totals(), delivered, last_delivery });
+            self.ended.add(flow, &Ended { sent: sender.totals(), delivered, last_delivery });
         }
     }
 
     /// Adds the totals of a flow whose ends are not there to its row.
     pub fn close(&mut self, flow: u32, row: &mut FlowStats) {
-        if let Some(ended) = self.ended.remove(&flow) {
+        if let Some(ended) = self.ended.get(flow) {
             ended.sent.report(row);
             (row.bytes_delivered, row.last_delivery_ps) = (ended.delivered, ended.last_delivery);
         } else if let Ok(sender) = self.maker.sender(flow) {

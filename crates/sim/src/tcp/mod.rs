@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `endpoint.rs` | all connections, as the engine sees them |
 //! | `demand.rs` | many connections: ends that are made at first use and given up when it is over |
+//! | `ended.rs` | what is left of these |
 //! | `handshake.rs` | how connections open |
 //! | `sender.rs` | the connection's sender: what the application and ACKs do to it |
 //! | `timers.rs` | what a sender does without an ACK: its entry in the calendar, timeouts |
@@ -28,6 +29,7 @@
 mod bursts;
 mod delivered;
 mod demand;
+mod ended;
 mod endpoint;
 mod full_segment;
 mod handshake;
