@@ -8,6 +8,8 @@ use crate::warnings::Warning;
 use fanin_sim::rng::Stream;
 use fanin_sim::spec::{BarrierId, Cbr, Flow, FlowId, Gate, Message, MessageId, NodeId, Release, TransportSpec};
 use fanin_units::{Duration, Time};
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Class of all requests: what the answers' completion times are about must not be mixed with them.
 pub const REQUEST_CLASS: &str = "request";
@@ -29,6 +31,9 @@ pub(crate) struct Draft {
     pub end: Time,
     /// What workloads assumed, for the user to know.
     pub notes: Vec<Warning>,
+    /// Positions of classes, and of transports by a hash of what they say: a scenario may have thousands of either.
+    class_at: HashMap<String, u16>,
+    transports_at: HashMap<u64, Vec<u32>>,
 }
 
 impl Draft {
@@ -45,26 +50,35 @@ impl Draft {
             seed,
             end,
             notes: Vec::new(),
+            class_at: HashMap::new(),
+            transports_at: HashMap::new(),
         }
     }
 
     /// Number of a class, made if it is new.
     pub fn class(&mut self, name: &str) -> u16 {
-        let at = self.classes.iter().position(|c| c == name).unwrap_or_else(|| {
-            self.classes.push(name.to_owned());
-            self.classes.len() - 1
-        });
-        at as u16
+        if let Some(&at) = self.class_at.get(name) {
+            return at;
+        }
+        let at = self.classes.len() as u16;
+        self.classes.push(name.to_owned());
+        self.class_at.insert(name.to_owned(), at);
+        at
     }
 
     /// Position of a transport; equal ones are one.
     pub fn transport(&mut self, transport: TransportSpec) -> u32 {
         let same = |t: &TransportSpec| t.cc == transport.cc && t.args == transport.args && t.stack == transport.stack;
-        let at = self.transports.iter().position(same).unwrap_or_else(|| {
-            self.transports.push(transport);
-            self.transports.len() - 1
-        });
-        at as u32
+        let mut hasher = DefaultHasher::new();
+        format!("{} {:?} {:?}", transport.cc, transport.args, transport.stack).hash(&mut hasher);
+        let alike = self.transports_at.entry(hasher.finish()).or_default();
+        if let Some(&at) = alike.iter().find(|&&at| same(&self.transports[at as usize])) {
+            return at;
+        }
+        let at = self.transports.len() as u32;
+        alike.push(at);
+        self.transports.push(transport);
+        at
     }
 
     pub fn barrier(&mut self) -> BarrierId {

@@ -56,6 +56,9 @@ pub static RUN: &[Setting] = &[
 /// More seeds than this are a mistake.
 const MAX_SEEDS: u64 = 1_000_000;
 
+/// Each may have an algorithm, a stack and a class of its own, of which there are 65,536 at most.
+const MOST_WORKLOADS: usize = 10_000;
+
 impl Scenario {
     /// Reads a file.
     ///
@@ -189,6 +192,11 @@ impl Scenario {
 
     fn workloads(&self) -> Result<&[Node], ScenarioError> {
         match self.root.get("workload") {
+            Some(Node { item: Item::List(list), place }) if list.len() > MOST_WORKLOADS => Err(ScenarioError::new(
+                "scenario::out-of-range",
+                format!("{} of them, and {MOST_WORKLOADS} are the most; one workload may have many flows", list.len()),
+            )
+            .at(&self.file, place, "workload")),
             Some(Node { item: Item::List(list), .. }) if !list.is_empty() => Ok(list),
             Some(Node { item: Item::Table(_), place }) => Err(ScenarioError::new(
                 "scenario::wrong-kind",

@@ -256,3 +256,9 @@ fn a_scenario_given_as_a_rack_is_named_and_a_key_of_no_table_is_told_the_tables(
     let said = Rack::from_text("topology = 1\n[rack]\nrate = \"1Gbps\"\n", "rack.toml").unwrap_err().to_string();
     assert!(said.contains("unknown key `topology`"), "{said}");
 }
+
+#[test]
+fn more_workloads_than_a_scenario_may_have_are_refused_with_their_number() {
+    let said = message(&INCAST.repeat(10_001), &[]);
+    assert!(said.contains("workload: 10001 of them, and 10000 are the most"), "{said}");
+}
