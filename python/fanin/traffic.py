@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import polars as pl
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from fanin._native import Capture, Rack, Replay, Watch
 
 NS_PER_MS = 1e6
+
+MANY_ROWS = 100_000
+"""Rows of a table that are not kept beside the capture's own: of a million connections they take 0.3 GB."""
 
 QUANTILES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0)
 """Shares at which distributions are told."""
@@ -112,8 +115,6 @@ class TrainsResult:
     summary: dict[str, Any]
     fitness: Fitness
     connections: Sequence[dict[str, Any]]
-    trains: pl.DataFrame
-    turns: pl.DataFrame
     hosts: list[dict[str, Any]]
     warnings: list[dict[str, Any]]
     partial: dict[str, Any] | None
@@ -122,6 +123,30 @@ class TrainsResult:
     command: str
     version: str
     _capture: Capture = field(repr=False)
+    _frames: dict[str, pl.DataFrame] = field(default_factory=dict, repr=False)
+
+    @property
+    def trains(self) -> pl.DataFrame:
+        """One row per packet train."""
+        return self._frame("trains")
+
+    @property
+    def turns(self) -> pl.DataFrame:
+        """One row per request and its response."""
+        return self._frame("turns")
+
+    def _frame(self, name: Literal["trains", "turns"]) -> pl.DataFrame:
+        """One of the capture's tables, times in ms; a large one is made whenever it is asked for, since the capture itself has it already."""
+        if name in self._frames:
+            return self._frames[name]
+        columns = frame(self._capture.trains() if name == "trains" else self._capture.turns())
+        made = columns.select(
+            (pl.col(c) / NS_PER_MS).alias(c.removesuffix("_ns") + "_ms") if c.endswith("_ns") else pl.col(c)
+            for c in columns.columns
+        )
+        if made.height < MANY_ROWS:
+            self._frames[name] = made
+        return made
 
     def __repr__(self) -> str:
         s = self.summary
@@ -181,8 +206,9 @@ class TrainsResult:
             return {"mean": mean, **quantiles}  # type: ignore[dict-item]
 
         result: dict[str, Any] = {}
+        trains = self.trains
         for direction in ("to_server", "to_client"):
-            mine = self.trains.filter(pl.col("direction") == direction)
+            mine = trains.filter(pl.col("direction") == direction)
             result[direction] = {
                 "trains": mine.height,
                 **{column: told(mine[column]) for column in ("bytes", "packets", "gap_before_ms")},
@@ -346,24 +372,22 @@ class TrainsResult:
         from fanin.pictures import write
         from fanin.plots import round_plot, train_plots
 
-        folder = made_folder(folder)
+        folder, trains, turns = made_folder(folder), self.trains, self.turns
 
         folder.joinpath("trains.json").write_text(json.dumps(self.to_dict(), allow_nan=False) + "\n")
-        write_parquet(self.trains, folder / "trains.parquet")
-        write_parquet(self.turns, folder / "turns.parquet")
+        write_parquet(trains, folder / "trains.parquet")
+        write_parquet(turns, folder / "turns.parquet")
         try:
             replay = replay or self.workload(aggregator)
             folder.joinpath("workload.json").write_text(replay.to_json() + "\n")
             self._write_requests(folder, replay, request, traced)
         except CaptureError:
             # Connections that carried nothing (handshakes) have trains of none and no workload; an aggregator asked for is an error.
-            if aggregator is not None or self.trains.height:
+            if aggregator is not None or trains.height:
                 raise
         pictures = {
-            "rounds": round_plot(
-                self.turns, self.rounds(aggregator), title=waiting.sentences(self.groups(aggregator))[0]
-            ),
-            "trains": train_plots(self.trains, title=Path(self.summary["file"]).name),
+            "rounds": round_plot(turns, self.rounds(aggregator), title=waiting.sentences(self.groups(aggregator))[0]),
+            "trains": train_plots(trains, title=Path(self.summary["file"]).name),
         }
         for name, chart in pictures.items():
             if chart is not None:
@@ -492,8 +516,6 @@ def trains(
     >>> found.trains.columns[:4]
     ['connection', 'direction', 'start_ms', 'end_ms']
     """
-    import polars as pl
-
     from fanin import _native
 
     # Standard input has a name that any program can open.
@@ -507,18 +529,10 @@ def trains(
     with progress(f"reading {shown(path.name)}", 1) as bar:
         found = watched(read, bar)
 
-    def ms(table: Any) -> pl.DataFrame:
-        columns = frame(table)
-        return columns.with_columns(
-            [(pl.col(c) / NS_PER_MS).alias(c.removesuffix("_ns") + "_ms") for c in columns.columns if c.endswith("_ns")]
-        ).select([c.removesuffix("_ns") + "_ms" if c.endswith("_ns") else c for c in columns.columns])
-
     return TrainsResult(
         summary=json.loads(found.summary_json()) | ({"file": "standard input"} if str(capture) == "-" else {}),
         fitness=Fitness.of(json.loads(found.fitness_json())),
         connections=Connections(found),
-        trains=ms(found.trains()),
-        turns=ms(found.turns()),
         hosts=json.loads(found.hosts_json()),
         warnings=json.loads(found.warnings_json()),
         partial=json.loads(found.partial_json()),

@@ -14,7 +14,7 @@ import fanin
 import polars as pl
 import pytest
 from fanin import progress
-from fanin.comparison import FLOWS, QUEUE, RESPONSES, RUNS, WINDOW
+from fanin.comparison import FLOWS, QUEUE, RESPONSES, RUNS, WINDOW, columns
 from fanin.report import write
 from fanin.stats import estimate_positive
 
@@ -66,6 +66,18 @@ def test_the_ranking_is_what_the_rounds_and_responses_say(result: fanin.CompareR
     values = [row.completion_ms["p99"].value for row in result.ranking]
     assert values == sorted(values, key=lambda v: v or 0)
     assert [row.rank for row in result.ranking] == [1, 2]
+
+
+def test_what_many_runs_have_alike_is_held_once() -> None:
+    typed, rows = columns.Typed(), columns.MANY_ROWS
+    first, same, other = (pl.Series("bytes", [value] * rows, dtype=pl.UInt64) for value in (7, 7, 8))
+    assert typed.held("responses", first) is first
+    assert typed.held("responses", same) is first
+    assert typed.held("responses", other) is other
+    assert typed.held("flows", same) is same
+    # Times differ in every run.
+    late = [pl.Series("done_ms", [1.0] * rows) for _ in range(2)]
+    assert [typed.held("responses", column) is column for column in late] == [True, True]
 
 
 def test_a_response_is_never_faster_than_its_bytes_on_the_wire(result: fanin.CompareResult) -> None:

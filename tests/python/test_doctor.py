@@ -51,6 +51,6 @@ def test_a_comparison_that_memory_does_not_hold_is_refused_before_it_runs(monkey
     monkeypatch.setattr(executor, "memory_left", lambda: 1000)
     monkeypatch.setenv("FANIN_STORE", "/proc/none")
     with pytest.raises(
-        MemoryLimitError, match=r"a replay of 16 flows needs about 0\.0 GB of memory, and 0\.0 GB are left"
+        MemoryLimitError, match=r"a replay of 8 connections needs about 0\.0 GB of memory, and 0\.0 GB are left"
     ):
         compare(HTTP, RACK, cc=["cubic"], seeds=1)

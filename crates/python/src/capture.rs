@@ -5,13 +5,15 @@ use crate::error::{Class, capture_error, internal, raise, workload_error};
 use crate::memory::give_back;
 use crate::simulate::Rack;
 use crate::watch::Watch;
-use fanin_capture::{Analysis, Connection, DirectionStats, Gap, Options, Place, ReplayConnection, Workload};
+use fanin_capture::{Analysis, Connection, DirectionStats, Gap, Options, Place, ReplayConnection, Round, Workload};
 use fanin_units::Duration;
 use pyo3::prelude::*;
 use serde::Serialize;
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What was found in one capture.
 #[pyclass(frozen, module = "fanin._native")]
@@ -202,7 +204,7 @@ impl Capture {
     fn workload(&self, py: Python<'_>, aggregator: Option<&str>) -> PyResult<Replay> {
         let ip = aggregator.map(|text| address(py, text)).transpose()?;
         let workload = self.0.workload(ip).map_err(|error| workload_error(py, &error))?;
-        Ok(Replay { traffic: fanin_scenario::Replay::from(&workload), workload })
+        Ok(Replay::new(Arc::new(workload), false))
     }
 
     /// Whether the tap is between the queue and this host; None where the capture does not show it.
@@ -244,9 +246,36 @@ fn address(py: Python<'_>, text: &str) -> PyResult<IpAddr> {
 /// Traffic to be replayed.
 #[pyclass(frozen, module = "fanin._native")]
 pub struct Replay {
-    workload: Workload,
-    /// The same, as the simulator takes it.
-    pub(crate) traffic: fanin_scenario::Replay,
+    workload: Arc<Workload>,
+    /// Every connection is for itself.
+    alone: bool,
+    /// The same, as the simulator takes it; of [`MANY`] connections it is made when a plan is.
+    kept: Option<fanin_scenario::Replay>,
+}
+
+impl Replay {
+    fn new(workload: Arc<Workload>, alone: bool) -> Replay {
+        let few = workload.connections.len() < MANY;
+        let kept = few.then(|| for_the_simulator(&workload, alone));
+        Replay { workload, alone, kept }
+    }
+
+    /// As the simulator takes it.
+    pub(crate) fn traffic(&self) -> Cow<'_, fanin_scenario::Replay> {
+        let made = || Cow::Owned(for_the_simulator(&self.workload, self.alone));
+        self.kept.as_ref().map_or_else(made, Cow::Borrowed)
+    }
+
+    /// Requests that left together; none where every connection is for itself.
+    fn rounds_in_use(&self) -> impl Iterator<Item = &Round> {
+        let all = if self.alone { &[][..] } else { &self.workload.rounds };
+        all.iter().filter(|round| !round.is_gate())
+    }
+}
+
+fn for_the_simulator(workload: &Workload, alone: bool) -> fanin_scenario::Replay {
+    let traffic = fanin_scenario::Replay::from(workload);
+    if alone { traffic.independent() } else { traffic }
 }
 
 #[pymethods]
@@ -255,7 +284,12 @@ impl Replay {
     #[staticmethod]
     fn from_json(py: Python<'_>, text: &str) -> PyResult<Replay> {
         let workload = Workload::parse(text, Path::new("traffic")).map_err(|error| workload_error(py, &error))?;
-        Ok(Replay { traffic: fanin_scenario::Replay::from(&workload), workload })
+        Ok(Replay::new(Arc::new(workload), false))
+    }
+    /// Connections that carried payload.
+    #[getter]
+    fn connections(&self) -> usize {
+        self.workload.connections.len()
     }
     /// Who receives.
     #[getter]
@@ -275,22 +309,21 @@ impl Replay {
     /// Rounds: requests that left together.
     #[getter]
     fn rounds(&self) -> usize {
-        self.traffic.rounds.iter().filter(|r| !r.is_gate()).count()
+        self.rounds_in_use().count()
     }
     /// Responses that rounds wait for.
     #[getter]
     fn in_rounds(&self) -> usize {
-        self.traffic.rounds.iter().filter(|r| !r.is_gate()).map(|r| r.answers().len()).sum()
+        self.rounds_in_use().map(|r| r.answers().len()).sum()
     }
     /// What each round took in the capture, from the first request to the slowest answer; none where an answer is not in it.
     fn round_times_ms(&self) -> Vec<Option<f64>> {
-        let rounds = self.traffic.rounds.iter().filter(|r| !r.is_gate());
-        rounds.map(|r| r.took_ns.map(|ns| ns as f64 / 1e6)).collect()
+        self.rounds_in_use().map(|r| r.took_ns.map(|ns| ns as f64 / 1e6)).collect()
     }
     /// Stages of requests: what left together within one.
     #[getter]
     fn stages(&self) -> usize {
-        self.traffic.stages.len()
+        self.traffic().stages.len()
     }
     /// What each stage took in the capture, from its first message to its slowest answer; none where an answer is not in it.
     fn stage_times_ms(&self) -> Vec<Option<f64>> {
@@ -300,7 +333,7 @@ impl Replay {
             let ends: Option<Vec<u64>> = each().map(|m| m.start_ns.checked_add(m.took_ns?)).collect();
             Some(ends?.into_iter().max()?.saturating_sub(begin) as f64 / 1e6)
         };
-        self.traffic.stages.iter().map(|(_, messages)| took(messages)).collect()
+        self.traffic().stages.iter().map(|(_, messages)| took(messages)).collect()
     }
     /// Every message of every request, in order of request and stage: who was asked for how much, when, and when the answer had come (from the
     /// start of the capture; null where it is not in it). `begin_ns` and `took_ns` are the request's: of one that waits for some of its answers, until these
@@ -362,11 +395,11 @@ impl Replay {
     /// Messages to the aggregator that belong to request trees: clients' requests, and the answers that were waited for.
     #[getter]
     fn in_trees(&self) -> usize {
-        self.traffic.in_trees()
+        self.traffic().in_trees()
     }
     /// Answers to clients that waited for others: connection, turn within it, and when it left in the capture.
     fn trees(&self) -> PyResult<Table> {
-        let rows: Vec<(u32, u32, u64)> = (self.traffic.waiting_answers().into_iter())
+        let rows: Vec<(u32, u32, u64)> = (self.traffic().waiting_answers().into_iter())
             .filter_map(|(c, m)| {
                 let connection = self.workload.connections.get(c as usize)?;
                 Some((connection.connection, m, connection.messages.get(m as usize)?.start_ns))
@@ -438,17 +471,17 @@ impl Replay {
     }
     /// The same traffic with every connection for itself: no request waits for another connection.
     fn independent(&self) -> Replay {
-        Replay { workload: self.workload.clone(), traffic: self.traffic.independent() }
+        Replay::new(self.workload.clone(), true)
     }
     /// The same traffic with the servers' times that the capture only bounds put elsewhere between these bounds; none where it shows all of them.
     fn otherwise(&self) -> Option<Replay> {
         let workload = self.workload.otherwise()?;
-        Some(Replay { traffic: fanin_scenario::Replay::from(&workload), workload })
+        Some(Replay::new(Arc::new(workload), false))
     }
     /// The same traffic with timers that ask though the answer before is missing; none where the capture shows what its timers do, or has none.
     fn unwaiting(&self) -> Option<Replay> {
         let workload = self.workload.unwaiting()?;
-        Some(Replay { traffic: fanin_scenario::Replay::from(&workload), workload })
+        Some(Replay::new(Arc::new(workload), false))
     }
     /// Writes the workload file, whole or not at all.
     fn write(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
@@ -456,7 +489,7 @@ impl Replay {
     }
     /// The workload file's text (JSON).
     fn to_json(&self) -> PyResult<String> {
-        serde_json::to_string_pretty(&self.workload).map_err(internal)
+        serde_json::to_string_pretty(&*self.workload).map_err(internal)
     }
 }
 

@@ -227,7 +227,7 @@ impl Rack {
     }
     /// Identifies the replay on this rack under this algorithm (equal hashes and seeds give equal results), and says what starves it.
     fn check(&self, py: Python<'_>, replay: &Replay, cc: &str) -> PyResult<(String, Vec<Warning>)> {
-        let (hash, told) = py.detach(|| self.0.check(&replay.traffic, cc)).map_err(|e| scenario_error(py, &e))?;
+        let (hash, told) = py.detach(|| self.0.check(&replay.traffic(), cc)).map_err(|e| scenario_error(py, &e))?;
         Ok((hash, told.iter().map(warning).collect()))
     }
     /// The replay on this rack under this algorithm. With `trace`, the queue to the aggregator, its packets and the servers' windows are
@@ -243,7 +243,8 @@ impl Rack {
         report: bool,
     ) -> PyResult<RackPlan> {
         let record = if report { Record::Report } else { trace.into() };
-        let made = py.detach(|| self.0.plan(&replay.traffic, cc, seed, record)).map_err(|e| scenario_error(py, &e))?;
+        let made =
+            py.detach(|| self.0.plan(&replay.traffic(), cc, seed, record)).map_err(|e| scenario_error(py, &e))?;
         let port = made.port.index();
         RackPlan::of(py, port, made)
     }

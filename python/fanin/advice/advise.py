@@ -19,7 +19,7 @@ from fanin.errors import ScenarioError
 from fanin.files import shown
 from fanin.progress import Progress, silent
 from fanin.ranking import RankOf
-from fanin.runs.executor import Executor, Threads
+from fanin.runs.executor import Executor
 from fanin.runs.kept import usual_store
 from fanin.runs.replay import ReplayJob
 from fanin.settings import Candidate, Space
@@ -231,7 +231,7 @@ def advise(
         *parsed_budget(budget),
         algorithms=cc is not None,
         switch=switch,
-        executor=executor or Threads(),
+        executor=executor,
         keep=keep,
         progress=progress,
     )
@@ -271,7 +271,7 @@ class _Search:
     seconds: float | None
     algorithms: bool
     switch: bool
-    executor: Executor
+    executor: Executor | None
     keep: bool
     progress: Callable[[str, int], Progress]
     evaluator: Evaluator | None = None

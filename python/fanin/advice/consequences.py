@@ -74,10 +74,10 @@ def coexistence(evaluator: Evaluator, today: Candidate, best: Candidate, seeds: 
     for name, group in (("that stay", set(staying)), ("that move", set(servers) - set(staying))):
         pairs = []
         for number, was in enumerate(before):
-            keys = [key for key in was.connections if key[1] in group]
-            now = [found[number].connections.get(key) for key in keys]
-            then = [was.connections[key] for key in keys]
-            if keys and None not in now and None not in then:
+            answered = [server for server in was.servers if server in group]
+            now = [found[number].servers.get(server) for server in answered]
+            then = [was.servers[server] for server in answered]
+            if answered and None not in now and None not in then:
                 pairs.append((math.fsum(v for v in now if v), math.fsum(v for v in then if v)))
         if len(pairs) == len(before) and all(b > 0 for _, b in pairs):
             ratio = math.fsum(a for a, _ in pairs) / math.fsum(b for _, b in pairs)

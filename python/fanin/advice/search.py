@@ -23,7 +23,7 @@ from fanin.progress import cores
 from fanin.ranking import COUNTED, RankBy, RankOf, column
 from fanin.runs.executor import Executor
 from fanin.runs.kept import run_kept
-from fanin.runs.replay import ReplayJob, rack_of
+from fanin.runs.replay import ReplayJob, beside_each_other, rack_of
 from fanin.runs.tables import Frames
 from fanin.settings import Candidate, Space
 
@@ -71,15 +71,16 @@ class Score:
         Value by goal; None where a percentile fell on an unfinished response.
     timeouts, retransmissions, hops : int
         Counts; of packets, one for each port that they passed.
-    connections : dict
-        Mean completion time in milliseconds by (connection, server); None where a response was unfinished.
+    servers : dict
+        Sum over the connections of each server of their mean completion times in milliseconds; None where a response was unfinished. Not the
+        connections themselves: a search keeps the scores of some thousand runs.
     """
 
     goals: dict[str, float | None]
     timeouts: int
     retransmissions: int
     hops: int
-    connections: dict[tuple[int, str], float | None]
+    servers: dict[str, float | None]
 
     def cost(self, goal: str) -> float:
         """Less is better, whatever the goal."""
@@ -115,9 +116,11 @@ def scored(frames: Frames, of: RankOf) -> Score:
         timeouts=row["timeouts"],
         retransmissions=row["retransmissions"],
         hops=row["packet_hops"],
-        connections={
-            (c, server): None if unfinished else mean
-            for c, server, mean, unfinished in each.select("connection", "server", "mean", "unfinished").rows()
+        servers={
+            server: None if unfinished else spent
+            for server, spent, unfinished in each.group_by("server", maintain_order=True)
+            .agg(pl.col("mean").sum(), pl.col("unfinished").sum())
+            .rows()
         },
     )
 
@@ -142,7 +145,7 @@ class Evaluator:
     def __init__(
         self,
         base: ReplayJob,
-        executor: Executor,
+        executor: Executor | None,
         progress: Callable[[str, int], Progress],
         store: Store | None = None,
         of: RankOf = "responses",
@@ -200,7 +203,7 @@ class Evaluator:
             store=self.store,
             progress=self.progress,
             title=title,
-            executor=self.executor,
+            executor=self.executor or beside_each_other(self.base),
             durable=self.base.engine != "sim",
         )
         if not whole:

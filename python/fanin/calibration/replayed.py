@@ -14,7 +14,7 @@ from fanin.errors import FaninError
 from fanin.progress import Progress, silent
 from fanin.runs.job import Settings
 from fanin.runs.kept import Keyed, run_kept
-from fanin.runs.replay import rack_of
+from fanin.runs.replay import beside_each_other, rack_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -94,7 +94,15 @@ def calibrated(
                 raise result
             found[places[number]].append(_shown(result, of))
 
-        _, whole = run_kept(jobs, finished, store=store, progress=progress, title="calibrating", durable=False)
+        _, whole = run_kept(
+            jobs,
+            finished,
+            store=store,
+            progress=progress,
+            title="calibrating",
+            executor=beside_each_other(base),
+            durable=False,
+        )
         if not whole:
             raise KeyboardInterrupt
         return found

@@ -22,10 +22,9 @@ from fanin.frames import PS_PER_MS, fitted, frame
 from fanin.progress import Progress
 from fanin.ranking import completion_statistics
 from fanin.runs.engines import Captures, engine
-from fanin.runs.executor import Threads, at_once, need_memory
 from fanin.runs.job import RunWarning
 from fanin.runs.kept import run_kept
-from fanin.runs.replay import ReplayJob, rack_of
+from fanin.runs.replay import ReplayJob, beside_each_other, rack_of
 from fanin.runs.tables import Frames
 from fanin.settings.candidates import Candidate
 from fanin.simulation import Failure, all_failed, sentence
@@ -123,10 +122,6 @@ LONG = 300_000
 """Packet-hops from which a run's memory is given back to the system when it is over; shorter runs go on with it."""
 
 
-PER_FLOW = 3_200
-"""Bytes that a replay takes per flow while it runs, its plan and its results included: two at once of 100,000 flows took 3.1 KB each."""
-
-
 @cache
 def measure_digest() -> str:
     """Names how a run is measured: a change of it may change any number."""
@@ -170,7 +165,7 @@ def run_all(
             hashes.pop(name, None)
     if not hashes:
         raise all_failed(failed)
-    port, flows = plan.plan.ports[plan.port], len(plan.connections())
+    port = plan.plan.ports[plan.port]
     parts = _parts(plan)
     del plan
     # What reading the traffic took is of no use to the runs, nor what these took to the report.
@@ -178,6 +173,7 @@ def run_all(
     # Seed by seed, so that after an interruption every algorithm has run as often as the others.
     work = [(name, seed) for seed in seeds for name in hashes]
     done: dict[tuple[str, int], Frames] = {}
+    typed = columns.Typed()
 
     def finished(number: int, result: Frames | BaseException) -> None:
         name, seed = work[number]
@@ -188,7 +184,7 @@ def run_all(
         elif isinstance(result, BaseException):
             raise result
         else:
-            done[name, seed] = columns.typed(_named(result, name) if way[name].settings else result)
+            done[name, seed] = typed.of(_named(result, name) if way[name].settings else result)
 
     jobs = [
         MeasuredReplay(
@@ -208,10 +204,9 @@ def run_all(
             store=None,
             progress=progress,
             title=f"{label} and recording",
+            executor=beside_each_other(base),
         )
     if whole:
-        if base.engine == "sim":
-            need_memory(PER_FLOW * flows, f"a replay of {flows} flows")
         left = [number for number, which in enumerate(work) if which not in done and which[0] not in failed]
         found, whole = run_kept(
             [jobs[number] for number in left],
@@ -219,7 +214,7 @@ def run_all(
             store=store,
             progress=progress,
             title=label,
-            executor=Threads(at_once(PER_FLOW * flows)) if base.engine == "sim" else None,
+            executor=beside_each_other(base),
             durable=base.engine != "sim",
         )
     _native.give_back()

@@ -139,16 +139,22 @@ def _end(pool: ThreadPoolExecutor, under_way: Mapping[Future[Any], int | None]) 
     wait([future for future in left if under_way[future] not in MAY_BE_LEFT])
 
 
+TOGETHER = 1 << 30
+"""Bytes that pieces of work take together if they can: a machine has other work, and a million connections are to be compared within 2 GB."""
+
+
 def at_once(each: int) -> int:
-    """How many pieces of work of `each` bytes go on at once: one per core, or as many as there is memory for.
+    """How many pieces of work of `each` bytes go on at once: one per core, or as many as there is memory for within :data:`TOGETHER`.
 
     Examples
     --------
     >>> at_once(0) >= 1, at_once(1 << 60)
     (True, 1)
     """
+    if each <= 0:
+        return cores()
     left = memory_left()
-    return cores() if left is None or each <= 0 else max(1, min(cores(), left // each))
+    return max(1, min(cores(), (TOGETHER if left is None else min(left, TOGETHER)) // each))
 
 
 def memory_left() -> int | None:

@@ -14,6 +14,7 @@ from fanin import _native
 from fanin.confined import apart
 from fanin.frames import frame
 from fanin.runs.engines import Captures, engine, frames_of, product_of
+from fanin.runs.executor import Threads, at_once, need_memory
 from fanin.runs.job import Document, Settings, key_of
 from fanin.runs.tables import Frames
 
@@ -154,6 +155,25 @@ class ReplayJob:
     ) -> Frames:
         """The frames of a run, or the columns that are wanted; traces of at most so many rows."""
         return frames_of(engine(self.engine), run, made.plan, self.cc, self.seed, wanted, most)
+
+
+PER_CONNECTION = 6_400
+"""Bytes that a replay takes per connection while it runs, its plan and its results included."""
+
+
+def beside_each_other(job: ReplayJob) -> Threads | None:
+    """Where replays as large as this run, as many at once as there is memory for; None: where any do.
+
+    Raises
+    ------
+    fanin.errors.MemoryLimitError
+        When there is not enough for one: before it begins.
+    """
+    if job.engine != "sim":
+        return None
+    connections = job.traffic.replay.connections
+    need_memory(PER_CONNECTION * connections, f"a replay of {connections} connections")
+    return Threads(at_once(PER_CONNECTION * connections))
 
 
 def where(plan: RackPlan, replay: Replay) -> pl.DataFrame:
