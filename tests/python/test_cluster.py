@@ -15,14 +15,17 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from fanin.advice import advise
 from fanin.errors import ScenarioError
+from fanin.progress import Progress, silent
 from fanin.runs.job import Document, Job
 from fanin.sweep import SweepResult, sweep
 from fanin.sweep.perform import SweepJob
 
-from .conftest import INCAST, ROOT, Fanin, entries
+from .conftest import INCAST, RACK, ROOT, SMALL, Fanin, entries
 from .test_sweep import SWEEP, contents, written
 
 pytest.importorskip("distributed", reason="the optional dependency group `cluster` is not installed")
@@ -158,6 +161,25 @@ def test_a_worker_that_is_killed_loses_no_run(tmp_path: Path, cluster: Cluster, 
     assert victim.wait(10) == -signal.SIGKILL
     assert (found.ran, found.failed) == (RUNS, 0)
     assert contents(tmp_path / "store") == alone
+
+
+def test_advice_from_a_cluster_whose_worker_is_killed_is_that_of_one_machine(cluster: Cluster) -> None:
+    options: dict[str, Any] = {"cc": ["cubic", "dctcp"], "budget": 60, "keep": False}
+    victim, _ = cluster.worker(), cluster.worker()
+    searched: list[str] = []
+
+    def progress(title: str, total: int) -> Progress:
+        # The second round of the search: both workers have runs of it.
+        searched.append(title)
+        if title.startswith("round 2"):
+            threading.Timer(0.2, victim.kill).start()
+        return silent(title, total)
+
+    with Dask(cluster.address, patience_s=60) as executor:
+        found = advise(SMALL, RACK, executor=executor, progress=progress, **options)
+    assert victim.wait(30) == -signal.SIGKILL
+    assert any(title.startswith("round 2") for title in searched)
+    assert found.to_dict() == advise(SMALL, RACK, **options).to_dict()
 
 
 def test_a_scheduler_that_is_restarted_loses_no_run(tmp_path: Path, cluster: Cluster, alone: dict[str, bytes]) -> None:
