@@ -59,7 +59,7 @@ def test_no_more_goes_on_at_once_than_there_is_memory_for(monkeypatch: pytest.Mo
     assert [executor.at_once(each) for each in (0, 10, 125, 300, 999, 5000)] == [8, 8, 8, 3, 1, 1]
     monkeypatch.setattr(executor, "memory_left", lambda: None)
     assert executor.at_once(5000) == 8
-    # A million connections are compared within 2 GB, however much there is.
+    # However much there is.
     monkeypatch.setattr(executor, "memory_left", lambda: 1 << 40)
     assert [executor.at_once(executor.TOGETHER // part) for part in (1, 3, 100)] == [1, 3, 8]
 

@@ -139,8 +139,8 @@ def _end(pool: ThreadPoolExecutor, under_way: Mapping[Future[Any], int | None]) 
     wait([future for future in left if under_way[future] not in MAY_BE_LEFT])
 
 
-TOGETHER = 1 << 30
-"""Bytes that pieces of work take together if they can: a machine has other work, and a million connections are to be compared within 2 GB."""
+TOGETHER = 1 << 28
+"""Bytes that pieces of work take together if they can: a machine has other work, and captures of 100,000 connections are larger than their replays."""
 
 
 def at_once(each: int) -> int:
