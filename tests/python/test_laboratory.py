@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
+from fanin import closing
 
 from tests.services import __main__ as laboratory
 from tests.services import judge, patterns, rack, servers
@@ -71,3 +74,27 @@ def test_a_note_about_the_applications_own_time_excuses_requests_that_are_too_sh
         judge.Counted(1_000, 100, 0.8, 5.6),
     ):
         assert verdict(wrong) == "WRONG"
+
+
+def test_an_applications_own_time_is_told_by_the_pace_of_the_messages_with_which_its_requests_begin() -> None:
+    class Made:
+        """Thirty requests of 5 ms to twelve servers, of which the first two are asked 60 us apart; 50 us from answers to messages."""
+
+        def __init__(self, first: int) -> None:
+            self.first = first
+
+        def round_times_ms(self) -> list[float]:
+            return [5.0] * 30
+
+        def groups_json(self) -> str:
+            inside = {"event": "inside", "delay": {"median_ns": 50_000}}
+            return json.dumps([{"released_by": [inside], "spread": {"median_ns": 60_000}}])
+
+        def closings_json(self) -> str:
+            return json.dumps([{"group": 0, "requests": 30, "first_messages": {"median": self.first}}])
+
+    def told(first: int) -> str | None:
+        return closing.unseen(cast(Any, Made(first)))
+
+    assert "6% of the median request" in (told(2) or "")
+    assert told(12) is None, "2 % of a request"

@@ -37,6 +37,8 @@ pub struct Closing {
     pub faults: Faults,
     /// Messages per request.
     pub messages_per_request: Spread,
+    /// Messages with which a request begins: those that wait for none of it.
+    pub first_messages: Spread,
     /// Servers per request.
     pub servers_per_request: Spread,
     /// Bytes per answer.
@@ -121,7 +123,7 @@ impl Workload {
             }
             // What no request was found for is explained by none.
             let mut closing = Closing { company: n, unbound, messages: unbound, ..Closing::default() };
-            let (mut sizes, mut servers, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
+            let (mut sizes, mut first, mut servers, mut bytes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
             for (number, request) in requests.iter().enumerate().filter(|(_, request)| request.company == n) {
                 let state = State { lost: lost[number] || places.misses_its_first(request), ..places.state(request) };
                 if state.unanswered && places.is_cut_off(request) {
@@ -141,6 +143,7 @@ impl Workload {
                 closing.faults.overlapping += u64::from(state.overlapping);
                 closing.faults.lost += u64::from(state.lost);
                 sizes.push(messages);
+                first.push(self.rounds[request.round as usize].requests.len() as u64);
                 let mut hosts: Vec<u32> =
                     request.messages().map(|(c, _)| self.connections[c as usize].server).collect();
                 hosts.sort_unstable();
@@ -150,6 +153,7 @@ impl Workload {
             }
             closing.beside = beside[n as usize];
             closing.messages_per_request = Spread::of(sizes);
+            closing.first_messages = Spread::of(first);
             closing.servers_per_request = Spread::of(servers);
             closing.answer_bytes = Spread::of(bytes);
             all.push(closing);
