@@ -2,15 +2,12 @@
 //!
 //! Services of their own meet by chance. Where they meet more often, one loop of the application asks the servers of both.
 
-use crate::release::{BEYOND_CHANCE, Excess, TOGETHER, by_chance};
+use crate::release::{BEYOND_CHANCE, Excess, IN_STEP, TOGETHER, by_chance};
 use crate::waiting::Company;
 use crate::workload::Workload;
 
 /// With fewer messages on either side a share says nothing.
 const FEWEST: usize = 20;
-/// So much of what chance leaves. Of the laboratory's services that are read right, with users, polls, transfers and health checks beside each other, none
-/// has more than 0.08; of those that are read in parts, the least has 0.16.
-const IN_STEP: f64 = 0.1;
 
 impl Workload {
     /// Of each company, how many of its messages leave together with messages of others; 0 where chance gives about as many.

@@ -7,7 +7,8 @@ use super::{SEEN, Talk};
 pub(crate) const TOGETHER: u64 = 500_000;
 /// An application that only writes on needs less than this to do so.
 pub(super) const AT_ONCE: u64 = 100_000;
-/// An application that opens a connection to ask on it does so in less: a handshake, and that of TLS, and its own threads.
+/// An application that opens a connection to ask on it does so in less: a handshake, and that of TLS, and its own threads. Where most connections carry one
+/// message, each was opened for its own, however long that took.
 const OPENING: u64 = 5_000_000;
 /// A connection belongs with others if more than this share of its requests leave in their company.
 const COMPANY: f64 = 0.5;
@@ -17,7 +18,10 @@ const NEIGHBOURS: usize = 2;
 /// A request, in order of time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ask {
+    /// When the application decided to ask: when it left, or when its connection was opened for it.
     pub at: u64,
+    /// When it left.
+    pub sent: u64,
     pub conn: u32,
     pub msg: u32,
     /// Who is asked.
@@ -26,8 +30,6 @@ pub(super) struct Ask {
     pub own: Option<u64>,
     /// When its own response had arrived.
     pub answered: Option<u64>,
-    /// When its connection was opened for it.
-    pub opened: Option<u64>,
     /// It was sent before the response before had arrived.
     pub overlapped: bool,
     /// The application does not wait for its answer any more: its connection was closed. It is `answered` when it was tried anew, if it was.
@@ -37,11 +39,6 @@ pub(super) struct Ask {
 }
 
 impl Ask {
-    /// When the application decided to ask: it may have opened a connection first.
-    pub fn began(&self) -> u64 {
-        self.opened.unwrap_or(self.at).min(self.at)
-    }
-
     /// It follows the answer before on its connection as soon as a loop over the servers asks the next one.
     pub fn goes_on(&self) -> bool {
         self.own.is_some_and(|own| self.at - own <= TOGETHER)
@@ -71,19 +68,23 @@ pub(super) struct Company {
 /// All requests in order of time.
 pub(super) fn asks(talks: &[Talk]) -> Vec<Ask> {
     let mut all = Vec::new();
+    let alone = |talk: &&Talk| talk.times.len() == 1;
+    let each_opens = 2 * talks.iter().filter(alone).count() > talks.len();
     for (conn, talk) in talks.iter().enumerate() {
+        let opening = if each_opens && talk.times.len() == 1 { u64::MAX } else { OPENING };
         let mut before: Option<u64> = None;
         for (msg, times) in talk.times.iter().enumerate() {
-            if let Some(at) = times.asked {
+            if let Some(sent) = times.asked {
+                // What uses it later was not what it was opened for.
+                let opened = talk.opened.filter(|&opened| msg == 0 && sent.saturating_sub(opened) <= opening);
+                let at = opened.map_or(sent, |opened| opened.min(sent));
                 // Unless it was sent while the answer was still coming, the answer had come, whatever the tap says.
                 let own = before.filter(|&answered| answered <= at || !times.overlapped).map(|own| own.min(at));
                 let (conn, msg) = (conn as u32, msg as u32);
                 let (server, answered, overlapped) = (talk.server, times.answered, times.overlapped);
-                // What uses it later was not what it was opened for.
-                let opened = talk.opened.filter(|&opened| msg == 0 && at.saturating_sub(opened) <= OPENING);
                 let given_up = answered.is_none() && talk.closed.is_some() && msg + 1 == talk.times.len() as u32;
                 let retries = None;
-                all.push(Ask { at, conn, msg, server, own, answered, opened, overlapped, given_up, retries });
+                all.push(Ask { at, sent, conn, msg, server, own, answered, overlapped, given_up, retries });
             }
             before = times.answered.or(before);
         }
@@ -348,8 +349,13 @@ mod tests {
 
     #[test]
     fn an_application_asks_within_5_ms_on_what_it_opened_for_that() {
-        let opened = |asked: u64| asks(&[talk(0, Some(1_000), 1_000 + asked)])[0].opened;
-        assert_eq!((opened(5_000_000), opened(5_000_001)), (Some(1_000), None));
+        let decided = |asked: u64, messages: usize| {
+            let mut talk = talk(0, Some(1_000), 1_000 + asked);
+            talk.times.resize(messages, Times::default());
+            asks(&[talk])[0].at
+        };
+        assert_eq!((decided(5_000_000, 2), decided(5_000_001, 2)), (1_000, 5_001_001));
+        assert_eq!(decided(5_000_001, 1), 1_000, "a connection of one message was opened for that");
     }
 
     #[test]

@@ -209,9 +209,11 @@ fn answer_events(n: usize, class: &Class, talks: &[Talk]) -> Vec<Cause> {
 fn request_events(class: &Class, asks: &[Ask]) -> Vec<Cause> {
     let event = |burst: &Burst| {
         let ask = &asks[burst.asks[0] as usize];
-        Cause { at: ask.at, what: What::Request { conn: ask.conn, msg: ask.msg } }
+        Cause { at: ask.sent, what: What::Request { conn: ask.conn, msg: ask.msg } }
     };
-    class.bursts.iter().map(event).collect()
+    let mut all: Vec<Cause> = class.bursts.iter().map(event).collect();
+    all.sort_by_key(|cause| cause.at);
+    all
 }
 
 /// How well a kind of cause explains some bursts of a class.
@@ -310,7 +312,9 @@ pub(super) fn choose(n: usize, classes: &[Class], streams: &Streams, asks: &[Ask
         scores.iter().filter(|s| s.cost <= least + MARGIN).min_by_key(|s| s.median).cloned()
     };
     let mut closed: Vec<Score> = loops.iter().filter(|s| s.coverage >= COVERAGE).cloned().collect();
-    let some_will_do = class.is_company() && closed_by_some(&closed, class);
+    // Requests that are known, of which many begin before all answers to the one before have come, do not wait for these, however long their user pauses.
+    let all_come = closed.first().is_none_or(|s| s.kind == Kind::Answers(Need::AllBut(0)));
+    let some_will_do = class.is_company() && (closed_by_some(&closed, class) || class.inside.is_some() && !all_come);
     if some_will_do {
         let earliest = earliest(&closed, class);
         closed.retain(|s| s.early() <= EARLY * earliest);

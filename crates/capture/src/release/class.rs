@@ -3,6 +3,7 @@
 use super::bursts::{AT_ONCE, Ask, Burst, Company};
 use super::candidates::Need;
 use super::groups::Group;
+use super::pools;
 use super::requests::{self, Cut, Step};
 use super::steady::{RESOLUTION, median, one_tick};
 use super::{FULL, FULL_SHARE, LEAST_ROUNDS, NEARLY_ALL, ON_A_TICK, Talk};
@@ -156,8 +157,9 @@ impl Class {
 
     /// When the first connection was opened for burst `i`, where its user waited for that before he asked anybody.
     pub fn opened(&self, i: usize, asks: &[Ask]) -> Option<u64> {
-        let opened = self.bursts[i].asks.iter().filter_map(|&ask| asks[ask as usize].opened).min();
-        opened.filter(|&opened| opened < self.start(i, asks))
+        let mine = || self.bursts[i].asks.iter().map(|&ask| &asks[ask as usize]);
+        let opened = mine().filter(|ask| ask.at < ask.sent).map(|ask| ask.at).min();
+        opened.filter(|&opened| mine().all(|ask| opened < ask.sent))
     }
 
     /// A moment is a whole number of periods away from the burst before it.
@@ -205,8 +207,17 @@ impl Class {
     }
 }
 
-/// Classes of several connections that are no requests of the application's user, beside others that are: asked a tenth as often for a fiftieth of the
-/// bytes, each answer no more than a packet. Health checks of several servers keep step with each other where their periods are the same.
+/// What a class asks for.
+struct Told {
+    count: u64,
+    bytes: u64,
+    largest: u64,
+    /// Each server is asked by a timer.
+    by_a_clock: bool,
+}
+
+/// Classes of several connections that are no requests of the application's user, beside others that are: asked by a timer, or a tenth as often, for a
+/// fiftieth of the bytes, each answer no more than a packet. Health checks of several servers keep step with each other where their periods are the same.
 pub(super) fn aside(classes: &[Class], talks: &[Talk], asks: &[Ask]) -> Vec<usize> {
     let told = |class: &Class| {
         let mine = class.requests();
@@ -215,14 +226,18 @@ pub(super) fn aside(classes: &[Class], talks: &[Talk], asks: &[Ask]) -> Vec<usiz
             talks[ask.conn as usize].times[ask.msg as usize].bytes
         };
         let each = || mine.iter().flatten().map(|&n| bytes(n));
-        (each().count() as u64, each().sum::<u64>(), each().max().unwrap_or(0))
+        let mut all = mine.concat();
+        all.sort_unstable();
+        let by_a_clock = pools::keeps_time(&all, asks);
+        Told { count: each().count() as u64, bytes: each().sum(), largest: each().max().unwrap_or(0), by_a_clock }
     };
     let together: Vec<usize> = (0..classes.len()).filter(|&n| classes[n].is_company()).collect();
-    let told: Vec<(u64, u64, u64)> = together.iter().map(|&n| told(&classes[n])).collect();
-    let most = told.iter().map(|&(_, bytes, _)| bytes).max().unwrap_or(0);
-    let often = told.iter().filter(|t| t.1 == most).map(|t| t.0).max().unwrap_or(0);
-    let small = |&(count, bytes, largest): &(u64, u64, u64)| {
-        count * SELDOM <= often && bytes * LITTLE <= most && largest <= PACKET
+    let told: Vec<Told> = together.iter().map(|&n| told(&classes[n])).collect();
+    let most = told.iter().map(|told| told.bytes).max().unwrap_or(0);
+    let often = told.iter().filter(|told| told.bytes == most).map(|told| told.count).max().unwrap_or(0);
+    let small = |told: &Told| {
+        let seldom = told.by_a_clock || told.count * SELDOM <= often;
+        seldom && told.bytes < most && told.bytes * LITTLE <= most && told.largest <= PACKET
     };
     together.into_iter().zip(&told).filter(|(_, told)| small(told)).map(|(n, _)| n).collect()
 }
@@ -258,6 +273,37 @@ mod tests {
         assert_eq!((beside(100, 5_000, 100), beside(99, 50_000, 100)), (vec![1], vec![]));
         // 100 x 500 bytes are fifty times 10 x 100.
         assert_eq!((beside(100, 500, 100), beside(100, 499, 100)), (vec![1], vec![]));
+    }
+
+    #[test]
+    fn a_health_check_that_keeps_time_may_be_asked_as_often_as_the_service() {
+        let check = |every: fn(u64) -> u64| {
+            let (mut talks, mut asks, mut classes) = (Vec::new(), Vec::new(), Vec::new());
+            // Forty requests of a service at times of their own, and as many of the check.
+            for (bytes, first) in [(5_000, 0), (100, 2)] {
+                let mut bursts = vec![Burst { asks: Vec::new() }; 40];
+                let mut at = 0;
+                for (msg, burst) in bursts.iter_mut().enumerate() {
+                    at += if first == 0 { 50_000_000 } else { every(msg as u64) };
+                    for conn in [first, first + 1] {
+                        burst.asks.push(asks.len() as u32);
+                        asks.push(Ask { at, conn, msg: msg as u32, server: conn, ..Ask::default() });
+                    }
+                }
+                for server in [first, first + 1] {
+                    talks.push(Talk {
+                        server,
+                        times: vec![Times { bytes, ..Times::default() }; 40],
+                        ..Talk::default()
+                    });
+                }
+                let company = Company { connections: vec![first, first + 1], bursts, upstream: false };
+                classes.push(Class::of(&company, &talks, &asks));
+            }
+            aside(&classes, &talks, &asks)
+        };
+        assert_eq!(check(|_| 200_000_000), [1]);
+        assert!(check(|n| 20_000_000 + n * n * 7_919_000 % 300_000_000).is_empty(), "a user who pauses");
     }
 
     #[test]

@@ -8,7 +8,7 @@
 use super::bursts::Ask;
 use super::joined::FEWEST;
 use super::like;
-use super::requests::{AS_ONE, Cut, Request, STEADY, VALLEY, odd, steadiness, usual};
+use super::requests::{AS_ONE, Cut, RARELY, Request, STEADY, VALLEY, odd, steadiness, usual};
 use super::steady::median;
 use super::{CLEAR, LEAST_ROUNDS, SEEN};
 
@@ -18,24 +18,47 @@ type Asked = Vec<(u64, u32)>;
 /// Requests by order in place of others, of which too many are odd; none where they are not known, or no better.
 pub(super) fn cut(known: &Cut, mine: &[u32], asks: &[Ask]) -> Option<Cut> {
     let others = known.requests.as_slice();
+    // Where each has one message, nothing is known.
+    let shown = steadiness(others) > 0.0;
+    let alike = shown && odd(others) as f64 <= AS_ONE * others.len() as f64;
+    let servers = servers(mine, asks);
     // What a timer sends anew asks a server twice.
-    if !known.late.is_empty() || odd(others) as f64 <= AS_ONE * others.len() as f64 {
+    if !known.late.is_empty() || alike && usual(others) >= Some(servers.len()) {
         return None;
     }
-    let requests = requests(mine, asks)?;
+    let requests = of_servers(&servers, mine, asks)?;
+    let cut = |requests| Cut { requests, concurrent: true, valley: false, late: Vec::new() };
+    if alike {
+        // Requests that are alike and ask some of the servers, always the same together: stages.
+        let stages = are_stages(others, &requests) && quick(&Pauses::of(&requests, mine, asks));
+        return stages.then(|| cut(requests));
+    }
     // Whose requests are known to be of several messages to each server does not ask each once.
     let parts = steadiness(others) >= CLEAR && usual(others) > usual(&requests);
-    let better = odd(&requests) < odd(others) && steadiness(&requests) >= STEADY && !parts;
-    better.then(|| Cut { requests, concurrent: true, valley: false, late: Vec::new() })
+    let better = (!shown || odd(&requests) < odd(others)) && steadiness(&requests) >= STEADY && !parts;
+    better.then(|| cut(requests))
+}
+
+/// Whether nearly all of these are within one of the whole ones each.
+fn are_stages(parts: &[Request], whole: &[Request]) -> bool {
+    let mut of: Vec<(u32, usize)> =
+        whole.iter().enumerate().flat_map(|(n, request)| request.iter().map(move |&ask| (ask, n))).collect();
+    of.sort_unstable();
+    let place = |ask: &u32| of.binary_search_by_key(ask, |&(ask, _)| ask).map(|place| of[place].1).ok();
+    let inside = parts.iter().filter(|part| part.windows(2).all(|pair| place(&pair[0]) == place(&pair[1]))).count();
+    inside as f64 >= STEADY * parts.len() as f64
+}
+
+/// The messages of a group by server, in order.
+fn servers(mine: &[u32], asks: &[Ask]) -> Vec<Asked> {
+    let mut of: Vec<(u32, u64, u32)> =
+        mine.iter().map(|&n| (asks[n as usize].server, asks[n as usize].at, n)).collect();
+    of.sort_unstable();
+    of.chunk_by(|a, b| a.0 == b.0).map(|same| same.iter().map(|&(_, at, n)| (at, n)).collect()).collect()
 }
 
 /// The requests; none where servers are not asked equally often, or not in step.
-pub(super) fn requests(mine: &[u32], asks: &[Ask]) -> Option<Vec<Request>> {
-    let mut of: Vec<(u32, u64, u32)> =
-        mine.iter().map(|&n| (asks[n as usize].server, asks[n as usize].began(), n)).collect();
-    of.sort_unstable();
-    let servers: Vec<Asked> =
-        of.chunk_by(|a, b| a.0 == b.0).map(|same| same.iter().map(|&(_, at, n)| (at, n)).collect()).collect();
+fn of_servers(servers: &[Asked], mine: &[u32], asks: &[Ask]) -> Option<Vec<Request>> {
     let counts = || servers.iter().map(Vec::len);
     let (most, least) = (counts().max()?, counts().min()?);
     if servers.len() < 2 || least < FEWEST || (most - least) as f64 > (AS_ONE * most as f64).max(1.0) {
@@ -44,7 +67,7 @@ pub(super) fn requests(mine: &[u32], asks: &[Ask]) -> Option<Vec<Request>> {
     // In step with the one that is asked first mostly.
     let first = servers.iter().min_by_key(|messages| (std::cmp::Reverse(messages.len()), messages[0].0))?;
     let mut all: Vec<Request> = Vec::new();
-    for messages in &servers {
+    for messages in servers {
         let lag = lag(first, messages)?;
         for (n, &(_, ask)) in messages.iter().enumerate() {
             let place = (n as i64 + lag + LEAST_ROUNDS as i64) as usize;
@@ -59,7 +82,7 @@ pub(super) fn requests(mine: &[u32], asks: &[Ask]) -> Option<Vec<Request>> {
     all.sort_unstable_by_key(|request| request[0]);
     // Who goes on without the last answers asks in the same order, and no pause ends his requests.
     let whole = !like::some_will_do(&all, asks) && !like::are_parts(&all, asks);
-    (whole && !span_pauses(&all, mine, asks)).then_some(all)
+    (whole && !Pauses::of(&all, mine, asks).are_spanned()).then_some(all)
 }
 
 /// By how many messages the second server is ahead of the first where the capture begins; none: they are not in step, or not all the time.
@@ -84,29 +107,50 @@ fn lag(first: &Asked, second: &Asked) -> Option<i64> {
     (0..parts).all(in_step).then_some(lag)
 }
 
-/// Whether requests go on over one pause after another in which nothing is missing, each longer than most between requests: then order slipped.
-fn span_pauses(requests: &[Request], mine: &[u32], asks: &[Ask]) -> bool {
-    // Of how many requests messages left both before this one and with it or later.
-    let mut ends = vec![(0_usize, 0_usize); mine.len()];
-    let place = |n: u32| mine.binary_search(&n).unwrap_or_default();
-    for request in requests {
-        ends[place(request[0])].0 += 1;
-        ends[place(request[request.len() - 1])].1 += 1;
-    }
-    let (mut open, mut answered) = (0, 0);
-    let mut pauses: Vec<(bool, u64)> = Vec::new();
-    for (&n, (begun, ended)) in mine.iter().zip(ends) {
-        let ask = &asks[n as usize];
-        if n != mine[0] && ask.at > answered + SEEN {
-            pauses.push((open > 0, ask.at - answered));
+/// Pauses in which nothing is missing, in order: whether a request goes on over it, and how long it is.
+struct Pauses(Vec<(bool, u64)>);
+
+impl Pauses {
+    fn of(requests: &[Request], mine: &[u32], asks: &[Ask]) -> Pauses {
+        // Of how many requests messages left both before this one and with it or later.
+        let mut ends = vec![(0_usize, 0_usize); mine.len()];
+        let place = |n: u32| mine.binary_search(&n).unwrap_or_default();
+        for request in requests {
+            ends[place(request[0])].0 += 1;
+            ends[place(request[request.len() - 1])].1 += 1;
         }
-        open = open + begun - ended;
-        answered = answered.max(ask.answered.unwrap_or(ask.at));
+        let (mut open, mut answered) = (0, 0);
+        let mut pauses: Vec<(bool, u64)> = Vec::new();
+        for (&n, (begun, ended)) in mine.iter().zip(ends) {
+            let ask = &asks[n as usize];
+            if n != mine[0] && ask.at > answered + SEEN {
+                pauses.push((open > 0, ask.at - answered));
+            }
+            open = open + begun - ended;
+            answered = answered.max(ask.answered.unwrap_or(ask.at));
+        }
+        Pauses(pauses)
     }
-    let between: Vec<u64> = pauses.iter().filter(|(spanned, _)| !spanned).map(|&(_, pause)| pause).collect();
-    let usual = median(&between);
-    let long: Vec<bool> = pauses.iter().filter(|&&(_, pause)| pause > usual).map(|&(spanned, _)| spanned).collect();
-    long.windows(LEAST_ROUNDS).any(|run| run.iter().all(|&spanned| spanned))
+
+    /// Those between requests, and those within.
+    fn of_kind(&self, spanned: bool) -> Vec<u64> {
+        self.0.iter().filter(|&&(kind, _)| kind == spanned).map(|&(_, pause)| pause).collect()
+    }
+
+    /// Whether requests go on over one pause after another, each longer than most between requests: then order slipped.
+    fn are_spanned(&self) -> bool {
+        let usual = median(&self.of_kind(false));
+        let long: Vec<bool> = self.0.iter().filter(|&&(_, pause)| pause > usual).map(|&(spanned, _)| spanned).collect();
+        long.windows(LEAST_ROUNDS).any(|run| run.iter().all(|&spanned| spanned))
+    }
+}
+
+/// Whether pauses within requests are seldom as long as half of those between them: who asks now these servers and now those in turn, a request each,
+/// pauses as long before the one as before the other.
+fn quick(pauses: &Pauses) -> bool {
+    let (within, usual) = (pauses.of_kind(true), median(&pauses.of_kind(false)));
+    let long = within.iter().filter(|&&pause| pause > usual).count();
+    within.len() >= FEWEST && long as f64 <= RARELY * within.len() as f64
 }
 
 #[cfg(test)]
@@ -134,7 +178,12 @@ mod tests {
         let asks = asks(&messages);
         let all: Vec<u32> = (0..asks.len() as u32).collect();
         let server = |&n: &u32| asks[n as usize].server;
-        Some(requests(&all, &asks)?.iter().map(|request| request.iter().map(server).collect()).collect())
+        Some(
+            of_servers(&servers(&all, &asks), &all, &asks)?
+                .iter()
+                .map(|request| request.iter().map(server).collect())
+                .collect(),
+        )
     }
 
     /// So many requests 60 ms apart, each of four messages that leave 7 ms apart. A message is answered after 4 ms, the last one after so many.
@@ -211,5 +260,30 @@ mod tests {
         };
         assert_eq!((told(4), told(8)), (Some(40), None));
         assert!(cut(&known(all.chunks(4).map(<[u32]>::to_vec).collect()), &all, &asks).is_none());
+    }
+
+    /// Halves of requests, of which the second leaves after so many milliseconds, and the next request after 20 or more: how many requests they are.
+    fn halves(pause: impl Fn(u64) -> u64, parts: impl Fn(u32) -> [u32; 2]) -> Option<usize> {
+        let mut at = 0;
+        let mut one = |n: u64| {
+            let second = at + 4 + pause(n);
+            let request = [(0, at, at + 4), (1, at, at + 4), (2, second, second + 4), (3, second, second + 4)];
+            at = second + 4 + 20 + n * 7 % 13;
+            request
+        };
+        let asks = asks(&(0..40).flat_map(&mut one).collect::<Vec<Message>>());
+        let all: Vec<u32> = (0..160).collect();
+        let known = Cut { requests: (0..80).map(|n| parts(n).to_vec()).collect(), ..Cut::default() };
+        cut(&known, &all, &asks).map(|cut| cut.requests.len())
+    }
+
+    #[test]
+    fn halves_that_follow_each_other_sooner_than_requests_do_are_stages() {
+        let in_turn = |n: u32| [2 * n, 2 * n + 1];
+        assert_eq!(halves(|n| 3 + n % 9, in_turn), Some(40));
+        assert_eq!(halves(|n| 20 + n * 5 % 13, in_turn), None, "as long as between requests");
+        let late = |count: u64| halves(move |n| if n < count { 40 } else { 3 }, in_turn);
+        assert_eq!((late(4), late(5)), (Some(40), None), "one in ten may be late");
+        assert_eq!(halves(|n| 3 + n % 9, |n| [n, n + 80]), None, "not within a request each");
     }
 }

@@ -22,7 +22,7 @@ const BY_CHANCE: f64 = 3.0;
 /// And it is used so many times less often than those before it.
 const FEWER: u32 = 3;
 /// Neighbours in time that are looked at for a group's.
-const NEIGHBOURS: usize = 16;
+pub(super) const NEIGHBOURS: usize = 16;
 /// Chance is tried at so many moments of each lane at least: the few between a dozen requests tell little.
 const MOMENTS: usize = 200;
 /// A lane follows another if so much of what chance leaves of its requests does: a stage or a chain has nearly all, a semaphore its part.

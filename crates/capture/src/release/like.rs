@@ -77,14 +77,14 @@ impl Shape {
         let mut open: Vec<usize> = Vec::new();
         for &n in &in_order(mine, asks) {
             let ask = &asks[n as usize];
-            let at = ask.began();
+            let at = ask.at;
             open.retain(|&number| all[number].len() < self.places.len() && self.goes_on(&all[number], at, asks));
             let fits = |&number: &usize| {
                 let (far, late) = self.fits(&all[number], ask, asks)?;
                 Some((late, far, number))
             };
             // Who begins no request goes on with one, however late.
-            let begins = self.places[0].servers.binary_search(&ask.server).is_ok();
+            let begins = self.places[0].asks(ask.server);
             let best = open
                 .iter()
                 .filter_map(fits)
@@ -112,20 +112,41 @@ impl Shape {
         for place in 0..incomplete.len() {
             let n = incomplete[place];
             let begin = first(&all[n], asks);
-            let before = incomplete[place.saturating_sub(BESIDE)..place].iter().copied().find(|&before| {
+            let fits = |&before: &usize| {
                 let request = &all[before];
                 let asked = |&n: &u32| request.iter().any(|&of| asks[of as usize].server == asks[n as usize].server);
                 !request.is_empty()
                     && request.len() + all[n].len() <= size
                     && self.goes_on(request, begin, asks)
                     && (self.again || !all[n].iter().any(asked))
-            });
+            };
+            // Rather where each message is at a place at which its server is asked.
+            let in_place = |&before: &usize| {
+                let whole = in_order(&[all[before].as_slice(), &all[n]].concat(), asks);
+                whole.iter().zip(&self.places).all(|(&n, place)| place.asks(asks[n as usize].server))
+            };
+            let beside = || incomplete[place.saturating_sub(BESIDE)..place].iter().copied().filter(fits);
+            let before = beside().find(in_place).or_else(|| beside().next());
             if let Some(before) = before {
                 let mut rest = std::mem::take(&mut all[n]);
                 all[before].append(&mut rest);
             }
         }
         all.retain(|request| !request.is_empty());
+    }
+
+    /// How far from usual the messages of whole requests follow each other: the mean over them, in the unit of [`super::steady::cost`].
+    pub fn misfit(&self, requests: &[Request], asks: &[Ask]) -> f64 {
+        let (mut sum, mut count) = (0.0, 0_usize);
+        for request in requests.iter().filter(|request| request.len() == self.places.len()) {
+            let request = in_order(request, asks);
+            for (n, place) in self.places.iter().enumerate().skip(1) {
+                let since = place.since(&request[..n], asks[request[n] as usize].at, asks);
+                sum += (since.abs_diff(place.usual) as f64 / RESOLUTION).ln_1p();
+                count += 1;
+            }
+        }
+        sum / count.max(1) as f64
     }
 
     /// Answers are missing, or came lately.
@@ -137,8 +158,8 @@ impl Shape {
     /// How far from usual it would be that this message is the next of a request, and whether it would be later than such messages are.
     fn fits(&self, request: &[u32], ask: &Ask, asks: &[Ask]) -> Option<(f64, bool)> {
         let place = &self.places[request.len()];
-        let at = ask.began();
-        place.servers.binary_search(&ask.server).ok()?;
+        let at = ask.at;
+        place.asks(ask.server).then_some(())?;
         if !self.again && request.iter().any(|&n| asks[n as usize].server == ask.server) {
             return None;
         }
@@ -156,7 +177,7 @@ impl Place {
         servers.sort_unstable();
         let often = |same: &&[u32]| same.len() as f64 > MIXED_UP * known.len() as f64;
         let servers = servers.chunk_by(|a, b| a == b).filter(often).map(|same| same[0]).collect();
-        let before = |request: &Request| (request[..place].to_vec(), asks[request[place] as usize].began());
+        let before = |request: &Request| (request[..place].to_vec(), asks[request[place] as usize].at);
         let each = || known.iter().map(before);
         let short: Vec<u64> = each().map(|(before, at)| missing(&before, at, asks) as u64).collect();
         let mut told =
@@ -176,9 +197,13 @@ impl Place {
         told
     }
 
+    fn asks(&self, server: u32) -> bool {
+        self.servers.binary_search(&server).is_ok()
+    }
+
     /// How long ago what this place follows had happened in a request.
     fn since(&self, request: &[u32], at: u64, asks: &[Ask]) -> u64 {
-        let asked = request.last().map_or(0, |&n| asks[n as usize].began());
+        let asked = request.last().map_or(0, |&n| asks[n as usize].at);
         let answers = request.iter().filter_map(|&n| asks[n as usize].answered);
         let answered = answers.filter(|&answered| answered <= at + SEEN).max();
         match answered {
@@ -193,7 +218,7 @@ pub(super) fn are_parts(requests: &[Request], asks: &[Ask]) -> bool {
     let mut events: Vec<u64> = Vec::new();
     for &n in requests.iter().flatten() {
         let ask = &asks[n as usize];
-        events.push(ask.began());
+        events.push(ask.at);
         events.extend(ask.answered);
     }
     events.sort_unstable();
@@ -224,13 +249,13 @@ pub(super) fn some_will_do(requests: &[Request], asks: &[Ask]) -> bool {
 /// In the order in which the application decided to ask: what waits for a handshake leaves after those that came later.
 fn in_order(request: &[u32], asks: &[Ask]) -> Request {
     let mut all = request.to_vec();
-    all.sort_unstable_by_key(|&n| (asks[n as usize].began(), n));
+    all.sort_unstable_by_key(|&n| (asks[n as usize].at, n));
     all
 }
 
 /// When the first message of a request left.
 fn first(request: &[u32], asks: &[Ask]) -> u64 {
-    request.iter().map(|&n| asks[n as usize].began()).min().unwrap_or(0)
+    request.iter().map(|&n| asks[n as usize].at).min().unwrap_or(0)
 }
 
 /// When the last answer of a request had come, or its last message left.

@@ -22,6 +22,7 @@ mod pools;
 mod requests;
 mod serial;
 mod steady;
+mod step;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -36,6 +37,7 @@ pub(crate) use class::{LITTLE, SELDOM};
 pub(crate) use groups::{BEYOND_CHANCE, FOLLOWS};
 use std::collections::BTreeMap;
 pub(crate) use steady::{Excess, by_chance};
+pub(crate) use step::IN_STEP;
 
 /// Fewer rounds show no steadiness.
 const LEAST_ROUNDS: usize = 4;
@@ -118,7 +120,7 @@ pub(crate) fn infer(talks: &[Talk]) -> Found {
 fn classes(talks: &[Talk], asks: &[Ask], companies: &[bursts::Company]) -> Vec<Class> {
     let mut all: Vec<Class> = Vec::new();
     let mut taken = vec![false; talks.len()];
-    for group in &pools::pools(groups::groups(talks, asks, companies), asks) {
+    for group in &step::joined(pools::pools(groups::groups(talks, asks, companies), asks), asks) {
         if !group.several && !group.is_one_chain(asks) {
             continue;
         }
@@ -248,7 +250,7 @@ impl Book<'_> {
                 let release = match &cause {
                     None => Release::Clock { regardless: false },
                     Some((Kind::Timer, _)) => Release::Clock { regardless },
-                    Some((_, cause)) => self.after(cause, ask.at),
+                    Some((_, cause)) => self.after(cause, ask.sent),
                 };
                 self.found.releases[ask.conn as usize][ask.msg as usize] = Some(release);
             }
@@ -290,7 +292,7 @@ impl Book<'_> {
     /// What releases a message inside its request. Several may wait for the same answers.
     fn inside(&mut self, class: usize, step: &requests::Step, gates: &mut BTreeMap<Vec<u32>, u32>) -> Release {
         let place = |ask: u32| (self.asks[ask as usize].conn, self.asks[ask as usize].msg);
-        let delay_ns = self.asks[step.ask as usize].at.saturating_sub(step.at);
+        let delay_ns = self.asks[step.ask as usize].sent.saturating_sub(step.at);
         match step.of.as_slice() {
             &[only] => {
                 let (connection, message) = place(only);
@@ -317,8 +319,8 @@ impl Book<'_> {
         at(burst.asks.last()) - at(burst.asks.first())
     }
 
-    fn after(&mut self, cause: &candidates::Cause, at: u64) -> Release {
-        let delay_ns = at.saturating_sub(cause.at);
+    fn after(&mut self, cause: &candidates::Cause, sent: u64) -> Release {
+        let delay_ns = sent.saturating_sub(cause.at);
         match cause.what {
             candidates::What::Round { class, burst, need } => {
                 Release::Round { round: self.round(class, burst), answers: need, delay_ns }

@@ -329,6 +329,21 @@ fn users_that_draw_their_servers_are_told_apart_by_their_connections() {
 }
 
 #[test]
+fn servers_that_are_drawn_for_a_new_connection_each_are_of_one_request() {
+    let draws = [(6, 3, 1), (8, 4, 2), (6, 2, 2)];
+    let services = draws.map(|(servers, count, users)| Service {
+        servers,
+        shape: Shape::Draw(count),
+        users,
+        pool: Pool::New,
+        requests: 150 * users,
+        pause: (2 * MS, 10 * MS),
+        ..PLAIN
+    });
+    all_are_found(seeds(services.to_vec()));
+}
+
+#[test]
 fn four_users_of_one_pool_are_told_apart_by_what_a_request_is_like() {
     let service = Service { users: 4, pool: Pool::Shared, requests: 300, pause: (2 * MS, 16 * MS), ..PLAIN };
     let shapes = [(4, Shape::Fan), (4, Shape::Semaphore(1)), (6, Shape::Semaphore(2)), (8, Shape::Stages(4))];
@@ -373,6 +388,22 @@ fn polls_that_are_answered_at_once_are_no_requests_of_a_user() {
             let answered = at + numbers.between(200 * US, 400 * US);
             poll.times.push(Times { asked: Some(at), answered: Some(answered), ..Times::default() });
             at = answered + numbers.between(30 * US, 150 * US);
+        }
+        talks.push(poll);
+    }
+    assert_eq!(found_times(&infer(&talks)).len(), requests.len());
+}
+
+#[test]
+fn polls_that_are_asked_a_hundred_times_as_often_hide_no_request() {
+    let (mut talks, requests) = Service { servers: 12, shape: Shape::Semaphore(5), ..PLAIN }.run();
+    let (mut numbers, mut ended) = (Numbers(5), [0; 2]);
+    for (server, ended) in ended.iter_mut().enumerate() {
+        let mut poll = Talk { server: server as u32, ..Talk::default() };
+        while *ended < requests[requests.len() - 1].1 {
+            let asked = *ended + numbers.between(15 * US, 40 * US);
+            *ended = asked + numbers.between(40 * US, 200 * US);
+            poll.times.push(Times { asked: Some(asked), answered: Some(*ended), ..Times::default() });
         }
         talks.push(poll);
     }

@@ -15,8 +15,7 @@ use std::collections::BTreeMap;
 pub(super) fn pools(groups: Vec<Group>, asks: &[Ask]) -> Vec<Group> {
     let servers: Vec<Vec<u32>> = groups.iter().map(|group| group.servers(asks)).collect();
     // Which connection a request takes is an accident, so one that is asked by a clock of its own is of no pool: a check, a poll, a transfer.
-    let clocked: Vec<bool> =
-        groups.iter().map(|group| group.goes_on_by_itself(asks) || keeps_time(group, asks)).collect();
+    let clocked: Vec<bool> = groups.iter().map(|group| is_clocked(group, asks)).collect();
     let mut order: Vec<usize> = (0..groups.len()).filter(|&n| !clocked[n]).collect();
     order.sort_by_key(|&n| (std::cmp::Reverse(groups[n].asks.len()), n));
     let mut into: Vec<usize> = (0..groups.len()).collect();
@@ -63,10 +62,15 @@ pub(super) fn pools(groups: Vec<Group>, asks: &[Ask]) -> Vec<Group> {
     kept.map(|(n, group)| joined[n].take().unwrap_or(group)).collect()
 }
 
-/// Whether nearly all messages of a group follow the one before to their server after a time that is as steady as a cause's: those of a timer.
-fn keeps_time(group: &Group, asks: &[Ask]) -> bool {
+/// Each of its connections goes on by itself, or keeps time.
+pub(super) fn is_clocked(group: &Group, asks: &[Ask]) -> bool {
+    group.goes_on_by_itself(asks) || keeps_time(&group.asks, asks)
+}
+
+/// Whether nearly all messages follow the one before to their server after a time that is as steady as a cause's: those of a timer.
+pub(super) fn keeps_time(mine: &[u32], asks: &[Ask]) -> bool {
     let mut of_server: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
-    group.asks.iter().map(|&n| &asks[n as usize]).for_each(|ask| of_server.entry(ask.server).or_default().push(ask.at));
+    mine.iter().map(|&n| &asks[n as usize]).for_each(|ask| of_server.entry(ask.server).or_default().push(ask.at));
     let steady = |times: &Vec<u64>| {
         let known: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
         let chance = times.windows(2).enumerate().map(|(n, pair)| by_chance(n, pair[0], pair[1]) - pair[0]);
@@ -74,7 +78,7 @@ fn keeps_time(group: &Group, asks: &[Ask]) -> bool {
         known.len() >= LEAST_ROUNDS && cost(&chance, RESOLUTION) - cost(&known, RESOLUTION) >= GAIN
     };
     let by_a_clock: usize = of_server.values().filter(|times| steady(times)).map(Vec::len).sum();
-    by_a_clock as f64 >= OVERFLOW * group.asks.len() as f64
+    by_a_clock as f64 >= OVERFLOW * mine.len() as f64
 }
 
 /// How many messages are in requests of the most frequent size. One connection alone has none.
@@ -95,8 +99,7 @@ mod tests {
     fn asked_after(times: impl Iterator<Item = u64>) -> bool {
         let asks: Vec<Ask> =
             times.scan(0, |at, time| (*at += time, Some(Ask { at: *at, ..Ask::default() })).1).collect();
-        let all = (0..asks.len() as u32).collect();
-        keeps_time(&Group { connections: vec![0], asks: all, companies: Vec::new(), several: false }, &asks)
+        keeps_time(&(0..asks.len() as u32).collect::<Vec<u32>>(), &asks)
     }
 
     #[test]

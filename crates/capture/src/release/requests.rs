@@ -96,7 +96,9 @@ pub(super) fn cut(mine: &[u32], asks: &[Ask]) -> Cut {
             let (beside, late) = hedged(beside(mine, asks, again), asks);
             let steady = steadiness(&beside);
             if steady > best {
-                cut = Cut { requests: beside, concurrent: true, valley: false, late };
+                // Who goes on without the last answers is one user.
+                let concurrent = !like::some_will_do(&beside, asks);
+                cut = Cut { requests: beside, concurrent, valley: false, late };
                 best = steady + STEADIER;
             }
         }
@@ -109,15 +111,18 @@ pub(super) fn cut(mine: &[u32], asks: &[Ask]) -> Cut {
         let alone = joined(&periods.cut(|_| false), asks, |_, _| true);
         let like = |requests: &Vec<Request>| Some(Shape::of(requests, asks)?.requests(mine, asks));
         let paired = joined::paired(&cut.requests, asks);
+        let mut misfit = 0.0;
         for seed in [cut.requests.clone(), alone].into_iter().chain(paired) {
-            // Those that were told apart tell it better.
+            // Those that were told apart tell it better. Of readings that leave as few odd ones, that counts whose messages follow each other most steadily.
             let once = like(&seed);
             let twice = once.as_ref().and_then(like);
             for requests in [once, twice].into_iter().flatten() {
                 let (odd, steady) = (odd(&requests), steadiness(&requests));
-                let better = odd < left && steady >= STEADY.max(steadiness(&cut.requests));
+                let far = Shape::of(&requests, asks).map_or(f64::INFINITY, |shape| shape.misfit(&requests, asks));
+                let better = odd < left || odd == left && far < misfit;
+                let better = better && steady >= STEADY.max(steadiness(&cut.requests));
                 if better && !like::are_parts(&requests, asks) && !like::some_will_do(&requests, asks) {
-                    left = odd;
+                    (left, misfit) = (odd, far);
                     cut = Cut { requests, concurrent: true, valley: false, late: Vec::new() };
                 }
             }
@@ -155,8 +160,8 @@ pub(super) fn steadiness(requests: &[Request]) -> f64 {
     let inner = if requests.len() > 2 { &requests[1..requests.len() - 1] } else { requests };
     let mut sizes: Vec<usize> = inner.iter().map(Vec::len).collect();
     sizes.sort_unstable();
-    // One that swallowed most of the others is not steady.
-    let often = sizes.chunk_by(|a, b| a == b).filter(|same| same.len() + 2 >= LEAST_ROUNDS);
+    // One that swallowed most of the others is not steady, and one message alone shows nothing.
+    let often = sizes.chunk_by(|a, b| a == b).filter(|same| same[0] > 1 && same.len() + 2 >= LEAST_ROUNDS);
     let of_one_size = often.map(|same| same.len() * same[0]).max().unwrap_or(0);
     of_one_size as f64 / sizes.iter().sum::<usize>().max(1) as f64
 }
@@ -475,7 +480,7 @@ pub(super) fn steps(request: &[u32], asks: &[Ask], inside: Inside, late: &[u32])
         let failed = asks[n as usize].retries.filter(|failed| request[..place].contains(failed));
         if let Some(timed) = failed.or(late.binary_search(&n).is_ok().then_some(request[0])) {
             first = first.min(place);
-            steps.push(Step { ask: n, need: 0, of: vec![timed], at: asks[timed as usize].at });
+            steps.push(Step { ask: n, need: 0, of: vec![timed], at: asks[timed as usize].sent });
             last = at;
             continue;
         }
@@ -505,7 +510,7 @@ pub(super) fn steps(request: &[u32], asks: &[Ask], inside: Inside, late: &[u32])
             _ => come,
         };
         if come == 0 {
-            steps.push(Step { ask: n, need: 0, of: vec![request[0]], at: asks[request[0] as usize].at });
+            steps.push(Step { ask: n, need: 0, of: vec![request[0]], at: asks[request[0] as usize].sent });
             continue;
         }
         let at = answered(&of[need - 1]).min(at);
@@ -620,6 +625,12 @@ mod tests {
             }
         }
         cut(&(0..asks.len() as u32).collect::<Vec<u32>>(), &asks).requests.len()
+    }
+
+    #[test]
+    fn one_message_alone_shows_no_request() {
+        let requests = |sizes: [u32; 2]| sizes.map(|size| vec![(0..size).collect::<Request>(); 30]).concat();
+        assert_eq!((steadiness(&requests([1, 1])), steadiness(&requests([1, 3]))), (0.0, 0.75));
     }
 
     #[test]

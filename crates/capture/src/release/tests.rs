@@ -497,3 +497,37 @@ fn too_few_rounds_show_nothing() {
     let found = made.infer();
     assert!(found.rounds.is_empty() && found.releases.iter().flatten().all(Option::is_none));
 }
+
+/// Each request asks two of four servers, on connections that it opens for that at once; each handshake takes 1 to 4 ms.
+#[test]
+fn a_message_whose_handshake_takes_long_is_of_the_request_that_its_connection_was_opened_for() {
+    let (mut talks, mut numbers, mut now) = (Vec::new(), Numbers(3), MS);
+    for _ in 0..80 {
+        let (begin, first) = (now, numbers.below(4) as u32);
+        let second = (first + 1 + numbers.below(3) as u32) % 4;
+        for (k, server) in (0..).zip([first, second]) {
+            let opened = begin + k * 50 * US;
+            let asked = opened + MS + numbers.below(3 * MS);
+            let answered = asked + 500 * US + numbers.below(MS);
+            let times = vec![Times { asked: Some(asked), answered: Some(answered), ..Times::default() }];
+            talks.push(Talk { server, opened: Some(opened), times, ..Talk::default() });
+            now = now.max(answered);
+        }
+        now += 2 * MS + numbers.wait(5 * MS);
+    }
+    let found = infer(&talks);
+    let whole: Vec<&Round> = found.rounds.iter().filter(|round| !round.is_gate()).collect();
+    assert_eq!(whole.len(), 80);
+    assert!(whole.iter().all(|round| round.requests.len() == 2 && round.opened_ns.is_some()));
+    // The replay waits until the message itself leaves, the handshake included.
+    let second = &whole[1].requests;
+    let sent = |&(conn, _): &(u32, u32)| talks[conn as usize].times[0].asked.unwrap();
+    let end = whole[0].requests.iter().map(|&(conn, _)| talks[conn as usize].times[0].answered.unwrap()).max().unwrap();
+    for place in second {
+        let delay = match found.releases[place.0 as usize][0] {
+            Some(Release::Round { delay_ns, .. }) => delay_ns,
+            _ => 0,
+        };
+        assert_eq!(delay, sent(place) - end);
+    }
+}
