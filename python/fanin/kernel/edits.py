@@ -85,6 +85,9 @@ EDITS = (
     Edit("arch/um/include/linux/time-internal.h", r"(TIMER_MIN_DELTA\s+)\d+", r"\g<1>1"),
     Edit("arch/um/kernel/time.c", r"(static int itimer_next_event\([^{]*\{)\s*delta \+= 1;", r"\g<1>"),
     Edit("net/Makefile", r"\Z", "obj-y += fanin/\n"),
+    # The registers of a process: PTRACE_SETREGSET takes all of them or none (EFAULT). Linux keeps 2,696 bytes, which is what a processor has with AVX-512;
+    # one with AMX has 11,008.
+    Edit("arch/x86/um/user-offsets.c", r"(DEFINE_LONGS\(HOST_FP_SIZE, )2696\)", r"\g<1>12288)"),
     # Merged ACKs leave when they are due. Linux lets a timer with slack expire with any other of its processor: one processor runs all hosts here,
     # so that every packet another host paced made these ACKs leave early.
     Edit(
