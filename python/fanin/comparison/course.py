@@ -284,7 +284,7 @@ class Course:
         def again(names: list[str], seeds: list[int], label: str) -> CompareResult:
             usual = result.baseline if result.baseline in names else names[0]
             choice = replace(self.choice_of(result), names=names, candidates=names, baseline=usual, notes=[])
-            return self.run(job, seeds, choice, traced=None, label=label)
+            return self.run(job, seeds, choice, traced=None, label=label, doubted=False)
 
         found = confirm(result, self.question.confirm, job, again, self.tell.tell)
         return replace(
@@ -312,7 +312,7 @@ class Course:
                 break
             try:
                 label = f"rack {number} of {len(others)}"
-                another = self.run(self.job(other), seeds, choice, traced=None, label=label)
+                another = self.run(self.job(other), seeds, choice, traced=None, label=label, doubted=False)
             except KeyboardInterrupt:
                 interrupted = True
                 continue

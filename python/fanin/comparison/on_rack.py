@@ -65,10 +65,12 @@ def compared(
     pcap_at: Sequence[str] = (),
     label: str = "replaying",
     narrow: bool = False,
+    doubted: bool = True,
 ) -> CompareResult:
     """One comparison on one rack; what names the rack is left to the caller.
 
-    With `narrow` candidates come and go after a few runs (:meth:`fanin.comparison.narrowing.Runs.narrowed`).
+    With `narrow` candidates come and go after a few runs (:meth:`fanin.comparison.narrowing.Runs.narrowed`). Without `doubted` no other traffic that
+    the capture cannot tell from this one is replayed: what is said of the traffic is said once, of the first rack.
     """
     replay = base.traffic.replay
     seen = measured(found, replay.aggregator, waited(found, replay, rank_of))
@@ -106,7 +108,8 @@ def compared(
     gaps = disagreement(seen, usual, _shortest_rtt(flows, usual.cc)) if usual is not None else []
     if usual is not None and gaps and not given and shown_today is None and not calibrated:
         gaps += another_baseline(seen, usual, [row for row in ranking if row.cc not in choice.settings])
-    if usual is not None and base.engine == "sim" and not outcome.interrupted and not independent:
+    doubted = doubted and base.engine == "sim" and not outcome.interrupted
+    if usual is not None and doubted and not independent:
         replays = doubts.Replayed(responses, rounds, runs).of(usual.cc, seeds)
         gaps = _doubted(base, gaps, found, usual.cc, replays, seeds, store)
         del replays  # millions of rows
@@ -119,7 +122,7 @@ def compared(
         del mine
     notes += remarks(ranking, seeds)
     alone = None
-    if replay.rounds and ranking and not outcome.interrupted and base.engine == "sim":
+    if replay.rounds and ranking and doubted:
         alone = _alone(base, choice.baseline or ranking[0].cc, seeds[0], responses, store)
         notes += [alone.sentence] if alone is not None else []
     return CompareResult(
