@@ -188,14 +188,16 @@ def test_advice_judges_what_a_comparison_judges_on_the_same_runs_and_more(captur
     ranked, found = compare(capture), advise(capture, budget=30)
     racks = zip(ranked.judged_racks(), found.comparison.judged_racks(), strict=True)
     first, *others = [({o.name: o for o in mine}, {o.name: o for o in theirs}) for mine, theirs in racks]
-    mine, theirs = first
-    assert mine.items() <= theirs.items()
-    # On the other racks only what may yet be advised is run, and one more candidate may leave another behind.
-    for here, there in others:
-        assert all(here[name] == there[name] for name in here.keys() & there.keys())
+    assert first[0].keys() <= first[1].keys()
+    # On the other racks only what may yet be advised is run, and one more candidate may leave another behind; or it decides, so that no more runs are made.
+    for here, there in [first, *others]:
+        for one, other in ((here[name], there[name]) for name in here.keys() & there.keys()):
+            both = one.runs.keys() & other.runs.keys()
+            assert both
+            assert all(one.runs[run] == other.runs[run] for run in both)
     # Of no more candidates another command may not say to keep what this one says to change.
     assert ranked.verdict.kind == found.kind or (ranked.verdict.kind, found.kind) == ("keep", "change")
-    if all(here.keys() == there.keys() for here, there in [first, *others]):
+    if all(here == there for here, there in [first, *others]):
         assert found.headline == ranked.verdict.headline
 
 

@@ -86,7 +86,8 @@ def compare(
     cc : str or sequence of str, optional
         Algorithms; what hosts can run unless given, ``"all"`` for models too, without those that need a marking switch when the rack has none.
     seeds : int or sequence of int
-        How many seeds, counted from 1, or which.
+        How many seeds, counted from 1, or which. Unless algorithms are named, what can no longer be advised is run less often, and where ten seeds or
+        more decide nothing, up to three times as many are run of what may still gain.
     rank_by : {"mean", "p50", "p95", "p99", "p99_9"}, optional
         Completion-time statistic that is to gain, and that the table is ordered by. Unless given, the mean or the tail is to gain
         (:func:`fanin.decision.decide`), and the table is ordered by p99.

@@ -21,6 +21,7 @@ from fanin.verdict import presumed
 if TYPE_CHECKING:
     from fanin._native import Rack
     from fanin.decision import Outcome
+    from fanin.decision.judge import Goal
     from fanin.runs.replay import ReplayJob
 
 
@@ -76,7 +77,12 @@ def with_host_settings(choice: Choice, base: ReplayJob) -> Choice:
 
 
 def paired(
-    choice: Choice, base: ReplayJob, outcomes: Sequence[Outcome], waits: Collection[str], runs: int
+    choice: Choice,
+    base: ReplayJob,
+    outcomes: Sequence[Outcome],
+    waits: Collection[str],
+    runs: int,
+    goal: Goal | None = None,
 ) -> list[Candidate]:
     """The best other TCPs that still wait for their retransmission timer, each with the host setting that does most for the current one.
 
@@ -95,11 +101,13 @@ def paired(
         The candidates that had a retransmission timeout in some run.
     runs : int
         How many there are to be of each.
+    goal : str, optional
+        One statistic in place of body and tail.
     """
     now = next((outcome for outcome in outcomes if outcome.name == choice.baseline), None)
     if now is None:
         return []
-    by = Case(now, runs=runs).by
+    by = Case(now, goal, runs=runs).by
     average = {outcome.name: on_average(outcome, by) for outcome in outcomes}
     others = sorted((o for o in outcomes if o is not now), key=lambda o: (average[o.name], o.cost, o.name))
     gain = [o for o in others if o.cost[0] == Cost.HOST_SETTING and average[o.name] < average[now.name]]

@@ -13,7 +13,7 @@ import polars as pl
 from fanin.comparison.candidates import Choice, listed, paired, with_candidates
 from fanin.comparison.outcomes import outcomes
 from fanin.comparison.replays import Outcome, run_all
-from fanin.decision.running import CHECKS, running
+from fanin.decision.running import CHECKS, running, still_promising
 
 if TYPE_CHECKING:
     from fanin.decision import Outcome as Judgeable
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from fanin.ranking import RankOf
     from fanin.runs.replay import ReplayJob
     from fanin.runs.store import Store
+
+MOST_TIMES = 3
+"""Up to so many times the runs are made where they decide nothing: a service that loses a request in a thousand to a timeout shows it in few of ten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +67,15 @@ class Runs:
         """The runs in portions, what was run, and what is said of that.
 
         After the first portion the best other TCPs are tried with a host setting too (:func:`fanin.comparison.candidates.paired`); after each a
-        candidate that can no longer be advised is not run further (:func:`fanin.decision.running`).
+        candidate that can no longer be advised is not run further (:func:`fanin.decision.running`). Where all of them decide nothing, though something
+        gains as far as they show, there are more.
         """
         first, *later = self._portions()
         outcome = self._run(choice, choice.names, first)
         if later and not outcome.interrupted:
             so_far, runs = _so_far(outcome, choice, of, goal), outcome.frame("runs")
             waits = set(runs.filter(pl.col("timeouts") > 0)["cc"])
-            pairs = paired(choice, self.base, so_far, waits, len(self.seeds))
+            pairs = paired(choice, self.base, so_far, waits, len(self.seeds), goal)
             choice = with_candidates(choice, pairs)
             outcome = self._more(outcome, choice, [pair.label for pair in pairs], first)
         able = left = [name for name in choice.names if any(key[0] == name for key in outcome.frames)]
@@ -84,7 +88,32 @@ class Runs:
             if outcome.interrupted:
                 unbegun = [(name, seed) for other in later[number:] for seed in other for name in left]
                 outcome = replace(outcome, missing=[*outcome.missing, *unbegun])
+        if later:
+            outcome, left = self._longer(outcome, choice, left, of, goal, measured)
         return outcome, choice, _not_run_further(able, left)
+
+    def _longer(
+        self,
+        outcome: Outcome,
+        choice: Choice,
+        left: list[str],
+        of: RankOf,
+        goal: Goal | None,
+        measured: Mapping[str, float],
+    ) -> tuple[Outcome, list[str]]:
+        """The runs, and more of them for as long as nothing is decided and something may still gain; what was run to the end."""
+        count = len(self.seeds)
+        for number in range(1, MOST_TIMES):
+            if outcome.interrupted or choice.baseline is None:
+                break
+            so_far = _so_far(outcome, choice.only(left), of, goal)
+            promising = still_promising(so_far, choice.baseline, goal, measured) if so_far else ()
+            if not promising:
+                break
+            left = [name for name in left if name == choice.baseline or name in promising]
+            first = max(self.seeds) + 1 + (number - 1) * count
+            outcome = self._more(outcome, choice, left, range(first, first + count))
+        return outcome, left
 
     def _run(self, choice: Choice, names: list[str], seeds: Sequence[int]) -> Outcome:
         captures = self.captures if self.traced in seeds else None

@@ -167,7 +167,7 @@ class Case:
             for name in by
             if name in told
             and _gains(change[name], name, outcome, now, shared)
-            and _expected(outcome, name) <= WORTHWHILE * self.measured.get(name, math.inf)
+            and shorter_than_measured(outcome, name, self.measured)
         )
         longer = [name for name in guarded if _harms(change[name], name, outcome, now, shared)]
         harms = [name for name in longer if not self._made_up(name, outcome, shared)]
@@ -361,6 +361,11 @@ def _expected(outcome: Outcome, name: str) -> float:
     """The geometric mean over the runs; 0 where there is none, since then nothing is known against it."""
     values = [value for run in outcome.runs.values() if (value := run.get(name)) is not None and value > 0]
     return math.exp(math.fsum(math.log(value) for value in values) / len(values)) if values else 0.0
+
+
+def shorter_than_measured(outcome: Outcome, name: str, measured: Mapping[str, float]) -> bool:
+    """What is shorter than the replay of the current setting and not than this itself was measured to be is no gain."""
+    return _expected(outcome, name) <= WORTHWHILE * measured.get(name, math.inf)
 
 
 def _missing(outcome: Outcome, name: str, runs: Sequence[tuple[object, object]]) -> int:

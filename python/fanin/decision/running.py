@@ -5,7 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from fanin.decision.judge import HARM, NEARLY, TOLERATED, WORTHWHILE, Case, Goal, Judged, current_of
+from fanin.decision.judge import (
+    HARM,
+    NEARLY,
+    TOLERATED,
+    WORTHWHILE,
+    Case,
+    Goal,
+    Judged,
+    current_of,
+    decide,
+    shorter_than_measured,
+)
 from fanin.decision.outcome import Outcome
 
 CHECKS = (3, 5)
@@ -70,6 +81,42 @@ def running(
     return tuple(name for name, found in left.items() if _at_best(found, case.by) <= behind and not beaten(name))
 
 
+def still_promising(
+    outcomes: Sequence[Outcome], current: str, goal: Goal | None = None, measured: Mapping[str, float] | None = None
+) -> tuple[str, ...]:
+    """Where all runs advise nothing, the candidates that may turn out better in more of them.
+
+    Parameters
+    ----------
+    outcomes, current, goal, measured
+        As :func:`running`.
+
+    Returns
+    -------
+    tuple of str
+        In the order of `outcomes`; empty where the answer is a change, or nothing gains.
+
+    Examples
+    --------
+    Three of ten runs have a timeout under the current setting: chance may have made it.
+
+    >>> def of(name, cost, means): return Outcome(name, (cost, 1), {(0, s): {"mean": mean} for s, mean in enumerate(means)}, 10)
+    >>> now, floor = of("cubic", 0, [4, 4, 4, 9, 4, 9, 4, 4, 9, 4]), of("cubic, floor 5ms", 1, [4, 4, 4, 5, 4, 5, 4, 4, 5, 4])
+    >>> still_promising([now, floor], "cubic")
+    ('cubic, floor 5ms',)
+    >>> still_promising([now, of("bbr", 2, [6] * 10)], "cubic")
+    ()
+    """
+    if decide(outcomes, current, goal, measured).kind != "keep":
+        return ()
+    by, left = Case(current_of(outcomes, current), goal).by, running(outcomes, current, goal, measured)
+    return tuple(
+        outcome.name
+        for outcome in outcomes
+        if outcome.name in left and any(shorter_than_measured(outcome, name, measured or {}) for name in by)
+    )
+
+
 def _open(found: Judged, by: Sequence[str], *, every: bool) -> bool:
     """After all runs: it makes nothing longer, and is shorter, if not measurably. After a few: it may yet turn out so."""
     if not every:
@@ -97,4 +144,4 @@ def _at_best(found: Judged, by: Sequence[str]) -> float:
     return math.exp(math.fsum(math.log(min(end, 1.0)) for end in known) / len(ends)) if len(known) == len(ends) else 0.0
 
 
-__all__ = ["ALWAYS", "CHECKS", "running"]
+__all__ = ["ALWAYS", "CHECKS", "running", "still_promising"]
