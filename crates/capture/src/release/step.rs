@@ -10,6 +10,7 @@ use super::groups::{BEYOND_CHANCE, Group, NEIGHBOURS};
 use super::pools;
 use super::requests::{self, AS_ONE, BESIDE};
 use super::steady::{Excess, by_chance};
+use std::collections::BTreeMap;
 
 /// With fewer messages on either side a share says nothing.
 const FEWEST: usize = 20;
@@ -72,30 +73,38 @@ fn components(pairs: &[(usize, usize)], count: usize) -> Vec<Vec<usize>> {
         let (a, b) = (super::bursts::find(&mut root, a as u32), super::bursts::find(&mut root, b as u32));
         root[a.max(b) as usize] = a.min(b);
     }
-    let mut of: std::collections::BTreeMap<u32, Vec<usize>> = std::collections::BTreeMap::new();
+    let mut of: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     for n in 0..count {
         of.entry(super::bursts::find(&mut root, n as u32)).or_default().push(n);
     }
     of.into_values().filter(|parts| parts.len() > 1).collect()
 }
 
-/// Pairs of groups that ask servers of their own, each server equally often in both: each of their requests may be of both, however long the application
-/// computes between.
+/// Pairs of groups that ask servers of their own, each server equally often: each of their requests may be of both, however long the application computes
+/// between. Groups to the same servers count together: which connection of a pool a request takes is an accident.
 fn as_often(groups: &[Group], asks: &[Ask]) -> Vec<(usize, usize)> {
-    let often = |n: usize| {
-        let servers = groups[n].servers(asks);
-        (groups[n].asks.len() / servers.len().max(1), n, servers)
+    let mut of: BTreeMap<Vec<u32>, Vec<usize>> = BTreeMap::new();
+    for n in (0..groups.len()).filter(|&n| groups[n].asks.len() >= FEWEST) {
+        of.entry(groups[n].servers(asks)).or_default().push(n);
+    }
+    let often = |(servers, mine): (Vec<u32>, Vec<usize>)| {
+        let all: usize = mine.iter().map(|&n| groups[n].asks.len()).sum();
+        (all / servers.len().max(1), mine, servers)
     };
-    let known = (0..groups.len()).filter(|&n| groups[n].asks.len() >= FEWEST).map(often);
-    let mut all: Vec<(usize, usize, Vec<u32>)> = known.filter(|&(often, ..)| often >= FEWEST).collect();
+    let mut all: Vec<(usize, Vec<usize>, Vec<u32>)> =
+        of.into_iter().map(often).filter(|each| each.0 >= FEWEST).collect();
     all.sort_unstable();
-    let pair = |pair: &[(usize, usize, Vec<u32>)]| {
-        let [(least, a, mine), (most, b, others)] = pair else { return None };
+    let mut pairs = Vec::new();
+    for next in all.windows(2) {
+        let [(least, a, mine), (most, b, others)] = next else { continue };
         let apart = !mine.iter().any(|server| others.binary_search(server).is_ok());
         let equal = (most - least) as f64 <= (AS_ONE * *most as f64).max(1.0);
-        (apart && equal).then_some((*a.min(b), *a.max(b)))
-    };
-    all.windows(2).filter_map(pair).collect()
+        if apart && equal {
+            let rest = a[1..].iter().chain(b);
+            pairs.extend(rest.map(|&n| (a[0].min(n), a[0].max(n))));
+        }
+    }
+    pairs
 }
 
 /// Pairs of groups of which one leaves together with the other more often than chance gives, those that do so most often first.
