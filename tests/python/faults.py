@@ -50,7 +50,7 @@ COMMANDS = {
     "run": "run incast.toml --out out",
     "compare": "compare small.pcap.gz --rack rack.toml --cc cubic,dctcp --seeds 1 --out out",
     "compare-json": "compare small.pcap.gz --rack rack.toml --cc cubic,dctcp --seeds 1 --json",
-    "advise": "advise small.pcap.gz --rack rack.toml --json",
+    "advise": "advise small.pcap.gz --rack rack.toml --budget 40 --json",
     "rack": "rack small.pcap.gz --out proposed.toml",
     "trains": "trains small.pcap.gz --out out",
     "draw": "draw incast.toml --out out.html",

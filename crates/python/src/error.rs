@@ -86,7 +86,10 @@ pub fn scenario_error(py: Python<'_>, error: &ScenarioError) -> PyErr {
 pub fn run_error(py: Python<'_>, error: &RunError) -> PyErr {
     let class = match error {
         RunError::CongestionControl(_) => Class::Algorithm,
-        RunError::NoPath { .. } | RunError::Discipline { .. } | RunError::SegmentTooLarge { .. } => Class::Scenario,
+        RunError::NoPath { .. }
+        | RunError::Discipline { .. }
+        | RunError::SegmentTooLarge { .. }
+        | RunError::TooManySamples { .. } => Class::Scenario,
         RunError::Interrupted { .. } => Class::Interrupted,
     };
     raise(py, class, error)

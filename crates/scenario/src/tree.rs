@@ -129,18 +129,38 @@ fn node(source: &Spanned<DeValue<'_>>, lines: &Lines<'_>, file: &str) -> Result<
 struct Lines<'a> {
     text: &'a str,
     starts: Vec<usize>,
+    /// How many characters stand before each [`STRETCH`] of bytes: a line may be as long as the file, and have a hundred thousand values.
+    before: Vec<u32>,
 }
+
+const STRETCH: usize = 1024;
 
 impl Lines<'_> {
     fn new(text: &str) -> Lines<'_> {
         let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(i, _)| i + 1)).collect();
-        Lines { text, starts }
+        let mut count = 0;
+        let stretches = text.as_bytes().chunks(STRETCH).map(|bytes| {
+            count += characters(bytes);
+            count
+        });
+        let before = std::iter::once(0).chain(stretches).collect();
+        Lines { text, starts, before }
     }
     fn place(&self, offset: usize) -> Place {
         let line = self.starts.partition_point(|&s| s <= offset).max(1);
-        let before = self.text.get(self.starts[line - 1]..offset).unwrap_or("");
-        Place::Line { line: line as u32, column: before.chars().count() as u32 + 1 }
+        let column = self.characters_before(offset).saturating_sub(self.characters_before(self.starts[line - 1]));
+        Place::Line { line: line as u32, column: column + 1 }
     }
+    fn characters_before(&self, offset: usize) -> u32 {
+        let offset = offset.min(self.text.len());
+        let stretch = offset / STRETCH;
+        self.before[stretch] + characters(&self.text.as_bytes()[stretch * STRETCH..offset])
+    }
+}
+
+/// Characters that begin in these bytes of UTF-8.
+fn characters(bytes: &[u8]) -> u32 {
+    bytes.iter().filter(|&&byte| byte & 0xC0 != 0x80).count() as u32
 }
 
 /// A change on top of the file.

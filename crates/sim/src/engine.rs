@@ -49,6 +49,14 @@ pub enum RunError {
         /// As set.
         mss: u32,
     },
+    /// Samples of queues fill the memory.
+    #[error(
+        "more than {MOST_SAMPLES} samples of queues by {at} of the simulated time; take a longer `measure.queue_interval`, fewer `measure.queues` or a shorter `run.duration`"
+    )]
+    TooManySamples {
+        /// When there were so many.
+        at: Time,
+    },
     /// The caller asked to stop.
     #[error("interrupted at {at} of the simulated time")]
     Interrupted {
@@ -56,6 +64,9 @@ pub enum RunError {
         at: Time,
     },
 }
+
+/// A row takes 24 bytes here and as many as a frame: these 2.4 GB.
+pub(crate) const MOST_SAMPLES: usize = 50_000_000;
 
 /// How far a run has come.
 #[derive(Clone, Copy, Debug)]
@@ -183,7 +194,9 @@ fn go(
     run.start();
     let end = spec.end.ps();
     let stopped_at = loop {
-        if let Some(stopped_at) = run.some_events(end, spec.stop_when_done) {
+        let stopped = run.some_events(end, spec.stop_when_done);
+        run.check_samples()?;
+        if let Some(stopped_at) = stopped {
             break stopped_at;
         }
         run.pack_changes();
@@ -409,8 +422,25 @@ impl Run<'_> {
         self.endpoints.of_flow(m.flow.0).write(handed, host);
     }
 
+    /// Whether sampling had to end.
+    pub fn check_samples(&self) -> Result<(), RunError> {
+        match self.net.trace.out.queue.time_ps.last() {
+            Some(&last) if self.queue_samples && self.has_all_samples() => {
+                Err(RunError::TooManySamples { at: Time::from_ps(last) })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn has_all_samples(&self) -> bool {
+        self.net.trace.out.queue.time_ps.len() > MOST_SAMPLES
+    }
+
     fn sample_queues(&mut self) {
         let now = self.net.now;
+        if self.has_all_samples() {
+            return;
+        }
         for link in self.spec.trace.queues.iter().filter(|l| self.here.has(self.spec.links[l.index()].from)) {
             let (packets, bytes) = self.net.ports[link.index()].queue(now);
             let t = &mut self.net.trace.out.queue;

@@ -52,6 +52,7 @@ pub fn run_on(
         stopped_at = time;
     }
     for run in &mut runs {
+        run.check_samples()?;
         run.net.now = stopped_at;
     }
     Ok(report::report(runs, Some(&partition), stopped_at))
