@@ -26,6 +26,8 @@ class Apart:
         """Give native code a file of its own for standard error; without a limit, change nothing."""
         if not libraries_may_die() or not isinstance(sys.stderr, io.TextIOWrapper):
             return
+        # Polars' would need memory for a trace of where memory ran out, and then wait for ever for the lock that it holds.
+        os.environ["RUST_BACKTRACE"] = "0"
         try:
             self.notes = os.memfd_create("fanin")
             said_on = os.dup(_STDERR)
