@@ -34,7 +34,7 @@ def test_both_captures_are_read_as_the_application_logged(when: str) -> None:
 def test_what_was_stated_is_what_the_application_got() -> None:
     result = fanin.compare(CAPTURES / "nginx_16to1_before.pcap.gz")
     told, after = result.verdict, logged("after")
-    assert (told.kind, told.best) == ("change", "cubic with RTO floor 5ms")
+    assert (told.kind, told.best) == ("change", "trim with RTO floor 5ms")
     assert told.recommendation is not None
     typed = (CAPTURES / "nginx_16to1_typed.sh").read_text()
     assert all(line in typed for line in [*told.recommendation.trial, *told.recommendation.at_aggregator])

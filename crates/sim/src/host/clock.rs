@@ -56,6 +56,21 @@ impl Clock {
         Duration::from_ps(span - span.checked_rem(self.jiffy).unwrap_or(span))
     }
 
+    /// The time between two moments (ps), as the host counts it: in jiffies that began in between (`tcp_jiffies32`).
+    pub fn between(self, then: u64, now: u64) -> u64 {
+        if self.jiffy == 0 { now - then } else { (self.tick(now) - self.tick(then)) * self.jiffy }
+    }
+
+    /// A span (ps) in whole jiffies, rounded up (`usecs_to_jiffies`).
+    pub fn rounded_up(self, span: u64) -> u64 {
+        if self.jiffy == 0 { span } else { span.div_ceil(self.jiffy).saturating_mul(self.jiffy) }
+    }
+
+    /// How much [`Self::between`] may say beyond what has passed, ps.
+    pub fn step(self) -> u64 {
+        self.jiffy
+    }
+
     /// It ticks less than a thousand times a second, or its timers are exact.
     pub fn is_coarse(self) -> bool {
         self.jiffy == 0 || self.jiffy > SECOND_PS / 1000
@@ -108,6 +123,15 @@ mod tests {
     fn long_timers_are_coarser() {
         assert_eq!(at(250, 0, Duration::s(1)), 1024.0);
         assert_eq!(at(1000, 0, Duration::us(200_300)), 208.0);
+    }
+
+    #[test]
+    fn time_passes_with_the_ticks() {
+        let ms = |n: u64| n * SECOND_PS / 1000;
+        let clock = Clock { jiffy: ms(4), phase: ms(3) };
+        assert_eq!([ms(1) - 1, ms(1), ms(5)].map(|now| clock.between(0, now)), [0, ms(4), ms(8)]);
+        assert_eq!([ms(8), ms(8) + 1].map(|span| clock.rounded_up(span)), [ms(8), ms(12)]);
+        assert_eq!((Clock::EXACT.between(3, 10), Clock::EXACT.rounded_up(7)), (7, 7));
     }
 
     #[test]

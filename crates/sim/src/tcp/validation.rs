@@ -2,6 +2,7 @@
 //! problem exists at all.
 
 use super::rtt::RttEstimator;
+use crate::host::clock::Clock;
 use crate::stack::{CwndValidation, Stack};
 use fanin_cc::Window;
 
@@ -22,6 +23,7 @@ pub struct Restart {
 #[derive(Clone, Copy, Debug)]
 pub struct CwvInput {
     pub now: u64,
+    pub clock: Clock,
     pub window: Window,
     pub initial_window: f64,
     pub in_flight: f64,
@@ -144,7 +146,10 @@ impl Validation {
             return None;
         }
         self.used = self.used.max(s.in_flight);
-        if s.now - self.stamp < rto().timer {
+        // Times are compared in jiffies; mostly they are so far apart that the ticks do not matter.
+        let timer = rto().timer;
+        if s.now - self.stamp + s.clock.step() < timer || s.clock.between(self.stamp, s.now) < s.clock.rounded_up(timer)
+        {
             return None;
         }
         // Application-limited for an RTO (RFC 2861 section 3.2; tcp_cwnd_application_limited).
@@ -167,7 +172,8 @@ impl Validation {
             return None;
         }
         let Rto { timer, raw } = rto();
-        let idle = s.now - self.last_send;
+        // `tcp_slow_start_after_idle_check`: tcp_jiffies32 - lsndtime > icsk_rto, which is in jiffies as well.
+        let (timer, idle) = (s.clock.rounded_up(timer), s.clock.between(self.last_send, s.now));
         let restart_window = s.initial_window.min(s.window.cwnd);
         let window = match self.mode {
             CwndValidation::None | CwndValidation::LinuxKeep => return None,
@@ -290,10 +296,15 @@ mod tests {
     use super::*;
 
     fn idle_for(mode: CwndValidation, initial_window: f64, rtos: f64) -> Window {
+        idle_on(Clock::EXACT, mode, initial_window, rtos)
+    }
+
+    fn idle_on(clock: Clock, mode: CwndValidation, initial_window: f64, rtos: f64) -> Window {
         let rto = 200_000_000_000;
         let mut v = Validation::new(mode);
         let window = Window { cwnd: 64.0, ssthresh: 10.0 };
-        let at = |now| CwvInput { now, window, initial_window, in_flight: 64.0, srtt: 1_000_000_000, una: 0, nxt: 1 };
+        let at =
+            |now| CwvInput { now, clock, window, initial_window, in_flight: 64.0, srtt: 1_000_000_000, una: 0, nxt: 1 };
         let timers = || Rto { timer: rto, raw: 1_000_000_000 };
         v.on_send(&at(1), true, timers);
         let later = at(1 + (rtos * rto as f64) as u64);
@@ -310,6 +321,15 @@ mod tests {
     fn linux_halves_per_rto_but_not_below_the_initial_window() {
         let w = idle_for(CwndValidation::Linux, 10.0, 3.4);
         assert_eq!((w.cwnd, w.ssthresh), (10.0, 48.0));
+    }
+
+    /// 202 ms after an RTO of 200 ms: a tick of 4 ms more has passed, or not yet.
+    #[test]
+    fn linux_counts_its_silence_in_jiffies() {
+        let stack = Stack { common_ticks: true, ..Stack::linux() };
+        let jiffies = Clock::new(&Stack { hz: 250, ..stack }, 1, 0);
+        let window = |rtos| idle_on(jiffies, CwndValidation::Linux, 10.0, rtos).cwnd;
+        assert_eq!([window(1.01), window(1.021)], [64.0, 32.0]);
     }
 
     #[test]

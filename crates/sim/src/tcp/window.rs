@@ -46,6 +46,7 @@ impl Sender {
     pub(super) fn cwv_input(&self, now: u64) -> CwvInput {
         CwvInput {
             now,
+            clock: self.clock,
             window: self.window(),
             initial_window: self.config.stack.initial_window,
             in_flight: self.in_flight(),
