@@ -10,7 +10,7 @@ use super::groups::{BEYOND_CHANCE, Group, NEIGHBOURS};
 use super::pools;
 use super::requests::{self, AS_ONE, BESIDE};
 use super::steady::{Excess, by_chance};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// With fewer messages on either side a share says nothing.
 const FEWEST: usize = 20;
@@ -147,13 +147,8 @@ fn together(groups: &[Group], asks: &[Ask]) -> Vec<(usize, usize)> {
         }
     }
     found.sort_unstable_by_key(|&(times, pair)| (std::cmp::Reverse(times), pair));
-    let mut pairs: Vec<(usize, usize)> = Vec::new();
-    for (_, pair) in found {
-        if !pairs.contains(&pair) {
-            pairs.push(pair);
-        }
-    }
-    pairs
+    let mut known = BTreeSet::new();
+    found.into_iter().map(|(_, pair)| pair).filter(|&pair| known.insert(pair)).collect()
 }
 
 #[cfg(test)]
