@@ -11,13 +11,14 @@ const LEVEL_STEPS: u64 = 63;
 const LEVEL_SHIFT: u32 = 3;
 const LEVELS: u32 = 9;
 
-/// A span as a host counts it: in whole jiffies, rounded up, where its timers are the kernel's (`usecs_to_jiffies`).
+/// A span as a host counts it: in whole jiffies, rounded up, where its timers are the kernel's.
 pub fn in_jiffies(span: Duration, stack: &Stack) -> Duration {
-    if !stack.timer_wheel {
-        return span;
-    }
-    let jiffy = SECOND_PS / u64::from(stack.hz.max(1));
-    Duration::from_ps(span.ps().div_ceil(jiffy).saturating_mul(jiffy))
+    Duration::from_ps(Clock { jiffy: jiffy(stack), phase: 0 }.rounded_up(span.ps()))
+}
+
+/// Length of a jiffy, ps; 0: timers are exact.
+fn jiffy(stack: &Stack) -> u64 {
+    if stack.timer_wheel { SECOND_PS / u64::from(stack.hz.max(1)) } else { 0 }
 }
 
 /// A host's clock for timers.
@@ -36,11 +37,8 @@ impl Clock {
     /// Of host number `host`, under the knobs of a stack. Hosts do not tick together unless `common_ticks` says so: each draws where it
     /// stands in a jiffy.
     pub fn new(stack: &Stack, seed: u64, host: u64) -> Clock {
-        if !stack.timer_wheel {
-            return Clock::EXACT;
-        }
-        let jiffy = SECOND_PS / u64::from(stack.hz.max(1));
-        if stack.common_ticks {
+        let jiffy = jiffy(stack);
+        if jiffy == 0 || stack.common_ticks {
             return Clock { jiffy, phase: 0 };
         }
         Clock { jiffy, phase: Stream::new(seed, "jiffies", host).below(jiffy) }
