@@ -212,8 +212,6 @@ struct Told {
     count: u64,
     bytes: u64,
     largest: u64,
-    /// Each server is asked by a timer.
-    by_a_clock: bool,
 }
 
 /// Classes of several connections that are no requests of the application's user, beside others that are: asked by a timer, or a tenth as often, for a
@@ -226,20 +224,20 @@ pub(super) fn aside(classes: &[Class], talks: &[Talk], asks: &[Ask]) -> Vec<usiz
             talks[ask.conn as usize].times[ask.msg as usize].bytes
         };
         let each = || mine.iter().flatten().map(|&n| bytes(n));
-        let mut all = mine.concat();
+        Told { count: each().count() as u64, bytes: each().sum(), largest: each().max().unwrap_or(0) }
+    };
+    let by_a_clock = |class: &Class| {
+        let mut all = class.requests().concat();
         all.sort_unstable();
-        let by_a_clock = pools::keeps_time(&all, asks);
-        Told { count: each().count() as u64, bytes: each().sum(), largest: each().max().unwrap_or(0), by_a_clock }
+        pools::keeps_time(&all, asks)
     };
     let together: Vec<usize> = (0..classes.len()).filter(|&n| classes[n].is_company()).collect();
     let told: Vec<Told> = together.iter().map(|&n| told(&classes[n])).collect();
     let most = told.iter().map(|told| told.bytes).max().unwrap_or(0);
     let often = told.iter().filter(|told| told.bytes == most).map(|told| told.count).max().unwrap_or(0);
-    let small = |told: &Told| {
-        let seldom = told.by_a_clock || told.count * SELDOM <= often;
-        seldom && told.bytes < most && told.bytes * LITTLE <= most && told.largest <= PACKET
-    };
-    together.into_iter().zip(&told).filter(|(_, told)| small(told)).map(|(n, _)| n).collect()
+    let small = |told: &Told| told.bytes < most && told.bytes * LITTLE <= most && told.largest <= PACKET;
+    let seldom = |n: usize, told: &Told| told.count * SELDOM <= often || by_a_clock(&classes[n]);
+    together.into_iter().zip(&told).filter(|&(n, told)| small(told) && seldom(n, told)).map(|(n, _)| n).collect()
 }
 
 #[cfg(test)]
