@@ -107,13 +107,14 @@ def still_promising(
     >>> still_promising([now, of("bbr", 2, [6] * 10)], "cubic")
     ()
     """
-    if decide(outcomes, current, goal, measured).kind != "keep":
+    decision = decide(outcomes, current, goal, measured)
+    if decision.kind != "keep":
         return ()
-    by, left = Case(current_of(outcomes, current), goal).by, running(outcomes, current, goal, measured)
+    left = running(outcomes, current, goal, measured)
     return tuple(
         outcome.name
         for outcome in outcomes
-        if outcome.name in left and any(shorter_than_measured(outcome, name, measured or {}) for name in by)
+        if outcome.name in left and any(shorter_than_measured(outcome, name, measured or {}) for name in decision.by)
     )
 
 
