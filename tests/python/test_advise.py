@@ -195,9 +195,11 @@ def test_advice_judges_what_a_comparison_judges_on_the_same_runs_and_more(captur
             both = one.runs.keys() & other.runs.keys()
             assert both
             assert all(one.runs[run] == other.runs[run] for run in both)
+            assert all(one.connections.get(run) == other.connections.get(run) for run in both)
+            assert (one.cost, one.requests) == (other.cost, other.requests)
     # Of no more candidates another command may not say to keep what this one says to change.
     assert ranked.verdict.kind == found.kind or (ranked.verdict.kind, found.kind) == ("keep", "change")
-    if all(here == there for here, there in [first, *others]):
+    if all(here.keys() == there.keys() for here, there in [first, *others]):
         assert found.headline == ranked.verdict.headline
 
 
