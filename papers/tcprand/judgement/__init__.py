@@ -12,12 +12,14 @@ from .kept import (
     near_and_far,
     per_class,
 )
+from .outcast import fig5_of_full_packets
 
 __all__ = [
     "by_sender",
     "by_size",
     "drop_runs",
     "every_millisecond",
+    "fig5_of_full_packets",
     "goodput_of_blocks",
     "host",
     "near_and_far",

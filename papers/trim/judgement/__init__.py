@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from . import on_off, scale, steady, testbed
 from .kept import bottleneck_and_goodput, completion_of_servers, completions, count_timeouts
+from .steady import buffer_for_round_trip
 
 __all__ = [
     "bottleneck_and_goodput",
+    "buffer_for_round_trip",
     "completion_of_servers",
     "completions",
     "count_timeouts",

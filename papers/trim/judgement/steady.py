@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import polars as pl
@@ -34,13 +34,21 @@ from .common import ALL, BASELINES, BOTTLENECK, KEYS, keys
 # ---- equation 26 and Fig. 6: the threshold K
 
 
+PACKET = 1500
+"""Bytes of a full packet on the links of section IV."""
+
+
+def _buffer_kb(rate: float, rtt: float, packet: float) -> float:
+    return _native.trim_k(rate / (8 * packet), rtt, 1e6)[2] * packet / 1000
+
+
 @claim("trim.eq26.k-guideline")
-def buffer_needed(data: Data) -> Outcome:
+def buffer_needed(data: Data, of: Callable[[float, float, float], float] = _buffer_kb) -> Outcome:
     """The least buffer for which a K exists; D, the round trip without queueing (section III-A), has the packet's two transmissions in it."""
     checks = Checks()
     got, literal = [], []
     for rate, rtt, kilobytes in ((1e9, 200e-6, 52), (10e9, 100e-6, 331)):
-        ours, bare = _buffer_kb(rate, rtt + 2 * PACKET * 8 / rate, PACKET), _buffer_kb(rate, rtt, PACKET)
+        ours, bare = of(rate, rtt + 2 * PACKET * 8 / rate, PACKET), of(rate, rtt, PACKET)
         checks.that(abs(ours / kilobytes - 1) <= 0.1, f"{ours:.1f} KB is within 10 % of {kilobytes} KB")
         got.append(f"{ours:.1f} KB ({ours / kilobytes - 1:+.1%})")
         literal.append(f"{bare:.1f} KB ({bare / kilobytes - 1:+.1%})")
@@ -50,12 +58,9 @@ def buffer_needed(data: Data) -> Outcome:
     )
 
 
-PACKET = 1500
-"""Bytes of a full packet on the links of section IV."""
-
-
-def _buffer_kb(rate: float, rtt: float, packet: float) -> float:
-    return _native.trim_k(rate / (8 * packet), rtt, 1e6)[2] * packet / 1000
+def buffer_for_round_trip(data: Data) -> Outcome:
+    """The mutant of equation 26: K only has to be above the empty round trip, which equation 29 gives the buffer for."""
+    return buffer_needed(data, lambda rate, rtt, _: rate * rtt / 8 / 1000)
 
 
 @figure(

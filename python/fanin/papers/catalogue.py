@@ -242,7 +242,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mutant:
-    """An algorithm of a paper without the rule that distinguishes it: some claim of the paper must fail for it.
+    """An algorithm, a model or a workload of a paper without the rule that distinguishes it: some claim of the paper must fail for it.
 
     Attributes
     ----------
@@ -253,7 +253,9 @@ class Mutant:
     change : Answer
         What is changed, as a reading's answer is.
     claims : tuple of str
-        Claims that are judged with it; all that hold if empty.
+        Claims that are judged with it; all that hold and in whose experiments the algorithm runs if empty.
+    formula : str
+        Function of the paper's judgement that judges a claim about a closed form with the changed form; nothing is simulated then.
     """
 
     algorithm: str
@@ -261,6 +263,7 @@ class Mutant:
     rule: str
     change: Answer
     claims: tuple[str, ...] = ()
+    formula: str = ""
 
     @property
     def label(self) -> str:
@@ -381,13 +384,14 @@ def _mutant(row: dict[str, Any]) -> Mutant:
         row["algorithm"],
         row["name"],
         row["rule"],
-        {},
+        row.get("set", {}),
         row.get("cc", {}),
         final=True,
         replace=row.get("replace", {}),
         drop=tuple(row.get("drop", ())),
     )
-    return Mutant(row["algorithm"], row["name"], row["rule"], change, tuple(row.get("claims", ())))
+    claims, formula = tuple(row.get("claims", ())), row.get("formula", "")
+    return Mutant(row["algorithm"], row["name"], row["rule"], change, claims, formula)
 
 
 def _reading(text: str, answers: tuple[Answer, ...], claim: str, times: int = 1) -> Reading:

@@ -2,7 +2,8 @@
 
 The mutants stand in ``papers/<paper>/paper.toml`` (``[[mutant]]``). Each is judged on the claims that hold for the whole algorithm, by the same
 checks, on all points and seeds, under the reading under which the claim holds; of claims that differ, which a mutant has to name, the checks that
-do hold count. A check is failed when it is over all seeds and over either half. ``make claim-mutants`` writes ``papers/mutants.csv``.
+do hold count. A check is failed when it is over all seeds and over either half. Claims about a closed form are judged with another form.
+``make claim-mutants`` writes ``papers/mutants.csv``.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fanin.papers.catalogue import DEFAULT, Claim, Mutant, Paper, Reading
+from fanin.papers.judgement import judgement_of
 from fanin.papers.reproduce import Request, Results, judge_under, needed, select
-from fanin.papers.verdicts import EVALUATIONS, REPRODUCED, Data
+from fanin.papers.verdicts import EVALUATIONS, REPRODUCED, Data, Evaluate
 from fanin.progress import Progress, silent
 
 FILE = "mutants.csv"
@@ -43,7 +45,9 @@ class Hunted:
 
 
 def concerns(mutant: Mutant, paper: Paper, claim: Claim) -> bool:
-    """Whether the mutated algorithm runs in an experiment of the claim."""
+    """Whether the mutant names the claim, or names none and its algorithm runs in an experiment of the claim."""
+    if mutant.claims:
+        return claim.id in mutant.claims
     points = [point for name in needed(claim) for point in paper.experiments[name].axes[-1].points]
     return any(mutant.algorithm in (point.cc or "").split("+") for point in points)
 
@@ -78,10 +82,7 @@ def hunt(
     """
     _, wanted = select(what, folder)
     pairs = [
-        (paper, mutant, claim)
-        for paper, claim in wanted
-        for mutant in paper.mutants
-        if (claim.id in mutant.claims or not mutant.claims) and needed(claim) and concerns(mutant, paper, claim)
+        (paper, mutant, claim) for paper, claim in wanted for mutant in paper.mutants if concerns(mutant, paper, claim)
     ]
     found = Results(progress, fresh)
     own = _held(dict.fromkeys((paper, claim) for paper, _, claim in pairs), found)
@@ -92,7 +93,9 @@ def hunt(
             continue
         without = replace(reading, answers=(*reading.answers, mutant.change))
         found.run([Request(paper, name, without, False) for name in needed(claim)])
-        noticed = [_failed(paper, claim, found, how) for how in (reading, without)]
+        whole = EVALUATIONS[claim.id].judge
+        changed = getattr(judgement_of(paper), mutant.formula) if mutant.formula else whole
+        noticed = [_failed(paper, claim, found, *how) for how in ((reading, whole), (without, changed))]
         if noticed[0] is None or noticed[1] is None:
             continue
         # Of a claim that differs, a check that holds for the whole algorithm.
@@ -102,15 +105,14 @@ def hunt(
     return sorted(tested, key=lambda one: (one.paper, order[one.mutant])), found.whole
 
 
-def _failed(paper: Paper, claim: Claim, found: Results, reading: Reading) -> list[str] | None:
+def _failed(paper: Paper, claim: Claim, found: Results, reading: Reading, judge: Evaluate) -> list[str] | None:
     """Checks that fail over all seeds and over each half of them; None where a simulation failed or was interrupted."""
     requests = {name: Request(paper, name, reading, False) for name in needed(claim)}
     if any(request not in found.frames for request in requests.values()):
         return None
-    evaluate = EVALUATIONS[claim.id].judge
     data = Data({name: found.frames[request] for name, request in requests.items()})
-    halves = [_in_words(evaluate(half).failed) for half in data.halves()]
-    return [check for check in evaluate(data).failed if all(_in_words([check]) <= half for half in halves)]
+    halves = [_in_words(judge(half).failed) for half in data.halves()]
+    return [check for check in judge(data).failed if all(_in_words([check]) <= half for half in halves)]
 
 
 def _in_words(checks: Sequence[str]) -> set[str]:

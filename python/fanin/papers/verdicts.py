@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 
@@ -153,6 +153,7 @@ def whole(table: pl.DataFrame, algorithms: Iterable[str], flows: int) -> None:
 
 
 Evaluate = Callable[[Data], Outcome]
+EvaluateT = TypeVar("EvaluateT", bound=Evaluate)
 Draw = Callable[[Data], "Figure"]
 
 
@@ -184,10 +185,10 @@ PICTURES: dict[str, Picture] = {}
 """By ``paper.figure``."""
 
 
-def claim(name: str, *needs: str) -> Callable[[Evaluate], Evaluate]:
+def claim(name: str, *needs: str) -> Callable[[EvaluateT], EvaluateT]:
     """Register the evaluation of a claim and the experiments that it needs."""
 
-    def register(judge: Evaluate) -> Evaluate:
+    def register(judge: EvaluateT) -> EvaluateT:
         EVALUATIONS[name] = Evaluation(judge, needs)
         return judge
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from fanin.papers import load, papers_folder
 from fanin.papers.catalogue import Answer, Paper, Reading
 from fanin.papers.experiments import batches
-from fanin.papers.mutants import FILE, KILLED, SURVIVES, Hunted, concerns, read, survivors, write
+from fanin.papers.mutants import FILE, KILLED, SURVIVES, Hunted, concerns, hunt, read, survivors, write
 from fanin.papers.reproduce import select
 from fanin.papers.verdicts import REPRODUCED, UNDER
 
@@ -23,7 +23,7 @@ def runs(paper: Paper, experiment: str, change: Answer) -> list[tuple[str | None
 
 
 def test_gss_without_its_growth_is_the_plain_sender_from_a_window_of_two() -> None:
-    (mutant,) = PAPERS["gss"].mutants
+    mutant = PAPERS["gss"].mutants[0]
     made = runs(PAPERS["gss"], "fig4", mutant.change)
     plain = [settings for cc, settings in made if cc == "newreno"]
     # As stated, without jitter and from 10, each by itself and in the place of gss+newreno, which has 2 whatever the variant sets.
@@ -70,6 +70,14 @@ def test_a_reading_leaves_out_what_the_algorithm_it_is_about_no_longer_knows() -
         for cc in ("cubic", "dctcp")
     }
     assert marks == {"cubic": {(True, False)}, "dctcp": {(False, True)}}
+
+
+def test_a_closed_form_is_judged_with_another_form_and_is_noticed() -> None:
+    tested, whole = hunt(["gss.fig2-3"])
+    assert whole
+    assert [(one.mutant, one.claim, one.result) for one in tested] == [
+        ("model of gss: windows always double", "gss.fig2-3.model", KILLED)
+    ]
 
 
 def test_every_mutant_was_noticed_by_a_claim_of_its_paper() -> None:
