@@ -204,9 +204,9 @@ def fig8a(data: Data) -> Outcome:
     for queue in (20, 60, 100):
         plain, adaptive, marked = (_run(data, queue, cc, "jain") for cc in ("cubic", ADAPTIVE, "dctcp"))
         remarks.append(f"{queue} packets: cubic {plain:.3f}, adaptive {adaptive:.3f}, dctcp {marked:.3f}")
-        checks.that(adaptive >= plain, f"adaptive at least as fair as plain at {queue} packets")
+        checks.that(adaptive >= plain, f"adaptive at least as fair as plain at {queue} packets", each=True)
     marked = sum(_run(data, queue, "dctcp", "jain") for queue in (20, 60, 100)) / 3
-    checks.that(marked >= 0.88, f"DCTCP balanced (mean Jain {marked:.3f}, 0.88 or more)")
+    checks.that(marked >= 0.88, f"DCTCP balanced (mean Jain {marked:.3f}, 0.88 or more)", each=True)
     hosts = data["hosts"]["runs"].group_by("cc", maintain_order=True).agg(pl.col("jain").mean())
     shown = ", ".join(f"{row['cc']} {row['jain']:.3f}" for row in hosts.to_dicts())
     remarks.append(f"other hosts, 100 packets: {shown}")
@@ -344,14 +344,14 @@ def fig9(data: Data) -> Outcome:
         )
         for name, c, p in zip(CLASSES, count, period, strict=True):
             if queue == 20:
-                checks.that(c > 1, f"more timeouts of {name} at 20 packets")
+                checks.that(c > 1, f"more timeouts of {name} at 20 packets", each=True)
             else:
-                checks.that(p < 1, f"shorter period of {name} at {queue} packets")
+                checks.that(p < 1, f"shorter period of {name} at {queue} packets", each=True)
             if queue == 100:
-                checks.that(c < 1, f"fewer timeouts of {name} at 100 packets")
+                checks.that(c < 1, f"fewer timeouts of {name} at 100 packets", each=True)
     first = _ratios(data, 20, "timeouts")[0], _ratios(data, 20, "timeout_ms")[0]
-    checks.that(1.5 <= first[0] <= 5, "F1's count ratio at 20 packets in 1.5..5")
-    checks.that(0.3 <= first[1] <= 0.8, "F1's period ratio at 20 packets in 0.3..0.8")
+    checks.that(1.5 <= first[0] <= 5, "F1's count ratio at 20 packets in 1.5..5", each=True)
+    checks.that(0.3 <= first[1] <= 0.8, "F1's period ratio at 20 packets in 0.3..0.8", each=True)
     return checks.outcome("; ".join(told), "each for F1, F2-F3, F4-F15")
 
 
@@ -408,11 +408,11 @@ def fig10(data: Data) -> Outcome:
             near, other = (mean(part.filter(pl.col("class") == name)["mbps"]) for name in ("near", "far"))
             shares[far] = near / ((near + far * other) / (far + 1))
             if far <= 2:
-                checks.that(near > other, f"{cc}'s near flow gets more against {far}")
+                checks.that(near > other, f"{cc}'s near flow gets more against {far}", each=True)
         lowest[cc] = min(share for far, share in shares.items() if far >= 8)
         told.append(f"{cc}: {', '.join(f'{share:.2f} of its share against {far}' for far, share in shares.items())}")
     checks.that(lowest["cubic"] < 0.7, "CUBIC's near flow falls well below its share")
-    checks.that(lowest[ADAPTIVE] >= 0.7, "TCPRand's near flow stays at 0.7 of its share or more")
+    checks.that(lowest[ADAPTIVE] >= 0.7, "TCPRand's near flow stays at 0.7 of its share or more", each=True)
     return checks.outcome("; ".join(told))
 
 

@@ -83,8 +83,12 @@ def decide(paper: Paper, claim: Claim, reading: Reading, found: Results) -> Verd
         data = _run(paper, claim, reading, found, SHARES[0], some)
         if data is None:
             return None
+        found_here = evaluate(data)
+        # Without such a check the cheapest points decide nothing, and the judgement may ask for others.
+        if not found_here.each:
+            break
         halves = [set(evaluate(half).anywhere) for half in data.halves()]
-        if fails := [check for check in evaluate(data).anywhere if all(check in half for half in halves)]:
+        if fails := [check for check in found_here.anywhere if all(check in half for half in halves)]:
             return Verdict(claim.id, reading.name, NO, SHARES[0], f"on {named}: {fails[0]}")
     why = ""
     for share in SHARES:

@@ -74,6 +74,8 @@ class Outcome:
         The conditions that do not hold.
     anywhere : tuple of str
         Those of them that ask something of every point, without what was measured in brackets: where they fail on some points they fail on all.
+    each : bool
+        There are conditions of this kind, whether they hold or not: only then some of the points can decide.
     """
 
     ours: str
@@ -81,6 +83,7 @@ class Outcome:
     reason: str = ""
     failed: tuple[str, ...] = ()
     anywhere: tuple[str, ...] = ()
+    each: bool = False
 
 
 @dataclass(slots=True)
@@ -91,14 +94,16 @@ class Checks:
     >>> checks.that(5 > 3, "five is above three")
     >>> checks.that(1 > 3, "one is above three")
     >>> checks.outcome("5 and 1")
-    Outcome(ours='5 and 1', holds=False, reason='not so: one is above three', failed=('one is above three',), anywhere=())
+    Outcome(ours='5 and 1', holds=False, reason='not so: one is above three', failed=('one is above three',), anywhere=(), each=False)
     """
 
     failed: list[str] = field(default_factory=list)
     anywhere: list[str] = field(default_factory=list)
+    each: bool = False
 
     def that(self, condition: bool, statement: str, *, each: bool = False) -> None:
         """Note a condition, stated as what should be true; `each` where it asks something of every point that was run."""
+        self.each = self.each or each
         if not condition:
             self.failed.append(statement)
             if each:
@@ -107,9 +112,8 @@ class Checks:
     def outcome(self, ours: str, remark: str = "") -> Outcome:
         """The verdict of all of them."""
         why = f"not so: {'; '.join(self.failed)}" if self.failed else ""
-        return Outcome(
-            ours, not self.failed, "; ".join(x for x in (why, remark) if x), tuple(self.failed), tuple(self.anywhere)
-        )
+        reason = "; ".join(x for x in (why, remark) if x)
+        return Outcome(ours, not self.failed, reason, tuple(self.failed), tuple(self.anywhere), self.each)
 
 
 class LacksError(FaninError):
