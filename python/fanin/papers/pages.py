@@ -15,7 +15,7 @@ from fanin.papers.intervals import with_intervals
 from fanin.papers.linux import measured
 from fanin.papers.mutants import FILE, Hunted, read
 from fanin.papers.reproduce import written
-from fanin.papers.verdicts import EVALUATIONS, NOT_RUN, PICTURES, Data
+from fanin.papers.verdicts import DIFFERS, EVALUATIONS, NOT_RUN, PICTURES, UNDER, WHY, Data
 
 if TYPE_CHECKING:
     from fanin.papers.catalogue import Claim, Paper
@@ -55,6 +55,8 @@ def _page(result: ReproduceResult, paper: Paper, claim: Claim, judged: Judged) -
         "claim": claim,
         "judged": judged,
         "ours": ours,
+        "remarks": judged.reason.partition(WHY)[0],
+        "cause": claim.cause if judged.verdict in (DIFFERS, UNDER) else "",
         "tried": _tried(result, claim, folder),
         "mutants": mutants,
         "runs": runs,
@@ -80,7 +82,8 @@ def _tried(result: ReproduceResult, claim: Claim, folder: Path) -> list[tuple[st
         for row in searched(folder)
         if row["claim"] == claim.id
     }
-    return [(name or "as read by default", *found) for name, found in (rows | known | now).items()]
+    tried = sorted((known | rows | now).items(), key=lambda one: one[0] != "")
+    return [(name or "as read by default", *found) for name, found in tried]
 
 
 def write_data(claim: str, evidence: Data | None, folder: Path) -> list[tuple[str, str, int]]:

@@ -22,6 +22,7 @@ from fanin.papers.verdicts import (
     PICTURES,
     REPRODUCED,
     UNDER,
+    WHY,
     Data,
     Frames,
     Judged,
@@ -379,7 +380,7 @@ def _under_readings(
             if under.verdict != REPRODUCED:
                 continue
             accepted[n] = reading
-            default = "; ".join(judged[n].failed) or judged[n].reason.split(". Why: ")[0]
+            default = "; ".join(judged[n].failed) or judged[n].reason.split(WHY)[0]
             reason = "; ".join(x for x in (f"under the default reading it is not so that {default}", under.reason) if x)
             made[n] = replace(
                 under, verdict=UNDER, reason=reason, reading=reading.name, says=reading.says, switches=reading.switches

@@ -179,6 +179,9 @@ class Picture:
     caption: str
 
 
+WHY = ". Why: "
+"""In the reason of a claim that differs: between which conditions do not hold and the cause."""
+
 EVALUATIONS: dict[str, Evaluation] = {}
 """By claim."""
 
@@ -295,7 +298,7 @@ def judge(name: str, published: str, data: Data, cause: str = "") -> Judged:
             holds = False
             reason = f"it holds over all {len(seeds)} seeds but flips over half of them ({unstable[0].reason})"
     if not holds and cause:
-        reason = f"{reason}. Why: {cause}" if reason else cause
+        reason = f"{reason}{WHY}{cause}" if reason else cause
     verdict = REPRODUCED if holds else DIFFERS
     return Judged(name, published, found.ours, verdict, reason, len(seeds), failed=found.failed)
 
