@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -11,6 +12,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from difflib import unified_diff
 from pathlib import Path
 
 import pytest
@@ -170,6 +173,136 @@ def test_a_load_killed_at_any_moment_is_all_there_or_not_at_all() -> None:
         listed = bool(program.call("status")["loaded"])
         wait_until(lambda listed=listed: ("fanin_dctcp" in available()) == listed)
         program.call("unload", "--all")
+
+
+def mounted(place: Path) -> list[str]:
+    """Sources of the BPF file systems at a place."""
+    lines = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
+    return [source for source, where, kind, *_ in lines if (where, kind) == (str(place), "bpf")]
+
+
+@pytest.fixture
+def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where pins belong, without a file system for them."""
+    place = tmp_path / "bare"
+    place.mkdir()
+    monkeypatch.setenv("FANIN_BPFFS", str(place))
+    yield place
+    while mounted(place):
+        subprocess.run(["umount", str(place)], check=True)
+
+
+def test_a_file_system_for_pins_is_mounted_where_there_is_none_and_goes_with_the_last_pin(bare: Path) -> None:
+    program.call("load", "dctcp")
+    assert mounted(bare) == ["fanin-host"]
+    program.call("load", "trim")
+    program.call("unload", "dctcp")
+    assert mounted(bare) == ["fanin-host"]
+    program.call("unload", "trim")
+    assert mounted(bare) == []
+    # What another program has pinned there stays, and so does the file system.
+    program.call("load", "dctcp")
+    (bare / "anothers").mkdir()
+    program.call("unload", "dctcp")
+    assert mounted(bare) == ["fanin-host"]
+    assert "anothers" in [path.name for path in bare.iterdir()]
+
+
+def test_no_file_system_is_mounted_over_files_or_where_it_would_go_with_the_command(bare: Path) -> None:
+    alone = subprocess.run(
+        ["unshare", "--mount", program.find(), "load", "dctcp"], capture_output=True, text=True, check=False
+    )
+    assert "must be a writable BPF file system" in refused(alone)
+    (bare / "file").touch()
+    assert "must be a writable BPF file system" in refused(fanin("load", "dctcp"))
+    assert (mounted(bare), [path.name for path in bare.iterdir()]) == ([], ["file"])
+    assert "fanin_dctcp" not in available()
+
+
+def everything(namespace: str, folders: tuple[Path, ...]) -> str:
+    """Whatever a command may change: routes, sysctls, congestion controls, modules, mounts, and files of these folders.
+
+    The kernel's own multicast routes of IPv6 come some time after a device is up.
+    """
+    shown = subprocess.run(
+        f"ip -n {namespace} -4 route show table all; ip -n {namespace} -6 route show table all | grep -v '^multicast';"
+        f"ip netns exec {namespace} sysctl -a 2>/dev/null | grep -E '^net[.](core|ipv4|ipv6)[.]' | grep -v -E 'fastopen_key|_mem |congestion';"
+        "ls /sys/module; cat /proc/modules 2>/dev/null; grep bpf /proc/self/mounts",
+        shell=True, capture_output=True, text=True, check=False,
+    ).stdout  # fmt: skip
+    files = sorted(str(path) for folder in folders for path in folder.rglob("*") if path.name != "lock")
+    return "\n".join([shown, *available(), *files])
+
+
+@contextmanager
+def a_host(name: str) -> Iterator[None]:
+    """A network namespace with an address on a device, as after a boot."""
+    made = f"""
+        set -e; ip netns add {name}; ip -n {name} link add d0 type veth peer name d1; ip -n {name} link set lo up
+        for d in d0 d1; do ip -n {name} link set $d addrgenmode none; done
+        ip -n {name} addr add 10.99.0.2/24 dev d0; ip -n {name} link set d1 up; ip -n {name} link set d0 up
+    """
+    done = subprocess.run(made, shell=True, capture_output=True, text=True, check=False)
+    try:
+        if done.returncode:
+            pytest.skip(f"namespaces cannot be made here: {done.stderr.strip()}")
+        yield
+    finally:
+        subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True)
+
+
+PLAN = """
+format = 1
+[servers]
+hosts = ["10.99.0.2"]
+peers = ["10.99.0.1", "10.99.0.7"]
+twin = "dctcp"
+route = { congctl = "fanin_dctcp", rto_min = "7ms", initcwnd = "3" }
+sysctl = { "net.ipv4.tcp_slow_start_after_idle" = "0" }
+"""
+
+
+def test_after_kills_and_restarts_at_any_moment_undo_leaves_all_as_before(host: Path, tmp_path: Path) -> None:
+    """``FANIN_CYCLES=1000`` for many."""
+    name, state, plan = f"fanin-test-{os.getpid()}-k", tmp_path / "state", tmp_path / "plan.toml"
+    plan.write_text(PLAN)
+    state.mkdir()
+    of_host = ["ip", "netns", "exec", name, program.find(), "--state", str(state)]
+    draw, cut = random.Random(28), 0
+    before = ""
+    for cycle in range(CYCLES):
+        with a_host(name):
+            before = before or everything(name, (host, state))
+            for words in (["apply", str(plan)], ["undo"]):
+                child = subprocess.Popen([*of_host, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                time.sleep(draw.uniform(0, 0.15))
+                child.kill()
+                cut += child.wait() != 0
+            if cycle % 2:
+                restart(host, state, name)
+            done = subprocess.run([*of_host, "undo"], capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr
+            wait_until(lambda: "fanin_dctcp" not in available())
+            after = everything(name, (host, state))
+            assert list(unified_diff(before.splitlines(), after.splitlines(), n=0)) == [], f"cycle {cycle}"
+    assert cut > CYCLES / 2
+
+
+def restart(pins: Path, state: Path, name: str) -> None:
+    """What a boot does: settings and pins are gone; a state that lies on a disk is of an earlier boot."""
+    for file in state.glob("net-*.json"):
+        told = json.loads(file.read_text())
+        assert re.fullmatch("[0-9a-f-]{36}", told["boot"])
+        file.write_text(json.dumps(told | {"boot": "0" * 36}))
+    subprocess.run(["umount", str(pins)], check=True)
+    subprocess.run(["mount", "-t", "bpf", "bpf", str(pins)], check=True)
+    subprocess.run(
+        f"for d in d0 d1 lo; do ip -n {name} link set $d down; done; ip -n {name} addr flush dev d0;"
+        f"ip -n {name} route flush table all; ip -n {name} link set d1 up; ip -n {name} link set lo up;"
+        f"ip -n {name} addr add 10.99.0.2/24 dev d0; ip -n {name} link set d0 up;"
+        f"ip netns exec {name} sysctl -q -w net.ipv4.tcp_slow_start_after_idle=1",
+        shell=True, check=True, capture_output=True,
+    )  # fmt: skip
 
 
 def ids() -> tuple[int, int]:

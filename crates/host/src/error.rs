@@ -42,7 +42,20 @@ fn hint(why: &std::io::Error) -> &'static str {
     }
 }
 
+/// Characters of a sentence, at most: it may name what a plan has.
+const LONGEST: usize = 1_000;
+
 impl Error {
+    /// Its sentence on one line of bounded length, without what steers a terminal: a plan is another's text.
+    pub fn shown(&self) -> String {
+        let told = self.to_string();
+        let mut line: String = told.chars().take(LONGEST).map(visible).collect();
+        if told.chars().nth(LONGEST).is_some() {
+            line.push_str(" ...");
+        }
+        line
+    }
+
     /// The kernel's answer to what was asked.
     pub fn kernel(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Error {
         let what = what.into();
@@ -53,5 +66,16 @@ impl Error {
     pub fn file(path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Error {
         let path = path.display().to_string();
         move |why| Error::File { path, why }
+    }
+}
+
+/// A character as it is, or escaped where it controls a terminal or turns the direction of a line.
+fn visible(c: char) -> String {
+    match c {
+        '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+            c.escape_unicode().to_string()
+        }
+        _ if c.is_control() => c.escape_default().to_string(),
+        _ => c.to_string(),
     }
 }

@@ -45,7 +45,7 @@ fn main() -> ExitCode {
             ExitCode::from(if is_interrupted { INTERRUPTED } else { 0 })
         }
         Err(error) => {
-            eprintln!("fanin-host: {error}");
+            eprintln!("fanin-host: {}", error.shown());
             ExitCode::from(2)
         }
     }

@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 const TIMES: usize = 2_000;
 /// Bytes of the reads that show what copying costs.
 const PIECE: usize = 16 << 10;
+/// What moves nothing for so long will not.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// The preset whose values stay where nothing is measured.
 const PRESET: &str = "10g";
 
@@ -71,7 +73,8 @@ fn pair() -> std::io::Result<(TcpStream, TcpStream)> {
     let (far, _) = listener.accept()?;
     for end in [&near, &far] {
         end.set_nodelay(true)?;
-        end.set_read_timeout(Some(Duration::from_secs(5)))?;
+        end.set_read_timeout(Some(PATIENCE))?;
+        end.set_write_timeout(Some(PATIENCE))?;
     }
     Ok((near, far))
 }
@@ -91,7 +94,12 @@ fn reading(near: &mut TcpStream, far: &mut TcpStream) -> std::io::Result<(Durati
         while all.len() < TIMES {
             near.write_all(&room)?;
             // All of it has arrived when the last byte can be seen.
-            while far.peek(&mut room)? < QUEUE {}
+            let began = Instant::now();
+            while far.peek(&mut room)? < QUEUE {
+                if began.elapsed() > PATIENCE {
+                    return Err(std::io::Error::other("no 64 KiB at once go through (net.ipv4.tcp_rmem, tcp_wmem)"));
+                }
+            }
             let reads = (QUEUE / size).min(TIMES);
             for _ in 0..reads {
                 let began = Instant::now();

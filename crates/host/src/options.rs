@@ -58,7 +58,9 @@ pub fn with(mut metrics: Vec<Attribute>, options: &[(String, String)]) -> Result
             }
             Form::Feature if value == "ecn" => ECN.to_ne_bytes().to_vec(),
             Form::Feature => return Err(wrong("ecn")),
-            Form::Name if value.is_empty() || value.len() >= NAME => return Err(wrong("a name of at most 15 letters")),
+            Form::Name if value.is_empty() || value.len() >= NAME || !value.bytes().all(|b| b.is_ascii_graphic()) => {
+                return Err(wrong("a name of at most 15 letters"));
+            }
             Form::Name => [value.as_bytes(), &[0]].concat(),
         };
         set(&mut metrics, *kind, bytes);
@@ -86,6 +88,8 @@ fn milliseconds(value: &str) -> Option<u32> {
         .strip_suffix("ms")
         .and_then(|v| v.parse().ok())
         .or_else(|| value.strip_suffix('s').and_then(|v| v.parse::<u32>().ok()).and_then(|v| v.checked_mul(1000)))
+        // The kernel would take it, and time out at once.
+        .filter(|&v| v > 0)
 }
 
 /// The congestion control that a route names.
@@ -142,6 +146,8 @@ mod tests {
         for (name, value, said) in [
             ("rto_mim", "5ms", "a route has no option `rto_mim`"),
             ("rto_min", "5", "`rto_min 5`: it must be whole milliseconds"),
+            ("rto_min", "0ms", "`rto_min 0ms`: it must be whole milliseconds"),
+            ("congctl", "cu\0bic", "it must be a name of at most 15 letters"),
             ("initcwnd", "-1", "`initcwnd -1`: it must be a whole number"),
             ("congctl", "a-name-that-is-too-long", "it must be a name of at most 15 letters"),
         ] {

@@ -3,6 +3,8 @@
 use crate::error::Error;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read as _;
 use std::net::IpAddr;
 use std::path::Path;
 
@@ -45,9 +47,21 @@ pub struct End {
     pub sysctl: BTreeMap<String, String>,
 }
 
+/// Bytes of a plan, at most: it may come through a pipe, and a device has no end.
+const MOST: u64 = 16_000_000;
+
 /// The part of a plan for an end that is named, or for the one that has an address of this host.
 pub fn part(file: &Path, end: Option<&str>, is_own: impl Fn(&IpAddr) -> bool) -> Result<End, Error> {
-    parse(&std::fs::read_to_string(file).map_err(Error::file(file))?, file, end, is_own)
+    let mut text = String::new();
+    let read = File::open(file).and_then(|from| from.take(MOST + 1).read_to_string(&mut text));
+    match read.map_err(Error::file(file))? as u64 {
+        0..=MOST => parse(&text, file, end, is_own),
+        _ => Err(Error::Usage(format!(
+            "{}: it is larger than {} MB, which no plan is",
+            file.display(),
+            MOST / 1_000_000
+        ))),
+    }
 }
 
 /// The same of a plan's text.

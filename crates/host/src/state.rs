@@ -117,9 +117,12 @@ impl State {
             Err(why) if why.kind() == std::io::ErrorKind::NotFound => Kept::default(),
             Err(why) => return Err(Error::file(&path)(why)),
         };
+        if kept.boot == boot {
+            return Ok(State { path, kept, _lock: file });
+        }
         // What an earlier boot had is no state of this one.
-        let kept = if kept.boot == boot { kept } else { Kept { boot, ..Kept::default() } };
-        Ok(State { path, kept, _lock: file })
+        let _ = fs::remove_file(&path);
+        Ok(State { path, kept: Kept { boot, ..Kept::default() }, _lock: file })
     }
 
     /// Everything that was changed, in the order of the changes.

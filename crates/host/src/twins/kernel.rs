@@ -1,7 +1,7 @@
 //! What this host has: detected, never assumed from a version.
 
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 #[cfg(feature = "bpf")]
 use super::error::Error;
@@ -11,9 +11,21 @@ pub fn btf() -> PathBuf {
     std::env::var_os("FANIN_BTF").map_or_else(|| PathBuf::from("/sys/kernel/btf/vmlinux"), PathBuf::from)
 }
 
-/// Where loads that outlive the command are pinned; FANIN_BPFFS names another folder, for tests.
+/// Where the file system of pins belongs; FANIN_BPFFS names another folder, for tests.
+pub fn pin_mount() -> PathBuf {
+    std::env::var_os("FANIN_BPFFS").map_or_else(|| PathBuf::from("/sys/fs/bpf"), PathBuf::from)
+}
+
+/// Whether it is there.
+pub fn has_pin_mount() -> bool {
+    // `f_type` of a BPF file system (linux/magic.h: BPF_FS_MAGIC).
+    rustix::fs::statfs(pin_mount()).is_ok_and(|found| found.f_type == 0xcafe_4a11)
+}
+
+/// Where loads that outlive the command are pinned.
+#[cfg(feature = "bpf")]
 pub fn pins() -> PathBuf {
-    std::env::var_os("FANIN_BPFFS").map_or_else(|| PathBuf::from("/sys/fs/bpf"), PathBuf::from).join("fanin")
+    pin_mount().join("fanin")
 }
 
 /// A name of the kernel's BTF, by its string table: enough to tell whether a type or function exists at all.
@@ -88,14 +100,11 @@ pub fn check() -> Value {
     for (name, why) in NEEDED {
         add(name, knows(&types, name), (*why).to_owned());
     }
-    let base = pins().parent().map(Path::to_path_buf).unwrap_or_default();
-    let mounted = read("/proc/mounts")
-        .lines()
-        .any(|l| l.split(' ').nth(1) == base.to_str() && l.split(' ').nth(2) == Some("bpf"));
+    let place = pin_mount();
     add(
         "bpffs",
-        mounted,
-        format!("{}: where loads that outlive the command are kept (mount -t bpf bpf /sys/fs/bpf)", base.display()),
+        has_pin_mount(),
+        format!("{}: where loads outlive the command; `load` mounts it, `undo` takes that back", place.display()),
     );
     let ecn = read("/proc/sys/net/ipv4/tcp_ecn");
     add(

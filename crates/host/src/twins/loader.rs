@@ -4,7 +4,7 @@
 //! it is a remainder, which the next command removes.
 
 use super::error::Error;
-use super::{kernel, params};
+use super::{kernel, mounted, params};
 use fanin_kernelcc::twins::{TWINS, Twin};
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapType, ObjectBuilder, PrintLevel};
 use serde_json::{Value, json};
@@ -69,10 +69,9 @@ pub fn folder(linux: &str) -> PathBuf {
 /// Files of a pin folder besides its `link`.
 const BESIDE: [&str; 4] = ["counters", "deadlines", "ingress", "host"];
 
-/// Removes what a killed `load` left: folders without a link, and ours when empty.
+/// Removes what a killed `load` left: folders without a link, and ours when empty, with the file system if we mounted it.
 pub fn tidy() {
-    let Ok(entries) = std::fs::read_dir(kernel::pins()) else { return };
-    for entry in entries.flatten() {
+    for entry in std::fs::read_dir(kernel::pins()).into_iter().flatten().flatten() {
         if !entry.path().join("link").exists() {
             // A remainder that cannot be removed does no harm.
             for file in BESIDE {
@@ -82,6 +81,7 @@ pub fn tidy() {
         }
     }
     let _ = std::fs::remove_dir(kernel::pins());
+    mounted::remove();
 }
 
 pub fn is_loaded(linux: &str) -> bool {
@@ -155,6 +155,7 @@ pub fn cannot_pin(path: &Path, why: impl std::fmt::Display) -> Error {
 /// Loads, with a folder for its pins where it is to outlive this process; nothing is left when it fails.
 pub fn kept<T>(pins: Option<&Path>, load: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     if let Some(place) = pins {
+        mounted::ensure()?;
         std::fs::create_dir_all(place).map_err(|e| cannot_pin(place, e))?;
     }
     let loaded = load();

@@ -5,12 +5,15 @@
 //! | `kernel.rs` | what this kernel has |
 //! | `loader.rs` | twins: struct_ops, pinned or held by a process |
 //! | `receiver.rs` | receivers' algorithms: two tc programs on a device |
+//! | `mounted.rs` | the file system of pins: mounted where it is missing |
 //! | `params.rs` | parameters, written before a load |
 
 pub mod error;
 pub mod kernel;
 #[cfg(feature = "bpf")]
 mod loader;
+#[cfg(feature = "bpf")]
+mod mounted;
 #[cfg(feature = "bpf")]
 mod params;
 #[cfg(feature = "bpf")]

@@ -205,6 +205,8 @@ fn a_measured_host_is_a_file_of_hosts() {
         };
         assert_eq!(written, told, "{key}");
     }
+    sh(&format!("ip netns exec {} sysctl -w net.ipv4.tcp_rmem='1 2 3'", net.near)).unwrap();
+    refused(&net, &["measure"], "TCP over the loopback");
     sh(&format!("ip -n {} link set lo down", net.near)).unwrap();
     refused(&net, &["measure"], "TCP over the loopback");
     let _ = std::fs::remove_file(file);
@@ -282,6 +284,12 @@ fn what_is_wrong_is_a_sentence_and_changes_nothing() {
         std::fs::write(&plan, text).unwrap();
         refused(&net, &["apply", &file], said);
     }
+    refused(&net, &["apply", "/dev/zero"], "/dev/zero: it is larger than 16 MB, which no plan is");
+    // A plan is another's text: it must not steer the terminal of who applies it.
+    refused(&net, &["set", "net.\u{1b}]0;x\u{7}\n\u{202e}=1"], r"`net.\u{1b}]0;x\u{7}\n\u{202e}`: it must be a sysctl");
+    let long = format!("net.ipv4.tcp_ecn={}", "x".repeat(100_000));
+    let told = net.host(&["set", &long]).stderr;
+    assert!(told.len() < 1_100 && told.ends_with(b" ...\n"), "{} bytes", told.len());
     refused(&net, &["route", "10.9.0.2", "congctl", "nobody"], "the kernel has no congestion control `nobody`");
     refused(&net, &["route", "host", "initcwnd", "3"], "`host` is no IP address");
     refused(&net, &["set", "net.ipv4.tcp_ecn"], "it must be NAME=VALUE");
