@@ -16,6 +16,9 @@ from fanin.text import harmless
 NO_XML = re.compile(r"[\ud800-\udfff\ufffe\uffff]")
 """Beside controls, what is no character in XML."""
 
+LONGEST = 300
+"""Characters of a text that is drawn. The renderer takes some 700 bytes for each: a title of 15 million would need 10 GB."""
+
 FORMATS = ("svg", "png", "pdf", "html")
 """What a picture may be."""
 
@@ -63,7 +66,11 @@ def write(chart: Any, file: Path) -> None:
 
 
 def _drawable(chart: Any) -> Any:
-    """The chart without what XML 1.0 (section 2.2) has no character for: the renderer draws by way of SVG, and ends the process over one."""
+    """The chart as a renderer can draw it.
+
+    That is without what XML 1.0 (section 2.2) has no character for: the renderer goes by way of SVG, and ends the process over one. Texts that are
+    longer than :data:`LONGEST` end with an ellipsis; the chart's own expressions are shorter.
+    """
     spec = chart.to_dict()
     drawable = _replaced(spec)
     return chart if drawable == spec else type(chart).from_dict(drawable)
@@ -74,7 +81,10 @@ def _replaced(part: Any) -> Any:
         return {_replaced(key): _replaced(value) for key, value in part.items()}
     if isinstance(part, list):
         return [_replaced(value) for value in part]
-    return NO_XML.sub("\ufffd", harmless(part)) if isinstance(part, str) else part
+    if not isinstance(part, str):
+        return part
+    short = part if len(part) <= LONGEST else part[: LONGEST - 1] + "…"
+    return NO_XML.sub("\ufffd", harmless(short))
 
 
 def _title(chart: Any) -> str:

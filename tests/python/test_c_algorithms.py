@@ -86,6 +86,11 @@ def test_every_twin_runs(scenario: Path) -> None:
         ),
         ("<net/tcp.h>", "<net/mystery.h>", "line 3: the header net/mystery.h is not among those that fanin offers"),
         ("factor, 2U", "factor 2U", "line 10: the C compiler says:"),
+        (
+            "module_init(",
+            '__asm__(".incbin \\"/nowhere\\"");\nmodule_init(',
+            "the C compiler says: file not found: /nowhere",
+        ),
         ("module_init(half_register);", "", "it has no module_init(), which registers its tcp_congestion_ops"),
         (".undo_cwnd = tcp_reno_undo_cwnd,", "", "lacks what the kernel demands: ssthresh, undo_cwnd"),
     ],

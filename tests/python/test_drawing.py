@@ -86,6 +86,25 @@ def test_a_title_with_what_is_no_character_in_xml_is_drawn(fanin: Fanin, tmp_pat
         assert "a\ufffd[31mb\ufffdc\ufffdd" in picture.read_text()
 
 
+def test_a_long_text_is_drawn_with_an_ellipsis(fanin: Fanin, tmp_path: Path) -> None:
+    scenario = tmp_path / "long.toml"
+    title, name = "t" * 4_000, "n" * 4_000
+    scenario.write_text(
+        f'title = "{title}"\n[topology]\nkind = "graph"\nhosts = ["{name}", "b"]\nswitches = ["s"]\n'
+        f'[[topology.link]]\nbetween = ["{name}", "s"]\n[[topology.link]]\nbetween = ["b", "s"]\n'
+        '[[workload]]\nkind = "incast"\nbytes = "64KB"\n'
+    )
+    done = fanin("draw", scenario, "--out", "long.svg")
+    assert done.code == 0, done.err
+    texts = [
+        element.text or ""
+        for element in ElementTree.parse(tmp_path / "long.svg").iter()
+        if element.tag.endswith("text")
+    ]
+    assert f"{'t' * 299}…" in texts
+    assert max(map(len, texts)) == 300
+
+
 def test_bad_input_is_one_sentence_and_writes_nothing(fanin: Fanin, tmp_path: Path) -> None:
     (tmp_path / "wrong.toml").write_text('[topology]\nkind = "ring"\n')
     for arguments in (("wrong.toml",), ("absent.toml",), (ROOT / "examples/dumbbell.toml", "--out", "graph.gif")):

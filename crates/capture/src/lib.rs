@@ -68,7 +68,7 @@ pub use results::{
 };
 pub use sent::{Late, Queued};
 pub use stages::{Place, Request};
-pub use text::read_text;
+pub use text::{open_text, read_text};
 pub use waiting::{Company, Delay, Edge, Release, Round};
 pub use warning::Warning;
 pub use workload::{Message, Piece, ReplayConnection, WORKLOAD_VERSION, Workload};

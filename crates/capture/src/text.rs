@@ -16,7 +16,7 @@ pub fn read_text(path: &Path) -> io::Result<String> {
         return Err(io::Error::other("it is no regular file"));
     }
     let no_text = || io::Error::other("it is no text (UTF-8)");
-    let mut file = File::open(path)?;
+    let mut file = open_text(path)?;
     let mut bytes = Vec::new();
     file.by_ref().take(LOOK).read_to_end(&mut bytes)?;
     if bytes.contains(&0) {
@@ -24,6 +24,18 @@ pub fn read_text(path: &Path) -> io::Result<String> {
     }
     file.read_to_end(&mut bytes)?;
     String::from_utf8(bytes).map_err(|_| no_text())
+}
+
+/// Opens a file whose reads never wait, which Ctrl-C would not end: `/proc/kmsg` is a regular file and says nothing until the kernel does.
+///
+/// # Errors
+/// The system's.
+pub fn open_text(path: &Path) -> io::Result<File> {
+    let mut how = File::options();
+    how.read(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut how, libc::O_NONBLOCK);
+    how.open(path)
 }
 
 #[cfg(all(test, unix))]
@@ -52,5 +64,16 @@ mod tests {
         zero_behind(4_096);
         assert_eq!(read_text(&text).unwrap().len(), 4_097);
         std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_read_that_would_wait_is_an_error() {
+        let pipe = std::env::temp_dir().join(format!("fanin-silent-{}", std::process::id()));
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let writer = File::options().read(true).write(true).open(&pipe).unwrap();
+        let read = open_text(&pipe).and_then(|mut file| file.read(&mut [0]));
+        assert_eq!(read.unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        drop(writer);
+        std::fs::remove_file(pipe).unwrap();
     }
 }

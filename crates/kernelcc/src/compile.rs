@@ -261,6 +261,9 @@ fn explain(done: &Output, file: &Path) -> Error {
             }
         };
     }
-    let first = text.lines().next().unwrap_or("it failed and said nothing").to_owned();
-    Error::Compiler { place: "the file".to_owned(), message: first }
+    // The assembler's, behind a line that names a file of the cache; or nothing, where the compiler was ended.
+    let told = text.lines().find(|line| !line.trim().is_empty() && !line.ends_with("Assembler messages:"));
+    let message =
+        told.map_or("it failed and said nothing", |line| line.split_once(" Error: ").map_or(line, |(_, m)| m));
+    Error::Compiler { place: "the file".to_owned(), message: message.to_owned() }
 }

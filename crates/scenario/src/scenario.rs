@@ -360,7 +360,7 @@ pub(crate) fn read_text(path: &Path) -> Result<String, ScenarioError> {
         return fail("it is no regular file".to_owned());
     }
     let mut bytes = Vec::new();
-    let read = std::fs::File::open(path).and_then(|file| file.take(MOST_TEXT + 1).read_to_end(&mut bytes));
+    let read = fanin_capture::open_text(path).and_then(|file| file.take(MOST_TEXT + 1).read_to_end(&mut bytes));
     match read.map(|_| bytes) {
         Err(e) => fail(format!("it cannot be read: {}", io_reason(&e))),
         Ok(bytes) if bytes.is_empty() => fail("the file is empty".to_owned()),

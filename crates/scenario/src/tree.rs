@@ -5,6 +5,9 @@ use std::fmt::Write as _;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+/// Characters of the longest text or key: no title, name or path (4,096 with Linux) needs more, and every page and line shows them.
+const LONGEST: usize = 4_096;
+
 /// A value and its place.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Node {
@@ -93,22 +96,31 @@ pub(crate) fn parse(text: &str, file: &str) -> Result<Table, ScenarioError> {
 fn table(source: &DeTable<'_>, lines: &Lines<'_>, file: &str) -> Result<Table, ScenarioError> {
     let mut spans = Vec::with_capacity(source.len());
     for (key, value) in source {
-        let entry = Entry {
-            key: key.get_ref().to_string(),
-            place: lines.place(key.span().start),
-            node: node(value, lines, file)?,
-        };
+        let place = lines.place(key.span().start);
+        is_short("key", key.get_ref()).map_err(|e| e.at(file, &place, ""))?;
+        let entry = Entry { key: key.get_ref().to_string(), place, node: node(value, lines, file)? };
         spans.push((key.span().start, entry));
     }
     spans.sort_by_key(|(at, _)| *at);
     Ok(Table { entries: spans.into_iter().map(|(_, e)| e).collect() })
 }
 
+fn is_short(what: &str, text: &str) -> Result<(), ScenarioError> {
+    let count = text.chars().count();
+    if count <= LONGEST {
+        return Ok(());
+    }
+    Err(ScenarioError::new("scenario::too-long", format!("this {what} has {count} characters; {LONGEST} are the most")))
+}
+
 fn node(source: &Spanned<DeValue<'_>>, lines: &Lines<'_>, file: &str) -> Result<Node, ScenarioError> {
     let place = lines.place(source.span().start);
     let bad = |what: &str| Err(ScenarioError::new("scenario::syntax", what.to_owned()).at(file, &place, ""));
     let item = match source.get_ref() {
-        DeValue::String(text) => Item::Text(text.to_string()),
+        DeValue::String(text) => {
+            is_short("text", text).map_err(|e| e.at(file, &place, ""))?;
+            Item::Text(text.to_string())
+        }
         DeValue::Integer(n) => match i64::from_str_radix(n.as_str(), n.radix()) {
             Ok(n) => Item::Integer(n),
             Err(_) => return bad("this whole number does not fit into 64 bits"),

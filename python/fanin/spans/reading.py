@@ -139,9 +139,11 @@ def _of_json(text: str, path: Path) -> Iterator[Span]:
                 raise CaptureError(f"{path}:{error.lineno}: is no JSON: {error.msg}") from None
     except RecursionError:
         raise CaptureError(f"{path}: is nested too deeply for traces") from None
-    except ValueError as error:
-        # A whole number of more digits than Python reads.
-        raise CaptureError(f"{path}: is no JSON of traces: {error}") from None
+    except CaptureError:
+        raise
+    except ValueError:
+        # The only other one: a whole number of more digits than Python reads.
+        raise CaptureError(f"{path}: is no JSON of traces: a whole number in it has thousands of digits") from None
     for number, document in enumerate(found):
         where = f"{path}" if len(found) == 1 else f"{path}:{number + 1}"
         if isinstance(document, Mapping) and "resourceSpans" in document:

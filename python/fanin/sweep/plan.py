@@ -134,13 +134,20 @@ def read(file: str | Path) -> Sweep:
     path = Path(file)
     where = shown(path)
     try:
-        table = tomllib.loads(read_text(path))
+        table: dict[str, Any] | None = tomllib.loads(read_text(path))
     except OSError as error:
         raise ScenarioError(f"{where}: cannot be read ({(error.strerror or 'unknown reason').lower()})") from error
     except UnicodeDecodeError as error:
         raise ScenarioError(f"{where}: the file is not text (UTF-8); save it as UTF-8") from error
     except tomllib.TOMLDecodeError as error:
         raise ScenarioError(f"{where}: it is no TOML: {error}") from error
+    except RecursionError:
+        raise ScenarioError(f"{where}: it is nested too deeply") from None
+    except ValueError:
+        # The only other one: a whole number of more digits than Python reads.
+        table = None
+    if table is None or not _fits(table):
+        raise ScenarioError(f"{where}: a whole number in it does not fit into 64 bits")
     if "scenario" not in table and table.keys() & OTHERS.keys():
         what, command = next(OTHERS[key] for key in table if key in OTHERS)
         raise ScenarioError(f"{where}: it looks like {what}, not a sweep: `{command}` takes it")
@@ -187,6 +194,13 @@ def read(file: str | Path) -> Sweep:
         keep=keep,
         until=until,
     )
+
+
+def _fits(value: object) -> bool:
+    """All whole numbers are those of TOML; Python reads any, and cannot write one of many digits."""
+    if isinstance(value, dict | list):
+        return all(map(_fits, value.values() if isinstance(value, dict) else value))
+    return not isinstance(value, int) or -(2**63) <= value < 2**63
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,18 @@ fn message(text: &str, overrides: &[Override]) -> String {
 }
 
 #[test]
+fn a_text_or_a_key_without_end_is_refused_in_a_short_sentence() {
+    let titled = |count: usize| message(&with_incast(&format!("title = \"{}\"", "ä".repeat(count))), &[]);
+    assert_eq!(titled(4_096), "(accepted)");
+    assert_eq!(titled(4_097), "[scenario::too-long] x.toml:1:9: this text has 4097 characters; 4096 are the most");
+    let long = "k".repeat(1_000_000);
+    assert_eq!(
+        message(&with_incast(&format!("[topology]\n{long} = 4")), &[]),
+        "[scenario::too-long] x.toml:2:1: this key has 1000000 characters; 4096 are the most"
+    );
+}
+
+#[test]
 fn every_mistake_is_answered_with_one_clear_sentence() {
     let front = [
         // Syntax and structure.
