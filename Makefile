@@ -39,7 +39,7 @@ help:
 	@echo "make host    fanin-host as one static file for any host of this architecture (host-arm64: for arm64)"
 	@echo "make bench   the benchmarks (minutes)"
 	@echo "make performance  every row of the table in docs/performance.md, on this machine as it is (ten minutes, idle)"
-	@echo "make faults  every command without memory, disk, files, a home, a whole store or patience (minutes)"
+	@echo "make faults  every command without memory, disk, files, a home, a whole store or patience (an hour)"
 	@echo "make fuzz    coverage-guided fuzzing of captures, workloads, scenarios, racks, hosts and plans, FUZZ_SECONDS each (600)"
 	@echo "make wheel   one wheel in dist/ that works alone, tried in an empty environment"
 	@echo "make release-check  what must hold before a release: version, dated CHANGELOG, tag, a wheel from a clean clone, the container"
@@ -93,7 +93,7 @@ advisories:
 	@if cargo deny --version >/dev/null 2>&1; then cargo deny --log-level error check advisories; \
 	  else echo "cargo-deny is not installed: Rust's advisories are not looked at"; fi
 	@if pip-audit --version >/dev/null 2>&1; then $(UV) export --locked --all-extras --no-emit-project --quiet > target/requirements.txt \
-	  && pip-audit --requirement target/requirements.txt --disable-pip; \
+	  && pip-audit --strict --requirement target/requirements.txt --disable-pip; \
 	  else echo "pip-audit is not installed: Python's advisories are not looked at"; fi
 
 # MUTANTS narrows it: make mutants MUTANTS="--in-diff changes.diff", or "--file crates/sim/src/tcp/rtt.rs".
@@ -172,9 +172,11 @@ ROWS ?=
 performance: build
 	$(BIN)/python benches/table.py $(ROWS)
 
-# Every command without memory, room, files, a home, a whole store or patience (minutes); tests/python/test_faults.py has a part of it.
+# Every command without memory, room, files, a home, a whole store or patience; tests/python/test_faults.py has a part of it.
+# FAULTS narrows it to commands: make faults FAULTS="rack trains".
+FAULTS ?=
 faults: build
-	$(BIN)/python tests/python/faults.py 3
+	$(BIN)/python tests/python/faults.py 3 $(FAULTS)
 
 fuzz:
 	fuzz/run $(FUZZ_SECONDS)

@@ -146,6 +146,10 @@ def _without_memory() -> int:
     APART.forget()
     if native is not None:
         native.end_without_memory(said_on())
+        # Not imported here: what was not loaded has made nothing.
+        scratch = sys.modules.get("fanin.scratch")
+        if scratch is not None and scratch.is_left():
+            native.clean_and_end()
     return BAD_INPUT
 
 

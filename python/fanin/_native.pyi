@@ -26,6 +26,7 @@ __all__ = [
     "admit_code",
     "analyse",
     "c_places",
+    "clean_and_end",
     "clean_without_memory",
     "compile_c",
     "confine",
@@ -253,6 +254,9 @@ def end_without_memory(said_on: int = 2) -> None:
 
 def say_without_memory(said_on: int) -> None:
     """Say that memory ran out, unless a failed allocation of another thread has said it."""
+
+def clean_and_end() -> None:
+    """Remove what :func:`clean_without_memory` named, and end the process with exit code 2."""
 
 def clean_without_memory(paths: Sequence[str | PathLike[str]]) -> None:
     """Name what is to be removed if memory runs out: scratch, and then the folders that were made for it."""

@@ -83,6 +83,9 @@ def _made(make: Callable[[Path], None], parent: Path, prefix: str, suffix: str) 
             finally:
                 if not another:
                     remove(path)
+                    if path.exists():
+                        # Without memory it cannot be listed: it goes as the process ends.
+                        _LIVE.insert(0, path.absolute())
                 if lock is not None:
                     os.close(lock)
                     lock = None
@@ -98,12 +101,18 @@ def going(paths: Sequence[Path]) -> Iterator[None]:
         yield
     finally:
         for one in mine:
-            _LIVE.remove(one)
+            if not any(one in other.parents for other in _LIVE):
+                _LIVE.remove(one)
         _tell()
 
 
 _LIVE: list[Path] = []
 """What is to go when this process ends without a chance to remove it."""
+
+
+def is_left() -> bool:
+    """Outside every block: something could not be removed."""
+    return bool(_LIVE)
 
 
 def _tell() -> None:

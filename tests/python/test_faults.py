@@ -186,6 +186,18 @@ def test_what_is_half_written_goes_when_memory_runs_out_in_a_library(tmp_path: P
     assert [path.name for path in tmp_path.iterdir()] == ["full"]
 
 
+def test_what_cannot_be_removed_for_want_of_memory_goes_as_the_process_ends(tmp_path: Path) -> None:
+    # Seen in `trains`: a library raised, and then there was no memory to list the folder with.
+    code = (
+        "import resource, shutil\nfrom fanin import _native, __main__\nfrom fanin.files import output_folder\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (1 << 33, 1 << 33))\nshutil.rmtree = lambda *_, **__: None\n"
+        "try:\n    with output_folder('new/out') as folder:\n        (folder / 'file').touch()\n        raise MemoryError\n"
+        "except MemoryError:\n    __main__._without_memory()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.count("out of memory"), list(tmp_path.iterdir())) == (2, 1, []), done.stderr
+
+
 # ---- Ctrl-C ----
 
 

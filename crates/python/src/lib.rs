@@ -39,7 +39,7 @@ mod _native {
         kernel_check, kernel_check_places, kernel_limit, kernel_prepare, kernel_replay, kernel_results,
     };
     #[pymodule_export]
-    use crate::memory::{clean_without_memory, end_without_memory, give_back, say_without_memory};
+    use crate::memory::{clean_and_end, clean_without_memory, end_without_memory, give_back, say_without_memory};
     #[pymodule_export]
     use crate::model::{dctcp, gss_incast, iatcp, limit, quantity, rand_enqueue, rand_rmin, trim_as, trim_k};
     #[pymodule_export]

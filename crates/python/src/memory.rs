@@ -144,6 +144,12 @@ pub fn clean_without_memory(paths: Vec<PathBuf>) {
     CLEANING.store(Box::leak(words.collect::<Box<[_]>>()).as_mut_ptr(), Ordering::Release);
 }
 
+/// Removes what `clean_without_memory` named, and ends the process with exit code 2.
+#[pyfunction]
+pub fn clean_and_end() {
+    end()
+}
+
 /// Says on this file descriptor that memory ran out, unless a failed allocation of another thread has said it.
 #[pyfunction]
 pub fn say_without_memory(said_on: i32) {
