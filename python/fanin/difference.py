@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 
 from fanin.errors import ScenarioError, keywords
-from fanin.files import shown
+from fanin.files import read_parquet, shown
 from fanin.ranking import (
     COUNTED,
     ONE,
@@ -275,25 +275,19 @@ def _as_paired(ratio: Estimate) -> Paired:
 
 
 def _comparisons(before: Path, after: Path, asked: RankOf | None) -> Difference:
-    sides = []
-    for folder in (before, after):
-        try:
-            told = json.loads((folder / "compare.json").read_text(encoding="utf-8"))
-            sides.append((told, _runs(folder / "runs.parquet")))
-        except (OSError, ValueError, pl.exceptions.PolarsError) as error:
-            raise ScenarioError(
-                f"{shown(str(folder))}: holds no comparison that can be read ({type(error).__name__}); give a folder that `fanin compare --out` wrote"
-            ) from error
-    (old, runs_before), (new, runs_after) = sides
+    (old, runs_before), (new, runs_after) = _side(before), _side(after)
     warnings: list[str] = []
     of, notes = (
         (asked, [])
         if asked is not None
-        else _common(*(RENAMED.get(of, of) for of in (told.get("rank_of", "responses") for told in (old, new))))
+        else _common(*(RENAMED.get(told["rank_of"], told["rank_of"]) for told in (old, new)))
     )
-    for key, what in (("file", "capture"),):
-        if old["capture"][key] != new["capture"][key]:
-            warnings.append(f"the {what} differs: {old['capture'][key]} before, {new['capture'][key]} after")
+    for folder, runs in ((before, runs_before), (after, runs_after)):
+        for needed in (*(column(name, of) for name in LIKE_COMPARE), COUNTED[of][0]):
+            if needed not in runs.columns or not runs.schema[needed].is_numeric():
+                raise ScenarioError(f"{shown(str(folder))}: its runs have no numbers `{needed}`")
+    if old["file"] != new["file"]:
+        warnings.append(f"the capture differs: {old['file']} before, {new['file']} after")
     if old["rack"] != new["rack"]:
         warnings.append("the rack differs")
     if old["version"] != new["version"]:
@@ -320,7 +314,7 @@ def _comparisons(before: Path, after: Path, asked: RankOf | None) -> Difference:
             f"{shown(str(before))} and {shown(str(after))}: no algorithm ran in both under the same seed"
         )
     real = [c for c in changes if c.real and c.statistic == "p99"]
-    best = [side["answer"]["best"] if side["answer"] else None for side in (old, new)]
+    best = [side["best"] for side in (old, new)]
     answer = f"both advise {best[0]}" if best[0] == best[1] else f"{best[0]} was advised, now {best[1]}"
     moved = ", ".join(f"{c.what} {gain(_as_paired(c.ratio))}" for c in real) or f"no p99 {ONE[of]} changed measurably"
     return Difference(
@@ -335,9 +329,35 @@ def _comparisons(before: Path, after: Path, asked: RankOf | None) -> Difference:
     )
 
 
-def _runs(path: Path) -> pl.DataFrame:
-    """The runs of a comparison; fanin 0.2 called a request a round in the names of columns."""
-    return pl.read_parquet(path).rename(lambda name: name.replace("round", "request"))
+def _side(folder: Path) -> tuple[dict[str, Any], pl.DataFrame]:
+    """What a comparison says of itself, and its runs; anybody may have made both.
+
+    fanin 0.2 called a request a round in the names of columns.
+    """
+    try:
+        told = json.loads((folder / "compare.json").read_text(encoding="utf-8"))
+        said = {
+            "file": str(told["capture"]["file"]),
+            "rack": told["rack"],
+            "version": str(told["version"]),
+            "rank_of": str(told.get("rank_of", "responses")),
+            "best": told["answer"]["best"] if told["answer"] else None,
+        }
+        (runs,) = read_parquet(folder / "runs.parquet")
+        runs = runs.rename(lambda name: name.replace("round", "request"))
+        return said, runs.with_columns(pl.col("cc").cast(pl.String), pl.col("seed").cast(pl.Int64))
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+        pl.exceptions.PolarsError,
+    ) as error:
+        raise ScenarioError(
+            f"{shown(str(folder))}: holds no comparison that can be read ({type(error).__name__}); give a folder that `fanin compare --out` wrote"
+        ) from error
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

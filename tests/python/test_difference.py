@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import random
 from pathlib import Path
 
 import fanin
 import polars as pl
 import pytest
 from fanin import compare, diff
+from fanin.files import read_parquet
 
 from .conftest import CAPTURES, HTTP, RACK, SMALL, Fanin
 
@@ -35,6 +38,42 @@ def test_a_capture_and_a_folder_are_not_compared(tmp_path: Path) -> None:
         fanin.diff(SMALL, tmp_path)
     with pytest.raises(fanin.ScenarioError, match="holds no comparison"):
         fanin.diff(tmp_path, tmp_path)
+
+
+COMPARISON = {"capture": {"file": "a"}, "rack": {}, "version": "1", "answer": None}
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "5", "[" * 100_000, "{}", json.dumps(COMPARISON | {"capture": 3}), json.dumps(COMPARISON | {"answer": "x"}),
+        json.dumps(COMPARISON | {"rank_of": {"a": 1}}), json.dumps(COMPARISON),
+    ],
+    ids=["number", "deep", "empty", "capture", "answer", "rank", "columns"],
+)  # fmt: skip
+def test_a_comparison_that_somebody_made_up_is_refused_in_a_sentence(told: str, tmp_path: Path, fanin: Fanin) -> None:
+    (tmp_path / "compare.json").write_text(told)
+    pl.DataFrame({"cc": ["cubic"], "seed": [1], "p50_ms": ["x"]}).write_parquet(tmp_path / "runs.parquet")
+    done = fanin("diff", tmp_path, tmp_path)
+    assert (done.code, done.err.count("\n"), "Traceback" in done.err) == (2, 1, False), done.err
+
+
+def test_rows_over_which_polars_stumbles_are_no_rows(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "made.parquet"
+    pl.DataFrame({"cc": ["a", "b"] * 50, "seed": list(range(100)), "p50_ms": [1.5] * 100}).write_parquet(file)
+    whole, draw, refused = file.read_bytes(), random.Random(1), 0
+    assert read_parquet(file, file)[1].height == 100
+    for _ in range(10):
+        made = bytearray(whole)
+        for _ in range(10):
+            made[draw.randrange(len(made))] = draw.randrange(256)
+        file.write_bytes(made)
+        try:
+            read_parquet(file)
+        except ValueError:
+            refused += 1
+    assert refused > 5
+    assert capfd.readouterr().err == ""
 
 
 def test_where_a_comparison_ranks_rounds_the_difference_is_of_rounds(tmp_path: Path, fanin: Fanin) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import tempfile
 import zipfile
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +15,7 @@ import polars as pl
 
 from fanin import _native
 from fanin.errors import FaninError
-from fanin.files import output_folder
+from fanin.files import output_folder, read_parquet
 from fanin.papers.pages import digest
 from fanin.progress import Progress, silent
 
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 MANIFEST = "manifest.json"
 FORMAT = 1
+MOST = 4_000_000_000
+"""Bytes of an archive's files, unpacked."""
 
 
 class BundleError(FaninError, ValueError):
@@ -119,10 +123,36 @@ def verify(
 def _read(file: Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, pl.DataFrame]]:
     try:
         with zipfile.ZipFile(file) as archive:
+            if sum(about.file_size for about in archive.infolist()) > MOST:
+                raise BundleError(f"{file}: it holds more than {MOST // 10**9} GB")
             told, claims = (json.loads(archive.read(name)) for name in (MANIFEST, "claims.json"))
-            frames = {place: pl.read_parquet(io.BytesIO(archive.read(place))) for place in told["data"]}
+            _check(told, claims)
+            frames = dict(zip(told["data"], _rows(archive, told["data"]), strict=True))
     except OSError as error:
         raise BundleError(f"{file}: it cannot be read ({(error.strerror or 'unknown reason').lower()})") from error
-    except (zipfile.BadZipFile, KeyError, ValueError, TypeError, pl.exceptions.PolarsError) as error:
+    except BundleError:
+        raise
+    except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, TypeError, AttributeError, RuntimeError) as error:
+        # RuntimeError: nested too deeply, encrypted, or packed in a way that is not known here.
         raise BundleError(f"{file}: it is no archive of `fanin reproduce --bundle`") from error
     return told, claims, frames
+
+
+def _rows(archive: zipfile.ZipFile, places: Iterable[str]) -> list[pl.DataFrame]:
+    with tempfile.TemporaryDirectory() as folder:
+        files = []
+        for number, place in enumerate(places):
+            files.append(Path(folder) / f"{number}.parquet")
+            files[-1].write_bytes(archive.read(place))
+        return read_parquet(*files)
+
+
+def _check(told: dict[str, Any], claims: dict[str, Any]) -> None:
+    """The manifest and the claims have the types that `write` gives them, or it is an error."""
+    texts = [told["version"], *told["asked"], *told["set"].items(), *told["data"].items()]
+    texts += [claim[key] for claim in claims["claims"] for key in ("id", "verdict", "ours")]
+    flat = [text for each in texts for text in (each if isinstance(each, tuple) else (each,))]
+    if not all(isinstance(text, str) for text in flat) or not isinstance(told["asked"], list):
+        raise TypeError
+    if not isinstance(told["quick"], bool) or not isinstance(told["seeds"], int | None):
+        raise TypeError

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import zipfile
 from pathlib import Path
 
 import polars as pl
 import pytest
-from fanin.papers import papers_folder, reproduce
+from fanin.papers import bundle, papers_folder, reproduce
 from fanin.papers.bundle import MANIFEST, BundleError, verify
 from fanin.papers.bundle import write as write_bundle
 from fanin.papers.intervals import with_intervals
@@ -76,6 +77,40 @@ def test_what_is_no_archive_is_refused_in_a_sentence(tmp_path: Path) -> None:
         archive.writestr(MANIFEST, "{}")
     with pytest.raises(BundleError, match="it is no archive of"):
         verify(file)
+
+
+MADE = {"version": "1", "asked": [], "quick": True, "set": {}, "seeds": None, "data": {}}
+
+
+@pytest.mark.parametrize(
+    ("told", "claims"),
+    [
+        ("5", "{}"),
+        ("[" * 100_000, "{}"),
+        (json.dumps(MADE | {"asked": "gss"}), '{"claims": []}'),
+        (json.dumps(MADE | {"set": [1]}), '{"claims": []}'),
+        (json.dumps(MADE | {"data": {"manifest.json": "x"}}), '{"claims": []}'),
+        (json.dumps(MADE), '{"claims": [{"id": 5, "verdict": "", "ours": ""}]}'),
+    ],
+    ids=["number", "deep", "asked", "set", "rows", "claims"],
+)
+def test_an_archive_that_somebody_made_up_is_refused_in_a_sentence(told: str, claims: str, tmp_path: Path) -> None:
+    file = tmp_path / "made.zip"
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(MANIFEST, told)
+        archive.writestr("claims.json", claims)
+    with pytest.raises(BundleError, match="it is no archive of"):
+        verify(file)
+
+
+def test_an_archive_that_unpacks_to_more_than_it_may_hold_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bundle, "MOST", 1_000_000)
+    with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(MANIFEST, " " * 1_000_001)
+    with pytest.raises(BundleError, match="it holds more than 0 GB"):
+        verify(tmp_path / "bomb.zip")
 
 
 def test_a_page_tells_what_each_reading_gave_and_runs_the_one_that_holds(tmp_path: Path) -> None:
