@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import sys
+import warnings
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -44,6 +45,9 @@ def main() -> None:
 
     Exit codes: 0 done, 1 something asked for could not be run, 2 bad input or usage, 130 interrupted.
     """
+    if not sys.warnoptions:
+        # Libraries warn whoever calls them, in every version of others.
+        warnings.simplefilter("ignore")
     code = _run()
     APART.end()
     executor = sys.modules.get("fanin.runs.executor")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 from pathlib import Path
@@ -21,6 +22,11 @@ LONGEST = 300
 
 FORMATS = ("svg", "png", "pdf", "html")
 """What a picture may be."""
+
+
+def can_render() -> bool:
+    """The renderer, which makes SVG, PNG and PDF, is installed (the extra ``docs``)."""
+    return importlib.util.find_spec("vl_convert") is not None
 
 
 def save(chart: Any, file: Path) -> None:
@@ -62,6 +68,9 @@ def write(chart: Any, file: Path) -> None:
         page = html.chart_page(chart, _title(chart))
         file.write_text(page, encoding="utf-8")
     else:
+        # Where it is missing, the command names the extra; Altair has words of its own.
+        import vl_convert  # noqa: F401
+
         _drawable(chart).save(file, **({"scale_factor": 2} if file.suffix.lower() == ".png" else {}))
 
 

@@ -369,7 +369,7 @@ class TrainsResult:
         """
         from fanin import waiting
         from fanin.errors import CaptureError
-        from fanin.pictures import write
+        from fanin.pictures import can_render, write
         from fanin.plots import round_plot, train_plots
 
         folder, trains, turns = made_folder(folder), self.trains, self.turns
@@ -392,7 +392,8 @@ class TrainsResult:
         for name, chart in pictures.items():
             if chart is not None:
                 write(chart, folder / f"{name}.html")
-                write(chart, folder / f"{name}.svg")
+                if can_render():
+                    write(chart, folder / f"{name}.svg")
 
     def _write_requests(
         self,

@@ -427,3 +427,35 @@ def test_nothing_that_a_file_says_steers_the_terminal(fanin: Fanin, tmp_path: Pa
         for said in (done.out, done.err):
             assert not set(said) & set("\x1b\x07\u202e\x9b"), (words, said)
         assert len(done.err) < 5000
+
+
+WITHOUT_RENDERER = (
+    "import sys; sys.modules['vl_convert'] = None; sys.argv[0] = 'fanin'; from fanin.__main__ import main; main()"
+)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("trains", str(SMALL), "--out", "out"), 0, ""),
+        (("draw", "incast.toml", "--out", "x.html"), 0, ""),
+        (
+            ("draw", "incast.toml", "--out", "x.svg"),
+            2,
+            "this needs vl_convert, which is not installed: pip install 'fanin[docs]'",
+        ),
+    ],
+)
+def test_pictures_without_the_renderer_are_pages_or_name_the_extra(
+    place: Path, words: tuple[str, ...], code: int, said: str
+) -> None:
+    # As where the wheel alone is installed.
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_RENDERER, *words], cwd=place, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == code, done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    if "trains" in words:
+        assert (place / "out/trains.html").exists()
+        assert not list(place.rglob("*.svg"))
