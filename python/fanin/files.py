@@ -169,6 +169,9 @@ def read_text(path: Path) -> str:
     return text
 
 
+ONE_ARENA = {"MALLOC_ARENA_MAX": "1"}
+"""As :class:`fanin.limits.Apart` has it under a limit."""
+
 _READS = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_DATA, (8 << 30, 8 << 30))
@@ -196,7 +199,7 @@ def read_parquet(*files: Path) -> list[pl.DataFrame]:
     with tempfile.TemporaryDirectory() as folder:
         # Without what lies in this folder: -P.
         words = [sys.executable, "-P", "-c", _READS, folder, *map(os.path.abspath, files)]
-        if subprocess.run(words, capture_output=True, check=False).returncode:
+        if subprocess.run(words, capture_output=True, check=False, env=os.environ | ONE_ARENA).returncode:
             raise ValueError("no rows as Parquet")
         return [pl.read_ipc(Path(folder) / f"{number}.arrow") for number in range(len(files))]
 

@@ -26,6 +26,8 @@ class Apart:
         """Give native code a file of its own for standard error; without a limit, change nothing."""
         if not libraries_may_die() or not isinstance(sys.stderr, io.TextIOWrapper):
             return
+        if memory_limited():
+            _one_arena()
         # Polars' would need memory for a trace of where memory ran out, and then wait for ever for the lock that it holds.
         os.environ["RUST_BACKTRACE"] = "0"
         try:
@@ -51,6 +53,15 @@ class Apart:
         with suppress(MemoryError):
             while piece := os.pread(self.notes, 4096, at):
                 at += os.write(sys.stderr.fileno(), piece)
+
+
+def _one_arena() -> None:
+    """Have all threads allocate in one place: by itself glibc reserves 64 MB of addresses for each, and Polars waits for ever where one finds none."""
+    import ctypes
+
+    m_arena_max = -8  # malloc.h
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).mallopt(m_arena_max, 1)
 
 
 def _say_nothing(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

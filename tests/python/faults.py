@@ -135,12 +135,17 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def in_shell(folder: Path, before: str, words: str) -> Ended:
-    """Run a command after something was done in its shell."""
-    done = subprocess.run(
-        ["bash", "-c", f"{before}\nexec fanin {words}"], cwd=folder, env=environment(folder), capture_output=True, text=True,
-        errors="replace", stdin=subprocess.DEVNULL, check=False,
-    )  # fmt: skip
-    return Ended(done.returncode, done.stdout, done.stderr)
+    """Run a command after something was done in its shell; what still runs after ten minutes is killed."""
+    with subprocess.Popen(
+        ["bash", "-c", f"{before}\nexec fanin {words}"], cwd=folder, env=environment(folder), stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True, errors="replace", stdin=subprocess.DEVNULL,
+    ) as process:  # fmt: skip
+        try:
+            out, err = process.communicate(timeout=600)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, err = process.communicate()
+        return Ended(process.returncode, out, err)
 
 
 @contextmanager

@@ -64,6 +64,13 @@ def test_a_sweep_over_spoilt_entries_runs_them_again(tmp_path: Path) -> None:
     assert all(isinstance(json.loads(file.read_text()), dict) for file in store.rglob("entry.json"))
 
 
+def test_a_sweep_whose_rows_are_none_is_not_plotted_in_a_sentence(tmp_path: Path) -> None:
+    faults.SPOILT["rows of a sweep that are none"](faults.with_store(tmp_path))
+    ended = faults.in_shell(tmp_path, ":", faults.COMMANDS["plot"])
+    assert (ended.code, faults.faults(tmp_path, ended)) == (2, []), ended.err
+    assert "it holds no rows that can be read" in ended.err
+
+
 # ---- limits ----
 
 
@@ -84,6 +91,7 @@ def test_a_limit_of_file_sizes_met_by_polars_is_the_systems_own_error(tmp_path: 
     ("command", "fault"),
     [
         ("trains", "memory 1000000 KB"),
+        ("plot", "memory 1000000 KB"),
         ("run", "memory 450000 KB"),
         ("compare", "memory 700000 KB"),
         ("compare", "files of 10 KB"),
@@ -100,6 +108,8 @@ def test_a_limit_of_file_sizes_met_by_polars_is_the_systems_own_error(tmp_path: 
     ],
 )
 def test_a_command_under_a_limit_does_its_work_or_says_one_sentence(command: str, fault: str, place: Path) -> None:
+    if command == "plot":
+        faults.with_store(place)
     ended = faults.in_shell(place, faults.SHELLS[fault], faults.COMMANDS[command])
     assert faults.faults(place, ended) == [], ended.err
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from fanin.errors import OutputError, ScenarioError
+from fanin.files import shown
 from fanin.runs.store import Store, default_folder
 
 
@@ -65,16 +66,25 @@ def rows_of(name: str, *, store: Store | str | Path | None = None) -> pl.DataFra
     Raises
     ------
     fanin.OutputError
-        When there is no such sweep in the store, and no such file.
+        When there is no such sweep in the store, and no such file, or it holds no rows.
     """
     if name.endswith(".parquet") and Path(name).is_file():
-        return pl.read_parquet(name)
+        return _rows(Path(name))
     place = store if isinstance(store, Store) else Store(store or default_folder())
     known = place.sweeps()
     if name not in known:
         there = f"it has {', '.join(known)}" if known else "it has none yet: `fanin sweep sweep.toml` makes one"
         raise OutputError(f"{place.folder}: there is no sweep `{name}` in this store; {there}")
-    return pl.read_parquet(known[name])
+    return _rows(known[name])
+
+
+def _rows(file: Path) -> pl.DataFrame:
+    try:
+        return pl.read_parquet(file)
+    except pl.exceptions.PolarsError as error:
+        raise OutputError(
+            f"{shown(file)}: it holds no rows that can be read; the same `fanin sweep` writes it anew"
+        ) from error
 
 
 def _tables(store: Store | str | Path | None, file: str | Path | None) -> dict[str, Path]:
