@@ -174,6 +174,8 @@ def store_ls(store: StoreOption = None, as_json: JsonOption = False) -> None:
             schema={"sweep": pl.String, "rows": pl.Int64},
         )
     )
+    for name in (name for name, rows in found.sweeps.items() if rows is None):
+        display.note(f"damaged: the rows of {name}; the same `fanin sweep` writes them anew")
     if found.scratch:
         display.note(f"{found.scratch} folders of killed processes; `fanin store gc` removes them")
 

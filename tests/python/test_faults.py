@@ -64,11 +64,15 @@ def test_a_sweep_over_spoilt_entries_runs_them_again(tmp_path: Path) -> None:
     assert all(isinstance(json.loads(file.read_text()), dict) for file in store.rglob("entry.json"))
 
 
-def test_a_sweep_whose_rows_are_none_is_not_plotted_in_a_sentence(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [("plot", 2, "it holds no rows that can be read"), ("store", 0, "damaged: the rows of sweep")],
+)
+def test_a_sweep_whose_rows_are_none_is_said_to_be_damaged(command: str, code: int, said: str, tmp_path: Path) -> None:
     faults.SPOILT["rows of a sweep that are none"](faults.with_store(tmp_path))
-    ended = faults.in_shell(tmp_path, ":", faults.COMMANDS["plot"])
-    assert (ended.code, faults.faults(tmp_path, ended)) == (2, []), ended.err
-    assert "it holds no rows that can be read" in ended.err
+    ended = faults.in_shell(tmp_path, ":", faults.COMMANDS[command])
+    assert (ended.code, faults.faults(tmp_path, ended)) == (code, []), ended.err
+    assert said in ended.err
 
 
 # ---- limits ----

@@ -23,13 +23,13 @@ class Contents:
     engines : dict
         Per engine, how many entries and bytes.
     sweeps : dict
-        Per sweep, how many rows its last time left.
+        Per sweep, how many rows its last time left; None where its file is spoilt.
     scratch : int
         Folders that killed processes left.
     """
 
     engines: dict[str, tuple[int, int]] = field(default_factory=dict)
-    sweeps: dict[str, int] = field(default_factory=dict)
+    sweeps: dict[str, int | None] = field(default_factory=dict)
     scratch: int = 0
 
 
@@ -40,7 +40,10 @@ def contents(store: Store) -> Contents:
         sizes = [entry.bytes() for entry in Store(store.folder, engine=engine).entries()]
         found.engines[engine] = (len(sizes), sum(sizes))
     for name, file in store.sweeps().items():
-        found.sweeps[name] = pl.scan_parquet(file).select(pl.len()).collect().item()
+        try:
+            found.sweeps[name] = pl.scan_parquet(file).select(pl.len()).collect().item()
+        except pl.exceptions.PolarsError:
+            found.sweeps[name] = None
     return found
 
 
