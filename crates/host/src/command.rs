@@ -97,7 +97,7 @@ pub fn run(mut parser: lexopt::Parser) -> Result<Value, Error> {
             Long("hash") => asked.is_hashed = true,
             Long("version") => return Ok(json!(concat!("fanin-host ", env!("CARGO_PKG_VERSION")))),
             Long("help") | Short('h') => {
-                println!("{USAGE}");
+                crate::tell(&USAGE)?;
                 std::process::exit(0);
             }
             Value(word) => asked.words.push(word.string().map_err(wrong)?),

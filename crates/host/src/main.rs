@@ -32,21 +32,37 @@ mod sysctl;
 mod trial;
 mod twins;
 
+use error::Error;
+use std::fmt::Display;
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 /// After Ctrl-C.
 const INTERRUPTED: u8 = 130;
 
 fn main() -> ExitCode {
-    match command::run(lexopt::Parser::from_env()) {
-        Ok(answer) => {
-            println!("{answer}");
-            let is_interrupted = answer.get("interrupted").is_some_and(|said| said == true);
-            ExitCode::from(if is_interrupted { INTERRUPTED } else { 0 })
-        }
+    let told = command::run(lexopt::Parser::from_env()).and_then(|answer| {
+        tell(&answer)?;
+        Ok(answer.get("interrupted").is_some_and(|said| said == true))
+    });
+    match told {
+        Ok(is_interrupted) => ExitCode::from(if is_interrupted { INTERRUPTED } else { 0 }),
         Err(error) => {
-            eprintln!("fanin-host: {}", error.shown());
+            note(&format!("fanin-host: {}", error.shown()));
             ExitCode::from(2)
         }
     }
+}
+
+/// Writes a line to standard output. Who has closed it wants no more of it; that it cannot take the line is an error.
+fn tell(line: &dyn Display) -> Result<(), Error> {
+    match writeln!(std::io::stdout(), "{line}") {
+        Err(why) if why.kind() != ErrorKind::BrokenPipe => Err(Error::File { path: "standard output".to_owned(), why }),
+        _ => Ok(()),
+    }
+}
+
+/// Writes a line to standard error, if it takes it: a change is taken back whether it does or not.
+fn note(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }

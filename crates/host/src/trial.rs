@@ -89,11 +89,11 @@ pub fn run(folder: &Path, trial: &Trial, interrupt: &Interrupt) -> Result<Value,
     trial.twin.as_deref().map(twins::known_as).transpose()?;
     let mut first = sockets::to(trial.host)?;
     match first.len() {
-        0 => eprintln!(
+        0 => crate::note(&format!(
             "no connection to {} now: there is nothing to compare with, so only the time limit ends the trial",
             trial.host
-        ),
-        n => eprintln!("{n} connections to {}: watching them for {LOOKS_BEFORE} s before", trial.host),
+        )),
+        n => crate::note(&format!("{n} connections to {}: watching them for {LOOKS_BEFORE} s before", trial.host)),
     }
     let mut before = Look::of(&first, None, None);
     for _ in 0..if first.is_empty() { 0 } else { LOOKS_BEFORE } {

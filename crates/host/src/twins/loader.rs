@@ -167,7 +167,8 @@ pub fn kept<T>(pins: Option<&Path>, load: impl FnOnce() -> Result<T, Error>) -> 
 
 /// Says what is loaded, and waits until whoever holds our standard input lets go, or a signal ends us.
 pub fn until_let_go(answer: &Value) {
-    println!("{answer}");
+    // Whether or not anybody reads it.
+    let _ = crate::tell(answer);
     let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
 }
 

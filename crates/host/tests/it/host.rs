@@ -300,6 +300,19 @@ fn what_is_wrong_is_a_sentence_and_changes_nothing() {
     let _ = std::fs::remove_file(plan);
 }
 
+#[test]
+fn an_output_that_is_closed_or_full_is_no_panic() {
+    let ended = |output: Stdio| Command::new(PROGRAM).arg("check").stdout(output).output().unwrap();
+    // As behind `| head`.
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let broken = ended(writer.into());
+    assert_eq!((broken.status.code(), broken.stderr.as_slice()), (Some(0), &b""[..]));
+    let full = ended(std::fs::File::create("/dev/full").unwrap().into());
+    assert_eq!(full.status.code(), Some(2));
+    assert_eq!(full.stderr, b"fanin-host: standard output: No space left on device (os error 28)\n");
+}
+
 fn refused(net: &Net, words: &[&str], said: &str) {
     let output = net.host(words);
     let told = String::from_utf8_lossy(&output.stderr);
