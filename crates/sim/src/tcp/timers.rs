@@ -44,6 +44,7 @@ impl Sender {
         if self.rto_at <= net.now {
             self.on_timeout(net);
         }
+        self.write_what_waited(net);
         self.try_send(net);
         self.arm(net);
         self.trace(net);

@@ -9,16 +9,20 @@ use fanin_units::{Bytes, Duration, QueueLimit, Rate};
 
 const MSS: u64 = 1448;
 
-/// One message of so many segments from one host to another, whose link is a tenth as fast as the network.
-fn one_message(segments: u64, tso: bool) -> Results {
+/// One message of so many segments from one host to another, whose link is a tenth as fast as the network; over a connection that is open, or is opened for it.
+fn one_message_over(handshake: bool, segments: u64, tso: bool) -> Results {
     let mut spec = star(1, Rate::gbps(10), Duration::us(50), None, None);
     spec.links[2].rate = Rate::gbps(1);
-    let stack = Stack { tso, handshake: false, send_jitter: Duration::ZERO, clock_error_ppm: 0.0, ..Stack::linux() };
+    let stack = Stack { tso, handshake, send_jitter: Duration::ZERO, clock_error_ppm: 0.0, ..Stack::linux() };
     let t = transport(&mut spec, "reno", stack);
     let f = flow(&mut spec, 0, t);
     message(&mut spec, f, segments * MSS, Duration::ZERO);
     spec.trace.packets = vec![LinkId(2)];
     run(&spec)
+}
+
+fn one_message(segments: u64, tso: bool) -> Results {
+    one_message_over(false, segments, tso)
 }
 
 /// Segments of the host's bursts, in order: those that end with PSH.
@@ -42,6 +46,13 @@ fn bursts(r: &Results) -> Vec<u64> {
 fn a_burst_is_at_most_half_of_the_window_and_ends_with_push() {
     assert_eq!(bursts(&one_message(10, true)), [5, 5]);
     assert_eq!(bursts(&one_message(10, false)), [10]);
+}
+
+/// The application writes when the connection is open: into a first buffer that has room again as often as a part of it has left (`tcp_sendmsg_locked`).
+#[test]
+fn a_message_that_opens_its_connection_leaves_as_one_that_finds_it_open() {
+    let [opening, open] = [true, false].map(|handshake| bursts(&one_message_over(handshake, 100, true)));
+    assert_eq!(opening, open);
 }
 
 /// Slow start at a round trip far below half a millisecond: as ACKs come back, bursts are as long as the window lets them be.
