@@ -2,7 +2,7 @@
 
 from lab.validation.cases import TCP, Case, cases
 from lab.validation.drawn import drawn
-from lab.validation.judge import IDEAL, OFFLOADED, judged, kendall_tau, orders
+from lab.validation.judge import IDEAL, OFFLOADED, judged, kendall_tau, measured, orders
 from lab.validation.page import page, summary, table
 from lab.validation.runs import Done, Kept, Work, measure
 from lab.validation.trial import TRIAL_SEEDS, trial_page, tried
@@ -21,6 +21,7 @@ __all__ = [
     "judged",
     "kendall_tau",
     "measure",
+    "measured",
     "orders",
     "page",
     "summary",

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 import polars as pl
+from fanin.kernel.cache import Kernel
+from fanin.progress import Progress, silent
 
-from lab.validation.runs import Done
+from lab.validation.cases import Case
+from lab.validation.runs import MORE_SEEDS, SEEDS, Done, Kept, engine_name, measure
 
 GOODPUT_BOUND, QUEUE_BOUND = 0.03, 0.15
 """Relative differences of goodput and mean queue that count as agreement, where no timeout occurs."""
@@ -48,6 +51,44 @@ OFFLOADED = Bounds(median=0.05, tail=0.15, drops=0.15)
 """What hosts with offloads are held to: bursts decide about drops, and drops about the tail."""
 
 MEASURES = ("goodput_mbps", "queue", "queue_p99", "p50_ms", "p99_ms", "drops", "marks", "retransmissions", "timeouts")
+
+
+def measured(
+    chosen: Sequence[Case],
+    kernel: Kernel,
+    kept: Kept,
+    bounds: Bounds,
+    *,
+    cc: Iterable[str] | None = None,
+    seeds: int | None = None,
+    progress: Callable[[str, int], Progress] = silent,
+) -> Done:
+    """Run every scenario on both engines, and more often where that is what may decide.
+
+    Parameters
+    ----------
+    chosen, kernel, kept, cc, progress
+        As :func:`lab.validation.runs.measure` takes them.
+    bounds : Bounds
+        What counts as agreement.
+    seeds : int, optional
+        Runs of each row; :data:`SEEDS` unless given, and then more where a timeout occurs. Where these break a bound there are always more.
+
+    Returns
+    -------
+    Done
+    """
+    engines = ("sim", engine_name(kernel))
+    found: list[set[tuple[str, str]]] = []
+
+    def more(done: Done, case: str, name: str) -> bool:
+        if not found:
+            outside = judged(done, engines, bounds).filter(pl.col("outside") != "")
+            found.append(set(outside.select("case", "cc").iter_rows()))
+        return (case, name) in found[0] or (seeds is None and done.has_timeouts(case, name))
+
+    runs = (seeds or SEEDS, max(seeds or SEEDS, MORE_SEEDS))
+    return measure(chosen, kernel, kept, cc=cc, seeds=runs, more=more, progress=progress)
 
 
 def judged(done: Done, engines: tuple[str, str] = ("sim", "kernel"), bounds: Bounds = IDEAL) -> pl.DataFrame:
