@@ -111,6 +111,8 @@ struct Dir {
     unasked: Option<u64>,
     /// Packets whose bytes had been acknowledged before they were sent again, and how often their receiver said that bytes came twice (D-SACK).
     needless: [u64; 2],
+    /// Of the former those that did not cross the acknowledgement of the first copy.
+    held_up: u64,
     /// What this direction's sender last announced, for the other direction.
     window: u64,
     window_exact: bool,
@@ -418,6 +420,8 @@ impl Conn {
         let again = arrival.old.div_ceil(segment);
         n.retransmitted_packets += again;
         dir.needless[0] += if acked { again } else { 0 };
+        let crosses = at.saturating_sub(dir.progress) <= dir.half.echo().unwrap_or(0);
+        dir.held_up += if acked && !crosses { again } else { 0 };
         match arrival.kind {
             Kind::Forward => {}
             Kind::Reordered => n.out_of_order_packets += 1,
@@ -460,10 +464,7 @@ impl Conn {
                 sink,
             );
         } else if let Some(run) = self.run.as_mut().filter(|r| r.dir == d) {
-            // Until all of it is acknowledged, what is sent again belongs to the run.
-            if run.acked_at.is_none() {
-                run.end = Some(at);
-            }
+            run.repeat(self.dirs[d].seq.place_of(seq), u64::from(s.payload), at);
             run.retransmitted += arrival.old;
         }
         if let Some((run, late)) = self.run.as_mut().filter(|r| r.dir == d && r.start.is_some()).zip(late) {

@@ -19,6 +19,7 @@
 //! # Ok::<(), fanin_capture::CaptureError>(())
 //! ```
 
+mod again;
 mod analyse;
 mod arrivals;
 mod closing;

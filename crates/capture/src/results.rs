@@ -135,7 +135,8 @@ pub struct DirectionStats {
     /// Packets sent again though their receiver had the bytes: it had acknowledged them, or says that they came twice (D-SACK, RFC 2883). What
     /// they repeat was late, not lost.
     pub spurious_packets: u64,
-    /// Of these, what passed the tap again when its acknowledgement had passed: it was held up before the tap, since its sender did not know yet.
+    /// Of these, what passed the tap again when its acknowledgement had passed, by longer than data takes to be acknowledged: it was held up before the
+    /// tap, since its sender did not know yet.
     pub held_up_packets: u64,
     /// Packets that filled a hole and were sent after the packet behind the hole: sent again because the first copy was lost before this tap.
     /// What an offload merged counts as the packets that it was on the wire.

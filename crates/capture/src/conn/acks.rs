@@ -12,6 +12,7 @@ impl Conn {
             _ => 0,
         };
         let opened_both = self.handshake.syns > 0 && self.handshake.synacks > 0;
+        let full = u64::from(self.largest_packet(1 - d, s));
         let (dir, peer) = match &mut self.dirs {
             [a, b] if d == 0 => (a, b),
             [a, b] => (b, a),
@@ -19,8 +20,12 @@ impl Conn {
         let window = u64::from(s.window) << scale;
         let segment = u64::from(peer.stats.largest_segment);
         let opened = dir.window_exact && dir.window < segment && window >= segment;
+        let before = peer.seq.acked();
         let news = peer.seq.ack(s.ack);
         peer.needless[1] += u64::from(s.twice.is_some());
+        // A receiver that held its word back for more than a full segment was stalled, and had nothing yet.
+        let twice = s.twice.filter(|_| peer.seq.acked() - before <= full);
+        let twice = twice.map(|(from, to)| (peer.seq.place_of(from), peer.seq.place_of(to)));
         let mut excess = None;
         let by_itself = s.payload == 0 && s.flags & flag::FIN == 0;
         if news {
@@ -45,15 +50,17 @@ impl Conn {
         }
         if news && d == self.client {
             let acked = peer.seq.acked();
-            self.reader.acknowledged(acked, peer.half.passed_at(acked), at, by_itself);
+            self.reader.acknowledged(acked, peer.half.passed_at(acked), at, by_itself, twice);
         }
         (dir.window, dir.window_exact) = (window, opened_both || window == 0);
         (dir.last_ack, dir.last_window) = (s.ack, s.window);
         if let Some(run) = self.run.as_mut().filter(|r| r.dir == 1 - d && r.acked_at.is_none())
             && self.dirs[1 - d].seq.acked() >= run.to
         {
+            let first = run.again.and_then(|again| again.needless(twice));
+            run.end = first.or(run.end);
             (run.acked_at, run.ack_queued) = (Some(at), queued);
-            run.acked_by_fin = s.flags & flag::FIN != 0;
+            run.acked_by_the_way = s.flags & flag::FIN != 0 || first.is_some();
         }
         excess
     }

@@ -9,7 +9,7 @@ use crate::decode::Segment;
 impl Conn {
     /// When the receiver of `run` had all of it, as far as the tap can tell, and by how much earlier it may have had it.
     pub(super) fn delivered(&self, run: &PayloadRun) -> Option<(u64, u64)> {
-        Some(self.had(run.dir, run.end?, run.acked_at.filter(|_| !run.acked_by_fin), run.ack_queued))
+        Some(self.had(run.dir, run.end?, run.acked_at.filter(|_| !run.acked_by_the_way), run.ack_queued))
     }
 
     /// The same of what ended at the tap at `end` and was acknowledged at `acked`, by what was in a queue for up to `queued`.

@@ -44,7 +44,7 @@ impl Conn {
             n.missing_bytes = self.dirs[d].seq.missing();
             // A receiver that speaks of what came twice speaks of what it had acknowledged too.
             let [acked, told] = self.dirs[d].needless;
-            n.held_up_packets = acked;
+            n.held_up_packets = self.dirs[d].held_up;
             n.spurious_packets = acked.max(told).min(n.retransmitted_packets + n.refilled_packets);
             n.rtt_samples = half.samples();
             n.min_rtt_ns = half.least().map(|behind| behind + self.dirs[1 - d].half.least().unwrap_or(0));

@@ -1,6 +1,7 @@
 //! Runs: payload of one direction until the other side speaks. Two runs make a turn.
 
 use super::sequence::Sequence;
+use crate::again::Again;
 use crate::sent::Late;
 use crate::{Burst, Direction, Front, Sink, Turn};
 use serde::{Deserialize, Serialize};
@@ -18,11 +19,13 @@ pub(super) struct PayloadRun {
     pub to: u64,
     /// When all of it was acknowledged.
     pub acked_at: Option<u64>,
-    /// By a FIN, which says nothing of when it had come.
-    pub acked_by_fin: bool,
+    /// By a FIN, or for a needless repetition, which says nothing of when it had come.
+    pub acked_by_the_way: bool,
     /// For how long that acknowledgement may have been in a queue.
     pub ack_queued: u64,
     pub retransmitted: u64,
+    /// What of it passed once more since its last byte.
+    pub again: Option<Again>,
     /// How long its application waited after it had the run before.
     pub waited: Option<u64>,
     pub overlapped: bool,
@@ -77,9 +80,10 @@ impl PayloadRun {
             from,
             to: from,
             acked_at: None,
-            acked_by_fin: false,
+            acked_by_the_way: false,
             ack_queued: 0,
             retransmitted: 0,
+            again: None,
             waited: None,
             overlapped,
             delivered: None,
@@ -107,12 +111,20 @@ impl PayloadRun {
     #[inline]
     pub fn extend(&mut self, to: u64, at: Option<u64>) {
         self.to = to;
-        self.acked_at = None;
+        (self.acked_at, self.again) = (None, None);
         if at.is_some() {
             if self.start.is_none() {
                 (self.start, self.piece.start) = (at, at.unwrap_or(0));
             }
             self.end = at;
+        }
+    }
+
+    /// Bytes of it pass again. Until all of it is acknowledged, these belong to it.
+    pub fn repeat(&mut self, from: u64, bytes: u64, at: u64) {
+        if self.acked_at.is_none() {
+            self.again = Some(Again::with(self.again, from, from + bytes, self.end.unwrap_or(at)));
+            self.end = Some(at);
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::http2::SAYS;
 use super::{CLIENT, Part, SERVER};
+use crate::again::Again;
 use crate::{Call, Protocol, ReadCounts, Stretch};
 use serde::{Deserialize, Serialize};
 
@@ -76,6 +77,8 @@ struct Span {
     /// Place of its last byte.
     to: u64,
     bytes: u64,
+    /// What of it passed once more since its last byte.
+    again: Option<Again>,
     ended: bool,
     /// Its end was not seen.
     guessed: bool,
@@ -86,8 +89,13 @@ impl Span {
         Span { start: at, ..Span::default() }
     }
 
+    /// Of a message among bytes whose messages were not seen.
+    fn unseen(at: u64, to: u64) -> Span {
+        Span { start: at, end: at, to, ended: true, guessed: true, ..Span::default() }
+    }
+
     fn extend(&mut self, from: u64, to: u64, at: u64) {
-        self.end = self.end.max(at);
+        (self.end, self.again) = (self.end.max(at), None);
         self.to = self.to.max(to);
         self.bytes += to - from;
     }
@@ -285,17 +293,18 @@ impl Calls {
         }
         let unseen = self.unseen[CLIENT].last_mut()?;
         unseen.others += 1;
-        let span = Span { start: unseen.at, end: unseen.at, to: unseen.to, bytes: 0, ended: true, guessed: true };
+        let span = Span::unseen(unseen.at, unseen.to);
         self.all.push(InFlight { stream, request: Some(span), ..InFlight::default() });
         Some(self.all.len() - 1)
     }
 
-    /// Bytes from `from` on passed again: who waits for them has none of what is behind them yet.
-    pub fn again(&mut self, side: usize, from: u64, at: u64) {
+    /// Bytes from `from` to `to` passed again: who waits for them has none of what is behind them yet.
+    pub fn again(&mut self, side: usize, from: u64, to: u64, at: u64) {
         for call in &mut self.all[self.acknowledged..] {
             let open = if side == CLIENT { call.response.is_none() } else { call.acked_at.is_none() };
             let span = if side == CLIENT { &mut call.request } else { &mut call.response };
             if let Some(span) = span.as_mut().filter(|span| open && span.to > from) {
+                span.again = Some(Again::with(span.again, from, to, span.end));
                 span.end = span.end.max(at);
             }
         }
@@ -355,13 +364,24 @@ impl Calls {
     }
 
     /// The receiver of responses has all before this place, whose last byte the tap saw at `passed`. `by_itself`: it sent a packet for nothing else, and
-    /// so said it as soon as it acknowledges; but of a response long before that byte it may have held its word back (RFC 9293, section 3.8.6.3).
-    pub fn acknowledged(&mut self, acked: u64, passed: Option<u64>, at: u64, by_itself: bool) {
+    /// so said it as soon as it acknowledges; but of a response long before that byte it may have held its word back (RFC 9293, section 3.8.6.3), as it did
+    /// of what it has `twice`.
+    pub fn acknowledged(
+        &mut self,
+        acked: u64,
+        passed: Option<u64>,
+        at: u64,
+        by_itself: bool,
+        twice: Option<(u64, u64)>,
+    ) {
         for call in &mut self.all[self.acknowledged..] {
-            if let (Some(response), None) = (&call.response, call.acked_at)
+            if let (Some(response), None) = (&mut call.response, call.acked_at)
                 && response.to <= acked
             {
-                let held_back = passed.is_some_and(|passed| passed > response.end.saturating_add(LATER));
+                let first = response.again.and_then(|again| again.needless(twice));
+                response.end = first.unwrap_or(response.end);
+                let held_back =
+                    first.is_some() || passed.is_some_and(|passed| passed > response.end.saturating_add(LATER));
                 call.acked_at = Some(if by_itself && !held_back { at } else { BY_THE_WAY });
             }
         }
@@ -415,7 +435,7 @@ impl Calls {
             let Some(unseen) = self.unseen[SERVER].iter_mut().find(|unseen| unseen.at >= asked) else { continue };
             unseen.others += 1;
             let (at, to) = (unseen.at, unseen.to);
-            self.all[call].response = Some(Span { start: at, end: at, to, bytes: 0, ended: true, guessed: true });
+            self.all[call].response = Some(Span::unseen(at, to));
             self.all[call].behind = true;
         }
         for side in [CLIENT, SERVER] {

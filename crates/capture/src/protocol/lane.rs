@@ -83,7 +83,7 @@ impl Lane {
             self.read(packet, reading);
             self.go_on(acked, packet.at, reading);
         } else {
-            reading.calls.again(reading.side, packet.from, packet.at);
+            reading.calls.again(reading.side, packet.from, packet.to, packet.at);
         }
     }
 

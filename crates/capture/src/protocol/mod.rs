@@ -295,11 +295,18 @@ impl Reader {
         }
     }
 
-    /// The client has said that it has all of the server's bytes before `acked`, of which the tap saw the last at `passed`.
+    /// The client has said that it has all of the server's bytes before `acked`, of which the tap saw the last at `passed`; `twice`, that it had these already.
     #[inline]
-    pub fn acknowledged(&mut self, acked: u64, passed: Option<u64>, at: u64, by_itself: bool) {
+    pub fn acknowledged(
+        &mut self,
+        acked: u64,
+        passed: Option<u64>,
+        at: u64,
+        by_itself: bool,
+        twice: Option<(u64, u64)>,
+    ) {
         if let Some(read) = &mut self.read {
-            read.calls.acknowledged(acked, passed, at, by_itself);
+            read.calls.acknowledged(acked, passed, at, by_itself, twice);
         }
     }
 

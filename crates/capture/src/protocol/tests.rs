@@ -41,7 +41,7 @@ fn read(writes: &[Write], mss: usize, kept: usize) -> (Vec<Call>, ReadCounts) {
             }
         }
         if *side == SERVER {
-            reader.acknowledged(places[SERVER], Some(at), at + 50_000, true);
+            reader.acknowledged(places[SERVER], Some(at), at + 50_000, true, None);
         }
     }
     let (last, counts) = reader.finish(turn + 1);
@@ -329,14 +329,45 @@ fn an_acknowledgement_of_a_later_ping_does_not_say_when_a_response_had_come() {
     }
     pass(&mut reader, CLIENT, concat([grpc_request(1), grpc_request(3)]), 2_000);
     let first = pass(&mut reader, SERVER, grpc_response(1, 900), 1_002_000);
-    reader.acknowledged(first, Some(1_002_000), 1_052_000, true);
+    reader.acknowledged(first, Some(1_002_000), 1_052_000, true, None);
     // The acknowledgement of the second is held back until the server pings, 18 ms later.
     pass(&mut reader, SERVER, grpc_response(3, 900), 2_002_000);
     let ping = pass(&mut reader, SERVER, frame(6, 0, 0, 8), 20_002_000);
-    reader.acknowledged(ping, Some(20_002_000), 20_052_000, true);
+    reader.acknowledged(ping, Some(20_002_000), 20_052_000, true, None);
     let (last, _) = reader.finish(2);
     let delivered: Vec<Option<u64>> = last.unwrap().calls.iter().map(|call| call.delivered_ns).collect();
     assert_eq!(delivered, [Some(1_052_000), None]);
+}
+
+#[test]
+fn a_response_that_came_twice_had_come_with_its_first_copy() {
+    let times = |told: bool| {
+        let mut reader = Reader::default();
+        let mut places = [0_u64; 2];
+        let mut pass = |reader: &mut Reader, side: usize, bytes: &[u8], back: u64, at: u64| {
+            let (from, other) = (places[side] - back, places[1 - side]);
+            let to = from + bytes.len() as u64;
+            places[side] = to;
+            let turn = u32::from(side == SERVER);
+            reader.data(Data { side, from, to, other, stored: bytes, at, pushed: true, acked: 0, turn, has_all: true });
+            to
+        };
+        for (side, bytes) in preface() {
+            pass(&mut reader, side, &bytes, 0, 1_000);
+        }
+        pass(&mut reader, CLIENT, &concat([grpc_request(1), grpc_request(3)]), 0, 2_000);
+        let first = pass(&mut reader, SERVER, &grpc_response(1, 900), 0, 1_002_000);
+        reader.acknowledged(first, Some(1_002_000), 1_052_000, true, None);
+        let bytes = grpc_response(3, 900);
+        let to = pass(&mut reader, SERVER, &bytes, 0, 2_002_000);
+        pass(&mut reader, SERVER, &bytes[bytes.len() - 8..], 8, 12_002_000);
+        reader.acknowledged(to, Some(2_002_000), 12_052_000, true, told.then_some((to - 8, to)));
+        let calls = reader.finish(2).0.unwrap().calls;
+        (calls[1].response_end_ns, calls[1].delivered_ns)
+    };
+    // The acknowledgement was held back, and says nothing.
+    assert_eq!(times(true), (Some(2_002_000), None));
+    assert_eq!(times(false), (Some(12_002_000), Some(12_052_000)));
 }
 
 #[test]

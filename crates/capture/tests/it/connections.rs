@@ -374,12 +374,12 @@ fn late(told: bool) -> Script {
         if !told {
             s.up(us + 250_010, asked + 50, seq + 2000, 0, ACK);
         }
-        s.down(us + 250_020, seq + 1000, asked + 50, 1000, ACK);
+        s.down(us + 250_040, seq + 1000, asked + 50, 1000, ACK);
         let twice = [(seq + 1000, seq + 2000)];
         let blocks: &[(u32, u32)] = if told { &twice } else { &[] };
         let tcp = Segment::between(CLIENT, SERVER);
         let options = TcpOptions { sack: blocks, ..tcp.options };
-        s.packet(us + 250_030, Segment { seq: asked + 50, ack: seq + 2000, flags: ACK, options, ..tcp });
+        s.packet(us + 250_050, Segment { seq: asked + 50, ack: seq + 2000, flags: ACK, options, ..tcp });
     }
     s
 }
@@ -394,4 +394,56 @@ fn what_was_only_late_tells_on_which_side_of_the_tap_it_was_held_up() {
         // not know of it yet; where before, the handshake tells, which takes 10 of its 30 us on the client's side.
         assert_eq!(a.behind_the_queue(a.connections.get(0).unwrap().client_ip), Some(!told));
     }
+}
+
+/// Twenty answers, each acknowledged after 20 us. The second copy, which its sender's timer sends too soon, passes so many microseconds later.
+fn crossing(after: u64) -> u64 {
+    let mut s = Script::new();
+    s.open(0);
+    for n in 0..20_u32 {
+        let (us, seq, asked) = (100_000 + u64::from(n) * 10_000, 1 + n * 1000, 1 + n * 50);
+        s.up(us, asked, seq, 50, ACK).down(us + 50, seq, asked + 50, 1000, ACK).up(
+            us + 70,
+            asked + 50,
+            seq + 1000,
+            0,
+            ACK,
+        );
+        s.down(us + 70 + after, seq, asked + 50, 1000, ACK);
+    }
+    s.analyse().connections.get(0).unwrap().to_client.held_up_packets
+}
+
+#[test]
+fn a_copy_that_crosses_the_acknowledgement_of_the_first_was_held_up_nowhere() {
+    assert_eq!((crossing(20), crossing(21)), (0, 20));
+}
+
+/// A request, and its answer of so many bytes and seven more. The client acknowledges the last seven (and all before these, if it has not `acked` them) only
+/// when the server has sent them once more, 10 ms later. With `told`, it says that it had these.
+fn held_back(bytes: u32, acked: bool, told: bool) -> [Option<u64>; 3] {
+    let mut s = Script::new();
+    s.open(0).up(100_000, 1, 1, 50, ACK).down(100_050, 1, 51, bytes, ACK);
+    if acked {
+        s.up(100_060, 51, 1 + bytes, 0, ACK);
+    }
+    s.down(100_060, 1 + bytes, 51, 7, ACK).down(110_000, 1 + bytes, 51, 7, ACK);
+    let twice = [(1 + bytes, 8 + bytes)];
+    let blocks: &[(u32, u32)] = if told { &twice } else { &[] };
+    let tcp = Segment::between(CLIENT, SERVER);
+    let options = TcpOptions { sack: blocks, ..tcp.options };
+    s.packet(110_010, Segment { seq: 51, ack: 8 + bytes, flags: ACK, options, ..tcp });
+    s.up(200_000, 51, 8 + bytes, 50, ACK);
+    let turn = s.analyse().turns[0];
+    [turn.response_end_ns, turn.response_delivered_ns, turn.response_acked_ns].map(|ns| ns.map(|ns| ns / 1_000))
+}
+
+#[test]
+fn an_answer_that_was_repeated_for_a_delayed_acknowledgement_had_come_with_its_first_copy() {
+    assert_eq!(held_back(1_000, true, true), [Some(100_060), Some(100_070), Some(110_010)]);
+    let late = [Some(110_000), Some(110_010), Some(110_010)];
+    assert_eq!(held_back(1_000, true, false), late, "it may have been lost behind the tap");
+    // A full segment, of 9000 bytes where no size was offered, may wait for the next one, and more are acknowledged at once.
+    assert_eq!(held_back(8_993, false, true)[0], Some(100_060));
+    assert_eq!(held_back(8_994, false, true), late, "its receiver was stalled");
 }
