@@ -437,8 +437,8 @@ fn score(kind: Kind, n: usize, of: &[usize], classes: &[Class], streams: &Stream
             chance.extend(streams.age(kind, n, i, by_chance(i, start, next), classes));
         }
     }
-    if kind == Kind::Timer {
-        // Rounds that are not full are not in this list.
+    if kind == Kind::Timer && classes[n].is_company() {
+        // Rounds that are not full are not in this list. Of a connection alone all are.
         let period = median(&known);
         let ticks = known.iter_mut().chain(delays.iter_mut().flatten());
         ticks.for_each(|time| *time = one_tick(*time, period));

@@ -13,7 +13,7 @@ pub(crate) const SELDOM: u64 = 10;
 /// and answered with so many times fewer bytes,
 pub(crate) const LITTLE: u64 = 50;
 /// each time no more than fits in a packet.
-const PACKET: u64 = 1_448;
+pub(crate) const PACKET: u64 = 1_448;
 
 /// An answer, by when it had arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

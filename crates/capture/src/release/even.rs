@@ -81,7 +81,7 @@ fn of_servers(servers: &[Asked], mine: &[u32], asks: &[Ask]) -> Option<Vec<Reque
     all.iter_mut().for_each(|request| request.sort_unstable());
     all.sort_unstable_by_key(|request| request[0]);
     // Who goes on without the last answers asks in the same order, and no pause ends his requests.
-    let whole = !like::some_will_do(&all, asks) && !like::are_parts(&all, asks);
+    let whole = !like::some_will_do(&all, asks) && !like::are_parts(&all, asks) && !like::begin_together(&all, asks);
     (whole && !Pauses::of(&all, mine, asks).are_spanned()).then_some(all)
 }
 

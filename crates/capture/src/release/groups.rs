@@ -59,6 +59,16 @@ impl Group {
         self.asks.iter().filter(|&&ask| asks[ask as usize].goes_on()).count()
     }
 
+    /// Most messages leave while others are unanswered: several connections at once, though they may be to one address.
+    fn asks_at_once(&self, asks: &[Ask]) -> bool {
+        let (mut until, mut beside) = (0, 0);
+        for ask in self.asks.iter().map(|&ask| &asks[ask as usize]) {
+            beside += usize::from(ask.at < until);
+            until = until.max(ask.answered.unwrap_or(ask.at));
+        }
+        2 * beside >= self.asks.len()
+    }
+
     /// Who is asked, in order.
     pub fn servers(&self, asks: &[Ask]) -> Vec<u32> {
         let mut all: Vec<u32> = self.asks.iter().map(|&ask| asks[ask as usize].server).collect();
@@ -125,6 +135,9 @@ pub(super) fn groups(talks: &[Talk], asks: &[Ask], companies: &[Company]) -> Vec
     }
     for (n, ask) in asks.iter().enumerate().filter(|(_, ask)| !talks[ask.conn as usize].upstream) {
         all[number[find(&mut root, ask.conn) as usize] as usize].asks.push(n as u32);
+    }
+    for group in all.iter_mut().filter(|group| group.connections.len() > 1) {
+        group.several = group.several || group.asks_at_once(asks);
     }
     for (n, company) in companies.iter().enumerate().filter(|(_, c)| !c.upstream) {
         for &conn in &company.connections {

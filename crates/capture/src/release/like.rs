@@ -222,13 +222,25 @@ pub(super) fn are_parts(requests: &[Request], asks: &[Ask]) -> bool {
         events.extend(ask.answered);
     }
     events.sort_unstable();
-    let (Some(&begin), Some(&end)) = (events.first(), events.last()) else { return false };
-    let near: u64 = events.windows(2).map(|pair| (pair[1] - pair[0]).min(TOGETHER)).sum();
+    begin_after(requests, &events, asks)
+}
+
+/// Whether so many requests begin at once after another one does: one loop of the application began them, and they are one.
+pub(super) fn begin_together(requests: &[Request], asks: &[Ask]) -> bool {
+    let mut begun: Vec<u64> = requests.iter().map(|request| first(request, asks)).collect();
+    begun.sort_unstable();
+    begin_after(requests, &begun, asks)
+}
+
+/// Whether requests begin at once after one of the moments, which are in order, more often than chance has it.
+fn begin_after(requests: &[Request], moments: &[u64], asks: &[Ask]) -> bool {
+    let (Some(&begin), Some(&end)) = (moments.first(), moments.last()) else { return false };
+    let near: u64 = moments.windows(2).map(|pair| (pair[1] - pair[0]).min(TOGETHER)).sum();
     let by_chance = near as f64 / (end - begin).max(1) as f64;
     let follows = |request: &&Request| {
         let at = first(request, asks);
-        let before = events.partition_point(|&event| event < at);
-        before > 0 && at - events[before - 1] <= TOGETHER
+        let before = moments.partition_point(|&moment| moment < at);
+        before > 0 && at - moments[before - 1] <= TOGETHER
     };
     let share = requests.iter().filter(follows).count() as f64 / requests.len().max(1) as f64;
     share - by_chance > FOLLOWS * (1.0 - by_chance)
@@ -367,5 +379,21 @@ mod tests {
         let halves: Vec<Request> = (0..80).map(|n| vec![n]).collect();
         let whole: Vec<Request> = (0..40).map(|n| vec![2 * n, 2 * n + 1]).collect();
         assert!(are_parts(&halves, &asks) && !are_parts(&whole, &asks));
+    }
+
+    #[test]
+    fn requests_that_one_loop_begins_are_one() {
+        // Of a hundred requests so many begin 20 us after another one, the others at times of their own.
+        let told = |together: u64| {
+            let at = |n: u64| if n % 2 == 1 && n / 2 < together { (n - 1) * 10_000 + 20 } else { n * 10_000 };
+            let asks = asks(&(0..100).map(|n| [(at(n), at(n) + 300), (at(n) + 40, at(n) + 800)]).collect::<Vec<_>>());
+            let mut of: Vec<Request> = vec![Vec::new(); 100];
+            for (n, ask) in asks.iter().enumerate() {
+                let mine = (0..100).find(|&n| ask.at / US == at(n) || ask.at / US == at(n) + 40);
+                of[mine.unwrap() as usize].push(n as u32);
+            }
+            begin_together(&of, &asks)
+        };
+        assert!(!told(0) && !told(30) && told(40));
     }
 }

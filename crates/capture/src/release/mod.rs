@@ -33,7 +33,7 @@ pub(crate) use bursts::TOGETHER;
 use bursts::{Ask, Burst};
 use candidates::{Choice, Kind, Streams};
 use class::Class;
-pub(crate) use class::{LITTLE, SELDOM};
+pub(crate) use class::{LITTLE, PACKET, SELDOM};
 pub(crate) use groups::{BEYOND_CHANCE, FOLLOWS};
 use std::collections::BTreeMap;
 pub(crate) use steady::{Excess, by_chance};
@@ -135,8 +135,6 @@ fn classes(talks: &[Talk], asks: &[Ask], companies: &[bursts::Company]) -> Vec<C
             group.connections.iter().for_each(|&conn| taken[conn as usize] = true);
             let alone = bursts::Company::alone(group.asks.clone(), asks);
             all.extend(alone.iter().map(|company| Class::of(company, talks, asks)));
-        }
-        if !alike && (!group.several || group.goes_on_by_itself(asks)) {
             continue;
         }
         // What leaves together is what was known of these, unless each goes its own way.
@@ -152,11 +150,9 @@ fn classes(talks: &[Talk], asks: &[Ask], companies: &[bursts::Company]) -> Vec<C
             None => told >= CLEAR || cut.valley,
         };
         let cut = match better {
-            true => Some(cut),
-            false if told.max(known.unwrap_or(0.0)) >= requests::STEADY || !group.several => None,
-            false => {
-                serial::requests(&group.asks, asks).map(|requests| requests::Cut { requests, ..Default::default() })
-            }
+            true if group.several || alike => Some(cut),
+            _ if told.max(known.unwrap_or(0.0)) >= requests::STEADY => None,
+            _ => serial::requests(&group.asks, asks).map(|requests| requests::Cut { requests, ..Default::default() }),
         };
         if let Some(cut) = cut.filter(|cut| cut.requests.len() >= LEAST_ROUNDS) {
             group.connections.iter().for_each(|&conn| taken[conn as usize] = true);

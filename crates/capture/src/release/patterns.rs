@@ -1,6 +1,6 @@
 //! Services of many patterns, made up with seeds: the requests that are found must be those that were made.
 
-use super::{Found, Talk, Times, infer};
+use super::{Found, Release, Talk, Times, infer};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -40,6 +40,8 @@ enum Shape {
     Any,
     /// Each server so many times, one call after another on its connection.
     Row(usize),
+    /// One server, drawn each time, up to so many times, one call after another.
+    Pages(usize),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,6 +52,8 @@ enum Pool {
     Shared,
     /// Each message opens a connection.
     New,
+    /// The same, and all servers are behind one address.
+    NewToOne,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -80,11 +84,12 @@ impl Connections {
         let mine = |&(of_user, of_server): &(usize, usize)| match service.pool {
             Pool::Own => (of_user, of_server) == (user, server),
             Pool::Shared => of_server == server,
-            Pool::New => false,
+            Pool::New | Pool::NewToOne => false,
         };
         let free = (0..self.of.len()).find(|&n| mine(&self.of[n]) && self.free[n] < asked);
         let conn = free.unwrap_or_else(|| {
-            self.talks.push(Talk { server: server as u32, ..Talk::default() });
+            let address = if service.pool == Pool::NewToOne { 0 } else { server as u32 };
+            self.talks.push(Talk { server: address, ..Talk::default() });
             self.free.push(0);
             self.of.push((user, server));
             self.of.len() - 1
@@ -178,6 +183,15 @@ impl Service {
                         end = end.max(answered);
                         at = answered + numbers.between(self.turn.0, self.turn.1);
                     }
+                }
+                end
+            }
+            Shape::Pages(most) => {
+                let (server, calls) = (numbers.below(n as u64) as usize, 1 + numbers.below(most as u64));
+                let mut end = start;
+                for call in 0..calls {
+                    let turn = if call == 0 { 0 } else { numbers.between(self.turn.0, self.turn.1) };
+                    end = one(end + turn, server, numbers);
                 }
                 end
             }
@@ -414,6 +428,23 @@ fn polls_that_are_asked_a_hundred_times_as_often_hide_no_request() {
 fn a_connection_for_each_message_hides_no_request() {
     let shapes = [Shape::Fan, Shape::Semaphore(3), Shape::Stages(5)];
     all_are_found(seeds(shapes.map(|shape| Service { shape, pool: Pool::New, ..PLAIN }).to_vec()));
+}
+
+#[test]
+fn servers_behind_one_address_hide_no_request() {
+    let shapes = [Shape::Fan, Shape::Stages(5)];
+    all_are_found(seeds(shapes.map(|shape| Service { shape, pool: Pool::NewToOne, ..PLAIN }).to_vec()));
+}
+
+#[test]
+fn one_call_after_another_on_a_connection_are_a_request_however_many() {
+    let pages = Service { servers: 4, shape: Shape::Pages(6), requests: 250, ..PLAIN };
+    all_are_found(seeds(vec![pages]));
+    let (talks, _) = pages.run();
+    let found = infer(&talks);
+    let by_a_clock = found.releases.concat().into_iter().filter(|r| matches!(r, Some(Release::Clock { .. })));
+    // Each server's first request of all waits for nothing.
+    assert!(by_a_clock.count() <= 4, "what follows its answer is sent by no timer");
 }
 
 #[test]

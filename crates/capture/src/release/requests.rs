@@ -95,7 +95,7 @@ pub(super) fn cut(mine: &[u32], asks: &[Ask]) -> Cut {
         for again in [false, true] {
             let (beside, late) = hedged(beside(mine, asks, again), asks);
             let steady = steadiness(&beside);
-            if steady > best {
+            if steady > best && !like::begin_together(&beside, asks) {
                 // Who goes on without the last answers is one user.
                 let concurrent = !like::some_will_do(&beside, asks);
                 cut = Cut { requests: beside, concurrent, valley: false, late };

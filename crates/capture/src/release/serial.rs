@@ -11,7 +11,9 @@ use super::requests::{IN_THE_VALLEY, RARELY, Request, valley};
 /// The requests; none where more than one may be going on, or where it does not show when one ends.
 pub(super) fn requests(mine: &[u32], asks: &[Ask]) -> Option<Vec<Request>> {
     let periods = Periods::of(mine, asks);
-    if !periods.one_at_a_time() {
+    // On one connection whose client waits for each answer nothing else can be.
+    let several = mine.iter().any(|&n| asks[n as usize].conn != asks[mine[0] as usize].conn);
+    if several && !periods.one_at_a_time() {
         return None;
     }
     let pauses: Vec<u64> = periods.all.iter().skip(1).map(|period| period.pause).collect();
