@@ -31,6 +31,9 @@ may be parts of others, or several. The laboratory's services (``make services``
 LOOSE = 0.01
 """A larger share of messages that leave together and are in no request is said: counts of requests may be off by as much, where 2 % are allowed."""
 
+TRAILING = 0.1
+"""Where last calls take a larger share of most requests than this, times of requests rest on their user waiting for these."""
+
 OWN_SHARE = 0.035
 """Where the application's own time is a larger share of a request than this, its own log may say a tenth more: it may take up to three times as long."""
 
@@ -57,7 +60,9 @@ def closings(replay: Replay) -> list[dict[str, Any]]:
     Groups without requests are left out, unless their messages leave together.
 
     Keys are ``group`` (position in the groups), ``requests`` (those that the end of the capture cut off are left out), ``closed``,
-    ``messages``, ``closed_messages``, ``unanswered``, ``partial`` (requests whose user is taken to go on with some of their answers), ``unbound``
+    ``messages``, ``closed_messages``, ``unanswered``, ``partial`` (requests whose user is taken to go on with some of their answers), ``trailing`` and
+    ``trailing_share`` (requests that end with calls after all other answers, which bring hardly anything, and the share of their time that these take),
+    ``interrupted`` (requests in which nothing was missing for longer than before most requests, while another one began), ``unbound``
     (messages that leave together and are in no request), ``beside`` (messages that leave together with those of other groups, where they are more
     than chance gives), ``faults`` (counts by name, see :data:`FAULTS`), and ``messages_per_request``, ``first_messages``,
     ``servers_per_request``, ``answer_bytes``: ``min``, ``median``, ``p90``, ``max``, ``usual`` and ``usual_share``.
@@ -153,6 +158,26 @@ def in_step(found: Sequence[dict[str, Any]]) -> str | None:
     )
 
 
+def interrupted(found: Sequence[dict[str, Any]]) -> str | None:
+    """One sentence about requests in which nothing was missing for longer than between most, while others began; None where hardly any or most are so.
+
+    Examples
+    --------
+    >>> interrupted([{"requests": 240, "interrupted": 12}])  # doctest: +ELLIPSIS
+    "in 12 of 240 requests nothing is missing for longer than between most of them, while others begin: ..."
+    >>> interrupted([{"requests": 240, "interrupted": 2}]) is interrupted([{"requests": 240, "interrupted": 200}]) is None
+    True
+    """
+    for each in found:
+        requests, odd = each["requests"], each["interrupted"]
+        if requests >= FEWEST and PARTS * requests < odd <= MOSTLY * requests:
+            return (
+                f"in {odd:,} of {requests:,} requests nothing is missing for longer than between most of them, while others begin: messages of several "
+                "may have been mixed up, so that requests are shorter than were read; the application's traces tell (--spans)"
+            )
+    return None
+
+
 def unbound(found: Sequence[dict[str, Any]]) -> str | None:
     """One sentence about messages that leave together and are in no request; None where there are hardly any.
 
@@ -179,11 +204,15 @@ def unsure(found: Sequence[dict[str, Any]]) -> str | None:
     Examples
     --------
     >>> sizes = {"min": 2, "median": 2, "p90": 8, "max": 62, "usual": 2, "usual_share": 0.4}
-    >>> unsure([{"requests": 150, "partial": 0, "messages_per_request": sizes}])  # doctest: +ELLIPSIS
+    >>> told = {"requests": 150, "partial": 0, "trailing": 0, "trailing_share": 0.0}
+    >>> unsure([{**told, "messages_per_request": sizes}])  # doctest: +ELLIPSIS
     'requests have 2 to 62 messages, and only 40% of them the usual 2: ...'
-    >>> unsure([{"requests": 150, "partial": 150, "messages_per_request": {**sizes, "usual_share": 1.0}}])  # doctest: +ELLIPSIS
+    >>> alike = {**told, "messages_per_request": {**sizes, "usual_share": 1.0}}
+    >>> unsure([{**alike, "partial": 150}])  # doctest: +ELLIPSIS
     "150 of 150 requests are read as going on with some of their answers (a quorum): ..."
-    >>> unsure([{"requests": 150, "partial": 0, "messages_per_request": {**sizes, "usual_share": 0.6}}]) is None
+    >>> unsure([{**alike, "trailing": 150, "trailing_share": 0.21}])  # doctest: +ELLIPSIS
+    "150 of 150 requests end with a call that brings hardly anything, when all else has been answered: ... requests are 21% shorter; ..."
+    >>> unsure([{**alike, "trailing": 150, "trailing_share": 0.05}]) is unsure([alike]) is None
     True
     """
     for each in found:
@@ -192,6 +221,12 @@ def unsure(found: Sequence[dict[str, Any]]) -> str | None:
             return (
                 f"requests have {sizes['min']} to {sizes['max']} messages, and only {sizes['usual_share']:.0%} of them the usual {sizes['usual']}: either "
                 "the application asks for so many or requests were mixed up; its traces tell (--spans)"
+            )
+        if each["trailing"] > MOSTLY * requests >= MOSTLY * FEWEST and each["trailing_share"] > TRAILING:
+            return (
+                f"{each['trailing']:,} of {requests:,} requests end with a call that brings hardly anything, when all else has been answered: whether the "
+                f"user waits for it the capture does not tell; if not, requests are {each['trailing_share']:.0%} shorter; the application's traces tell "
+                "(--spans)"
             )
         if partial > MOSTLY * requests:
             return (
@@ -206,7 +241,7 @@ def doubts(replay: Replay) -> dict[str, str]:
     found = closings(replay)
     each = {
         "requests-broken": broken(found),
-        "requests-unclear": unclear(found) or in_step(found),
+        "requests-unclear": unclear(found) or in_step(found) or interrupted(found),
         "requests-unbound": unbound(found),
         "requests-unsure": unsure(found),
     }

@@ -148,7 +148,7 @@ def test_a_request_that_was_read_as_two_is_doubted_and_the_shipped_services_are_
 
 
 def test_shipped_captures_are_not_doubted_and_a_quorum_is() -> None:
-    expected: dict[str, list[str]] = {"quorum": ["requests-unsure"]}
+    expected: dict[str, list[str]] = {"quorum": ["requests-unsure"], "pages": ["requests-unsure"]}
     for name in NAMES:
         found = closing.doubts(fanin.trains(REQUESTS / f"{name}.pcap.gz").workload())
         assert list(found) == expected.get(name, []), name

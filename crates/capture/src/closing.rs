@@ -3,6 +3,7 @@
 //! A request *closes* when every message of it was answered in the capture, nothing in it waited for an answer that came later, and no message is
 //! missing or of another request too. What breaks the last of these is no property of a capture: it is an error of the inference, a [`Faults`].
 
+use crate::release::PACKET;
 use crate::stages::{Place, Request};
 use crate::waiting::{Release, Round};
 use crate::workload::Workload;
@@ -10,6 +11,9 @@ use serde::Serialize;
 
 /// When an answer had come is known to this only: see `release::SEEN`, and twice that where two such times are compared.
 const SEEN: u64 = 100_000;
+
+/// What brings so many times fewer bytes than the rest of its request, and no more than a packet, brings hardly anything.
+const HARDLY: u64 = 10;
 
 /// What was read of one company, checked.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -29,6 +33,12 @@ pub struct Closing {
     pub unanswered: u64,
     /// Those whose user goes on with some of their answers (a quorum), as they are read.
     pub partial: u64,
+    /// Those that end with calls after all other answers, which bring hardly anything: their user may not wait for these.
+    pub trailing: u64,
+    /// The middle one of the shares of these requests' times that such calls take.
+    pub trailing_share: f64,
+    /// Those in which nothing was missing for longer than before most requests, while another one began, and then more was asked.
+    pub interrupted: u64,
     /// Messages that leave together with others and are in no request that was found.
     pub unbound: u64,
     /// Messages that leave together with messages of other companies, where those are more than chance gives.
@@ -124,6 +134,8 @@ impl Workload {
             // What no request was found for is explained by none.
             let mut closing = Closing { company: n, unbound, messages: unbound, ..Closing::default() };
             let (mut sizes, mut first, mut servers, mut bytes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+            let mut trailing: Vec<f64> = Vec::new();
+            let (begun, pause) = places.begun(n);
             for (number, request) in requests.iter().enumerate().filter(|(_, request)| request.company == n) {
                 let state = State { lost: lost[number] || places.misses_its_first(request), ..places.state(request) };
                 if state.unanswered && places.is_cut_off(request) {
@@ -137,6 +149,9 @@ impl Workload {
                     closing.closed_messages += messages;
                 }
                 closing.partial += u64::from(self.is_partial(request));
+                closing.interrupted +=
+                    u64::from(pause.is_some_and(|pause| places.is_interrupted(request, &begun, pause)));
+                trailing.extend(places.trailing(request));
                 closing.unanswered += u64::from(state.unanswered);
                 closing.faults.shared += u64::from(state.shared);
                 closing.faults.longer += u64::from(state.longer);
@@ -151,6 +166,9 @@ impl Workload {
                 servers.push(hosts.len() as u64);
                 bytes.extend(request.messages().filter_map(|place| Some(self.message(place)?.response_bytes)));
             }
+            trailing.sort_unstable_by(f64::total_cmp);
+            closing.trailing = trailing.len() as u64;
+            closing.trailing_share = trailing.get(trailing.len() / 2).copied().unwrap_or(0.0);
             closing.beside = beside[n as usize];
             closing.messages_per_request = Spread::of(sizes);
             closing.first_messages = Spread::of(first);
@@ -228,6 +246,63 @@ impl<'a> Places<'a> {
     fn given_up(&self, round: &Round, (c, m): Place) -> bool {
         let last = self.workload.connections.get(c as usize).is_some_and(|of| m as usize + 1 == of.messages.len());
         last && self.answered((c, m)).is_none() && !round.answers().contains(&(c, m))
+    }
+
+    /// The places of a request in order of time, each with when all answers to those before it had come; none where one of these is missing.
+    fn in_order(&self, request: &Request) -> Option<Vec<(Place, u64)>> {
+        let start = |place: Place| self.workload.message(place).map_or(0, |m| m.start_ns);
+        let mut places: Vec<Place> = request.messages().collect();
+        places.sort_unstable_by_key(|&place| start(place));
+        let mut before = 0;
+        let each = |place| {
+            let had = before;
+            before = before.max(self.answered(place)?);
+            Some((place, had))
+        };
+        places.into_iter().map(each).collect()
+    }
+
+    /// When a company's requests begin, in order, and for how long nothing of them is missing before most that do so then.
+    fn begun(&self, company: u32) -> (Vec<u64>, Option<u64>) {
+        let mut mine: Vec<(u64, u64)> = Vec::new();
+        for request in self.requests.iter().filter(|request| request.company == company) {
+            let end = request.messages().filter_map(|place| self.answered(place)).max();
+            mine.push((request.begin_ns, end.unwrap_or(request.begin_ns)));
+        }
+        mine.sort_unstable();
+        let mut until = u64::MAX;
+        let mut pauses: Vec<u64> = Vec::new();
+        for &(begin, end) in &mine {
+            pauses.extend(begin.checked_sub(until).filter(|&pause| pause > SEEN));
+            until = if until == u64::MAX { end } else { until.max(end) };
+        }
+        pauses.sort_unstable();
+        (mine.into_iter().map(|(begin, _)| begin).collect(), pauses.get(pauses.len() / 2).copied())
+    }
+
+    /// Nothing of a request was missing for longer than `pause`, while another one began, and then more of it was asked.
+    fn is_interrupted(&self, request: &Request, begun: &[u64], pause: u64) -> bool {
+        let places = self.in_order(request).unwrap_or_default();
+        places.iter().skip(1).any(|&(place, had)| {
+            let start = self.workload.message(place).map_or(0, |m| m.start_ns);
+            let next = begun.get(begun.partition_point(|&begin| begin <= had));
+            start.saturating_sub(had) > pause && next.is_some_and(|&begin| begin < start)
+        })
+    }
+
+    /// The share of a request's time that its last calls take, where all else had been answered before these and they bring hardly anything. None: there are
+    /// no such.
+    fn trailing(&self, request: &Request) -> Option<f64> {
+        let places = self.in_order(request)?;
+        let message = |&(place, _): &(Place, u64)| self.workload.message(place);
+        let waits = |each: &(Place, u64)| message(each).is_some_and(|m| m.start_ns + SEEN >= each.1);
+        let first = places.iter().rposition(waits).filter(|&first| first > 1)?;
+        let (rest, last) = places.split_at(first);
+        let bytes = |of: &[(Place, u64)]| of.iter().filter_map(|each| Some(message(each)?.response_bytes)).sum::<u64>();
+        let small = last.iter().all(|each| message(each).is_some_and(|m| m.response_bytes <= PACKET));
+        let took = request.took_ns.filter(|&took| took > 0)?;
+        let end = request.begin_ns + took;
+        (small && bytes(last) * HARDLY <= bytes(rest)).then(|| end.saturating_sub(last[0].1) as f64 / took as f64)
     }
 
     /// The capture has none of its answer.

@@ -198,3 +198,52 @@ fn messages_that_leave_together_and_are_in_no_request_are_unbound_and_those_that
     assert_eq!(closing(&beside).unbound, 0);
     assert_eq!(closing(&beside).requests, 500);
 }
+
+/// A request of two answers of so many bytes, and of a third one when both have come, of so many.
+fn with_a_last_call(bytes: u64, last: u64) -> Closing {
+    let mut workload = twice();
+    workload.rounds.truncate(1);
+    workload.rounds[0].answers = vec![(0, 0), (1, 0), (1, 1)];
+    workload.rounds[0].took_ns = Some(4_000_000);
+    workload.connections[0].messages.truncate(1);
+    workload.connections.iter_mut().for_each(|c| c.messages[0].response_bytes = bytes);
+    let third = &mut workload.connections[1].messages[1];
+    (third.start_ns, third.response_bytes) = (2_000_000, last);
+    third.release = Some(Release::Round { round: 1, answers: 2, delay_ns: 0 });
+    let gate = crate::Round { answers: vec![(0, 0), (1, 0)], ..crate::Round::default() };
+    workload.rounds.push(gate);
+    closing(&workload)
+}
+
+#[test]
+fn a_last_call_that_brings_a_tenth_and_no_more_than_a_packet_may_not_be_waited_for() {
+    let told = |bytes, last| (with_a_last_call(bytes, last).trailing, with_a_last_call(bytes, last).trailing_share);
+    assert_eq!((told(5_000, 1_000), told(4_999, 1_000)), ((1, 0.5), (0, 0.0)));
+    assert_eq!((told(100_000, 1_448).0, told(100_000, 1_449).0), (1, 0));
+    assert_eq!(closing(&twice()).trailing, 0);
+}
+
+#[test]
+fn a_request_in_which_nothing_is_missing_for_longer_than_before_others_is_interrupted() {
+    // Requests begin at 0 and 10 ms, and one at 20 ms whose second server is asked so long after the first has answered; a fourth one begins in the meantime.
+    let after = |ns: u64, fourth: u64| {
+        let mut workload = twice();
+        let (second, third) = (20_000_000, 22_000_000 + ns);
+        for (c, connection) in workload.connections.iter_mut().enumerate() {
+            let at = |start_ns: u64| Message { start_ns, took_ns: Some(2_000_000), ..connection.messages[1].clone() };
+            let last = Message { release: None, ..at(if c == 0 { second } else { third }) };
+            connection.messages.push(last);
+        }
+        let release = Some(Release::Answer { connection: 0, message: 2, delay_ns: ns });
+        workload.connections[1].messages[2].release = release;
+        let more = Message { start_ns: fourth, release: None, ..workload.connections[0].messages[2].clone() };
+        workload.connections[0].messages.push(more);
+        let took_ns = Some(third + 2_000_000 - second);
+        let answers = vec![(0, 2), (1, 2)];
+        workload.rounds.push(Round { requests: vec![(0, 2)], answers, took_ns, ..Round::default() });
+        workload.rounds.push(Round { requests: vec![(0, 3)], took_ns: Some(2_000_000), ..Round::default() });
+        (closing(&workload).requests, closing(&workload).interrupted)
+    };
+    assert_eq!((after(8_000_000, 25_000_000), after(8_000_001, 25_000_000)), ((4, 0), (4, 1)));
+    assert_eq!(after(8_000_001, 35_000_000), (4, 0), "none began in the meantime: the application computed");
+}

@@ -14,7 +14,7 @@ const FEWEST: usize = 20;
 #[derive(Clone, Copy)]
 struct Loose {
     at: u64,
-    server: u32,
+    conn: u32,
     company: usize,
     /// When the next one on its connection leaves.
     next: Option<u64>,
@@ -33,18 +33,18 @@ impl Workload {
         if mine.len() < FEWEST || !matter {
             return counts;
         }
-        let near = |at: u64, server: u32| {
+        let near = |at: u64, conn: u32| {
             let from = loose.partition_point(|other| other.at + TOGETHER < at);
-            loose[from..].iter().take_while(|other| other.at <= at + TOGETHER).any(|other| other.server != server)
+            loose[from..].iter().take_while(|other| other.at <= at + TOGETHER).any(|other| other.conn != conn)
         };
-        let together: Vec<&&Loose> = mine.iter().filter(|message| near(message.at, message.server)).collect();
+        let together: Vec<&&Loose> = mine.iter().filter(|message| near(message.at, message.conn)).collect();
         let moments = mine.iter().enumerate().filter_map(|(n, message)| {
-            message.next.map(|next| (by_chance(n, message.at, next.max(message.at)), message.server))
+            message.next.map(|next| (by_chance(n, message.at, next.max(message.at)), message.conn))
         });
         let (mut tried, mut met) = (0_usize, 0_usize);
-        for (at, server) in moments {
+        for (at, conn) in moments {
             tried += 1;
-            met += usize::from(near(at, server));
+            met += usize::from(near(at, conn));
         }
         let excess = Excess::of(together.len(), mine.len(), met, tried);
         if excess.share >= FOLLOWS && excess.deviations >= BEYOND_CHANCE {
@@ -75,7 +75,7 @@ impl Workload {
                     let sum = if is_bound { &mut of_requests } else { &mut of_others };
                     (sum.0, sum.1) = (sum.0 + 1, sum.1.saturating_add(message.response_bytes));
                     if !is_bound {
-                        all.push(Loose { at, server: connection.server, company: n, next, goes_on });
+                        all.push(Loose { at, conn: c, company: n, next, goes_on });
                     }
                 }
             }
