@@ -16,6 +16,7 @@ from fanin.ranking import (
     COUNTED,
     ONE,
     PLURAL,
+    PREFIX,
     SIGNIFICANT,
     STATISTICS,
     RankBy,
@@ -277,11 +278,7 @@ def _as_paired(ratio: Estimate) -> Paired:
 def _comparisons(before: Path, after: Path, asked: RankOf | None) -> Difference:
     (old, runs_before), (new, runs_after) = _side(before), _side(after)
     warnings: list[str] = []
-    of, notes = (
-        (asked, [])
-        if asked is not None
-        else _common(*(RENAMED.get(told["rank_of"], told["rank_of"]) for told in (old, new)))
-    )
+    of, notes = (asked, []) if asked is not None else _common(*(told["rank_of"] for told in (old, new)))
     for folder, runs in ((before, runs_before), (after, runs_after)):
         for needed in (*(column(name, of) for name in LIKE_COMPARE), COUNTED[of][0]):
             if needed not in runs.columns or not runs.schema[needed].is_numeric():
@@ -336,11 +333,15 @@ def _side(folder: Path) -> tuple[dict[str, Any], pl.DataFrame]:
     """
     try:
         told = json.loads((folder / "compare.json").read_text(encoding="utf-8"))
+        of = told.get("rank_of", "responses")
+        of = RENAMED.get(of, of)
+        if of not in PREFIX:
+            raise ValueError(of)
         said = {
             "file": str(told["capture"]["file"]),
             "rack": told["rack"],
             "version": str(told["version"]),
-            "rank_of": str(told.get("rank_of", "responses")),
+            "rank_of": of,
             "best": told["answer"]["best"] if told["answer"] else None,
         }
         (runs,) = read_parquet(folder / "runs.parquet")

@@ -111,7 +111,7 @@ def claim(folder: Path, text: str) -> Path:
     paper = next(p for p in load() if p.name == "dctcp")
     of_claim = replace(next(c for c in paper.claims if c.id == judged.id), setup=text, published=text, band=text)
     page = html.rendered(
-        "fanin.papers", "claim.html", paper=paper, claim=of_claim, judged=judged, ours=text, tried=[(text, text, text)],
+        "fanin.papers", "claim.html", paper=paper, claim=of_claim, judged=judged, ours=text, remarks=text, cause=text, tried=[(text, text, text)],
         mutants=[], runs=[(text, text, text)], drawn=text, on_linux=[dict.fromkeys(ON_LINUX, text)], again=text,
         version=text, quick=True, settings=text, files=[(text, text, 1)],
     )  # fmt: skip

@@ -143,6 +143,8 @@ def read(file: str | Path) -> Sweep:
         raise ScenarioError(f"{where}: it is no TOML: {error}") from error
     except RecursionError:
         raise ScenarioError(f"{where}: it is nested too deeply") from None
+    except ScenarioError:
+        raise
     except ValueError:
         # The only other one: a whole number of more digits than Python reads.
         table = None
