@@ -78,14 +78,11 @@ def measured(
     -------
     Done
     """
-    engines = ("sim", engine_name(kernel))
-    found: list[set[tuple[str, str]]] = []
 
-    def more(done: Done, case: str, name: str) -> bool:
-        if not found:
-            outside = judged(done, engines, bounds).filter(pl.col("outside") != "")
-            found.append(set(outside.select("case", "cc").iter_rows()))
-        return (case, name) in found[0] or (seeds is None and done.has_timeouts(case, name))
+    def more(done: Done) -> set[tuple[str, str]]:
+        rows = judged(done, ("sim", engine_name(kernel)), bounds)
+        outside = set(rows.filter(pl.col("outside") != "").select("case", "cc").iter_rows())
+        return outside if seeds is not None else outside | done.with_timeouts()
 
     runs = (seeds or SEEDS, max(seeds or SEEDS, MORE_SEEDS))
     return measure(chosen, kernel, kept, cc=cc, seeds=runs, more=more, progress=progress)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -184,9 +184,9 @@ class Done:
         place = (work.case.name, work.cc, work.engine)
         self.completions.setdefault(place, []).extend(frames[COMPLETIONS]["completion_ms"].to_list())
 
-    def has_timeouts(self, case: str, cc: str) -> bool:
-        """A timeout occurred in this scenario under this algorithm, on either engine."""
-        return any(r["timeouts"] > 0 for r in self.rows if r["case"] == case and r["cc"] == cc)
+    def with_timeouts(self) -> set[tuple[str, str]]:
+        """Scenarios and algorithms with a timeout, on either engine."""
+        return {(row["case"], row["cc"]) for row in self.rows if row["timeouts"] > 0}
 
 
 def measure(
@@ -196,7 +196,7 @@ def measure(
     *,
     cc: Iterable[str] | None = None,
     seeds: tuple[int, int] = (SEEDS, MORE_SEEDS),
-    more: Callable[[Done, str, str], bool] = lambda done, case, cc: done.has_timeouts(case, cc),
+    more: Callable[[Done], Container[tuple[str, str]]] = Done.with_timeouts,
     progress: Callable[[str, int], Progress] = silent,
 ) -> Done:
     """Run every scenario on both engines, the first seed of all before the second of any.
@@ -214,7 +214,7 @@ def measure(
     seeds : tuple of int
         Runs of each scenario and algorithm, and of those that `more` names.
     more : callable
-        Told what was run, a scenario's name and an algorithm: whether these are run more often; by default where a timeout occurs.
+        Told what was run: which scenarios (names) and algorithms are run more often; those with a timeout unless given.
     progress : callable
         Makes the progress display, once for each pass.
 
@@ -229,9 +229,10 @@ def measure(
     passes = [range(1, 2), range(2, seeds[0] + 1), range(seeds[0] + 1, seeds[1] + 1)]
     for number, numbers in enumerate(passes):
         todo = []
+        if numbers is passes[-1]:
+            named = more(done)
+            pairs = [(case, name) for case, name in pairs if (case.name, name) in named]
         for case, name in pairs:
-            if number == len(passes) - 1 and not more(done, case.name, name):
-                continue
             for seed in numbers:
                 for where in (kernel, None):
                     work = Work(case, name, seed, kernel.hertz, where)
