@@ -201,11 +201,19 @@ def _real_time() -> list[str]:
 
 
 def _real_time_racks() -> list[str]:
-    return [
-        real_time.sentence(_data("real_time_racks")),
-        "",
-        *whole("real_time_racks", ("rack", "setting", "mean_ms", "standard_error_ms", "predicted_mean_ms")),
+    rows = _data("real_time_racks")
+    settings = rows["setting"].unique(maintain_order=True).to_list()
+    cells = [
+        [
+            rack,
+            *(
+                f"{mean:.3g} ({error:.2g}) / {told:.3g}"
+                for mean, error, told in part.select("mean_ms", "standard_error_ms", "predicted_mean_ms").rows()
+            ),
+        ]
+        for (rack,), part in rows.group_by("rack", maintain_order=True)
     ]
+    return [real_time.sentence(rows), "", *markdown(["rack", *settings], cells), "", origin("real_time_racks")]
 
 
 def _rack_queues() -> list[str]:
@@ -225,26 +233,40 @@ def _rack_queues() -> list[str]:
 
 
 def _services(name: str = "services") -> list[str]:
-    rows = _data(name).to_dicts()
-    verdicts = [row["verdict"] for row in rows]
+    """How many captures are read right; each service that is not right at every tap, with its range over the taps."""
+    data = _data(name)
+    verdicts = data["verdict"].to_list()
     counts = ", ".join(f"{verdicts.count(word)} {word}" for word in ("right", "doubted", "warned", "wrong"))
-    taps = list(dict.fromkeys(row["tap"] for row in rows))
-    cells: dict[str, list[str]] = {}
-    for row in rows:
-        p50, p99 = (100 * (row[time] / row[f"{time}_log"] - 1) for time in ("p50_ms", "p99_ms"))
-        told = f"{row['requests']} of {row['requests_log']}, {p50:+.0f} %, {p99:+.0f} %"
-        cells.setdefault(row["service"], [row["service"], row["what"]]).append(
-            told if row["verdict"] == "right" else f"{told}, {row['verdict']}"
+    taps = data["tap"].unique(maintain_order=True).to_list()
+    other = []
+    services = data.partition_by("service", maintain_order=True)
+    for part in services:
+        if (said := part["verdict"].to_list()) == ["right"] * len(taps):
+            continue
+        errors = (100 * (part[time] / part[f"{time}_log"] - 1) for time in ("p50_ms", "p99_ms"))
+        read = _span([str(count) for count in sorted(part["requests"])])
+        verdict = ", ".join(said) if len(set(said)) > 1 else said[0]
+        other.append(
+            [
+                *part.row(0)[:2],
+                f"{read} of {part['requests_log'][0]}",
+                *(_span([f"{e:+.0f}" for e in each.sort()]) for each in errors),
+                verdict,
+            ]
         )
-    other = {row["service"] for row in rows if row["verdict"] != "right"}
-    right = [name for name in cells if name not in other]
+    heads = ["service", "what a request is", "requests", "error of p50, %", "of p99, %", "verdict"]
     return [
-        f"{len(rows)} captures: {counts}. Right at all {len(taps)} taps: {'; '.join(right)}. The others:",
+        f"{len(verdicts)} captures at {', '.join(taps)}: {counts}. Right at every tap are {len(services) - len(other)} of {len(services)} services. "
+        "The others:",
         "",
-        *markdown(["service", "what a request is", *taps], [cells[name] for name in cells if name in other]),
+        *markdown(heads, other),
         "",
         origin(name),
     ]
+
+
+def _span(texts: list[str]) -> str:
+    return texts[0] if texts[0] == texts[-1] else f"{texts[0]} to {texts[-1]}"
 
 
 def _twins() -> list[str]:
@@ -278,7 +300,8 @@ def _twins() -> list[str]:
 
 def _files() -> list[str]:
     """The data files of which no page has a table."""
-    shown = {place["name"].split()[0] for page in pages() for place in PLACE.finditer(page.read_text(encoding="utf-8"))}
+    names = {place["name"] for page in pages() for place in PLACE.finditer(page.read_text(encoding="utf-8"))}
+    shown = {name.replace(" ", "_") for name in names} | {name.split()[0] for name in names}
     cells = [
         [f"`{name}.csv`", about["about"], about["machine"], f"{about['recorded']}, {about['commit']}"]
         for name, about in index().items()
@@ -349,6 +372,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "rack queues": _rack_queues,
     "services": _services,
     "services blind": lambda: _services("services_blind"),
+    "round trip failures": lambda: whole("round_trip_failures", ("networks", "count", "warned", "cause")),
     "twins": _twins,
     "files": _files,
     "host settings": _host_settings,
