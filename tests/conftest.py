@@ -16,6 +16,7 @@ ALONE = (
     "test_deploy_lines",
     "test_laboratory",
     "test_linux",
+    "test_linux_plans",
     "test_real_racks",
     "test_tcprand_library",
     "test_testbed",

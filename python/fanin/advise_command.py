@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from fanin.options import CaptureArgument, JsonOption, RackOption, RankOfOption, algorithms
+from fanin.options import CaptureArgument, JsonOption, RackOption, RankOfOption, algorithms, command_line
 
 if TYPE_CHECKING:
     from fanin.advice import Advice
@@ -72,7 +71,6 @@ def advise(
     from fanin import display
     from fanin.advice import advise as search
     from fanin.advice.search import SearchInterruptedError
-    from fanin.files import shown
 
     try:
         found = search(
@@ -87,7 +85,7 @@ def advise(
             confirm=confirm,
             aggregator=aggregator,
             tell=display.note,
-            command=shown(shlex.join(["fanin", *sys.argv[1:]])),
+            command=command_line(),
             progress=display.Bar,
         )
     except SearchInterruptedError as stopped:

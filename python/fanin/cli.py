@@ -6,7 +6,6 @@ Heavy modules (Polars, Altair, the engine) are imported by the commands that nee
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -14,9 +13,18 @@ from typing import Annotated, Any
 
 import typer
 
-from fanin import advise_command, doctor_command, sweep_command, truth_command
+from fanin import advise_command, doctor_command, reproduce_command, sweep_command, truth_command
 from fanin.kernel import command as kernel_command
-from fanin.options import CaptureArgument, JsonOption, RackOption, RankOfOption, algorithms
+from fanin.options import (
+    CaptureArgument,
+    Engine,
+    JsonOption,
+    RackOption,
+    RankOfOption,
+    algorithms,
+    command_line,
+    settings_of,
+)
 
 app = typer.Typer(
     name="fanin",
@@ -49,17 +57,6 @@ class RankBy(StrEnum):
     p95 = "p95"
     p99 = "p99"
     p99_9 = "p99_9"
-
-
-class Engine(StrEnum):
-    """Whose TCP runs; as :data:`fanin.runs.engines.ENGINES`."""
-
-    sim = "sim"
-    kernel = "kernel"
-    kernel_hz1000 = "kernel-hz1000"
-    kernel_fanin = "kernel-fanin"
-    testbed = "testbed"
-    testbed_http = "testbed-http"
 
 
 ScenarioArgument = Annotated[
@@ -258,7 +255,7 @@ def compare(
         plan=plan,
         pcap=pcap,
         as_json=as_json,
-        line=_command(),
+        line=command_line(),
         seeds=seeds,
         rank_by=None if rank_by is None else rank_by.value,
         baseline=baseline,
@@ -267,7 +264,7 @@ def compare(
         trace_seed=trace_seed,
         aggregator=aggregator,
         gap=gap,
-        settings=_settings(settings, "rack.buffer=250p"),
+        settings=settings_of(settings, "rack.buffer=250p"),
         pcap_at=pcap_at or (),
         engine=engine.value,
         confirm=confirm,
@@ -339,7 +336,7 @@ def trains(
     if request is not None and out is None:
         raise ScenarioError("command line `--request`: it chooses what requests.html shows; add --out DIR")
     with output_folder(out) if out else nullcontext(None) as scratch:
-        result = run_trains(capture, gap=gap, floor=floor, rack=rack, command=_command(), progress=display.Bar)
+        result = run_trains(capture, gap=gap, floor=floor, rack=rack, command=command_line(), progress=display.Bar)
         beside: list[str] = []
         replay = traced = None
         if aggregator is not None or any(host["received_bytes"] for host in result.hosts):
@@ -403,7 +400,7 @@ def rack(
     """Propose a rack file from a capture: link rate, delay, buffer and marking, each with its evidence."""
     from fanin.rack_command import command
 
-    command(capture, aggregator=aggregator, out=out, as_json=as_json, line=_command())
+    command(capture, aggregator=aggregator, out=out, as_json=as_json, line=command_line())
 
 
 @app.command()
@@ -454,12 +451,12 @@ def run(
             cc=cc.split(",") if cc is not None else None,
             seed=seed,
             seeds=seeds,
-            settings=_settings(settings),
+            settings=settings_of(settings),
             pcap=pcap,
             pcap_at=pcap_at or (),
             engine=engine.value,
             threads=threads,
-            command=_command(),
+            command=command_line(),
             progress=display.Bar,
         )
         if scratch is not None:
@@ -474,121 +471,7 @@ def run(
     _end(result)
 
 
-@app.command(short_help="Run published experiments again and judge their claims.")
-def reproduce(
-    what: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[PAPER[.FIGURE]]...",
-            help="Papers, figures or claims, such as trim or trim.fig4 [default: all].",
-            show_default=False,
-        ),
-    ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer seeds and points; indicative only.")] = False,
-    why: Annotated[bool, typer.Option("--why", help="Print the reason of each verdict.")] = False,
-    readings: Annotated[
-        bool,
-        typer.Option(
-            "--readings", help="Judge the claims under every reading that the papers leave open (quick points)."
-        ),
-    ] = False,
-    pairs: Annotated[bool, typer.Option("--pairs", help="With --readings: every two answers together too.")] = False,
-    search: Annotated[
-        bool,
-        typer.Option(
-            "--search",
-            help="Look for a reading under which claims that differ hold: answers, pairs and triples, on all points (hours; resumes).",
-        ),
-    ] = False,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="KEY=VALUE", help="Set a key of every scenario; not a verdict on the paper then."
-        ),
-    ] = None,
-    seeds: Annotated[
-        int | None, typer.Option("--seeds", min=1, metavar="N", help="Seeds of each experiment [default: its own].")
-    ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Run again what was run before.")] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            metavar="DIR",
-            help="Folder for gallery.html, claims.json, and a page and the data of each claim [default: papers, without pages and data; "
-            "none with --json].",
-            show_default=False,
-        ),
-    ] = None,
-    bundle: Annotated[
-        Path | None,
-        typer.Option(
-            "--bundle", metavar="FILE.zip", help="Write scenarios, data, verdicts and checksums as one archive."
-        ),
-    ] = None,
-    verify: Annotated[
-        Path | None,
-        typer.Option(
-            "--verify", metavar="FILE.zip", help="Run an archive's claims again and compare verdicts and data."
-        ),
-    ] = None,
-    engine: Annotated[
-        Engine,
-        typer.Option("--engine", help="kernel, testbed: claims about real kernels run on Linux's own TCP there, too."),
-    ] = Engine.sim,
-    pictures: Annotated[
-        str | None, typer.Option("--pictures", metavar="svg,pdf,png", help="Write each figure on its own too.")
-    ] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Re-run published experiments and compare each claim with our result.
-
-    Exit code 1 when a claim could not be run.
-    """
-    from fanin.errors import ScenarioError
-    from fanin.papers.command import command, command_readings, command_search, command_verify
-
-    changed = settings or seeds is not None
-    if verify is not None:
-        if what or quick or readings or search or changed or out or bundle:
-            raise ScenarioError("command line `--verify`: the archive says what is run; no other option has an effect")
-        command_verify(verify, fresh=fresh)
-        return
-    if search:
-        if quick or readings or pairs or changed or out or bundle or pictures or as_json or engine != Engine.sim:
-            raise ScenarioError("command line `--search`: it takes claims and --fresh alone")
-        command_search(what or [], fresh=fresh)
-        return
-    if changed and (readings or engine != Engine.sim):
-        raise ScenarioError("command line `--set`, `--seeds`: they have no effect with --readings or another engine")
-    if engine not in (Engine.sim, Engine.kernel, Engine.testbed):
-        raise ScenarioError(f"command line `--engine {engine.value}`: papers are reproduced on sim, kernel or testbed")
-    if readings:
-        for name, given in (
-            ("--engine", engine != Engine.sim),
-            ("--why", why),
-            ("--out", out),
-            ("--pictures", pictures),
-        ):
-            if given:
-                raise ScenarioError(f"command line `{name}`: it has no effect with --readings")
-        command_readings(what or [], pairs=pairs, fresh=fresh, as_json=as_json)
-        return
-    if pairs:
-        raise ScenarioError("command line `--pairs`: it needs --readings")
-    command(
-        what or [],
-        quick=quick,
-        fresh=fresh,
-        out=out,
-        pictures=pictures,
-        as_json=as_json,
-        why=why,
-        engine=engine.value,
-        settings=_settings(settings, "topology.buffer=400p"),
-        seeds=seeds,
-        bundle=bundle,
-    )
+app.command(short_help="Run published experiments again and judge their claims.")(reproduce_command.reproduce)
 
 
 @app.command(
@@ -630,7 +513,7 @@ def draw(
     from fanin.pictures import save
 
     file = out or Path(f"{scenario.stem}.svg")
-    save(draw_scenario(scenario, settings=_settings(settings)), file)
+    save(draw_scenario(scenario, settings=settings_of(settings)), file)
     display.note(f"picture: {file}")
 
 
@@ -672,26 +555,6 @@ def _end(result: Any) -> None:
         sys.exit(130)
     if result.failures:
         raise typer.Exit(1)
-
-
-def _settings(texts: list[str] | None, example: str = "topology.buffer=250p") -> dict[str, str]:
-    from fanin.errors import ScenarioError
-
-    settings = {}
-    for text in texts or []:
-        key, equals, value = text.partition("=")
-        if not equals or not key.strip():
-            lacks = "names no key" if equals else "has no `=`"
-            raise ScenarioError(f"command line `--set {text}`: it {lacks}; write KEY=VALUE, as in --set {example}")
-        settings[key.strip()] = value.strip()
-    return settings
-
-
-def _command() -> str:
-    """The command line that does the same again."""
-    from fanin.files import shown
-
-    return shown(shlex.join(["fanin", *sys.argv[1:]]))
 
 
 def _print_json(thing: dict[str, Any]) -> None:

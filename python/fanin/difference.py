@@ -27,8 +27,8 @@ from fanin.ranking import (
     waited_for,
 )
 from fanin.stats import Estimate, holm, paired_ratios
-from fanin.text import duration
-from fanin.verdict import STATISTIC_NAMES, gain
+from fanin.text import duration, gain
+from fanin.verdict import STATISTIC_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

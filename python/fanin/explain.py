@@ -95,74 +95,69 @@ def explained(result: CompareResult, response: dict[str, Any], windows: pl.DataF
     mine = result.window.filter(pl.col("cc") == cc) if windows is None else windows
     window = mine.filter((pl.col("connection") == connection) & pl.col("time_ms").is_between(start, end))
     cwnd = float(window["cwnd"].median() or 0.0) if window.height else 0.0  # type: ignore[arg-type]
-    waits = _waits(data)
-    waited = sum(waits) / len(waits) if waits else 0.0
-    packets = max(1, data.filter(pl.col("event") == "accepted").height)
-    rounds = max(1.0, packets / max(1.0, cwnd))
     pauses = result.pauses.filter(connection=connection, response=response["response"])
     paused = float(pauses["pause_ms"].sum())
-    size = f"{response['bytes']:,} bytes"
-    share = _percent(silence, took)
-    cause: Cause
     if paused > took / 2:
-        cause, why = (
-            "pause",
-            f"{duration(paused)} of it ({_percent(paused, took)}) are pauses in the capture, replayed as those of the server's application",
+        told = f"{duration(paused)} of it ({_percent(paused, took)}) are pauses in the capture, replayed as those of the server's application"
+        reason: tuple[Cause, str] = "pause", told
+    else:
+        reason = (
+            _of_losses(response, data, lost, silence, since)
+            or (_held(mine, connection, start, end, data, _link_bps(result)) if cc.rsplit("+")[-1] in PACED else None)
+            or _of_the_window(response, data, lost, silence, since, cwnd)
         )
-    elif silence > took / 3 and (tail := _lost_last(data, lost)):
-        cause = "timeout"
-        why = f"{tail}, which no acknowledgement tells the sender: it waited {duration(silence)} ({share}) for a timer, from {_at(since, start)} on"
-    elif response["timeouts"] and silence > took / 3:
-        what = (
-            f"{lost} packets were dropped"
-            if lost > 1
-            else "a packet was dropped"
-            if lost
-            else "its packets went unanswered"
+    cause, why = reason
+    text = f"{response['bytes']:,} bytes took {duration(took)}: {why}."
+    return Explanation(cc, connection, response["response"], response["bytes"], start, took, cause, text)
+
+
+def _of_losses(
+    response: dict[str, Any], data: pl.DataFrame, lost: int, silence: float, since: float
+) -> tuple[Cause, str] | None:
+    """Whether a response waited for a third of its time for a timer or a repair: `silence` ms, from `since` on."""
+    start, took = response["release_ms"], response["completion_ms"]
+    if silence <= took / 3:
+        return None
+    waited = f"{duration(silence)} ({_percent(silence, took)})"
+    if tail := _lost_last(data, lost):
+        return (
+            "timeout",
+            f"{tail}, which no acknowledgement tells the sender: it waited {waited} for a timer, from {_at(since, start)} on",
         )
-        cause = "timeout"
-        why = f"{what}, and it waited {duration(silence)} ({share}) for the retransmission timer, from {_at(since, start)} on"
-    elif lost and silence > took / 3:
-        cause = "recovery"
-        dropped = f"{lost} packets were dropped" if lost > 1 else "a packet was dropped"
-        why = f"{dropped}; after the loss nothing new arrived for {duration(silence)} ({share}), until it was repaired"
-    elif (
-        cc.rsplit("+")[-1] in PACED
-        and (held := _held(mine, connection, start, end, data, _link_bps(result))) is not None
-    ):
-        cause, why = held
-    elif silence > took / 2 and since - start > 0.0:
-        cause, why = (
+    dropped = f"{lost} packets were dropped" if lost > 1 else "a packet was dropped"
+    if response["timeouts"]:
+        what = dropped if lost else "its packets went unanswered"
+        return "timeout", f"{what}, and it waited {waited} for the retransmission timer, from {_at(since, start)} on"
+    if lost:
+        return "recovery", f"{dropped}; after the loss nothing new arrived for {waited}, until it was repaired"
+    return None
+
+
+def _of_the_window(
+    response: dict[str, Any], data: pl.DataFrame, lost: int, silence: float, since: float, cwnd: float
+) -> tuple[Cause, str]:
+    """Whether a response waited for its window or the queue, else it is large."""
+    start, took = response["release_ms"], response["completion_ms"]
+    packets = data.filter(pl.col("event") == "accepted").height
+    rounds = max(1.0, max(1, packets) / max(1.0, cwnd))
+    if silence > took / 2 and since - start > 0.0:
+        return (
             "window",
-            f"nothing arrived for {duration(silence)} ({share}): the sender waited for an acknowledgement or a timer, "
+            f"nothing arrived for {duration(silence)} ({_percent(silence, took)}): the sender waited for an acknowledgement or a timer, "
             f"its window was {significant(cwnd, 2)} packets",
         )
-    elif 0 < cwnd <= SMALL_WINDOW and rounds > 4:
-        cause = "window"
-        why = f"its window stayed at {significant(cwnd, 2)} packets, so it took {significant(rounds, 2)} round trips"
-    elif waited * min(rounds, 3) > took / 4:
-        behind = data.filter(pl.col("event") == "accepted").height
-        cause, why = (
-            "queue",
-            f"its {behind} packets waited {duration(waited)} each in the queue, behind those of the others"
-            + (f"; {lost} were dropped" if lost else ""),
+    if 0 < cwnd <= SMALL_WINDOW and rounds > 4:
+        return (
+            "window",
+            f"its window stayed at {significant(cwnd, 2)} packets, so it took {significant(rounds, 2)} round trips",
         )
-    else:
-        cause, why = (
-            "size",
-            f"it is large: {significant(rounds, 2)} round trips at a window of {significant(cwnd, 2)} packets",
-        )
-        why += f", with {lost} packets dropped" if lost else ""
-    return Explanation(
-        cc,
-        connection,
-        response["response"],
-        response["bytes"],
-        start,
-        took,
-        cause,
-        f"{size} took {duration(took)}: {why}.",
-    )
+    waits = _waits(data)
+    waited = sum(waits) / len(waits) if waits else 0.0
+    if waited * min(rounds, 3) > took / 4:
+        told = f"its {packets} packets waited {duration(waited)} each in the queue, behind those of the others"
+        return "queue", told + (f"; {lost} were dropped" if lost else "")
+    told = f"it is large: {significant(rounds, 2)} round trips at a window of {significant(cwnd, 2)} packets"
+    return "size", told + (f", with {lost} packets dropped" if lost else "")
 
 
 def _held(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -24,6 +26,17 @@ class RankOf(StrEnum):
     requests = "requests"
     stages = "stages"
     responses = "responses"
+
+
+class Engine(StrEnum):
+    """Whose TCP runs; as :data:`fanin.runs.engines.ENGINES`."""
+
+    sim = "sim"
+    kernel = "kernel"
+    kernel_hz1000 = "kernel-hz1000"
+    kernel_fanin = "kernel-fanin"
+    testbed = "testbed"
+    testbed_http = "testbed-http"
 
 
 RankOfOption = Annotated[
@@ -58,3 +71,24 @@ RackOption = Annotated[
         readable=False,
     ),
 ]
+
+
+def settings_of(texts: list[str] | None, example: str = "topology.buffer=250p") -> dict[str, str]:
+    """What ``--set KEY=VALUE`` says, by key."""
+    from fanin.errors import ScenarioError
+
+    settings = {}
+    for text in texts or []:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            lacks = "names no key" if equals else "has no `=`"
+            raise ScenarioError(f"command line `--set {text}`: it {lacks}; write KEY=VALUE, as in --set {example}")
+        settings[key.strip()] = value.strip()
+    return settings
+
+
+def command_line() -> str:
+    """The command line that does the same again."""
+    from fanin.files import shown
+
+    return shown(shlex.join(["fanin", *sys.argv[1:]]))

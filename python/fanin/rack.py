@@ -213,32 +213,7 @@ def _rate(link: dict[str, Any] | None, aggregator: str, *, near: bool = False) -
         near and link["share"] >= SPACED_ALIKE and found is not None and _told(found) in {*STANDARD_RATES, *ROUND_RATES}
     )
     if found is not None and enough and 0.8 * busiest <= found and (alike or found <= 2 * busiest):
-        strong = link["share"] >= 0.4 or _told(found) == _told(busiest) in STANDARD_RATES
-        # A tap before the queue sees how packets arrive: unless most trains agree, a rate between two of Ethernet's is no shaper's.
-        bps = _told(found) if strong else _standard(found)
-        low, high = link["quartiles_bps"]
-        evidence = f"{trains}; at most {rate(busiest)} {how}"
-        if not strong:
-            return bps, Finding("rack.rate", _rate_text(bps), "bounded", evidence, _at_least(busiest))
-        low, high = min(bps, _told(low)), max(bps, _told(high))
-        if bps not in STANDARD_RATES and (link["share"] < TRAINS_AGREE or high > 1.5 * low):
-            # Busy hosts space their packets too, and no two of them alike: what passed is one side of the rate.
-            return bps, Finding(
-                "rack.rate",
-                _rate_text(bps),
-                "bounded",
-                evidence,
-                _at_least(busiest),
-                _rate_text(float(f"{max(high, BONDED * bps):.2g}")),
-            )
-        return bps, Finding(
-            "rack.rate",
-            _rate_text(bps),
-            "measured",
-            evidence,
-            _rate_text(low) if low != high else None,
-            _rate_text(high) if low != high else None,
-        )
+        return _by_trains(link, found, busiest, f"{trains}; at most {rate(busiest)} {how}")
     if near and found is not None and enough and link["share"] >= TRAINS_AGREE and found > busiest:
         # Hosts that stamp batches space packets each in its own way; most trains alike are the link's, or a token bucket's begun at the line's rate.
         bps = _told(found)
@@ -263,6 +238,23 @@ def _rate(link: dict[str, Any] | None, aggregator: str, *, near: bool = False) -
         f"{why}; at most {rate(busiest)} {how}",
         _at_least(busiest),
     )
+
+
+def _by_trains(link: dict[str, Any], found: float, busiest: float, evidence: str) -> tuple[float, Finding]:
+    """The rate that the spacing of trains tells, `found`, where what passed, `busiest`, agrees with it."""
+    strong = link["share"] >= 0.4 or _told(found) == _told(busiest) in STANDARD_RATES
+    # A tap before the queue sees how packets arrive: unless most trains agree, a rate between two of Ethernet's is no shaper's.
+    bps = _told(found) if strong else _standard(found)
+    if not strong:
+        return bps, Finding("rack.rate", _rate_text(bps), "bounded", evidence, _at_least(busiest))
+    low, high = (_told(quartile) for quartile in link["quartiles_bps"])
+    low, high = min(bps, low), max(bps, high)
+    if bps not in STANDARD_RATES and (link["share"] < TRAINS_AGREE or high > 1.5 * low):
+        # Busy hosts space their packets too, and no two of them alike: what passed is one side of the rate.
+        most = _rate_text(float(f"{max(high, BONDED * bps):.2g}"))
+        return bps, Finding("rack.rate", _rate_text(bps), "bounded", evidence, _at_least(busiest), most)
+    ends = (_rate_text(low), _rate_text(high)) if low != high else (None, None)
+    return bps, Finding("rack.rate", _rate_text(bps), "measured", evidence, *ends)
 
 
 def _by_senders(link: dict[str, Any], bps: float, the_rate: Finding) -> tuple[float, Finding]:

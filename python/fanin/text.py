@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fanin.stats import Estimate
+    from fanin.stats import Estimate, Paired
 
 
 # Controls of C0 and C1 but for line ends and tabs, marks that turn the direction of text (UAX #9), and Unicode's own ends of lines.
@@ -58,6 +58,37 @@ def shortening(before: float, after: float) -> str:
     if percent == 0:
         return "as long"
     return f"{percent}% {'shorter' if after < before else 'longer'}"
+
+
+def gain(paired: Paired) -> str:
+    """A paired ratio as a gain, with its interval.
+
+    Examples
+    --------
+    >>> from fanin.stats import Estimate, Paired
+    >>> gain(Paired(Estimate(0.7, 0.6, 0.8), 0.01)), gain(Paired(Estimate(0.05, 0.01, 0.2), 0.01))
+    ('30% shorter (20% to 40%)', '20 times shorter (5.0 to 100)')
+    >>> gain(Paired(Estimate(1.3, 0.9, 2.2), 0.4))
+    '30% longer (10% shorter to 2.2 times longer)'
+    >>> gain(Paired(Estimate(0.501, 0.4985, 0.5037), 0.01))
+    '50% shorter (50% to 50%)'
+    """
+    change = paired.change
+    if change.value is None:
+        return "not to be compared"
+    text = shortening(1.0, change.value)
+    if change.low is None or change.high is None:
+        return text
+    # In the words of the value: "50% shorter (50% to 51%)", not "(50% shorter to 2.0 times shorter)".
+    percent = "%" in text and change.high < 1
+    ends = [f"{1 - end:.0%} shorter" if percent else shortening(1.0, end) for end in (change.high, change.low)]
+    if text.endswith("longer"):
+        ends.reverse()
+    ending = text.split(" ", 1)[1] if "%" in text else text.split(" ", 1)[-1]
+    same = [end for end in ends if end.endswith(ending) and ("%" in end) == ("%" in text)]
+    if len(same) == 2 and text != "as long":
+        return f"{text} ({ends[0].removesuffix(' ' + ending)} to {ends[1].removesuffix(' ' + ending)})"
+    return f"{text} ({ends[0]} to {ends[1]})"
 
 
 def enumeration(items: list[str]) -> str:

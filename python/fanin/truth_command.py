@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fanin.options import JsonOption, algorithms
+from fanin.options import JsonOption, algorithms, command_line
 
 if TYPE_CHECKING:
     from fanin.service import TruthResult
@@ -52,9 +51,9 @@ def truth(
     Needs `fanin kernel build`. Runs are kept as they end: after Ctrl-C the same command goes on.
     """
     from fanin import display
-    from fanin.files import output_folder, shown, write_parquet
+    from fanin.files import output_folder, write_parquet
 
-    line = shown(shlex.join(["fanin", *sys.argv[1:]]))
+    line = command_line()
     from fanin.service import truth as ask
 
     found = ask(

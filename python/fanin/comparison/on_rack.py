@@ -8,13 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from fanin import _native, closing, waiting
 from fanin.comparison import doubts
 from fanin.comparison.candidates import Choice, quickack_note
+from fanin.comparison.columns import KEPT
 from fanin.comparison.narrowing import Runs
 from fanin.comparison.outcomes import outcomes
 from fanin.comparison.remarks import about_the_traffic, remarks
@@ -33,8 +34,10 @@ from fanin.vantage import pauses as _pauses
 
 if TYPE_CHECKING:
     from fanin._native import Replay
+    from fanin.comparison.replays import Outcome
     from fanin.decision.judge import Goal
-    from fanin.measured import Today
+    from fanin.measured import Measured, Today
+    from fanin.ranking import RankingRow
     from fanin.runs.store import Store
     from fanin.traffic import TrainsResult
 
@@ -74,15 +77,11 @@ def compared(
     """
     replay = base.traffic.replay
     seen = measured(found, replay.aggregator, waited(found, replay, rank_of))
+    groups = [] if independent else waiting.groups(replay)
     plain = [name for name in choice.names if name not in choice.settings]
     notes = choice.notes + quickack_note(rack_of(base.rack, base.settings), plain)
-
-    groups = [] if independent else waiting.groups(replay)
-    notes += (
-        ["each connection is replayed alone, as asked for"]
-        if independent
-        else [*waiting.sentences(groups), *closing.sentences(replay)]
-    )
+    alone_said = ["each connection is replayed alone, as asked for"]
+    notes += alone_said if independent else [*waiting.sentences(groups), *closing.sentences(replay)]
     started = time.monotonic()
     with output_folder(pcap, "--pcap") if pcap is not None else nullcontext(None) as scratch:
         captures = None if scratch is None else (scratch, pcap_at)
@@ -92,96 +91,109 @@ def compared(
             notes += told
         else:
             outcome = runs_of.of(choice)
-    ways = choice.ways()
-    needs_ecn = {name: _native.needs_ecn(way.cc) for name, way in ways.items()}
     elapsed = time.monotonic() - started
-    runs = outcome.frame("runs")
-    flows = outcome.frame("flows")
-    rounds, responses = outcome.frame("rounds"), outcome.frame("responses")
-    trees = outcome.frame("trees")
-    ranking = []
-    if runs.height:
-        ranking = rank(
-            runs, needs_ecn, outcome.hashes, rank_by, rank_of, candidates=choice.candidates, baseline=choice.baseline
-        )
+    frames: dict[str, Any] = {name: outcome.frame(name) for name in KEPT}
+    ranking = _ranked(frames["runs"], choice, outcome, rank_by, rank_of)
     usual = next((row for row in ranking if row.cc == choice.baseline), None)
-    gaps = disagreement(seen, usual, _shortest_rtt(flows, usual.cc)) if usual is not None else []
-    if usual is not None and gaps and not given and shown_today is None and not calibrated:
-        gaps += another_baseline(seen, usual, [row for row in ranking if row.cc not in choice.settings])
     doubted = doubted and base.engine == "sim" and not outcome.interrupted
-    if usual is not None and doubted and not independent:
-        replays = doubts.Replayed(responses, rounds, runs).of(usual.cc, seeds)
-        gaps = _doubted(base, gaps, found, usual.cc, replays, seeds, store)
-        del replays  # millions of rows
-    if calibrated:
-        # The calibration has held the replay against the capture.
-        gaps = [gap for gap in gaps if kind_of(gap) not in (NOT_AS_MEASURED, doubts.NOT_AS_CAPTURED)]
+    warnings: list[str] = []
     if usual is not None:
-        mine = responses.lazy().filter(pl.col("cc") == usual.cc)
-        gaps += about_the_tap(found, replay, mine.select("connection", "response", "completion_ms").collect())
-        del mine
+        guessed = not given and shown_today is None and not calibrated
+        others = [row for row in ranking if row.cc not in choice.settings] if guessed else []
+        asked = seeds if doubted and not independent else []
+        warnings = _of_the_baseline(base, found, seen, usual, others, frames, asked, store, calibrated=calibrated)
+    warnings += doubts.about_the_capture(replay, independent=independent)
+    warnings += [*outcome.warnings, *about_the_traffic(replay, rank_by, rank_of)]
     notes += remarks(ranking, seeds)
     alone = None
     if replay.rounds and ranking and doubted:
-        alone = _alone(base, choice.baseline or ranking[0].cc, seeds[0], responses, store)
+        alone = _alone(base, choice.baseline or ranking[0].cc, seeds[0], frames["responses"], store)
         notes += [alone.sentence] if alone is not None else []
+    ways = {name: way for name, way in choice.ways().items() if name in choice.candidates}
+    ended = None if rank_of == "responses" else outcome.ended()
+    first = choice.baseline or choice.names[0]
     return CompareResult(
+        **frames,
+        **_of_the_replay(base, found, outcome, seeds, traced),
         ranking=ranking,
         rank_by=rank_by,
         rank_of=rank_of,
         independent=independent,
         groups=groups,
-        captured_rounds=found.round_times(replay.aggregator, most=ROUNDS_DRAWN) if replay.rounds else [],
         alone=alone,
-        rounds=rounds,
-        stages=outcome.frame("stages"),
-        trees=trees,
-        pauses=_pauses(replay),
-        failures=outcome.failures,
-        missing=outcome.missing,
-        capture=_summary(found, replay, aggregator_found=True),
-        responses=responses,
-        flows=flows,
-        runs=runs,
-        queue=outcome.frame("queue"),
-        window=outcome.frame("window"),
-        packets=outcome.frame("packets"),
-        trains=_trains_to(found, replay),
-        seeds=tuple(seeds),
-        trace_seed=traced if traced is not None else seeds[0],
-        port=outcome.port,
-        rack_path="",
-        rack_text="",
-        scenario_hash=_one_hash(outcome.hashes),
-        command="",
-        version=_native.VERSION,
         elapsed_s=elapsed,
-        interrupted=outcome.interrupted,
         notes=notes,
-        warnings=gaps
-        + doubts.about_the_capture(replay, independent=independent)
-        + outcome.warnings
-        + about_the_traffic(replay, rank_by, rank_of),
+        warnings=warnings,
         baseline=usual.cc if usual is not None else None,
         goal=goal,
-        ways={name: way for name, way in ways.items() if name in choice.candidates},
-        outcomes=outcomes(
-            runs,
-            responses,
-            {name: way for name, way in ways.items() if name in choice.candidates},
-            choice.baseline or choice.names[0],
-            rank_of,
-            goal,
-            None if rank_of == "responses" else outcome.ended(),
-        ),
+        ways=ways,
+        outcomes=outcomes(frames["runs"], frames["responses"], ways, first, rank_of, goal, ended),
         baseline_given=given,
         baseline_seen=shown_today.why if shown_today and usual is not None and usual.cc == shown_today.cc else None,
         baseline_hint=shown_today.why if shown_today and shown_today.cc is None else None,
         measured=seen,
-        engine=base.engine,
-        engine_label=find_engine(base.engine).label,
-        found=outcome.found,
     )
+
+
+def _of_the_replay(
+    base: ReplayJob, found: TrainsResult, outcome: Outcome, seeds: list[int], traced: int | None
+) -> dict[str, Any]:
+    """What a result says of capture, engine and runs; what names the rack is left to the caller."""
+    replay = base.traffic.replay
+    return {
+        "captured_rounds": found.round_times(replay.aggregator, most=ROUNDS_DRAWN) if replay.rounds else [],
+        "pauses": _pauses(replay),
+        "capture": _summary(found, replay, aggregator_found=True),
+        "trains": _trains_to(found, replay),
+        "seeds": tuple(seeds),
+        "trace_seed": traced if traced is not None else seeds[0],
+        "rack_path": "",
+        "rack_text": "",
+        "command": "",
+        "version": _native.VERSION,
+        "engine": base.engine,
+        "engine_label": find_engine(base.engine).label,
+        "failures": outcome.failures,
+        "missing": outcome.missing,
+        "port": outcome.port,
+        "scenario_hash": _one_hash(outcome.hashes),
+        "interrupted": outcome.interrupted,
+        "found": outcome.found,
+    }
+
+
+def _ranked(runs: pl.DataFrame, choice: Choice, outcome: Outcome, rank_by: RankBy, rank_of: RankOf) -> list[RankingRow]:
+    if not runs.height:
+        return []
+    needs_ecn = {name: _native.needs_ecn(way.cc) for name, way in choice.ways().items()}
+    hashes, candidates = outcome.hashes, choice.candidates
+    return rank(runs, needs_ecn, hashes, rank_by, rank_of, candidates=candidates, baseline=choice.baseline)
+
+
+def _of_the_baseline(
+    base: ReplayJob,
+    found: TrainsResult,
+    seen: Measured,
+    usual: RankingRow,
+    others: list[RankingRow],
+    frames: Mapping[str, pl.DataFrame],
+    seeds: list[int],
+    store: Store | None,
+    *,
+    calibrated: bool,
+) -> list[str]:
+    """What is to be doubted of the replayed baseline, `usual`; any of `others` may be what the hosts run, and `seeds` are replayed otherwise."""
+    gaps = disagreement(seen, usual, _shortest_rtt(frames["flows"], usual.cc)) + another_baseline(seen, usual, others)
+    if seeds:
+        replays = doubts.Replayed(*(frames[name] for name in ("responses", "rounds", "runs"))).of(usual.cc, seeds)
+        gaps = _doubted(base, gaps, found, usual.cc, replays, seeds, store)
+        del replays  # millions of rows
+    if calibrated:
+        # The calibration has held the replay against the capture.
+        gaps = [gap for gap in gaps if kind_of(gap) not in (NOT_AS_MEASURED, doubts.NOT_AS_CAPTURED)]
+    mine = frames["responses"].lazy().filter(pl.col("cc") == usual.cc)
+    mine = mine.select("connection", "response", "completion_ms")
+    return gaps + about_the_tap(found, base.traffic.replay, mine.collect())
 
 
 def _shortest_rtt(flows: pl.DataFrame, cc: str) -> float | None:

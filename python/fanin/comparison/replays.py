@@ -6,7 +6,7 @@ import hashlib
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -147,27 +147,9 @@ def run_all(
     `base` says rack, traffic and engine; `captures` is the folder for pcap files, and of what; `ways` what a name stands for that is no algorithm
     as it is.
     """
-    # What is wrong with one algorithm on this rack is known before the others have run.
-    failed: dict[str, BaseException] = {}
-    hashes: dict[str, str] = {}
-    warnings: list[str] = []
-    replay, on = base.traffic.replay, engine(base.engine)
     way = {name: (ways or {}).get(name) or Candidate(name) for name in algorithms}
-    for name, how in way.items():
-        try:
-            rack = rack_of(base.rack, (*base.settings, *how.settings))
-            hashes[name], told = rack.check(replay, how.cc)
-            plan = rack.plan(replay, how.cc, seeds[0])
-            on.check(plan.plan)
-            warnings += [RunWarning(message, kind, cc) for kind, cc, message in told]
-        except FaninError as error:
-            failed[name] = error
-            hashes.pop(name, None)
-    if not hashes:
-        raise all_failed(failed)
-    port = plan.plan.ports[plan.port]
-    parts = _parts(plan)
-    del plan
+    checked = _checked(base, way, seeds[0])
+    failed, hashes = checked.failed, checked.hashes
     # What reading the traffic took is of no use to the runs, nor what these took to the report.
     _native.give_back()
     # Seed by seed, so that after an interruption every algorithm has run as often as the others.
@@ -186,57 +168,78 @@ def run_all(
         else:
             done[name, seed] = typed.of(_named(result, name) if way[name].settings else result)
 
-    jobs = [
-        MeasuredReplay(
-            replace(
-                base, cc=way[name].cc, settings=(*base.settings, *way[name].settings), seed=seed, trace=seed == traced
-            )
-        )
-        for name, seed in work
-    ]
+    jobs = [_replay(base, way[name], seed, traced=seed == traced) for name, seed in work]
+
+    kept = partial(run_kept, progress=progress, executor=beside_each_other(base), durable=base.engine != "sim")
     whole, found = True, 0
     if captures is not None:
         recorded = [number for number, (_, seed) in enumerate(work) if seed == traced]
-        folder, places = captures
-        _, whole = run_kept(
-            [_Captured(work[number][0], jobs[number], folder, tuple(places)) for number in recorded],
-            lambda position, result: finished(recorded[position], result),
-            store=None,
-            progress=progress,
-            title=f"{label} and recording",
-            executor=beside_each_other(base),
+        places = tuple(captures[1])
+        asked = [_Captured(work[number][0], jobs[number], captures[0], places) for number in recorded]
+        _, whole = kept(
+            asked, lambda at, result: finished(recorded[at], result), store=None, title=f"{label} and recording"
         )
     if whole:
         left = [number for number, which in enumerate(work) if which not in done and which[0] not in failed]
-        found, whole = run_kept(
-            [jobs[number] for number in left],
-            lambda position, result: finished(left[position], result),
-            store=store,
-            progress=progress,
-            title=label,
-            executor=beside_each_other(base),
-            durable=base.engine != "sim",
+        found, whole = kept(
+            [jobs[number] for number in left], lambda at, result: finished(left[at], result), store=store, title=label
         )
     _native.give_back()
     if not whole and not done:
         raise KeyboardInterrupt
-    kept = [key for name in hashes if name not in failed for key in ((name, s) for s in seeds) if key in done]
+    ended = [key for name in hashes if name not in failed for key in ((name, s) for s in seeds) if key in done]
     if captures is not None:
         # Of a run that failed or was stopped there is a part of a capture.
         for name in hashes:
-            if (name, traced) not in kept:
+            if (name, traced) not in ended:
                 shutil.rmtree(captures[0] / file_name(name), ignore_errors=True)
     return Outcome(
-        frames={key: done[key] for key in kept},
+        frames={key: done[key] for key in ended},
         failures=[Failure(name, sentence(name, failed[name])) for name in algorithms if name in failed],
         missing=[key for key in work if key not in done and key[0] not in failed],
         interrupted=not whole,
-        port=port,
+        port=checked.port,
         hashes=hashes,
-        warnings=list(dict.fromkeys(warnings)),
+        warnings=list(dict.fromkeys(checked.warnings)),
         found=found,
-        parts=parts,
+        parts=checked.parts,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """What is known of the candidates on a rack before any has run."""
+
+    hashes: dict[str, str]
+    failed: dict[str, BaseException]
+    warnings: list[str]
+    port: str
+    parts: pl.DataFrame
+
+
+def _checked(base: ReplayJob, way: Mapping[str, Candidate], seed: int) -> _Checked:
+    """What is wrong with one candidate on this rack is known before the others have run."""
+    failed: dict[str, BaseException] = {}
+    hashes: dict[str, str] = {}
+    warnings: list[str] = []
+    replay, on = base.traffic.replay, engine(base.engine)
+    for name, how in way.items():
+        try:
+            rack = rack_of(base.rack, (*base.settings, *how.settings))
+            hashes[name], told = rack.check(replay, how.cc)
+            plan = rack.plan(replay, how.cc, seed)
+            on.check(plan.plan)
+            warnings += [RunWarning(message, kind, cc) for kind, cc, message in told]
+        except FaninError as error:
+            failed[name] = error
+            hashes.pop(name, None)
+    if not hashes:
+        raise all_failed(failed)
+    return _Checked(hashes, failed, warnings, plan.plan.ports[plan.port], _parts(plan))
+
+
+def _replay(base: ReplayJob, how: Candidate, seed: int, *, traced: bool) -> MeasuredReplay:
+    return MeasuredReplay(replace(base, cc=how.cc, settings=(*base.settings, *how.settings), seed=seed, trace=traced))
 
 
 def _parts(made: RackPlan) -> pl.DataFrame:

@@ -133,23 +133,7 @@ def read(file: str | Path) -> Sweep:
     """
     path = Path(file)
     where = shown(path)
-    try:
-        table: dict[str, Any] | None = tomllib.loads(read_text(path))
-    except OSError as error:
-        raise ScenarioError(f"{where}: cannot be read ({(error.strerror or 'unknown reason').lower()})") from error
-    except UnicodeDecodeError as error:
-        raise ScenarioError(f"{where}: the file is not text (UTF-8); save it as UTF-8") from error
-    except tomllib.TOMLDecodeError as error:
-        raise ScenarioError(f"{where}: it is no TOML: {error}") from error
-    except RecursionError:
-        raise ScenarioError(f"{where}: it is nested too deeply") from None
-    except ScenarioError:
-        raise
-    except ValueError:
-        # The only other one: a whole number of more digits than Python reads.
-        table = None
-    if table is None or not _fits(table):
-        raise ScenarioError(f"{where}: a whole number in it does not fit into 64 bits")
+    table = _read(path, where)
     if "scenario" not in table and table.keys() & OTHERS.keys():
         what, command = next(OTHERS[key] for key in table if key in OTHERS)
         raise ScenarioError(f"{where}: it looks like {what}, not a sweep: `{command}` takes it")
@@ -196,6 +180,28 @@ def read(file: str | Path) -> Sweep:
         keep=keep,
         until=until,
     )
+
+
+def _read(path: Path, where: str) -> dict[str, Any]:
+    """The file as TOML."""
+    try:
+        table: dict[str, Any] | None = tomllib.loads(read_text(path))
+    except OSError as error:
+        raise ScenarioError(f"{where}: cannot be read ({(error.strerror or 'unknown reason').lower()})") from error
+    except UnicodeDecodeError as error:
+        raise ScenarioError(f"{where}: the file is not text (UTF-8); save it as UTF-8") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ScenarioError(f"{where}: it is no TOML: {error}") from error
+    except RecursionError:
+        raise ScenarioError(f"{where}: it is nested too deeply") from None
+    except ScenarioError:
+        raise
+    except ValueError:
+        # The only other one: a whole number of more digits than Python reads.
+        table = None
+    if table is None or not _fits(table):
+        raise ScenarioError(f"{where}: a whole number in it does not fit into 64 bits")
+    return table
 
 
 def _fits(value: object) -> bool:

@@ -100,13 +100,7 @@ def _run(folder: Path, watch: Watch | None, manner: Manner) -> dict[str, float]:
     with ExitStack() as stack:
         before = _skipped()
         words = boot.read_text().split() if boot.is_file() else []
-        twins = []
-        for cc in sorted({connection["cc"] for connection in work["connections"]}):
-            if manner.twin_only or cc not in host.available():
-                twin = stack.enter_context(program.held(_twin(cc, manner.twin_only), _parameters(cc, words)))
-                twins.append(twin)
-                for connection in work["connections"]:
-                    connection["cc"] = twin.name if connection["cc"] == cc else connection["cc"]
+        twins = _loaded(stack, work["connections"], words, manner)
         receivers = _receivers(work) if manner.receiver else set()
         # A window of one packet must not wait for a delayed ACK.
         settings = [replace(one, quickack=True) if n in receivers else one for n, one in enumerate(settings)]
@@ -142,6 +136,20 @@ def _run(folder: Path, watch: Watch | None, manner: Manner) -> dict[str, float]:
     figures = honesty.row(read, skipped)
     honesty.check(figures, (log["end_ns"] - log["start_ns"]) / 1e6, clock_steps=read["clock_steps"])
     return figures
+
+
+def _loaded(
+    stack: ExitStack, connections: list[dict[str, Any]], words: list[str], manner: Manner
+) -> list[program.Held]:
+    """Twins of the congestion controls that this kernel does not have, by whose names the connections ask for them from now on."""
+    twins = []
+    for cc in sorted({connection["cc"] for connection in connections}):
+        if manner.twin_only or cc not in host.available():
+            twin = stack.enter_context(program.held(_twin(cc, manner.twin_only), _parameters(cc, words)))
+            twins.append(twin)
+            for connection in connections:
+                connection["cc"] = twin.name if connection["cc"] == cc else connection["cc"]
+    return twins
 
 
 def _receivers(work: dict[str, Any]) -> set[int]:
