@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from fanin.runs.store import Store
 from fanin.simulation import run
 from fanin.sweep import Until, read, sweep
 from fanin.sweep.plot import bands, plot
-from fanin.sweep.query import query
+from fanin.sweep.query import query, rows_of
 
 from .conftest import INCAST, ROOT, Fanin
 
@@ -166,6 +167,29 @@ def test_a_query_sees_each_sweep_by_name_and_all_as_runs(tmp_path: Path) -> None
     for wicked in ("copy runs to '/tmp/x.csv'", "select * from read_csv('/etc/passwd')"):
         with pytest.raises(ScenarioError):
             query(wicked, store=tmp_path / "store")
+
+
+def test_a_spoilt_file_of_rows_is_refused_in_a_sentence(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "rows.parquet"
+    pl.DataFrame({"cc": ["a", "b"] * 50, "seed": list(range(100)), "p50_ms": [1.5] * 100}).write_parquet(file)
+    whole, draw = file.read_bytes(), random.Random(1)
+    assert query("select count(*), sum(seed)", file=file).row(0) == (100, 4950)
+    assert rows_of(str(file)).height == 100
+    refused: list[str] = []
+    for _ in range(10):
+        made = bytearray(whole)
+        for _ in range(10):
+            made[draw.randrange(len(made))] = draw.randrange(256)
+        file.write_bytes(made)
+        for ask in (lambda: query("select *", file=file), lambda: rows_of(str(file))):
+            try:
+                ask()
+            except OutputError as error:
+                refused.append(str(error))
+    assert len(refused) > 10
+    assert set(refused) == {f"{file}: it holds no rows that can be read; the same `fanin sweep` writes it anew"}
+    # Where Polars panics it says so on the standard error of its process.
+    assert capfd.readouterr().err == ""
 
 
 def test_a_band_of_what_is_nowhere_negative_does_not_go_below_zero() -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import polars as pl
 
 from fanin.errors import OutputError, ScenarioError
-from fanin.files import shown
+from fanin.files import read_parquet, shown
 from fanin.runs.store import Store, default_folder
 
 
@@ -37,12 +40,12 @@ def query(sql: str, *, store: Store | str | Path | None = None, file: str | Path
     """
     import duckdb
 
-    tables = _tables(store, file)
     # Nothing but those files is read, and nothing is written: a statement may be pasted from another source.
     connection = duckdb.connect(":memory:")
     try:
-        for name, path in tables.items():
-            connection.execute(f"create table {_quoted(name)} as select * from read_parquet(?)", [str(path)])
+        with _tables(store, file) as tables:
+            for name, path in tables.items():
+                connection.execute(f"create table {_quoted(name)} as select * from read_parquet(?)", [str(path)])
         if file is None:
             parts = [f"select {_text(name)} as sweep, * from {_quoted(name)}" for name in tables]
             connection.execute(f"create view runs as {' union all by name '.join(parts)}")
@@ -80,24 +83,30 @@ def rows_of(name: str, *, store: Store | str | Path | None = None) -> pl.DataFra
 
 def _rows(file: Path) -> pl.DataFrame:
     try:
-        return pl.read_parquet(file)
-    except pl.exceptions.PolarsError as error:
+        return read_parquet(file)[0]
+    except ValueError as error:
         raise OutputError(
             f"{shown(file)}: it holds no rows that can be read; the same `fanin sweep` writes it anew"
         ) from error
 
 
-def _tables(store: Store | str | Path | None, file: str | Path | None) -> dict[str, Path]:
+@contextmanager
+def _tables(store: Store | str | Path | None, file: str | Path | None) -> Iterator[dict[str, Path]]:
     if file is not None:
         path = Path(file)
         if not path.is_file():
             raise OutputError(f"{path}: there is no such file")
-        return {"runs": path}
+        with tempfile.TemporaryDirectory() as folder:
+            # DuckDB gets what another process could read.
+            copy = Path(folder) / "runs.parquet"
+            _rows(path).write_parquet(copy)
+            yield {"runs": copy}
+        return
     place = store if isinstance(store, Store) else Store(store or default_folder())
     known = place.sweeps()
     if not known:
         raise OutputError(f"{place.folder}: no sweep is in this store yet; `fanin sweep sweep.toml` makes one")
-    return known
+    yield known
 
 
 def _with_from(sql: str) -> str:
