@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fanin import display
 from fanin.papers import load
-from fanin.papers.mutants import FILE, KILLED, hunt, read, survivors, write
+from fanin.papers.mutants import FAILED, FILE, KILLED, hunt, read, survivors, write
 
 PAPERS = Path(__file__).parents[1] / "papers"
 
@@ -25,6 +25,11 @@ def main() -> None:
         mine = [one for one in tested if (one.paper, one.mutant) == label]
         by = [one.claim for one in mine if one.result == KILLED]
         print(f"{label[0]}: {label[1]}: fails {', '.join(by) or 'nothing'} of {len(mine)} claims")
+    for one in tested:
+        if one.result == FAILED:
+            display.note(
+                f"{one.paper}: {one.mutant}: {one.claim} is not simulated and counts as not noticed: {one.why}"
+            )
     papers = load(PAPERS)
     write(tested, PAPERS / FILE, papers)
     asked = [paper for paper in papers if not what or any(word.split(".")[0] == paper.name for word in what)]

@@ -22,7 +22,7 @@ from fanin.progress import Progress, silent
 FILE = "mutants.csv"
 """Beside the papers: what was found last."""
 
-KILLED, SURVIVES = "killed", "survives"
+KILLED, SURVIVES, FAILED = "killed", "survives", "not simulated"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,10 @@ class Hunted:
     Attributes
     ----------
     result : str
-        :data:`KILLED` when a check fails that holds for the whole algorithm, otherwise :data:`SURVIVES`.
+        :data:`KILLED` when a check fails that holds for the whole algorithm, :data:`FAILED` when a simulation does not run, which kills nothing,
+        otherwise :data:`SURVIVES`.
     why : str
-        The first check that fails.
+        The first check that fails, or why a simulation does not run.
     """
 
     paper: str
@@ -92,12 +93,16 @@ def hunt(
         if (paper, claim) not in own and claim.id not in mutant.claims:
             continue
         without = replace(reading, answers=(*reading.answers, mutant.change))
-        found.run([Request(paper, name, without, False) for name in needed(claim)])
+        requests = [Request(paper, name, one, False) for one in (reading, without) for name in needed(claim)]
+        found.run(requests)
+        if not found.whole:
+            break
+        if why := next((found.failures[one] for one in requests if one in found.failures), ""):
+            tested.append(Hunted(paper.name, mutant.label, claim.id, FAILED, why))
+            continue
         whole = EVALUATIONS[claim.id].judge
         changed = getattr(judgement_of(paper), mutant.formula) if mutant.formula else whole
         noticed = [_failed(paper, claim, found, *how) for how in ((reading, whole), (without, changed))]
-        if noticed[0] is None or noticed[1] is None:
-            continue
         # Of a claim that differs, a check that holds for the whole algorithm.
         by = [check for check in noticed[1] if not _in_words([check]) <= _in_words(noticed[0])]
         tested.append(Hunted(paper.name, mutant.label, claim.id, KILLED if by else SURVIVES, by[0] if by else ""))
@@ -105,12 +110,9 @@ def hunt(
     return sorted(tested, key=lambda one: (one.paper, order[one.mutant])), found.whole
 
 
-def _failed(paper: Paper, claim: Claim, found: Results, reading: Reading, judge: Evaluate) -> list[str] | None:
-    """Checks that fail over all seeds and over each half of them; None where a simulation failed or was interrupted."""
-    requests = {name: Request(paper, name, reading, False) for name in needed(claim)}
-    if any(request not in found.frames for request in requests.values()):
-        return None
-    data = Data({name: found.frames[request] for name, request in requests.items()})
+def _failed(paper: Paper, claim: Claim, found: Results, reading: Reading, judge: Evaluate) -> list[str]:
+    """Checks that fail over all seeds and over each half of them."""
+    data = Data({name: found.frames[Request(paper, name, reading, False)] for name in needed(claim)})
     halves = [_in_words(judge(half).failed) for half in data.halves()]
     return [check for check in judge(data).failed if all(_in_words([check]) <= half for half in halves)]
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 from fanin.papers import load, papers_folder
 from fanin.papers.catalogue import Answer, Paper, Reading
 from fanin.papers.experiments import batches
-from fanin.papers.mutants import FILE, KILLED, SURVIVES, Hunted, concerns, hunt, read, survivors, write
+from fanin.papers.mutants import FAILED, FILE, KILLED, SURVIVES, Hunted, concerns, hunt, read, survivors, write
 from fanin.papers.reproduce import select
 from fanin.papers.verdicts import REPRODUCED, UNDER
 
@@ -78,6 +79,20 @@ def test_a_closed_form_is_judged_with_another_form_and_is_noticed() -> None:
     assert [(one.mutant, one.claim, one.result) for one in tested] == [
         ("model of gss: windows always double", "gss.fig2-3.model", KILLED)
     ]
+
+
+def test_a_mutant_whose_simulation_fails_is_said_to_and_not_noticed(tmp_path: Path) -> None:
+    folder = tmp_path / "papers"
+    shutil.copytree(papers_folder(), folder)
+    file = folder / "dctcp_reproduction" / "paper.toml"
+    made = '[[mutant]]\nalgorithm = "dctcp"\nname = "made up"\nrule = ""\nclaims = ["dctcp.fig4-5.convergence"]\n'
+    file.write_text(file.read_text().partition("[[mutant]]")[0] + made + 'set = { "stack.no_such_key" = 1 }\n')
+    tested, whole = hunt(["dctcp.fig4-5"], folder=folder)
+    assert whole
+    assert [(one.mutant, one.result) for one in tested] == [("dctcp: made up", FAILED)]
+    assert "no_such_key" in tested[0].why
+    dctcp = next(paper for paper in load(folder) if paper.name == "dctcp")
+    assert survivors(tested, [dctcp]) == ["dctcp: made up"]
 
 
 def test_every_mutant_was_noticed_by_a_claim_of_its_paper() -> None:
