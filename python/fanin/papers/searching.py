@@ -4,8 +4,9 @@ A claim that differs as read by default is judged under each reading with few se
 seeds and those over either half agree, or a bound is reached. The points of ``--quick`` and then the cheapest ones come first: a check that asks
 something of every point and fails on these fails on all, which makes the readings of a long experiment affordable. A claim is said to hold on no
 fewer seeds than its experiments have. What holds
-is written to ``searched.csv`` beside the papers, which :func:`fanin.papers.load` reads: the claim's readings have it from then on. Runs are kept
-as those of ``fanin reproduce``, so that an interrupted search goes on where it was.
+is written to ``searched.csv`` beside the papers, which :func:`fanin.papers.load` reads: the claim's readings have it from then on. A reading that
+stands there is not judged anew unless ``--fresh`` asks for it, and runs are kept as those of ``fanin reproduce``, so that an interrupted search
+goes on where it was.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fanin.papers.catalogue import DEFAULT, SEARCHED, Answer, Claim, Paper, Reading, searched
+from fanin.papers.catalogue import DEFAULT, SEARCHED, Answer, Claim, Paper, Reading, papers_folder, searched
 from fanin.papers.experiments import batches
 from fanin.papers.reproduce import Request, Results, needed, select
 from fanin.papers.verdicts import EVALUATIONS, Data
@@ -137,15 +138,17 @@ def search_deep(
         Papers, figures or claims; everything unless given.
     depth : int
         The most answers that a reading has.
+    fresh : bool
+        Judge again the readings that ``searched.csv`` has, and run again what was run before.
     told : callable
         Given each verdict as it is found.
-    folder, fresh, progress
+    folder, progress
         As in :func:`fanin.papers.reproduce`.
 
     Returns
     -------
     list of Verdict
-        By claim, in the order in which the readings were tried.
+        Those that are new, by claim, in the order in which the readings were tried.
     bool
         False after an interrupt.
 
@@ -155,12 +158,18 @@ def search_deep(
         When there is no such paper, figure or claim.
     """
     _, wanted = select(what, folder)
+    before = [] if fresh else searched(folder or papers_folder())
+    known = {(row["claim"], row["reading"]): row["verdict"] for row in before}
     made: list[Verdict] = []
     whole = True
     for paper, claim in wanted:
         if not needed(claim):
             continue
         for reading in readings_to_try(bearing(paper, claim), depth):
+            if verdict_before := known.get((claim.id, reading.name)):
+                if verdict_before == YES:
+                    break
+                continue
             # Frames of many readings would fill the memory; they are kept on disk.
             found = Results(progress, fresh)
             verdict = decide(paper, claim, reading, found)

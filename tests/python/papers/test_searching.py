@@ -12,7 +12,7 @@ from fanin.papers import load, papers_folder
 from fanin.papers.catalogue import SEARCHED, Answer, Claim, Experiment, Paper, Reading
 from fanin.papers.experiments import batches
 from fanin.papers.reproduce import Request, Results, select
-from fanin.papers.searching import NO, UNDECIDED, YES, Verdict, bearing, decide, readings_to_try, write
+from fanin.papers.searching import NO, UNDECIDED, YES, Verdict, bearing, decide, readings_to_try, search_deep, write
 from fanin.papers.verdicts import EVALUATIONS, Checks, Data, Evaluation, Outcome
 from fanin.progress import silent
 
@@ -149,3 +149,26 @@ def test_what_holds_is_a_reading_of_the_claim_from_then_on(tmp_path: Path) -> No
     assert readings() == [*before, (label, 2)]
     write([Verdict("gss.fig8.mapreduce", label, NO, 1, "why")], folder)
     assert readings() == before
+
+
+def test_a_reading_that_was_judged_is_not_judged_again_unless_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "papers"
+    shutil.copytree(papers_folder(), folder, ignore=shutil.ignore_patterns(SEARCHED))
+    judged: list[str] = []
+
+    def decided(paper: Paper, claim: Claim, reading: Reading, found: Results) -> Verdict:
+        judged.append(reading.name)
+        return Verdict(claim.id, reading.name, YES if len(judged) == 3 else NO, 1, "")
+
+    monkeypatch.setattr("fanin.papers.searching.decide", decided)
+    first, _ = search_deep(["gss.fig8"], folder=folder)
+    assert len(judged) == len(first) == 3
+    write(first[:2], folder)
+    again, _ = search_deep(["gss.fig8"], folder=folder)
+    assert not {one.reading for one in again} & {one.reading for one in first[:2]}
+    judged.clear()
+    assert search_deep(["gss.fig8"], folder=folder, fresh=True)[0] == first
+    write(first, folder)
+    assert search_deep(["gss.fig8"], folder=folder) == ([], True)
