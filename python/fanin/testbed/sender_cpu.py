@@ -16,7 +16,7 @@ from fanin.testbed import honesty, host, processes, shims
 from fanin.testbed.wire import SINK, wire
 
 MBPS = 200
-"""Rate of the sender's link. At the paper's 1 Gbps the library, which asks TCP before each record, needs more than the core of a small machine."""
+"""Rate of the sender's link that one core can fill, whatever sends."""
 
 FLOWS = (1, 10, 100, 1000)
 """Rows of Table 1."""
@@ -26,6 +26,9 @@ CUBIC, PLAIN, TCPRAND = "cubic", "cubic without offload", "tcprand"
 
 LEAST = 0.9
 """Share of the rate that a sender must reach: the work of one that does not is not that of one that does."""
+
+FULL = 0.9
+"""Share of its core from which on a sender that does not reach the rate is short of processor time alone."""
 
 
 def sender_cpu(
@@ -51,8 +54,8 @@ def sender_cpu(
     -------
     polars.DataFrame
         ``scheme`` (String: cubic, cubic without offload, tcprand), ``flows``, ``link_mbps``, ``share`` (processor time of the sending process
-        and of the kernel thread that takes its ACKs, over time; what shapes the link, a NIC's work, is not in it), ``mbps`` (what the sockets
-        took), ``ms_per_mb``.
+        and of the kernel thread that takes its ACKs, over time; what shapes the link, a NIC's work, is not in it; of a sender that fills its
+        core before the link, what that rate would take at ``ms_per_mb``, more than one core), ``mbps`` (what the sockets took), ``ms_per_mb``.
 
     Raises
     ------
@@ -83,6 +86,8 @@ def _measured(environment: dict[str, str], offload: bool, flows: int, seconds: f
         row = _once(environment, offload, flows, seconds, mbps)
         if row["mbps"] >= LEAST * mbps:
             return row
+        if row["share"] >= FULL:
+            return row | {"share": row["ms_per_mb"] * mbps / 8e3}
         best = max(best, row["mbps"])
     raise EngineError(
         f"this machine sent {best:.0f} of {mbps} Mbps on {flows} connections; leave it to this run alone, or measure at a lower rate"
