@@ -64,7 +64,7 @@ class CongestionControl:
         ``byte_window`` (the window counts bytes), ``quickack`` (no delayed ACKs), ``handles_idle`` (no window validation by the stack),
         ``controls_recovery`` (the window is the algorithm's while losses are repaired, too).
     recovery : str or None
-        Class attribute: ``reno``, ``newreno``, ``sack`` or ``rack``; None takes the stack's.
+        Class attribute: ``reno``, ``newreno``, ``sack``, ``fack`` or ``rack``; None takes the stack's.
     """
 
     parameters: ClassVar[Mapping[str, float | bool]] = {}

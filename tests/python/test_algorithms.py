@@ -102,7 +102,7 @@ def raises(self: Fixed, conn: object, ack: object) -> None:
         ({"segment_size": lambda self, conn: 0}, r"segment_size\(\) gave 0; it must be a whole number of bytes"),
         ({"segment_size": lambda self, conn: None}, r"segment_size\(\) gave None; it must be a whole number of bytes"),
         ({"__init__": lambda self: None}, "TypeError"),
-        ({"recovery": "prayer"}, "`recovery` is `prayer`; there are reno, newreno, sack, rack"),
+        ({"recovery": "prayer"}, "`recovery` is `prayer`; there are reno, newreno, sack, fack, rack"),
         ({"parameters": {"window": "wide"}}, "`parameters` has window = 'wide'; a default is a number, True or False"),
         ({"parameters": ["window"]}, "`parameters` must be a dict of names and defaults"),
     ],

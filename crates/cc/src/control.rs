@@ -130,6 +130,8 @@ pub enum RecoveryKind {
     NewReno,
     /// Scoreboard and pipe (RFC 6675).
     Sack,
+    /// Loss by distance below the highest SACK (FACK, SIGCOMM 1996) with proportional rate reduction: Linux from 3.2 until RACK came with 4.4.
+    Fack,
     /// Loss by time and tail-loss probes (RFC 8985) with proportional rate reduction (RFC 6937): Linux.
     Rack,
 }
@@ -137,7 +139,12 @@ pub enum RecoveryKind {
 impl RecoveryKind {
     /// The receiver reports what arrived beyond a hole (RFC 2018), and the sender uses it.
     pub fn uses_sack(self) -> bool {
-        matches!(self, RecoveryKind::Sack | RecoveryKind::Rack)
+        matches!(self, RecoveryKind::Sack | RecoveryKind::Fack | RecoveryKind::Rack)
+    }
+
+    /// It is one of Linux's with SACK, which reduces proportionally and takes back what was a mistake.
+    pub fn is_linux(self) -> bool {
+        matches!(self, RecoveryKind::Fack | RecoveryKind::Rack)
     }
 }
 

@@ -185,9 +185,10 @@ impl Shape {
             Some("reno") => Some(RecoveryKind::Reno),
             Some("newreno") => Some(RecoveryKind::NewReno),
             Some("sack") => Some(RecoveryKind::Sack),
+            Some("fack") => Some(RecoveryKind::Fack),
             Some("rack") => Some(RecoveryKind::Rack),
             Some(other) => {
-                let message = format!("`recovery` is `{other}`; there are reno, newreno, sack, rack");
+                let message = format!("`recovery` is `{other}`; there are reno, newreno, sack, fack, rack");
                 return Err(PyValueError::new_err(message));
             }
         };

@@ -124,6 +124,7 @@ const RECOVERIES: &[(&str, RecoveryKind)] = &[
     ("reno", RecoveryKind::Reno),
     ("newreno", RecoveryKind::NewReno),
     ("sack", RecoveryKind::Sack),
+    ("fack", RecoveryKind::Fack),
     ("rack", RecoveryKind::Rack),
 ];
 

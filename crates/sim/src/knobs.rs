@@ -148,6 +148,7 @@ words! {
         "reno" => RecoveryKind::Reno,
         "newreno" => RecoveryKind::NewReno,
         "sack" => RecoveryKind::Sack,
+        "fack" => RecoveryKind::Fack,
         "rack" => RecoveryKind::Rack,
     }
     LossBasis {
@@ -228,7 +229,7 @@ knobs! {
         initial_ssthresh: number(1.0), "initial slow-start threshold in segments; NS2's window_ does this too";
         window_unit: word::<WindowUnit>(), "whether cwnd and flight count segments (Linux, NS2) or bytes (RFC 5681, ns-3)";
         counting: word::<Counting>(), "how an ACK becomes growth: per-ack (NS2), abc1 or abc2 (RFC 3465), linux (tcp_cong.c), ns3";
-        recovery: word::<RecoveryKind>(), "how losses are found and repaired, unless the algorithm says: RFC 5681, 6582, 6675 or 8985 with 6937";
+        recovery: word::<RecoveryKind>(), "how losses are found and repaired, unless the algorithm says: RFC 5681, 6582, 6675, FACK (Linux 3.2) or 8985, the last two with 6937";
         loss_basis: word::<LossBasis>(), "what a loss halves: the flight (RFC 5681 equation 4), the window (Linux), or the window with ssthresh in whole packets, at each timeout anew (NS2)";
         dupacks_deliver: FLAG, "without SACK each duplicate ACK counts as a delivered segment (tcp_add_reno_sack)";
         grow_after_recovery: word::<GrowAfterRecovery>(), "whether the ACK that ends a recovery enlarges the window: never, without-sack (NS2), or always (Linux)";

@@ -13,6 +13,7 @@
 //! | `window.rs` | the window in force, and what the algorithm is told |
 //! | `recovery.rs` | the state machine Open, Disorder, CWR, Recovery, Loss; finding and repairing losses: Reno, NewReno, SACK |
 //! | `prr.rs` | proportional rate reduction |
+//! | `fack.rs` | Linux 3.2: losses by distance below the highest SACK |
 //! | `rack.rs` | RACK-TLP: losses by time, tail-loss probes |
 //! | `plain.rs` | Linux's recovery without SACK |
 //! | `undo.rs` | taking reductions back: D-SACK, Eifel, F-RTO |
@@ -31,6 +32,7 @@ mod delivered;
 mod demand;
 mod ended;
 mod endpoint;
+mod fack;
 mod full_segment;
 mod handshake;
 mod plain;

@@ -11,7 +11,7 @@ use super::uplink::Uplink;
 use fanin_cc::State;
 
 /// `tcp_max_reordering`.
-const MOST_REORDERING: u32 = 300;
+pub(super) const MOST_REORDERING: u32 = 300;
 
 impl Sender {
     /// Data were acknowledged: one segment closed the hole, duplicate ACKs told of the others before.

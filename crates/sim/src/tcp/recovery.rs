@@ -1,6 +1,7 @@
 //! Finding and repairing losses, and the reactions to ECN-Echo and timeouts: everything that moves the state machine.
 
 use super::delivered::Delivered;
+use super::fack::Fack;
 use super::prr::Prr;
 use super::rack::Rack;
 use super::sender::Sender;
@@ -32,8 +33,9 @@ pub(super) struct AckSummary {
 pub(super) struct Linux {
     pub prr: Prr,
     pub rack: Rack,
+    pub fack: Fack,
     pub undo: Undo,
-    /// Without SACK: duplicate ACKs that mean loss, once order has been seen to break (`tp->reordering`).
+    /// Without SACK and with FACK: duplicate ACKs that mean loss, once order has been seen to break (`tp->reordering`).
     pub reordering: u32,
 }
 
@@ -82,7 +84,7 @@ impl Recovery {
             partial_acks: 0,
             limited_sent: 0,
             rescued: false,
-            linux: (kind == RecoveryKind::Rack || plain)
+            linux: (kind.is_linux() || plain)
                 .then(|| Box::new(Linux { reordering: stack.dup_thresh, ..Linux::default() })),
             timer_at: u64::MAX,
         }
@@ -185,6 +187,9 @@ impl Sender {
         if self.recovery.kind == RecoveryKind::Rack {
             return self.detect_by_time(d, dubious, now);
         }
+        if self.recovery.kind == RecoveryKind::Fack {
+            return self.detect_by_distance(d, advanced);
+        }
         let stack = &self.config.stack;
         if sacked { self.board.detect_losses(stack.dup_thresh, stack.mss, self.config.needs.segment_sizes) } else { 0 }
     }
@@ -257,7 +262,7 @@ impl Sender {
             // RFC 6675 section 5 step 4: DupAcks >= DupThresh, or IsLost(HighACK + 1).
             RecoveryKind::Sack => (sacked || !advanced) && (enough || self.board.front().is_some_and(|s| s.lost)),
             // Also what was sent again and has not arrived yet (`tcp_time_to_recover`).
-            RecoveryKind::Rack => self.board.lost() > 0,
+            RecoveryKind::Fack | RecoveryKind::Rack => self.board.lost() > 0,
         };
         if lost {
             self.enter_recovery(net);
@@ -298,7 +303,7 @@ impl Sender {
             // What is lost goes as the window and pacing allow (`tcp_xmit_retransmit_queue`).
             _ if self.recovery.linux.is_some() => {}
             RecoveryKind::Reno | RecoveryKind::NewReno => self.resend_front(net),
-            RecoveryKind::Sack | RecoveryKind::Rack => {
+            RecoveryKind::Sack | RecoveryKind::Fack | RecoveryKind::Rack => {
                 // RFC 6675 section 5 step 4.3: the first lost segment goes at once.
                 if self.board.next_lost().is_none()
                     && let Some(front) = self.board.front()
@@ -362,7 +367,7 @@ impl Sender {
 
     /// The ACK that ended a repair is judged like any: what is lost beyond that window of data begins the next (`tcp_fastretrans_alert`).
     fn go_on_with(&mut self, summary: &AckSummary, net: &mut Uplink<'_>) {
-        if self.recovery.kind != RecoveryKind::Rack {
+        if !self.recovery.kind.is_linux() {
             return;
         }
         if self.board.sacked() > 0 {
@@ -425,9 +430,9 @@ impl Sender {
         }
     }
 
-    /// RFC 6675 NextSeg rules 3 and 4, once nothing known lost and nothing new may leave.
+    /// RFC 6675 NextSeg rules 3 and 4, once nothing known lost and nothing new may leave. Linux 3.2 had the first (`tcp_can_forward_retransmit`).
     pub(super) fn resend_in_doubt(&mut self, net: &mut Uplink<'_>) -> bool {
-        if self.state != State::Recovery || self.recovery.kind != RecoveryKind::Sack {
+        if self.state != State::Recovery || !matches!(self.recovery.kind, RecoveryKind::Sack | RecoveryKind::Fack) {
             return false;
         }
         let full = self.config.stack.mss;
@@ -440,7 +445,7 @@ impl Sender {
             return true;
         }
         // Rule 4: once per recovery the highest outstanding segment.
-        if !self.recovery.rescued {
+        if !self.recovery.rescued && self.recovery.kind == RecoveryKind::Sack {
             self.recovery.rescued = true;
             if let Some(index) = self.board.highest_unsacked_below(self.recovery.high)
                 && !self.board.get(index).retransmitted

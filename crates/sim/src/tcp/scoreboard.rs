@@ -316,6 +316,29 @@ impl Scoreboard {
         0
     }
 
+    /// Segments from the first outstanding to the highest selectively acknowledged one (`fackets_out`).
+    pub fn forward(&self) -> u32 {
+        self.top_sacked.saturating_sub(self.base) as u32
+    }
+
+    /// Declares lost those of the first `count` segments that end at `end` or before and are neither delivered nor sent again; returns how many.
+    pub fn lose_first(&mut self, count: u32, end: u64) -> u32 {
+        let within = self.segments.partition_point(|s| s.end(self.start) <= end);
+        let to = self.base + u64::from(count).min(within as u64);
+        self.lose_range(self.lost_below.max(self.base), to)
+    }
+
+    /// Declares lost again what was sent again before the highest selectively acknowledged segment left for the first time
+    /// (`tcp_mark_lost_retrans`); returns how many.
+    pub fn lose_passed_retransmissions(&mut self) -> u32 {
+        let Some(top) = self.forward().checked_sub(1).map(|at| self.segments[at as usize]) else { return 0 };
+        if top.has(is::EVER_RETRANSMITTED) {
+            return 0;
+        }
+        let passed = |s: &Kept| s.has(is::RETRANSMITTED) && s.sent_at <= top.sent_at;
+        (0..self.forward() as usize).filter(|&i| passed(&self.segments[i]) && self.lose(i)).count() as u32
+    }
+
     fn lose_range(&mut self, from: u64, to: u64) -> u32 {
         let mut lost = 0;
         for at in from..to {

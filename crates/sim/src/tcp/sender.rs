@@ -117,7 +117,7 @@ pub struct Totals {
 /// Whether anything asks which of the delivered segments was sent last: RACK, the round trips that Linux tells, and rate samples.
 fn needs_newest(config: &Config) -> bool {
     let stack = &config.stack;
-    stack.recovery == RecoveryKind::Rack
+    stack.recovery.is_linux()
         || stack.dupacks_deliver
         || stack.cc_rtt != CcRtt::Ack
         || stack.coarse_timestamps

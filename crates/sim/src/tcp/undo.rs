@@ -5,7 +5,7 @@ use super::rtt::ticked;
 use super::sender::Sender;
 use super::uplink::Uplink;
 use crate::packet::{Packet, TICK_PS};
-use fanin_cc::{State, Window};
+use fanin_cc::{RecoveryKind, State, Window};
 use fanin_units::Duration;
 
 /// What is known of the last reduction by loss.
@@ -133,6 +133,11 @@ impl Sender {
                 }
                 let spurious = delayed || self.all_were_duplicates();
                 if spurious {
+                    if delayed && self.recovery.kind == RecoveryKind::Fack {
+                        // Sent again, and not lost: it was overtaken by all that is known to have arrived.
+                        let by = u64::from(self.board.forward() + summary.delivered.acked_segments);
+                        self.recovery.linux.iter_mut().for_each(|linux| linux.note_overtaken(by));
+                    }
                     self.undo(net.now);
                     if delayed {
                         self.board.find_all();

@@ -1,7 +1,8 @@
 //! What Linux's endpoint takes back when nothing was lost, and what a repaired tail costs it.
 
 use crate::common::*;
-use fanin_cc::{RecoveryKind, Value};
+use fanin_cc::RecoveryKind::{self, Fack, Rack};
+use fanin_cc::Value;
 use fanin_sim::packet::flags;
 use fanin_sim::queue;
 use fanin_sim::results::Results;
@@ -168,7 +169,7 @@ fn the_reordering_window_is_a_quarter_of_the_least_round_trip() {
 }
 
 /// Two paths of different length, packets spread over both.
-fn sprayed(difference: Duration, stack: Stack) -> Results {
+pub(crate) fn sprayed(difference: Duration, stack: Stack) -> Results {
     run(&two_paths(difference, "reno", stack))
 }
 
@@ -206,8 +207,8 @@ fn two_paths(difference: Duration, cc: &str, stack: Stack) -> Spec {
 fn everything_arrives_whatever_is_lost_overtaken_or_timed_out_for_nothing() {
     for (seed, cc) in (1..).zip(["reno", "cubic", "dctcp", "bbr", "vegas", "trim"]) {
         for min_rto in [Duration::us(200), Duration::ms(1), Duration::ms(20)] {
-            for lost in [0.0, 0.002, 0.05] {
-                let stack = Stack { min_rto, send_jitter: Duration::us(10), ..Stack::linux() };
+            for (lost, recovery) in [0.0, 0.002, 0.05].into_iter().flat_map(|lost| [(lost, Rack), (lost, Fack)]) {
+                let stack = Stack { min_rto, recovery, send_jitter: Duration::us(10), ..Stack::linux() };
                 let mut spec = two_paths(Duration::us(200), cc, stack);
                 spec.messages[0].bytes = 300_000;
                 for link in [4, 10] {

@@ -4,6 +4,7 @@
 mod common;
 mod connections;
 mod endpoint;
+mod fack;
 mod hosts;
 mod laws;
 mod linux;
