@@ -166,28 +166,30 @@ fn command(asked: Asked) -> Result<Value, Error> {
         ["undo"] => Ok(json!({ "undone": host::undo(&mut host::open(folder)?)? })),
         ["undo", address] => Ok(json!({ "undone": host::undo_route(&mut host::open(folder)?, ip(address)?)? })),
         ["measure", file @ ..] if file.len() < 2 => measured(file.first().map(Path::new), asked.device),
-        ["capture", file] => {
-            let name = captured_device(&asked)?;
-            let pseudonyms = match (&asked.key, asked.is_hashed) {
-                (None, false) => None,
-                (key, _) => Some(Pseudonyms::new(key.as_deref()).map_err(Error::file("/dev/urandom".as_ref()))?),
-            };
-            let capture = Capture {
-                file: file.as_ref(),
-                device: device::number(&name)?,
-                is_loopback: name == "lo",
-                limit: asked.limit.unwrap_or(Duration::from_secs(60)),
-                bytes: asked.bytes,
-                last: asked.is_last,
-                pseudonyms,
-            };
-            capture::run(capture, &Interrupt::noted(asked.is_held)?)
-        }
+        ["capture", file] => captured(file.as_ref(), &asked),
         [] => Err(Error::Usage(USAGE.to_owned())),
         [word, ..] => {
             Err(Error::Usage(format!("`{word}`: no command, or one of other words; `fanin-host --help` shows all")))
         }
     }
+}
+
+fn captured(file: &Path, asked: &Asked) -> Result<Value, Error> {
+    let name = captured_device(asked)?;
+    let pseudonyms = match (&asked.key, asked.is_hashed) {
+        (None, false) => None,
+        (key, _) => Some(Pseudonyms::new(key.as_deref()).map_err(Error::file("/dev/urandom".as_ref()))?),
+    };
+    let capture = Capture {
+        file,
+        device: device::number(&name)?,
+        is_loopback: name == "lo",
+        limit: asked.limit.unwrap_or(Duration::from_secs(60)),
+        bytes: asked.bytes,
+        last: asked.is_last,
+        pseudonyms,
+    };
+    capture::run(capture, &Interrupt::noted(asked.is_held)?)
 }
 
 fn apply(folder: &Path, file: &Path, end: Option<&str>) -> Result<Value, Error> {

@@ -127,24 +127,7 @@ impl Module {
             if abi() != FANIN_ABI {
                 return Err(Error::Cache(format!("{} is of another version; remove it", path.display())));
             }
-            let count: unsafe extern "C" fn() -> u32 = symbol(library, "fanin_param_count")?;
-            let param_name: unsafe extern "C" fn(u32) -> *const c_char = symbol(library, "fanin_param_name")?;
-            let param_get: unsafe extern "C" fn(u32) -> i64 = symbol(library, "fanin_param_get")?;
-            let param_set: unsafe extern "C" fn(u32, i64) = symbol(library, "fanin_param_set")?;
-            let param_bool: unsafe extern "C" fn(u32) -> u32 = symbol(library, "fanin_param_is_bool")?;
-            let param_range: unsafe extern "C" fn(u32, *mut i64, *mut i64) = symbol(library, "fanin_param_range")?;
-            let text = |p: *const c_char| CStr::from_ptr(p).to_string_lossy().into_owned();
-            let mut params = Vec::new();
-            for i in 0..count() {
-                let name = text(param_name(i));
-                let (mut least, mut most) = (0, 0);
-                param_range(i, &mut least, &mut most);
-                let value = param_get(i);
-                if let Some((_, set)) = settings.iter().find(|(n, _)| *n == name) {
-                    param_set(i, *set);
-                }
-                params.push(ModuleParam { name, value, least, most, is_bool: param_bool(i) != 0 });
-            }
+            let params = set_params(library, settings)?;
             let start: unsafe extern "C" fn() -> i32 = symbol(library, "fanin_start")?;
             let missing = match start() {
                 0 => None,
@@ -180,6 +163,43 @@ impl Module {
             })
         }
     }
+}
+
+/// The module's parameters as it declares them, set as asked for.
+///
+/// # Safety
+/// The library is one of glue.c's, of this version.
+unsafe fn set_params(library: &'static Library, settings: &[(String, i64)]) -> Result<Vec<ModuleParam>, Error> {
+    // SAFETY: each type is that of the function in glue.c.
+    unsafe {
+        let count: unsafe extern "C" fn() -> u32 = symbol(library, "fanin_param_count")?;
+        let name_of: unsafe extern "C" fn(u32) -> *const c_char = symbol(library, "fanin_param_name")?;
+        let get: unsafe extern "C" fn(u32) -> i64 = symbol(library, "fanin_param_get")?;
+        let set: unsafe extern "C" fn(u32, i64) = symbol(library, "fanin_param_set")?;
+        let is_bool: unsafe extern "C" fn(u32) -> u32 = symbol(library, "fanin_param_is_bool")?;
+        let range: unsafe extern "C" fn(u32, *mut i64, *mut i64) = symbol(library, "fanin_param_range")?;
+        let mut params = Vec::new();
+        for i in 0..count() {
+            let name = text(name_of(i));
+            let (mut least, mut most) = (0, 0);
+            range(i, &mut least, &mut most);
+            let value = get(i);
+            if let Some((_, asked)) = settings.iter().find(|(n, _)| *n == name) {
+                set(i, *asked);
+            }
+            params.push(ModuleParam { name, value, least, most, is_bool: is_bool(i) != 0 });
+        }
+        Ok(params)
+    }
+}
+
+/// A string of the library.
+///
+/// # Safety
+/// It ends in a zero.
+unsafe fn text(string: *const c_char) -> String {
+    // SAFETY: as the caller says.
+    unsafe { CStr::from_ptr(string) }.to_string_lossy().into_owned()
 }
 
 /// One connection's `struct sock`.

@@ -112,34 +112,7 @@ pub fn compile(name: &str, source: &str, folder: Option<&Path>, work: Option<&Pa
     let cache = cache()?;
     let own = work.is_none().then(|| Work::new(&cache)).transpose().map_err(|e| cannot(&cache, e))?;
     let work = own.as_ref().map_or(work, |own| Some(&own.0)).unwrap_or(&cache);
-    let put = |path: &str, text: &str| -> Result<PathBuf, Error> {
-        let at = work.join(path);
-        if let Some(parent) = at.parent() {
-            fs::create_dir_all(parent).map_err(|e| cannot(parent, e))?;
-        }
-        fs::write(&at, text).map_err(|e| cannot(&at, e))?;
-        Ok(at)
-    };
-    put("fanin_shim.h", SHIM)?;
-    for header in KERNEL_HEADERS {
-        put(&format!("include/{header}"), "#include \"fanin_shim.h\"\n")?;
-    }
-    for (header, text) in twins::HEADERS {
-        put(&format!("twins/{header}"), text)?;
-    }
-    let glue = put("glue.c", &format!("#pragma GCC visibility push(default)\n{GLUE}"))?;
-    let file = match &registration {
-        Some(registration) => {
-            put("fanin_bpf.h", BPF)?;
-            let places = bpf::HEADERS.iter().map(|header| format!("include/{header}"));
-            // Found before one in the file's own folder.
-            for place in places.chain(bpf::BESIDE.iter().map(|header| format!("source/{header}"))) {
-                put(&place, "#include \"fanin_bpf.h\"\n")?;
-            }
-            put(&format!("source/{name}"), &format!("{source}{registration}"))?
-        }
-        None => put(&format!("source/{name}"), source)?,
-    };
+    let (file, glue) = laid_out(work, name, source, registration.as_deref())?;
     let run = |extra: &[&str], files: &[&Path], out: &Path| -> Result<Output, Error> {
         let mut command = Command::new(&compiler);
         // Temporary files go with the folder, however this process ends; a wrapper that keeps what it compiled would write elsewhere.
@@ -172,6 +145,39 @@ pub fn compile(name: &str, source: &str, folder: Option<&Path>, work: Option<&Pa
         fs::rename(&made, &path).map_err(|e| cannot(&path, e))?;
     }
     Ok(Object { path, version, headers })
+}
+
+/// Writes the user's file, what stands in for the kernel's headers, and the glue; where file and glue are.
+fn laid_out(work: &Path, name: &str, source: &str, registration: Option<&str>) -> Result<(PathBuf, PathBuf), Error> {
+    let put = |path: &str, text: &str| -> Result<PathBuf, Error> {
+        let at = work.join(path);
+        if let Some(parent) = at.parent() {
+            fs::create_dir_all(parent).map_err(|e| cannot(parent, e))?;
+        }
+        fs::write(&at, text).map_err(|e| cannot(&at, e))?;
+        Ok(at)
+    };
+    put("fanin_shim.h", SHIM)?;
+    for header in KERNEL_HEADERS {
+        put(&format!("include/{header}"), "#include \"fanin_shim.h\"\n")?;
+    }
+    for (header, text) in twins::HEADERS {
+        put(&format!("twins/{header}"), text)?;
+    }
+    let glue = put("glue.c", &format!("#pragma GCC visibility push(default)\n{GLUE}"))?;
+    let file = match registration {
+        Some(registration) => {
+            put("fanin_bpf.h", BPF)?;
+            let places = bpf::HEADERS.iter().map(|header| format!("include/{header}"));
+            // Found before one in the file's own folder.
+            for place in places.chain(bpf::BESIDE.iter().map(|header| format!("source/{header}"))) {
+                put(&place, "#include \"fanin_bpf.h\"\n")?;
+            }
+            put(&format!("source/{name}"), &format!("{source}{registration}"))?
+        }
+        None => put(&format!("source/{name}"), source)?,
+    };
+    Ok((file, glue))
 }
 
 /// The files of a rule as `make` reads it, without those in `work`.

@@ -153,11 +153,9 @@ impl Paths {
             Ok(ways)
         };
         for (i, flow) in spec.flows.iter().enumerate() {
-            if i.is_multiple_of(PATHS_PER_LOOK) {
-                let look = Progress { now: Time::ZERO, end: spec.end, packet_hops: 0, messages: (0, 0) };
-                if progress(look).is_break() {
-                    return Err(RunError::Interrupted { at: Time::ZERO });
-                }
+            let look = Progress { now: Time::ZERO, end: spec.end, packet_hops: 0, messages: (0, 0) };
+            if i.is_multiple_of(PATHS_PER_LOOK) && progress(look).is_break() {
+                return Err(RunError::Interrupted { at: Time::ZERO });
             }
             let (forward, there) = way(&mut made, flow.src, flow.dst, 2 * i as u64)?;
             // What a host sends on one connection has one 5-tuple, data and ACKs alike.
@@ -204,17 +202,7 @@ fn network(spec: &Spec, tables: &Tables, here: Here<'_>) -> Result<Net, RunError
         }
         ports.push(port);
     }
-    let mut pools = Vec::new();
-    let mut pool_of = vec![None; ports.len()];
-    for (n, node) in spec.nodes.iter().enumerate() {
-        let Some(shared) = node.shared_buffer.filter(|_| here.has(NodeId(n as u32))) else { continue };
-        let own: Vec<u32> =
-            (0..spec.links.len() as u32).filter(|&l| spec.links[l as usize].from.index() == n).collect();
-        for &l in &own {
-            pool_of[l as usize] = Some(pools.len() as u32);
-        }
-        pools.push(SharedBuffer::new(own, shared.size.get(), shared.alpha));
-    }
+    let (pools, pool_of) = shared_buffers(spec, here);
     let (spacing, horizon) = event_density(spec);
     let mut trace = Tracer::new(spec);
     if here.partition.is_some() {
@@ -243,6 +231,22 @@ fn network(spec: &Spec, tables: &Tables, here: Here<'_>) -> Result<Net, RunError
         split: here.partition.map(|partition| split(spec, partition, here.part)),
         trace,
     })
+}
+
+/// The buffers that a switch's ports share, and which of them each link has.
+fn shared_buffers(spec: &Spec, here: Here<'_>) -> (Vec<SharedBuffer>, Vec<Option<u32>>) {
+    let mut pools = Vec::new();
+    let mut pool_of = vec![None; spec.links.len()];
+    for (n, node) in spec.nodes.iter().enumerate() {
+        let Some(shared) = node.shared_buffer.filter(|_| here.has(NodeId(n as u32))) else { continue };
+        let own: Vec<u32> =
+            (0..spec.links.len() as u32).filter(|&l| spec.links[l as usize].from.index() == n).collect();
+        for &l in &own {
+            pool_of[l as usize] = Some(pools.len() as u32);
+        }
+        pools.push(SharedBuffer::new(own, shared.size.get(), shared.alpha));
+    }
+    (pools, pool_of)
 }
 
 fn split(spec: &Spec, partition: &Partition, part: usize) -> Box<Split> {

@@ -245,22 +245,7 @@ impl Receiver {
             self.last_delivery = Some(net.now);
             net.trace.delivered(net.now, self.flow, self.arrived.nxt - before);
         }
-        if let Some((control, conn)) = self.controlled() {
-            let nxt = self.arrived.nxt;
-            let rtt = self.metering.as_mut().and_then(|m| m.round_trips.on_data(nxt, Time::from_ps(net.now)));
-            let advice = controls[control as usize].on_data(&Arrival {
-                now: Time::from_ps(net.now),
-                conn,
-                mss: self.config.stack.mss,
-                wire_bytes: self.config.wire_of(packet),
-                payload_bytes: if duplicate { 0 } else { u32::from(packet.len) },
-                rtt,
-            });
-            self.window = advice.window;
-            self.delay = advice.ack_delay;
-            // A policy that meters ACKs must see them leave: a delayed ACK would wait for the packet that the ACK is to release.
-            self.now = true;
-        }
+        self.tell_policy(packet, duplicate, controls, net.now);
         // More than one full segment is acknowledged at once, however many packets bring it (`__tcp_ack_snd_check`).
         let merged = u32::from(packet.len) > self.config.stack.mss;
         self.pending += if merged { self.config.stack.delack_segments } else { 1 };
@@ -278,6 +263,24 @@ impl Receiver {
         // What an application wrote is acknowledged when the one here has read all of it, which waits for enough to read (`__tcp_cleanup_rbuf`).
         let ends = self.pushed_again || (self.pushed && !self.interactive);
         self.now |= ends && self.buffer.as_ref().is_none_or(|b| b.is_read());
+    }
+
+    /// Tells the host's policy, where it has one for this connection, and does as it says.
+    fn tell_policy(&mut self, packet: &Packet, duplicate: bool, controls: &mut [Box<dyn ReceiverControl>], now: u64) {
+        let Some((control, conn)) = self.controlled() else { return };
+        let (nxt, now) = (self.arrived.nxt, Time::from_ps(now));
+        let advice = controls[control as usize].on_data(&Arrival {
+            now,
+            conn,
+            mss: self.config.stack.mss,
+            wire_bytes: self.config.wire_of(packet),
+            payload_bytes: if duplicate { 0 } else { u32::from(packet.len) },
+            rtt: self.metering.as_mut().and_then(|m| m.round_trips.on_data(nxt, now)),
+        });
+        self.window = advice.window;
+        self.delay = advice.ack_delay;
+        // A policy that meters ACKs must see them leave: a delayed ACK would wait for the packet that the ACK is to release.
+        self.now = true;
     }
 
     /// Linux looks at how long segments are (`tcp_event_data_recv`): the first brings quick ACKs.

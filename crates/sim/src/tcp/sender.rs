@@ -114,6 +114,14 @@ pub struct Totals {
     pub(super) min_rtt: Duration,
 }
 
+/// The SACK blocks of an ACK as bytes of the stream; (0, 0) where there is none.
+fn sack_blocks(packet: &Packet) -> [(u64, u64); 3] {
+    std::array::from_fn(|i| {
+        let (l, r) = (u64::from(packet.sack[2 * i]), u64::from(packet.sack[2 * i + 1]));
+        if r == 0 { (0, 0) } else { (packet.seq + l, packet.seq + r) }
+    })
+}
+
 /// Whether anything asks which of the delivered segments was sent last: RACK, the round trips that Linux tells, and rate samples.
 fn needs_newest(config: &Config) -> bool {
     let stack = &config.stack;
@@ -350,6 +358,13 @@ impl Sender {
             }
             return;
         }
+        self.judge_ack(packet, ece, opens, net);
+    }
+
+    /// An ACK while data are outstanding, in the order of `tcp_ack`: what it delivers, its round trip, losses, the window, and what may leave.
+    #[inline]
+    fn judge_ack(&mut self, packet: &Packet, ece: bool, opens: bool, net: &mut Uplink<'_>) {
+        let (advanced, with_data) = (packet.seq > self.una, packet.has(flags::CARRIES_ACK));
         let now = net.now;
         let prior_in_flight = self.in_flight();
         let mut summary = AckSummary { advanced, ece, ..AckSummary::default() };
@@ -362,13 +377,7 @@ impl Sender {
             self.una = packet.seq;
             self.board.acknowledge(packet.seq, d);
         }
-        let sacked = self.recovery.uses_sack() && {
-            let block = |i: usize| {
-                let (l, r) = (u64::from(packet.sack[2 * i]), u64::from(packet.sack[2 * i + 1]));
-                if r == 0 { (0, 0) } else { (packet.seq + l, packet.seq + r) }
-            };
-            self.board.sack([block(0), block(1), block(2)], d)
-        };
+        let sacked = self.recovery.uses_sack() && self.board.sack(sack_blocks(packet), d);
         if with_data && !advanced && !sacked {
             // Data that repeat an ACK are no duplicate ACK (RFC 5681 section 2).
             return;
@@ -389,20 +398,12 @@ impl Sender {
         let news = advanced || with_data || opens;
         let dubious = !was_open || sacked || ece || packet.has(flags::DSACK) || !news;
         let lost = self.find_losses(advanced, sacked, dubious, d, net.now);
-        // Linux changes the state first, then the window.
-        let enters = self.recovery.linux.is_some()
-            && self.board.lost() > 0
-            && (self.state != State::Loss || self.recovery.lost_again() || self.una >= self.recovery.high);
-        let may_grow = may_grow && !enters;
         let mut ack = Ack::of(0, self.config.stack.mss, self.una, rtt);
-        ack.acked_bytes = d.acked_bytes;
-        ack.acked_segments = d.acked_segments;
-        ack.delivered_bytes = d.bytes;
-        ack.delivered_segments = delivered;
-        ack.ece = ece;
-        ack.may_grow = may_grow;
-        ack.newly_lost = lost;
-        ack.prior_in_flight = prior_in_flight;
+        (ack.acked_bytes, ack.acked_segments) = (d.acked_bytes, d.acked_segments);
+        (ack.delivered_bytes, ack.delivered_segments) = (d.bytes, delivered);
+        // Linux changes the state first, then the window.
+        (ack.ece, ack.may_grow) = (ece, may_grow && !self.enters_recovery());
+        (ack.newly_lost, ack.prior_in_flight) = (lost, prior_in_flight);
         ack.rate = self.rates.as_mut().and_then(|r| r.sample(d, now));
         let settled = self.config.needs.settled_acks;
         if d.segments == 0 {
@@ -417,14 +418,26 @@ impl Sender {
         if settled {
             self.notify_ack(now, &ack);
         }
+        self.send_on_ack(advanced || answers_older, net);
+    }
+
+    /// What may leave after an ACK; `delivers`: the timer begins anew.
+    fn send_on_ack(&mut self, delivers: bool, net: &mut Uplink<'_>) {
         self.held_for_ack = false;
         self.gate_until = 0;
-        self.restart_rto(advanced || answers_older, now);
+        self.restart_rto(delivers, net.now);
         self.try_send(net);
         if self.end_frto_step() {
             self.try_send(net);
         }
         self.trace(net);
+    }
+
+    /// Losses that were found begin a recovery, where Linux judges them (`tcp_fastretrans_alert`).
+    fn enters_recovery(&self) -> bool {
+        self.recovery.linux.is_some()
+            && self.board.lost() > 0
+            && (self.state != State::Loss || self.recovery.lost_again() || self.una >= self.recovery.high)
     }
 
     /// The round-trip sample of this ACK, and its effect on the estimator.
