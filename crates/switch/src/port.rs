@@ -184,6 +184,7 @@ impl Port {
 
     #[cold]
     fn uneven_serialisation(&self, wire: u16) -> u64 {
+        // size/rate, and what the clock adds to each byte.
         let nominal = (Bytes::new(u64::from(wire)) / self.rate).ps();
         nominal.saturating_add_signed((i64::from(wire) * self.skew) >> 16)
     }
@@ -202,6 +203,7 @@ impl Port {
         }
         while self.queue != self.ring.tail() {
             let Some(&UnderWay { arrival, packet }) = self.ring.at(self.queue) else { break };
+            // A packet leaves the queue with its last bit, and is on the wire for the link's delay.
             let departure = arrival - self.delay;
             if departure > now {
                 break;
@@ -226,6 +228,7 @@ impl Port {
 
     /// Records every change of the queue from now on.
     pub fn record_changes(&mut self) {
+        // From now on every packet is asked about, so that each change is seen.
         self.easy = Threshold::NOTHING;
         self.special.get_or_insert_default().traced = true;
     }
@@ -274,6 +277,7 @@ impl Port {
     pub fn offer_easily(&mut self, now: u64, packet: Packet) -> Option<Option<u64>> {
         self.advance(now);
         let (packets, bytes) = (self.queued_packets(), self.bytes + u64::from(packet.bytes));
+        // Below the limit and K, in a FIFO without a discipline, nothing can happen to it.
         if self.easy.exceeded_by(packets + 1, bytes) {
             return None;
         }
@@ -287,6 +291,7 @@ impl Port {
         let mut marked = false;
         let scheduled = self.is_scheduled();
         if !scheduled {
+            // Drop-tail: with this packet the queue were longer than its limit, or than a shared buffer leaves it.
             if self.limit.exceeded_by(before + 1, bytes) || bytes > room {
                 return self.drop(packet.bytes);
             }
@@ -299,6 +304,7 @@ impl Port {
                 }
             }
         }
+        // DCTCP's step: the queue with this packet exceeds K (RFC 8257 section 3.1). CE that is there is not marked again.
         marked |= packet.has(flags::ECT) && self.mark.exceeded_by(before + 1, bytes);
         marked &= !packet.has(flags::CE);
         if marked {
@@ -330,6 +336,7 @@ impl Port {
         self.accepted += 1;
         self.accepted_bytes += wire;
         let head = self.transmit(now, packet);
+        // The packet is in the queue until its last bit has left, at `free_at`.
         self.byte_time = self.byte_time.wrapping_add(u128::from(wire) * u128::from(self.free_at - now));
         head
     }
@@ -347,6 +354,7 @@ impl Port {
         self.bytes = self.bytes + wire - cut;
         self.accepted += 1;
         self.accepted_bytes = self.accepted_bytes + wire - cut;
+        // The scheduler gives up packets until all fits, perhaps this one.
         while self.limit.exceeded_by(in_ring + self.held, self.bytes) || self.bytes > room || scheduler.overflows() {
             let Some(victim) = scheduler.evict() else { break };
             let wire = u64::from(victim.bytes);
@@ -359,6 +367,7 @@ impl Port {
             evicted.push(victim);
         }
         let evicts = !evicted.is_empty();
+        // Each length between before and after was passed, at this instant.
         let after = self.queued_packets();
         (packets..after).for_each(|length| self.levels.rise(length, now));
         (after..packets).rev().for_each(|length| self.levels.fall(length, now));
@@ -371,6 +380,7 @@ impl Port {
     /// So many bytes came into the queue, so many left it.
     #[inline]
     fn note_bytes(&mut self, now: u64, came: u64, left: u64) {
+        // Integral of bytes over time: a byte adds its departure and takes off its arrival.
         let at = |bytes: u64| u128::from(bytes) * u128::from(now);
         self.byte_time = self.byte_time.wrapping_add(at(left)).wrapping_sub(at(came));
     }
@@ -405,11 +415,13 @@ impl Port {
     /// Puts a packet behind everything that is being sent.
     #[inline(always)]
     fn transmit(&mut self, now: u64, packet: Packet) -> Option<u64> {
+        // start = max(now, free_at), or later where the host still works at the packet.
         let start = self.free_at.max(now + mem::take(&mut self.lag));
         let time = self.serialisation(packet.bytes);
         self.free_at = start + time;
         self.busy += time;
         self.wait += start - now;
+        // arrival = free_at + delay; a link delivers in order, so only the first of a link has to be called.
         let arrival = self.free_at + self.delay;
         let was_empty = self.ring.is_empty();
         self.ring.push(UnderWay { arrival, packet });
@@ -419,6 +431,7 @@ impl Port {
     /// The head reaches the far end; also the arrival of the next one.
     #[inline]
     pub fn deliver(&mut self, now: u64) -> Option<(Packet, Option<u64>)> {
+        // What arrives has left the queue; nobody may have looked since.
         if self.queue == self.ring.head() {
             self.advance(now);
             if self.queue == self.ring.head() {
@@ -454,6 +467,7 @@ impl Port {
 
     /// Takes over a packet that a port elsewhere, of the same delay, has put on this link; when it arrives if the link was empty.
     pub fn take_over(&mut self, arrival: u64, packet: Packet) -> Option<u64> {
+        // Its last bit left a delay before it arrives.
         self.free_at = arrival - self.delay;
         self.bytes += u64::from(packet.bytes);
         let was_empty = self.ring.is_empty();
@@ -464,6 +478,7 @@ impl Port {
     /// When [`Self::poll`] has something to do: a packet reaches the far end, or the scheduler may choose again.
     pub fn next_event(&self) -> Option<u64> {
         let arrival = self.ring.front().map(|head| head.arrival);
+        // The scheduler chooses when the link is free.
         let choice = (self.held > 0).then_some(self.free_at);
         match (arrival, choice) {
             (Some(a), Some(c)) => Some(a.min(c)),

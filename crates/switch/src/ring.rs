@@ -103,6 +103,7 @@ impl<T: Copy + Default> Ring<T> {
     #[cold]
     #[inline(never)]
     fn grow(&mut self) {
+        // Numbers stay; their slots are those modulo the new size.
         let mut slots = vec![T::default(); (2 * self.slots.len()).max(FIRST_SLOTS)].into_boxed_slice();
         let mask = slots.len() - 1;
         for (index, value) in self.iter().enumerate() {
@@ -126,6 +127,7 @@ impl<T: Copy + Default> Ring<T> {
 
     /// The first index at whose value `before` does not hold; it holds for all values up to one, and for none after that.
     pub fn partition_point(&self, before: impl Fn(&T) -> bool) -> usize {
+        // Bisection: it holds for all below `low`, for none from `high` on.
         let (mut low, mut high) = (0, self.len());
         while low < high {
             let middle = low.midpoint(high);

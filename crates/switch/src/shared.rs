@@ -29,6 +29,7 @@ impl SharedBuffer {
     /// Bytes that the buffer leaves to a port now, what the port holds already included. To be asked before every packet that is offered
     /// to one of the ports; `queued` says how many bytes a port holds now ([`crate::Port::queue`]).
     pub fn room(&mut self, port: u32, mut queued: impl FnMut(u32) -> u64) -> u64 {
+        // Q(t): what all its ports hold now.
         let mut used = 0;
         self.holding.retain(|&member| {
             let bytes = queued(member);

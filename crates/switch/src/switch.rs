@@ -23,6 +23,7 @@ impl Switch {
     /// What a scheduler gave up for it waits in [`Self::evicted`].
     pub fn offer(&mut self, now: u64, port: usize, packet: Packet) -> Offer {
         let ports = &mut self.ports;
+        // A shared buffer's threshold depends on what its ports hold at this instant.
         let room = match &mut self.shared {
             Some(shared) if shared.is_for(port as u32) => shared.room(port as u32, |p| ports[p as usize].queue(now).1),
             _ => u64::MAX,

@@ -56,6 +56,7 @@ impl Levels {
     #[cold]
     #[inline(never)]
     fn rise_higher(&mut self, from: u32, now: u64) {
+        // Beyond the histogram only the greatest length is kept.
         if self.above.len() < HISTOGRAM - 1 {
             self.above.push(now.wrapping_neg());
         }
@@ -80,6 +81,7 @@ impl Levels {
         // The queue has been longer than each length below the present one up to now.
         let open = |length: usize| if length < present as usize { now } else { 0 };
         let above = self.above.iter().enumerate().map(|(length, sum)| sum.wrapping_add(open(length)));
+        // Time at n is the time above n - 1 less the time above n.
         let mut longer = now;
         let mut times: Vec<u64> = above.map(|next| core::mem::replace(&mut longer, next) - next).collect();
         times.push(longer);

@@ -97,6 +97,7 @@ impl Bic {
 
     /// `bictcp_update`: acknowledged packets per packet of growth at this window.
     fn step(&self, cwnd: u64) -> u64 {
+        // Small windows grow as Reno's: a packet per window.
         if cwnd <= self.low_window {
             return cwnd;
         }
@@ -111,6 +112,7 @@ impl Bic {
             }
         } else if cwnd < self.last_max + SEARCH {
             smooth
+        // Beyond the last maximum max probing: faster with the distance, until Smax per round trip.
         } else if cwnd < self.last_max + self.max_increment * (SEARCH - 1) {
             cwnd * (SEARCH - 1) / (cwnd - self.last_max)
         } else {
@@ -129,6 +131,7 @@ impl Bic {
 
     fn grow(&mut self, now: Time, segments: u32) {
         let cwnd = self.window.cwnd.max(1.0) as u64;
+        // `bictcp_update` computes anew where the window has changed, or 1/32 s have passed.
         if self.found.is_none_or(|(window, at)| window != cwnd || now.since(at) > KEEP) {
             self.found = Some((cwnd, now));
             self.cnt = self.step(cwnd);
@@ -174,6 +177,7 @@ impl CongestionControl for Bic {
         self.window = match cause {
             Cause::Loss | Cause::Ecn => Window { cwnd: cwnd.min(reduced), ssthresh: reduced },
             Cause::Timeout { repeated } => {
+                // `bictcp_reset`: a timeout forgets the curve.
                 self.last_max = 0;
                 self.delayed_ack = 2 * RATIO;
                 self.credit = Credit::default();

@@ -62,6 +62,7 @@ impl D2tcp {
     /// d = Tc/D: how much of the remaining time the rest of the message takes at three quarters of the window, the mean of a
     /// sawtooth between half of it and all.
     fn urgency(&self, conn: &Conn) -> f64 {
+        // Without a deadline d = 1, which is DCTCP.
         let Some((message, deadline)) = conn.message.and_then(|m| m.deadline.map(|d| (m, d))) else { return 1.0 };
         if deadline <= conn.now {
             return self.missed_d;

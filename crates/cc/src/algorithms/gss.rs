@@ -87,6 +87,7 @@ impl Gss {
     fn alpha(&self) -> f64 {
         let Some((min, max)) = self.range else { return 0.0 };
         let rtt = if self.mean && self.sum.1 > 0 { self.sum.0 / f64::from(self.sum.1) } else { self.latest };
+        // Equation 7.
         congestion(rtt, min, max)
     }
 }
@@ -102,6 +103,7 @@ impl SlowStart for Gss {
         let mark = *self.mark.get_or_insert(conn.snd_nxt.min((ack.ack_seq - ack.acked_bytes.min(ack.ack_seq)) + sent));
         let grow = grow && window.in_slow_start();
         if grow && self.spread {
+            // The last window's step, a part for each segment that this one's ACKs acknowledge (`gss_spread`).
             window.cwnd = (window.cwnd + self.per_segment * f64::from(ack.acked_segments)).min(window.ssthresh);
         }
         if ack.ack_seq >= mark {

@@ -87,6 +87,7 @@ impl IaTcp {
 
     fn set_active(&mut self, conn: u32, active: bool) {
         self.entry(conn).active = active;
+        // n and RTTmin of equation 4 are those of the connections that share the link now.
         let any = self.conns.iter().any(|c| c.active);
         let sharing = self.conns.iter().filter(|c| if any { c.active } else { c.opened });
         self.n = sharing.clone().count().max(1) as u32;

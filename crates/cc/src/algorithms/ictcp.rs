@@ -151,6 +151,7 @@ impl IcTcp {
     /// Moves the slot to `now` (section 14.1).
     fn advance_slot(&mut self, now: Time) {
         let Slot { start, half, .. } = self.slot;
+        // Slots of 2T follow each other.
         let end = start + half * 2;
         if now >= end {
             let half = Duration::from_secs(self.weighted_rtt());
@@ -198,6 +199,7 @@ impl IcTcp {
         let unused = conn.measure(parameters.beta);
         conn.wants_more = false;
         if scarce && conn.window > self.slot.average && conn.shrink(&parameters) {
+            // Its rate, MSS/RTT, is there for others again.
             self.slot.quota += 8.0 * parameters.mss / conn.rtt;
             conn.unused = 0;
             return;
@@ -270,6 +272,7 @@ impl Incoming {
 
     /// One packet less, if the floor allows; ends receiver slow start.
     fn shrink(&mut self, parameters: &Parameters) -> bool {
+        // rwnd - MSS, not below the least window: as arrivals move it, the window's right edge does not move back.
         if self.window - parameters.mss < parameters.min_window {
             return false;
         }
@@ -312,6 +315,7 @@ impl ReceiverControl for IcTcp {
         let conn = self.entry(arrival.conn);
         conn.slot_bytes += u64::from(arrival.wire_bytes);
         if let Some(sample) = arrival.rtt {
+            // RFC 6298: SRTT + (R - SRTT)/8.
             conn.rtt += RTT_WEIGHT * (sample.as_secs().max(MIN_RTT) - conn.rtt);
         }
         let rtt = Duration::from_secs(conn.rtt);
@@ -324,6 +328,7 @@ impl ReceiverControl for IcTcp {
         }
         let conn = &mut self.conns[index];
         if now >= conn.interval + rtt {
+            // b_s: what comes in the second round trip of an interval of two.
             conn.bytes += u64::from(arrival.payload_bytes);
         }
         Advice { window: conn.window as u64, ack_delay: Duration::ZERO }

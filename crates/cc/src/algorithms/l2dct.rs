@@ -80,10 +80,12 @@ impl L2dct {
 
     /// Attained service: segments or kB of new data sent, on the connection or for the message.
     fn service(&mut self, conn: &Conn) -> f64 {
+        // s counts new data that were sent, acknowledged or not; what is sent again does not count.
         let outstanding = (conn.snd_nxt - conn.snd_una) as f64 / f64::from(conn.mss);
         let segments = self.acked as f64 + outstanding;
         let (mut first_byte, mut first_segment) = (0, 0.0);
         if self.per_message {
+            // A message that was not seen before: s begins with its first byte (`l2dct_per_message`).
             if let Some(m) = conn.message.filter(|m| self.message.is_none_or(|(start, _)| start != m.start)) {
                 let before = segments - m.sent as f64 / f64::from(conn.mss);
                 self.message = Some((m.start, before.round().max(0.0) as u64));

@@ -40,6 +40,7 @@ fn build(setup: &Setup, args: &Args, _none: Box<dyn SlowStart>) -> Result<Box<dy
     args.number(&RTO, setup.profile)?;
     let packets = match args.number(&WINDOW, setup.profile)? {
         0.0 => setup.path.map_or(UNKNOWN_PATH, |path| {
+            // Section 3.2: what fills the path, rate x round trip in packets, and what a switch's queue holds.
             let wire = setup.wire.get().max(1) as f64 * 8.0;
             (path.rate.bps() as f64 * path.base_rtt.as_secs() / wire).ceil() + SWITCH_QUEUE
         }),

@@ -76,6 +76,7 @@ impl TcpRand {
             no_rise: if args.word(&NO_RISE, setup.profile)? == "full" { NoRise::Full } else { NoRise::Algorithm },
         };
         let r_min = number(&RMIN)?;
+        // A given rMin is the static form; 0 asks for the adaptive one, which follows CUBIC's curve (Algorithm 1).
         let least = if r_min > 0.0 {
             Least::Static(r_min)
         } else if inner.growth_curve() != GrowthCurve::None {
@@ -147,6 +148,7 @@ impl CongestionControl for TcpRand {
         self.inner.before_send(conn, since_last)
     }
     fn segment_size(&mut self, conn: &Conn) -> u32 {
+        // Section 4: the payload of each new segment is drawn, uniform on [rMin, MSS].
         payload(self.r_min(conn.mss), conn.mss, conn.uniform)
     }
     fn control(&self) -> Control {

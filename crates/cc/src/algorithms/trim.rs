@@ -458,6 +458,7 @@ impl CongestionControl for Trim {
             // Let go before, but kept back by something else (host jitter, a window in bytes).
             return Gate::Go;
         }
+        // Algorithm 1: behind the probes everything waits for their ACKs.
         if probing.sent == PROBES {
             return Gate::HoldForAck;
         }

@@ -120,12 +120,13 @@ impl Vegas {
     fn decide(&mut self, window: f64, sent: f64) {
         let (sum, count) = core::mem::take(&mut self.samples);
         if count > 0 {
+            // tcp-vegas.cc: the mean of the samples since the last decision.
             let rtt = sum / f64::from(count);
             // One packet on its own sees the path as it is now.
             if rtt < self.base_rtt || sent <= 1.0 {
                 self.base_rtt = rtt;
             }
-            // (expected - actual) x base round trip.
+            // Delta = (expected - actual) baseRTT, the packets queued; what was sent in this round trip is the actual rate.
             let queued = window - sent * self.base_rtt / rtt;
             self.delta = if self.thresholds.integer { (queued + 0.5).trunc() } else { queued };
         }
@@ -133,16 +134,19 @@ impl Vegas {
         let cwnd = self.window.cwnd;
         self.incr = 0.0;
         if self.window.in_slow_start() {
+            // Section III-D: slow start grows every other round trip; in between expected and actual rate can be compared.
             self.grow_this_round = !self.grow_this_round;
             if !self.grow_this_round {
                 return;
             }
+            // More than gamma queued: slow start ends with an eighth less (tcp-vegas.cc).
             if self.delta > gamma {
                 // ssthresh has no use but to end slow start.
                 self.window = Window { cwnd: (cwnd - cwnd / 8.0).max(MIN_CWND), ssthresh: MIN_CWND };
             } else {
                 self.incr = 1.0;
             }
+        // Section III-C: above beta a packet less, below alpha one more, 1/cwnd for each ACK of the next round trip.
         } else if self.delta > beta {
             self.window.cwnd = (cwnd - 1.0).max(MIN_CWND.min(cwnd));
         } else if self.delta < alpha {
@@ -211,6 +215,7 @@ impl CongestionControl for Vegas {
         let Window { cwnd, ssthresh } = self.window;
         let whole = cwnd.floor();
         let half = (conn.loss_basis / 2.0).max(MIN_CWND);
+        // tcp-vegas.cc: a loss takes a quarter of the window; of three packets or fewer it leaves two.
         let to = match cause {
             Cause::Loss if whole <= 3.0 => Window { cwnd: cwnd.min(MIN_CWND), ssthresh: MIN_CWND },
             Cause::Loss => Window { cwnd: whole - (whole / 4.0).floor(), ssthresh: MIN_CWND },

@@ -69,6 +69,7 @@ impl Sender {
         let most = self.burst_goal();
         let mut left = if self.config.stack.max_burst == 0 { u32::MAX } else { self.config.stack.max_burst };
         let (mut sent, mut waits) = (false, false);
+        // As segment by segment: what is lost first, then new data.
         while left > 0 {
             if self.paced() && self.pace_at > net.now && asks != Asks::ToProbe {
                 break;
@@ -154,6 +155,7 @@ impl Sender {
         let whole = u64::from(mss);
         let max = u64::from(room) * whole;
         let first = self.offload.as_mut()?.grow(self.nxt, written, max, mss);
+        // `tcp_snd_wnd_test`: the first segment of a burst must fit into the receiver's window.
         let open = self.edge.saturating_sub(self.nxt);
         if room == 0 || first == 0 || open < first.min(whole) {
             return None;
@@ -165,6 +167,7 @@ impl Sender {
         }
         if asks == Asks::ForAll {
             let waiting = Waiting { first, all: written - self.nxt };
+            // `tcp_tso_should_defer`: a burst that would soon be longer waits.
             if let Verdict::Wait { cwnd_limited } = self.chance(waiting, open, most, now).judge() {
                 *waits |= cwnd_limited;
                 return None;
@@ -177,6 +180,7 @@ impl Sender {
         if max <= needed {
             return Some(max);
         }
+        // `tcp_mss_split_point`: whole segments, and the last short one unless Nagle holds it.
         let partial = needed % whole;
         Some(if partial > 0 && holds(self, partial) { needed - partial } else { needed })
     }
@@ -230,6 +234,7 @@ impl Sender {
             return 0;
         }
         let room = (self.window_in_force() - self.in_flight()).max(1.0) as u32;
+        // `tcp_xmit_retransmit_queue`: buffer by buffer, each as much as the window lets out.
         let count = self.board.lost_run(first, room.min(most));
         if self.host_holds_enough(u64::from(count) * u64::from(mss), true, net.now) {
             return 0;

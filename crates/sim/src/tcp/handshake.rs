@@ -101,6 +101,7 @@ impl Sender {
             return self.send_syn(net);
         }
         self.counters.timeouts += 1;
+        // tcp_syn_linear_timeouts: the first ones do not back off.
         if self.syns_lost() > self.config.stack.syn_linear_timeouts {
             self.rtt.backoff += 1;
         }
@@ -111,7 +112,9 @@ impl Sender {
         if self.phase != Phase::SynSent {
             return;
         }
+        // A SYN/ACK ends the handshake for the side that asked.
         self.phase = Phase::Established;
+        // RFC 3168 section 6.1.1: without ECE in the answer the connection has no ECN.
         if !packet.has(flags::ECE) {
             self.forgo_ecn();
             if let Some(peer) = self.peer {
@@ -119,6 +122,7 @@ impl Sender {
             }
         }
         let stack = &self.config.stack;
+        // Karn: no sample of a SYN that was sent again; its time stamp tells whole milliseconds.
         if self.syns_lost() == 0 {
             let rtt = elapsed(packet.timestamp, net.now, stack);
             self.rtt.sample(rtt, self.una, self.nxt, stack);

@@ -125,6 +125,7 @@ impl Sender {
         let rack = self.recovery.rack();
         rack.watch_order(d);
         rack.lost_again = false;
+        // RFC 8985 section 6.2 step 2: RACK.segment is the one sent last of all that were delivered.
         if let Some((latest, sent_at)) = d.evidence.advance() {
             (rack.sent_at, rack.end) = latest.max((rack.sent_at, rack.end));
             rack.rtt = ticked(now) - sent_at;
@@ -150,6 +151,7 @@ impl Sender {
         let eager = !rack.reordering
             && ((matches!(self.state, State::Recovery | State::Loss) && self.una < self.recovery.high)
                 || self.board.sacked() >= self.config.stack.dup_thresh);
+        // Step 4: reo_wnd = min((steps + 1) min_RTT / 4, SRTT).
         let quarters = u64::from(rack.window_steps) + 1;
         let reorder = if eager { 0 } else { ticked((self.rtt.min().ps() / 4 * quarters).min(self.rtt.srtt().ps())) };
         let (mut lost, mut lost_again) = (0, false);
@@ -173,6 +175,7 @@ impl Sender {
                 }
                 continue;
             }
+            // Step 5: lost once xmit_ts + RACK.rtt + reo_wnd has passed; else the timer waits for that.
             let due = sent_at + rack.rtt + reorder;
             if due <= time {
                 if self.board.lose(index) {
@@ -226,6 +229,7 @@ impl Sender {
         if self.recovery.kind != RecoveryKind::Rack {
             return;
         }
+        // Section 7.2: no probe without data in flight, during recovery, behind another probe, or with SACKs to act on.
         let idle = self.board.is_empty()
             || !matches!(self.state, State::Open | State::Cwr)
             || self.recovery.rack().probe.is_some()
@@ -262,6 +266,7 @@ impl Sender {
         if self.una < probe.end {
             return;
         }
+        // More than the probe was acknowledged: it filled a hole at the end.
         let repaired = self.una > probe.end;
         let for_nothing = ack.has(flags::DSACK) || (!summary.advanced && !summary.sacked);
         if !probe.repeats || for_nothing || repaired {

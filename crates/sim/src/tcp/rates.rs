@@ -57,6 +57,7 @@ impl RateSampler {
             self.app_limited_until = 0;
         }
         let (newest, rate) = (d.newest?, d.newest_rate?);
+        // `tcp_rate_skb_delivered`: the next sample's sending time counts from the newest segment.
         self.first_sent_at = newest.sent_at;
         // Linux's times are whole microseconds, and their differences, too.
         let sending = ticked(newest.sent_at) - ticked(rate.first_sent_at);
@@ -75,6 +76,7 @@ impl Sender {
     /// The application writes: it was the limit so far if less than a segment waited and the window was open (`tcp_rate_check_app_limited`).
     pub(super) fn note_app_limited(&mut self) {
         let full = u64::from(self.config.stack.mss);
+        // Nothing waits, nothing is lost, and the window is not full: the application is the limit.
         let waits = self.written - self.nxt >= full || self.board.pending() > 0;
         let has_room = self.in_flight() < self.control.cwnd;
         let pipe = u64::from(self.board.pipe());

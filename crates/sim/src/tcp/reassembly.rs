@@ -48,6 +48,7 @@ impl Reassembly {
         } else {
             self.stamp += 1;
             let mut merged = Range { start, end, stamp: self.stamp };
+            // Runs that the new one touches become one with it.
             let from = self.ahead.partition_point(|r| r.end < start);
             let mut to = from;
             while to < self.ahead.len() && self.ahead[to].start <= end {
@@ -58,6 +59,7 @@ impl Reassembly {
             self.ahead.splice(from..to, [merged]);
             return;
         }
+        // The hole is filled up to the next one.
         let reached = self.ahead.iter().take_while(|r| r.start <= self.nxt).count();
         if reached > 0 {
             self.nxt = self.nxt.max(self.ahead[reached - 1].end);

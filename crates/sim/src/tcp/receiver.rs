@@ -230,12 +230,15 @@ impl Receiver {
             self.ts_recent = packet.timestamp;
         }
         let before = self.arrived.nxt;
+        // RFC 9293 section 3.10.7.4: in order is what begins at RCV.NXT.
         let in_order = packet.seq == before && self.arrived.is_whole();
         let old = end <= before;
+        // What had arrived before is told by D-SACK (RFC 2883).
         let duplicate = !in_order && (old || self.arrived.holds(packet.seq, end));
         if in_order {
             self.arrived.nxt = end;
         } else {
+            // Another SACK block: the merged ACKs tell of those before it first.
             if self.merged.acks > 0 && self.arrived.is_another_block(packet.seq, end) {
                 self.acknowledge(net);
             }
@@ -369,6 +372,7 @@ impl Receiver {
         if self.pending == 0 {
             return;
         }
+        // `tcp_in_quickack_mode`: quick ACKs are left, and the connection is not interactive.
         let quick = self.quick_left > 0 && !self.interactive;
         if self.now || quick {
             self.acknowledge(net);
@@ -377,6 +381,7 @@ impl Receiver {
         } else if self.is_due() {
             self.acknowledge(net);
         } else if self.ack_at == u64::MAX {
+            // RFC 1122 section 4.2.3.2: a delayed ACK leaves in time all the same.
             self.ack_at = self.clock.after(net.now, self.config.stack.longest_delack());
             self.arm(net);
         }
@@ -386,6 +391,7 @@ impl Receiver {
     fn is_due(&self) -> bool {
         let stack = &self.config.stack;
         if stack.delack_bytes && stack.delack_segments > 1 {
+            // `__tcp_ack_snd_check`: rcv_nxt - rcv_wup > icsk_ack.rcv_mss.
             let bytes = u64::from(stack.delack_segments - 1) * u64::from(self.full.size);
             return self.arrived.nxt - self.last_ack_sent > bytes;
         }
@@ -416,6 +422,7 @@ impl Receiver {
             // A twentieth of the lesser of what this host knows of the round trip as a receiver and as a sender.
             let (told, seen) = (round_trip().ps(), self.buffer.as_ref().map(|b| b.round_trip().ps()));
             let rtt = seen.map_or(told, |seen| if told > 0 { seen.min(told) } else { seen });
+            // delay = min(tcp_comp_sack_delay_ns, rtt / 20), and the timer's slack.
             let wait = stack.comp_sack_delay.ps().min(rtt / 20);
             self.merged.due = net.now + wait + stack.comp_sack_slack.ps();
             self.arm(net);
@@ -477,12 +484,14 @@ impl Receiver {
         match self.config.stack.ecn {
             EcnMode::Off => {}
             EcnMode::Classic => {
+                // RFC 3168 section 6.1.3: ECE on every ACK from CE to CWR.
                 if packet.has(flags::CWR) {
                     self.ce = false;
                 }
                 self.ce |= ce;
             }
             EcnMode::Dctcp => {
+                // RFC 8257 section 3.2: where CE changes, what came before is acknowledged with the old bit, and this at once.
                 if ce != self.ce {
                     if self.pending > 0 {
                         self.acknowledge(net);
@@ -516,6 +525,7 @@ impl Receiver {
             && !(delay.is_zero() && metering.held.is_empty())
         {
             // Held ACKs leave in order.
+            // A cumulative ACK that overtook another would make its delay void.
             let due = (net.now + delay.ps()).max(metering.held.back().map_or(0, |h| h.0));
             metering.held.push_back((due, ack));
             return self.arm(net);
@@ -533,6 +543,7 @@ impl Receiver {
     #[inline(always)]
     fn ack(&mut self, now: u64) -> Packet {
         if self.pending > 0 {
+            // `tcp_dec_quickack_mode`.
             self.quick_left = self.quick_left.saturating_sub(1);
         }
         self.pending = 0;
@@ -542,6 +553,7 @@ impl Receiver {
         self.now = false;
         self.pushed = false;
         self.pushed_again = false;
+        // The right edge of the window never moves back (RFC 9293 section 3.8.6).
         self.edge = self.edge.max(self.arrived.nxt.saturating_add(self.window));
         self.last_ack_sent = self.arrived.nxt;
         if let Some(buffer) = &mut self.buffer {
@@ -558,6 +570,7 @@ impl Receiver {
             sack,
             flow: self.flow,
             len: 0,
+            // SACK blocks are options (`tcp_established_options`).
             wire: self.config.empty_wire + self.config.stack.sack_bytes(&sack, duplicate),
             flags: flags::ACK | ece | self.config.control_ect | dsack,
             window: u32::try_from(self.edge - self.arrived.nxt).unwrap_or(u32::MAX),

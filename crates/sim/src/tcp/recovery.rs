@@ -293,6 +293,7 @@ impl Sender {
         if self.recovery.kind == RecoveryKind::NewReno || !self.config.stack.repeat_recovery {
             self.recovery.recover = Some(self.nxt);
         }
+        // RFC 5681 section 3.2 step 3: ssthresh and the duplicates that started it.
         self.recovery.inflation = f64::from(self.recovery.dup_acks);
         self.recovery.partial_acks = 0;
         self.recovery.rescued = false;
@@ -330,6 +331,7 @@ impl Sender {
         if !summary.advanced {
             self.recovery.dup_acks += 1;
             if !self.recovery.uses_sack() {
+                // Step 4: a segment more for each further duplicate.
                 self.recovery.inflation += 1.0;
             }
             return;

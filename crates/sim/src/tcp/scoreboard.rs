@@ -117,6 +117,7 @@ impl Scoreboard {
         }
         let out = self.outstanding();
         let lost = self.segments.iter().filter(|s| s.has(is::LOST)).count() as u32;
+        // holes = min(max(lost_out, 1), packets_out); sacked_out is at most the rest.
         let most = out - lost.clamp(1, out.max(1)).min(out);
         let fits = self.assumed <= most;
         self.assumed = self.assumed.min(most);
@@ -163,6 +164,7 @@ impl Scoreboard {
     #[inline]
     pub fn acknowledge(&mut self, ack: u64, d: &mut Delivered) {
         let (mut segments, before, mut start) = (0, self.start, self.start);
+        // What was sent once and not SACKed goes this short way; from the first other segment on, the long one.
         let simple = !self.notes_newest && self.rates.is_none();
         while let Some(front) = self.segments.front() {
             let end = start + u64::from(front.len);
@@ -209,6 +211,7 @@ impl Scoreboard {
             self.base += 1;
             d.acked_bytes += u64::from(s.len);
             d.acked_segments += 1;
+            // RFC 6675 SetPipe: what is acknowledged has left the network.
             if s.in_pipe() {
                 self.pipe -= 1;
                 self.pipe_bytes -= u64::from(s.len);
@@ -216,6 +219,7 @@ impl Scoreboard {
             if s.is_pending() {
                 self.pending -= 1;
             }
+            // What was SACKed counted as delivered then.
             if segment.sacked {
                 self.sacked -= 1;
             } else {
@@ -245,6 +249,7 @@ impl Scoreboard {
                 continue;
             }
             let (mut from, mut to) = (left, right);
+            // Of a block that has grown since the last ACK only the new part is walked.
             for (l, r) in self.seen.as_deref().copied().unwrap_or_default() {
                 if l == left && r <= right && r > l {
                     from = from.max(r);
@@ -267,6 +272,7 @@ impl Scoreboard {
                         self.pending -= 1;
                     }
                     self.lost -= u32::from(s.has(is::LOST));
+                    // A segment counts as delivered once, at its first SACK.
                     s.state |= is::SACKED;
                     self.sacked += 1;
                     let rate = self.rates.as_ref().and_then(|r| r.snapshots.get(i).copied());
@@ -292,9 +298,11 @@ impl Scoreboard {
         if self.sacked == 0 || self.top_sacked <= self.base {
             return 0;
         }
+        // RFC 6675 IsLost: DupThresh discontiguous SACKed ranges above it, or more than (DupThresh - 1) SMSS bytes.
         let enough_bytes = u64::from(threshold - 1) * u64::from(mss);
         let (mut ranges, mut bytes, mut count, mut in_range) = (0, 0u64, 0, false);
         let mut at = self.top_sacked;
+        // From the highest SACK down: where it is enough, everything below is lost, too.
         while at > self.lost_below.max(self.base) {
             at -= 1;
             let s = &self.segments[(at - self.base) as usize];
@@ -358,6 +366,7 @@ impl Scoreboard {
         if s.has(is::SACKED) || s.is_pending() {
             return false;
         }
+        // RFC 6675 SetPipe: what is lost and not sent again is in no pipe; a retransmission that is lost waits again.
         self.lost += u32::from(!s.has(is::LOST));
         self.lost_in_all += 1;
         s.state = (s.state | is::LOST) & !is::RETRANSMITTED;
@@ -444,6 +453,7 @@ impl Scoreboard {
     /// Position of the first unsacked segment above everything retransmitted and below something sacked (RFC 6675 NextSeg rule 3).
     pub fn next_hole(&self) -> Option<usize> {
         let top = self.top_sacked.checked_sub(self.base)? as usize;
+        // HighRxt: above everything that was sent again.
         let after = self.segments.iter().take(top).rposition(|s| s.has(is::RETRANSMITTED)).map_or(0, |i| i + 1);
         (after..top.min(self.segments.len())).find(|&i| !self.segments[i].has(is::SACKED | is::RETRANSMITTED))
     }
@@ -463,6 +473,7 @@ impl Scoreboard {
             self.lost -= 1;
             s.state &= !is::LOST;
         }
+        // RFC 6675 SetPipe: a retransmission is in the pipe.
         s.state |= is::RETRANSMITTED | is::EVER_RETRANSMITTED;
         s.sent_at = now;
         self.pending -= 1;

@@ -336,6 +336,7 @@ impl Sender {
     #[inline]
     pub fn on_ack(&mut self, packet: &Packet, net: &mut Uplink<'_>) {
         self.heard_tick = packet.tick;
+        // The largest right edge seen: a window does not shrink (RFC 9293 section 3.8.6).
         self.edge = self.edge.max(packet.seq.saturating_add(u64::from(packet.window)));
         if packet.has(flags::SYN) {
             self.told_window = packet.window;
@@ -347,6 +348,7 @@ impl Sender {
         if packet.has(flags::DSACK) {
             self.note_duplicate();
         }
+        // An old ACK tells nothing more (`tcp_ack`).
         if packet.seq < self.una {
             return;
         }
@@ -366,10 +368,12 @@ impl Sender {
     fn judge_ack(&mut self, packet: &Packet, ece: bool, opens: bool, net: &mut Uplink<'_>) {
         let (advanced, with_data) = (packet.seq > self.una, packet.has(flags::CARRIES_ACK));
         let now = net.now;
+        // What is in flight before the ACK takes anything off, as `tcp_ack` notes it.
         let prior_in_flight = self.in_flight();
         let mut summary = AckSummary { advanced, ece, ..AckSummary::default() };
         let was_open = self.state == State::Open;
         let d = &mut summary.delivered;
+        // RACK judges by the least round trip without this ACK's.
         if self.recovery.kind == RecoveryKind::Rack {
             d.evidence = self.evidence_of(packet, now);
         }
@@ -383,6 +387,7 @@ impl Sender {
             return;
         }
         let d = &summary.delivered;
+        // RTT and RTO first, then losses, then the window.
         let rtt = self.round_trip(packet, advanced, d, now);
         let answers_older = !advanced && self.sacks_what_is_older_than_the_front(d);
         if self.state == State::Cwr && self.recovery.cwr_ends_at(self.una) {
@@ -513,6 +518,7 @@ impl Sender {
         if !self.recovery.plain {
             d.segments
         } else if advanced {
+            // Duplicate ACKs told of the others before.
             d.acked_segments.saturating_sub(self.board.sacked()).max(1)
         } else if self.counts_duplicates() && !opens {
             self.assume_delivery()

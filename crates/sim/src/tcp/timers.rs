@@ -60,11 +60,13 @@ impl Sender {
         }
         self.counters.timeouts += 1;
         self.counters.timeout_ps += net.now - self.validation.last_send().min(net.now);
+        // RFC 5681 section 3.1: ssthresh falls at the first timeout of a segment alone.
         let again = self.rtt.backoff > 0 && self.timed_out_at == self.una;
         self.timed_out_at = self.una;
         self.rtt.cancel_timing();
         // NS2 reduces each time.
         self.on_rto(again && self.config.stack.loss_basis != LossBasis::WholeWindow, net);
+        // RFC 6298 rules 5.5 and 5.6: back off, start the timer again.
         self.rtt.backoff += 1;
         self.start_rto(net.now);
         self.held_for_ack = false;

@@ -47,6 +47,7 @@ impl Sender {
         }
         let mut sent = 0;
         let burst = if self.config.stack.max_burst == 0 { u32::MAX } else { self.config.stack.max_burst };
+        // Retransmissions before new data (RFC 6675 section 5 step C; `tcp_xmit_recovery`, then `tcp_push_pending_frames`).
         while sent < burst {
             let resends = self.board.pending() > 0 && self.recovery.resends(self.state);
             if self.paced() && self.pace_at > net.now || self.host_is_full(resends, net.now) {
@@ -79,6 +80,7 @@ impl Sender {
         if self.in_host.held(now) < small_queue::LEAST * times {
             return false;
         }
+        // limit = max(2 segments, sk_pacing_rate >> tcp_pacing_shift), twice as much for what is sent again.
         let share = self.payload_rate() * time.as_secs() * times as f64;
         let full = self.in_host.is_full(self.config.stack.mss, share);
         if full {
@@ -132,6 +134,7 @@ impl Sender {
         self.restart_after_idle(net.now);
         let mut available = self.written - self.nxt;
         if !self.config.stack.merge_writes {
+            // NS-2's one-way agents join no two writes in a packet.
             let end = self.messages.front().map_or(self.written, |m| m.end);
             available = end - self.nxt;
         }
@@ -142,6 +145,7 @@ impl Sender {
         }
         let full = self.segment_size(net.now);
         let len = available.min(u64::from(full)) as u32;
+        // The receiver's window (RFC 9293 section 3.8.6), Nagle's rule and the algorithm have their say.
         if self.nxt + u64::from(len) > self.edge || self.nagle_holds(len, full) || !self.gate_opens(net) {
             return false;
         }
@@ -207,16 +211,19 @@ impl Sender {
         if self.config.stack.rtt_timing == RttTiming::OneSegment {
             self.rtt.start_timing(self.nxt, now);
         }
+        // Minshall: where the last small segment ends (`tcp_minshall_update`).
         if len < full {
             self.small_end = self.nxt;
         }
         let mut bits = if pushes || part.ends_burst() { flags::PUSH } else { 0 };
+        // RFC 3168 section 6.1.2: CWR on the first new data after a reduction.
         if part.first && std::mem::take(&mut self.cwr_pending) {
             bits |= flags::CWR;
         }
         self.recovery.note_new_segment(self.state);
         self.recovery.note_activity(now);
         self.emit(seq, len, bits, part, net);
+        // RFC 6298 rule 5.1: the timer starts with a segment unless it runs.
         if self.rto_at == u64::MAX {
             self.start_rto(now);
         }
@@ -226,6 +233,7 @@ impl Sender {
     fn note_messages(&mut self, now: u64) -> bool {
         let mut ended = false;
         while let Some(message) = self.messages.front_mut() {
+            // A message begins when its first byte leaves, and ends with its last.
             if message.first_send.is_none() && message.start < self.nxt {
                 message.first_send = Some(now);
                 self.started.push((message.id, now));
@@ -245,6 +253,7 @@ impl Sender {
     fn emit(&mut self, seq: u64, len: u32, bits: u16, part: Part, net: &mut Uplink<'_>) {
         let now = net.now;
         let config = &*self.config;
+        // RFC 3168: data are ECN-capable (section 6.1.1), retransmissions not (6.1.5), except where the stack says so.
         let ect = if bits & flags::RETRANSMISSION != 0 {
             config.control_ect
         } else if config.stack.ecn != EcnMode::Off {
@@ -282,6 +291,7 @@ impl Sender {
             self.pace_at = self.paced_until(now, (wire / rate).ps());
         }
         let s = self.cwv_input(now);
+        // Window validation asks whether the window is the limit (RFC 7661; `tcp_cwnd_validate`).
         let limited = !self.window_has_room(self.config.stack.mss);
         self.window_is_full = limited;
         let (rtt, stack) = (&self.rtt, &self.config.stack);
@@ -304,6 +314,7 @@ impl Sender {
             return;
         }
         let (stack, len) = (&self.config.stack, end - from);
+        // Its bytes on the wire are those of its segments, with their headers.
         let segments = len.div_ceil(u64::from(stack.mss));
         let packet = Packet {
             seq: from,
@@ -338,6 +349,7 @@ impl Sender {
         if self.counters.segments < u64::from(stack.unpaced_segments) {
             return self.pace_at.max(now);
         }
+        // What left late takes that off the next wait, at most half of it.
         let late = if stack.pacing_credit { now.saturating_sub(self.pace_at) } else { 0 };
         self.pace_at.max(now).saturating_add(length - late.min(length / 2))
     }
@@ -391,6 +403,7 @@ impl Sender {
         if len >= full {
             return false;
         }
+        // RFC 896 waits while anything is unacknowledged, Minshall while a small segment is (`tcp_minshall_check`).
         match self.config.stack.nagle {
             Nagle::Off => false,
             Nagle::Rfc896 => !self.board.is_empty(),
@@ -453,6 +466,7 @@ impl Sender {
     /// Linux's 2.0 or 1.2 times cwnd per round trip, or what is outstanding where that is more.
     fn packets_per_second(&self) -> f64 {
         let Control { cwnd, ssthresh, .. } = self.control;
+        // tcp_pacing_ss_ratio (200 %) below half of ssthresh, else tcp_pacing_ca_ratio (120 %).
         let ratio = if cwnd < ssthresh / 2.0 { 2.0 } else { 1.2 };
         ratio * cwnd.max(f64::from(self.board.outstanding())) / self.rtt.srtt().as_secs()
     }

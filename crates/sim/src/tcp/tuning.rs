@@ -83,6 +83,7 @@ impl ReceiveBuffer {
     pub fn of(stack: &Stack, ack_time: Duration) -> Option<Box<ReceiveBuffer>> {
         let first = first_window(stack)?;
         let (size, mss) = (size_of(stack), u64::from(stack.mss));
+        // `tcp_win_from_space` with the first ratio.
         let full = (size * FIRST_RATIO) >> 8;
         // One segment is reserved.
         let clamp = full.saturating_sub(mss).max(2 * mss);
@@ -113,6 +114,7 @@ impl ReceiveBuffer {
     pub fn on_segment(&mut self, s: &Segment) -> bool {
         if s.echo != self.last_echo {
             self.last_echo = s.echo;
+            // `tcp_rcv_rtt_measure_ts`: only of segments as long as the longest seen.
             let ticks = (s.now / crate::packet::TICK_PS).saturating_sub(u64::from(s.echo));
             if s.len >= self.seen_mss && ticks > 0 {
                 self.sample(ticks * TICK_US, false);
@@ -161,6 +163,7 @@ impl ReceiveBuffer {
             }
             self.sample(((s.now - since) / 1_000_000).max(1), true);
         }
+        // `tcp_rcv_rtt_measure`: the next one ends where the window that is told now has come.
         self.measured_to = s.nxt + s.window;
         self.measured_since = Some(s.now);
     }
@@ -176,6 +179,7 @@ impl ReceiveBuffer {
     }
 
     fn grow(&mut self, s: &Segment) -> bool {
+        // `tcp_grow_window`: rcv_ssthresh grows by two segments, within window_clamp and what is free.
         let limit = self.clamp.min(self.free(s.ahead));
         let room = limit.saturating_sub(self.threshold);
         self.threshold += room.min(2 * self.mss.max(s.len));
@@ -188,6 +192,7 @@ impl ReceiveBuffer {
         if self.rtt == 0 || us < self.rtt >> 3 {
             return;
         }
+        // `tcp_rcv_space_adjust`: rcvwin = 2 copied + 16 advmss, and twice its part by which copied has grown.
         let copied = (read - self.space_from).saturating_sub(s.nxt - read);
         if copied > self.space {
             let base = (copied << 1) + 16 * self.mss;
@@ -277,6 +282,7 @@ impl Queue {
 
     /// So many segments that end there become part of the last buffer, if that is open and has room for them.
     fn joins(&mut self, segments: u64, end: u64, now: u64) -> bool {
+        // Linux joins what shares nothing with its sender any more, up to MAX_SKB_FRAGS pieces.
         let joins = self.buffers > 0 && now >= self.open_from && self.joined + segments <= MOST_JOINED;
         if joins {
             self.joined += segments;

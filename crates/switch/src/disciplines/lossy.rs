@@ -64,6 +64,7 @@ impl Admission for Lossy {
         if self.probability > 0.0 && self.random.uniform() < self.probability {
             return Decision::Drop;
         }
+        // Numbers count data packets alone.
         if packet.has(flags::ACK | flags::SYN | flags::EMPTY) {
             return Decision::Accept;
         }

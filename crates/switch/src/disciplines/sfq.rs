@@ -40,6 +40,7 @@ struct Sfq {
 
 impl Scheduler for Sfq {
     fn enqueue(&mut self, packet: Packet) -> u16 {
+        // A flow's data, its ACKs and datagrams are flows of their own.
         let key = u64::from(packet.flow) << 2 | u64::from(packet.flags & (flags::ACK | flags::DATAGRAM));
         let slot = (mix(key ^ self.salt) % self.queues.len() as u64) as usize;
         if self.queues[slot].is_empty() {
@@ -60,6 +61,7 @@ impl Scheduler for Sfq {
     }
 
     fn dequeue(&mut self) -> Option<Packet> {
+        // Round robin, a packet a turn.
         let slot = self.turns.pop_front()?;
         let packet = self.queues[slot].pop_front()?;
         if !self.queues[slot].is_empty() {

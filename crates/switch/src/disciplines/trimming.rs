@@ -64,6 +64,7 @@ struct Trimming {
 
 impl Scheduler for Trimming {
     fn enqueue(&mut self, packet: Packet) -> u16 {
+        // Section 3.1: headers and control packets have a queue of their own.
         if packet.has(flags::URGENT) {
             self.headers.push_back(packet);
             return 0;
@@ -79,6 +80,7 @@ impl Scheduler for Trimming {
         if !self.data[victim].has(flags::TRIMMABLE) {
             return 0;
         }
+        // What is left of the packet overtakes the data.
         let Some(mut header) = self.data.remove(victim) else { return 0 };
         let cut = header.bytes.saturating_sub(self.size);
         header.bytes -= cut;
@@ -92,6 +94,7 @@ impl Scheduler for Trimming {
     }
 
     fn evict(&mut self) -> Option<Packet> {
+        // The newest of the queue that is too long.
         if self.headers.len() > self.most_headers || self.data.is_empty() {
             self.headers.pop_back()
         } else {
@@ -100,6 +103,7 @@ impl Scheduler for Trimming {
     }
 
     fn dequeue(&mut self) -> Option<Packet> {
+        // Section 3.1: headers first, but one packet of data after ten of them.
         if self.headers.is_empty() || (self.headers_in_turn >= HEADERS_PER_DATA && !self.data.is_empty()) {
             self.headers_in_turn = 0;
             return self.data.pop_front();

@@ -26,21 +26,26 @@ impl MaxRate {
         let (round, window) = (self.round, self.window);
         let sample = (round, rate);
         let [first, second, third] = &mut self.best;
+        // `minmax_running_max`: a new greatest, or nothing left within the window: earlier samples are forgotten.
         if rate >= first.1 || round - third.0 > window {
             self.best = [sample; 3];
             return;
         }
+        // A new second takes the third's place, too.
         if rate >= second.1 {
             (*second, *third) = (sample, sample);
         } else if rate >= third.1 {
             *third = sample;
         }
+        // `minmax_subwin_update`: the greatest is older than the window: the others move up, this sample becomes the third,
+        // and once more where the second is too old as well.
         let age = round - first.0;
         if age > window {
             (*first, *second, *third) = (*second, *third, sample);
             if round - first.0 > window {
                 (*first, *second, *third) = (*second, *third, sample);
             }
+        // A quarter of the window without another second, or half without another third: this sample is it.
         } else if second.0 == first.0 && age > window / 4 {
             (*second, *third) = (sample, sample);
         } else if third.0 == second.0 && age > window / 2 {
@@ -74,6 +79,7 @@ pub(super) struct Aggregation {
 
 impl Aggregation {
     pub fn update(&mut self, now_us: u64, acked: u64, bw: Bw, cwnd: u64, round_start: bool) {
+        // Two windows of five rounds: the older one is forgotten when a new one begins.
         if round_start {
             self.rounds += 1;
             if self.rounds >= ROUNDS {
@@ -82,12 +88,14 @@ impl Aggregation {
                 self.extra[self.present] = 0;
             }
         }
+        // What was expected since the epoch began is bw x time; not more acknowledged than that: it begins anew.
         let mut expected = delivered_in(bw, now_us - self.epoch_us);
         if self.epoch_acked <= expected || self.epoch_acked + acked >= LONGEST_EPOCH {
             self.restart(now_us);
             expected = 0;
         }
         self.epoch_acked += acked;
+        // extra_acked, at most cwnd.
         let extra = (self.epoch_acked - expected).min(cwnd);
         self.extra[self.present] = self.extra[self.present].max(extra);
     }
@@ -99,6 +107,7 @@ impl Aggregation {
 
     /// Packets to allow beyond the product.
     pub fn extra(&self, bw: Bw) -> u64 {
+        // At most what 100 ms deliver (bbr_extra_acked_max_us).
         self.extra[0].max(self.extra[1]).min(delivered_in(bw, MOST_US))
     }
 }

@@ -50,6 +50,7 @@ impl KernelVegas {
     }
 
     fn sample(&mut self, rtt: Duration) {
+        // `tcp_vegas_pkts_acked`: one is added, so that no round trip is zero.
         let us = rtt.ps() / 1_000_000 + 1;
         self.base_rtt = Some(self.base_rtt.map_or(us, |b| b.min(us)));
         self.min_rtt = Some(self.min_rtt.map_or(us, |m| m.min(us)));
@@ -60,6 +61,7 @@ impl KernelVegas {
     fn estimate(&self, base: u64, rtt: u64) -> (f64, f64) {
         let cwnd = self.core.window.cwnd.floor();
         let (base, rtt) = (base as f64, rtt as f64);
+        // `tcp_vegas_cong_avoid`: diff = cwnd (rtt - baseRTT) / baseRTT, target_cwnd = cwnd baseRTT / rtt.
         let delta = cwnd * (rtt - base) / base;
         (if self.thresholds.integer { delta.floor() } else { delta }, (cwnd * base / rtt).floor())
     }
@@ -69,12 +71,15 @@ impl KernelVegas {
         self.delta = delta;
         let Thresholds { alpha, beta, gamma, .. } = self.thresholds;
         let grows = raises(conn, ack);
+        // Up to gamma queued slow start goes on as Reno's.
         if self.core.window.in_slow_start() && delta <= gamma {
             self.core.on_ack(conn, &Ack { may_grow: grows, ..*ack }, 1.0);
             return;
         }
         self.core.on_ack(conn, &Ack { may_grow: false, ..*ack }, 1.0);
         let Window { cwnd, ssthresh } = &mut self.core.window;
+        // Slow start ends at min(cwnd, target_cwnd + 1); in avoidance more than beta takes one packet, fewer than alpha give one.
+        // A smaller window takes ssthresh with it (`tcp_vegas_ssthresh`).
         let shrunk = if *cwnd < *ssthresh { cwnd.min(target + 1.0) } else { *cwnd - 1.0 };
         if *cwnd < *ssthresh || delta > beta {
             *cwnd = shrunk.max(MIN_CWND.min(*cwnd));
@@ -114,6 +119,7 @@ impl CongestionControl for KernelVegas {
             }
             self.begin_window(conn);
         } else {
+            // Within a round trip slow start alone grows.
             let grow = raises(conn, ack) && self.core.window.in_slow_start();
             self.core.on_ack(conn, &Ack { may_grow: grow, ..*ack }, 1.0);
         }
