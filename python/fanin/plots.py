@@ -99,27 +99,27 @@ def train_plots(trains: pl.DataFrame, *, title: str) -> alt.HConcatChart | None:
 
 
 ROUNDS = 30
-"""Rounds in a picture of who waits for what; more are too thin to read."""
+"""Requests in a picture of who waits for what; more are too thin to read."""
 
 
 def round_plot(
     turns: pl.DataFrame, rounds: Sequence[Sequence[tuple[int, int]]], *, title: str
 ) -> alt.Chart | alt.LayerChart | None:
-    """Rounds of a capture below each other: when each server was asked and when its answer was complete, the slowest marked.
+    """Requests of a capture below each other: when each server was asked and when its answer was complete, the slowest marked.
 
     Parameters
     ----------
     turns : polars.DataFrame
         As :attr:`fanin.TrainsResult.turns`.
     rounds : sequence
-        Per round the (connection, turn) of each answer, as :meth:`fanin.TrainsResult.rounds` gives it.
+        Per request the (connection, turn) of each answer, as :meth:`fanin.TrainsResult.rounds` gives it.
     title : str
         Stands above.
 
     Returns
     -------
     altair chart or None
-        None when there is no round.
+        None when there is no request.
     """
     import altair as alt
     import polars as pl
@@ -142,13 +142,13 @@ def round_plot(
     # A round with a timeout is a hundred times as long as the others.
     wide = rows["answered"].max() > 20 * rows["answered"].median()  # type: ignore[operator]
     shape: Literal["symlog", "linear"] = "symlog" if wide else "linear"
-    x = alt.X("answered:Q", title="time since the first request of the round (ms)", scale=alt.Scale(type=shape))
-    y = alt.Y("round:O", title="round")
+    x = alt.X("answered:Q", title="time since the request began (ms)", scale=alt.Scale(type=shape))
+    y = alt.Y("round:O", title="request")
     base = alt.Chart(rows).encode(y=y, tooltip=["round", "connection", "asked", "answered"])
     asked = base.mark_tick(color=FAINT, thickness=1).encode(x=alt.X("asked:Q", scale=alt.Scale(type=shape)))
-    who = alt.Scale(domain=["answer", "slowest answer: the next round waits for it"], range=[BLUE, VERMILION])
+    who = alt.Scale(domain=["answer", "slowest answer: the next request waits for it"], range=[BLUE, VERMILION])
     answers = (
-        base.transform_calculate(kind="datum.slowest ? 'slowest answer: the next round waits for it' : 'answer'")
+        base.transform_calculate(kind="datum.slowest ? 'slowest answer: the next request waits for it' : 'answer'")
         .mark_circle(size=26, opacity=0.8)
         .encode(
             x=x, color=alt.Color("kind:N", scale=who, legend=alt.Legend(title=None, orient="bottom", labelLimit=400))

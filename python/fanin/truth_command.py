@@ -42,7 +42,7 @@ def truth(
     ] = "cubic",
     seeds: Annotated[int, typer.Option("--seeds", metavar="N", help="Runs per TCP.")] = 3,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Folder for the table and the rounds (Parquet).")
+        Path | None, typer.Option("--out", metavar="DIR", help="Folder for the table and the requests (Parquet).")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -225,7 +225,7 @@ def truth(
             predicted = _replayed(what, rack, names, captured, guesses, settings, "sim", keep, tell, progress)
     of = "rounds" if real["rounds"].height else "responses"
     if of == "rounds" and predicted["responses"].height and not predicted["rounds"].height:
-        notes.append("the capture shows no rounds, so there is no prediction of them")
+        notes.append("the capture shows no requests of several messages, so there is no prediction of them")
     return TruthResult(
         table=_table(names, captured, real, predicted, of, len(numbers)),
         of=of,
