@@ -17,12 +17,38 @@ type Change = (u64, u32, u64);
 /// Collects everything measured until `end`, ps, from all parts of a run.
 pub(crate) fn report(mut runs: Vec<Run<'_>>, partition: Option<&Partition>, end: u64) -> Results {
     let spec = runs[0].spec;
+    let part_of = |node: NodeId| partition.map_or(0, |p| p.of(node));
     // The results find room where what was under way had its: at the end of a run memory is at its peak.
     for run in &mut runs {
         run.net.store = PacketPool::default();
         run.net.ways = Arc::default();
     }
-    let Ports { rows: ports, changes, in_flight } = port_table(&mut runs, partition, end);
+    let mut changes = Vec::new();
+    let mut ports = Vec::with_capacity(spec.links.len());
+    let mut in_flight = 0;
+    for (i, link) in spec.links.iter().enumerate() {
+        let (from, to) = (part_of(link.from), part_of(link.to));
+        let port = &mut runs[from].net.ports[i];
+        if from != to {
+            // What has a time of arrival is counted at the far end.
+            port.forget_departed(end);
+            in_flight += port.finish(end) as u64 - port.under_way() as u64;
+        } else {
+            in_flight += port.finish(end) as u64;
+        }
+        let rows = port.take_changes();
+        let queued = (u64::from(port.queued_packets()), port.queued_bytes());
+        ports.push(port_stats(port_name(spec, link), &port.totals(end), queued, end));
+        if let Some(rows) = rows {
+            match runs[from].net.trace.thinned() {
+                Some(thinned) => thinned.queue(i as u32, &rows),
+                None => changes.push((i as u32, rows)),
+            }
+        }
+        if from != to {
+            in_flight += runs[to].net.ports[i].finish(end) as u64;
+        }
+    }
     // Before the rows of flows find room: of the messages only the rows are left.
     let mut apps = runs.iter_mut().map(|run| std::mem::take(&mut run.app));
     let mut app = apps.next().unwrap_or_default();
@@ -31,7 +57,17 @@ pub(crate) fn report(mut runs: Vec<Run<'_>>, partition: Option<&Partition>, end:
     let messages = app.into_rows();
     let names: Vec<Arc<str>> = spec.nodes.iter().map(|n| n.name.as_str().into()).collect();
     let flows = flow_table(&mut runs, &names);
-    let cbr = (0..spec.cbr.len() as u32).map(|source| datagram_row(&mut runs, source)).collect();
+    let cbr = (0..)
+        .zip(&spec.cbr)
+        .map(|(source, c)| {
+            let mut row = CbrStats { class: c.class, ..CbrStats::default() };
+            for run in &mut runs {
+                row.dropped += run.net.datagram_drops[source as usize];
+                run.endpoints.of_datagrams().close_source(source, &mut row);
+            }
+            row
+        })
+        .collect();
     let sum = |of: fn(&Run<'_>) -> u64| runs.iter().map(of).sum();
     let (packet_hops, packets_created) = (sum(|r| r.net.hops), sum(|r| r.net.created));
     let packets_arrived = sum(|r| r.net.arrived);
@@ -59,58 +95,6 @@ pub(crate) fn report(mut runs: Vec<Run<'_>>, partition: Option<&Partition>, end:
         cbr,
         traces,
     }
-}
-
-/// What is left of the ports.
-struct Ports {
-    rows: Vec<PortStats>,
-    /// Of queues that are traced change by change, with their ports.
-    changes: Vec<(u32, Vec<Change>)>,
-    /// Packets on links and in queues at the end.
-    in_flight: u64,
-}
-
-/// One row per port.
-fn port_table(runs: &mut [Run<'_>], partition: Option<&Partition>, end: u64) -> Ports {
-    let spec = runs[0].spec;
-    let part_of = |node: NodeId| partition.map_or(0, |p| p.of(node));
-    let mut changes = Vec::new();
-    let mut made = Vec::with_capacity(spec.links.len());
-    let mut in_flight = 0;
-    for (i, link) in spec.links.iter().enumerate() {
-        let (from, to) = (part_of(link.from), part_of(link.to));
-        let port = &mut runs[from].net.ports[i];
-        if from != to {
-            // What has a time of arrival is counted at the far end.
-            port.forget_departed(end);
-            in_flight += port.finish(end) as u64 - port.under_way() as u64;
-        } else {
-            in_flight += port.finish(end) as u64;
-        }
-        let rows = port.take_changes();
-        let queued = (u64::from(port.queued_packets()), port.queued_bytes());
-        made.push(port_stats(port_name(spec, link), &port.totals(end), queued, end));
-        if let Some(rows) = rows {
-            match runs[from].net.trace.thinned() {
-                Some(thinned) => thinned.queue(i as u32, &rows),
-                None => changes.push((i as u32, rows)),
-            }
-        }
-        if from != to {
-            in_flight += runs[to].net.ports[i].finish(end) as u64;
-        }
-    }
-    Ports { rows: made, changes, in_flight }
-}
-
-/// What became of a source's datagrams.
-fn datagram_row(runs: &mut [Run<'_>], source: u32) -> CbrStats {
-    let mut row = CbrStats { class: runs[0].spec.cbr[source as usize].class, ..CbrStats::default() };
-    for run in runs {
-        row.dropped += run.net.datagram_drops[source as usize];
-        run.endpoints.of_datagrams().close_source(source, &mut row);
-    }
-    row
 }
 
 fn port_stats(name: String, t: &Totals, queued: (u64, u64), end: u64) -> PortStats {

@@ -248,7 +248,9 @@ impl Receiver {
             self.last_delivery = Some(net.now);
             net.trace.delivered(net.now, self.flow, self.arrived.nxt - before);
         }
-        self.tell_policy(packet, duplicate, controls, net.now);
+        if self.metering.is_some() {
+            self.tell_policy(packet, duplicate, controls, net.now);
+        }
         // More than one full segment is acknowledged at once, however many packets bring it (`__tcp_ack_snd_check`).
         let merged = u32::from(packet.len) > self.config.stack.mss;
         self.pending += if merged { self.config.stack.delack_segments } else { 1 };
@@ -268,7 +270,8 @@ impl Receiver {
         self.now |= ends && self.buffer.as_ref().is_none_or(|b| b.is_read());
     }
 
-    /// Tells the host's policy, where it has one for this connection, and does as it says.
+    /// Tells the host's policy for this connection, and does as it says.
+    #[inline(never)]
     fn tell_policy(&mut self, packet: &Packet, duplicate: bool, controls: &mut [Box<dyn ReceiverControl>], now: u64) {
         let Some((control, conn)) = self.controlled() else { return };
         let (nxt, now) = (self.arrived.nxt, Time::from_ps(now));

@@ -115,11 +115,13 @@ pub struct Totals {
 }
 
 /// The SACK blocks of an ACK as bytes of the stream; (0, 0) where there is none.
+#[inline(always)]
 fn sack_blocks(packet: &Packet) -> [(u64, u64); 3] {
-    std::array::from_fn(|i| {
+    let block = |i: usize| {
         let (l, r) = (u64::from(packet.sack[2 * i]), u64::from(packet.sack[2 * i + 1]));
         if r == 0 { (0, 0) } else { (packet.seq + l, packet.seq + r) }
-    })
+    };
+    [block(0), block(1), block(2)]
 }
 
 /// Whether anything asks which of the delivered segments was sent last: RACK, the round trips that Linux tells, and rate samples.
@@ -364,22 +366,21 @@ impl Sender {
     }
 
     /// An ACK while data are outstanding, in the order of `tcp_ack`: what it delivers, its round trip, losses, the window, and what may leave.
-    #[inline]
+    #[inline(always)]
     fn judge_ack(&mut self, packet: &Packet, ece: bool, opens: bool, net: &mut Uplink<'_>) {
         let (advanced, with_data) = (packet.seq > self.una, packet.has(flags::CARRIES_ACK));
         let now = net.now;
-        // What is in flight before the ACK takes anything off, as `tcp_ack` notes it.
         let prior_in_flight = self.in_flight();
         let mut summary = AckSummary { advanced, ece, ..AckSummary::default() };
         let was_open = self.state == State::Open;
         let d = &mut summary.delivered;
-        // RACK judges by the least round trip without this ACK's.
         if self.recovery.kind == RecoveryKind::Rack {
             d.evidence = self.evidence_of(packet, now);
         }
         if advanced {
             self.una = packet.seq;
             self.board.acknowledge(packet.seq, d);
+            self.recovery.note_activity(now);
         }
         let sacked = self.recovery.uses_sack() && self.board.sack(sack_blocks(packet), d);
         if with_data && !advanced && !sacked {
@@ -387,15 +388,11 @@ impl Sender {
             return;
         }
         let d = &summary.delivered;
-        // RTT and RTO first, then losses, then the window.
         let rtt = self.round_trip(packet, advanced, d, now);
         let answers_older = !advanced && self.sacks_what_is_older_than_the_front(d);
         if self.state == State::Cwr && self.recovery.cwr_ends_at(self.una) {
             self.end_reduction(now);
             self.set_state(State::Open, net);
-        }
-        if advanced {
-            self.recovery.note_activity(now);
         }
         let may_grow = self.may_grow(advanced, ece, d, now);
         let delivered = self.newly_delivered(advanced, opens, d);
@@ -423,14 +420,9 @@ impl Sender {
         if settled {
             self.notify_ack(now, &ack);
         }
-        self.send_on_ack(advanced || answers_older, net);
-    }
-
-    /// What may leave after an ACK; `delivers`: the timer begins anew.
-    fn send_on_ack(&mut self, delivers: bool, net: &mut Uplink<'_>) {
         self.held_for_ack = false;
         self.gate_until = 0;
-        self.restart_rto(delivers, net.now);
+        self.restart_rto(advanced || answers_older, now);
         self.try_send(net);
         if self.end_frto_step() {
             self.try_send(net);
@@ -439,6 +431,7 @@ impl Sender {
     }
 
     /// Losses that were found begin a recovery, where Linux judges them (`tcp_fastretrans_alert`).
+    #[inline]
     fn enters_recovery(&self) -> bool {
         self.recovery.linux.is_some()
             && self.board.lost() > 0
