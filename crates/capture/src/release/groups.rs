@@ -6,7 +6,7 @@
 
 use super::bursts::{Ask, Company, TOGETHER, find};
 use super::steady::{Excess, by_chance};
-use super::{LEAST_ROUNDS, Talk};
+use super::{LEAST_ROUNDS, SEEN, Talk};
 use std::collections::BTreeMap;
 
 /// A connection of fewer requests is no lane of its own: there is nothing to learn from it.
@@ -43,10 +43,20 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// One lasting connection on which nearly every request but a user's first follows the answer before at once.
+    /// One lane, a lasting connection or a new one for each request, on which nearly every request but a user's first follows the answer before at once.
     pub fn is_one_chain(&self, asks: &[Ask]) -> bool {
         let lasts = self.asks.len() >= LASTING * LEAST_ROUNDS;
-        self.connections.len() == 1 && lasts && 2 * self.going_on(asks) >= self.asks.len()
+        let following = if self.connections.len() == 1 { self.going_on(asks) } else { self.one_by_one(asks) };
+        !self.several && lasts && 2 * following >= self.asks.len()
+    }
+
+    /// Requests that are asked when the one before them in the group was answered, as soon as a loop asks the next.
+    fn one_by_one(&self, asks: &[Ask]) -> usize {
+        let follows = |pair: &&[u32]| {
+            let (before, at) = (asks[pair[0] as usize].answered, asks[pair[1] as usize].at);
+            before.is_some_and(|answered| answered <= at + SEEN && at.saturating_sub(answered) <= TOGETHER)
+        };
+        self.asks.windows(2).filter(follows).count()
     }
 
     /// Each of its connections asks again as soon as it was answered, as a poll or a transfer does: what leaves together does so by chance.
@@ -91,6 +101,20 @@ impl Group {
             companies: merged(&self.companies, &other.companies),
             several: true,
         }
+    }
+
+    /// Each of its connections as a group of its own, in order.
+    pub fn each(&self, asks: &[Ask]) -> Vec<Group> {
+        let conn = |n: u32| asks[n as usize].conn;
+        let mut sorted = self.asks.clone();
+        sorted.sort_unstable_by_key(|&n| (conn(n), n));
+        let alone = |mine: &[u32]| Group {
+            connections: vec![conn(mine[0])],
+            asks: mine.to_vec(),
+            companies: Vec::new(),
+            several: false,
+        };
+        sorted.chunk_by(|&a, &b| conn(a) == conn(b)).map(alone).collect()
     }
 
     /// The same without connections that are asked much more often, or less, than the one in the middle; none where there are no such, or too many.
@@ -231,15 +255,22 @@ fn accompanied(talks: &[Talk], asks: &[Ask], root: &mut [u32]) {
     for (n, ask) in asks.iter().enumerate().filter(|(_, ask)| !talks[ask.conn as usize].upstream) {
         let with = |other: &&Ask| group(other) != group(ask) && !talks[other.conn as usize].upstream;
         let near = |other: &&Ask| other.at.abs_diff(ask.at) <= TOGETHER;
-        let before = asks[..n].iter().rev().take(NEIGHBOURS).take_while(near).find(with);
-        let other = before.or_else(|| asks[n + 1..].iter().take(NEIGHBOURS).take_while(near).find(with));
-        pairs.extend(other.map(|other| ((group(ask), group(other)), 1)));
+        let before = asks[..n].iter().rev().take(NEIGHBOURS).take_while(near);
+        let behind = asks[n + 1..].iter().take(NEIGHBOURS).take_while(near);
+        // Several connections of a pool may be used now and then, two of them at once: each leaves with the same group.
+        let mut others: Vec<u32> = before.chain(behind).filter(with).map(group).collect();
+        others.sort_unstable();
+        others.dedup();
+        pairs.extend(others.into_iter().map(|other| ((group(ask), other), 1)));
     }
+    let whole = asks.last().map_or(0, |last| last.at - asks[0].at);
     for ((me, other), times) in super::bursts::counted(pairs) {
         let (my, others) = (count[me as usize], count[other as usize]);
         let mut of_me = servers[servers.partition_point(|&(of, _)| of < me)..].iter().take_while(|(of, _)| *of == me);
         let shared = of_me.any(|&(_, server)| servers.binary_search(&(other, server)).is_ok());
-        if shared && FEWER * my <= others && f64::from(times) >= OVERFLOW * f64::from(my) {
+        // What is asked all the time is near at any moment: before and behind each of its messages, for more than half of the time.
+        let rare = 2 * u64::from(others) * 2 * TOGETHER <= whole;
+        if shared && rare && FEWER * my <= others && f64::from(times) >= OVERFLOW * f64::from(my) {
             join(root, me, other);
         }
     }

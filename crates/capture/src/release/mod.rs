@@ -120,57 +120,93 @@ pub(crate) fn infer(talks: &[Talk]) -> Found {
 fn classes(talks: &[Talk], asks: &[Ask], companies: &[bursts::Company]) -> Vec<Class> {
     let mut all: Vec<Class> = Vec::new();
     let mut taken = vec![false; talks.len()];
+    let mut take = |group: &groups::Group| group.connections.iter().for_each(|&conn| taken[conn as usize] = true);
+    let apart = |messages: Vec<u32>| {
+        let alone = bursts::Company::alone(messages, asks);
+        alone.iter().map(|company| Class::of(company, talks, asks)).collect::<Vec<_>>()
+    };
     for group in &step::joined(pools::pools(groups::groups(talks, asks, companies), asks), asks) {
-        if !group.several && !group.is_one_chain(asks) {
-            continue;
-        }
-        let (group, cut) = usual(group, asks);
-        let told = requests::steadiness(&cut.requests);
-        let alike = match group.several {
-            true => told >= requests::STEADY,
-            // That the calls on one connection are a user's requests is told by his pauses alone.
-            false => told >= requests::STEADY && cut.valley && !cut.concurrent,
-        };
-        if !alike && group.goes_on_by_itself(asks) {
-            group.connections.iter().for_each(|&conn| taken[conn as usize] = true);
-            let alone = bursts::Company::alone(group.asks.clone(), asks);
-            all.extend(alone.iter().map(|company| Class::of(company, talks, asks)));
-            continue;
-        }
-        // What leaves together is what was known of these, unless each goes its own way.
-        let known = match group.companies.as_slice() {
-            &[only] => {
-                let known = Class::of(&companies[only as usize], talks, asks);
-                Some(if known.shown { requests::steadiness(&known.requests()) } else { 0.0 })
+        match told(group, talks, asks, companies) {
+            Told::Requests(group, cut) => {
+                take(&group);
+                all.push(Class::of_requests(&group, &cut, talks, asks));
             }
-            _ => None,
-        };
-        let better = match known {
-            Some(known) => told >= CLEAR && (told > known + STEADIER || cut.valley && told >= known),
-            None => told >= CLEAR || cut.valley,
-        };
-        let cut = match better {
-            true if group.several || alike => Some(cut),
-            _ if told.max(known.unwrap_or(0.0)) >= requests::STEADY => None,
-            _ => serial::requests(&group.asks, asks).map(|requests| requests::Cut { requests, ..Default::default() }),
-        };
-        if let Some(cut) = cut.filter(|cut| cut.requests.len() >= LEAST_ROUNDS) {
-            group.connections.iter().for_each(|&conn| taken[conn as usize] = true);
-            all.push(Class::of_requests(&group, &cut, talks, asks));
+            Told::EachByItself => {
+                take(group);
+                all.extend(apart(group.asks.clone()));
+            }
+            // Connections that met by chance may each tell.
+            Told::Nothing if group.several => {
+                for one in group.each(asks) {
+                    if let Told::Requests(one, cut) = told(&one, talks, asks, companies) {
+                        take(&one);
+                        all.push(Class::of_requests(&one, &cut, talks, asks));
+                    }
+                }
+            }
+            Told::AsCompanies | Told::Nothing => {}
         }
     }
     let left = companies.iter().filter_map(|company| company.without(&taken, asks));
     all.extend(left.map(|company| Class::of(&company, talks, asks)));
     let mut checks = Vec::new();
     for n in class::aside(&all, talks, asks) {
-        let alone = bursts::Company::alone(all[n].requests().concat(), asks);
-        checks.extend(alone.iter().map(|company| Class::of(company, talks, asks)));
+        checks.extend(apart(all[n].requests().concat()));
         all[n].connections.clear();
     }
     all.retain(|class| !class.connections.is_empty());
     all.extend(checks);
     all.sort_by_key(|class| class.connections.first().copied());
     all
+}
+
+/// What a group tells.
+enum Told {
+    /// These requests of these connections.
+    Requests(groups::Group, requests::Cut),
+    /// Each connection asks again as soon as it was answered, whatever the others do.
+    EachByItself,
+    /// No more than what leaves together.
+    AsCompanies,
+    Nothing,
+}
+
+fn told(group: &groups::Group, talks: &[Talk], asks: &[Ask], companies: &[bursts::Company]) -> Told {
+    if !group.several && !group.is_one_chain(asks) {
+        return Told::Nothing;
+    }
+    let (group, cut) = usual(group, asks);
+    let told = requests::steadiness(&cut.requests);
+    let alike = match group.several {
+        true => told >= requests::STEADY,
+        // That the calls on one connection are a user's requests is told by his pauses alone.
+        false => told >= requests::STEADY && cut.valley && !cut.concurrent,
+    };
+    if !alike && group.goes_on_by_itself(asks) {
+        return Told::EachByItself;
+    }
+    // What leaves together is what was known of these, unless each goes its own way.
+    let known = match group.companies.as_slice() {
+        &[only] => {
+            let known = Class::of(&companies[only as usize], talks, asks);
+            Some(if known.shown { requests::steadiness(&known.requests()) } else { 0.0 })
+        }
+        _ => None,
+    };
+    let better = match known {
+        Some(known) => told >= CLEAR && (told > known + STEADIER || cut.valley && told >= known),
+        None => told >= CLEAR || cut.valley,
+    };
+    let cut = match better {
+        true if group.several || alike => Some(cut),
+        _ if told.max(known.unwrap_or(0.0)) >= requests::STEADY => return Told::AsCompanies,
+        _ => serial::requests(&group.asks, asks, !group.several)
+            .map(|requests| requests::Cut { requests, ..Default::default() }),
+    };
+    match cut.filter(|cut| cut.requests.len() >= LEAST_ROUNDS) {
+        Some(cut) => Told::Requests(group, cut),
+        None => Told::Nothing,
+    }
 }
 
 /// A group and its requests; where these are not steady, and are without some of its connections, without these.

@@ -437,9 +437,10 @@ fn servers_behind_one_address_hide_no_request() {
 }
 
 #[test]
-fn one_call_after_another_on_a_connection_are_a_request_however_many() {
+fn one_call_after_another_to_a_server_are_a_request_however_many() {
     let pages = Service { servers: 4, shape: Shape::Pages(6), requests: 250, ..PLAIN };
-    all_are_found(seeds(vec![pages]));
+    let two = Service { users: 2, requests: 400, ..pages };
+    all_are_found(seeds([Service { pool: Pool::New, ..pages }, pages, two].to_vec()));
     let (talks, _) = pages.run();
     let found = infer(&talks);
     let by_a_clock = found.releases.concat().into_iter().filter(|r| matches!(r, Some(Release::Clock { .. })));

@@ -8,19 +8,21 @@ use super::bursts::{Ask, TOGETHER};
 use super::groups::BEYOND_CHANCE;
 use super::requests::{IN_THE_VALLEY, RARELY, Request, valley};
 
-/// The requests; none where more than one may be going on, or where it does not show when one ends.
-pub(super) fn requests(mine: &[u32], asks: &[Ask]) -> Option<Vec<Request>> {
+/// The requests; none where more than one may be going on, or where it does not show when one ends. With `one_chain` most follow the answer before them
+/// at once, as a loop asks them.
+pub(super) fn requests(mine: &[u32], asks: &[Ask], one_chain: bool) -> Option<Vec<Request>> {
     let periods = Periods::of(mine, asks);
     // On one connection whose client waits for each answer nothing else can be.
     let several = mine.iter().any(|&n| asks[n as usize].conn != asks[mine[0] as usize].conn);
-    if several && !periods.one_at_a_time() {
+    let alone = if one_chain { periods.rarely_beside() } else { periods.one_at_a_time() };
+    if several && !alone {
         return None;
     }
     let pauses: Vec<u64> = periods.all.iter().skip(1).map(|period| period.pause).collect();
     let short = pauses.iter().filter(|&&pause| pause <= TOGETHER).count();
     // A stage follows the answers before it at once; so does a user who never pauses, and then nothing tells them apart.
     let longest = match valley(&pauses) {
-        Some(longest) if longest <= TOGETHER => longest,
+        Some(longest) if longest <= TOGETHER || one_chain => longest,
         _ if short as f64 <= RARELY * pauses.len() as f64 => 0,
         _ => return None,
     };
@@ -76,12 +78,20 @@ impl Periods {
         found
     }
 
+    fn begun(&self) -> f64 {
+        (self.all.len() + self.beside) as f64
+    }
+
+    /// Nearly nothing begins while answers are missing.
+    fn rarely_beside(&self) -> bool {
+        self.beside as f64 <= IN_THE_VALLEY * self.begun()
+    }
+
     /// So rarely does anything begin while answers are missing that it is no chance.
     fn one_at_a_time(&self) -> bool {
-        let begun = (self.all.len() + self.beside) as f64;
         let share = self.busy as f64 / self.whole.max(1) as f64;
-        let (expected, beside) = (begun * share, self.beside as f64);
-        beside <= IN_THE_VALLEY * begun
+        let (expected, beside) = (self.begun() * share, self.beside as f64);
+        self.rarely_beside()
             && expected - beside >= BEYOND_CHANCE * (expected * (1.0 - share)).sqrt().max(0.5)
     }
 }
@@ -104,7 +114,7 @@ mod tests {
         let mut asks: Vec<Ask> = messages.map(ask).collect();
         asks.sort_by_key(|ask| ask.at);
         let all: Vec<u32> = (0..asks.len() as u32).collect();
-        Some(requests(&all, &asks)?.iter().map(Vec::len).collect())
+        Some(requests(&all, &asks, false)?.iter().map(Vec::len).collect())
     }
 
     /// Of a request that begins then, so many messages, each answered after 1 to 3 ms.
