@@ -91,8 +91,7 @@ impl Periods {
     fn one_at_a_time(&self) -> bool {
         let share = self.busy as f64 / self.whole.max(1) as f64;
         let (expected, beside) = (self.begun() * share, self.beside as f64);
-        self.rarely_beside()
-            && expected - beside >= BEYOND_CHANCE * (expected * (1.0 - share)).sqrt().max(0.5)
+        self.rarely_beside() && expected - beside >= BEYOND_CHANCE * (expected * (1.0 - share)).sqrt().max(0.5)
     }
 }
 
