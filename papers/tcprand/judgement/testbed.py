@@ -315,7 +315,7 @@ def fig16(data: Data) -> Outcome:
         enough = data.quick or len(each["cubic"]) >= LEAST_SEEDS
         checks.that(
             enough and less.high is not None and less.high < 0,
-            f"windows less correlated under TCPRand: they cannot be told apart (difference {less.value:+.2f}, 95 % interval {interval})",
+            f"windows less correlated under TCPRand (they cannot be told apart: difference {less.value:+.2f}, 95 % interval {interval})",
         )
     return checks.outcome(
         f"Jain {index[ADAPTIVE]:.3f} (TCPRand) and {index['cubic']:.3f} (CUBIC); "

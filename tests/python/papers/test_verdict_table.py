@@ -62,7 +62,7 @@ def _settles(paper: Paper, words: list[str]) -> bool:
     names = [w for before, w in pairwise(words[1:]) if not w.startswith("--") and before not in options]
     reading = Reading((Answer("set", "", "", dict(settings), {}, final=True),))
     for _, claim in select(names, None)[1]:
-        assert claim in paper.claims
+        assert claim.id in {one.id for one in paper.claims}
         for name in needed(claim):
             for batch in batches(paper, paper.experiments[name], quick=True, reading=reading, seeds=1):
                 batch.jobs()[0].plan()
