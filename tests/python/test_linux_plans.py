@@ -31,19 +31,20 @@ def test_a_trial_takes_everything_back_at_its_end_and_when_it_is_killed(namespac
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["stopped"] is None
 
-    def shown_routes() -> str:
-        shown = subprocess.run(["ip", "-n", sender, "route"], capture_output=True, text=True, check=True)
-        return shown.stdout
-
-    assert "congctl" not in shown_routes()
+    assert "congctl" not in shown_routes(sender)
     assert "fanin_trim" not in available()
     trial[-2:] = ["60s"]
     child = subprocess.Popen(trial, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    wait_until(lambda: "fanin_trim" in shown_routes())
+    wait_until(lambda: "fanin_trim" in shown_routes(sender))
     child.kill()
     child.wait()
     wait_until(lambda: "fanin_trim" not in available())
-    wait_until(lambda: "congctl" not in shown_routes())
+    wait_until(lambda: "congctl" not in shown_routes(sender))
+
+
+def shown_routes(namespace: str) -> str:
+    shown = ["ip", "-n", namespace, "route"]
+    return subprocess.run(shown, capture_output=True, text=True, check=True).stdout
 
 
 def kernel_as(namespace: str) -> str:
@@ -146,19 +147,15 @@ def test_ctrl_c_takes_a_trial_back_and_says_so(namespaces: tuple[str, str]) -> N
     words = ["-m", "fanin", "linux", "trial", "10.99.0.1", "trim", "--for", "60s"]
     command = within(sender, sys.executable, *words)
 
-    def shown_routes() -> str:
-        shown = ["ip", "-n", sender, "route"]
-        return subprocess.run(shown, capture_output=True, text=True, check=True).stdout
-
     for end in (signal.SIGINT, signal.SIGTERM):
         child = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
-        wait_until(lambda: "fanin_trim" in shown_routes(), 30)
+        wait_until(lambda: "fanin_trim" in shown_routes(sender), 30)
         # As a terminal does: to everything that runs there.
         os.killpg(child.pid, end)
         said = " ".join(child.communicate(timeout=30)[1].split())
         assert child.returncode == 130
         assert re.search(r"interrupted: taken back after [\d.]+ s, the twin and the route$", said), said
-        assert "congctl" not in shown_routes()
+        assert "congctl" not in shown_routes(sender)
         assert "fanin_trim" not in available()
 
 
@@ -173,12 +170,8 @@ def test_a_trial_is_taken_back_at_once_when_round_trips_get_longer(namespaces: t
         within(sender, sys.executable, *words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
 
-    def shown_routes() -> str:
-        shown = ["ip", "-n", sender, "route"]
-        return subprocess.run(shown, capture_output=True, text=True, check=True).stdout
-
     try:
-        wait_until(lambda: "fanin_dctcp" in shown_routes(), 60)
+        wait_until(lambda: "fanin_dctcp" in shown_routes(sender), 60)
         # A queue of 300 ms where there was none.
         slow = ["tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "2mbit", "burst", "16kb", "limit", "80kb"]
         if subprocess.run(within(sender, *slow), check=False, capture_output=True).returncode:
@@ -188,7 +181,7 @@ def test_a_trial_is_taken_back_at_once_when_round_trips_get_longer(namespaces: t
         answer = json.loads(said)
         assert "the p99 RTT rose" in answer["stopped"]
         assert answer["seconds"] < 100
-        assert "congctl" not in shown_routes()
+        assert "congctl" not in shown_routes(sender)
         assert "fanin_dctcp" not in available()
     finally:
         for child in (trial, client, server):
