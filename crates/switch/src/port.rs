@@ -431,7 +431,7 @@ impl Port {
     /// The head reaches the far end; also the arrival of the next one.
     #[inline]
     pub fn deliver(&mut self, now: u64) -> Option<(Packet, Option<u64>)> {
-        // What arrives has left the queue; nobody may have looked since.
+        // What arrives has left the queue, which may not have been advanced since.
         if self.queue == self.ring.head() {
             self.advance(now);
             if self.queue == self.ring.head() {
