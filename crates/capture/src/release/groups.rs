@@ -45,9 +45,11 @@ pub(super) struct Group {
 impl Group {
     /// One lane, a lasting connection or a new one for each request, on which nearly every request but a user's first follows the answer before at once.
     pub fn is_one_chain(&self, asks: &[Ask]) -> bool {
-        let lasts = self.asks.len() >= LASTING * LEAST_ROUNDS;
+        if self.several || self.asks.len() < LASTING * LEAST_ROUNDS {
+            return false;
+        }
         let following = if self.connections.len() == 1 { self.going_on(asks) } else { self.one_by_one(asks) };
-        !self.several && lasts && 2 * following >= self.asks.len()
+        2 * following >= self.asks.len()
     }
 
     /// Requests that are asked when the one before them in the group was answered, as soon as a loop asks the next.
@@ -252,7 +254,9 @@ fn accompanied(talks: &[Talk], asks: &[Ask], root: &mut [u32]) {
     servers.sort_unstable();
     servers.dedup();
     let mut pairs = Vec::new();
-    for (n, ask) in asks.iter().enumerate().filter(|(_, ask)| !talks[ask.conn as usize].upstream) {
+    let most = count.iter().copied().max().unwrap_or(0);
+    let few = |ask: &Ask| !talks[ask.conn as usize].upstream && FEWER * count[group(ask) as usize] <= most;
+    for (n, ask) in asks.iter().enumerate().filter(|(_, ask)| few(ask)) {
         let with = |other: &&Ask| group(other) != group(ask) && !talks[other.conn as usize].upstream;
         let near = |other: &&Ask| other.at.abs_diff(ask.at) <= TOGETHER;
         let before = asks[..n].iter().rev().take(NEIGHBOURS).take_while(near);

@@ -126,7 +126,7 @@ fn classes(talks: &[Talk], asks: &[Ask], companies: &[bursts::Company]) -> Vec<C
         alone.iter().map(|company| Class::of(company, talks, asks)).collect::<Vec<_>>()
     };
     for group in &step::joined(pools::pools(groups::groups(talks, asks, companies), asks), asks) {
-        match told(group, talks, asks, companies) {
+        match Told::of(group, talks, asks, companies) {
             Told::Requests(group, cut) => {
                 take(&group);
                 all.push(Class::of_requests(&group, &cut, talks, asks));
@@ -138,7 +138,7 @@ fn classes(talks: &[Talk], asks: &[Ask], companies: &[bursts::Company]) -> Vec<C
             // Connections that met by chance may each tell.
             Told::Nothing if group.several => {
                 for one in group.each(asks) {
-                    if let Told::Requests(one, cut) = told(&one, talks, asks, companies) {
+                    if let Told::Requests(one, cut) = Told::of(&one, talks, asks, companies) {
                         take(&one);
                         all.push(Class::of_requests(&one, &cut, talks, asks));
                     }
@@ -171,41 +171,43 @@ enum Told {
     Nothing,
 }
 
-fn told(group: &groups::Group, talks: &[Talk], asks: &[Ask], companies: &[bursts::Company]) -> Told {
-    if !group.several && !group.is_one_chain(asks) {
-        return Told::Nothing;
-    }
-    let (group, cut) = usual(group, asks);
-    let told = requests::steadiness(&cut.requests);
-    let alike = match group.several {
-        true => told >= requests::STEADY,
-        // That the calls on one connection are a user's requests is told by his pauses alone.
-        false => told >= requests::STEADY && cut.valley && !cut.concurrent,
-    };
-    if !alike && group.goes_on_by_itself(asks) {
-        return Told::EachByItself;
-    }
-    // What leaves together is what was known of these, unless each goes its own way.
-    let known = match group.companies.as_slice() {
-        &[only] => {
-            let known = Class::of(&companies[only as usize], talks, asks);
-            Some(if known.shown { requests::steadiness(&known.requests()) } else { 0.0 })
+impl Told {
+    fn of(group: &groups::Group, talks: &[Talk], asks: &[Ask], companies: &[bursts::Company]) -> Told {
+        if !group.several && !group.is_one_chain(asks) {
+            return Told::Nothing;
         }
-        _ => None,
-    };
-    let better = match known {
-        Some(known) => told >= CLEAR && (told > known + STEADIER || cut.valley && told >= known),
-        None => told >= CLEAR || cut.valley,
-    };
-    let cut = match better {
-        true if group.several || alike => Some(cut),
-        _ if told.max(known.unwrap_or(0.0)) >= requests::STEADY => return Told::AsCompanies,
-        _ => serial::requests(&group.asks, asks, !group.several)
-            .map(|requests| requests::Cut { requests, ..Default::default() }),
-    };
-    match cut.filter(|cut| cut.requests.len() >= LEAST_ROUNDS) {
-        Some(cut) => Told::Requests(group, cut),
-        None => Told::Nothing,
+        let (group, cut) = usual(group, asks);
+        let told = requests::steadiness(&cut.requests);
+        let alike = match group.several {
+            true => told >= requests::STEADY,
+            // That the calls of one chain are a user's requests is told by his pauses alone.
+            false => told >= requests::STEADY && cut.valley && !cut.concurrent,
+        };
+        if !alike && group.goes_on_by_itself(asks) {
+            return Told::EachByItself;
+        }
+        // What leaves together is what was known of these, unless each goes its own way.
+        let known = match group.companies.as_slice() {
+            &[only] => {
+                let known = Class::of(&companies[only as usize], talks, asks);
+                Some(if known.shown { requests::steadiness(&known.requests()) } else { 0.0 })
+            }
+            _ => None,
+        };
+        let better = match known {
+            Some(known) => told >= CLEAR && (told > known + STEADIER || cut.valley && told >= known),
+            None => told >= CLEAR || cut.valley,
+        };
+        let cut = match better {
+            true if group.several || alike => Some(cut),
+            _ if told.max(known.unwrap_or(0.0)) >= requests::STEADY => return Told::AsCompanies,
+            _ => serial::requests(&group.asks, asks, !group.several)
+                .map(|requests| requests::Cut { requests, ..Default::default() }),
+        };
+        match cut.filter(|cut| cut.requests.len() >= LEAST_ROUNDS) {
+            Some(cut) => Told::Requests(group, cut),
+            None => Told::Nothing,
+        }
     }
 }
 
