@@ -20,10 +20,10 @@ const LINKS: f64 = 2.0;
 const FASTER: f64 = 1.5;
 /// Rate of a link before anything is known of it, bits per nanosecond: 1 Gb/s.
 const PRESUMED: f64 = 1.0;
-/// A break shorter than this, beside half a packet, is within the error of time stamps.
+/// A packet that comes so many times its own time on the link after the one before came without a break.
+const NO_BREAK: f64 = 1.5;
+/// A break shorter than this beside that is within the error of time stamps.
 const STAMPS: f64 = 2_000.0;
-/// The rate is known to this share: what a link adds to a packet (38 bytes on Ethernet, nothing on others) is a twentieth of one of 760 bytes.
-const RATE_ERROR: f64 = 0.05;
 
 /// For how long, in nanoseconds, a round trip speaks for those that follow it: queues and busy hosts come and go.
 const SPREAD_HOLDS: u64 = 1_000_000_000;
@@ -51,6 +51,8 @@ struct Received {
     fastest_bps: u64,
     /// What the link to the aggregator is known to carry. A host that is none has little coming to it that could queue.
     known_bps: Option<u64>,
+    /// What most trains of full packets to it passed at: not what a few did that the tap or the host stamped late together.
+    usual_bps: Option<u64>,
     /// Since when the link to it can have been busy, and until when it is with what has come, at the fastest rate seen: a bucket that leaks,
     /// so that packets that were polled together and have one stamp count for the time that they took.
     busy_since: u64,
@@ -112,6 +114,13 @@ impl Arrivals {
         })
     }
 
+    /// Most trains of full packets to a host passed at this rate: its link's.
+    pub fn usual(&mut self, host: Addr, bps: u64) {
+        if let Some(&number) = self.numbers.get(&host) {
+            self.hosts[number as usize].usual_bps = Some(bps);
+        }
+    }
+
     /// A packet passed on its way to `host`; it can have entered the queue in front of it from `entered` on.
     #[inline]
     pub fn packet(&mut self, host: u32, connection: u32, payload: u32, at: u64, entered: u64) {
@@ -122,10 +131,9 @@ impl Arrivals {
         if idle {
             (host.busy_since, host.free_at, host.entered) = (at, at as f64, at);
         } else {
-            // A packet passes when the link has sent its last bit: the time since the one before is its own. A busy link that seems to fall behind
-            // by no more than the error of its rate has not: the errors of many packets would add up to a break.
-            let behind = at as f64 - host.free_at - transmission;
-            host.free_at += transmission + behind.clamp(0.0, RATE_ERROR * (at - host.last) as f64);
+            // A packet passes when the link has sent its last bit: the time since the one before is its own. What came late without a break makes
+            // none: hosts and shapers are late by that, the rate is not known exactly, and the errors of many packets would add up to one.
+            host.free_at = (host.free_at + transmission).max(at as f64);
         }
         host.entered = host.entered.max(entered.min(at));
         host.bytes += u64::from(payload) + HEADERS;
@@ -269,7 +277,7 @@ impl Received {
     /// The queue was empty before a packet that takes so long came at `at`.
     #[inline]
     fn idle(&self, transmission: f64, at: u64) -> bool {
-        at as f64 > self.free_at + 1.5 * transmission + STAMPS
+        at as f64 > self.free_at.max(self.last as f64) + NO_BREAK * transmission + STAMPS
     }
 
     /// How long a packet takes on the link to the host, at the fastest rate seen.
@@ -283,8 +291,11 @@ impl Received {
     fn per_byte(&self) -> f64 {
         8.0 / match self.known_bps {
             Some(known) if self.is_as_known() => known as f64 / 1e9,
-            _ if self.fastest_bps == 0 => PRESUMED,
-            _ => self.fastest_bps as f64 / 1e9,
+            _ => match (self.usual_bps, self.fastest_bps) {
+                (Some(usual), _) => usual as f64 / 1e9,
+                (None, 0) => PRESUMED,
+                (None, fastest) => fastest as f64 / 1e9,
+            },
         }
     }
 
@@ -443,17 +454,29 @@ mod tests {
         assert_eq!((idle(5_000), idle(5_001)), (false, true));
     }
 
-    /// 1250 bytes take 10 us. Behind by 0.5 of 10.5 us, the link has not fallen behind; by 1 of 11 us it has, but for 0.55.
+    /// 1250 bytes take 10 us. However many pass every 14 us, there is no break; 17 us after the last there may be none, and later there is one. The second
+    /// of two that were stamped together took its time after that.
     #[test]
-    fn a_link_that_falls_behind_by_a_twentieth_has_not() {
-        let idle = |late: u64, after: u64| {
+    fn a_link_whose_packets_come_late_by_less_than_half_of_their_time_stays_busy() {
+        let since = |times: &[u64], then: u64| {
             let (mut arrivals, a, _) = two_hosts();
-            arrivals.packet(a, 0, 1_160, MS, 0);
-            arrivals.packet(a, 0, 1_160, MS + late, 0);
-            arrivals.earliest(a, 160, MS + after + 5_000) == MS + after + 5_000
+            arrivals.usual(Addr(1), 1_000_000_000);
+            times.iter().for_each(|after| arrivals.packet(a, 0, 1_160, MS + after, 0));
+            arrivals.earliest(a, 1_160, MS + then) - MS
         };
-        assert_eq!((idle(10_500, 10_500), idle(10_500, 10_501)), (false, true));
-        assert_eq!((idle(11_000, 10_550), idle(11_000, 10_551)), (false, true));
+        let paced: Vec<u64> = (0..50).map(|n| n * 14_000).collect();
+        assert_eq!([703_000, 703_001].map(|then| since(&paced, then)), [0, 703_001]);
+        assert_eq!([27_000, 27_001].map(|then| since(&[0, 0], then)), [0, 27_001]);
+    }
+
+    /// Forty packets came at 2 Gb/s, stamped late together; what most trains show is 1 Gb/s.
+    #[test]
+    fn what_most_trains_passed_at_is_the_link_s_rate() {
+        let (mut arrivals, a, _) = two_hosts();
+        (0..40).for_each(|n| arrivals.packet(a, 0, 1_160, MS + n * 5_000, 0));
+        assert_eq!(arrivals.time_for(a, 1_000_000), 4_000_000);
+        arrivals.usual(Addr(1), 1_000_000_000);
+        assert_eq!(arrivals.time_for(a, 1_000_000), 8_000_000);
     }
 
     #[test]

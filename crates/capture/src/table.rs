@@ -73,7 +73,9 @@ impl Table {
             let conn = self.conns.at(index);
             if s.payload > 0 {
                 let merged = s.payload > most;
-                self.links.data(s, most, *at);
+                if let Some(bps) = self.links.data(s, most, *at) {
+                    self.arrivals.usual(s.dst, bps);
+                }
                 if let Some(rate) = conn.spacing(d, s.payload, *at, merged) {
                     self.links.sender(s.dst, rate);
                 }
