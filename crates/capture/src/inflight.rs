@@ -5,7 +5,7 @@
 //! number of requests, and what was answered is as many answers, to the byte. Where they differ, the ends of the applications' writes may tell
 //! ([`Write`]). Nothing is changed where neither does.
 
-use crate::workload::Exchange;
+use crate::exchange::Exchange;
 use crate::{Call, Connection, Direction, Front, Stretch, Write, WriteCounts};
 
 /// A connection shows its sizes in so many requests that were answered before the next.

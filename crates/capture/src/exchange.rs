@@ -1,0 +1,217 @@
+//! Requests of a connection with what came back, as the tap saw them, and the messages that a replay takes from them.
+
+use crate::release::Times;
+use crate::sent::Soonest;
+use crate::service::Wait;
+use crate::workload::{Message, Piece};
+use crate::{Connection, Direction, Front, Turn};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// Longer than a host needs to acknowledge what it has. A delayed ACK waits for a jiffy at least, which is 1 ms where Linux has most of them (HZ=1000).
+const HELD_BACK: u64 = 1_000_000;
+
+/// What an application wrote at once, and when it began to.
+pub(crate) struct TimedPiece {
+    pub start_ns: u64,
+    pub piece: Piece,
+}
+
+/// The pieces of each turn's two directions.
+pub(crate) type Pieces = BTreeMap<(u32, Direction, u32), Vec<TimedPiece>>;
+
+/// A request by the aggregator and what came back, whoever opened the connection.
+#[derive(Default)]
+pub(crate) struct Exchange {
+    pub request_start: Option<u64>,
+    pub request_end: Option<u64>,
+    pub request_bytes: u64,
+    pub waited: Option<u64>,
+    pub response_start: Option<u64>,
+    pub response_end: Option<u64>,
+    pub response_bytes: u64,
+    pub service: Option<u64>,
+    pub overlapped: bool,
+    /// It is one request with its answer, though others were in flight with it.
+    pub told: bool,
+    /// When the aggregator had all of the response.
+    pub delivered: Option<u64>,
+    /// By how much earlier that may have been.
+    pub unsure: u64,
+    pub front: Front,
+    /// For how long the first packet of the response was in queues, at least and at most, by its sender's time stamps.
+    pub queued: Option<(u64, u64)>,
+    /// Where to find the pieces of the response.
+    pub pieces: Option<(u32, Direction, u32)>,
+}
+
+/// The turns of a connection as the aggregator sees them. Where it is the server, what it answers is its request, and the client's next request
+/// is the response to that.
+pub(crate) fn exchanges(c: &Connection, turns: &[&Turn], aggregator: IpAddr) -> Vec<Exchange> {
+    if c.client_ip == aggregator {
+        let exchange = |t: &&Turn| Exchange {
+            request_start: t.request_start_ns,
+            request_end: t.request_end_ns,
+            request_bytes: t.request_bytes,
+            waited: t.think_ns,
+            response_start: t.response_start_ns,
+            response_end: t.response_end_ns,
+            response_bytes: t.response_bytes,
+            service: t.service_ns,
+            overlapped: t.overlapped,
+            told: false,
+            delivered: t.response_delivered_ns,
+            unsure: t.response_unsure_ns,
+            front: t.response_front,
+            queued: None,
+            pieces: Some((t.connection, Direction::ToClient, t.turn)),
+        };
+        return turns.iter().map(exchange).collect();
+    }
+    let mut all = Vec::with_capacity(turns.len() + 1);
+    let mut open = Exchange::default();
+    for t in turns {
+        (open.response_start, open.response_end) = (t.request_start_ns, t.request_end_ns);
+        (open.response_bytes, open.service) = (t.request_bytes, t.think_ns);
+        (open.delivered, open.unsure, open.front) = (t.request_delivered_ns, t.request_unsure_ns, t.request_front);
+        open.pieces = Some((t.connection, Direction::ToServer, t.turn));
+        all.push(std::mem::take(&mut open));
+        (open.request_start, open.request_end) = (t.response_start_ns, t.response_end_ns);
+        open.request_bytes = t.response_bytes;
+        open.waited = t.service_ns;
+    }
+    all.push(open);
+    all.retain(|e| e.request_bytes > 0 || e.response_bytes > 0);
+    all
+}
+
+/// Tells how long first packets were in queues, where their sender's time stamps say when they were sent.
+pub(crate) fn by_time_stamps(asked: &mut [Exchange]) {
+    let runs = asked.iter().filter_map(|e| e.response_start.zip(e.front.late));
+    let Some(soonest) = Soonest::of(runs) else { return };
+    for exchange in asked {
+        exchange.queued =
+            exchange.response_start.zip(exchange.front.late).map(|(at, late)| soonest.waited(at, late.first));
+    }
+}
+
+/// Behind the queue an answer has come as the tap sees it. An acknowledgement that is later than the receiver's own time was held back by a timer, which
+/// may be short: 4 ms behind an RTO floor of 5 ms (`tcp_delack_max`).
+pub(crate) fn come_as_seen(asked: &mut [Exchange]) {
+    let mut late = 0;
+    for exchange in asked {
+        // The pause after the answer before was taken to begin when that had come.
+        exchange.waited = exchange.waited.map(|waited| waited + late);
+        late = 0;
+        if let (Some(end), Some(come)) = (exchange.response_end, exchange.delivered)
+            && come.saturating_sub(end) > HELD_BACK
+        {
+            late = come - end;
+            (exchange.delivered, exchange.unsure) = (Some(end), 0);
+        }
+    }
+}
+
+/// What comes after the aggregator closed a connection, and which its kernel refuses, is no answer: the application had given up waiting for it.
+pub(crate) fn give_up(asked: &mut [Exchange], c: &Connection) {
+    let Some(closed) = c.to_server.closed_ns.filter(|_| c.to_server.rst > 0) else { return };
+    for exchange in asked.iter_mut().rev() {
+        if exchange.response_end.is_none_or(|end| end <= closed) {
+            return;
+        }
+        exchange.delivered = None;
+    }
+}
+
+/// The messages of a connection: exchanges as a replay takes them, each with its times in the capture and what is known of its wait.
+pub(crate) fn messages(exchanges: Vec<Exchange>, pieces: &Pieces) -> Vec<(Message, Times, Wait)> {
+    let mut all: Vec<(Message, Times, Wait)> = Vec::with_capacity(exchanges.len());
+    let mut ended: Option<u64> = None;
+    for e in exchanges {
+        // A request that is not in the file was sent somewhere in the gap between two responses: all of the gap becomes think time.
+        let gap = e.response_start.zip(ended).map(|(start, end)| start.saturating_sub(end));
+        let waited = e.waited.or(gap.filter(|_| e.request_start.is_none()));
+        let think_ns = waited.filter(|_| !all.is_empty()).unwrap_or(0);
+        let start_ns = e.request_start.or(e.response_start).or(ended).unwrap_or(0);
+        ended = e.response_end.or(ended);
+        let written = e.pieces.and_then(|key| pieces.get(&key)).map_or(&[][..], |p| p);
+        if e.request_bytes == 0 && written.len() > 1 {
+            all.extend(unasked(&e, written, think_ns));
+        } else {
+            all.push(asked(&e, written, start_ns, think_ns));
+        }
+    }
+    all
+}
+
+/// No request came before: each piece stands for itself.
+fn unasked(e: &Exchange, written: &[TimedPiece], think_ns: u64) -> impl Iterator<Item = (Message, Times, Wait)> {
+    let last = written.len() - 1;
+    written.iter().enumerate().map(move |(i, p)| {
+        let message = Message {
+            start_ns: p.start_ns,
+            think_ns: if i == 0 { think_ns } else { p.piece.pause_ns },
+            request_bytes: 0,
+            service_ns: 0,
+            service_between_ns: None,
+            response_bytes: p.piece.bytes,
+            pieces: vec![Piece { pause_ns: 0, bytes: p.piece.bytes }],
+            took_ns: None,
+            overlapped: false,
+            release: None,
+        };
+        let answered = e.delivered.filter(|_| i == last);
+        (message, Times { answered, ..Times::default() }, Wait::default())
+    })
+}
+
+/// One message with its answer in pieces.
+fn asked(e: &Exchange, written: &[TimedPiece], start_ns: u64, think_ns: u64) -> (Message, Times, Wait) {
+    let pieces = match written {
+        [] if e.response_bytes == 0 => vec![],
+        [] => vec![Piece { pause_ns: 0, bytes: e.response_bytes }],
+        several => several.iter().map(|p| p.piece).collect(),
+    };
+    let message = Message {
+        start_ns,
+        think_ns,
+        request_bytes: e.request_bytes,
+        service_ns: e.service.filter(|_| e.request_bytes > 0).unwrap_or(0),
+        service_between_ns: None,
+        response_bytes: e.response_bytes,
+        pieces,
+        took_ns: None,
+        overlapped: e.overlapped,
+        release: None,
+    };
+    let times = Times {
+        asked: e.request_start.filter(|_| e.request_bytes > 0),
+        answered: e.delivered.filter(|_| e.response_bytes > 0),
+        overlapped: e.overlapped,
+        unsure: e.unsure,
+        bytes: e.response_bytes,
+    };
+    (message, times, Wait::of(e.front, e.queued))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An answer that ends at 10 ms and is acknowledged so much later, and the next, whose request the aggregator was taken to write 2 ms after that.
+    fn acknowledged(later: u64) -> (Option<u64>, u64, Option<u64>) {
+        let end = 10_000_000;
+        let answer =
+            Exchange { response_end: Some(end), delivered: Some(end + later), unsure: 1_000, ..Exchange::default() };
+        let mut asked = [answer, Exchange { waited: Some(2_000_000), ..Exchange::default() }];
+        come_as_seen(&mut asked);
+        (asked[0].delivered.map(|at| at - end), asked[0].unsure, asked[1].waited)
+    }
+
+    #[test]
+    fn an_answer_seen_behind_the_queue_has_come_however_late_its_delayed_ack_is() {
+        assert_eq!(acknowledged(1_000_000), (Some(1_000_000), 1_000, Some(2_000_000)));
+        assert_eq!(acknowledged(1_000_001), (Some(0), 0, Some(3_000_001)));
+        assert_eq!(acknowledged(4_100_000), (Some(0), 0, Some(6_100_000)));
+    }
+}
