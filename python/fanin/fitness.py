@@ -14,8 +14,8 @@ class Reason:
     Attributes
     ----------
     kind : str
-        A stable name: ``payload-missing``, ``coarse-clock``, ``wrong-clock``, ``clock-steps``, ``acknowledgements-missing``, ``one-direction``,
-        ``translated-copies``, ``headers-cut`` or ``too-late``.
+        A stable name: ``payload-missing``, ``packets-dropped``, ``coarse-clock``, ``wrong-clock``, ``clock-steps``, ``acknowledgements-missing``,
+        ``one-direction``, ``translated-copies``, ``headers-cut`` or ``too-late``.
     lacks : tuple of str
         What the capture cannot be used for: ``sizes``, ``times``, ``losses``, ``rack``.
     message : str
@@ -46,6 +46,8 @@ class Fitness:
         One for each thing that is amiss.
     missing_share : float
         Of the payload, what was acknowledged or skipped and is not in the file.
+    dropped_packets : int
+        Packets that the program that captured states it dropped (interface statistics of pcapng).
     resolution_ns : int or None
         All time stamps are multiples of this; None of a capture of a few packets.
     clock_speed : float or None
@@ -77,6 +79,7 @@ class Fitness:
     sentence: str
     reasons: tuple[Reason, ...]
     missing_share: float
+    dropped_packets: int
     resolution_ns: int | None
     clock_speed: float | None
     copied_packets: int

@@ -244,6 +244,8 @@ impl Pass {
         let copies = &self.table.copies;
         let counted = Counted {
             packets: self.tcp_packets,
+            in_file: file.packets(),
+            dropped: file.dropped(),
             cut: self.cut.packets,
             late: self.sorter.late.packets,
             jumps: self.clock.jumps.packets,

@@ -156,6 +156,14 @@ impl<'a> CaptureFile<'a> {
         }
     }
 
+    /// Packets that did not reach the file, as the program that captured states in it; a classic pcap file does not say.
+    pub fn dropped(&self) -> u64 {
+        match &self.container {
+            Container::Pcap(_) => 0,
+            Container::Pcapng(p) => p.dropped(),
+        }
+    }
+
     /// The link type of a classic pcap file, which holds for all its packets.
     pub fn only_linktype(&self) -> Option<u32> {
         match &self.container {

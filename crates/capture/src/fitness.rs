@@ -4,12 +4,18 @@
 //! be mended is (copies count once, see `copies`); of the rest it is said what the capture cannot be used for.
 
 use crate::Connection;
+use Aspect::{Losses, Rack, Sizes, Times};
 use serde::Serialize;
 
-/// Share of missing payload from which losses and queues cannot be told: an incast may lose as little.
+/// Share of missing payload, or of packets that the tap dropped, from which losses and queues cannot be told: an incast may lose as little.
 const MISSING_SOME: f64 = 0.003;
 /// Share of missing payload from which the beginnings and ends of messages are missing too.
 const MISSING_MUCH: f64 = 0.25;
+/// Share of packets that the tap dropped from which requests are missing or cut.
+const DROPPED_REQUESTS: f64 = 0.01;
+/// What to do about it.
+const LARGER_BUFFER: &str =
+    "capture all packets, with a larger buffer and a smaller snaplen (`tcpdump -B 65536 -s 128`)";
 /// With fewer data packets a share says nothing.
 const FEWEST_PACKETS: u64 = 40;
 /// Resolution of time stamps, ns, from which the spacing of packets and a rack's delay do not show.
@@ -108,6 +114,8 @@ pub struct Fitness {
     pub reasons: Vec<Reason>,
     /// Share of the payload that was acknowledged or skipped and is not in the file.
     pub missing_share: f64,
+    /// Packets that the program that captured states it dropped.
+    pub dropped_packets: u64,
     /// All time stamps are multiples of this, ns; none of a capture with too few packets to say.
     pub resolution_ns: Option<u64>,
     /// Seconds of the capture's clock per second of the hosts' own (RFC 7323 time stamps); none where no connection is long enough.
@@ -135,6 +143,9 @@ pub struct Fitness {
 pub(crate) struct Counted {
     /// TCP packets.
     pub packets: u64,
+    /// Packets of any kind, and those that the program that captured says it dropped.
+    pub in_file: u64,
+    pub dropped: u64,
     /// Cut before their headers end.
     pub cut: u64,
     /// Out of their place in time.
@@ -235,129 +246,30 @@ impl Measured {
     }
 
     pub fn judged(mut self, counted: Counted, resolution: Resolution) -> Fitness {
-        let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
         let missing = share(self.bytes[1], self.bytes[0] + self.bytes[1]);
-        let enough = self.data_packets >= FEWEST_PACKETS;
         let missing_acks =
             if self.acks[0] < FEWEST_ACKS { 0.0 } else { share(self.acks[1], self.acks[0] + self.acks[1]) };
         let one_sided = share(self.sided[1], self.sided[0]);
         let translated = share(counted.translated, self.data_packets);
         let (clock, odd) = self.clock();
         let resolution = resolution.ns();
-        let mut reasons = Vec::new();
-        let mut say = |kind, lacks: &[Aspect], message| reasons.push(Reason { kind, lacks: lacks.to_vec(), message });
-        use Aspect::{Losses, Rack, Sizes, Times};
-        if enough && missing >= MISSING_SOME {
-            let lacks: &[_] = if missing >= MISSING_MUCH { &[Sizes, Times, Losses, Rack] } else { &[Losses, Rack] };
-            say(
-                "payload-missing",
-                lacks,
-                format!(
-                    "{:.1}% of the payload is not in the file, though its receivers acknowledged it: the file is a sample, or the tap dropped packets; \
-                     capture all packets, with a larger buffer and a smaller snaplen (`tcpdump -B 65536 -s 128`)",
-                    missing * 100.0
-                ),
-            );
-        }
-        if let Some(ns) = resolution.filter(|&ns| ns >= COARSE) {
-            let lacks: &[_] = if ns >= VERY_COARSE { &[Times, Losses, Rack] } else { &[Rack] };
-            say(
-                "coarse-clock",
-                lacks,
-                format!(
-                    "all time stamps are multiples of {}: capture with a clock of microseconds or better",
-                    fanin_units::Duration::from_ps(ns.saturating_mul(1_000))
-                ),
-            );
-        }
-        if let Some(speed) = clock.filter(|speed| (speed - 1.0).abs() > CLOCK_OFF) {
-            say(
-                "wrong-clock",
-                &[Times, Rack],
-                format!(
-                    "the capture's clock runs {speed:.3} times as fast as the hosts' own (their TCP time stamps): the file was rewritten, or the tap's \
-                     clock is wrong; capture on a host or a switch whose clock is right"
-                ),
-            );
-        }
-        if let Some(rate) = odd {
-            say(
-                "wrong-clock",
-                &[Times, Rack],
-                format!(
-                    "the hosts' time stamps count {rate:.0} ticks in a second of the capture, as no system's do: the file was rewritten, or the tap's \
-                     clock is wrong; capture on a host or a switch whose clock is right"
-                ),
-            );
-        }
-        if counted.jumps > 0 {
-            say(
-                "clock-steps",
-                &[Times, Losses, Rack],
-                format!("the capture's clock went back {} times: stop what sets it while you capture", counted.jumps),
-            );
-        }
-        let [data, bare] = self.answered;
-        if data > DATA_PER_ACK * (bare + 1) {
-            say(
-                "acknowledgements-missing",
-                &[Losses, Rack],
-                format!(
-                    "{data} data packets have {bare} acknowledgements, and receivers send one for every 64 KiB at least: capture without a filter on \
-                     flags or lengths"
-                ),
-            );
-        } else if missing_acks >= ACKS_MISSING && missing < MISSING_MUCH {
-            say(
-                "acknowledgements-missing",
-                &[Losses, Rack],
-                format!(
-                    "{:.0}% of the acknowledgements that receivers sent, by their own count (IP identification), are not in the file: capture without a \
-                     filter on flags or lengths",
-                    missing_acks * 100.0
-                ),
-            );
-        }
-        if enough && one_sided >= ONE_SIDED {
-            say(
-                "one-direction",
-                &[Times, Losses, Rack],
-                format!(
-                    "{:.0}% of the payload is on connections of which only one direction is in the file: mirror both directions of the port",
-                    one_sided * 100.0
-                ),
-            );
-        }
-        if translated >= TRANSLATED {
-            say(
-                "translated-copies",
-                &[Losses, Rack],
-                format!(
-                    "{:.0}% of the data packets appear under other addresses too (NAT): capture one interface only",
-                    translated * 100.0
-                ),
-            );
-        }
-        if share(counted.cut, counted.packets + counted.cut) >= SPOILT {
-            say(
-                "headers-cut",
-                &[Sizes, Times, Losses, Rack],
-                format!(
-                    "{} packets are cut before their headers end: capture with a snaplen of 128 or more",
-                    counted.cut
-                ),
-            );
-        }
-        if share(counted.late, counted.packets) >= SPOILT {
-            say(
-                "too-late",
-                &[Times, Losses, Rack],
-                format!(
-                    "{} packets are too far from their place in time: sort the file (`reordercap IN OUT`)",
-                    counted.late
-                ),
-            );
-        }
+        let enough = self.data_packets >= FEWEST_PACKETS;
+        let reasons: Vec<Reason> = [
+            payload_missing(missing).filter(|_| enough),
+            packets_dropped(counted.dropped, counted.in_file),
+            coarse_clock(resolution),
+            wrong_clock(clock),
+            odd_clock(odd),
+            clock_steps(counted.jumps),
+            self.acknowledgements_missing(missing_acks, missing),
+            one_direction(one_sided).filter(|_| enough),
+            translated_copies(translated),
+            headers_cut(counted.cut, counted.packets),
+            too_late(counted.late, counted.packets),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
         let fit_for: Vec<_> =
             Aspect::ALL.into_iter().filter(|a| !reasons.iter().any(|r| r.lacks.contains(a))).collect();
         let verdict = match fit_for.len() {
@@ -372,6 +284,7 @@ impl Measured {
             fit_for,
             reasons,
             missing_share: missing,
+            dropped_packets: counted.dropped,
             resolution_ns: resolution,
             clock_speed: clock,
             copied_packets: counted.copies,
@@ -383,6 +296,26 @@ impl Measured {
             one_sided_share: one_sided,
             translated_share: translated,
         }
+    }
+
+    /// Receivers acknowledge every 64 KiB at least, and count what they send (IP identification).
+    fn acknowledgements_missing(&self, missing_acks: f64, missing: f64) -> Option<Reason> {
+        let [data, bare] = self.answered;
+        let message = if data > DATA_PER_ACK * (bare + 1) {
+            format!(
+                "{data} data packets have {bare} acknowledgements, and receivers send one for every 64 KiB at least: capture without a filter on flags \
+                 or lengths"
+            )
+        } else if missing_acks >= ACKS_MISSING && missing < MISSING_MUCH {
+            format!(
+                "{:.0}% of the acknowledgements that receivers sent, by their own count (IP identification), are not in the file: capture without a \
+                 filter on flags or lengths",
+                missing_acks * 100.0
+            )
+        } else {
+            return None;
+        };
+        Some(Reason::new("acknowledgements-missing", &[Losses, Rack], message))
     }
 
     /// Seconds of the capture per second of the hosts' clocks; and their ticks per second, where that is a rate of none.
@@ -400,6 +333,97 @@ impl Measured {
         });
         (speed, odd)
     }
+}
+
+/// Of what is there.
+fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+impl Reason {
+    fn new(kind: &'static str, lacks: &[Aspect], message: String) -> Reason {
+        Reason { kind, lacks: lacks.to_vec(), message }
+    }
+}
+
+fn payload_missing(missing: f64) -> Option<Reason> {
+    let lacks: &[_] = if missing >= MISSING_MUCH { &[Sizes, Times, Losses, Rack] } else { &[Losses, Rack] };
+    let message = format!(
+        "{:.1}% of the payload is not in the file, though its receivers acknowledged it: the file is a sample, or the tap dropped packets; {LARGER_BUFFER}",
+        missing * 100.0
+    );
+    (missing >= MISSING_SOME).then(|| Reason::new("payload-missing", lacks, message))
+}
+
+/// Whole connections may be among them, which nothing else in the file tells of.
+fn packets_dropped(dropped: u64, in_file: u64) -> Option<Reason> {
+    let lost = share(dropped, dropped.saturating_add(in_file));
+    let lacks: &[_] = if lost >= DROPPED_REQUESTS { &[Times, Losses, Rack] } else { &[Losses, Rack] };
+    let message = format!(
+        "the program that captured states that it dropped {dropped} packets, {:.1}% of all; {LARGER_BUFFER}",
+        lost * 100.0
+    );
+    (lost >= MISSING_SOME).then(|| Reason::new("packets-dropped", lacks, message))
+}
+
+fn coarse_clock(resolution: Option<u64>) -> Option<Reason> {
+    let ns = resolution.filter(|&ns| ns >= COARSE)?;
+    let lacks: &[_] = if ns >= VERY_COARSE { &[Times, Losses, Rack] } else { &[Rack] };
+    let message = format!(
+        "all time stamps are multiples of {}: capture with a clock of microseconds or better",
+        fanin_units::Duration::from_ps(ns.saturating_mul(1_000))
+    );
+    Some(Reason::new("coarse-clock", lacks, message))
+}
+
+fn wrong_clock(speed: Option<f64>) -> Option<Reason> {
+    let speed = speed.filter(|speed| (speed - 1.0).abs() > CLOCK_OFF)?;
+    let message = format!(
+        "the capture's clock runs {speed:.3} times as fast as the hosts' own (their TCP time stamps): the file was rewritten, or the tap's clock is wrong; \
+         capture on a host or a switch whose clock is right"
+    );
+    Some(Reason::new("wrong-clock", &[Times, Rack], message))
+}
+
+fn odd_clock(ticks: Option<f64>) -> Option<Reason> {
+    let message = format!(
+        "the hosts' time stamps count {:.0} ticks in a second of the capture, as no system's do: the file was rewritten, or the tap's clock is wrong; \
+         capture on a host or a switch whose clock is right",
+        ticks?
+    );
+    Some(Reason::new("wrong-clock", &[Times, Rack], message))
+}
+
+fn clock_steps(jumps: u64) -> Option<Reason> {
+    let message = format!("the capture's clock went back {jumps} times: stop what sets it while you capture");
+    (jumps > 0).then(|| Reason::new("clock-steps", &[Times, Losses, Rack], message))
+}
+
+fn one_direction(one_sided: f64) -> Option<Reason> {
+    let message = format!(
+        "{:.0}% of the payload is on connections of which only one direction is in the file: mirror both directions of the port",
+        one_sided * 100.0
+    );
+    (one_sided >= ONE_SIDED).then(|| Reason::new("one-direction", &[Times, Losses, Rack], message))
+}
+
+fn translated_copies(translated: f64) -> Option<Reason> {
+    let message = format!(
+        "{:.0}% of the data packets appear under other addresses too (NAT): capture one interface only",
+        translated * 100.0
+    );
+    (translated >= TRANSLATED).then(|| Reason::new("translated-copies", &[Losses, Rack], message))
+}
+
+fn headers_cut(cut: u64, packets: u64) -> Option<Reason> {
+    let message = format!("{cut} packets are cut before their headers end: capture with a snaplen of 128 or more");
+    let spoilt = share(cut, packets + cut) >= SPOILT;
+    spoilt.then(|| Reason::new("headers-cut", &[Sizes, Times, Losses, Rack], message))
+}
+
+fn too_late(late: u64, packets: u64) -> Option<Reason> {
+    let message = format!("{late} packets are too far from their place in time: sort the file (`reordercap IN OUT`)");
+    (share(late, packets) >= SPOILT).then(|| Reason::new("too-late", &[Times, Losses, Rack], message))
 }
 
 fn line(verdict: Verdict, fit_for: &[Aspect], reasons: &[Reason]) -> String {
@@ -463,6 +487,18 @@ mod tests {
         assert_eq!(judged(255_000).verdict, Verdict::Unfit);
         assert_eq!(of(Measured { data_packets: 39, ..lacking(500_000) }), [""; 0], "too few to say");
         assert_eq!(of(Measured { data_packets: 40, ..lacking(500_000) }), ["payload-missing"]);
+    }
+
+    #[test]
+    fn three_in_a_thousand_packets_dropped_hide_losses_and_one_in_a_hundred_hides_requests() {
+        let judged = |dropped| {
+            let counted = Counted { packets: 2_000, in_file: 10_000 - dropped, dropped, ..Counted::default() };
+            whole().judged(counted, stamps(1_000, 1_000))
+        };
+        assert_eq!((judged(29).verdict, judged(29).dropped_packets), (Verdict::Fit, 29));
+        assert_eq!(judged(30).fit_for, [Aspect::Sizes, Aspect::Times]);
+        assert_eq!(judged(99).fit_for, [Aspect::Sizes, Aspect::Times]);
+        assert_eq!(judged(100).fit_for, [Aspect::Sizes]);
     }
 
     #[test]

@@ -11,12 +11,22 @@ pub(super) const SECTION_HEADER: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 const INTERFACE: u32 = 1;
 const OBSOLETE_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
+const INTERFACE_STATISTICS: u32 = 5;
 const ENHANCED_PACKET: u32 = 6;
+
+/// Options of an interface: resolution and offset of its time stamps.
+const IF_TSRESOL: u16 = 9;
+const IF_TSOFFSET: u16 = 14;
+/// Options of an interface's statistics: packets that it dropped, and that the system dropped behind it, since the capture began.
+const ISB_IFDROP: u16 = 5;
+const ISB_OSDROP: u16 = 7;
 
 /// State between blocks.
 pub(super) struct Pcapng {
     big_endian: bool,
     interfaces: Vec<Interface>,
+    /// Dropped by the interfaces of the sections before.
+    dropped_before: u64,
 }
 
 struct Interface {
@@ -24,6 +34,8 @@ struct Interface {
     snaplen: u32,
     clock: Clock,
     offset_s: i64,
+    /// Packets that were dropped before they reached the file, by the interface and by the system, as was stated last.
+    dropped: [u64; 2],
 }
 
 /// Length of one time-stamp unit.
@@ -69,7 +81,7 @@ impl Interface {
 impl Pcapng {
     /// Reads the first section header.
     pub fn open(input: &mut Input<'_>) -> Result<Pcapng, Damage> {
-        let mut file = Pcapng { big_endian: false, interfaces: Vec::new() };
+        let mut file = Pcapng { big_endian: false, interfaces: Vec::new(), dropped_before: 0 };
         if input.fill(12) < 12 {
             return Err(Damage::CutInFileHeader);
         }
@@ -103,7 +115,12 @@ impl Pcapng {
                     self.interfaces.push(described);
                     input.advance(length as usize);
                 }
-                // Names, statistics, secrets, custom blocks: none of our business, but their end must be where they say.
+                INTERFACE_STATISTICS if length as usize <= BUFFER => {
+                    self.whole_block(input, length)?;
+                    self.statistics(&input.ahead()[..length as usize]);
+                    input.advance(length as usize);
+                }
+                // Names, secrets, custom blocks: none of our business, but their end must be where they say.
                 _ => {
                     if !input.skip(u64::from(length) - 4) || input.fill(4) < 4 {
                         return Err(Damage::CutInBlock);
@@ -122,6 +139,12 @@ impl Pcapng {
     #[inline]
     pub fn several_interfaces(&self) -> bool {
         self.interfaces.len() > 1
+    }
+
+    /// Packets that did not reach the file, as the program that captured states in it.
+    pub fn dropped(&self) -> u64 {
+        let of = |i: &Interface| i.dropped[0].saturating_add(i.dropped[1]);
+        self.interfaces.iter().map(of).fold(self.dropped_before, u64::saturating_add)
     }
 
     /// A section begins: its byte order holds until the next, its interfaces count from zero.
@@ -147,6 +170,7 @@ impl Pcapng {
         }
         self.options(&block[24..length as usize - 4], |_, _| ())?;
         self.whole_block(input, length)?;
+        self.dropped_before = self.dropped();
         self.interfaces.clear();
         input.advance(length as usize);
         Ok(())
@@ -161,18 +185,35 @@ impl Pcapng {
             snaplen: self.u32_at(block, 12),
             clock: Clock::Ns(1_000),
             offset_s: 0,
+            dropped: [0; 2],
         };
         self.options(&block[16..block.len() - 4], |code, value| match (code, value) {
-            (9, &[resolution, ..]) => found.clock = Clock::from_option(resolution),
-            (14, value) => {
-                if let Some(&bytes) = value.first_chunk::<8>() {
-                    found.offset_s =
-                        if self.big_endian { i64::from_be_bytes(bytes) } else { i64::from_le_bytes(bytes) };
+            (IF_TSRESOL, &[resolution, ..]) => found.clock = Clock::from_option(resolution),
+            (IF_TSOFFSET, value) => {
+                if let Some(offset) = self.u64_of(value) {
+                    found.offset_s = offset.cast_signed();
                 }
             }
             _ => {}
         })?;
         Ok(found)
+    }
+
+    /// What an interface dropped, so far. A block that makes no sense says nothing: no packet depends on it.
+    fn statistics(&mut self, block: &[u8]) {
+        if block.len() < 24 {
+            return;
+        }
+        let mut dropped = [None; 2];
+        let _ = self.options(&block[20..block.len() - 4], |code, value| match code {
+            ISB_IFDROP => dropped[0] = self.u64_of(value),
+            ISB_OSDROP => dropped[1] = self.u64_of(value),
+            _ => {}
+        });
+        let id = self.u32_at(block, 8) as usize;
+        if let Some(interface) = self.interfaces.get_mut(id) {
+            interface.dropped = [0, 1].map(|i| dropped[i].unwrap_or(interface.dropped[i]));
+        }
     }
 
     /// A packet block, which is buffered whole.
@@ -240,6 +281,11 @@ impl Pcapng {
             rest = rest.get(4 + padded..).unwrap_or(&[]);
         }
         Ok(())
+    }
+
+    fn u64_of(&self, value: &[u8]) -> Option<u64> {
+        let &bytes = value.first_chunk::<8>()?;
+        Some(if self.big_endian { u64::from_be_bytes(bytes) } else { u64::from_le_bytes(bytes) })
     }
 
     #[inline]

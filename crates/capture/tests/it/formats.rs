@@ -150,15 +150,57 @@ impl Words {
         self.block(0x0a0d_0d0a, &[self.u32(0x1a2b_3c4d), self.u16(1), self.u16(0), vec![0xff; 8]].concat())
     }
     fn interface(&self, linktype: u16, options: &[(u16, Vec<u8>)]) -> Vec<u8> {
-        let mut body = [self.u16(linktype), self.u16(0), self.u32(0)].concat();
+        let body = [self.u16(linktype), self.u16(0), self.u32(0)].concat();
+        self.block(1, &self.with(body, options))
+    }
+    fn statistics(&self, interface: u32, options: &[(u16, Vec<u8>)]) -> Vec<u8> {
+        let body = [self.u32(interface), self.u64(0)].concat();
+        self.block(5, &self.with(body, options))
+    }
+    fn with(&self, mut body: Vec<u8>, options: &[(u16, Vec<u8>)]) -> Vec<u8> {
         for (code, value) in options {
             body.extend(self.u16(*code));
             body.extend(self.u16(value.len() as u16));
             body.extend(value);
             body.resize(body.len().next_multiple_of(4), 0);
         }
-        self.block(1, &body)
+        body
     }
+}
+
+/// Sections of two interfaces each, in either byte order. Statistics are since the capture began: the last ones of an interface hold. Those of an
+/// interface that is not described, those whose options are cut, and a block that is too short say nothing.
+#[test]
+fn packets_that_interfaces_and_system_dropped_are_added_up() {
+    let plain = std::fs::read(data().join(REFERENCE)).unwrap();
+    let mut file = Vec::new();
+    for big in [false, true] {
+        let w = Words { big };
+        file.extend([w.section(), w.interface(1, &[]), w.interface(1, &[])].concat());
+        file.extend(w.statistics(0, &[(4, w.u64(9_000)), (5, w.u64(1))]));
+        file.extend(w.statistics(0, &[(4, w.u64(9_999)), (5, w.u64(3)), (7, w.u64(20))]));
+        file.extend(w.statistics(1, &[(5, w.u64(100))]));
+        file.extend(w.statistics(1, &[]));
+        file.extend(w.statistics(2, &[(5, w.u64(7_000))]));
+        file.extend(w.block(5, &[w.u32(0), w.u64(0), w.u16(5), w.u16(80)].concat()));
+        file.extend(w.block(5, &[0; 4]));
+    }
+    let w = Words { big: true };
+    let mut rest = &plain[24..];
+    while !rest.is_empty() {
+        let stored = u32::from_le_bytes(rest[8..12].try_into().unwrap()) as usize;
+        let lengths = [&rest[12..16], &rest[8..12]].map(|word| w.u32(u32::from_le_bytes(word.try_into().unwrap())));
+        let [original, stored_word] = lengths;
+        let stamp = u64::from(u32::from_le_bytes(rest[..4].try_into().unwrap())) * 1_000_000
+            + u64::from(u32::from_le_bytes(rest[4..8].try_into().unwrap()));
+        let head = [w.u32(0), w.u32((stamp >> 32) as u32), w.u32(stamp as u32), stored_word, original].concat();
+        file.extend(w.block(6, &[head, rest[16..16 + stored].to_vec()].concat()));
+        rest = &rest[16 + stored..];
+    }
+    let found = run_bytes(&file).unwrap();
+    assert_eq!(found.fitness.dropped_packets, 2 * (3 + 20 + 100));
+    assert!(found.fitness.line.contains("it dropped 246 packets, 38.1% of all"), "{}", found.fitness.line);
+    assert_eq!((found.summary.packets, found.partial), (400, None));
 }
 
 #[test]
