@@ -86,6 +86,7 @@ impl Evidence {
 
     fn note(&mut self, s: &Segment) {
         let sent_at = ticked(s.sent_at);
+        // Time stamps count ticks: one that left in the tick of the echo may have been answered.
         let spurious = !s.sacked && s.sent_at / TICK_PS > self.echoed;
         // `tcp_rack_advance` returns without a word: min RTT or the time stamp says that the original was answered.
         if s.ever_retransmitted && (sent_at > self.doubted_after || spurious) {
@@ -115,10 +116,12 @@ pub(super) fn note_delivery(s: &Segment, rate: Option<RateSnapshot>, notes_newes
     if !notes_newest {
         return;
     }
+    // F-RTO asks for what was sent once (RFC 5682).
     if !s.ever_retransmitted {
         d.lowest_original = d.lowest_original.min(s.end());
     }
     d.highest = d.highest.max(s.end());
+    // `tcp_rate_skb_delivered`: the latest sent is the sample; of those of one time the last in the stream.
     if d.newest.is_none_or(|n| (ticked(s.sent_at), s.end()) > (ticked(n.sent_at), n.end())) {
         d.newest = Some(*s);
         d.newest_rate = rate;

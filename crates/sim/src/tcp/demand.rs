@@ -68,6 +68,7 @@ impl<'a> Maker<'a> {
         let mut known: BTreeMap<(u32, usize, usize), u32> = BTreeMap::new();
         for (i, flow) in (0..).zip(&spec.flows).filter(|&(i, _)| mine(i)) {
             let path = &paths[i as usize];
+            // Flows of one transport on one path differ in nothing that is kept here.
             let key = (flow.transport, path.forward.as_ptr() as usize, path.backward.as_ptr() as usize);
             if let Some(&kind) = known.get(&key) {
                 maker.kind_of[i as usize] = kind;
@@ -115,6 +116,7 @@ impl<'a> Maker<'a> {
         let (setup, config) = (&self.kind(flow).setup, self.config(flow, of.src));
         let transport = &self.spec.transports[of.transport as usize];
         let built = transport.cc.build(setup, &transport.args)?;
+        // A stream of random numbers per flow, named by its number: making an end later draws the same.
         let draws = config.needs.randomness || !config.stack.send_jitter.is_zero();
         let random = draws.then(|| Stream::new(self.spec.seed, "flow", u64::from(flow)));
         let clock = self.clock(config, of.src);
@@ -183,10 +185,12 @@ impl<'a> OnDemand<'a> {
         if !self.is_over(flow, senders, receivers) {
             return;
         }
+        // To look through all packets under way costs as much for one flow as for a thousand.
         self.over.push(flow);
         if self.over.len() < self.enough {
             return;
         }
+        // A packet of an end that is gone would find nothing to arrive at.
         let under_way = net.store.flows();
         let is_under_way = |flow: u32| under_way.binary_search(&flow).is_ok();
         for flow in std::mem::take(&mut self.over) {
@@ -200,6 +204,7 @@ impl<'a> OnDemand<'a> {
                 }
             }
         }
+        // Those that are left are looked at again together with as many new ones.
         self.enough = self.over.len() + BATCH;
     }
 
@@ -228,6 +233,7 @@ impl<'a> OnDemand<'a> {
         if let Some(ended) = self.ended.get(flow) {
             ended.sent.report(row);
             (row.bytes_delivered, row.last_delivery_ps) = (ended.delivered, ended.last_delivery);
+        // It was never used: what an end begins with.
         } else if let Ok(sender) = self.maker.sender(flow) {
             sender.totals().report(row);
         }

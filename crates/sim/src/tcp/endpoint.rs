@@ -122,9 +122,11 @@ impl<'a> Tcp<'a> {
     #[inline]
     fn receive(&mut self, packet: &Packet, host: &mut Host<'_>) {
         let receiver = &mut self.receivers[packet.flow];
+        // `tcp_data_queue`
         receiver.on_data(packet, &mut self.controls, host.net);
         let completes = receiver.has_complete();
         if packet.has(flags::SYN) {
+            // ECN is both ends' or none's (RFC 3168 section 6.1.1.1).
             if let (false, Some(peer)) = (receiver.has_ecn(), receiver.peer()) {
                 self.senders[peer].forgo_ecn();
             }
@@ -155,6 +157,7 @@ impl<'a> Tcp<'a> {
             if opening.is_none() {
                 self.senders[peer].on_peers_data(&ack, host.net.now);
             }
+            // `tcp_ack` of a segment with data, then `tcp_data_snd_check`.
             self.acknowledge(&ack, host);
         }
         self.receivers[packet.flow].check_ack(|| self.senders[peer].srtt(), host.net);
@@ -173,6 +176,7 @@ impl<'a> Tcp<'a> {
     #[inline(never)]
     fn after_delivery(&mut self, flow: u32, host: &mut Host<'_>) {
         let receiver = &mut self.receivers[flow];
+        // One packet may end several messages.
         while let Some(message) = receiver.take_complete() {
             host.delivered(message);
             if let Some((control, conn)) = receiver.controlled()
@@ -217,6 +221,7 @@ impl Endpoint for Tcp<'_> {
                 let Some(sender) = self.senders.get_mut(flow) else { return };
                 let before = sender.timeouts();
                 sender.on_timer(&mut Uplink { net: host.net, receivers: &mut self.receivers });
+                // Applications count timeouts of their answers.
                 if sender.timeouts() > before {
                     host.app.timed_out(flow, host.net.now);
                 }

@@ -142,6 +142,7 @@ impl Scoreboard {
         if let Some(rate) = rate {
             self.rates.get_or_insert_default().snapshots.push(rate);
         }
+        // RFC 6675 SetPipe: what was sent and is neither SACKed nor lost.
         self.pipe += 1;
         self.pipe_bytes += u64::from(segment.len);
         if self.segments.is_empty() {
@@ -171,6 +172,7 @@ impl Scoreboard {
             if end > ack {
                 break;
             }
+            // Sent again, SACKed or lost: it stands in other counts, too.
             if !(simple && front.is_untouched()) {
                 self.start = start;
                 self.acknowledge_rest(ack, d);
@@ -182,6 +184,7 @@ impl Scoreboard {
         }
         let bytes = start - before;
         self.start = self.start.max(start);
+        // Untouched segments were all in the pipe.
         self.base += u64::from(segments);
         self.pipe -= segments;
         self.pipe_bytes -= bytes;
@@ -197,6 +200,7 @@ impl Scoreboard {
         while let Some(front) = self.segments.front() {
             let s = *front;
             let end = self.start + u64::from(s.len);
+            // Acknowledged in part: outstanding as long as its last byte is.
             if end > ack {
                 break;
             }
@@ -245,6 +249,7 @@ impl Scoreboard {
     pub fn sack(&mut self, blocks: [(u64, u64); 3], d: &mut Delivered) -> bool {
         let mut news = false;
         for (left, right) in blocks {
+            // No block (RFC 2018: a SACK option has up to four, here three beside time stamps).
             if left == right {
                 continue;
             }
@@ -260,6 +265,7 @@ impl Scoreboard {
             let start = self.start;
             let mut i = self.segments.partition_point(|s| s.seq(start) < from);
             while let Some(s) = self.segments.get_mut(i) {
+                // Covered in part: as if not at all, since receivers have whole packets.
                 if s.end(start) > to {
                     break;
                 }
@@ -271,6 +277,7 @@ impl Scoreboard {
                     if s.is_pending() {
                         self.pending -= 1;
                     }
+                    // It was not lost after all (`tcp_sacktag_one`).
                     self.lost -= u32::from(s.has(is::LOST));
                     // A segment counts as delivered once, at its first SACK.
                     s.state |= is::SACKED;
@@ -278,6 +285,7 @@ impl Scoreboard {
                     let rate = self.rates.as_ref().and_then(|r| r.snapshots.get(i).copied());
                     note_delivery(&s.whole(start), rate, self.notes_newest, d);
                     d.any_retransmitted |= s.has(is::EVER_RETRANSMITTED);
+                    // HighACK of RFC 6675: the highest that is known to have arrived.
                     self.top_sacked = self.top_sacked.max(self.base + i as u64 + 1);
                     news = true;
                 }
@@ -295,6 +303,7 @@ impl Scoreboard {
     /// Enough: `threshold` discontiguous ranges, or more than `threshold - 1` segments' worth of bytes; by segments alone when
     /// `by_count`, as segments of random size demand.
     pub fn detect_losses(&mut self, threshold: u32, mss: u32, by_count: bool) -> u32 {
+        // Losses are known by what arrived above them alone.
         if self.sacked == 0 || self.top_sacked <= self.base {
             return 0;
         }
@@ -331,6 +340,7 @@ impl Scoreboard {
 
     /// Declares lost those of the first `count` segments that end at `end` or before and are neither delivered nor sent again; returns how many.
     pub fn lose_first(&mut self, count: u32, end: u64) -> u32 {
+        // `tcp_mark_head_lost`: from the front on, not beyond what had been sent at the loss.
         let within = self.segments.partition_point(|s| s.end(self.start) <= end);
         let to = self.base + u64::from(count).min(within as u64);
         self.lose_range(self.lost_below.max(self.base), to)
@@ -340,6 +350,7 @@ impl Scoreboard {
     /// (`tcp_mark_lost_retrans`); returns how many.
     pub fn lose_passed_retransmissions(&mut self) -> u32 {
         let Some(top) = self.forward().checked_sub(1).map(|at| self.segments[at as usize]) else { return 0 };
+        // Which of its transmissions arrived is not known, so neither is when that left.
         if top.has(is::EVER_RETRANSMITTED) {
             return 0;
         }
@@ -373,6 +384,7 @@ impl Scoreboard {
         self.pipe -= 1;
         self.pipe_bytes -= u64::from(s.len);
         self.pending += 1;
+        // The search for the next to be sent again begins here.
         self.hint = self.hint.min(self.base + index as u64);
         true
     }
@@ -387,6 +399,7 @@ impl Scoreboard {
 
     /// A timeout that gives up the first buffer and what was sent before `time` (`tcp_timeout_mark_lost`).
     pub fn lose_older_than(&mut self, time: u64) {
+        // The first buffer is given up however young it is: its timer ended.
         let front = if self.is_empty() { 0 } else { self.burst_until(0) };
         for i in 0..self.segments.len() {
             if i < front || ticked(self.segments[i].sent_at) <= time {
@@ -404,6 +417,7 @@ impl Scoreboard {
                 self.pipe_bytes += u64::from(s.len);
                 self.pending -= 1;
             }
+            // `tcp_undo_cwnd_reduction` clears TCPCB_LOST of every buffer, and forgets the hint.
             s.state &= !is::LOST;
         }
         self.lost = 0;
@@ -452,6 +466,7 @@ impl Scoreboard {
 
     /// Position of the first unsacked segment above everything retransmitted and below something sacked (RFC 6675 NextSeg rule 3).
     pub fn next_hole(&self) -> Option<usize> {
+        // Rule 3 (1.b): below the highest SACKed byte.
         let top = self.top_sacked.checked_sub(self.base)? as usize;
         // HighRxt: above everything that was sent again.
         let after = self.segments.iter().take(top).rposition(|s| s.has(is::RETRANSMITTED)).map_or(0, |i| i + 1);
@@ -465,6 +480,7 @@ impl Scoreboard {
 
     /// The segment at `index` is sent again at `now`; returns it.
     pub fn retransmit(&mut self, index: usize, now: u64) -> Segment {
+        // In and out again: it leaves the pipe as lost and comes back as a retransmission.
         let was_lost = self.segments[index].has(is::LOST);
         self.lose(index);
         let s = &mut self.segments[index];

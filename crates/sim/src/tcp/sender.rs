@@ -273,11 +273,13 @@ impl Sender {
     pub fn write(&mut self, id: u32, bytes: u64, deadline: Option<u64>, opening: bool, net: &mut Uplink<'_>) {
         self.note_app_limited();
         let start = self.written;
+        // A stream of bytes: where messages begin and end only this side and the other's application know.
         self.written = self.written.saturating_add(bytes);
         self.messages.push_back(Outgoing { id, start, end: self.written, deadline, first_send: None });
         self.expect_message();
         match self.phase {
             Phase::Established => {}
+            // The handshake's end sends what waits.
             Phase::Queued | Phase::SynSent | Phase::SynReceived => return,
             Phase::Closed if self.config.stack.handshake && !opening => return self.connect(net),
             Phase::Closed if self.config.stack.handshake => {
@@ -299,6 +301,7 @@ impl Sender {
 
     /// Nothing new is sent from now on.
     pub fn stop(&mut self) {
+        // What has left is still acknowledged, and sent again where it is lost.
         self.stopped = true;
         self.written = self.nxt;
     }
@@ -337,6 +340,7 @@ impl Sender {
     /// An ACK arrived.
     #[inline]
     pub fn on_ack(&mut self, packet: &Packet, net: &mut Uplink<'_>) {
+        // TS.Recent: what data echo from now on (RFC 7323 section 4.3).
         self.heard_tick = packet.tick;
         // The largest right edge seen: a window does not shrink (RFC 9293 section 3.8.6).
         self.edge = self.edge.max(packet.seq.saturating_add(u64::from(packet.window)));
@@ -345,6 +349,7 @@ impl Sender {
             return self.on_syn_ack(packet, net);
         }
         let with_data = packet.has(flags::CARRIES_ACK);
+        // Without a negotiation the bit means nothing (RFC 3168 section 6.1.1).
         let ece = packet.has(flags::ECE) && self.config.stack.ecn != EcnMode::Off;
         self.counters.ece_acks += u32::from(ece);
         if packet.has(flags::DSACK) {
@@ -356,6 +361,7 @@ impl Sender {
         }
         let advanced = packet.seq > self.una;
         let opens = self.opens_window(advanced || with_data, packet.window);
+        // Nothing is outstanding: nothing to deliver, to lose or to time (`tcp_ack`, label no_queue).
         if self.board.is_empty() {
             if !with_data {
                 self.note_empty_ack(net.now);
@@ -370,6 +376,7 @@ impl Sender {
     fn judge_ack(&mut self, packet: &Packet, ece: bool, opens: bool, net: &mut Uplink<'_>) {
         let (advanced, with_data) = (packet.seq > self.una, packet.has(flags::CARRIES_ACK));
         let now = net.now;
+        // Before this ACK takes anything out of the network (`rate_sample.prior_in_flight`).
         let prior_in_flight = self.in_flight();
         let mut summary = AckSummary { advanced, ece, ..AckSummary::default() };
         let was_open = self.state == State::Open;
@@ -378,6 +385,7 @@ impl Sender {
             d.evidence = self.evidence_of(packet, now);
         }
         if advanced {
+            // In order first, so that SACKs are looked for in what is left. Linux takes them the other way round; see `Evidence`.
             self.una = packet.seq;
             self.board.acknowledge(packet.seq, d);
             self.recovery.note_activity(now);
@@ -388,9 +396,11 @@ impl Sender {
             return;
         }
         let d = &summary.delivered;
+        // `tcp_ack_update_rtt`, before losses are looked for: RACK's window is a share of the least round trip.
         let rtt = self.round_trip(packet, advanced, d, now);
         let answers_older = !advanced && self.sacks_what_is_older_than_the_front(d);
         if self.state == State::Cwr && self.recovery.cwr_ends_at(self.una) {
+            // What was outstanding when the echo came has arrived (`tcp_fastretrans_alert`, TCP_CA_CWR).
             self.end_reduction(now);
             self.set_state(State::Open, net);
         }
@@ -401,12 +411,14 @@ impl Sender {
         let dubious = !was_open || sacked || ece || packet.has(flags::DSACK) || !news;
         let lost = self.find_losses(advanced, sacked, dubious, d, net.now);
         let mut ack = Ack::of(0, self.config.stack.mss, self.una, rtt);
+        // Acknowledged in order; delivered at all.
         (ack.acked_bytes, ack.acked_segments) = (d.acked_bytes, d.acked_segments);
         (ack.delivered_bytes, ack.delivered_segments) = (d.bytes, delivered);
         // Linux changes the state first, then the window.
         (ack.ece, ack.may_grow) = (ece, may_grow && !self.enters_recovery());
         (ack.newly_lost, ack.prior_in_flight) = (lost, prior_in_flight);
         ack.rate = self.rates.as_mut().and_then(|r| r.sample(d, now));
+        // `tcp_cong_control` stands behind `tcp_fastretrans_alert`: who needs the state as it is then is told last.
         let settled = self.config.needs.settled_acks;
         if d.segments == 0 {
             self.note_empty_ack(now);
@@ -420,10 +432,12 @@ impl Sender {
         if settled {
             self.notify_ack(now, &ack);
         }
+        // An algorithm that held segments for an ACK, or until a time, is asked anew.
         self.held_for_ack = false;
         self.gate_until = 0;
         self.restart_rto(advanced || answers_older, now);
         self.try_send(net);
+        // There was no new data for F-RTO: the repair goes on with retransmissions (RFC 5682 section 2.1, step 2b).
         if self.end_frto_step() {
             self.try_send(net);
         }
@@ -448,6 +462,7 @@ impl Sender {
             self.rtt.backoff = 0;
             return Some(rtt);
         }
+        // Karn: without time stamps the ACK of a retransmission is no sample (RFC 6298 section 3).
         if !advanced || (!self.config.stack.timestamps && d.any_retransmitted) {
             return None;
         }
@@ -495,6 +510,7 @@ impl Sender {
     /// An ACK of nothing new tells of a larger window: no duplicate ACK (`FLAG_WIN_UPDATE`). One with news tells the window in any case
     /// (`tcp_may_update_window`).
     fn opens_window(&mut self, news: bool, window: u32) -> bool {
+        // RFC 9293 section 3.10.7.4: SND.WND as the latest segment tells it.
         let opens = window > self.told_window;
         if news || opens {
             self.told_window = window;
@@ -527,6 +543,7 @@ impl Sender {
         }
         let mut valid = true;
         if !self.config.needs.handles_idle {
+            // RFC 2861 and RFC 7661: a window that was not used does not grow.
             self.validation.note_ack(now);
             if self.validation.judges_acks() {
                 let acked = d.acked_bytes as f64 / f64::from(self.config.stack.mss);

@@ -84,6 +84,7 @@ impl Sender {
 
     /// Linux's timeout leaves a window of one more than what it has not given up, so that the repair does not wait for that (`tcp_enter_loss`).
     pub(super) fn set_cwnd_after_rto(&mut self, now: u64) {
+        // tcp_enter_loss: snd_cwnd = tcp_packets_in_flight + 1.
         let out = self.in_flight();
         if out > 0.0 {
             let window = Window { cwnd: out + 1.0, ssthresh: self.control.ssthresh };
@@ -98,6 +99,7 @@ impl Sender {
                 state.first_at = now;
             }
             state.sent += 1;
+            // `undo_retrans`: a DSACK takes one away.
             state.needed += 1;
         }
     }
@@ -118,6 +120,7 @@ impl Sender {
     pub(super) fn undo_if_spurious(&mut self, ack: &Packet, summary: &AckSummary, net: &mut Uplink<'_>) -> bool {
         match self.state {
             State::Open | State::Disorder => {
+                // `tcp_try_undo_dsack`: the window comes back though the recovery is over.
                 if self.all_were_duplicates() {
                     self.undo(net.now);
                 }
@@ -147,6 +150,7 @@ impl Sender {
                 spurious
             }
             State::Loss => {
+                // `tcp_try_undo_loss`.
                 let spurious = summary.advanced && (self.all_were_duplicates() || self.answers_original(ack));
                 if spurious || self.frto_finds_original(summary) {
                     self.undo(net.now);
@@ -167,6 +171,7 @@ impl Sender {
         if !linux.undo.frto.active {
             return false;
         }
+        // Step 3b: sent before the timeout, once, and delivered now: the timeout was spurious.
         if summary.delivered.lowest_original <= high {
             return true;
         }
@@ -218,6 +223,7 @@ impl Sender {
 
     fn undo(&mut self, now: u64) {
         if let Some(linux) = &mut self.recovery.linux {
+            // `undo_marker` is cleared: a reduction is taken back once.
             linux.undo.state = None;
             linux.undo.frto = Frto::default();
         }
