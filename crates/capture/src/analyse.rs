@@ -2,7 +2,7 @@
 
 use crate::conn::LARGEST_ON_WIRE;
 use crate::decode::{Decoded, decode, knows_linktype};
-use crate::file::{CaptureFile, Input, Position};
+use crate::file::{CaptureFile, Frame, Input, Position};
 use crate::fitness::{Counted, Measured, Resolution};
 use crate::hosts::Hosts;
 use crate::table::Table;
@@ -145,39 +145,7 @@ impl Pass {
             match file.next() {
                 Ok(Some(frame)) => {
                     let packet = file.packets();
-                    let t = self.clock.at(frame.t_ns, packet, self.sorter.last_released());
-                    if frame.bad_fraction {
-                        self.fraction.note(packet);
-                    }
-                    if frame.t_ns.is_none() {
-                        self.no_time.note(packet);
-                    }
-                    if frame.stored > frame.original {
-                        self.stored_more.note(packet);
-                    }
-                    match decode(frame.linktype, file.bytes(), frame.original) {
-                        Decoded::Tcp(segment) => {
-                            self.tcp_packets += 1;
-                            self.payload += u64::from(segment.payload);
-                            self.resolution.stamp(t);
-                            if segment.bad {
-                                self.bad.note(packet);
-                            }
-                            if file.several_interfaces() {
-                                self.sorter.widen();
-                            }
-                            self.sorter.push(t, packet, segment, segment.stored(file.bytes()));
-                            while let Some(next) = self.sorter.ripe(t, &self.clock) {
-                                self.table.segment(&next, sink);
-                                self.sorter.used(next);
-                            }
-                        }
-                        Decoded::Other => {}
-                        Decoded::Fragment => self.fragments.note(packet),
-                        Decoded::Cut => self.cut.note(packet),
-                        Decoded::Bad => self.bad.note(packet),
-                        Decoded::UnknownLink => *self.unknown_links.entry(frame.linktype).or_default() += 1,
-                    }
+                    self.frame(&file, &frame, sink);
                     if packet.is_multiple_of(PROGRESS_EVERY) {
                         let now = Progress { bytes_read: position.get(), bytes_total: total, packets: packet };
                         if progress(now).is_break() {
@@ -197,6 +165,44 @@ impl Pass {
         // The last call says that it is over; it is too late to stop.
         let _ = progress(Progress { bytes_read: position.get(), bytes_total: total, packets: file.packets() });
         Ok(self.results(&file, name, partial, sink))
+    }
+
+    /// One packet of the file: what it is, and who it belongs to. Segments reach their connection in order of time.
+    fn frame(&mut self, file: &CaptureFile<'_>, frame: &Frame, sink: &mut dyn Sink) {
+        let packet = file.packets();
+        let t = self.clock.at(frame.t_ns, packet, self.sorter.last_released());
+        if frame.bad_fraction {
+            self.fraction.note(packet);
+        }
+        if frame.t_ns.is_none() {
+            self.no_time.note(packet);
+        }
+        if frame.stored > frame.original {
+            self.stored_more.note(packet);
+        }
+        match decode(frame.linktype, file.bytes(), frame.original) {
+            Decoded::Tcp(segment) => {
+                self.tcp_packets += 1;
+                self.payload += u64::from(segment.payload);
+                self.resolution.stamp(t);
+                if segment.bad {
+                    self.bad.note(packet);
+                }
+                if file.several_interfaces() {
+                    self.sorter.widen();
+                }
+                self.sorter.push(t, packet, segment, segment.stored(file.bytes()));
+                while let Some(next) = self.sorter.ripe(t, &self.clock) {
+                    self.table.segment(&next, sink);
+                    self.sorter.used(next);
+                }
+            }
+            Decoded::Other => {}
+            Decoded::Fragment => self.fragments.note(packet),
+            Decoded::Cut => self.cut.note(packet),
+            Decoded::Bad => self.bad.note(packet),
+            Decoded::UnknownLink => *self.unknown_links.entry(frame.linktype).or_default() += 1,
+        }
     }
 
     fn refuse_without_tcp(

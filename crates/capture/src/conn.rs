@@ -5,6 +5,7 @@ mod arrival;
 mod bursts;
 mod clock;
 mod clocking;
+mod data;
 mod finish;
 mod handshake;
 mod pauses;
@@ -17,7 +18,6 @@ use crate::arrivals::Arrivals;
 use crate::decode::{Addr, Segment, flag};
 use crate::protocol::{self, Reader};
 use crate::rack::{BURST, Spacing};
-use crate::sent::Late;
 use crate::{Direction, DirectionStats, Gap, Sink, Train};
 pub(crate) use bursts::Cut;
 use clock::Clock;
@@ -25,7 +25,7 @@ use clocking::Clocking;
 use handshake::Handshake;
 use rtt::Half;
 use run::{PayloadRun, Place};
-use sequence::{Kind, Sequence};
+use sequence::Sequence;
 use serde::{Deserialize, Serialize};
 use writes::Writes;
 
@@ -372,110 +372,6 @@ impl Conn {
         if self.dirs[1 - d].base.is_none() && s.flags & flag::ACK != 0 {
             self.dirs[1 - d].base = Some(s.ack.wrapping_sub(1));
         }
-    }
-
-    #[inline]
-    #[allow(clippy::too_many_arguments)] // what one packet and its surroundings are
-    fn data(
-        &mut self,
-        s: &Segment,
-        stored: &[u8],
-        d: usize,
-        at: u64,
-        acks: bool,
-        gap: Gap,
-        arrivals: &mut Arrivals,
-        sink: &mut dyn Sink,
-    ) {
-        let reordering = match (self.dirs[0].half.least(), self.dirs[1].half.least()) {
-            (Some(a), Some(b)) => REORDERING.min(a + b),
-            _ => REORDERING,
-        };
-        let seq = if s.flags & flag::SYN != 0 { s.seq.wrapping_add(1) } else { s.seq };
-        let spread = arrivals.spread(self.hosts[1 - d], at) + arrivals.spread(self.hosts[d], at);
-        let pause = self.application_pause(s, d, at, gap, spread);
-        let before = self.dirs[d].seq.max();
-        let segment = u64::from(self.largest_packet(d, s));
-        let turnaround = self.dirs[1 - d].half.least();
-        let dir = &mut self.dirs[d];
-        let in_flight = dir.seq.in_flight();
-        let idle = dir.last_data.map_or(u64::MAX, |last| at - last);
-        let arrival = dir.seq.data(seq, s.payload, at, s.ip_id, reordering);
-        let acked = dir.seq.place_of(seq) + u64::from(s.payload) <= dir.seq.acked();
-        if let Some(stamp) = s.stamp {
-            dir.clock.passed(stamp, at);
-        }
-        let late = s.stamp.and_then(|stamp| dir.clock.late(stamp, at));
-        let host = self.hosts[1 - d];
-        let earliest = arrivals.earliest(host, s.payload, at);
-        let n = &mut dir.stats;
-        n.unique_bytes += arrival.fresh;
-        if arrival.kind == Kind::KeepAlive {
-            n.keepalive_packets += 1;
-            n.keepalive_bytes += arrival.old;
-            return;
-        }
-        n.retransmitted_bytes += arrival.old;
-        // What an offload merged was so many packets on the wire.
-        let again = arrival.old.div_ceil(segment);
-        n.retransmitted_packets += again;
-        dir.needless[0] += if acked { again } else { 0 };
-        let crosses = at.saturating_sub(dir.progress) <= dir.half.echo().unwrap_or(0);
-        dir.held_up += if acked && !crosses { again } else { 0 };
-        match arrival.kind {
-            Kind::Forward => {}
-            Kind::Reordered => n.out_of_order_packets += 1,
-            Kind::Refill => n.refilled_packets += arrival.fresh.div_ceil(segment),
-            Kind::Again | Kind::KeepAlive => {}
-        }
-        let repairs = arrival.old > 0 || arrival.kind == Kind::Refill;
-        if repairs {
-            dir.unasked = Some(0);
-            if let Some(run) = self.run.as_mut().filter(|r| r.dir == d) {
-                run.slowed = true;
-            }
-            dir.half.cancel();
-            dir.bursts.disturbed();
-            dir.repair = dir.seq.max();
-            dir.clocking.repaired(dir.seq.max(), in_flight, u64::from(dir.stats.largest_segment), idle);
-        } else if arrival.extends {
-            dir.half.sent(dir.seq.max(), at);
-            dir.clocking.sent(dir.seq.max(), at, idle, in_flight, turnaround);
-        }
-        if arrival.extends {
-            self.dirs[d].pushed = s.flags & flag::PSH != 0;
-            let overlapped = acks && !self.dirs[1 - d].seq.covers_all(s.ack);
-            if let (Some(pause), Some(run)) = (pause, self.run.as_mut().filter(|r| r.dir == d)) {
-                let place = Place { connection: self.id, direction: direction(d, self.client), turn: self.turns };
-                run.split(before, at, pause, place, sink);
-            }
-            let bytes = self.dirs[d].seq.max() - before;
-            let ahead = std::mem::take(&mut self.dirs[d].ahead);
-            let lost = ahead || bytes > u64::from(s.payload) || self.skipped(d, s.ip_id);
-            let held = arrivals.held(self.hosts[d], s.payload, at);
-            let begins = self.run.as_ref().is_none_or(|r| r.dir != d);
-            self.note_burst(s, d, begins, lost || arrival.old > 0);
-            let number = if begins { arrivals.front(host, earliest, at) } else { None };
-            self.advance(
-                d,
-                bytes,
-                Some(at),
-                Front { overlapped, lost, number, payload: s.payload, earliest, held },
-                sink,
-            );
-        } else if let Some(run) = self.run.as_mut().filter(|r| r.dir == d) {
-            run.repeat(self.dirs[d].seq.place_of(seq), u64::from(s.payload), at);
-            run.retransmitted += arrival.old;
-        }
-        if let Some((run, late)) = self.run.as_mut().filter(|r| r.dir == d && r.start.is_some()).zip(late) {
-            let waited = at - earliest;
-            run.late = Some(run.late.map_or(Late::new(late, waited), |run| run.with(late, waited)));
-        }
-        if s.flags & flag::PSH != 0 && arrival.fresh > 0 {
-            self.write_ended(s, d, seq, at);
-        }
-        self.read_messages(s, stored, d, seq, at, sink);
-        self.train(d, at, arrival.fresh, arrival.old, gap, sink);
     }
 
     /// What the applications say in a data packet of `d` that begins at `seq`.

@@ -31,6 +31,7 @@ impl Stream {
         for byte in name.bytes() {
             h = (h ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         }
+        // The index enters the upper half alone, behind name and seed: streams of one name differ from their first draw.
         let low = mix(h ^ mix(seed));
         let high = mix(low ^ mix(index.wrapping_add(0x9e37_79b9_7f4a_7c15)));
         let mut bytes = [0u8; 16];

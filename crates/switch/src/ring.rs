@@ -78,6 +78,7 @@ impl<T: Copy + Default> Ring<T> {
     /// The same, to change.
     #[inline]
     pub fn get_mut(&mut self, index: usize) -> Option<&mut T> {
+        // Numbers wrap, and so do slots: their count divides 2^32.
         let slot = self.slot(self.head.wrapping_add(index as u32));
         if index < self.len() { self.slots.get_mut(slot) } else { None }
     }
@@ -90,6 +91,7 @@ impl<T: Copy + Default> Ring<T> {
     /// Adds a value at the end.
     #[inline]
     pub fn push(&mut self, value: T) {
+        // Each slot has a value: the next number's would be the first one's.
         if self.len() == self.slots.len() {
             self.grow();
         }
@@ -116,6 +118,7 @@ impl<T: Copy + Default> Ring<T> {
     #[inline]
     pub fn drop_front(&mut self) {
         debug_assert!(!self.is_empty(), "there is a first value");
+        // The value stays in its slot: `at` finds it until another takes the slot.
         self.head = self.head.wrapping_add(1);
     }
 

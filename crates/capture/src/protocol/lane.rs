@@ -134,19 +134,9 @@ impl Lane {
 
     fn units(&mut self, p: Packet<'_>, at_front: bool, reading: &mut Reading<'_>) {
         let side = reading.side;
-        if self.lost {
-            let found = match reading.grammar.begins(side, p.stored) {
-                Begins::Surely(stream) => at_front && reading.calls.may_begin(side, stream),
-                Begins::BehindAWrite => at_front && self.pushed && reading.calls.may_begin(side, 0),
-                Begins::Not => false,
-            };
-            if !found {
-                reading.calls.unseen(side, p.from, p.to, p.at);
-                return;
-            }
-            self.lost = false;
-            reading.grammar.resynchronise(side);
-            reading.calls.found_again(side);
+        if self.lost && !self.finds_again(p, at_front, reading) {
+            reading.calls.unseen(side, p.from, p.to, p.at);
+            return;
         }
         let mut at = p.from;
         while at < p.to {
@@ -199,6 +189,22 @@ impl Lane {
                 }
             }
         }
+    }
+
+    /// A message begins with this packet, after what could not be read.
+    fn finds_again(&mut self, p: Packet<'_>, at_front: bool, reading: &mut Reading<'_>) -> bool {
+        let side = reading.side;
+        let found = match reading.grammar.begins(side, p.stored) {
+            Begins::Surely(stream) => at_front && reading.calls.may_begin(side, stream),
+            Begins::BehindAWrite => at_front && self.pushed && reading.calls.may_begin(side, 0),
+            Begins::Not => false,
+        };
+        if found {
+            self.lost = false;
+            reading.grammar.resynchronise(side);
+            reading.calls.found_again(side);
+        }
+        found
     }
 
     /// A unit whose head began at `from`, in packets before the one at hand if that is not `at`.

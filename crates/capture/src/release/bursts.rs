@@ -253,35 +253,13 @@ fn together(talks: &[Talk], asks: &[Ask], bursts: &[Vec<u32>]) -> Vec<u32> {
         (0..talks.len() as u32).map(|c| if talks[c as usize].upstream { first_upstream } else { c }).collect();
     // Each pass halves the companies at least, so there are few.
     loop {
-        let (mut alone, mut in_company) = (vec![0_u32; talks.len()], vec![0_u32; talks.len()]);
-        for burst in bursts {
-            let company = |ask: &u32| member[asks[*ask as usize].conn as usize];
-            let first = company(&burst[0]);
-            let several = burst.iter().any(|ask| company(ask) != first);
-            if !several && burst.iter().all(|&ask| asks[ask as usize].continues()) {
-                continue;
-            }
-            let mut mine: Vec<u32> = burst.iter().map(company).collect();
-            mine.sort_unstable();
-            mine.dedup();
-            for c in mine {
-                *(if several { &mut in_company[c as usize] } else { &mut alone[c as usize] }) += 1;
-            }
-        }
-        let mut partner: Vec<Option<(u32, u32)>> = vec![None; talks.len()];
-        for &((a, b), count) in &pairs {
-            for (me, other) in [(a, b), (b, a)] {
-                let best = &mut partner[me as usize];
-                if best.is_none_or(|(most, _)| count > most) {
-                    *best = Some((count, other));
-                }
-            }
-        }
+        let (alone, in_company) = asked(bursts, asks, &member);
+        let partner = partners(&pairs, talks.len());
         let mut root: Vec<u32> = (0..talks.len() as u32).collect();
         let mut changed = false;
         for c in 0..talks.len() as u32 {
             let (alone, in_company) = (f64::from(alone[c as usize]), f64::from(in_company[c as usize]));
-            if let Some((_, other)) = partner[c as usize]
+            if let Some(other) = partner[c as usize]
                 && in_company >= COMPANY * (alone + in_company)
             {
                 let (a, b) = (find(&mut root, c), find(&mut root, other));
@@ -303,6 +281,41 @@ fn together(talks: &[Talk], asks: &[Ask], bursts: &[Vec<u32>]) -> Vec<u32> {
         });
         pairs = counted(joined.collect());
     }
+}
+
+/// In how many bursts each company asked alone, and in how many with others.
+fn asked(bursts: &[Vec<u32>], asks: &[Ask], member: &[u32]) -> (Vec<u32>, Vec<u32>) {
+    let (mut alone, mut in_company) = (vec![0_u32; member.len()], vec![0_u32; member.len()]);
+    for burst in bursts {
+        let company = |ask: &u32| member[asks[*ask as usize].conn as usize];
+        let first = company(&burst[0]);
+        let several = burst.iter().any(|ask| company(ask) != first);
+        // What goes on with a request says nothing of who begins one.
+        if !several && burst.iter().all(|&ask| asks[ask as usize].continues()) {
+            continue;
+        }
+        let mut mine: Vec<u32> = burst.iter().map(company).collect();
+        mine.sort_unstable();
+        mine.dedup();
+        for c in mine {
+            *(if several { &mut in_company[c as usize] } else { &mut alone[c as usize] }) += 1;
+        }
+    }
+    (alone, in_company)
+}
+
+/// With whom each of so many companies asked most often.
+fn partners(pairs: &[((u32, u32), u32)], count: usize) -> Vec<Option<u32>> {
+    let mut partner: Vec<Option<(u32, u32)>> = vec![None; count];
+    for &((a, b), times) in pairs {
+        for (me, other) in [(a, b), (b, a)] {
+            let best = &mut partner[me as usize];
+            if best.is_none_or(|(most, _)| times > most) {
+                *best = Some((times, other));
+            }
+        }
+    }
+    partner.into_iter().map(|best| Some(best?.1)).collect()
 }
 
 /// The representative of a company.

@@ -326,21 +326,7 @@ pub(super) fn choose(n: usize, classes: &[Class], streams: &Streams, asks: &[Ask
     };
     let open: Vec<Score> = others.iter().filter(|s| s.coverage >= COVERAGE && s.gain >= GAIN).cloned().collect();
     let open = steadiest(&open);
-    // A round waits for the round before unless something else is clearly steadier.
-    let first = match (closed, open) {
-        (Some(closed), Some(open)) => {
-            // What comes later and is as steady is nearer to the cause.
-            let as_steady = open.cost <= closed.cost + MARGIN;
-            let nearer = open.kind != Kind::Timer && open.median < closed.median && as_steady;
-            // A part of the answers comes nearly as long after every round, so that what a timer sends seems to follow it: after a wait that is most of
-            // the period.
-            let part = closed.kind != Kind::Answers(Need::AllBut(0));
-            let period =
-                open.kind == Kind::Timer && open.is_regular() && part && as_steady && 2 * closed.median > open.median;
-            Some(if nearer || period || open.cost < closed.cost - MARGIN { open } else { closed })
-        }
-        (closed, open) => closed.or(open),
-    };
+    let first = cause(closed, open);
     let Some(first) = first else {
         return if class.is_company() && class.full { unexplained(class) } else { nothing };
     };
@@ -349,15 +335,7 @@ pub(super) fn choose(n: usize, classes: &[Class], streams: &Streams, asks: &[Ask
         let second = second(n, &first, class, &candidates, &score);
         return Choice { first: Some(first), second, some_will_do };
     }
-    // Each connection alone needs the least faith; that all are asked together, again and again, speaks against it.
-    let alone_is_better = if class.is_company() && class.full {
-        own.gain >= GAIN && own.cost < first.cost - MARGIN
-    } else if class.is_company() {
-        first.gain < GAIN || own.cost < first.cost - MARGIN
-    } else {
-        let nearer = first.kind != Kind::Timer && first.median < own.median && first.cost <= own.cost + MARGIN;
-        !(nearer || first.cost < own.cost - MARGIN)
-    };
+    let alone_is_better = alone_is_better(class, &own, &first);
     if alone_is_better && !class.is_company() {
         // A single connection may follow something else now and then: a hedged request.
         let second = second(n, &own, class, &others, &score);
@@ -369,6 +347,34 @@ pub(super) fn choose(n: usize, classes: &[Class], streams: &Streams, asks: &[Ask
     let candidates: Vec<Score> = loops.into_iter().chain(others).collect();
     let second = second(n, &first, class, &candidates, &score);
     Choice { first: Some(first), second, some_will_do }
+}
+
+/// A round waits for the round before unless something else is clearly steadier.
+fn cause(closed: Option<Score>, open: Option<Score>) -> Option<Score> {
+    let (closed, open) = match (closed, open) {
+        (Some(closed), Some(open)) => (closed, open),
+        (closed, open) => return closed.or(open),
+    };
+    // What comes later and is as steady is nearer to the cause.
+    let as_steady = open.cost <= closed.cost + MARGIN;
+    let nearer = open.kind != Kind::Timer && open.median < closed.median && as_steady;
+    // A part of the answers comes nearly as long after every round, so that what a timer sends seems to follow it: after a wait that is most of the
+    // period.
+    let part = closed.kind != Kind::Answers(Need::AllBut(0));
+    let period = open.kind == Kind::Timer && open.is_regular() && part && as_steady && 2 * closed.median > open.median;
+    Some(if nearer || period || open.cost < closed.cost - MARGIN { open } else { closed })
+}
+
+/// Each connection alone needs the least faith; that all are asked together, again and again, speaks against it.
+fn alone_is_better(class: &Class, own: &Score, first: &Score) -> bool {
+    if class.is_company() && class.full {
+        own.gain >= GAIN && own.cost < first.cost - MARGIN
+    } else if class.is_company() {
+        first.gain < GAIN || own.cost < first.cost - MARGIN
+    } else {
+        let nearer = first.kind != Kind::Timer && first.median < own.median && first.cost <= own.cost + MARGIN;
+        !(nearer || first.cost < own.cost - MARGIN)
+    }
 }
 
 /// Of pauses that are as steady, those after most answers: who is taken to wait for fewer than he does is said to have waited for less.

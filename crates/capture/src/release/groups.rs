@@ -76,6 +76,7 @@ impl Group {
         let (mut until, mut beside) = (0, 0);
         for ask in self.asks.iter().map(|&ask| &asks[ask as usize]) {
             beside += usize::from(ask.at < until);
+            // What is never answered holds nothing up.
             until = until.max(ask.answered.unwrap_or(ask.at));
         }
         2 * beside >= self.asks.len()
@@ -125,6 +126,7 @@ impl Group {
         self.asks.iter().for_each(|&ask| *count.entry(asks[ask as usize].conn).or_default() += 1);
         let mut sorted: Vec<usize> = count.values().copied().collect();
         sorted.sort_unstable();
+        // The median: a few odd ones do not move it.
         let middle = *sorted.get(sorted.len() / 2)?;
         let usual = |conn: &u32| count.get(conn).is_some_and(|&n| n < ODD * middle && ODD * n > middle);
         let connections: Vec<u32> = self.connections.iter().copied().filter(usual).collect();
@@ -141,12 +143,14 @@ pub(super) fn groups(talks: &[Talk], asks: &[Ask], companies: &[Company]) -> Vec
     let mut count = vec![0_usize; talks.len()];
     asks.iter().for_each(|ask| count[ask.conn as usize] += 1);
     let lasts = |conn: u32| count[conn as usize] >= LASTING;
+    // From the surest sign to the weakest: who follows whom, who asks together, who stands in for a busy one, who comes along.
     let lane = lanes(talks, lasts);
     let mut root: Vec<u32> = lane.clone();
     link(talks, asks, &mut root);
     unlinked(talks, companies, &lane, &count, &mut root);
     pooled(talks, asks, &mut root);
     accompanied(talks, asks, &mut root);
+    // Roots get numbers in the order of their first connections.
     let mut number = vec![u32::MAX; talks.len()];
     let mut all: Vec<Group> = Vec::new();
     for conn in (0..talks.len() as u32).filter(|&c| !talks[c as usize].upstream) {
@@ -156,12 +160,14 @@ pub(super) fn groups(talks: &[Talk], asks: &[Ask], companies: &[Company]) -> Vec
             all.push(Group { connections: Vec::new(), asks: Vec::new(), companies: Vec::new(), several: false });
         }
         let group = &mut all[number[mine] as usize];
+        // New connections to one server, one for each request, are one lane.
         group.several |= group.connections.first().is_some_and(|&first| lane[first as usize] != lane[conn as usize]);
         group.connections.push(conn);
     }
     for (n, ask) in asks.iter().enumerate().filter(|(_, ask)| !talks[ask.conn as usize].upstream) {
         all[number[find(&mut root, ask.conn) as usize] as usize].asks.push(n as u32);
     }
+    // Unless they are open at once: then they are several users', or one request's.
     for group in all.iter_mut().filter(|group| group.connections.len() > 1) {
         group.several = group.several || group.asks_at_once(asks);
     }
@@ -185,6 +191,7 @@ fn unlinked(talks: &[Talk], companies: &[Company], lane: &[u32], count: &[usize]
             *often.entry(talks[conn as usize].server).or_default() += count[conn as usize];
         }
         let (most, least) = (often.values().max().copied().unwrap_or(0), often.values().min().copied().unwrap_or(0));
+        // Asked much more often than others, and not by the chance of a draw: it does something beside.
         if most > ODD * least && !by_draw(&often) {
             continue;
         }
@@ -213,6 +220,7 @@ fn unlinked(talks: &[Talk], companies: &[Company], lane: &[u32], count: &[usize]
 fn by_draw(often: &BTreeMap<u32, usize>) -> bool {
     let n = often.len() as f64;
     let mean = often.values().sum::<usize>() as f64 / n;
+    // Sum of (observed - expected)^2 / expected.
     let statistic: f64 = often.values().map(|&count| (count as f64 - mean).powi(2) / mean).sum();
     statistic <= n + BY_CHANCE * (2.0 * n).sqrt()
 }
@@ -223,6 +231,7 @@ fn pooled(talks: &[Talk], asks: &[Ask], root: &mut [u32]) {
     let (mut count, mut pairs) = (vec![0_u32; talks.len()], Vec::new());
     for ask in asks.iter().filter(|ask| !talks[ask.conn as usize].upstream) {
         let busy = open.entry(ask.server).or_default();
+        // What is unanswered now, on other connections to the same server.
         busy.retain(|&(until, conn)| until > ask.at && conn != ask.conn);
         let me = find(root, ask.conn);
         count[me as usize] += 1;
@@ -230,8 +239,10 @@ fn pooled(talks: &[Talk], asks: &[Ask], root: &mut [u32]) {
         others.sort_unstable();
         others.dedup();
         pairs.extend(others.into_iter().map(|other| ((me, other), 1)));
+        // A connection without an answer is busy for no time that is known.
         busy.push((ask.answered.unwrap_or(ask.at), ask.conn));
     }
+    // Of each pair, how often the one was asked while the other was busy.
     pairs.sort_unstable();
     for same in pairs.chunk_by(|a, b| a.0 == b.0) {
         let ((me, other), times) = (same[0].0, same.len());
@@ -254,6 +265,7 @@ fn accompanied(talks: &[Talk], asks: &[Ask], root: &mut [u32]) {
     servers.sort_unstable();
     servers.dedup();
     let mut pairs = Vec::new();
+    // Only what is used now and then comes along; two that are used as often are told by the signs before.
     let most = count.iter().copied().max().unwrap_or(0);
     let few = |ask: &Ask| !talks[ask.conn as usize].upstream && FEWER * count[group(ask) as usize] <= most;
     for (n, ask) in asks.iter().enumerate().filter(|(_, ask)| few(ask)) {
@@ -271,6 +283,7 @@ fn accompanied(talks: &[Talk], asks: &[Ask], root: &mut [u32]) {
     for ((me, other), times) in super::bursts::counted(pairs) {
         let (my, others) = (count[me as usize], count[other as usize]);
         let mut of_me = servers[servers.partition_point(|&(of, _)| of < me)..].iter().take_while(|(of, _)| *of == me);
+        // A pool's connections lead to the same servers.
         let shared = of_me.any(|&(_, server)| servers.binary_search(&(other, server)).is_ok());
         // What is asked all the time is near at any moment: before and behind each of its messages, for more than half of the time.
         let rare = 2 * u64::from(others) * 2 * TOGETHER <= whole;

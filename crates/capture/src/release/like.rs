@@ -53,6 +53,7 @@ impl Shape {
         let mut ends: Vec<(u64, u64, usize)> =
             requests.iter().enumerate().map(|(n, r)| (first(r, asks), last(r, asks), n)).collect();
         ends.sort_unstable();
+        // In order of their beginnings: alone is who begins after all before have ended, and ends before the next begins.
         let mut until = 0;
         let mut alone = Vec::new();
         for (place, &(begin, end, n)) in ends.iter().enumerate() {
@@ -62,6 +63,7 @@ impl Shape {
             }
             until = until.max(end);
         }
+        // Too few run alone: the usual size, which chance seldom makes, has to do.
         if alone.len() < KNOWN {
             alone = (0..requests.len()).filter(|&n| requests[n].len() == size).collect();
         }
@@ -78,6 +80,7 @@ impl Shape {
         for &n in &in_order(mine, asks) {
             let ask = &asks[n as usize];
             let at = ask.at;
+            // What is whole, or was left for too long, takes no more messages.
             open.retain(|&number| all[number].len() < self.places.len() && self.goes_on(&all[number], at, asks));
             let fits = |&number: &usize| {
                 let (far, late) = self.fits(&all[number], ask, asks)?;
@@ -90,6 +93,7 @@ impl Shape {
                 .filter_map(fits)
                 .filter(|(late, ..)| !(begins && *late))
                 .min_by(|a, b| (a.0, a.1, a.2).partial_cmp(&(b.0, b.1, b.2)).unwrap_or(std::cmp::Ordering::Equal));
+            // In time before late, then nearest to usual, then the one that began first.
             match best {
                 Some((_, _, number)) => all[number].push(n),
                 None => {
@@ -142,6 +146,7 @@ impl Shape {
             let request = in_order(request, asks);
             for (n, place) in self.places.iter().enumerate().skip(1) {
                 let since = place.since(&request[..n], asks[request[n] as usize].at, asks);
+                // Logarithmic: twice as far is a step, whatever the scale.
                 sum += (since.abs_diff(place.usual) as f64 / RESOLUTION).ln_1p();
                 count += 1;
             }
@@ -163,6 +168,7 @@ impl Shape {
         if !self.again && request.iter().any(|&n| asks[n as usize].server == ask.server) {
             return None;
         }
+        // Who waits for all but so many answers does not ask while more are missing.
         let missing = missing(request, at, asks);
         (missing <= place.missing).then_some(())?;
         let since = place.since(request, at, asks);
@@ -175,10 +181,12 @@ impl Place {
     fn of(place: usize, known: &[Request], asks: &[Ask]) -> Place {
         let mut servers: Vec<u32> = known.iter().map(|request| asks[request[place] as usize].server).collect();
         servers.sort_unstable();
+        // A server that is asked at this place once in a while was another request's.
         let often = |same: &&[u32]| same.len() as f64 > MIXED_UP * known.len() as f64;
         let servers = servers.chunk_by(|a, b| a == b).filter(often).map(|same| same[0]).collect();
         let before = |request: &Request| (request[..place].to_vec(), asks[request[place] as usize].at);
         let each = || known.iter().map(before);
+        // Answers that were missing when the place's message left.
         let short: Vec<u64> = each().map(|(before, at)| missing(&before, at, asks) as u64).collect();
         let mut told =
             Place { servers, missing: quantile(&short, 1.0 - MIXED_UP) as usize, loops: false, usual: 0, longest: 0 };
@@ -235,6 +243,7 @@ pub(super) fn begin_together(requests: &[Request], asks: &[Ask]) -> bool {
 /// Whether requests begin at once after one of the moments, which are in order, more often than chance has it.
 fn begin_after(requests: &[Request], moments: &[u64], asks: &[Ask]) -> bool {
     let (Some(&begin), Some(&end)) = (moments.first(), moments.last()) else { return false };
+    // Chance: the share of the time that lies shortly behind one of the moments.
     let near: u64 = moments.windows(2).map(|pair| (pair[1] - pair[0]).min(TOGETHER)).sum();
     let by_chance = near as f64 / (end - begin).max(1) as f64;
     let follows = |request: &&Request| {
@@ -243,6 +252,7 @@ fn begin_after(requests: &[Request], moments: &[u64], asks: &[Ask]) -> bool {
         before > 0 && at - moments[before - 1] <= TOGETHER
     };
     let share = requests.iter().filter(follows).count() as f64 / requests.len().max(1) as f64;
+    // The excess over chance, of what chance leaves.
     share - by_chance > FOLLOWS * (1.0 - by_chance)
 }
 
@@ -253,6 +263,7 @@ pub(super) fn some_will_do(requests: &[Request], asks: &[Ask]) -> bool {
     for pair in requests.windows(2) {
         let missing = missing(&pair[0], first(&pair[1], asks), asks);
         early += usize::from(missing > 0);
+        // A second user begins at any time, before half of the answers as often as after.
         very_early += usize::from(2 * missing > pair[0].len());
     }
     early > 0 && very_early as f64 <= RARELY * early as f64

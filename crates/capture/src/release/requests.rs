@@ -61,6 +61,23 @@ pub(super) struct Cut {
 /// Cuts a group into requests.
 pub(super) fn cut(mine: &[u32], asks: &[Ask]) -> Cut {
     let periods = Periods::of(mine, asks);
+    let (requests, valley) = by_pauses(&periods, asks);
+    let steady = steadiness(&requests);
+    let mut cut = Cut { requests, valley, ..Cut::default() };
+    if steady < STEADY {
+        cut = side_by_side(steady, mine, asks).unwrap_or(cut);
+    }
+    // Where nothing shows without that, none has requests, and a size alone would make them. Where hardly any is odd there is one user: a cache that is
+    // filled at the start, or an answer that seems to come late, is no second one's.
+    let left = odd(&cut.requests) as f64;
+    if left > AS_ONE * cut.requests.len() as f64 && steadiness(&cut.requests) >= CLEAR {
+        cut = alike(cut, &periods, mine, asks);
+    }
+    even::cut(&cut, mine, asks).unwrap_or(cut)
+}
+
+/// Cuts where nothing is under way, and joins what makes requests of a steadier size; true if pauses are of two kinds.
+fn by_pauses(periods: &Periods, asks: &[Ask]) -> (Vec<Request>, bool) {
     let apart = periods.cut(|_| false);
     let mut best = (steadiness(&apart), apart);
     let mut told = false;
@@ -83,52 +100,53 @@ pub(super) fn cut(mine: &[u32], asks: &[Ask]) -> Cut {
     if more.len() < best.1.len() && 2 * more.len() > best.1.len() && steady > best.0 {
         best = (steady, more);
     }
+    // A stage may be late, and a user quick.
     let mended = periods.mended(&best.1, asks);
-    let steady = steadiness(&mended);
-    if steady > best.0 {
-        best = (steady, mended);
+    if steadiness(&mended) > best.0 {
+        best.1 = mended;
     }
-    let mut cut = Cut { requests: best.1, valley: told, ..Cut::default() };
-    if best.0 < STEADY {
-        let told = best.0;
-        let mut best = told + STEADIER;
-        for again in [false, true] {
-            let (beside, late) = hedged(beside(mine, asks, again), asks);
-            let steady = steadiness(&beside);
-            if steady > best && !like::begin_together(&beside, asks) {
-                // Who goes on without the last answers is one user.
-                let concurrent = !like::some_will_do(&beside, asks);
-                cut = Cut { requests: beside, concurrent, valley: false, late };
-                best = steady + STEADIER;
-            }
+    (best.1, told)
+}
+
+/// Several users at once, or one who does not wait for all: requests that run beside each other, if they are steadier than `told`.
+fn side_by_side(told: f64, mine: &[u32], asks: &[Ask]) -> Option<Cut> {
+    let (mut cut, mut best) = (None, told + STEADIER);
+    for again in [false, true] {
+        let (beside, late) = hedged(beside(mine, asks, again), asks);
+        let steady = steadiness(&beside);
+        if steady > best && !like::begin_together(&beside, asks) {
+            // Who goes on without the last answers is one user.
+            let concurrent = !like::some_will_do(&beside, asks);
+            cut = Some(Cut { requests: beside, concurrent, valley: false, late });
+            best = steady + STEADIER;
         }
     }
-    // What the requests that run alone are like tells those apart that do not.
-    // Where nothing shows without that, none has requests, and a size alone would make them.
-    // Where hardly any is odd there is one user: a cache that is filled at the start, or an answer that seems to come late, is no second one's.
+    cut
+}
+
+/// What the requests that run alone are like tells those apart that do not.
+fn alike(mut cut: Cut, periods: &Periods, mine: &[u32], asks: &[Ask]) -> Cut {
     let mut left = odd(&cut.requests);
-    if left as f64 > AS_ONE * cut.requests.len() as f64 && steadiness(&cut.requests) >= CLEAR {
-        let alone = joined(&periods.cut(|_| false), asks, |_, _| true);
-        let like = |requests: &Vec<Request>| Some(Shape::of(requests, asks)?.requests(mine, asks));
-        let paired = joined::paired(&cut.requests, asks);
-        let mut misfit = 0.0;
-        for seed in [cut.requests.clone(), alone].into_iter().chain(paired) {
-            // Those that were told apart tell it better. Of readings that leave as few odd ones, that counts whose messages follow each other most steadily.
-            let once = like(&seed);
-            let twice = once.as_ref().and_then(like);
-            for requests in [once, twice].into_iter().flatten() {
-                let (odd, steady) = (odd(&requests), steadiness(&requests));
-                let far = Shape::of(&requests, asks).map_or(f64::INFINITY, |shape| shape.misfit(&requests, asks));
-                let better = odd < left || odd == left && far < misfit;
-                let better = better && steady >= STEADY.max(steadiness(&cut.requests));
-                if better && !like::are_parts(&requests, asks) && !like::some_will_do(&requests, asks) {
-                    (left, misfit) = (odd, far);
-                    cut = Cut { requests, concurrent: true, valley: false, late: Vec::new() };
-                }
+    let mut misfit = 0.0;
+    let alone = joined(&periods.cut(|_| false), asks, |_, _| true);
+    let like = |requests: &Vec<Request>| Some(Shape::of(requests, asks)?.requests(mine, asks));
+    let paired = joined::paired(&cut.requests, asks);
+    for seed in [cut.requests.clone(), alone].into_iter().chain(paired) {
+        // Those that were told apart tell it better. Of readings that leave as few odd ones, that counts whose messages follow each other most steadily.
+        let once = like(&seed);
+        let twice = once.as_ref().and_then(like);
+        for requests in [once, twice].into_iter().flatten() {
+            let (odd, steady) = (odd(&requests), steadiness(&requests));
+            let far = Shape::of(&requests, asks).map_or(f64::INFINITY, |shape| shape.misfit(&requests, asks));
+            let better = odd < left || odd == left && far < misfit;
+            let better = better && steady >= STEADY.max(steadiness(&cut.requests));
+            if better && !like::are_parts(&requests, asks) && !like::some_will_do(&requests, asks) {
+                (left, misfit) = (odd, far);
+                cut = Cut { requests, concurrent: true, valley: false, late: Vec::new() };
             }
         }
     }
-    even::cut(&cut, mine, asks).unwrap_or(cut)
+    cut
 }
 
 /// Messages that left alone, while answers to a whole request were missing, are no requests but of that one: a timer of it sent them. Also returned are

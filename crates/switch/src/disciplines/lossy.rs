@@ -61,6 +61,7 @@ struct Lossy {
 
 impl Admission for Lossy {
     fn admit(&mut self, packet: &Packet, _view: View) -> Decision {
+        // Every kind of packet: ACKs are lost as data are.
         if self.probability > 0.0 && self.random.uniform() < self.probability {
             return Decision::Drop;
         }
@@ -71,6 +72,7 @@ impl Admission for Lossy {
         self.seen += 1;
         if self.drop.binary_search(&self.seen).is_ok() {
             Decision::Drop
+        // Only what is ECN-capable may be marked (RFC 3168 section 5); the rest passes as it is.
         } else if self.mark.binary_search(&self.seen).is_ok() && packet.has(flags::ECT) {
             Decision::Mark
         } else {
