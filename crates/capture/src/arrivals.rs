@@ -291,11 +291,11 @@ impl Received {
     fn per_byte(&self) -> f64 {
         8.0 / match self.known_bps {
             Some(known) if self.is_as_known() => known as f64 / 1e9,
-            _ => match (self.usual_bps, self.fastest_bps) {
-                (Some(usual), _) => usual as f64 / 1e9,
-                (None, 0) => PRESUMED,
-                (None, fastest) => fastest as f64 / 1e9,
-            },
+            _ => {
+                let fastest = if self.fastest_bps == 0 { PRESUMED } else { self.fastest_bps as f64 / 1e9 };
+                // Trains whose packets were stamped together are no faster than what came in longer than that.
+                self.usual_bps.map_or(fastest, |usual| fastest.min(usual as f64 / 1e9))
+            }
         }
     }
 
@@ -459,8 +459,9 @@ mod tests {
     #[test]
     fn a_link_whose_packets_come_late_by_less_than_half_of_their_time_stays_busy() {
         let since = |times: &[u64], then: u64| {
-            let (mut arrivals, a, _) = two_hosts();
-            arrivals.usual(Addr(1), 1_000_000_000);
+            let rate = Rate::mbps(1_000);
+            let mut arrivals = Arrivals::new(Some(LinkRates { servers: rate, aggregator: rate }));
+            let [a, _] = arrivals.hosts([(Addr(1), 1), (Addr(2), 2)]);
             times.iter().for_each(|after| arrivals.packet(a, 0, 1_160, MS + after, 0));
             arrivals.earliest(a, 1_160, MS + then) - MS
         };
@@ -477,6 +478,8 @@ mod tests {
         assert_eq!(arrivals.time_for(a, 1_000_000), 4_000_000);
         arrivals.usual(Addr(1), 1_000_000_000);
         assert_eq!(arrivals.time_for(a, 1_000_000), 8_000_000);
+        arrivals.usual(Addr(1), 1_000_000_000_000);
+        assert_eq!(arrivals.time_for(a, 1_000_000), 4_000_000, "trains of one time stamp");
     }
 
     #[test]
