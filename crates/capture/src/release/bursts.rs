@@ -69,6 +69,7 @@ pub(super) struct Company {
 pub(super) fn asks(talks: &[Talk]) -> Vec<Ask> {
     let mut all = Vec::new();
     let alone = |talk: &&Talk| talk.times.len() == 1;
+    // Most connections carry one message: a connection is opened for each.
     let each_opens = 2 * talks.iter().filter(alone).count() > talks.len();
     for (conn, talk) in talks.iter().enumerate() {
         let opening = if each_opens && talk.times.len() == 1 { u64::MAX } else { OPENING };
@@ -100,11 +101,13 @@ fn retries(talks: &[Talk], asks: &mut [Ask]) {
     for n in 0..asks.len() {
         let ask = asks[n];
         let closed = |&failed: &u32| talks[asks[failed as usize].conn as usize].closed.unwrap_or(u64::MAX);
+        // Too long ago to be tried anew.
         given_up.retain(|failed| closed(failed).saturating_add(OPENING) >= ask.at);
         let mine = |failed: &u32| asks[*failed as usize].server == ask.server && closed(failed) <= ask.at + SEEN;
         if let Some(place) = given_up.iter().position(mine) {
             let failed = given_up.remove(place);
             asks[n].retries = Some(failed);
+            // Until then the application waited: what it asks next is of the same request.
             asks[failed as usize].answered = Some(ask.at + SEEN + 1);
         }
         if ask.given_up {
@@ -117,6 +120,7 @@ fn retries(talks: &[Talk], asks: &mut [Ask]) {
 pub(super) fn companies(talks: &[Talk], asks: &[Ask]) -> Vec<Company> {
     let bursts = in_time(talks, asks);
     let member = together(talks, asks, &bursts);
+    // Companies in the order of their first connections.
     let mut number = vec![u32::MAX; talks.len()];
     let mut all: Vec<Company> = Vec::new();
     for conn in 0..talks.len() {
@@ -191,6 +195,7 @@ impl Company {
             };
             let start = asks[last.asks[0] as usize].at;
             let answered = last.asks.iter().map(|&a| asks[a as usize].answered.unwrap_or(u64::MAX)).max().unwrap_or(0);
+            // Asked while answers are missing, on a connection that had its answer before the burst began.
             let new = |a: &Ask| {
                 a.own.is_none_or(|own| own <= start + SEEN)
                     && a.at < answered
@@ -212,6 +217,7 @@ fn in_time(talks: &[Talk], asks: &[Ask]) -> Vec<Vec<u32>> {
     let mut seen_in = vec![u32::MAX; talks.len()];
     let (mut start, mut last, mut answered) = (0, 0, 0);
     for (n, ask) in asks.iter().enumerate() {
+        // Soon after the message before, on another connection, and released by nothing that came since the burst began.
         let goes_on = !bursts.is_empty()
             && !talks[ask.conn as usize].upstream
             && ask.at - last <= TOGETHER
@@ -242,6 +248,7 @@ fn together(talks: &[Talk], asks: &[Ask], bursts: &[Vec<u32>]) -> Vec<u32> {
         for (i, &a) in burst.iter().enumerate() {
             for &b in burst.iter().skip(i + 1).take(NEIGHBOURS) {
                 let (a, b) = (asks[a as usize].conn, asks[b as usize].conn);
+                // In either order a pair is one.
                 pairs.push((a.min(b), a.max(b)));
             }
         }
@@ -320,6 +327,7 @@ fn partners(pairs: &[((u32, u32), u32)], count: usize) -> Vec<Option<u32>> {
 
 /// The representative of a company.
 pub(super) fn find(root: &mut [u32], mut c: u32) -> u32 {
+    // Path halving (Tarjan and van Leeuwen 1984): each look makes the next one shorter.
     while root[c as usize] != c {
         root[c as usize] = root[root[c as usize] as usize];
         c = root[c as usize];

@@ -298,7 +298,9 @@ pub(super) fn choose(n: usize, classes: &[Class], streams: &Streams, asks: &[Ask
     }
     let all: Vec<usize> = (1..class.bursts.len()).filter(|&i| class.before[i].is_some()).collect();
     let score = |kind: Kind, of: &[usize]| score(kind, n, of, classes, streams);
+    // Each connection by its own answer, as if none had to do with another.
     let own = own(class, asks);
+    // Closed loops: the round before. Open ones: a timer, and what others were answered or asked.
     let mut loops: Vec<Score> = Vec::new();
     if class.is_company() {
         loops.extend(Need::ALL.iter().map(|&need| score(Kind::Answers(need), &all)));
@@ -307,6 +309,7 @@ pub(super) fn choose(n: usize, classes: &[Class], streams: &Streams, asks: &[Ask
     others.extend(streams.others(n, &streams.all_answers).into_iter().map(|c| score(Kind::OthersAnswers(c), &all)));
     others.extend(streams.others(n, &streams.all_requests).into_iter().map(|c| score(Kind::OthersRequests(c), &all)));
 
+    // Of causes that are as steady, the nearest in time.
     let steadiest = |scores: &[Score]| {
         let least = scores.iter().map(|s| s.cost).fold(f64::INFINITY, f64::min);
         scores.iter().filter(|s| s.cost <= least + MARGIN).min_by_key(|s| s.median).cloned()

@@ -54,9 +54,11 @@ impl Class {
         let how = requests::inside(&cut.requests, asks);
         let (mut bursts, mut inside, mut answers, mut spare) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for request in &cut.requests {
+            // What leaves first is the burst; what follows inside the request are its steps.
             let (first, steps) = requests::steps(request, asks, how, &cut.late);
             bursts.push(Burst { asks: request[..first].to_vec() });
             inside.push(steps);
+            // A late copy of a call and its original are answered once for the application.
             let hedges = request.iter().filter(|ask| cut.late.binary_search(ask).is_ok()).count();
             let answer = |&n: &u32| {
                 let ask = &asks[n as usize];
@@ -64,6 +66,7 @@ impl Class {
             };
             let waited = |n: &&u32| !asks[**n as usize].given_up;
             let mut all: Vec<Answer> = request.iter().filter(waited).map(answer).collect();
+            // All were given up: the user waited until then.
             if all.is_empty() {
                 all = request.iter().map(answer).collect();
             }
@@ -93,6 +96,7 @@ impl Class {
         let total: usize = company.bursts.iter().map(|b| b.asks.len()).sum();
         let sizes = || company.bursts.iter().map(|b| b.asks.len());
         let held = |least: usize| sizes().filter(|&n| n >= least).sum::<usize>() as f64 / total.max(1) as f64;
+        // Rounds of that size hold most of the messages, and there are enough of them.
         let shows = |least: usize| held(least) >= FULL_SHARE && sizes().filter(|&n| n >= least).count() >= LEAST_ROUNDS;
         let size = company.connections.len();
         // All of them, if that happens often enough; else nearly all of them.
@@ -107,6 +111,7 @@ impl Class {
         let full = shows(least);
         let (mut bursts, mut rest) = (Vec::new(), Vec::new());
         for burst in &company.bursts {
+            // Less than a round: what a connection asks by itself.
             if full && burst.asks.len() < least {
                 rest.extend(&burst.asks);
             } else {
@@ -127,12 +132,14 @@ impl Class {
             inside: None,
         };
         class.answers = (0..class.bursts.len()).map(|i| class.answers_of(i, talks, asks)).collect();
+        // One user: each round follows the one before.
         class.before = (0..class.bursts.len()).map(|i| i.checked_sub(1)).collect();
         class.resolved(talks)
     }
 
     /// With how well the tap knows its ends.
     fn resolved(mut self, talks: &[Talk]) -> Class {
+        // The tap knows the end of a round as well as the arrival of its last answer.
         let last = self.answers.iter().filter_map(|answers| answers.last().filter(|last| last.at < u64::MAX));
         let unsure: Vec<u64> = last.map(|last| talks[last.conn as usize].times[last.msg as usize].unsure).collect();
         self.resolution = RESOLUTION.max(median(&unsure) as f64);
@@ -142,6 +149,7 @@ impl Class {
     /// Its messages by request, and each that is in none of them for itself.
     pub fn requests(&self) -> Vec<Vec<u32>> {
         let inside = |i: usize| self.inside.iter().flat_map(move |all| &all[i]).map(|step| step.ask);
+        // With what is asked inside each, in that order.
         let whole = self.bursts.iter().enumerate().map(|(i, b)| b.asks.iter().copied().chain(inside(i)).collect());
         whole.chain(self.rest.iter().map(|&ask| vec![ask])).collect()
     }
@@ -158,6 +166,7 @@ impl Class {
     /// When the first connection was opened for burst `i`, where its user waited for that before he asked anybody.
     pub fn opened(&self, i: usize, asks: &[Ask]) -> Option<u64> {
         let mine = || self.bursts[i].asks.iter().map(|&ask| &asks[ask as usize]);
+        // A connection that was opened for a message leaves later than its SYN.
         let opened = mine().filter(|ask| ask.at < ask.sent).map(|ask| ask.at).min();
         opened.filter(|&opened| mine().all(|ask| opened < ask.sent))
     }
@@ -186,6 +195,7 @@ impl Class {
                         (Some(asked), answered) if asked < until && at_once(asked, last.at) => {
                             last = Answer { at: answered.unwrap_or(u64::MAX), conn: ask.conn, msg: msg as u32 };
                         }
+                        // An answer in several messages: the server went on unasked.
                         (None, Some(answered)) if answered < until => {
                             last = Answer { at: answered, conn: ask.conn, msg: msg as u32 };
                         }
@@ -202,6 +212,7 @@ impl Class {
     /// When so many answers of burst `i` had arrived.
     pub fn answered(&self, i: usize, need: Need) -> Option<(u64, u32)> {
         let answers = &self.answers[i];
+        // Answers are in order of time, so the k-th is when k of them had come.
         let k = need.of(answers.len())?;
         answers.get(k - 1).map(|a| a.at).filter(|&at| at < u64::MAX).map(|at| (at, k as u32))
     }
@@ -233,6 +244,7 @@ pub(super) fn aside(classes: &[Class], talks: &[Talk], asks: &[Ask]) -> Vec<usiz
     };
     let together: Vec<usize> = (0..classes.len()).filter(|&n| classes[n].is_company()).collect();
     let told: Vec<Told> = together.iter().map(|&n| told(&classes[n])).collect();
+    // The service itself is what moves most bytes.
     let most = told.iter().map(|told| told.bytes).max().unwrap_or(0);
     let often = told.iter().filter(|told| told.bytes == most).map(|told| told.count).max().unwrap_or(0);
     let small = |told: &Told| told.bytes < most && told.bytes * LITTLE <= most && told.largest <= PACKET;

@@ -18,6 +18,7 @@ mod joined;
 mod like;
 #[cfg(test)]
 mod patterns;
+mod periods;
 mod pools;
 mod requests;
 mod serial;

@@ -1,0 +1,130 @@
+//! The times in which a group waits for answers, and the pauses between them, in which nothing is under way.
+
+use super::SEEN;
+use super::bursts::{Ask, TOGETHER};
+use super::requests::{RARELY, Request, steadiness, usual};
+use super::steady::median;
+use std::collections::BTreeMap;
+
+/// Repeated bursts to the same servers are stages of one request only if there are always as many, in so many of the requests.
+const AS_MANY: f64 = 0.8;
+
+/// A time in which answers are missing, and the pause before it.
+pub(super) struct Period {
+    pub asks: Vec<u32>,
+    /// Since the last answer before.
+    pub pause: u64,
+    /// All its servers were asked in the period before.
+    again: bool,
+}
+
+/// Those of a group, in order.
+pub(super) struct Periods(Vec<Period>);
+
+impl Periods {
+    pub fn of(mine: &[u32], asks: &[Ask]) -> Periods {
+        let mut all: Vec<Period> = Vec::new();
+        let (mut answered, mut last) = (0, 0);
+        for &n in mine {
+            let ask = &asks[n as usize];
+            match all.last_mut() {
+                // Answered, as far as the tap knows: it may see that late.
+                Some(period) if answered > ask.at + SEEN => period.asks.push(n),
+                // The loop over the servers goes on, though the first has answered already.
+                Some(period)
+                    if ask.at - last <= TOGETHER
+                        && ask.own.is_none_or(|own| own <= asks[period.asks[0] as usize].at) =>
+                {
+                    period.asks.push(n);
+                }
+                _ => all.push(Period { asks: vec![n], pause: ask.at.saturating_sub(answered), again: false }),
+            }
+            // For what was never answered the application does not wait.
+            answered = answered.max(ask.answered.unwrap_or(ask.at));
+            last = ask.at;
+        }
+        let servers = |period: &Period| {
+            let mut all: Vec<u32> = period.asks.iter().map(|&n| asks[n as usize].server).collect();
+            all.sort_unstable();
+            all.dedup();
+            all
+        };
+        // Who asks the same servers at once again does so in a loop, or begins anew.
+        let mut before: Vec<u32> = Vec::new();
+        for period in &mut all {
+            let mine = servers(period);
+            period.again = mine.iter().all(|server| before.binary_search(server).is_ok());
+            before = mine;
+        }
+        Periods(all)
+    }
+
+    pub fn pauses(&self) -> Vec<u64> {
+        self.0.iter().skip(1).map(|period| period.pause).collect()
+    }
+
+    /// Requests: a period goes on with the one before it if `joins` says so.
+    pub fn cut(&self, joins: impl Fn(&Period) -> bool) -> Vec<Request> {
+        let mut all: Vec<Request> = Vec::new();
+        for period in &self.0 {
+            match all.last_mut() {
+                Some(request) if joins(period) => request.extend(&period.asks),
+                _ => all.push(period.asks.clone()),
+            }
+        }
+        all
+    }
+
+    /// Periods with short pauses between them are stages, and not requests one after another: what was asked together is not asked together again, or
+    /// always so many times.
+    pub fn are_stages(&self, joined: &[Request], valley: u64) -> bool {
+        let short = || self.0.iter().skip(1).filter(|period| period.pause <= valley);
+        let again = short().filter(|period| period.again && period.asks.len() > 1).count();
+        if 2 * again <= short().count() {
+            return true;
+        }
+        steadiness(joined) >= AS_MANY
+    }
+
+    /// The same requests, but where a pause may be of either kind: a stage may be late, and a user quick. What makes a request of the usual size of it
+    /// is taken, unless the pause is as long as most of those between requests.
+    pub fn mended(&self, requests: &[Request], asks: &[Ask]) -> Vec<Request> {
+        let Some(usual) = usual(requests) else { return requests.to_vec() };
+        let starts: Vec<u32> = requests.iter().map(|request| request[0]).collect();
+        let begins = |period: &Period| starts.binary_search(&period.asks[0]).is_ok();
+        let between: Vec<u64> = self.0.iter().skip(1).filter(|period| begins(period)).map(|p| p.pause).collect();
+        let within: Vec<u64> = self.0.iter().skip(1).filter(|period| !begins(period)).map(|p| p.pause).collect();
+        // Half of the pauses between requests are longer, half of those within are shorter: in between a pause may be either.
+        let (longest, shortest) = (median(&between), median(&within));
+        let server = |n: u32| asks[n as usize].server;
+        let mut begun: BTreeMap<u32, usize> = BTreeMap::new();
+        requests.iter().for_each(|request| *begun.entry(server(request[0])).or_default() += 1);
+        // The aggregator itself may stall for as long as its users pause; but whom no request begins with is asked by none that begins.
+        let never_first = |period: &Period| {
+            let times = begun.get(&server(period.asks[0])).copied().unwrap_or(0);
+            times as f64 <= RARELY * requests.len() as f64
+        };
+        let mut all: Vec<Request> = Vec::with_capacity(requests.len());
+        let mut servers: Vec<u32> = Vec::new();
+        for period in &self.0 {
+            let mine = || period.asks.iter().map(|&n| asks[n as usize].server);
+            let again = mine().any(|server| servers.contains(&server));
+            let goes_on = all.last().is_some_and(|request| {
+                let completed = request.len() + period.asks.len() <= usual;
+                match begins(period) {
+                    true => !again && completed && (period.pause < longest || never_first(period)),
+                    false => !(again && request.len() == usual && period.pause > shortest),
+                }
+            });
+            match all.last_mut() {
+                Some(request) if goes_on => request.extend(&period.asks),
+                _ => {
+                    all.push(period.asks.clone());
+                    servers.clear();
+                }
+            }
+            servers.extend(mine());
+        }
+        all
+    }
+}
