@@ -163,7 +163,7 @@ fn command(asked: Asked) -> Result<Value, Error> {
             (told["loaded"], told["receivers"]) = (loaded, receivers);
             Ok(told)
         }
-        ["undo"] => Ok(json!({ "undone": host::undo(&mut host::open(folder)?)? })),
+        ["undo"] => host::undo(&mut host::open(folder)?),
         ["undo", address] => Ok(json!({ "undone": host::undo_route(&mut host::open(folder)?, ip(address)?)? })),
         ["measure", file @ ..] if file.len() < 2 => measured(file.first().map(Path::new), asked.device),
         ["capture", file] => captured(file.as_ref(), &asked),

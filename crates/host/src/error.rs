@@ -37,7 +37,7 @@ pub enum Error {
 
 fn hint(why: &std::io::Error) -> &'static str {
     match why.kind() {
-        std::io::ErrorKind::PermissionDenied => "; give the command as root",
+        std::io::ErrorKind::PermissionDenied if !rustix::process::geteuid().is_root() => "; give the command as root",
         _ => "",
     }
 }

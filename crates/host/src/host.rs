@@ -141,6 +141,9 @@ pub fn apply(state: &mut State, part: &End) -> Result<(), Error> {
 }
 
 fn make(state: &mut State, part: &End, options: &[(String, String)]) -> Result<(), Error> {
+    if part.twin.is_none() && !part.params.is_empty() {
+        return Err(Error::Usage("the plan has `params` and no `twin` whose they are".to_owned()));
+    }
     if let Some(name) = &part.twin {
         load_of_plan(state, twins::known_as(name)?, &part.params.clone().into_iter().collect::<Vec<_>>())?;
     }
@@ -214,32 +217,51 @@ pub fn undo_route(state: &mut State, host: IpAddr) -> Result<usize, Error> {
 }
 
 /// Takes everything back, the last change first; what cannot be taken back stays in the state, and the first such error is told.
-pub fn undo(state: &mut State) -> Result<usize, Error> {
+/// The answer names what went with its device.
+pub fn undo(state: &mut State) -> Result<Value, Error> {
     let changes: Vec<Before> = state.before().iter().rev().cloned().collect();
     let mut failed = None;
     let mut count = 0;
+    let mut gone = Vec::new();
     if take_back_trial(state)?.is_some() {
         count += 1;
     }
     for before in changes {
         match put_back(&before) {
-            Ok(()) => {
+            Ok(is_back) => {
                 state.forget(&before)?;
                 count += 1;
+                gone.extend((!is_back).then(|| named(&before)));
             }
             Err(error) => failed = failed.or(Some(error)),
         }
     }
-    failed.map_or(Ok(count), Err)
+    match (failed, gone.is_empty()) {
+        (Some(error), _) => Err(error),
+        (None, true) => Ok(json!({ "undone": count })),
+        (None, false) => Ok(json!({ "undone": count, "gone": gone })),
+    }
 }
 
-fn put_back(before: &Before) -> Result<(), Error> {
+/// What was changed, in a word.
+fn named(before: &Before) -> String {
     match before {
-        Before::Sysctl { name, value } => match sysctl::read(name)? == *value {
-            true => Ok(()),
-            false => sysctl::write(name, value),
+        Before::Sysctl { name, .. } | Before::Loaded { name, .. } => name.clone(),
+        Before::Routes { host, .. } => host.to_string(),
+    }
+}
+
+/// Sets back what was there; false where the kernel has removed it together with its network device.
+fn put_back(before: &Before) -> Result<bool, Error> {
+    match before {
+        Before::Sysctl { name, value } => match sysctl::current(name)? {
+            None => Ok(false),
+            Some(now) if now == *value => Ok(true),
+            Some(_) => sysctl::write(name, value).map(|()| true),
         },
-        Before::Loaded { name, device, .. } => twins::put_back(name, device.as_deref()).map_err(Error::from),
+        Before::Loaded { name, device, .. } => {
+            twins::put_back(name, device.as_deref()).map(|()| true).map_err(Error::from)
+        }
         Before::Routes { host, routes: kept } => {
             let broken =
                 || Error::State { path: "the state".to_owned(), why: format!("its routes to {host} are broken") };
@@ -248,13 +270,14 @@ fn put_back(before: &Before) -> Result<(), Error> {
             let mut routes = Routes::open()?;
             // A route that is replaced leaves no moment without one.
             let now = routes.exactly(*host)?;
+            let mut is_back = true;
             for route in kept.iter().filter(|route| !now.contains(route)) {
-                routes.replace(route)?;
+                is_back &= routes.restore(route)?;
             }
             for route in routes.exactly(*host)?.iter().filter(|route| !kept.contains(route)) {
                 routes.remove(route)?;
             }
-            Ok(())
+            Ok(is_back)
         }
     }
 }
@@ -264,7 +287,7 @@ pub fn status(state: &State) -> Result<Value, Error> {
     let mut changes = Vec::new();
     for before in state.before() {
         changes.push(match before {
-            Before::Sysctl { name, value } => json!({ "sysctl": name, "before": value, "now": sysctl::read(name)? }),
+            Before::Sysctl { name, value } => json!({ "sysctl": name, "before": value, "now": sysctl::current(name)? }),
             Before::Loaded { name, device, params } => {
                 let params: serde_json::Map<_, _> =
                     params.iter().map(|(key, value)| (key.clone(), json!(value))).collect();

@@ -52,7 +52,12 @@ pub fn with(mut metrics: Vec<Attribute>, options: &[(String, String)]) -> Result
         };
         let wrong = |expected: &str| Error::Usage(format!("`{name} {value}`: it must be {expected}"));
         let bytes = match form {
-            Form::Number => value.parse::<u32>().map_err(|_| wrong("a whole number"))?.to_ne_bytes().to_vec(),
+            Form::Number => match value.parse::<u32>() {
+                // The kernel takes 0 for an option that is not given.
+                Ok(0) if *kind != RTAX_QUICKACK => return Err(wrong("a whole number above 0")),
+                Ok(number) => number.to_ne_bytes().to_vec(),
+                Err(_) => return Err(wrong("a whole number")),
+            },
             Form::Time => {
                 milliseconds(value).ok_or_else(|| wrong("whole milliseconds, such as 5ms"))?.to_ne_bytes().to_vec()
             }
@@ -149,6 +154,7 @@ mod tests {
             ("rto_min", "0ms", "`rto_min 0ms`: it must be whole milliseconds"),
             ("congctl", "cu\0bic", "it must be a name of at most 15 letters"),
             ("initcwnd", "-1", "`initcwnd -1`: it must be a whole number"),
+            ("initcwnd", "0", "`initcwnd 0`: it must be a whole number above 0"),
             ("congctl", "a-name-that-is-too-long", "it must be a name of at most 15 letters"),
         ] {
             let error = with(Vec::new(), &options(&[(name, value)])).unwrap_err().to_string();

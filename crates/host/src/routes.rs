@@ -1,5 +1,6 @@
 //! Routes by rtnetlink(7). A route is kept as the kernel's own bytes, so that what this program does not know comes back as it was.
 
+use crate::device;
 use crate::error::Error;
 use crate::netlink::{ACK, Attribute, Channel, DUMP, attributes, written};
 use netlink_sys::protocols::NETLINK_ROUTE;
@@ -53,6 +54,18 @@ impl Route {
             .map(u32::from_ne_bytes)
     }
 
+    /// All devices that it may leave by: its own, and those of its next hops (`rtnh_ifindex`).
+    fn devices(&self) -> Vec<u32> {
+        let mut found: Vec<u32> = self.device().into_iter().collect();
+        for (_, hops) in self.attributes().iter().filter(|(kind, _)| *kind == RTA_MULTIPATH) {
+            found.extend(next_hops(hops).iter().map(|at| {
+                let number = [hops[at + 4], hops[at + 5], hops[at + 6], hops[at + 7]];
+                u32::from_ne_bytes(number)
+            }));
+        }
+        found
+    }
+
     /// To be saved.
     pub fn bytes(&self) -> &[u8] {
         &self.0
@@ -68,11 +81,8 @@ impl Route {
             all.retain(|(kind, _)| ![RTA_OIF, RTA_GATEWAY, RTA_MULTIPATH, RTA_VIA].contains(kind));
         }
         for (_, hops) in all.iter_mut().filter(|(kind, _)| *kind == RTA_MULTIPATH) {
-            let mut at = 0;
-            while at + NEXT_HOP <= hops.len() {
+            for at in next_hops(hops) {
                 hops[at + 2] &= RTNH_F_ONLINK;
-                let length = usize::from(u16::from_ne_bytes([hops[at], hops[at + 1]]));
-                at += length.max(NEXT_HOP).next_multiple_of(4);
             }
         }
         head.extend(written(&all));
@@ -113,6 +123,18 @@ impl Route {
             && flags & RTM_F_CLONED == 0
             && self.attributes().iter().any(|(kind, value)| *kind == RTA_DST && *value == address)
     }
+}
+
+/// Where each `struct rtnexthop` of a multipath attribute begins.
+fn next_hops(hops: &[u8]) -> Vec<usize> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at + NEXT_HOP <= hops.len() {
+        found.push(at);
+        let length = usize::from(u16::from_ne_bytes([hops[at], hops[at + 1]]));
+        at += length.max(NEXT_HOP).next_multiple_of(4);
+    }
+    found
 }
 
 fn octets(host: IpAddr) -> Vec<u8> {
@@ -160,6 +182,14 @@ impl Routes {
     /// Puts a route in place of the one of the same destination, table, metric and type of service.
     pub fn replace(&mut self, route: &Route) -> Result<(), Error> {
         self.ask(RTM_NEWROUTE, CREATE | REPLACE | ACK, &route.0).map(drop).map_err(Error::kernel("setting a route"))
+    }
+
+    /// Puts back a route that was kept; false where a network device of it is gone, and the route with it.
+    pub fn restore(&mut self, route: &Route) -> Result<bool, Error> {
+        match self.replace(route) {
+            Err(_) if route.devices().into_iter().any(|number| device::name(number).is_none()) => Ok(false),
+            done => done.map(|()| true),
+        }
     }
 
     /// Removes a route.

@@ -174,7 +174,11 @@ impl State {
             file.sync_all()?;
             fs::rename(&new, &self.path)
         };
-        put().map_err(Error::file(&new))
+        put().map_err(|why| {
+            // What a full disk took of it.
+            let _ = fs::remove_file(&new);
+            Error::file(&new)(why)
+        })
     }
 }
 

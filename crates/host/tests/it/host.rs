@@ -266,6 +266,40 @@ fn killed_at_any_moment_it_is_taken_back_byte_for_byte() {
 }
 
 #[test]
+fn what_went_with_its_device_is_named_and_keeps_nobody_from_an_undo() {
+    let Some(net) = Net::new("gone") else { return };
+    let near = &net.near;
+    net.done(&["set", "net.ipv4.conf.d0.rp_filter=2", "net.ipv4.tcp_ecn=1"]);
+    for host in ["10.9.0.2", "10.9.0.7", "10.9.0.8"] {
+        net.done(&["route", host, "initcwnd", "9"]);
+    }
+    sh(&format!("ip -n {near} link del d0")).unwrap();
+    let shown = net.done(&["status"]);
+    assert!(shown["changes"][0]["now"].is_null(), "{shown}");
+    let told = net.done(&["undo"]);
+    assert_eq!(told["undone"], 5);
+    assert_eq!(told["gone"], serde_json::json!(["10.9.0.8", "10.9.0.7", "net.ipv4.conf.d0.rp_filter"]));
+    assert_eq!(sh(&format!("ip netns exec {near} sysctl -n net.ipv4.tcp_ecn")).unwrap(), "2");
+    assert_eq!(net.done(&["undo"]), serde_json::json!({ "undone": 0 }));
+    assert!(net.all().ends_with("[]"), "the state is not removed");
+}
+
+#[test]
+fn a_state_for_which_there_is_no_room_changes_nothing_and_leaves_no_part_of_a_file() {
+    let Some(net) = Net::new("full") else { return };
+    let folder = net.folder.display().to_string();
+    std::fs::create_dir_all(&net.folder).unwrap();
+    if sh(&format!("mount -t tmpfs -o size=4k none {folder} && head -c 4096 /dev/zero > {folder}/fill")).is_err() {
+        println!("skipped: nothing can be mounted here");
+        return;
+    }
+    refused(&net, &["set", "net.ipv4.tcp_ecn=1"], ".new: No space left on device");
+    assert!(net.all().ends_with(r#"["fill"]"#), "{}", net.all());
+    assert_eq!(sh(&format!("ip netns exec {} sysctl -n net.ipv4.tcp_ecn", net.near)).unwrap(), "2");
+    sh(&format!("umount {folder}")).unwrap();
+}
+
+#[test]
 fn what_is_wrong_is_a_sentence_and_changes_nothing() {
     let Some(net) = Net::new("wrong") else { return };
     let before = net.all();
@@ -276,6 +310,10 @@ fn what_is_wrong_is_a_sentence_and_changes_nothing() {
         ("format = 1\nsevers = 3", "line 2: unknown field `severs`"),
         ("format = 1\n[servers]\nhosts = [\"10.9.0.77\"]", "no address of this host is among its `hosts`"),
         (&PLAN.replace("7ms", "7"), "`rto_min 7`: it must be whole milliseconds"),
+        (
+            "format = 1\n[servers]\nhosts = [\"10.9.0.1\"]\nparams = { rate_pps = 5 }",
+            "the plan has `params` and no `twin` whose they are",
+        ),
         (
             "format = 1\n[servers]\nhosts = [\"10.9.0.1\"]\nsysctl = { \"kernel.core_pattern\" = \"x\" }",
             "it must be a sysctl of the network",
@@ -293,7 +331,8 @@ fn what_is_wrong_is_a_sentence_and_changes_nothing() {
     refused(&net, &["route", "10.9.0.2", "congctl", "nobody"], "the kernel has no congestion control `nobody`");
     refused(&net, &["route", "host", "initcwnd", "3"], "`host` is no IP address");
     refused(&net, &["set", "net.ipv4.tcp_ecn"], "it must be NAME=VALUE");
-    refused(&net, &["set", "net.ipv4.tcp_no_such=1"], "No such file");
+    refused(&net, &["set", "net.ipv4.tcp_no_such=1"], "this host has no sysctl `net.ipv4.tcp_no_such`");
+    refused(&net, &["set", "net.ipv4.tcp_ecn=1\n2"], r"net.ipv4.tcp_ecn = 1\n2: it must be one line of text");
     refused(&net, &["set", "net.ipv4.tcp_ecn=never"], "Invalid argument");
     refused(&net, &["sett"], "`sett`: no command");
     same(&net.all(), &before, "afterwards");
