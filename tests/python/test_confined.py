@@ -226,6 +226,69 @@ def test_code_cannot_fill_the_memory(hoard: str, fanin: Fanin, folder: Path) -> 
     assert re.search(r"`py:hoard.Hoard`: (PermissionError|OSError: \[Errno 24\]|MemoryError)", done.err), done.err
 
 
+FORGERIES = {
+    "the end of a run": ('put(b"D"); os._exit(0)', "it has no results messages, flows"),
+    "a frame without end": (
+        'put(b"F", length=1 << 62); os.write(5, bytes(1 << 24))',
+        "it has 4611686018427387904 bytes, and there is room",
+    ),
+    "no frame": ('put(b"F", b"\\x04runsARROW1"); os._exit(0)', "cannot be read"),
+    "an interruption": ('put(b"E", b\'{"class": "Interrupted", "message": "Ctrl-C"}\'); os._exit(0)', "error: Ctrl-C"),
+    "a long error": ('raise Exception("x" * 10**7)', "x ..."),
+}
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+def test_what_code_writes_in_the_workers_place_is_one_sentence(forgery: str, fanin: Fanin, folder: Path) -> None:
+    does, said = FORGERIES[forgery]
+    (folder / "forger.py").write_text(forger(does))
+    done = fanin("run", "two.toml", "--cc", "py:forger.Forger")
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+    assert len(done.err) < 2_000
+    assert len(done.err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("told", [b"5", b"[]", b'{"said": {"params": 5}, "files": 7}', None])
+def test_a_description_that_is_none_is_one_sentence(told: bytes | None, fanin: Fanin, folder: Path) -> None:
+    does = f'put(b"S", {told!r}); ' if told is not None else ""
+    (folder / "forger.py").write_text(forger("pass", f'{does}put(b"D"); os._exit(0)'))
+    done = fanin("run", "two.toml", "--cc", "py:forger.Forger")
+    assert done.code == 2
+    assert "`py:forger.Forger`: what came back from its process cannot be read: it is no description" in done.err
+    assert len(done.err.strip().splitlines()) == 1
+
+
+def forger(does: str, loaded: str = "") -> str:
+    """A class that writes on the pipe of its worker's results, whichever it is."""
+    return textwrap.dedent(f"""
+        import os, struct, fanin
+        def put(kind, body=b"", length=None):
+            for pipe in range(3, 12):
+                try:
+                    os.write(pipe, struct.pack("<cQ", kind, len(body) if length is None else length) + body)
+                except OSError:
+                    pass
+        {loaded}
+        class Forger(fanin.CongestionControl):
+            def on_ack(self, conn, ack):
+                {does}
+            def on_congestion(self, conn, cause):
+                pass
+    """)
+
+
+def test_code_reads_nothing_of_other_processes(fanin: Fanin, folder: Path) -> None:
+    (folder / "spy.py").write_text(
+        "import os, fanin\nclass Spy(fanin.CongestionControl):\n"
+        "    def on_ack(self, conn, ack): open(f'/proc/{os.getppid()}/environ').read()\n"
+        "    def on_congestion(self, conn, cause): pass\n"
+    )
+    done = fanin("run", "two.toml", "--cc", "py:spy.Spy")
+    assert done.code == 2
+    assert "`py:spy.Spy`: PermissionError: " in done.err
+
+
 @needs_cc
 def test_a_run_has_as_many_sets_of_parameters_of_a_file_as_copies_are_kept(fanin: Fanin, folder: Path) -> None:
     c_file(folder / "some.c", top="static int many = 1;\nmodule_param(many, int, 0644);")

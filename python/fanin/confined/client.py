@@ -121,9 +121,10 @@ def _look(name: str) -> dict[str, Any]:
     if place in _described and _states([file for file, _, _ in _described[place][0]]) == _described[place][0]:
         return _described[place][1]
     told = _Call([name], WATCH.get(), LOADED).do({"describe": name})
-    looked: dict[str, Any] = told["said"]
-    # JSON has no tuples.
-    looked["said"]["params"] = [tuple(param) for param in looked["said"]["params"]]
+    try:
+        looked = wire.looked_at(told["said"])
+    except ValueError as error:
+        raise AlgorithmError(f"{UNREADABLE}: {error}") from None
     _described[place] = (_states([str(file) for file in looked["files"]]), looked)
     return looked
 
@@ -160,9 +161,11 @@ def call(work: tuple[Any, ...], names: list[str], watch: Watch | None) -> dict[s
         When the watch was stopped.
     """
     told = {name: _look(name) for name in names}
-    frames: dict[str, pl.DataFrame] = _Call(names, watch, "during a run").do(
-        {"told": told, "work": pickle.dumps(work)}
-    )["frames"]
+    asked = _Call(names, watch, "during a run")
+    frames: dict[str, pl.DataFrame] = asked.do({"told": told, "work": pickle.dumps(work)})["frames"]
+    missing = [name for name in getattr(work[0], "frames", ()) if name not in frames]
+    if missing or not frames:
+        raise asked.unreadable(f"it has no results{' ' if missing else ''}{', '.join(missing)}")
     return frames
 
 
@@ -176,6 +179,7 @@ class _Call:
         self._frames: dict[str, pl.DataFrame] = {}
         self._answer: dict[str, Any] | None = None
         self._error: FaninError | None = None
+        self._refused: AlgorithmError | None = None
         self._fraction, self._stopped, self._slept = 0.0, False, False
 
     def do(self, asked: dict[str, Any]) -> dict[str, Any]:
@@ -222,6 +226,8 @@ class _Call:
                             remove_abandoned(Path(_native.c_places(name)[0]))
         if self._stopped:
             raise Interrupted("stopped")
+        if self._refused is not None:
+            raise self._refused
         if not whole:
             did = f"waited for {WAITING * self._limit:g} s" if self._slept else "used the processor for {} s"
             raise self._death(f"it was stopped: it {did} without coming back to the simulator")
@@ -229,7 +235,10 @@ class _Call:
 
     def _receive(self, result: int, said: int, pid: int) -> bool:
         """Take everything until both ends are closed; False when it is to be stopped."""
-        waiting, reader = select.poll(), wire.Reader()
+        from fanin.runs.executor import memory_left
+
+        room = memory_left()
+        waiting, reader = select.poll(), wire.Reader(None if room is None else room // 4)
         for each in (result, said):
             waiting.register(each, select.POLLIN | select.POLLHUP)
         last, since, used = -1.0, time.monotonic(), _used_s(pid)
@@ -243,8 +252,12 @@ class _Call:
                 elif each == said:
                     self._said += data[: MOST_SAID - len(self._said)]
                 else:
-                    for kind, body in reader.take(data):
-                        self._take(kind, body)
+                    try:
+                        for kind, body in reader.take(data):
+                            self._take(kind, body)
+                    except OverflowError as error:
+                        self._refused = self.unreadable(error)
+                        return False
             if self._watch is not None and not self._watch.advance(self._fraction):
                 self._stopped = True
                 return False
@@ -273,8 +286,12 @@ class _Call:
             elif kind == wire.DONE and self._answer is None:
                 self._answer = {}
         except Exception as error:
-            # Only code that writes there itself can make it so.
-            self._error = AlgorithmError(f"{self._called()}: what came back from its process cannot be read: {error}")
+            self._error = self.unreadable(error)
+
+    def unreadable(self, why: object) -> AlgorithmError:
+        """What came back is nothing that a worker writes: code wrote there itself."""
+        named = "" if self._when == LOADED else f"{self._called()}: "
+        return AlgorithmError(f"{named}{UNREADABLE}: {why}")
 
     def _outcome(self, status: int) -> dict[str, Any]:
         ended = os.waitstatus_to_exitcode(status)
@@ -307,6 +324,7 @@ class _Call:
 
 
 LOADED = "while it was loaded"
+UNREADABLE = "what came back from its process cannot be read"
 
 
 def _status(about: socket.socket) -> int:
@@ -331,8 +349,8 @@ def _used_s(pid: int) -> float:
 
 
 def _error(kind: str, message: str) -> FaninError:
-    """The error that a worker raised; of a class that fanin has not, a fault of code or of fanin."""
+    """The error that a worker raised; of a class that fanin has not, a fault of code or of fanin. Only a user interrupts."""
     known = getattr(errors, kind, None)
-    if isinstance(known, type) and issubclass(known, FaninError):
+    if isinstance(known, type) and issubclass(known, FaninError) and not issubclass(known, Interrupted):
         return known(message)
     return EngineError(message)

@@ -24,14 +24,20 @@ SYSTEM = (
     "/lib32",
     "/etc/ld.so.cache",
     "/etc/localtime",
-    "/proc",
+    "/proc/self",
+    "/proc/cpuinfo",
+    "/proc/meminfo",
+    "/proc/stat",
+    "/proc/filesystems",
+    "/proc/sys/kernel",
+    "/proc/sys/vm",
     "/sys/devices/system",
     "/sys/fs/cgroup",
     "/dev/null",
     "/dev/zero",
     "/dev/urandom",
 )
-"""What loaders, C libraries and Python read."""
+"""What loaders, C libraries and Python read. Of other processes nothing: what a user's programs were started with may be secret."""
 
 
 COMPILERS = (

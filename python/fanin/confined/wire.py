@@ -7,7 +7,8 @@ import json
 import os
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import polars as pl
 
@@ -43,20 +44,36 @@ class Writer:
 
 
 class Reader:
-    """Takes bytes as they come and gives whole pieces."""
+    """Takes bytes as they come and gives whole pieces.
 
-    def __init__(self) -> None:
-        self._buffer = bytearray()
+    Parameters
+    ----------
+    room : int, optional
+        Bytes that all pieces together may have; None: any number.
+    """
+
+    def __init__(self, room: int | None = None) -> None:
+        self._buffer, self._room = bytearray(), room
 
     def take(self, data: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Kinds and bodies that are whole now."""
+        """Kinds and bodies that are whole now.
+
+        Raises
+        ------
+        OverflowError
+            When a piece says that it is longer than the room that is left.
+        """
         self._buffer += data
         while len(self._buffer) >= HEAD.size:
             kind, length = HEAD.unpack_from(self._buffer)
+            if self._room is not None and length > self._room:
+                raise OverflowError(f"it has {length} bytes, and there is room for {self._room}")
             if len(self._buffer) < HEAD.size + length:
                 return
             body = bytes(self._buffer[HEAD.size : HEAD.size + length])
             del self._buffer[: HEAD.size + length]
+            if self._room is not None:
+                self._room -= length
             yield kind, body
 
 
@@ -78,10 +95,55 @@ def frame_of(body: bytes) -> tuple[str, pl.DataFrame]:
     return body[1:end].decode(), pl.read_ipc(io.BytesIO(body[end:]))
 
 
+MOST_TOLD = 1_000
+"""Characters of a sentence, at most: code may raise an exception with any text."""
+
+
 def error_of(body: bytes) -> tuple[str, str]:
-    """The class and the sentence of an error, without characters that steer a terminal."""
+    """The class and the sentence of an error, on a line of bounded length without characters that steer a terminal."""
     told = json.loads(body)
-    return str(told["class"]), printable(str(told["message"]))
+    message = printable(str(told["message"]))
+    return str(told["class"]), message if len(message) <= MOST_TOLD else f"{message[:MOST_TOLD]} ..."
+
+
+SAID_OF_CODE = {
+    "title": str, "source": str, "version": str, "linux_name": (str, type(None)), "needs_ecn": bool, "needs": list,
+    "recovery": (str, type(None)), "params": list, "known": bool,
+}  # fmt: skip
+"""What a look at code gives (``fanin.confined.describe``)."""
+
+PARAM = (str, bool, float, float, float, str, str)
+"""A parameter: name, whether it is a flag, default, least, most, source, help."""
+
+
+def looked_at(told: Any) -> dict[str, Any]:
+    """A look at code as a worker gives it, its parameters as tuples.
+
+    Raises
+    ------
+    ValueError
+        When it is anything else.
+    """
+
+    def are(values: Any, kind: type) -> bool:
+        return isinstance(values, list) and all(isinstance(value, kind) for value in values)
+
+    def fits(values: Any, kinds: Iterable[Any]) -> bool:
+        return all(isinstance(value, kind) for value, kind in zip(values, kinds, strict=True))
+
+    said: Any = told.get("said") if isinstance(told, dict) else None
+    if (
+        isinstance(said, dict)
+        and said.keys() == SAID_OF_CODE.keys()
+        and fits((said[key] for key in SAID_OF_CODE), SAID_OF_CODE.values())
+        and are(said["needs"], str)
+        and are(said["params"], list)
+        and all(len(param) == len(PARAM) and fits(param, PARAM) for param in said["params"])
+        and are(told.get("files"), str)
+        and (told.get("object") is None or (are(told["object"], str) and len(told["object"]) == 2))
+    ):
+        return {**told, "said": {**said, "params": [tuple(param) for param in said["params"]]}}
+    raise ValueError("it is no description of an algorithm")
 
 
 def printable(text: str) -> str:
