@@ -98,7 +98,8 @@ def explained(groups: Sequence[dict[str, Any]]) -> float | None:
 
 
 def _group(group: dict[str, Any], groups: Sequence[dict[str, Any]]) -> str:
-    known = [edge for edge in group["released_by"] if edge["event"] != "nothing"]
+    # Traces of one request have none that releases the next.
+    known = [edge for edge in group["released_by"] if edge["event"] != "nothing" and edge["requests"]]
     parts = []
     if group["rounds"]:
         if any(edge["event"] == "inside" for edge in known):

@@ -11,7 +11,7 @@ from typing import Any
 import fanin
 import polars as pl
 import pytest
-from fanin import spans
+from fanin import spans, waiting
 
 DATA = Path(__file__).parents[1] / "data"
 SERVICES, REQUESTS = DATA / "services", DATA / "requests"
@@ -255,6 +255,9 @@ def test_what_is_no_trace_is_refused_with_its_place(tmp_path: Path, capture: fan
         "peer,begin,end,request_end\n10.0.0.1,1,2,x\n": r":2: request_end is 'x', not a Unix time",
         "peer,begin,end\n": r"has no call to a server",
         "{": r":1: is no JSON",
+        '{"resourceSpans": []}\n\n{"resourceSpans": [}\n': r":3: is no JSON",
+        '{"resourceSpans": []\n}}': r":2: is no JSON",
+        "peer,begin,end,begin\n10.0.0.1,1,2,1\n": r":1: has two columns `begin`",
         '{"traces": []}': r"has neither `resourceSpans` \(OTLP\) nor `data` \(Jaeger\)",
         '{"resourceSpans": 3}': r"`resourceSpans` is no list of objects",
         "peer,begin,end\n10.9.1.1,1,2\n": r"0 of its 1 calls fit messages of the capture",
@@ -264,6 +267,32 @@ def test_what_is_no_trace_is_refused_with_its_place(tmp_path: Path, capture: fan
         file.write_text(text)
         with pytest.raises(fanin.CaptureError, match=sentence):
             spans.fit(capture, capture.workload(), file)
+
+
+def test_traces_of_a_single_request_say_that_nothing_releases_the_next(
+    tmp_path: Path, capture: fanin.TrainsResult
+) -> None:
+    file = tmp_path / "calls.csv"
+    file.write_text("".join(table(logged(capture)).splitlines(keepends=True)[:2]))
+    replay, told = spans.fit(capture, capture.workload(), file)
+    assert told.requests.count == 1
+    assert waiting.sentences(waiting.groups(replay))
+
+
+def test_a_byte_order_mark_a_mapped_address_and_a_fraction_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "traces"
+    file.write_text("\ufeffpeer,begin,end\n::ffff:10.0.0.1,1.5,1.75\n", encoding="utf-8")
+    assert [(span.peer, span.begin_ns) for span in spans.read(file)] == [("10.0.0.1", 1_500_000_000)]
+    (call,) = JAEGER["data"][0]["spans"]
+    file.write_text("\ufeff" + json.dumps({"data": [{"spans": [call | {"duration": 0.5}]}]}), encoding="utf-8")
+    (span,) = spans.read(file)
+    assert span.end_ns - span.begin_ns == 500
+
+
+def test_traces_without_an_end_are_refused_before_memory_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fanin.runs.executor.memory_left", lambda: 64_000_000)
+    with pytest.raises(fanin.CaptureError, match="/dev/zero: is larger than 4 MB"):
+        spans.read("/dev/zero")
 
 
 def test_a_comparison_says_what_the_capture_alone_would_have_said(capture: fanin.TrainsResult, tmp_path: Path) -> None:

@@ -34,6 +34,10 @@ LARGEST = 1e11
 """Unix seconds of the year 5138: what is larger counts nanoseconds."""
 LAST_NS = 2**62
 """Unix nanoseconds of the year 2116: half of what 64 bits hold, so that differences and sums of two do not overflow."""
+OBJECTS = 16
+"""So many times its text a file of JSON takes in memory."""
+LARGEST_TEXT = 1_000_000_000
+"""Characters of a file, at most, where the system does not tell how much memory is left."""
 SAID = 60
 """Characters of a value that a sentence repeats."""
 
@@ -87,7 +91,7 @@ def read(path: str | Path) -> list[Span]:
     """
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = _text(path)
     except OSError as error:
         raise CaptureError(f"{path}: cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:
@@ -100,6 +104,21 @@ def read(path: str | Path) -> list[Span]:
             f"(attributes {', '.join(PEERS[:4])}), or no row"
         )
     return sorted(spans, key=lambda span: (span.begin_ns, span.end_ns, span.peer))
+
+
+def _text(path: Path) -> str:
+    """All of a file, without a byte order mark; a pipe or device without an end is refused before memory is."""
+    from fanin.runs.executor import memory_left
+
+    left = memory_left()
+    most = LARGEST_TEXT if left is None else left // OBJECTS
+    with path.open(encoding="utf-8-sig") as file:
+        text = file.read(most + 1)
+    if len(text) > most:
+        raise CaptureError(
+            f"{path}: is larger than {most // 1_000_000} MB, for which there is no memory; give fewer traces"
+        )
+    return text
 
 
 def _of_csv(text: str, path: Path) -> Iterator[Span]:
@@ -116,6 +135,10 @@ def _rows(rows: csv.DictReader[str], path: Path) -> Iterator[Span]:
         raise CaptureError(
             f"{path}:1: has no column `{missing[0]}`; a table of calls begins with peer,begin,end or peer,begin,end,request"
         )
+    names = list(rows.fieldnames or ())
+    twice = [name for name in (*COLUMNS, "request", "request_end") if names.count(name) > 1]
+    if twice:
+        raise CaptureError(f"{path}:1: has two columns `{twice[0]}`; keep one")
     for row in rows:
         where = f"{path}:{rows.line_num}"
         peer = _address(row["peer"])
@@ -132,11 +155,7 @@ def _of_json(text: str, path: Path) -> Iterator[Span]:
         try:
             found = [json.loads(text)]
         except json.JSONDecodeError as error:
-            try:
-                # The collector's file exporter writes a document per line.
-                found = [json.loads(line) for line in text.splitlines() if line.strip()]
-            except json.JSONDecodeError:
-                raise CaptureError(f"{path}:{error.lineno}: is no JSON: {error.msg}") from None
+            found = list(_lines(text, path, error))
     except RecursionError:
         raise CaptureError(f"{path}: is nested too deeply for traces") from None
     except CaptureError:
@@ -152,6 +171,19 @@ def _of_json(text: str, path: Path) -> Iterator[Span]:
             yield from _of_jaeger(document, where)
         else:
             raise CaptureError(f"{where}: has neither `resourceSpans` (OTLP) nor `data` (Jaeger) at its top")
+
+
+def _lines(text: str, path: Path, whole: json.JSONDecodeError) -> Iterator[Any]:
+    """The documents of a file that has one in each line, as the collector's file exporter writes it; `whole` says why it is not one document."""
+    documents = 0
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            try:
+                yield json.loads(line)
+            except json.JSONDecodeError as error:
+                place, why = (number, error.msg) if documents else (whole.lineno, whole.msg)
+                raise CaptureError(f"{path}:{place}: is no JSON: {why}") from None
+            documents += 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +305,9 @@ def _address(text: Any) -> str | None:
     text = text.strip()
     for candidate in (text, text.rpartition(":")[0].strip("[]")):
         try:
-            return str(ip_address(candidate))
+            found = ip_address(candidate)
+            # As a socket of both families names a peer of IPv4.
+            return str(getattr(found, "ipv4_mapped", None) or found)
         except ValueError:
             continue
     return None
@@ -286,7 +320,9 @@ def _time(value: Any, where: str, unit: int | None = None) -> int:
         if not math.isfinite(number) or number < 0:
             raise ValueError
         seconds = unit is None and number <= LARGEST
-        time = round(number * NANOSECONDS) if seconds else int(value) * (unit or 1)
+        scale = NANOSECONDS if seconds else unit or 1
+        # A whole number has more digits than a float keeps.
+        time = round(number * scale) if seconds or isinstance(value, float) else int(value) * scale
         if time > LAST_NS:
             raise ValueError
     except (TypeError, ValueError, OverflowError):
