@@ -17,6 +17,8 @@ from fanin.text import duration, harmless, rate, significant
 from fanin.vantage import needless
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from fanin.traffic import QueueLimit, TrainsResult
 
 STANDARD_RATES = tuple(r * 1e6 for r in (10, 100, 1e3, 2.5e3, 5e3, 1e4, 2.5e4, 4e4, 5e4, 1e5, 2e5, 4e5, 8e5))
@@ -144,11 +146,7 @@ def propose_rack(capture: str | Path, *, aggregator: str | None = None, command:
 
 def proposed(found: TrainsResult, aggregator: str, command: str) -> RackProposal:
     """The rack that one capture's traffic to one host speaks for."""
-    towards = [
-        (c, c["to_client"] if c["client_ip"] == aggregator else c["to_server"])
-        for c in found.connections
-        if aggregator in (c["client_ip"], c["server_ip"])
-    ]
+    towards = found.towards(aggregator)
     link = next((link for link in found.links if link["receiver"] == aggregator), None)
     near = bool(found.behind_the_queue(aggregator))
     bps, the_rate = _rate(link, aggregator, near=near)
@@ -390,14 +388,14 @@ def _rate_text(bps: float) -> str:
     return f"{bps / 1e9:g}Gbps" if bps >= 1e9 else f"{bps / 1e6:g}Mbps"
 
 
-def _delay(towards: list[tuple[dict[str, Any], dict[str, Any]]]) -> Finding:
-    handshakes = [c["handshake_rtt_ns"] for c, _ in towards if c["handshake_rtt_ns"]]
-    others = [side["min_rtt_ns"] for _, side in towards if side["min_rtt_ns"]]
-    if not handshakes and not others:
+def _delay(towards: pl.DataFrame) -> Finding:
+    handshakes, others = (towards[name].filter(towards[name] > 0).sort() for name in ("handshake_rtt_ns", "min_rtt_ns"))
+    told = handshakes if handshakes.len() else others
+    if not told.len():
         return Finding("rack.delay", "25us", "assumed", "no handshake and no acknowledgement of data is in the capture")
-    shortest = min([*handshakes, *others])
-    usual = sorted(handshakes or others)[len(handshakes or others) // 2]
-    seen = f"of {len(handshakes)} handshakes" if handshakes else "of acknowledged data"
+    shortest = min(times[0] for times in (handshakes, others) if times.len())
+    usual = told[told.len() // 2]
+    seen = f"of {handshakes.len()} handshakes" if handshakes.len() else "of acknowledged data"
     return Finding(
         "rack.delay",
         _delay_text(shortest),
@@ -408,10 +406,16 @@ def _delay(towards: list[tuple[dict[str, Any], dict[str, Any]]]) -> Finding:
     )
 
 
-def _mtu(towards: list[tuple[dict[str, Any], dict[str, Any]]]) -> int:
+def _mtu(towards: pl.DataFrame) -> int:
     """Bytes of a full packet: the largest segment that was announced, and 40 for its headers; Ethernet's where no handshake is in the capture."""
-    announced = [c[side]["mss_option"] for c, _ in towards for side in ("to_server", "to_client")]
-    return 40 + max((size for size in announced if size), default=1460)
+    announced = max(_most(towards, "mss_of_client"), _most(towards, "mss_of_server"))
+    return 40 + (announced or 1460)
+
+
+def _most(rows: pl.DataFrame, column: str) -> int:
+    """The largest value of a column, zero without rows."""
+    most = rows[column].max()
+    return most if isinstance(most, int) else 0
 
 
 def _delay_text(rtt_ns: float) -> str:
@@ -420,24 +424,24 @@ def _delay_text(rtt_ns: float) -> str:
     return f"{significant(us, 2).replace(',', '')}us"
 
 
-def _notes(towards: list[tuple[dict[str, Any], dict[str, Any]]], findings: tuple[Finding, ...]) -> list[str]:
+def _notes(towards: pl.DataFrame, findings: tuple[Finding, ...]) -> list[str]:
     told = []
-    opened = [c for c, _ in towards if c["handshake_seen"]]
-    if opened:
-        for option, what in (("sack_option", "SACK"), ("timestamps_option", "time stamps")):
-            both = sum(c["to_server"][option] and c["to_client"][option] for c in opened)
-            if both < len(opened):
+    opened = towards.filter("handshake_seen")
+    if opened.height:
+        for option, what in (("both_sack", "SACK"), ("both_stamp", "time stamps")):
+            both = int(opened[option].sum())
+            if both < opened.height:
                 told.append(
-                    f"{what}: agreed on by {both} of {len(opened)} connections, where the profile `linux` always has it"
+                    f"{what}: agreed on by {both} of {opened.height} connections, where the profile `linux` always has it"
                 )
-        unscaled = sum(c["to_server"]["window_scale"] is None or c["to_client"]["window_scale"] is None for c in opened)
+        unscaled = opened.height - int(opened["both_scale"].sum())
         if unscaled:
             told.append(
-                f"window scaling: missing on {unscaled} of {len(opened)} connections, whose windows end at 64 KiB"
+                f"window scaling: missing on {unscaled} of {opened.height} connections, whose windows end at 64 KiB"
             )
-        sizes = sorted({c["to_server"]["mss_option"] for c in opened if c["to_server"]["mss_option"]})
-        if sizes and max(sizes) > 1460:
-            told.append(f"MSS {max(sizes)}: frames larger than Ethernet's 1500 bytes; set `stack.mss`")
+        size = _most(opened, "mss_of_client")
+        if size > 1460:
+            told.append(f"MSS {size}: frames larger than Ethernet's 1500 bytes; set `stack.mss`")
     else:
         told.append("no handshake is in the capture: SACK, time stamps and window scaling of the hosts are not known")
     if sum(f.certainty == "assumed" for f in findings) >= 2:
@@ -447,13 +451,13 @@ def _notes(towards: list[tuple[dict[str, Any], dict[str, Any]]], findings: tuple
     return told
 
 
-def _warnings(towards: list[tuple[dict[str, Any], dict[str, Any]]], findings: tuple[Finding, ...]) -> list[RunWarning]:
+def _warnings(towards: pl.DataFrame, findings: tuple[Finding, ...]) -> list[RunWarning]:
     told = []
     speed = next(f for f in findings if f.key == "rack.rate")
     if speed.certainty != "measured":
         told.append(RunWarning(unsure_of_the_rate(speed), "rack-rate-guessed"))
-    rtt = min((c["handshake_rtt_ns"] for c, _ in towards if c["handshake_rtt_ns"]), default=0)
-    if rtt > 2e6:
+    rtt = towards["handshake_rtt_ns"].replace(0, None).min()
+    if isinstance(rtt, int) and rtt > 2e6:
         told.append(
             RunWarning(
                 f"the shortest round trip is {duration(rtt / 1e6)}: this capture crossed a WAN or a slow host, and a rack of one switch is no "

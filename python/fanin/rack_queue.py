@@ -11,6 +11,8 @@ from fanin.settings.declared import stated_packets
 from fanin.text import rate
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from fanin.traffic import Queued, QueueLimit
 
 ASSUMED_BUFFER = 100
@@ -165,7 +167,7 @@ class Losses:
 
 
 def buffer(
-    towards: list[tuple[dict[str, Any], dict[str, Any]]],
+    towards: pl.DataFrame,
     link: dict[str, Any] | None,
     losses: Losses,
     speed: Finding,
@@ -232,14 +234,12 @@ def buffer(
     )
 
 
-def waited(
-    towards: list[tuple[dict[str, Any], dict[str, Any]]], queued: Queued | None, speed: Finding, bps: float
-) -> Finding:
+def waited(towards: pl.DataFrame, queued: Queued | None, speed: Finding, bps: float) -> Finding:
     """The limit of the queue before the tap: where packets were lost there, first packets of answers that waited longest found it nearly full.
 
     `speed` is what is known of its link, whose rate is taken to be `bps`: a wait is as many packets as that rate passes in it.
     """
-    lost = sum(side["refilled_packets"] for _, side in towards)
+    lost = int(towards["refilled_packets"].sum())
     if queued is None or lost < FEWEST_LOST or queued.p99_ns < LEAST_WAIT:
         return _not_seen()
     slow, fast = (as_bps(end) if end else bps for end in (speed.low, speed.high))
@@ -249,7 +249,7 @@ def waited(
         high = max(2 * high, ASSUMED_RANGE[1])
     seen = f"by their senders' time stamps one in a hundred of {queued.answers:,} answers waited at least {queued.p99_ns / 1e6:.1f} ms"
     # Where they found it full, most of them lost packets.
-    together = longest <= FIRST * len(towards) and lost < queued.answers
+    together = longest <= FIRST * towards.height and lost < queued.answers
     if together or queued.p95_ns < FILLED * queued.p99_ns:
         low = max(low, ASSUMED_RANGE[0])
         why = f"only {lost} packets were lost" if together else "few came near to that"
@@ -337,7 +337,7 @@ def _begin(told: QueueLimit | None, bps: float) -> str:
 
 def _unexplained(
     told: QueueLimit,
-    towards: list[tuple[dict[str, Any], dict[str, Any]]],
+    towards: pl.DataFrame,
     link: dict[str, Any] | None,
     bps: float,
     lost: str,
@@ -378,21 +378,18 @@ def as_bps(text: str) -> float:
     return float(text[:-4]) * {"Gbps": 1e9, "Mbps": 1e6}[text[-4:]]
 
 
-def by_round_trips(
-    towards: list[tuple[dict[str, Any], dict[str, Any]]], link: dict[str, Any] | None, bps: float
-) -> tuple[int, int]:
+def by_round_trips(towards: pl.DataFrame, link: dict[str, Any] | None, bps: float) -> tuple[int, int]:
     """By how many packets' time round trips behind the tap grew: their median, and 99 of 100."""
     shortest, median, _, p99, _ = (link or {}).get("round_trips_ns") or (0, 0, 0, 0, 0)
-    wire = max((side["largest_segment"] for _, side in towards), default=1448)
-    wire = (wire if 0 < wire <= 9_000 else 1448) + 52 + 38
+    largest = towards["largest_segment"].max()
+    wire = (largest if isinstance(largest, int) and 0 < largest <= 9_000 else 1448) + 52 + 38
     at = [round(max(0.0, ns - shortest) * bps / 8e9 / wire) for ns in (median, p99)]
     return at[0], at[1]
 
 
-def mark(towards: list[tuple[dict[str, Any], dict[str, Any]]], bps: float, limit: Finding) -> Finding:
+def mark(towards: pl.DataFrame, bps: float, limit: Finding) -> Finding:
     """Where a queue of this limit marks, if it does."""
-    marks = sum(side["ce_packets"] for _, side in towards)
-    echoes = sum(c["to_server"]["ece_packets"] + c["to_client"]["ece_packets"] for c, _ in towards)
+    marks, echoes = (int(towards[name].sum()) for name in ("ce_packets", "ece_packets"))
     if not marks and not echoes:
         return Finding(
             "rack.mark",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import fanin
 import fanin.report
+import polars as pl
 import pytest
 from fanin.calibration.search import MOST_APART
 from fanin.rack import RackProposal, _rate
@@ -111,6 +112,11 @@ def limits(amiss: dict[float, float], packets: Callable[[float], int], epochs: i
     return Losses(ask)
 
 
+def towards(*lost: int) -> pl.DataFrame:
+    """What went to a host, as far as its queue is told from it: packets that each connection lost before the tap."""
+    return pl.DataFrame({"refilled_packets": lost, "largest_segment": 1448})
+
+
 def test_the_rates_that_explain_the_losses_are_a_range_without_a_gap_around_the_best() -> None:
     told = limits({300: 0.22, 400: 0.14, 500: 0.12, 600: 0.34, 800: 0.9, 1000: 0.13}, lambda bps: 60)
     assert told.likely([300e6, 400e6, 500e6, 600e6, 800e6, 1e9], 500e6) == [300e6, 400e6, 500e6]
@@ -122,7 +128,7 @@ def test_the_rates_that_explain_the_losses_are_a_range_without_a_gap_around_the_
 def test_a_buffer_at_an_unknown_rate_is_a_range_whose_middle_stands_for_it(epochs: int, few: bool) -> None:
     speed = Finding("rack.rate", "1Gbps", "bounded", "", "250Mbps", "1Gbps")
     told = limits({250: 0.1, 1000: 0.1}, lambda bps: round(40e9 / bps), epochs)
-    found = buffer([], None, told, speed, 1e9)
+    found = buffer(towards(), None, told, speed, 1e9)
     # 40 packets at 1 Gbps, 160 at a quarter.
     assert found.certainty == "bounded"
     assert (found.value, found.low, found.high) == (("80p", "18p", "354p") if few else ("80p", "36p", "177p"))
@@ -143,7 +149,7 @@ def test_where_drops_begin_at_any_length_the_queue_may_hold_more(
     speed = Finding("rack.rate", "500Mbps", "bounded", "", "500Mbps", "550Mbps")
     most = 60 if amiss <= 0.3 else 61
     losses = Losses(lambda bps: QueueLimit(250, 20, 60, amiss, (58 if amiss <= 0.3 else 3, 60, most), 62))
-    found = buffer([], None, losses, speed, 500e6)
+    found = buffer(towards(), None, losses, speed, 500e6)
     assert (found.value, found.low, found.high) == told, found
     assert said in found.evidence
 
@@ -151,7 +157,7 @@ def test_where_drops_begin_at_any_length_the_queue_may_hold_more(
 def test_a_shaped_rate_is_known_to_a_tenth_and_its_buffer_no_better() -> None:
     speed = Finding("rack.rate", "500Mbps", "measured", "", "450Mbps", "550Mbps")
     told = limits({450: 0.05, 500: 0.04, 550: 0.05}, lambda bps: round(30e9 / bps))
-    found = buffer([], None, told, speed, 500e6)
+    found = buffer(towards(), None, told, speed, 500e6)
     assert (found.value, found.certainty, found.low, found.high) == ("60p", "bounded", "52p", "67p")
 
 
@@ -169,8 +175,7 @@ MEASURED = Finding("rack.rate", "300Mbps", "measured", "")
 
 def behind(p95_ms: float, p99_ms: float, lost: int = 50, servers: int = 1, speed: Finding = MEASURED) -> Finding:
     """The limit of a queue of 300 Mbps before the tap."""
-    sides: list[tuple[dict[str, object], dict[str, object]]] = [({}, {"refilled_packets": lost})]
-    sides += [({}, {"refilled_packets": 0})] * (servers - 1)
+    sides = towards(lost, *[0] * (servers - 1))
     return waited(sides, Queued(answers=1_000, p95_ns=round(p95_ms * 1e6), p99_ns=round(p99_ms * 1e6)), speed, 300e6)
 
 
@@ -209,7 +214,7 @@ def test_waits_of_less_than_a_tick_tell_no_queue_before_the_tap() -> None:
 
 
 def test_without_losses_or_time_stamps_a_queue_before_the_tap_is_not_told() -> None:
-    for told in (behind(2.9, 4.0374, lost=9), waited([({}, {"refilled_packets": 50})], None, MEASURED, 300e6)):
+    for told in (behind(2.9, 4.0374, lost=9), waited(towards(50), None, MEASURED, 300e6)):
         assert (told.value, told.certainty, told.low, told.high) == ("100p", "assumed", "16p", "512p")
     assert behind(2.9, 4.0374, lost=10).certainty == "bounded"
 

@@ -217,11 +217,19 @@ impl Capture {
 type Count = fn(&Connection, &DirectionStats) -> u64;
 
 /// Counts of [`Capture::towards`] by name.
-const TOWARDS: [(&str, Count); 11] = [
+const TOWARDS: [(&str, Count); 19] = [
     ("repeated_syns", |c, _| repeats(c.to_server.syn) + repeats(c.to_client.syn)),
     ("repaired_packets", |_, side| side.retransmitted_packets + side.refilled_packets),
+    ("refilled_packets", |_, side| side.refilled_packets),
     ("spurious_packets", |_, side| side.spurious_packets),
     ("ce_packets", |_, side| side.ce_packets),
+    ("ece_packets", |c, _| c.to_server.ece_packets + c.to_client.ece_packets),
+    ("largest_segment", |_, side| side.largest_segment.into()),
+    ("mss_of_client", |c, _| c.to_server.mss_option.unwrap_or(0).into()),
+    ("mss_of_server", |c, _| c.to_client.mss_option.unwrap_or(0).into()),
+    ("both_sack", |c, _| u64::from(c.to_server.sack_option && c.to_client.sack_option)),
+    ("both_stamp", |c, _| u64::from(c.to_server.timestamps_option && c.to_client.timestamps_option)),
+    ("both_scale", |c, _| u64::from(c.to_server.window_scale.is_some() && c.to_client.window_scale.is_some())),
     ("ect_syn", |_, side| u64::from(side.ect_syn)),
     ("releases", |_, side| side.releases),
     ("prompted_releases", |_, side| side.prompted_releases),
