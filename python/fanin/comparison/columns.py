@@ -140,8 +140,8 @@ def written(schema: Mapping[str, Any]) -> dict[str, Any]:
 MANY_ROWS = 10_000
 """Rows from which on a column is looked for among those of other runs."""
 
-LAST = 4
-"""Of so many other columns."""
+LAST = 16
+"""Of so many other columns: runs come seed by seed, one of each candidate."""
 
 
 class Typed:
@@ -166,12 +166,18 @@ class Typed:
 
     def held(self, table: str, column: pl.Series) -> pl.Series:
         """The column, or its equal of another run."""
-        if column.len() < MANY_ROWS or column.dtype == pl.Float64:
+        if column.len() < MANY_ROWS:
             return column
         known = self._known.setdefault((table, column.name), [])
         for other in known:
             if other.equals(column):
                 return other
+        column = _of_its_own(column)
         known.append(column)
         del known[:-LAST]
         return column
+
+
+def _of_its_own(column: pl.Series) -> pl.Series:
+    """A copy: a column that came from the engine holds the memory of all that came with it."""
+    return column.head(1).append(column[1:]).rechunk()

@@ -110,7 +110,7 @@ def compared(
         alone = _alone(base, choice.baseline or ranking[0].cc, seeds[0], frames["responses"], store)
         notes += [alone.sentence] if alone is not None else []
     ways = {name: way for name, way in choice.ways().items() if name in choice.candidates}
-    ended = None if rank_of == "responses" else outcome.ended()
+    ended = None if rank_of == "responses" else outcome.ended
     first = choice.baseline or choice.names[0]
     return CompareResult(
         **frames,

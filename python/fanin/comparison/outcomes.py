@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -23,7 +23,7 @@ def outcomes(
     now: str,
     of: RankOf,
     goal: str | None = None,
-    ended: pl.DataFrame | None = None,
+    ended: Callable[[], pl.DataFrame] | None = None,
 ) -> tuple[Outcome, ...]:
     """What each candidate's runs on one rack gave.
 
@@ -39,10 +39,12 @@ def outcomes(
         Whose completion times.
     goal : str, optional
         ``fairness`` or ``goodput``, where that is to gain: what costs to compute is only then.
-    ended : polars.DataFrame, optional
+    ended : callable, optional
         Of responses that a request waits for what the request took (:func:`waited`); of all others, and unless given, it is the response's own time.
+        Asked only where connections are few enough to be guarded: of a million it is a row for each in each run.
     """
-    each = connections(responses if ended is None else waited(responses, ended))
+    guarded = responses["connection"].n_unique() <= MOST_CONNECTIONS
+    each = connections(responses if ended is None else waited(responses, ended())) if guarded else {}
     fair = _fairness(responses) if goal == "fairness" else {}
     found = []
     for name, candidate in ways.items():
@@ -119,9 +121,7 @@ def waited(responses: pl.DataFrame, ended: pl.DataFrame) -> pl.DataFrame:
 
 
 def connections(responses: pl.DataFrame) -> dict[tuple[str, int], dict[Hashable, float | None]]:
-    """By candidate and seed the mean time of each connection; nothing where there are too many to be guarded one by one."""
-    if responses["connection"].n_unique() > MOST_CONNECTIONS:
-        return {}
+    """By candidate and seed the mean time of each connection."""
     means = responses.group_by("cc", "seed", "connection").agg(
         pl.col("completion_ms").mean(), pl.col("completion_ms").null_count().alias("unfinished")
     )

@@ -177,11 +177,11 @@ def completion_curves(result: CompareResult, order: list[str]) -> list[dict[str,
             if cc not in by_cc:
                 continue
             mine = by_cc[cc]["completion_ms"]
-            total, done = len(mine), mine.drop_nulls().sort().to_list()
+            total, done = len(mine), mine.drop_nulls().sort()
             rows += [
-                {"cc": cc, "of": of, "ms": done[i], "share": (i + 1) / total, "beyond": (total - i) / total}
-                for i in curve_indices(len(done))
-                if done[i] > 0
+                {"cc": cc, "of": of, "ms": ms, "share": (i + 1) / total, "beyond": (total - i) / total}
+                for i, ms in drawn(done)
+                if ms > 0
             ]
     return rows
 
@@ -204,16 +204,18 @@ def curve_indices(count: int) -> list[int]:
     return sorted(body | tail)
 
 
+def drawn(ordered: pl.Series) -> Iterator[tuple[int, float]]:
+    """Of ordered values those that a curve draws, each with its place: as a list millions would be gigabytes."""
+    indices = curve_indices(len(ordered))
+    return zip(indices, ordered.gather(indices).to_list(), strict=True)
+
+
 def train_curves(trains: pl.DataFrame) -> dict[str, list[dict[str, float]]]:
     """Distributions of the capture's train sizes (bytes) and of the gaps before trains (ms)."""
 
     def curve(column: str) -> list[dict[str, float]]:
-        ordered = trains[column].drop_nulls().sort().to_list()
-        return [
-            {"value": float(ordered[i]), "share": (i + 1) / len(ordered)}
-            for i in curve_indices(len(ordered))
-            if ordered[i] > 0
-        ]
+        ordered = trains[column].drop_nulls().sort()
+        return [{"value": float(value), "share": (i + 1) / len(ordered)} for i, value in drawn(ordered) if value > 0]
 
     return {"sizes": curve("bytes"), "gaps": curve("gap_before_ms")}
 
