@@ -14,8 +14,8 @@ class Reason:
     Attributes
     ----------
     kind : str
-        A stable name: ``payload-missing``, ``packets-dropped``, ``coarse-clock``, ``wrong-clock``, ``clock-steps``, ``acknowledgements-missing``,
-        ``one-direction``, ``translated-copies``, ``headers-cut`` or ``too-late``.
+        A stable name: ``payload-missing``, ``packets-dropped``, ``coarse-clock``, ``stopped-clock``, ``wrong-clock``, ``clock-steps``,
+        ``acknowledgements-missing``, ``one-direction``, ``translated-copies``, ``headers-cut`` or ``too-late``.
     lacks : tuple of str
         What the capture cannot be used for: ``sizes``, ``times``, ``losses``, ``rack``.
     message : str

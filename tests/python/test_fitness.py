@@ -36,6 +36,7 @@ SPOILT: dict[str, tuple[Callable[[list[Packet]], list[Packet]], str, set[str]]] 
     ),
     "ten milliseconds": (lambda p: spoilt.rounded(p, 10_000_000), "coarse-clock", {"sizes"}),
     "a tenth of a millisecond": (lambda p: spoilt.rounded(p, 100_000), "coarse-clock", {"sizes", "times", "losses"}),
+    "no clock": (lambda p: [(0, *rest) for _, *rest in p], "stopped-clock", {"sizes"}),
     "other addresses": (lambda p: spoilt.again(p, 8_000, spoilt.translated), "translated-copies", {"sizes", "times"}),
     "every fourth acknowledgement": (
         lambda p: spoilt.thinned(p, 4),

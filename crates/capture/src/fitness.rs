@@ -165,7 +165,10 @@ pub(crate) struct Counted {
 pub(crate) struct Resolution {
     first: Option<i64>,
     divisor: u64,
+    /// Those that are not the first's.
     stamps: u64,
+    /// All of them.
+    packets: u64,
 }
 
 impl Resolution {
@@ -174,6 +177,7 @@ impl Resolution {
         let first = *self.first.get_or_insert(t);
         let since = t.abs_diff(first);
         self.stamps += u64::from(since > 0);
+        self.packets += 1;
         if self.divisor > 1 && since.is_multiple_of(self.divisor) {
             return;
         }
@@ -186,6 +190,11 @@ impl Resolution {
 
     fn ns(self) -> Option<u64> {
         (self.stamps >= FEWEST_PACKETS).then_some(self.divisor)
+    }
+
+    /// There is no clock at all, or it stands where 64 bits of nanoseconds end.
+    fn stands(self) -> bool {
+        self.packets >= FEWEST_PACKETS && self.stamps == 0
     }
 }
 
@@ -252,12 +261,14 @@ impl Measured {
         let one_sided = share(self.sided[1], self.sided[0]);
         let translated = share(counted.translated, self.data_packets);
         let (clock, odd) = self.clock();
+        let stands = resolution.stands();
         let resolution = resolution.ns();
         let enough = self.data_packets >= FEWEST_PACKETS;
         let reasons: Vec<Reason> = [
             payload_missing(missing).filter(|_| enough),
             packets_dropped(counted.dropped, counted.in_file),
             coarse_clock(resolution),
+            stopped_clock(stands),
             wrong_clock(clock),
             odd_clock(odd),
             clock_steps(counted.jumps),
@@ -376,6 +387,11 @@ fn coarse_clock(resolution: Option<u64>) -> Option<Reason> {
     Some(Reason::new("coarse-clock", lacks, message))
 }
 
+fn stopped_clock(stands: bool) -> Option<Reason> {
+    let message = "all packets have the same time stamp: the file was rewritten, or the tap has no clock; capture with a clock of microseconds or better";
+    stands.then(|| Reason::new("stopped-clock", &[Times, Losses, Rack], message.to_owned()))
+}
+
 fn wrong_clock(speed: Option<f64>) -> Option<Reason> {
     let speed = speed.filter(|speed| (speed - 1.0).abs() > CLOCK_OFF)?;
     let message = format!(
@@ -475,6 +491,19 @@ mod tests {
         let found = whole().judged(Counted { packets: 2_000, ..Counted::default() }, stamps(1_000, 1_000));
         assert_eq!((found.verdict, found.advisable, found.line.as_str()), (Verdict::Fit, true, "fit to judge"));
         assert_eq!(found.resolution_ns, Some(1_000));
+    }
+
+    #[test]
+    fn one_time_for_all_is_none() {
+        let one = |many| {
+            let mut seen = Resolution::default();
+            (0..many).for_each(|_| seen.stamp(7));
+            seen
+        };
+        let counted = Counted { packets: 2_000, ..Counted::default() };
+        assert_eq!(whole().judged(counted, one(FEWEST_PACKETS)).fit_for, [Aspect::Sizes]);
+        assert_eq!(kinds(whole(), counted, one(FEWEST_PACKETS)), ["stopped-clock"]);
+        assert_eq!(kinds(whole(), counted, one(FEWEST_PACKETS - 1)), [""; 0], "too few to say");
     }
 
     #[test]
