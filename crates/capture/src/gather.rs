@@ -5,7 +5,6 @@ use crate::release::{self, Talk, Times};
 use crate::service::{self, Wait};
 use crate::workload::{FORMAT, Message, Piece, ReplayConnection, WORKLOAD_VERSION, Workload};
 use crate::{Analysis, Connection, Turn, WorkloadError, inflight};
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 /// An application that writes as soon as its connection is open needs less than this to wake and do so.
@@ -22,16 +21,14 @@ impl Analysis {
     pub fn workload(&self, aggregator: Option<IpAddr>) -> Result<Workload, WorkloadError> {
         let aggregator = self.receiver(aggregator)?;
         self.enough_of(aggregator)?;
-        let mut turns: BTreeMap<u32, Vec<&Turn>> = BTreeMap::new();
-        for turn in &self.turns {
-            turns.entry(turn.connection).or_default().push(turn);
-        }
+        // A list of all, since a million connections with one of their own take more.
+        let mut turns: Vec<&Turn> = self.turns.iter().collect();
+        turns.sort_by_key(|t| (t.connection, t.turn));
         let mut gathered = Gathered::new(self, aggregator);
-        for c in self.connections.iter() {
-            if let Some(turns) = turns.get_mut(&c.connection)
+        for turns in turns.chunk_by(|a, b| a.connection == b.connection) {
+            if let Some(c) = self.connections.get(turns[0].connection as usize)
                 && !self.is_another_copy(&c, aggregator)
             {
-                turns.sort_by_key(|t| t.turn);
                 gathered.connection(&c, turns);
             }
         }

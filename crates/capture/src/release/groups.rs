@@ -184,6 +184,11 @@ pub(super) fn groups(talks: &[Talk], asks: &[Ask], companies: &[Company]) -> Vec
 
 /// Joins what is asked together, about as often, though none follows a certain other: each request asks some of them, always others.
 fn unlinked(talks: &[Talk], companies: &[Company], lane: &[u32], count: &[usize], root: &mut [u32]) {
+    // How many lanes are joined to each root: counted once, since there may be as many companies as requests.
+    let mut linked = vec![0_usize; root.len()];
+    for conn in (0..root.len() as u32).filter(|&conn| lane[conn as usize] == conn) {
+        linked[find(root, conn) as usize] += 1;
+    }
     for company in companies.iter().filter(|company| !company.upstream) {
         // A pool has several connections to a server, of which some are rarely needed.
         let mut often: BTreeMap<u32, usize> = BTreeMap::new();
@@ -196,21 +201,20 @@ fn unlinked(talks: &[Talk], companies: &[Company], lane: &[u32], count: &[usize]
             continue;
         }
         // What was linked already is left as it is, unless that is a pair or two of them by chance, and with none outside.
-        let inside = |conn: u32| company.connections.binary_search(&conn).is_ok();
-        let mut linked = vec![0_usize; root.len()];
-        let mut outside = vec![false; root.len()];
-        for conn in (0..root.len() as u32).filter(|&conn| lane[conn as usize] == conn) {
-            let to = find(root, conn) as usize;
-            linked[to] += 1;
-            outside[to] |= !inside(conn);
+        let mut inside: BTreeMap<u32, usize> = BTreeMap::new();
+        for &conn in company.connections.iter().filter(|&&conn| lane[conn as usize] == conn) {
+            *inside.entry(find(root, conn)).or_default() += 1;
         }
-        let mut of = |conn: u32| find(root, lane[conn as usize]) as usize;
-        let joined = company.connections.iter().filter(|&&conn| linked[of(conn)] > 1).count();
-        let foreign = company.connections.iter().any(|&conn| linked[of(conn)] > 1 && outside[of(conn)]);
-        if !foreign && 2 * joined <= company.connections.len() {
-            company.connections.iter().for_each(|&conn| {
-                join(root, company.connections[0], conn);
-            });
+        let roots = company.connections.iter().map(|&conn| find(root, lane[conn as usize]));
+        let joined: Vec<u32> = roots.filter(|&to| linked[to as usize] > 1).collect();
+        let foreign = joined.iter().any(|to| linked[*to as usize] > inside.get(to).copied().unwrap_or(0));
+        if !foreign && 2 * joined.len() <= company.connections.len() {
+            for &conn in &company.connections {
+                let (first, other) = (find(root, company.connections[0]), find(root, conn));
+                if join(root, first, other) {
+                    linked[first.min(other) as usize] += linked[first.max(other) as usize];
+                }
+            }
         }
     }
 }
