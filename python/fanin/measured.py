@@ -123,7 +123,7 @@ def tree_durations(found: TrainsResult, replay: Replay) -> list[float | None]:
     )
     rows = trees.join(turns, on=["connection", "began"], how="left", maintain_order="left")
     # The answer passes the tap towards the client, so its round trip is from the tap to the client and back.
-    rtt = {c: found.connections[c]["to_client"]["min_rtt_ns"] or 0 for c in rows["connection"].unique()}
+    rtt = {c: found.connections[c]["to_client"]["min_rtt_ns"] or 0 for c in rows["connection"].unique().sort()}
     return [
         None if ms is None else ms + rtt[c] / NS_PER_MS for c, ms in zip(rows["connection"], rows["took"], strict=True)
     ]

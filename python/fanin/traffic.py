@@ -269,8 +269,11 @@ class TrainsResult:
 
     def _round_answers(self, aggregator: str | None) -> pl.DataFrame:
         """The answers of each round: ``round``, in order of time, ``connection`` and ``turn`` (UInt32)."""
-        answers = frame(self.workload(aggregator).round_answers())
-        return answers if self.groups(aggregator) else answers.clear()
+        from fanin import waiting
+
+        replay = self.workload(aggregator)
+        answers = frame(replay.round_answers())
+        return answers if waiting.groups(replay) else answers.clear()
 
     def round_times(self, aggregator: str | None = None, *, most: int) -> list[list[tuple[float, float]]]:
         """The first `most` rounds: per answer when it was asked for and when it had arrived, in ms since the round's first request."""

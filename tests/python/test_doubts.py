@@ -12,6 +12,8 @@ from fanin.comparison.columns import RESPONSES, ROUNDS, RUNS
 
 ROUND_MS = 5.0
 
+NO_WAY = pl.DataFrame(schema={"connection": pl.UInt32, "way": pl.Float64})
+
 
 def replay(rounds: int = 40, *, between: tuple[int, int] | None = None, **more: object) -> Replay:
     """Two servers that are asked together, each round taking 5 ms."""
@@ -138,7 +140,9 @@ def test_whether_a_timer_waits_for_a_late_answer_is_tried_where_none_was_late() 
 def test_a_replay_whose_seeds_all_lie_beyond_the_capture_is_doubted_however_far_they_are_apart() -> None:
     one, two = replayed([6.0] * 40), replayed([600.0] * 40)
     of = [seeds.rounds.filter(pl.col("seed") == seed) for seeds, seed in ((one, 1), (two, 2))]
-    told = doubts.against_the_capture(replay(), "cubic", doubts.Replayed(one.responses, pl.concat(of), one.runs), {})
+    told = doubts.against_the_capture(
+        replay(), "cubic", doubts.Replayed(one.responses, pl.concat(of), one.runs), NO_WAY
+    )
     assert kinds(told) == [doubts.NOT_AS_CAPTURED]
     # One of them is like the capture.
     near = replayed([5.2] * 40).rounds.filter(pl.col("seed") == 1)
@@ -202,7 +206,7 @@ def test_a_connection_for_each_request_is_held_against_its_capture_too() -> None
         first = one.responses.with_columns(
             connection=pl.col("response"), response=pl.lit(0, one.responses.schema["response"])
         )
-        told = doubts.against_the_capture(there, "cubic", doubts.Replayed(first, one.rounds.clear(), one.runs), {})
+        told = doubts.against_the_capture(there, "cubic", doubts.Replayed(first, one.rounds.clear(), one.runs), NO_WAY)
         assert kinds(told) == says
 
 

@@ -120,10 +120,10 @@ def about_the_capture(replay: Replay, *, independent: bool) -> list[str]:
     return told
 
 
-def against_the_capture(replay: Replay, cc: str, replayed: Replayed, half_rtt: Mapping[int, float]) -> list[str]:
+def against_the_capture(replay: Replay, cc: str, replayed: Replayed, half_rtt: pl.DataFrame) -> list[str]:
     """The replay of the captured TCP beside what the capture itself shows of rounds, or of responses where it has none.
 
-    `half_rtt` is half of each connection's shortest round trip, in ms: the way of a request to its server.
+    `half_rtt` is half of each ``connection``'s shortest round trip as ``way``, in ms: the way of a request to its server.
     """
     apart = _apart(replay, replayed, half_rtt)
     if not apart:
@@ -139,7 +139,7 @@ def against_the_capture(replay: Replay, cc: str, replayed: Replayed, half_rtt: M
     ]
 
 
-def _apart(replay: Replay, replayed: Replayed, half_rtt: Mapping[int, float]) -> list[str]:
+def _apart(replay: Replay, replayed: Replayed, half_rtt: pl.DataFrame) -> list[str]:
     """Where a replay of the captured TCP is not the capture, by more than chance, in rounds or else in responses: in words."""
     rounds, here = _rounds(replay), replayed.times()["round"]
     if len(rounds) and any(len(seed) for seed in here):
@@ -152,7 +152,7 @@ def _rounds(replay: Replay) -> pl.Series:
     return pl.Series(replay.round_times_ms()[1:], dtype=pl.Float64).drop_nulls().sort()
 
 
-def _responses(replay: Replay, replayed: Replayed, half_rtt: Mapping[int, float]) -> tuple[pl.Series, list[pl.Series]]:
+def _responses(replay: Replay, replayed: Replayed, half_rtt: pl.DataFrame) -> tuple[pl.Series, list[pl.Series]]:
     """Times of responses in the capture and in the replays."""
     rows, here = frame(replay.response_times()), replayed.times()["response"]
     if (later := rows.filter(pl.col("response") > 0)).height >= FEWEST:
@@ -160,8 +160,8 @@ def _responses(replay: Replay, replayed: Replayed, half_rtt: Mapping[int, float]
     else:
         # A connection for each request: what is compared begins with the answer, so that no handshake is in it.
         here = _by_seed(replayed.responses)
-    way = rows["connection"].replace_strict(dict(half_rtt), default=0.0, return_dtype=pl.Float64)
-    return (rows["took_ms"] - way).drop_nulls().clip(0.0).sort(), here
+    rows = rows.join(half_rtt, on="connection", how="left").with_columns(pl.col("way").fill_null(0.0))
+    return (rows["took_ms"] - rows["way"]).drop_nulls().clip(0.0).sort(), here
 
 
 def _beyond(what: str, seen: pl.Series, here: Sequence[pl.Series]) -> list[str]:

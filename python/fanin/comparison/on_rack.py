@@ -185,9 +185,7 @@ def _of_the_baseline(
     """What is to be doubted of the replayed baseline, `usual`; any of `others` may be what the hosts run, and `seeds` are replayed otherwise."""
     gaps = disagreement(seen, usual, _shortest_rtt(frames["flows"], usual.cc)) + another_baseline(seen, usual, others)
     if seeds:
-        replays = doubts.Replayed(*(frames[name] for name in ("responses", "rounds", "runs"))).of(usual.cc, seeds)
-        gaps = _doubted(base, gaps, found, usual.cc, replays, seeds, store)
-        del replays  # millions of rows
+        gaps = _doubted(base, gaps, found, usual.cc, frames, seeds, store)
     if calibrated:
         # The calibration has held the replay against the capture.
         gaps = [gap for gap in gaps if kind_of(gap) not in (NOT_AS_MEASURED, doubts.NOT_AS_CAPTURED)]
@@ -219,29 +217,36 @@ def _doubted(
     gaps: list[str],
     found: TrainsResult,
     cc: str,
-    replays: doubts.Replayed,
+    frames: Mapping[str, pl.DataFrame],
     seeds: Sequence[int],
     store: Store | None,
 ) -> list[str]:
     """What is said of the replayed baseline, `gaps`, and where it is not the capture or other traffic that the capture shows as well gives another."""
     replay = base.traffic.replay
     towards = found.towards(replay.aggregator).select("connection", rtt=shortest_rtt())
-    half_rtt = {row["connection"]: (row["rtt"] or 0) / (2 * NS_PER_MS) for row in towards.iter_rows(named=True)}
+    # Polars multiplies by the inverse of a constant, which is another number in its last digit.
+    half_rtt = towards.select(
+        "connection", way=pl.Series([(rtt or 0) / (2 * NS_PER_MS) for rtt in towards["rtt"]], dtype=pl.Float64)
+    )
     few = list(seeds)[: doubts.SEEDS]
+
+    def replayed(frames: Mapping[str, pl.DataFrame], seeds: Sequence[int]) -> doubts.Replayed:
+        return doubts.Replayed(*(frames[name] for name in ("responses", "rounds", "runs"))).of(cc, seeds)
 
     def again(other: Replay | None, settings: Mapping[str, str]) -> doubts.Replayed:
         traffic = base.traffic if other is None else Traffic(other)
         job = replace(base, traffic=traffic, settings=(*base.settings, *settings.items()))
         # Seed 0 is never asked for, so nothing is traced.
         outcome = run_all(job, [cc], few, 0, None, silent, store=store)
-        return doubts.Replayed(*(outcome.frame(name) for name in ("responses", "rounds", "runs")))
+        return replayed({name: outcome.frame(name) for name in ("responses", "rounds", "runs")}, few)
 
-    apart = doubts.against_the_capture(replay, cc, replays, half_rtt)
+    # Nothing of these is held while others run: they are millions of rows.
+    apart = doubts.against_the_capture(replay, cc, replayed(frames, seeds), half_rtt)
     if apart and any(kind_of(gap) == NOT_AS_MEASURED for gap in gaps):
         # The same, with the likeliest reason.
         gaps = [RunWarning(gap, doubts.NOT_AS_CAPTURED, cc) if kind_of(gap) == NOT_AS_MEASURED else gap for gap in gaps]
         apart = []
-    return gaps + apart + doubts.against_others(replay, cc, replays.of(cc, few), again)
+    return gaps + apart + doubts.against_others(replay, cc, replayed(frames, few), again)
 
 
 def _summary(found: TrainsResult, replay: Replay, *, aggregator_found: bool) -> CaptureSummary:

@@ -301,12 +301,20 @@ def _keys(trace: pl.DataFrame) -> list[str]:
 
 def connections(result: CompareResult) -> list[dict[str, Any]]:
     """The connections whose windows the page can show, slowest response first: number, server, slowest completion."""
-    traced = result.window["connection"].unique().to_list()
-    slowest = (
-        result.responses.select("connection", "server", "completion_ms", "timeouts")
-        .filter(pl.col("connection").is_in(traced))
+    traced = result.window.select(pl.col("connection").unique())
+    worst = pl.col("slowest").max(), pl.col("timeouts").sum()
+    # One algorithm after the other: of a long capture there are millions of responses.
+    each = [
+        of_cc.select("connection", "server", "timeouts", slowest="completion_ms")
+        .join(traced, on="connection", how="semi")
         .group_by("connection", "server")
-        .agg(pl.col("completion_ms").max().alias("slowest"), pl.col("timeouts").sum())
+        .agg(worst)
+        for of_cc in parts(result.responses, "cc").values()
+    ]
+    slowest = (
+        pl.concat(each)
+        .group_by("connection", "server")
+        .agg(worst)
         .sort("timeouts", "slowest", "connection", descending=[True, True, False], nulls_last=True)
         .head(CONNECTIONS)
     )
