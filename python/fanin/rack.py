@@ -165,7 +165,7 @@ def proposed(found: TrainsResult, aggregator: str, command: str) -> RackProposal
     )
     findings = as_fit((the_rate, _delay(towards), queue, mark(towards, bps, queue)), found.fitness)
     if found.fitness.lacks("rack") is None:
-        findings += offload(link, _mtu(towards))
+        findings += offload(link, _mtu(towards), near=near)
     warnings = tuple(_warnings(towards, findings))
     notes = (*_notes(towards, findings), *needless(found, aggregator))
     text = _file(found, findings, (*warnings, *notes), command)
@@ -444,7 +444,7 @@ def _notes(towards: pl.DataFrame, findings: tuple[Finding, ...]) -> list[str]:
             told.append(f"MSS {size}: frames larger than Ethernet's 1500 bytes; set `stack.mss`")
     else:
         told.append("no handshake is in the capture: SACK, time stamps and window scaling of the hosts are not known")
-    if sum(f.certainty == "assumed" for f in findings) >= 2:
+    if sum(f.certainty == "assumed" and f.key.startswith("rack.") for f in findings) >= 2:
         told.append(
             "half of this file is assumed: correct it before acting on an answer that rests on it, or try others with --vary"
         )

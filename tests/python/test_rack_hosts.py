@@ -59,6 +59,17 @@ def test_the_size_from_which_on_bursts_are_cut_lies_in_its_range(limit: int, tmp
     assert int(found.low[:-1]) <= limit <= int(found.high[:-1])
 
 
+@pytest.mark.parametrize("late", [1, 2, 4])
+def test_what_the_timer_of_a_token_bucket_is_late_by_is_read_from_the_rhythm_of_the_link(
+    late: int, tmp_path: Path
+) -> None:
+    knobs = f'tso = true\ntso_whole = "3200B"\nbucket_latency = "{late}us"'
+    found = simulated(knobs, tmp_path / "pcap")["stack.bucket_latency"]
+    assert found.certainty == "measured"
+    assert found.value
+    assert float(found.value.removesuffix("us")) == pytest.approx(late, rel=0.25)
+
+
 @pytest.mark.parametrize("name", ["incast12_cubic_1g", "incast20_reno_1g", "incast6_dctcp_1g"])
 @pytest.mark.parametrize("tap", ["client", "switch"])
 def test_nothing_is_proposed_for_linux_without_offload(name: str, tap: str) -> None:
@@ -72,6 +83,8 @@ def test_namespaces_behind_token_buckets_let_two_segments_through_as_one_packet(
     assert (found["hosts.tso"].value, found["hosts.tso"].certainty) == ("true", "measured")
     whole = found["stack.tso_whole"]
     assert (whole.low, whole.high) == ("3000B", "4499B")
+    late = found["stack.bucket_latency"]
+    assert (late.value, late.certainty) == ("5.9us", "measured")
 
 
 @pytest.mark.parametrize(
@@ -85,6 +98,6 @@ def test_the_hosts_that_are_told_are_in_effect(fanin: Fanin, tmp_path: Path) -> 
     assert fanin("rack", SHIPPED, "--out", "rack.toml").code == 0
     said = tomllib.loads((tmp_path / "rack.toml").read_text())
     assert said["hosts"] == {"tso": True}
-    assert said["stack"] == {"profile": "linux", "tso_whole": "3750B"}
+    assert said["stack"] == {"profile": "linux", "tso_whole": "3750B", "bucket_latency": "5.9us"}
     asked = ("--cc", "cubic", "--baseline", "cubic", "--seeds", "1", "--json")
     assert fanin("compare", SHIPPED, "--rack", "rack.toml", *asked).code == 0

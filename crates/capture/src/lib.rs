@@ -43,6 +43,7 @@ mod protocol;
 mod rack;
 mod release;
 mod results;
+mod rhythm;
 mod sent;
 mod service;
 mod stages;

@@ -9,6 +9,7 @@ use crate::decode::{Addr, Segment, WIRE_OVERHEAD};
 use crate::delivered::{Delivered, Highest, INTERVAL};
 use crate::limit::{Answer, Limit, Passed, Room, Sent};
 use crate::offload::Offload;
+use crate::rhythm::Gaps;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -20,7 +21,7 @@ pub(crate) const BURST: u32 = 3;
 /// Smaller packets are no evidence: their overhead and the host's time per packet weigh too much.
 const FULL: u32 = 1_000;
 /// A pause that certainly is none of a link's: 1500 bytes take 1.2 ms at 10 Mb/s.
-const PAUSE: u64 = 2_000_000;
+pub(crate) const PAUSE: u64 = 2_000_000;
 /// Around the payload on the wire.
 const OVERHEAD: u64 = WIRE_OVERHEAD as u64;
 /// After so many more trains their most frequent rate is asked for, while packets pass,
@@ -49,6 +50,9 @@ pub struct Link {
     pub share: f64,
     /// Half of the samples around the median lie between these rates, bit/s.
     pub quartiles_bps: Option<(u64, u64)>,
+    /// The median time between full packets that follow each other at the link's rate, and what they are late by on average: a line's are exact
+    /// but for the time stamps, a token bucket's as late as its timer. None where too few do.
+    pub rhythm_ns: Option<(u64, u64)>,
     /// Trains of full packets of one connection: what its sender's link, or a shaper on it, lets through.
     pub sender_samples: u64,
     /// The most frequent rate of such trains, bit/s on the wire; none without one.
@@ -92,6 +96,7 @@ pub(crate) struct Links {
 struct Receiver {
     addr: Addr,
     together: Spacing,
+    gaps: Gaps,
     all: Rates,
     senders: Rates,
     passed: Busiest,
@@ -307,6 +312,7 @@ impl Receiver {
         Receiver {
             addr,
             together: Spacing::default(),
+            gaps: Gaps::default(),
             all: Rates::default(),
             senders: Rates::default(),
             passed: Busiest::default(),
@@ -328,6 +334,9 @@ impl Receiver {
         if merged {
             self.merged += 1;
             self.acked.merged(u64::from(payload), u64::from(segment), OVERHEAD);
+        }
+        if self.together.held > 0 && payload >= FULL && !merged {
+            self.gaps.count(at - self.together.last);
         }
         let rate = self.together.packet(payload, at, merged, 0)?;
         self.all.count(rate);
@@ -372,6 +381,7 @@ impl Receiver {
             rate_bps,
             share,
             quartiles_bps: self.all.quantile(0.25).zip(self.all.quantile(0.75)),
+            rhythm_ns: rate_bps.and_then(|bps| self.gaps.rhythm(bps)),
             sender_samples: self.senders.samples,
             sender_rate_bps,
             sender_share,
@@ -467,6 +477,12 @@ mod tests {
             assert!((found / mbps as f64 - 1.0).abs() < 0.06, "{mbps}: {found}");
             assert!(link.share > 0.9);
         }
+    }
+
+    #[test]
+    fn the_rhythm_of_a_line_is_exact() {
+        let (median, late) = seen(300, 0).rhythm_ns.unwrap();
+        assert!(median.abs_diff(41_013) < 1_300 && late < 100, "{median} {late}");
     }
 
     #[test]

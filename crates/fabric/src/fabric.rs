@@ -316,6 +316,7 @@ mod tests {
             pool: None,
             from_host,
             rank: 1,
+            bucket: None,
         };
         let (open, way) = (Threshold::None, |links| network::Way { links, ..network::Way::default() });
         let connection = network::Connection {
@@ -409,7 +410,16 @@ mod tests {
 
     fn rules() -> network::Link {
         let none = Threshold::None;
-        network::Link { rate_bps: 1, delay_ps: 0, limit: none, mark: none, pool: None, from_host: true, rank: 0 }
+        network::Link {
+            rate_bps: 1,
+            delay_ps: 0,
+            limit: none,
+            mark: none,
+            pool: None,
+            from_host: true,
+            rank: 0,
+            bucket: None,
+        }
     }
 
     #[test]

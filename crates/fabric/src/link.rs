@@ -3,7 +3,7 @@
 use crate::network::{self, Threshold};
 use crate::record::Fate;
 use alloc::collections::VecDeque;
-use fanin_switch::{Order, Port, flags};
+use fanin_switch::{Order, Port, flags, random::Stream};
 use fanin_units::{Bytes, QueueLimit, Rate};
 
 /// A packet on its way.
@@ -51,8 +51,12 @@ impl Link {
     pub fn new(rules: &network::Link, order: Order) -> Link {
         let rate = Rate::from_bps(rules.rate_bps);
         let (limit, mark) = (queue_limit(rules.limit), queue_limit(rules.mark));
+        let mut port = Port::new(rate, rules.delay_ps, limit, mark, order);
+        if let Some(bucket) = &rules.bucket {
+            port.shape(bucket.size, bucket.latency_ps, Stream::from_seed(bucket.seed));
+        }
         Link {
-            port: Port::new(rate, rules.delay_ps, limit, mark, order),
+            port,
             delay: rules.delay_ps,
             from_host: rules.from_host,
             ring: VecDeque::new(),

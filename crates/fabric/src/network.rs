@@ -44,6 +44,19 @@ pub struct Link {
     pub from_host: bool,
     /// Order among arrivals at the same instant.
     pub rank: u32,
+    /// What shapes the link in place of its line.
+    pub bucket: Option<Bucket>,
+}
+
+/// A token bucket ([`fanin_switch::TokenBucket`]).
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Bucket {
+    /// Bytes that it holds.
+    pub size: u16,
+    /// What its timer is late by on average, ps.
+    pub latency_ps: u64,
+    /// What the stream that draws this starts from.
+    pub seed: [u8; 16],
 }
 
 /// A queue length that must not be exceeded.

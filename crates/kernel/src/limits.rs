@@ -41,8 +41,9 @@ const SETTABLE: &[&str] = &[
     "tso",
 ];
 
-/// What the virtual kernel does, whatever the profile: its hosts share one clock of known ticks, and its cards cut bursts or not.
-const OF_THE_VIRTUAL_KERNEL: &[&str] = &["hz", "common_ticks", "tso_whole"];
+/// What the virtual kernel does, whatever the profile: its hosts share one clock of known ticks, its cards cut bursts or not, and its links are
+/// lines or token buckets.
+const OF_THE_VIRTUAL_KERNEL: &[&str] = &["hz", "common_ticks", "tso_whole", "bucket_latency"];
 
 /// Something that a kernel cannot do.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

@@ -6,7 +6,7 @@ use fanin_fabric::network::{self, Connection, Discipline, Network, Pool, Thresho
 use fanin_sim::queue::Build;
 use fanin_sim::rng::{Stream, mix};
 use fanin_sim::spec::{Link, LinkId, NodeId, NodeKind, Spec};
-use fanin_sim::{check_disciplines, clock_error, routes};
+use fanin_sim::{Bucket, check_disciplines, clock_error, routes, token_bucket};
 use fanin_units::{Duration, QueueLimit};
 
 /// The network of a plan.
@@ -61,6 +61,11 @@ pub fn network(spec: &Spec) -> Result<Network, KernelError> {
         pool,
         from_host: spec.nodes[link.from.index()].kind == NodeKind::Host,
         rank: mix(spec.seed ^ mix(number as u64)) as u32,
+        bucket: token_bucket(spec, number).map(|Bucket { size, latency_ps, seed }| network::Bucket {
+            size,
+            latency_ps,
+            seed,
+        }),
     });
     let hosts = hosts.iter().flatten().count() as u32;
     Ok(Network { hosts, links: links.collect(), pools, connections: made, disciplines: disciplines(spec) })

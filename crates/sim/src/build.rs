@@ -179,6 +179,32 @@ pub fn clock_error(spec: &Spec, link: usize) -> f64 {
     if most > 0.0 { most * (2.0 * Stream::new(spec.seed, "clock", link as u64).uniform() - 1.0) } else { 0.0 }
 }
 
+/// What shapes a link in place of its line.
+pub struct Bucket {
+    /// Bytes that it holds.
+    pub size: u16,
+    /// What its timer is late by, on average.
+    pub latency_ps: u64,
+    /// What the stream that draws this starts from.
+    pub seed: [u8; 16],
+}
+
+/// The token bucket of a link (`stack.bucket_latency`); none where no transport has them.
+pub fn token_bucket(spec: &Spec, link: usize) -> Option<Bucket> {
+    // As with clocks, all share the links, and the worst counts.
+    let shaped = spec
+        .transports
+        .iter()
+        .map(|t| &t.stack)
+        .filter(|s| s.tso && s.tso_whole.get() > 0 && !s.bucket_latency.is_zero());
+    let stack = shaped.max_by_key(|s| s.bucket_latency)?;
+    Some(Bucket {
+        size: stack.tso_whole.get().min(u64::from(u16::MAX)) as u16,
+        latency_ps: stack.bucket_latency.ps(),
+        seed: Stream::seed(spec.seed, "bucket", link as u64),
+    })
+}
+
 fn network(spec: &Spec, tables: &Tables, here: Here<'_>) -> Result<Net, RunError> {
     let mut ports = Vec::with_capacity(spec.links.len());
     for (i, link) in spec.links.iter().enumerate() {
@@ -199,6 +225,9 @@ fn network(spec: &Spec, tables: &Tables, here: Here<'_>) -> Result<Net, RunError
         let clock_error = clock_error(spec, i);
         if clock_error != 0.0 {
             port.set_clock_error(clock_error);
+        }
+        if let Some(bucket) = token_bucket(spec, i) {
+            port.shape(bucket.size, bucket.latency_ps, Stream::from_seed(bucket.seed));
         }
         ports.push(port);
     }

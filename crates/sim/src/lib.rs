@@ -45,7 +45,7 @@ mod trace;
 
 pub use fanin_switch::{disciplines as queue, random as rng};
 
-pub use build::{check_disciplines, clock_error, ideal_times, known_paths, routes};
+pub use build::{Bucket, check_disciplines, clock_error, ideal_times, known_paths, routes, token_bucket};
 pub use engine::{Progress, RunError, run, run_with_tap};
 pub use host::model as hosts;
 pub use parallel::run_on;

@@ -94,7 +94,12 @@ pub(crate) fn ns2() -> Policies {
             ect_on_control: EctOnControl::Never,
             grow_in_cwr: true,
         },
-        noise: NoisePolicy { common_ticks: false, send_jitter: Duration::ZERO, clock_error_ppm: 0.0 },
+        noise: NoisePolicy {
+            common_ticks: false,
+            send_jitter: Duration::ZERO,
+            clock_error_ppm: 0.0,
+            bucket_latency: Duration::ZERO,
+        },
     }
 }
 
@@ -186,7 +191,12 @@ pub(crate) fn rfc() -> Policies {
             ect_on_control: EctOnControl::Never,
             grow_in_cwr: true,
         },
-        noise: NoisePolicy { common_ticks: false, send_jitter: Duration::ZERO, clock_error_ppm: 0.0 },
+        noise: NoisePolicy {
+            common_ticks: false,
+            send_jitter: Duration::ZERO,
+            clock_error_ppm: 0.0,
+            bucket_latency: Duration::ZERO,
+        },
     }
 }
 
@@ -289,6 +299,7 @@ pub(crate) fn linux() -> Policies {
             send_jitter: Duration::us(10),
             // IEEE 802.3 allows 100 ppm; quartz oscillators of network cards are within 50.
             clock_error_ppm: 50.0,
+            bucket_latency: Duration::ZERO,
         },
     }
 }

@@ -213,6 +213,8 @@ policies! {
         send_jitter: Duration,
         /// Every link sends at a rate that is off by a random part of this size, parts per million: no two clocks are equal.
         clock_error_ppm: f64,
+        /// With `tso_whole`: every link is a token bucket of that size, whose timer is late by this on average; zero where links are lines.
+        bucket_latency: Duration,
     }
 }
 

@@ -30,6 +30,7 @@
 
 extern crate alloc;
 
+mod bucket;
 pub mod disciplines;
 mod packet;
 mod port;
@@ -40,6 +41,7 @@ mod shared;
 mod switch;
 mod totals;
 
+pub use bucket::TokenBucket;
 pub use packet::{Packet, flags};
 pub use port::{Offer, Order, Port};
 pub use prefetch::prefetch;

@@ -3,9 +3,11 @@
 //! A FIFO port knows a packet's departure when it accepts it: `start = max(now, free_at)`, `free_at = start + size/rate`,
 //! arrival = `free_at + delay`. Queue lengths follow from the ring of packets under way; there is no dequeue event.
 
+use crate::bucket::TokenBucket;
 use crate::disciplines::{Admission, Decision, Scheduler, View};
 use crate::packet::{Packet, flags};
 use crate::prefetch::prefetch;
+use crate::random::Stream;
 use crate::ring::Ring;
 use crate::totals::{Levels, Totals};
 use alloc::boxed::Box;
@@ -132,6 +134,8 @@ pub struct Port {
     skew: i64,
     /// An order other than first in, first out, or a record of changes.
     special: Option<Box<Special>>,
+    /// What sends in place of a line.
+    bucket: Option<Box<TokenBucket>>,
 }
 
 impl Port {
@@ -167,6 +171,7 @@ impl Port {
             dropped_bytes: 0,
             marks: 0,
             special,
+            bucket: None,
         }
     }
 
@@ -175,6 +180,12 @@ impl Port {
         // To first order in `part`, of which the square is nothing.
         self.skew = (-part * 8e12 / self.rate.bps() as f64 * 65_536.0) as i64;
         self.ps_per_byte = if self.skew == 0 { whole_ps_per_byte(self.rate) } else { 0 };
+    }
+
+    /// Has a token bucket of so many bytes shape the link; its timer is `latency_ps` late on average.
+    pub fn shape(&mut self, burst: u16, latency_ps: u64, stream: Stream) {
+        let depth = self.uneven_serialisation(burst);
+        self.bucket = Some(Box::new(TokenBucket::new(depth, latency_ps, stream)));
     }
 
     #[inline]
@@ -417,9 +428,12 @@ impl Port {
     fn transmit(&mut self, now: u64, packet: Packet) -> Option<u64> {
         // start = max(now, free_at), or later where the host still works at the packet.
         let start = self.free_at.max(now + mem::take(&mut self.lag));
-        let time = self.serialisation(packet.bytes);
-        self.free_at = start + time;
+        let mut time = self.serialisation(packet.bytes);
         self.busy += time;
+        if let Some(bucket) = &mut self.bucket {
+            time = bucket.departure(start, time) - start;
+        }
+        self.free_at = start + time;
         self.wait += start - now;
         // arrival = free_at + delay; a link delivers in order, so only the first of a link has to be called.
         let arrival = self.free_at + self.delay;
@@ -456,7 +470,8 @@ impl Port {
 
     /// The earliest that a packet of so many bytes, offered at `now` to the idle port, reaches the far end.
     pub fn earliest_arrival(&self, now: u64, bytes: u16) -> u64 {
-        now + self.serialisation(bytes) + self.delay
+        let line = if self.bucket.is_none() { self.serialisation(bytes) } else { 0 };
+        now + line + self.delay
     }
 
     /// Forgets the packets on the wire: whoever has the link's far end knows when they arrive.

@@ -181,6 +181,7 @@ fn every_knob_of_the_stack_changes_some_result() {
             "limited_transmit" | "dup_thresh" => vec![vec![], vec!["stack.min_rto=\"1ms\""]],
             "tsq_limit" | "send_jitter" | "clock_error_ppm" => vec![vec![]],
             "tso_whole" => vec![vec!["stack.tso=true"]],
+            "bucket_latency" => vec![vec!["stack.tso=true", "stack.tso_whole=\"3200B\""]],
             _ => vec![vec![], vec!["stack.profile=\"rfc\""], vec!["stack.profile=\"linux\""]],
         }
     };

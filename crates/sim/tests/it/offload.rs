@@ -105,3 +105,24 @@ fn a_burst_that_no_card_cuts_is_one_packet_and_gets_one_ack() {
     assert_eq!((whole, acks, segments), (vec![2, 2], 2, 4));
     assert_eq!(of(2999).0, [1, 1, 1, 1]);
 }
+
+/// In exact rhythm the short last packet of an answer comes before a full queue has sent one more, is lost whatever becomes of the others, and
+/// only a timer tells (the phase effect of Floyd and Jacobson 1991).
+#[test]
+fn a_token_bucket_s_late_timer_spares_the_short_last_packets_of_answers() {
+    let waited = |bucket_latency: Duration| {
+        let mut spec = star(10, Rate::mbps(300), Duration::us(5), Some(QueueLimit::Packets(50)), None);
+        let stack = Stack { tso: true, tso_whole: Bytes::new(3200), bucket_latency, ..Stack::linux() };
+        let t = transport(&mut spec, "bbr", stack);
+        let flows: Vec<_> = (0..10).map(|host| flow(&mut spec, host, t)).collect();
+        for round in 0..20 {
+            for &f in &flows {
+                message(&mut spec, f, 32_768, Duration::ms(400 * round));
+            }
+        }
+        let messages = run(&spec).messages;
+        messages.iter().filter(|m| m.done_ps.unwrap() - m.release_ps.unwrap() > Duration::ms(100).ps()).count()
+    };
+    let (exact, late) = (waited(Duration::ZERO), waited(Duration::us(5)));
+    assert!(exact > 2 * late, "{exact} answers waited in exact rhythm, {late} where timers are late");
+}

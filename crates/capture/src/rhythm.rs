@@ -1,0 +1,101 @@
+//! The rhythm in which full packets leave a link.
+//!
+//! A line sends back to back, exactly. A token bucket sends when its timer wakes up, and each packet is late by another time.
+
+use crate::decode::WIRE_OVERHEAD;
+use crate::rack::PAUSE;
+use std::ops::Range;
+
+/// Bins per doubling of a gap.
+const GAPS_PER_DOUBLING: usize = 64;
+/// Gaps between half and one and a half times what a packet takes follow the link's rhythm: two packets at once, or a missing one, do not.
+const IN_RHYTHM: Range<f64> = 0.5..1.5;
+/// Fewer gaps tell no rhythm.
+const FEWEST_GAPS: u64 = 100;
+/// Bytes on the wire of a full packet.
+const ETHERNET: u32 = 1_448 + WIRE_OVERHEAD;
+
+/// How often each time between two full packets was seen.
+#[derive(Default)]
+pub(crate) struct Gaps {
+    seen: Vec<u32>,
+}
+
+impl Gaps {
+    /// A full packet came so many nanoseconds after the one before.
+    #[inline]
+    pub fn count(&mut self, ns: u64) {
+        if ns >= PAUSE {
+            return;
+        }
+        if self.seen.is_empty() {
+            self.seen = vec![0; Gaps::bin(PAUSE) + 1];
+        }
+        self.seen[Gaps::bin(ns)] += 1;
+    }
+
+    /// Linear up to [`GAPS_PER_DOUBLING`] nanoseconds, then so many bins from each power of two to the next.
+    fn bin(ns: u64) -> usize {
+        let bits = GAPS_PER_DOUBLING.trailing_zeros();
+        let doublings = (u64::BITS - ns.leading_zeros()).saturating_sub(bits + 1);
+        ((doublings as usize) << bits) + (ns >> doublings) as usize
+    }
+
+    /// The middle of a bin.
+    fn middle(bin: usize) -> f64 {
+        let doublings = (bin / GAPS_PER_DOUBLING).saturating_sub(1);
+        ((bin - doublings * GAPS_PER_DOUBLING) as f64 + 0.5) * (1_u64 << doublings) as f64
+    }
+
+    /// The median of the gaps in the rhythm of a link with this rate, and what its packets are late by.
+    ///
+    /// What two packets are late by, each exponentially distributed, differs by as much on average.
+    pub fn rhythm(&self, bps: u64) -> Option<(u64, u64)> {
+        let packet = f64::from(ETHERNET) * 8e9 / bps as f64;
+        let inside = || {
+            let gaps = self.seen.iter().enumerate().map(|(bin, &n)| (Gaps::middle(bin), u64::from(n)));
+            gaps.filter(|&(ns, n)| n > 0 && IN_RHYTHM.contains(&(ns / packet)))
+        };
+        let count: u64 = inside().map(|(_, n)| n).sum();
+        let mut left = count.div_ceil(2);
+        let (median, _) = inside().find(|&(_, n)| {
+            left = left.saturating_sub(n);
+            left == 0
+        })?;
+        let off: f64 = inside().map(|(ns, n)| (ns - median).abs() * n as f64).sum();
+        let late = untruncated(off / count as f64, (IN_RHYTHM.end - 1.0) * packet).min(packet);
+        (count >= FEWEST_GAPS).then_some((median as u64, late as u64))
+    }
+}
+
+/// The mean of an exponential distribution that has the mean `seen` below `most`.
+fn untruncated(seen: f64, most: f64) -> f64 {
+    let below = |mean: f64| mean - most / (most / mean).exp_m1();
+    // Ten times what is seen at most: there the distribution is all but flat.
+    let (mut low, mut high) = (seen, 10.0 * most);
+    for _ in 0..40 {
+        let middle = 0.5 * (low + high);
+        *(if below(middle) < seen { &mut low } else { &mut high }) = middle;
+    }
+    low
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_is_within_a_hundredth_of_the_middle_of_its_bin() {
+        for ns in (64..PAUSE).step_by(997) {
+            let middle = Gaps::middle(Gaps::bin(ns));
+            assert!((middle / ns as f64 - 1.0).abs() <= 0.01, "{ns}: {middle}");
+        }
+    }
+
+    #[test]
+    fn a_mean_below_a_limit_tells_the_mean_of_all() {
+        // By hand: of an exponential distribution with mean 1 what is below 2 has the mean 1 - 2 / (e^2 - 1) = 0.6870.
+        assert!((untruncated(0.687_0, 2.0) - 1.0).abs() < 1e-3);
+        assert!((untruncated(0.1, 2.0) - 0.1).abs() < 1e-3);
+    }
+}
