@@ -235,7 +235,9 @@ def test_an_incast_is_replayed_with_the_bursts_that_its_capture_shows() -> None:
     assert low <= 100 <= high
     assert "stack.send_jitter" not in found.ranges()
     assert found.fits[0].furthest < MOST_APART / 2
-    assert int(dict(found.fits[0].settings)["rack.buffer"][:-1]) == pytest.approx(100, rel=0.05)
+    # Lengths are tried a tenth apart: what fits lies on both sides of it.
+    lengths = [(int(dict(fit.settings)["rack.buffer"][:-1]), fit.weight) for fit in found.fits]
+    assert sum(length * weight for length, weight in lengths) == pytest.approx(100, rel=0.05)
 
 
 def test_a_last_packet_that_is_lost_alone_is_replayed_by_hosts_out_of_step() -> None:
