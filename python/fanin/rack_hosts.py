@@ -97,7 +97,10 @@ def _timer(link: dict[str, Any], *, near: bool) -> Finding:
     rhythm, key = link["rhythm_ns"], "stack.bucket_latency"
     if not near or rhythm is None or link["share"] < IN_STEP:
         return Finding(
-            key, USUALLY_LATE, "assumed", "the timer of a token bucket is late by a few microseconds; the rhythm of what left it is not in the capture"
+            key,
+            USUALLY_LATE,
+            "assumed",
+            "the timer of a token bucket is late by a few microseconds; the rhythm of what left it is not in the capture",
         )
     between, late = (ns / 1e3 for ns in rhythm)
     return Finding(
