@@ -267,6 +267,7 @@ mod tests {
             pool: None,
             from_host,
             rank: 0,
+            bucket: None,
         };
         let way = |links| Way { links, ..Way::default() };
         let connection = Connection {
