@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Mapping
 
 import polars as pl
 
@@ -40,10 +41,10 @@ def with_intervals(judge: Evaluate, data: Data, name: str) -> str:
     if len(data.seeds()) < 2 or not values:
         return stated
     rows = sum(frame.height for frames in data.frames.values() for frame in frames.values())
-    drawn = random.Random(name)
+    drawn, by_seed = random.Random(name), _by_seed(data)
     found: list[list[float]] = [[] for _ in values]
     for _ in range(FEWER if rows > MANY_ROWS else RESAMPLES):
-        again = judge(_resampled(data, drawn)).ours
+        again = judge(_resampled(data, by_seed, drawn)).ours
         numbers = NUMBER.findall(again)
         # A sentence of another form, as where something never happened in these seeds, has no numbers to compare.
         if len(numbers) == len(values) and NUMBER.sub("#", again) == NUMBER.sub("#", stated):
@@ -62,21 +63,33 @@ def with_intervals(judge: Evaluate, data: Data, name: str) -> str:
     return NUMBER.sub(told, stated)
 
 
-def _resampled(data: Data, drawn: random.Random) -> Data:
+def _by_seed(data: Data) -> dict[str, dict[int, Frames]]:
+    """By experiment and seed: the rows of its frames."""
+    made: dict[str, dict[int, Frames]] = {}
+    for name, frames in data.frames.items():
+        parts = {
+            frame: rows.with_columns(pl.col("seed").cast(pl.Int64)).partition_by("seed", as_dict=True)
+            for frame, rows in frames.items()
+        }
+        seeds = sorted({seed for of in parts.values() for (seed,) in of})
+        made[name] = {
+            seed: {frame: parts[frame].get((seed,), rows.clear()) for frame, rows in frames.items()} for seed in seeds
+        }
+    return made
+
+
+def _resampled(data: Data, by_seed: Mapping[str, Mapping[int, Frames]], drawn: random.Random) -> Data:
     """As many seeds as there are, drawn with replacement; each draw is a seed of its own."""
     made: dict[str, Frames] = {}
     for name, frames in data.frames.items():
-        seeds = sorted({seed for rows in frames.values() for seed in rows["seed"].unique()})
-        chosen = [drawn.choice(seeds) for _ in seeds]
-        table = pl.DataFrame(
-            {"seed": chosen, "again": range(1, len(chosen) + 1)}, schema={"seed": pl.Int64, "again": pl.Int64}
-        )
+        of = by_seed[name]
+        seeds = list(of)
+        chosen = [of[drawn.choice(seeds)] for _ in seeds]
         made[name] = {
-            frame: table.join(rows.with_columns(pl.col("seed").cast(pl.Int64)), on="seed")
-            .drop("seed")
-            .rename({"again": "seed"})
-            .select(rows.columns)
-            for frame, rows in frames.items()
+            frame: pl.concat(
+                [rows[frame].with_columns(pl.lit(n, pl.Int64).alias("seed")) for n, rows in enumerate(chosen, 1)]
+            )
+            for frame in frames
         }
     # Half of the seeds, as far as a check is concerned that needs all of them.
     return Data(made, data.quick, True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +18,11 @@ from fanin.papers.linux import measured
 from fanin.papers.mutants import FILE, Hunted, read
 from fanin.papers.reproduce import written
 from fanin.papers.verdicts import DIFFERS, EVALUATIONS, NOT_RUN, PICTURES, UNDER, WHY, Data
+from fanin.progress import silent
+from fanin.runs.executor import Threads
 
 if TYPE_CHECKING:
+    from fanin._native import Watch
     from fanin.papers.catalogue import Claim, Paper
     from fanin.papers.reproduce import ReproduceResult
     from fanin.papers.verdicts import Judged
@@ -30,19 +35,40 @@ def write(result: ReproduceResult, folder: Path) -> None:
     """Write ``claims/<claim>.html``, and ``data/<claim>/<experiment>.<frame>`` as Parquet and CSV."""
     claims = {claim.id: (paper, claim) for paper in result.papers for claim in paper.claims}
     folder.joinpath("claims").mkdir(parents=True, exist_ok=True)
+    values = _values(result)
     for judged in result.claims:
         paper, claim = claims[judged.id]
         files = write_data(judged.id, result.evidence.get(judged.id), folder)
-        text = html.rendered("fanin.papers", "claim.html", **_page(result, paper, claim, judged), files=files)
+        page = _page(result, paper, claim, judged) | {"ours": values[judged.id], "files": files}
+        text = html.rendered("fanin.papers", "claim.html", **page)
         folder.joinpath("claims", f"{judged.id}.html").write_text(text, encoding="utf-8")
+
+
+def _values(result: ReproduceResult) -> dict[str, str]:
+    """By claim: what it states as ours, with intervals where its seeds are at hand. Each judges many samples, so on every core."""
+    found = {one.id: one.ours for one in result.claims}
+    works: list[tuple[str, Callable[[], str]]] = [
+        (one.id, partial(with_intervals, EVALUATIONS[one.id].judge, result.evidence[one.id], one.id))
+        for one in result.claims
+        if one.id in result.evidence and one.id in EVALUATIONS and one.verdict != NOT_RUN
+    ]
+
+    def finished(number: int, told: str | BaseException) -> None:
+        if isinstance(told, BaseException):
+            raise told
+        found[works[number][0]] = told
+
+    def job(work: Callable[[], str]) -> Callable[[Watch], str]:
+        return lambda _: work()
+
+    with silent("", len(works)) as bar:
+        if not Threads().map([job(work) for _, work in works], bar, finished):
+            raise KeyboardInterrupt
+    return found
 
 
 def _page(result: ReproduceResult, paper: Paper, claim: Claim, judged: Judged) -> dict[str, Any]:
     folder = paper.folder.parent
-    evidence = result.evidence.get(claim.id)
-    ours = judged.ours
-    if evidence is not None and judged.verdict != NOT_RUN and claim.id in EVALUATIONS:
-        ours = with_intervals(EVALUATIONS[claim.id].judge, evidence, claim.id)
     drawn = f"{paper.name}.{claim.figure}"
     mutants: list[Hunted] = [one for one in read(folder / FILE) if one.claim == claim.id]
     runs = [
@@ -54,7 +80,6 @@ def _page(result: ReproduceResult, paper: Paper, claim: Claim, judged: Judged) -
         "paper": paper,
         "claim": claim,
         "judged": judged,
-        "ours": ours,
         "remarks": judged.reason.partition(WHY)[0],
         "cause": claim.cause if judged.verdict in (DIFFERS, UNDER) else "",
         "tried": _tried(result, claim, folder),
