@@ -11,7 +11,7 @@ import shlex
 import shutil
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -86,12 +86,43 @@ class Batch:
         cc = self.reading.algorithm(self.cc)
         return [Job(document, seed, cc, settings, frames, engine) for seed in self.seeds]
 
+    def labels(self) -> dict[str, str | int | float]:
+        """By axis of the experiment: which of its points this is."""
+        return {axis.name: point.label for axis, point in zip(self.experiment.axes, self.points, strict=True)}
+
+    def names(self) -> list[str]:
+        """Of each simulation: what it is and what is kept of it. The same in two experiments or under two readings: the same rows."""
+        reduce = _tree(self.reduce) if self.reduce else ""
+        kept = [sorted(self.experiment.frames), reduce]
+        return [key_of(job.written(), kept) for job in self.jobs()]
+
     def key(self) -> str:
         """Names what it gives: every simulation, the labels, and what is kept of them."""
-        reduce = _tree(self.reduce) if self.reduce else ""
-        labels = [[axis.name, point.label] for axis, point in zip(self.experiment.axes, self.points, strict=True)]
-        written = [job.written() for job in self.jobs()]
-        return key_of(" ".join(written), [labels, sorted(self.experiment.frames), reduce])
+        return key_of(" ".join(self.names()), list(self.labels().items()))
+
+
+class Made:
+    """What one command has simulated: experiments and readings have many simulations in common, and none is run twice."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, tuple[int, Frames]] = {}
+
+    def whole(self, batch: Batch, simulate: Callable[[Batch], Frames]) -> Frames:
+        """A batch's frames, of which only the seeds are simulated that were not before."""
+        names = dict(zip(batch.seeds, batch.names(), strict=True))
+        new = tuple(seed for seed, name in names.items() if name not in self._of)
+        if new:
+            frames = simulate(replace(batch, seeds=new))
+            self._of |= {names[seed]: (seed, frames) for seed in new}
+            if new == batch.seeds:
+                return frames
+        parts = [self._of[name] for name in names.values()]
+        return {
+            frame: pl.concat(
+                [frames[frame].filter(pl.col("seed") == seed) for seed, frames in parts], how="vertical_relaxed"
+            )
+            for frame in parts[0][1]
+        }
 
 
 @cache
@@ -152,12 +183,17 @@ def run_all(
     progress: Callable[[str, int], Progress],
     *,
     fresh: bool = False,
+    made: Made | None = None,
     note: Callable[[str], None] = lambda _: None,
 ) -> tuple[list[Frames | FaninError | None], bool]:
     """Run batches, or find them where they were kept.
 
     Parameters
     ----------
+    fresh : bool
+        Run again what was kept.
+    made : Made, optional
+        What the same command simulated before; what is run is added.
     note : callable
         Told in a sentence when results cannot be kept. They are simulated all the same.
 
@@ -168,6 +204,7 @@ def run_all(
     bool
         False after an interrupt.
     """
+    before = made or Made()
     store = None
     try:
         store = kept_results()
@@ -185,7 +222,7 @@ def run_all(
 
     def job(batch: Batch, key: str) -> Callable[[Watch], Frames]:
         def simulate(watch: Watch) -> Frames:
-            frames = run(batch, watch)
+            frames = _labelled(batch, before.whole(batch, lambda rest: run(rest, watch)))
             if store is not None:
                 # A full disk costs the next run time, not this one its results.
                 with contextlib.suppress(OutputError):
@@ -253,9 +290,13 @@ def run(batch: Batch, watch: Watch) -> Frames:
     }
     if batch.reduce:
         made = batch.reduce(made)
-    labels = [
-        pl.lit(point.label).alias(axis.name) for axis, point in zip(batch.experiment.axes, batch.points, strict=True)
-    ]
+    # Seed after seed: the rows are the same whichever seeds are run together.
+    return {name: rows.sort("seed", maintain_order=True) for name, rows in made.items()}
+
+
+def _labelled(batch: Batch, made: Frames) -> Frames:
+    """With the experiment's axes as columns."""
+    labels = [pl.lit(label).alias(axis) for axis, label in batch.labels().items()]
     return {name: rows.select(*labels, pl.all()) for name, rows in made.items()}
 
 

@@ -153,6 +153,7 @@ class Results:
     def __init__(self, progress: Callable[[str, int], Progress], fresh: bool) -> None:
         self._progress = progress
         self._fresh = fresh
+        self._made = experiments.Made()
         self.frames: dict[Request, Frames] = {}
         self.failures: dict[Request, str] = {}
         self.batches: dict[Request, list[Batch]] = {}
@@ -171,7 +172,9 @@ class Results:
             self.failures |= dict.fromkeys(new, INTERRUPTED)
             return
         work = [batch for r in new for batch in self.batches[r]]
-        done, self.whole = experiments.run_all(work, self._progress, fresh=self._fresh, note=self._note)
+        done, self.whole = experiments.run_all(
+            work, self._progress, fresh=self._fresh, made=self._made, note=self._note
+        )
         position = 0
         for r in new:
             got = done[position : position + len(self.batches[r])]

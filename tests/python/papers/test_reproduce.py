@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from fanin.errors import FaninError
 from fanin.papers import CatalogueError, Claim, Paper, experiments, gallery, load, reproduce
-from fanin.papers.catalogue import DEFAULT, Answer, Reading
+from fanin.papers.catalogue import DEFAULT, Answer, Axis, Reading
 from fanin.papers.command import _on_linux
 from fanin.papers.experiments import Batch, batches, kept_results, run_all
 from fanin.papers.gallery import Section
@@ -68,6 +68,37 @@ def test_what_was_run_is_found_again_with_the_same_numbers(monkeypatch: pytest.M
         assert not isinstance(after, FaninError | None)
         for name, rows in before.items():
             assert rows.equals(after[name]), name
+
+
+def test_no_simulation_is_run_twice_by_one_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    paper = next(p for p in load() if p.name == "gss")
+    batch = batches(paper, paper.experiments["fig6"], quick=True)[0]
+    few, more, other = (replace(batch, seeds=seeds) for seeds in ((2,), (1, 2, 3), (3, 4)))
+    renamed = replace(other, experiment=replace(batch.experiment, axes=_renamed(batch)))
+    alone = [run_all([work], silent, fresh=True)[0][0] for work in (few, more, renamed)]
+    real, seeds = Job.run, list[int]()
+
+    def counted(job: Job, *rest: Any, **others: Any) -> Frames:
+        seeds.append(job.seed)
+        return real(job, *rest, **others)
+
+    monkeypatch.setattr(Job, "run", counted)
+    made = experiments.Made()
+    for work, one in zip((few, more, renamed), alone, strict=True):
+        [done], _ = run_all([work], silent, fresh=True, made=made)
+        assert not isinstance(done, FaninError | None)
+        assert not isinstance(one, FaninError | None)
+        assert all(rows.equals(one[name]) and rows.columns == one[name].columns for name, rows in done.items())
+        assert list(done) == list(one)
+    assert sorted(seeds) == [1, 2, 3, 4]
+    without_frames = replace(batch, seeds=(2,), reduce=None)
+    run_all([without_frames], silent, fresh=True, made=made)
+    assert len(seeds) == 5, "what is kept of it is part of what it is"
+
+
+def _renamed(batch: Batch) -> tuple[Axis, ...]:
+    """The axes of its experiment under other names, as another experiment has them."""
+    return tuple(replace(axis, name=f"{axis.name}_too") for axis in batch.experiment.axes)
 
 
 def test_a_damaged_file_is_run_again() -> None:
