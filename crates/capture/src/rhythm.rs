@@ -71,7 +71,7 @@ impl Gaps {
 /// The mean of an exponential distribution that has the mean `seen` below `most`.
 fn untruncated(seen: f64, most: f64) -> f64 {
     let below = |mean: f64| mean - most / (most / mean).exp_m1();
-    // Ten times what is seen at most: there the distribution is all but flat.
+    // With a mean of ten times the limit the distribution below it is all but flat.
     let (mut low, mut high) = (seen, 10.0 * most);
     for _ in 0..40 {
         let middle = 0.5 * (low + high);

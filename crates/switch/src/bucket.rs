@@ -1,7 +1,7 @@
 //! A token bucket in place of a line, as `tc-tbf` shapes the links between containers and namespaces (Linux, `sch_tbf.c`).
 //!
-//! A packet leaves as soon as the bucket has a token for each of its bytes, and at once where it has. Who finds too few sets a timer. It wakes up
-//! late, by what the host is busy with, but the tokens of that time are kept: the rate is the link's, its rhythm is not.
+//! A packet leaves as soon as the bucket has a token for each of its bytes, and at once where it has. For one that finds too few a timer is set. It
+//! wakes up late, by what the host is busy with, but the tokens of that time are kept: the rate is the link's, its rhythm is not.
 
 use crate::random::Stream;
 
@@ -77,7 +77,7 @@ mod tests {
         let mut late = bucket(30_000, 1_000);
         let leaves = queued(&mut late, 10_000, 10_000);
         assert!(leaves.is_sorted());
-        // The third packet is the first that waits, 10,000 after the bucket's 30,000 were used up.
+        // The fourth packet is the first that waits, 10,000 after the bucket's 30,000 were used up.
         let due = |i: usize| 1_000_000 + 10_000 * (i as u64 + 1) - 30_000;
         let sum: u64 = leaves.iter().enumerate().skip(3).map(|(i, &at)| at - due(i)).sum();
         let mean = sum as f64 / (leaves.len() - 3) as f64;

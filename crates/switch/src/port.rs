@@ -107,7 +107,7 @@ pub struct Port {
     bytes: u64,
     free_at: u64,
     delay: u64,
-    /// ps per byte where that is whole and the clock is right, else 0.
+    /// ps per byte where that is whole, the clock is right and no token bucket shapes the link, else 0.
     ps_per_byte: u64,
     // ---- the next line
     levels: Levels,
@@ -179,13 +179,15 @@ impl Port {
     pub fn set_clock_error(&mut self, part: f64) {
         // To first order in `part`, of which the square is nothing.
         self.skew = (-part * 8e12 / self.rate.bps() as f64 * 65_536.0) as i64;
-        self.ps_per_byte = if self.skew == 0 { whole_ps_per_byte(self.rate) } else { 0 };
+        let even = self.skew == 0 && self.bucket.is_none();
+        self.ps_per_byte = if even { whole_ps_per_byte(self.rate) } else { 0 };
     }
 
     /// Has a token bucket of so many bytes shape the link; its timer is `latency_ps` late on average.
     pub fn shape(&mut self, burst: u16, latency_ps: u64, stream: Stream) {
         let depth = self.uneven_serialisation(burst);
         self.bucket = Some(Box::new(TokenBucket::new(depth, latency_ps, stream)));
+        self.ps_per_byte = 0;
     }
 
     #[inline]
@@ -198,6 +200,12 @@ impl Port {
         // size/rate, and what the clock adds to each byte.
         let nominal = (Bytes::new(u64::from(wire)) / self.rate).ps();
         nominal.saturating_add_signed((i64::from(wire) * self.skew) >> 16)
+    }
+
+    /// When a packet of `time` leaves that the link could begin at `start`.
+    #[cold]
+    fn uneven_departure(&mut self, start: u64, time: u64) -> u64 {
+        self.bucket.as_mut().map_or(start + time, |bucket| bucket.departure(start, time))
     }
 
     /// Lets everything depart that has by `now`.
@@ -428,12 +436,9 @@ impl Port {
     fn transmit(&mut self, now: u64, packet: Packet) -> Option<u64> {
         // start = max(now, free_at), or later where the host still works at the packet.
         let start = self.free_at.max(now + mem::take(&mut self.lag));
-        let mut time = self.serialisation(packet.bytes);
+        let time = self.serialisation(packet.bytes);
         self.busy += time;
-        if let Some(bucket) = &mut self.bucket {
-            time = bucket.departure(start, time) - start;
-        }
-        self.free_at = start + time;
+        self.free_at = if self.ps_per_byte != 0 { start + time } else { self.uneven_departure(start, time) };
         self.wait += start - now;
         // arrival = free_at + delay; a link delivers in order, so only the first of a link has to be called.
         let arrival = self.free_at + self.delay;
