@@ -286,15 +286,14 @@ fn of_host(stack: &Stack, receives: bool) -> Host {
         }
     }
     let options = if stack.timestamps { 12 } else { 0 };
-    let whole = if stack.tso { stack.tso_whole.get().min(u64::from(u16::MAX)) } else { 0 };
     Host {
         mtu: stack.mss + 40 + options,
         sysctls: set.into_iter().map(|(name, value)| (format!("net/ipv4/{name}"), value)).collect(),
         initial_window: stack.initial_window as u32,
         quickack: stack.delack_segments == 1,
         tso: stack.tso,
-        whole: whole as u32,
-        overhead: if whole > 0 { stack.frame_overhead.get() as u32 } else { 0 },
+        whole: u32::from(stack.longest_whole()),
+        overhead: if stack.longest_whole() > 0 { stack.frame_overhead.get() as u32 } else { 0 },
         card: None,
     }
 }

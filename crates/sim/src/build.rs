@@ -192,14 +192,11 @@ pub struct Bucket {
 /// The token bucket of a link (`stack.bucket_latency`); none where no transport has them.
 pub fn token_bucket(spec: &Spec, link: usize) -> Option<Bucket> {
     // As with clocks, all share the links, and the worst counts.
-    let shaped = spec
-        .transports
-        .iter()
-        .map(|t| &t.stack)
-        .filter(|s| s.tso && s.tso_whole.get() > 0 && !s.bucket_latency.is_zero());
+    let stacks = spec.transports.iter().map(|t| &t.stack);
+    let shaped = stacks.filter(|s| s.longest_whole() > 0 && !s.bucket_latency.is_zero());
     let stack = shaped.max_by_key(|s| s.bucket_latency)?;
     Some(Bucket {
-        size: stack.tso_whole.get().min(u64::from(u16::MAX)) as u16,
+        size: stack.longest_whole(),
         latency_ps: stack.bucket_latency.ps(),
         seed: Stream::seed(spec.seed, "bucket", link as u64),
     })

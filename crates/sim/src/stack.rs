@@ -246,6 +246,11 @@ impl Stack {
         }
     }
 
+    /// Bytes on the wire of the longest burst that no card cuts; zero where all are cut, or there are none.
+    pub fn longest_whole(&self) -> u16 {
+        if self.tso { self.tso_whole.get().min(u64::from(u16::MAX)) as u16 } else { 0 }
+    }
+
     /// Floor of the retransmission timer of a host that is sent more than it sends, or of one that is not.
     pub fn min_rto_of(&self, receives: bool) -> Duration {
         if receives && !self.receiver_min_rto.is_zero() { self.receiver_min_rto } else { self.min_rto }

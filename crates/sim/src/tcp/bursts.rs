@@ -257,7 +257,7 @@ impl Sender {
         let stack = &self.config.stack;
         let segments = bytes.div_ceil(u64::from(stack.mss));
         let wire = bytes + segments * stack.wire(0).get();
-        segments > 1 && wire <= stack.tso_whole.get().min(u64::from(u16::MAX))
+        segments > 1 && wire <= u64::from(stack.longest_whole())
     }
 
     /// TCP small queues, in bursts: one of so many bytes waits until the host has sent more of this connection (`tcp_small_queue_check`).
