@@ -36,7 +36,7 @@ FORMATS = {
     "arrivals.rs": ("HEADERS",),
     "conn/sequence.rs": ("ORIGIN",),
     "conn.rs": ("TIMESTAMPS",),
-    "decode.rs": ("WIRE_OVERHEAD",),
+    "decode/tcp.rs": ("WIRE_OVERHEAD",),
     "file/pcap.rs": ("FILE_HEADER",),
     "file/pcapng.rs": (
         "INTERFACE",
@@ -51,7 +51,6 @@ FORMATS = {
     ),
     "limit.rs": ("DROPPED",),
     "offload.rs": ("LONGEST",),
-    "protocol/calls.rs": ("BY_THE_WAY",),
     "protocol/frames.rs": ("OP_REPLY", "OP_MSG", "MORE_TO_COME", "THRIFT", "CALL", "ONEWAY"),
     "protocol/http1.rs": ("NO_BODY", "TUNNEL"),
     "protocol/http2.rs": (
@@ -64,6 +63,7 @@ FORMATS = {
         "END_STREAM",
         "SAYS",
     ),
+    "protocol/in_flight.rs": ("BY_THE_WAY",),
     "protocol/memcached.rs": ("UNTIL_MN",),
     "protocol/mod.rs": ("CLIENT", "SERVER"),
     "protocol/mysql.rs": ("PROTOCOL_41", "SSL", "SSL_REQUEST", "QUERY"),

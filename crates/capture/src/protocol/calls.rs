@@ -1,6 +1,7 @@
 //! Which response answers which request, from the time that a connection was idle to the next.
 
 use super::http2::SAYS;
+use super::in_flight::{BY_THE_WAY, InFlight, Span};
 use super::{CLIENT, Part, SERVER};
 use crate::again::Again;
 use crate::{Call, Protocol, ReadCounts, Stretch};
@@ -16,8 +17,6 @@ const AHEAD: u32 = 2_048;
 const BEHIND: u64 = 50_000;
 /// What comes so much later than the end of a response makes its receiver speak by itself.
 const LATER: u64 = 1_000_000;
-/// Acknowledged by a packet that was sent for something else: when the acknowledged had come is not said.
-const BY_THE_WAY: u64 = u64::MAX;
 
 /// Requests and responses that are under way, in the order in which the requests began.
 #[derive(Serialize, Deserialize)]
@@ -52,53 +51,6 @@ pub(super) struct Calls {
     /// It is another protocol.
     given_up: bool,
     counts: ReadCounts,
-}
-
-#[derive(Clone, Default, Serialize, Deserialize)]
-struct InFlight {
-    stream: u32,
-    note: u8,
-    request: Option<Span>,
-    response: Option<Span>,
-    /// Or [`BY_THE_WAY`].
-    acked_at: Option<u64>,
-    /// The response begins right behind another one.
-    behind: bool,
-    /// The server has said more than a head.
-    said: bool,
-    /// Nothing will answer it.
-    aborted: bool,
-}
-
-#[derive(Clone, Default, Serialize, Deserialize)]
-struct Span {
-    start: u64,
-    end: u64,
-    /// Place of its last byte.
-    to: u64,
-    bytes: u64,
-    /// What of it passed once more since its last byte.
-    again: Option<Again>,
-    ended: bool,
-    /// Its end was not seen.
-    guessed: bool,
-}
-
-impl Span {
-    fn begin(at: u64) -> Span {
-        Span { start: at, ..Span::default() }
-    }
-
-    /// Of a message among bytes whose messages were not seen.
-    fn unseen(at: u64, to: u64) -> Span {
-        Span { start: at, end: at, to, ended: true, guessed: true, ..Span::default() }
-    }
-
-    fn extend(&mut self, from: u64, to: u64, at: u64) {
-        (self.end, self.again) = (self.end.max(at), None);
-        self.to = self.to.max(to);
-        self.bytes += to - from;
-    }
 }
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
@@ -555,51 +507,5 @@ impl Calls {
 
     pub fn counts(&self) -> ReadCounts {
         self.counts
-    }
-}
-
-impl InFlight {
-    /// It has been answered, in part at least, though the client has not ended its side: ends it.
-    fn goes_on(&mut self) -> bool {
-        match (&mut self.request, &mut self.response) {
-            (Some(request), Some(response)) if self.said && !request.ended => {
-                (request.ended, response.ended) = (true, true);
-                true
-            }
-            _ => false,
-        }
-    }
-
-    /// Heads alone have opened the stream, of both sides, and its client has something to say: its request begins.
-    fn opened(&mut self, at: u64) {
-        if self.response.is_some() && !self.said && self.request.as_ref().is_some_and(|request| !request.ended) {
-            (self.request, self.response, self.acked_at) = (Some(Span::begin(at)), None, None);
-        }
-    }
-
-    fn request_bytes(&self) -> u64 {
-        self.request.as_ref().map_or(u64::MAX, |request| request.bytes)
-    }
-
-    fn asked_after(&self, at: u64) -> bool {
-        self.request.as_ref().is_some_and(|request| request.start > at)
-    }
-
-    fn row(self) -> Option<Call> {
-        let request = self.request?;
-        let response = self.response;
-        let waited = response.as_ref().map(|r| r.start.saturating_sub(request.end));
-        Some(Call {
-            stream: self.stream,
-            request_start_ns: request.start,
-            request_end_ns: request.end,
-            request_bytes: request.bytes,
-            response_start_ns: response.as_ref().map(|r| r.start),
-            response_end_ns: response.as_ref().map(|r| r.end),
-            response_bytes: response.as_ref().map_or(0, |r| r.bytes),
-            delivered_ns: self.acked_at.filter(|&at| at != BY_THE_WAY),
-            unsure_ns: 0,
-            service_ns: waited.filter(|_| !self.behind),
-        })
     }
 }

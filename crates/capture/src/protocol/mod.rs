@@ -12,6 +12,7 @@ mod calls;
 mod frames;
 mod http1;
 mod http2;
+mod in_flight;
 mod lane;
 mod memcached;
 mod mysql;

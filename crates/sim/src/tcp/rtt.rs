@@ -1,6 +1,10 @@
 //! Round-trip estimation and the retransmission timer (RFC 6298).
 
-use crate::stack::Stack;
+use super::delivered::Delivered;
+use super::handshake::coarse_round_trip;
+use super::sender::Sender;
+use crate::packet::Packet;
+use crate::stack::{CcRtt, RtoRestart, RttTiming, Stack};
 use fanin_units::Duration;
 
 /// No timer is shorter, whatever the knobs say.
@@ -173,6 +177,63 @@ impl RttEstimator {
 /// (a*na + b*nb)/d rounded to the nearest picosecond.
 fn weighted(a: Duration, na: u64, b: Duration, nb: u64, d: u64) -> Duration {
     Duration::from_ps((a.ps() * na + b.ps() * nb + d / 2) / d)
+}
+
+impl Sender {
+    /// The round-trip sample of this ACK, and its effect on the estimator.
+    pub(super) fn round_trip(&mut self, packet: &Packet, advanced: bool, d: &Delivered, now: u64) -> Option<Duration> {
+        if !advanced && self.config.stack.linux_rto && self.recovery.uses_sack() {
+            // SACKs are samples, too (`tcp_ack_update_rtt`).
+            let stack = &self.config.stack;
+            let rtt = elapsed(d.newest.filter(|n| !n.ever_retransmitted)?.sent_at, now, stack);
+            self.rtt.sample(rtt, self.una, self.nxt, stack);
+            self.rtt.backoff = 0;
+            return Some(rtt);
+        }
+        // Karn: without time stamps the ACK of a retransmission is no sample (RFC 6298 section 3).
+        if !advanced || (!self.config.stack.timestamps && d.any_retransmitted) {
+            return None;
+        }
+        let stack = &self.config.stack;
+        if stack.coarse_timestamps && (d.any_retransmitted || d.newest.is_none()) {
+            // What is selectively acknowledged besides still tells when it was sent (`tcp_ack_update_rtt`).
+            let ahead = d.newest.filter(|n| !n.ever_retransmitted && n.end() > self.una);
+            let rtt = match ahead {
+                Some(segment) => elapsed(segment.sent_at, now, stack),
+                None => coarse_round_trip(now, packet.timestamp),
+            };
+            self.rtt.sample(rtt, self.una, self.nxt, stack);
+            self.rtt.backoff = 0;
+            return Some(rtt);
+        }
+        let rtt = elapsed(packet.timestamp, now, stack);
+        let learnt = match stack.rtt_timing {
+            RttTiming::EachAck => Some(rtt),
+            RttTiming::OneSegment => self.rtt.end_timing(self.una, now),
+        };
+        if let Some(learnt) = learnt {
+            self.rtt.sample(learnt, self.una, self.nxt, stack);
+            // A timer that was backed off stays so until a round trip is known again (RFC 6298 section 5; `tcp_ack_update_rtt`).
+            self.rtt.backoff = 0;
+        }
+        if self.config.stack.cc_rtt == CcRtt::Ack {
+            return Some(rtt);
+        }
+        // Linux tells congestion control the round trip of the newest delivered segment (`ca_rtt_us`), which delayed ACKs inflate
+        // least, and takes the least of all from these (`tcp_update_rtt_min`).
+        let newest = elapsed(d.newest.filter(|n| !n.ever_retransmitted)?.sent_at, now, &self.config.stack);
+        self.rtt.note_shorter(newest);
+        Some(newest)
+    }
+
+    /// This ACK delivers ahead of a hole what had been sent before the hole's first segment last left: Linux restarts the timer then too
+    /// (`tcp_clean_rtx_queue`).
+    pub(super) fn sacks_what_is_older_than_the_front(&self, d: &Delivered) -> bool {
+        let Some((newest, front)) = d.newest.as_ref().zip(self.board.front()) else { return false };
+        self.config.stack.rto_restart == RtoRestart::EveryAck
+            && !newest.ever_retransmitted
+            && newest.sent_at < front.sent_at
+    }
 }
 
 #[cfg(test)]

@@ -2,10 +2,9 @@
 //! the state machine in `recovery.rs`.
 
 use super::delivered::Delivered;
-use super::handshake::coarse_round_trip;
 use super::rates::RateSampler;
 use super::recovery::{AckSummary, Recovery};
-use super::rtt::{RttEstimator, elapsed};
+use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
 use super::tuning::first_window;
 use super::uplink::Uplink;
@@ -15,7 +14,7 @@ use crate::host::offload::Offload;
 use crate::host::small_queue::SmallQueue;
 use crate::packet::{Packet, flags};
 use crate::rng::Stream;
-use crate::stack::{CcRtt, EcnMode, GrowAfterRecovery, RtoRestart, RttTiming, Stack, WindowUnit};
+use crate::stack::{CcRtt, EcnMode, GrowAfterRecovery, Stack, WindowUnit};
 use fanin_cc::{Ack, CongestionControl, Control, Needs, RecoveryKind, State};
 use fanin_units::{Bytes, Duration};
 use std::collections::VecDeque;
@@ -450,61 +449,6 @@ impl Sender {
         self.recovery.linux.is_some()
             && self.board.lost() > 0
             && (self.state != State::Loss || self.recovery.lost_again() || self.una >= self.recovery.high)
-    }
-
-    /// The round-trip sample of this ACK, and its effect on the estimator.
-    fn round_trip(&mut self, packet: &Packet, advanced: bool, d: &Delivered, now: u64) -> Option<Duration> {
-        if !advanced && self.config.stack.linux_rto && self.recovery.uses_sack() {
-            // SACKs are samples, too (`tcp_ack_update_rtt`).
-            let stack = &self.config.stack;
-            let rtt = elapsed(d.newest.filter(|n| !n.ever_retransmitted)?.sent_at, now, stack);
-            self.rtt.sample(rtt, self.una, self.nxt, stack);
-            self.rtt.backoff = 0;
-            return Some(rtt);
-        }
-        // Karn: without time stamps the ACK of a retransmission is no sample (RFC 6298 section 3).
-        if !advanced || (!self.config.stack.timestamps && d.any_retransmitted) {
-            return None;
-        }
-        let stack = &self.config.stack;
-        if stack.coarse_timestamps && (d.any_retransmitted || d.newest.is_none()) {
-            // What is selectively acknowledged besides still tells when it was sent (`tcp_ack_update_rtt`).
-            let ahead = d.newest.filter(|n| !n.ever_retransmitted && n.end() > self.una);
-            let rtt = match ahead {
-                Some(segment) => elapsed(segment.sent_at, now, stack),
-                None => coarse_round_trip(now, packet.timestamp),
-            };
-            self.rtt.sample(rtt, self.una, self.nxt, stack);
-            self.rtt.backoff = 0;
-            return Some(rtt);
-        }
-        let rtt = elapsed(packet.timestamp, now, stack);
-        let learnt = match stack.rtt_timing {
-            RttTiming::EachAck => Some(rtt),
-            RttTiming::OneSegment => self.rtt.end_timing(self.una, now),
-        };
-        if let Some(learnt) = learnt {
-            self.rtt.sample(learnt, self.una, self.nxt, stack);
-            // A timer that was backed off stays so until a round trip is known again (RFC 6298 section 5; `tcp_ack_update_rtt`).
-            self.rtt.backoff = 0;
-        }
-        if self.config.stack.cc_rtt == CcRtt::Ack {
-            return Some(rtt);
-        }
-        // Linux tells congestion control the round trip of the newest delivered segment (`ca_rtt_us`), which delayed ACKs inflate
-        // least, and takes the least of all from these (`tcp_update_rtt_min`).
-        let newest = elapsed(d.newest.filter(|n| !n.ever_retransmitted)?.sent_at, now, &self.config.stack);
-        self.rtt.note_shorter(newest);
-        Some(newest)
-    }
-
-    /// This ACK delivers ahead of a hole what had been sent before the hole's first segment last left: Linux restarts the timer then too
-    /// (`tcp_clean_rtx_queue`).
-    fn sacks_what_is_older_than_the_front(&self, d: &Delivered) -> bool {
-        let Some((newest, front)) = d.newest.as_ref().zip(self.board.front()) else { return false };
-        self.config.stack.rto_restart == RtoRestart::EveryAck
-            && !newest.ever_retransmitted
-            && newest.sent_at < front.sent_at
     }
 
     /// An ACK of nothing new tells of a larger window: no duplicate ACK (`FLAG_WIN_UPDATE`). One with news tells the window in any case
