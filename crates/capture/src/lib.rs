@@ -27,6 +27,7 @@ mod conn;
 mod connections;
 mod conns;
 mod copies;
+mod counts;
 mod decode;
 mod delivered;
 mod error;

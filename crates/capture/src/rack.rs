@@ -5,6 +5,7 @@
 //! time stamps' jitter; here a sample is a train of [`TRAIN`] full packets, and the capacity is the most frequent rate of such trains.
 
 use crate::conn::Cut;
+use crate::counts::{Counts, quantile, sum};
 use crate::decode::{Addr, Segment, WIRE_OVERHEAD};
 use crate::delivered::{Delivered, Highest, INTERVAL};
 use crate::limit::{Answer, Limit, Passed, Room, Sent};
@@ -104,7 +105,7 @@ struct Receiver {
     acked: Delivered,
     passed_by: Passed,
     offload: Offload,
-    round_trips: Vec<u32>,
+    round_trips: Rates,
     shortest: u64,
     longest: u64,
 }
@@ -156,49 +157,29 @@ impl Spacing {
 
 /// How often each rate was seen, in bins 5% wide.
 #[derive(Default)]
-struct Rates {
-    seen: Vec<u32>,
-    samples: u64,
-}
+struct Rates(Counts);
 
 impl Rates {
     #[inline]
     fn count(&mut self, rate: f64) {
-        if self.seen.is_empty() {
-            self.seen = vec![0; BINS];
-        }
-        self.samples += 1;
-        self.seen[bin(rate)] += 1;
+        self.0.add(bin(rate), BINS);
     }
 
-    /// Samples in the five bins around one.
-    fn around(&self, i: usize) -> u64 {
-        (i.saturating_sub(2)..(i + 3).min(BINS)).map(|j| u64::from(self.seen[j])).sum()
+    /// The five bins around one.
+    fn around(&self, i: usize) -> impl Iterator<Item = (usize, u64)> + Clone {
+        self.0.within(i.saturating_sub(2)..i + 3)
     }
 
     /// The most frequent rate and its share.
     fn mode(&self) -> (Option<u64>, f64) {
-        if self.samples == 0 {
-            return (None, 0.0);
-        }
-        let mode = (0..BINS).max_by_key(|&i| (self.around(i), self.seen[i])).unwrap_or(0);
+        let Some((mode, _)) = self.0.all().max_by_key(|&(i, n)| (sum(self.around(i)), n)) else { return (None, 0.0) };
         // Where the samples of the mode lie: it is five bins wide, and its middle one need not have the most.
-        let near = (mode.saturating_sub(2)..(mode + 3).min(BINS)).map(|i| (i, u64::from(self.seen[i])));
-        let mut left = self.around(mode).div_ceil(2);
-        let found = near.into_iter().find(|&(_, n)| {
-            left = left.saturating_sub(n);
-            left == 0
-        });
-        (Some(middle(found.map_or(mode, |(i, _)| i))), self.around(mode) as f64 / self.samples as f64)
+        let found = quantile(self.around(mode), 0.5);
+        (found.map(middle), sum(self.around(mode)) as f64 / self.0.total as f64)
     }
 
     fn quantile(&self, share: f64) -> Option<u64> {
-        let mut sum = 0;
-        let found = self.seen.iter().position(|&n| {
-            sum += u64::from(n);
-            sum as f64 >= share * self.samples as f64
-        });
-        found.map(middle)
+        quantile(self.0.all(), share).map(middle)
     }
 }
 
@@ -320,7 +301,7 @@ impl Receiver {
             acked: Delivered::default(),
             passed_by: Passed::default(),
             offload: Offload::default(),
-            round_trips: Vec::new(),
+            round_trips: Rates::default(),
             shortest: u64::MAX,
             longest: 0,
         }
@@ -340,34 +321,23 @@ impl Receiver {
         }
         let rate = self.together.packet(payload, at, merged, 0)?;
         self.all.count(rate);
-        let (mode, share) = if self.all.samples.is_multiple_of(ASKED_EVERY) { self.all.mode() } else { (None, 0.0) };
+        let (mode, share) = if self.all.0.total.is_multiple_of(ASKED_EVERY) { self.all.mode() } else { (None, 0.0) };
         mode.filter(|_| share >= MOST)
     }
 
     /// Counted in bins 5% wide from one microsecond.
     fn round_trip(&mut self, ns: u64) {
-        if self.round_trips.is_empty() {
-            self.round_trips = vec![0; BINS];
-        }
-        self.round_trips[bin(ns as f64 * LEAST / 1_000.0)] += 1;
+        self.round_trips.count(ns as f64 * LEAST / 1_000.0);
         self.shortest = self.shortest.min(ns);
         self.longest = self.longest.max(ns);
     }
 
     fn round_trips(&self) -> Option<[u64; 5]> {
-        let total: u64 = self.round_trips.iter().map(|&n| u64::from(n)).sum();
         let at = |share: f64| {
-            let mut sum = 0;
-            let found = self.round_trips.iter().position(|&n| {
-                sum += u64::from(n);
-                sum as f64 >= share * total as f64
-            });
-            (middle(found.unwrap_or(0)) as f64 / LEAST * 1_000.0) as u64
+            let ns = (self.round_trips.quantile(share)? as f64 / LEAST * 1_000.0) as u64;
+            Some(ns.clamp(self.shortest, self.longest))
         };
-        (total > 0).then(|| {
-            let within = |ns: u64| ns.clamp(self.shortest, self.longest);
-            [self.shortest, within(at(0.5)), within(at(0.95)), within(at(0.99)), self.longest]
-        })
+        Some([self.shortest, at(0.5)?, at(0.95)?, at(0.99)?, self.longest])
     }
 
     fn finish(self) -> Link {
@@ -377,12 +347,12 @@ impl Receiver {
         Link {
             round_trips_ns,
             receiver: self.addr.ip(),
-            samples: self.all.samples,
+            samples: self.all.0.total,
             rate_bps,
             share,
             quartiles_bps: self.all.quantile(0.25).zip(self.all.quantile(0.75)),
             rhythm_ns: rate_bps.and_then(|bps| self.gaps.rhythm(bps)),
-            sender_samples: self.senders.samples,
+            sender_samples: self.senders.0.total,
             sender_rate_bps,
             sender_share,
             busiest_bps: self.passed.rate(),

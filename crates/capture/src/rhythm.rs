@@ -2,6 +2,7 @@
 //!
 //! A line sends back to back, exactly. A token bucket sends when its timer wakes up, and each packet is late by another time.
 
+use crate::counts::{Counts, quantile, sum};
 use crate::decode::WIRE_OVERHEAD;
 use crate::rack::PAUSE;
 use std::ops::Range;
@@ -17,21 +18,15 @@ const ETHERNET: u32 = 1_448 + WIRE_OVERHEAD;
 
 /// How often each time between two full packets was seen.
 #[derive(Default)]
-pub(crate) struct Gaps {
-    seen: Vec<u32>,
-}
+pub(crate) struct Gaps(Counts);
 
 impl Gaps {
     /// A full packet came so many nanoseconds after the one before.
     #[inline]
     pub fn count(&mut self, ns: u64) {
-        if ns >= PAUSE {
-            return;
+        if ns < PAUSE {
+            self.0.add(Gaps::bin(ns), Gaps::bin(PAUSE) + 1);
         }
-        if self.seen.is_empty() {
-            self.seen = vec![0; Gaps::bin(PAUSE) + 1];
-        }
-        self.seen[Gaps::bin(ns)] += 1;
     }
 
     /// Linear up to [`GAPS_PER_DOUBLING`] nanoseconds, then so many bins from each power of two to the next.
@@ -52,19 +47,13 @@ impl Gaps {
     /// What two packets are late by, each exponentially distributed, differs by as much on average.
     pub fn rhythm(&self, bps: u64) -> Option<(u64, u64)> {
         let packet = f64::from(ETHERNET) * 8e9 / bps as f64;
-        let inside = || {
-            let gaps = self.seen.iter().enumerate().map(|(bin, &n)| (Gaps::middle(bin), u64::from(n)));
-            gaps.filter(|&(ns, n)| n > 0 && IN_RHYTHM.contains(&(ns / packet)))
-        };
-        let count: u64 = inside().map(|(_, n)| n).sum();
-        let mut left = count.div_ceil(2);
-        let (median, _) = inside().find(|&(_, n)| {
-            left = left.saturating_sub(n);
-            left == 0
-        })?;
-        let off: f64 = inside().map(|(ns, n)| (ns - median).abs() * n as f64).sum();
+        let gaps = self.0.all().map(|(bin, n)| (Gaps::middle(bin), n));
+        let inside = gaps.filter(|&(ns, _)| IN_RHYTHM.contains(&(ns / packet)));
+        let count = sum(inside.clone());
+        let median = quantile(inside.clone(), 0.5).filter(|_| count >= FEWEST_GAPS)?;
+        let off: f64 = inside.map(|(ns, n)| (ns - median).abs() * n as f64).sum();
         let late = untruncated(off / count as f64, (IN_RHYTHM.end - 1.0) * packet).min(packet);
-        (count >= FEWEST_GAPS).then_some((median as u64, late as u64))
+        Some((median as u64, late as u64))
     }
 }
 
