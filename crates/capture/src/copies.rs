@@ -10,6 +10,7 @@ use std::hash::{BuildHasher, Hash};
 
 /// Buckets of four packets, a cache line each. At 500 Mbps two taps 20 ms apart have 1,000 packets between two copies, at 10 Gbps 20,000.
 const BUCKETS: usize = 1 << 14;
+/// Packets in a bucket: what fills a cache line.
 const WAYS: usize = 4;
 /// How far apart copies may be whose sender counts its packets and stamps them: a wrong clock or the deepest queue lies between.
 const COPY_WINDOW_STAMPED: u64 = 1_000_000_000;

@@ -14,6 +14,7 @@ use std::net::IpAddr;
 pub(crate) const TICK: u64 = 1_000_000;
 /// The soonest of so many runs passed within a sixteenth of a tick after the soonest that there can be, at the average.
 const FEWEST: usize = 16;
+/// By how much the soonest of them is late, at the average.
 const AMISS: u64 = TICK / FEWEST as u64;
 /// Clocks of computers are no further apart than this share of the time.
 const SKEW: f64 = 200e-6;

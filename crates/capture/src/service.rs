@@ -16,6 +16,7 @@ const OWN: usize = 4;
 /// Passes of the estimate over all answers, unless it changes by no more than [`SETTLED`] before: those that are hardly bounded leave only slowly what
 /// no other answer makes likely.
 const PASSES: usize = 200;
+/// Change of a pass, as a share of all answers, with which the estimate stands.
 const SETTLED: f64 = 1e-4;
 /// Passes of the estimate for one server, which begins with that of all.
 const OWN_PASSES: usize = 12;
@@ -106,6 +107,7 @@ struct Likely {
 
 /// Classes of times: 0, then four to an octave from 1 us on, up to hours.
 const CLASSES: usize = 140;
+/// The shortest time that has a class of its own.
 const FINEST_NS: f64 = 1_000.0;
 
 fn class(ns: u64) -> usize {

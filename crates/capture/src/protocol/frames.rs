@@ -9,6 +9,7 @@ const LARGEST: u32 = 1 << 27;
 const MOST: usize = 1_024;
 /// Kafka's requests: their kinds, and the versions of them.
 const KINDS: u16 = 100;
+/// Versions of a kind of Kafka's requests; what has a higher number is none.
 const VERSIONS: u16 = 30;
 /// MongoDB's codes, as far as they are in use: OP_REPLY, OP_QUERY, OP_GET_MORE, OP_COMPRESSED, OP_MSG.
 const OP_REPLY: u32 = 1;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 const WAITING: usize = 4_096;
 /// What is kept of each once there are many.
 const MANY: usize = 64;
+/// Bytes that are kept of each then: a head.
 const KEPT: usize = 64;
 /// No head of a message is longer.
 const LONGEST_HEAD: usize = 1 << 18;

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// Longer lines, and deeper arrays, are not RESP.
 const LINE: usize = 1 << 16;
+/// Arrays within arrays.
 const DEEPEST: usize = 32;
 
 /// Per direction: elements that are missing in the arrays that have begun, the innermost last.

@@ -14,6 +14,7 @@ const MARGIN: f64 = 0.2;
 pub(super) const COVERAGE: f64 = 0.9;
 /// A pause may be so many times as far below the middle one as the steadiest, but for so few of them.
 const EARLY: u64 = 2;
+/// Share of the pauses that may be further below.
 const FEW: f64 = 0.03;
 /// Where it is so many times as far below if all answers are waited for, some of them will do,
 const SOME_WILL_DO: u64 = 4;
@@ -259,6 +260,7 @@ impl Choice {
 
     /// The kind of cause that burst `i` follows.
     pub fn of(&self, i: usize) -> Option<Kind> {
+        // Of two causes that a burst may follow, the one whose usual delay is nearer to its own.
         let fits = |score: &Option<Score>| {
             let score = score.as_ref()?;
             score.delays[i].map(|d| (d.abs_diff(score.median), score.kind))
@@ -399,6 +401,7 @@ fn closed_by_some(closed: &[Score], class: &Class) -> bool {
     if !closed.iter().any(|s| s.cost <= least + MARGIN && s.gain >= GAIN) {
         return false;
     }
+    // After all answers the pauses are clearly less steady, and now and then far shorter than after some.
     let of_all = closed.iter().find(|s| s.kind == Kind::Answers(Need::AllBut(0)));
     of_all.is_none_or(|all| all.cost > least + CLEARLY && all.early() > SOME_WILL_DO * earliest(closed, class))
 }
@@ -418,6 +421,7 @@ fn second(
     candidates: &[Score],
     score: &dyn Fn(Kind, &[usize]) -> Score,
 ) -> Option<Score> {
+    // What `first` does not explain: no delay, or one further from the median than half of it and a millisecond.
     let strays: Vec<usize> = (1..class.bursts.len())
         .filter(|&i| first.delays[i].is_none_or(|d| d.abs_diff(first.median) > 1_000_000 + first.median / 2))
         .collect();
@@ -442,6 +446,7 @@ fn score(kind: Kind, n: usize, of: &[usize], classes: &[Class], streams: &Stream
             delays[i] = Some(start - cause.at);
             known.push(start - cause.at);
         }
+        // The same delay at a moment between this burst and the next, by chance.
         if let Some(&next) = streams.starts[n].get(i + 1) {
             chance.extend(streams.age(kind, n, i, by_chance(i, start, next), classes));
         }
@@ -488,6 +493,7 @@ fn own(class: &Class, asks: &[Ask]) -> Score {
                 chance.extend(latest.map(|event| at - event));
             }
         }
+        // The mean over all requests, each against the median of its own connection.
         total += cost(&known, class.resolution) * known.len() as f64;
         by_chance_total += cost(&chance, class.resolution) * known.len() as f64;
         count += known.len();

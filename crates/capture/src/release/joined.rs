@@ -38,6 +38,7 @@ pub(super) fn stages(mut classes: Vec<Class>, talks: &[Talk], asks: &[Ask]) -> (
 
 /// The class of which class `n` is the next stage, and the requests of both.
 fn stage_of(n: usize, classes: &[Class], streams: &Streams, asks: &[Ask]) -> Option<(usize, usize, Vec<Request>)> {
+    // Requests that are known already, or of which something is left over, are no stage of others.
     let plain = |class: &Class| {
         let whole = class.rest.is_empty() && class.spare.iter().all(Vec::is_empty);
         !class.upstream && whole && class.bursts.len() >= FEWEST
@@ -52,6 +53,7 @@ fn stage_of(n: usize, classes: &[Class], streams: &Streams, asks: &[Ask]) -> Opt
         if !plain(first) || few {
             continue;
         }
+        // Each follows the other as steadily: two requests take turns.
         let (Some(after), None) = (of_rounds(first, second, asks), of_rounds(second, first, asks)) else {
             continue;
         };
@@ -71,6 +73,7 @@ fn stage_of(n: usize, classes: &[Class], streams: &Streams, asks: &[Ask]) -> Opt
 
 /// The round of one class that each round of another follows.
 fn of_rounds(first: &Class, second: &Class, asks: &[Ask]) -> Option<Vec<Option<usize>>> {
+    // A stage waits for all answers of the one before.
     let ended = |i: usize| Some((first.answered(i, Need::AllBut(0))?.0, i));
     let starts: Vec<u64> = (0..second.bursts.len()).map(|i| second.start(i, asks)).collect();
     follows((0..first.bursts.len()).filter_map(ended).collect(), &starts, COVERAGE)
@@ -112,6 +115,7 @@ pub(super) fn paired(requests: &[Request], asks: &[Ask]) -> Option<Vec<Request>>
 /// Of each start, which of the ends it follows, if enough do after a steady time, each one of its own, and more than chance has it.
 fn follows(mut ends: Vec<(u64, usize)>, starts: &[u64], enough: f64) -> Option<Vec<Option<usize>>> {
     ends.sort_unstable();
+    // The latest ends before a start.
     let lately = |start: u64| {
         let before = ends.partition_point(|&(end, _)| end <= start + SEEN);
         ends[before.saturating_sub(BESIDE)..before].iter()
@@ -120,6 +124,7 @@ fn follows(mut ends: Vec<(u64, usize)>, starts: &[u64], enough: f64) -> Option<V
     delays.sort_unstable();
     let most = |delay: u64| (delay as f64 * ABOUT) as u64 + SEEN;
     let gap = ends.last()?.0.saturating_sub(ends.first()?.0).max(1) as f64 / ends.len() as f64;
+    // Ends come one in `gap` on average; so many lie in a window of that width, wherever it is (a Poisson process).
     let by_chance = |least: u64| (most(least) - least) as f64 / gap;
     // Of which delay there are most, beyond chance: both ends of the window move on only.
     let (mut end, mut best) = (0, (0.0, 0));
@@ -136,6 +141,7 @@ fn follows(mut ends: Vec<(u64, usize)>, starts: &[u64], enough: f64) -> Option<V
     if by_chance(least) > FOLLOWS {
         return None;
     }
+    // Each end is followed by one start: the first that fits takes it.
     let mut taken = vec![false; ends.len()];
     let mut next = |at: u64| {
         let before = ends.partition_point(|&(end, _)| end <= at + SEEN);

@@ -126,6 +126,7 @@ fn classes(talks: &[Talk], asks: &[Ask], companies: &[bursts::Company]) -> Vec<C
         let alone = bursts::Company::alone(messages, asks);
         alone.iter().map(|company| Class::of(company, talks, asks)).collect::<Vec<_>>()
     };
+    // Groups first: their messages tell requests of their own. What is left are companies.
     for group in &step::joined(pools::pools(groups::groups(talks, asks, companies), asks), asks) {
         match Told::of(group, talks, asks, companies) {
             Told::Requests(group, cut) => {
@@ -216,6 +217,7 @@ impl Told {
 fn usual(group: &groups::Group, asks: &[Ask]) -> (groups::Group, requests::Cut) {
     let cut = requests::cut(&group.asks, asks);
     let told = requests::steadiness(&cut.requests);
+    // Some connections may be of no request: without them the others are steadier.
     if told < requests::STEADY
         && let Some(usual) = group.without_odd(asks)
     {
@@ -239,6 +241,7 @@ struct Book<'a> {
 
 impl Book<'_> {
     fn write(&mut self, n: usize, class: &Class, choice: &Choice, streams: &Streams) {
+        // Rounds are written down where asking together was found to mean something.
         let together = class.inside.is_some() || class.is_company() && !choice.alone();
         let mut reasons: BTreeMap<Reason, Vec<u64>> = BTreeMap::new();
         let mut gates = BTreeMap::new();
@@ -284,6 +287,7 @@ impl Book<'_> {
                 let ask = self.asks[ask as usize];
                 let release = match &cause {
                     None => Release::Clock { regardless: false },
+                    // A timer asks on the clock of the capture, whatever has been answered.
                     Some((Kind::Timer, _)) => Release::Clock { regardless },
                     Some((_, cause)) => self.after(cause, ask.sent),
                 };
@@ -308,6 +312,7 @@ impl Book<'_> {
                 None => reasons.entry(Reason::Nothing).or_default().push(0),
             }
         }
+        // From the first to the last message of each round.
         let spread: Vec<u64> = if together {
             class.bursts.iter().filter(|b| b.asks.len() > 1).map(|b| self.spread(b)).collect()
         } else {

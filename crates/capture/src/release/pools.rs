@@ -46,6 +46,7 @@ pub(super) fn pools(groups: Vec<Group>, asks: &[Ask]) -> Vec<Group> {
                 }
                 let all = mine.with(&groups[n]);
                 let of_all = messages_of_whole(&all, asks);
+                // More messages in whole requests than they have apart, by half of what is added.
                 if of_all < whole + own + CLEAR * groups[n].asks.len() as f64 {
                     return true;
                 }

@@ -90,6 +90,7 @@ impl Periods {
     /// So rarely does anything begin while answers are missing that it is no chance.
     fn one_at_a_time(&self) -> bool {
         let share = self.busy as f64 / self.whole.max(1) as f64;
+        // A binomial: of what began, by chance `share` would begin while answers are missing, with variance n p (1 - p).
         let (expected, beside) = (self.begun() * share, self.beside as f64);
         self.rarely_beside() && expected - beside >= BEYOND_CHANCE * (expected * (1.0 - share)).sqrt().max(0.5)
     }

@@ -17,6 +17,7 @@ pub(super) fn cost(delays: &[u64], resolution: f64) -> f64 {
 
 /// A time between two ticks of a timer as the time of one tick: some in between may have been missed.
 pub(super) fn one_tick(time: u64, period: u64) -> u64 {
+    // To the nearest number of periods; all but one were missed.
     let missed = (time + period / 2).checked_div(period).unwrap_or(0).saturating_sub(1);
     time - (missed * period).min(time)
 }

@@ -98,6 +98,7 @@ fn as_often(groups: &[Group], asks: &[Ask]) -> Vec<(usize, usize)> {
     for next in all.windows(2) {
         let [(least, a, mine), (most, b, others)] = next else { continue };
         let apart = !mine.iter().any(|server| others.binary_search(server).is_ok());
+        // As often, but for the share that requests of one size may differ by.
         let equal = (most - least) as f64 <= (AS_ONE * *most as f64).max(1.0);
         if apart && equal {
             let rest = a[1..].iter().chain(b);
@@ -129,6 +130,7 @@ fn together(groups: &[Group], asks: &[Ask]) -> Vec<(usize, usize)> {
             let at = asks[n as usize].at;
             seen.extend(near(at, me, n as usize).into_iter().map(|other| ((me, other), 1)));
             if let Some(&next) = mine.asks.get(k + 1) {
+                // What is near at a moment that has nothing to do with either.
                 let moment = by_chance(k, at, asks[next as usize].at);
                 let place = asks.partition_point(|ask| ask.at < moment);
                 chance.extend(near(moment, me, place).into_iter().map(|other| ((me, other), 1)));

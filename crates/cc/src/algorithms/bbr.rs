@@ -194,6 +194,7 @@ impl Bbr {
         if interval == 0 || interval < us(conn.min_rtt) {
             return false;
         }
+        // A round is over when a packet is acknowledged that left after it began (`bbr_update_bw`).
         if rate.prior_delivered >= self.next_round {
             self.next_round = rate.total_delivered;
             self.bw.next_round();
@@ -203,6 +204,7 @@ impl Bbr {
         let app_limited = self.app_limited(rate);
         self.look_for_policer(conn, ack.newly_lost, app_limited);
         let sample = rate_of(u64::from(rate.delivered), interval);
+        // A rate that the application limited counts only if the path did better with it.
         if !app_limited || sample >= self.bw.get() {
             self.bw.add(sample);
         }
@@ -241,6 +243,7 @@ impl Bbr {
         if self.full || !self.round_start || app_limited {
             return;
         }
+        // `bbr_check_full_bw_reached`: still growing by a quarter.
         if self.bw.get() >= self.full_bw * FULL_GROWTH / UNIT {
             self.full_bw = self.bw.get();
             self.full_rounds = 0;
@@ -256,6 +259,7 @@ impl Bbr {
             self.min_rtt_us = Some(us(conn.min_rtt));
             self.min_rtt_at = conn.now;
         }
+        // `bbr_update_min_rtt`: the least of the window, or whatever comes first after it.
         let expired = conn.now.since(self.min_rtt_at) > self.min_rtt_window && self.min_rtt_us.is_some();
         // The difference of two times in whole microseconds.
         let rtt = ack.rtt.map(|rtt| at_us(conn.now) - (conn.now.ps().saturating_sub(rtt.ps())) / US_PER_S);
@@ -289,6 +293,7 @@ impl Bbr {
             if self.probe_rtt_round_done {
                 self.leave_probe_rtt(conn);
             }
+        // The pipe is empty but for four packets: now for as long as is set, and a round of them.
         } else if conn.in_flight as u64 <= MIN_CWND {
             self.probe_rtt_done = Some(conn.now + self.probe_rtt_time);
             self.probe_rtt_round_done = false;
@@ -310,6 +315,7 @@ impl Bbr {
     fn enter_probe_bw(&mut self, conn: &Conn) {
         self.mode = Mode::ProbeBw;
         let phases = CYCLE.len() - 1;
+        // `bbr_reset_probe_bw_mode` draws the phase before, `bbr_advance_cycle_phase` goes on from it.
         let back = ((conn.uniform * phases as f64) as usize).min(phases - 1);
         self.phase = (CYCLE.len() - back) % CYCLE.len();
         self.phase_us = self.delivered_us;
@@ -321,6 +327,8 @@ impl Bbr {
         }
         let lasted = self.min_rtt_us.is_some_and(|m| self.delivered_us - self.phase_us > m);
         let before_ack = self.in_network(conn, ack.prior_in_flight as u64);
+        // `bbr_is_next_cycle_phase`: a cruising phase lasts a round trip, one above 1 until it filled the path to its gain or lost,
+        // one below 1 until it drained to the product.
         let next = match self.pacing_gain {
             UNIT => lasted,
             gain if gain > UNIT => lasted && (ack.newly_lost > 0 || before_ack >= self.in_flight_at(gain)),
@@ -333,6 +341,7 @@ impl Bbr {
     }
 
     fn check_drain(&mut self, conn: &Conn) {
+        // `bbr_check_drain`
         if self.mode == Mode::Startup && self.full {
             self.mode = Mode::Drain;
             self.ssthresh = Some(self.in_flight_at(UNIT));
@@ -349,6 +358,7 @@ impl Bbr {
     }
 
     fn update_gains(&mut self) {
+        // `bbr_update_gains`
         (self.pacing_gain, self.cwnd_gain) = match self.mode {
             Mode::Startup => (HIGH_GAIN, HIGH_GAIN),
             Mode::Drain => (DRAIN_GAIN, HIGH_GAIN),
@@ -369,6 +379,7 @@ impl Bbr {
 
     /// Room for bursts in flight, even, and two more while probing.
     fn budget(&self, packets: u64) -> u64 {
+        // `bbr_quantization_budget`
         let even = (packets + 3 * self.burst()).next_multiple_of(2);
         if self.mode == Mode::ProbeBw && self.phase == 0 { even + 2 } else { even }
     }
@@ -389,6 +400,7 @@ impl Bbr {
 
     fn set_pacing(&mut self, conn: &Conn, gain: Gain) {
         self.first_rtt(conn);
+        // `bbr_set_pacing_rate`: until the pipe is full the rate only grows.
         let rate = bytes_per_second(self.rate(), self.mss, gain);
         if self.full || rate > self.pacing {
             self.pacing = rate;
@@ -408,6 +420,7 @@ impl Bbr {
     }
 
     fn set_cwnd(&mut self, conn: &Conn, ack: &Ack) {
+        // `bbr_set_cwnd`
         let acked = u64::from(ack.delivered_segments);
         if acked > 0 && !self.recovers_or_restores(conn, ack, acked) {
             self.approach_target(acked);
@@ -422,6 +435,7 @@ impl Bbr {
     fn recovers_or_restores(&mut self, conn: &Conn, ack: &Ack, acked: u64) -> bool {
         self.cwnd = self.cwnd.saturating_sub(u64::from(ack.newly_lost)).max(1);
         let in_flight = conn.in_flight as u64 + acked;
+        // Packet conservation for the first round of a recovery, and the old window when all is repaired.
         if conn.state == State::Recovery && self.prior_state != State::Recovery {
             self.conserves = true;
             self.next_round = self.delivered;
@@ -441,6 +455,7 @@ impl Bbr {
         let rate = self.rate();
         let extra = self.aggregation.as_ref().filter(|_| self.full).map_or(0, |a| a.extra(rate));
         let target = self.budget(self.product(rate, self.cwnd_gain) + extra);
+        // With a full pipe the window is cut to its target; before, it grows by what is acknowledged.
         if self.full {
             self.cwnd = (self.cwnd + acked).min(target);
         } else if self.cwnd < target || self.delivered < self.initial_window {
@@ -450,6 +465,7 @@ impl Bbr {
     }
 
     fn save_cwnd(&mut self) {
+        // `bbr_save_cwnd`: what is cut already is no window to go back to.
         let cut = repairs(self.prior_state) || self.mode == Mode::ProbeRtt;
         self.prior_cwnd = if cut { self.prior_cwnd.max(self.cwnd) } else { self.cwnd };
     }
@@ -486,6 +502,7 @@ impl CongestionControl for Bbr {
                 }
             }
         }
+        // `bbr_update_model`, in its order.
         self.update_phase(conn, ack);
         if let Some(rate) = &ack.rate {
             self.check_full(self.app_limited(rate));
@@ -529,6 +546,7 @@ impl CongestionControl for Bbr {
         if conn.snd_una == conn.snd_nxt {
             let now = at_us(conn.now);
             self.delivered_us = now;
+            // `bbr_cwnd_event`, CA_EVENT_TX_START: after an idle time it paces at the rate of the path, no faster.
             if conn.app_limited && !self.idle_restart {
                 self.idle_restart = true;
                 if let Some(aggregation) = &mut self.aggregation {

@@ -131,6 +131,7 @@ impl Curve {
             Curve::Kernel(c) => c.epoch_start_mut(),
         };
         if let Some(start) = start {
+            // `cubictcp_cwnd_event`, CA_EVENT_TX_START
             *start = (*start + by).min(now);
         }
     }
@@ -163,6 +164,7 @@ impl CongestionControl for Cubic {
             Curve::Kernel(_) => Counting::Linux.segments(ack),
         };
         if self.window.in_slow_start() {
+            // As `tcp_slow_start`: what is beyond ssthresh grows along the curve.
             segments = self.slow_start.on_ack(conn, ack, &mut self.window, ack.may_grow);
         } else {
             self.slow_start.on_ack(conn, ack, &mut self.window, false);
@@ -183,6 +185,7 @@ impl CongestionControl for Cubic {
         let reduced = self.curve.reduce(cwnd, conn.loss_basis);
         self.window = match cause {
             Cause::Loss | Cause::Ecn => Window { cwnd: cwnd.min(reduced), ssthresh: reduced },
+            // Section 4.8: the next epoch begins at a W_max of its own, with K = 0.
             Cause::Timeout { repeated } => {
                 self.curve.forget();
                 Window { cwnd: 1.0, ssthresh: if repeated { ssthresh } else { reduced } }
@@ -268,6 +271,7 @@ impl Rfc {
     }
 
     fn begin(&mut self, cwnd: f64, now: Time) -> Epoch {
+        // RFC 9438 section 4.2: K = cbrt((W_max - cwnd_epoch) / C), and 0 where the epoch begins at W_max or above.
         let k = if cwnd >= self.w_max {
             self.w_max = cwnd;
             0.0
@@ -287,11 +291,15 @@ impl Rfc {
         let t = conn.now.since(epoch.start).as_secs();
         // Section 4.3: α makes the average window that of Reno with 1 and 1/2; it is Reno's own 1 beyond the last maximum.
         let alpha = if epoch.w_est >= self.cwnd_prior { 1.0 } else { 3.0 * (1.0 - beta) / (1.0 + beta) };
+        // Section 4.3: W_est += alpha segments_acked / cwnd.
         epoch.w_est += alpha * acked / *cwnd;
         self.w = w_cubic(c, self.w_max, epoch.k, t);
+        // Section 4.3, the Reno-friendly region; the window does not fall to W_est.
         if friendly && self.w < epoch.w_est {
             *cwnd = cwnd.max(epoch.w_est);
         } else {
+            // Section 4.2: the target is W_cubic(t + RTT), from cwnd to 1.5 cwnd; sections 4.4 and 4.5: each ACK adds
+            // (target - cwnd) / cwnd.
             let target = w_cubic(c, self.w_max, epoch.k, t + conn.srtt.as_secs()).clamp(*cwnd, 1.5 * *cwnd);
             *cwnd += (target - *cwnd) * (acked / *cwnd).min(1.0);
         }
@@ -300,9 +308,11 @@ impl Rfc {
 
     fn reduce(&mut self, cwnd: f64, basis: f64) -> f64 {
         let Constants { beta, fast_convergence, .. } = self.constants;
+        // Section 4.7: who has less than at the loss before makes room, W_max = cwnd (1 + beta) / 2.
         self.w_max = if fast_convergence && cwnd < self.w_max { cwnd * (1.0 + beta) / 2.0 } else { cwnd };
         self.cwnd_prior = cwnd;
         self.epoch = None;
+        // Section 4.6: ssthresh = flight_size beta, at least 2.
         (basis * beta).max(2.0)
     }
 

@@ -105,6 +105,7 @@ impl RenoCore {
     pub fn on_ack(&mut self, conn: &Conn, ack: &Ack, step: f64) {
         let mut segments = self.avoidance.segments(ack);
         if self.window.in_slow_start() {
+            // RFC 5681 section 3.1, equation 2, or the slow start that was asked for; what is beyond ssthresh counts below.
             segments = self.slow_start.on_ack(conn, ack, &mut self.window, ack.may_grow);
         } else {
             self.slow_start.on_ack(conn, ack, &mut self.window, false);
