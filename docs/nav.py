@@ -1,7 +1,12 @@
-"""The manual's order. Folders are listed from what is in them: a new page finds its place unasked."""
+"""The manual's order, and the tables that only its build has. A new page of a folder finds its place unasked."""
 
+import sys
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from lab import tables
 
 PAGES = [
     ("Start", "index.md"),
@@ -39,3 +44,8 @@ def on_config(config: Any) -> Any:
             nav.append({title: pages})
     config["nav"] = nav
     return config
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Fill in the tables that are not kept in the pages."""
+    return tables.filled(markdown, page.file.src_uri, built=True)

@@ -28,8 +28,12 @@ CLAUSE = re.compile(r"(?<=[^.])[.:;] (?=[A-Za-z`])")
 PLACE = re.compile(r"(<!-- table: (?P<name>[\w ]+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
 
 
-def filled(text: str, page: str) -> str:
-    """A page with each of its tables made anew.
+BUILT = ("thresholds",)
+"""Tables that only the built manual has (``docs/nav.py``): long, and made from the sources."""
+
+
+def filled(text: str, page: str, built: bool = False) -> str:
+    """A page with each of its tables made anew; where the manual is `built`, with those that only it has.
 
     Raises
     ------
@@ -41,6 +45,8 @@ def filled(text: str, page: str) -> str:
         name = place["name"]
         if name not in TABLES and name not in index():
             raise OutputError(f"{page}: there is no table `{name}`; results/index.toml and lab/tables.py have them")
+        if name in BUILT and not built:
+            return place[0]
         lines = TABLES[name]() if name in TABLES else whole(name)
         return place[1] + "\n".join(lines) + "\n" + place[3]
 

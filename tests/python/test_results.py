@@ -35,6 +35,14 @@ def test_a_page_has_the_tables_that_the_data_give(page: Path) -> None:
     assert tables.filled(text, page.name) == text, "out of date: `make results` writes it anew"
 
 
+def test_the_built_manual_has_each_threshold_with_its_reason() -> None:
+    page = tables.ROOT / "docs/reference/thresholds.md"
+    built = tables.filled(page.read_text(encoding="utf-8"), page.name, built=True)
+    rows = {line.split("|")[1].strip(" `"): line for line in built.splitlines() if line.startswith("| `")}
+    assert {each.name for each in thresholds.declared()} == set(rows)
+    assert all(line.split("|")[3].strip() for line in rows.values()), "a constant without a reason"
+
+
 def test_a_table_that_there_is_not_is_named() -> None:
     page = "<!-- table: kernel -->\nold\n<!-- end of table -->\n"
     assert "| all | 349 | 342 | 0.99 |" in tables.filled(page, "page.md")
