@@ -52,6 +52,8 @@ pub(crate) struct Soonest {
     slope: f64,
     /// By how much sooner a packet may pass that waited nowhere.
     sooner: f64,
+    /// By how much the slope may be amiss.
+    drift: f64,
 }
 
 impl Soonest {
@@ -63,7 +65,12 @@ impl Soonest {
             return None;
         }
         let points: Vec<(i64, i64)> = runs.iter().map(|&(at, late)| (at, late.soonest)).collect();
-        let line = below(&points).filter(|line| line.slope.abs() <= SKEW)?;
+        let seen = below(&points)?;
+        // Packets leave anywhere within their ticks: over a short time the soonest of them seem to drift by up to a tick.
+        if seen.slope.abs() > SKEW + TICK as f64 / (ended - began) as f64 {
+            return None;
+        }
+        let line = if seen.slope.abs() > SKEW { level(&points)? } else { seen };
         // What each may have waited is known too badly to tell the drift.
         let sooner = runs.iter().map(|&(at, late)| -line.later(at, late.sent)).fold(0.0, f64::max);
         Some(Soonest { sooner, ..line })
@@ -74,15 +81,17 @@ impl Soonest {
         late as f64 - self.late - self.slope * (at - self.at) as f64
     }
 
-    /// By how much later than the soonest a packet passed that passed at `at`.
-    fn beyond(&self, at: u64, late: i64) -> u64 {
-        self.later(at as i64, late).max(0.0) as u64
+    /// How much longer than the soonest a packet that passed at `at` was under way, if it was sent behind its tick. So the longest of many waits of one
+    /// length were.
+    fn least(&self, at: u64, late: i64) -> u64 {
+        (self.later(at as i64, late) - TICK as f64).max(0.0) as u64
     }
 
     /// For how long, at least and at most, that packet was under way beside the least.
     pub fn waited(&self, at: u64, late: i64) -> (u64, u64) {
+        let drifted = (self.drift * (at as i64 - self.at).unsigned_abs() as f64) as u64;
         let most = (self.later(at as i64, late) + self.sooner).max(0.0) as u64;
-        (self.beyond(at, late).saturating_sub(TICK), most + AMISS)
+        (self.least(at, late).saturating_sub(drifted), most + drifted + AMISS)
     }
 }
 
@@ -103,7 +112,13 @@ fn below(points: &[(i64, i64)]) -> Option<Soonest> {
     let mean = points.iter().map(|p| i128::from(p.0)).sum::<i128>() / points.len() as i128;
     let side = hull.windows(2).find(|side| i128::from(side[1].0) >= mean)?;
     let slope = (side[1].1 - side[0].1) as f64 / (side[1].0 - side[0].0) as f64;
-    Some(Soonest { at: side[0].0, late: side[0].1 as f64, slope, sooner: 0.0 })
+    Some(Soonest { at: side[0].0, late: side[0].1 as f64, slope, sooner: 0.0, drift: 0.0 })
+}
+
+/// The level line below all points, of clocks whose drift is not known.
+fn level(points: &[(i64, i64)]) -> Option<Soonest> {
+    let &(at, late) = points.iter().min_by_key(|point| point.1)?;
+    Some(Soonest { at, late: late as f64, slope: 0.0, sooner: 0.0, drift: SKEW })
 }
 
 /// What time stamps say of the queue before a tap.
@@ -122,20 +137,18 @@ impl Analysis {
     pub fn queued_before(&self, aggregator: IpAddr) -> Option<Queued> {
         let mut turns: BTreeMap<u32, Vec<&Turn>> = BTreeMap::new();
         self.turns.iter().for_each(|turn| turns.entry(turn.connection).or_default().push(turn));
-        let mut beyond: Vec<u64> = Vec::new();
+        let mut waits: Vec<u64> = Vec::new();
         for c in self.connections.iter() {
             let mut runs: Vec<(u64, Late)> =
                 turns.get(&c.connection).into_iter().flatten().filter_map(|turn| told(&c, turn, aggregator)).collect();
             runs.sort_unstable_by_key(|&(at, _)| at);
             if let Some(soonest) = Soonest::of(runs.iter().copied()) {
-                beyond.extend(runs.iter().map(|&(at, late)| soonest.beyond(at, late.first)));
+                waits.extend(runs.iter().map(|&(at, late)| soonest.least(at, late.first)));
             }
         }
-        beyond.sort_unstable();
-        // The longest of waits of one length were sent just behind their tick.
-        let waited =
-            |percent: usize| beyond.get(beyond.len() * percent / 100).map(|beyond| beyond.saturating_sub(TICK));
-        Some(Queued { answers: beyond.len() as u64, p95_ns: waited(95)?, p99_ns: waited(99)? })
+        waits.sort_unstable();
+        let waited = |percent: usize| waits.get(waits.len() * percent / 100).copied();
+        Some(Queued { answers: waits.len() as u64, p95_ns: waited(95)?, p99_ns: waited(99)? })
     }
 }
 
@@ -182,8 +195,28 @@ mod tests {
 
     #[test]
     fn a_packet_waited_for_up_to_a_tick_less_and_a_sixteenth_of_a_tick_more_than_it_passed_beyond_the_soonest() {
-        let soonest = Soonest { at: 0, late: 0.0, slope: 0.0, sooner: 0.0 };
+        let soonest = Soonest { at: 0, late: 0.0, slope: 0.0, sooner: 0.0, drift: 0.0 };
         assert_eq!(soonest.waited(0, 3_000_000), (2_000_000, 3_062_500));
+    }
+
+    /// Twenty answers 25 ms apart, each sent anywhere within its tick; one waits 3 ms. The soonest of them seem to drift by up to a tick in half a second.
+    #[test]
+    fn twenty_answers_tell_a_wait_of_two_ticks_or_more_wherever_they_were_sent_in_theirs() {
+        let within = |n: u64| (n * 2_654_435_761) % TICK;
+        for first in 0..200 {
+            let one = |n: u64| {
+                let sent = n * 25 * MS + within(first * 20 + n);
+                let at = sent + if n == 7 { 3 * MS } else { 0 };
+                (at, Late::new(at as i64 - (sent / TICK * TICK) as i64, 0))
+            };
+            let all: Vec<_> = (0..20).map(one).collect();
+            let soonest = Soonest::of(all.iter().copied()).expect("a clock of milliseconds");
+            for (n, &(at, late)) in all.iter().enumerate() {
+                let (least, most) = soonest.waited(at, late.first);
+                assert!(least <= if n == 7 { 3 * MS } else { 0 }, "{first} {n} {least}");
+                assert!(n != 7 || least >= MS && most >= 3 * MS, "{first} {least} {most}");
+            }
+        }
     }
 
     /// An answer behind others of its request waits for 200 us at least, and data came for so long before it that it may have been 300 us.
