@@ -8,6 +8,7 @@ use super::bursts::{Ask, Company, TOGETHER, find};
 use super::steady::{Excess, by_chance};
 use super::{LEAST_ROUNDS, SEEN, Talk};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// A connection of fewer requests is no lane of its own: there is nothing to learn from it.
 const LASTING: usize = 3;
@@ -88,6 +89,13 @@ impl Group {
         all.sort_unstable();
         all.dedup();
         all
+    }
+
+    /// From its first message to its last answer.
+    pub fn span(&self, asks: &[Ask]) -> Range<u64> {
+        let each = || self.asks.iter().map(|&ask| &asks[ask as usize]);
+        let last = each().map(|ask| ask.answered.unwrap_or(ask.at)).max();
+        each().next().map_or(0, |first| first.at)..last.unwrap_or(0)
     }
 
     /// Both as one.

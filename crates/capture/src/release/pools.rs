@@ -10,9 +10,14 @@ use super::requests;
 use super::steady::{RESOLUTION, by_chance, cost};
 use super::{CLEAR, LEAST_ROUNDS};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Joins groups to the same servers.
 pub(super) fn pools(groups: Vec<Group>, asks: &[Ask]) -> Vec<Group> {
+    pools_by(groups, asks, |group| messages_of_whole(group, asks))
+}
+
+fn pools_by(groups: Vec<Group>, asks: &[Ask], messages_of_whole: impl Fn(&Group) -> f64) -> Vec<Group> {
     let servers: Vec<Vec<u32>> = groups.iter().map(|group| group.servers(asks)).collect();
     // Which connection a request takes is an accident, so one that is asked by a clock of its own is of no pool: a check, a poll, a transfer.
     let clocked: Vec<bool> = groups.iter().map(|group| is_clocked(group, asks)).collect();
@@ -21,7 +26,8 @@ pub(super) fn pools(groups: Vec<Group>, asks: &[Ask]) -> Vec<Group> {
     let mut into: Vec<usize> = (0..groups.len()).collect();
     let mut joined: Vec<Option<Group>> = vec![None; groups.len()];
     let mut known: Vec<Option<f64>> = vec![None; groups.len()];
-    let mut alone = |n: usize| *known[n].get_or_insert_with(|| messages_of_whole(&groups[n], asks));
+    let spans: Vec<Range<u64>> = groups.iter().map(|group| group.span(asks)).collect();
+    let mut alone = |n: usize| *known[n].get_or_insert_with(|| messages_of_whole(&groups[n]));
     for (place, &base) in order.iter().enumerate() {
         if into[base] != base || !groups[base].several {
             continue;
@@ -32,7 +38,7 @@ pub(super) fn pools(groups: Vec<Group>, asks: &[Ask]) -> Vec<Group> {
         if loose.is_empty() {
             continue;
         }
-        let mut mine = groups[base].clone();
+        let (mut mine, mut while_asked) = (groups[base].clone(), spans[base].clone());
         let mut whole = alone(base);
         let steady = |whole: f64, group: &Group| whole >= requests::STEADY * group.asks.len() as f64;
         // What needs another one first is tried again.
@@ -44,13 +50,19 @@ pub(super) fn pools(groups: Vec<Group>, asks: &[Ask]) -> Vec<Group> {
                 if groups[n].several && steady(whole, &mine) && steady(own, &groups[n]) {
                     return true;
                 }
+                // Over before the other begins, as before a restart: requests that it shows are of none of the other's messages.
+                let apart = spans[n].start > while_asked.end || while_asked.start > spans[n].end;
+                if apart && own > 0.0 {
+                    return true;
+                }
                 let all = mine.with(&groups[n]);
-                let of_all = messages_of_whole(&all, asks);
+                let of_all = messages_of_whole(&all);
                 // More messages in whole requests than they have apart, by half of what is added.
                 if of_all < whole + own + CLEAR * groups[n].asks.len() as f64 {
                     return true;
                 }
                 (mine, whole, into[n]) = (all, of_all, base);
+                while_asked = while_asked.start.min(spans[n].start)..while_asked.end.max(spans[n].end);
                 false
             });
             if loose.is_empty() || loose.len() == before {
@@ -93,8 +105,39 @@ fn messages_of_whole(group: &Group, asks: &[Ask]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
 
     const MS: u64 = 1_000_000;
+
+    /// An application that was started so many times, a minute from one start to the next, and asks two servers 50 times each: how many groups, and of how
+    /// many it was tried what requests they make.
+    fn restarted(times: u64) -> (usize, usize) {
+        let ask = |start: u64, n: u64, server: u32| {
+            let at = start * 60_000 * MS + n * 100 * MS + n * n * 7_919 % 50 * MS;
+            Ask { at, answered: Some(at + MS), conn: 2 * start as u32 + server, server, ..Ask::default() }
+        };
+        let asks: Vec<Ask> = (0..times)
+            .flat_map(|start| (0..50).flat_map(move |n| [0, 1].map(|server| ask(start, n, server))))
+            .collect();
+        let group = |start: u32| Group {
+            connections: vec![2 * start, 2 * start + 1],
+            asks: (100 * start..100 * (start + 1)).collect(),
+            companies: Vec::new(),
+            several: true,
+        };
+        let tried = Cell::new(0);
+        // Not steady: they may be parts of others' requests.
+        let whole = |group: &Group| {
+            tried.set(tried.get() + 1);
+            0.8 * group.asks.len() as f64
+        };
+        (pools_by((0..times as u32).map(group).collect(), &asks, whole).len(), tried.get())
+    }
+
+    #[test]
+    fn what_is_over_before_another_group_begins_is_not_tried_with_it() {
+        assert_eq!([2, 30].map(restarted), [(2, 2), (30, 30)]);
+    }
 
     /// Of one server that is asked after so long each time.
     fn asked_after(times: impl Iterator<Item = u64>) -> bool {
