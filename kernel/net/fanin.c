@@ -52,6 +52,8 @@ struct fanin_host {
 	u32 whole, overhead;
 	/* The receive queue of its card; without one a packet is with IP the instant that it arrives. */
 	bool polls, merges;
+	/* More of the burst that leaves is to come. */
+	bool bursts;
 	u32 frames;
 	u64 delay, gap, last;
 	struct sk_buff_head ring;
@@ -319,6 +321,8 @@ static netdev_tx_t fanin_xmit(struct sk_buff *skb, struct net_device *dev)
 	struct iphdr *ip;
 	u64 until;
 
+	packet.continues = host->bursts;
+	host->bursts = netdev_xmit_more();
 	if (!fabric || skb->protocol != htons(ETH_P_IP) || !pskb_may_pull(skb, header + sizeof(struct udphdr)))
 		goto drop;
 	ip = ip_hdr(skb);

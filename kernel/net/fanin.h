@@ -15,6 +15,7 @@ struct fanin_packet {
 	u32 cwnd, ssthresh, in_flight, srtt_us;	/* of the socket, if it has one */
 	u8 ecn, state, has_sender;
 	u16 segments;		/* of TCP, where no card cuts them */
+	u8 continues;		/* the burst of the packet before it */
 };
 
 struct fanin_step {

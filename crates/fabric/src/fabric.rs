@@ -33,6 +33,8 @@ pub struct Datagram<'a> {
     pub payload: u32,
     /// Segments of it that no card cuts; 1 of any other packet.
     pub segments: u16,
+    /// It follows the packet before it, with which the host handed it down: a card sends a burst back to back.
+    pub continues: bool,
     /// ECN bits of the IP header.
     pub ecn: u8,
     /// Headers from IP on.
@@ -180,6 +182,7 @@ impl Fabric {
         let way = &mut connection.ways[usize::from(backward)];
         let lag = match way.jitter {
             0 => 0,
+            _ if datagram.continues => 0,
             jitter => way.random[usize::from(datagram.payload == 0)].random_range(0..jitter),
         };
         let first = way.links[0];
@@ -349,6 +352,7 @@ mod tests {
             length,
             payload: length,
             segments: 1,
+            continues: false,
             ecn,
             headers: b"",
             sender: None,
@@ -383,6 +387,25 @@ mod tests {
         // 1000 bytes at 1 Gbps are 8 us; then 10 us, and both again.
         let arrived = Step::Arrived { handle: 7, host: 1, marked: false };
         assert_eq!(run(&mut fabric), [(8_000_005, Step::Departed(7)), (36_000_005, arrived)]);
+    }
+
+    /// Ten segments of one burst leave back to back, however late the host is with the first; as packets of their own each is late by itself.
+    #[test]
+    fn a_host_is_late_with_a_burst_as_a_whole() {
+        let mut network = network_of(Threshold::None, Threshold::None);
+        let way = &mut network.connections[0].ways[0];
+        (way.jitter_ps, way.seeds) = (1_000_000_000, [[7; 16]; 2]);
+        let spread = |bursts: bool| {
+            let mut fabric = made(&network);
+            for n in 0..10 {
+                assert!(fabric.send(0, &Datagram { continues: bursts && n > 0, ..packet(n, 1000, 0) }));
+            }
+            let left = |(at, step): (u64, Step)| matches!(step, Step::Departed(_)).then_some(at);
+            let times: Vec<u64> = run(&mut fabric).into_iter().filter_map(left).collect();
+            times[9] - times[0]
+        };
+        assert_eq!(spread(true), 9 * 8_000_000);
+        assert!(spread(false) > 9 * 8_000_000);
     }
 
     #[test]

@@ -68,6 +68,7 @@ pub struct Packet {
     state: u8,
     has_sender: u8,
     segments: u16,
+    continues: u8,
 }
 
 /// As `struct fanin_step`.
@@ -118,6 +119,7 @@ pub unsafe extern "C" fn fanin_fabric_send(fabric: *mut Fabric, now_ns: u64, pac
         length: packet.length,
         payload: packet.payload,
         segments: packet.segments,
+        continues: packet.continues != 0,
         ecn: packet.ecn,
         headers,
         sender: (packet.has_sender != 0).then_some(sender),
