@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 from collections.abc import Iterator, Sequence
@@ -30,9 +31,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 @pytest.fixture(autouse=True, scope="session")
 def own_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A store of results that begins empty: no test finds what an earlier run of the tests or a user kept."""
+    """A store of results that begins empty, one for all processes: no test finds what an earlier run of the tests or a user kept."""
+    mine = tmp_path_factory.getbasetemp()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("FANIN_STORE", str(tmp_path_factory.mktemp("store")))
+        patch.setenv("FANIN_STORE", str((mine.parent if "PYTEST_XDIST_WORKER" in os.environ else mine) / "store"))
         yield
 
 

@@ -204,10 +204,10 @@ def test_advice_judges_what_a_comparison_judges_on_the_same_runs_and_more(captur
 
 
 def test_the_goal_that_is_asked_for_decides() -> None:
-    found = advise(SMALL, RACK, goal="goodput", cc=["cubic", "dctcp"], budget=20, keep=False)
+    found = advise(SMALL, RACK, goal="goodput", cc=["cubic", "dctcp"], budget=20)
     assert found.goal == "goodput"
     assert found.values["goodput"][0] is not None
-    fair = advise(SMALL, RACK, goal="fairness", cc=["cubic", "dctcp"], budget=20, keep=False)
+    fair = advise(SMALL, RACK, goal="fairness", cc=["cubic", "dctcp"], budget=20)
     assert 0 < (fair.values["fairness"][0] or 0) <= 1
 
 
@@ -275,11 +275,11 @@ def test_a_goal_that_is_none_is_refused() -> None:
 
 
 def test_without_a_rack_it_takes_the_one_that_the_capture_speaks_for_and_says_so() -> None:
-    found = advise(SMALL, cc="cubic", budget=10, keep=False)
+    found = advise(SMALL, cc="cubic", budget=10)
     assert any(note.startswith("the rack was proposed from the capture (rate 1Gbps, ") for note in found.notes)
     # Its losses tell the rate; where nothing is lost before the queue, nothing does.
     assert not any("is a guess" in note for note in found.notes)
-    guessed = advise(CAPTURES / "virtual_kernel/incast20_reno_1g.switch.pcap.gz", cc="cubic", budget=10, keep=False)
+    guessed = advise(CAPTURES / "virtual_kernel/incast20_reno_1g.switch.pcap.gz", cc="cubic", budget=10)
     assert any("the rate of the link to the aggregator is a guess" in note for note in guessed.notes)
     assert found.rank_of == "requests"
 
@@ -287,7 +287,7 @@ def test_without_a_rack_it_takes_the_one_that_the_capture_speaks_for_and_says_so
 def test_advice_times_what_a_comparison_ranks_by(fanin: Fanin) -> None:
     # The capture's requests leave in rounds, which end with their slowest answer.
     ranked = compare(SMALL, RACK, cc=["cubic"])
-    found = advise(SMALL, RACK, cc=["cubic", "dctcp"], budget=20, keep=False)
+    found = advise(SMALL, RACK, cc=["cubic", "dctcp"], budget=20)
     assert found.rank_of == ranked.rank_of
     assert found.today.cc == "cubic"
     single = fanin(

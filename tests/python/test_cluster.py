@@ -164,7 +164,7 @@ def test_a_worker_that_is_killed_loses_no_run(tmp_path: Path, cluster: Cluster, 
 
 
 def test_advice_from_a_cluster_whose_worker_is_killed_is_that_of_one_machine(cluster: Cluster) -> None:
-    options: dict[str, Any] = {"cc": ["cubic", "dctcp"], "budget": 60, "keep": False}
+    options: dict[str, Any] = {"cc": ["cubic", "dctcp"], "budget": 60}
     victim, _ = cluster.worker(), cluster.worker()
     searched: list[str] = []
 
@@ -176,7 +176,7 @@ def test_advice_from_a_cluster_whose_worker_is_killed_is_that_of_one_machine(clu
         return silent(title, total)
 
     with Dask(cluster.address, patience_s=60) as executor:
-        found = advise(SMALL, RACK, executor=executor, progress=progress, **options)
+        found = advise(SMALL, RACK, executor=executor, progress=progress, keep=False, **options)
     assert victim.wait(30) == -signal.SIGKILL
     assert any(title.startswith("round 2") for title in searched)
     assert found.to_dict() == advise(SMALL, RACK, **options).to_dict()

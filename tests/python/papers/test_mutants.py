@@ -84,15 +84,15 @@ def test_a_closed_form_is_judged_with_another_form_and_is_noticed() -> None:
 def test_a_mutant_whose_simulation_fails_is_said_to_and_not_noticed(tmp_path: Path) -> None:
     folder = tmp_path / "papers"
     shutil.copytree(papers_folder(), folder)
-    file = folder / "dctcp_reproduction" / "paper.toml"
-    made = '[[mutant]]\nalgorithm = "dctcp"\nname = "made up"\nrule = ""\nclaims = ["dctcp.fig4-5.convergence"]\n'
+    file = folder / "trim" / "paper.toml"
+    made = '[[mutant]]\nalgorithm = "trim"\nname = "made up"\nrule = ""\nclaims = ["trim.fig7.queue"]\n'
     file.write_text(file.read_text().partition("[[mutant]]")[0] + made + 'set = { "stack.no_such_key" = 1 }\n')
-    tested, whole = hunt(["dctcp.fig4-5"], folder=folder)
+    tested, whole = hunt(["trim.fig7"], folder=folder)
     assert whole
-    assert [(one.mutant, one.result) for one in tested] == [("dctcp: made up", FAILED)]
+    assert [(one.mutant, one.result) for one in tested] == [("trim: made up", FAILED)]
     assert "no_such_key" in tested[0].why
-    dctcp = next(paper for paper in load(folder) if paper.name == "dctcp")
-    assert survivors(tested, [dctcp]) == ["dctcp: made up"]
+    trim = next(paper for paper in load(folder) if paper.name == "trim")
+    assert survivors(tested, [trim]) == ["trim: made up"]
 
 
 def test_every_mutant_was_noticed_by_a_claim_of_its_paper() -> None:
