@@ -3,12 +3,12 @@
 //! A state belongs to a boot and a network namespace. After a reboot the settings are gone, and with them `/run`.
 
 use crate::error::Error;
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
 use std::net::IpAddr;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Where it lies unless told otherwise.
@@ -105,14 +105,18 @@ impl State {
         let number = fs::metadata(namespace).map_err(Error::file(namespace))?.ino();
         let path = folder.join(format!("net-{number}.json"));
         let lock = folder.join("lock");
-        let file = File::create(&lock).map_err(Error::file(&lock))?;
+        let mut made = OpenOptions::new();
+        let file =
+            regular(&lock, made.read(true).write(true).create(true).truncate(false)).map_err(Error::file(&lock))?;
         flock(&file, FlockOperation::LockExclusive).map_err(|e| Error::file(&lock)(e.into()))?;
         // Of a command that was killed while it wrote.
         let _ = fs::remove_file(path.with_extension("new"));
         let boot = Path::new("/proc/sys/kernel/random/boot_id");
         let boot = fs::read_to_string(boot).map_err(Error::file(boot))?.trim().to_owned();
-        let kept = match fs::read_to_string(&path) {
-            Ok(text) => serde_json::from_str(&text)
+        let mut text = String::new();
+        let read = |mut file: File| file.read_to_string(&mut text);
+        let kept = match regular(&path, OpenOptions::new().read(true)).and_then(read) {
+            Ok(_) => serde_json::from_str(&text)
                 .map_err(|why| Error::State { path: path.display().to_string(), why: why.to_string() })?,
             Err(why) if why.kind() == std::io::ErrorKind::NotFound => Kept::default(),
             Err(why) => return Err(Error::file(&path)(why)),
@@ -180,6 +184,12 @@ impl State {
             Error::file(&new)(why)
         })
     }
+}
+
+/// Opens a file that is one: a pipe would have the command wait for its other end.
+fn regular(path: &Path, how: &mut OpenOptions) -> std::io::Result<File> {
+    let file = how.custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(std::io::Error::other("it is no regular file; remove it")) }
 }
 
 /// Bytes as text.

@@ -300,6 +300,24 @@ fn a_state_for_which_there_is_no_room_changes_nothing_and_leaves_no_part_of_a_fi
 }
 
 #[test]
+fn a_state_that_is_a_pipe_is_a_sentence_and_waits_for_nobody() {
+    let Some(net) = Net::new("pipe") else { return };
+    let folder = net.folder.display().to_string();
+    let number = sh(&format!("ip netns exec {} stat -L -c %i /proc/self/ns/net", net.near)).unwrap();
+    for name in [format!("net-{number}.json"), "lock".to_owned()] {
+        sh(&format!("rm -rf {folder} && mkdir {folder} && mkfifo {folder}/{name}")).unwrap();
+        for words in [&["status"][..], &["undo"], &["set", "net.ipv4.tcp_ecn=1"]] {
+            let output =
+                net.within(&[&["timeout", "20", PROGRAM, "--state", &folder], words].concat()).output().unwrap();
+            let told = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{words:?}: {told}");
+            assert!(told.ends_with(&format!("/{name}: it is no regular file; remove it\n")), "{told}");
+        }
+    }
+    assert_eq!(sh(&format!("ip netns exec {} sysctl -n net.ipv4.tcp_ecn", net.near)).unwrap(), "2");
+}
+
+#[test]
 fn what_is_wrong_is_a_sentence_and_changes_nothing() {
     let Some(net) = Net::new("wrong") else { return };
     let before = net.all();
