@@ -48,6 +48,7 @@ FORMATS = {
         "IF_TSOFFSET",
         "ISB_IFDROP",
         "ISB_OSDROP",
+        "EPB_DROPCOUNT",
     ),
     "limit.rs": ("DROPPED",),
     "offload.rs": ("LONGEST",),

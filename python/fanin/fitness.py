@@ -47,7 +47,7 @@ class Fitness:
     missing_share : float
         Of the payload, what was acknowledged or skipped and is not in the file.
     dropped_packets : int
-        Packets that the program that captured states it dropped (interface statistics of pcapng).
+        Packets that the program that captured states it dropped (interface statistics of pcapng, or what its packets say).
     resolution_ns : int or None
         All time stamps are multiples of this; None of a capture of a few packets.
     clock_speed : float or None

@@ -53,6 +53,12 @@ def paced(packets: list[Packet], speed: float) -> list[Packet]:
     return [(first + round((at - first) * speed), original, stored) for at, original, stored in packets]
 
 
+def leapt(packets: list[Packet], ns: int) -> list[Packet]:
+    """Time stamps of a clock that is set forward once, halfway."""
+    half = len(packets) // 2
+    return packets[:half] + [(at + ns, original, stored) for at, original, stored in packets[half:]]
+
+
 def again(packets: list[Packet], ns: int, change: Callable[[bytes], bytes] = lambda stored: stored) -> list[Packet]:
     """Each packet a second time so much later, as from a second tap."""
     late = [(at + ns, original, change(stored)) for at, original, stored in packets]

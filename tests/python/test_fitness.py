@@ -16,6 +16,7 @@ from .spoilt import Packet
 SERVICES = ROOT / "tests/data/services"
 FAN = SERVICES / "fan.pcap.gz"
 AGGREGATOR = bytes([10, 9, 0, 1])
+YEAR_NS = 365 * 86_400 * 10**9
 
 GOOD = [
     *sorted(SERVICES.glob("*.pcap.gz")),
@@ -37,6 +38,8 @@ SPOILT: dict[str, tuple[Callable[[list[Packet]], list[Packet]], str, set[str]]] 
     "ten milliseconds": (lambda p: spoilt.rounded(p, 10_000_000), "coarse-clock", {"sizes"}),
     "a tenth of a millisecond": (lambda p: spoilt.rounded(p, 100_000), "coarse-clock", {"sizes", "times", "losses"}),
     "no clock": (lambda p: [(0, *rest) for _, *rest in p], "stopped-clock", {"sizes"}),
+    "five minutes forward, in an answer": (lambda p: spoilt.leapt(p, 300 * 10**9), "clock-steps", {"sizes"}),
+    "twenty years forward": (lambda p: spoilt.leapt(p, 20 * YEAR_NS), "clock-steps", {"sizes"}),
     "other addresses": (lambda p: spoilt.again(p, 8_000, spoilt.translated), "translated-copies", {"sizes", "times"}),
     "every fourth acknowledgement": (
         lambda p: spoilt.thinned(p, 4),

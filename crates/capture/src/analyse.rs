@@ -255,6 +255,7 @@ impl Pass {
             cut: self.cut.packets,
             late: self.sorter.late.packets,
             jumps: self.clock.jumps.packets,
+            leap: self.table.silence.leap,
             merged: links.iter().map(|link| link.merged_packets).sum(),
             copies: self.table.mirrored.packets,
             copies_apart: copies.longest,

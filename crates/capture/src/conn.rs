@@ -244,6 +244,18 @@ impl Conn {
         self.dirs[d].seq.in_flight()
     }
 
+    /// When its last packet passed, copies left out.
+    #[inline]
+    pub fn last(&self) -> u64 {
+        self.end
+    }
+
+    /// How much either side sent that is not acknowledged, where both are in the file.
+    pub fn unacknowledged(&self) -> u64 {
+        let both = self.dirs.iter().all(|d| d.stats.packets > 0);
+        if both { self.in_flight(0) + self.in_flight(1) } else { 0 }
+    }
+
     /// The round trip behind the tap that the last acknowledgement of direction `d` measured.
     #[inline]
     pub fn take_round_trip(&mut self, d: usize) -> Option<u64> {

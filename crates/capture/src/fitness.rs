@@ -152,6 +152,8 @@ pub(crate) struct Counted {
     pub late: u64,
     /// Steps back of the capture's clock.
     pub jumps: u64,
+    /// The longest step forward that no silence explains, ns.
+    pub leap: u64,
     /// Data packets that an offload merged.
     pub merged: u64,
     pub copies: u64,
@@ -272,6 +274,7 @@ impl Measured {
             wrong_clock(clock),
             odd_clock(odd),
             clock_steps(counted.jumps),
+            clock_leaps(counted.leap),
             self.acknowledgements_missing(missing_acks, missing),
             one_direction(one_sided).filter(|_| enough),
             translated_copies(translated),
@@ -413,6 +416,15 @@ fn odd_clock(ticks: Option<f64>) -> Option<Reason> {
 fn clock_steps(jumps: u64) -> Option<Reason> {
     let message = format!("the capture's clock went back {jumps} times: stop what sets it while you capture");
     (jumps > 0).then(|| Reason::new("clock-steps", &[Times, Losses, Rack], message))
+}
+
+fn clock_leaps(leap: u64) -> Option<Reason> {
+    let message = format!(
+        "the capture's clock went forward by {} s at once, for which TCP is not silent: stop what sets it while you capture, and join no files of \
+         different times",
+        leap / 1_000_000_000
+    );
+    (leap > 0).then(|| Reason::new("clock-steps", &[Times, Losses, Rack], message))
 }
 
 fn one_direction(one_sided: f64) -> Option<Reason> {

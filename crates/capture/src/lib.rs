@@ -47,6 +47,7 @@ mod results;
 mod rhythm;
 mod sent;
 mod service;
+mod silence;
 mod stages;
 mod table;
 mod text;

@@ -7,6 +7,7 @@ use crate::copies::Copies;
 use crate::decode::{Addr, flag};
 use crate::limit::{Answer, Sent};
 use crate::rack::{Link, Links};
+use crate::silence::Silence;
 use crate::timeline::{Noted, Timed};
 use crate::{Gap, Options, Sink};
 use std::collections::HashMap;
@@ -23,6 +24,7 @@ pub(crate) struct Table {
     pub copies: Copies,
     links: Links,
     pub mirrored: Noted,
+    pub silence: Silence,
     gap: Gap,
 }
 
@@ -36,6 +38,7 @@ impl Table {
             copies: Copies::new(),
             links: Links::default(),
             mirrored: Noted::default(),
+            silence: Silence::default(),
             gap: options.gap,
         }
     }
@@ -44,6 +47,7 @@ impl Table {
     #[inline]
     pub fn segment(&mut self, timed: &Timed, sink: &mut dyn Sink) {
         let Timed { at, packet, segment: s, payload } = timed;
+        self.silence.segment(*at);
         let (a, b) = ((s.src, s.sport), (s.dst, s.dport));
         let key = if a <= b { [a, b] } else { [b, a] };
         let fresh = self.conns.len() as u32;
@@ -71,6 +75,7 @@ impl Table {
                 self.conns.at(index.max(other)).translates(index.min(other) as u32);
             }
             let conn = self.conns.at(index);
+            self.silence.goes_on(conn.last(), || conn.unacknowledged());
             if s.payload > 0 {
                 let merged = s.payload > most;
                 if let Some(bps) = self.links.data(s, most, *at) {

@@ -20,6 +20,8 @@ const IF_TSOFFSET: u16 = 14;
 /// Options of an interface's statistics: packets that it dropped, and that the system dropped behind it, since the capture began.
 const ISB_IFDROP: u16 = 5;
 const ISB_OSDROP: u16 = 7;
+/// Option of a packet: packets of its interface that were dropped since the one before.
+const EPB_DROPCOUNT: u16 = 4;
 
 /// State between blocks.
 pub(super) struct Pcapng {
@@ -36,6 +38,8 @@ struct Interface {
     offset_s: i64,
     /// Packets that were dropped before they reached the file, by the interface and by the system, as was stated last.
     dropped: [u64; 2],
+    /// The same, as its packets state it one by one.
+    dropped_between: u64,
 }
 
 /// Length of one time-stamp unit.
@@ -143,7 +147,8 @@ impl Pcapng {
 
     /// Packets that did not reach the file, as the program that captured states in it.
     pub fn dropped(&self) -> u64 {
-        let of = |i: &Interface| i.dropped[0].saturating_add(i.dropped[1]);
+        // A program that states both states the same packets twice.
+        let of = |i: &Interface| i.dropped[0].saturating_add(i.dropped[1]).max(i.dropped_between);
         self.interfaces.iter().map(of).fold(self.dropped_before, u64::saturating_add)
     }
 
@@ -186,6 +191,7 @@ impl Pcapng {
             clock: Clock::Ns(1_000),
             offset_s: 0,
             dropped: [0; 2],
+            dropped_between: 0,
         };
         self.options(&block[16..block.len() - 4], |code, value| match (code, value) {
             (IF_TSRESOL, &[resolution, ..]) => found.clock = Clock::from_option(resolution),
@@ -218,7 +224,7 @@ impl Pcapng {
 
     /// A packet block, which is buffered whole.
     #[inline]
-    fn packet(&self, input: &mut Input<'_>, kind: u32, length: usize, number: u64) -> Result<Frame, Damage> {
+    fn packet(&mut self, input: &mut Input<'_>, kind: u32, length: usize, number: u64) -> Result<Frame, Damage> {
         let block = &input.ahead()[..length];
         let header = if kind == SIMPLE_PACKET { 12 } else { 28 };
         if length < header + 4 {
@@ -245,9 +251,35 @@ impl Pcapng {
             return Err(Damage::ImpossibleLength { packet: number, length: stored });
         }
         let linktype = interface.linktype;
+        let dropped = self.dropped_before(block, kind, header + stored as usize);
+        if dropped > 0 {
+            let between = &mut self.interfaces[id as usize].dropped_between;
+            *between = between.saturating_add(dropped);
+        }
         input.mark_frame(header, stored as usize);
         input.advance(length);
         Ok(Frame { t_ns, original, stored, linktype, bad_fraction: false })
+    }
+
+    /// Packets of its interface that a packet, which ends at `end` of its block, says were dropped since the one before. Options that make no sense
+    /// say nothing.
+    #[inline]
+    fn dropped_before(&self, block: &[u8], kind: u32, end: usize) -> u64 {
+        match kind {
+            ENHANCED_PACKET => {
+                let mut dropped = 0;
+                let options = block.get(end.next_multiple_of(4)..block.len() - 4).unwrap_or(&[]);
+                let _ = self.options(options, |code, value| {
+                    if code == EPB_DROPCOUNT {
+                        dropped = self.u64_of(value).unwrap_or(dropped);
+                    }
+                });
+                dropped
+            }
+            // All ones: not known.
+            OBSOLETE_PACKET => Some(self.u16_at(block, 10)).filter(|&n| n != u16::MAX).map_or(0, u64::from),
+            _ => 0,
+        }
     }
 
     /// The length in front of a block, checked for what is possible at all.

@@ -45,9 +45,9 @@ fn one_time_for_all_is_none() {
         seen
     };
     let counted = Counted { packets: 2_000, ..Counted::default() };
-    assert_eq!(whole().judged(counted, one(FEWEST_PACKETS)).fit_for, [Aspect::Sizes]);
-    assert_eq!(kinds(whole(), counted, one(FEWEST_PACKETS)), ["stopped-clock"]);
-    assert_eq!(kinds(whole(), counted, one(FEWEST_PACKETS - 1)), [""; 0], "too few to say");
+    assert_eq!(whole().judged(counted, one(40)).fit_for, [Aspect::Sizes]);
+    assert_eq!(kinds(whole(), counted, one(40)), ["stopped-clock"]);
+    assert_eq!(kinds(whole(), counted, one(39)), [""; 0], "too few to say");
 }
 
 #[test]
@@ -156,4 +156,8 @@ fn a_hundredth_of_the_packets_cut_or_late_and_any_step_back_spoil_it() {
     assert_eq!(counted(21, 0, 0), ["headers-cut"]);
     assert_eq!(counted(0, 21, 0), ["too-late"]);
     assert_eq!(counted(0, 0, 1), ["clock-steps"]);
+    let leap = Counted { packets: 2_000, leap: 300 * SECOND, ..Counted::default() };
+    let found = whole().judged(leap, stamps(1_000, 1_000));
+    assert_eq!((found.reasons[0].kind, found.fit_for.as_slice()), ("clock-steps", [Aspect::Sizes].as_slice()));
+    assert!(found.line.contains("went forward by 300 s at once"), "{}", found.line);
 }

@@ -107,8 +107,16 @@ fn sections_interfaces_clocks_and_old_packet_blocks_are_all_understood() {
         let (high, low) = ((stamp >> 32) as u32, stamp as u32);
         let body = match i % 2 {
             0 => [w.u32(interface), w.u32(high), w.u32(low), w.u32(stored), w.u32(original), packet].concat(),
-            _ => [w.u16(interface as u16), w.u16(7), w.u32(high), w.u32(low), w.u32(stored), w.u32(original), packet]
-                .concat(),
+            _ => [
+                w.u16(interface as u16),
+                w.u16(u16::MAX),
+                w.u32(high),
+                w.u32(low),
+                w.u32(stored),
+                w.u32(original),
+                packet,
+            ]
+            .concat(),
         };
         file.extend(w.block(if i % 2 == 0 { 6 } else { 2 }, &body));
     }
@@ -186,21 +194,61 @@ fn packets_that_interfaces_and_system_dropped_are_added_up() {
         file.extend(w.block(5, &[0; 4]));
     }
     let w = Words { big: true };
-    let mut rest = &plain[24..];
-    while !rest.is_empty() {
-        let stored = u32::from_le_bytes(rest[8..12].try_into().unwrap()) as usize;
-        let lengths = [&rest[12..16], &rest[8..12]].map(|word| w.u32(u32::from_le_bytes(word.try_into().unwrap())));
-        let [original, stored_word] = lengths;
-        let stamp = u64::from(u32::from_le_bytes(rest[..4].try_into().unwrap())) * 1_000_000
-            + u64::from(u32::from_le_bytes(rest[4..8].try_into().unwrap()));
-        let head = [w.u32(0), w.u32((stamp >> 32) as u32), w.u32(stamp as u32), stored_word, original].concat();
-        file.extend(w.block(6, &[head, rest[16..16 + stored].to_vec()].concat()));
-        rest = &rest[16 + stored..];
-    }
+    file.extend(packets(&plain, |_, head, packet| w.block(6, &[w.u32(0), head(&w), packet].concat())));
     let found = run_bytes(&file).unwrap();
     assert_eq!(found.fitness.dropped_packets, 2 * (3 + 20 + 100));
     assert!(found.fitness.line.contains("it dropped 246 packets, 38.1% of all"), "{}", found.fitness.line);
     assert_eq!((found.summary.packets, found.partial), (400, None));
+}
+
+/// The blocks that `block` makes of a little-endian microsecond file's packets: of the number of each, of time stamp and lengths, and of its bytes.
+fn packets(plain: &[u8], block: impl Fn(usize, &dyn Fn(&Words) -> Vec<u8>, Vec<u8>) -> Vec<u8>) -> Vec<u8> {
+    let mut file = Vec::new();
+    let mut rest = &plain[24..];
+    for n in 0.. {
+        if rest.is_empty() {
+            break;
+        }
+        let word = |i: usize| u32::from_le_bytes([rest[i], rest[i + 1], rest[i + 2], rest[i + 3]]);
+        let (stamp, stored, original) = (u64::from(word(0)) * 1_000_000 + u64::from(word(4)), word(8), word(12));
+        let head = |w: &Words| [(stamp >> 32) as u32, stamp as u32, stored, original].map(|n| w.u32(n)).concat();
+        file.extend(block(n, &head, rest[16..16 + stored as usize].to_vec()));
+        rest = &rest[16 + stored as usize..];
+    }
+    file
+}
+
+/// Each of three interfaces has what was dropped between its packets, one of them in its statistics too: in the first those of the last packets are
+/// lacking, in the second there are packets that were dropped behind the last one.
+#[test]
+fn packets_that_were_dropped_between_others_are_added_up_and_not_counted_twice() {
+    let plain = std::fs::read(data().join(REFERENCE)).unwrap();
+    for big in [false, true] {
+        let w = Words { big };
+        let mut file = [w.section(), w.interface(1, &[]), w.interface(1, &[]), w.interface(1, &[])].concat();
+        file.extend(packets(&plain, |n, head, packet| {
+            let dropped = if n < 30 { 2 } else { 0 };
+            match n % 3 {
+                // Comment, flags and queue are no count; neither is one that is cut.
+                interface @ (0 | 1) => {
+                    let mut body = [w.u32(interface as u32), head(&w), packet].concat();
+                    body.resize(body.len().next_multiple_of(4), 0);
+                    let options = [(1, vec![9; 7]), (4, w.u64(dropped)), (2, w.u32(9)), (4, vec![9; 4]), (6, w.u32(9))];
+                    w.block(6, &w.with(body, &options))
+                }
+                _ => {
+                    let dropped = if n < 30 { 2 } else { u16::MAX };
+                    w.block(2, &[w.u16(2), w.u16(dropped), head(&w), packet].concat())
+                }
+            }
+        }));
+        file.extend(w.statistics(0, &[(5, w.u64(15)), (7, w.u64(1))]));
+        file.extend(w.statistics(1, &[(5, w.u64(21)), (7, w.u64(2))]));
+        let found = run_bytes(&file).unwrap();
+        assert_eq!((found.summary.packets, found.partial), (400, None));
+        assert_eq!(found.fitness.dropped_packets, 20 + 23 + 20, "{big}");
+        assert!(found.fitness.line.contains("it dropped 63 packets"), "{}", found.fitness.line);
+    }
 }
 
 #[test]
