@@ -46,6 +46,7 @@ __all__ = [
     "kernel_replay",
     "kernel_results",
     "limit",
+    "mapped",
     "name_c_file",
     "named_c_files",
     "needs_ecn",
@@ -263,6 +264,9 @@ def clean_without_memory(paths: Sequence[str | PathLike[str]]) -> None:
 
 def give_back() -> None:
     """Give free memory back to the system, which the allocator would keep for later."""
+
+def mapped(file: int, kind: str, count: int, nulls: Sequence[int]) -> Table:
+    """The column ``values`` of so many numbers of a kind (as :mod:`array` names it) that an open file without a name begins with; `nulls` are places."""
 
 def analyse(
     path: str | PathLike[str],

@@ -124,6 +124,7 @@ class TrainsResult:
     version: str
     _capture: Capture = field(repr=False)
     _frames: dict[str, pl.DataFrame] = field(default_factory=dict, repr=False)
+    _drawn: dict[tuple[str | None, int], list[list[tuple[float, float]]]] = field(default_factory=dict, repr=False)
 
     @property
     def trains(self) -> pl.DataFrame:
@@ -267,26 +268,32 @@ class TrainsResult:
         parts = self._round_answers(aggregator).partition_by("round", maintain_order=True)
         return [list(zip(part["connection"], part["turn"], strict=True)) for part in parts]
 
-    def _round_answers(self, aggregator: str | None) -> pl.DataFrame:
+    def _round_answers(self, aggregator: str | None, replay: Replay | None = None) -> pl.DataFrame:
         """The answers of each round: ``round``, in order of time, ``connection`` and ``turn`` (UInt32)."""
         from fanin import waiting
 
-        replay = self.workload(aggregator)
+        replay = replay or self.workload(aggregator)
         answers = frame(replay.round_answers())
         return answers if waiting.groups(replay) else answers.clear()
 
-    def round_times(self, aggregator: str | None = None, *, most: int) -> list[list[tuple[float, float]]]:
-        """The first `most` rounds: per answer when it was asked for and when it had arrived, in ms since the round's first request."""
-        members = self._round_answers(aggregator).filter(pl.col("round") < most)
-        first = pl.col("request_start_ms").min().over("round")
-        rows = (
-            members.join(self.turns, on=["connection", "turn"], how="inner", maintain_order="left")
-            .drop_nulls(["request_start_ms", "response_end_ms"])
-            .select("round", asked=pl.col("request_start_ms") - first, answered=pl.col("response_end_ms") - first)
-        )
-        return [
-            list(zip(r["asked"], r["answered"], strict=True)) for r in rows.partition_by("round", maintain_order=True)
-        ]
+    def round_times(
+        self, aggregator: str | None = None, *, most: int, replay: Replay | None = None
+    ) -> list[list[tuple[float, float]]]:
+        """The first `most` rounds: per answer when it was asked for and when it had arrived, in ms since the round's first request.
+
+        They are found once: of a million connections the `replay`, which is :meth:`workload` where that is at hand, takes 0.4 GB.
+        """
+        if (aggregator, most) not in self._drawn:
+            members = self._round_answers(aggregator, replay).filter(pl.col("round") < most)
+            first = pl.col("request_start_ms").min().over("round")
+            rows = (
+                members.join(self.turns, on=["connection", "turn"], how="inner", maintain_order="left")
+                .drop_nulls(["request_start_ms", "response_end_ms"])
+                .select("round", asked=pl.col("request_start_ms") - first, answered=pl.col("response_end_ms") - first)
+            )
+            parts = rows.partition_by("round", maintain_order=True)
+            self._drawn[aggregator, most] = [list(zip(r["asked"], r["answered"], strict=True)) for r in parts]
+        return self._drawn[aggregator, most]
 
     def heaviest(self, most: int) -> list[dict[str, Any]]:
         """The connections with the most payload, in the order of their numbers."""

@@ -1,39 +1,39 @@
-//! The connections of a capture, packed: of a million of them most have counted little, and their rows would be most of what is kept.
+//! The rows of a capture, packed: of a million connections most have counted little, and their rows would be most of what is kept.
 
 use crate::{Analysis, Connection};
+use serde::de::DeserializeOwned;
 use serde::{Serialize, Serializer};
+use std::marker::PhantomData;
 use std::net::IpAddr;
 
 /// Bytes of a page: small enough to take the place of what was freed.
 const PAGE: usize = 1 << 16;
 
-/// More than a packed connection takes.
+/// More than a packed row takes.
 const ROOM: usize = 1 << 10;
 
-/// Connections in order of their first packet. Each is unpacked as it is asked for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Connections {
+/// Rows in their order. Each is unpacked as it is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packed<T> {
     pages: Vec<Vec<u8>>,
     /// Where each begins, counted in whole pages.
     begins: Vec<u64>,
+    of: PhantomData<T>,
 }
 
-impl Connections {
-    /// None yet, with room for so many.
-    pub(crate) fn with_capacity(count: usize) -> Connections {
-        Connections { pages: Vec::new(), begins: Vec::with_capacity(count) }
-    }
+/// Connections in order of their first packet.
+pub type Connections = Packed<Connection>;
 
-    /// One more.
-    pub(crate) fn push(&mut self, connection: &Connection) {
-        if self.pages.last().is_none_or(|page| page.len() + ROOM > PAGE) {
-            self.pages.push(Vec::with_capacity(PAGE));
-        }
-        let number = self.pages.len() - 1;
-        let page = &mut self.pages[number];
-        self.begins.push((number * PAGE + page.len()) as u64);
-        *page =
-            postcard::to_extend(connection, std::mem::take(page)).expect("numbers and addresses, which have a form");
+impl<T> Default for Packed<T> {
+    fn default() -> Packed<T> {
+        Packed::with_capacity(0)
+    }
+}
+
+impl<T> Packed<T> {
+    /// None yet, with room for so many.
+    pub(crate) fn with_capacity(count: usize) -> Packed<T> {
+        Packed { pages: Vec::new(), begins: Vec::with_capacity(count), of: PhantomData }
     }
 
     /// How many.
@@ -45,16 +45,37 @@ impl Connections {
     pub fn is_empty(&self) -> bool {
         self.begins.is_empty()
     }
+}
 
-    /// The connection of a number.
-    pub fn get(&self, number: usize) -> Option<Connection> {
+#[cfg(test)]
+impl<T> Packed<T> {
+    /// What rows and their places take.
+    pub(crate) fn bytes(&self) -> usize {
+        self.pages.iter().map(Vec::len).sum::<usize>() + 8 * self.begins.len()
+    }
+}
+
+impl<T: Serialize + DeserializeOwned> Packed<T> {
+    /// One more.
+    pub(crate) fn push(&mut self, row: &T) {
+        if self.pages.last().is_none_or(|page| page.len() + ROOM > PAGE) {
+            self.pages.push(Vec::with_capacity(PAGE));
+        }
+        let number = self.pages.len() - 1;
+        let page = &mut self.pages[number];
+        self.begins.push((number * PAGE + page.len()) as u64);
+        *page = postcard::to_extend(row, std::mem::take(page)).expect("numbers and addresses, which have a form");
+    }
+
+    /// The row of a number.
+    pub fn get(&self, number: usize) -> Option<T> {
         let begin = *self.begins.get(number)? as usize;
         let packed = &self.pages[begin / PAGE][begin % PAGE..];
-        Some(postcard::from_bytes(packed).expect("a connection that was packed"))
+        Some(postcard::from_bytes(packed).expect("a row that was packed"))
     }
 
     /// All of them, in order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = Connection> + '_ {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = T> + '_ {
         (0..self.len()).map(|number| self.get(number).expect("there are so many"))
     }
 }
@@ -67,15 +88,16 @@ impl Analysis {
     }
 }
 
-impl FromIterator<Connection> for Connections {
-    fn from_iter<I: IntoIterator<Item = Connection>>(all: I) -> Connections {
-        let mut connections = Connections::default();
-        all.into_iter().for_each(|connection| connections.push(&connection));
-        connections
+impl<T: Serialize + DeserializeOwned> FromIterator<T> for Packed<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(all: I) -> Packed<T> {
+        let all = all.into_iter();
+        let mut packed = Packed::with_capacity(all.size_hint().0);
+        all.for_each(|row| packed.push(&row));
+        packed
     }
 }
 
-impl Serialize for Connections {
+impl<T: Serialize + DeserializeOwned> Serialize for Packed<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.iter())
     }

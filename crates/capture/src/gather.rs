@@ -19,10 +19,15 @@ impl Analysis {
     /// # Errors
     /// When the host received nothing, or no host did.
     pub fn workload(&self, aggregator: Option<IpAddr>) -> Result<Workload, WorkloadError> {
+        self.workload_of(&self.turns, aggregator)
+    }
+
+    /// The same, of these turns.
+    pub(crate) fn workload_of(&self, turns: &[Turn], aggregator: Option<IpAddr>) -> Result<Workload, WorkloadError> {
         let aggregator = self.receiver(aggregator)?;
         self.enough_of(aggregator)?;
         // A list of all, since a million connections with one of their own take more.
-        let mut turns: Vec<&Turn> = self.turns.iter().collect();
+        let mut turns: Vec<&Turn> = turns.iter().collect();
         turns.sort_by_key(|t| (t.connection, t.turn));
         let mut gathered = Gathered::new(self, aggregator);
         for turns in turns.chunk_by(|a, b| a.connection == b.connection) {

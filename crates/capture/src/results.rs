@@ -208,7 +208,7 @@ pub struct DirectionStats {
 /// A request and its response: a run of payload from the client, answered by a run of payload from the server.
 ///
 /// Times are when the tap saw the packets. A response ends with the last packet that carried any of its bytes, retransmissions included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turn {
     /// Index into [`Analysis::connections`].
     pub connection: u32,
@@ -257,7 +257,7 @@ pub struct Turn {
 }
 
 /// What may have delayed the first byte of a run on its way, so that its application gets no blame for it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Front {
     /// Packets before it were lost on their way to the tap: what the tap saw first was sent again.
     pub lost: bool,

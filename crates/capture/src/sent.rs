@@ -135,8 +135,13 @@ pub struct Queued {
 impl Analysis {
     /// How long first packets of answers to `aggregator` waited before the tap, in queues, by their senders' time stamps; none where too few tell.
     pub fn queued_before(&self, aggregator: IpAddr) -> Option<Queued> {
+        self.queued_before_of(&self.turns, aggregator)
+    }
+
+    /// The same, of these turns.
+    pub(crate) fn queued_before_of(&self, all: &[Turn], aggregator: IpAddr) -> Option<Queued> {
         let mut turns: BTreeMap<u32, Vec<&Turn>> = BTreeMap::new();
-        self.turns.iter().for_each(|turn| turns.entry(turn.connection).or_default().push(turn));
+        all.iter().for_each(|turn| turns.entry(turn.connection).or_default().push(turn));
         let mut waits: Vec<u64> = Vec::new();
         for c in self.connections.iter() {
             let mut runs: Vec<(u64, Late)> =

@@ -5,7 +5,7 @@ use crate::error::{Class, capture_error, internal, raise, workload_error};
 use crate::memory::give_back;
 use crate::simulate::Rack;
 use crate::watch::Watch;
-use fanin_capture::{Analysis, Connection, DirectionStats, Gap, Options, Place, ReplayConnection, Round, Workload};
+use fanin_capture::{Connection, DirectionStats, Gap, Kept, Options, Place, ReplayConnection, Round, Workload};
 use fanin_units::Duration;
 use pyo3::prelude::*;
 use serde::Serialize;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// What was found in one capture.
 #[pyclass(frozen, module = "fanin._native")]
-pub struct Capture(Analysis, Gap);
+pub struct Capture(Kept, Gap);
 
 /// Connections from which the memory of a pass is given back to the system when it is over.
 const MANY: usize = 32_768;
@@ -58,13 +58,14 @@ pub fn analyse(
             let total = progress.bytes_total.filter(|&t| t > 0);
             watch.report(total.map_or(0.0, |t| progress.bytes_read as f64 / t as f64))
         })
+        .map(Kept::new)
     })
-    .map(|analysis| {
+    .map(|found| {
         // What connections took that rested: twice what is left of them.
-        if analysis.connections.len() >= MANY {
+        if found.analysis().connections.len() >= MANY {
             give_back(py);
         }
-        Capture(analysis, gap)
+        Capture(found, gap)
     })
     .map_err(|error| capture_error(py, &error))
 }
@@ -81,28 +82,29 @@ impl Capture {
     }
     /// Counts over the file, as JSON.
     fn summary_json(&self) -> PyResult<String> {
-        json(&self.0.summary)
+        json(&self.0.analysis().summary)
     }
     /// TCP connections of these numbers, an object each, as JSON.
     fn connections_json(&self, begin: usize, end: usize) -> PyResult<String> {
-        let all = &self.0.connections;
+        let all = &self.0.analysis().connections;
         json(&(begin..end.min(all.len())).filter_map(|number| all.get(number)).collect::<Vec<_>>())
     }
     /// The connections with the most payload, so many of them, in order of their number, as JSON.
     fn heaviest_json(&self, most: usize) -> PyResult<String> {
         let payload = |c: &Connection| Reverse(c.to_client.payload_bytes + c.to_server.payload_bytes);
-        let mut numbers: Vec<_> = self.0.connections.iter().map(|c| (payload(&c), c.connection)).collect();
+        let mut numbers: Vec<_> = self.0.analysis().connections.iter().map(|c| (payload(&c), c.connection)).collect();
         numbers.sort_unstable();
         numbers.truncate(most);
         numbers.sort_unstable_by_key(|&(_, number)| number);
-        let heaviest: Vec<_> = numbers.iter().filter_map(|&(_, n)| self.0.connections.get(n as usize)).collect();
+        let heaviest: Vec<_> =
+            numbers.iter().filter_map(|&(_, n)| self.0.analysis().connections.get(n as usize)).collect();
         json(&heaviest)
     }
 
     /// The connections of one host, with what went towards it: `asks` where it opened them, so that responses do.
     fn towards(&self, py: Python<'_>, host: &str) -> PyResult<Table> {
         let ip = address(py, host)?;
-        let mine = self.0.connections.iter().filter(|c| c.client_ip == ip || c.server_ip == ip);
+        let mine = self.0.analysis().connections.iter().filter(|c| c.client_ip == ip || c.server_ip == ip);
         let mut numbers = Vec::new();
         let mut flags = [const { Vec::new() }; 2];
         let mut times = [const { Vec::new() }; 2];
@@ -131,16 +133,16 @@ impl Capture {
     }
     /// Hosts, the likeliest aggregator first, as JSON.
     fn hosts_json(&self) -> PyResult<String> {
-        json(&self.0.hosts)
+        json(&self.0.analysis().hosts)
     }
     /// What the spacing of packets says about the link to each receiver, as JSON.
     fn links_json(&self) -> PyResult<String> {
-        json(&self.0.links)
+        json(&self.0.analysis().links)
     }
     /// What losses say of the limit of the queue to a receiver whose link has this rate, bit/s, as JSON; `null` where there are too few.
     fn limit_json(&self, py: Python<'_>, receiver: &str, bps: f64) -> PyResult<String> {
         let ip = address(py, receiver)?;
-        let link = self.0.links.iter().find(|link| link.receiver == ip);
+        let link = self.0.analysis().links.iter().find(|link| link.receiver == ip);
         json(&py.detach(|| link.and_then(|link| link.limit(bps as u64))))
     }
     /// How long first packets of answers to a receiver waited before the tap, by their senders' time stamps, as JSON; `null` where too few tell.
@@ -150,21 +152,21 @@ impl Capture {
     }
     /// Whether the capture is fit to judge by, as JSON.
     fn fitness_json(&self) -> PyResult<String> {
-        json(&self.0.fitness)
+        json(&self.0.analysis().fitness)
     }
 
     /// What a reader of the numbers should know, as JSON.
     fn warnings_json(&self) -> PyResult<String> {
-        json(&self.0.warnings)
+        json(&self.0.analysis().warnings)
     }
     /// Where a damaged file ends, as JSON; `null` for a whole one.
     fn partial_json(&self) -> PyResult<String> {
-        json(&self.0.partial)
+        json(&self.0.analysis().partial)
     }
 
     /// One row per packet train.
     fn trains(&self) -> PyResult<Table> {
-        let rows = &self.0.trains;
+        let rows = self.0.trains();
         Table::new(vec![
             ("connection", u32s(rows.iter().map(|t| t.connection))),
             ("direction", texts(rows.iter().map(|t| t.direction.name()))),
@@ -182,7 +184,7 @@ impl Capture {
 
     /// One row per request and its response.
     fn turns(&self) -> PyResult<Table> {
-        let rows = &self.0.turns;
+        let rows = self.0.turns();
         Table::new(vec![
             ("connection", u32s(rows.iter().map(|t| t.connection))),
             ("turn", u32s(rows.iter().map(|t| t.turn))),
@@ -209,7 +211,7 @@ impl Capture {
 
     /// Whether the tap is between the queue and this host; None where the capture does not show it.
     fn behind_the_queue(&self, py: Python<'_>, aggregator: &str) -> PyResult<Option<bool>> {
-        Ok(self.0.behind_the_queue(address(py, aggregator)?))
+        Ok(self.0.analysis().behind_the_queue(address(py, aggregator)?))
     }
 }
 

@@ -2,6 +2,7 @@
 //! and in `python/fanin`.
 
 mod algorithm;
+mod aside;
 mod capture;
 mod code;
 mod columns;
@@ -24,6 +25,8 @@ mod _native {
     use super::*;
     #[pymodule_export]
     use crate::algorithm::{PyAck, PyConn, PySetup, name_c_file, named_c_files};
+    #[pymodule_export]
+    use crate::aside::mapped;
     #[pymodule_export]
     use crate::capture::{Capture, Replay, analyse};
     #[pymodule_export]

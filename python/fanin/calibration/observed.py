@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import stdev
 
+from fanin import aside
+
 MEDIAN_TOLERANCE = 0.08
 """Standard deviation of the logarithm of a replay's median beside a real one: the simulator's own error (`python -m lab validate`) and the hosts' costs."""
 
@@ -36,13 +38,13 @@ class Shown:
 
     Attributes
     ----------
-    took_ms : tuple of float
+    took_ms : sequence of float
         Durations of the requests in ascending order, without those that waited for handshakes.
     retransmissions : int or None
         Segments that the servers sent again; None where the tap cannot see it.
     """
 
-    took_ms: tuple[float, ...]
+    took_ms: Sequence[float]
     retransmissions: int | None
 
     @classmethod
@@ -52,9 +54,14 @@ class Shown:
         Examples
         --------
         >>> Shown.of([3.0, None, 1.0], 7)
-        Shown(took_ms=(1.0, 3.0), retransmissions=7)
+        Shown(took_ms=array('d', [1.0, 3.0]), retransmissions=7)
         """
-        return cls(tuple(sorted(ms for ms in took_ms if ms is not None)), retransmissions)
+        return cls(aside.held(sorted(ms for ms in took_ms if ms is not None)), retransmissions)
+
+    @classmethod
+    def pooled(cls, replays: Sequence[Shown]) -> Shown:
+        """The durations of several replays."""
+        return cls.of([ms for replay in replays for ms in replay.took_ms], None)
 
     def quantile(self, p: float) -> float:
         """By nearest rank, ms.
@@ -99,7 +106,7 @@ def apart(capture: Shown, replays: Sequence[Shown]) -> dict[str, float]:
     known = [replay for replay in replays if replay.took_ms]
     if len(capture.took_ms) < FEWEST or not known:
         return {}
-    pooled = Shown(tuple(sorted(ms for replay in known for ms in replay.took_ms)), None)
+    pooled = Shown.pooled(known)
     found = {"p50": _median(capture, known, pooled), "mean": _mean(capture, known)}
     median, count = capture.quantile(0.5), len(capture.took_ms)
     for factor in SLOWER_THAN:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from fanin import _native
 from fanin.calibration.observed import Shown
 from fanin.calibration.search import Calibration, calibrate
 from fanin.errors import FaninError
@@ -88,6 +89,8 @@ def calibrated(
         places = [place for place, job in enumerate(made) if _can_be(job)]
         jobs = [measure(made[place]) for place in places]
         found: list[list[Shown]] = [[] for _ in racks]
+        # What reading the traffic and making plans took is of no use to the runs.
+        _native.give_back()
 
         def finished(number: int, result: Frames | BaseException) -> None:
             if isinstance(result, BaseException):

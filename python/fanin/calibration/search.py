@@ -224,7 +224,7 @@ def _distance(one: Settings, other: Settings) -> float:
 
 
 def _fit(rack: Settings, shown: Shown, seeds: Sequence[Shown]) -> Fit:
-    pooled = Shown(tuple(sorted(ms for seed in seeds for ms in seed.took_ms)), None)
+    pooled = Shown.pooled(seeds)
     far = apart(shown, seeds)
     if not pooled.took_ms:
         return Fit(rack, {}, 0.0, None, None)

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from fanin import aside
 from fanin.ranking import STATISTICS
 from fanin.runs.tables import schema
 
@@ -180,4 +181,5 @@ class Typed:
 
 def _of_its_own(column: pl.Series) -> pl.Series:
     """A copy: a column that came from the engine holds the memory of all that came with it."""
-    return column.head(1).append(column[1:]).rechunk()
+    there = aside.column(column)
+    return column.head(1).append(column[1:]).rechunk() if there is column else there

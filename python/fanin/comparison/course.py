@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from fanin.calibration import as_calibrated, judge_racks
 from fanin.comparison.candidates import Choice, chosen, listed, with_candidates, with_host_settings
 from fanin.comparison.confirm import confirm
-from fanin.comparison.on_rack import compared
+from fanin.comparison.on_rack import ROUNDS_DRAWN, compared
 from fanin.comparison.question import CONFIRMING, GivenRack, Question
 from fanin.comparison.replays import MeasuredReplay
 from fanin.comparison.variations import Variation, under, variation
@@ -122,6 +122,8 @@ def read(question: Question, tell: Teller, *, to_advise: bool) -> Reading:
     if to_advise and not found.fitness.fit:
         raise CaptureError(f"{capture}: no advice yet: the capture is {found.fitness.sentence}")
     replay, spans = found.workload(question.aggregator), None
+    if replay.rounds:
+        found.round_times(replay.aggregator, most=ROUNDS_DRAWN, replay=replay)
     if question.spans is not None:
         replay, spans = fit(found, replay, question.spans)
     if question.independent:

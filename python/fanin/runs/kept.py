@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
+from fanin import _native
 from fanin.errors import OutputError
 from fanin.progress import Progress
 from fanin.runs.executor import Executor, Threads
@@ -98,6 +99,8 @@ def run_kept(
             finished(number, kept)
     if not left:
         return found, True
+    # A key takes a plan; what that took is of no use to the threads that run.
+    _native.give_back()
 
     def done(position: int, outcome: Frames | BaseException) -> None:
         nonlocal found

@@ -1,0 +1,97 @@
+"""What is held of hundreds of replays of a large capture lies in files without a name, and is the same numbers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import fanin
+import polars as pl
+import pytest
+from fanin import aside
+from fanin.calibration import Shown
+from fanin.comparison import columns
+from fanin.comparison.columns import Typed
+
+from .conftest import ROOT, SMALL
+
+HELD = {
+    "columns of runs": (
+        "from fanin.comparison.columns import Typed\ntyped = Typed()",
+        "typed.held('responses', pl.Series('done_ms', pl.Series(range(rows), dtype=pl.Float64) / (n + 1)))",
+    ),
+    "durations of racks": (
+        "from fanin.calibration import Shown",
+        "Shown.of((pl.Series(range(rows), dtype=pl.Float64) / (n + 1)).to_list(), 0)",
+    ),
+}
+"""What is imported, and what is held of replay `n`."""
+
+MEASURES = """
+import os, pathlib
+os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:0,muzzy_decay_ms:0")
+import polars as pl
+from fanin import _native
+{begins}
+rows = 500_000
+def anonymous():
+    _native.give_back()
+    lines = pathlib.Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("RssAnon:")) // 1024
+n = 100
+first = {each}
+before = anonymous()
+held = [{each} for n in range(40)]
+print(anonymous() - before)
+"""
+
+
+@pytest.mark.parametrize("what", HELD)
+def test_forty_replays_of_half_a_million_responses_take_no_memory_of_their_own(what: str, tmp_path: Path) -> None:
+    begins, each = HELD[what]
+    code = MEASURES.format(begins=begins, each=each)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    # As numbers they are 160 MB, as Python's floats 640.
+    assert int(done.stdout) < 60
+
+
+@pytest.mark.parametrize("kind", [pl.Float64, pl.UInt64, pl.UInt32])
+def test_a_column_comes_back_with_what_is_unknown(kind: type[pl.DataType]) -> None:
+    values = pl.Series("a", [None, *range(aside.LONG), None], dtype=kind)
+    held = Typed().held("responses", values)
+    assert held is not values
+    assert held.equals(values, check_names=True, check_dtypes=True)
+    assert held.null_count() == 2
+
+
+def test_without_a_place_for_files_they_are_held_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    values = pl.Series("a", range(aside.LONG), dtype=pl.Float64)
+    assert aside.column(values) is values
+    assert Shown.of(values.to_list(), 0).quantile(0.5) == aside.LONG / 2 - 1
+    assert Typed().held("responses", values).equals(values)
+
+
+def test_nothing_of_it_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    kept = aside.column(pl.Series("a", range(aside.LONG), dtype=pl.Float64)), aside.held(map(float, range(aside.LONG)))
+    assert list((tmp_path / "fanin").iterdir()) == []
+    assert kept[0].sum() == sum(kept[1])
+
+
+def test_a_comparison_is_the_same_whatever_lies_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+    def compared() -> tuple[dict[str, object], list[pl.DataFrame]]:
+        result = fanin.compare(SMALL, ROOT / "examples/rack.toml", cc=["cubic", "dctcp"], seeds=2, keep=False)
+        told = {**result.to_dict(), "command": None}
+        frames = [result.responses, result.rounds, result.stages, result.flows, result.runs, result.queue]
+        return told, [frame.rechunk() for frame in frames]
+
+    told, frames = compared()
+    monkeypatch.setattr(aside, "LONG", 10)
+    monkeypatch.setattr(columns, "MANY_ROWS", 10)
+    there, beside = compared()
+    assert there == told
+    assert all(one.equals(other) for one, other in zip(frames, beside, strict=True))
