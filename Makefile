@@ -172,7 +172,7 @@ ROWS ?=
 performance: build
 	$(BIN)/python benches/table.py $(ROWS)
 
-# Every command without memory, room, files, a home, a whole store or patience; tests/python/test_faults.py has a part of it.
+# Every command without memory, room, files, a home, a whole store or patience, and stopped by three signals; tests/python/test_faults.py has a part.
 # FAULTS narrows it to commands: make faults FAULTS="rack trains".
 FAULTS ?=
 faults: build

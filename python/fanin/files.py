@@ -169,6 +169,9 @@ def read_text(path: Path) -> str:
     return text
 
 
+ROWS = "fanin-rows-"
+"""Of folders for rows that another process reads."""
+
 ONE_ARENA = {"MALLOC_ARENA_MAX": "1"}
 """As :class:`fanin.limits.Apart` has it under a limit."""
 
@@ -196,12 +199,12 @@ def read_parquet(*files: Path) -> list[pl.DataFrame]:
 
     for file in files:
         file.open("rb").close()
-    with tempfile.TemporaryDirectory() as folder:
+    with scratch_folder(tempfile.gettempdir(), ROWS) as folder:
         # Without what lies in this folder: -P.
-        words = [sys.executable, "-P", "-c", _READS, folder, *map(os.path.abspath, files)]
+        words = [sys.executable, "-P", "-c", _READS, str(folder), *map(os.path.abspath, files)]
         if subprocess.run(words, capture_output=True, check=False, env=os.environ | ONE_ARENA).returncode:
             raise ValueError("no rows as Parquet")
-        return [pl.read_ipc(Path(folder) / f"{number}.arrow") for number in range(len(files))]
+        return [pl.read_ipc(folder / f"{number}.arrow") for number in range(len(files))]
 
 
 def write_text(text: str, file: Path, option: str = "--plan") -> None:

@@ -1,7 +1,7 @@
 """Every command where something is missing or breaks: memory, disk, files, home, store, input, patience. `make faults` runs all of it.
 
 A command may do its work or refuse it. It never shows a traceback or a library's last words, says one sentence when it refuses, and leaves nothing
-behind.
+behind. Stopped at any moment by any signal, it works when it is given once more, and takes away what was left.
 """
 
 from __future__ import annotations
@@ -175,6 +175,59 @@ def interrupted(process: subprocess.Popen[str], *, group: bool = False, patience
     return Ended(process.returncode, out, err)
 
 
+@dataclass(frozen=True)
+class Usual:
+    """How a command ends that nothing stops, what it writes, and how long it takes."""
+
+    code: int
+    files: frozenset[str]
+    took_s: float
+
+
+def usual(folder: Path, words: str) -> Usual:
+    """Run a command to its end."""
+    began = time.monotonic()
+    ended = in_shell(folder, ":", words)
+    assert faults(folder, ended) == [], ended.err
+    return Usual(ended.code, results(folder), time.monotonic() - began)
+
+
+def results(folder: Path) -> frozenset[str]:
+    """Files of results."""
+    found = [folder / "proposed.toml", folder / "out.html", folder / "out.svg", *(folder / "out").rglob("*")]
+    return frozenset(
+        str(file.relative_to(folder)) for file in found if file.is_file() and not file.name.startswith(".")
+    )
+
+
+SIGNALS = {signal.SIGINT: (0, 2, 130), signal.SIGTERM: (0, 2, 128 + signal.SIGTERM), signal.SIGKILL: (0, 2)}
+"""What ends a command at any moment, and the exit codes of one that has heard of it or was over before."""
+
+
+def stopped(folder: Path, words: str, number: signal.Signals, after_s: float, whole: Usual) -> list[str]:
+    """What is wrong where a command is sent a signal after so long, and then given once more."""
+    with started(folder, words) as process:
+        time.sleep(after_s)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=120)
+        ended = Ended(process.returncode, out, err)
+    # Before the launcher blocks it, or where it cannot be heard, the signal ends the process without a sentence.
+    unheard = ended.code == -number
+    found = [] if unheard else faults(folder, ended, codes=SIGNALS[number])
+    written = results(folder)
+    if written and written != whole.files and not unheard:
+        found.append(f"it leaves {len(written)} of {len(whole.files)} files")
+    if written and written == whole.files:
+        # It was done, and some refuse to do it over what is there.
+        return found
+    again = in_shell(folder, ":", words)
+    found += [f"then {what}" for what in faults(folder, again, codes=(whole.code,))]
+    if results(folder) != whole.files:
+        found.append(f"then it writes {', '.join(sorted(results(folder)))}")
+    left = [path.name for path in (folder / "tmp").iterdir()]
+    return found + ([f"then there is {', '.join(left)}"] if left else [])
+
+
 def faults(folder: Path, ended: Ended, *, codes: tuple[int, ...] = (0, 2)) -> list[str]:
     """What is wrong with how a command ended."""
     found = []
@@ -212,14 +265,16 @@ def main(rounds: int = 1, *named: str) -> int:
     wrong = count = 0
     commands = {name: COMMANDS[name] for name in named or COMMANDS}
 
-    def judge(what: str, folder: Path, ended: Ended, **how: tuple[int, ...]) -> None:
+    def tell(what: str, found: list[str], said: str = "") -> None:
         nonlocal wrong, count
         count += 1
-        found = faults(folder, ended, **how)
         if found:
             wrong += 1
-            last = ended.err.strip().splitlines()[-1:] or [""]
-            print(f"{what}: {'; '.join(found)}: {last[0][:200]}", flush=True)
+            print(f"{what}: {'; '.join(found)}{said}", flush=True)
+
+    def judge(what: str, folder: Path, ended: Ended, **how: tuple[int, ...]) -> None:
+        last = ended.err.strip().splitlines()[-1:] or [""]
+        tell(what, faults(folder, ended, **how), f": {last[0][:200]}")
 
     with tempfile.TemporaryDirectory() as top:
         full = with_store(Path(top) / "made")
@@ -243,15 +298,13 @@ def main(rounds: int = 1, *named: str) -> int:
                 judge(f"{name}, {fault}", folder, in_shell(folder, ":", COMMANDS[name]), codes=codes)
                 shutil.rmtree(folder)
         draw = random.Random(28)
-        for _ in range(rounds):
-            for name, words in commands.items():
-                folder = fresh()
-                with started(folder, words) as process:
-                    time.sleep(draw.uniform(0, 1.5))
-                    # Before the launcher blocks it, the signal ends the process without a sentence.
-                    ended = interrupted(process)
-                    if ended.code != -signal.SIGINT:
-                        judge(f"{name}, Ctrl-C", folder, ended, codes=(0, 2, 130))
+        for name, words in commands.items():
+            folder = fresh()
+            whole = usual(folder, words)
+            shutil.rmtree(folder)
+            for number in [number for number in SIGNALS for _ in range(rounds)]:
+                folder, after_s = fresh(), draw.uniform(0, whole.took_s)
+                tell(f"{name}, {number.name} after {after_s:.2f} s", stopped(folder, words, number, after_s, whole))
                 shutil.rmtree(folder)
     print(f"{count} commands under faults, {wrong} ended badly")
     return wrong

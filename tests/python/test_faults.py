@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import random
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -306,6 +309,44 @@ def test_a_scenario_without_an_end_is_refused(words: str, place: Path) -> None:
 def test_a_scenario_comes_through_a_pipe(place: Path, fanin: Fanin) -> None:
     done = faults.in_shell(place, "exec 7< <(cat incast.toml)", "run /dev/fd/7 --json")
     assert done.code == 0, done.err
+
+
+# ---- signals at any moment ----
+
+
+@pytest.mark.parametrize("number", faults.SIGNALS, ids=lambda number: number.name)
+@pytest.mark.parametrize("command", ["run", "compare", "plot", "rack"])
+def test_a_command_that_a_signal_stopped_works_when_it_is_given_once_more(
+    command: str, number: signal.Signals, tmp_path: Path
+) -> None:
+    words, draw = faults.COMMANDS[command], random.Random(command)
+    faults.with_store(tmp_path / "made")
+
+    def fresh() -> Path:
+        folder = faults.place(Path(tempfile.mkdtemp(dir=tmp_path)))
+        shutil.copytree(tmp_path / "made" / "store", folder / "store")
+        return folder
+
+    whole = faults.usual(fresh(), words)
+    for part in range(3):
+        after_s = whole.took_s * (part + draw.random()) / 3
+        assert faults.stopped(fresh(), words, number, after_s, whole) == [], f"after {after_s:.2f} s"
+
+
+def test_what_a_killed_command_left_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = faults.place(tmp_path)
+    whole = faults.usual(folder, faults.COMMANDS["rack"])
+    run = faults.in_shell
+
+    def leaves(folder: Path, before: str, words: str) -> faults.Ended:
+        ended = run(folder, before, words)
+        (folder / ".fanin-left").touch()
+        (folder / "tmp" / "left").touch()
+        return ended
+
+    monkeypatch.setattr(faults, "in_shell", leaves)
+    found = faults.stopped(folder, faults.COMMANDS["rack"], signal.SIGKILL, 0.01, whole)
+    assert found == ["then it leaves .fanin-left", "then there is left"]
 
 
 # ---- what a killed process leaves ----

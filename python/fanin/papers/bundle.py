@@ -15,9 +15,10 @@ import polars as pl
 
 from fanin import _native
 from fanin.errors import FaninError
-from fanin.files import output_folder, read_parquet
+from fanin.files import ROWS, output_folder, read_parquet
 from fanin.papers.pages import digest
 from fanin.progress import Progress, silent
+from fanin.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from fanin.papers.reproduce import ReproduceResult
@@ -139,10 +140,10 @@ def _read(file: Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, pl.Data
 
 
 def _rows(archive: zipfile.ZipFile, places: Iterable[str]) -> list[pl.DataFrame]:
-    with tempfile.TemporaryDirectory() as folder:
+    with scratch_folder(tempfile.gettempdir(), ROWS) as folder:
         files = []
         for number, place in enumerate(places):
-            files.append(Path(folder) / f"{number}.parquet")
+            files.append(folder / f"{number}.parquet")
             files[-1].write_bytes(archive.read(place))
         return read_parquet(*files)
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import polars as pl
 
 from fanin.errors import OutputError, ScenarioError
-from fanin.files import read_parquet, shown
+from fanin.files import ROWS, read_parquet, shown
 from fanin.runs.store import Store, default_folder
+from fanin.scratch import scratch_folder
 
 
 def query(sql: str, *, store: Store | str | Path | None = None, file: str | Path | None = None) -> pl.DataFrame:
@@ -96,9 +97,9 @@ def _tables(store: Store | str | Path | None, file: str | Path | None) -> Iterat
         path = Path(file)
         if not path.is_file():
             raise OutputError(f"{path}: there is no such file")
-        with tempfile.TemporaryDirectory() as folder:
+        with scratch_folder(tempfile.gettempdir(), ROWS) as folder:
             # DuckDB gets what another process could read.
-            copy = Path(folder) / "runs.parquet"
+            copy = folder / "runs.parquet"
             _rows(path).write_parquet(copy)
             yield {"runs": copy}
         return
