@@ -14,7 +14,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from fanin.errors import FaninError, Interrupted, OutputError, nearest
-from fanin.limits import Apart, of_memory, refused, said_on
+from fanin.limits import Apart, memory_limited, of_memory, refused, said_on
 from fanin.text import harmless, visible
 
 if TYPE_CHECKING:
@@ -69,6 +69,10 @@ def _run() -> int:
         for ending in (signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(ending) is signal.SIG_DFL:  # and not ignored, as under nohup
                 signal.signal(ending, _terminated)
+        if memory_limited():
+            from fanin import hung
+
+            hung.watch(_hung)
         # Polars' allocator gives pages back as soon as they are free; by itself it keeps what was once used. It reads this as it loads.
         os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:0,muzzy_decay_ms:0")
         # Here and not above: Ctrl-C while it loads is an interruption like any other.
@@ -233,8 +237,23 @@ def _interrupted() -> int:
         if kept
         else "nothing was written"
     )
-    sys.stderr.write(f"fanin: interrupted, {what}\n")
+    if not _TOLD:
+        _TOLD.append(what)
+        sys.stderr.write(f"fanin: interrupted, {what}\n")
     return INTERRUPTED
+
+
+_TOLD: list[str] = []
+"""What was said of an interruption."""
+
+
+def _hung() -> None:
+    """Ctrl-C does not get through a library."""
+    code = _interrupted()
+    scratch = sys.modules.get("fanin.scratch")
+    if scratch is not None:
+        scratch.remove_all()
+    os._exit(code)
 
 
 def _give_up_output() -> None:

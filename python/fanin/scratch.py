@@ -115,6 +115,16 @@ def is_left() -> bool:
     return bool(_LIVE)
 
 
+def remove_all() -> None:
+    """Remove what is to go when this process ends, as it ends without a chance to leave its blocks."""
+    for path in list(_LIVE):
+        if path.name.startswith((PREFIX, ".new-")):
+            remove(path)
+        else:
+            with suppress(OSError):
+                path.rmdir()
+
+
 def _tell() -> None:
     native = sys.modules.get("fanin._native")
     if native is not None:

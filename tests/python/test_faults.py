@@ -274,6 +274,48 @@ def test_ctrl_c_ends_a_callback_in_python_that_loops(place: Path) -> None:
     assert faults.faults(place, ended, codes=(130,)) == [], ended.err
 
 
+HANGS = """
+import ctypes, os, resource, sys, threading
+import fanin.cli
+from fanin import __main__
+from fanin.scratch import scratch_folder
+resource.setrlimit(resource.RLIMIT_AS, (1 << 33, 1 << 33))
+library = ctypes.CDLL(None)
+lock = ctypes.create_string_buffer(64)
+library.pthread_mutex_lock(lock)
+names = {{}}
+exec(compile("def hangs(library, lock): library.pthread_mutex_lock(lock)", {file!r}, "exec"), names)
+def app(**_):
+    with scratch_folder("."):
+        print("hangs", flush=True)
+        names["hangs"](library, lock)
+fanin.cli.app = app
+os.environ["_FANIN_COMPLETE"] = "in place of a command"
+__main__.main()
+"""
+
+
+def test_ctrl_c_ends_a_command_whose_library_never_comes_back(tmp_path: Path) -> None:
+    ended = {}
+    for name in ("polars", "other"):
+        code = HANGS.format(file=f"/lib/{name}/frame.py")
+        with subprocess.Popen(
+            [sys.executable, "-c", code], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "hangs\n"
+            time.sleep(2)  # until it does
+            process.send_signal(signal.SIGINT)
+            try:
+                ended[name] = faults.Ended(process.wait(60 if name == "polars" else 8), *process.communicate())
+            except subprocess.TimeoutExpired:
+                process.kill()
+    # Elsewhere a command may take its time.
+    assert list(ended) == ["polars"]
+    assert (ended["polars"].code, ended["polars"].err) == (130, "fanin: interrupted, nothing was written\n")
+    assert len([path for path in tmp_path.iterdir() if path.name.startswith(".fanin-")]) == 1, "the killed one's"
+
+
 NAMED = {
     "workload": ("run", '[[workload]]\nkind = "replay"\nfile = "{}"'),
     "hosts": ("draw", 'hosts = "{}"\n[[workload]]\nkind = "incast"\nbytes = "64KB"'),
@@ -334,8 +376,8 @@ def test_a_command_that_a_signal_stopped_works_when_it_is_given_once_more(
 
 
 def test_what_a_killed_command_left_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = faults.place(tmp_path)
-    whole = faults.usual(folder, faults.COMMANDS["rack"])
+    folder = faults.place(tmp_path / "again")
+    whole = faults.usual(faults.place(tmp_path / "once"), faults.COMMANDS["rack"])
     run = faults.in_shell
 
     def leaves(folder: Path, before: str, words: str) -> faults.Ended:
