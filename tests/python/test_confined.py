@@ -232,7 +232,10 @@ FORGERIES = {
         'put(b"F", length=1 << 62); os.write(5, bytes(1 << 24))',
         "it has 4611686018427387904 bytes, and there is room",
     ),
-    "no frame": ('put(b"F", b"\\x04runsARROW1"); os._exit(0)', "cannot be read"),
+    "no frames": (
+        '[put(b"F", bytes([len(name)]) + name.encode() + b"ARROW1") for name in NAMES]; put(b"D"); os._exit(0)',
+        "what came back from its process cannot be read: ",
+    ),
     "an interruption": ('put(b"E", b\'{"class": "Interrupted", "message": "Ctrl-C"}\'); os._exit(0)', "error: Ctrl-C"),
     "a long error": ('raise Exception("x" * 10**7)', "x ..."),
 }
@@ -263,6 +266,7 @@ def forger(does: str, loaded: str = "") -> str:
     """A class that writes on the pipe of its worker's results, whichever it is."""
     return textwrap.dedent(f"""
         import os, struct, fanin
+        from fanin.runs import FRAMES as NAMES
         def put(kind, body=b"", length=None):
             for pipe in range(3, 12):
                 try:

@@ -162,11 +162,18 @@ def call(work: tuple[Any, ...], names: list[str], watch: Watch | None) -> dict[s
     """
     told = {name: _look(name) for name in names}
     asked = _Call(names, watch, "during a run")
-    frames: dict[str, pl.DataFrame] = asked.do({"told": told, "work": pickle.dumps(work)})["frames"]
-    missing = [name for name in getattr(work[0], "frames", ()) if name not in frames]
-    if missing or not frames:
+    made: dict[str, bytes] = asked.do({"told": told, "work": pickle.dumps(work)})["frames"]
+    missing = [name for name in getattr(work[0], "frames", ()) if name not in made]
+    if missing or not made:
         raise asked.unreadable(f"it has no results{' ' if missing else ''}{', '.join(missing)}")
-    return frames
+    try:
+        # Another process reads what code may have written, and writes it anew.
+        read = _Call(names, watch, READ).do({"frames": made})["frames"]
+    except Interrupted:
+        raise
+    except FaninError as error:
+        raise asked.unreadable(error) from None
+    return {name: wire.frame(arrow) for name, arrow in read.items()}
 
 
 class _Call:
@@ -176,7 +183,7 @@ class _Call:
         self._names, self._watch, self._when = names, watch, when
         self._limit = limit_s()
         self._said = bytearray()
-        self._frames: dict[str, pl.DataFrame] = {}
+        self._frames: dict[str, bytes] = {}
         self._answer: dict[str, Any] | None = None
         self._error: FaninError | None = None
         self._refused: AlgorithmError | None = None
@@ -275,8 +282,8 @@ class _Call:
             if kind == wire.PROGRESS:
                 self._fraction = float(struct.unpack("<d", body)[0])
             elif kind == wire.FRAME:
-                name, frame = wire.frame_of(body)
-                self._frames[name] = frame
+                name, arrow = wire.named(body)
+                self._frames[name] = arrow
                 # What is sent is progress as well.
                 self._fraction += 1e-9
             elif kind == wire.SAID:
@@ -304,7 +311,7 @@ class _Call:
                 raise self._death("it was ended by SIGKILL, as the system does when memory runs out,")
             name = signal.Signals(-ended).name if -ended in {s.value for s in signal.Signals} else f"signal {-ended}"
             raise self._death(f"it ended its process by {name}")
-        if self._said:
+        if self._said and self._when != READ:
             for line in self._said.decode(errors="replace").splitlines():
                 # The file's name before it shows that it is not fanin's own word.
                 print(wire.printable(f"{self._called()} says: {line}"), file=sys.stderr)
@@ -317,13 +324,14 @@ class _Call:
 
     def _death(self, how: str) -> AlgorithmError:
         lines = [wire.printable(line) for line in self._said.decode(errors="replace").splitlines() if line.strip()]
-        last = f" and said: {lines[-1][:200]}" if lines else ""
+        last = f" and said: {lines[-1][:200]}" if lines and self._when != READ else ""
         sentence = f"{how.format(f'{self._limit:g}')} {self._when}{last}"
-        # Where a plan is made, the engine puts the name before it.
-        return AlgorithmError(sentence if self._when == LOADED else f"{self._called()}: {sentence}")
+        # Where a plan is made, the engine puts the name before it; of results that are read the asker does.
+        return AlgorithmError(sentence if self._when in (LOADED, READ) else f"{self._called()}: {sentence}")
 
 
 LOADED = "while it was loaded"
+READ = "while its results were read"
 UNREADABLE = "what came back from its process cannot be read"
 
 

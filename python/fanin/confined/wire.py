@@ -77,22 +77,27 @@ class Reader:
             yield kind, body
 
 
-def frame_of(body: bytes) -> tuple[str, pl.DataFrame]:
-    """The name and frame of a piece.
+def named(body: bytes) -> tuple[str, bytes]:
+    """The name of a piece's frame, and the frame as Arrow.
 
     Examples
     --------
     >>> read, write = os.pipe()
     >>> Writer(write).frames({"a": pl.DataFrame({"x": [1, 2]})})
     >>> [(kind, body)] = Reader().take(os.read(read, 65536))
-    >>> name, frame = frame_of(body)
-    >>> name, frame["x"].to_list()
+    >>> name, arrow = named(body)
+    >>> name, frame(arrow)["x"].to_list()
     ('a', [1, 2])
     >>> os.close(read), os.close(write)
     (None, None)
     """
     end = 1 + body[0]
-    return body[1:end].decode(), pl.read_ipc(io.BytesIO(body[end:]))
+    return body[1:end].decode(), body[end:]
+
+
+def frame(arrow: bytes) -> pl.DataFrame:
+    """A frame of Arrow that no code wrote: Polars takes it as it is, and may wait for ever over what is not Arrow, or abort."""
+    return pl.read_ipc(io.BytesIO(arrow))
 
 
 MOST_TOLD = 1_000
