@@ -64,6 +64,7 @@ impl Parsed {
             length: self.length,
             payload: self.payload,
             segments: 1,
+            continues: false,
             ecn: self.ecn,
             headers: &frame[ETHERNET..ETHERNET + self.headers],
             sender: None,
