@@ -64,7 +64,8 @@ def closings(replay: Replay) -> list[dict[str, Any]]:
     ``trailing_share`` (requests that end with calls after all other answers, which bring hardly anything, and the share of their time that these take),
     ``interrupted`` (requests in which nothing was missing for longer than before most requests, while another one began), ``unbound``
     (messages that leave together and are in no request), ``beside`` (messages that leave together with those of other groups, where they are more
-    than chance gives), ``faults`` (counts by name, see :data:`FAULTS`), and ``messages_per_request``, ``first_messages``,
+    than chance gives), ``lacking`` (requests that lack a server that the group's others, or those of a group like it, ask), ``faults`` (counts by
+    name, see :data:`FAULTS`), and ``messages_per_request``, ``first_messages``,
     ``servers_per_request``, ``answer_bytes``: ``min``, ``median``, ``p90``, ``max``, ``usual`` and ``usual_share``.
 
     Examples
@@ -136,6 +137,27 @@ def unclear(found: Sequence[dict[str, Any]]) -> str | None:
         if sizes["max"] >= 2 * sizes["usual"] and round(odd * requests) > 1:
             return f"{begin}{sizes['max']}: several may have been read as one, so that there are more requests than were read, and shorter ones{end}"
     return None
+
+
+def lacking(found: Sequence[dict[str, Any]]) -> str | None:
+    """One sentence about requests that lack a server that others of their kind ask; None where there are none.
+
+    Examples
+    --------
+    >>> lacking([{"requests": 150, "lacking": 82}])  # doctest: +ELLIPSIS
+    "82 of 150 requests lack a server that others of their kind ask: ..."
+    >>> lacking([{"requests": 150, "lacking": 0}]) is None
+    True
+    """
+    without = sum(each["lacking"] for each in found)
+    if not without:
+        return None
+    requests = sum(each["requests"] for each in found)
+    return (
+        f"{without:,} of {requests:,} requests lack a server that others of their kind ask: either the application leaves it out, or "
+        "connections are missing in the capture (a tap that samples or loses them), so that requests have more messages than were read and may "
+        "take longer; the application's traces tell (--spans)"
+    )
 
 
 def in_step(found: Sequence[dict[str, Any]]) -> str | None:
@@ -241,7 +263,7 @@ def doubts(replay: Replay) -> dict[str, str]:
     found = closings(replay)
     each = {
         "requests-broken": broken(found),
-        "requests-unclear": unclear(found) or in_step(found) or interrupted(found),
+        "requests-unclear": lacking(found) or unclear(found) or in_step(found) or interrupted(found),
         "requests-unbound": unbound(found),
         "requests-unsure": unsure(found),
     }

@@ -101,3 +101,18 @@ def thinned(packets: list[Packet], one_in: int) -> list[Packet]:
 def from_address(packets: list[Packet], wanted: Callable[[bytes], bool]) -> list[Packet]:
     """What was sent by some hosts. Ethernet and IPv4."""
     return [packet for packet in packets if wanted(packet[2][ETHERNET + 12 : ETHERNET + 16])]
+
+
+def ends(packet: Packet) -> frozenset[bytes]:
+    """Addresses and ports of a connection: of IPv4 on Ethernet, a host and its port each."""
+    stored = packet[2]
+    ports = ETHERNET + (stored[ETHERNET] & 15) * 4
+    hosts = ETHERNET + 12
+    return frozenset(stored[hosts + 4 * n :][:4] + stored[ports + 2 * n :][:2] for n in (0, 1))
+
+
+def without(packets: list[Packet], number: int, share: float = 0.0) -> list[Packet]:
+    """Without a connection, by its number in order of first packets, after that share of the capture's time."""
+    gone = list(dict.fromkeys(map(ends, packets)))[number]
+    since = packets[0][0] + share * (packets[-1][0] - packets[0][0])
+    return [packet for packet in packets if packet[0] < since or ends(packet) != gone]

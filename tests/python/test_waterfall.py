@@ -14,6 +14,7 @@ import pytest
 from fanin import closing, spans, waiting, waterfall
 from fanin.comparison import doubts
 
+from . import spoilt
 from .conftest import ROOT
 
 REQUESTS = ROOT / "tests/data/requests"
@@ -155,6 +156,18 @@ def test_shipped_captures_are_not_doubted_and_a_quorum_is() -> None:
     # Each connection goes its own way here: what leaves together does so by chance.
     for path in [path for path in CAPTURES if path.name.startswith(("http_onoff", "http_spt", "memcached_incast"))]:
         assert closing.doubts(fanin.trains(path).workload()) == {}, path.name
+
+
+@pytest.mark.parametrize(("share", "missed"), [(0.5, True), (0.0, False)])
+def test_a_connection_that_disappears_is_told_by_the_requests_that_lack_it(
+    share: float, missed: bool, tmp_path: Path
+) -> None:
+    """A server of which no connection is there at all cannot be missed."""
+    linktype, packets = spoilt.read(ROOT / "data/captures/nginx_16to1_before.pcap.gz")
+    file = spoilt.write(tmp_path / "lacking.pcap", linktype, spoilt.without(packets, 3, share))
+    found = closing.doubts(fanin.trains(file).workload())
+    assert list(found) == (["requests-unclear"] if missed else [])
+    assert not missed or "connections are missing in the capture" in found["requests-unclear"]
 
 
 def test_messages_that_leave_together_and_are_in_no_request_are_said_to_be_so() -> None:

@@ -43,6 +43,8 @@ pub struct Closing {
     pub unbound: u64,
     /// Messages that leave together with messages of other companies, where those are more than chance gives.
     pub beside: u64,
+    /// Requests that lack a server that its others ask, or those of another company like it: connections to it may be missing in the capture.
+    pub lacking: u64,
     /// What is an error of the inference.
     pub faults: Faults,
     /// Messages per request.
@@ -126,6 +128,7 @@ impl Workload {
         let requests = self.requests();
         let places = Places::of(self, &requests);
         let (lost, unbound, beside) = (places.lost(), self.unbound(&requests), self.beside());
+        let lacking = self.lacking(&requests);
         let mut all: Vec<Closing> = Vec::new();
         for (n, &unbound) in (0..).zip(&unbound) {
             if self.companies[n as usize].rounds == 0 && unbound == 0 {
@@ -159,17 +162,13 @@ impl Workload {
                 closing.faults.lost += u64::from(state.lost);
                 sizes.push(messages);
                 first.push(self.rounds[request.round as usize].requests.len() as u64);
-                let mut hosts: Vec<u32> =
-                    request.messages().map(|(c, _)| self.connections[c as usize].server).collect();
-                hosts.sort_unstable();
-                hosts.dedup();
-                servers.push(hosts.len() as u64);
+                servers.push(self.servers_of(request).len() as u64);
                 bytes.extend(request.messages().filter_map(|place| Some(self.message(place)?.response_bytes)));
             }
             trailing.sort_unstable_by(f64::total_cmp);
             closing.trailing = trailing.len() as u64;
             closing.trailing_share = trailing.get(trailing.len() / 2).copied().unwrap_or(0.0);
-            closing.beside = beside[n as usize];
+            (closing.beside, closing.lacking) = (beside[n as usize], lacking[n as usize]);
             closing.messages_per_request = Spread::of(sizes);
             closing.first_messages = Spread::of(first);
             closing.servers_per_request = Spread::of(servers);
@@ -366,6 +365,7 @@ impl<'a> Places<'a> {
 }
 
 mod beside;
+mod lacking;
 #[cfg(test)]
 mod tests;
 mod unbound;

@@ -247,3 +247,34 @@ fn a_request_in_which_nothing_is_missing_for_longer_than_before_others_is_interr
     assert_eq!((after(8_000_000, 25_000_000), after(8_000_001, 25_000_000)), ((4, 0), (4, 1)));
     assert_eq!(after(8_000_001, 35_000_000), (4, 0), "none began in the meantime: the application computed");
 }
+
+/// Two users of a service of three servers, 20 requests each.
+#[test]
+fn a_user_without_a_connection_that_the_other_has_lacks_a_server_in_all_his_requests() {
+    let template = twice();
+    let (mut workload, message) = (template.clone(), template.connections[0].messages[0].clone());
+    workload.servers.push("10.0.0.3".parse().unwrap());
+    let connection = |place: usize| ReplayConnection {
+        server: [0, 1, 2, 0, 1][place],
+        connection: place as u32,
+        messages: (0..20).map(|n| Message { start_ns: n * 10_000_000, ..message.clone() }).collect(),
+        ..template.connections[0].clone()
+    };
+    workload.connections = (0..5).map(connection).collect();
+    let users = [vec![0, 1, 2], vec![3, 4]];
+    let company = |mine: &Vec<u32>| Company { connections: mine.clone(), rounds: 20, ..template.companies[0].clone() };
+    workload.companies = users.iter().map(company).collect();
+    let round = |n: u32| {
+        let of = |(company, mine): (u32, &Vec<u32>)| Round {
+            company,
+            requests: mine.iter().map(|&c| (c, n)).collect(),
+            ..Round::default()
+        };
+        (0..).zip(&users).map(of).collect::<Vec<_>>()
+    };
+    workload.rounds = (0..20).flat_map(round).collect();
+    let lacking = |workload: &Workload| workload.closings().iter().map(|c| c.lacking).collect::<Vec<_>>();
+    assert_eq!(lacking(&workload), [0, 20]);
+    workload.rounds.truncate(38);
+    assert_eq!(lacking(&workload), [0, 0], "nineteen requests tell nothing");
+}

@@ -8,7 +8,7 @@ use crate::stages::Request;
 use crate::workload::Workload;
 
 /// With fewer messages a share says nothing.
-const FEWEST: usize = 20;
+pub(super) const FEWEST: usize = 20;
 
 /// A message in no request.
 #[derive(Clone, Copy)]
