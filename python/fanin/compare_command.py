@@ -60,6 +60,8 @@ def command(
             display.compare_notes(result, folder)
             if plan is not None:
                 _write_plan(result, plan)
+            if late.asked and not result.interrupted:
+                display.note("interrupted: everything was run, and is written")
     if pcap is not None:
         display.note(f"captures: {pcap}")
     if result.interrupted or late.asked:

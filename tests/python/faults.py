@@ -236,7 +236,9 @@ def faults(folder: Path, ended: Ended, *, codes: tuple[int, ...] = (0, 2)) -> li
     shown = NEVER.search(ended.err) or NEVER.search(ended.out)
     if shown is not None:
         found.append(f"it says {shown[0]!r}")
-    said = [line for line in ended.err.splitlines() if line.startswith("fanin: ")]
+    # What was run by then is shown, and the rest named.
+    told = ("fanin: ", "interrupted: ") if ended.code == 130 else ("fanin: ",)
+    said = [line for line in ended.err.splitlines() if line.startswith(told)]
     if ended.code in (2, 130) and len(said) != 1:
         found.append(f"it says {len(said)} sentences")
     left = [
