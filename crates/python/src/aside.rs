@@ -15,9 +15,9 @@ struct Mapping {
     bytes: usize,
 }
 
-// SAFETY: nobody writes there.
+// SAFETY: the pages are mapped for reading alone, and no other process has the file.
 unsafe impl Send for Mapping {}
-// SAFETY: as above.
+// SAFETY: likewise.
 unsafe impl Sync for Mapping {}
 impl std::panic::RefUnwindSafe for Mapping {}
 

@@ -123,6 +123,7 @@ def read(question: Question, tell: Teller, *, to_advise: bool) -> Reading:
         raise CaptureError(f"{capture}: no advice yet: the capture is {found.fitness.sentence}")
     replay, spans = found.workload(question.aggregator), None
     if replay.rounds:
+        # While the workload is at hand: the report, which draws them, would make it again.
         found.round_times(replay.aggregator, most=ROUNDS_DRAWN, replay=replay)
     if question.spans is not None:
         replay, spans = fit(found, replay, question.spans)
