@@ -9,8 +9,8 @@ from __future__ import annotations
 import mmap
 import tempfile
 from array import array
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,6 +33,15 @@ def folder() -> Path:
     return place
 
 
+@contextmanager
+def _written(numbers: array[float]) -> Iterator[int]:
+    """A file without a name that has these numbers."""
+    with tempfile.TemporaryFile(dir=folder()) as file:
+        file.write(numbers)
+        file.flush()
+        yield file.fileno()
+
+
 def held(values: Iterable[float]) -> Sequence[float]:
     """Numbers in eight bytes each; many of them aside, where the disk has room.
 
@@ -44,10 +53,8 @@ def held(values: Iterable[float]) -> Sequence[float]:
     """
     numbers = array("d", values)
     if len(numbers) >= LONG:
-        with suppress(OSError), tempfile.TemporaryFile(dir=folder()) as file:
-            file.write(numbers)
-            file.flush()
-            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)).cast("d")
+        with suppress(OSError), _written(numbers) as file:
+            return memoryview(mmap.mmap(file, 0, access=mmap.ACCESS_READ)).cast("d")
     return numbers
 
 
@@ -66,9 +73,7 @@ def column(values: pl.Series) -> pl.Series:
 
     kind = KINDS.get(str(values.dtype))
     if len(values) >= LONG and kind is not None:
-        with suppress(OSError), tempfile.TemporaryFile(dir=folder()) as file:
-            file.write(array(kind, values.fill_null(0)))
-            file.flush()
+        with suppress(OSError), _written(array(kind, values.fill_null(0))) as file:
             nulls = values.is_null().arg_true().to_list()
-            return frame(_native.mapped(file.fileno(), kind, len(values), nulls)).to_series().rename(values.name)
+            return frame(_native.mapped(file, kind, len(values), nulls)).to_series().rename(values.name)
     return values

@@ -128,7 +128,8 @@ impl Workload {
         let requests = self.requests();
         let places = Places::of(self, &requests);
         let (lost, unbound, beside) = (places.lost(), self.unbound(&requests), self.beside());
-        let lacking = self.lacking(&requests);
+        let asked: Vec<Vec<u32>> = requests.iter().map(|request| self.servers_of(request)).collect();
+        let lacking = self.lacking(&requests, &asked);
         let mut all: Vec<Closing> = Vec::new();
         for (n, &unbound) in (0..).zip(&unbound) {
             if self.companies[n as usize].rounds == 0 && unbound == 0 {
@@ -162,7 +163,7 @@ impl Workload {
                 closing.faults.lost += u64::from(state.lost);
                 sizes.push(messages);
                 first.push(self.rounds[request.round as usize].requests.len() as u64);
-                servers.push(self.servers_of(request).len() as u64);
+                servers.push(asked[number].len() as u64);
                 bytes.extend(request.messages().filter_map(|place| Some(self.message(place)?.response_bytes)));
             }
             trailing.sort_unstable_by(f64::total_cmp);

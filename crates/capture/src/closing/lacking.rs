@@ -12,10 +12,11 @@ use std::collections::BTreeSet;
 
 impl Workload {
     /// Of each company, how many of its requests lack a server that its others, or those of another company like it, ask.
-    pub(super) fn lacking(&self, requests: &[Request]) -> Vec<u64> {
-        let mut asked: Vec<Vec<Vec<u32>>> = vec![Vec::new(); self.companies.len()];
-        for request in requests {
-            asked[request.company as usize].push(self.servers_of(request));
+    /// `servers` are those of each request.
+    pub(super) fn lacking(&self, requests: &[Request], servers: &[Vec<u32>]) -> Vec<u64> {
+        let mut asked: Vec<Vec<&[u32]>> = vec![Vec::new(); self.companies.len()];
+        for (request, servers) in requests.iter().zip(servers) {
+            asked[request.company as usize].push(servers);
         }
         let whole: Vec<Option<Vec<u32>>> = asked.iter().map(|mine| always(mine)).collect();
         let less = |n: usize| {
@@ -34,10 +35,15 @@ impl Workload {
     }
 }
 
+/// Every server that one of the requests asks.
+fn all(asked: &[impl AsRef<[u32]>]) -> BTreeSet<u32> {
+    asked.iter().flat_map(AsRef::as_ref).copied().collect()
+}
+
 /// All the servers of a company most of whose requests ask each of them.
-fn always(asked: &[Vec<u32>]) -> Option<Vec<u32>> {
-    let servers: BTreeSet<u32> = asked.iter().flatten().copied().collect();
-    let whole = asked.iter().filter(|mine| mine.len() == servers.len()).count();
+fn always(asked: &[impl AsRef<[u32]>]) -> Option<Vec<u32>> {
+    let servers = all(asked);
+    let whole = asked.iter().filter(|mine| mine.as_ref().len() == servers.len()).count();
     (asked.len() >= FEWEST && servers.len() > 1 && 2 * whole > asked.len()).then(|| servers.into_iter().collect())
 }
 
@@ -48,11 +54,10 @@ fn lacks(mine: &[u32], others: &[u32]) -> bool {
 }
 
 /// How many requests in order of time lack a server in a row in which chance would not leave it out.
-fn absent(asked: &[Vec<u32>]) -> usize {
-    let servers: BTreeSet<u32> = asked.iter().flatten().copied().collect();
+fn absent(asked: &[impl AsRef<[u32]>]) -> usize {
     let mut lacking = vec![false; asked.len()];
-    for server in servers {
-        let has: Vec<bool> = asked.iter().map(|mine| mine.binary_search(&server).is_ok()).collect();
+    for server in all(asked) {
+        let has: Vec<bool> = asked.iter().map(|mine| mine.as_ref().binary_search(&server).is_ok()).collect();
         let (mut begin, mut longest) = (0, 0..0);
         for run in has.chunk_by(|a, b| a == b) {
             if !run[0] && run.len() > longest.len() {
