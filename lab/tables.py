@@ -11,6 +11,7 @@ import re
 import statistics
 import tomllib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import polars as pl
 from fanin.errors import OutputError
 from fanin.settings.hosts import HOST_SETTINGS
 
-from lab import real_time, thresholds, validation
+from lab import parameters, real_time, thresholds, validation
 from lab.racks import measured
 
 ROOT = Path(__file__).parents[1]
@@ -364,6 +365,11 @@ def _host_settings() -> list[str]:
     return markdown(heads, cells)
 
 
+def _parameters(algorithm: str) -> list[str]:
+    cells = [[cell.replace("|", "\\|") for cell in row] for row in parameters.rows(algorithm)]
+    return markdown(parameters.COLUMNS, cells)
+
+
 TABLES: dict[str, Callable[[], list[str]]] = {
     "kernel": _kernel,
     "kernel timeouts": _kernel_timeouts,
@@ -383,5 +389,6 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "files": _files,
     "host settings": _host_settings,
     "thresholds": _thresholds,
+    **{f"parameters {algorithm}": partial(_parameters, algorithm) for algorithm in parameters.declared()},
 }
 """Tables that are more than their data as they are."""

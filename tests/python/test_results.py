@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+import fanin
 import pytest
 from fanin.errors import OutputError
 
-from lab import tables, thresholds
+from lab import parameters, tables, thresholds
 
 FILES = sorted(tables.RESULTS.glob("*.csv"))
 
@@ -41,6 +42,21 @@ def test_the_built_manual_has_each_threshold_with_its_reason() -> None:
     rows = {line.split("|")[1].strip(" `"): line for line in built.splitlines() if line.startswith("| `")}
     assert {each.name for each in thresholds.declared()} == set(rows)
     assert all(line.split("|")[3].strip() for line in rows.values()), "a constant without a reason"
+
+
+def test_every_parameter_of_an_algorithm_is_in_the_table_of_its_page() -> None:
+    listed = {key["name"] for entry in fanin.entries("cc") for key in entry.details["keys"]}
+    declared = parameters.declared()
+    assert {name for names in declared.values() for name in names} == listed
+    for algorithm in declared:
+        page = tables.ROOT / f"docs/algorithms/{algorithm}.md"
+        assert f"<!-- table: parameters {algorithm} -->" in page.read_text(encoding="utf-8"), page.name
+
+
+def test_a_default_of_a_profile_stands_beside_the_common_one() -> None:
+    defaults = {name: default for name, default, *_ in parameters.rows("bbr")}
+    assert defaults["`bbr_send_quantum`"] == "1 packet; under `linux` 0"
+    assert defaults["`bbr_extra_acked`"] == "off; under `linux` on"
 
 
 def test_a_table_that_there_is_not_is_named() -> None:
