@@ -33,9 +33,9 @@ FIGURES = (
 )
 HEAD = """# Gallery
 
-One or two figures of each paper, and what was published beside what we get: the simulator on all points and seeds, and Linux's own TCP where the claim
-was run there. "Indicative" is what few seeds gave, which decides nothing.
-All figures and claims: `fanin reproduce` writes them to `papers/gallery.html`. This page is made by `docs/gallery.py`.
+One or two figures of each paper, with published and own results: the simulator's on all points and seeds, and Linux's own TCP's where the claim
+was run there. "Indicative" results are from few seeds and decide nothing.
+`fanin reproduce` writes all figures and claims to `papers/gallery.html`. `docs/gallery.py` makes this page.
 """
 COLUMNS = "| claim | published | simulator | verdict | Linux's own TCP |\n|---|---|---|---|---|\n"
 ROW = re.compile(r"^\| `(?P<id>[^`]+)` \| (?:[^|]|\\\|)*? \| (?P<ours>(?:[^|]|\\\|)*?) \|", re.MULTILINE)
