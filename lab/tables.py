@@ -235,7 +235,14 @@ def _rack_queues() -> list[str]:
         ]
         for (queue, tap), group in data.group_by("queue", "tap", maintain_order=True)
     ]
-    heads = ["queue", "tap", "racks", "rate within its range", "buffer stated", "buffer within what is stated or assumed"]
+    heads = [
+        "queue",
+        "tap",
+        "racks",
+        "rate within its range",
+        "buffer stated",
+        "buffer within what is stated or assumed",
+    ]
     return [*markdown(heads, sorted(rows)), "", origin("rack_queues")]
 
 
