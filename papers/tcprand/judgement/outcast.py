@@ -26,7 +26,7 @@ from fanin.papers.drawing import (
     lines,
 )
 from fanin.papers.numbers import mean
-from fanin.papers.verdicts import Checks, Data, Outcome, claim, figure
+from fanin.papers.verdicts import Checks, Data, Frames, Outcome, claim, figure
 
 from .common import ADAPTIVE, BARS
 
@@ -177,15 +177,26 @@ def draw_fig5(_: Data) -> Figure:
 # ---- Fig. 8: fairness and goodput
 
 
+def _with(data: Data, queue: int) -> Frames:
+    """The runs with so many packets of queue; those with 20 are an experiment of its own, with more seeds."""
+    return data["outcast_20" if queue == 20 else "outcast"]
+
+
+def _by_queue(data: Data, value: pl.Expr) -> pl.DataFrame:
+    """Its mean over the runs with each queue and variant."""
+    runs = pl.concat([_with(data, queue)["runs"] for queue in (20, 100)], how="vertical_relaxed")
+    return runs.group_by("queue", "cc", maintain_order=True).agg(value.mean())
+
+
 def _run(data: Data, queue: int, cc: str, column: str) -> float:
-    return mean(data["outcast"]["runs"].filter(pl.col("queue") == queue, pl.col("cc") == cc)[column])
+    return mean(_with(data, queue)["runs"].filter(pl.col("queue") == queue, pl.col("cc") == cc)[column])
 
 
-@claim("tcprand.fig8a.fairness", "outcast")
+@claim("tcprand.fig8a.fairness", "outcast", "outcast_20")
 def fig8a(data: Data) -> Outcome:
     """Published fairness of static sizes at 100 packets; not less fair with smaller rMin; adaptive at least plain."""
     checks, told, remarks = Checks(), [], []
-    known = data["outcast"]["runs"]["cc"].unique().to_list()
+    known = _with(data, 100)["runs"]["cc"].unique().to_list()
     for cc, published, _ in STATIC:
         if cc in known:
             ours = _run(data, 100, cc, "jain")
@@ -210,11 +221,11 @@ def fig8a(data: Data) -> Outcome:
     return checks.outcome("; ".join(told), "; ".join(remarks))
 
 
-@claim("tcprand.fig8b.goodput", "outcast")
+@claim("tcprand.fig8b.goodput", "outcast", "outcast_20")
 def fig8b(data: Data) -> Outcome:
     """Published goodput relative to the plain variant; adaptive 0.95 or more."""
     checks, told = Checks(), []
-    known = data["outcast"]["runs"]["cc"].unique().to_list()
+    known = _with(data, 100)["runs"]["cc"].unique().to_list()
     for cc, _, published in STATIC:
         if cc in known:
             ours = _run(data, 100, cc, "mbps") / _run(data, 100, "cubic", "mbps")
@@ -254,13 +265,14 @@ def _cell(table: pl.DataFrame, load: int, cc: str) -> float:
 @figure(
     "tcprand.fig8a",
     "outcast",
+    "outcast_20",
     "hosts",
     title="Fig. 8(a). Fairness by queue length",
     caption="Jain's index, mean over seeds. Last: other senders below TCPRand, and byte counting and Nagle's algorithm (section 5.2).",
 )
 def draw_fig8a(data: Data) -> Figure:
     """Fairness of every variant."""
-    table = data["outcast"]["runs"].group_by("queue", "cc", maintain_order=True).agg(value=pl.col("jain").mean())
+    table = _by_queue(data, pl.col("jain").alias("value"))
     index = Axis("value", "Jain's index", (0, 1.08), [0, 0.2, 0.4, 0.6, 0.8, 1])
     figure = _by_variant(table, index, {(cc, 100): fair for cc, fair, _ in STATIC})
     others = data["hosts"]["runs"].group_by("cc", maintain_order=True).agg(value=pl.col("jain").mean())
@@ -272,12 +284,13 @@ def draw_fig8a(data: Data) -> Figure:
 @figure(
     "tcprand.fig8b",
     "outcast",
+    "outcast_20",
     title="Fig. 8(b). Total goodput by queue length",
     caption="Relative to the plain variant, NewReno or CUBIC; mean over seeds.",
 )
 def draw_fig8b(data: Data) -> Figure:
     """Goodput of every variant."""
-    table = data["outcast"]["runs"].group_by("queue", "cc", maintain_order=True).agg(pl.col("mbps").mean())
+    table = _by_queue(data, pl.col("mbps"))
     plain = {(row["queue"], row["cc"]): row["mbps"] for row in table.to_dicts()}
     relative = [
         {**row, "value": row["mbps"] / plain[row["queue"], "newreno" if row["cc"].startswith("newreno") else "cubic"]}
@@ -320,7 +333,7 @@ def draw_fig8c(data: Data) -> Figure:
 
 
 def _classes(data: Data, queue: int, cc: str, column: str) -> tuple[float, float, float]:
-    table = data["outcast"]["classes"].filter(pl.col("queue") == queue, pl.col("cc") == cc)
+    table = _with(data, queue)["classes"].filter(pl.col("queue") == queue, pl.col("cc") == cc)
     near, pod, far = (mean(table.filter(pl.col("distance") == name)[column]) for name in CLASSES)
     return near, pod, far
 
@@ -330,7 +343,7 @@ def _ratios(data: Data, queue: int, column: str) -> tuple[float, ...]:
     return tuple(a / b for a, b in pairs)
 
 
-@claim("tcprand.fig9.timeouts", "outcast")
+@claim("tcprand.fig9.timeouts", "outcast", "outcast_20")
 def fig9(data: Data) -> Outcome:
     """Signs of the ratios of count and period in every cell, and F1's two values at 20 packets."""
     checks, told = Checks(), []
@@ -355,6 +368,7 @@ def fig9(data: Data) -> Outcome:
 @figure(
     "tcprand.fig9",
     "outcast",
+    "outcast_20",
     title="Fig. 9. Timeouts of TCPRand, relative to CUBIC",
     caption="Ratios of means over seeds. At the dashed line TCPRand is as CUBIC; below it, it is better.",
 )

@@ -34,9 +34,6 @@ from fanin.stats import paired_differences
 
 from .common import ADAPTIVE
 
-MAIN = 1000
-"""Packets of buffer of the testbed's switches, as we read it."""
-
 
 def per_100_s(flow: pl.DataFrame) -> float:
     """What makes counts of runs counts per 100 s, as published; runs of Fig. 13 and 14 are 20 s long, on a kernel shorter."""
@@ -58,35 +55,27 @@ CONSERVATIVE = "(1, 1, inf, 1)"
 @claim("tcprand.fig12.testbed", "testbed")
 def fig12(data: Data) -> Outcome:
     """Fairness 0.88 or more and above CUBIC's with every setting, at most 6 % of goodput lost; the conservative one gains 10 % somewhere."""
-    table = (
-        data["testbed"]["runs"]
-        .group_by("buffer", "flows", "cc", maintain_order=True)
-        .agg(pl.col("jain", "mbps").mean())
-    )
+    table = data["testbed"]["runs"].group_by("flows", "cc", maintain_order=True).agg(pl.col("jain", "mbps").mean())
     checks, told, gains = Checks(), [], []
-    for buffer in sorted(table["buffer"].unique().to_list(), reverse=True):
-        for flows in table["flows"].unique(maintain_order=True):
-            part = {
-                row["cc"]: row for row in table.filter(pl.col("buffer") == buffer, pl.col("flows") == flows).to_dicts()
-            }
-            line = ", ".join(f"{cc} {row['jain']:.3f}" for cc, row in part.items())
-            told.append(f"{flows}, {buffer} packets: {line}")
-            if flows == EVEN:
-                kept = part[DEFAULT]["mbps"] / part["cubic"]["mbps"]
-                told[-1] += f"; {DEFAULT} keeps {kept:.3f} of the goodput (published: loses about 1 %)"
-            # The band is about outcast; what no flow suffers from cannot be cured.
-            if buffer != MAIN or flows == EVEN:
-                continue
-            gains.append(100 * (part[CONSERVATIVE]["jain"] / part["cubic"]["jain"] - 1))
-            for cc, row in part.items():
-                if cc.startswith("("):
-                    checks.that(row["jain"] > part["cubic"]["jain"], f"{cc} above CUBIC with {flows}", each=True)
-                    checks.that(row["jain"] >= 0.88, f"{cc} at 0.88 or more with {flows}", each=True)
-                    checks.that(
-                        row["mbps"] >= 0.94 * part["cubic"]["mbps"],
-                        f"{cc} loses at most 6 % of the goodput with {flows}",
-                        each=True,
-                    )
+    for flows in table["flows"].unique(maintain_order=True):
+        part = {row["cc"]: row for row in table.filter(pl.col("flows") == flows).to_dicts()}
+        line = ", ".join(f"{cc} {row['jain']:.3f}" for cc, row in part.items())
+        told.append(f"{flows}: {line}")
+        # The band is about outcast; what no flow suffers from cannot be cured.
+        if flows == EVEN:
+            kept = part[DEFAULT]["mbps"] / part["cubic"]["mbps"]
+            told[-1] += f"; {DEFAULT} keeps {kept:.3f} of the goodput (published: loses about 1 %)"
+            continue
+        gains.append(100 * (part[CONSERVATIVE]["jain"] / part["cubic"]["jain"] - 1))
+        for cc, row in part.items():
+            if cc.startswith("("):
+                checks.that(row["jain"] > part["cubic"]["jain"], f"{cc} above CUBIC with {flows}", each=True)
+                checks.that(row["jain"] >= 0.88, f"{cc} at 0.88 or more with {flows}", each=True)
+                checks.that(
+                    row["mbps"] >= 0.94 * part["cubic"]["mbps"],
+                    f"{cc} loses at most 6 % of the goodput with {flows}",
+                    each=True,
+                )
     gained = " and ".join(f"{gain:.0f} %" for gain in gains)
     checks.that(
         max(gains, default=0.0) >= 10,
@@ -99,18 +88,14 @@ def fig12(data: Data) -> Outcome:
     "tcprand.fig12",
     "testbed",
     title="Fig. 12. Fairness and total goodput with flows from three senders",
-    caption="Mean over seeds. The four numbers are the variance and mean of the adaptive rule and its factors for begin and end; the switches' buffer "
-    "is not stated.",
+    caption="Mean over seeds. The four numbers are the variance and mean of the adaptive rule and its factors for begin and end; the switches' buffer, "
+    "which is not stated, is 1000 packets.",
 )
 def draw_fig12(data: Data) -> Figure:
     """Fairness and goodput of every setting."""
-    table = (
-        data["testbed"]["runs"]
-        .group_by("buffer", "flows", "cc", maintain_order=True)
-        .agg(pl.col("jain", "mbps").mean())
-    )
-    plain = table.filter(pl.col("cc") == "cubic").select("buffer", "flows", plain="mbps")
-    table = table.join(plain, on=["buffer", "flows"]).with_columns(share=pl.col("mbps") / pl.col("plain"))
+    table = data["testbed"]["runs"].group_by("flows", "cc", maintain_order=True).agg(pl.col("jain", "mbps").mean())
+    plain = table.filter(pl.col("cc") == "cubic").select("flows", plain="mbps")
+    table = table.join(plain, on="flows").with_columns(share=pl.col("mbps") / pl.col("plain"))
     keys = {
         "cubic": replace(CUBIC, kind="bar"),
         "(1, 1, inf, 1)": Key("TCPRand (1, 1, ∞, 1)", ORANGE, kind="bar"),
@@ -121,12 +106,11 @@ def draw_fig12(data: Data) -> Figure:
     }
     fair = Axis("jain", "Jain's index", (0, 1.12), [0, 0.2, 0.4, 0.6, 0.8, 1])
     good = Axis("share", "total goodput, of CUBIC's", (0, 1.12), [0, 0.2, 0.4, 0.6, 0.8, 1])
-    parts = []
-    for buffer in sorted(table["buffer"].unique(), reverse=True):
-        rows = table.filter(pl.col("buffer") == buffer)
-        stated = [Published(y=0.9, label="0.9", align="outside")]
-        parts.append(bars(rows, "flows", fair, "cc", keys, title=f"fairness, buffer of {buffer} packets", marks=stated))
-        parts.append(bars(rows, "flows", good, "cc", keys, title=f"goodput, buffer of {buffer} packets"))
+    stated = [Published(y=0.9, label="0.9", align="outside")]
+    parts = [
+        bars(table, "flows", fair, "cc", keys, title="fairness", marks=stated),
+        bars(table, "flows", good, "cc", keys, title="goodput"),
+    ]
     return Figure(parts, [*keys.values(), replace(RULE, name="published: TCPRand never below")], 2)
 
 
@@ -137,25 +121,24 @@ def draw_fig12(data: Data) -> Figure:
 def fig13(data: Data) -> Outcome:
     """More isolated drops with smaller rMin; timeouts at least five times fewer without SACK, at most 4 with it."""
     checks = Checks()
-    alone, waits = _microscope(data, MAIN)
+    alone, waits = _microscope(data)
     sizes = sorted({size for _, size in alone}, reverse=True)
     shares = [alone["SACK", size] for size in sizes]
     checks.that(all(b >= a for a, b in pairwise(shares)), "the share of isolated drops rises as rMin falls")
     checks.that(waits["no SACK", 200] * 5 <= waits["no SACK", 1448], "five times fewer timeouts without SACK")
     checks.that(max(waits["SACK", size] for size in sizes) <= 4, "at most 4 timeouts with SACK")
-    remarks = [f"for rMin {', '.join(map(str, sizes))}, 15 flows against one, per 100 s"]
-    if 100 in data["microscope"]["flow"]["buffer"]:
-        remarks.append(f"with 100 packets of buffer {_told(*_microscope(data, 100), sizes)}")
-    return checks.outcome(_told(alone, waits, sizes), "; ".join(remarks))
+    return checks.outcome(
+        _told(alone, waits, sizes), f"for rMin {', '.join(map(str, sizes))}, 15 flows against one, per 100 s"
+    )
 
 
 Cells = dict[tuple[str, int], float]
 
 
-def _microscope(data: Data, buffer: int) -> tuple[Cells, Cells]:
+def _microscope(data: Data) -> tuple[Cells, Cells]:
     """Share of segments lost alone, and timeouts per 100 s, by SACK and rMin."""
-    lengths = data["microscope"]["lengths"].filter(pl.col("buffer") == buffer)
-    flow = data["microscope"]["flow"].filter(pl.col("buffer") == buffer)
+    lengths = data["microscope"]["lengths"]
+    flow = data["microscope"]["flow"]
     alone: Cells = {}
     waits: Cells = {}
     for sack, size in flow.select("sack", "rmin").unique(maintain_order=True).iter_rows():
@@ -186,9 +169,9 @@ def _told(alone: Cells, waits: Cells, sizes: list[int]) -> str:
 )
 def draw_fig13(data: Data) -> Figure:
     """Runs of drops, timeouts and retransmissions along rMin."""
-    flow = data["microscope"]["flow"].filter(pl.col("buffer") == MAIN)
+    flow = data["microscope"]["flow"]
     sizes = sorted(flow["rmin"].unique(), reverse=True)
-    lengths = data["microscope"]["lengths"].filter(pl.col("buffer") == MAIN)
+    lengths = data["microscope"]["lengths"]
     lost = lengths.group_by("sack", "rmin", "length").agg(lost=(pl.col("length") * pl.col("runs")).sum())
     lost = lost.with_columns(share=100 * pl.col("lost") / pl.col("lost").sum().over("sack", "rmin"))
     # A run length that never occurred has no row.

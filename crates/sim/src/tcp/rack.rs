@@ -159,13 +159,14 @@ impl Sender {
         // What is judged is a buffer, by its end: of one that is acknowledged in part RACK may have taken the end before a probe cut it.
         let (mut until, mut end) = (0, 0);
         for index in 0..self.board.outstanding() as usize {
-            if index == until {
-                until = self.board.burst_until(index);
-                end = self.board.get(until - 1).end();
-            }
             let s = self.board.get(index);
             if s.sacked || (s.lost && !s.retransmitted) {
                 continue;
+            }
+            // Of a long window most is SACKed, and need not be looked at.
+            if index >= until {
+                until = self.board.burst_until(index);
+                end = self.board.get(until - 1).end();
             }
             let sent_at = ticked(s.sent_at);
             if (sent_at, end) >= (rack.sent_at, rack.end) {
