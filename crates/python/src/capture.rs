@@ -270,6 +270,11 @@ impl Replay {
         Replay { workload, alone, kept }
     }
 
+    /// Of so many connections that their memory is given back as soon as it is free.
+    pub(crate) fn is_large(&self) -> bool {
+        self.workload.connections.len() >= MANY
+    }
+
     /// As the simulator takes it.
     pub(crate) fn traffic(&self) -> Cow<'_, fanin_scenario::Replay> {
         let made = || Cow::Owned(for_the_simulator(&self.workload, self.alone));

@@ -4,7 +4,7 @@ use crate::build::port_name;
 use crate::engine::Run;
 use crate::net::DropEvent;
 use crate::partition::Partition;
-use crate::results::{CbrStats, FlowStats, PortStats, QueueTrace, Results};
+use crate::results::{CbrStats, FlowStats, Flows, PortStats, QueueTrace, Results};
 use crate::spec::NodeId;
 use crate::store::PacketPool;
 use crate::trace;
@@ -156,14 +156,14 @@ fn queue_trace(mut changes: Vec<(u32, Vec<Change>)>) -> QueueTrace {
 }
 
 /// One row per flow.
-fn flow_table(runs: &mut [Run<'_>], names: &[Arc<str>]) -> Vec<FlowStats> {
+fn flow_table(runs: &mut [Run<'_>], names: &[Arc<str>]) -> Flows {
     let spec = runs[0].spec;
     let mut drops: Vec<DropEvent> = Vec::new();
     for run in runs.iter_mut() {
         drops.extend(run.net.split.iter_mut().flat_map(|split| split.drops.drain(..)));
     }
     drops.sort_by_key(|&(place, flow, _, _)| (flow, place));
-    let mut rows = Vec::with_capacity(spec.flows.len());
+    let mut rows = Flows::with_capacity(spec.flows.len());
     for (number, flow) in (0..spec.flows.len() as u32).zip(&spec.flows).rev() {
         let mut row = FlowStats {
             src: names[flow.src.index()].clone(),

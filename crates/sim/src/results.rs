@@ -3,6 +3,7 @@
 //! A line in a table below is a column everywhere: in Arrow, frames, the reference page, the JSON Schema and the stubs.
 
 use crate::columns::{Cell, Class, Codes, Column, Table, rows, trace};
+use crate::packed::{Pack, Packed};
 use std::sync::Arc;
 
 /// Everything measured in one run. Times are picoseconds since the start of the run.
@@ -25,7 +26,7 @@ pub struct Results {
     /// Per output port, in the order of the scenario's links.
     pub ports: Vec<PortStats>,
     /// Per flow.
-    pub flows: Vec<FlowStats>,
+    pub flows: Flows,
     /// Per message.
     pub messages: Vec<MessageStats>,
     /// Per constant-bit-rate source.
@@ -98,7 +99,7 @@ impl MessageStats {
 
 rows! {
     /// One flow, a one-way byte stream, over the run.
-    flows: FlowStats numbered "flow" {
+    flows: FlowStats numbered "flow" packed as Flows {
         /// Sending host.
         src: Arc<str>, "";
         /// Receiving host.
@@ -347,7 +348,7 @@ mod tests {
     #[test]
     fn a_line_is_a_field_and_a_column() {
         let results = Results {
-            flows: vec![FlowStats { retransmissions: 3, drop_runs: vec![2, 1], ..FlowStats::default() }],
+            flows: [FlowStats { retransmissions: 3, drop_runs: vec![2, 1], ..FlowStats::default() }].into_iter().collect(),
             messages: vec![MessageStats { bytes: u64::MAX, ..MessageStats::default() }],
             ..Results::default()
         };

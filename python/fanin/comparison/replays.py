@@ -31,7 +31,7 @@ from fanin.simulation import Failure, all_failed, sentence
 from fanin.stats import extremes
 
 if TYPE_CHECKING:
-    from fanin._native import RackPlan, Run, Watch
+    from fanin._native import Replayed, Run, Watch
     from fanin.runs.store import Store
 
 
@@ -229,20 +229,22 @@ def _checked(base: ReplayJob, way: Mapping[str, Candidate], seed: int) -> _Check
             hashes[name], told = rack.check(replay, how.cc)
             plan = rack.plan(replay, how.cc, seed)
             on.check(plan.plan)
+            made = plan.replayed
+            del plan
             warnings += [RunWarning(message, kind, cc) for kind, cc, message in told]
         except FaninError as error:
             failed[name] = error
             hashes.pop(name, None)
     if not hashes:
         raise all_failed(failed)
-    return _Checked(hashes, failed, warnings, plan.plan.ports[plan.port], _parts(plan))
+    return _Checked(hashes, failed, warnings, made.ports[made.port], _parts(made))
 
 
 def _replay(base: ReplayJob, how: Candidate, seed: int, *, traced: bool) -> MeasuredReplay:
     return MeasuredReplay(replace(base, cc=how.cc, settings=(*base.settings, *how.settings), seed=seed, trace=traced))
 
 
-def _parts(made: RackPlan) -> pl.DataFrame:
+def _parts(made: Replayed) -> pl.DataFrame:
     """Which request waits for which response: an answer is there with the last of its messages."""
     answers = frame(made.rounds()).filter(pl.col("answer") == 1).select("round", last="message")
     return frame(made.responses()).join(answers, on="last", how="inner").select("connection", "response", "round")
@@ -255,16 +257,15 @@ def _named(frames: Frames, name: str) -> Frames:
     }
 
 
-def measured(job: ReplayJob, made: RackPlan, run: Run) -> Frames:
+def measured(job: ReplayJob, made: Replayed, run: Run) -> Frames:
     """What is kept of one run: by responses, requests, their stages, request trees, flows and as one row, and its traces if the job asks for them."""
     responses = frame(made.response_times(run, job.cc, job.traffic.replay.servers))
     rounds, stages = frame(made.round_times(run, job.cc)), frame(made.stage_times(run, job.cc))
     trees = frame(made.tree_times(run, job.cc))
     connection = frame(made.connections())["connection"]
-    found = job.frames(made, run, {"flows": FLOWS, "ports": PORTS})
     # Of the flows that carry responses: what the servers did.
-    flows = found["flows"].with_columns(connection).drop_nulls("connection").select(*FLOWS)
-    ports = found["ports"]
+    found = job.frames(made, run, {"flows": FLOWS, "ports": PORTS}, carrying=True)
+    flows, ports = found["flows"].select(*FLOWS), found["ports"]
     aggregator = ports.row(made.port, named=True)
     released, done = extremes(responses["release_ms"]), extremes(responses["done_ms"])
     busy_ms = done[1] - released[0] if released and done else 0.0
