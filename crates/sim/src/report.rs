@@ -155,6 +155,9 @@ fn queue_trace(mut changes: Vec<(u32, Vec<Change>)>) -> QueueTrace {
     trace
 }
 
+/// Memory of flows goes back in steps of so many.
+const FLOWS_AT_ONCE: u32 = 1 << 16;
+
 /// One row per flow.
 fn flow_table(runs: &mut [Run<'_>], names: &[Arc<str>]) -> Flows {
     let spec = runs[0].spec;
@@ -187,6 +190,13 @@ fn flow_table(runs: &mut [Run<'_>], names: &[Arc<str>]) -> Flows {
         counters.close_run();
         row.drop_runs = counters.runs.as_ref().map_or_else(Vec::new, |r| r.iter().map(|&n| u64::from(n)).collect());
         rows.push(row);
+        // As with the ends of flows: what rows are made from goes as they come.
+        if number.is_multiple_of(FLOWS_AT_ONCE) {
+            for run in runs.iter_mut() {
+                run.net.flows.truncate(number as usize);
+                run.net.flows.shrink_to_fit();
+            }
+        }
     }
     rows.reverse();
     rows

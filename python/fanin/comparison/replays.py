@@ -260,9 +260,10 @@ def _named(frames: Frames, name: str) -> Frames:
 def measured(job: ReplayJob, made: Replayed, run: Run) -> Frames:
     """What is kept of one run: by responses, requests, their stages, request trees, flows and as one row, and its traces if the job asks for them."""
     responses = frame(made.response_times(run, job.cc, job.traffic.replay.servers))
+    # First, while there is little else: a trace takes most before it is cut to what is kept.
+    traces = _traces(job, made, run, responses) if job.trace else {}
     rounds, stages = frame(made.round_times(run, job.cc)), frame(made.stage_times(run, job.cc))
     trees = frame(made.tree_times(run, job.cc))
-    connection = frame(made.connections())["connection"]
     # Of the flows that carry responses: what the servers did.
     found = job.frames(made, run, {"flows": FLOWS, "ports": PORTS}, carrying=True)
     flows, ports = found["flows"].select(*FLOWS), found["ports"]
@@ -296,23 +297,28 @@ def measured(job: ReplayJob, made: Replayed, run: Run) -> Frames:
         "end_ms": run.end_ps / PS_PER_MS,
         "packet_hops": run.packet_hops,
     }
-    kept = {
+    return {
         "responses": responses,
         "rounds": rounds,
         "stages": stages,
         "trees": trees,
         "flows": flows,
         "runs": pl.DataFrame([row], schema=columns.written(RUNS)),
+        **traces,
     }
-    if job.trace:
-        slowest = _slowest(responses)
-        kept["packets"] = _packets_of_the_slowest(run, slowest, connection)
-        traces = job.frames(made, run, {"queue": QUEUE, "window": ("flow", *WINDOW)}, _native.TRACED_ROWS)
-        window = traces["window"]
-        window = window.with_columns(connection.gather(window["flow"])).drop_nulls("connection")
-        kept["queue"] = _in_short(traces["queue"].select(*QUEUE), "packets", [], slowest)
-        kept["window"] = _in_short(window.select(*WINDOW), "cwnd", ["connection"], slowest)
-    return kept
+
+
+def _traces(job: ReplayJob, made: Replayed, run: Run, responses: pl.DataFrame) -> Frames:
+    """What is kept of the packets of the slowest responses, of the queue and of the windows."""
+    connection = frame(made.connections())["connection"]
+    slowest = _slowest(responses)
+    packets = _packets_of_the_slowest(run, slowest, connection)
+    most = _native.TRACED_ROWS
+    queue = job.frames(made, run, {"queue": QUEUE}, most)["queue"].select(*QUEUE)
+    queue = _in_short(queue, "packets", [], slowest)
+    window = job.frames(made, run, {"window": ("flow", *WINDOW)}, most)["window"]
+    window = window.with_columns(connection.gather(window["flow"])).drop_nulls("connection").select(*WINDOW)
+    return {"packets": packets, "queue": queue, "window": _in_short(window, "cwnd", ["connection"], slowest)}
 
 
 SHOWN_ROWS = 50_000
