@@ -119,9 +119,8 @@ pub struct Message {
 impl Message {
     /// The server's time as [`Workload::otherwise`] has it.
     pub fn other_service_ns(&self) -> u64 {
-        self.service_between_ns.map_or(self.service_ns, |(least, most)| {
-            least.saturating_add(most).saturating_sub(self.service_ns)
-        })
+        self.service_between_ns
+            .map_or(self.service_ns, |(least, most)| least.saturating_add(most).saturating_sub(self.service_ns))
     }
 }
 

@@ -252,6 +252,11 @@ macro_rules! rows {
                 $row { $($field: self.$field.get(row),)* }
             }
 
+            /// What they take, in bytes.
+            pub fn bytes(&self) -> usize {
+                0 $(+ self.$field.bytes())*
+            }
+
             /// All rows, in order.
             pub fn iter(&self) -> impl DoubleEndedIterator<Item = $row> + ExactSizeIterator + '_ {
                 (0..self.rows).map(|row| self.row(row))

@@ -16,6 +16,8 @@ pub trait Packed: Clone + Default {
     fn get(&self, row: usize) -> Self::Value;
     /// The last row becomes the first.
     fn reverse(&mut self);
+    /// What the rows take, in bytes, beside what is there once.
+    fn bytes(&self) -> usize;
 }
 
 /// A type of field that has a [`Packed`] form.
@@ -108,6 +110,15 @@ impl Packed for Numbers {
             Numbers::Eight(all) => all.reverse(),
         }
     }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Numbers::One(all) => all.len(),
+            Numbers::Two(all) => 2 * all.len(),
+            Numbers::Four(all) => 4 * all.len(),
+            Numbers::Eight(all) => 8 * all.len(),
+        }
+    }
 }
 
 /// Counts and times. The greatest number stands for "none" in some fields and is kept as the least, so that it does not widen its column.
@@ -128,6 +139,9 @@ impl Packed for Counts {
     }
     fn reverse(&mut self) {
         self.0.reverse();
+    }
+    fn bytes(&self) -> usize {
+        self.0.bytes()
     }
 }
 
@@ -154,6 +168,9 @@ impl Packed for Codes {
     fn reverse(&mut self) {
         self.0.reverse();
     }
+    fn bytes(&self) -> usize {
+        self.0.bytes()
+    }
 }
 
 impl Pack for u16 {
@@ -178,6 +195,9 @@ impl Packed for Known {
     }
     fn reverse(&mut self) {
         self.0.reverse();
+    }
+    fn bytes(&self) -> usize {
+        self.0.bytes()
     }
 }
 
@@ -233,6 +253,13 @@ impl Packed for Reals {
             Reals::Double(all) => all.reverse(),
         }
     }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Reals::Single(all) => 4 * all.len(),
+            Reals::Double(all) => 8 * all.len(),
+        }
+    }
 }
 
 impl Pack for f64 {
@@ -271,6 +298,9 @@ impl Packed for Names {
     fn reverse(&mut self) {
         self.rows.reverse();
     }
+    fn bytes(&self) -> usize {
+        self.rows.bytes()
+    }
 }
 
 impl Pack for Arc<str> {
@@ -303,6 +333,9 @@ impl Packed for Lists {
     fn reverse(&mut self) {
         self.some.reverse();
         self.some.iter_mut().for_each(|(row, _)| *row = self.rows - 1 - *row);
+    }
+    fn bytes(&self) -> usize {
+        self.some.iter().map(|(row, list)| size_of_val(row) + size_of_val(list) + size_of_val(&**list)).sum()
     }
 }
 

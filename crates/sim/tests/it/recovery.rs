@@ -177,7 +177,12 @@ fn the_end_of_a_message_that_is_sent_again_is_acknowledged_at_once() {
     spec.end = Time::ZERO + Duration::s(2);
     let r = run(&spec);
     let (done, acks) = (r.messages[0].done_ps.unwrap(), &r.traces.packets);
-    assert_eq!((r.flows.row(0).drops, r.flows.row(0).tail_probes, r.flows.row(0).timeouts), (1, 1, 0), "{:?}", r.flows.row(0));
+    assert_eq!(
+        (r.flows.row(0).drops, r.flows.row(0).tail_probes, r.flows.row(0).timeouts),
+        (1, 1, 0),
+        "{:?}",
+        r.flows.row(0)
+    );
     assert_eq!(acks.time_ps.iter().filter(|&&time| time >= done).collect::<Vec<_>>()[0], &done);
 }
 
