@@ -68,12 +68,7 @@ impl<'a> Tcp<'a> {
 
     /// One policy per receiving host and transport. All connections open before any asks for its first window, then rest until their first
     /// message.
-    fn control_receivers(
-        &mut self,
-        spec: &Spec,
-        paths: &AllPaths,
-        mine: &dyn Fn(u32) -> bool,
-    ) -> Result<(), RunError> {
+    fn control_receivers(&mut self, spec: &Spec, paths: &AllPaths, mine: &dyn Fn(u32) -> bool) -> Result<(), RunError> {
         let mut controlled: Vec<(u32, u32, u32)> = Vec::new();
         let mut known: BTreeMap<(NodeId, u32), (u32, u32)> = BTreeMap::new();
         for (i, flow) in (0..).zip(&spec.flows).filter(|&(i, _)| mine(i)) {
