@@ -260,7 +260,7 @@ class Run:
     def table(
         self, name: str, columns: list[str] | None = None, most: int | None = None, replayed: Replayed | None = None
     ) -> Table:
-        """messages, flows, ports, background, queue, window, packets, throughput or internals; of `flows` those that carry responses of `replayed`."""
+        """messages, flows, ports, background, queue, window, packets, throughput or internals."""
 
 def end_without_memory(said_on: int = 2) -> None:
     """From now on a failed allocation ends the process with a sentence and exit code 2."""
