@@ -93,7 +93,7 @@ def test_the_stub_lists_the_tables() -> None:
     text = (ROOT / path).read_text()
     *names, last = (table.name for table in schema())
     told = rf'\g<1>"""{", ".join(names)} or {last}."""'
-    made, count = re.subn(r'(def table\(self, name: str[^)]*\) -> Table:\n\s+)"""[^"]*"""', told, text)
+    made, count = re.subn(r'(def table\(\s*self, name: str[^)]*\) -> Table:\n\s+)"""[^"]*"""', told, text)
     assert count == 1
     checked(path, made)
 

@@ -116,6 +116,14 @@ pub struct Message {
     pub release: Option<Release>,
 }
 
+impl Message {
+    /// The server's time as [`Workload::otherwise`] has it.
+    pub fn other_service_ns(&self) -> u64 {
+        self.service_between_ns
+            .map_or(self.service_ns, |(least, most)| least.saturating_add(most).saturating_sub(self.service_ns))
+    }
+}
+
 /// Bytes written at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -130,16 +138,18 @@ impl Workload {
     /// The same traffic with the servers' times that the capture only bounds put elsewhere between these bounds, as far from the one as they are from
     /// the other: the capture cannot tell it from this one. None where it shows all of them.
     pub fn otherwise(&self) -> Option<Workload> {
-        let mut other = self.clone();
-        let mut moved = false;
-        for message in other.connections.iter_mut().flat_map(|c| &mut c.messages) {
-            if let Some((least, most)) = message.service_between_ns {
-                let mirrored = least.saturating_add(most).saturating_sub(message.service_ns);
-                moved |= mirrored != message.service_ns;
-                message.service_ns = mirrored;
-            }
-        }
-        moved.then_some(other)
+        self.bounds_some().then(|| {
+            let mut other = self.clone();
+            let messages = other.connections.iter_mut().flat_map(|c| &mut c.messages);
+            messages.for_each(|message| message.service_ns = message.other_service_ns());
+            other
+        })
+    }
+
+    /// The capture only bounds some server's time.
+    pub fn bounds_some(&self) -> bool {
+        let mut messages = self.connections.iter().flat_map(|c| &c.messages);
+        messages.any(|message| message.other_service_ns() != message.service_ns)
     }
 
     /// The same traffic with timers that ask though the answer before is missing. None where no request leaves by a timer, and where the capture shows

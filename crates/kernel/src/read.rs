@@ -76,7 +76,7 @@ fn results(spec: &Spec, log: &Log, traffic: &Traffic) -> Result<Results, KernelE
         packets_arrived: arrivals.len() as u64,
         packets_in_flight: created.saturating_sub(arrivals.len() as u64 + drops),
         ports: rows,
-        flows: flow_rows,
+        flows: flow_rows.into_iter().collect(),
         messages,
         cbr,
         traces: Traces { queue, window, packets, throughput: throughput.finish(), ..Traces::default() },

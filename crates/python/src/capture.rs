@@ -206,7 +206,7 @@ impl Capture {
     fn workload(&self, py: Python<'_>, aggregator: Option<&str>) -> PyResult<Replay> {
         let ip = aggregator.map(|text| address(py, text)).transpose()?;
         let workload = self.0.workload(ip).map_err(|error| workload_error(py, &error))?;
-        Ok(Replay::new(Arc::new(workload), false))
+        Ok(Replay::new(Arc::new(workload), false, false))
     }
 
     /// Whether the tap is between the queue and this host; None where the capture does not show it.
@@ -259,21 +259,43 @@ pub struct Replay {
     workload: Arc<Workload>,
     /// Every connection is for itself.
     alone: bool,
+    /// The servers' times are those of [`Workload::otherwise`]: to hold all else twice takes 0.3 GB of a million connections.
+    otherwise: bool,
     /// The same, as the simulator takes it; of [`MANY`] connections it is made when a plan is.
     kept: Option<fanin_scenario::Replay>,
 }
 
 impl Replay {
-    fn new(workload: Arc<Workload>, alone: bool) -> Replay {
-        let few = workload.connections.len() < MANY;
-        let kept = few.then(|| for_the_simulator(&workload, alone));
-        Replay { workload, alone, kept }
+    fn new(workload: Arc<Workload>, alone: bool, otherwise: bool) -> Replay {
+        let mut replay = Replay { workload, alone, otherwise, kept: None };
+        if !replay.is_large() {
+            replay.kept = Some(replay.for_the_simulator());
+        }
+        replay
+    }
+
+    /// Of so many connections that their memory is given back as soon as it is free.
+    pub(crate) fn is_large(&self) -> bool {
+        self.workload.connections.len() >= MANY
     }
 
     /// As the simulator takes it.
     pub(crate) fn traffic(&self) -> Cow<'_, fanin_scenario::Replay> {
-        let made = || Cow::Owned(for_the_simulator(&self.workload, self.alone));
-        self.kept.as_ref().map_or_else(made, Cow::Borrowed)
+        self.kept.as_ref().map_or_else(|| Cow::Owned(self.for_the_simulator()), Cow::Borrowed)
+    }
+
+    fn for_the_simulator(&self) -> fanin_scenario::Replay {
+        let mut traffic = fanin_scenario::Replay::from(&*self.workload);
+        if self.otherwise {
+            traffic = traffic.otherwise(&self.workload);
+        }
+        if self.alone { traffic.independent() } else { traffic }
+    }
+
+    /// With the servers' times that it has.
+    fn with_its_times(&self) -> Cow<'_, Workload> {
+        let other = if self.otherwise { self.workload.otherwise() } else { None };
+        other.map_or(Cow::Borrowed(&self.workload), Cow::Owned)
     }
 
     /// Requests that left together; none where every connection is for itself.
@@ -283,18 +305,13 @@ impl Replay {
     }
 }
 
-fn for_the_simulator(workload: &Workload, alone: bool) -> fanin_scenario::Replay {
-    let traffic = fanin_scenario::Replay::from(workload);
-    if alone { traffic.independent() } else { traffic }
-}
-
 #[pymethods]
 impl Replay {
     /// Reads the text of a workload file (JSON).
     #[staticmethod]
     fn from_json(py: Python<'_>, text: &str) -> PyResult<Replay> {
         let workload = Workload::parse(text, Path::new("traffic")).map_err(|error| workload_error(py, &error))?;
-        Ok(Replay::new(Arc::new(workload), false))
+        Ok(Replay::new(Arc::new(workload), false, false))
     }
     /// Connections that carried payload.
     #[getter]
@@ -439,7 +456,7 @@ impl Replay {
     /// What responses took in the capture, from the server's writing to the last byte at the aggregator, as far as the capture shows it, and by how
     /// much the server's writing is uncertain. Without those in flight with others; the first of a connection are marked.
     fn response_times(&self) -> PyResult<Table> {
-        let rows: Vec<(u32, u32, f64, f64)> = (self.workload.connections.iter())
+        let rows: Vec<(u32, u32, f64, f64)> = (self.with_its_times().connections.iter())
             .flat_map(|c| {
                 let answered = c.messages.iter().filter(|m| m.response_bytes > 0);
                 (0..).zip(answered).filter(|(_, m)| !m.overlapped).filter_map(|(number, m)| {
@@ -481,25 +498,24 @@ impl Replay {
     }
     /// The same traffic with every connection for itself: no request waits for another connection.
     fn independent(&self) -> Replay {
-        Replay::new(self.workload.clone(), true)
+        Replay::new(self.workload.clone(), true, self.otherwise)
     }
     /// The same traffic with the servers' times that the capture only bounds put elsewhere between these bounds; none where it shows all of them.
     fn otherwise(&self) -> Option<Replay> {
-        let workload = self.workload.otherwise()?;
-        Some(Replay::new(Arc::new(workload), false))
+        self.workload.bounds_some().then(|| Replay::new(self.workload.clone(), false, !self.otherwise))
     }
     /// The same traffic with timers that ask though the answer before is missing; none where the capture shows what its timers do, or has none.
     fn unwaiting(&self) -> Option<Replay> {
         let workload = self.workload.unwaiting()?;
-        Some(Replay::new(Arc::new(workload), false))
+        Some(Replay::new(Arc::new(workload), false, self.otherwise))
     }
     /// Writes the workload file, whole or not at all.
     fn write(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        self.workload.write(&path).map_err(|error| workload_error(py, &error))
+        self.with_its_times().write(&path).map_err(|error| workload_error(py, &error))
     }
     /// The workload file's text (JSON).
     fn to_json(&self) -> PyResult<String> {
-        serde_json::to_string_pretty(&*self.workload).map_err(internal)
+        serde_json::to_string_pretty(&*self.with_its_times()).map_err(internal)
     }
 }
 

@@ -52,7 +52,9 @@ mod _native {
     #[pymodule_export]
     use crate::results::{Run, results_schema_json};
     #[pymodule_export]
-    use crate::simulate::{Deployment, Plan, Rack, RackPlan, Scenario, deployment, needs_ecn, needs_quickack};
+    use crate::simulate::{
+        Deployment, Plan, Rack, RackPlan, Replayed, Scenario, deployment, needs_ecn, needs_quickack,
+    };
     #[pymodule_export]
     use crate::watch::Watch;
     #[pymodule_export]

@@ -2,6 +2,7 @@
 
 use crate::columns::{Table, f64s, optional_u64s, texts, u8s, u32s, u64s};
 use crate::envelope;
+use crate::simulate::Replayed;
 use arrow_array::ArrayRef;
 use fanin_sim::columns::{Codes, Values, milliseconds};
 use fanin_sim::results::{EVENTS, Results, TABLES};
@@ -51,6 +52,7 @@ impl Run {
             Values::U8(values) => u8s(values),
             Values::F64(values) => f64s(values),
             Values::Text(values) => texts(values),
+            Values::Shared(values) => texts(values),
             Values::Class(numbers) => {
                 texts(numbers.iter().map(|&n| self.classes.get(usize::from(n)).map_or("", String::as_str)))
             }
@@ -99,20 +101,35 @@ impl Run {
     }
 
     /// A table by its name, or some of its columns; they are those of `results_schema_json`. Of `queue` and `window` at most so many rows: an
-    /// envelope that keeps the peaks of each port or flow.
-    #[pyo3(signature = (name, columns=None, most=None))]
-    fn table(&self, py: Python<'_>, name: &str, columns: Option<Vec<String>>, most: Option<u64>) -> PyResult<Table> {
+    /// envelope that keeps the peaks of each port or flow. Of `flows` those alone that carry responses of `replayed`, with their numbers and their
+    /// connections'.
+    #[pyo3(signature = (name, columns=None, most=None, replayed=None))]
+    fn table(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        columns: Option<Vec<String>>,
+        most: Option<u64>,
+        replayed: Option<&Replayed>,
+    ) -> PyResult<Table> {
         let Some(table) = TABLES.iter().find(|t| t.name == name) else {
             return Err(PyKeyError::new_err(name.to_owned()));
         };
         let wanted = table.columns.iter().filter(|c| columns.as_ref().is_none_or(|w| w.iter().any(|n| n == c.name)));
         py.detach(|| {
-            let rows = most.and_then(|most| self.shown(name, most));
+            let carried = replayed.filter(|_| name == "flows").map(Replayed::carried);
+            let carrying = carried.as_ref().map(|all| (0..).zip(all).filter_map(|(n, c)| c.map(|_| n)).collect());
+            let rows: Option<Vec<u32>> = carrying.or_else(|| most.and_then(|most| self.shown(name, most)));
             let values = |read: fn(&Results) -> Values<'_>| match &rows {
                 Some(rows) => read(&self.results).at(rows),
                 None => read(&self.results),
             };
-            Table::new(wanted.map(|c| (c.name, self.array(values(c.read)))).collect())
+            let mut made: Vec<_> = wanted.map(|c| (c.name, self.array(values(c.read)))).collect();
+            if let (Some(carried), Some(rows)) = (carried, rows) {
+                made.push(("flow", u32s(rows)));
+                made.push(("connection", u32s(carried.into_iter().flatten())));
+            }
+            Table::new(made)
         })
     }
 }

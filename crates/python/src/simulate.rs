@@ -5,6 +5,7 @@ use crate::capture::Replay;
 use crate::code;
 use crate::columns::{Table, all_milliseconds, between, optional_u32s, texts, u32s, u64s};
 use crate::error::{Class, internal, raise, run_error, scenario_error};
+use crate::memory::give_back;
 use crate::results::Run;
 use crate::watch::Watch;
 use fanin_capture::LinkRates;
@@ -225,6 +226,10 @@ impl Rack {
     fn marks(&self, py: Python<'_>) -> PyResult<bool> {
         self.0.marks().map_err(|e| scenario_error(py, &e))
     }
+    /// Raises what planning any replay on this rack under this algorithm would raise.
+    fn accept(&self, py: Python<'_>, cc: &str) -> PyResult<()> {
+        py.detach(|| self.0.accept(cc)).map_err(|e| scenario_error(py, &e))
+    }
     /// Identifies the replay on this rack under this algorithm (equal hashes and seeds give equal results), and says what starves it.
     fn check(&self, py: Python<'_>, replay: &Replay, cc: &str) -> PyResult<(String, Vec<Warning>)> {
         let (hash, told) = py.detach(|| self.0.check(&replay.traffic(), cc)).map_err(|e| scenario_error(py, &e))?;
@@ -245,8 +250,11 @@ impl Rack {
         let record = if report { Record::Report } else { trace.into() };
         let made =
             py.detach(|| self.0.plan(&replay.traffic(), cc, seed, record)).map_err(|e| scenario_error(py, &e))?;
-        let port = made.port.index();
-        RackPlan::of(py, port, made)
+        // The traffic as the simulator takes it, a few small pieces of memory for each connection.
+        if replay.is_large() {
+            give_back(py);
+        }
+        RackPlan::of(py, made)
     }
 }
 
@@ -256,27 +264,24 @@ pub struct RackPlan {
     /// What to run.
     #[pyo3(get)]
     plan: Py<Plan>,
-    /// The port to the aggregator: a position in the plan's ports.
+    /// Where everything of the capture went in it.
     #[pyo3(get)]
-    port: usize,
-    responses: Vec<ReplayedResponse>,
-    rounds: Vec<ReplayedRound>,
-    stages: Vec<ReplayedRound>,
-    trees: Vec<ReplayedTree>,
+    replayed: Py<Replayed>,
 }
 
 impl RackPlan {
-    fn of(py: Python<'_>, port: usize, made: fanin_scenario::RackPlan) -> PyResult<RackPlan> {
-        let fanin_scenario::RackPlan { spec, responses, rounds, stages, trees, .. } = made;
-        let plan = Py::new(py, Plan(spec, Vec::new()))?;
-        Ok(RackPlan { plan, port, responses, rounds, stages, trees })
+    fn of(py: Python<'_>, made: fanin_scenario::RackPlan) -> PyResult<RackPlan> {
+        let fanin_scenario::RackPlan { spec, port, responses, rounds, stages, trees } = made;
+        let (flows, plan) = (spec.flows.len(), Plan(spec, Vec::new()));
+        let replayed = Replayed { ports: plan.ports(), port: port.index(), flows, responses, rounds, stages, trees };
+        Ok(RackPlan { plan: Py::new(py, plan)?, replayed: Py::new(py, replayed)? })
     }
 
     fn whole(&self) -> fanin_scenario::RackPlan {
-        let port = fanin_sim::spec::LinkId(self.port as u32);
-        let spec = self.plan.get().0.clone();
-        let (responses, trees) = (self.responses.clone(), self.trees.clone());
-        let (rounds, stages) = (self.rounds.clone(), self.stages.clone());
+        let (spec, replayed) = (self.plan.get().0.clone(), self.replayed.get());
+        let port = fanin_sim::spec::LinkId(replayed.port as u32);
+        let (responses, trees) = (replayed.responses.clone(), replayed.trees.clone());
+        let (rounds, stages) = (replayed.rounds.clone(), replayed.stages.clone());
         fanin_scenario::RackPlan { spec, port, responses, rounds, stages, trees }
     }
 }
@@ -286,8 +291,36 @@ impl RackPlan {
     /// The same with the connections of `servers` as `other`, a plan of the same replay and seed, has them.
     fn mixed(&self, py: Python<'_>, other: &RackPlan, servers: Vec<String>) -> PyResult<RackPlan> {
         let made = py.detach(|| self.whole().mixed(&other.whole(), &servers));
-        RackPlan::of(py, self.port, made)
+        RackPlan::of(py, made)
     }
+}
+
+/// Where everything of a capture went in a plan: all that is needed of the plan when its run is over. Flows and messages of a million connections take
+/// 0.25 GB, which the frames of the results may have then.
+#[pyclass(frozen, module = "fanin._native")]
+pub struct Replayed {
+    /// As the plan has them.
+    #[pyo3(get)]
+    ports: Vec<String>,
+    /// The port to the aggregator: a position in `ports`.
+    #[pyo3(get)]
+    port: usize,
+    flows: usize,
+    responses: Vec<ReplayedResponse>,
+    rounds: Vec<ReplayedRound>,
+    stages: Vec<ReplayedRound>,
+    trees: Vec<ReplayedTree>,
+}
+
+impl Replayed {
+    /// Per flow, the number of the connection in the capture that it carries responses of.
+    pub fn carried(&self) -> Vec<Option<u32>> {
+        outcome::connections(&self.responses, self.flows)
+    }
+}
+
+#[pymethods]
+impl Replayed {
     /// Where each response of the capture went: flow, and the messages of its first and last piece.
     fn responses(&self) -> PyResult<Table> {
         let rows = &self.responses;
@@ -350,8 +383,7 @@ impl RackPlan {
 
     /// Per flow, the number of the connection in the capture that it carries responses of; null: none.
     fn connections(&self) -> PyResult<Table> {
-        let flows = self.plan.get().0.flows.len();
-        Table::new(vec![("connection", optional_u32s(outcome::connections(&self.responses, flows)))])
+        Table::new(vec![("connection", optional_u32s(self.carried()))])
     }
 
     /// The messages of each round of the capture: its requests, whose first release begins it, and its answers, whose last delivery ends it.

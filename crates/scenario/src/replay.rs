@@ -148,6 +148,17 @@ impl Replay {
         alone
     }
 
+    /// The same traffic, of `capture`, with the servers' times of [`fanin_capture::Workload::otherwise`].
+    #[must_use]
+    pub fn otherwise(mut self, capture: &fanin_capture::Workload) -> Replay {
+        for (connection, seen) in self.connections.iter_mut().zip(&capture.connections) {
+            for (turn, message) in connection.turns.iter_mut().zip(&seen.messages) {
+                turn.service = from_ns(message.other_service_ns());
+            }
+        }
+        self
+    }
+
     /// Adds it to a plan: server `n` is `hosts[n % hosts.len()]`; each release is late by a random time on [0, `jitter`), the requests of a round by one:
     /// they leave one after another in a loop over the servers, and keep their order and spacing.
     pub(crate) fn add(&self, workload: &mut Workload<'_>, hosts: &[NodeId], client: NodeId, jitter: Duration) -> Added {

@@ -18,7 +18,7 @@ use fanin_cc::{PathKnowledge, SettingError, Setup};
 use fanin_switch::{Order, Port, SharedBuffer};
 use fanin_units::{Bytes, Duration, QueueLimit, Rate, Time};
 use std::collections::HashMap;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Index};
 use std::sync::Arc;
 
 /// The caller's callback.
@@ -31,8 +31,8 @@ const PATHS_PER_LOOK: usize = 256;
 ///
 /// `progress` is asked now and then whether to go on, as during the run: large networks take seconds.
 pub(crate) fn build<'a>(spec: &'a Spec, progress: Asked<'_>) -> Result<Run<'a>, RunError> {
-    let paths = Paths::make(spec, progress)?;
-    part(spec, &paths, &paths.shared(), Here::ALL)
+    let (tables, flows) = Paths::make(spec, progress)?.shared();
+    part(spec, &flows, &tables, Here::ALL)
 }
 
 /// Builds each part of a network that is cut; and how long what happens in one of them is without effect on another, ps.
@@ -41,9 +41,8 @@ pub(crate) fn build_parts<'a>(
     partition: &'a Partition,
     progress: Asked<'_>,
 ) -> Result<(Vec<Run<'a>>, u64), RunError> {
-    let paths = Paths::make(spec, progress)?;
-    let tables = paths.shared();
-    let all = (0..partition.parts).map(|n| part(spec, &paths, &tables, Here { partition: Some(partition), part: n }));
+    let (tables, flows) = Paths::make(spec, progress)?.shared();
+    let all = (0..partition.parts).map(|n| part(spec, &flows, &tables, Here { partition: Some(partition), part: n }));
     let mut runs = all.collect::<Result<Vec<_>, _>>()?;
     let shortest = spec.transports.iter().map(|t| t.stack.wire(0)).chain(spec.cbr.iter().map(|c| c.packet)).min();
     let shortest = shortest.map_or(1, |bytes| bytes.get() as u16);
@@ -57,13 +56,13 @@ pub(crate) fn build_parts<'a>(
     for run in &mut runs {
         run.watch_unsent(|flow| {
             let delay = |l: &LinkId| hop_delay(spec, &spec.links[l.index()]).ps();
-            paths.flows[flow].forward.iter().map(delay).sum::<u64>() >= look_ahead
+            flows[flow].forward.iter().map(delay).sum::<u64>() >= look_ahead
         });
     }
     Ok((runs, look_ahead))
 }
 
-fn part<'a>(spec: &'a Spec, paths: &Paths, tables: &Tables, here: Here<'a>) -> Result<Run<'a>, RunError> {
+fn part<'a>(spec: &'a Spec, paths: &AllPaths, tables: &Tables, here: Here<'a>) -> Result<Run<'a>, RunError> {
     let mut net = network(spec, tables, here)?;
     let queue_samples = spec.trace.queue_interval.is_some() && !spec.trace.queues.is_empty();
     if !queue_samples {
@@ -71,9 +70,9 @@ fn part<'a>(spec: &'a Spec, paths: &Paths, tables: &Tables, here: Here<'a>) -> R
             net.ports[link.index()].record_changes();
         }
     }
-    let endpoints = Endpoints::build(spec, &paths.flows, here)?;
+    let endpoints = Endpoints::build(spec, paths, here)?;
     net.hosts = Machines::new(spec, &endpoints.are_tcp());
-    let ideal = |m: &Message| ideal_time(spec, m, &paths.flows[m.flow.index()]);
+    let ideal = |m: &Message| ideal_time(spec, m, &paths[m.flow.index()]);
     let app = Application::new(spec, ideal, |m| here.has(spec.flows[m.flow.index()].src));
     Ok(Run { spec, here, net, endpoints, app, queue_samples, unsent: Vec::new() })
 }
@@ -92,6 +91,27 @@ pub(crate) struct FlowPaths {
     pub backward: Arc<[LinkId]>,
 }
 
+/// Those of every flow. Flows between the same hosts share theirs: two million of a capture's connections are between a few pairs.
+#[derive(Debug, Default)]
+pub(crate) struct AllPaths {
+    distinct: Vec<FlowPaths>,
+    /// By flow, positions in `distinct`.
+    of: Vec<u32>,
+}
+
+impl AllPaths {
+    pub fn iter(&self) -> impl Iterator<Item = &FlowPaths> {
+        self.of.iter().map(|&at| &self.distinct[at as usize])
+    }
+}
+
+impl Index<usize> for AllPaths {
+    type Output = FlowPaths;
+    fn index(&self, flow: usize) -> &FlowPaths {
+        &self.distinct[self.of[flow] as usize]
+    }
+}
+
 /// The ways between two hosts, and the links of the first.
 type Found = (PathSet, Arc<[LinkId]>);
 
@@ -99,21 +119,21 @@ struct Paths {
     table: Vec<u32>,
     choices: Vec<u32>,
     ways: Vec<[PathSet; 2]>,
-    flows: Vec<FlowPaths>,
+    flows: AllPaths,
 }
 
 impl Paths {
-    fn shared(&self) -> Tables {
-        Tables {
-            paths: self.table.as_slice().into(),
-            choices: self.choices.as_slice().into(),
-            ways: self.ways.as_slice().into(),
-        }
+    /// What the run reads, and what it is built from.
+    fn shared(self) -> (Tables, AllPaths) {
+        let tables = Tables { paths: self.table.into(), choices: self.choices.into(), ways: self.ways.into() };
+        (tables, self.flows)
     }
 
     fn make(spec: &Spec, progress: Asked<'_>) -> Result<Paths, RunError> {
         let mut router = Router::new(&spec.nodes, &spec.links, spec.routing, spec.seed);
-        let mut made = Paths { table: Vec::new(), choices: Vec::new(), ways: Vec::new(), flows: Vec::new() };
+        let mut made = Paths { table: Vec::new(), choices: Vec::new(), ways: Vec::new(), flows: AllPaths::default() };
+        // Equal paths are one in memory, so that where they stand tells them apart.
+        let mut known: HashMap<[usize; 2], u32> = HashMap::new();
         let mut starts: HashMap<Vec<LinkId>, (u32, Arc<[LinkId]>)> = HashMap::new();
         let mut ranges: HashMap<(NodeId, NodeId), Found> = HashMap::new();
         let mut way = |made: &mut Paths, from: NodeId, to: NodeId, key: u64| -> Result<Found, RunError> {
@@ -162,7 +182,11 @@ impl Paths {
             let key = flow.reverse.map_or(2 * i as u64 + 1, |r| 2 * u64::from(r.0));
             let (backward, back) = way(&mut made, flow.dst, flow.src, key)?;
             made.ways.push([forward, backward]);
-            made.flows.push(FlowPaths { forward: there, backward: back });
+            let AllPaths { distinct, of } = &mut made.flows;
+            of.push(*known.entry([&there, &back].map(|path| path.as_ptr() as usize)).or_insert_with(|| {
+                distinct.push(FlowPaths { forward: there.clone(), backward: back.clone() });
+                distinct.len() as u32 - 1
+            }));
         }
         for (i, cbr) in spec.cbr.iter().enumerate() {
             let (ways, _) = way(&mut made, cbr.src, cbr.dst, u64::MAX - i as u64)?;
@@ -337,7 +361,7 @@ pub fn known_paths(spec: &Spec) -> Result<Vec<PathKnowledge>, RunError> {
     let paths = Paths::make(spec, &mut |_| ControlFlow::Continue(()))?;
     let of =
         |(flow, path): (&Flow, &FlowPaths)| path_knowledge(spec, &spec.transports[flow.transport as usize].stack, path);
-    Ok(spec.flows.iter().zip(&paths.flows).map(of).collect())
+    Ok(spec.flows.iter().zip(paths.flows.iter()).map(of).collect())
 }
 
 /// The links that each flow's data and its acknowledgements cross, then those of each source of datagrams (nothing comes back).

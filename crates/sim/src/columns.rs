@@ -61,6 +61,8 @@ pub enum Values<'a> {
     F64(Vec<f64>),
     /// Texts.
     Text(Vec<&'a str>),
+    /// Texts that several rows share.
+    Shared(Vec<Arc<str>>),
     /// Classes, by their position in the scenario's list.
     Class(Vec<u16>),
 }
@@ -69,8 +71,8 @@ impl Values<'_> {
     /// The values of these rows.
     #[must_use]
     pub fn at(self, rows: &[u32]) -> Self {
-        fn pick<T: Copy>(all: &[T], rows: &[u32]) -> Vec<T> {
-            rows.iter().map(|&row| all[row as usize]).collect()
+        fn pick<T: Clone>(all: &[T], rows: &[u32]) -> Vec<T> {
+            rows.iter().map(|&row| all[row as usize].clone()).collect()
         }
         match self {
             Values::U64(all) => Values::U64(pick(&all, rows)),
@@ -79,6 +81,7 @@ impl Values<'_> {
             Values::U8(all) => Values::U8(pick(&all, rows)),
             Values::F64(all) => Values::F64(pick(&all, rows)),
             Values::Text(all) => Values::Text(pick(&all, rows)),
+            Values::Shared(all) => Values::Shared(pick(&all, rows)),
             Values::Class(all) => Values::Class(pick(&all, rows)),
         }
     }
@@ -90,7 +93,7 @@ impl Values<'_> {
             Values::U32(_) => "UInt32",
             Values::U8(_) => "UInt8",
             Values::F64(_) => "Float64",
-            Values::Text(_) | Values::Class(_) => "String",
+            Values::Text(_) | Values::Shared(_) | Values::Class(_) => "String",
         }
     }
 }
@@ -154,7 +157,7 @@ cells! {
     f64 => F64, x => x;
     &'a f64 => F64, x => *x;
     &'a String => Text, text => text.as_str();
-    &'a Arc<str> => Text, text => &**text;
+    Arc<str> => Shared, text => text;
     &'a &'static str => Text, text => *text;
     Class => Class, class => class.0;
 }
@@ -194,6 +197,119 @@ macro_rules! rows {
             };
         }
     };
+    (
+        $(#[doc = $about:literal])+
+        $rows:ident: $row:ident numbered $index:literal packed as $packed:ident {
+            $($(#[doc = $doc:literal])+ $field:ident: $type:ty, $unit:literal $(= $cell:expr)?;)*
+        }
+        and { $($(#[doc = $more_doc:literal])+ $more:ident, $more_unit:literal = $more_cell:expr;)* }
+    ) => {
+        $(#[doc = $about])+
+        #[derive(Clone, Debug, Default)]
+        pub struct $row {
+            $($(#[doc = $doc])+ pub $field: $type,)*
+        }
+
+        /// Such rows, as columns in as few bytes as their values take.
+        #[derive(Clone, Default)]
+        pub struct $packed {
+            rows: usize,
+            $($field: <$type as Pack>::Column,)*
+        }
+
+        impl $packed {
+            /// With room for so many rows.
+            pub fn with_capacity(rows: usize) -> Self {
+                Self { rows: 0, $($field: Packed::with_capacity(rows),)* }
+            }
+
+            /// Adds a row.
+            pub fn push(&mut self, row: $row) {
+                self.rows += 1;
+                $(self.$field.push(row.$field);)*
+            }
+
+            /// The last row becomes the first.
+            pub fn reverse(&mut self) {
+                $(self.$field.reverse();)*
+            }
+
+            /// How many rows there are.
+            pub fn len(&self) -> usize {
+                self.rows
+            }
+
+            /// There is no row.
+            pub fn is_empty(&self) -> bool {
+                self.rows == 0
+            }
+
+            /// A row.
+            ///
+            /// # Panics
+            /// When there are not so many.
+            pub fn row(&self, row: usize) -> $row {
+                $row { $($field: self.$field.get(row),)* }
+            }
+
+            /// What they take, in bytes.
+            pub fn bytes(&self) -> usize {
+                0 $(+ self.$field.bytes())*
+            }
+
+            /// All rows, in order.
+            pub fn iter(&self) -> impl DoubleEndedIterator<Item = $row> + ExactSizeIterator + '_ {
+                (0..self.rows).map(|row| self.row(row))
+            }
+        }
+
+        impl<'a> IntoIterator for &'a $packed {
+            type Item = $row;
+            type IntoIter = Box<dyn Iterator<Item = $row> + 'a>;
+            fn into_iter(self) -> Self::IntoIter {
+                Box::new(self.iter())
+            }
+        }
+
+        impl FromIterator<$row> for $packed {
+            fn from_iter<I: IntoIterator<Item = $row>>(rows: I) -> Self {
+                let mut packed = Self::default();
+                rows.into_iter().for_each(|row| packed.push(row));
+                packed
+            }
+        }
+
+        impl std::fmt::Debug for $packed {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_list().entries(self.iter()).finish()
+            }
+        }
+
+        impl $row {
+            /// Its columns.
+            pub const COLUMNS: &'static [Column] = &[
+                $(Column::new(stringify!($field), $unit, concat!($($doc),+), Codes::None, |results| {
+                    rows!(@packed results.$rows, $row, $field $($cell)?)
+                }),)*
+                $(Column::new(stringify!($more), $more_unit, concat!($($more_doc),+), Codes::None, |results| {
+                    rows!(@packed results.$rows, $row, $more $more_cell)
+                }),)*
+            ];
+            const TABLE: Table = Table {
+                name: stringify!($rows),
+                doc: concat!($($about),+),
+                index: Some($index),
+                columns: Self::COLUMNS,
+            };
+        }
+    };
+    (@packed $rows:expr, $row:ident, $field:ident) => {
+        Cell::column((0..$rows.len()).map(|row| $rows.$field.get(row)))
+    };
+    (@packed $rows:expr, $row:ident, $field:ident $cell:expr) => {{
+        let cell: fn(&$row) -> _ = $cell;
+        Cell::column($rows.iter().map(|row| cell(&row)))
+    }};
     (@cell $row:ident $field:ident) => { |row: &$row| &row.$field };
     (@cell $row:ident $field:ident $cell:expr) => {{
         let cell: fn(&$row) -> _ = $cell;

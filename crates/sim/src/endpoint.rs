@@ -1,7 +1,7 @@
 //! What ends a packet's way. The engine knows hosts and packets; an [`Endpoint`] knows what they say to each other.
 
 use crate::app::Application;
-use crate::build::FlowPaths;
+use crate::build::AllPaths;
 use crate::engine::RunError;
 use crate::ndp;
 use crate::net::Net;
@@ -55,7 +55,7 @@ pub struct Handed {
 pub static TRANSPORTS: &[(&str, Build)] = &[("ndp", ndp::build)];
 
 /// Makes the endpoint of those flows that it is to run.
-pub type Build = fn(&Spec, &[FlowPaths], &dyn Fn(u32) -> bool) -> Result<Box<dyn Endpoint>, RunError>;
+pub type Build = fn(&Spec, &AllPaths, &dyn Fn(u32) -> bool) -> Result<Box<dyn Endpoint>, RunError>;
 
 /// One transport: both ends of all its flows.
 ///

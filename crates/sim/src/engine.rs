@@ -1,7 +1,7 @@
 //! A run: builds the network and endpoints of a [`Spec`], lets events happen in order, and collects the results.
 
 use crate::app::Application;
-use crate::build::{FlowPaths, setup_of};
+use crate::build::{AllPaths, setup_of};
 use crate::calendar::Event;
 use crate::datagram::Datagrams;
 use crate::endpoint::{Build, Endpoint, Handed, Host, TRANSPORTS};
@@ -107,7 +107,7 @@ pub(crate) struct Endpoints<'a> {
 
 impl<'a> Endpoints<'a> {
     /// For all flows and sources of a plan.
-    pub fn build(spec: &'a Spec, paths: &[FlowPaths], here: Here<'_>) -> Result<Endpoints<'a>, RunError> {
+    pub fn build(spec: &'a Spec, paths: &AllPaths, here: Here<'_>) -> Result<Endpoints<'a>, RunError> {
         let mut others: Vec<&(&str, Build)> = Vec::new();
         let mut places = Vec::with_capacity(spec.transports.len());
         for transport in &spec.transports {

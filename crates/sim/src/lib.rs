@@ -27,6 +27,7 @@ mod host;
 pub mod knobs;
 mod ndp;
 mod net;
+mod packed;
 pub mod packet;
 mod parallel;
 mod partition;

@@ -6,7 +6,7 @@
 //!
 //! *Departures* (docs/algorithms/ndp.md): one path per flow unless the scenario sprays; no header returns to its sender.
 
-use crate::build::{FlowPaths, setup_for};
+use crate::build::{AllPaths, setup_for};
 use crate::endpoint::{Endpoint, Handed, Host, PerFlow};
 use crate::engine::RunError;
 use crate::net::Net;
@@ -42,7 +42,7 @@ pub struct Ndp {
 }
 
 /// Builds the flows that run over NDP; `mine` says which.
-pub fn build(spec: &Spec, paths: &[FlowPaths], mine: &dyn Fn(u32) -> bool) -> Result<Box<dyn Endpoint>, RunError> {
+pub fn build(spec: &Spec, paths: &AllPaths, mine: &dyn Fn(u32) -> bool) -> Result<Box<dyn Endpoint>, RunError> {
     let flows = spec.flows.len();
     let mut ndp = Ndp { sources: PerFlow::new(flows, false), sinks: PerFlow::new(flows, false), pacers: Vec::new() };
     let mut pacers: BTreeMap<NodeId, usize> = BTreeMap::new();

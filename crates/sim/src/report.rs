@@ -4,7 +4,7 @@ use crate::build::port_name;
 use crate::engine::Run;
 use crate::net::DropEvent;
 use crate::partition::Partition;
-use crate::results::{CbrStats, FlowStats, PortStats, QueueTrace, Results};
+use crate::results::{CbrStats, FlowStats, Flows, PortStats, QueueTrace, Results};
 use crate::spec::NodeId;
 use crate::store::PacketPool;
 use crate::trace;
@@ -155,15 +155,18 @@ fn queue_trace(mut changes: Vec<(u32, Vec<Change>)>) -> QueueTrace {
     trace
 }
 
+/// Memory of flows goes back in steps of so many.
+const FLOWS_AT_ONCE: u32 = 1 << 16;
+
 /// One row per flow.
-fn flow_table(runs: &mut [Run<'_>], names: &[Arc<str>]) -> Vec<FlowStats> {
+fn flow_table(runs: &mut [Run<'_>], names: &[Arc<str>]) -> Flows {
     let spec = runs[0].spec;
     let mut drops: Vec<DropEvent> = Vec::new();
     for run in runs.iter_mut() {
         drops.extend(run.net.split.iter_mut().flat_map(|split| split.drops.drain(..)));
     }
     drops.sort_by_key(|&(place, flow, _, _)| (flow, place));
-    let mut rows = Vec::with_capacity(spec.flows.len());
+    let mut rows = Flows::with_capacity(spec.flows.len());
     for (number, flow) in (0..spec.flows.len() as u32).zip(&spec.flows).rev() {
         let mut row = FlowStats {
             src: names[flow.src.index()].clone(),
@@ -187,6 +190,13 @@ fn flow_table(runs: &mut [Run<'_>], names: &[Arc<str>]) -> Vec<FlowStats> {
         counters.close_run();
         row.drop_runs = counters.runs.as_ref().map_or_else(Vec::new, |r| r.iter().map(|&n| u64::from(n)).collect());
         rows.push(row);
+        // As with the ends of flows: what rows are made from goes as they come.
+        if number.is_multiple_of(FLOWS_AT_ONCE) {
+            for run in runs.iter_mut() {
+                run.net.flows.truncate(number as usize);
+                run.net.flows.shrink_to_fit();
+            }
+        }
     }
     rows.reverse();
     rows

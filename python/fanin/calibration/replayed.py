@@ -116,7 +116,7 @@ def calibrated(
 def _can_be(job: ReplayJob) -> bool:
     """False for a rack such as one whose queue marks beyond its limit."""
     try:
-        rack_of(job.rack, job.settings).check(job.traffic.replay, job.cc)
+        rack_of(job.rack, job.settings).accept(job.cc)
     except FaninError:
         return False
     return True

@@ -171,7 +171,7 @@ def deployable(base: ReplayJob, today: str | None) -> list[str]:
 
 def _has_its_settings(base: ReplayJob, cc: str) -> bool:
     try:
-        rack_of(base.rack, base.settings).check(base.traffic.replay, cc)
+        rack_of(base.rack, base.settings).accept(cc)
     except (ScenarioError, AlgorithmError):
         return False
     return True

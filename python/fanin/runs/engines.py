@@ -16,7 +16,7 @@ from fanin.progress import may_be_left
 from fanin.runs.tables import Frames, tables
 
 if TYPE_CHECKING:
-    from fanin._native import Plan, Run, Scenario, Watch
+    from fanin._native import Plan, Replayed, Run, Scenario, Watch
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,17 +163,19 @@ def run_frames(
 def frames_of(
     on: Engine,
     run: Run,
-    plan: Plan,
+    plan: Plan | Replayed,
     cc: str,
     seed: int,
     wanted: Collection[str] | Mapping[str, Collection[str]] | None,
     most: int | None = None,
+    replayed: Replayed | None = None,
 ) -> Frames:
     """The frames of a run that an engine made, or `wanted` columns of them; what the engine cannot tell is null.
 
-    With `most`, traces have at most so many rows (:func:`fanin.runs.tables.tables`).
+    With `most`, traces have at most so many rows, and with `replayed` there are those flows alone that carry its responses
+    (:func:`fanin.runs.tables.tables`).
     """
-    made = tables(run, plan, cc, seed, wanted, most)
+    made = tables(run, plan, cc, seed, wanted, most, replayed)
     if "flows" in made:
         flows = made["flows"]
         unknown = [pl.lit(None, pl.UInt64).alias(name) for name in on.unknown if name in flows.columns]

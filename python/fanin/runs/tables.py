@@ -14,7 +14,7 @@ from fanin import _native
 from fanin.frames import PS_PER_MS, frame
 
 if TYPE_CHECKING:
-    from fanin._native import Plan, Run
+    from fanin._native import Plan, Replayed, Run
 
 Frames = dict[str, pl.DataFrame]
 """Frames by their name."""
@@ -99,11 +99,12 @@ def _column(told: dict[str, Any]) -> Column:
 
 def tables(
     results: Run,
-    plan: Plan,
+    plan: Plan | Replayed,
     cc: str,
     seed: int,
     wanted: Collection[str] | Mapping[str, Collection[str]] | None = None,
     most: int | None = None,
+    replayed: Replayed | None = None,
 ) -> Frames:
     """The frames of one run, as described in :class:`fanin.RunResult`.
 
@@ -111,8 +112,8 @@ def tables(
     ----------
     results : Run
         What the engine left.
-    plan : Plan
-        What it was given.
+    plan : Plan or Replayed
+        What it was given, for the names of the ports.
     cc : str
         Name in the column ``cc``.
     seed : int
@@ -121,6 +122,8 @@ def tables(
         Names of frames, and of which columns; all unless given.
     most : int, optional
         Rows of ``queue`` and of ``window`` at most; a longer trace is given as an envelope that keeps its peaks.
+    replayed : Replayed, optional
+        Of ``flows`` there are those alone that carry responses of a capture, with the column ``connection``.
     """
     whose = [pl.lit(cc).alias("cc"), pl.lit(seed, dtype=pl.UInt64).alias("seed")]
     ports = plan.ports
@@ -130,10 +133,12 @@ def tables(
             columns = table.columns
             if isinstance(wanted, Mapping):
                 columns = tuple(column for column in columns if column.name in wanted[table.name])
-            rows = frame(results.table(table.name, [column.native for column in columns if column.native], most))
-            if table.index:
+            native = [column.native for column in columns if column.native]
+            rows = frame(results.table(table.name, native, most, replayed))
+            if table.index and table.index not in rows.columns:
                 rows = rows.with_row_index(table.index)
-            frames[table.name] = rows.select(*whose, *(column.of(ports) for column in columns))
+            carried = [pl.col("connection")] if "connection" in rows.columns else []
+            frames[table.name] = rows.select(*whose, *(column.of(ports) for column in columns), *carried)
     if wanted is None or "runs" in wanted:
         frames["runs"] = _runs(results).select(*whose, pl.all())
     return frames

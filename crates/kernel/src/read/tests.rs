@@ -80,8 +80,8 @@ fn a_flow_of_more_than_4_gb_is_delivered_and_its_acknowledgements_rise() {
     let spec = plan();
     let traffic = traffic(&spec, u32::MAX - 1000, MANY, |_| false);
     let got = results(&spec, &told(MANY * SIZE, MANY), &traffic).unwrap();
-    assert_eq!(got.flows[0].bytes_sent, MANY * SIZE);
-    assert_eq!(got.flows[0].bytes_delivered, MANY * SIZE);
+    assert_eq!(got.flows.row(0).bytes_sent, MANY * SIZE);
+    assert_eq!(got.flows.row(0).bytes_delivered, MANY * SIZE);
     assert_eq!(got.traces.throughput.bytes.iter().sum::<u64>(), MANY * SIZE);
     let t = &got.traces.packets;
     for (data, last) in [(true, (MANY - 1) * SIZE), (false, MANY * SIZE)] {
@@ -108,5 +108,5 @@ fn what_arrives_between_the_end_and_the_asking_is_not_delivered_and_not_refused(
     let mut log = told(100 * SIZE + 1, 100);
     log.end_ns = (START + 50 * STEP - STEP / 2) / 1000;
     let got = results(&spec, &log, &traffic).unwrap();
-    assert_eq!(got.flows[0].bytes_delivered, 50 * SIZE);
+    assert_eq!(got.flows.row(0).bytes_delivered, 50 * SIZE);
 }

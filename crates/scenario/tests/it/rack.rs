@@ -230,6 +230,30 @@ fn a_rack_is_answered_with_one_clear_sentence() {
 }
 
 #[test]
+fn what_a_rack_and_an_algorithm_are_refused_for_does_not_depend_on_the_traffic() {
+    let rack = Rack::from_text(RACK, "rack.toml").unwrap();
+    for cc in ["reno", "gss+dctcp", "newrino", "dctcp+"] {
+        let planned = rack.plan(&replay(), cc, 1, false).map(drop).map_err(|e| e.to_string());
+        assert_eq!(rack.accept(cc).map_err(|e| e.to_string()), planned, "{cc}");
+    }
+    assert!(rack.accept("reno").is_ok() && rack.accept("newrino").is_err());
+}
+
+#[test]
+fn other_times_of_servers_are_replayed_as_the_other_workload_has_them() {
+    let mut capture = captured();
+    assert!(!capture.bounds_some() && capture.otherwise().is_none());
+    let message = &mut capture.connections[1].messages[0];
+    // As far from the one bound as it is from the other: 20 us of 10 to 110 us becomes 100 us.
+    (message.service_ns, message.service_between_ns) = (20_000, Some((10_000, 110_000)));
+    let other = capture.otherwise().unwrap();
+    assert_eq!(other.connections[1].messages[0].service_ns, 100_000);
+    let moved = Replay::from(&capture).otherwise(&capture);
+    assert_eq!(moved, Replay::from(&other));
+    assert_eq!(moved.connections[1].turns[0].service, Duration::us(100));
+}
+
+#[test]
 fn the_shipped_rack_is_one() {
     let rack = Rack::from_file(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/rack.toml")).unwrap();
     assert!(rack.marks().unwrap());

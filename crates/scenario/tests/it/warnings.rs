@@ -84,7 +84,7 @@ fn a_window_on_an_idle_network_stays_at_two_in_the_trap_and_grows_out_of_it() {
         let spec = Scenario::from_text(&text, "test").and_then(|s| s.plan(1)).unwrap_or_else(|e| panic!("{e}"));
         let results =
             fanin_sim::run(&spec, &mut |_| std::ops::ControlFlow::Continue(())).unwrap_or_else(|e| panic!("{e}"));
-        results.flows[0].max_cwnd
+        results.flows.row(0).max_cwnd
     };
     assert_eq!(largest(""), 2.0);
     assert!(largest("trim_k = \"fixed\"\ntrim_k_fixed = \"552us\"\n") > 200.0);

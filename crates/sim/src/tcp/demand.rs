@@ -5,7 +5,7 @@ use super::ended::{AllEnded, Ended};
 use super::endpoint::resolve;
 use super::receiver::Receiver;
 use super::sender::{Config, Sender};
-use crate::build::{FlowPaths, ack_time, setup_for};
+use crate::build::{AllPaths, ack_time, setup_for};
 use crate::endpoint::PerFlow;
 use crate::engine::RunError;
 use crate::host::clock::{Clock, in_jiffies};
@@ -59,7 +59,7 @@ impl<'a> Maker<'a> {
     ///
     /// # Errors
     /// When the algorithm of one cannot be built.
-    pub fn new(spec: &'a Spec, paths: &[FlowPaths], mine: &dyn Fn(u32) -> bool) -> Result<Maker<'a>, RunError> {
+    pub fn new(spec: &'a Spec, paths: &AllPaths, mine: &dyn Fn(u32) -> bool) -> Result<Maker<'a>, RunError> {
         let asked = spec.transports.iter().any(|t| !t.stack.receiver_min_rto.is_zero());
         let receives = if asked { spec.receiving_hosts() } else { Vec::new() };
         let mut maker = Maker { spec, kinds: Vec::new(), receives, kind_of: vec![NOT_MINE; spec.flows.len()] };

@@ -4,7 +4,7 @@ use super::demand::{MANY_FLOWS, Maker, OnDemand};
 use super::receiver::Receiver;
 use super::sender::{Config, Sender};
 use super::uplink::Uplink;
-use crate::build::{FlowPaths, base_rtt, setup_for, setup_of};
+use crate::build::{AllPaths, base_rtt, setup_for, setup_of};
 use crate::endpoint::{Endpoint, Handed, Host, PerFlow};
 use crate::engine::RunError;
 use crate::packet::{Packet, flags};
@@ -34,7 +34,7 @@ impl<'a> Tcp<'a> {
     /// Of those flows that `mine` names; `all`: it names all.
     pub fn build(
         spec: &'a Spec,
-        paths: &[FlowPaths],
+        paths: &AllPaths,
         here: Here<'_>,
         all: bool,
         mine: &dyn Fn(u32) -> bool,
@@ -68,12 +68,7 @@ impl<'a> Tcp<'a> {
 
     /// One policy per receiving host and transport. All connections open before any asks for its first window, then rest until their first
     /// message.
-    fn control_receivers(
-        &mut self,
-        spec: &Spec,
-        paths: &[FlowPaths],
-        mine: &dyn Fn(u32) -> bool,
-    ) -> Result<(), RunError> {
+    fn control_receivers(&mut self, spec: &Spec, paths: &AllPaths, mine: &dyn Fn(u32) -> bool) -> Result<(), RunError> {
         let mut controlled: Vec<(u32, u32, u32)> = Vec::new();
         let mut known: BTreeMap<(NodeId, u32), (u32, u32)> = BTreeMap::new();
         for (i, flow) in (0..).zip(&spec.flows).filter(|&(i, _)| mine(i)) {

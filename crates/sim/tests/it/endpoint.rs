@@ -187,7 +187,7 @@ fn an_application_limited_window_grows_only_without_validation() {
         let stack = Stack { cwnd_validation: mode, ..open_ns2() };
         let messages: Vec<(u64, Duration)> = (0..200).map(|n| (3 * 1460, Duration::ms(n))).collect();
         let r = run(&one_flow(stack, &messages));
-        r.flows[0].cwnd
+        r.flows.row(0).cwnd
     };
     // Every ACK adds one: 2 + 600.
     assert_eq!(window(CwndValidation::None), 602.0);
@@ -301,7 +301,7 @@ fn validation_holds_no_sender_back_that_uses_its_window() {
     let ends = |messages: &[(u64, Duration)]| {
         [CwndValidation::Rfc7661, CwndValidation::None].map(|cwnd_validation| {
             let r = run(&one_flow(Stack { cwnd_validation, ..Stack::rfc() }, messages));
-            assert!(r.complete && r.flows[0].retransmissions == 0);
+            assert!(r.complete && r.flows.row(0).retransmissions == 0);
             r.messages.last().and_then(|m| m.done_ps).unwrap()
         })
     };
@@ -341,5 +341,5 @@ fn one_window_of_marks_costs_one_reduction() {
     spec.links[1].queue.discipline = queue::find("lossy").unwrap();
     spec.links[1].queue.args.set("mark_of", Value::Word("1,2,3,4,5,6,7,8,9,10".to_owned()));
     let r = run(&spec);
-    assert_eq!(r.flows[0].ecn_reductions, 1, "{:?}", r.flows[0]);
+    assert_eq!(r.flows.row(0).ecn_reductions, 1, "{:?}", r.flows.row(0));
 }

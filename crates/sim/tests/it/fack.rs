@@ -28,19 +28,19 @@ fn repaired(recovery: RecoveryKind, segments: u64, lost: &str) -> Results {
 #[test]
 fn a_single_sack_beyond_three_holes_is_enough() {
     let after = |lost: &str| {
-        let f = &repaired(Fack, 4, lost).flows[0];
+        let f = &repaired(Fack, 4, lost).flows.row(0);
         (f.fast_recoveries, f.timeouts)
     };
     assert_eq!(after("1, 2, 3"), (1, 0));
     // The fourth is the highest of three: three segments ahead at most, and nothing more is to come.
     assert_eq!(after("1, 2, 4"), (0, 1));
-    assert_eq!(repaired(Sack, 4, "1, 2, 3").flows[0].timeouts, 1, "by RFC 6675 one duplicate ACK is too few");
+    assert_eq!(repaired(Sack, 4, "1, 2, 3").flows.row(0).timeouts, 1, "by RFC 6675 one duplicate ACK is too few");
 }
 
 /// A hole within three segments of the highest SACK is not lost, unless a duplicate ACK comes while others are repaired.
 #[test]
 fn the_segments_that_lie_far_enough_below_the_highest_sack_are_sent_again() {
-    let f = &repaired(Fack, 10, "1, 2, 3, 4").flows[0];
+    let f = &repaired(Fack, 10, "1, 2, 3, 4").flows.row(0);
     assert_eq!((f.retransmissions, f.timeouts, f.fast_recoveries), (4, 0, 1), "{f:?}");
 }
 
@@ -51,7 +51,7 @@ fn a_retransmission_that_newer_data_passed_is_lost() {
     let sent = (0..p.seq.len()).filter(|&i| p.event[i] <= 1 && p.payload[i] > 0);
     let again = 1 + sent.enumerate().skip(1).find(|&(_, i)| p.seq[i] == 0).expect("it is sent again").0;
     let with = |recovery| {
-        let f = &repaired(recovery, 40, &format!("1, {again}")).flows[0];
+        let f = &repaired(recovery, 40, &format!("1, {again}")).flows.row(0);
         assert_eq!(f.drops, 2, "the retransmission was lost");
         (f.timeouts, f.fast_recoveries)
     };
@@ -62,7 +62,7 @@ fn a_retransmission_that_newer_data_passed_is_lost() {
 /// `tcp_update_reordering`: once a packet has overtaken others the distance means nothing, and as many reports as it overtook are waited for.
 #[test]
 fn packets_that_overtake_others_end_it_on_their_connection() {
-    let with = |recovery| sprayed(Duration::us(55), Stack { recovery, ..linux() }).flows[0].clone();
+    let with = |recovery| sprayed(Duration::us(55), Stack { recovery, ..linux() }).flows.row(0);
     let (fack, sack) = (with(Fack), with(Sack));
     assert!(fack.drops == 0 && fack.fast_recoveries * 3 < sack.fast_recoveries, "{fack:?} {sack:?}");
 }

@@ -81,8 +81,8 @@ fn packets_leave_no_faster_than_a_processor_sends_them() {
 fn a_receive_queue_without_room_drops_and_tcp_repairs_it() {
     let hosts = HostModel { ring: 4, interrupt_delay: Duration::us(200), ..HostModel::ideal() };
     let r = one_message(100 * MSS, false, hosts);
-    assert!(r.flows[0].drops > 0 && r.messages[0].done_ps.is_some(), "{:?}", r.flows[0]);
-    assert_eq!(one_message(100 * MSS, false, HostModel::ideal()).flows[0].drops, 0);
+    assert!(r.flows.row(0).drops > 0 && r.messages[0].done_ps.is_some(), "{:?}", r.flows.row(0));
+    assert_eq!(one_message(100 * MSS, false, HostModel::ideal()).flows.row(0).drops, 0);
 }
 
 /// The same on every run, with the presets, under an incast of many connections each way.

@@ -79,7 +79,7 @@ fn sent_at(r: &Results, seq: u64) -> Vec<u64> {
 fn a_timeout_for_nothing_is_taken_back() {
     let stack = Stack { min_rto: Duration::ms(4), ..linux() };
     let r = delayed(stack.clone());
-    let f = &r.flows[0];
+    let f = &r.flows.row(0);
     assert!(r.complete && f.drops == 0, "{f:?}");
     assert!(f.timeouts >= 1 && f.undos >= 1, "{f:?}");
     let w = &r.traces.window;
@@ -88,7 +88,7 @@ fn a_timeout_for_nothing_is_taken_back() {
 
     // Without Linux's sender the same timeout keeps the reduction, and the message takes longer.
     let plain = delayed(Stack { recovery: fanin_cc::RecoveryKind::Sack, ..stack });
-    assert!(plain.flows[0].timeouts >= 1 && plain.flows[0].undos == 0);
+    assert!(plain.flows.row(0).timeouts >= 1 && plain.flows.row(0).undos == 0);
     assert!(plain.traces.window.ssthresh.last().unwrap().is_finite());
     assert!(plain.messages[0].done_ps > r.messages[0].done_ps, "{:?} {:?}", plain.messages[0], r.messages[0]);
 }
@@ -106,7 +106,7 @@ fn a_timeout_for_a_loss_is_not() {
     spec.trace.windows.push(f);
     let r = run(&spec);
     assert!(r.complete);
-    assert_eq!((r.flows[0].timeouts, r.flows[0].undos), (1, 0), "{:?}", r.flows[0]);
+    assert_eq!((r.flows.row(0).timeouts, r.flows.row(0).undos), (1, 0), "{:?}", r.flows.row(0));
 }
 
 /// F-RTO needs no time stamps: after the ACK of an original new data leave instead of retransmissions, and their ACKs prove that nothing
@@ -114,7 +114,7 @@ fn a_timeout_for_a_loss_is_not() {
 #[test]
 fn without_time_stamps_new_data_show_that_a_timeout_was_for_nothing() {
     let r = delayed(Stack { min_rto: Duration::ms(4), timestamps: false, ..linux() });
-    let f = &r.flows[0];
+    let f = &r.flows.row(0);
     assert!(r.complete && f.drops == 0 && f.timeouts >= 1 && f.undos >= 1, "{f:?}");
     let w = &r.traces.window;
     let end = (1..w.state.len()).find(|&i| (w.state[i - 1], w.state[i]) == (4, 0)).expect("the repair ended");
@@ -142,7 +142,7 @@ fn a_timeout_sends_the_first_segment_though_later_ones_are_young() {
     // One is on its way, and one more may be (`tcp_enter_loss`).
     assert_eq!(w.cwnd[repair], 2.0);
     let fifth = sent_at(&r, 4 * 1448);
-    assert_eq!((r.complete, r.flows[0].timeouts, r.flows[0].tail_probes), (true, 1, 1), "{:?}", r.flows[0]);
+    assert_eq!((r.complete, r.flows.row(0).timeouts, r.flows.row(0).tail_probes), (true, 1, 1), "{:?}", r.flows.row(0));
     // Sent at 10 ms; the probe a timer of three round trips later, as after a first sample, the timeout as long after that.
     assert!(fifth.len() == 3 && fifth[2] - fifth[1] < 12_200, "us: {fifth:?}");
 }
@@ -162,7 +162,7 @@ fn the_reordering_window_is_a_quarter_of_the_least_round_trip() {
     spec.trace.packets.push(LinkId(2));
     let r = run(&spec);
     let fifth = sent_at(&r, 4 * 1448);
-    assert_eq!((r.complete, r.flows[0].timeouts, r.flows[0].tail_probes), (true, 0, 0), "{:?}", r.flows[0]);
+    assert_eq!((r.complete, r.flows.row(0).timeouts, r.flows.row(0).tail_probes), (true, 0, 0), "{:?}", r.flows.row(0));
     // One round trip until the ACK, ten milliseconds of window; the timer has a granularity of its own.
     let &[first, second] = fifth.as_slice() else { panic!("us: {fifth:?}") };
     assert!((50_000..53_000).contains(&(second - first)), "us: {fifth:?}");
@@ -218,7 +218,7 @@ fn everything_arrives_whatever_is_lost_overtaken_or_timed_out_for_nothing() {
                 spec.seed = seed;
                 spec.end = Time::ZERO + Duration::s(300);
                 let r = run(&spec);
-                let f = &r.flows[0];
+                let f = &r.flows.row(0);
                 assert!(r.complete && f.bytes_delivered == 300_000, "{cc} {min_rto:?} {lost}: {f:?}");
                 assert!(f.undos <= f.timeouts + f.fast_recoveries, "{cc} {min_rto:?} {lost}: {f:?}");
                 assert!(f.segments < 4000, "{cc} {min_rto:?} {lost}: {f:?}");
@@ -231,21 +231,21 @@ fn everything_arrives_whatever_is_lost_overtaken_or_timed_out_for_nothing() {
 #[test]
 fn reordering_within_a_quarter_of_a_round_trip_costs_next_to_nothing() {
     let r = sprayed(Duration::us(55), linux());
-    let f = &r.flows[0];
+    let f = &r.flows.row(0);
     assert!(r.complete && f.drops == 0, "{f:?}");
     assert!(f.fast_recoveries <= 3 && f.undos == f.fast_recoveries && f.retransmissions <= 10, "{f:?}");
     assert!(f.goodput_share(&r) > 0.9, "{f:?}");
 
     // The duplicate threshold alone takes every third packet for lost.
     let sack = sprayed(Duration::us(55), Stack { recovery: fanin_cc::RecoveryKind::Sack, ..linux() });
-    assert!(sack.flows[0].fast_recoveries > 10, "{:?}", sack.flows[0]);
+    assert!(sack.flows.row(0).fast_recoveries > 10, "{:?}", sack.flows.row(0));
 }
 
 /// RFC 8985 section 6.2 step 4: D-SACKs widen the window, and take the reductions back.
 #[test]
 fn reordering_beyond_that_is_learnt_from_duplicates() {
     let r = sprayed(Duration::us(120), linux());
-    let f = &r.flows[0];
+    let f = &r.flows.row(0);
     assert!(r.complete && f.drops == 0, "{f:?}");
     assert!(f.undos >= 1 && f.undos <= f.fast_recoveries, "{f:?}");
     assert!(f.retransmissions < f.segments / 20, "{f:?}");
@@ -264,7 +264,7 @@ fn a_tail_repaired_by_the_probe_costs_one_reduction() {
     spec.trace.windows.push(f);
     let r = run(&spec);
     assert!(r.complete);
-    let row = &r.flows[0];
+    let row = &r.flows.row(0);
     assert_eq!((row.tail_probes, row.timeouts, row.fast_recoveries, row.retransmissions), (1, 0, 0, 1), "{row:?}");
     let w = &r.traces.window;
     let before = w.time_ps.iter().position(|&t| t > Duration::ms(500).ps()).unwrap() - 1;
@@ -285,7 +285,7 @@ fn a_tail_repaired_by_the_probe_costs_dctcp_what_a_mark_does() {
     message(&mut spec, f, 14_480, Duration::ms(500));
     spec.trace.windows.push(f);
     let r = run(&spec);
-    assert!(r.complete && r.flows[0].tail_probes == 1 && r.flows[0].timeouts == 0, "{:?}", r.flows[0]);
+    assert!(r.complete && r.flows.row(0).tail_probes == 1 && r.flows.row(0).timeouts == 0, "{:?}", r.flows.row(0));
     let w = &r.traces.window;
     let reduced = w.ssthresh.iter().position(|s| s.is_finite()).expect("a reduction");
     // Of an alpha of nothing: nothing.
@@ -315,7 +315,7 @@ fn the_timer_starts_anew_whenever_the_first_segment_goes_again() {
             spec.trace.packets = vec![LinkId(1)];
             spec.trace.windows.push(f);
             let r = run(&spec);
-            timeouts = r.flows[0].timeouts;
+            timeouts = r.flows.row(0).timeouts;
             // The last time that the first segment came to the port is lost, too, in the next run.
             let p = &r.traces.packets;
             let offered: Vec<u64> = (0..p.seq.len()).filter(|&i| p.event[i] <= 1).map(|i| p.seq[i]).collect();
@@ -344,7 +344,7 @@ fn a_retransmission_lost_after_a_timeout_begins_a_recovery() {
     message(&mut spec, f, 40 * 1448, Duration::ZERO);
     spec.trace.windows.push(f);
     let r = run(&spec);
-    assert_eq!((r.complete, r.flows[0].timeouts), (true, 1), "{:?}", r.flows[0]);
+    assert_eq!((r.complete, r.flows.row(0).timeouts), (true, 1), "{:?}", r.flows.row(0));
     let states = &r.traces.window.state;
     assert!(states.windows(2).any(|s| s == [4, 3]), "{states:?}");
 }
@@ -362,7 +362,7 @@ fn a_recovery_that_ends_while_a_retransmission_is_out_begins_another() {
     // Two new ones leave before the loss is known.
     spec.links[1].queue.args.set("loss_of", Value::Word("1, 23, 24".to_owned()));
     let r = run(&spec);
-    let row = &r.flows[0];
+    let row = &r.flows.row(0);
     assert_eq!((row.timeouts, row.fast_recoveries, row.retransmissions), (0, 2, 3), "{row:?}");
     assert_eq!(r.traces.window.ssthresh.last(), Some(&5.0));
 }
@@ -378,7 +378,7 @@ fn every_partial_ack_restarts_the_timer() {
         let t = transport(&mut spec, "reno", stack);
         let f = flow(&mut spec, 0, t);
         message(&mut spec, f, 100_000, Duration::ZERO);
-        run(&spec).flows[0].clone()
+        run(&spec).flows.row(0)
     };
     let stack = Stack {
         initial_window: 40.0,
@@ -417,7 +417,7 @@ fn the_probe_of_a_lone_segment_waits_200_ms_longer() {
         message(&mut spec, f, 20 * 1448, Duration::ZERO);
         message(&mut spec, f, segments * 1448, Duration::ms(50));
         let r = run(&spec);
-        assert!(r.complete && r.flows[0].drops == segments && r.flows[0].timeouts == 0, "{:?}", r.flows[0]);
+        assert!(r.complete && r.flows.row(0).drops == segments && r.flows.row(0).timeouts == 0, "{:?}", r.flows.row(0));
         (r.messages[1].done_ps.unwrap() - Duration::ms(50).ps()) as f64 / 1e9
     };
     // In jiffies of 4 ms, one to two late.
@@ -459,7 +459,7 @@ fn marked_after_a_timeout(initial_window: f64, lost: &str) -> Vec<(f64, f64, f64
     spec.trace.windows.push(f);
     spec.end = Time::ZERO + Duration::ms(5000);
     let r = run(&spec);
-    assert_eq!(r.flows[0].timeouts, 1, "{:?}", r.flows[0]);
+    assert_eq!(r.flows.row(0).timeouts, 1, "{:?}", r.flows.row(0));
     let w = &r.traces.window;
     (0..w.time_ps.len()).map(|i| (w.cwnd[i], w.ssthresh[i], w.in_flight[i])).collect()
 }
@@ -587,7 +587,7 @@ fn what_bbr_sends_again_keeps_to_its_pacing() {
     let r = run(&spec);
     // One of the two takes most of the link and never waits for its timer, on the virtual kernel too.
     let flow = r.flows.iter().position(|f| f.timeouts == 0).expect("one without a timeout");
-    assert!(r.flows[flow].fast_recoveries > 5, "{:?}", r.flows[flow]);
+    assert!(r.flows.row(flow).fast_recoveries > 5, "{:?}", r.flows.row(flow));
     let p = &r.traces.packets;
     let mine = |i: usize| p.flow[i] == flow as u32;
     let late = |i: &usize| {

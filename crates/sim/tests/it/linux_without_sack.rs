@@ -22,7 +22,7 @@ fn the_end_of_a_recovery_without_sack_does_not_count_the_duplicates_again() {
     spec.end = Time::ZERO + Duration::ms(15);
     let r = run(&spec);
     let w = &r.traces.window;
-    assert_eq!(r.flows[0].fast_recoveries, 1);
+    assert_eq!(r.flows.row(0).fast_recoveries, 1);
     let recovered = (1..w.state.len()).find(|&i| w.state[i - 1] == 3 && w.state[i] == 0).expect("a recovery ended");
     // ssthresh 20; what was sent on duplicates after the retransmission is what it adds at most: one packet per window of 20.
     assert!((20.0..21.5).contains(&w.cwnd[recovered]), "{} {:?}", recovered, w.cwnd[recovered]);
@@ -41,8 +41,8 @@ fn without_sack_a_loss_right_behind_a_repaired_window_waits_for_the_timer() {
         let f = flow(&mut spec, 0, t);
         message(&mut spec, f, 200 * 1448, Duration::ZERO);
         let r = run(&spec);
-        assert!(r.complete && r.flows[0].drops == 2, "{:?}", r.flows[0]);
-        r.flows[0].timeouts
+        assert!(r.complete && r.flows.row(0).drops == 2, "{:?}", r.flows.row(0));
+        r.flows.row(0).timeouts
     };
     assert_eq!((with(fanin_cc::RecoveryKind::NewReno), with(fanin_cc::RecoveryKind::Rack)), (1, 0));
 }
@@ -61,7 +61,7 @@ fn a_partial_ack_without_sack_lets_nothing_out_but_the_next_repair() {
     let sent: Vec<u64> = data.map(|i| p.seq[i] / 1448 + 1).collect();
     let expected: Vec<u64> = (1..=22).chain([1, 23, 24, 2, 25, 3, 4, 5, 6]).collect();
     assert_eq!(&sent[..expected.len()], expected, "{sent:?}");
-    assert_eq!((r.flows[0].fast_recoveries, r.flows[0].timeouts), (1, 1), "{:?}", r.flows[0]);
+    assert_eq!((r.flows.row(0).fast_recoveries, r.flows.row(0).timeouts), (1, 1), "{:?}", r.flows.row(0));
 }
 
 /// The window of a SYN is not scaled, and the next ACK tells it rounded up: if the first segment is lost, the first ACK of nothing new tells of a
@@ -71,7 +71,7 @@ fn a_partial_ack_without_sack_lets_nothing_out_but_the_next_repair() {
 fn an_ack_that_tells_of_a_larger_window_is_no_duplicate() {
     let of = |lost: &str, window| {
         let r = run(&without_sack(lost, window));
-        (r.flows[0].fast_recoveries, r.flows[0].timeouts)
+        (r.flows.row(0).fast_recoveries, r.flows.row(0).timeouts)
     };
     assert_eq!([of("1", 4.0), of("1", 5.0), of("2", 5.0)], [(0, 1), (1, 0), (1, 0)]);
 }

@@ -99,7 +99,7 @@ fn a_burst_that_no_card_cuts_is_one_packet_and_gets_one_ack() {
         let r = run(&spec);
         let p = &r.traces.packets;
         let on = |link| (0..p.seq.len()).filter(move |&i| p.event[i] == 0 && p.link[i] == link);
-        (on(1).map(|i| u64::from(p.payload[i]) / MSS).collect::<Vec<_>>(), on(0).count(), r.flows[0].segments)
+        (on(1).map(|i| u64::from(p.payload[i]) / MSS).collect::<Vec<_>>(), on(0).count(), r.flows.row(0).segments)
     };
     let (whole, acks, segments) = of(3200);
     assert_eq!((whole, acks, segments), (vec![2, 2], 2, 4));

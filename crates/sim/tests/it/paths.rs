@@ -27,7 +27,7 @@ fn the_round_trip_of_a_full_packet_is_the_papers_224_64_us() {
     message(&mut spec, f, 1460, Duration::ZERO);
     spec.stop_when_done = false;
     let r = run(&spec);
-    assert_eq!(r.flows[0].min_rtt_ps, 224_640_000);
+    assert_eq!(r.flows.row(0).min_rtt_ps, 224_640_000);
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn an_odd_message_ends_with_a_short_packet() {
     // The second packet (41 B, 0.328 us) leaves behind the first at the sender and waits for nothing at the switch.
     assert_eq!(r.messages[0].done_ps, Some(Duration::ns(12_000 + 12_000 + 100_000 + 328).ps()));
     assert_eq!(r.messages[0].ideal_ps, Duration::ns(12_000 + 2 * 328 + 100_000).ps());
-    assert_eq!(r.flows[0].segments, 2);
+    assert_eq!(r.flows.row(0).segments, 2);
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn newreno_repairs_two_losses_in_one_recovery_packet_by_packet() {
     for step in [(20.0, f64::INFINITY), (13.0, 10.0), (30.0, 10.0), (27.0, 10.0), (35.0, 10.0), (10.0, 10.0)] {
         assert!(w.contains(&step), "{step:?} not in {w:?}");
     }
-    assert_eq!((r.flows[0].fast_recoveries, r.flows[0].timeouts, r.flows[0].retransmissions), (1, 0, 2));
+    assert_eq!((r.flows.row(0).fast_recoveries, r.flows.row(0).timeouts, r.flows.row(0).retransmissions), (1, 0, 2));
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn reno_halves_inflates_and_leaves_at_the_first_new_ack() {
     assert_eq!(w[at + 16], (29.0, 10.0), "16 further duplicates");
     let after = w[at..].iter().position(|&s| s == (10.0, 10.0)).expect("the new ACK deflates to ssthresh");
     assert!(after > 16);
-    assert_eq!((r.flows[0].fast_recoveries, r.flows[0].timeouts), (1, 0));
+    assert_eq!((r.flows.row(0).fast_recoveries, r.flows.row(0).timeouts), (1, 0));
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn a_whole_lost_window_waits_for_the_timeout_and_goes_on_from_one_packet() {
     spec.transports[0].stack.initial_rto = Duration::ms(5);
     let r = run(&spec);
     assert_eq!(windows(&r)[1], (1.0, 10.0), "{:?}", windows(&r));
-    assert_eq!(r.flows[0].timeouts, 1);
+    assert_eq!(r.flows.row(0).timeouts, 1);
     let s = sent(&r);
     assert_eq!((s[20].1, s[20].0), (1, Duration::ms(5).ps()), "the first packet goes again when the timer expires");
     // Slow start from 1 in the second life: 2 and 3 leave together one round trip later.
@@ -142,7 +142,7 @@ fn sack_repairs_many_losses_of_a_window_within_one_round_trip() {
         [1, 3, 5, 7].iter().map(|&n| *s.iter().filter(|x| x.1 == n).nth(1).unwrap()).collect();
     let first = resent[0].0;
     assert!(resent.iter().all(|x| x.0 - first < Duration::ms(4).ps()), "{resent:?}");
-    assert_eq!((r.flows[0].fast_recoveries, r.flows[0].timeouts, r.flows[0].retransmissions), (1, 0, 4));
+    assert_eq!((r.flows.row(0).fast_recoveries, r.flows.row(0).timeouts, r.flows.row(0).retransmissions), (1, 0, 4));
     assert!(windows(&r).contains(&(10.0, 10.0)));
 }
 
@@ -157,7 +157,7 @@ fn the_linux_endpoint_repairs_a_lost_tail_by_a_probe_without_a_timeout() {
     spec.end = Time::ZERO + Duration::s(2);
     let r = run(&spec);
     assert!(r.complete);
-    assert_eq!((r.flows[0].timeouts, r.flows[0].tail_probes), (0, 1), "{:?}", r.flows[0]);
+    assert_eq!((r.flows.row(0).timeouts, r.flows.row(0).tail_probes), (0, 1), "{:?}", r.flows.row(0));
     // The last ACK after one round trip of 4.1 ms, the probe 2 srtt + 2 ms later, its SACK a round trip later, half of one for packet 9.
     let done = r.messages[0].done_ps.unwrap();
     assert!((Duration::ms(20).ps()..Duration::ms(21).ps()).contains(&done), "{:?}", r.messages[0]);
@@ -177,7 +177,12 @@ fn the_end_of_a_message_that_is_sent_again_is_acknowledged_at_once() {
     spec.end = Time::ZERO + Duration::s(2);
     let r = run(&spec);
     let (done, acks) = (r.messages[0].done_ps.unwrap(), &r.traces.packets);
-    assert_eq!((r.flows[0].drops, r.flows[0].tail_probes, r.flows[0].timeouts), (1, 1, 0), "{:?}", r.flows[0]);
+    assert_eq!(
+        (r.flows.row(0).drops, r.flows.row(0).tail_probes, r.flows.row(0).timeouts),
+        (1, 1, 0),
+        "{:?}",
+        r.flows.row(0)
+    );
     assert_eq!(acks.time_ps.iter().filter(|&&time| time >= done).collect::<Vec<_>>()[0], &done);
 }
 

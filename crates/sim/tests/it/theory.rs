@@ -30,7 +30,7 @@ fn dctcps_queue_and_alpha_settle_where_the_fluid_model_has_them() {
         let q = &r.traces.queue;
         let settled: Vec<u32> = (0..q.time_ps.len()).filter(|&i| q.time_ps[i] > late).map(|i| q.packets[i]).collect();
         // C RTT without queueing: 12.64 us of it are at the fast access, 12 at the bottleneck.
-        let bdp = rate.bps() as f64 / (8.0 * 1500.0) * r.flows[0].min_rtt_ps as f64 / 1e12;
+        let bdp = rate.bps() as f64 / (8.0 * 1500.0) * r.flows.row(0).min_rtt_ps as f64 / 1e12;
         let swing = (2.0 * f64::from(n) * (bdp + f64::from(k))).sqrt() / 2.0;
         let highest = f64::from(*settled.iter().max().unwrap());
         let top = f64::from(k + n);
@@ -73,8 +73,8 @@ fn renos_window_follows_the_inverse_square_root_of_the_loss_rate() {
         message(&mut spec, f, Message::UNLIMITED, Duration::ZERO);
         spec.end = Time::ZERO + Duration::s(40);
         let r = run(&spec);
-        let rtt = r.flows[0].min_rtt_ps as f64;
-        let window = r.flows[0].bytes_delivered as f64 / 1460.0 * rtt / r.end_ps as f64;
+        let rtt = r.flows.row(0).min_rtt_ps as f64;
+        let window = r.flows.row(0).bytes_delivered as f64 / 1460.0 * rtt / r.end_ps as f64;
         let model = (1.5 / p).sqrt();
         assert!((window / model - 1.0).abs() < 0.1, "p = {p}: mean window {window}, model {model}");
     }
