@@ -63,8 +63,11 @@ impl Group {
     }
 
     /// Each of its connections asks again as soon as it was answered, as a poll or a transfer does: what leaves together does so by chance.
+    /// The first request of a connection follows nothing.
     pub fn goes_on_by_itself(&self, asks: &[Ask]) -> bool {
-        self.going_on(asks) as f64 >= OVERFLOW * self.asks.len() as f64
+        let (going_on, all) = (self.going_on(asks), self.asks.len());
+        let following = self.asks.iter().filter(|&&ask| asks[ask as usize].own.is_some()).count();
+        2 * going_on >= all && going_on as f64 >= OVERFLOW * following as f64
     }
 
     /// Requests that follow the answer before on their connection as soon as a loop over servers asks the next.
@@ -237,10 +240,12 @@ fn by_draw(often: &BTreeMap<u32, usize>) -> bool {
     statistic <= n + BY_CHANCE * (2.0 * n).sqrt()
 }
 
-/// Joins a connection that is asked only while others of a group to the same server are busy: one pool has them all.
+/// Joins a connection that is asked only while others of a group to the same server are busy, which is no chance: one pool has them all.
 fn pooled(talks: &[Talk], asks: &[Ask], root: &mut [u32]) {
     let mut open: BTreeMap<u32, Vec<(u64, u32)>> = BTreeMap::new();
     let (mut count, mut pairs) = (vec![0_u32; talks.len()], Vec::new());
+    // For how long a group had an answer missing from a server.
+    let mut busy_for: BTreeMap<(u32, u32), u64> = BTreeMap::new();
     for ask in asks.iter().filter(|ask| !talks[ask.conn as usize].upstream) {
         let busy = open.entry(ask.server).or_default();
         // What is unanswered now, on other connections to the same server.
@@ -250,15 +255,24 @@ fn pooled(talks: &[Talk], asks: &[Ask], root: &mut [u32]) {
         let mut others: Vec<u32> = busy.iter().map(|&(_, conn)| find(root, conn)).collect();
         others.sort_unstable();
         others.dedup();
-        pairs.extend(others.into_iter().map(|other| ((me, other), 1)));
+        pairs.extend(others.into_iter().map(|other| ((me, other), ask.server)));
         // A connection without an answer is busy for no time that is known.
-        busy.push((ask.answered.unwrap_or(ask.at), ask.conn));
+        let until = ask.answered.unwrap_or(ask.at);
+        busy.push((until, ask.conn));
+        let time = busy_for.entry((ask.server, me)).or_default();
+        *time = time.saturating_add(until.saturating_sub(ask.at));
     }
+    let whole = asks.last().map_or(0, |last| last.at.saturating_sub(asks[0].at)).max(1) as f64;
+    let share = |server: u32, of: u32| busy_for.get(&(server, of)).map_or(0.0, |&time| (time as f64 / whole).min(1.0));
     // Of each pair, how often the one was asked while the other was busy.
     pairs.sort_unstable();
     for same in pairs.chunk_by(|a, b| a.0 == b.0) {
-        let ((me, other), times) = (same[0].0, same.len());
-        if times >= LEAST_ROUNDS && times as f64 >= OVERFLOW * f64::from(count[me as usize]) {
+        let ((me, other), times) = (same[0].0, same.len() as f64);
+        let all = f64::from(count[me as usize]);
+        // A binomial of `all` requests, each with the share of the time for which the other is busy.
+        let chance = same.iter().map(|&(_, server)| share(server, other)).sum::<f64>() / times;
+        let beyond = times - all * chance >= BEYOND_CHANCE * (all * chance * (1.0 - chance)).sqrt();
+        if same.len() >= LEAST_ROUNDS && times >= OVERFLOW * all && beyond {
             join(root, me, other);
         }
     }
@@ -425,6 +439,7 @@ fn preceded(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::release::Times;
 
     /// Of connections that are asked so many times, those that are left.
     fn usual(counts: &[usize]) -> Option<Vec<u32>> {
@@ -442,6 +457,29 @@ mod tests {
         let connections = (0..counts.len() as u32).collect();
         let group = Group { connections, asks: (0..asks.len() as u32).collect(), companies: Vec::new(), several: true };
         group.without_odd(&asks).map(|group| group.connections)
+    }
+
+    /// A loop over two servers, of which the first takes so many of a hundred milliseconds, and a long poll to it: a hundred messages, sent at times
+    /// that have to do with nothing. The groups' connections.
+    fn beside_a_long_poll(took: u64) -> Vec<Vec<u32>> {
+        const MS: u64 = 1_000_000;
+        let mut talks = [0, 1, 0].map(|server| Talk { server, ..Talk::default() });
+        for round in 0..400 {
+            let at = round * 100 * MS;
+            let times = |asked, took| Times { asked: Some(asked), answered: Some(asked + took), ..Times::default() };
+            talks[0].times.push(times(at, took * MS));
+            talks[1].times.push(times(at + (took + 1) * MS, MS));
+            if round % 4 == 0 {
+                talks[2].times.push(times(at + by_chance(round as usize, 0, 100 * MS), 380 * MS));
+            }
+        }
+        let asks = crate::release::bursts::asks(&talks);
+        groups(&talks, &asks, &[]).into_iter().map(|group| group.connections).collect()
+    }
+
+    #[test]
+    fn who_asks_a_server_that_is_nearly_always_busy_is_of_no_pool_with_it() {
+        assert_eq!(beside_a_long_poll(96), [vec![0, 1], vec![2]]);
     }
 
     #[test]
