@@ -18,6 +18,7 @@ __all__ = [
     "Rack",
     "RackPlan",
     "Replay",
+    "Replayed",
     "Run",
     "Scenario",
     "Setup",
