@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import fanin
@@ -15,6 +16,7 @@ FLAGS = {"false": "off", "true": "on", "0.0": "off", "1.0": "on"}
 COLUMNS = ["parameter", "default", "meaning", "source"]
 
 
+@cache
 def declared() -> dict[str, dict[str, str]]:
     """By file of an algorithm, in order: the declaration of each parameter, by name."""
     return {

@@ -2,6 +2,7 @@
 //! row of [`FlowStats`](crate::results::FlowStats) takes 280 bytes as it is, and some 60 here.
 
 use std::collections::HashMap;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 /// The values of one field of many rows.
@@ -121,77 +122,65 @@ impl Packed for Numbers {
     }
 }
 
-/// Counts and times. The greatest number stands for "none" in some fields and is kept as the least, so that it does not widen its column.
-#[derive(Clone, Default)]
-pub struct Counts(Numbers);
-
-impl Packed for Counts {
-    type Value = u64;
-
-    fn with_capacity(rows: usize) -> Counts {
-        Counts(Numbers::with_capacity(rows))
-    }
-    fn push(&mut self, value: u64) {
-        self.0.push(value.wrapping_add(1));
-    }
-    fn get(&self, row: usize) -> u64 {
-        self.0.get(row).wrapping_sub(1)
-    }
-    fn reverse(&mut self) {
-        self.0.reverse();
-    }
-    fn bytes(&self) -> usize {
-        self.0.bytes()
-    }
+/// A value that is kept as a whole number.
+pub trait Coded: Sized {
+    /// The number.
+    fn code(self) -> u64;
+    /// The value of a number.
+    fn of(code: u64) -> Self;
 }
 
-impl Pack for u64 {
-    type Column = Counts;
+/// Counts and times. The greatest number stands for "none" in some fields and is kept as the least, so that it does not widen its column.
+impl Coded for u64 {
+    fn code(self) -> u64 {
+        self.wrapping_add(1)
+    }
+    fn of(code: u64) -> u64 {
+        code.wrapping_sub(1)
+    }
 }
 
 /// Numbers of groups.
-#[derive(Clone, Default)]
-pub struct Codes(Numbers);
-
-impl Packed for Codes {
-    type Value = u16;
-
-    fn with_capacity(rows: usize) -> Codes {
-        Codes(Numbers::with_capacity(rows))
+impl Coded for u16 {
+    fn code(self) -> u64 {
+        self.into()
     }
-    fn push(&mut self, value: u16) {
-        self.0.push(value.into());
+    fn of(code: u64) -> u16 {
+        code as u16
     }
-    fn get(&self, row: usize) -> u16 {
-        self.0.get(row) as u16
-    }
-    fn reverse(&mut self) {
-        self.0.reverse();
-    }
-    fn bytes(&self) -> usize {
-        self.0.bytes()
-    }
-}
-
-impl Pack for u16 {
-    type Column = Codes;
 }
 
 /// Counts and times, some unknown.
-#[derive(Clone, Default)]
-pub struct Known(Numbers);
-
-impl Packed for Known {
-    type Value = Option<u64>;
-
-    fn with_capacity(rows: usize) -> Known {
-        Known(Numbers::with_capacity(rows))
+impl Coded for Option<u64> {
+    fn code(self) -> u64 {
+        self.map_or(0, |value| value.saturating_add(1))
     }
-    fn push(&mut self, value: Option<u64>) {
-        self.0.push(value.map_or(0, |value| value.saturating_add(1)));
+    fn of(code: u64) -> Option<u64> {
+        code.checked_sub(1)
     }
-    fn get(&self, row: usize) -> Option<u64> {
-        self.0.get(row).checked_sub(1)
+}
+
+/// The numbers of such values.
+#[derive(Clone)]
+pub struct Codes<T>(Numbers, PhantomData<T>);
+
+impl<T> Default for Codes<T> {
+    fn default() -> Codes<T> {
+        Codes(Numbers::default(), PhantomData)
+    }
+}
+
+impl<T: Coded + Clone> Packed for Codes<T> {
+    type Value = T;
+
+    fn with_capacity(rows: usize) -> Codes<T> {
+        Codes(Numbers::with_capacity(rows), PhantomData)
+    }
+    fn push(&mut self, value: T) {
+        self.0.push(value.code());
+    }
+    fn get(&self, row: usize) -> T {
+        T::of(self.0.get(row))
     }
     fn reverse(&mut self) {
         self.0.reverse();
@@ -201,8 +190,8 @@ impl Packed for Known {
     }
 }
 
-impl Pack for Option<u64> {
-    type Column = Known;
+impl<T: Coded + Clone> Pack for T {
+    type Column = Codes<T>;
 }
 
 /// Reals, in four bytes each as long as none loses a bit of its value by it.
