@@ -432,7 +432,7 @@ def fig10(data: Data) -> Outcome:
     "scale",
     title="Fig. 10. One 2-hop flow against a number of 6-hop flows in an 8-ary fat-tree",
     caption="Goodput per flow, mean over seeds; both axes are logarithmic. Published: up to two 6-hop flows the 2-hop flow gets more; then CUBIC's falls "
-    "below its share, and TCPRand's stays at it. CUBIC with a fixed rMin is not in the paper.",
+    "below its share, and TCPRand's stays at it.",
 )
 def draw_fig10(data: Data) -> Figure:
     """Goodput against the number of far flows."""
@@ -450,7 +450,7 @@ def draw_fig10(data: Data) -> Figure:
     counts = sorted(rows["far"].unique())
     far = Axis("far", "6-hop flows", (0.85, 135), counts, "log", "d")
     goodput = Axis("mbps", "goodput per flow (Mbps)", (2, 1000), [2, 5, 10, 20, 50, 100, 200, 500, 1000], "log", "d")
-    titles = {"cubic": "(a) CUBIC", ADAPTIVE: "(b) TCPRand", "cubic, rMin 200": "CUBIC with rMin 200"}
+    titles = {"cubic": "(a) CUBIC", ADAPTIVE: "(b) TCPRand"}
     parts = [
         lines(rows.filter(pl.col("cc") == cc), far, goodput, "class", keys, title=title)
         for cc, title in titles.items()
