@@ -324,7 +324,7 @@ mod tests {
         }
     }
 
-    /// The algorithm without a sender around it, for the table of section 12.2.
+    /// The algorithm without a sender around it.
     fn bare(cwnd: f64) -> DcVegas {
         let setup = Setup { initial_window: cwnd, ..Setup::default() };
         DcVegas::new(&setup, &Args::default(), Box::new(crate::StandardSlowStart::new(setup.counting))).unwrap()

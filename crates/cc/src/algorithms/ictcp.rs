@@ -1,8 +1,9 @@
 //! ICTCP: the receiving host measures what its link has left and lets each connection's advertised window grow into that, by how
 //! much of its present window the connection really uses.
 //!
-//! *Source*: Wu et al., CoNEXT 2010 and ToN 2013, which were not available: read from two public ports and their comments (spec
-//! section 14). Where the ports differ from each other the paper's form, as the comments quote it, is taken.
+//! *Source*: Wu et al., CoNEXT 2010 and ToN 2013, which were not available: read from two public ports and their comments, the Linux
+//! module of github.com/baiwei0427/TCP-Incast and github.com/abha224/Implementation-of-ICTCP-in-ns3. Where the ports differ from each
+//! other the paper's form, as the comments quote it, is taken.
 //!
 //! *Departures*: everything is decided when data arrives; there is no timer. An increase found due in the measuring half of a slot
 //! waits for the other half, since a connection whose intervals keep step with the slots would never grow otherwise. Connections
@@ -17,23 +18,23 @@ use fanin_units::{Duration, Time};
 
 const CAPACITY: Setting = Setting::parameter("ictcp_capacity", 0.0, 0.0, 1e15)
     .unit("bit/s")
-    .doc("section 14.1", "rate of the host's link; 0 takes the path's bottleneck");
+    .doc("both ports", "rate of the host's link; 0 takes the path's bottleneck");
 const SHARE: Setting =
-    Setting::parameter("ictcp_share", 0.9, 0.01, 1.0).doc("section 14.1", "part of the capacity that may be given out");
+    Setting::parameter("ictcp_share", 0.9, 0.01, 1.0).doc("both ports", "part of the capacity that may be given out");
 const BETA: Setting = Setting::parameter("ictcp_beta", 0.75, 0.0, 1.0)
-    .doc("section 14.2", "weight of the past in the measured throughput (another port has 0.2)");
+    .doc("ns-3 port", "weight of the past in the measured throughput (another port has 0.2)");
 const GAMMA1: Setting = Setting::parameter("ictcp_gamma1", 0.1, 0.0, 1.0)
-    .doc("section 14.2", "unused part of the expected throughput up to which a window grows");
+    .doc("both ports", "unused part of the expected throughput up to which a window grows");
 const GAMMA2: Setting = Setting::parameter("ictcp_gamma2", 0.5, 0.0, 1.0)
-    .doc("section 14.2", "unused part of the expected throughput from which a window shrinks");
+    .doc("both ports", "unused part of the expected throughput from which a window shrinks");
 const PATIENCE: Setting = Setting::parameter("ictcp_patience", 3.0, 1.0, 1000.0)
     .unit("intervals")
-    .doc("section 14.2", "intervals in a row that must be unused before a window shrinks (a port has 1)");
+    .doc("ns-3 port", "intervals in a row that must be unused before a window shrinks (a port has 1)");
 const FAIR_BELOW: Setting = Setting::parameter("ictcp_fair_below", 0.2, 0.0, 1.0)
-    .doc("section 14.3", "part of the capacity below which windows above the average are cut");
+    .doc("Linux port", "part of the capacity below which windows above the average are cut");
 const MIN_WINDOW: Setting = Setting::parameter("ictcp_min_window", 2.0, 1.0, 1e6)
     .unit("packets")
-    .doc("section 14.2", "first and least window of a connection");
+    .doc("both ports", "first and least window of a connection");
 
 /// `ictcp`.
 pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
@@ -148,7 +149,7 @@ impl IcTcp {
         &mut self.conns[index]
     }
 
-    /// Moves the slot to `now` (section 14.1).
+    /// Moves the slot to `now`.
     fn advance_slot(&mut self, now: Time) {
         let Slot { start, half, .. } = self.slot;
         // Slots of 2T follow each other.
@@ -190,10 +191,10 @@ impl IcTcp {
         }
     }
 
-    /// End of a control interval (section 14.2); the fairness cut of section 14.3 comes first.
+    /// End of a control interval; the fairness cut comes first.
     fn evaluate(&mut self, index: usize) {
         let parameters = self.parameters;
-        // Fairness (section 14.3): where less than a fifth of the link is left, windows above the mean lose a packet.
+        // Fairness (`ICTCP/` of the Linux port): where less than a fifth of the link is left, windows above the mean lose a packet.
         let scarce = self.slot.measured && self.slot.available < parameters.fair_below * parameters.c;
         let conn = &mut self.conns[index];
         let unused = conn.measure(parameters.beta);
