@@ -73,11 +73,15 @@ impl RateSampler {
 }
 
 impl Sender {
-    /// The application writes: it was the limit so far if less than a segment waited and the window was open (`tcp_rate_check_app_limited`).
-    pub(super) fn note_app_limited(&mut self) {
+    /// The application writes: it was the limit so far if less than a segment waited, the host held nothing of the connection, and the window was
+    /// open (`tcp_rate_check_app_limited`).
+    pub(super) fn note_app_limited(&mut self, now: u64) {
+        if self.rates.is_none() {
+            return;
+        }
         let full = u64::from(self.config.stack.mss);
-        // Nothing waits, nothing is lost, and the window is not full: the application is the limit.
-        let waits = self.written - self.nxt >= full || self.board.pending() > 0;
+        // Nothing waits, in TCP or in the host (`sk_wmem_alloc`), nothing is lost, and the window is not full: the application is the limit.
+        let waits = self.written - self.nxt >= full || self.board.pending() > 0 || self.in_host.held(now) > 0;
         let has_room = self.in_flight() < self.control.cwnd;
         let pipe = u64::from(self.board.pipe());
         if let Some(rates) = &mut self.rates
