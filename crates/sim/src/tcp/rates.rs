@@ -73,19 +73,43 @@ impl RateSampler {
 }
 
 impl Sender {
-    /// The application writes: it was the limit so far if less than a segment waited and the window was open (`tcp_rate_check_app_limited`).
-    pub(super) fn note_app_limited(&mut self) {
-        let full = u64::from(self.config.stack.mss);
-        // Nothing waits, nothing is lost, and the window is not full: the application is the limit.
-        let waits = self.written - self.nxt >= full || self.board.pending() > 0;
-        let has_room = self.in_flight() < self.control.cwnd;
+    /// The application writes: it may have been the limit so far.
+    pub(super) fn note_app_limited(&mut self, now: u64) {
+        if self.rates.is_none() {
+            return;
+        }
+        let before = Before {
+            unsent: self.written - self.nxt,
+            lost: self.board.pending() > 0,
+            in_host: self.in_host.held(now) > 0,
+            has_room: self.in_flight() < self.control.cwnd,
+        };
         let pipe = u64::from(self.board.pipe());
         if let Some(rates) = &mut self.rates
-            && !waits
-            && has_room
+            && before.was_limited(self.config.stack.mss)
         {
             rates.app_limited_until = (rates.delivered + pipe).max(1);
         }
+    }
+}
+
+/// What a sender had to do when its application wrote.
+#[derive(Clone, Copy, Debug)]
+struct Before {
+    /// Bytes that TCP has not sent.
+    unsent: u64,
+    /// Something lost was not sent again yet.
+    lost: bool,
+    /// Its host has something that has not left yet (`sk_wmem_alloc`).
+    in_host: bool,
+    /// The window was not full.
+    has_room: bool,
+}
+
+impl Before {
+    /// The application was the limit (`tcp_rate_check_app_limited`).
+    fn was_limited(&self, mss: u32) -> bool {
+        self.unsent < u64::from(mss) && !self.lost && !self.in_host && self.has_room
     }
 }
 
@@ -104,5 +128,15 @@ mod tests {
         let d = Delivered { segments: 1, newest, newest_rate: Some(sent), ..Delivered::default() };
         assert!(rates.sample(&d, 1_000_000).unwrap().app_limited);
         assert!(!rates.snapshot().app_limited);
+    }
+
+    #[test]
+    fn the_application_is_the_limit_where_nothing_waits_in_tcp_or_the_host_and_the_window_has_room() {
+        let idle = Before { unsent: 999, lost: false, in_host: false, has_room: true };
+        assert!(idle.was_limited(1000));
+        assert!(!Before { unsent: 1000, ..idle }.was_limited(1000));
+        assert!(!Before { lost: true, ..idle }.was_limited(1000));
+        assert!(!Before { in_host: true, ..idle }.was_limited(1000));
+        assert!(!Before { has_room: false, ..idle }.was_limited(1000));
     }
 }

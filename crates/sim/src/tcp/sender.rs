@@ -270,7 +270,7 @@ impl Sender {
 
     /// The application hands over a message. `opening`: the other side has begun to open the connection.
     pub fn write(&mut self, id: u32, bytes: u64, deadline: Option<u64>, opening: bool, net: &mut Uplink<'_>) {
-        self.note_app_limited();
+        self.note_app_limited(net.now);
         let start = self.written;
         // A stream of bytes: where messages begin and end only this side and the other's application know.
         self.written = self.written.saturating_add(bytes);
