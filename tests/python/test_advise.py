@@ -219,6 +219,18 @@ def test_without_switch_changes_no_candidate_sets_k() -> None:
     assert all("rack.mark" not in dict(c.settings) for c in Space(["dctcp"], marked, switch=False).everything())
 
 
+def test_what_the_search_tried_with_marks_is_not_said_to_be_left_out(tmp_path: Path) -> None:
+    rack = tmp_path / "rack.toml"
+    rack.write_text('[rack]\nrate = "1Gbps"\ndelay = "25us"\nbuffer = "100p"\n')
+    searched, left = (
+        next(note for note in advise(SMALL, rack, budget=20, switch=switch).notes if "`rack.mark`" in note)
+        for switch in (True, False)
+    )
+    tried = "dctcp, d2tcp, l2dct were tried only with a K that your switches would have to be given"
+    assert searched == f"{rack} has no `rack.mark`: {tried}"
+    assert left == f"left out, since {rack} has no `rack.mark` and they need a switch that marks: dctcp, d2tcp, l2dct"
+
+
 def test_a_threshold_leaves_room_in_a_buffer_a_fifth_smaller() -> None:
     # The advice is tried on such a rack too, where a threshold as large as the buffer is refused.
     rack = {"rack": {"rate": "1Gbps", "delay": "25us", "buffer": "100p"}}
