@@ -153,7 +153,9 @@ def paired(
     by = Case(now, goal, runs=runs).by
     average = {outcome.name: on_average(outcome, by) for outcome in outcomes}
     others = sorted((o for o in outcomes if o is not now), key=lambda o: (average[o.name], o.cost, o.name))
-    gain = [o for o in others if o.cost[0] == Cost.HOST_SETTING and average[o.name] < average[now.name]]
+    # Alone, as a comparison has it: what a search puts together would leave out the pairs that are compared without it.
+    single = [o for o in others if o.cost == (Cost.HOST_SETTING, 1)]
+    gain = [o for o in single if average[o.name] < average[now.name]]
     waiting = [choice.way(o.name) for o in others if o.name not in choice.settings and o.name in waits]
     setting = choice.way(gain[0].name).settings if gain else ()
     pairs = [Candidate(other.cc, setting) for other in waiting[:PAIRED]] if setting else []
