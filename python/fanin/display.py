@@ -154,13 +154,17 @@ def _why_slow(out: Console, result: CompareResult) -> None:
 
 def _confirmation_table(result: CompareResult, found: Confirmation) -> Table:
     """Both engines side by side."""
+    from fanin.verdict import STATISTIC_NAMES
+
     by = result.rank_by
-    shown = list(dict.fromkeys(("p50", by, "p99_9")))
+    # What the answer was to gain at, so that it follows from these numbers.
+    gained = result.decision.by if result.decision is not None else ("mean",)
+    shown = [name for name in dict.fromkeys((*gained, by, "p99_9")) if name in STATISTIC_NAMES]
     table = Table(title=f"Simulated, and on {found.label}; ms", title_justify="left")
     table.add_column("algorithm", no_wrap=True)
     for name in shown:
         for where in ("sim", "there"):
-            table.add_column(f"{name.replace('_', '.')} {where}", justify="right", no_wrap=True)
+            table.add_column(f"{STATISTIC_NAMES[name]} {where}", justify="right", no_wrap=True)
     for column in (f"times {result.baseline} sim", "there", "timeouts sim", "there"):
         table.add_column(column, justify="right", no_wrap=True)
     for row in found.rows:

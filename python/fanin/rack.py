@@ -451,11 +451,15 @@ def _notes(towards: pl.DataFrame, findings: tuple[Finding, ...]) -> list[str]:
     return told
 
 
+GUESSED_RATE = "rack-rate-guessed"
+"""The warning that the capture does not show the link's rate."""
+
+
 def _warnings(towards: pl.DataFrame, findings: tuple[Finding, ...]) -> list[RunWarning]:
     told = []
     speed = next(f for f in findings if f.key == "rack.rate")
     if speed.certainty != "measured":
-        told.append(RunWarning(unsure_of_the_rate(speed), "rack-rate-guessed"))
+        told.append(RunWarning(unsure_of_the_rate(speed), GUESSED_RATE))
     rtt = towards["handshake_rtt_ns"].replace(0, None).min()
     if isinstance(rtt, int) and rtt > 2e6:
         told.append(
@@ -474,6 +478,14 @@ def unsure_of_the_rate(speed: Finding) -> str:
     return (
         f"the rate of the link to the aggregator is a guess ({speed.value}): the capture does not show it{seen}. Ask the switch for the rate of "
         f"that port, capture behind it, or try others with `fanin compare --vary rate={_others(speed)}`"
+    )
+
+
+def calibrated_rate(speed: Finding, rate: str) -> str:
+    """What a rate that the capture does not show is, once replays have found one."""
+    return (
+        f"the capture does not show the rate of the link to the aggregator: {rate} is what gives the times that were measured. Ask the switch for the "
+        f"rate of that port, capture behind it, or try others with `fanin compare --vary rate={_others(speed)}`"
     )
 
 

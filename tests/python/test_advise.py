@@ -21,8 +21,9 @@ from fanin.advice.advise import BUDGET, BUSY_SEEDS, _Search
 from fanin.advice.busy import search_doubled, twice_as_many, twice_as_often
 from fanin.advice.consequences import racks_a_fifth_off
 from fanin.advice.search import Evaluator, SearchInterruptedError
-from fanin.comparison.candidates import Choice
+from fanin.comparison.candidates import Choice, paired
 from fanin.comparison.replays import MeasuredReplay
+from fanin.decision import Outcome
 from fanin.errors import ScenarioError
 from fanin.progress import silent
 from fanin.ranking import waited_for
@@ -217,6 +218,40 @@ def test_without_switch_changes_no_candidate_sets_k() -> None:
     assert Space(["dctcp"], rack, switch=False).everything() == []
     marked = {"rack": {**rack["rack"], "mark": "20p"}}
     assert all("rack.mark" not in dict(c.settings) for c in Space(["dctcp"], marked, switch=False).everything())
+
+
+def test_what_the_search_tried_with_marks_is_not_said_to_be_left_out(tmp_path: Path) -> None:
+    rack = tmp_path / "rack.toml"
+    rack.write_text('[rack]\nrate = "1Gbps"\ndelay = "25us"\nbuffer = "100p"\n')
+    searched, left = (
+        next(note for note in advise(SMALL, rack, budget=20, switch=switch).notes if "`rack.mark`" in note)
+        for switch in (True, False)
+    )
+    tried = "dctcp, d2tcp, l2dct were tried only with a K that your switches would have to be given"
+    assert searched == f"{rack} has no `rack.mark`: {tried}"
+    assert left == f"left out, since {rack} has no `rack.mark` and they need a switch that marks: dctcp, d2tcp, l2dct"
+
+
+def test_the_pairs_of_a_comparison_are_there_whatever_the_search_adds() -> None:
+    # The RTO floor does most of the single settings; with a smaller initial window, which only the search tries, it does more still.
+    floor, window = ("stack.min_rto", "5ms"), ("stack.initial_window", "2")
+    ways = {c.label: c for c in (Candidate("cubic", (floor,)), Candidate("cubic", (floor, window)))}
+    took = {
+        "cubic": 200.0,
+        "cubic with RTO floor 5ms": 30.0,
+        "cubic with RTO floor 5ms, initial window 2": 25.0,
+        "vegas": 100.0,
+    }
+    made = [
+        Outcome(name, ways.get(name, Candidate(name)).cost("cubic"), {(0, s): {"mean": ms} for s in range(3)}, 10)
+        for name, ms in took.items()
+    ]
+    document = Document('[rack]\nrate = "1Gbps"\ndelay = "25us"\nbuffer = "100p"\n', "rack.toml")
+    base = ReplayJob(document, Traffic(trains(SMALL).workload()), "", 0)
+    for names in ([*list(took)[:2], "vegas"], list(took)):
+        choice = Choice(names, names, "cubic", [], {name: way for name, way in ways.items() if name in names})
+        pairs = paired(choice, base, [o for o in made if o.name in names], {"vegas"}, 10)
+        assert [pair.label for pair in pairs] == ["vegas with RTO floor 5ms"]
 
 
 def test_a_threshold_leaves_room_in_a_buffer_a_fifth_smaller() -> None:

@@ -12,9 +12,11 @@ import pytest
 from fanin import report
 from fanin.advice import advise
 from fanin.comparison.confirm import chosen_again, confirmation, inversions
+from fanin.display import _confirmation_table
 from fanin.errors import MissingAlgorithmError, ScenarioError
 from fanin.kernel import pace
 from fanin.runs import engines
+from fanin.verdict import STATISTIC_NAMES
 
 from lab.racks.measured import summary
 
@@ -85,6 +87,17 @@ def test_where_another_engine_says_otherwise_it_is_believed() -> None:
     assert believed.headline == f"Real Linux TCP says otherwise than the simulation: {there.verdict.headline}"
     assert alone.headline in believed.support[0]
     assert believed.recommendation == there.verdict.recommendation
+
+
+def test_both_engines_numbers_stand_beside_each_other_for_what_was_to_gain() -> None:
+    real = replace(fanin.compare(SMALL, RACK, cc=["cubic", "dctcp"], seeds=2), calibration=None)
+    here, there = with_times(real, dctcp=(2.5, 10.0)), with_times(real, dctcp=(6.0, 90.0))
+    found = confirmation(here, replace(there, engine="kernel", engine_label="the other engine"))
+    assert here.decision is not None
+    assert "mean" in here.decision.by
+    columns = [str(column.header) for column in _confirmation_table(here, found).columns]
+    assert columns[1:3] == ["mean sim", "mean there"]
+    assert all(f"{STATISTIC_NAMES[name]} there" in columns for name in (*here.decision.by, here.rank_by))
 
 
 def test_what_gains_as_stated_is_confirmed_though_another_gains_a_little_more_there() -> None:

@@ -10,8 +10,9 @@ import fanin
 import fanin.report
 import polars as pl
 import pytest
+from fanin.calibration import Calibrated, Shown, as_calibrated, calibrate
 from fanin.calibration.search import MOST_APART
-from fanin.rack import RackProposal, _rate
+from fanin.rack import GUESSED_RATE, RackProposal, _rate
 from fanin.rack_queue import Finding, Losses, as_bps, buffer, waited
 from fanin.traffic import Queued, QueueLimit
 from fanin.vantage import paused_share, pauses
@@ -334,6 +335,18 @@ def test_a_rate_that_a_tap_before_the_queue_cannot_see_is_never_proposed_in_sile
     assert any("the rate of the link to the aggregator is a guess" in w for w in told.warnings)
     behind = fanin.propose_rack(VIRTUAL / "incast20_reno_1g.client.pcap.gz")
     assert not any("is a guess" in warning for warning in behind.warnings)
+
+
+def test_another_rate_that_replays_have_found_is_not_called_a_guess() -> None:
+    proposal = fanin.propose_rack(VIRTUAL / "incast20_reno_1g.switch.pcap.gz")
+    steady = Shown.of([10 + n / 100 for n in range(100)], 0)
+    fits = calibrate(steady, {"rack.rate": ["300Mbps"]}, lambda racks, seed: [[steady] for _ in racks])
+    found = as_calibrated(proposal, Calibrated(fits, widened=True))
+    assert 'rate = "300Mbps"' in found.text
+    assert "is a guess" not in found.text
+    said = next(warning for warning in found.warnings if warning.kind == GUESSED_RATE)
+    assert "300Mbps is what gives the times that were measured" in said
+    assert f"# {said}." in found.text
 
 
 def test_losses_tell_the_rate_and_the_buffer_where_the_spacing_does_not() -> None:

@@ -12,6 +12,7 @@ import fanin
 import polars as pl
 import pytest
 from fanin import spans, waiting
+from fanin.spans.reading import _Node, _over
 
 DATA = Path(__file__).parents[1] / "data"
 SERVICES, REQUESTS = DATA / "services", DATA / "requests"
@@ -379,3 +380,41 @@ def test_hostile_tables_and_depths_are_refused_in_a_sentence(tmp_path: Path) -> 
         with pytest.raises(fanin.CaptureError, match=sentence) as raised:
             spans.read(file)
         assert len(str(raised.value)) < 400
+
+
+@pytest.mark.parametrize(
+    ("parents", "kinds", "over"),
+    [
+        # Nearest server; else the outermost that is no call; calls alone have none; a circle ends.
+        ([None, 1, 2, 3], "SSIC", [1, 2, 2]),
+        ([None, 1, 2, 3], "IIIC", [1, 1, 1]),
+        ([None, 1, 2, 3], "CCCC", [None, None, None]),
+        ([None, 1, 2, 3], "ICIC", [1, 1, 1]),
+        ([3, 1, 2, 3], "CCCC", [None, None, None]),
+    ],
+)
+def test_the_request_above_a_call_is_the_nearest_server_else_the_outermost_span(
+    parents: list[int | None], kinds: str, over: list[int | None]
+) -> None:
+    nodes = {
+        ("t", n): _Node(parent, kind == "S", kind == "C", None if kind == "C" else n)
+        for n, (parent, kind) in enumerate(zip(parents, kinds, strict=True), start=1)
+    }
+    assert [_over(nodes, "t", n, {}) for n in (1, 2, 3)] == over
+    known: dict[tuple[Any, Any], int | None] = {}
+    assert [_over(nodes, "t", n, known) for n in (3, 2, 1)] == over[::-1]
+
+
+def test_a_chain_of_calls_is_walked_once() -> None:
+    class Counted(dict[tuple[Any, Any], _Node]):
+        asked = 0
+
+        def get(self, key: Any, default: Any = None) -> Any:
+            self.asked += 1
+            return super().get(key, default)
+
+    count = 2_000
+    nodes = Counted({("t", n): _Node(n - 1, False, n > 1, 7 if n == 1 else None) for n in range(1, count + 1)})
+    known: dict[tuple[Any, Any], int | None] = {}
+    assert {_over(nodes, "t", n, known) for n in range(1, count + 1)} == {7}
+    assert nodes.asked <= count + 1

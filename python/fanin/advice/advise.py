@@ -13,7 +13,7 @@ from fanin.advice.busy import TwiceTheLoad, search_doubled
 from fanin.advice.consequences import coexistence, hurts, other_racks
 from fanin.advice.search import BOTH, GOALS, RUNGS, Evaluator, first, halving, runs_within
 from fanin.comparison import SEEDS, compare
-from fanin.comparison.candidates import Choice, deployable, table_of
+from fanin.comparison.candidates import Choice, Unmarked, deployable, table_of
 from fanin.decision import Goal
 from fanin.errors import ScenarioError
 from fanin.files import shown
@@ -302,6 +302,10 @@ class _Search:
         # The judgement prefers the simplest of the nearly best: the best of each kind of change is there to be preferred.
         of_each_kind = {c.cost(today.cc)[0]: c for c in reversed(others)}
         return list(dict.fromkeys([*others[:FINALISTS], *by_tail[:TAIL_FINALISTS], *of_each_kind.values()]))
+
+    def may_mark(self, unmarked: Unmarked) -> bool:
+        """These were looked at with a switch that marks."""
+        return self.switch and self.space is not None and set(unmarked.names) <= set(self.space.algorithms)
 
 
 def _advice(result: CompareResult, search: _Search) -> Advice:

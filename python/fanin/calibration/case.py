@@ -16,8 +16,9 @@ from fanin.calibration.search import Calibration, Fit
 from fanin.calibration.space import JITTER, between, open_values, packet_time, wider_values
 from fanin.measured import durations, measured, waited
 from fanin.progress import Progress, silent
-from fanin.rack import RackProposal
+from fanin.rack import GUESSED_RATE, RackProposal, calibrated_rate
 from fanin.rack_queue import Finding
+from fanin.runs.job import RunWarning
 from fanin.text import duration, enumeration
 
 if TYPE_CHECKING:
@@ -253,4 +254,15 @@ def as_calibrated(proposal: RackProposal, found: Calibrated) -> RackProposal:
         why = "calibrated: hosts that take a random time for each packet, up to its time on the link, give what the capture measured"
         text = re.sub(r"(?m)^\[stack\]$", f'[stack]\n# {why}.\nsend_jitter = "{jitter}"', text, count=1)
         findings.append(Finding(JITTER, jitter, "assumed", why))
-    return replace(proposal, findings=tuple(findings), text=text)
+    warnings = tuple(_with_rate(warning, proposal.findings, likeliest) for warning in proposal.warnings)
+    for before, after in zip(proposal.warnings, warnings, strict=True):
+        text = text.replace(f"# {before}.", f"# {after}.")
+    return replace(proposal, findings=tuple(findings), text=text, warnings=warnings)
+
+
+def _with_rate(warning: RunWarning, findings: Sequence[Finding], likeliest: Mapping[str, str]) -> RunWarning:
+    """A warning that the rate is a guess names the rate that replays have found in its place, which may lie below every bound of the guess."""
+    guess, rate = next(finding for finding in findings if finding.key == "rack.rate"), likeliest.get("rack.rate")
+    if rate in (None, guess.value) or warning.kind != GUESSED_RATE:
+        return warning
+    return RunWarning(calibrated_rate(guess, rate), warning.kind)

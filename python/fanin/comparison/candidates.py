@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from fanin import _native
 from fanin.decision.judge import Case, on_average
@@ -30,6 +30,41 @@ PAIRED = 2
 
 
 @dataclass(frozen=True, slots=True)
+class Unmarked:
+    """Algorithms that need marks, on a rack that makes none.
+
+    Attributes
+    ----------
+    file : str
+        The rack file.
+    names : tuple of str
+        The algorithms.
+    become : {"named", "left out", "searched"}
+        ``named``: they were asked for, and are run without marks; ``searched``: they are run with a switch that is told to mark (`fanin advise`).
+    """
+
+    file: str
+    names: tuple[str, ...]
+    become: Literal["named", "left out", "searched"]
+
+    def sentence(self) -> str:
+        """What becomes of them.
+
+        Examples
+        --------
+        >>> Unmarked("rack.toml", ("dctcp",), "searched").sentence()
+        'rack.toml has no `rack.mark`: dctcp was tried only with a K that your switches would have to be given'
+        """
+        names = listed(self.names)
+        if self.become == "named":
+            return f"{self.file} has no `rack.mark`, so the switch marks nothing and {names} cannot act on marks"
+        if self.become == "left out":
+            return f"left out, since {self.file} has no `rack.mark` and they need a switch that marks: {names}"
+        were = "was" if len(self.names) == 1 else "were"
+        return f"{self.file} has no `rack.mark`: {names} {were} tried only with a K that your switches would have to be given"
+
+
+@dataclass(frozen=True, slots=True)
 class Choice:
     """What is run, and what of it can be the answer.
 
@@ -45,6 +80,8 @@ class Choice:
         Remarks on the choice.
     settings : dict of str to Candidate
         What of it is not an algorithm as it is, but the current one with a host's setting, by name.
+    unmarked : Unmarked or None
+        What needs marks on a rack that makes none.
     """
 
     names: list[str]
@@ -52,6 +89,12 @@ class Choice:
     baseline: str | None
     notes: list[str]
     settings: dict[str, Candidate] = field(default_factory=dict)
+    unmarked: Unmarked | None = None
+
+    @property
+    def remarks(self) -> list[str]:
+        """All that is to be said of the choice."""
+        return [*self.notes, *([self.unmarked.sentence()] if self.unmarked is not None else [])]
 
     def way(self, name: str) -> Candidate:
         """How a name is run."""
@@ -110,7 +153,9 @@ def paired(
     by = Case(now, goal, runs=runs).by
     average = {outcome.name: on_average(outcome, by) for outcome in outcomes}
     others = sorted((o for o in outcomes if o is not now), key=lambda o: (average[o.name], o.cost, o.name))
-    gain = [o for o in others if o.cost[0] == Cost.HOST_SETTING and average[o.name] < average[now.name]]
+    # Alone, as a comparison has it: what a search puts together would leave out the pairs that are compared without it.
+    single = [o for o in others if o.cost == (Cost.HOST_SETTING, 1)]
+    gain = [o for o in single if average[o.name] < average[now.name]]
     waiting = [choice.way(o.name) for o in others if o.name not in choice.settings and o.name in waits]
     setting = choice.way(gain[0].name).settings if gain else ()
     pairs = [Candidate(other.cc, setting) for other in waiting[:PAIRED]] if setting else []
@@ -210,11 +255,10 @@ def _chosen(
     if not blind:
         return Choice(names, candidates, usual, [])
     if asked is not None and not everything:
-        note = f"{rack.file} has no `rack.mark`, so the switch marks nothing and {listed(blind)} cannot act on marks"
-        return Choice(names, candidates, usual, [note])
-    note = f"left out, since {rack.file} has no `rack.mark` and they need a switch that marks: {listed(blind)}"
+        return Choice(names, candidates, usual, [], unmarked=Unmarked(rack.file, tuple(blind), "named"))
     kept = [name for name in names if name not in blind]
-    return Choice(kept, [name for name in candidates if name in kept], usual, [note])
+    unmarked = Unmarked(rack.file, tuple(blind), "left out")
+    return Choice(kept, [name for name in candidates if name in kept], usual, [], unmarked=unmarked)
 
 
 def quickack_note(rack: Rack, names: Sequence[str]) -> list[str]:

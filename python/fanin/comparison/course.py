@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from fanin.calibration import as_calibrated, judge_racks
-from fanin.comparison.candidates import Choice, chosen, listed, with_candidates, with_host_settings
+from fanin.comparison.candidates import Choice, Unmarked, chosen, listed, with_candidates, with_host_settings
 from fanin.comparison.confirm import confirm
 from fanin.comparison.on_rack import ROUNDS_DRAWN, compared
 from fanin.comparison.question import CONFIRMING, GivenRack, Question
@@ -47,8 +47,17 @@ SEEDS_ELSEWHERE = 5
 PROPOSED = "rack.toml"
 """Name of a rack that was proposed from the capture."""
 
-Further = Callable[[ReplayJob, Choice, RankOf], Sequence[Candidate]]
-"""More candidates for a comparison, given the replay on the likeliest rack, what would be compared, and what is timed."""
+
+class Further(Protocol):
+    """More candidates for a comparison."""
+
+    def __call__(self, base: ReplayJob, choice: Choice, of: RankOf) -> Sequence[Candidate]:
+        """Given the replay on the likeliest rack, what would be compared, and what is timed."""
+        ...
+
+    def may_mark(self, unmarked: Unmarked) -> bool:
+        """These were looked at with a switch that marks."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,8 +245,10 @@ class Course:
         """The same with more candidates, unless the rack is known not to give the capture."""
         if self.choice.baseline is None or (self.place.calibration is not None and not self.place.reproduced):
             return self
-        more = further(self.job(), self.choice, self.reading.of)
-        return replace(self, choice=with_candidates(self.choice, more))
+        choice = with_candidates(self.choice, further(self.job(), self.choice, self.reading.of))
+        if choice.unmarked is not None and further.may_mark(choice.unmarked):
+            choice = replace(choice, unmarked=replace(choice.unmarked, become="searched"))
+        return replace(self, choice=choice)
 
     def compared(self, command: str | None) -> CompareResult:
         """The candidates on the rack, told of as a whole: which rack, and what was typed."""
@@ -286,7 +297,9 @@ class Course:
 
         def again(names: list[str], seeds: list[int], label: str) -> CompareResult:
             usual = result.baseline if result.baseline in names else names[0]
-            choice = replace(self.choice_of(result), names=names, candidates=names, baseline=usual, notes=[])
+            choice = replace(
+                self.choice_of(result), names=names, candidates=names, baseline=usual, notes=[], unmarked=None
+            )
             return self.run(job, seeds, choice, traced=None, label=label, doubted=False)
 
         found = confirm(result, self.question.confirm, job, again, self.tell.tell)

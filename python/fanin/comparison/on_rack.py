@@ -79,7 +79,7 @@ def compared(
     seen = measured(found, replay.aggregator, waited(found, replay, rank_of))
     groups = [] if independent else waiting.groups(replay)
     plain = [name for name in choice.names if name not in choice.settings]
-    notes = choice.notes + quickack_note(rack_of(base.rack, base.settings), plain)
+    notes = choice.remarks + quickack_note(rack_of(base.rack, base.settings), plain)
     alone_said = ["each connection is replayed alone, as asked for"]
     notes += alone_said if independent else [*waiting.sentences(groups), *closing.sentences(replay)]
     started = time.monotonic()

@@ -196,15 +196,28 @@ class _Node:
     end_ns: int | None
 
 
-def _over(nodes: Mapping[tuple[Any, Any], _Node], trace: Any, parent: Any) -> int | None:
-    """When the request above a call was over: the nearest span of kind server, else the outermost that is no call itself."""
-    over, seen = None, set()
-    while (node := nodes.get((trace, parent))) is not None and parent not in seen:
-        seen.add(parent)
-        over = over if node.client else node.end_ns
+_Nodes = Mapping[tuple[Any, Any], _Node]
+
+
+def _over(nodes: _Nodes, trace: Any, parent: Any, known: dict[tuple[Any, Any], int | None]) -> int | None:
+    """When the request above a call was over: the nearest span of kind server, else the outermost that is no call itself.
+
+    `known` has it for spans that were passed before, so that a chain of calls is walked once and not from each of its links.
+    """
+    below, passed = list[_Node](), list[tuple[Any, Any]]()
+    key, seen = (trace, parent), set[tuple[Any, Any]]()
+    while key not in known and (node := nodes.get(key)) is not None and key not in seen:
+        seen.add(key)
+        passed.append(key)
+        below.append(node)
         if node.server:
             break
-        parent = node.parent
+        key = (trace, node.parent)
+    over = known.get(key)
+    for key, node in zip(reversed(passed), reversed(below), strict=True):
+        if node.server or (over is None and not node.client):
+            over = node.end_ns
+        known[key] = over
     return over
 
 
@@ -237,8 +250,9 @@ def _of_otlp(document: Mapping[str, Any], where: str) -> Iterator[Span]:
 
 def _with_ends(found: Iterable[tuple[Any, Any, Span]], nodes: Mapping[tuple[Any, Any], _Node]) -> Iterator[Span]:
     """The calls, each with the end of the request above it, which may stand behind it in the file."""
+    known: dict[tuple[Any, Any], int | None] = {}
     for trace, parent, call in found:
-        yield replace(call, over_ns=_over(nodes, trace, parent))
+        yield replace(call, over_ns=_over(nodes, trace, parent, known))
 
 
 def _of_jaeger(document: Mapping[str, Any], where: str) -> Iterator[Span]:
