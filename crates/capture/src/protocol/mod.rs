@@ -184,6 +184,14 @@ impl Grammar {
         begins.then_some(Part::message(0))
     }
 
+    /// The bytes of a packet end, as far as they are stored, within this head of what is the protocol's own: of so many bytes, whatever the rest says.
+    fn cut_control(&self, bytes: &[u8]) -> Option<u64> {
+        match self {
+            Grammar::Http2(_) => http2::cut(bytes),
+            _ => None,
+        }
+    }
+
     fn resynchronise(&mut self, side: usize) {
         match self {
             Grammar::Http1(http1) => http1.resynchronise(side),
