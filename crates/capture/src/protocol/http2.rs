@@ -117,3 +117,20 @@ impl Http2 {
         Head::Unit { bytes: HEADER as u64 + frame.length, part }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn length_and_kind_tell_the_frames_of_the_connection_itself() {
+        let head = |length: u8, kind: u8| [0, 0, length, kind];
+        assert_eq!(
+            [(8, PING), (4, WINDOW_UPDATE), (12, SETTINGS), (5, WINDOW_UPDATE)].map(|(n, kind)| cut(&head(n, kind))),
+            [Some(17), Some(13), Some(21), None]
+        );
+        assert!(cut(&[0, 0, 4]).is_none() && cut(&head(4, DATA)).is_none() && cut(&head(4, HEADERS)).is_none());
+        // A ping is of no stream, as far as its stream is stored.
+        assert_eq!((cut(&[0, 0, 8, PING, 0, 0]), cut(&[0, 0, 8, PING, 0, 1])), (Some(17), None));
+    }
+}

@@ -22,6 +22,7 @@ mod resp;
 mod tests;
 mod tls;
 
+use crate::way::Way;
 use crate::{Protocol, ReadCounts, Stretch};
 use calls::Calls;
 use lane::{Lane, Packet};
@@ -313,9 +314,10 @@ impl Reader {
         at: u64,
         by_itself: bool,
         twice: Option<(u64, u64)>,
+        way: Way,
     ) {
         if let Some(read) = &mut self.read {
-            read.calls.acknowledged(acked, passed, at, by_itself, twice);
+            read.calls.acknowledged(acked, passed, at, by_itself, twice, way);
         }
     }
 

@@ -399,6 +399,45 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_whose_time_is_unsure_may_have_come_before_the_call_that_waits_for_it() {
+        // The answer of the first came after 900 us, or up to so much before; the other's call is made late.
+        let told = |unsure: u64| {
+            let mut two = asks(&[[(0, 900), (500, 1_000)], [(40, 340), (1_100, 1_300)]]);
+            two[0].unsure = unsure * US;
+            shape(20).unwrap().requests(&[0, 1, 2, 3], &two)
+        };
+        assert_eq!((told(0), told(600)), (vec![vec![0, 3], vec![1, 2]], vec![vec![0, 2], vec![1, 3]]));
+    }
+
+    #[test]
+    fn who_begins_no_request_shows_that_those_before_it_began_one() {
+        // Servers 0 and 1 at once, and 200 us after their answers one of the two again.
+        let message = |server: u32, at: u64, answered: u64| Ask {
+            at: at * US,
+            answered: Some(answered * US),
+            server,
+            ..Ask::default()
+        };
+        let one = |n: u32| {
+            let at = u64::from(n) * 10_000;
+            [message(0, at, at + 280), message(1, at + 20, at + 300), message(n % 2, at + 500, at + 700)]
+        };
+        let all: Vec<Ask> = (0..20).flat_map(one).collect();
+        let known: Vec<Request> = (0..20).map(|n| vec![3 * n, 3 * n + 1, 3 * n + 2]).collect();
+        let shape = Shape::of(&known, &all).unwrap();
+        // Another request begins where the first is about to ask again: its second message begins none.
+        let two = [
+            message(0, 0, 280),
+            message(1, 20, 300),
+            message(0, 500, 780),
+            message(1, 520, 800),
+            message(1, 540, 740),
+            message(0, 1_000, 1_200),
+        ];
+        assert_eq!(shape.requests(&[0, 1, 2, 3, 4, 5], &two), [[0, 1, 4], [2, 3, 5]]);
+    }
+
+    #[test]
     fn who_is_held_up_fifty_times_as_long_goes_on_and_not_later() {
         let parts = |after: u64| {
             let one = asks(&[[(0, 300), (300 + after, 400 + after)]]);
