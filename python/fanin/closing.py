@@ -117,16 +117,28 @@ def unclear(found: Sequence[dict[str, Any]]) -> str | None:
     Examples
     --------
     >>> sizes = {"min": 1, "median": 8, "p90": 8, "max": 9, "usual": 8, "usual_share": 0.95}
-    >>> unclear([{"requests": 246, "messages_per_request": sizes}])  # doctest: +ELLIPSIS
+    >>> told = {"requests": 246, "messages": 1940}
+    >>> unclear([{**told, "messages_per_request": sizes}])  # doctest: +ELLIPSIS
     "about 12 of 246 requests do not have the usual 8 messages, and some have only 1: they may be parts of others, ..."
-    >>> unclear([{"requests": 246, "messages_per_request": {**sizes, "min": 8}}]) is None
+    >>> unclear([{**told, "messages_per_request": {**sizes, "min": 8}}]) is None
     True
-    >>> unclear([{"requests": 246, "messages_per_request": {**sizes, "min": 8, "max": 16}}])  # doctest: +ELLIPSIS
+    >>> unclear([{**told, "messages_per_request": {**sizes, "min": 8, "max": 16}}])  # doctest: +ELLIPSIS
     "about 12 of 246 requests do not have the usual 8 messages, and some have 16: several may have been read as one, ..."
+    >>> most = {**sizes, "min": 6, "max": 516, "usual": 6, "usual_share": 0.8}
+    >>> unclear([{"requests": 5, "messages": 540, "messages_per_request": most}])  # doctest: +ELLIPSIS
+    "one of 5 requests has 516 of their 540 messages: many may have been read as one, ..."
+    >>> unclear([{"requests": 5, "messages": 540, "messages_per_request": {**most, "max": 270}}]) is None
+    True
     """
     for each in found:
         sizes, requests = each["messages_per_request"], each["requests"]
         odd = 1 - sizes["usual_share"]
+        # Where nothing ends a request, one of a few holds nearly everything.
+        if requests > 1 and sizes["max"] > MOSTLY * each["messages"] and each["messages"] >= FEWEST:
+            return (
+                f"one of {requests:,} requests has {sizes['max']:,} of their {each['messages']:,} messages: many may have been read as one, so that there "
+                "are more requests than were read, and shorter ones; the application's traces tell (--spans)"
+            )
         if requests < FEWEST or not PARTS < odd <= MOSTLY:
             continue
         begin = f"about {odd * requests:.0f} of {requests:,} requests do not have the usual {sizes['usual']} messages, and some have "

@@ -31,9 +31,6 @@ use writes::Writes;
 
 /// How late a packet may be and still count as reordered, where neither the IP identification nor a handshake says better; tshark's value.
 const REORDERING: u64 = 3_000_000;
-/// An acknowledgement this much later than the round trip was held back by a delayed-ACK timer (Linux 40 ms at least, others up to 200 ms),
-/// so its sender had the data long before.
-const DELAYED_ACK: u64 = 30_000_000;
 
 /// Segments that any sender sends without waiting for an acknowledgement (RFC 6928).
 const INITIAL_WINDOW: u64 = 10;

@@ -57,6 +57,7 @@ mod unseen;
 mod vantage;
 mod waiting;
 mod warning;
+mod way;
 mod workload;
 pub mod write;
 

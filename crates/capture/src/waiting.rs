@@ -152,6 +152,8 @@ pub(crate) enum Waits {
 
 /// What [`Edge::event`] calls requests that left by a clock of their own.
 pub(crate) const TIMER: &str = "timer";
+/// And the own response before.
+pub(crate) const OWN_ANSWER: &str = "own-answer";
 
 /// Why a request was sent when it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -173,7 +175,7 @@ impl Reason {
             Reason::Answers(Waits::AllBut(late)) => ("answers", Some(format!("all but {late}")), None),
             Reason::Answers(Waits::Majority) => ("answers", Some("majority".to_owned()), None),
             Reason::Answers(Waits::First) => ("answers", Some("first".to_owned()), None),
-            Reason::OwnAnswer => ("own-answer", None, None),
+            Reason::OwnAnswer => (OWN_ANSWER, None, None),
             Reason::Inside => ("inside", None, None),
             Reason::OthersAnswers(company) => ("others-answers", None, Some(company)),
             Reason::OthersRequests(company) => ("others-requests", None, Some(company)),

@@ -1,7 +1,7 @@
 //! Each way in which a request does not close, and each fault, from a workload written by hand.
 
 use super::*;
-use crate::{Company, Message, ReplayConnection, Round};
+use crate::{Company, Delay, Edge, Message, ReplayConnection, Round};
 use std::path::Path;
 
 /// Two servers asked together, twice: at 0 and at 10 ms, each answered after 1 and 2 ms; the second request follows the first by 8 ms.
@@ -197,6 +197,26 @@ fn messages_that_leave_together_and_are_in_no_request_are_unbound_and_those_that
     beside.rounds = (0..500).map(round).collect();
     assert_eq!(closing(&beside).unbound, 0);
     assert_eq!(closing(&beside).requests, 500);
+}
+
+#[test]
+fn messages_that_follow_their_own_answers_by_a_clock_are_bound_to_no_request() {
+    // Each connection by itself: nine in ten of the pauses are within so many nanoseconds of 19 ms.
+    let unbound = |spread: u64| {
+        let mut workload = loose(|_| 20_000);
+        let delay = Delay { p10_ns: 19_000_000, median_ns: 19_000_000, p90_ns: 19_000_000 + spread };
+        let edge =
+            |event: &str, requests| Edge { event: event.to_owned(), waits_for: None, company: None, requests, delay };
+        let of = workload.companies[0].clone();
+        let company = |connection: u32| {
+            let released_by = vec![edge("own-answer", 39), edge("nothing", 1)];
+            Company { connections: vec![connection], released_by, ..of.clone() }
+        };
+        workload.companies = vec![company(0), company(1)];
+        workload.closings().iter().map(|closing| closing.unbound).sum::<u64>()
+    };
+    // A twentieth of 19 ms.
+    assert_eq!((unbound(950_000), unbound(950_001)), (0, 80));
 }
 
 /// A request of two answers of so many bytes, and of a third one when both have come, of so many.

@@ -3,8 +3,9 @@
 //! Connections that go their own way meet by chance. Messages that leave with others more often than chance gives are of requests whose ends are not
 //! known, so that neither their count nor their times are.
 
-use crate::release::{BEYOND_CHANCE, Excess, FOLLOWS, LITTLE, SELDOM, TOGETHER, by_chance};
+use crate::release::{BEYOND_CHANCE, Excess, FOLLOWS, LITTLE, ON_A_TICK, SELDOM, TOGETHER, by_chance};
 use crate::stages::Request;
+use crate::waiting::{Company, Edge, OWN_ANSWER};
 use crate::workload::Workload;
 
 /// With fewer messages a share says nothing.
@@ -25,7 +26,8 @@ struct Loose {
 impl Workload {
     /// Of each company, how many messages of it are in no request and yet leave together with others like them.
     ///
-    /// None of those that are few beside the requests, as health checks are: they keep step where their periods are the same.
+    /// None of those that are few beside the requests, as health checks are, and none of those that keep time after their own answers: these keep step where
+    /// their periods are the same.
     pub(super) fn unbound(&self, requests: &[Request]) -> Vec<u64> {
         let mut counts = vec![0_u64; self.companies.len()];
         let (loose, matter) = self.loose(requests);
@@ -60,6 +62,7 @@ impl Workload {
         let mut all: Vec<Loose> = Vec::new();
         let (mut of_requests, mut of_others) = ((0_u64, 0_u64), (0_u64, 0_u64));
         for (n, company) in self.companies.iter().enumerate().filter(|(_, company)| !company.upstream) {
+            let by_a_clock = keeps_time(company);
             for &c in &company.connections {
                 let Some(connection) = self.connections.get(c as usize) else { continue };
                 let asked: Vec<usize> =
@@ -74,7 +77,7 @@ impl Workload {
                     let is_bound = bound[c as usize][m];
                     let sum = if is_bound { &mut of_requests } else { &mut of_others };
                     (sum.0, sum.1) = (sum.0 + 1, sum.1.saturating_add(message.response_bytes));
-                    if !is_bound {
+                    if !is_bound && !by_a_clock {
                         all.push(Loose { at, conn: c, company: n, next, goes_on });
                     }
                 }
@@ -85,4 +88,18 @@ impl Workload {
             of_others.0.saturating_mul(SELDOM) > of_requests.0 || of_others.1.saturating_mul(LITTLE) > of_requests.1;
         (all, matter)
     }
+}
+
+/// Each message follows the answer before on its connection after about the same time, as a check does whose application sleeps in between: what it waits
+/// for is known.
+fn keeps_time(company: &Company) -> bool {
+    let own = |edge: &&Edge| edge.event == OWN_ANSWER;
+    // The first message of a connection follows nothing that was seen.
+    let others: u64 = company.released_by.iter().filter(|edge| !own(edge)).map(|edge| edge.requests).sum();
+    let steady = |edge: &Edge| {
+        let spread = edge.delay.p90_ns.saturating_sub(edge.delay.p10_ns);
+        edge.delay.median_ns > TOGETHER && spread as f64 <= ON_A_TICK * edge.delay.median_ns as f64
+    };
+    let edge = company.released_by.iter().find(own);
+    company.rounds == 0 && others <= company.connections.len() as u64 && edge.is_some_and(steady)
 }

@@ -50,7 +50,7 @@ impl Conn {
         }
         if news && d == self.client {
             let acked = peer.seq.acked();
-            self.reader.acknowledged(acked, peer.half.passed_at(acked), at, by_itself, twice);
+            self.reader.acknowledged(acked, peer.half.passed_at(acked), at, by_itself, twice, peer.half.way());
         }
         (dir.window, dir.window_exact) = (window, opened_both || window == 0);
         (dir.last_ack, dir.last_window) = (s.ack, s.window);

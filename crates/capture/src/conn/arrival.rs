@@ -1,7 +1,7 @@
 //! When what the tap sees was sent and when it arrives: the queue in front of the receiver lies between the two.
 
 use super::run::PayloadRun;
-use super::{Conn, DELAYED_ACK, INITIAL_WINDOW};
+use super::{Conn, INITIAL_WINDOW};
 use crate::Stretch;
 use crate::arrivals::Arrivals;
 use crate::decode::Segment;
@@ -9,30 +9,21 @@ use crate::decode::Segment;
 impl Conn {
     /// When the receiver of `run` had all of it, as far as the tap can tell, and by how much earlier it may have had it.
     pub(super) fn delivered(&self, run: &PayloadRun) -> Option<(u64, u64)> {
-        Some(self.had(run.dir, run.end?, run.acked_at.filter(|_| !run.acked_by_the_way), run.ack_queued))
-    }
-
-    /// The same of what ended at the tap at `end` and was acknowledged at `acked`, by what was in a queue for up to `queued`.
-    fn had(&self, d: usize, end: u64, acked: Option<u64>, queued: u64) -> (u64, u64) {
-        let way = self.dirs[d].half;
-        let half = way.echo().unwrap_or(0);
-        // It had the data when it said so; if it said so only now, or held its word back, half a round trip after the tap saw the last byte. What it
-        // said may have waited behind the answers of others, and then the half round trip is nearer.
-        let said = acked.filter(|&acked| acked >= end && acked - end <= half + DELAYED_ACK);
-        match said {
-            Some(acked) => ((acked - queued.min(acked - end)).max(end + half).min(acked), 0),
-            // The queue behind the tap, which made the last round trip longer than the shortest, may have been empty by then.
-            None => (end + half, half - half.min(way.least().unwrap_or(0))),
-        }
+        let way = self.dirs[run.dir].half.way();
+        Some(way.had(run.end?, run.acked_at.filter(|_| !run.acked_by_the_way), run.ack_queued))
     }
 
     /// The times of calls at the applications, as far as the tap can tell.
     pub(super) fn timed(&self, mut stretch: Stretch) -> Stretch {
         stretch.connection = self.id;
         let asked = self.dirs[self.client].half.echo().unwrap_or(0);
+        let way = self.dirs[1 - self.client].half.way();
         for call in &mut stretch.calls {
-            let had = call.response_end_ns.map(|end| self.had(1 - self.client, end, call.delivered_ns, 0));
-            (call.delivered_ns, call.unsure_ns) = had.map_or((None, 0), |(had, unsure)| (Some(had), unsure));
+            // What was acknowledged before has its time.
+            if let (None, Some(end)) = (call.delivered_ns, call.response_end_ns) {
+                let (had, unsure) = way.had(end, None, 0);
+                (call.delivered_ns, call.unsure_ns) = (Some(had), unsure);
+            }
             // The request was on its way to the server for a part of that.
             call.service_ns = call.service_ns.map(|waited| waited.saturating_sub(asked));
         }

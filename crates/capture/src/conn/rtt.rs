@@ -1,5 +1,6 @@
 //! Round trips as a tap can see them: data to its acknowledgement, which is the part of the path behind the tap.
 
+use crate::way::{DELAYED_ACK, Way};
 use serde::{Deserialize, Serialize};
 
 /// The half of a round trip from the tap to the receiver of one direction's data and back.
@@ -75,7 +76,7 @@ impl Half {
     #[inline]
     pub fn acknowledged(&mut self, acked: u64, at: u64, by_itself: bool) -> Option<u64> {
         if by_itself && let Some(sent) = self.passed_at(acked) {
-            self.answer = Some(at - sent).filter(|&answer| answer < super::DELAYED_ACK);
+            self.answer = Some(at - sent).filter(|&answer| answer < DELAYED_ACK);
         }
         let t = self.timed.take_if(|t| acked >= t.end)?;
         if !t.followed {
@@ -85,7 +86,7 @@ impl Half {
         self.samples += 1;
         self.least = Some(self.least.map_or(sample, |l| l.min(sample)));
         // An acknowledgement that a timer held back says nothing about the network.
-        if sample < super::DELAYED_ACK {
+        if sample < DELAYED_ACK {
             self.most = Some(self.most.map_or(sample, |m| m.max(sample)));
             self.fresh = Some(sample);
         }
@@ -98,7 +99,7 @@ impl Half {
         // TRIM section 9.1: smooth_RTT = (1 - a) smooth_RTT + a RTT with a = 0.25.
         self.smoothed = Some(self.smoothed.map_or(sample, |s| s - s / 4 + sample / 4));
         let excess = sample - self.least.unwrap_or(sample);
-        (sample < super::DELAYED_ACK).then_some(excess)
+        (sample < DELAYED_ACK).then_some(excess)
     }
 
     /// The least seen.
@@ -122,6 +123,10 @@ impl Half {
     /// as in the handshake.
     pub fn echo(&self) -> Option<u64> {
         self.answer.or(self.echo).or(self.least)
+    }
+    /// The way to the receiver and back, as it is now.
+    pub fn way(&self) -> Way {
+        Way { echo: self.echo().unwrap_or(0), least: self.least.unwrap_or(0) }
     }
     /// Samples from data.
     pub fn samples(&self) -> u64 {

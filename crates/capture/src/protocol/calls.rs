@@ -4,6 +4,7 @@ use super::http2::SAYS;
 use super::in_flight::{BY_THE_WAY, InFlight, Span};
 use super::{CLIENT, Part, SERVER};
 use crate::again::Again;
+use crate::way::Way;
 use crate::{Call, Protocol, ReadCounts, Stretch};
 use serde::{Deserialize, Serialize};
 
@@ -325,6 +326,7 @@ impl Calls {
         at: u64,
         by_itself: bool,
         twice: Option<(u64, u64)>,
+        way: Way,
     ) {
         for call in &mut self.all[self.acknowledged..] {
             if let (Some(response), None) = (&mut call.response, call.acked_at)
@@ -335,6 +337,7 @@ impl Calls {
                 let held_back =
                     first.is_some() || passed.is_some_and(|passed| passed > response.end.saturating_add(LATER));
                 call.acked_at = Some(if by_itself && !held_back { at } else { BY_THE_WAY });
+                call.way = way;
             }
         }
         while self.acknowledged < self.complete && self.all[self.acknowledged].acked_at.is_some() {
@@ -387,6 +390,14 @@ impl Calls {
             let Some(unseen) = self.unseen[SERVER].iter_mut().find(|unseen| unseen.at >= asked) else { continue };
             unseen.others += 1;
             let (at, to) = (unseen.at, unseen.to);
+            // Who has the last of these bytes has it.
+            let ends_with = |call: &InFlight| call.response.as_ref().is_some_and(|response| response.to == to);
+            let (acked_at, way) = self
+                .all
+                .iter()
+                .find(|call| ends_with(call))
+                .map_or_else(Default::default, |call| (call.acked_at, call.way));
+            (self.all[call].acked_at, self.all[call].way) = (acked_at, way);
             self.all[call].response = Some(Span::unseen(at, to));
             self.all[call].behind = true;
         }

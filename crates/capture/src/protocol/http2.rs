@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const HEADER: usize = 9;
+/// Where a head says the frame's kind, behind its length.
+const KIND: usize = 3;
 /// Frames are 16 KiB at most unless their receiver allows more; no implementation in use allows more than this.
 const LARGEST: u64 = 1 << 20;
 
@@ -12,6 +14,10 @@ const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 const PUSH_PROMISE: u8 = 5;
+const SETTINGS: u8 = 4;
+const PING: u8 = 6;
+const GOAWAY: u8 = 7;
+const WINDOW_UPDATE: u8 = 8;
 const CONTINUATION: u8 = 9;
 const END_STREAM: u8 = 0x1;
 /// Of a part: it carries what an application says, not a head or an end alone.
@@ -47,11 +53,11 @@ impl Frame {
                 HEADERS => of_stream && flags & !0x2d == 0 && length > 0,
                 2 => of_stream && length == 5 && flags == 0,
                 RST_STREAM => of_stream && length == 4 && flags == 0,
-                4 => of_connection && length.is_multiple_of(6) && flags & !0x01 == 0,
+                SETTINGS => of_connection && length.is_multiple_of(6) && flags & !0x01 == 0,
                 PUSH_PROMISE => of_stream && flags & !0x0c == 0 && length >= 4,
-                6 => of_connection && length == 8 && flags & !0x01 == 0,
-                7 => of_connection && length >= 8 && flags == 0,
-                8 => stream >> 31 == 0 && length == 4 && flags == 0,
+                PING => of_connection && length == 8 && flags & !0x01 == 0,
+                GOAWAY => of_connection && length >= 8 && flags == 0,
+                WINDOW_UPDATE => stream >> 31 == 0 && length == 4 && flags == 0,
                 CONTINUATION => of_stream && flags & !0x04 == 0,
                 _ => false,
             }
@@ -69,6 +75,18 @@ pub(super) fn is_client(bytes: &[u8]) -> bool {
 pub(super) fn begins(bytes: &[u8]) -> Option<u32> {
     let says = |f: &Frame| f.kind != PUSH_PROMISE && (f.kind != DATA || f.length > 0 || f.flags & END_STREAM != 0);
     frame(bytes).filter(|f| f.is_sound() && says(f)).map(|f| f.stream)
+}
+
+/// How many bytes a frame has of whose head the length and the kind are stored and no more, if it is the connection's own and of no message.
+pub(super) fn cut(bytes: &[u8]) -> Option<u64> {
+    if bytes.len() <= KIND {
+        return None;
+    }
+    // What is not stored of its flags and its stream may be zero in each of these.
+    let mut head = [0; HEADER];
+    bytes.iter().zip(&mut head).for_each(|(&byte, place)| *place = byte);
+    let own = |f: &Frame| matches!(f.kind, SETTINGS | PING | GOAWAY | WINDOW_UPDATE);
+    frame(&head).filter(|f| own(f) && f.is_sound()).map(|f| HEADER as u64 + f.length)
 }
 
 impl Http2 {
@@ -97,5 +115,22 @@ impl Http2 {
             _ => Part::CONTROL,
         };
         Head::Unit { bytes: HEADER as u64 + frame.length, part }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn length_and_kind_tell_the_frames_of_the_connection_itself() {
+        let head = |length: u8, kind: u8| [0, 0, length, kind];
+        assert_eq!(
+            [(8, PING), (4, WINDOW_UPDATE), (12, SETTINGS), (5, WINDOW_UPDATE)].map(|(n, kind)| cut(&head(n, kind))),
+            [Some(17), Some(13), Some(21), None]
+        );
+        assert!(cut(&[0, 0, 4]).is_none() && cut(&head(4, DATA)).is_none() && cut(&head(4, HEADERS)).is_none());
+        // A ping is of no stream, as far as its stream is stored.
+        assert_eq!((cut(&[0, 0, 8, PING, 0, 0]), cut(&[0, 0, 8, PING, 0, 1])), (Some(17), None));
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::Call;
 use crate::again::Again;
+use crate::way::Way;
 use serde::{Deserialize, Serialize};
 
 /// Acknowledged by a packet that was sent for something else: when the acknowledged had come is not said.
@@ -16,6 +17,8 @@ pub(super) struct InFlight {
     pub response: Option<Span>,
     /// Or [`BY_THE_WAY`].
     pub acked_at: Option<u64>,
+    /// The way to the client and back as it was then.
+    pub way: Way,
     /// The response begins right behind another one.
     pub behind: bool,
     /// The server has said more than a head.
@@ -87,6 +90,8 @@ impl InFlight {
         let request = self.request?;
         let response = self.response;
         let waited = response.as_ref().map(|r| r.start.saturating_sub(request.end));
+        let acked = |acked: u64| Some(acked).filter(|&at| at != BY_THE_WAY);
+        let had = response.as_ref().zip(self.acked_at).map(|(r, at)| self.way.had(r.end, acked(at), 0));
         Some(Call {
             stream: self.stream,
             request_start_ns: request.start,
@@ -95,8 +100,8 @@ impl InFlight {
             response_start_ns: response.as_ref().map(|r| r.start),
             response_end_ns: response.as_ref().map(|r| r.end),
             response_bytes: response.as_ref().map_or(0, |r| r.bytes),
-            delivered_ns: self.acked_at.filter(|&at| at != BY_THE_WAY),
-            unsure_ns: 0,
+            delivered_ns: had.map(|(had, _)| had),
+            unsure_ns: had.map_or(0, |(_, unsure)| unsure),
             service_ns: waited.filter(|_| !self.behind),
         })
     }

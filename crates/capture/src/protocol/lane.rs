@@ -174,6 +174,11 @@ impl Lane {
                     return;
                 }
                 Head::More => {
+                    if let Some(bytes) = reading.grammar.cut_control(bytes).filter(|&bytes| bytes > held) {
+                        self.left = bytes - held;
+                        self.unit(Part::CONTROL, at - held, at, reading);
+                        continue;
+                    }
                     if held == 0
                         && let Some(part) = reading.grammar.cut(side, bytes)
                     {

@@ -22,6 +22,7 @@ mod resp;
 mod tests;
 mod tls;
 
+use crate::way::Way;
 use crate::{Protocol, ReadCounts, Stretch};
 use calls::Calls;
 use lane::{Lane, Packet};
@@ -184,6 +185,14 @@ impl Grammar {
         begins.then_some(Part::message(0))
     }
 
+    /// The bytes of a packet end, as far as they are stored, within this head of what is the protocol's own: of so many bytes, whatever the rest says.
+    fn cut_control(&self, bytes: &[u8]) -> Option<u64> {
+        match self {
+            Grammar::Http2(_) => http2::cut(bytes),
+            _ => None,
+        }
+    }
+
     fn resynchronise(&mut self, side: usize) {
         match self {
             Grammar::Http1(http1) => http1.resynchronise(side),
@@ -305,9 +314,10 @@ impl Reader {
         at: u64,
         by_itself: bool,
         twice: Option<(u64, u64)>,
+        way: Way,
     ) {
         if let Some(read) = &mut self.read {
-            read.calls.acknowledged(acked, passed, at, by_itself, twice);
+            read.calls.acknowledged(acked, passed, at, by_itself, twice, way);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Conversations of each protocol as bytes, whole, cut and in any packets.
 
 use super::{CLIENT, Data, Reader, SERVER};
+use crate::way::Way;
 use crate::{Call, Protocol, ReadCounts};
 use proptest::prelude::*;
 
@@ -41,7 +42,7 @@ fn read(writes: &[Write], mss: usize, kept: usize) -> (Vec<Call>, ReadCounts) {
             }
         }
         if *side == SERVER {
-            reader.acknowledged(places[SERVER], Some(at), at + 50_000, true, None);
+            reader.acknowledged(places[SERVER], Some(at), at + 50_000, true, None, Way::default());
         }
     }
     let (last, counts) = reader.finish(turn + 1);
@@ -310,7 +311,27 @@ fn a_stream_that_is_not_seen_to_begin_is_known_by_the_numbers_of_its_neighbours(
     let of = |stream| calls.iter().find(|call| call.stream == stream).unwrap();
     assert_eq!(of(3).response_bytes + of(5).response_bytes, 2 * grpc_response(3, 9_000).len() as u64);
     assert_eq!(of(3).request_start_ns, of(5).request_start_ns);
+    assert_eq!(of(3).delivered_ns, of(5).delivered_ns, "who has the last of their bytes has both");
 }
+
+#[test]
+fn a_control_frame_whose_head_is_cut_is_of_no_message() {
+    let mut writes = preface();
+    writes.push((CLIENT, concat([grpc_request(1), grpc_request(3)])));
+    writes.push((SERVER, grpc_response(1, 9_000)));
+    // The answer to a ping, and of the head of a window's update seven bytes.
+    writes.push((SERVER, concat([frame(6, 1, 0, 8), frame(8, 0, 0, 4)])));
+    writes.push((SERVER, grpc_response(3, 9_000)));
+    let (calls, _) = read(&writes, 1_448, 24);
+    let of = |stream| calls.iter().find(|call| call.stream == stream).unwrap();
+    assert_eq!([1, 3].map(|s| of(s).response_bytes), [grpc_response(1, 9_000).len() as u64; 2]);
+    let ends = [1, 3].map(|s| of(s).response_end_ns.unwrap());
+    // A write of the test is a millisecond after the one before: the second response is the second after the first.
+    assert!(ends[1] - ends[0] > 2_000_000);
+}
+
+/// An acknowledgement passes 40 us after its packet, and at least 10.
+const WAY: Way = Way { echo: 40_000, least: 10_000 };
 
 #[test]
 fn an_acknowledgement_of_a_later_ping_does_not_say_when_a_response_had_come() {
@@ -329,14 +350,14 @@ fn an_acknowledgement_of_a_later_ping_does_not_say_when_a_response_had_come() {
     }
     pass(&mut reader, CLIENT, concat([grpc_request(1), grpc_request(3)]), 2_000);
     let first = pass(&mut reader, SERVER, grpc_response(1, 900), 1_002_000);
-    reader.acknowledged(first, Some(1_002_000), 1_052_000, true, None);
+    reader.acknowledged(first, Some(1_002_000), 1_052_000, true, None, WAY);
     // The acknowledgement of the second is held back until the server pings, 18 ms later.
     pass(&mut reader, SERVER, grpc_response(3, 900), 2_002_000);
     let ping = pass(&mut reader, SERVER, frame(6, 0, 0, 8), 20_002_000);
-    reader.acknowledged(ping, Some(20_002_000), 20_052_000, true, None);
+    reader.acknowledged(ping, Some(20_002_000), 20_052_000, true, None, WAY);
     let (last, _) = reader.finish(2);
     let delivered: Vec<Option<u64>> = last.unwrap().calls.iter().map(|call| call.delivered_ns).collect();
-    assert_eq!(delivered, [Some(1_052_000), None]);
+    assert_eq!(delivered, [Some(1_052_000), Some(2_042_000)]);
 }
 
 #[test]
@@ -357,16 +378,16 @@ fn a_response_that_came_twice_had_come_with_its_first_copy() {
         }
         pass(&mut reader, CLIENT, &concat([grpc_request(1), grpc_request(3)]), 0, 2_000);
         let first = pass(&mut reader, SERVER, &grpc_response(1, 900), 0, 1_002_000);
-        reader.acknowledged(first, Some(1_002_000), 1_052_000, true, None);
+        reader.acknowledged(first, Some(1_002_000), 1_052_000, true, None, WAY);
         let bytes = grpc_response(3, 900);
         let to = pass(&mut reader, SERVER, &bytes, 0, 2_002_000);
         pass(&mut reader, SERVER, &bytes[bytes.len() - 8..], 8, 12_002_000);
-        reader.acknowledged(to, Some(2_002_000), 12_052_000, true, told.then_some((to - 8, to)));
+        reader.acknowledged(to, Some(2_002_000), 12_052_000, true, told.then_some((to - 8, to)), WAY);
         let calls = reader.finish(2).0.unwrap().calls;
         (calls[1].response_end_ns, calls[1].delivered_ns)
     };
     // The acknowledgement was held back, and says nothing.
-    assert_eq!(times(true), (Some(2_002_000), None));
+    assert_eq!(times(true), (Some(2_002_000), Some(2_042_000)));
     assert_eq!(times(false), (Some(12_002_000), Some(12_052_000)));
 }
 

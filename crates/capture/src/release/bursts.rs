@@ -30,6 +30,8 @@ pub(super) struct Ask {
     pub own: Option<u64>,
     /// When its own response had arrived.
     pub answered: Option<u64>,
+    /// By how much earlier that may have been.
+    pub unsure: u64,
     /// It was sent before the response before had arrived.
     pub overlapped: bool,
     /// The application does not wait for its answer any more: its connection was closed. It is `answered` when it was tried anew, if it was.
@@ -48,6 +50,11 @@ impl Ask {
     /// says nothing about the company of its connection.
     pub fn continues(&self) -> bool {
         self.own.is_some_and(|own| self.at - own <= AT_ONCE)
+    }
+
+    /// Its response had not arrived at a moment, as far as the tap can tell.
+    pub fn is_missing(&self, at: u64) -> bool {
+        self.answered.is_some_and(|answered| answered.saturating_sub(self.unsure) > at + SEEN)
     }
 }
 
@@ -84,8 +91,8 @@ pub(super) fn asks(talks: &[Talk]) -> Vec<Ask> {
                 let (conn, msg) = (conn as u32, msg as u32);
                 let (server, answered, overlapped) = (talk.server, times.answered, times.overlapped);
                 let given_up = answered.is_none() && talk.closed.is_some() && msg + 1 == talk.times.len() as u32;
-                let retries = None;
-                all.push(Ask { at, sent, conn, msg, server, own, answered, overlapped, given_up, retries });
+                let (retries, unsure) = (None, times.unsure);
+                all.push(Ask { at, sent, conn, msg, server, own, answered, unsure, overlapped, given_up, retries });
             }
             before = times.answered.or(before);
         }

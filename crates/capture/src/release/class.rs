@@ -4,9 +4,10 @@ use super::bursts::{AT_ONCE, Ask, Burst, Company};
 use super::candidates::Need;
 use super::groups::Group;
 use super::pools;
-use super::requests::{self, Cut, Step};
+use super::requests::{self, Cut, Request, Step};
 use super::steady::{RESOLUTION, median, one_tick};
 use super::{FULL, FULL_SHARE, LEAST_ROUNDS, NEARLY_ALL, ON_A_TICK, Talk};
+use std::collections::BTreeSet;
 
 /// What is asked beside the requests is asked so many times less often,
 pub(crate) const SELDOM: u64 = 10;
@@ -152,6 +153,16 @@ impl Class {
         // With what is asked inside each, in that order.
         let whole = self.bursts.iter().enumerate().map(|(i, b)| b.asks.iter().copied().chain(inside(i)).collect());
         whole.chain(self.rest.iter().map(|&ask| vec![ask])).collect()
+    }
+
+    /// Whether all requests are alike, and are its rounds and more of the same that it leaves over. Where the loop over its servers was held up, the first
+    /// answers had come before the last messages left, and no burst shows that round.
+    pub fn is_surpassed(&self, requests: &[Request]) -> bool {
+        let known: BTreeSet<&[u32]> = requests.iter().map(Vec::as_slice).collect();
+        self.shown
+            && requests.len() > self.bursts.len()
+            && requests::odd(requests) == 0
+            && self.bursts.iter().all(|round| known.contains(round.asks.as_slice()))
     }
 
     /// Several connections that are asked together, or one on which each request has several messages.

@@ -5,11 +5,11 @@
 //! message is of the request whose next message it can be: its place asks that server, no more answers are missing than mostly are there, and
 //! it comes about as long after the last answer, or after the message before, as such messages do.
 
-use super::SEEN;
 use super::bursts::{AT_ONCE, Ask, TOGETHER};
 use super::groups::FOLLOWS;
 use super::requests::{BESIDE, RARELY, Request};
 use super::steady::{RESOLUTION, median, quantile};
+use std::ops::RangeInclusive;
 
 /// What is known of fewer requests is no rule.
 const KNOWN: usize = 20;
@@ -96,6 +96,10 @@ impl Shape {
             // In time before late, then nearest to usual, then the one that began first.
             match best {
                 Some((_, _, number)) => all[number].push(n),
+                None if !begins && let Some(both) = self.parted(n, &mut all, asks) => {
+                    open.retain(|number| !both.contains(number));
+                    open.extend(both);
+                }
                 None => {
                     open.push(all.len());
                     all.push(vec![n]);
@@ -106,6 +110,39 @@ impl Shape {
         all.iter_mut().for_each(|request| request.sort_unstable());
         all.sort_unstable_by_key(|request| request[0]);
         all
+    }
+
+    /// Who begins no request and goes on with none shows that one has begun whose first messages were taken for the last of another: parts the two, and adds
+    /// the message to the one that it goes on with. Both take messages again.
+    fn parted(&self, n: u32, all: &mut Vec<Request>, asks: &[Ask]) -> Option<[usize; 2]> {
+        let ask = &asks[n as usize];
+        let next = |request: &[u32]| {
+            let goes_on = request.len() < self.places.len() && self.goes_on(request, ask.at, asks);
+            goes_on && self.fits(request, ask, asks).is_some_and(|(_, late)| !late)
+        };
+        for number in (all.len().saturating_sub(BESIDE)..all.len()).rev() {
+            for place in (1..all[number].len()).rev() {
+                let (kept, begun) = all[number].split_at(place);
+                let which = [next(begun), next(kept)];
+                if which == [false; 2] || !self.is_beginning(begun, asks) {
+                    continue;
+                }
+                let begun = all[number].split_off(place);
+                all.push(begun);
+                let both = [number, all.len() - 1];
+                all[if which[0] { both[1] } else { both[0] }].push(n);
+                return Some(both);
+            }
+        }
+        None
+    }
+
+    /// Whether messages are the first of a request, each in time.
+    fn is_beginning(&self, messages: &[u32], asks: &[Ask]) -> bool {
+        let follows = |(place, &n): (usize, &u32)| {
+            place == 0 || self.fits(&messages[..place], &asks[n as usize], asks).is_some_and(|(_, late)| !late)
+        };
+        self.places[0].asks(asks[messages[0] as usize].server) && messages.iter().enumerate().all(follows)
     }
 
     /// A message that was taken for another request's leaves its own incomplete, and one over: what is left over at that time completes it.
@@ -145,9 +182,7 @@ impl Shape {
         for request in requests.iter().filter(|request| request.len() == self.places.len()) {
             let request = in_order(request, asks);
             for (n, place) in self.places.iter().enumerate().skip(1) {
-                let since = place.since(&request[..n], asks[request[n] as usize].at, asks);
-                // Logarithmic: twice as far is a step, whatever the scale.
-                sum += (since.abs_diff(place.usual) as f64 / RESOLUTION).ln_1p();
+                sum += place.far(&place.since(&request[..n], asks[request[n] as usize].at, asks));
                 count += 1;
             }
         }
@@ -172,8 +207,7 @@ impl Shape {
         let missing = missing(request, at, asks);
         (missing <= place.missing).then_some(())?;
         let since = place.since(request, at, asks);
-        let far = (since.abs_diff(place.usual) as f64 / RESOLUTION).ln_1p();
-        Some((far, since > place.longest))
+        Some((place.far(&since), *since.start() > place.longest))
     }
 }
 
@@ -193,7 +227,8 @@ impl Place {
         if place == 0 {
             return told;
         }
-        let since = |told: &Place| each().map(|(before, at)| told.since(&before, at, asks)).collect::<Vec<u64>>();
+        let since =
+            |told: &Place| each().map(|(before, at)| *told.since(&before, at, asks).start()).collect::<Vec<u64>>();
         let after_answers = since(&told);
         told.loops = true;
         let after_asks = since(&told);
@@ -209,15 +244,23 @@ impl Place {
         self.servers.binary_search(&server).is_ok()
     }
 
-    /// How long ago what this place follows had happened in a request.
-    fn since(&self, request: &[u32], at: u64, asks: &[Ask]) -> u64 {
+    /// How long ago what this place follows had happened in a request, at least and at most.
+    fn since(&self, request: &[u32], at: u64, asks: &[Ask]) -> RangeInclusive<u64> {
         let asked = request.last().map_or(0, |&n| asks[n as usize].at);
-        let answers = request.iter().filter_map(|&n| asks[n as usize].answered);
-        let answered = answers.filter(|&answered| answered <= at + SEEN).max();
-        match answered {
-            Some(answered) if !self.loops => at.saturating_sub(answered),
-            _ => at.saturating_sub(asked),
+        let come = request.iter().map(|&n| &asks[n as usize]).filter(|ask| !ask.is_missing(at));
+        let answer = come.filter_map(|ask| Some((ask.answered?, ask.unsure))).max();
+        match answer {
+            Some((answered, unsure)) if !self.loops => {
+                at.saturating_sub(answered)..=at.saturating_sub(answered.saturating_sub(unsure))
+            }
+            _ => at.saturating_sub(asked)..=at.saturating_sub(asked),
         }
+    }
+
+    /// How far from usual that is, in the unit of [`super::steady::cost`]. Logarithmic: twice as far is a step, whatever the scale.
+    fn far(&self, since: &RangeInclusive<u64>) -> f64 {
+        let nearest = self.usual.clamp(*since.start(), *since.end());
+        (nearest.abs_diff(self.usual) as f64 / RESOLUTION).ln_1p()
     }
 }
 
@@ -288,7 +331,7 @@ fn last(request: &[u32], asks: &[Ask]) -> u64 {
 
 /// Answers that are missing at a moment.
 fn missing(request: &[u32], at: u64, asks: &[Ask]) -> usize {
-    request.iter().filter(|&&n| asks[n as usize].answered.is_some_and(|answered| answered > at + SEEN)).count()
+    request.iter().filter(|&&n| asks[n as usize].is_missing(at)).count()
 }
 
 fn asks_again(request: &[u32], asks: &[Ask]) -> bool {
@@ -353,6 +396,45 @@ mod tests {
     fn a_call_that_waits_for_an_answer_is_not_made_before_it() {
         let two = asks(&[[(0, 900), (1_100, 1_300)], [(40, 300), (500, 700)]]);
         assert_eq!(shape(20).unwrap().requests(&[0, 1, 2, 3], &two), [[0, 3], [1, 2]]);
+    }
+
+    #[test]
+    fn an_answer_whose_time_is_unsure_may_have_come_before_the_call_that_waits_for_it() {
+        // The answer of the first came after 900 us, or up to so much before; the other's call is made late.
+        let told = |unsure: u64| {
+            let mut two = asks(&[[(0, 900), (500, 1_000)], [(40, 340), (1_100, 1_300)]]);
+            two[0].unsure = unsure * US;
+            shape(20).unwrap().requests(&[0, 1, 2, 3], &two)
+        };
+        assert_eq!((told(0), told(600)), (vec![vec![0, 3], vec![1, 2]], vec![vec![0, 2], vec![1, 3]]));
+    }
+
+    #[test]
+    fn who_begins_no_request_shows_that_those_before_it_began_one() {
+        // Servers 0 and 1 at once, and 200 us after their answers one of the two again.
+        let message = |server: u32, at: u64, answered: u64| Ask {
+            at: at * US,
+            answered: Some(answered * US),
+            server,
+            ..Ask::default()
+        };
+        let one = |n: u32| {
+            let at = u64::from(n) * 10_000;
+            [message(0, at, at + 280), message(1, at + 20, at + 300), message(n % 2, at + 500, at + 700)]
+        };
+        let all: Vec<Ask> = (0..20).flat_map(one).collect();
+        let known: Vec<Request> = (0..20).map(|n| vec![3 * n, 3 * n + 1, 3 * n + 2]).collect();
+        let shape = Shape::of(&known, &all).unwrap();
+        // Another request begins where the first is about to ask again: its second message begins none.
+        let two = [
+            message(0, 0, 280),
+            message(1, 20, 300),
+            message(0, 500, 780),
+            message(1, 520, 800),
+            message(1, 540, 740),
+            message(0, 1_000, 1_200),
+        ];
+        assert_eq!(shape.requests(&[0, 1, 2, 3, 4, 5], &two), [[0, 1, 4], [2, 3, 5]]);
     }
 
     #[test]

@@ -56,7 +56,7 @@ const CLEAR: f64 = 0.5;
 const STEADIER: f64 = 0.02;
 
 /// What leaves within this share of a timer's period of a tick leaves by the timer, though not with all the others.
-const ON_A_TICK: f64 = 0.05;
+pub(crate) const ON_A_TICK: f64 = 0.05;
 
 /// When an answer had come is known to this only, in nanoseconds: a tap away from the aggregator sees its acknowledgement, after other requests and
 /// after its host's time for it. What seems to come so little after a request may have released it.
@@ -189,15 +189,15 @@ impl Told {
             return Told::EachByItself;
         }
         // What leaves together is what was known of these, unless each goes its own way.
-        let known = match group.companies.as_slice() {
-            &[only] => {
-                let known = Class::of(&companies[only as usize], talks, asks);
-                Some(if known.shown { requests::steadiness(&known.requests()) } else { 0.0 })
-            }
+        let company = match group.companies.as_slice() {
+            &[only] => Some(Class::of(&companies[only as usize], talks, asks)),
             _ => None,
         };
+        let steady = |class: &Class| if class.shown { requests::steadiness(&class.requests()) } else { 0.0 };
+        let known = company.as_ref().map(steady);
+        let more = company.as_ref().is_some_and(|class| class.is_surpassed(&cut.requests));
         let better = match known {
-            Some(known) => told >= CLEAR && (told > known + STEADIER || cut.valley && told >= known),
+            Some(known) => told >= CLEAR && (told > known + STEADIER || cut.valley && told >= known || more),
             None => told >= CLEAR || cut.valley,
         };
         let cut = match better {

@@ -275,6 +275,17 @@ fn a_semaphore_of_any_width_is_one_request() {
 }
 
 #[test]
+fn a_round_whose_answers_come_before_its_last_messages_leave_is_a_request_as_the_others() {
+    let (mut talks, requests) = PLAIN.run();
+    // The loop over the servers is held up once: each message leaves after the answer to the one before.
+    let start = requests[70].0;
+    for (asked, talk) in (0..).map(|k| start + k * 300 * US).zip(&mut talks) {
+        talk.times[70] = Times { asked: Some(asked), answered: Some(asked + 150 * US), ..Times::default() };
+    }
+    assert_eq!(found_times(&infer(&talks)).len(), requests.len());
+}
+
+#[test]
 fn stages_are_of_one_request() {
     let stages = [(12, 8), (12, 2), (5, 4), (30, 10)];
     let services = stages.map(|(servers, first)| Service { servers, shape: Shape::Stages(first), ..PLAIN });
