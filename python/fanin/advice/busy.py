@@ -230,6 +230,6 @@ class DoubledTraffic:
         else:
             took = shown_values(goal, (there[found.best.label], there[chosen.label]), found.against_best)
             hurt.append(
-                f"At twice the load {found.best.label} would be better: {what}, from it to {chosen.label}, {took}. Ask again when the load has grown."
+                f"At twice the load {found.best.label} would be better; {what} with it and with {chosen.label}: {took}. Ask again when the load has grown."
             )
         return sure, hurt
