@@ -391,13 +391,9 @@ impl Calls {
             unseen.others += 1;
             let (at, to) = (unseen.at, unseen.to);
             // Who has the last of these bytes has it.
-            let ends_with = |call: &InFlight| call.response.as_ref().is_some_and(|response| response.to == to);
-            let (acked_at, way) = self
-                .all
-                .iter()
-                .find(|call| ends_with(call))
-                .map_or_else(Default::default, |call| (call.acked_at, call.way));
-            (self.all[call].acked_at, self.all[call].way) = (acked_at, way);
+            let ends_there = |call: &&InFlight| call.response.as_ref().is_some_and(|response| response.to == to);
+            let acknowledged = self.all.iter().find(ends_there).map(|last| (last.acked_at, last.way));
+            (self.all[call].acked_at, self.all[call].way) = acknowledged.unwrap_or_default();
             self.all[call].response = Some(Span::unseen(at, to));
             self.all[call].behind = true;
         }

@@ -195,9 +195,9 @@ impl Told {
         };
         let steady = |class: &Class| if class.shown { requests::steadiness(&class.requests()) } else { 0.0 };
         let known = company.as_ref().map(steady);
-        let more = company.as_ref().is_some_and(|class| class.is_surpassed(&cut.requests));
+        let surpassed = || company.as_ref().is_some_and(|class| class.is_surpassed(&cut.requests));
         let better = match known {
-            Some(known) => told >= CLEAR && (told > known + STEADIER || cut.valley && told >= known || more),
+            Some(known) => told >= CLEAR && (told > known + STEADIER || cut.valley && told >= known || surpassed()),
             None => told >= CLEAR || cut.valley,
         };
         let cut = match better {
