@@ -14,10 +14,6 @@ CLAIM = 0.005
 """A gain is claimed where chance makes one as large less often than this. The level is fixed, not divided by the number of candidates, so that a
 candidate more or less never turns an answer round; with twenty of them one comparison in ten has one gain by chance."""
 
-WORTHWHILE = 0.97
-"""What is not surely shorter by this ratio, at the worse end of its interval, is no reason to change a TCP: gains of a few percent come and go between
-captures of one service."""
-
 TOLERATED = 1.05
 """A statistic may be longer by this ratio at most."""
 
@@ -28,6 +24,9 @@ NEARLY = 1.05
 """A costlier change is advised where it is measurably better than a simpler one by more than this ratio, over the same racks and seeds: at mean and tail
 together, or at the mean and no worse at the tail. Two sure gains that lie 5 % apart differ by less than what each is known to: by their order one
 service's captures would get now this, now that."""
+
+WORTHWHILE = 1 / NEARLY
+"""What is not surely shorter by this ratio, at the worse end of its interval, is no reason to change a TCP: to change nothing is simplest of all."""
 
 FEWEST_PAIRS = 3
 """With fewer pairs of runs an interval says nothing."""
