@@ -282,7 +282,7 @@ class _Told:
             count = _seeds(next(row for row in result.ranking if row.cc == usual))
             return f"{count[0].upper()}{count[1:]} cannot tell these TCPs apart: run at least {FEWEST_PAIRS}, better 10 (--seeds 10)."
         if self.kind == "keep":
-            return f"Keep {usual}: nothing that was tried makes the {self.what}s of this service measurably shorter without making others longer."
+            return f"Keep {usual}: nothing that was tried makes the {self.what}s of this service surely shorter by 5% or more without making others longer."
         assert self.judged is not None  # of a change
         gains = list(reversed(self.judged.gains))
         return " ".join(self._now_and_then(name, first=name == gains[0]) for name in gains)
