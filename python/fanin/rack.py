@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fanin.errors import keywords
 from fanin.fitness import Fitness
-from fanin.rack_hosts import offload
+from fanin.rack_hosts import offload, ticks
 from fanin.rack_queue import CLEAR, FEWEST_STRETCHES, UNCLEAR, Finding, Losses, as_bps, buffer, mark, waited
 from fanin.runs.job import RunWarning
 from fanin.text import duration, harmless, rate, significant
@@ -165,7 +165,7 @@ def proposed(found: TrainsResult, aggregator: str, command: str) -> RackProposal
     )
     findings = as_fit((the_rate, _delay(towards), queue, mark(towards, bps, queue)), found.fitness)
     if found.fitness.lacks("rack") is None:
-        findings += offload(link, _mtu(towards), near=near)
+        findings += (*offload(link, _mtu(towards), near=near), *ticks(link))
     warnings = tuple(_warnings(towards, findings))
     notes = (*_notes(towards, findings), *needless(found, aggregator))
     text = _file(found, findings, (*warnings, *notes), command)

@@ -1,4 +1,4 @@
-"""What a capture says about the senders' network cards: whether TCP hands them bursts, and whether the network cuts these."""
+"""What a capture says about the senders: whether TCP hands their network cards bursts, whether the network cuts these, whether they share a clock."""
 
 from __future__ import annotations
 
@@ -25,6 +25,9 @@ IN_STEP = 0.4
 
 USUALLY_LATE = "4us"
 """What timers of token buckets were late by on average in five captures: 3.7 to 5.9 us (Linux 6.18 on virtual machines)."""
+
+USUAL_HZ = 250
+"""Ticks per second of the profile `linux` (Debian's CONFIG_HZ)."""
 
 CLEARLY = 0.02
 """Share of bursts on the wrong side of the size from which on they are cut: retransmissions that look like new data."""
@@ -90,6 +93,41 @@ def offload(link: dict[str, Any] | None, mtu: int, *, near: bool = False) -> tup
         f"{(most + 1) * mtu - 1}B",
     )
     return tso, uncut, _timer(link, near=near)
+
+
+def ticks(link: dict[str, Any] | None) -> tuple[Finding, ...]:
+    """Whether the senders are on one machine, whose ticks all their timers follow; nothing where that is not clear.
+
+    Parameters
+    ----------
+    link : dict or None
+        Of :attr:`fanin.TrainsResult.links`: ``ticks`` has ``moments``, ``senders``, ``together`` and ``hz``.
+
+    Returns
+    -------
+    tuple of Finding
+        ``stack.common_ticks``, and ``stack.hz`` where it is not the usual one.
+
+    Examples
+    --------
+    >>> [(f.key, f.value) for f in ticks({"ticks": {"moments": 106, "senders": 12, "together": 12, "hz": 1000}})]
+    [('stack.common_ticks', 'true'), ('stack.hz', '1000')]
+    >>> ticks({"ticks": {"moments": 40, "senders": 8, "together": 0, "hz": None}})
+    ()
+    """
+    hz = link["ticks"]["hz"] if link is not None else None
+    if link is None or hz is None:
+        return ()
+    seen = link["ticks"]
+    shared = Finding(
+        "stack.common_ticks",
+        "true",
+        "measured",
+        f"after silence {seen['together']} of {seen['senders']} senders sent again in the same tenth of {1e3 / hz:.3g} ms ({seen['moments']} times in "
+        "all): they are namespaces, containers or processes of one machine, whose ticks all their timers follow",
+    )
+    told = Finding("stack.hz", str(hz), "measured", f"the senders' timers go off {hz} times per second")
+    return (shared,) if hz == USUAL_HZ else (shared, told)
 
 
 def _timer(link: dict[str, Any], *, near: bool) -> Finding:

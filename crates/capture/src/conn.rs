@@ -96,6 +96,9 @@ struct Dir {
     /// The burst that ended before the packet of just now.
     #[serde(skip)]
     cut: Option<Cut>,
+    /// The packet of just now was sent by a timer.
+    #[serde(skip)]
+    timer: bool,
     last_data: Option<u64>,
     last_payload: u32,
     /// The packet with the highest byte so far was flagged PSH: with it its sender had sent all that its application had written.
@@ -263,6 +266,12 @@ impl Conn {
     #[inline]
     pub fn take_burst(&mut self, d: usize) -> Option<Cut> {
         self.dirs[d].cut.take()
+    }
+
+    /// Whether the last data packet of direction `d` was sent by its sender's timer.
+    #[inline]
+    pub fn take_timer(&mut self, d: usize) -> bool {
+        std::mem::take(&mut self.dirs[d].timer)
     }
 
     #[inline]

@@ -52,6 +52,7 @@ mod silence;
 mod stages;
 mod table;
 mod text;
+mod ticks;
 mod timeline;
 mod unseen;
 mod vantage;
@@ -78,6 +79,7 @@ pub use results::{
 pub use sent::{Late, Queued};
 pub use stages::{Place, Request};
 pub use text::{open_text, read_text};
+pub use ticks::Ticks;
 pub use waiting::{Company, Delay, Edge, Release, Round};
 pub use warning::Warning;
 pub use workload::{Message, Piece, ReplayConnection, WORKLOAD_VERSION, Workload};

@@ -11,6 +11,7 @@ use crate::delivered::{Delivered, Highest, INTERVAL};
 use crate::limit::{Answer, Limit, Passed, Room, Sent};
 use crate::offload::Offload;
 use crate::rhythm::Gaps;
+use crate::ticks::{Moments, Ticks};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -73,6 +74,8 @@ pub struct Link {
     pub merged_packets: u64,
     /// Bursts of its senders.
     pub offload: Offload,
+    /// Ticks of their timers.
+    pub ticks: Ticks,
     #[serde(skip)]
     passed: Passed,
 }
@@ -105,6 +108,10 @@ struct Receiver {
     acked: Delivered,
     passed_by: Passed,
     offload: Offload,
+    timers: Moments,
+    /// When the last data packet passed, and how long before it none had.
+    data_at: u64,
+    quiet: u64,
     round_trips: Rates,
     shortest: u64,
     longest: u64,
@@ -258,6 +265,14 @@ impl Links {
         }
     }
 
+    /// The last data packet to a receiver was sent by its sender's timer.
+    #[inline]
+    pub fn timer(&mut self, s: &Segment, at: u64) {
+        if let Some(receiver) = self.receiver(s.dst) {
+            receiver.timers.sent_again(s.src, receiver.quiet, at);
+        }
+    }
+
     /// A packet to `receiver` was acknowledged after so many nanoseconds.
     #[inline]
     pub fn round_trip(&mut self, receiver: Addr, ns: u64) {
@@ -301,6 +316,9 @@ impl Receiver {
             acked: Delivered::default(),
             passed_by: Passed::default(),
             offload: Offload::default(),
+            timers: Moments::default(),
+            data_at: 0,
+            quiet: 0,
             round_trips: Rates::default(),
             shortest: u64::MAX,
             longest: 0,
@@ -311,6 +329,7 @@ impl Receiver {
     fn data(&mut self, payload: u32, segment: u32, at: u64) -> Option<u64> {
         let wire = u64::from(payload) + OVERHEAD;
         self.passed.count(wire, at);
+        (self.quiet, self.data_at) = (at.saturating_sub(self.data_at), at);
         let merged = payload > segment;
         if merged {
             self.merged += 1;
@@ -359,6 +378,7 @@ impl Receiver {
             delivered_bps: self.acked.rate(),
             merged_packets: self.merged,
             offload: self.offload,
+            ticks: self.timers.ticks(),
             passed: self.passed_by.finished(),
         }
     }

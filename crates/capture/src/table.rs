@@ -92,6 +92,9 @@ impl Table {
             if let Some(cut) = conn.take_burst(d) {
                 self.links.burst(s.dst, cut);
             }
+            if conn.take_timer(d) {
+                self.links.timer(s, *at);
+            }
             if let Some(rtt) = conn.take_round_trip(1 - d) {
                 self.links.round_trip(s.src, rtt);
             }

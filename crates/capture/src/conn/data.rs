@@ -6,6 +6,7 @@ use super::{Conn, Front, REORDERING, direction};
 use crate::arrivals::Arrivals;
 use crate::decode::{Segment, flag};
 use crate::sent::Late;
+use crate::ticks::SILENT;
 use crate::{Gap, Sink};
 
 /// A data packet, as its connection stood before it came.
@@ -118,6 +119,7 @@ impl Conn {
             if let Some(run) = self.run.as_mut().filter(|r| r.dir == came.d) {
                 run.slowed = true;
             }
+            dir.timer = came.idle >= SILENT;
             dir.half.cancel();
             dir.bursts.disturbed();
             dir.repair = dir.seq.max();

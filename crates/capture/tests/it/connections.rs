@@ -447,3 +447,21 @@ fn an_answer_that_was_repeated_for_a_delayed_acknowledgement_had_come_with_its_f
     assert_eq!(held_back(8_993, false, true)[0], Some(100_060));
     assert_eq!(held_back(8_994, false, true), late, "its receiver was stalled");
 }
+
+/// Retransmissions of which the capture shows when a timer went off, where the last segment is sent again after so long.
+fn timers_after(us: u64) -> u32 {
+    let mut s = Script::new();
+    s.open(0).up(100, 1, 1, 100, ACK | Flags::PSH);
+    s.down(150, 1, 101, 1_448, ACK).down(162, 1_449, 101, 1_448, ACK | Flags::PSH).up(180, 101, 1_449, 0, ACK);
+    s.down(162 + us, 1_449, 101, 1_448, ACK | Flags::PSH).up(200 + us, 101, 2_897, 0, ACK);
+    let links = s.analyse().links;
+    links
+        .iter()
+        .find(|link| link.receiver == "10.0.0.1".parse::<std::net::IpAddr>().unwrap())
+        .map_or(0, |link| link.ticks.moments)
+}
+
+#[test]
+fn what_is_sent_again_after_three_milliseconds_of_silence_was_sent_by_a_timer() {
+    assert_eq!((timers_after(2_900), timers_after(3_100)), (0, 1));
+}
