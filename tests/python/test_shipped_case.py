@@ -43,3 +43,9 @@ def test_what_was_stated_is_what_the_application_got() -> None:
         assert stated is not None
         low, high = stated
         assert low <= got <= high, (name, low, got, high)
+
+
+def test_a_value_that_is_set_is_checked_for_what_came_to_the_candidates_in_the_course_of_the_runs() -> None:
+    # TRIM with an RTO floor is tried once both have shown what they do.
+    result = fanin.compare(CAPTURES / "nginx_16to1_before.pcap.gz", settings={"stack.initial_quickacks": 15})
+    assert any(row.cc == "trim with RTO floor 5ms" for row in result.ranking)

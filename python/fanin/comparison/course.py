@@ -355,10 +355,10 @@ class Course:
         if not self.question.changes or result.failures:
             return []
         names, replay = result.runs["cc"].unique(maintain_order=True).to_list(), self.reading.traffic.replay
-        document, way = self.place.document, self.choice.way
+        document = self.place.document
         return in_force(
             self.question.changes,
-            lambda kept: [rack_of(document, kept).check(replay, way(name).cc)[0] for name in names],
+            lambda kept: [rack_of(document, kept).check(replay, result.way(name).cc)[0] for name in names],
         )
 
     def _proposed(self) -> list[str]:
