@@ -229,3 +229,37 @@ impl Lane {
         reading.calls.unseen(reading.side, from, p.to, p.at);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{CLIENT, http1};
+    use super::*;
+    use crate::Protocol;
+
+    /// A lane of which the first hundred bytes passed, the next hundred did not, and so many packets of 200 bytes behind them.
+    fn behind_a_hole(packets: u64) -> Lane {
+        let mut lane = Lane::default();
+        let (mut grammar, mut calls) = (Grammar::Http1(http1::Http1::default()), Calls::new(Protocol::Http1, 0));
+        let mut reading = Reading { side: CLIENT, grammar: &mut grammar, calls: &mut calls, misread: 0 };
+        let stored = [b'x'; 200];
+        let mut pass = |from: u64, to: u64| {
+            let stored = &stored[..(to - from) as usize];
+            lane.packet(Packet { from, to, stored, at: from, pushed: false }, 0, &mut reading);
+        };
+        pass(0, 100);
+        (0..packets).for_each(|n| pass(200 + n * 200, 400 + n * 200));
+        lane
+    }
+
+    #[test]
+    fn behind_a_hole_4096_packets_wait_for_it_to_be_filled() {
+        assert_eq!((behind_a_hole(4_096).place(), behind_a_hole(4_097).place()), (100, 200 + 4_097 * 200));
+    }
+
+    #[test]
+    fn of_each_packet_that_waits_behind_64_others_the_first_64_bytes_are_kept() {
+        let lane = behind_a_hole(70);
+        let kept: Vec<usize> = lane.waiting.iter().map(|waiting| waiting.stored.len()).collect();
+        assert_eq!(kept, [vec![200; 64], vec![64; 6]].concat());
+    }
+}
