@@ -31,7 +31,7 @@ DECLARED = re.compile(
     re.MULTILINE,
 )
 USE = re.compile(r"^\s*(?:pub(?:\([a-z]+\))? )?use ([^;]+);", re.MULTILINE)
-TESTS = ("tests.rs", "patterns.rs", "waited.rs")
+TESTS = ("tests.rs", "patterns.rs", "waited.rs", "edges.rs")
 FORMATS = {
     "arrivals.rs": ("HEADERS",),
     "conn/sequence.rs": ("ORIGIN",),
