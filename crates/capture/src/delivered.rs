@@ -235,4 +235,20 @@ mod tests {
         seen.moved(-(SEGMENT as i64), SEGMENT, OVERHEAD, 100_000);
         assert_eq!(seen.rate(), 1_230_400);
     }
+
+    /// 100 Mb/s behind 400 packets that are always in flight, after two seconds in which hardly anything passed: in the third of a second before, 4.9 of 32
+    /// megabits had been sent before that.
+    #[test]
+    fn a_third_of_a_second_is_remembered() {
+        let mut seen = Delivered::default();
+        seen.moved(400 * SEGMENT as i64, SEGMENT, OVERHEAD, 1);
+        let mut pass = |at: u64| {
+            seen.moved(SEGMENT as i64, SEGMENT, OVERHEAD, at);
+            seen.moved(-(SEGMENT as i64), SEGMENT, OVERHEAD, at + 1);
+        };
+        (1..=200).for_each(|n| pass(n * 10_000_000));
+        (1..=16_000).for_each(|n| pass(2_000_000_000 + n * TAKES));
+        let found = seen.rate() as f64 / 1e6;
+        assert!((83.0..86.0).contains(&found), "{found}");
+    }
 }

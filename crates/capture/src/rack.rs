@@ -509,4 +509,19 @@ mod tests {
         let told = |bps: f64| middle(bin(bps)) as f64 / 1e6;
         assert!((told(2e6) / 2.0 - 1.0).abs() < 0.03 && (told(2e5) - 1.0).abs() < 0.03);
     }
+
+    #[test]
+    fn no_rate_above_a_terabit_is_told() {
+        let told = middle(bin(f64::INFINITY)) as f64 / 1e12;
+        assert!((1.0..1.05).contains(&told), "{told}");
+    }
+
+    #[test]
+    fn links_to_256_receivers_are_told() {
+        let mut links = Links::default();
+        for n in 0..300_u32 {
+            links.data(&Segment { dst: Addr(n.into()), payload: 1_448, ..Segment::default() }, 1_448, u64::from(n));
+        }
+        assert_eq!(links.finish().len(), 256);
+    }
 }

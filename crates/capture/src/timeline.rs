@@ -371,17 +371,20 @@ mod tests {
         assert_eq!(out[4_000..].iter().map(|o| o.1 as i64).collect::<Vec<_>>(), expected[4_000..]);
     }
 
-    /// So many packets of one moment, some interfaces.
-    fn ripe_of(packets: u64) -> usize {
+    /// Of so many packets of one moment, of several interfaces or of one, those that are not held back.
+    fn ripe_of(packets: u64, several: bool) -> usize {
         let mut sorter = Sorter::new();
-        sorter.widen();
+        if several {
+            sorter.widen();
+        }
         (1..=packets).for_each(|packet| sorter.push(0, packet, Segment::default(), &[]));
         std::iter::from_fn(|| sorter.ripe(0, &Clock::default())).count()
     }
 
     #[test]
-    fn of_several_interfaces_131072_packets_are_held_back() {
-        assert_eq!((ripe_of(131_072), ripe_of(131_073)), (0, 1));
+    fn of_one_interface_32_packets_are_held_back_and_of_several_131072() {
+        assert_eq!((ripe_of(32, false), ripe_of(33, false)), (0, 1));
+        assert_eq!((ripe_of(131_072, true), ripe_of(131_073, true)), (0, 1));
     }
 
     #[test]

@@ -236,6 +236,25 @@ mod tests {
     use super::*;
     use crate::Protocol;
 
+    /// A head that has not ended after so many bytes: how many are kept.
+    fn begun(bytes: usize) -> usize {
+        let mut lane = Lane::default();
+        let (mut grammar, mut calls) = (Grammar::Http1(http1::Http1::default()), Calls::new(Protocol::Http1, 0));
+        let mut reading = Reading { side: CLIENT, grammar: &mut grammar, calls: &mut calls, misread: 0 };
+        let head = [b"GET / HTTP/1.1\r\nA: ".as_slice(), &vec![b'a'; bytes - 19]].concat();
+        for (n, stored) in head.chunks(65_536).enumerate() {
+            let from = n as u64 * 65_536;
+            let to = from + stored.len() as u64;
+            lane.packet(Packet { from, to, stored, at: from, pushed: false }, 0, &mut reading);
+        }
+        lane.begun.len()
+    }
+
+    #[test]
+    fn a_head_of_more_than_256_kib_is_none() {
+        assert_eq!((begun(262_144), begun(262_145)), (262_144, 0));
+    }
+
     /// A lane of which the first hundred bytes passed, the next hundred did not, and so many packets of 200 bytes behind them.
     fn behind_a_hole(packets: u64) -> Lane {
         let mut lane = Lane::default();
