@@ -471,3 +471,13 @@ fn an_application_that_writes_within_100_us_of_its_handshake_writes_at_once() {
     };
     assert!(at_once(100) && !at_once(101));
 }
+
+#[test]
+fn without_a_handshake_what_no_jumbo_frame_carries_was_merged() {
+    let merged = |bytes: u32| {
+        let mut s = Script::new();
+        s.up(0, 1, 1, 100, ACK | Flags::PSH).down(100, 1, 101, bytes, ACK | Flags::PSH).up(200, 101, 1 + bytes, 0, ACK);
+        s.analyse().warnings.iter().any(|w| matches!(w, Warning::MergedSegments { .. }))
+    };
+    assert!(merged(9_001) && !merged(9_000));
+}
