@@ -6,6 +6,8 @@
 //! A shaper lets a packet through whole as soon as it has any credit, and waits afterwards (Linux `htb_dequeue_tree`; `qdisc_pkt_len` is that of all
 //! segments): in any interval one packet that an offload merged, up to 64 KB, may pass beyond the rate, and counts as one segment.
 
+use std::collections::VecDeque;
+
 /// Length of the shortest interval, and of the steps at whose ends others begin.
 pub(crate) const INTERVAL: u64 = 10_000_000;
 /// How many intervals speak together, of a hundred or more: in one alone, packets may have been counted that a stalled host had kept. Of a
@@ -61,8 +63,7 @@ pub(crate) struct Delivered {
     last: u64,
     /// When something was sent while nothing was in flight.
     idle: Beginning,
-    beginnings: [Beginning; BEGINNINGS],
-    place: usize,
+    beginnings: VecDeque<Beginning>,
     /// What the largest packet has on the wire beyond one segment.
     beyond: u64,
     /// The most in an interval that ended in this step, bit/s.
@@ -88,8 +89,10 @@ impl Delivered {
             if at - self.last > GIVEN_UP {
                 self.in_flight = 0;
             }
-            self.beginnings[self.place % BEGINNINGS] = Beginning { at, sent: self.acked + wire(self.in_flight) };
-            self.place += 1;
+            if self.beginnings.len() == BEGINNINGS {
+                self.beginnings.pop_front();
+            }
+            self.beginnings.push_back(Beginning { at, sent: self.acked + wire(self.in_flight) });
         }
         self.last = self.last.max(at);
         if bytes > 0 {
@@ -115,8 +118,7 @@ impl Delivered {
 
     /// Ten milliseconds ended.
     fn step(&mut self) {
-        let known = &self.beginnings[..self.place.min(BEGINNINGS)];
-        let best = known.iter().map(|&from| self.since(from)).max().unwrap_or(0);
+        let best = self.beginnings.iter().map(|&from| self.since(from)).max().unwrap_or(0);
         self.highest.interval(std::mem::take(&mut self.best).max(best));
     }
 
