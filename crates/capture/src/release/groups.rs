@@ -359,9 +359,7 @@ fn link(talks: &[Talk], asks: &[Ask], root: &mut [u32]) {
     loop {
         let group: Vec<u32> = (0..talks.len() as u32).map(|c| find(root, c)).collect();
         let (seen, starts) = preceded(&events, &group, None);
-        let mut of_group = starts.clone();
-        of_group.sort_unstable_by_key(|&(at, group)| (group, at));
-        let (chance, moments) = preceded(&events, &group, Some(&moments_of(&of_group)));
+        let (chance, moments) = preceded(&events, &group, Some(&moments(&starts)));
         let counted = |all: &[(u64, u32)]| {
             let mut count = vec![0_u32; talks.len()];
             all.iter().for_each(|&(_, group)| count[group as usize] += 1);
@@ -387,8 +385,10 @@ fn link(talks: &[Talk], asks: &[Ask], root: &mut [u32]) {
     }
 }
 
-/// Moments between the requests of each group, which have nothing to do with them, in order.
-fn moments_of(of_group: &[(u64, u32)]) -> Vec<(u64, u32)> {
+/// Moments between the starts of each group that have nothing to do with them, in order.
+pub(super) fn moments(starts: &[(u64, u32)]) -> Vec<(u64, u32)> {
+    let mut of_group = starts.to_vec();
+    of_group.sort_unstable_by_key(|&(at, group)| (group, at));
     let mut moments: Vec<(u64, u32)> = Vec::with_capacity(of_group.len());
     for mine in of_group.chunk_by(|a, b| a.1 == b.1) {
         let each = MOMENTS.div_ceil(mine.len());

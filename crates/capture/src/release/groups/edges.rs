@@ -74,7 +74,7 @@ fn sixteen_neighbours_in_time_are_looked_at() {
 #[test]
 fn chance_is_tried_at_about_two_hundred_moments_of_each_lane() {
     let starts: Vec<(u64, u32)> = (0..11).map(|n| (n * MS, 7)).collect();
-    assert_eq!(moments_of(&starts).len(), 190);
+    assert_eq!(moments(&starts).len(), 190);
 }
 
 /// Of a hundred requests so many are asked 100 us after another connection was answered, and the others 50 ms after; it is asked each 100 ms.
