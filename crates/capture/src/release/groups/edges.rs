@@ -90,13 +90,13 @@ fn three_tenths_of_a_lane_s_requests_beyond_chance_show_whom_it_follows() {
     assert_eq!((follows(33), follows(28)), (true, false));
 }
 
-/// A connection is asked each 4 ms and answers after 1 ms: it was asked or had answered in the last millisecond for half of the time. Another one is
-/// asked so many times, each time soon after such an answer: 12 of 12 are by chance with 3.5 standard deviations, 36 of 36 with 6.
+/// A connection is asked each 2 ms and answers in 10 us: it had answered in the last millisecond for half of the time. Another one is asked so many
+/// times, each time soon after such an answer: 12 of 12 are by chance with 3.5 standard deviations, 36 of 36 with 6.
 #[test]
 fn whom_a_lane_follows_is_beyond_chance_by_five_standard_deviations() {
     let follows = |count: u64| {
-        let mine = (0..count).map(|n| n * 40 * MS + n % 7 * 4 * MS + MS + 100_000);
-        joins(&[talk(0, (0..count * 10).map(|n| n * 4 * MS), MS), talk(1, mine, 20_000)], link)
+        let mine = (0..count).map(|n| n * 40 * MS + n % 7 * 2 * MS + 100_000);
+        joins(&[talk(0, (0..count * 20).map(|n| n * 2 * MS), 10_000), talk(1, mine, 20_000)], link)
     };
     assert_eq!((follows(12), follows(36)), (false, true));
 }
