@@ -70,3 +70,13 @@ def test_every_threshold_was_moved_from_the_value_that_it_has() -> None:
     moved = {f"{row['file']}:{row['name']}": row["value"] for row in thresholds.data()}
     declared = {each.key: each.value for each in thresholds.declared()}
     assert moved == declared, "make thresholds ONLY=NAME moves those that are new or have another value"
+
+
+def test_no_threshold_can_be_halved_or_doubled_and_no_test_breaks() -> None:
+    free = [
+        f"{row['file']}:{row['name']} {side}"
+        for row in thresholds.data()
+        for side in ("halved", "doubled")
+        if row[side].startswith(thresholds.NOTHING)
+    ]
+    assert free == [], "a test has an input just inside and just outside of each"

@@ -95,3 +95,22 @@ impl Conns {
 fn unpacked(bytes: &[u8]) -> Conn {
     postcard::from_bytes(bytes).expect("a connection that was packed")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::{Addr, Segment};
+
+    /// What is at hand bounds the memory that a capture of a million connections takes; the others come back as they were.
+    #[test]
+    fn of_many_connections_32768_are_at_hand() {
+        let mut conns = Conns::default();
+        for n in 0..32_800 {
+            conns.push(Conn::new(n, &Segment::default(), [(Addr(1), 1), (Addr(2), 2)], [n, n + 1], u64::from(n)));
+        }
+        assert_eq!((conns.len(), conns.at_hand.len()), (32_800, 32_768));
+        let packed = conns.all.iter().filter(|place| matches!(place, Place::Packed(_))).count();
+        assert_eq!(packed, 32);
+        assert!(conns.into_all().enumerate().all(|(n, conn)| conn.last() == n as u64));
+    }
+}

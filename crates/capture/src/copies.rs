@@ -309,4 +309,27 @@ mod tests {
         assert!(second(&plain, 3_000_000, true, (40, 70)));
         assert!(!second(&plain, 3_000_000, true, (40, 90)));
     }
+
+    /// Two taps at 10 Gb/s, 20 ms apart. Each of 16,384 buckets gets 1.22 packets in between on average, and four or more by chance (a Poisson
+    /// distribution) in 3.6 of a hundred cases.
+    #[test]
+    fn a_copy_is_known_behind_20000_other_packets() {
+        let mut copies = Copies::new();
+        let packet = |n: u32| data(n * MSS, 1 + n as u16, 5);
+        (0..20_500).for_each(|n| assert!(!copies.is_copy(&packet(n), 0, MSS, u64::from(n) * 1_000, false, true)));
+        // They have 20,499 to 20,000 packets behind them.
+        let known = (0..500).filter(|&n| copies.is_copy(&packet(n), 0, MSS, 20_500_000, false, true)).count();
+        assert!((470..490).contains(&known), "{known}");
+    }
+
+    /// Each of 4,096 slots has the latest of its packets: one before n others is still there in exp(-n / 4096) of all cases, 89 % on average.
+    #[test]
+    fn a_translated_packet_is_known_behind_a_thousand_others() {
+        let mut copies = Copies::new();
+        let packet = |n: u32| Segment { ack: BEGINNING, ..data(BEGINNING + n * MSS, 1, 5) };
+        (0..1_000).for_each(|n| assert!(copies.elsewhere(&packet(n), 0).is_none()));
+        // The latest first, since one that is not known takes the slot of a later one.
+        let known = (0..1_000).rev().filter(|&n| copies.elsewhere(&packet(n), 2) == Some(0)).count();
+        assert!((870..910).contains(&known), "{known}");
+    }
 }

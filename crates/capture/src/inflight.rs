@@ -394,4 +394,16 @@ mod tests {
         // Two that were answered before the next show no size.
         assert_eq!(separate(vec![plain(0), plain(10), exchange(30, 50, 200, 16_000, false)]).len(), 3);
     }
+
+    #[test]
+    fn ends_of_writes_tell_messages_where_at_most_one_in_ten_is_something_else() {
+        let tell = |shown: u32| {
+            let of = |shown, odd| Connection {
+                writes: WriteCounts { shown, odd, ..WriteCounts::default() },
+                ..crate::connections::tests::connection(0, 0)
+            };
+            writes_tell([of(shown, 0), of(0, 1)].into_iter())
+        };
+        assert_eq!((tell(9), tell(8)), (true, false));
+    }
 }

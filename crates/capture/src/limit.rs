@@ -531,14 +531,38 @@ mod tests {
         assert_eq!((records(999_999_999), records(1_000_000_000)), (0, 2));
     }
 
+    /// Of 131,073 packets the older half is forgotten; of 50,000 senders 16,384 are followed.
     #[test]
     fn memory_is_bounded_whatever_comes() {
-        let mut passed = Passed::default();
-        for n in 0..(3 * MOST as u32) {
+        let (mut passed, mut most) = (Passed::default(), 0);
+        for n in 0..300_000_u32 {
             let (s, sent, at) = data(u64::from(n) * 1_000, n % 50_000, n * 17);
             passed.data(&s, sent, at, true);
+            most = most.max(passed.records.len());
         }
-        assert!(passed.records.len() <= MOST + 1 && passed.flying.len() <= MOST_FLOWS);
-        assert!(passed.flying.values().all(|flow| flow.flown.len() <= MOST_IN_FLIGHT + 1));
+        assert_eq!((most, passed.flying.len()), (131_072, 16_384));
+        assert!(passed.flying.values().all(|flow| flow.flown.len() <= 1_025));
+    }
+
+    #[test]
+    fn all_receivers_together_remember_half_a_million_packets() {
+        let left = |taken: isize| {
+            let mut room = Room::default();
+            room.take(taken);
+            room.left()
+        };
+        assert_eq!((left(524_287), left(524_288)), (true, false));
+    }
+
+    /// So many packets come at once, and eight more of which each is dropped.
+    #[test]
+    fn a_queue_of_30000_packets_is_found_and_none_of_60000_is_looked_for() {
+        let found = |queue: usize| {
+            let arrivals: Vec<_> = (0..queue + 8).map(|n| (0, 1_538, n >= queue)).collect();
+            Passed { losses: 8, ..Passed::default() }.fitted(&arrivals, MBPS * 1_000_000).unwrap().packets
+        };
+        assert!((29_000..=31_000).contains(&found(30_000)), "{}", found(30_000));
+        // Up to 32,768, and a sixth beyond where the best is looked for around that.
+        assert!(found(60_000) <= 38_300, "{}", found(60_000));
     }
 }

@@ -510,4 +510,38 @@ mod tests {
         let found = links.finish().remove(0).busiest_bps as f64 / 1e6;
         assert!((found - 100.0).abs() < 2.0, "{found}");
     }
+
+    /// Whether eight packets of this payload make a train, of which one comes after such a pause.
+    fn makes_a_train(payload: u32, pause: u64) -> bool {
+        let mut spacing = Spacing::default();
+        let at = (0..8).map(|n| 1_000_000 + n * 12_000 + if n < 4 { 0 } else { pause - 12_000 });
+        at.filter_map(|at| spacing.packet(payload, at, false, 0)).count() == 1
+    }
+
+    #[test]
+    fn a_train_is_of_packets_with_a_thousand_bytes_or_more_and_has_no_pause_above_two_milliseconds() {
+        assert!(makes_a_train(1_000, 2_000_000));
+        assert!(!makes_a_train(999, 2_000_000) && !makes_a_train(1_000, 2_000_001));
+    }
+
+    #[test]
+    fn no_rate_below_a_megabit_is_told() {
+        let told = |bps: f64| middle(bin(bps)) as f64 / 1e6;
+        assert!((told(2e6) / 2.0 - 1.0).abs() < 0.03 && (told(2e5) - 1.0).abs() < 0.03);
+    }
+
+    #[test]
+    fn no_rate_above_a_terabit_is_told() {
+        let told = middle(bin(f64::INFINITY)) as f64 / 1e12;
+        assert!((1.0..1.05).contains(&told), "{told}");
+    }
+
+    #[test]
+    fn links_to_256_receivers_are_told() {
+        let mut links = Links::default();
+        for n in 0..300_u32 {
+            links.data(&Segment { dst: Addr(n.into()), payload: 1_448, ..Segment::default() }, 1_448, u64::from(n));
+        }
+        assert_eq!(links.finish().len(), 256);
+    }
 }

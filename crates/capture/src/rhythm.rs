@@ -87,4 +87,29 @@ mod tests {
         assert!((untruncated(0.687_0, 2.0) - 1.0).abs() < 1e-3);
         assert!((untruncated(0.1, 2.0) - 0.1).abs() < 1e-3);
     }
+
+    #[test]
+    fn gaps_from_one_power_of_two_to_the_next_have_64_bins() {
+        assert_eq!([64, 1_024, 1 << 20].map(|ns| Gaps::bin(2 * ns) - Gaps::bin(ns)), [64; 3]);
+    }
+
+    /// What so many equal gaps say of a link of 1 Gb/s, which takes 12,304 ns for a full packet.
+    fn rhythm(count: u64, ns: u64) -> Option<u64> {
+        let mut gaps = Gaps::default();
+        (0..count).for_each(|_| gaps.count(ns));
+        gaps.rhythm(1_000_000_000).map(|(median, _)| median)
+    }
+
+    #[test]
+    fn a_hundred_gaps_tell_a_rhythm() {
+        assert!(rhythm(99, 12_304).is_none());
+        assert!(rhythm(100, 12_304).is_some_and(|median| median.abs_diff(12_304) < 123));
+    }
+
+    #[test]
+    fn gaps_between_half_and_one_and_a_half_times_what_a_full_packet_takes_follow_the_rhythm() {
+        let follows = |ns: u64| rhythm(100, ns).is_some();
+        assert!(follows(6_300) && follows(18_200));
+        assert!(!follows(6_000) && !follows(18_800));
+    }
 }

@@ -248,8 +248,9 @@ mod tests {
 
     #[test]
     fn clocks_drift_by_two_ten_thousandths_at_most() {
+        // Within 15 seconds they seem to drift by up to 68 millionths where they do not.
         let tells = |ppm: f64| Soonest::of(runs(ppm, 2_000, |_| 0).into_iter()).is_some();
-        assert_eq!([-300.0, -150.0, 150.0, 300.0].map(tells), [false, true, true, false]);
+        assert_eq!([-300.0, -190.0, 190.0, 300.0].map(tells), [false, true, true, false]);
     }
 
     #[test]

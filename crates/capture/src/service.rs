@@ -336,4 +336,10 @@ mod tests {
         };
         assert!(unseen(3) >= 8 && unseen(4) <= 1, "{} {}", unseen(3), unseen(4));
     }
+
+    #[test]
+    fn times_of_six_hours_are_told_apart_and_longer_ones_are_of_one_class() {
+        let hours = |hours: f64| class((hours * 3.6e12) as u64);
+        assert!(hours(5.5) < hours(6.5) && hours(6.5) < hours(7.0) && hours(7.0) == hours(1_000.0));
+    }
 }

@@ -370,4 +370,38 @@ mod tests {
         expected.sort_unstable();
         assert_eq!(out[4_000..].iter().map(|o| o.1 as i64).collect::<Vec<_>>(), expected[4_000..]);
     }
+
+    /// Of so many packets of one moment, of several interfaces or of one, those that are not held back.
+    fn ripe_of(packets: u64, several: bool) -> usize {
+        let mut sorter = Sorter::new();
+        if several {
+            sorter.widen();
+        }
+        (1..=packets).for_each(|packet| sorter.push(0, packet, Segment::default(), &[]));
+        std::iter::from_fn(|| sorter.ripe(0, &Clock::default())).count()
+    }
+
+    #[test]
+    fn of_one_interface_32_packets_are_held_back_and_of_several_131072() {
+        assert_eq!((ripe_of(32, false), ripe_of(33, false)), (0, 1));
+        assert_eq!((ripe_of(131_072, true), ripe_of(131_073, true)), (0, 1));
+    }
+
+    #[test]
+    fn of_what_is_held_back_of_several_interfaces_256_bytes_are_kept() {
+        let kept = |bytes: usize| {
+            let mut sorter = Sorter::new();
+            sorter.widen();
+            sorter.push(0, 1, Segment::default(), &vec![7; bytes]);
+            sorter.pop(&Clock::default()).map_or(0, |timed| timed.payload.len())
+        };
+        assert_eq!((kept(256), kept(257)), (256, 256));
+    }
+
+    /// The first stamp is of 1970, the last the latest that a file can hold: the time between is 2^63 nanoseconds, of which a quarter counts.
+    #[test]
+    fn nothing_lasts_longer_than_73_years() {
+        let (out, _) = through(&[0, i64::MAX]);
+        assert_eq!(out[1], (2, 2_305_843_009_213_693_952));
+    }
 }

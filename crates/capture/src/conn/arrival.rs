@@ -59,8 +59,7 @@ impl Conn {
             if at - start < turnaround {
                 run.burst = sent;
             }
-            let window = dir.unasked.unwrap_or(u64::MAX).min(INITIAL_WINDOW * u64::from(dir.stats.largest_segment));
-            if sent <= run.burst.max(window) {
+            if sent <= run.burst.max(unasked(dir.unasked, dir.stats.largest_segment)) {
                 arrivals.follows(host, self.id, sent - run.sent, at - before);
                 let later = arrivals.sent_in(host, sent.saturating_sub(run.first_bytes));
                 arrivals.entered_by(host, before, run.entered_by + later);
@@ -85,5 +84,21 @@ impl Conn {
         if let Some(run) = self.run.as_mut().filter(|r| r.dir == d) {
             run.slowed = true;
         }
+    }
+}
+
+/// Bytes that a sender sends without waiting for an acknowledgement, by what it is `known` to and by its largest segment.
+#[inline]
+fn unasked(known: Option<u64>, segment: u32) -> u64 {
+    known.unwrap_or(u64::MAX).min(INITIAL_WINDOW * u64::from(segment))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_sender_sends_ten_segments_unless_it_had_a_reason_to_send_less() {
+        assert_eq!([None, Some(2_896), Some(100_000)].map(|known| unasked(known, 1_448)), [14_480, 2_896, 14_480]);
     }
 }

@@ -151,6 +151,13 @@ mod tests {
     }
 
     #[test]
+    fn the_times_of_the_last_four_packets_are_known() {
+        let mut h = Half::default();
+        (1..=5).for_each(|n| h.sent(n * 100, n));
+        assert_eq!([100, 200, 500].map(|end| h.passed_at(end)), [None, Some(2), Some(5)]);
+    }
+
+    #[test]
     fn one_quarter_of_a_new_sample_counts() {
         let mut h = Half::default();
         for (i, rtt) in [400, 800].into_iter().enumerate() {

@@ -516,3 +516,78 @@ impl Calls {
         self.counts
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHOLE: Part = Part { message: true, ends: true, stream: 0, aborts: false, note: 0 };
+
+    fn of(stream: u32) -> Part {
+        Part { stream, ..WHOLE }
+    }
+
+    /// Requests and their responses, each of a hundred bytes, all of them acknowledged.
+    fn answered(count: u64) -> Calls {
+        let mut calls = Calls::new(Protocol::Http1, 0);
+        for n in 0..count {
+            calls.part(CLIENT, WHOLE, n * 100, (n + 1) * 100, n * 2_000, true);
+            calls.part(SERVER, WHOLE, n * 100, (n + 1) * 100, n * 2_000 + 1_000, true);
+        }
+        assert!(calls.is_idle(false));
+        calls.acknowledged(count * 100, None, count * 2_000, true, None, Way::default());
+        calls
+    }
+
+    #[test]
+    fn of_a_connection_that_is_never_idle_1024_calls_are_said_at_once() {
+        let said = |count: u64| answered(count).shorten(1).map_or(0, |stretch| stretch.calls.len());
+        assert_eq!((said(1_023), said(1_024)), (0, 1_024));
+    }
+
+    /// Stream 1 begins, some bytes are not seen, and a stream begins whose number is higher by so much.
+    #[test]
+    fn bytes_that_were_not_seen_hold_at_most_64_streams() {
+        let under_way = |further: u32| {
+            let mut calls = Calls::new(Protocol::Http2, 0);
+            calls.part(CLIENT, of(1), 0, 100, 1_000, true);
+            calls.unseen(CLIENT, 100, 10_000, 2_000);
+            calls.part(CLIENT, of(1 + further), 10_000, 10_100, 3_000, true);
+            calls.all.len()
+        };
+        // Two numbers for each stream: 63 between the two.
+        assert_eq!((under_way(128), under_way(130)), (65, 2));
+    }
+
+    #[test]
+    fn a_stream_that_is_2048_numbers_ahead_of_the_last_may_begin_and_none_further() {
+        let mut calls = Calls::new(Protocol::Http2, 0);
+        calls.part(CLIENT, of(1), 0, 100, 1_000, true);
+        assert!(calls.may_begin(CLIENT, 2_049) && !calls.may_begin(CLIENT, 2_051));
+    }
+
+    #[test]
+    fn a_response_within_50_us_of_another_one_s_bytes_says_nothing_of_its_server() {
+        let behind = |later: u64| {
+            let mut calls = Calls::new(Protocol::Http1, 0);
+            [0, 100].into_iter().for_each(|from| calls.part(CLIENT, WHOLE, from, from + 100, 1_000, true));
+            calls.part(SERVER, WHOLE, 0, 100, 500_000, true);
+            calls.part(SERVER, WHOLE, 100, 200, 500_000 + later, true);
+            calls.all[1].behind
+        };
+        assert_eq!((behind(50_000), behind(50_001)), (true, false));
+    }
+
+    /// A response ends, and of what the acknowledgement covers the last byte passed so much later.
+    #[test]
+    fn an_acknowledgement_of_what_came_a_millisecond_later_was_held_back() {
+        let acked = |later: u64| {
+            let mut calls = Calls::new(Protocol::Http1, 0);
+            calls.part(CLIENT, WHOLE, 0, 100, 1_000, true);
+            calls.part(SERVER, WHOLE, 0, 100, 500_000, true);
+            calls.acknowledged(200, Some(500_000 + later), 9_000_000, true, None, Way::default());
+            calls.all[0].acked_at
+        };
+        assert_eq!((acked(1_000_000), acked(1_000_001)), (Some(9_000_000), Some(BY_THE_WAY)));
+    }
+}

@@ -131,3 +131,17 @@ impl Http1 {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_has_at_most_128_header_fields() {
+        let head = |fields: usize| {
+            let bytes = ["GET / HTTP/1.1\r\n", &"A: b\r\n".repeat(fields), "\r\n"].concat();
+            Http1::default().head(super::super::CLIENT, bytes.as_bytes(), None)
+        };
+        assert!(matches!(head(128), Head::Unit { bytes: 786, .. }) && head(129) == Head::Bad);
+    }
+}

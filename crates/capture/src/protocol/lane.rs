@@ -229,3 +229,56 @@ impl Lane {
         reading.calls.unseen(reading.side, from, p.to, p.at);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{CLIENT, http1};
+    use super::*;
+    use crate::Protocol;
+
+    /// A head that has not ended after so many bytes: how many are kept.
+    fn begun(bytes: usize) -> usize {
+        let mut lane = Lane::default();
+        let (mut grammar, mut calls) = (Grammar::Http1(http1::Http1::default()), Calls::new(Protocol::Http1, 0));
+        let mut reading = Reading { side: CLIENT, grammar: &mut grammar, calls: &mut calls, misread: 0 };
+        let head = [b"GET / HTTP/1.1\r\nA: ".as_slice(), &vec![b'a'; bytes - 19]].concat();
+        for (n, stored) in head.chunks(65_536).enumerate() {
+            let from = n as u64 * 65_536;
+            let to = from + stored.len() as u64;
+            lane.packet(Packet { from, to, stored, at: from, pushed: false }, 0, &mut reading);
+        }
+        lane.begun.len()
+    }
+
+    #[test]
+    fn a_head_of_more_than_256_kib_is_none() {
+        assert_eq!((begun(262_144), begun(262_145)), (262_144, 0));
+    }
+
+    /// A lane of which the first hundred bytes passed, the next hundred did not, and so many packets of 200 bytes behind them.
+    fn behind_a_hole(packets: u64) -> Lane {
+        let mut lane = Lane::default();
+        let (mut grammar, mut calls) = (Grammar::Http1(http1::Http1::default()), Calls::new(Protocol::Http1, 0));
+        let mut reading = Reading { side: CLIENT, grammar: &mut grammar, calls: &mut calls, misread: 0 };
+        let stored = [b'x'; 200];
+        let mut pass = |from: u64, to: u64| {
+            let stored = &stored[..(to - from) as usize];
+            lane.packet(Packet { from, to, stored, at: from, pushed: false }, 0, &mut reading);
+        };
+        pass(0, 100);
+        (0..packets).for_each(|n| pass(200 + n * 200, 400 + n * 200));
+        lane
+    }
+
+    #[test]
+    fn behind_a_hole_4096_packets_wait_for_it_to_be_filled() {
+        assert_eq!((behind_a_hole(4_096).place(), behind_a_hole(4_097).place()), (100, 200 + 4_097 * 200));
+    }
+
+    #[test]
+    fn of_each_packet_that_waits_behind_64_others_the_first_64_bytes_are_kept() {
+        let lane = behind_a_hole(70);
+        let kept: Vec<usize> = lane.waiting.iter().map(|waiting| waiting.stored.len()).collect();
+        assert_eq!(kept, [vec![200; 64], vec![64; 6]].concat());
+    }
+}

@@ -514,3 +514,17 @@ fn a_protocol_is_looked_for_in_the_first_eight_packets_of_the_client() {
     };
     assert_eq!((found(8), found(9)), (Some(Protocol::Http1), None));
 }
+
+/// Two requests, of which what answers the first is no message, so many times, and one more.
+#[test]
+fn three_places_that_are_no_message_show_another_protocol() {
+    let read = |times: usize| {
+        let junk = b"\x07\x07\x07\x07\x07\x07\x07\x07".to_vec();
+        let two = [(CLIENT, concat([get(9), get(9)])), (SERVER, junk), (SERVER, ok(20))];
+        let one = [(CLIENT, get(9)), (SERVER, ok(100))];
+        let writes: Vec<Write> = std::iter::repeat_n(two, times).flatten().chain(one).collect();
+        let (_, counts) = read(&writes, 1_448, usize::MAX);
+        (counts.read, counts.unread)
+    };
+    assert_eq!((read(2), read(3)), ((5, 0), (4, 1)));
+}

@@ -396,4 +396,42 @@ mod tests {
         };
         assert_eq!((continues(100_000), continues(100_001)), (true, false));
     }
+
+    /// Bursts that ask these connections, once each, as often as it is said; the company of each connection.
+    fn company(bursts: &[(u32, Vec<u32>)], connections: usize) -> Vec<u32> {
+        let talks = vec![Talk::default(); connections];
+        let (mut asks, mut all) = (Vec::new(), Vec::new());
+        for (times, conns) in bursts {
+            for _ in 0..*times {
+                all.push((asks.len() as u32..(asks.len() + conns.len()) as u32).collect::<Vec<u32>>());
+                asks.extend(conns.iter().map(|&conn| Ask { conn, ..Ask::default() }));
+            }
+        }
+        together(&talks, &asks, &all)
+    }
+
+    #[test]
+    fn connections_belong_together_that_are_asked_together_as_often_as_alone() {
+        let one = |alone: u32| {
+            let all = company(&[(10, vec![0, 1]), (alone, vec![0]), (alone, vec![1])], 2);
+            all[0] == all[1]
+        };
+        assert_eq!((one(10), one(11)), (true, false));
+    }
+
+    /// Connections 0 and 1 are asked together as often as alone; between them are so many that are mostly asked alone, each time others.
+    #[test]
+    fn who_is_asked_next_or_next_but_one_is_company() {
+        let with_a_stranger = |between: u32| {
+            let mut all = vec![(8, vec![0]), (8, vec![1])];
+            for n in 0..8 {
+                let strangers: Vec<u32> = (0..between).map(|k| 2 + n * between + k).collect();
+                all.extend(strangers.iter().map(|&conn| (3, vec![conn])));
+                all.push((1, [vec![0], strangers, vec![1]].concat()));
+            }
+            let found = company(&all, 2 + 8 * between as usize);
+            found[0] == found[2]
+        };
+        assert_eq!((with_a_stranger(1), with_a_stranger(2)), (false, true));
+    }
 }

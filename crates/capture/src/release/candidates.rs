@@ -321,8 +321,7 @@ pub(super) fn choose(n: usize, classes: &[Class], streams: &Streams, asks: &[Ask
     let all_come = closed.first().is_none_or(|s| s.kind == Kind::Answers(Need::AllBut(0)));
     let some_will_do = class.is_company() && (closed_by_some(&closed, class) || class.inside.is_some() && !all_come);
     if some_will_do {
-        let earliest = earliest(&closed, class);
-        closed.retain(|s| s.early() <= EARLY * earliest);
+        closed = hardly_early(closed, class);
     }
     let closed = match some_will_do {
         // One answer more or less is told by the steadiness of the pauses alone.
@@ -391,6 +390,13 @@ fn latest(closed: Vec<Score>) -> Option<Score> {
 /// By how much the shortest pauses are shorter than the middle one, of the steadiest cause.
 fn earliest(closed: &[Score], class: &Class) -> u64 {
     closed.iter().map(Score::early).min().unwrap_or(0) + SEEN.max(class.resolution as u64)
+}
+
+/// Without those of which the shortest pauses are far shorter than the steadiest cause has them.
+fn hardly_early(mut closed: Vec<Score>, class: &Class) -> Vec<Score> {
+    let earliest = earliest(&closed, class);
+    closed.retain(|s| s.early() <= EARLY * earliest);
+    closed
 }
 
 /// Whether rounds follow a part of the answers before, and not all. That all had come when the next began is no evidence for all: they may have come in
@@ -534,3 +540,6 @@ mod tests {
         assert!(timer(5).is_regular() && !timer(6).is_regular());
     }
 }
+
+#[cfg(test)]
+mod edges;

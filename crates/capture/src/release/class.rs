@@ -331,4 +331,38 @@ mod tests {
     fn the_answer_of_a_health_check_fits_in_a_packet() {
         assert_eq!((beside(100, 1_000_000, 1_448), beside(100, 1_000_000, 1_449)), (vec![1], vec![]));
     }
+
+    /// A company of eight connections: of its bursts so many ask as many of them as it is said, and the others one.
+    fn of_bursts(bursts: [(usize, u32); 2]) -> Class {
+        let (mut asks, mut all) = (Vec::new(), Vec::new());
+        for (count, size) in bursts {
+            for _ in 0..count {
+                all.push(Burst { asks: (0..size).map(|conn| asks.len() as u32 + conn).collect() });
+                asks.extend((0..size).map(|conn| Ask { conn, server: conn, ..Ask::default() }));
+            }
+        }
+        let company = Company { connections: (0..8).collect(), bursts: all, upstream: false };
+        let talks = vec![Talk { times: vec![Times::default(); 200], ..Talk::default() }; 8];
+        Class::of(&company, &talks, &asks)
+    }
+
+    #[test]
+    fn a_round_asks_three_quarters_of_a_company() {
+        let shown = |size: u32| of_bursts([(10, size), (0, 1)]).shown;
+        assert_eq!((shown(6), shown(5)), (true, false));
+    }
+
+    /// Five rounds of eight are forty messages.
+    #[test]
+    fn rounds_are_shown_by_a_fifth_of_the_messages() {
+        let shown = |others: usize| of_bursts([(5, 8), (others, 1)]).shown;
+        assert_eq!((shown(160), shown(161)), (true, false));
+    }
+
+    /// Ten rounds of eight are eighty messages.
+    #[test]
+    fn asking_together_is_what_connections_are_for_where_rounds_hold_four_fifths_of_the_messages() {
+        let full = |others: usize| of_bursts([(10, 8), (others, 1)]).full;
+        assert_eq!((full(20), full(21)), (true, false));
+    }
 }

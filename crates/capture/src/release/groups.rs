@@ -359,17 +359,7 @@ fn link(talks: &[Talk], asks: &[Ask], root: &mut [u32]) {
     loop {
         let group: Vec<u32> = (0..talks.len() as u32).map(|c| find(root, c)).collect();
         let (seen, starts) = preceded(&events, &group, None);
-        let mut of_group = starts.clone();
-        of_group.sort_unstable_by_key(|&(at, group)| (group, at));
-        let mut moments: Vec<(u64, u32)> = Vec::with_capacity(of_group.len());
-        for mine in of_group.chunk_by(|a, b| a.1 == b.1) {
-            let each = MOMENTS.div_ceil(mine.len());
-            let between = mine.windows(2).enumerate();
-            let several = between.flat_map(|(n, pair)| (0..each).map(move |k| (n * each + k, pair)));
-            moments.extend(several.map(|(n, pair)| (by_chance(n, pair[0].0, pair[1].0), pair[0].1)));
-        }
-        moments.sort_unstable();
-        let (chance, moments) = preceded(&events, &group, Some(&moments));
+        let (chance, moments) = preceded(&events, &group, Some(&moments(&starts)));
         let counted = |all: &[(u64, u32)]| {
             let mut count = vec![0_u32; talks.len()];
             all.iter().for_each(|&(_, group)| count[group as usize] += 1);
@@ -393,6 +383,21 @@ fn link(talks: &[Talk], asks: &[Ask], root: &mut [u32]) {
             return;
         }
     }
+}
+
+/// Moments between the starts of each group that have nothing to do with them, in order.
+pub(super) fn moments(starts: &[(u64, u32)]) -> Vec<(u64, u32)> {
+    let mut of_group = starts.to_vec();
+    of_group.sort_unstable_by_key(|&(at, group)| (group, at));
+    let mut moments: Vec<(u64, u32)> = Vec::with_capacity(of_group.len());
+    for mine in of_group.chunk_by(|a, b| a.1 == b.1) {
+        let each = MOMENTS.div_ceil(mine.len());
+        let between = mine.windows(2).enumerate();
+        let several = between.flat_map(|(n, pair)| (0..each).map(move |k| (n * each + k, pair)));
+        moments.extend(several.map(|(n, pair)| (by_chance(n, pair[0].0, pair[1].0), pair[0].1)));
+    }
+    moments.sort_unstable();
+    moments
 }
 
 /// How often something of another group came last, shortly before a request of a group that nothing of its own came shortly before; and these
@@ -497,3 +502,6 @@ mod tests {
         assert!(by_draw(&often(16)) && !by_draw(&often(17)));
     }
 }
+
+#[cfg(test)]
+mod edges;

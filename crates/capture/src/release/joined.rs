@@ -196,4 +196,23 @@ mod tests {
         };
         assert_eq!((pairs(19), pairs(20)), (None, Some(20)));
     }
+
+    /// Twenty servers that are asked one after another, thirty times, each 5 ms after the one before was answered; the user pauses for up to two seconds.
+    #[test]
+    fn sixteen_stages_with_pauses_between_them_are_joined() {
+        let (mut talks, mut now) = (vec![Talk::default(); 20], 0);
+        for round in 0..30 {
+            now += super::super::steady::by_chance(round, 0, 2_000 * MS);
+            for talk in &mut talks {
+                let times = super::super::Times { asked: Some(now), answered: Some(now + MS), ..Default::default() };
+                talk.times.push(times);
+                now += 6 * MS;
+            }
+        }
+        let asks = super::super::bursts::asks(&talks);
+        let alone = super::super::bursts::Company::alone((0..asks.len() as u32).collect(), &asks);
+        let classes: Vec<Class> = alone.iter().map(|company| Class::of(company, &talks, &asks)).collect();
+        assert_eq!(classes.len(), 20);
+        assert_eq!(stages(classes, &talks, &asks).0.len(), 4);
+    }
 }

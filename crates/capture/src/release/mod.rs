@@ -197,7 +197,7 @@ impl Told {
         let known = company.as_ref().map(steady);
         let surpassed = || company.as_ref().is_some_and(|class| class.is_surpassed(&cut.requests));
         let better = match known {
-            Some(known) => told >= CLEAR && (told > known + STEADIER || cut.valley && told >= known || surpassed()),
+            Some(known) => told >= CLEAR && (is_steadier(told, known) || cut.valley && told >= known || surpassed()),
             None => told >= CLEAR || cut.valley,
         };
         let cut = match better {
@@ -211,6 +211,11 @@ impl Told {
             None => Told::Nothing,
         }
     }
+}
+
+/// Requests are so much steadier than what leaves together that they tell more.
+fn is_steadier(told: f64, known: f64) -> bool {
+    told > known + STEADIER
 }
 
 /// A group and its requests; where these are not steady, and are without some of its connections, without these.

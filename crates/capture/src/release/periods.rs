@@ -1,5 +1,8 @@
 //! The times in which a group waits for answers, and the pauses between them, in which nothing is under way.
 
+#[cfg(test)]
+mod edges;
+
 use super::SEEN;
 use super::bursts::{Ask, TOGETHER};
 use super::requests::{RARELY, Request, steadiness, usual};

@@ -551,3 +551,6 @@ mod tests {
         assert_eq!((beside(2), beside(3)), (200, 203));
     }
 }
+
+#[cfg(test)]
+mod edges;

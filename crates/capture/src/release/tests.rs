@@ -531,3 +531,9 @@ fn a_message_whose_handshake_takes_long_is_of_the_request_that_its_connection_wa
         assert_eq!(delay, sent(place) - end);
     }
 }
+
+#[test]
+fn requests_that_are_two_hundredths_steadier_tell_more_than_what_leaves_together() {
+    use super::is_steadier;
+    assert!(is_steadier(0.93, 0.9) && !is_steadier(0.915, 0.9));
+}

@@ -464,4 +464,37 @@ fn timers_after(us: u64) -> u32 {
 #[test]
 fn what_is_sent_again_after_three_milliseconds_of_silence_was_sent_by_a_timer() {
     assert_eq!((timers_after(2_900), timers_after(3_100)), (0, 1));
+
+/// The server's numbers jump by so many bytes that are not in the file, which has seven packets.
+fn workload_without(bytes: u32) -> bool {
+    let mut s = Script::new();
+    s.open(0).up(100, 1, 1, 100, ACK | Flags::PSH).down(200, 1, 101, 1_000, ACK | Flags::PSH);
+    s.down(300, 1_001 + bytes, 101, 1_000, ACK | Flags::PSH).up(400, 101, 2_001 + bytes, 0, ACK);
+    s.analyse().workload(None).is_ok()
+}
+
+#[test]
+fn a_packet_vouches_for_256_kib_that_are_not_in_the_file() {
+    assert!(workload_without(7 * 256 * 1024) && !workload_without(7 * 256 * 1024 + 1));
+}
+
+#[test]
+fn an_application_that_writes_within_100_us_of_its_handshake_writes_at_once() {
+    // The handshake takes 30 us.
+    let at_once = |us: u64| {
+        let mut s = Script::new();
+        s.open(0).up(30 + us, 1, 1, 100, ACK | Flags::PSH).down(90_000, 1, 101, 1_000, ACK | Flags::PSH);
+        s.analyse().workload(None).unwrap().connections[0].writes_at_once
+    };
+    assert!(at_once(100) && !at_once(101));
+}
+
+#[test]
+fn without_a_handshake_what_no_jumbo_frame_carries_was_merged() {
+    let merged = |bytes: u32| {
+        let mut s = Script::new();
+        s.up(0, 1, 1, 100, ACK | Flags::PSH).down(100, 1, 101, bytes, ACK | Flags::PSH).up(200, 101, 1 + bytes, 0, ACK);
+        s.analyse().warnings.iter().any(|w| matches!(w, Warning::MergedSegments { .. }))
+    };
+    assert!(merged(9_001) && !merged(9_000));
 }

@@ -1,7 +1,7 @@
 //! The same traffic in many containers gives the same rows.
 
 use crate::common::{data, run, run_bytes};
-use fanin_capture::{Analysis, Front, Turn, Warning};
+use fanin_capture::{Analysis, CaptureError, Front, Turn, Warning};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::Write;
@@ -265,4 +265,17 @@ fn simple_packet_blocks_count_though_they_have_no_time() {
     let found = run_bytes(&file).unwrap();
     assert_eq!((found.summary.payload_bytes, found.summary.duration_ns), (316_712, 0));
     assert!(found.warnings.contains(&Warning::NoTime { packets: 400, first: 1 }));
+}
+
+/// An interface is described in a block of so many bytes, most of them behind the end of its options; then nothing comes.
+#[test]
+fn a_block_of_pcapng_has_at_most_a_mebibyte() {
+    let read = |bytes: usize| {
+        let words = Words { big: false };
+        let mut body = [words.u16(1), words.u16(0), words.u32(0)].concat();
+        body.resize(bytes - 12, 0);
+        run_bytes(&[words.section(), words.block(1, &body)].concat())
+    };
+    assert!(matches!(read(1 << 20), Err(CaptureError::NoPackets { .. })), "{:?}", read(1 << 20));
+    assert!(matches!(read((1 << 20) + 4), Err(CaptureError::Damaged { .. })), "{:?}", read((1 << 20) + 4));
 }

@@ -192,3 +192,13 @@ fn tshark_finds_nothing_malformed_and_counts_what_we_count() {
     }
     std::fs::remove_file(&path).unwrap();
 }
+
+/// Readers refuse a file that allows more (libpcap's `MAXIMUM_SNAPLEN`).
+#[test]
+fn a_file_never_says_that_it_stores_more_than_256_kib_of_a_packet() {
+    let says = |snaplen: Option<u32>| {
+        let file = PcapWriter::new(Vec::new(), snaplen).unwrap().finish().unwrap();
+        u32::from_le_bytes(file[16..20].try_into().unwrap())
+    };
+    assert_eq!([None, Some(96), Some(1 << 20)].map(says), [262_144, 96, 262_144]);
+}
