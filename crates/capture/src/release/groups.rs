@@ -5,6 +5,7 @@
 //! than something happens there shortly before a moment that has nothing to do with it.
 
 use super::bursts::{Ask, Company, TOGETHER, find};
+use super::drawn;
 use super::steady::{Excess, by_chance};
 use super::{LEAST_ROUNDS, SEEN, Talk};
 use std::collections::BTreeMap;
@@ -13,7 +14,7 @@ use std::ops::Range;
 /// A connection of fewer requests is no lane of its own: there is nothing to learn from it.
 const LASTING: usize = 3;
 /// An aggregator turns from an answer to the next request in less than this. What comes later may be told by [`super::candidates`].
-const SHORTLY: u64 = 1_000_000;
+pub(super) const SHORTLY: u64 = 1_000_000;
 /// A pool takes another connection where so many of the requests on it find a first one busy.
 pub(super) const OVERFLOW: f64 = 0.9;
 /// A connection that is asked so many times as often as the one in the middle, or as seldom, may have nothing to do with the group.
@@ -333,7 +334,7 @@ fn lanes(talks: &[Talk], lasts: impl Fn(u32) -> bool) -> Vec<u32> {
     lane
 }
 
-fn join(root: &mut [u32], a: u32, b: u32) -> bool {
+pub(super) fn join(root: &mut [u32], a: u32, b: u32) -> bool {
     let (a, b) = (find(root, a), find(root, b));
     root[a.max(b) as usize] = a.min(b);
     a != b
@@ -341,10 +342,10 @@ fn join(root: &mut [u32], a: u32, b: u32) -> bool {
 
 /// What happened: when, and on which connection.
 #[derive(Clone, Copy)]
-struct Event {
-    at: u64,
-    conn: u32,
-    asked: bool,
+pub(super) struct Event {
+    pub at: u64,
+    pub conn: u32,
+    pub asked: bool,
 }
 
 /// Joins groups of which one follows the other, until none does. Each pass at least halves what is joined in it, so there are few.
@@ -359,17 +360,7 @@ fn link(talks: &[Talk], asks: &[Ask], root: &mut [u32]) {
     loop {
         let group: Vec<u32> = (0..talks.len() as u32).map(|c| find(root, c)).collect();
         let (seen, starts) = preceded(&events, &group, None);
-        let mut of_group = starts.clone();
-        of_group.sort_unstable_by_key(|&(at, group)| (group, at));
-        let mut moments: Vec<(u64, u32)> = Vec::with_capacity(of_group.len());
-        for mine in of_group.chunk_by(|a, b| a.1 == b.1) {
-            let each = MOMENTS.div_ceil(mine.len());
-            let between = mine.windows(2).enumerate();
-            let several = between.flat_map(|(n, pair)| (0..each).map(move |k| (n * each + k, pair)));
-            moments.extend(several.map(|(n, pair)| (by_chance(n, pair[0].0, pair[1].0), pair[0].1)));
-        }
-        moments.sort_unstable();
-        let (chance, moments) = preceded(&events, &group, Some(&moments));
+        let (chance, moments) = preceded(&events, &group, Some(&moments(&starts)));
         let counted = |all: &[(u64, u32)]| {
             let mut count = vec![0_u32; talks.len()];
             all.iter().for_each(|&(_, group)| count[group as usize] += 1);
@@ -389,10 +380,25 @@ fn link(talks: &[Talk], asks: &[Ask], root: &mut [u32]) {
                 changed |= join(root, me, other);
             }
         }
-        if !changed {
+        if !changed && !drawn::link(&events, &group, root) {
             return;
         }
     }
+}
+
+/// Moments between the starts of each group that have nothing to do with them, in order.
+pub(super) fn moments(starts: &[(u64, u32)]) -> Vec<(u64, u32)> {
+    let mut of_group = starts.to_vec();
+    of_group.sort_unstable_by_key(|&(at, group)| (group, at));
+    let mut moments: Vec<(u64, u32)> = Vec::with_capacity(of_group.len());
+    for mine in of_group.chunk_by(|a, b| a.1 == b.1) {
+        let each = MOMENTS.div_ceil(mine.len());
+        let between = mine.windows(2).enumerate();
+        let several = between.flat_map(|(n, pair)| (0..each).map(move |k| (n * each + k, pair)));
+        moments.extend(several.map(|(n, pair)| (by_chance(n, pair[0].0, pair[1].0), pair[0].1)));
+    }
+    moments.sort_unstable();
+    moments
 }
 
 /// How often something of another group came last, shortly before a request of a group that nothing of its own came shortly before; and these
