@@ -9,6 +9,7 @@ use super::candidates::{self, COVERAGE, Choice, Need, Streams};
 use super::class::Class;
 use super::groups::{FOLLOWS, Group};
 use super::requests::{BESIDE, Cut, RARELY, Request};
+use super::steady::{RESOLUTION, cost};
 use super::{CLEAR, SEEN};
 
 /// A request has no more stages with pauses between them than this.
@@ -57,6 +58,9 @@ fn stage_of(n: usize, classes: &[Class], streams: &Streams, asks: &[Ask]) -> Opt
         let (Some(after), None) = (of_rounds(first, second, asks), of_rounds(second, first, asks)) else {
             continue;
         };
+        if goes_by_its_own_clock(second, first, &after, asks) {
+            continue;
+        }
         let mut requests = first.requests();
         for (mine, of) in second.requests().into_iter().zip(after) {
             match of {
@@ -69,6 +73,19 @@ fn stage_of(n: usize, classes: &[Class], streams: &Streams, asks: &[Ask]) -> Opt
         return Some((other, n, requests));
     }
     None
+}
+
+/// Whether a class follows its own rounds more steadily than those of another: checks whose periods are the same keep step with each other, and are no
+/// stages.
+fn goes_by_its_own_clock(second: &Class, first: &Class, after: &[Option<usize>], asks: &[Ask]) -> bool {
+    let start = |i: usize| second.start(i, asks);
+    let since = |end: Option<u64>, i: usize| Some(start(i).saturating_sub(end?));
+    let answered = |class: &Class, i: usize| class.answered(i, Need::AllBut(0)).map(|answer| answer.0);
+    let others = after.iter().enumerate().filter_map(|(i, of)| since(answered(first, (*of)?), i)).collect::<Vec<_>>();
+    let own = (1..second.bursts.len()).filter_map(|i| since(answered(second, i - 1), i)).collect::<Vec<_>>();
+    // A timer may also count from one request to the next.
+    let ticks = (1..second.bursts.len()).map(|i| start(i).saturating_sub(start(i - 1))).collect::<Vec<_>>();
+    cost(&own, RESOLUTION).min(cost(&ticks, RESOLUTION)) < cost(&others, RESOLUTION)
 }
 
 /// The round of one class that each round of another follows.
@@ -168,6 +185,8 @@ fn merged(stages: [&Class; 2], requests: Vec<Request>, talks: &[Talk], asks: &[A
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::release::Times;
+    use crate::release::steady::by_chance;
 
     const MS: u64 = 1_000_000;
 
@@ -182,6 +201,30 @@ mod tests {
     fn what_takes_up_to_half_as_long_again_takes_about_as_long() {
         assert!(after(|n| 10 + n % 6) && !after(|n| 10 + n % 8));
         assert!(after(|_| 3) && !after(|n| n * 37 % 100), "a pause that is drawn");
+    }
+
+    /// Two connections, the first of which is asked every quarter of a second and a little, and the second in a rhythm of its own or so long after the
+    /// answers of the first: how many companies there are.
+    fn beside_a_check(of_its_own: bool) -> usize {
+        let mut talks = [0, 1].map(|server| Talk { server, ..Talk::default() });
+        let mut at = [0, 57 * MS];
+        for n in 0..40_usize {
+            let times = |asked, took| Times { asked: Some(asked), answered: Some(asked + took), ..Times::default() };
+            // The answers take up to 2 ms, and the drift of the one against the other is the sum of these.
+            let took = [by_chance(n, 0, 2 * MS), by_chance(n * 7 + 3, 0, 2 * MS)];
+            talks[0].times.push(times(at[0], took[0]));
+            if !of_its_own {
+                at[1] = at[0] + took[0] + 57 * MS;
+            }
+            talks[1].times.push(times(at[1], took[1]));
+            at = [at[0] + took[0] + 250 * MS, at[1] + took[1] + 250 * MS];
+        }
+        crate::release::infer(&talks).companies.len()
+    }
+
+    #[test]
+    fn a_check_that_keeps_step_with_another_one_follows_its_own_clock_and_is_no_stage() {
+        assert_eq!((beside_a_check(true), beside_a_check(false)), (2, 1));
     }
 
     #[test]
