@@ -16,6 +16,7 @@ from fanin.dependence import unless
 from fanin.deployable import deployment
 from fanin.measured import FACTOR, FEWEST_RETRANSMISSIONS
 from fanin.rack_facts import rack_facts
+from fanin.runs.job import kind_of
 from fanin.settings.declared import stated_packets
 from fanin.settings.lines import Recommendation, how_to
 from fanin.stats import estimate, paired_ratios
@@ -46,6 +47,12 @@ LOOK_UP = (
     "at the servers, where losses and servers' own times are seen."
 )
 """What to do where nothing can be advised."""
+
+OF_RESPONSES = "Give the application's traces with --spans, or ask about single answers, whose times do not rest on that, with --rank-of responses."
+"""What to do where requests may not be what was read."""
+
+READINGS = ("requests-broken", "requests-unclear", "requests-unbound", "requests-unsure")
+"""Warnings that say that the requests of the capture may be others than those that were read."""
 
 Kind = Literal["change", "keep", "undecided", "none"]
 
@@ -118,8 +125,8 @@ class Verdict:
     Attributes
     ----------
     kind : {"change", "keep", "undecided", "none"}
-        As :class:`fanin.decision.Decision`; ``none``: on no rack that the capture allows does the replay of the baseline give what was measured, so
-        that nothing can be advised.
+        As :class:`fanin.decision.Decision`; ``none``: nothing can be advised, since the capture is unfit, since its requests may be others than those
+        that were read, or since on no rack that it allows the replay of the baseline gives what was measured.
     headline : str
         One sentence.
     support : tuple of str
@@ -221,7 +228,8 @@ def verdict_of(result: CompareResult) -> Verdict:
 def _kind(result: CompareResult, decision: Decision | None) -> tuple[Kind, str]:
     """What is concluded, and for which candidate."""
     first = next((row.cc for row in result.ranking if row.candidate), result.ranking[0].cc)
-    if _unfit(result) is not None or (result.calibration is not None and not result.calibration.reproduced):
+    not_reproduced = result.calibration is not None and not result.calibration.reproduced
+    if _unfit(result) is not None or _misread(result) is not None or not_reproduced:
         return "none", result.baseline or first
     if decision is None:
         # Nothing to hold the others against.
@@ -233,6 +241,16 @@ def _unfit(result: CompareResult) -> str | None:
     """Why no advice can rest on the capture; None where one can."""
     fitness = result.capture.fitness
     return None if fitness is None or fitness.fit else fitness.sentence
+
+
+def _misread(result: CompareResult) -> str | None:
+    """Why no advice about requests can rest on those that were read; None where one can, or where it is about responses.
+
+    Their times are no longer a guess where the application's traces gave them.
+    """
+    if result.rank_of == "responses" or result.independent or result.spans is not None:
+        return None
+    return next((str(warning) for warning in result.warnings if kind_of(warning) in READINGS), None)
 
 
 SLOWEST = {
@@ -265,6 +283,9 @@ class _Told:
         unfit = _unfit(result)
         if unfit is not None:
             return f"No advice yet: the capture is {unfit}."
+        misread = _misread(result)
+        if misread is not None:
+            return f"No advice yet: {misread}."
         if self.kind == "none" and result.calibration is not None:
             return f"No advice yet: {result.calibration.sentence()}."
         if usual is None or len(result.ranking) == 1:
@@ -375,7 +396,7 @@ class _Told:
         if usual is not None and len(result.ranking) > 1:
             sentences.append(_whose(result, usual, why))
         if self.kind == "none":
-            return [*sentences, LOOK_UP]
+            return [*sentences, LOOK_UP if _misread(result) is None else OF_RESPONSES]
         if self.judged is not None:
             names = [name for name in reversed(self.judged.gains) if name not in MORE_IS_BETTER]
             apart = [name for name in names if self._replayed_otherwise(name)]
