@@ -51,7 +51,7 @@ LOOK_UP = (
 OF_RESPONSES = "Give the application's traces with --spans, or ask about single answers, whose times do not rest on that, with --rank-of responses."
 """What to do where requests may not be what was read."""
 
-READINGS = ("requests-broken", "requests-unclear", "requests-unbound", "requests-unsure")
+READINGS = ("requests-broken", "requests-unclear", "requests-unbound", "requests-unsure", "messages-unread")
 """Warnings that say that the requests of the capture may be others than those that were read."""
 
 Kind = Literal["change", "keep", "undecided", "none"]
@@ -250,7 +250,8 @@ def _misread(result: CompareResult) -> str | None:
     """
     if result.rank_of == "responses" or result.independent or result.spans is not None:
         return None
-    return next((str(warning) for warning in result.warnings if kind_of(warning) in READINGS), None)
+    told = [*result.warnings, *result.capture.warnings]
+    return next((str(warning) for warning in told if kind_of(warning) in READINGS), None)
 
 
 SLOWEST = {
