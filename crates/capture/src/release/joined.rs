@@ -8,8 +8,8 @@ use super::bursts::Ask;
 use super::candidates::{self, COVERAGE, Choice, Need, Streams};
 use super::class::Class;
 use super::groups::{FOLLOWS, Group};
-use super::requests::{BESIDE, Cut, RARELY, Request};
-use super::steady::{RESOLUTION, cost};
+use super::requests::{BESIDE, Cut, RARELY, Request, VALLEY};
+use super::steady::{RESOLUTION, cost, median};
 use super::{CLEAR, SEEN};
 
 /// A request has no more stages with pauses between them than this.
@@ -54,9 +54,14 @@ fn stage_of(n: usize, classes: &[Class], streams: &Streams, asks: &[Ask]) -> Opt
         if !plain(first) || few {
             continue;
         }
-        // Each follows the other as steadily: two requests take turns.
-        let (Some(after), None) = (of_rounds(first, second, asks), of_rounds(second, first, asks)) else {
-            continue;
+        let after = match (of_rounds(first, second, asks), of_rounds(second, first, asks)) {
+            (Some(after), None) => after,
+            // Each follows the other as steadily: two requests take turns.
+            (Some(_), Some(_)) => continue,
+            (None, _) => match in_turn(first, second, asks) {
+                Some(after) => after,
+                None => continue,
+            },
         };
         if goes_by_its_own_clock(second, first, &after, asks) {
             continue;
@@ -86,6 +91,37 @@ fn goes_by_its_own_clock(second: &Class, first: &Class, after: &[Option<usize>],
     // A timer may also count from one request to the next.
     let ticks = (1..second.bursts.len()).map(|i| start(i).saturating_sub(start(i - 1))).collect::<Vec<_>>();
     cost(&own, RESOLUTION).min(cost(&ticks, RESOLUTION)) < cost(&others, RESOLUTION)
+}
+
+/// The round of one class that each round of another follows, where the two take turns and nothing of the one goes on beside the other. A stage follows
+/// sooner than its user goes on, however long the application computes in between; where the pauses are alike, two requests take turns.
+fn in_turn(first: &Class, second: &Class, asks: &[Ask]) -> Option<Vec<Option<usize>>> {
+    let of = |class: &Class, stage: bool| {
+        let span = |i: usize| Some((class.start(i, asks), class.answered(i, Need::AllBut(0))?.0, stage, i));
+        (0..class.bursts.len()).filter_map(span).collect::<Vec<_>>()
+    };
+    let mut all = [of(first, false), of(second, true)].concat();
+    all.sort_unstable();
+    let mut after = vec![None; second.bursts.len()];
+    let (mut within, mut between) = (Vec::new(), Vec::new());
+    for three in all.windows(3) {
+        let &[(_, ended, false, of), (start, end, true, i), (next, _, false, _)] = three else { continue };
+        if ended <= start + SEEN && end <= next + SEEN {
+            after[i] = Some(of);
+            within.push(start.saturating_sub(ended));
+            between.push(next.saturating_sub(end));
+        }
+    }
+    // The last one has none behind it.
+    if let &[.., (_, ended, false, of), (start, _, true, i)] = all.as_slice()
+        && ended <= start + SEEN
+    {
+        after[i] = Some(of);
+    }
+    let mostly = |count: usize| count as f64 >= (1.0 - RARELY) * second.bursts.len() as f64;
+    let sooner = within.iter().zip(&between).filter(|(within, between)| within < between).count();
+    let two_kinds = median(&between) as f64 >= VALLEY * median(&within) as f64;
+    (mostly(sooner) && two_kinds).then_some(after)
 }
 
 /// The round of one class that each round of another follows.
@@ -225,6 +261,34 @@ mod tests {
     #[test]
     fn a_check_that_keeps_step_with_another_one_follows_its_own_clock_and_is_no_stage() {
         assert_eq!((beside_a_check(true), beside_a_check(false)), (2, 1));
+    }
+
+    /// Two servers are asked, and two of three others when both have answered and the application has computed for 1 to 4 ms; then the user pauses for up
+    /// to so many milliseconds: how many companies there are.
+    fn computed_between(pause: u64) -> usize {
+        let mut talks: Vec<Talk> = (0..5).map(|server| Talk { server, ..Talk::default() }).collect();
+        let mut at = 0;
+        for n in 0..100_usize {
+            for (stage, conns) in [[0, 1], [2 + n % 3, 2 + (n + 1) % 3]].into_iter().enumerate() {
+                let took = |k: usize| MS + by_chance(4 * n + 2 * stage + k, 0, 3 * MS);
+                for (k, &conn) in conns.iter().enumerate() {
+                    let times = Times { asked: Some(at), answered: Some(at + took(k)), ..Times::default() };
+                    talks[conn].times.push(times);
+                }
+                at += took(0).max(took(1));
+                at += if stage == 0 {
+                    MS + by_chance(5 * n + 1, 0, 3 * MS)
+                } else {
+                    MS + by_chance(3 * n, 0, pause * MS)
+                };
+            }
+        }
+        crate::release::infer(&talks).companies.len()
+    }
+
+    #[test]
+    fn what_takes_turns_with_another_and_follows_it_sooner_than_its_user_goes_on_is_a_stage() {
+        assert_eq!((computed_between(50), computed_between(3)), (1, 2));
     }
 
     #[test]
