@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from fanin.calibration.case import left_open
+from fanin.closing import OF_RESPONSES, misread
 from fanin.decision.judge import FEWEST_PAIRS, MORE_IS_BETTER, TOLERATED
 from fanin.dependence import unless
 from fanin.deployable import deployment
 from fanin.measured import FACTOR, FEWEST_RETRANSMISSIONS
 from fanin.rack_facts import rack_facts
-from fanin.runs.job import kind_of
 from fanin.settings.declared import stated_packets
 from fanin.settings.lines import Recommendation, how_to
 from fanin.stats import estimate, paired_ratios
@@ -47,12 +47,6 @@ LOOK_UP = (
     "at the servers, where losses and servers' own times are seen."
 )
 """What to do where nothing can be advised."""
-
-OF_RESPONSES = "Give the application's traces with --spans, or ask about single answers, whose times do not rest on that, with --rank-of responses."
-"""What to do where requests may not be what was read."""
-
-READINGS = ("requests-broken", "requests-unclear", "requests-unbound", "requests-unsure", "messages-unread")
-"""Warnings that say that the requests of the capture may be others than those that were read."""
 
 Kind = Literal["change", "keep", "undecided", "none"]
 
@@ -228,8 +222,7 @@ def verdict_of(result: CompareResult) -> Verdict:
 def _kind(result: CompareResult, decision: Decision | None) -> tuple[Kind, str]:
     """What is concluded, and for which candidate."""
     first = next((row.cc for row in result.ranking if row.candidate), result.ranking[0].cc)
-    not_reproduced = result.calibration is not None and not result.calibration.reproduced
-    if _unfit(result) is not None or _misread(result) is not None or not_reproduced:
+    if _unfit(result) is not None or (result.calibration is not None and not result.calibration.reproduced):
         return "none", result.baseline or first
     if decision is None:
         # Nothing to hold the others against.
@@ -238,20 +231,15 @@ def _kind(result: CompareResult, decision: Decision | None) -> tuple[Kind, str]:
 
 
 def _unfit(result: CompareResult) -> str | None:
-    """Why no advice can rest on the capture; None where one can."""
+    """Why no advice can rest on the capture, or on what was read of it; None where one can."""
     fitness = result.capture.fitness
-    return None if fitness is None or fitness.fit else fitness.sentence
+    return _misread(result) if fitness is None or fitness.fit else f"the capture is {fitness.sentence}"
 
 
 def _misread(result: CompareResult) -> str | None:
-    """Why no advice about requests can rest on those that were read; None where one can, or where it is about responses.
-
-    Their times are no longer a guess where the application's traces gave them.
-    """
-    if result.rank_of == "responses" or result.independent or result.spans is not None:
-        return None
-    told = [*result.warnings, *result.capture.warnings]
-    return next((str(warning) for warning in told if kind_of(warning) in READINGS), None)
+    """Why no advice can rest on the requests that were read; None where one can, where traces gave them, or where it is about responses."""
+    of_responses = result.rank_of == "responses" or result.independent or result.spans is not None
+    return None if of_responses else misread([*result.warnings, *result.capture.warnings])
 
 
 SLOWEST = {
@@ -283,10 +271,7 @@ class _Told:
         result, usual = self.result, self.result.baseline
         unfit = _unfit(result)
         if unfit is not None:
-            return f"No advice yet: the capture is {unfit}."
-        misread = _misread(result)
-        if misread is not None:
-            return f"No advice yet: {misread}."
+            return f"No advice yet: {unfit}."
         if self.kind == "none" and result.calibration is not None:
             return f"No advice yet: {result.calibration.sentence()}."
         if usual is None or len(result.ranking) == 1:
