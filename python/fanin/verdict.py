@@ -119,8 +119,7 @@ class Verdict:
     Attributes
     ----------
     kind : {"change", "keep", "undecided", "none"}
-        As :class:`fanin.decision.Decision`; ``none``: nothing can be advised, since the capture is unfit, since its requests may be others than those
-        that were read, or since on no rack that it allows the replay of the baseline gives what was measured.
+        As :class:`fanin.decision.Decision`; ``none``: nothing can be advised, for the reason that `headline` gives.
     headline : str
         One sentence.
     support : tuple of str
