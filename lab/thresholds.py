@@ -73,6 +73,7 @@ FORMATS = {
     "protocol/mysql.rs": ("PROTOCOL_41", "SSL", "SSL_REQUEST", "QUERY"),
     "protocol/postgres.rs": ("VERSION_3", "SSL", "GSS", "FLUSHED"),
     "protocol/tls.rs": ("CHANGE_CIPHER", "ALERT", "HANDSHAKE", "DATA", "CLIENT_HELLO", "ENCRYPTED_ALERT", "KEY_UPDATE"),
+    "protocol/websocket.rs": ("FIN", "RESERVED", "MASK", "BINARY", "CLOSE", "PONG", "IN_TWO", "IN_EIGHT"),
     "rack.rs": ("OVERHEAD",),
     "service.rs": ("GOLDEN",),
     "workload.rs": ("WORKLOAD_VERSION", "OLDEST_VERSION"),

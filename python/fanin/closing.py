@@ -10,6 +10,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from fanin.runs.job import kind_of
 from fanin.text import duration, size
 
 if TYPE_CHECKING:
@@ -44,6 +45,12 @@ these: of 40 services of the laboratory, 0.02 to 0.07 ms each in Python, half ta
 TURNS = 2
 """Where a request begins with one message no loop tells, and it takes about as long as from an answer to the next message, before the first and after the
 last: of five such services half as long to twice as long."""
+
+MISREAD = ("requests-broken", "requests-unclear", "requests-unbound", "requests-unsure", "messages-unread")
+"""Kinds of warnings that say so."""
+
+OF_RESPONSES = "Give the application's traces with --spans, or ask about single answers, whose times do not rest on that, with --rank-of responses."
+"""What to do where requests may not be what was read."""
 
 FAULTS = {
     "shared": "have a message that another request has too",
@@ -280,6 +287,18 @@ def doubts(replay: Replay) -> dict[str, str]:
         "requests-unsure": unsure(found),
     }
     return {kind: sentence for kind, sentence in each.items() if sentence is not None}
+
+
+def misread(warnings: Sequence[str]) -> str | None:
+    """The first of these that says that the requests of the capture may be others than those that were read; None without one.
+
+    Examples
+    --------
+    >>> from fanin.runs.job import RunWarning
+    >>> misread([RunWarning("a guess", "guessed-rate"), RunWarning("requests are missing", "requests-unbound")])
+    'requests are missing'
+    """
+    return next((str(warning) for warning in warnings if kind_of(warning) in MISREAD), None)
 
 
 def unseen(replay: Replay) -> str | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from fanin.calibration.case import left_open
+from fanin.closing import OF_RESPONSES, misread
 from fanin.decision.judge import FEWEST_PAIRS, MORE_IS_BETTER, TOLERATED
 from fanin.dependence import unless
 from fanin.deployable import deployment
@@ -118,8 +119,7 @@ class Verdict:
     Attributes
     ----------
     kind : {"change", "keep", "undecided", "none"}
-        As :class:`fanin.decision.Decision`; ``none``: on no rack that the capture allows does the replay of the baseline give what was measured, so
-        that nothing can be advised.
+        As :class:`fanin.decision.Decision`; ``none``: nothing can be advised, for the reason that `headline` gives.
     headline : str
         One sentence.
     support : tuple of str
@@ -230,9 +230,15 @@ def _kind(result: CompareResult, decision: Decision | None) -> tuple[Kind, str]:
 
 
 def _unfit(result: CompareResult) -> str | None:
-    """Why no advice can rest on the capture; None where one can."""
+    """Why no advice can rest on the capture, or on what was read of it; None where one can."""
     fitness = result.capture.fitness
-    return None if fitness is None or fitness.fit else fitness.sentence
+    return _misread(result) if fitness is None or fitness.fit else f"the capture is {fitness.sentence}"
+
+
+def _misread(result: CompareResult) -> str | None:
+    """Why no advice can rest on the requests that were read; None where one can, where traces gave them, or where it is about responses."""
+    of_responses = result.rank_of == "responses" or result.independent or result.spans is not None
+    return None if of_responses else misread([*result.warnings, *result.capture.warnings])
 
 
 SLOWEST = {
@@ -264,7 +270,7 @@ class _Told:
         result, usual = self.result, self.result.baseline
         unfit = _unfit(result)
         if unfit is not None:
-            return f"No advice yet: the capture is {unfit}."
+            return f"No advice yet: {unfit}."
         if self.kind == "none" and result.calibration is not None:
             return f"No advice yet: {result.calibration.sentence()}."
         if usual is None or len(result.ranking) == 1:
@@ -375,7 +381,7 @@ class _Told:
         if usual is not None and len(result.ranking) > 1:
             sentences.append(_whose(result, usual, why))
         if self.kind == "none":
-            return [*sentences, LOOK_UP]
+            return [*sentences, LOOK_UP if _misread(result) is None else OF_RESPONSES]
         if self.judged is not None:
             names = [name for name in reversed(self.judged.gains) if name not in MORE_IS_BETTER]
             apart = [name for name in names if self._replayed_otherwise(name)]

@@ -152,3 +152,14 @@ def test_no_advice_rests_on_a_capture_that_lacks_most_packets(
     refused = fanin("advise", sample)
     assert refused.code == 2
     assert "no advice yet: the capture is not fit to judge" in refused.err
+
+
+def test_no_advice_about_requests_rests_on_a_reading_that_is_doubted(fanin: Fanin) -> None:
+    # How many answers a quorum's user waits for is told by his traces alone.
+    asked = ("compare", ROOT / "tests/data/requests/quorum.pcap.gz", "--seeds", "3", "--cc", "cubic,reno", "--json")
+    answer = fanin(*asked).json()["answer"]
+    assert answer["kind"] == "none"
+    assert "are read as going on with some of their answers (a quorum)" in answer["headline"]
+    assert "--rank-of responses" in " ".join(answer["support"])
+    of_responses = fanin(*asked, "--rank-of", "responses").json()["answer"]
+    assert "a quorum" not in of_responses["headline"]

@@ -396,6 +396,8 @@ pub enum Protocol {
     MongoDb,
     /// Thrift in frames, strict binary protocol.
     Thrift,
+    /// WebSocket (RFC 6455), in clear text.
+    WebSocket,
 }
 
 impl Protocol {
@@ -412,6 +414,7 @@ impl Protocol {
             Protocol::Kafka => "Kafka",
             Protocol::MongoDb => "MongoDB",
             Protocol::Thrift => "Thrift",
+            Protocol::WebSocket => "WebSocket",
         }
     }
 }

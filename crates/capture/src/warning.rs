@@ -250,6 +250,8 @@ impl fmt::Display for Warning {
                 match (protocol, cut) {
                     (Protocol::Tls, false) =>
                         "because they are encrypted; counts and times of requests on these connections are not reliable: give the application's traces (`--spans`)",
+                    (Protocol::WebSocket, _) =>
+                        "because its servers send what no request asks for, or several messages for one request; times of requests on these connections are not reliable: give the application's traces (`--spans`)",
                     (_, true) =>
                         "because the stored part of each packet does not hold their heads; capture with a larger snaplen (`tcpdump -s 256` or more)",
                     (_, false) =>

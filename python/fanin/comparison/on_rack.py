@@ -251,7 +251,7 @@ def _doubted(
 
 def _summary(found: TrainsResult, replay: Replay, *, aggregator_found: bool) -> CaptureSummary:
     s = found.summary
-    warnings = [w["message"] for w in found.warnings]
+    warnings: list[str] = [RunWarning(w["message"], w["kind"]) for w in found.warnings]
     if found.partial is not None:
         warnings.append(found.partial["message"])
     return CaptureSummary(

@@ -34,6 +34,8 @@ pub(super) struct Http1 {
     chunks: [bool; 2],
     /// The server agreed to another protocol, or opened a tunnel: what follows is no HTTP.
     pub over: bool,
+    /// By `101 Switching Protocols`: in clear text that is WebSocket (RFC 6455, section 4.2.2), since nothing else is upgraded to (RFC 9113, section 3.1).
+    pub upgraded: bool,
 }
 
 /// A message of `side` may begin so, as far as the bytes go.
@@ -63,11 +65,18 @@ impl Http1 {
             let mut head = httparse::Response::new(&mut fields);
             let parsed = head.parse(bytes);
             let code = head.code.unwrap_or(0);
-            if let (Ok(httparse::Status::Complete(length)), 100..=199) = (parsed, code) {
-                // Not the answer yet; 101 ends HTTP on this connection (RFC 9110, section 15.2).
-                self.over = code == 101;
-                let part = if self.over { Part { ends: true, ..Part::message(0) } } else { Part::CONTROL };
-                return Head::Unit { bytes: length as u64, part };
+            // Not the answer yet; 101 ends HTTP on this connection (RFC 9110, section 15.2).
+            if code == 101 && parsed.is_ok() {
+                (self.over, self.upgraded) = (true, true);
+            }
+            match (parsed, code) {
+                (Ok(httparse::Status::Complete(length)), 101) => {
+                    return Head::Unit { bytes: length as u64, part: Part { ends: true, ..Part::message(0) } };
+                }
+                (Ok(httparse::Status::Complete(length)), 100..=199) => {
+                    return Head::Unit { bytes: length as u64, part: Part::CONTROL };
+                }
+                _ => {}
             }
             if let (Ok(httparse::Status::Complete(length)), 200..=299, Some(TUNNEL)) = (parsed, code, asked) {
                 self.over = true;

@@ -1,6 +1,6 @@
 //! What the applications said, where it can be read: which bytes are one message, and which request a response answers.
 //!
-//! Protocols tell it best: HTTP/1.x, HTTP/2 (gRPC), memcached, Redis, and the records of TLS. Captures are mostly cut: of each packet some tens of
+//! Protocols tell it best: HTTP/1.x, WebSocket, HTTP/2 (gRPC), memcached, Redis, and the records of TLS. Captures are mostly cut: of each packet some tens of
 //! bytes of payload are stored, so that a head at the front of a packet is read, its length says where the message ends by counting sequence
 //! numbers, and what begins in the rest is not seen. After that a message is recognised again where a packet begins with one ([`lane`]); what
 //! was not seen is counted, and given to the message before it or to requests that nothing else answers ([`calls`]).
@@ -21,6 +21,7 @@ mod resp;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod websocket;
 
 use crate::way::Way;
 use crate::{Protocol, ReadCounts, Stretch};
@@ -84,6 +85,7 @@ enum Grammar {
     Postgres(postgres::Postgres),
     MySql(mysql::MySql),
     Frames(frames::Frames),
+    WebSocket,
 }
 
 impl Grammar {
@@ -117,6 +119,7 @@ impl Grammar {
             Grammar::Memcached | Grammar::MemcachedBinary => Protocol::Memcached,
             Grammar::Resp(_) => Protocol::Redis,
             Grammar::Tls(_) => Protocol::Tls,
+            Grammar::WebSocket => Protocol::WebSocket,
             Grammar::Postgres(_) => Protocol::Postgres,
             Grammar::MySql(_) => Protocol::MySql,
             Grammar::Frames(frames) => match frames.kind {
@@ -146,6 +149,7 @@ impl Grammar {
             Grammar::MemcachedBinary => memcached::binary_head(side, bytes),
             Grammar::Resp(resp) => resp.head(side, bytes),
             Grammar::Tls(tls) => tls.head(side, bytes),
+            Grammar::WebSocket => websocket::head(side, bytes),
             Grammar::Postgres(postgres) => postgres.head(side, bytes, asked),
             Grammar::MySql(mysql) => mysql.head(side, bytes),
             Grammar::Frames(frames) => frames.head(side, bytes),
@@ -166,6 +170,7 @@ impl Grammar {
                 matches!(memcached::binary_head(side, bytes), Head::Unit { bytes: ..0x100_0000, .. })
             }
             Grammar::Resp(_) => resp::begins(side, bytes),
+            Grammar::WebSocket => matches!(websocket::head(side, bytes), Head::Unit { .. }),
             Grammar::Postgres(_) => postgres::begins(side, bytes),
             Grammar::MySql(_) => mysql::begins(side, bytes),
             Grammar::Frames(frames) => return Begins::surely(frames.begins(side, bytes), 0),
@@ -279,8 +284,13 @@ impl Reader {
         let read = self.read.as_mut()?;
         let over = if data.side == CLIENT { read.over(&data) } else { None };
         if data.side == CLIENT && read.grammar.is_over() {
+            let upgraded = matches!(&read.grammar, Grammar::Http1(http1) if http1.upgraded);
             *self = Reader::default();
-            self.recognise(&data);
+            if upgraded && websocket::is_client(data.stored) {
+                self.read = Some(Box::new(Read::begin(Grammar::WebSocket, &data, data.turn)));
+            } else {
+                self.recognise(&data);
+            }
         }
         if let Some(read) = &mut self.read {
             read.data(data);

@@ -6,13 +6,13 @@ use crate::{Call, Protocol, ReadCounts};
 use proptest::prelude::*;
 
 /// What one end writes at once.
-type Write = (usize, Vec<u8>);
+pub(super) type Write = (usize, Vec<u8>);
 
 /// Request and response bytes of each call, in order of requests.
 type Sizes = Vec<(u64, u64)>;
 
 /// Passes writes to a reader in packets of up to `mss` bytes, of which `kept` are stored; all calls, those that turns say included.
-fn read(writes: &[Write], mss: usize, kept: usize) -> (Vec<Call>, ReadCounts) {
+pub(super) fn read(writes: &[Write], mss: usize, kept: usize) -> (Vec<Call>, ReadCounts) {
     let mut reader = Reader::default();
     let (mut places, mut at, mut turn, mut spoke) = ([1_u64 << 40; 2], 0, 0, CLIENT);
     let mut calls = Vec::new();

@@ -5,6 +5,7 @@
 //! than something happens there shortly before a moment that has nothing to do with it.
 
 use super::bursts::{Ask, Company, TOGETHER, find};
+use super::drawn;
 use super::steady::{Excess, by_chance};
 use super::{LEAST_ROUNDS, SEEN, Talk};
 use std::collections::BTreeMap;
@@ -13,7 +14,7 @@ use std::ops::Range;
 /// A connection of fewer requests is no lane of its own: there is nothing to learn from it.
 const LASTING: usize = 3;
 /// An aggregator turns from an answer to the next request in less than this. What comes later may be told by [`super::candidates`].
-const SHORTLY: u64 = 1_000_000;
+pub(super) const SHORTLY: u64 = 1_000_000;
 /// A pool takes another connection where so many of the requests on it find a first one busy.
 pub(super) const OVERFLOW: f64 = 0.9;
 /// A connection that is asked so many times as often as the one in the middle, or as seldom, may have nothing to do with the group.
@@ -333,7 +334,7 @@ fn lanes(talks: &[Talk], lasts: impl Fn(u32) -> bool) -> Vec<u32> {
     lane
 }
 
-fn join(root: &mut [u32], a: u32, b: u32) -> bool {
+pub(super) fn join(root: &mut [u32], a: u32, b: u32) -> bool {
     let (a, b) = (find(root, a), find(root, b));
     root[a.max(b) as usize] = a.min(b);
     a != b
@@ -341,10 +342,10 @@ fn join(root: &mut [u32], a: u32, b: u32) -> bool {
 
 /// What happened: when, and on which connection.
 #[derive(Clone, Copy)]
-struct Event {
-    at: u64,
-    conn: u32,
-    asked: bool,
+pub(super) struct Event {
+    pub at: u64,
+    pub conn: u32,
+    pub asked: bool,
 }
 
 /// Joins groups of which one follows the other, until none does. Each pass at least halves what is joined in it, so there are few.
@@ -379,7 +380,7 @@ fn link(talks: &[Talk], asks: &[Ask], root: &mut [u32]) {
                 changed |= join(root, me, other);
             }
         }
-        if !changed {
+        if !changed && !drawn::link(&events, &group, root) {
             return;
         }
     }

@@ -8,7 +8,8 @@ use super::bursts::Ask;
 use super::candidates::{self, COVERAGE, Choice, Need, Streams};
 use super::class::Class;
 use super::groups::{FOLLOWS, Group};
-use super::requests::{BESIDE, Cut, RARELY, Request};
+use super::requests::{BESIDE, Cut, RARELY, Request, VALLEY};
+use super::steady::{RESOLUTION, cost, median};
 use super::{CLEAR, SEEN};
 
 /// A request has no more stages with pauses between them than this.
@@ -53,10 +54,18 @@ fn stage_of(n: usize, classes: &[Class], streams: &Streams, asks: &[Ask]) -> Opt
         if !plain(first) || few {
             continue;
         }
-        // Each follows the other as steadily: two requests take turns.
-        let (Some(after), None) = (of_rounds(first, second, asks), of_rounds(second, first, asks)) else {
-            continue;
+        let after = match (of_rounds(first, second, asks), of_rounds(second, first, asks)) {
+            (Some(after), None) => after,
+            // Each follows the other as steadily: two requests take turns.
+            (Some(_), Some(_)) => continue,
+            (None, _) => match in_turn(first, second, asks) {
+                Some(after) => after,
+                None => continue,
+            },
         };
+        if goes_by_its_own_clock(second, first, &after, asks) {
+            continue;
+        }
         let mut requests = first.requests();
         for (mine, of) in second.requests().into_iter().zip(after) {
             match of {
@@ -69,6 +78,50 @@ fn stage_of(n: usize, classes: &[Class], streams: &Streams, asks: &[Ask]) -> Opt
         return Some((other, n, requests));
     }
     None
+}
+
+/// Whether a class follows its own rounds more steadily than those of another: checks whose periods are the same keep step with each other, and are no
+/// stages.
+fn goes_by_its_own_clock(second: &Class, first: &Class, after: &[Option<usize>], asks: &[Ask]) -> bool {
+    let start = |i: usize| second.start(i, asks);
+    let since = |end: Option<u64>, i: usize| Some(start(i).saturating_sub(end?));
+    let answered = |class: &Class, i: usize| class.answered(i, Need::AllBut(0)).map(|answer| answer.0);
+    let others = after.iter().enumerate().filter_map(|(i, of)| since(answered(first, (*of)?), i)).collect::<Vec<_>>();
+    let own = (1..second.bursts.len()).filter_map(|i| since(answered(second, i - 1), i)).collect::<Vec<_>>();
+    // A timer may also count from one request to the next.
+    let ticks = (1..second.bursts.len()).map(|i| start(i).saturating_sub(start(i - 1))).collect::<Vec<_>>();
+    cost(&own, RESOLUTION).min(cost(&ticks, RESOLUTION)) < cost(&others, RESOLUTION)
+}
+
+/// The round of one class that each round of another follows, where the two take turns and nothing of the one goes on beside the other. A stage follows
+/// sooner than its user goes on, however long the application computes in between; where the pauses are alike, two requests take turns.
+fn in_turn(first: &Class, second: &Class, asks: &[Ask]) -> Option<Vec<Option<usize>>> {
+    let of = |class: &Class, stage: bool| {
+        let span = |i: usize| Some((class.start(i, asks), class.answered(i, Need::AllBut(0))?.0, stage, i));
+        (0..class.bursts.len()).filter_map(span).collect::<Vec<_>>()
+    };
+    let mut all = [of(first, false), of(second, true)].concat();
+    all.sort_unstable();
+    let mut after = vec![None; second.bursts.len()];
+    let (mut within, mut between) = (Vec::new(), Vec::new());
+    for three in all.windows(3) {
+        let &[(_, ended, false, of), (start, end, true, i), (next, _, false, _)] = three else { continue };
+        if ended <= start + SEEN && end <= next + SEEN {
+            after[i] = Some(of);
+            within.push(start.saturating_sub(ended));
+            between.push(next.saturating_sub(end));
+        }
+    }
+    // The last one has none behind it.
+    if let &[.., (_, ended, false, of), (start, _, true, i)] = all.as_slice()
+        && ended <= start + SEEN
+    {
+        after[i] = Some(of);
+    }
+    let mostly = |count: usize| count as f64 >= (1.0 - RARELY) * second.bursts.len() as f64;
+    let sooner = within.iter().zip(&between).filter(|(within, between)| within < between).count();
+    let two_kinds = median(&between) as f64 >= VALLEY * median(&within) as f64;
+    (mostly(sooner) && two_kinds).then_some(after)
 }
 
 /// The round of one class that each round of another follows.
@@ -168,6 +221,8 @@ fn merged(stages: [&Class; 2], requests: Vec<Request>, talks: &[Talk], asks: &[A
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::release::Times;
+    use crate::release::steady::by_chance;
 
     const MS: u64 = 1_000_000;
 
@@ -182,6 +237,58 @@ mod tests {
     fn what_takes_up_to_half_as_long_again_takes_about_as_long() {
         assert!(after(|n| 10 + n % 6) && !after(|n| 10 + n % 8));
         assert!(after(|_| 3) && !after(|n| n * 37 % 100), "a pause that is drawn");
+    }
+
+    /// Two connections, the first of which is asked every quarter of a second and a little, and the second in a rhythm of its own or so long after the
+    /// answers of the first: how many companies there are.
+    fn beside_a_check(of_its_own: bool) -> usize {
+        let mut talks = [0, 1].map(|server| Talk { server, ..Talk::default() });
+        let mut at = [0, 57 * MS];
+        for n in 0..40_usize {
+            let times = |asked, took| Times { asked: Some(asked), answered: Some(asked + took), ..Times::default() };
+            // The answers take up to 2 ms, and the drift of the one against the other is the sum of these.
+            let took = [by_chance(n, 0, 2 * MS), by_chance(n * 7 + 3, 0, 2 * MS)];
+            talks[0].times.push(times(at[0], took[0]));
+            if !of_its_own {
+                at[1] = at[0] + took[0] + 57 * MS;
+            }
+            talks[1].times.push(times(at[1], took[1]));
+            at = [at[0] + took[0] + 250 * MS, at[1] + took[1] + 250 * MS];
+        }
+        crate::release::infer(&talks).companies.len()
+    }
+
+    #[test]
+    fn a_check_that_keeps_step_with_another_one_follows_its_own_clock_and_is_no_stage() {
+        assert_eq!((beside_a_check(true), beside_a_check(false)), (2, 1));
+    }
+
+    /// Two servers are asked, and two of three others when both have answered and the application has computed for 1 to 4 ms; then the user pauses for up
+    /// to so many milliseconds: how many companies there are.
+    fn computed_between(pause: u64) -> usize {
+        let mut talks: Vec<Talk> = (0..5).map(|server| Talk { server, ..Talk::default() }).collect();
+        let mut at = 0;
+        for n in 0..100_usize {
+            for (stage, conns) in [[0, 1], [2 + n % 3, 2 + (n + 1) % 3]].into_iter().enumerate() {
+                let took = |k: usize| MS + by_chance(4 * n + 2 * stage + k, 0, 3 * MS);
+                for (k, &conn) in conns.iter().enumerate() {
+                    let times = Times { asked: Some(at), answered: Some(at + took(k)), ..Times::default() };
+                    talks[conn].times.push(times);
+                }
+                at += took(0).max(took(1));
+                at += if stage == 0 {
+                    MS + by_chance(5 * n + 1, 0, 3 * MS)
+                } else {
+                    MS + by_chance(3 * n, 0, pause * MS)
+                };
+            }
+        }
+        crate::release::infer(&talks).companies.len()
+    }
+
+    #[test]
+    fn what_takes_turns_with_another_and_follows_it_sooner_than_its_user_goes_on_is_a_stage() {
+        assert_eq!((computed_between(50), computed_between(3)), (1, 2));
     }
 
     #[test]

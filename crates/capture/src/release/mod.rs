@@ -12,6 +12,7 @@
 mod bursts;
 mod candidates;
 mod class;
+mod drawn;
 mod even;
 mod groups;
 mod joined;

@@ -27,12 +27,17 @@ pub(super) struct Periods(Vec<Period>);
 impl Periods {
     pub fn of(mine: &[u32], asks: &[Ask]) -> Periods {
         let mut all: Vec<Period> = Vec::new();
-        let (mut answered, mut last) = (0, 0);
+        let (mut answered, mut surely, mut last) = (0, 0, 0);
         for &n in mine {
             let ask = &asks[n as usize];
+            // What was asked and answered in this period is asked again, and all that is missing may have come: an application that goes on at once
+            // acknowledges the last answer with its next request to that server, which need not be the first that it asks.
+            let anew = |period: &Period| {
+                surely <= ask.at + SEEN && ask.own.is_some_and(|own| own > asks[period.asks[0] as usize].at)
+            };
             match all.last_mut() {
                 // Answered, as far as the tap knows: it may see that late.
-                Some(period) if answered > ask.at + SEEN => period.asks.push(n),
+                Some(period) if answered > ask.at + SEEN && !anew(period) => period.asks.push(n),
                 // The loop over the servers goes on, though the first has answered already.
                 Some(period)
                     if ask.at - last <= TOGETHER
@@ -40,10 +45,14 @@ impl Periods {
                 {
                     period.asks.push(n);
                 }
-                _ => all.push(Period { asks: vec![n], pause: ask.at.saturating_sub(answered), again: false }),
+                _ => {
+                    let since = if answered > ask.at { surely } else { answered };
+                    all.push(Period { asks: vec![n], pause: ask.at.saturating_sub(since), again: false });
+                }
             }
             // For what was never answered the application does not wait.
-            answered = answered.max(ask.answered.unwrap_or(ask.at));
+            let came = ask.answered.unwrap_or(ask.at);
+            (answered, surely) = (answered.max(came), surely.max(came.saturating_sub(ask.unsure)));
             last = ask.at;
         }
         let servers = |period: &Period| {
@@ -129,5 +138,40 @@ impl Periods {
             servers.extend(mine());
         }
         all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// Two servers are asked at 0 and at 12 ms, and the second answers after 10 ms; a tap at the switch sees that acknowledged with the next request to it, at
+    /// 13 ms, and knows that it may have come so much earlier. The messages of each period.
+    fn acknowledged_by_the_next_request(unsure: u64) -> Vec<usize> {
+        let ask = |conn: u32, at: u64, answered: u64, own: Option<u64>, unsure: u64| Ask {
+            at: at * MS,
+            sent: at * MS,
+            conn,
+            server: conn,
+            own: own.map(|own| own * MS),
+            answered: Some(answered * MS),
+            unsure: unsure * MS,
+            ..Ask::default()
+        };
+        let asks = [
+            ask(0, 0, 4, None, 0),
+            ask(1, 0, 13, None, unsure),
+            ask(0, 12, 14, Some(4), 0),
+            ask(1, 13, 15, Some(13), 0),
+        ];
+        Periods::of(&[0, 1, 2, 3], &asks).cut(|_| false).iter().map(Vec::len).collect()
+    }
+
+    #[test]
+    fn an_answer_that_the_next_request_acknowledges_may_have_come_before_others_were_asked_again() {
+        assert_eq!(acknowledged_by_the_next_request(3), [2, 2]);
+        assert_eq!(acknowledged_by_the_next_request(0), [4], "it came after them");
     }
 }
