@@ -464,6 +464,7 @@ fn timers_after(us: u64) -> u32 {
 #[test]
 fn what_is_sent_again_after_three_milliseconds_of_silence_was_sent_by_a_timer() {
     assert_eq!((timers_after(2_900), timers_after(3_100)), (0, 1));
+}
 
 /// The server's numbers jump by so many bytes that are not in the file, which has seven packets.
 fn workload_without(bytes: u32) -> bool {
