@@ -64,9 +64,9 @@ def main(dist: Path, capture: Path) -> None:
         )
         assert int(found.stdout) >= 5, found.stdout
         (parts,) = home.rglob("fanin-*.dist-info/sboms/*.json")
-        assert {"fanin-host", "polars", "vega", "glibc"} <= {
-            p["name"] for p in json.loads(parts.read_text())["components"]
-        }
+        listed = {part["name"] for part in json.loads(parts.read_text())["components"]}
+        assert {"fanin-host", "polars", "vega", "libelf", "zlib"} <= listed
+        assert listed & {"musl", "glibc"}
         assert "complete" in fanin("--show-completion", "bash")
         assert (home / "share/man/man1/fanin-compare.1").exists()
         assert (home / "bin/fanin").read_bytes().startswith(b"\x7fELF")
