@@ -133,22 +133,13 @@ docs: build
 linux:
 	cargo build --release --package fanin-host --package fanin-testbed --package fanin-player --package fanin-shim --features fanin-host/bpf
 
-# `fanin-host` and the launcher `fanin`, each one static file with everything inside, in target/host: what `make linux` needs, and Debian's static libelf, zlib and C library.
+# `fanin-host` and the launcher `fanin`, each one static file with everything inside, in target/host: what clang and libbpf-dev are for above, and Debian's musl-dev; without musl they are linked with glibc, which is said.
 host:
-	RUSTFLAGS="-C target-feature=+crt-static" LIBBPF_SYS_LIBRARY_PATH=/usr/lib/$(MACHINE)-linux-gnu \
-	  cargo build --release --package fanin-host --package fanin-launcher --features fanin-host/static --target $(MACHINE)-unknown-linux-gnu \
-	  --config profile.release.strip=true
-	mkdir -p target/host
-	cp target/$(MACHINE)-unknown-linux-gnu/release/fanin-host target/$(MACHINE)-unknown-linux-gnu/release/fanin target/host/
+	$(PYTHON) tools/host.py $(MACHINE) fanin-host fanin
 
-# The same for arm64, by Debian's cross compiler and its static libraries for arm64 (docs/how-to/host.md).
+# The same for arm64, by Debian's cross compiler (docs/how-to/host.md).
 host-arm64:
-	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc \
-	RUSTFLAGS="-C target-feature=+crt-static" LIBBPF_SYS_LIBRARY_PATH=/usr/lib/aarch64-linux-gnu \
-	  cargo build --release --package fanin-host --features fanin-host/static --target aarch64-unknown-linux-gnu \
-	  --config profile.release.strip=true
-	mkdir -p target/host
-	cp $(or $(CARGO_TARGET_DIR),target)/aarch64-unknown-linux-gnu/release/fanin-host target/host/fanin-host-arm64
+	$(PYTHON) tools/host.py aarch64 fanin-host
 
 # Run, capture, replay: 200 random scenarios on stars and 100 on other networks, a line each (minutes).
 round-trip: build

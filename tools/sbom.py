@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import host
 import vl_convert
 from packaging.markers import Marker
 
@@ -28,14 +29,6 @@ CRATES = (
     ("-p", "fanin-host", "-p", "fanin-launcher", "--features", "fanin-host/static"),
 )
 """As `make build` and `make host` compile them."""
-
-LIBRARIES = {
-    "libelf-dev": ("libelf", "LGPL-3.0-or-later OR GPL-2.0-or-later"),
-    "zlib1g-dev": ("zlib", "Zlib"),
-    "libzstd-dev": ("zstd", "BSD-3-Clause OR GPL-2.0-only"),
-    "libc6-dev": ("glibc", "LGPL-2.1-or-later"),
-}
-"""Debian's packages of the libraries that `make host` links statically; libbpf comes with its crate."""
 
 IN_WORDS = {
     "BSD License": "BSD-3-Clause",
@@ -95,14 +88,24 @@ def _crates() -> Iterator[Component]:
 
 
 def _libraries() -> Iterator[Component]:
-    for package, (name, licence) in LIBRARIES.items():
-        asked = ["dpkg-query", "--show", "--showformat", "${Version}", package]
-        try:
-            version = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
-        except (OSError, subprocess.CalledProcessError):
-            # Of another system, or not linked in here.
-            continue
-        yield _part("library", name, version, licence, "deb/debian")
+    """The C libraries that `tools/host.py` links statically; libbpf comes with its crate."""
+    elfutils, zlib = host.source() / "elfutils/configure.ac", host.source() / "zlib/zlib.h"
+    version = _found(r"AC_INIT\(\[elfutils\],\[([0-9.]+)\]", elfutils.read_text(encoding="utf-8"))
+    yield _part("library", "libelf", version, "LGPL-3.0-or-later OR GPL-2.0-or-later", "generic")
+    version = _found(r'ZLIB_VERSION "([^"]+)"', zlib.read_text(encoding="utf-8"))
+    yield _part("library", "zlib", version, "Zlib", "generic")
+    libc = host.musl(platform.machine())
+    if libc is not None:
+        asked = subprocess.run(["ar", "p", libc, "version.lo"], capture_output=True, check=True).stdout
+        yield _part("library", "musl", _found(r"\0(\d+\.\d+\.\d+)\0", asked.decode("latin-1")), "MIT", "generic")
+    else:
+        yield _part("library", "glibc", platform.libc_ver()[1], "LGPL-2.1-or-later", "generic")
+
+
+def _found(pattern: str, text: str) -> str:
+    found = re.search(pattern, text)
+    assert found is not None, pattern
+    return found[1]
 
 
 def _scripts() -> Iterator[Component]:

@@ -77,7 +77,7 @@ fn results(spec: &Spec, log: &Log, traffic: &Traffic) -> Result<Results, KernelE
         packets_in_flight: created.saturating_sub(arrivals.len() as u64 + drops),
         ports: rows,
         flows: flow_rows.into_iter().collect(),
-        messages,
+        messages: messages.into_iter().collect(),
         cbr,
         traces: Traces { queue, window, packets, throughput: throughput.finish(), ..Traces::default() },
     })

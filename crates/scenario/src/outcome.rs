@@ -34,11 +34,15 @@ pub struct RoundTimes {
 pub fn response_times(responses: &[ReplayedResponse], results: &Results) -> Vec<ResponseTimes> {
     let times = responses.iter().map(|response| {
         // A response may be written in several pieces, which are consecutive messages.
-        let pieces = results.messages.get(response.first.index()..=response.last.index()).unwrap_or_default();
+        let of = |id: MessageId| results.messages.get(id.index());
+        let Some(last) = of(response.last) else {
+            return ResponseTimes { release_ps: None, done_ps: None, timeouts: 0 };
+        };
+        let pieces = (response.first.index()..=response.last.index()).filter_map(|n| results.messages.get(n));
         ResponseTimes {
-            release_ps: pieces.first().and_then(|m| m.release_ps),
-            done_ps: pieces.last().and_then(|m| m.done_ps),
-            timeouts: pieces.iter().map(|m| m.timeouts).sum(),
+            release_ps: of(response.first).and_then(|m| m.release_ps),
+            done_ps: last.done_ps,
+            timeouts: pieces.map(|m| m.timeouts).sum(),
         }
     });
     times.collect()
@@ -99,7 +103,7 @@ mod tests {
     fn results() -> Results {
         let messages =
             vec![message(4, Some(9), 0), message(10, Some(20), 1), message(15, Some(40), 2), message(50, None, 4)];
-        Results { messages, ..Results::default() }
+        Results { messages: messages.into_iter().collect(), ..Results::default() }
     }
 
     #[test]

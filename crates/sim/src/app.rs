@@ -1,12 +1,17 @@
 //! The applications: messages released in time or after barriers, and what becomes of them.
 
-use crate::results::MessageStats;
+use crate::results::{MessageStats, Messages};
 use crate::spec::{BarrierId, GateEvent, Message, Release, Spec};
 
 /// Progress of all messages of a run.
 #[derive(Debug, Default)]
 pub struct Application {
-    rows: Vec<MessageStats>,
+    courses: Vec<Course>,
+    /// Of each message, its flow, and what it takes on empty links.
+    flows: Vec<u32>,
+    ideal_ps: Vec<u64>,
+    /// Of each message, if one has a deadline.
+    deadlines: Vec<u64>,
     /// Messages released at fixed times, in order, and the next of them to schedule.
     timed: Vec<(u64, u32)>,
     next_timed: usize,
@@ -24,6 +29,22 @@ pub struct Application {
     delivered: u64,
     finite: u64,
     messages_of_timed: Vec<bool>,
+}
+
+/// No time: what has not happened, or a deadline that there is none of.
+const NEVER: u64 = u64::MAX;
+
+/// When what became of a message. A replay has millions of them, so nothing is here that the plan has.
+#[derive(Clone, Copy, Debug)]
+struct Course {
+    release_ps: u64,
+    first_send_ps: u64,
+    done_ps: u64,
+}
+
+/// A time, where there is one.
+fn time(ps: u64) -> Option<u64> {
+    Some(ps).filter(|&ps| ps != NEVER)
 }
 
 /// A message that waits for a barrier: released so long after it, and not before that time.
@@ -120,17 +141,10 @@ impl Application {
             messages_of_timed[i as usize] = true;
         }
         Application {
-            rows: spec
-                .messages
-                .iter()
-                .map(|m| MessageStats {
-                    flow: m.flow.0,
-                    class: m.class,
-                    bytes: m.bytes,
-                    ideal_ps: ideal(m),
-                    ..MessageStats::default()
-                })
-                .collect(),
+            courses: vec![Course { release_ps: NEVER, first_send_ps: NEVER, done_ps: NEVER }; spec.messages.len()],
+            flows: spec.messages.iter().map(|m| m.flow.0).collect(),
+            ideal_ps: spec.messages.iter().map(ideal).collect(),
+            deadlines: Vec::new(),
             timed,
             next_timed: 0,
             left,
@@ -158,7 +172,7 @@ impl Application {
 
     /// A message is released; returns what to schedule: the next timed one, and what its gates release.
     pub fn release(&mut self, message: u32, now: u64) -> Vec<(u64, u32)> {
-        self.rows[message as usize].release_ps = Some(now);
+        self.courses[message as usize].release_ps = now;
         let mut next = Vec::new();
         for n in self.release_gates.range(message) {
             let barrier = self.release_gates.of[n].1.0;
@@ -173,13 +187,16 @@ impl Application {
 
     /// Notes a released message's deadline and the timeouts its flow had before.
     pub fn promise(&mut self, message: u32, deadline: Option<u64>, timeouts: u32) {
-        self.rows[message as usize].deadline_ps = deadline;
+        if let Some(deadline) = deadline {
+            self.deadlines.resize(self.courses.len(), NEVER);
+            self.deadlines[message as usize] = deadline;
+        }
         self.timeouts_before[message as usize] = timeouts;
     }
 
     /// The first byte of a message was sent.
     pub fn started(&mut self, message: u32, now: u64) {
-        self.rows[message as usize].first_send_ps = Some(now);
+        self.courses[message as usize].first_send_ps = now;
     }
 
     /// A flow had a retransmission timeout.
@@ -189,7 +206,7 @@ impl Application {
 
     /// A message was delivered; returns what its barrier releases.
     pub fn complete(&mut self, message: u32, now: u64) -> Vec<(u64, u32)> {
-        self.rows[message as usize].done_ps = Some(now);
+        self.courses[message as usize].done_ps = now;
         self.delivered += 1;
         let mut released = Vec::new();
         if let Some(barrier) = self.completes[message as usize] {
@@ -217,7 +234,7 @@ impl Application {
 
     /// The flow that carries a message.
     pub fn flow_of(&self, message: u32) -> u32 {
-        self.rows[message as usize].flow
+        self.flows[message as usize]
     }
 
     /// Every finite message is delivered.
@@ -227,16 +244,22 @@ impl Application {
 
     /// Whether a message has been handed over.
     pub fn is_released(&self, message: u32) -> bool {
-        self.rows[message as usize].release_ps.is_some()
+        self.courses[message as usize].release_ps != NEVER
     }
 
     /// Takes over what another part of the run knows.
     pub fn absorb(&mut self, other: Application) {
-        for (row, theirs) in self.rows.iter_mut().zip(other.rows) {
-            row.release_ps = row.release_ps.or(theirs.release_ps);
-            row.first_send_ps = row.first_send_ps.or(theirs.first_send_ps);
-            row.deadline_ps = row.deadline_ps.or(theirs.deadline_ps);
-            row.done_ps = row.done_ps.or(theirs.done_ps);
+        // What happened, happened in one of them.
+        for (course, theirs) in self.courses.iter_mut().zip(other.courses) {
+            course.release_ps = course.release_ps.min(theirs.release_ps);
+            course.first_send_ps = course.first_send_ps.min(theirs.first_send_ps);
+            course.done_ps = course.done_ps.min(theirs.done_ps);
+        }
+        if self.deadlines.len() < other.deadlines.len() {
+            self.deadlines.resize(other.deadlines.len(), NEVER);
+        }
+        for (deadline, theirs) in self.deadlines.iter_mut().zip(other.deadlines) {
+            *deadline = theirs.min(*deadline);
         }
         for (before, theirs) in self.timeouts_before.iter_mut().zip(other.timeouts_before) {
             *before += theirs;
@@ -251,16 +274,35 @@ impl Application {
     }
 
     /// The table of messages.
-    pub fn into_rows(mut self) -> Vec<MessageStats> {
+    pub fn into_rows(mut self, spec: &Spec) -> Messages {
         self.timeouts.sort_unstable();
-        for (row, before) in self.rows.iter_mut().zip(&self.timeouts_before) {
-            // What arrives at an instant arrives before the timers of that instant.
-            let Some(done) = row.done_ps.filter(|&done| row.release_ps.is_some_and(|release| release < done)) else {
-                continue;
-            };
-            let until = |time| self.timeouts.partition_point(|&t| t < (row.flow, time));
-            row.timeouts = ((until(done) - until(0)) as u32).saturating_sub(*before);
+        // Nothing is released any more; what that took has room for the rows.
+        (self.flows, self.completes, self.timed) = Default::default();
+        (self.waiting, self.delivery_gates, self.release_gates) = Default::default();
+        let mut rows = Messages::with_capacity(self.courses.len());
+        for (n, (message, course)) in spec.messages.iter().zip(&self.courses).enumerate() {
+            rows.push(MessageStats {
+                flow: message.flow.0,
+                class: message.class,
+                bytes: message.bytes,
+                release_ps: time(course.release_ps),
+                first_send_ps: time(course.first_send_ps),
+                done_ps: time(course.done_ps),
+                deadline_ps: self.deadlines.get(n).and_then(|&at| time(at)),
+                ideal_ps: self.ideal_ps[n],
+                timeouts: self.timeouts_of(message.flow.0, course, self.timeouts_before[n]),
+            });
         }
-        self.rows
+        rows
+    }
+
+    /// Timeouts of a flow between a message's release and its delivery, where `before` its release there were so many.
+    fn timeouts_of(&self, flow: u32, course: &Course, before: u32) -> u32 {
+        // What arrives at an instant arrives before the timers of that instant.
+        if course.done_ps == NEVER || course.release_ps >= course.done_ps {
+            return 0;
+        }
+        let until = |time| self.timeouts.partition_point(|&t| t < (flow, time));
+        ((until(course.done_ps) - until(0)) as u32).saturating_sub(before)
     }
 }

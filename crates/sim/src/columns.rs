@@ -244,6 +244,11 @@ macro_rules! rows {
                 self.rows == 0
             }
 
+            /// A row, where there are so many.
+            pub fn get(&self, row: usize) -> Option<$row> {
+                (row < self.rows).then(|| self.row(row))
+            }
+
             /// A row.
             ///
             /// # Panics

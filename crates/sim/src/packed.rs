@@ -140,6 +140,16 @@ impl Coded for u64 {
     }
 }
 
+/// Numbers of flows, and counts.
+impl Coded for u32 {
+    fn code(self) -> u64 {
+        self.into()
+    }
+    fn of(code: u64) -> u32 {
+        code as u32
+    }
+}
+
 /// Numbers of groups.
 impl Coded for u16 {
     fn code(self) -> u64 {

@@ -54,7 +54,7 @@ pub(crate) fn report(mut runs: Vec<Run<'_>>, partition: Option<&Partition>, end:
     let mut app = apps.next().unwrap_or_default();
     apps.for_each(|other| app.absorb(other));
     let (delivered, finite) = app.delivered();
-    let messages = app.into_rows();
+    let messages = app.into_rows(spec);
     let names: Vec<Arc<str>> = spec.nodes.iter().map(|n| n.name.as_str().into()).collect();
     let flows = flow_table(&mut runs, &names);
     let cbr = (0..)

@@ -68,7 +68,7 @@ pub fn wait(packets: RawFd, most: u64, heed: bool) -> io::Result<bool> {
     // A negative descriptor is not looked at.
     let mut both = [of(if heed { packets } else { -1 }), of(libc::STDIN_FILENO)];
     let time = libc::timespec {
-        tv_sec: (most / 1_000_000_000) as libc::time_t,
+        tv_sec: (most / 1_000_000_000) as _, // `time_t`, whose name libc deprecates for musl
         tv_nsec: (most % 1_000_000_000) as libc::c_long,
     };
     // SAFETY: two descriptors, a time, no signal mask.

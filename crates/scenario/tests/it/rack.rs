@@ -90,7 +90,7 @@ fn the_first_request_leaves_with_the_last_acknowledgement_of_its_handshake() {
     assert_eq!((plan.spec.messages[0].release, plan.spec.messages[0].bytes), (Release::At(opened), 200));
     let sent = |plan: &fanin_scenario::RackPlan, message: usize| {
         let results = fanin_sim::run(&plan.spec, &mut |_| std::ops::ControlFlow::Continue(())).unwrap();
-        results.messages[message].first_send_ps.unwrap()
+        results.messages.row(message).first_send_ps.unwrap()
     };
     // A SYN of 62 bytes and its answer on four links of 1 Gb/s and 25 us: the round trip, however long the one of the capture was.
     let took = sent(&plan, 0) - opened.since(Time::ZERO).ps();
@@ -193,7 +193,8 @@ fn every_response_of_a_replay_is_delivered() {
     let results = fanin_sim::run(&plan.spec, &mut |_| std::ops::ControlFlow::Continue(())).unwrap();
     assert!(results.complete);
     for response in &plan.responses {
-        let (first, last) = (&results.messages[response.first.index()], &results.messages[response.last.index()]);
+        let (first, last) =
+            (&results.messages.row(response.first.index()), &results.messages.row(response.last.index()));
         assert!(last.done_ps.unwrap() > first.release_ps.unwrap());
     }
     assert!(!results.traces.queue.time_ps.is_empty() && !results.traces.window.time_ps.is_empty());

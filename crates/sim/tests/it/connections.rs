@@ -68,7 +68,7 @@ fn a_server_that_loses_its_first_response_knows_the_round_trip() {
     spec.links[2].queue.args.set("loss_of", Value::Word("1,2,3".to_owned()));
     let r = run(&spec);
     assert!(r.complete && r.flows.row(0).drops == 3, "{:?}", r.flows.row(0));
-    let done = r.messages[1].done_ps.unwrap();
+    let done = r.messages.row(1).done_ps.unwrap();
     assert!(done > Duration::ms(2).ps() && done < Duration::ms(30).ps(), "{done}");
 }
 
@@ -250,7 +250,7 @@ fn a_connection_opened_before_its_first_message_saves_the_handshake() {
         let f = flow(&mut spec, 0, t);
         spec.flows[0].open = open;
         message(&mut spec, f, 1000, Duration::ms(10));
-        run(&spec).messages[0].done_ps.unwrap()
+        run(&spec).messages.row(0).done_ps.unwrap()
     };
     // SYN, SYN/ACK and ACK: a round trip of 4 hops of 50 us, and three packets of 52 bytes on two links each, but for the last that overlaps.
     let saved = done(None) - done(Some(Time::ZERO));

@@ -122,7 +122,7 @@ fn nagle_holds_a_small_segment_and_minshall_only_behind_another() {
 fn a_handshake_costs_one_round_trip_of_empty_packets() {
     let done = |handshake| {
         let r = run(&one_flow(Stack { handshake, ..open_ns2() }, &[(1460, Duration::ZERO)]));
-        r.messages[0].done_ps.unwrap()
+        r.messages.row(0).done_ps.unwrap()
     };
     // Four hops of 50 us and 0.32 us.
     assert_eq!(done(true) - done(false), Duration::ns(201_280).ps());
@@ -153,7 +153,7 @@ fn syns_and_selective_acks_are_as_long_as_their_options() {
 /// NS2's `syn_` is on: what loses nothing ends one round trip of empty packets later than on a connection that is open.
 #[test]
 fn the_agents_of_ns2_begin_with_a_syn() {
-    let done = |stack| run(&one_flow(stack, &[(1460, Duration::ZERO)])).messages[0].done_ps.unwrap();
+    let done = |stack| run(&one_flow(stack, &[(1460, Duration::ZERO)])).messages.row(0).done_ps.unwrap();
     assert_eq!(done(Stack::ns2()) - done(open_ns2()), Duration::ns(201_280).ps());
 }
 
@@ -211,8 +211,8 @@ fn messages_behind_a_barrier_wait_for_all_of_it_and_the_delay() {
     let next = message(&mut spec, a, 1460, Duration::ZERO);
     spec.messages[next.index()].release = Release::After(BarrierId(0), Duration::us(30));
     let r = run(&spec);
-    let last = r.messages[..2].iter().map(|m| m.done_ps.unwrap()).max().unwrap();
-    assert_eq!(r.messages[2].release_ps, Some(last + Duration::us(30).ps()));
+    let last = r.messages.iter().take(2).map(|m| m.done_ps.unwrap()).max().unwrap();
+    assert_eq!(r.messages.row(2).release_ps, Some(last + Duration::us(30).ps()));
     assert!(r.complete);
 }
 
@@ -302,7 +302,7 @@ fn validation_holds_no_sender_back_that_uses_its_window() {
         [CwndValidation::Rfc7661, CwndValidation::None].map(|cwnd_validation| {
             let r = run(&one_flow(Stack { cwnd_validation, ..Stack::rfc() }, messages));
             assert!(r.complete && r.flows.row(0).retransmissions == 0);
-            r.messages.last().and_then(|m| m.done_ps).unwrap()
+            r.messages.iter().last().and_then(|m| m.done_ps).unwrap()
         })
     };
     let [with, without] = ends(&[(100 * 1460, Duration::ZERO)]);

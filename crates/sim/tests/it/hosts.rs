@@ -33,7 +33,7 @@ fn acks(r: &Results) -> usize {
 
 /// When the message had been read, us.
 fn read_at(r: &Results) -> f64 {
-    r.messages[0].done_ps.unwrap() as f64 / 1e6
+    r.messages.row(0).done_ps.unwrap() as f64 / 1e6
 }
 
 /// Ten segments leave as two bursts of five and wait for the card's interrupt: two merged segments.
@@ -81,7 +81,7 @@ fn packets_leave_no_faster_than_a_processor_sends_them() {
 fn a_receive_queue_without_room_drops_and_tcp_repairs_it() {
     let hosts = HostModel { ring: 4, interrupt_delay: Duration::us(200), ..HostModel::ideal() };
     let r = one_message(100 * MSS, false, hosts);
-    assert!(r.flows.row(0).drops > 0 && r.messages[0].done_ps.is_some(), "{:?}", r.flows.row(0));
+    assert!(r.flows.row(0).drops > 0 && r.messages.row(0).done_ps.is_some(), "{:?}", r.flows.row(0));
     assert_eq!(one_message(100 * MSS, false, HostModel::ideal()).flows.row(0).drops, 0);
 }
 

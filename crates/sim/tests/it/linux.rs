@@ -90,7 +90,12 @@ fn a_timeout_for_nothing_is_taken_back() {
     let plain = delayed(Stack { recovery: fanin_cc::RecoveryKind::Sack, ..stack });
     assert!(plain.flows.row(0).timeouts >= 1 && plain.flows.row(0).undos == 0);
     assert!(plain.traces.window.ssthresh.last().unwrap().is_finite());
-    assert!(plain.messages[0].done_ps > r.messages[0].done_ps, "{:?} {:?}", plain.messages[0], r.messages[0]);
+    assert!(
+        plain.messages.row(0).done_ps > r.messages.row(0).done_ps,
+        "{:?} {:?}",
+        plain.messages.row(0),
+        r.messages.row(0)
+    );
 }
 
 #[test]
@@ -400,7 +405,7 @@ trait Share {
 impl Share for fanin_sim::results::FlowStats {
     /// Of 1 Gbps.
     fn goodput_share(&self, r: &Results) -> f64 {
-        let done = r.messages[0].done_ps.unwrap_or(r.end_ps);
+        let done = r.messages.row(0).done_ps.unwrap_or(r.end_ps);
         self.bytes_delivered as f64 * 8.0 / (done as f64 / 1e12) / 1e9
     }
 }
@@ -418,7 +423,7 @@ fn the_probe_of_a_lone_segment_waits_200_ms_longer() {
         message(&mut spec, f, segments * 1448, Duration::ms(50));
         let r = run(&spec);
         assert!(r.complete && r.flows.row(0).drops == segments && r.flows.row(0).timeouts == 0, "{:?}", r.flows.row(0));
-        (r.messages[1].done_ps.unwrap() - Duration::ms(50).ps()) as f64 / 1e9
+        (r.messages.row(1).done_ps.unwrap() - Duration::ms(50).ps()) as f64 / 1e9
     };
     // In jiffies of 4 ms, one to two late.
     let (lone, two) = (done_ms(1), done_ms(2));

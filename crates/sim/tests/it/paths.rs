@@ -12,8 +12,8 @@ fn one_packet_on_an_idle_path_takes_serialisation_plus_propagation_per_hop() {
     message(&mut spec, f, 1460, Duration::us(7));
     let r = run(&spec);
     // 1500 B at 1 Gbps are 12 us; two hops of 12 + 50.
-    assert_eq!(r.messages[0].done_ps, Some(Duration::us(7 + 124).ps()));
-    assert_eq!(r.messages[0].ideal_ps, Duration::us(124).ps());
+    assert_eq!(r.messages.row(0).done_ps, Some(Duration::us(7 + 124).ps()));
+    assert_eq!(r.messages.row(0).ideal_ps, Duration::us(124).ps());
     assert!(r.complete);
     // The ACK of 40 B takes 0.32 us per hop; the run ends at the delivery, before it is back.
     assert_eq!(r.packet_hops, 2 + 1);
@@ -38,8 +38,8 @@ fn an_odd_message_ends_with_a_short_packet() {
     message(&mut spec, f, 1461, Duration::ZERO);
     let r = run(&spec);
     // The second packet (41 B, 0.328 us) leaves behind the first at the sender and waits for nothing at the switch.
-    assert_eq!(r.messages[0].done_ps, Some(Duration::ns(12_000 + 12_000 + 100_000 + 328).ps()));
-    assert_eq!(r.messages[0].ideal_ps, Duration::ns(12_000 + 2 * 328 + 100_000).ps());
+    assert_eq!(r.messages.row(0).done_ps, Some(Duration::ns(12_000 + 12_000 + 100_000 + 328).ps()));
+    assert_eq!(r.messages.row(0).ideal_ps, Duration::ns(12_000 + 2 * 328 + 100_000).ps());
     assert_eq!(r.flows.row(0).segments, 2);
 }
 

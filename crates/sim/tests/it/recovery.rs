@@ -159,8 +159,8 @@ fn the_linux_endpoint_repairs_a_lost_tail_by_a_probe_without_a_timeout() {
     assert!(r.complete);
     assert_eq!((r.flows.row(0).timeouts, r.flows.row(0).tail_probes), (0, 1), "{:?}", r.flows.row(0));
     // The last ACK after one round trip of 4.1 ms, the probe 2 srtt + 2 ms later, its SACK a round trip later, half of one for packet 9.
-    let done = r.messages[0].done_ps.unwrap();
-    assert!((Duration::ms(20).ps()..Duration::ms(21).ps()).contains(&done), "{:?}", r.messages[0]);
+    let done = r.messages.row(0).done_ps.unwrap();
+    assert!((Duration::ms(20).ps()..Duration::ms(21).ps()).contains(&done), "{:?}", r.messages.row(0));
 }
 
 /// The probe repeats the ninth segment, which ends the message, and PSH with it: the host that reads it acknowledges it at once, not when
@@ -176,7 +176,7 @@ fn the_end_of_a_message_that_is_sent_again_is_acknowledged_at_once() {
     spec.stop_when_done = false;
     spec.end = Time::ZERO + Duration::s(2);
     let r = run(&spec);
-    let (done, acks) = (r.messages[0].done_ps.unwrap(), &r.traces.packets);
+    let (done, acks) = (r.messages.row(0).done_ps.unwrap(), &r.traces.packets);
     assert_eq!(
         (r.flows.row(0).drops, r.flows.row(0).tail_probes, r.flows.row(0).timeouts),
         (1, 1, 0),
