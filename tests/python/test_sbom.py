@@ -83,6 +83,4 @@ def test_every_part_has_a_licence_that_may_be_passed_on() -> None:
 def test_the_list_is_of_the_form_that_its_readers_expect() -> None:
     names = [part["bom-ref"] for part in components()]
     assert len(set(names)) == len(names) > 100
-    assert all(
-        re.fullmatch(r"pkg:(cargo|pypi|npm|generic)/[A-Za-z0-9._-]+@[A-Za-z0-9._%~-]+", name) for name in names
-    )
+    assert all(re.fullmatch(r"pkg:(cargo|pypi|npm|generic)/[A-Za-z0-9._-]+@[A-Za-z0-9._%~-]+", name) for name in names)
