@@ -107,6 +107,8 @@ struct Dir {
     progress: u64,
     /// Everything below must be acknowledged before a pause can be the application's: data up to here was being repaired.
     repair: u64,
+    /// When it was repaired, by the sender's count more had left than the tap had seen: what comes behind it was lost with it, or after it.
+    lost_behind: bool,
     /// What its sender is known to send without an acknowledgement, at least, since it last had a reason to send less; none: it never had one.
     unasked: Option<u64>,
     /// Packets whose bytes had been acknowledged before they were sent again, and how often their receiver said that bytes came twice (D-SACK).

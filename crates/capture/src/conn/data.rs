@@ -62,7 +62,7 @@ impl Conn {
             return;
         }
         self.count_data(s, seq, &arrival, &came);
-        self.follow(&arrival, &came);
+        self.follow(s, &arrival, &came);
         if arrival.extends {
             self.extended(s, &arrival, came, arrivals, sink);
         } else if let Some(run) = self.run.as_mut().filter(|r| r.dir == d) {
@@ -111,8 +111,9 @@ impl Conn {
 
     /// What times round trips, and what tells windows, follows the packet: a repair ends what they had begun to measure.
     #[inline]
-    fn follow(&mut self, arrival: &Arrival, came: &Came) {
+    fn follow(&mut self, s: &Segment, arrival: &Arrival, came: &Came) {
         let turnaround = self.dirs[1 - came.d].half.least();
+        let skipped = self.skipped(came.d, s.ip_id);
         let dir = &mut self.dirs[came.d];
         if arrival.old > 0 || arrival.kind == Kind::Refill {
             dir.unasked = Some(0);
@@ -123,6 +124,7 @@ impl Conn {
             dir.half.cancel();
             dir.bursts.disturbed();
             dir.repair = dir.seq.max();
+            dir.lost_behind |= skipped;
             let largest = u64::from(dir.stats.largest_segment);
             dir.clocking.repaired(dir.seq.max(), came.in_flight, largest, came.idle);
         } else if arrival.extends {
@@ -137,6 +139,7 @@ impl Conn {
         let Came { d, at, before, earliest, .. } = came;
         let overlapped = came.acks && !self.dirs[1 - d].seq.covers_all(s.ack);
         self.dirs[d].pushed = s.flags & flag::PSH != 0;
+        self.dirs[d].lost_behind = false;
         if let (Some(pause), Some(run)) = (came.pause, self.run.as_mut().filter(|r| r.dir == d)) {
             let place = Place { connection: self.id, direction: direction(d, self.client), turn: self.turns };
             run.split(before, at, pause, place, sink);

@@ -25,7 +25,7 @@ impl Conn {
             .stamp
             .and_then(|stamp| dir.clock.silent_for(stamp))
             .is_some_and(|silent| silent < (at - last).div_ceil(2));
-        let lost = dir.seq.has_open_holes() || lost_before_the_tap(dir.last_ip_id, s.ip_id);
+        let lost = dir.seq.has_open_holes() || dir.lost_behind || lost_before_the_tap(dir.last_ip_id, s.ip_id);
         if at - last <= threshold || !dir.pushed || lost || busy {
             return None;
         }

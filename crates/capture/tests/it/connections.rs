@@ -499,3 +499,21 @@ fn without_a_handshake_what_no_jumbo_frame_carries_was_merged() {
     };
     assert!(merged(9_001) && !merged(9_000));
 }
+
+/// Pieces of an answer whose second segment is repaired after 7 ms and whose last one comes 208 ms later: whether its first copy had left before, and was
+/// lost.
+fn pieces(lost: bool) -> usize {
+    let mut s = Script::new();
+    s.open(0).up(100, 1, 1, 100, ACK | Flags::PSH).down(900, 1, 101, 1_448, ACK).up(901, 101, 1_449, 0, ACK);
+    s.ids[1] += 1;
+    s.down(1_100, 2_897, 101, 1_448, ACK | Flags::PSH).up(1_101, 101, 1_449, 0, ACK);
+    s.ids[1] += u16::from(lost);
+    s.down(8_000, 1_449, 101, 1_448, ACK).up(8_001, 101, 4_345, 0, ACK);
+    s.down(216_000, 4_345, 101, 760, ACK | Flags::PSH).up(216_001, 101, 5_105, 0, ACK);
+    s.analyse().workload(None).unwrap().connections[0].messages[0].pieces.len()
+}
+
+#[test]
+fn what_was_lost_behind_a_repair_waits_for_a_timer_and_not_for_the_application() {
+    assert_eq!((pieces(true), pieces(false)), (1, 2));
+}
