@@ -11,10 +11,7 @@ from fanin import aside
 from fanin.ranking import STATISTICS
 from fanin.runs.tables import schema
 
-# Polars before 1.32 numbers the words of each frame by itself, unless told to do it once, and sorts by those numbers, unless told to sort by the words.
-pl.enable_string_cache()
-
-WORD = pl.Categorical("lexical")
+WORD = pl.Categorical()
 """Names of algorithms and hosts: there are few, and millions of rows."""
 
 STATE = pl.Enum(next(column.codes for table in schema() for column in table.columns if column.name == "state"))
