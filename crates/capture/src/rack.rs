@@ -109,8 +109,7 @@ struct Receiver {
     passed_by: Passed,
     offload: Offload,
     timers: Moments,
-    /// When the last data packet passed, and how long before it none had.
-    data_at: u64,
+    /// For how long no data packet had passed before the last one.
     quiet: u64,
     round_trips: Rates,
     shortest: u64,
@@ -317,7 +316,6 @@ impl Receiver {
             passed_by: Passed::default(),
             offload: Offload::default(),
             timers: Moments::default(),
-            data_at: 0,
             quiet: 0,
             round_trips: Rates::default(),
             shortest: u64::MAX,
@@ -329,7 +327,7 @@ impl Receiver {
     fn data(&mut self, payload: u32, segment: u32, at: u64) -> Option<u64> {
         let wire = u64::from(payload) + OVERHEAD;
         self.passed.count(wire, at);
-        (self.quiet, self.data_at) = (at.saturating_sub(self.data_at), at);
+        self.quiet = at.saturating_sub(self.together.last);
         let merged = payload > segment;
         if merged {
             self.merged += 1;

@@ -1,8 +1,8 @@
 //! Whether the senders' retransmission timers go off in the same ticks.
 //!
 //! Linux's timers count in jiffies and expire when a tick begins (`run_timer_softirq`). Servers that are namespaces, containers or processes of one
-//! machine share its ticks; hosts of their own do not, and each stands elsewhere in a tick. What is sent again after silence, while nobody else
-//! fills the queue to the receiver, shows the moment at its tap.
+//! machine share its ticks. Separate hosts do not: the ticks of each begin at other times. A retransmission after silence shows when its timer
+//! expired, if the queue to the receiver was empty.
 
 use crate::decode::Addr;
 use serde::Serialize;
