@@ -87,11 +87,7 @@ class MeasuredReplay:
 
     def key(self) -> str:
         """Names what is kept."""
-        key = self.job.key(["measured", measure_digest()])
-        if self.job.traffic.replay.connections >= MANY:
-            # The plan that it was made from was another thread's, whose memory the allocator keeps from the one that runs.
-            _native.give_back()
-        return key
+        return self.job.key(["measured", measure_digest()])
 
     @apart
     def run(self, watch: Watch | None = None, captures: Captures | None = None) -> Frames:
@@ -121,9 +117,6 @@ class _Captured:
         folder.mkdir()
         return self.replay.run(watch, Captures(folder, self.places))
 
-
-MANY = 20_000
-"""Connections from which on the memory of a plan is given back when only its name was wanted: 0.3 KB each."""
 
 LONG = 300_000
 """Packet-hops from which a run's memory is given back to the system when it is over; shorter runs go on with it."""
