@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
 from pathlib import Path
 
 import pytest
 
 from . import real_racks
 
-TRIES, PAUSE_S = 4, 15
+TRIES = 4
+"""At the aggregator one capture in three of the shaped rack tells a limit of 12 to 24 packets where it is 30: the first packets of its answers wait for
+each other's, and are taken to have met a full queue (docs/validation.md, known failures of the buffer)."""
 
 pytestmark = pytest.mark.skipif(
     os.geteuid() != 0 or shutil.which("tc") is None,
@@ -28,15 +29,16 @@ pytestmark = pytest.mark.skipif(
     ids=["shaped", "bare"],
 )
 def test_a_real_rack_lies_within_what_its_captures_tell(rack: real_racks.Rack, tmp_path: Path) -> None:
-    # On a machine that others share the hosts of one capture may stall for all of its time: base and change alike then fail four times of four, and
-    # hold four of four a minute later.
-    tries = []
+    buffers = []
     for number in range(TRIES):
         folder = tmp_path / str(number)
         folder.mkdir()
         told = {tap: real_racks.told(rack, file) for tap, file in real_racks.captured(rack, folder).items()}
-        if all(found.fit and found.rate_within and found.buffer_within for found in told.values()):
+        for tap, found in told.items():
+            assert found.fit, tap
+            assert found.rate_within, (tap, found.rate)
+        assert told["switch"].buffer_within, told["switch"].buffer
+        buffers.append(told["client"].buffer)
+        if told["client"].buffer_within:
             return
-        tries.append(told)
-        time.sleep(PAUSE_S)
-    pytest.fail(f"in none of {TRIES} captures: {tries}")
+    pytest.fail(f"at the aggregator none of {buffers}")
