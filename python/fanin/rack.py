@@ -66,10 +66,10 @@ class RackProposal:
         One per value.
     warnings : tuple of RunWarning
         What makes an answer with this rack doubtful; a comparison repeats them.
-    text : str
-        The file.
     command : str
         The command that makes it again.
+    capture : str
+        The name of the capture's file.
     fitness : Fitness or None
         Whether the capture is fit to judge by; None where there is none.
     notes : tuple of str
@@ -77,11 +77,16 @@ class RackProposal:
     """
 
     findings: tuple[Finding, ...]
-    warnings: tuple[RunWarning, ...]
-    text: str
-    command: str
+    warnings: tuple[RunWarning, ...] = ()
+    command: str = ""
+    capture: str = ""
     fitness: Fitness | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The file."""
+        return _file(self)
 
     def __repr__(self) -> str:
         told = ", ".join(f"{f.key} {f.value or 'none'} ({f.certainty})" for f in self.findings)
@@ -168,8 +173,7 @@ def proposed(found: TrainsResult, aggregator: str, command: str) -> RackProposal
         findings += (*offload(link, _mtu(towards), near=near), *ticks(link))
     warnings = tuple(_warnings(towards, findings))
     notes = (*_notes(towards, findings), *needless(found, aggregator))
-    text = _file(found, findings, (*warnings, *notes), command)
-    return RackProposal(findings, warnings, text, command, found.fitness, notes)
+    return RackProposal(findings, warnings, command, Path(found.summary["file"]).name, found.fitness, notes)
 
 
 def as_fit(findings: tuple[Finding, ...], fitness: Fitness) -> tuple[Finding, ...]:
@@ -508,17 +512,17 @@ def in_short(proposal: RackProposal) -> str:
     )
 
 
-def _file(found: TrainsResult, findings: tuple[Finding, ...], told: tuple[str, ...], command: str) -> str:
-    name = _comment(Path(found.summary["file"]).name)
+def _file(proposal: RackProposal) -> str:
+    name = _comment(proposal.capture)
     lines = [
-        f"# {name}: {_comment(found.fitness.sentence)}",
-        f"# The rack of {name}, proposed by `{_comment(command)}`. Each value has its evidence;",
+        *([f"# {name}: {_comment(proposal.fitness.sentence)}"] if proposal.fitness else []),
+        f"# The rack of {name}, proposed by `{_comment(proposal.command)}`. Each value has its evidence;",
         "# correct what you know better.",
-        *(f"# {_comment(sentence)}." for sentence in told),
+        *(f"# {_comment(sentence)}." for sentence in (*proposal.warnings, *proposal.notes)),
         "",
     ]
     sections: dict[str, list[str]] = {"rack": [], "hosts": [], "stack": ['profile = "linux"']}
-    for finding in findings:
+    for finding in proposal.findings:
         section, _, name = finding.key.partition(".")
         between = {
             (True, True): f", probably {finding.low} to {finding.high}",

@@ -268,7 +268,7 @@ def test_a_proposed_file_is_a_rack_that_can_be_compared_on(fanin: Fanin, tmp_pat
     buffers = [int(rack["rack"].pop("buffer")[:-1]) for rack in (proposed, calibrated)]
     assert proposed == calibrated
     assert max(buffers) <= 1.5 * min(buffers)
-    assert "# calibrated" in written
+    assert "; calibrated: " in written
 
 
 def test_no_text_of_a_name_ends_its_line_of_the_file(tmp_path: Path) -> None:

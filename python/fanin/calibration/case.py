@@ -5,7 +5,6 @@ Every command that concludes something from a capture begins here, so that all o
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -232,14 +231,14 @@ def _as_given(base: ReplayJob) -> RackProposal:
     said = {**base.rack.table().get("rack", {}), **{k.removeprefix("rack."): v for k, v in base.settings}}
     known = [(f"rack.{name}", str(said[name])) for name in ("rate", "buffer") if name in said]
     usable = [(key, value) for key, value in known if between.position(key, value) > 0]
-    return RackProposal(tuple(Finding(key, value, "measured", "as given") for key, value in usable), (), "", "")
+    return RackProposal(tuple(Finding(key, value, "measured", "as given") for key, value in usable))
 
 
 def as_calibrated(proposal: RackProposal, found: Calibrated) -> RackProposal:
     """The proposal with the likeliest values of the set, each with what the calibration says of it; as it was where nothing was found."""
     if not found.reproduced or not found.calibration.values:
         return proposal
-    likeliest, ranges, text = dict(found.racks()[0]), found.calibration.ranges(), proposal.text
+    likeliest, ranges = dict(found.racks()[0]), found.calibration.ranges()
     findings = list(proposal.findings)
     for place, finding in enumerate(findings):
         value = likeliest.get(finding.key)
@@ -247,17 +246,12 @@ def as_calibrated(proposal: RackProposal, found: Calibrated) -> RackProposal:
             continue
         low, high = ranges[finding.key]
         why = f"calibrated: {_range(finding.key, low, high)} gives what the capture measured when the current setting is replayed"
-        name = finding.key.removeprefix("rack.")
-        text = re.sub(rf'(?m)^{name} = ".*"$', f'# {why}.\n{name} = "{value}"', text, count=1)
         findings[place] = replace(finding, value=value, low=low, high=high, evidence=f"{finding.evidence}; {why}")
     if (jitter := likeliest.get(JITTER)) is not None:
         why = "calibrated: hosts that take a random time for each packet, up to its time on the link, give what the capture measured"
-        text = re.sub(r"(?m)^\[stack\]$", f'[stack]\n# {why}.\nsend_jitter = "{jitter}"', text, count=1)
         findings.append(Finding(JITTER, jitter, "assumed", why))
     warnings = tuple(_with_rate(warning, proposal.findings, likeliest) for warning in proposal.warnings)
-    for before, after in zip(proposal.warnings, warnings, strict=True):
-        text = text.replace(f"# {before}.", f"# {after}.")
-    return replace(proposal, findings=tuple(findings), text=text, warnings=warnings)
+    return replace(proposal, findings=tuple(findings), warnings=warnings)
 
 
 def _with_rate(warning: RunWarning, findings: Sequence[Finding], likeliest: Mapping[str, str]) -> RunWarning:

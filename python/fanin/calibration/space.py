@@ -77,11 +77,11 @@ def open_values(proposal: RackProposal) -> dict[str, list[str]]:
     >>> from fanin.rack import RackProposal
     >>> from fanin.rack_queue import Finding
     >>> speed = Finding("rack.rate", "1Gbps", "measured", "")
-    >>> open_values(RackProposal((speed, Finding("rack.buffer", "100p", "assumed", "", "16p", "512p")), (), "", ""))
+    >>> open_values(RackProposal((speed, Finding("rack.buffer", "100p", "assumed", "", "16p", "512p"))))
     {'rack.buffer': ['16p', '32p', '64p', '128p', '256p', '512p']}
-    >>> open_values(RackProposal((speed, Finding("rack.buffer", "40p", "measured", "", "39p")), (), "", ""))
+    >>> open_values(RackProposal((speed, Finding("rack.buffer", "40p", "measured", "", "39p"))))
     {}
-    >>> open_values(RackProposal((Finding("rack.rate", "1Gbps", "bounded", "", "290Mbps"),), (), "", ""))
+    >>> open_values(RackProposal((Finding("rack.rate", "1Gbps", "bounded", "", "290Mbps"),)))
     {'rack.rate': ['300Mbps', '500Mbps', '800Mbps', '1Gbps', '1.5Gbps', '2.5Gbps']}
     """
     tries = {"rack.rate": _rates, "rack.buffer": _sizes}
@@ -104,7 +104,7 @@ def packet_time(proposal: RackProposal) -> list[str]:
     --------
     >>> from fanin.rack import RackProposal
     >>> from fanin.rack_queue import Finding
-    >>> of = lambda rate: packet_time(RackProposal((Finding("rack.rate", rate, "measured", ""),), (), "", ""))
+    >>> of = lambda rate: packet_time(RackProposal((Finding("rack.rate", rate, "measured", ""),)))
     >>> of("200Mbps"), of("10Mbps"), of("10Gbps")
     (['61us'], ['1211us'], ['1.2us'])
     """
@@ -133,7 +133,7 @@ def wider_values(proposal: RackProposal) -> dict[str, list[str]]:
     >>> from fanin.rack import RackProposal
     >>> from fanin.rack_queue import Finding
     >>> measured = (Finding("rack.rate", "500Mbps", "measured", ""), Finding("rack.buffer", "60p", "measured", ""))
-    >>> wider_values(RackProposal(measured, (), "", ""))
+    >>> wider_values(RackProposal(measured))
     {'rack.rate': ['300Mbps', '380Mbps', '450Mbps'], 'rack.buffer': ['30p', '48p', '72p', '120p']}
     """
     found: dict[str, list[str]] = {}
