@@ -466,13 +466,17 @@ class _Told:
         decision = self.result.decision
         if decision is None or self.judged is None:
             return []
-        peers = [found.name for found in decision.judged if found.wins and found.name != self.best][:3]
-        if not peers:
-            return []
-        be = "gains" if len(peers) == 1 else "gain"
-        return [
-            f"{enumeration(peers)} {be} too: the simplest change is advised unless another is measurably more than 5% better."
+        named = [
+            found.name for found in decision.judged if found.wins and found.name not in (self.best, *decision.exposed)
         ]
+        said = [
+            (named[:3], "too: the simplest change is advised unless another is measurably more than 5% better"),
+            (
+                decision.exposed,
+                f"as much, but a timeout, which so few requests need not show, costs less with {self.best}",
+            ),
+        ]
+        return [f"{enumeration(list(n))} {'gains' if len(n) == 1 else 'gain'} {what}." for n, what in said if n]
 
 
 def _whose(result: CompareResult, usual: str, why: str | None) -> str:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from fanin import _native
-from fanin.decision.judge import Case, on_average
+from fanin.decision.judge import Case, exposed, on_average
 from fanin.deployable import around, deployment
 from fanin.errors import AlgorithmError, FaninError, MissingAlgorithmError, ScenarioError
-from fanin.registries import stand_alone_algorithms
+from fanin.registries import entries, stand_alone_algorithms
 from fanin.runs.engines import engine
 from fanin.runs.replay import rack_of
 from fanin.settings.candidates import Candidate, Space
@@ -127,10 +127,11 @@ def paired(
     runs: int,
     goal: Goal | None = None,
 ) -> list[Candidate]:
-    """The best other TCPs that still wait for their retransmission timer, each with the host setting that does most for the current one.
+    """The best other TCPs that wait for their retransmission timer, or may, each with the host setting that does most for the current one.
 
     A TCP that keeps the queue short still loses the last packet of an answer now and then, and a setting alone leaves the queue as it is: neither
-    shows what both are worth.
+    shows what both are worth. One may wait where so few requests are replayed that timeouts which none of them has could make its mean longer by
+    more than a twentieth.
 
     Parameters
     ----------
@@ -156,7 +157,9 @@ def paired(
     # Alone, as a comparison has it: what a search puts together would leave out the pairs that are compared without it.
     single = [o for o in others if o.cost == (Cost.HOST_SETTING, 1)]
     gain = [o for o in single if average[o.name] < average[now.name]]
-    waiting = [choice.way(o.name) for o in others if o.name not in choice.settings and o.name in waits]
+    waiting = [
+        choice.way(o.name) for o in others if o.name not in choice.settings and (o.name in waits or exposed(o, runs))
+    ]
     setting = choice.way(gain[0].name).settings if gain else ()
     pairs = [Candidate(other.cc, setting) for other in waiting[:PAIRED]] if setting else []
     return [pair for pair in pairs if _can_be(base, pair)]
@@ -180,6 +183,23 @@ def table_of(base: ReplayJob) -> dict[str, Any]:
         section, _, name = key.partition(".")
         table.setdefault(section, {})[name] = value
     return table
+
+
+def rto_floor_ms(base: ReplayJob, candidate: Candidate) -> float:
+    """How long its hosts wait at least for their retransmission timer, ms: by its settings, the rack's, or the profile's.
+
+    Examples
+    --------
+    >>> from fanin.runs.job import Document
+    >>> from fanin.runs.replay import ReplayJob, Traffic
+    >>> base = ReplayJob(Document.of_rack("examples/rack.toml"), Traffic("{}"), "", 0)
+    >>> [rto_floor_ms(base, way) for way in (Candidate("vegas"), Candidate("vegas", (("stack.min_rto", "5ms"),)))]
+    [200.0, 5.0]
+    """
+    stack = table_of(replace(base, settings=(*base.settings, *candidate.settings))).get("stack", {})
+    profile = next(entry for entry in entries("stack") if entry.name == stack.get("profile", "linux"))
+    default = next(key["default"] for key in profile.details["keys"] if key["name"] == "min_rto")
+    return 1e3 * _native.quantity("time", str(stack.get("min_rto", default)).strip('"'), "stack.min_rto")
 
 
 def _can_be(base: ReplayJob, candidate: Candidate) -> bool:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from fanin.comparison.candidates import Choice, listed, paired, with_candidates
+from fanin.comparison.candidates import Choice, listed, paired, rto_floor_ms, with_candidates
 from fanin.comparison.outcomes import outcomes
 from fanin.comparison.replays import Outcome, run_all
 from fanin.decision.running import CHECKS, running, still_promising
@@ -73,7 +74,7 @@ class Runs:
         first, *later = self._portions()
         outcome = self._run(choice, choice.names, first)
         if later and not outcome.interrupted:
-            so_far, runs = _so_far(outcome, choice, of, goal), outcome.frame("runs")
+            so_far, runs = _so_far(self.base, outcome, choice, of, goal), outcome.frame("runs")
             waits = set(runs.filter(pl.col("timeouts") > 0)["cc"])
             pairs = paired(choice, self.base, so_far, waits, len(self.seeds), goal)
             choice = with_candidates(choice, pairs)
@@ -82,7 +83,7 @@ class Runs:
         for number, portion in enumerate(later, start=1):
             if outcome.interrupted:
                 break
-            so_far = _so_far(outcome, choice.only(left), of, goal)
+            so_far = _so_far(self.base, outcome, choice.only(left), of, goal)
             left = _still_running(so_far, choice, left, goal, measured, len(self.seeds))
             outcome = self._more(outcome, choice, left, portion)
             if outcome.interrupted:
@@ -106,7 +107,7 @@ class Runs:
         for number in range(1, MOST_TIMES):
             if outcome.interrupted or choice.baseline is None:
                 break
-            so_far = _so_far(outcome, choice.only(left), of, goal)
+            so_far = _so_far(self.base, outcome, choice.only(left), of, goal)
             promising = still_promising(so_far, choice.baseline, goal, measured) if so_far else ()
             if not promising:
                 break
@@ -143,7 +144,7 @@ class Runs:
         return [sorted(ordered[begin:end]) for begin, end in itertools.pairwise(ends)]
 
 
-def _so_far(outcome: Outcome, choice: Choice, of: RankOf, goal: Goal | None) -> tuple[Judgeable, ...]:
+def _so_far(base: ReplayJob, outcome: Outcome, choice: Choice, of: RankOf, goal: Goal | None) -> tuple[Judgeable, ...]:
     """What the runs of the candidates gave; nothing where the current setting has none."""
     if choice.baseline is None or not any(name == choice.baseline for name, _ in outcome.frames):
         return ()
@@ -151,7 +152,9 @@ def _so_far(outcome: Outcome, choice: Choice, of: RankOf, goal: Goal | None) -> 
     # What one connection loses is judged by all runs, not by a few.
     needed = responses if goal == "fairness" else responses.clear()
     candidates = {name: way for name, way in choice.ways().items() if name in choice.candidates}
-    return outcomes(outcome.frame("runs"), needed, candidates, choice.baseline, of, goal)
+    return outcomes(
+        outcome.frame("runs"), needed, candidates, choice.baseline, of, goal, timer_ms=partial(rto_floor_ms, base)
+    )
 
 
 def _still_running(

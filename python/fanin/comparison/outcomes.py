@@ -24,6 +24,7 @@ def outcomes(
     of: RankOf,
     goal: str | None = None,
     ended: Callable[[], pl.DataFrame] | None = None,
+    timer_ms: Callable[[Candidate], float] = lambda _: 0.0,
 ) -> tuple[Outcome, ...]:
     """What each candidate's runs on one rack gave.
 
@@ -42,6 +43,8 @@ def outcomes(
     ended : callable, optional
         Of responses that a request waits for what the request took (:func:`waited`); of all others, and unless given, it is the response's own time.
         Asked only where connections are few enough to be guarded: of a million it is a row for each in each run.
+    timer_ms : callable
+        The RTO floor of a candidate's hosts.
     """
     guarded = responses["connection"].n_unique() <= MOST_CONNECTIONS
     each = connections(responses if ended is None else waited(responses, ended())) if guarded else {}
@@ -58,6 +61,7 @@ def outcomes(
                     {(0, row["seed"]): _statistics(row, of) | _more(row, goal, fair) for row in rows},
                     int(rows[0][COUNTED[of][0]]),
                     {(0, row["seed"]): each.get((name, row["seed"]), {}) for row in rows} if each else {},
+                    timer_ms(candidate),
                 )
             )
     return tuple(found)

@@ -103,6 +103,8 @@ class Decision:
         ``undecided``: the runs are too few to tell.
     best, current : str
         What is advised, and what runs now; equal unless `kind` is ``change``.
+    exposed : tuple of str
+        What would be advised in place of `best` but for timeouts that the runs may not have shown (:meth:`Case.surer`).
     by : tuple of str
         The statistics that were to gain.
     judged : tuple of Judged
@@ -114,6 +116,7 @@ class Decision:
     current: str
     by: tuple[str, ...]
     judged: tuple[Judged, ...] = field(default_factory=tuple)
+    exposed: tuple[str, ...] = ()
 
     def of(self, name: str) -> Judged | None:
         """The judgement of one candidate; None of the current setting and of what was not run."""
@@ -216,6 +219,28 @@ class Case:
             _harms(self._between(one, other, tail, shared), tail, one, other, shared) for tail in tails
         )
 
+    def surer(self, one: Outcome, other: Outcome) -> bool:
+        """The first bounds what timeouts cost that the runs need not show: with these its mean is shorter by more than :data:`NEARLY`.
+
+        Nor is it measurably worse by as much. On Linux one request of 60 to 180 waited for a timer where no replay did (docs/validation.md).
+        """
+        if self.by[0] != "mean" or self.beats(other, one):
+            return False
+        shared = [run for run in other.runs if run in one.runs]
+        means = [self._mean(each, shared) for each in (one, other)]
+        risks = [each.unseen(len(shared)) for each in (one, other)]
+        return risks[0] < risks[1] and NEARLY * (means[0] + risks[0]) < means[1] + risks[1]
+
+    def _mean(self, outcome: Outcome, runs: Sequence[Run]) -> float:
+        """The mean request, ms, over racks by their weights; infinite where requests were unfinished, or without a run."""
+        racks = list(dict.fromkeys(run[0] for run in runs))
+        found = 0.0
+        for rack in racks:
+            values = [outcome.runs[run].get("mean") for run in runs if run[0] == rack]
+            known = [value for value in values if value is not None]
+            found += self._share(rack, racks) * math.fsum(known) / len(known) if len(known) == len(values) else math.inf
+        return found if racks else math.inf
+
     def _paired(self, outcome: Outcome, name: str, runs: Sequence[Run]) -> Paired:
         """Ratio of a statistic to the current setting's."""
         return self._between(outcome, self.now, name, runs)
@@ -253,8 +278,8 @@ def decide(
     """Decide between the current setting and other candidates.
 
     A change is advised if it makes the mean or the tail of requests (or the statistic that `goal` names) measurably shorter and nothing measurably
-    longer by more than 5 %. Of all such the simplest is advised that none of the others is measurably better than by more than 5 %, and of equally simple
-    ones that whose sure gain is largest.
+    longer by more than 5 %. Of all such the simplest is advised that none of the others is measurably better than by more than 5 %, or surer by as much
+    (:meth:`Case.surer`), and of equally simple ones that whose sure gain is largest.
 
     Parameters
     ----------
@@ -296,10 +321,9 @@ def decide(
     enough = {outcome.name for outcome in others if _ran_through(outcome, now)}
     winners = [found for found in judged if found.wins and found.name in enough]
     if winners:
-        best = _simplest(winners, {outcome.name: outcome for outcome in outcomes}, case)
-        return Decision(
-            "change", best.name, current, case.by, (best, *(found for found in judged if found is not best))
-        )
+        best, exposed = _simplest(winners, {outcome.name: outcome for outcome in outcomes}, case)
+        others_judged = (found for found in judged if found is not best)
+        return Decision("change", best.name, current, case.by, (best, *others_judged), exposed)
     few = now.likeliest < FEWEST_PAIRS
     return Decision("undecided" if few and others else "keep", current, current, case.by, tuple(judged))
 
@@ -309,15 +333,26 @@ def _ahead(paired: Paired) -> bool:
     return paired.change.high is not None and paired.change.high * NEARLY < 1
 
 
-def _simplest(winners: Sequence[Judged], outcomes: Mapping[str, Outcome], case: Case) -> Judged:
-    """The simplest of those that none is measurably better than; a candidate more never lets one in that was left out."""
-    unbeaten = [
-        found
-        for found in winners
-        if not any(case.beats(outcomes[other.name], outcomes[found.name]) for other in winners if other is not found)
-    ]
+def _simplest(winners: Sequence[Judged], outcomes: Mapping[str, Outcome], case: Case) -> tuple[Judged, tuple[str, ...]]:
+    """The simplest of those that none is measurably better than, or surer; and what is simpler but for one that is surer.
+
+    A candidate more never lets one in that was left out.
+    """
+
+    def left(without: Callable[[Outcome, Outcome], bool], among: Sequence[Judged]) -> list[Judged]:
+        return [
+            found
+            for found in among
+            if not any(without(outcomes[other.name], outcomes[found.name]) for other in winners if other is not found)
+        ]
+
+    def order(found: Judged) -> tuple[tuple[int, ...], float, str]:
+        return found.cost, found.sure, found.name
+
     # Ratios have an order, so that one is left; where requests are unfinished there may be a circle.
-    return min(unbeaten or winners[:1], key=lambda found: (found.cost, found.sure, found.name))
+    unbeaten = left(case.beats, winners) or list(winners[:1])
+    best = min(left(case.surer, unbeaten) or unbeaten, key=order)
+    return best, tuple(found.name for found in sorted(unbeaten, key=order) if order(found) < order(best))
 
 
 def _together(outcome: Outcome, run: Run, by: Sequence[str]) -> float | None:
@@ -336,6 +371,12 @@ def on_average(outcome: Outcome, by: Sequence[str]) -> float:
     values = [_together(outcome, run, by) for run in outcome.runs]
     known = [value for value in values if value is not None]
     return math.fsum(known) / len(known) if known and len(known) == len(values) else math.inf
+
+
+def exposed(outcome: Outcome, runs: int) -> bool:
+    """Timeouts that none of so many runs shows could make its mean longer by more than :data:`NEARLY` allows."""
+    mean = on_average(outcome, ("mean",))
+    return outcome.unseen(runs) > (NEARLY - 1) * mean
 
 
 def _incomplete(outcome: Outcome, by: Sequence[str], runs: Sequence[Run]) -> int:

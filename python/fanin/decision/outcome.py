@@ -15,6 +15,9 @@ FEWEST_IN_A_RUN = 3
 FEWEST_GUARDED = 10
 """A quantile is guarded where so many lie beyond it: harm must be measurable besides, so that fewer are enough to speak against a change."""
 
+UNSEEN = 3.0
+"""What none of n independent requests shows happens to at most 3 of n, at 95 % confidence (the rule of three: Hanley and Lippman-Hand, JAMA 249, 1983)."""
+
 BEYOND = {"p95": 0.05, "p99": 0.01, "p99_9": 0.001}
 """The share of requests beyond a quantile."""
 
@@ -40,6 +43,8 @@ class Outcome:
         were unfinished, which counts as longer than any.
     requests : int
         Requests of one run.
+    timer_ms : float
+        How long a host waits at least for its retransmission timer (the RTO floor); 0 where that is not known.
     connections : mapping
         By run and connection the mean time, ms, that users wait who need it: that of the requests that wait for its responses, else of the responses.
         None where one was unfinished.
@@ -50,6 +55,7 @@ class Outcome:
     runs: Mapping[Run, Mapping[str, float | None]]
     requests: int
     connections: Mapping[Run, Mapping[Hashable, float | None]] = field(default_factory=dict)
+    timer_ms: float = 0.0
 
     @property
     def likeliest(self) -> int:
@@ -76,6 +82,23 @@ class Outcome:
         share = BEYOND.get(statistic)
         count = self.likeliest if runs is None else runs
         return float("inf") if share is None else round(share * self.requests * count, 9)
+
+    def unseen(self, runs: int | None = None) -> float:
+        """What timeouts that no request of the runs shows may add to the mean, ms: up to :data:`UNSEEN` of all these requests may wait.
+
+        Parameters
+        ----------
+        runs : int, optional
+            How many runs there are to be, where these are not all.
+
+        Examples
+        --------
+        >>> found = Outcome("vegas", (2, 1), {(0, seed): {"mean": 4.0} for seed in range(10)}, requests=60, timer_ms=200.0)
+        >>> found.unseen(), found.unseen(runs=3)
+        (1.0, 3.33...)
+        """
+        count = self.requests * (len(self.runs) if runs is None else runs)
+        return UNSEEN * self.timer_ms / count if count else 0.0
 
     def tells(self, statistic: str, runs: int | None = None) -> bool:
         """Whether enough requests lie beyond a quantile to claim something of it."""
