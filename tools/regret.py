@@ -149,11 +149,12 @@ def judged(number: int) -> Row:
     verdict = result.verdict
     advised = result.way(verdict.best) if verdict.kind == "change" and verdict.best else Candidate(CURRENT)
     ways = {Candidate(CURRENT): CURRENT, advised: advised.label}
-    ways |= {result.way(row.cc): row.cc for row in result.ranking if row.candidate}
+    # Candidates whose every number is the same share a row.
+    ways |= {result.way(name): name for row in result.ranking if row.candidate for name in (row.cc, *row.alike)}
     times = {way: found for way in ways if (found := measured(case, way)) is not None}
     now, got = times[Candidate(CURRENT)], times.get(advised, times[Candidate(CURRENT)])
     best = min(times, key=lambda way: times[way][0])
-    rows = {row.cc: row.completion_ms["mean"].value for row in result.ranking}
+    rows = {name: row.completion_ms["mean"].value for row in result.ranking for name in (row.cc, *row.alike)}
     here = (rows.get(CURRENT), rows.get(verdict.best or CURRENT))
     promised = here[0] / here[1] if here[0] and here[1] and verdict.kind == "change" else 1.0
     both = {way: math.sqrt(mean * p99) for way, (mean, p99) in times.items()}
