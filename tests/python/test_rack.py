@@ -253,6 +253,40 @@ def test_a_last_packet_that_is_lost_alone_is_replayed_by_hosts_out_of_step() -> 
     assert in_step.verdict.kind == "none"
 
 
+@pytest.mark.parametrize("offload", [True, False])
+def test_offload_that_no_burst_shows_is_replayed_where_nothing_else_gives_the_capture(
+    offload: bool, tmp_path: Path
+) -> None:
+    """Answers of one write that fits into two windows: no burst ends inside one. With offload they take half as long again."""
+    text = f"""
+[topology]
+senders = 24
+rate = "200Mbps"
+delay = "50us"
+buffer = "64p"
+[stack]
+profile = "linux"
+tso = {str(offload).lower()}
+[[workload]]
+kind = "incast"
+bytes = "16KB"
+rounds = 60
+gap = "10ms"
+request = "300B"
+jitter = "50us"
+[run]
+duration = "120s"
+"""
+    fanin.run("rack.toml", text=text, cc="cubic", seed=1, pcap=tmp_path / "all")
+    told = fanin.compare(tmp_path / "all/client.pcap", cc=["cubic"], baseline="cubic", seeds=2)
+    assert told.calibration is not None
+    assert not told.calibration.widened
+    ranges = told.calibration.calibration.ranges()
+    low, high = (int(end[:-1]) for end in ranges.pop("rack.buffer"))
+    assert low <= 64 <= high
+    assert ranges == ({"hosts.tso": ("true", "true")} if offload else {})
+
+
 def test_a_proposed_file_is_a_rack_that_can_be_compared_on(fanin: Fanin, tmp_path: Path) -> None:
     assert fanin("rack", SMALL, "--out", "rack.toml").code == 0
     again = fanin("rack", SMALL, "--out", "rack.toml")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from fanin.calibration.observed import FEWEST
 from fanin.calibration.replayed import Measure, calibrated, shown_by
 from fanin.calibration.search import Calibration, Fit
-from fanin.calibration.space import JITTER, between, open_values, packet_time, wider_values
+from fanin.calibration.space import JITTER, OFFLOAD, between, open_values, packet_time, wider_values
 from fanin.measured import durations, measured, waited
 from fanin.progress import Progress, silent
 from fanin.rack import GUESSED_RATE, RackProposal, calibrated_rate
@@ -132,7 +132,7 @@ def _spoken(statistic: str) -> str:
 
 
 def _value(key: str, value: str) -> str:
-    return f"{_name(key)} {value}"
+    return "segmentation offload" if key == OFFLOAD else f"{_name(key)} {value}"
 
 
 def _name(key: str) -> str:
@@ -141,6 +141,8 @@ def _name(key: str) -> str:
 
 
 def _range(key: str, low: str, high: str) -> str:
+    if key == OFFLOAD:
+        return "segmentation offload"
     name = _name(key)
     return f"a {name} of {low}" if low == high else f"a {name} of {low} to {high}"
 
@@ -196,14 +198,11 @@ def judge_racks(
     if first.reproduced or len(shown.took_ms) < FEWEST:
         return Calibrated(first, widened=False)
     nominal = proposal if proposal is not None else _as_given(base)
-    if (
-        (jitter := packet_time(nominal))
-        and JITTER not in fixed
-        and "send_jitter" not in base.rack.table().get("stack", {})
-    ):
-        out_of_step = tried({**first.values, JITTER: jitter})
-        if out_of_step.reproduced:
-            return Calibrated(out_of_step, widened=False)
+    for key, options in ((OFFLOAD, ["true"]), (JITTER, packet_time(nominal))):
+        if options and key not in fixed and not _said(base, nominal, key):
+            with_trait = tried({**first.values, key: options})
+            if with_trait.reproduced:
+                return Calibrated(with_trait, widened=False)
     around = _nearest(nominal, first.tried)
     wider = {**{key: list(values) for key, values in first.values.items()}, **wider_values(around)}
     if not wider or all(key in fixed for key in wider):
@@ -212,6 +211,12 @@ def judge_racks(
     return Calibrated(
         second if second.reproduced or not first.tried else _nearer(first, second), widened=second.reproduced
     )
+
+
+def _said(base: ReplayJob, proposal: RackProposal, key: str) -> bool:
+    """The rack file, or what was read of the capture, says what this is."""
+    section, _, name = key.partition(".")
+    return any(finding.key == key for finding in proposal.findings) or name in base.rack.table().get(section, {})
 
 
 def _nearer(one: Calibration, other: Calibration) -> Calibration:
@@ -234,6 +239,13 @@ def _as_given(base: ReplayJob) -> RackProposal:
     return RackProposal(tuple(Finding(key, value, "measured", "as given") for key, value in usable))
 
 
+TRAITS = {
+    OFFLOAD: "hosts that hand their network cards bursts, as Linux does unless told otherwise,",
+    JITTER: "hosts that take a random time for each packet, up to its time on the link,",
+}
+"""What of hosts is tried where no rack alone reproduces the capture."""
+
+
 def as_calibrated(proposal: RackProposal, found: Calibrated) -> RackProposal:
     """The proposal with the likeliest values of the set, each with what the calibration says of it; as it was where nothing was found."""
     if not found.reproduced or not found.calibration.values:
@@ -247,9 +259,9 @@ def as_calibrated(proposal: RackProposal, found: Calibrated) -> RackProposal:
         low, high = ranges[finding.key]
         why = f"calibrated: {_range(finding.key, low, high)} gives what the capture measured when the current setting is replayed"
         findings[place] = replace(finding, value=value, low=low, high=high, evidence=f"{finding.evidence}; {why}")
-    if (jitter := likeliest.get(JITTER)) is not None:
-        why = "calibrated: hosts that take a random time for each packet, up to its time on the link, give what the capture measured"
-        findings.append(Finding(JITTER, jitter, "assumed", why))
+    for key, who in TRAITS.items():
+        if (trait := likeliest.get(key)) is not None:
+            findings.append(Finding(key, trait, "assumed", f"calibrated: {who} give what the capture measured"))
     warnings = tuple(_with_rate(warning, proposal.findings, likeliest) for warning in proposal.warnings)
     return replace(proposal, findings=tuple(findings), warnings=warnings)
 

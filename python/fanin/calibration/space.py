@@ -90,6 +90,10 @@ def open_values(proposal: RackProposal) -> dict[str, list[str]]:
     return {key: values for key, values in found.items() if len(values) > 1}
 
 
+OFFLOAD = "hosts.tso"
+"""Hosts hand their network cards bursts (segmentation offload), as Linux does unless told otherwise. Answers of one write that is sent within a window
+or two show no end of a burst, so that a capture of these cannot tell."""
+
 JITTER = "stack.send_jitter"
 """Random time that a host takes for each packet, up to this."""
 
