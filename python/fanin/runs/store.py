@@ -21,6 +21,7 @@ import io
 import json
 import os
 import socket
+import stat
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -47,6 +48,14 @@ SCRATCH = ".new-"
 SWEEPS = "sweeps"
 
 
+def _content(file: Path) -> bytes:
+    """What an ordinary file holds. A pipe in its place would be waited for, and a device may have no end."""
+    with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as handle:  # noqa: PTH123
+        if not stat.S_ISREG(os.fstat(handle.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "it is no ordinary file", str(file))
+        return handle.read()
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One entry of a store.
@@ -66,7 +75,7 @@ class Entry:
     def about(self) -> dict[str, Any]:
         """What its writer said of it; empty when it cannot be read."""
         try:
-            said = json.loads((self.folder / "entry.json").read_text(encoding="utf-8"))
+            said = json.loads(_content(self.folder / "entry.json"))
         except (OSError, ValueError, RecursionError):
             return {}
         return said if isinstance(said, dict) else {}
@@ -92,7 +101,7 @@ class Entry:
         for name in by_name if names is None else names:
             file = by_name.get(name)
             try:
-                content = (self.folder / file).read_bytes() if file is not None else b""
+                content = _content(self.folder / file) if file is not None else b""
                 if file is None or hashlib.sha256(content).hexdigest() != files[file]:
                     return None
                 read = pl.read_ipc_stream if file.endswith(ENDING) else pl.read_parquet
@@ -150,7 +159,7 @@ class Store:
     def _check(self) -> None:
         head = self.folder / "store.json"
         try:
-            said = json.loads(head.read_text(encoding="utf-8"))
+            said = json.loads(_content(head))
             found = said["format"]
         except FileNotFoundError:
             if self.folder.is_dir() and any(not p.name.startswith(".") for p in self.folder.iterdir()):
