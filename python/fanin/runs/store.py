@@ -21,7 +21,6 @@ import io
 import json
 import os
 import socket
-import stat
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,7 +31,7 @@ import polars as pl
 
 from fanin import _native
 from fanin.errors import OutputError
-from fanin.files import file_name, shown
+from fanin.files import file_name, ordinary, shown
 from fanin.limits import memory_limited
 from fanin.runs.job import engine_digest
 from fanin.runs.tables import Frames
@@ -49,10 +48,7 @@ SWEEPS = "sweeps"
 
 
 def _content(file: Path) -> bytes:
-    """What an ordinary file holds. A pipe in its place would be waited for, and a device may have no end."""
-    with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as handle:  # noqa: PTH123
-        if not stat.S_ISREG(os.fstat(handle.fileno()).st_mode):
-            raise OSError(errno.EINVAL, "it is no ordinary file", str(file))
+    with ordinary(file) as handle:
         return handle.read()
 
 
@@ -317,7 +313,8 @@ class Store:
 
     def sweeps(self) -> dict[str, Path]:
         """Files of rows by the name of their sweep."""
-        return {file.stem: file for file in sorted((self.folder / SWEEPS).glob("*.parquet")) if file.name[0] != "."}
+        files = sorted((self.folder / SWEEPS).glob("*.parquet"))
+        return {file.stem: file for file in files if file.name[0] != "." and file.is_file()}
 
     def scratch(self) -> list[Path]:
         """What processes that were killed left behind."""
