@@ -212,7 +212,7 @@ def _real_time_racks() -> list[str]:
     settings = rows["setting"].unique(maintain_order=True).to_list()
     cells = [
         [
-            rack,
+            str(rack),
             *(
                 f"{mean:.3g} ({error:.2g}) / {told:.3g}"
                 for mean, error, told in part.select("mean_ms", "standard_error_ms", "predicted_mean_ms").rows()

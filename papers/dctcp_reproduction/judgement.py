@@ -49,7 +49,9 @@ def queue_only(frames: dict[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
     queue = frames["queue"].select("seed", "time_ms", "packets")
     # Each value of the window holds until the next one.
     window = frames["window"].sort("seed", "flow", "time_ms", maintain_order=True)
-    lasts = (pl.col("time_ms").shift(-1) - pl.col("time_ms")).over("seed", "flow").fill_null(0.0)
+    until_next = (pl.col("time_ms").shift(-1) - pl.col("time_ms")).over("seed", "flow").fill_null(0.0)
+    window = window.with_columns(lasts=until_next)
+    lasts = pl.col("lasts")
     small = window.group_by("seed", maintain_order=True).agg(below_2=(lasts * (pl.col("cwnd") < 2)).sum() / lasts.sum())
     return {"queue": queue, "ports": ports, "flows": flows, "windows": small}
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -13,7 +15,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from fanin import _native
 from fanin.errors import OutputError, ScenarioError
@@ -185,6 +187,21 @@ for number, file in enumerate(files):
 """
 
 
+def ordinary(file: Path) -> BinaryIO:
+    """An ordinary file, open for reading. A pipe in its place would be waited for, and a device may have no end.
+
+    Raises
+    ------
+    OSError
+        When it is something else, too.
+    """
+    handle = open(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")  # noqa: PTH123, SIM115
+    if not stat.S_ISREG(os.fstat(handle.fileno()).st_mode):
+        handle.close()
+        raise OSError(errno.EINVAL, "it is no ordinary file", str(file))
+    return handle
+
+
 def read_parquet(*files: Path) -> list[pl.DataFrame]:
     """The rows of files that anybody may have made, read in a process of their own: Polars panics over some, and ends its process over others.
 
@@ -198,7 +215,7 @@ def read_parquet(*files: Path) -> list[pl.DataFrame]:
     import polars as pl
 
     for file in files:
-        file.open("rb").close()
+        ordinary(file).close()
     with scratch_folder(tempfile.gettempdir(), ROWS) as folder:
         # Without what lies in this folder: -P.
         words = [sys.executable, "-P", "-c", _READS, str(folder), *map(os.path.abspath, files)]

@@ -93,6 +93,8 @@ SPOILT: dict[str, Callable[[Path], object]] = {
     "an empty frame": lambda store: _each(store, "*.arrow", lambda _: b""),
     "rows of a sweep that are none": lambda store: _each(store, "*.parquet", lambda _: b"PAR1 not at all PAR1"),
     "a head that is a number": lambda store: _each(store, "store.json", lambda _: b"5"),
+    "an entry that is a pipe": lambda store: _instead(store, "entry.json", os.mkfifo),
+    "a frame without end": lambda store: _instead(store, "*.arrow", lambda file: file.symlink_to("/dev/zero")),
 }  # fmt: skip
 """What is done to a store before the command."""
 
@@ -102,6 +104,14 @@ def _each(store: Path, pattern: str, change: Callable[[bytes], bytes]) -> None:
     assert found, pattern
     for file in found:
         file.write_bytes(change(file.read_bytes()))
+
+
+def _instead(store: Path, pattern: str, make: Callable[[Path], object]) -> None:
+    found = list(store.rglob(pattern))
+    assert found, pattern
+    for file in found:
+        file.unlink()
+        make(file)
 
 
 @dataclass(frozen=True)

@@ -389,7 +389,7 @@ def test_without_memory_a_command_ends_in_one_sentence() -> None:
         "2",
         "--json",
     ]
-    limited = ["sh", "-c", "ulimit -v 300000; exec " + shlex.join(map(str, command))]
+    limited = ["sh", "-c", "ulimit -v 230000; exec " + shlex.join(map(str, command))]
     # So many threads as the machine has cores would need more memory on some machines before anything is read.
     environment = os.environ | {"POLARS_MAX_THREADS": "2"}
     done = subprocess.run(limited, capture_output=True, text=True, check=False, env=environment)

@@ -122,7 +122,10 @@ def test_only_differences_by_more_than_chance_turn_an_order() -> None:
     here = fanin.compare(SMALL, RACK, cc=["cubic", "dctcp"], seeds=5, keep=False)
     assert inversions(here, here, ["cubic", "dctcp"]) == []
     turned = replace(
-        here, runs=here.runs.with_columns(cc=here.runs["cc"].replace({"cubic": "dctcp", "dctcp": "cubic"}))
+        here,
+        runs=here.runs.with_columns(
+            cc=here.runs["cc"].cast(pl.String).replace({"cubic": "dctcp", "dctcp": "cubic"}).cast(here.runs["cc"].dtype)
+        ),
     )
     first, second = (row.cc for row in here.ranking)
     sure = here.ranking[-1].tier > 1

@@ -16,7 +16,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 from fanin import scratch
-from fanin.files import output_folder
+from fanin.errors import OutputError
+from fanin.files import output_folder, read_parquet
 from fanin.runs.store import Store
 from fanin.scratch import remove_abandoned, scratch_file, scratch_folder
 
@@ -65,6 +66,25 @@ def test_a_sweep_over_spoilt_entries_runs_them_again(tmp_path: Path) -> None:
     ended = faults.in_shell(tmp_path, ":", faults.COMMANDS["sweep"])
     assert (ended.code, faults.faults(tmp_path, ended)) == (0, [])
     assert all(isinstance(json.loads(file.read_text()), dict) for file in store.rglob("entry.json"))
+
+
+def test_rows_that_are_a_pipe_are_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "runs.parquet")
+    with pytest.raises(OSError, match="it is no ordinary file"):
+        read_parquet(tmp_path / "runs.parquet")
+    store = Store(tmp_path / "store")
+    store.make()
+    store.keep_sweep("sweep", pl.DataFrame({"seed": [1]}))
+    (rows,) = store.sweeps().values()
+    rows.unlink()
+    os.mkfifo(rows)
+    assert store.sweeps() == {}
+
+
+def test_a_head_of_a_store_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "store.json")
+    with pytest.raises(OutputError, match="cannot be read as the head of a store"):
+        Store(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,11 @@
 use crate::results::{MessageStats, Messages};
 use crate::spec::{BarrierId, GateEvent, Message, Release, Spec};
 
-/// Progress of all messages of a run.
+/// Progress of all messages of a run. What the plan says of them is not kept again: `messages` of its methods are the plan's.
 #[derive(Debug, Default)]
 pub struct Application {
     courses: Vec<Course>,
-    /// Of each message, its flow, and what it takes on empty links.
-    flows: Vec<u32>,
+    /// Of each message, what it takes on empty links.
     ideal_ps: Vec<u64>,
     /// Of each message, if one has a deadline.
     deadlines: Vec<u64>,
@@ -18,7 +17,6 @@ pub struct Application {
     /// Undelivered messages per barrier.
     left: Vec<u32>,
     waiting: Waiters,
-    completes: Vec<Option<u32>>,
     /// What each message's delivery and release count towards besides.
     delivery_gates: Gates,
     release_gates: Gates,
@@ -47,51 +45,53 @@ fn time(ps: u64) -> Option<u64> {
     Some(ps).filter(|&ps| ps != NEVER)
 }
 
-/// A message that waits for a barrier: released so long after it, and not before that time.
-#[derive(Clone, Copy, Debug)]
-struct Waiting {
-    barrier: u32,
-    message: u32,
-    delay: u64,
-    not_before: u64,
-}
-
-impl Waiting {
-    fn of(message: u32, release: Release) -> Option<Waiting> {
-        match release {
-            Release::At(_) => None,
-            Release::After(b, delay) => Some(Waiting { barrier: b.0, message, delay: delay.ps(), not_before: 0 }),
-            Release::NotBefore(t, b) => Some(Waiting { barrier: b.0, message, delay: 0, not_before: t.ps() }),
-        }
+/// The barrier that a message waits for, if it waits for one.
+fn awaited(message: &Message) -> Option<BarrierId> {
+    match message.release {
+        Release::At(_) => None,
+        Release::After(barrier, _) | Release::NotBefore(_, barrier) => Some(barrier),
     }
 }
 
-/// Messages that wait, barrier by barrier in one piece: a replay has hundreds of thousands of both.
+/// When a message is released whose barrier opens at `now`.
+fn due(release: Release, now: u64) -> u64 {
+    match release {
+        Release::At(at) => at.ps(),
+        Release::After(_, delay) => now.saturating_add(delay.ps()),
+        Release::NotBefore(at, _) => now.max(at.ps()),
+    }
+}
+
+/// Messages that wait, barrier by barrier in one piece: a replay has millions of both. How they wait stands in the plan.
 #[derive(Debug, Default)]
 struct Waiters {
-    all: Vec<Waiting>,
+    all: Vec<u32>,
     /// Where those of each barrier begin, and the end.
     first: Vec<u32>,
 }
 
 impl Waiters {
     fn new(spec: &Spec) -> Waiters {
-        let waiting = (0..).zip(&spec.messages).filter_map(|(message, m)| Waiting::of(message, m.release));
-        let mut all = Vec::with_capacity(waiting.clone().count());
-        all.extend(waiting);
-        all.sort_unstable_by_key(|w: &Waiting| (w.barrier, w.message));
+        let waiting = (0..).zip(&spec.messages).filter_map(|(number, m)| awaited(m).map(|barrier| (barrier, number)));
         let mut first = vec![0; spec.barriers as usize + 1];
-        all.iter().for_each(|w| first[w.barrier as usize + 1] += 1);
+        waiting.clone().for_each(|(barrier, _)| first[barrier.index() + 1] += 1);
         for n in 1..first.len() {
             first[n] += first[n - 1];
+        }
+        let mut all = vec![0; first.last().map_or(0, |&end| end as usize)];
+        let mut next = first.clone();
+        for (barrier, number) in waiting {
+            let place = &mut next[barrier.index()];
+            all[*place as usize] = number;
+            *place += 1;
         }
         Waiters { all, first }
     }
 
     /// What a barrier that opens at `now` releases, and when.
-    fn released(&self, barrier: u32, now: u64) -> impl Iterator<Item = (u64, u32)> + '_ {
-        let [from, to] = [barrier, barrier + 1].map(|n| self.first[n as usize] as usize);
-        self.all[from..to].iter().map(move |w| (now.saturating_add(w.delay).max(w.not_before), w.message))
+    fn released(&self, messages: &[Message], barrier: BarrierId, now: u64) -> impl Iterator<Item = (u64, u32)> {
+        let [from, to] = [0, 1].map(|n| self.first[barrier.index() + n] as usize);
+        self.all[from..to].iter().map(move |&number| (due(messages[number as usize].release, now), number))
     }
 }
 
@@ -142,14 +142,12 @@ impl Application {
         }
         Application {
             courses: vec![Course { release_ps: NEVER, first_send_ps: NEVER, done_ps: NEVER }; spec.messages.len()],
-            flows: spec.messages.iter().map(|m| m.flow.0).collect(),
             ideal_ps: spec.messages.iter().map(ideal).collect(),
             deadlines: Vec::new(),
             timed,
             next_timed: 0,
             left,
             waiting: Waiters::new(spec),
-            completes: spec.messages.iter().map(|m| m.completes.map(|b| b.0)).collect(),
             delivery_gates: Gates::new(spec, GateEvent::Delivered),
             release_gates: Gates::new(spec, GateEvent::Released),
             timeouts_before: vec![0; spec.messages.len()],
@@ -161,22 +159,22 @@ impl Application {
     }
 
     /// What to schedule before the run starts: the first timed message, and messages whose barrier has nothing to wait for.
-    pub fn first_releases(&mut self) -> Vec<(u64, u32)> {
+    pub fn first_releases(&mut self, messages: &[Message]) -> Vec<(u64, u32)> {
         let mut first: Vec<(u64, u32)> = self.timed.first().copied().into_iter().collect();
         self.next_timed = first.len();
         for (barrier, _) in (0..).zip(&self.left).filter(|(_, left)| **left == 0) {
-            first.extend(self.waiting.released(barrier, 0));
+            first.extend(self.waiting.released(messages, BarrierId(barrier), 0));
         }
         first
     }
 
     /// A message is released; returns what to schedule: the next timed one, and what its gates release.
-    pub fn release(&mut self, message: u32, now: u64) -> Vec<(u64, u32)> {
+    pub fn release(&mut self, messages: &[Message], message: u32, now: u64) -> Vec<(u64, u32)> {
         self.courses[message as usize].release_ps = now;
         let mut next = Vec::new();
         for n in self.release_gates.range(message) {
-            let barrier = self.release_gates.of[n].1.0;
-            self.count(barrier, now, &mut next);
+            let barrier = self.release_gates.of[n].1;
+            self.count(messages, barrier, now, &mut next);
         }
         if self.messages_of_timed[message as usize] {
             next.extend(self.timed.get(self.next_timed).copied());
@@ -205,36 +203,31 @@ impl Application {
     }
 
     /// A message was delivered; returns what its barrier releases.
-    pub fn complete(&mut self, message: u32, now: u64) -> Vec<(u64, u32)> {
+    pub fn complete(&mut self, messages: &[Message], message: u32, now: u64) -> Vec<(u64, u32)> {
         self.courses[message as usize].done_ps = now;
         self.delivered += 1;
         let mut released = Vec::new();
-        if let Some(barrier) = self.completes[message as usize] {
-            self.count(barrier, now, &mut released);
+        if let Some(barrier) = messages[message as usize].completes {
+            self.count(messages, barrier, now, &mut released);
         }
         for n in self.delivery_gates.range(message) {
-            let barrier = self.delivery_gates.of[n].1.0;
-            self.count(barrier, now, &mut released);
+            let barrier = self.delivery_gates.of[n].1;
+            self.count(messages, barrier, now, &mut released);
         }
         released
     }
 
     /// One message more has done its part for a barrier; when it was the last that it takes, what waits there is released.
-    fn count(&mut self, barrier: u32, now: u64, released: &mut Vec<(u64, u32)>) {
-        let left = &mut self.left[barrier as usize];
+    fn count(&mut self, messages: &[Message], barrier: BarrierId, now: u64, released: &mut Vec<(u64, u32)>) {
+        let left = &mut self.left[barrier.index()];
         if *left == 0 {
             // It has opened: it took fewer than there are.
             return;
         }
         *left -= 1;
         if *left == 0 {
-            released.extend(self.waiting.released(barrier, now));
+            released.extend(self.waiting.released(messages, barrier, now));
         }
-    }
-
-    /// The flow that carries a message.
-    pub fn flow_of(&self, message: u32) -> u32 {
-        self.flows[message as usize]
     }
 
     /// Every finite message is delivered.
@@ -277,8 +270,8 @@ impl Application {
     pub fn into_rows(mut self, spec: &Spec) -> Messages {
         self.timeouts.sort_unstable();
         // Nothing is released any more; what that took has room for the rows.
-        (self.flows, self.completes, self.timed) = Default::default();
-        (self.waiting, self.delivery_gates, self.release_gates) = Default::default();
+        (self.timed, self.waiting) = Default::default();
+        (self.delivery_gates, self.release_gates) = Default::default();
         let mut rows = Messages::with_capacity(self.courses.len());
         for (n, (message, course)) in spec.messages.iter().zip(&self.courses).enumerate() {
             rows.push(MessageStats {

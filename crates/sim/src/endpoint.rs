@@ -7,7 +7,7 @@ use crate::ndp;
 use crate::net::Net;
 use crate::packet::Packet;
 use crate::results::{CbrStats, FlowStats};
-use crate::spec::Spec;
+use crate::spec::{Message, Spec};
 use crate::timer::Timer;
 use fanin_switch::Packet as PacketHandle;
 use std::ops::{Index, IndexMut};
@@ -19,20 +19,22 @@ pub struct Host<'a> {
     pub net: &'a mut Net,
     /// Is told what was sent and delivered.
     pub app: &'a mut Application,
+    /// What they send, as the plan has it.
+    pub messages: &'a [Message],
 }
 
 impl Host<'_> {
     /// All of a message is there for its application.
     pub fn delivered(&mut self, message: u32) {
         let Some(hosts) = &mut self.net.hosts else { return self.read(message) };
-        let (at, host) = hosts.read(self.app.flow_of(message), message, self.net.now);
+        let (at, host) = hosts.read(self.messages[message as usize].flow.0, message, self.net.now);
         self.net.calendar.schedule_timer(at, Timer::Read(host));
     }
 
     /// The application has read a message; what waited for it is released.
     pub fn read(&mut self, message: u32) {
-        self.net.trace.completed(self.net.now, message, self.app.flow_of(message));
-        for (time, next) in self.app.complete(message, self.net.now) {
+        self.net.trace.completed(self.net.now, message, self.messages[message as usize].flow.0);
+        for (time, next) in self.app.complete(self.messages, message, self.net.now) {
             self.net.calendar.schedule_timer(time, Timer::Message(next));
         }
     }

@@ -219,7 +219,7 @@ impl Run<'_> {
     pub fn start(&mut self) {
         self.net.plain = self.net.is_plain();
         let (calendar, here) = (&mut self.net.calendar, self.here);
-        for (time, message) in self.app.first_releases() {
+        for (time, message) in self.app.first_releases(&self.spec.messages) {
             calendar.schedule_timer(time, Timer::Message(message));
         }
         for (i, cbr) in (0..).zip(&self.spec.cbr).filter(|(_, cbr)| here.has(cbr.src)) {
@@ -345,7 +345,7 @@ impl Run<'_> {
     #[inline(always)]
     fn deliver(&mut self, packet: PacketHandle) {
         let packet = self.net.take(packet);
-        let host = &mut Host { net: &mut self.net, app: &mut self.app };
+        let host = &mut Host { net: &mut self.net, app: &mut self.app, messages: &self.spec.messages };
         self.endpoints.of_packet(packet.flags, packet.flow).on_packet(&packet, host);
     }
 
@@ -369,7 +369,7 @@ impl Run<'_> {
                 return;
             };
             if let Some(packet) = packet {
-                let host = &mut Host { net: &mut self.net, app: &mut self.app };
+                let host = &mut Host { net: &mut self.net, app: &mut self.app, messages: &self.spec.messages };
                 self.endpoints.of_packet(packet.flags, packet.flow).on_packet(&packet, host);
             }
             match self.net.hosts.as_mut().and_then(|hosts| hosts.go_on(queue, now)) {
@@ -385,13 +385,13 @@ impl Run<'_> {
     fn read(&mut self, host: u32) {
         let now = self.net.now;
         while let Some(message) = self.net.hosts.as_mut().and_then(|hosts| hosts.take_read(host, now)) {
-            Host { net: &mut self.net, app: &mut self.app }.read(message);
+            Host { net: &mut self.net, app: &mut self.app, messages: &self.spec.messages }.read(message);
         }
     }
 
     #[inline(never)]
     fn timer(&mut self, timer: Timer) {
-        let host = &mut Host { net: &mut self.net, app: &mut self.app };
+        let host = &mut Host { net: &mut self.net, app: &mut self.app, messages: &self.spec.messages };
         match timer {
             Timer::Port(link) => self.net.port_free(link),
             Timer::Source(flow) | Timer::Sink(flow) => self.endpoints.of_flow(flow).on_timer(timer, host),
@@ -410,7 +410,7 @@ impl Run<'_> {
         let m = &self.spec.messages[message as usize];
         let now = self.net.now;
         self.net.trace.released(now, message, m.flow.0);
-        for (time, next) in self.app.release(message, now) {
+        for (time, next) in self.app.release(&self.spec.messages, message, now) {
             self.net.calendar.schedule_timer(time, Timer::Message(next));
         }
         if self.spec.flows[m.flow.index()].stop.is_some_and(|s| s.ps() <= now) {
@@ -418,7 +418,7 @@ impl Run<'_> {
         }
         let deadline = m.deadline.map(|d| now.saturating_add(d.ps()));
         let handed = Handed { id: message, flow: m.flow.0, bytes: m.bytes, deadline };
-        let host = &mut Host { net: &mut self.net, app: &mut self.app };
+        let host = &mut Host { net: &mut self.net, app: &mut self.app, messages: &self.spec.messages };
         self.endpoints.of_flow(m.flow.0).write(handed, host);
     }
 

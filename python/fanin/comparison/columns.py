@@ -11,7 +11,11 @@ from fanin import aside
 from fanin.ranking import STATISTICS
 from fanin.runs.tables import schema
 
-WORD = pl.Categorical()
+# Polars before 1.32 numbers the words of each frame by itself, unless told to do it once, and sorts by those numbers, unless told to sort by the words.
+if not hasattr(pl, "Categories"):
+    pl.enable_string_cache()
+
+WORD = pl.Categorical("lexical")
 """Names of algorithms and hosts: there are few, and millions of rows."""
 
 STATE = pl.Enum(next(column.codes for table in schema() for column in table.columns if column.name == "state"))

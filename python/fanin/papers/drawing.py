@@ -360,7 +360,8 @@ def shares_over_time(
     first = throughput.filter(pl.col("seed") == pl.col("seed").min())
     bins = first.with_columns(bin=((pl.col("time_ms") - 1e-3) / bin_ms).floor().cast(pl.Int64))
     sums = bins.group_by("cc", "flow", "bin").agg(mbps=pl.col("bytes").sum() * 8 / bin_ms / 1e3)
-    spans = sums.group_by("cc", "flow").agg(bin=pl.int_ranges(pl.col("bin").min(), pl.col("bin").max() + 1).first())
+    spans = sums.group_by("cc", "flow").agg(begin=pl.col("bin").min(), end=pl.col("bin").max() + 1)
+    spans = spans.select("cc", "flow", bin=pl.int_ranges("begin", "end"))
     whole = spans.explode("bin").join(sums, on=["cc", "flow", "bin"], how="left").sort("cc", "flow", "bin")
     shown = whole.with_columns(pl.col("mbps").fill_null(0.0), s=(pl.col("bin") + 0.5) * bin_ms / 1e3)
     most = float(shown.filter(pl.col("cc").is_in(list(panels)))["mbps"].max())  # type: ignore[arg-type]

@@ -71,7 +71,7 @@ def _by_seed(data: Data) -> dict[str, dict[int, Frames]]:
             frame: rows.with_columns(pl.col("seed").cast(pl.Int64)).partition_by("seed", as_dict=True)
             for frame, rows in frames.items()
         }
-        seeds = sorted({seed for of in parts.values() for (seed,) in of})
+        seeds = sorted({seed for rows in frames.values() for seed in rows["seed"].cast(pl.Int64).unique().to_list()})
         made[name] = {
             seed: {frame: parts[frame].get((seed,), rows.clear()) for frame, rows in frames.items()} for seed in seeds
         }

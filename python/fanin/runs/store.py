@@ -31,7 +31,7 @@ import polars as pl
 
 from fanin import _native
 from fanin.errors import OutputError
-from fanin.files import file_name, shown
+from fanin.files import file_name, ordinary, shown
 from fanin.limits import memory_limited
 from fanin.runs.job import engine_digest
 from fanin.runs.tables import Frames
@@ -45,6 +45,11 @@ ENDING = ".arrow"
 
 SCRATCH = ".new-"
 SWEEPS = "sweeps"
+
+
+def _content(file: Path) -> bytes:
+    with ordinary(file) as handle:
+        return handle.read()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +71,7 @@ class Entry:
     def about(self) -> dict[str, Any]:
         """What its writer said of it; empty when it cannot be read."""
         try:
-            said = json.loads((self.folder / "entry.json").read_text(encoding="utf-8"))
+            said = json.loads(_content(self.folder / "entry.json"))
         except (OSError, ValueError, RecursionError):
             return {}
         return said if isinstance(said, dict) else {}
@@ -92,7 +97,7 @@ class Entry:
         for name in by_name if names is None else names:
             file = by_name.get(name)
             try:
-                content = (self.folder / file).read_bytes() if file is not None else b""
+                content = _content(self.folder / file) if file is not None else b""
                 if file is None or hashlib.sha256(content).hexdigest() != files[file]:
                     return None
                 read = pl.read_ipc_stream if file.endswith(ENDING) else pl.read_parquet
@@ -150,7 +155,7 @@ class Store:
     def _check(self) -> None:
         head = self.folder / "store.json"
         try:
-            said = json.loads(head.read_text(encoding="utf-8"))
+            said = json.loads(_content(head))
             found = said["format"]
         except FileNotFoundError:
             if self.folder.is_dir() and any(not p.name.startswith(".") for p in self.folder.iterdir()):
@@ -308,7 +313,8 @@ class Store:
 
     def sweeps(self) -> dict[str, Path]:
         """Files of rows by the name of their sweep."""
-        return {file.stem: file for file in sorted((self.folder / SWEEPS).glob("*.parquet")) if file.name[0] != "."}
+        files = sorted((self.folder / SWEEPS).glob("*.parquet"))
+        return {file.stem: file for file in files if file.name[0] != "." and file.is_file()}
 
     def scratch(self) -> list[Path]:
         """What processes that were killed left behind."""

@@ -336,7 +336,7 @@ def _known(table: Mapping[str, Any], keys: Mapping[str, str], where: str) -> Non
         if key not in keys:
             near = nearest(key, keys)
             hint = f"did you mean `{near}`?" if near else f"it may be {', '.join(keys)}"
-            raise ScenarioError(f"{where}: unknown key `{key}`; {hint}")
+            raise ScenarioError(f"{where}: unknown key `{key[:60]}{'...' if len(key) > 60 else ''}`; {hint}")
 
 
 def _table(thing: object, where: str) -> dict[str, Any]:

@@ -55,7 +55,10 @@ def query(sql: str, *, store: Store | str | Path | None = None, file: str | Path
         names = [column[0] for column in found.description or []]
         rows = found.fetchall()
     except duckdb.Error as error:
-        said = " ".join(str(error).split())
+        # Without the marks below the statement, which point nowhere on one line.
+        said = " ".join(
+            line.strip() for line in str(error).splitlines() if not line.startswith("LINE ") and line.strip(" ^")
+        )
         raise ScenarioError(
             f"query: {said}; tables: {', '.join(['runs', *(t for t in tables if t != 'runs')])}; `describe runs` shows the columns"
         ) from error
