@@ -15,6 +15,7 @@ from fanin.papers import experiments
 from fanin.papers.catalogue import DEFAULT, Answer, CatalogueError, Claim, Paper, Reading, load
 from fanin.papers.judgement import judgement_of
 from fanin.papers.linux import WHERE, OnLinux, judged_there, measured
+from fanin.papers.settling import first_part, settled
 from fanin.papers.verdicts import (
     DIFFERS,
     EVALUATIONS,
@@ -145,6 +146,19 @@ class Request:
     """How many seeds; as the experiment has it unless given."""
     cheapest: bool = False
     """Only the points that cost least."""
+    first: bool = False
+    """Only the seeds that are run first: see :mod:`fanin.papers.settling`."""
+
+    @property
+    def all_seeds(self) -> int:
+        """How many seeds there are, run or not."""
+        experiment = self.paper.experiments[self.experiment]
+        return self.seeds or (experiment.quick if self.quick else experiment.seeds * self.reading.times)
+
+    def begun(self) -> Request:
+        """The same with the seeds that are run first; itself where that is all of them."""
+        whole = self.quick or self.seeds is not None or self.experiment not in self.paper.experiments
+        return self if whole or first_part(self.all_seeds) == self.all_seeds else replace(self, first=True)
 
 
 class Results:
@@ -166,7 +180,13 @@ class Results:
         for r in new:
             experiment = r.paper.experiments[r.experiment]
             self.batches[r] = experiments.batches(
-                r.paper, experiment, quick=r.quick, reading=r.reading, seeds=r.seeds, cheapest=r.cheapest
+                r.paper,
+                experiment,
+                quick=r.quick,
+                reading=r.reading,
+                seeds=r.seeds,
+                cheapest=r.cheapest,
+                first=r.first,
             )
         if not self.whole:
             self.failures |= dict.fromkeys(new, INTERRUPTED)
@@ -193,10 +213,10 @@ class Results:
             self.notes.append(told)
 
     def data(self, paper: Paper, quick: bool, reading: Reading = DEFAULT, seeds: int | None = None) -> Data:
-        """Everything of a paper under a reading."""
+        """Everything of a paper under a reading, each experiment over as many of its seeds as were run."""
         asked = (reading, quick, seeds)
-        mine = {r: f for r, f in self.frames.items() if r.paper is paper and (r.reading, r.quick, r.seeds) == asked}
-        return Data({r.experiment: frames for r, frames in mine.items()}, quick)
+        mine = [r for r in self.frames if r.paper is paper and (r.reading, r.quick, r.seeds) == asked]
+        return Data({r.experiment: self.frames[r] for r in sorted(mine, key=lambda r: not r.first)}, quick)
 
 
 @keywords
@@ -245,16 +265,22 @@ def reproduce(
     papers, wanted = select(names, folder)
     found = Results(progress, fresh)
     base = _asked_for(settings) if settings else DEFAULT
-    found.run([Request(paper, name, base, quick, seeds) for paper, claim in wanted for name in _needs(paper, claim)])
-    judged = [judge_under(paper, claim, found, base, quick, seeds) for paper, claim in wanted]
-    tried = {one.id: [("", one)] for one in judged}
-    if base == DEFAULT and seeds is None:
-        judged = _under_readings(wanted, judged, found, quick, tried)
+    known = base == DEFAULT and seeds is None
+    courses = [
+        _Course(paper, claim, (base, *(claim.readings if known else ())), quick, seeds) for paper, claim in wanted
+    ]
+    _follow(courses, found)
+    judged = [course.verdict() for course in courses]
+    if known:
+        accepted = {n: one.held for n, one in enumerate(courses) if one.held is not None and len(one.tried) > 1}
+        judged = _name_the_broken(wanted, judged, accepted, found)
 
     def plain(request: Request) -> bool:
         return (request.reading, request.quick, request.seeds) == (base, quick, seeds)
 
-    groups = {(r.paper.name, r.experiment): group for r, group in found.batches.items() if plain(r)}
+    # Those with all seeds come last, and stay.
+    ran = sorted(filter(plain, found.batches), key=lambda r: not r.first)
+    groups = {(r.paper.name, r.experiment): found.batches[r] for r in ran}
     data = {paper.name: found.data(paper, quick, base, seeds) for paper in papers}
     failures = {(r.paper.name, r.experiment): why for r, why in found.failures.items() if plain(r)}
     kept = [paper for paper in papers if any(p is paper for p, _ in wanted)]
@@ -263,13 +289,13 @@ def reproduce(
     result = ReproduceResult(
         judged, kept, data, groups, told, _native.VERSION, quick, not found.whole, failures, there, skipped, found.notes
     )
-    result.settings, result.seeds, result.tried = dict(settings or {}), seeds, tried
-    for (paper, claim), one in zip(wanted, judged, strict=True):
-        held = next((r for r in claim.readings if r.name == one.reading), base) if one.reading else base
-        requests = {name: Request(paper, name, held, quick, seeds) for name in needed(claim)}
-        if requests and all(request in found.frames for request in requests.values()):
-            result.evidence[claim.id] = Data({name: found.frames[r] for name, r in requests.items()}, quick)
-            result.runs[claim.id] = [found.batches[r] for r in requests.values()]
+    result.settings, result.seeds = dict(settings or {}), seeds
+    for course in courses:
+        result.tried[course.claim.id] = [(reading.name if known else "", one) for reading, one, _ in course.tried]
+        requests = course.evidence()
+        if requests and all(request in found.frames for request in requests):
+            result.evidence[course.claim.id] = Data({r.experiment: found.frames[r] for r in requests}, quick)
+            result.runs[course.claim.id] = [found.batches[r] for r in requests]
     return result
 
 
@@ -327,9 +353,16 @@ def _needs(paper: Paper, claim: Claim) -> list[str]:
 
 
 def judge_under(
-    paper: Paper, claim: Claim, found: Results, reading: Reading, quick: bool, seeds: int | None = None
+    paper: Paper,
+    claim: Claim,
+    found: Results,
+    reading: Reading,
+    quick: bool,
+    seeds: int | None = None,
+    *,
+    first: bool = False,
 ) -> Judged:
-    """A claim's verdict from results that were run."""
+    """A claim's verdict from results that were run, with `first` from the seeds that are run first."""
     evaluation = EVALUATIONS.get(claim.id)
     if evaluation is None:
         purely_real = claim.setup.startswith("real kernel") and "simulated" not in claim.setup
@@ -341,6 +374,7 @@ def judge_under(
         if name not in paper.experiments:
             return Judged(claim.id, claim.published, "", NOT_RUN, f"paper.toml has no experiment `{name}`", 0)
         request = Request(paper, name, reading, quick, seeds)
+        request = request.begun() if first else request
         if request in found.failures:
             return Judged(claim.id, claim.published, "", NOT_RUN, found.failures[request], 0)
         frames[name] = found.frames[request]
@@ -357,38 +391,76 @@ def _measured(paper: Paper, claim: Claim) -> Judged | None:
     return Judged(claim.id, claim.published, one["ours"], one["verdict"], reason, 0)
 
 
-def _under_readings(
-    wanted: Sequence[tuple[Paper, Claim]],
-    judged: list[Judged],
-    found: Results,
-    quick: bool,
-    tried: Mapping[str, list[tuple[str, Judged]]],
-) -> list[Judged]:
-    """Try the known readings of claims that differ, in their order, until one holds, and find what else each accepted reading breaks.
+@dataclass(slots=True)
+class _Course:
+    """A claim on its way to a verdict.
 
-    What each gives is added to `tried`.
+    Reading after reading until one holds, each over the first part of the seeds and, where that does not settle it, over all.
     """
-    accepted: dict[int, Reading] = {}
-    made = list(judged)
-    for rank in range(max((len(claim.readings) for _, claim in wanted), default=0)):
-        left = [
-            (n, paper, claim, claim.readings[rank])
-            for n, (paper, claim) in enumerate(wanted)
-            if made[n].verdict == DIFFERS and rank < len(claim.readings)
-        ]
-        found.run([Request(p, name, r, quick) for _, p, c, r in left for name in EVALUATIONS[c.id].needs])
-        for n, paper, claim, reading in left:
-            under = judge_under(paper, claim, found, reading, quick)
-            tried[claim.id].append((reading.name, under))
-            if under.verdict != REPRODUCED:
-                continue
-            accepted[n] = reading
-            default = "; ".join(judged[n].failed) or judged[n].reason.split(WHY)[0]
-            reason = "; ".join(x for x in (f"under the default reading it is not so that {default}", under.reason) if x)
-            made[n] = replace(
-                under, verdict=UNDER, reason=reason, reading=reading.name, says=reading.says, switches=reading.switches
-            )
-    return _name_the_broken(wanted, made, accepted, found)
+
+    paper: Paper
+    claim: Claim
+    readings: Sequence[Reading]
+    """In the order in which they are tried."""
+    quick: bool
+    seeds: int | None
+    whole: bool = False
+    """All seeds are needed under the reading that is tried now."""
+    tried: list[tuple[Reading, Judged, list[Request]]] = field(default_factory=list)
+
+    def requests(self) -> list[Request]:
+        """What is to be run next."""
+        reading = self.readings[len(self.tried)]
+        asked = [Request(self.paper, name, reading, self.quick, self.seeds) for name in needed(self.claim)]
+        return asked if self.whole else [request.begun() for request in asked]
+
+    def judge(self, found: Results) -> bool:
+        """Judge what was run; True when more is needed for a verdict."""
+        reading, requests = self.readings[len(self.tried)], self.requests()
+        one = judge_under(self.paper, self.claim, found, reading, self.quick, self.seeds, first=not self.whole)
+        cut = {request.experiment for request in requests if request.first}
+        if cut and one.verdict != NOT_RUN:
+            if not settled(one, Data({r.experiment: found.frames[r] for r in requests}, self.quick), cut):
+                self.whole = True
+                return True
+            one = replace(one, most=max(request.all_seeds for request in requests))
+        self.whole = False
+        self.tried.append((reading, one, requests))
+        return one.verdict == DIFFERS and len(self.tried) < len(self.readings)
+
+    @property
+    def held(self) -> Reading | None:
+        """The reading under which every check holds."""
+        reading, one, _ = self.tried[-1]
+        return reading if one.verdict == REPRODUCED else None
+
+    def evidence(self) -> list[Request]:
+        """What the verdict rests on."""
+        return self.tried[-1 if self.held else 0][2]
+
+    def verdict(self) -> Judged:
+        """That of the first reading, unless one of the others holds."""
+        first, (reading, last, _) = self.tried[0][1], self.tried[-1]
+        if self.held is None or len(self.tried) == 1:
+            return first
+        default = "; ".join(first.failed) or first.reason.split(WHY)[0]
+        reason = "; ".join(x for x in (f"under the default reading it is not so that {default}", last.reason) if x)
+        return replace(
+            last, verdict=UNDER, reason=reason, reading=reading.name, says=reading.says, switches=reading.switches
+        )
+
+
+def _follow(courses: Sequence[_Course], found: Results) -> None:
+    """Run and judge until each has a verdict; what figures need besides is run with the first."""
+    drawn = [
+        Request(one.paper, name, one.readings[0], one.quick, one.seeds).begun()
+        for one in courses
+        for name in _needs(one.paper, one.claim)
+    ]
+    left = list(courses)
+    while left:
+        found.run([*drawn, *(request for course in left for request in course.requests())])
+        left = [course for course in left if course.judge(found)]
 
 
 def _name_the_broken(

@@ -19,7 +19,7 @@ from fanin.papers.gallery import Section
 from fanin.papers.linux import PUBLISHED, OnLinux
 from fanin.papers.linux import reading as on_linux
 from fanin.papers.readings import search
-from fanin.papers.reproduce import ReproduceResult, Results, _under_readings, select
+from fanin.papers.reproduce import ReproduceResult, Results, _Course, _follow, select
 from fanin.papers.verdicts import DIFFERS, EVALUATIONS, REPRODUCED, UNDER, Data, Judged
 from fanin.progress import silent
 from fanin.runs.job import Job
@@ -265,7 +265,7 @@ def test_readings_are_tried_until_one_holds_with_as_many_seeds_as_each_asks_for(
     tried: list[tuple[str, int]] = []
 
     def judged(
-        paper: Paper, claim: Claim, found: Results, reading: Reading, quick: bool, seeds: int | None = None
+        paper: Paper, claim: Claim, found: Results, reading: Reading, quick: bool, *_: object, **__: object
     ) -> Judged:
         tried.append((reading.name, reading.times))
         verdict = REPRODUCED if reading.name == "q: second" else DIFFERS
@@ -275,14 +275,14 @@ def test_readings_are_tried_until_one_holds_with_as_many_seeds_as_each_asks_for(
         Reading((Answer("q", name, "", {}, {}),), times=n) for n, name in enumerate(("first", "second", "third"), 1)
     )
     paper, claim = select(["gss.fig4"], None)[1][0]
-    claim = replace(claim, readings=(first, second, third))
-    monkeypatch.setitem(_under_readings.__globals__, "judge_under", judged)
+    monkeypatch.setitem(_follow.__globals__, "judge_under", judged)
     monkeypatch.setattr(Results, "run", lambda *_: None)
-    told: dict[str, list[tuple[str, Judged]]] = {claim.id: []}
-    plain = [Judged(claim.id, "", "", DIFFERS, "", 1)]
-    (got,) = _under_readings([(paper, claim)], plain, Results(silent, False), True, told)
-    assert tried == [("q: first", 1), ("q: second", 2)]
-    assert [(name, one.verdict) for name, one in told[claim.id]] == [("q: first", DIFFERS), ("q: second", REPRODUCED)]
+    course = _Course(paper, claim, (DEFAULT, first, second, third), True, None)
+    _follow([course], Results(silent, False))
+    assert tried == [("", 1), ("q: first", 1), ("q: second", 2)]
+    verdicts = [("", DIFFERS), ("q: first", DIFFERS), ("q: second", REPRODUCED)]
+    assert [(reading.name, one.verdict) for reading, one, _ in course.tried] == verdicts
+    got = course.verdict()
     assert (got.verdict, got.reading) == (UNDER, "q: second")
 
 

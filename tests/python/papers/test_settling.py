@@ -1,0 +1,128 @@
+"""How many of its seeds a verdict needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+import pytest
+from fanin.papers import verdicts
+from fanin.papers.catalogue import DEFAULT
+from fanin.papers.experiments import batches
+from fanin.papers.reproduce import Request, Results, _Course, _follow, select
+from fanin.papers.settling import LEAST, first_part
+from fanin.papers.verdicts import DIFFERS, REPRODUCED, Checks, Data, Judged, Outcome, judge
+from fanin.progress import silent
+from hypothesis import given
+from hypothesis import strategies as st
+
+CLAIM = "trim.fig8.queue-traces"
+"""Its experiment has ten seeds; what is judged here is whether the mean of one number per seed is above 1."""
+
+
+def frame(values: Sequence[float]) -> pl.DataFrame:
+    return pl.DataFrame({"seed": range(1, len(values) + 1), "x": [float(x) for x in values]})
+
+
+def mean_above_one(data: Data) -> Outcome:
+    checks = Checks()
+    means = [float(frames["runs"]["x"].mean() or 0) for frames in data.frames.values()]  # type: ignore[arg-type]
+    checks.that(min(means) > 1, "the mean is above 1")
+    return checks.outcome(f"{means}")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _judgement() -> None:
+    select([CLAIM], None)
+
+
+def followed(values: dict[str, Sequence[float]]) -> tuple[Judged, list[tuple[str, bool]]]:
+    """The verdict on experiments of which each seed gives one number, and what was run for it: experiment and whether only the first part."""
+    ran: list[tuple[str, bool]] = []
+
+    def run(found: Results, requests: Sequence[Request]) -> None:
+        for one in requests:
+            if one not in found.frames and one.experiment in values:
+                every = values[one.experiment]
+                assert len(every) == one.all_seeds
+                ran.append((one.experiment, one.first))
+                found.frames[one] = {"runs": frame(every[: first_part(len(every))] if one.first else every)}
+
+    ((paper, claim),) = select([CLAIM], None)[1]
+    course = _Course(paper, claim, (DEFAULT,), False, None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(verdicts.EVALUATIONS, CLAIM, verdicts.Evaluation(mean_above_one, tuple(values)))
+        patch.setattr(Results, "run", run)
+        _follow([course], Results(silent, False))
+    return course.verdict(), ran
+
+
+def whole(values: dict[str, Sequence[float]]) -> str:
+    """The verdict over all seeds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(verdicts.EVALUATIONS, CLAIM, verdicts.Evaluation(mean_above_one, tuple(values)))
+        return judge(CLAIM, "", Data({name: {"runs": frame(every)} for name, every in values.items()})).verdict
+
+
+def test_a_check_that_fails_over_the_first_half_decides_and_the_other_seeds_are_not_run() -> None:
+    judged, ran = followed({"fig8": [0, 0, 0, 3, 0, *[9] * 5]})
+    assert (judged.verdict, judged.seeds, judged.most) == (DIFFERS, 5, 10)
+    assert judged.failed == ("the mean is above 1",)
+    assert ran == [("fig8", True)]
+
+
+def test_what_holds_over_the_first_half_and_over_either_half_of_it_is_settled() -> None:
+    judged, ran = followed({"fig8": [*[2] * 5, *[0] * 5]})
+    assert (judged.verdict, judged.seeds, judged.most) == (REPRODUCED, 5, 10)
+    assert ran == [("fig8", True)]
+
+
+def test_what_flips_within_the_first_half_has_the_verdict_of_all_seeds() -> None:
+    # A mean of 5.4 over the first five; of their halves, two and three, the first fails.
+    judged, ran = followed({"fig8": [0, 0, 9, 9, 9, *[9] * 5]})
+    assert (judged.verdict, judged.seeds, judged.most) == (REPRODUCED, 10, 0)
+    assert ran == [("fig8", True), ("fig8", False)]
+
+
+def test_an_experiment_with_fewer_than_eight_seeds_is_run_with_all() -> None:
+    assert [first_part(n) for n in (1, 4, 7, 8, 9, 40)] == [1, 4, 7, 4, 4, 20]
+    ((paper, _),) = select([CLAIM], None)[1]
+    few = [name for name, one in paper.experiments.items() if one.seeds < LEAST]
+    assert few
+    assert not any(Request(paper, name, DEFAULT, False).begun().first for name in few)
+    # Nor with --quick or --seeds, which say themselves how many.
+    assert not Request(paper, "fig8", DEFAULT, True).begun().first
+    assert not Request(paper, "fig8", DEFAULT, False, 40).begun().first
+
+
+def test_of_a_short_experiment_beside_a_long_one_the_half_that_the_whole_verdict_has_is_asked() -> None:
+    # fig9 has four seeds and runs whole. Its lower half fails, so all seeds of both would fail over their lower half.
+    judged, ran = followed({"fig8": [2] * 10, "fig9": [0, 0, 9, 9]})
+    assert (judged.verdict, whole({"fig8": [2] * 10, "fig9": [0, 0, 9, 9]})) == (DIFFERS, DIFFERS)
+    assert ran == [("fig8", True), ("fig9", False)]
+
+
+NUMBERS = st.sampled_from([0.0, 0.5, 0.9, 1.1, 2.0, 9.0])
+
+
+@given(st.lists(NUMBERS, min_size=10, max_size=10), st.lists(NUMBERS, min_size=4, max_size=4))
+def test_what_differs_over_the_first_half_differs_over_all_seeds_and_no_claim_passes_that_fails_over_its_lower_half(
+    long: list[float], short: list[float]
+) -> None:
+    values = {"fig8": long, "fig9": short}
+    judged, _ = followed(values)
+    if judged.verdict == DIFFERS:
+        assert whole(values) == DIFFERS
+    if sum(long[:5]) / 5 <= 1 or sum(short[:2]) / 2 <= 1:
+        assert judged.verdict == DIFFERS
+    if not judged.most:
+        assert judged.verdict == whole(values)
+
+
+def test_the_seeds_that_are_run_first_are_found_when_all_are_asked_for() -> None:
+    ((paper, _),) = select([CLAIM], None)[1]
+    for name, experiment in paper.experiments.items():
+        every = batches(paper, experiment, quick=False)
+        some = batches(paper, experiment, quick=False, first=True)
+        assert {batch.key() for batch in some} <= {batch.key() for batch in every}, name
+        assert {seed for one in some for seed in one.seeds} == set(range(1, first_part(experiment.seeds) + 1))
