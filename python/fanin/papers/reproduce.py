@@ -418,9 +418,9 @@ class _Course:
         """Judge what was run; True when more is needed for a verdict."""
         reading, requests = self.readings[len(self.tried)], self.requests()
         one = judge_under(self.paper, self.claim, found, reading, self.quick, self.seeds, first=not self.whole)
-        cut = {request.experiment for request in requests if request.first}
-        if cut and one.verdict != NOT_RUN:
-            if not settled(one, Data({r.experiment: found.frames[r] for r in requests}, self.quick), cut):
+        if one.verdict != NOT_RUN and any(request.first for request in requests):
+            data = Data({r.experiment: found.frames[r] for r in requests}, self.quick)
+            if not settled(one, data, {r.experiment: r.all_seeds for r in requests}):
                 self.whole = True
                 return True
             one = replace(one, most=max(request.all_seeds for request in requests))

@@ -300,7 +300,7 @@ def test_an_interruption_loses_one_run_of_a_kernel() -> None:
     paper = next(one for one in load() if one.name == "dctcp")
     there = batches(paper, paper.experiments["queue"], quick=False, reading=on_linux("dctcp", PUBLISHED, "kernel"))
     assert {len(batch.seeds) for batch in there} == {1}
-    assert {len(batch.seeds) for batch in batches(paper, paper.experiments["queue"], quick=False)} == {6}
+    assert {len(batch.seeds) for batch in batches(paper, paper.experiments["queue"], quick=False)} == {3}
 
 
 def test_points_of_tcprand_that_no_kernel_runs_bear_on_no_check() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -10,7 +11,7 @@ from fanin.papers import verdicts
 from fanin.papers.catalogue import DEFAULT
 from fanin.papers.experiments import batches
 from fanin.papers.reproduce import Request, Results, _Course, _follow, select
-from fanin.papers.settling import LEAST, first_part
+from fanin.papers.settling import first_part, settled
 from fanin.papers.verdicts import DIFFERS, REPRODUCED, Checks, Data, Judged, Outcome, judge
 from fanin.progress import silent
 from hypothesis import given
@@ -84,22 +85,35 @@ def test_what_flips_within_the_first_half_has_the_verdict_of_all_seeds() -> None
     assert ran == [("fig8", True), ("fig8", False)]
 
 
-def test_an_experiment_with_fewer_than_eight_seeds_is_run_with_all() -> None:
-    assert [first_part(n) for n in (1, 4, 7, 8, 9, 40)] == [1, 4, 7, 4, 4, 20]
+def test_the_first_half_has_two_seeds_or_more_and_four_for_a_claim_that_holds() -> None:
+    assert [first_part(n) for n in (1, 2, 3, 4, 7, 8, 9, 40)] == [1, 2, 2, 2, 3, 4, 4, 20]
+    # fig9 has four seeds: two settle that it fails, and not that it holds.
+    assert followed({"fig9": [0, 0, 9, 9]})[1] == [("fig9", True)]
+    judged, ran = followed({"fig9": [9, 9, 9, 9]})
+    assert (judged.verdict, ran) == (REPRODUCED, [("fig9", True), ("fig9", False)])
     ((paper, _),) = select([CLAIM], None)[1]
-    few = [name for name, one in paper.experiments.items() if one.seeds < LEAST]
-    assert few
-    assert not any(Request(paper, name, DEFAULT, False).begun().first for name in few)
-    # Nor with --quick or --seeds, which say themselves how many.
+    # With --quick and --seeds, which say themselves how many, all are run.
     assert not Request(paper, "fig8", DEFAULT, True).begun().first
     assert not Request(paper, "fig8", DEFAULT, False, 40).begun().first
 
 
+def test_of_three_seeds_two_are_run_first_and_the_one_that_is_their_lower_half_decides() -> None:
+    ((paper, _),) = select([CLAIM], None)[1]
+    experiment = replace(paper.experiments["fig8"], seeds=3)
+    assert [b.seeds for b in batches(paper, experiment, quick=False, first=True)][:1] == [(1, 2)]
+    three = {"fig8": 3}
+    fails, flips = (Data({"fig8": {"runs": frame(values)}}) for values in ([0, 1], [9, -9]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(verdicts.EVALUATIONS, CLAIM, verdicts.Evaluation(mean_above_one, ("fig8",)))
+        assert settled(judge(CLAIM, "", fails), fails, three)
+        assert not settled(judge(CLAIM, "", flips), flips, three)
+
+
 def test_of_a_short_experiment_beside_a_long_one_the_half_that_the_whole_verdict_has_is_asked() -> None:
-    # fig9 has four seeds and runs whole. Its lower half fails, so all seeds of both would fail over their lower half.
+    # Of ten seeds the first five hold, of four the first two do not: nor would all of both over their lower half.
     judged, ran = followed({"fig8": [2] * 10, "fig9": [0, 0, 9, 9]})
     assert (judged.verdict, whole({"fig8": [2] * 10, "fig9": [0, 0, 9, 9]})) == (DIFFERS, DIFFERS)
-    assert ran == [("fig8", True), ("fig9", False)]
+    assert ran == [("fig8", True), ("fig9", True)]
 
 
 NUMBERS = st.sampled_from([0.0, 0.5, 0.9, 1.1, 2.0, 9.0])
