@@ -15,7 +15,7 @@ from fanin.papers import experiments
 from fanin.papers.catalogue import DEFAULT, Answer, CatalogueError, Claim, Paper, Reading, load
 from fanin.papers.judgement import judgement_of
 from fanin.papers.linux import WHERE, OnLinux, judged_there, measured
-from fanin.papers.settling import first_part, settled
+from fanin.papers.settling import enough, first_part, settled
 from fanin.papers.verdicts import (
     DIFFERS,
     EVALUATIONS,
@@ -154,6 +154,11 @@ class Request:
         """How many seeds there are, run or not."""
         experiment = self.paper.experiments[self.experiment]
         return self.seeds or (experiment.quick if self.quick else experiment.seeds * self.reading.times)
+
+    @property
+    def is_long(self) -> bool:
+        """Its first seeds may settle that a claim is reproduced."""
+        return self.experiment in self.paper.experiments and enough(self.all_seeds)
 
     def begun(self) -> Request:
         """The same with the seeds that are run first; itself where that is all of them."""
@@ -352,33 +357,27 @@ def _needs(paper: Paper, claim: Claim) -> list[str]:
     return [name for name in dict.fromkeys(needs) if name in paper.experiments]
 
 
-def judge_under(
-    paper: Paper,
-    claim: Claim,
-    found: Results,
-    reading: Reading,
-    quick: bool,
-    seeds: int | None = None,
-    *,
-    first: bool = False,
-) -> Judged:
-    """A claim's verdict from results that were run, with `first` from the seeds that are run first."""
+def judge_under(paper: Paper, claim: Claim, found: Results, reading: Reading, quick: bool) -> Judged:
+    """A claim's verdict from results that were run."""
+    return judge_from(paper, claim, found, [Request(paper, name, reading, quick) for name in needed(claim)])
+
+
+def judge_from(paper: Paper, claim: Claim, found: Results, requests: Sequence[Request]) -> Judged:
+    """The same from these: one for each experiment that the claim is judged by."""
     evaluation = EVALUATIONS.get(claim.id)
     if evaluation is None:
         purely_real = claim.setup.startswith("real kernel") and "simulated" not in claim.setup
         known = _measured(paper, claim) if purely_real else None
         why = ON_TESTBED if purely_real else "no evaluation implemented"
         return known or Judged(claim.id, claim.published, "", NOT_RUN, why, 0)
-    frames = {}
-    for name in evaluation.needs:
-        if name not in paper.experiments:
-            return Judged(claim.id, claim.published, "", NOT_RUN, f"paper.toml has no experiment `{name}`", 0)
-        request = Request(paper, name, reading, quick, seeds)
-        request = request.begun() if first else request
+    for request in requests:
+        if request.experiment not in paper.experiments:
+            why = f"paper.toml has no experiment `{request.experiment}`"
+            return Judged(claim.id, claim.published, "", NOT_RUN, why, 0)
         if request in found.failures:
             return Judged(claim.id, claim.published, "", NOT_RUN, found.failures[request], 0)
-        frames[name] = found.frames[request]
-    return judge(claim.id, claim.published, Data(frames, quick), claim.cause)
+    data = Data({r.experiment: found.frames[r] for r in requests}, any(r.quick for r in requests))
+    return judge(claim.id, claim.published, data, claim.cause)
 
 
 def _measured(paper: Paper, claim: Claim) -> Judged | None:
@@ -404,27 +403,30 @@ class _Course:
     """In the order in which they are tried."""
     quick: bool
     seeds: int | None
-    whole: bool = False
-    """All seeds are needed under the reading that is tried now."""
+    step: int = 0
+    """What is judged under the reading that is tried now: the first seeds; all of short experiments; all of every experiment."""
     tried: list[tuple[Reading, Judged, list[Request]]] = field(default_factory=list)
 
     def requests(self) -> list[Request]:
         """What is to be run next."""
         reading = self.readings[len(self.tried)]
         asked = [Request(self.paper, name, reading, self.quick, self.seeds) for name in needed(self.claim)]
-        return asked if self.whole else [request.begun() for request in asked]
+        return [one.begun() if self.step == 0 or (self.step == 1 and one.is_long) else one for one in asked]
 
     def judge(self, found: Results) -> bool:
         """Judge what was run; True when more is needed for a verdict."""
         reading, requests = self.readings[len(self.tried)], self.requests()
-        one = judge_under(self.paper, self.claim, found, reading, self.quick, self.seeds, first=not self.whole)
-        if one.verdict != NOT_RUN and any(request.first for request in requests):
+        one = judge_from(self.paper, self.claim, found, requests)
+        cut = [request.experiment for request in requests if request.first]
+        if cut and one.verdict != NOT_RUN:
             data = Data({r.experiment: found.frames[r] for r in requests}, self.quick)
-            if not settled(one, data, {r.experiment: r.all_seeds for r in requests}):
-                self.whole = True
+            if not settled(one, data, {r.experiment: r.all_seeds for r in requests}, cut):
+                # Where no experiment is short, or all are, there is nothing between the first seeds and all.
+                mixed = {request.is_long for request in requests if request.begun().first} == {True, False}
+                self.step = 1 if self.step == 0 and mixed else 2
                 return True
             one = replace(one, most=max(request.all_seeds for request in requests))
-        self.whole = False
+        self.step = 0
         self.tried.append((reading, one, requests))
         return one.verdict == DIFFERS and len(self.tried) < len(self.readings)
 
@@ -473,19 +475,15 @@ def _name_the_broken(
         for other in range(len(wanted))
         if other != n and wanted[other][0] is wanted[n][0] and judged[other].holds and needed(wanted[other][1])
     ]
-    requests = []
-    for n, other, own in pairs:
-        paper, claim = wanted[other]
-        requests += [Request(paper, e, r, True) for e in needed(claim) for r in (own, accepted[n])]
-    found.run(requests)
+    pairs = [(n, other, own) for n, other, own in pairs if own != accepted[n]]
+    found.run([Request(wanted[o][0], e, own, True) for _, o, own in pairs for e in needed(wanted[o][1])])
+    # What does not hold on these points and seeds by itself tells nothing of the reading.
+    pairs = [(n, o, own) for n, o, own in pairs if judge_under(*wanted[o], found, own, True).verdict == REPRODUCED]
+    found.run([Request(wanted[o][0], e, accepted[n], True) for n, o, _ in pairs for e in needed(wanted[o][1])])
     breaks: dict[int, list[str]] = {}
-    for n, other, own in pairs:
-        paper, claim = wanted[other]
-        if own == accepted[n]:
-            continue
-        alone, here = (judge_under(paper, claim, found, reading, True) for reading in (own, accepted[n]))
-        if alone.verdict == REPRODUCED and here.verdict == DIFFERS:
-            breaks.setdefault(n, []).append(claim.id)
+    for n, other, _ in pairs:
+        if judge_under(*wanted[other], found, accepted[n], True).verdict == DIFFERS:
+            breaks.setdefault(n, []).append(wanted[other][1].id)
     return [replace(one, breaks=tuple(breaks.get(n, ()))) for n, one in enumerate(judged)]
 
 

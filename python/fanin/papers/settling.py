@@ -3,7 +3,8 @@
 A claim is reproduced when every check holds over all seeds and over either half of them (:func:`fanin.papers.verdicts.judge`). Hence:
 
 - A check that fails over the first half: the verdict is "differs", whatever the other seeds give. They are not run.
-- Every check holds over the first half and over either half of that, and it has :data:`LEAST` seeds or more: the verdict is "reproduced".
+- Every check holds over the first half and over either half of that: the verdict is "reproduced". Experiments whose first half has fewer than
+  :data:`LEAST` seeds are run with all of them before that.
 - Otherwise all seeds are run, and the verdict is theirs.
 
 What is decided depends on results alone: not on what was asked for besides, nor on what was kept of a run before. A mutant that fails a check
@@ -13,7 +14,7 @@ The first half has two seeds or more, since every value has an interval.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import polars as pl
 
@@ -32,17 +33,24 @@ def first_part(seeds: int) -> int:
     return min(seeds, max(2, seeds // 2))
 
 
-def settled(judged: Judged, data: Data, seeds: Mapping[str, int]) -> bool:
-    """Whether a verdict over the first part of the seeds is that over all.
+def enough(seeds: int) -> bool:
+    """Whether the first part of an experiment's seeds may settle that a claim is reproduced."""
+    return first_part(seeds) >= LEAST
+
+
+def settled(judged: Judged, data: Data, seeds: Mapping[str, int], cut: Collection[str]) -> bool:
+    """Whether a verdict over some of the seeds is that over all.
 
     Parameters
     ----------
     judged : Judged
         The verdict over `data`, which its two halves agree with if it is "reproduced".
     data : Data
-        The first part of each experiment's seeds.
+        The first part of each experiment's seeds, or all.
     seeds : mapping
         How many seeds each experiment has in all.
+    cut : collection of str
+        Experiments of which `data` has the first part.
     """
     lower = Data(
         {name: _up_to(frames, max(1, seeds[name] // 2)) for name, frames in data.frames.items()}, data.quick, True
@@ -53,8 +61,7 @@ def settled(judged: Judged, data: Data, seeds: Mapping[str, int]) -> bool:
         return False
     if not holds:
         return judged.verdict == DIFFERS
-    enough = all(first_part(n) >= LEAST for n in seeds.values() if first_part(n) < n)
-    return enough and judged.verdict == REPRODUCED
+    return judged.verdict == REPRODUCED and all(enough(seeds[name]) for name in cut)
 
 
 def _up_to(frames: Frames, last: int) -> Frames:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from fanin.papers.gallery import Section
 from fanin.papers.linux import PUBLISHED, OnLinux
 from fanin.papers.linux import reading as on_linux
 from fanin.papers.readings import search
-from fanin.papers.reproduce import ReproduceResult, Results, _Course, _follow, select
+from fanin.papers.reproduce import ReproduceResult, Request, Results, _Course, _follow, select
 from fanin.papers.verdicts import DIFFERS, EVALUATIONS, REPRODUCED, UNDER, Data, Judged
 from fanin.progress import silent
 from fanin.runs.job import Job
@@ -264,9 +265,9 @@ def test_readings_are_tried_until_one_holds_with_as_many_seeds_as_each_asks_for(
 ) -> None:
     tried: list[tuple[str, int]] = []
 
-    def judged(
-        paper: Paper, claim: Claim, found: Results, reading: Reading, quick: bool, *_: object, **__: object
-    ) -> Judged:
+    def judged(paper: Paper, claim: Claim, found: Results, requests: Sequence[Request]) -> Judged:
+        ((reading, quick),) = {(one.reading, one.quick) for one in requests}
+        assert quick
         tried.append((reading.name, reading.times))
         verdict = REPRODUCED if reading.name == "q: second" else DIFFERS
         return Judged(claim.id, "", "", verdict, "", 1)
@@ -275,7 +276,7 @@ def test_readings_are_tried_until_one_holds_with_as_many_seeds_as_each_asks_for(
         Reading((Answer("q", name, "", {}, {}),), times=n) for n, name in enumerate(("first", "second", "third"), 1)
     )
     paper, claim = select(["gss.fig4"], None)[1][0]
-    monkeypatch.setitem(_follow.__globals__, "judge_under", judged)
+    monkeypatch.setitem(_follow.__globals__, "judge_from", judged)
     monkeypatch.setattr(Results, "run", lambda *_: None)
     course = _Course(paper, claim, (DEFAULT, first, second, third), True, None)
     _follow([course], Results(silent, False))

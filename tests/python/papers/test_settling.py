@@ -105,8 +105,8 @@ def test_of_three_seeds_two_are_run_first_and_the_one_that_is_their_lower_half_d
     fails, flips = (Data({"fig8": {"runs": frame(values)}}) for values in ([0, 1], [9, -9]))
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(verdicts.EVALUATIONS, CLAIM, verdicts.Evaluation(mean_above_one, ("fig8",)))
-        assert settled(judge(CLAIM, "", fails), fails, three)
-        assert not settled(judge(CLAIM, "", flips), flips, three)
+        assert settled(judge(CLAIM, "", fails), fails, three, three)
+        assert not settled(judge(CLAIM, "", flips), flips, three, three)
 
 
 def test_of_a_short_experiment_beside_a_long_one_the_half_that_the_whole_verdict_has_is_asked() -> None:
@@ -114,6 +114,12 @@ def test_of_a_short_experiment_beside_a_long_one_the_half_that_the_whole_verdict
     judged, ran = followed({"fig8": [2] * 10, "fig9": [0, 0, 9, 9]})
     assert (judged.verdict, whole({"fig8": [2] * 10, "fig9": [0, 0, 9, 9]})) == (DIFFERS, DIFFERS)
     assert ran == [("fig8", True), ("fig9", True)]
+
+
+def test_a_short_experiment_is_run_with_all_seeds_before_a_claim_is_reproduced_and_a_long_one_is_not() -> None:
+    judged, ran = followed({"fig8": [*[2] * 5, *[0] * 5], "fig9": [9, 9, 9, 9]})
+    assert (judged.verdict, judged.most) == (REPRODUCED, 10)
+    assert ran == [("fig8", True), ("fig9", True), ("fig9", False)]
 
 
 NUMBERS = st.sampled_from([0.0, 0.5, 0.9, 1.1, 2.0, 9.0])
