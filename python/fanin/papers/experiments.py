@@ -21,7 +21,7 @@ import polars as pl
 from fanin.errors import FaninError, OutputError
 from fanin.papers.catalogue import DEFAULT, Experiment, Paper, Point, Reading
 from fanin.papers.judgement import judgement_of
-from fanin.papers.settling import first_part
+from fanin.papers.settling import parts
 from fanin.progress import Progress
 from fanin.runs.executor import Threads
 from fanin.runs.job import Document, Job, key_of
@@ -140,17 +140,18 @@ def batches(
     reading: Reading = DEFAULT,
     seeds: int | None = None,
     cheapest: bool = False,
-    first: bool = False,
+    upto: int = 0,
 ) -> list[Batch]:
     """Everything of an experiment, in pieces of about the same length; with its own number of seeds unless another is given.
 
-    With `cheapest` only the points that cost least along each axis, but all algorithms. With `first` only the seeds that are run first
-    (:mod:`fanin.papers.settling`); these are pieces of their own, so that what is kept of them is found when all are asked for.
+    With `cheapest` only the points that cost least along each axis, but all algorithms. With `upto` only the first so many seeds, where
+    :mod:`fanin.papers.settling` cuts them.
     """
-    own = experiment.quick if quick else experiment.seeds * reading.times
+    own = experiment.quick if quick else experiment.seeds_under(reading)
     last = seeds or own
-    middle = last if quick or seeds else first_part(last)
-    parts = [range(1, middle + 1), *([] if first or middle == last else [range(middle + 1, last + 1)])]
+    pieces = (
+        [range(1, last + 1)] if quick or seeds else [one for one in parts(last) if not upto or one.stop - 1 <= upto]
+    )
     left_out = reading.without
     axes = [[p for p in axis.points if (p.quick or not quick) and p.label not in left_out] for axis in experiment.axes]
     if cheapest:
@@ -163,7 +164,7 @@ def batches(
         size = max(1, round(SECONDS_PER_BATCH / max(one.cost, 1e-6)))
         found += [
             Batch(experiment, points, tuple(part[begin : begin + size]), reduce, reading)
-            for part in parts
+            for part in pieces
             for begin in range(0, len(part), size)
         ]
     return found

@@ -15,7 +15,7 @@ from fanin.papers import experiments
 from fanin.papers.catalogue import DEFAULT, Answer, CatalogueError, Claim, Paper, Reading, load
 from fanin.papers.judgement import judgement_of
 from fanin.papers.linux import WHERE, OnLinux, judged_there, measured
-from fanin.papers.settling import enough, first_part, settled
+from fanin.papers.settling import enough, first_part, glance, left, settled
 from fanin.papers.verdicts import (
     DIFFERS,
     EVALUATIONS,
@@ -146,24 +146,31 @@ class Request:
     """How many seeds; as the experiment has it unless given."""
     cheapest: bool = False
     """Only the points that cost least."""
-    first: bool = False
-    """Only the seeds that are run first: see :mod:`fanin.papers.settling`."""
+    upto: int = 0
+    """Only the first so many of its seeds; all if 0."""
 
     @property
     def all_seeds(self) -> int:
         """How many seeds there are, run or not."""
         experiment = self.paper.experiments[self.experiment]
-        return self.seeds or (experiment.quick if self.quick else experiment.seeds * self.reading.times)
+        return self.seeds or (experiment.quick if self.quick else experiment.seeds_under(self.reading))
 
     @property
     def is_long(self) -> bool:
         """Its first seeds may settle that a claim is reproduced."""
         return self.experiment in self.paper.experiments and enough(self.all_seeds)
 
-    def begun(self) -> Request:
-        """The same with the seeds that are run first; itself where that is all of them."""
-        whole = self.quick or self.seeds is not None or self.experiment not in self.paper.experiments
-        return self if whole or first_part(self.all_seeds) == self.all_seeds else replace(self, first=True)
+    def begun(self, how_many: Callable[[int], int] = first_part) -> Request:
+        """The same with the seeds that are run first; itself where that is all of them. See :mod:`fanin.papers.settling`."""
+        if self.quick or self.seeds is not None or self.experiment not in self.paper.experiments:
+            return self
+        upto = how_many(self.all_seeds)
+        return self if upto == self.all_seeds else replace(self, upto=upto)
+
+
+def _fewest_seeds(request: Request) -> float:
+    """Sorts those with all seeds last."""
+    return request.upto or float("inf")
 
 
 class Results:
@@ -191,7 +198,7 @@ class Results:
                 reading=r.reading,
                 seeds=r.seeds,
                 cheapest=r.cheapest,
-                first=r.first,
+                upto=r.upto,
             )
         if not self.whole:
             self.failures |= dict.fromkeys(new, INTERRUPTED)
@@ -221,7 +228,7 @@ class Results:
         """Everything of a paper under a reading, each experiment over as many of its seeds as were run."""
         asked = (reading, quick, seeds)
         mine = [r for r in self.frames if r.paper is paper and (r.reading, r.quick, r.seeds) == asked]
-        return Data({r.experiment: self.frames[r] for r in sorted(mine, key=lambda r: not r.first)}, quick)
+        return Data({r.experiment: self.frames[r] for r in sorted(mine, key=_fewest_seeds)}, quick)
 
 
 @keywords
@@ -277,14 +284,14 @@ def reproduce(
     _follow(courses, found)
     judged = [course.verdict() for course in courses]
     if known:
-        accepted = {n: one.held for n, one in enumerate(courses) if one.held is not None and len(one.tried) > 1}
+        accepted = {n: one.held for n, one in enumerate(courses) if one.held is not None and one.number}
         judged = _name_the_broken(wanted, judged, accepted, found)
 
     def plain(request: Request) -> bool:
         return (request.reading, request.quick, request.seeds) == (base, quick, seeds)
 
     # Those with all seeds come last, and stay.
-    ran = sorted(filter(plain, found.batches), key=lambda r: not r.first)
+    ran = sorted(filter(plain, found.batches), key=_fewest_seeds)
     groups = {(r.paper.name, r.experiment): found.batches[r] for r in ran}
     data = {paper.name: found.data(paper, quick, base, seeds) for paper in papers}
     failures = {(r.paper.name, r.experiment): why for r, why in found.failures.items() if plain(r)}
@@ -296,7 +303,9 @@ def reproduce(
     )
     result.settings, result.seeds = dict(settings or {}), seeds
     for course in courses:
-        result.tried[course.claim.id] = [(reading.name if known else "", one) for reading, one, _ in course.tried]
+        result.tried[course.claim.id] = [
+            (reading.name if known else "", one) for reading, one, _ in course.tried.values()
+        ]
         requests = course.evidence()
         if requests and all(request in found.frames for request in requests):
             result.evidence[course.claim.id] = Data({r.experiment: found.frames[r] for r in requests}, quick)
@@ -390,12 +399,13 @@ def _measured(paper: Paper, claim: Claim) -> Judged | None:
     return Judged(claim.id, claim.published, one["ours"], one["verdict"], reason, 0)
 
 
+GLANCE, FIRST, SHORT, ALL = range(4)
+"""What is judged: the first quarter of the seeds; the first half; all of short experiments and the first half of long ones; all."""
+
+
 @dataclass(slots=True)
 class _Course:
-    """A claim on its way to a verdict.
-
-    Reading after reading until one holds, each over the first part of the seeds and, where that does not settle it, over all.
-    """
+    """A claim on its way to a verdict, by the rules of :mod:`fanin.papers.settling`: reading after reading until one holds."""
 
     paper: Paper
     claim: Claim
@@ -403,47 +413,72 @@ class _Course:
     """In the order in which they are tried."""
     quick: bool
     seeds: int | None
-    step: int = 0
-    """What is judged under the reading that is tried now: the first seeds; all of short experiments; all of every experiment."""
-    tried: list[tuple[Reading, Judged, list[Request]]] = field(default_factory=list)
+    number: int = 0
+    """Of the reading that is tried now."""
+    step: int = GLANCE
+    last: bool = False
+    """Nothing is tried after the reading that is tried now."""
+    tried: dict[int, tuple[Reading, Judged, list[Request]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._begin(0, last=len(self.readings) == 1)
+
+    def _begin(self, number: int, *, last: bool) -> None:
+        self.number, self.last, self.step = number, last, FIRST if last else GLANCE
 
     def requests(self) -> list[Request]:
         """What is to be run next."""
-        reading = self.readings[len(self.tried)]
+        reading = self.readings[self.number]
         asked = [Request(self.paper, name, reading, self.quick, self.seeds) for name in needed(self.claim)]
-        return [one.begun() if self.step == 0 or (self.step == 1 and one.is_long) else one for one in asked]
+        if self.step == GLANCE:
+            return [one.begun(glance) for one in asked]
+        return [one.begun() if self.step == FIRST or (self.step == SHORT and one.is_long) else one for one in asked]
 
     def judge(self, found: Results) -> bool:
         """Judge what was run; True when more is needed for a verdict."""
-        reading, requests = self.readings[len(self.tried)], self.requests()
+        requests = self.requests()
         one = judge_from(self.paper, self.claim, found, requests)
-        cut = [request.experiment for request in requests if request.first]
+        cut = [request.experiment for request in requests if request.upto]
         if cut and one.verdict != NOT_RUN:
             data = Data({r.experiment: found.frames[r] for r in requests}, self.quick)
-            if not settled(one, data, {r.experiment: r.all_seeds for r in requests}, cut):
-                # Where no experiment is short, or all are, there is nothing between the first seeds and all.
-                mixed = {request.is_long for request in requests if request.begun().first} == {True, False}
-                self.step = 1 if self.step == 0 and mixed else 2
+            if self.step == GLANCE:
+                done = one.verdict == DIFFERS and left(self.claim.id, data)
+            else:
+                done = settled(one, data, {r.experiment: r.all_seeds for r in requests}, cut)
+            if not done:
+                # Where no experiment is short, or all are, there is nothing between the first half and all.
+                mixed = {request.is_long for request in requests if request.begun().upto} == {True, False}
+                self.step = self.step + 1 if self.step == GLANCE or mixed else ALL
                 return True
             one = replace(one, most=max(request.all_seeds for request in requests))
-        self.step = 0
-        self.tried.append((reading, one, requests))
-        return one.verdict == DIFFERS and len(self.tried) < len(self.readings)
+        self.tried[self.number] = (self.readings[self.number], one, requests)
+        return self._goes_on(one)
+
+    def _goes_on(self, one: Judged) -> bool:
+        """To the next reading; from the last one back to the first, where a glance alone spoke against it."""
+        if one.verdict != DIFFERS or (self.last and self.number == 0):
+            return False
+        if self.number + 1 < len(self.readings):
+            self._begin(self.number + 1, last=self.number + 2 == len(self.readings))
+            return True
+        glanced = any(r.upto and r.upto < first_part(r.all_seeds) for r in self.tried[0][2])
+        self._begin(0, last=True)
+        return glanced
 
     @property
     def held(self) -> Reading | None:
         """The reading under which every check holds."""
-        reading, one, _ = self.tried[-1]
+        reading, one, _ = self.tried[self.number]
         return reading if one.verdict == REPRODUCED else None
 
     def evidence(self) -> list[Request]:
         """What the verdict rests on."""
-        return self.tried[-1 if self.held else 0][2]
+        return self.tried[self.number if self.held else 0][2]
 
     def verdict(self) -> Judged:
         """That of the first reading, unless one of the others holds."""
-        first, (reading, last, _) = self.tried[0][1], self.tried[-1]
-        if self.held is None or len(self.tried) == 1:
+        first, (reading, last, _) = self.tried[0][1], self.tried[self.number]
+        if self.held is None or self.number == 0:
             return first
         default = "; ".join(first.failed) or first.reason.split(WHY)[0]
         reason = "; ".join(x for x in (f"under the default reading it is not so that {default}", last.reason) if x)
@@ -453,9 +488,9 @@ class _Course:
 
 
 def _follow(courses: Sequence[_Course], found: Results) -> None:
-    """Run and judge until each has a verdict; what figures need besides is run with the first."""
+    """Run and judge until each has a verdict; what figures need besides is run with the first, on as few seeds."""
     drawn = [
-        Request(one.paper, name, one.readings[0], one.quick, one.seeds).begun()
+        Request(one.paper, name, one.readings[0], one.quick, one.seeds).begun(first_part if one.last else glance)
         for one in courses
         for name in _needs(one.paper, one.claim)
     ]

@@ -7,6 +7,9 @@ A claim is reproduced when every check holds over all seeds and over either half
   :data:`LEAST` seeds are run with all of them before that.
 - Otherwise all seeds are run, and the verdict is theirs.
 
+A reading is left for the next one as ``fanin reproduce --search`` leaves it: when one check fails over the first quarter of the seeds and over
+either half of that. Where none of the others holds, the verdict is that of the first reading, by the rules above.
+
 What is decided depends on results alone: not on what was asked for besides, nor on what was kept of a run before. A mutant that fails a check
 over all seeds and over either half (``make claim-mutants``) fails it over the first half, so that none that is killed passes by the shorter way.
 The first half has two seeds or more, since every value has an interval.
@@ -14,7 +17,8 @@ The first half has two seeds or more, since every value has an interval.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from itertools import pairwise
 
 import polars as pl
 
@@ -33,9 +37,43 @@ def first_part(seeds: int) -> int:
     return min(seeds, max(2, seeds // 2))
 
 
+def glance(seeds: int) -> int:
+    """How many seeds may show that another reading is to be tried.
+
+    >>> [glance(seeds) for seeds in (1, 4, 7, 8, 16, 40)]
+    [1, 2, 3, 2, 4, 10]
+    """
+    return max(2, seeds // 4) if enough(seeds) else first_part(seeds)
+
+
+def parts(seeds: int) -> list[range]:
+    """An experiment's seeds in pieces, so that what was kept of fewer is found when more are asked for.
+
+    >>> parts(40)
+    [range(1, 11), range(11, 21), range(21, 41)]
+    """
+    ends = sorted({0, glance(seeds), first_part(seeds), seeds})
+    return [range(before + 1, end + 1) for before, end in pairwise(ends)]
+
+
 def enough(seeds: int) -> bool:
     """Whether the first part of an experiment's seeds may settle that a claim is reproduced."""
     return first_part(seeds) >= LEAST
+
+
+def left(claim: str, data: Data) -> bool:
+    """Whether a check of a claim fails over these seeds and over either half of them; intervals that need all seeds are not asked for."""
+    judge = EVALUATIONS[claim].judge
+    try:
+        failed = [in_words(judge(some).failed) for some in (Data(data.frames, data.quick, True), *data.halves())]
+    except (LacksError, KeyError):
+        return False
+    return bool(set.intersection(*failed))
+
+
+def in_words(checks: Iterable[str]) -> set[str]:
+    """Checks without what was measured, which stands in brackets behind them."""
+    return {check.partition(" (")[0] for check in checks}
 
 
 def settled(judged: Judged, data: Data, seeds: Mapping[str, int], cut: Collection[str]) -> bool:

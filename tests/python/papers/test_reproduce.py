@@ -282,7 +282,7 @@ def test_readings_are_tried_until_one_holds_with_as_many_seeds_as_each_asks_for(
     _follow([course], Results(silent, False))
     assert tried == [("", 1), ("q: first", 1), ("q: second", 2)]
     verdicts = [("", DIFFERS), ("q: first", DIFFERS), ("q: second", REPRODUCED)]
-    assert [(reading.name, one.verdict) for reading, one, _ in course.tried] == verdicts
+    assert [(reading.name, one.verdict) for reading, one, _ in course.tried.values()] == verdicts
     got = course.verdict()
     assert (got.verdict, got.reading) == (UNDER, "q: second")
 
@@ -295,6 +295,13 @@ def test_a_reading_of_a_paper_may_need_more_seeds_than_the_default_one() -> None
         sum(len(one.seeds) for one in batches(trim, experiment, quick=False, reading=r)) for r in (DEFAULT, reading)
     ]
     assert runs[1] == 4 * runs[0]
+
+
+def test_an_experiment_may_have_no_more_seeds_whatever_a_reading_asks_for() -> None:
+    tcprand = next(paper for paper in load() if paper.name == "tcprand")
+    twice = Reading(times=2)
+    # Means over 270 s: the interval of a claim needs 40 seeds of the windows, and none more of these.
+    assert [tcprand.experiments[name].seeds_under(twice) for name in ("convergence", "windows")] == [2, 40]
 
 
 def test_an_interruption_loses_one_run_of_a_kernel() -> None:

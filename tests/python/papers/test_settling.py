@@ -8,11 +8,11 @@ from dataclasses import replace
 import polars as pl
 import pytest
 from fanin.papers import verdicts
-from fanin.papers.catalogue import DEFAULT
+from fanin.papers.catalogue import DEFAULT, Answer, Reading
 from fanin.papers.experiments import batches
 from fanin.papers.reproduce import Request, Results, _Course, _follow, select
-from fanin.papers.settling import first_part, settled
-from fanin.papers.verdicts import DIFFERS, REPRODUCED, Checks, Data, Judged, Outcome, judge
+from fanin.papers.settling import first_part, glance, settled
+from fanin.papers.verdicts import DIFFERS, REPRODUCED, UNDER, Checks, Data, Judged, Outcome, judge
 from fanin.progress import silent
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,23 +39,32 @@ def _judgement() -> None:
 
 def followed(values: dict[str, Sequence[float]]) -> tuple[Judged, list[tuple[str, bool]]]:
     """The verdict on experiments of which each seed gives one number, and what was run for it: experiment and whether only the first part."""
-    ran: list[tuple[str, bool]] = []
+    course, ran = under({"": values})
+    return course.verdict(), [(name, upto > 0) for _, name, upto in ran]
+
+
+def under(readings: dict[str, dict[str, Sequence[float]]]) -> tuple[_Course, list[tuple[str, str, int]]]:
+    """The same under readings: how the claim came to its verdict, and what was run: reading, experiment and how many of its seeds, 0 for all."""
+    ran: list[tuple[str, str, int]] = []
+    known = {name: Reading((Answer("q", name, "", {}, {}),) if name else ()) for name in readings}
+    all_of = next(iter(readings.values()))
 
     def run(found: Results, requests: Sequence[Request]) -> None:
         for one in requests:
-            if one not in found.frames and one.experiment in values:
-                every = values[one.experiment]
+            if one not in found.frames and one.experiment in all_of:
+                reading = one.reading.name.removeprefix("q: ")
+                every = readings[reading][one.experiment]
                 assert len(every) == one.all_seeds
-                ran.append((one.experiment, one.first))
-                found.frames[one] = {"runs": frame(every[: first_part(len(every))] if one.first else every)}
+                ran.append((reading, one.experiment, one.upto))
+                found.frames[one] = {"runs": frame(every[: one.upto] if one.upto else every)}
 
     ((paper, claim),) = select([CLAIM], None)[1]
-    course = _Course(paper, claim, (DEFAULT,), False, None)
+    course = _Course(paper, claim, tuple(known.values()), False, None)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(verdicts.EVALUATIONS, CLAIM, verdicts.Evaluation(mean_above_one, tuple(values)))
+        patch.setitem(verdicts.EVALUATIONS, CLAIM, verdicts.Evaluation(mean_above_one, tuple(all_of)))
         patch.setattr(Results, "run", run)
         _follow([course], Results(silent, False))
-    return course.verdict(), ran
+    return course, ran
 
 
 def whole(values: dict[str, Sequence[float]]) -> str:
@@ -93,14 +102,14 @@ def test_the_first_half_has_two_seeds_or_more_and_four_for_a_claim_that_holds() 
     assert (judged.verdict, ran) == (REPRODUCED, [("fig9", True), ("fig9", False)])
     ((paper, _),) = select([CLAIM], None)[1]
     # With --quick and --seeds, which say themselves how many, all are run.
-    assert not Request(paper, "fig8", DEFAULT, True).begun().first
-    assert not Request(paper, "fig8", DEFAULT, False, 40).begun().first
+    assert not Request(paper, "fig8", DEFAULT, True).begun().upto
+    assert not Request(paper, "fig8", DEFAULT, False, 40).begun().upto
 
 
 def test_of_three_seeds_two_are_run_first_and_the_one_that_is_their_lower_half_decides() -> None:
     ((paper, _),) = select([CLAIM], None)[1]
     experiment = replace(paper.experiments["fig8"], seeds=3)
-    assert [b.seeds for b in batches(paper, experiment, quick=False, first=True)][:1] == [(1, 2)]
+    assert [b.seeds for b in batches(paper, experiment, quick=False, upto=first_part(3))][:1] == [(1, 2)]
     three = {"fig8": 3}
     fails, flips = (Data({"fig8": {"runs": frame(values)}}) for values in ([0, 1], [9, -9]))
     with pytest.MonkeyPatch.context() as patch:
@@ -120,6 +129,27 @@ def test_a_short_experiment_is_run_with_all_seeds_before_a_claim_is_reproduced_a
     judged, ran = followed({"fig8": [*[2] * 5, *[0] * 5], "fig9": [9, 9, 9, 9]})
     assert (judged.verdict, judged.most) == (REPRODUCED, 10)
     assert ran == [("fig8", True), ("fig9", True), ("fig9", False)]
+
+
+def test_a_reading_that_others_follow_is_left_when_one_check_fails_over_a_quarter_and_over_either_half_of_it() -> None:
+    fails, holds = [0] * 10, [2] * 10
+    course, ran = under({"": {"fig8": fails}, "other": {"fig8": holds}})
+    assert ran == [("", "fig8", 2), ("other", "fig8", 5)]
+    judged = course.verdict()
+    assert (judged.verdict, judged.reading, judged.seeds, judged.most) == (UNDER, "q: other", 5, 10)
+    # A half of the quarter holds, so the first half of the seeds is asked.
+    course, ran = under({"": {"fig8": [1.5, *[0] * 9]}, "other": {"fig8": holds}})
+    assert ran == [("", "fig8", 2), ("", "fig8", 5), ("other", "fig8", 5)]
+
+
+def test_where_no_reading_holds_the_verdict_is_that_of_the_first_one_as_if_there_was_no_other() -> None:
+    fails = [0] * 10
+    course, ran = under({"": {"fig8": fails}, "other": {"fig8": fails}})
+    assert ran == [("", "fig8", 2), ("other", "fig8", 5), ("", "fig8", 5)]
+    assert (course.verdict().verdict, course.verdict().seeds) == (DIFFERS, 5)
+    # What a quarter spoke against may hold over all: it is reproduced as read by default then.
+    course, ran = under({"": {"fig8": [0, 0, 9, 9, 9, *[9] * 5]}, "other": {"fig8": fails}})
+    assert (course.verdict().verdict, course.verdict().reading, course.verdict().seeds) == (REPRODUCED, "", 10)
 
 
 NUMBERS = st.sampled_from([0.0, 0.5, 0.9, 1.1, 2.0, 9.0])
@@ -143,6 +173,7 @@ def test_the_seeds_that_are_run_first_are_found_when_all_are_asked_for() -> None
     ((paper, _),) = select([CLAIM], None)[1]
     for name, experiment in paper.experiments.items():
         every = batches(paper, experiment, quick=False)
-        some = batches(paper, experiment, quick=False, first=True)
-        assert {batch.key() for batch in some} <= {batch.key() for batch in every}, name
-        assert {seed for one in some for seed in one.seeds} == set(range(1, first_part(experiment.seeds) + 1))
+        for upto in (glance(experiment.seeds), first_part(experiment.seeds)):
+            some = batches(paper, experiment, quick=False, upto=upto)
+            assert {batch.key() for batch in some} <= {batch.key() for batch in every}, name
+            assert {seed for one in some for seed in one.seeds} == set(range(1, upto + 1))
