@@ -195,6 +195,9 @@ def test_results_are_objects_of_the_promised_form() -> None:
     assert [c["id"] for c in told["claims"]] == ["trim.eq26.k-guideline", "trim.fig7.queue"]
     assert told["claims"][1]["seeds"] > 1
     json.dumps(told, allow_nan=False)
+    told["claims"].append(Judged("trim.fig8.queue-traces", "", "", REPRODUCED, "", 5, most=10).to_dict())
+    assert told["claims"][2]["most_seeds"] == 10
+    jsonschema.validate(told, json.loads(schema.read_text()))
 
 
 def test_what_does_not_exist_is_refused_with_what_does() -> None:
