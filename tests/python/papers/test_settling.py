@@ -12,7 +12,7 @@ from fanin.papers.catalogue import DEFAULT, Answer, Reading
 from fanin.papers.experiments import batches
 from fanin.papers.reproduce import Request, Results, _Course, _follow, select
 from fanin.papers.settling import first_part, glance, settled
-from fanin.papers.verdicts import DIFFERS, REPRODUCED, UNDER, Checks, Data, Judged, Outcome, judge
+from fanin.papers.verdicts import DIFFERS, REPRODUCED, UNDER, Checks, Data, Judged, LacksError, Outcome, judge
 from fanin.progress import silent
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,12 +21,18 @@ CLAIM = "trim.fig8.queue-traces"
 """Its experiment has ten seeds; what is judged here is whether the mean of one number per seed is above 1."""
 
 
+NOTHING = -1
+"""Where every seed has this, there is nothing to judge."""
+
+
 def frame(values: Sequence[float]) -> pl.DataFrame:
     return pl.DataFrame({"seed": range(1, len(values) + 1), "x": [float(x) for x in values]})
 
 
 def mean_above_one(data: Data) -> Outcome:
     checks = Checks()
+    if any(frames["runs"]["x"].max() == NOTHING for frames in data.frames.values()):
+        raise LacksError("nothing arrived")
     means = [float(frames["runs"]["x"].mean() or 0) for frames in data.frames.values()]  # type: ignore[arg-type]
     checks.that(min(means) > 1, "the mean is above 1")
     return checks.outcome(f"{means}")
@@ -140,6 +146,12 @@ def test_a_reading_that_others_follow_is_left_when_one_check_fails_over_a_quarte
     # A half of the quarter holds, so the first half of the seeds is asked.
     course, ran = under({"": {"fig8": [1.5, *[0] * 9]}, "other": {"fig8": holds}})
     assert ran == [("", "fig8", 2), ("", "fig8", 5), ("other", "fig8", 5)]
+
+
+def test_what_few_seeds_lack_is_judged_over_more() -> None:
+    course, ran = under({"": {"fig8": [NOTHING, NOTHING, *[9] * 8]}, "other": {"fig8": [2] * 10}})
+    assert ran == [("", "fig8", 2), ("", "fig8", 5), ("", "fig8", 0)]
+    assert (course.verdict().verdict, course.verdict().reading) == (REPRODUCED, "")
 
 
 def test_where_no_reading_holds_the_verdict_is_that_of_the_first_one_as_if_there_was_no_other() -> None:
