@@ -38,9 +38,9 @@ was run there. "Indicative" results are from few seeds and decide nothing.
 `fanin reproduce` writes all figures and claims to `papers/gallery.html`. `docs/gallery.py` makes this page.
 
 A claim is reproduced when every check holds over all seeds and over either half of them. What fails over the first half differs, whatever the other
-half gives; what holds over it, if it has four seeds or more, and over either half of it is reproduced. The other half is run only where this leaves
-the verdict open. A reading that others follow is left after a quarter of the seeds, if one check fails over them and over either half of them. Pages
-and figures say how many seeds they are from; `--seeds N` runs N of every experiment.
+half gives; what holds over it, if it has four seeds or more, over either half of it and over 20 samples of its seeds drawn again is reproduced. The
+other half is run only where this leaves the verdict open. A reading that others follow is left after a quarter of the seeds, if one check fails over
+them and over either half of them. Pages and figures say how many seeds they are from; `--seeds N` runs N of every experiment.
 """
 COLUMNS = "| claim | published | simulator | verdict | Linux's own TCP |\n|---|---|---|---|---|\n"
 ROW = re.compile(r"^\| `(?P<id>[^`]+)` \| (?:[^|]|\\\|)*? \| (?P<ours>(?:[^|]|\\\|)*?) \|", re.MULTILINE)

@@ -3,8 +3,9 @@
 A claim is reproduced when every check holds over all seeds and over either half of them (:func:`fanin.papers.verdicts.judge`). Hence:
 
 - A check that fails over the first half: the verdict is "differs", whatever the other seeds give. They are not run.
-- Every check holds over the first half and over either half of that: the verdict is "reproduced". Experiments whose first half has fewer than
-  :data:`LEAST` seeds are run with all of them before that.
+- Every check holds over the first half, over either half of that, and over :data:`AGAIN` samples of its seeds, drawn with replacement: the verdict
+  is "reproduced". What holds narrowly fails over one of the samples. Experiments whose first half has fewer than :data:`LEAST` seeds are run with
+  all of them before that.
 - Otherwise all seeds are run, and the verdict is theirs.
 
 A reading is left for the next one as ``fanin reproduce --search`` leaves it: when one check fails over the first quarter of the seeds and over
@@ -18,14 +19,18 @@ The first half has two seeds or more, since every value has an interval.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import polars as pl
 
+from fanin.papers.intervals import is_long, resamples
 from fanin.papers.verdicts import DIFFERS, EVALUATIONS, REPRODUCED, Data, Frames, Judged, LacksError
 
 LEAST = 4
 """Seeds of a first half that may settle that a claim is reproduced: either half of it has two or more."""
+
+AGAIN = 20
+"""Samples of the seeds over which a claim has to hold. One that fails over one sample in ten passes all of them once in eight times."""
 
 
 def first_part(seeds: int) -> int:
@@ -99,7 +104,18 @@ def settled(judged: Judged, data: Data, seeds: Mapping[str, int], cut: Collectio
         return False
     if not holds:
         return judged.verdict == DIFFERS
-    return judged.verdict == REPRODUCED and all(enough(seeds[name]) for name in cut)
+    return judged.verdict == REPRODUCED and all(enough(seeds[name]) for name in cut) and _stable(judged.id, data)
+
+
+def _stable(claim: str, data: Data) -> bool:
+    """Whether a claim holds over each of some samples of its seeds; the same ones for the same claim."""
+    # Traces are long where runs are short: to run the other seeds takes less than to draw them.
+    if is_long(data):
+        return False
+    try:
+        return all(EVALUATIONS[claim].judge(sample).holds for sample in islice(resamples(data, claim), AGAIN))
+    except (LacksError, KeyError):
+        return False
 
 
 def _up_to(frames: Frames, last: int) -> Frames:

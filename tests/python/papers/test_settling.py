@@ -93,6 +93,13 @@ def test_what_holds_over_the_first_half_and_over_either_half_of_it_is_settled() 
     assert ran == [("fig8", True)]
 
 
+def test_what_holds_narrowly_is_judged_over_all_seeds() -> None:
+    # Either half of the first half has 1.5 on average, and two seeds of five are 0: over some sample the mean is 1 or less.
+    judged, ran = followed({"fig8": [0, 3, 3, 1.5, 0, *[9] * 5]})
+    assert (judged.verdict, judged.seeds, judged.most) == (REPRODUCED, 10, 0)
+    assert ran == [("fig8", True), ("fig8", False)]
+
+
 def test_what_flips_within_the_first_half_has_the_verdict_of_all_seeds() -> None:
     # A mean of 5.4 over the first five; of their halves, two and three, the first fails.
     judged, ran = followed({"fig8": [0, 0, 9, 9, 9, *[9] * 5]})
