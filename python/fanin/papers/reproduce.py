@@ -302,15 +302,20 @@ def reproduce(
         judged, kept, data, groups, told, _native.VERSION, quick, not found.whole, failures, there, skipped, found.notes
     )
     result.settings, result.seeds = dict(settings or {}), seeds
+    _tell_what_for(result, courses, found)
+    return result
+
+
+def _tell_what_for(result: ReproduceResult, courses: Sequence[_Course], found: Results) -> None:
+    """Add to a result what each claim was tried under, and what its verdict rests on."""
     for course in courses:
         result.tried[course.claim.id] = [
-            (reading.name if known else "", one) for reading, one, _ in course.tried.values()
+            ("" if number == 0 else reading.name, one) for number, (reading, one, _) in course.tried.items()
         ]
         requests = course.evidence()
         if requests and all(request in found.frames for request in requests):
-            result.evidence[course.claim.id] = Data({r.experiment: found.frames[r] for r in requests}, quick)
+            result.evidence[course.claim.id] = Data({r.experiment: found.frames[r] for r in requests}, course.quick)
             result.runs[course.claim.id] = [found.batches[r] for r in requests]
-    return result
 
 
 def written(names: Sequence[str], quick: bool, settings: Mapping[str, object] | None, seeds: int | None) -> str:
