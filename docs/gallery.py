@@ -1,6 +1,6 @@
 """Writes the gallery page: ``.venv/bin/python docs/gallery.py [CLAIMS_JSON]``, after ``fanin reproduce FIGURE ... --out FOLDER``.
 
-What we got is from that file, which has to be of a run on all points and seeds, else as it stands on the page; counts, verdicts and what Linux's own
+What we got is from that file, which has to be of a run on all points, else as it stands on the page; counts, verdicts and what Linux's own
 TCP gave are from `papers/verdicts.csv` and `papers/on_linux.csv`. The pictures are those of the papers' pages (``fanin reproduce PAPER --pictures svg``).
 """
 
@@ -33,9 +33,14 @@ FIGURES = (
 )
 HEAD = """# Gallery
 
-One or two figures of each paper, with published and own results: the simulator's on all points and seeds, and Linux's own TCP's where the claim
+One or two figures of each paper, with published and own results: the simulator's on all points, and Linux's own TCP's where the claim
 was run there. "Indicative" results are from few seeds and decide nothing.
 `fanin reproduce` writes all figures and claims to `papers/gallery.html`. `docs/gallery.py` makes this page.
+
+A claim is reproduced when every check holds over all seeds and over either half of them. What fails over the first half differs, whatever the other
+half gives; what holds over it, if it has four seeds or more, over either half of it and over 20 samples of its seeds drawn again is reproduced. The
+other half is run only where this leaves the verdict open. A reading that others follow is left after a quarter of the seeds, if one check fails over
+them and over either half of them. Pages and figures say how many seeds they are from; `--seeds N` runs N of every experiment.
 """
 COLUMNS = "| claim | published | simulator | verdict | Linux's own TCP |\n|---|---|---|---|---|\n"
 ROW = re.compile(r"^\| `(?P<id>[^`]+)` \| (?:[^|]|\\\|)*? \| (?P<ours>(?:[^|]|\\\|)*?) \|", re.MULTILINE)

@@ -68,6 +68,13 @@ class Experiment:
     frames: tuple[str, ...]
     reduce: str | None
     cost: float
+    most: int | None = None
+    """The most seeds that it has, whatever a reading asks for."""
+
+    def seeds_under(self, reading: Reading) -> int:
+        """How many seeds its verdict has under a reading, in full."""
+        asked = self.seeds * reading.times
+        return asked if self.most is None else min(asked, self.most)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -438,6 +445,7 @@ def _experiment(row: dict[str, Any], folder: Path) -> Experiment:
         frames=tuple(row.get("frames", ["flows"])),
         reduce=row.get("reduce"),
         cost=float(row.get("cost", 0.01)),
+        most=row.get("most"),
     )
 
 

@@ -21,6 +21,7 @@ import polars as pl
 from fanin.errors import FaninError, OutputError
 from fanin.papers.catalogue import DEFAULT, Experiment, Paper, Point, Reading
 from fanin.papers.judgement import judgement_of
+from fanin.papers.settling import parts
 from fanin.progress import Progress
 from fanin.runs.executor import Threads
 from fanin.runs.job import Document, Job, key_of
@@ -139,13 +140,18 @@ def batches(
     reading: Reading = DEFAULT,
     seeds: int | None = None,
     cheapest: bool = False,
+    upto: int = 0,
 ) -> list[Batch]:
     """Everything of an experiment, in pieces of about the same length; with its own number of seeds unless another is given.
 
-    With `cheapest` only the points that cost least along each axis, but all algorithms.
+    With `cheapest` only the points that cost least along each axis, but all algorithms. With `upto` only the first so many seeds, where
+    :mod:`fanin.papers.settling` cuts them.
     """
-    own = experiment.quick if quick else experiment.seeds * reading.times
-    seeds_of = range(1, (seeds or own) + 1)
+    own = experiment.quick if quick else experiment.seeds_under(reading)
+    last = seeds or own
+    pieces = (
+        [range(1, last + 1)] if quick or seeds else [one for one in parts(last) if not upto or one.stop - 1 <= upto]
+    )
     left_out = reading.without
     axes = [[p for p in axis.points if (p.quick or not quick) and p.label not in left_out] for axis in experiment.axes]
     if cheapest:
@@ -156,8 +162,11 @@ def batches(
     for points in itertools.product(*axes):
         one = Batch(experiment, points, (1,), reduce, reading)
         size = max(1, round(SECONDS_PER_BATCH / max(one.cost, 1e-6)))
-        for first in range(0, len(seeds_of), size):
-            found.append(Batch(experiment, points, tuple(seeds_of[first : first + size]), reduce, reading))
+        found += [
+            Batch(experiment, points, tuple(part[begin : begin + size]), reduce, reading)
+            for part in pieces
+            for begin in range(0, len(part), size)
+        ]
     return found
 
 
@@ -174,8 +183,10 @@ def command_of(batch: Batch, folder: Path) -> str:
 def effort(group: Sequence[Batch]) -> str:
     """What the simulations of an experiment take, for a sentence."""
     runs = sum(len(batch.seeds) for batch in group)
+    seeds = len({seed for batch in group for seed in batch.seeds})
     seconds = sum(batch.cost for batch in group)
-    return f"{runs} simulation{'' if runs == 1 else 's'}, about {max(1, round(seconds))} s of processor time"
+    told = f"{runs} simulation{'' if runs == 1 else 's'} over {seeds} seed{'' if seeds == 1 else 's'}"
+    return f"{told}, about {max(1, round(seconds))} s of processor time"
 
 
 def run_all(

@@ -64,6 +64,8 @@ class Section:
     claims: list[tuple[Claim, Judged]]
     setups: list[str]
     runs: list[Run]
+    seeds: int = 0
+    """How many seeds the picture is drawn from, at most; 0 where nothing is simulated for it."""
 
     @property
     def title(self) -> str:
@@ -134,7 +136,8 @@ def _sections(result: ReproduceResult, paper: Paper) -> list[Section]:
         ]
         mine = [(claim, one) for claim, one in judged if claim.figure == figure]
         setups = list(dict.fromkeys(claim.setup for claim, _ in mine))
-        found.append(Section(name, picture, drawn, panels, mine, setups, runs))
+        seeds = len({seed for group in groups for batch in group or () for seed in batch.seeds}) if drawn else 0
+        found.append(Section(name, picture, drawn, panels, mine, setups, runs, seeds))
     return found
 
 

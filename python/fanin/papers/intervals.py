@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import polars as pl
 
@@ -40,11 +40,10 @@ def with_intervals(judge: Evaluate, data: Data, name: str) -> str:
     values = NUMBER.findall(stated)
     if len(data.seeds()) < 2 or not values:
         return stated
-    rows = sum(frame.height for frames in data.frames.values() for frame in frames.values())
-    drawn, by_seed = random.Random(name), _by_seed(data)
+    samples = resamples(data, name)
     found: list[list[float]] = [[] for _ in values]
-    for _ in range(FEWER if rows > MANY_ROWS else RESAMPLES):
-        again = judge(_resampled(data, by_seed, drawn)).ours
+    for _ in range(FEWER if is_long(data) else RESAMPLES):
+        again = judge(next(samples)).ours
         numbers = NUMBER.findall(again)
         # A sentence of another form, as where something never happened in these seeds, has no numbers to compare.
         if len(numbers) == len(values) and NUMBER.sub("#", again) == NUMBER.sub("#", stated):
@@ -61,6 +60,18 @@ def with_intervals(judge: Evaluate, data: Data, name: str) -> str:
         return f"{match[0]} [{low:.{digits}f}, {high:.{digits}f}]"
 
     return NUMBER.sub(told, stated)
+
+
+def is_long(data: Data) -> bool:
+    """Whether it has so many rows that a sample takes long to draw."""
+    return sum(frame.height for frames in data.frames.values() for frame in frames.values()) > MANY_ROWS
+
+
+def resamples(data: Data, name: str) -> Iterator[Data]:
+    """Samples of the seeds, drawn with replacement, without end; the same ones for the same name."""
+    drawn, by_seed = random.Random(name), _by_seed(data)
+    while True:
+        yield _resampled(data, by_seed, drawn)
 
 
 def _by_seed(data: Data) -> dict[str, dict[int, Frames]]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from fanin.papers.catalogue import DEFAULT, Claim, Mutant, Paper, Reading
 from fanin.papers.judgement import judgement_of
 from fanin.papers.reproduce import Request, Results, judge_under, needed, select
+from fanin.papers.settling import in_words
 from fanin.papers.verdicts import EVALUATIONS, REPRODUCED, Data, Evaluate
 from fanin.progress import Progress, silent
 
@@ -104,7 +105,7 @@ def hunt(
         changed = getattr(judgement_of(paper), mutant.formula) if mutant.formula else whole
         noticed = [_failed(paper, claim, found, *how) for how in ((reading, whole), (without, changed))]
         # Of a claim that differs, a check that holds for the whole algorithm.
-        by = [check for check in noticed[1] if not _in_words([check]) <= _in_words(noticed[0])]
+        by = [check for check in noticed[1] if not in_words([check]) <= in_words(noticed[0])]
         tested.append(Hunted(paper.name, mutant.label, claim.id, KILLED if by else SURVIVES, by[0] if by else ""))
     order = {one.label: n for paper in dict.fromkeys(p for p, _ in wanted) for n, one in enumerate(paper.mutants)}
     return sorted(tested, key=lambda one: (one.paper, order[one.mutant])), found.whole
@@ -113,13 +114,8 @@ def hunt(
 def _failed(paper: Paper, claim: Claim, found: Results, reading: Reading, judge: Evaluate) -> list[str]:
     """Checks that fail over all seeds and over each half of them."""
     data = Data({name: found.frames[Request(paper, name, reading, False)] for name in needed(claim)})
-    halves = [_in_words(judge(half).failed) for half in data.halves()]
-    return [check for check in judge(data).failed if all(_in_words([check]) <= half for half in halves)]
-
-
-def _in_words(checks: Sequence[str]) -> set[str]:
-    """Checks without what was measured, which stands in brackets behind them."""
-    return {check.partition(" (")[0] for check in checks}
+    halves = [in_words(judge(half).failed) for half in data.halves()]
+    return [check for check in judge(data).failed if all(in_words([check]) <= half for half in halves)]
 
 
 def _held(claims: Mapping[tuple[Paper, Claim], object], found: Results) -> dict[tuple[Paper, Claim], Reading]:

@@ -15,6 +15,7 @@ from fanin.papers import experiments
 from fanin.papers.catalogue import DEFAULT, Answer, CatalogueError, Claim, Paper, Reading, load
 from fanin.papers.judgement import judgement_of
 from fanin.papers.linux import WHERE, OnLinux, judged_there, measured
+from fanin.papers.settling import enough, first_part, glance, left, settled
 from fanin.papers.verdicts import (
     DIFFERS,
     EVALUATIONS,
@@ -145,6 +146,31 @@ class Request:
     """How many seeds; as the experiment has it unless given."""
     cheapest: bool = False
     """Only the points that cost least."""
+    upto: int = 0
+    """Only the first so many of its seeds; all if 0."""
+
+    @property
+    def all_seeds(self) -> int:
+        """How many seeds there are, run or not."""
+        experiment = self.paper.experiments[self.experiment]
+        return self.seeds or (experiment.quick if self.quick else experiment.seeds_under(self.reading))
+
+    @property
+    def is_long(self) -> bool:
+        """Its first seeds may settle that a claim is reproduced."""
+        return self.experiment in self.paper.experiments and enough(self.all_seeds)
+
+    def begun(self, how_many: Callable[[int], int] = first_part) -> Request:
+        """The same with the seeds that are run first; itself where that is all of them. See :mod:`fanin.papers.settling`."""
+        if self.quick or self.seeds is not None or self.experiment not in self.paper.experiments:
+            return self
+        upto = how_many(self.all_seeds)
+        return self if upto == self.all_seeds else replace(self, upto=upto)
+
+
+def _fewest_seeds(request: Request) -> float:
+    """Sorts those with all seeds last."""
+    return request.upto or float("inf")
 
 
 class Results:
@@ -166,7 +192,13 @@ class Results:
         for r in new:
             experiment = r.paper.experiments[r.experiment]
             self.batches[r] = experiments.batches(
-                r.paper, experiment, quick=r.quick, reading=r.reading, seeds=r.seeds, cheapest=r.cheapest
+                r.paper,
+                experiment,
+                quick=r.quick,
+                reading=r.reading,
+                seeds=r.seeds,
+                cheapest=r.cheapest,
+                upto=r.upto,
             )
         if not self.whole:
             self.failures |= dict.fromkeys(new, INTERRUPTED)
@@ -193,10 +225,10 @@ class Results:
             self.notes.append(told)
 
     def data(self, paper: Paper, quick: bool, reading: Reading = DEFAULT, seeds: int | None = None) -> Data:
-        """Everything of a paper under a reading."""
+        """Everything of a paper under a reading, each experiment over as many of its seeds as were run."""
         asked = (reading, quick, seeds)
-        mine = {r: f for r, f in self.frames.items() if r.paper is paper and (r.reading, r.quick, r.seeds) == asked}
-        return Data({r.experiment: frames for r, frames in mine.items()}, quick)
+        mine = [r for r in self.frames if r.paper is paper and (r.reading, r.quick, r.seeds) == asked]
+        return Data({r.experiment: self.frames[r] for r in sorted(mine, key=_fewest_seeds)}, quick)
 
 
 @keywords
@@ -245,16 +277,22 @@ def reproduce(
     papers, wanted = select(names, folder)
     found = Results(progress, fresh)
     base = _asked_for(settings) if settings else DEFAULT
-    found.run([Request(paper, name, base, quick, seeds) for paper, claim in wanted for name in _needs(paper, claim)])
-    judged = [judge_under(paper, claim, found, base, quick, seeds) for paper, claim in wanted]
-    tried = {one.id: [("", one)] for one in judged}
-    if base == DEFAULT and seeds is None:
-        judged = _under_readings(wanted, judged, found, quick, tried)
+    known = base == DEFAULT and seeds is None
+    courses = [
+        _Course(paper, claim, (base, *(claim.readings if known else ())), quick, seeds) for paper, claim in wanted
+    ]
+    _follow(courses, found)
+    judged = [course.verdict() for course in courses]
+    if known:
+        accepted = {n: one.held for n, one in enumerate(courses) if one.held is not None and one.number}
+        judged = _name_the_broken(wanted, judged, accepted, found)
 
     def plain(request: Request) -> bool:
         return (request.reading, request.quick, request.seeds) == (base, quick, seeds)
 
-    groups = {(r.paper.name, r.experiment): group for r, group in found.batches.items() if plain(r)}
+    # Those with all seeds come last, and stay.
+    ran = sorted(filter(plain, found.batches), key=_fewest_seeds)
+    groups = {(r.paper.name, r.experiment): found.batches[r] for r in ran}
     data = {paper.name: found.data(paper, quick, base, seeds) for paper in papers}
     failures = {(r.paper.name, r.experiment): why for r, why in found.failures.items() if plain(r)}
     kept = [paper for paper in papers if any(p is paper for p, _ in wanted)]
@@ -263,14 +301,21 @@ def reproduce(
     result = ReproduceResult(
         judged, kept, data, groups, told, _native.VERSION, quick, not found.whole, failures, there, skipped, found.notes
     )
-    result.settings, result.seeds, result.tried = dict(settings or {}), seeds, tried
-    for (paper, claim), one in zip(wanted, judged, strict=True):
-        held = next((r for r in claim.readings if r.name == one.reading), base) if one.reading else base
-        requests = {name: Request(paper, name, held, quick, seeds) for name in needed(claim)}
-        if requests and all(request in found.frames for request in requests.values()):
-            result.evidence[claim.id] = Data({name: found.frames[r] for name, r in requests.items()}, quick)
-            result.runs[claim.id] = [found.batches[r] for r in requests.values()]
+    result.settings, result.seeds = dict(settings or {}), seeds
+    _tell_what_for(result, courses, found)
     return result
+
+
+def _tell_what_for(result: ReproduceResult, courses: Sequence[_Course], found: Results) -> None:
+    """Add to a result what each claim was tried under, and what its verdict rests on."""
+    for course in courses:
+        result.tried[course.claim.id] = [
+            ("" if number == 0 else reading.name, one) for number, (reading, one, _) in course.tried.items()
+        ]
+        requests = course.evidence()
+        if requests and all(request in found.frames for request in requests):
+            result.evidence[course.claim.id] = Data({r.experiment: found.frames[r] for r in requests}, course.quick)
+            result.runs[course.claim.id] = [found.batches[r] for r in requests]
 
 
 def written(names: Sequence[str], quick: bool, settings: Mapping[str, object] | None, seeds: int | None) -> str:
@@ -326,25 +371,27 @@ def _needs(paper: Paper, claim: Claim) -> list[str]:
     return [name for name in dict.fromkeys(needs) if name in paper.experiments]
 
 
-def judge_under(
-    paper: Paper, claim: Claim, found: Results, reading: Reading, quick: bool, seeds: int | None = None
-) -> Judged:
+def judge_under(paper: Paper, claim: Claim, found: Results, reading: Reading, quick: bool) -> Judged:
     """A claim's verdict from results that were run."""
+    return judge_from(paper, claim, found, [Request(paper, name, reading, quick) for name in needed(claim)])
+
+
+def judge_from(paper: Paper, claim: Claim, found: Results, requests: Sequence[Request]) -> Judged:
+    """The same from these: one for each experiment that the claim is judged by."""
     evaluation = EVALUATIONS.get(claim.id)
     if evaluation is None:
         purely_real = claim.setup.startswith("real kernel") and "simulated" not in claim.setup
         known = _measured(paper, claim) if purely_real else None
         why = ON_TESTBED if purely_real else "no evaluation implemented"
         return known or Judged(claim.id, claim.published, "", NOT_RUN, why, 0)
-    frames = {}
-    for name in evaluation.needs:
-        if name not in paper.experiments:
-            return Judged(claim.id, claim.published, "", NOT_RUN, f"paper.toml has no experiment `{name}`", 0)
-        request = Request(paper, name, reading, quick, seeds)
+    for request in requests:
+        if request.experiment not in paper.experiments:
+            why = f"paper.toml has no experiment `{request.experiment}`"
+            return Judged(claim.id, claim.published, "", NOT_RUN, why, 0)
         if request in found.failures:
             return Judged(claim.id, claim.published, "", NOT_RUN, found.failures[request], 0)
-        frames[name] = found.frames[request]
-    return judge(claim.id, claim.published, Data(frames, quick), claim.cause)
+    data = Data({r.experiment: found.frames[r] for r in requests}, any(r.quick for r in requests))
+    return judge(claim.id, claim.published, data, claim.cause)
 
 
 def _measured(paper: Paper, claim: Claim) -> Judged | None:
@@ -357,38 +404,106 @@ def _measured(paper: Paper, claim: Claim) -> Judged | None:
     return Judged(claim.id, claim.published, one["ours"], one["verdict"], reason, 0)
 
 
-def _under_readings(
-    wanted: Sequence[tuple[Paper, Claim]],
-    judged: list[Judged],
-    found: Results,
-    quick: bool,
-    tried: Mapping[str, list[tuple[str, Judged]]],
-) -> list[Judged]:
-    """Try the known readings of claims that differ, in their order, until one holds, and find what else each accepted reading breaks.
+GLANCE, FIRST, SHORT, ALL = range(4)
+"""What is judged: the first quarter of the seeds; the first half; all of short experiments and the first half of long ones; all."""
 
-    What each gives is added to `tried`.
-    """
-    accepted: dict[int, Reading] = {}
-    made = list(judged)
-    for rank in range(max((len(claim.readings) for _, claim in wanted), default=0)):
-        left = [
-            (n, paper, claim, claim.readings[rank])
-            for n, (paper, claim) in enumerate(wanted)
-            if made[n].verdict == DIFFERS and rank < len(claim.readings)
-        ]
-        found.run([Request(p, name, r, quick) for _, p, c, r in left for name in EVALUATIONS[c.id].needs])
-        for n, paper, claim, reading in left:
-            under = judge_under(paper, claim, found, reading, quick)
-            tried[claim.id].append((reading.name, under))
-            if under.verdict != REPRODUCED:
-                continue
-            accepted[n] = reading
-            default = "; ".join(judged[n].failed) or judged[n].reason.split(WHY)[0]
-            reason = "; ".join(x for x in (f"under the default reading it is not so that {default}", under.reason) if x)
-            made[n] = replace(
-                under, verdict=UNDER, reason=reason, reading=reading.name, says=reading.says, switches=reading.switches
-            )
-    return _name_the_broken(wanted, made, accepted, found)
+
+@dataclass(slots=True)
+class _Course:
+    """A claim on its way to a verdict, by the rules of :mod:`fanin.papers.settling`: reading after reading until one holds."""
+
+    paper: Paper
+    claim: Claim
+    readings: Sequence[Reading]
+    """In the order in which they are tried."""
+    quick: bool
+    seeds: int | None
+    number: int = 0
+    """Of the reading that is tried now."""
+    step: int = GLANCE
+    last: bool = False
+    """Nothing is tried after the reading that is tried now."""
+    tried: dict[int, tuple[Reading, Judged, list[Request]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._begin(0, last=len(self.readings) == 1)
+
+    def _begin(self, number: int, *, last: bool) -> None:
+        self.number, self.last, self.step = number, last, FIRST if last else GLANCE
+
+    def requests(self) -> list[Request]:
+        """What is to be run next."""
+        reading = self.readings[self.number]
+        asked = [Request(self.paper, name, reading, self.quick, self.seeds) for name in needed(self.claim)]
+        if self.step == GLANCE:
+            return [one.begun(glance) for one in asked]
+        return [one.begun() if self.step == FIRST or (self.step == SHORT and one.is_long) else one for one in asked]
+
+    def judge(self, found: Results) -> bool:
+        """Judge what was run; True when more is needed for a verdict."""
+        requests = self.requests()
+        one = judge_from(self.paper, self.claim, found, requests)
+        cut = [request.experiment for request in requests if request.upto]
+        # Few seeds may lack what all have; what cannot be run at all is told as it is.
+        if cut and all(request in found.frames for request in requests):
+            data = Data({r.experiment: found.frames[r] for r in requests}, self.quick)
+            if self.step == GLANCE:
+                done = one.verdict == DIFFERS and left(self.claim.id, data)
+            else:
+                done = settled(one, data, {r.experiment: r.all_seeds for r in requests}, cut)
+            if not done:
+                # Where no experiment is short, or all are, there is nothing between the first half and all.
+                mixed = {request.is_long for request in requests if request.begun().upto} == {True, False}
+                self.step = self.step + 1 if self.step == GLANCE or mixed else ALL
+                return True
+            one = replace(one, most=max(request.all_seeds for request in requests))
+        self.tried[self.number] = (self.readings[self.number], one, requests)
+        return self._goes_on(one)
+
+    def _goes_on(self, one: Judged) -> bool:
+        """To the next reading; from the last one back to the first, where a glance alone spoke against it."""
+        if one.verdict != DIFFERS or (self.last and self.number == 0):
+            return False
+        if self.number + 1 < len(self.readings):
+            self._begin(self.number + 1, last=self.number + 2 == len(self.readings))
+            return True
+        glanced = any(r.upto and r.upto < first_part(r.all_seeds) for r in self.tried[0][2])
+        self._begin(0, last=True)
+        return glanced
+
+    @property
+    def held(self) -> Reading | None:
+        """The reading under which every check holds."""
+        reading, one, _ = self.tried[self.number]
+        return reading if one.verdict == REPRODUCED else None
+
+    def evidence(self) -> list[Request]:
+        """What the verdict rests on."""
+        return self.tried[self.number if self.held else 0][2]
+
+    def verdict(self) -> Judged:
+        """That of the first reading, unless one of the others holds."""
+        first, (reading, last, _) = self.tried[0][1], self.tried[self.number]
+        if self.held is None or self.number == 0:
+            return first
+        default = "; ".join(first.failed) or first.reason.split(WHY)[0]
+        reason = "; ".join(x for x in (f"under the default reading it is not so that {default}", last.reason) if x)
+        return replace(
+            last, verdict=UNDER, reason=reason, reading=reading.name, says=reading.says, switches=reading.switches
+        )
+
+
+def _follow(courses: Sequence[_Course], found: Results) -> None:
+    """Run and judge until each has a verdict; what figures need besides is run with the first, on as few seeds."""
+    drawn = [
+        Request(one.paper, name, one.readings[0], one.quick, one.seeds).begun(first_part if one.last else glance)
+        for one in courses
+        for name in _needs(one.paper, one.claim)
+    ]
+    left = list(courses)
+    while left:
+        found.run([*drawn, *(request for course in left for request in course.requests())])
+        left = [course for course in left if course.judge(found)]
 
 
 def _name_the_broken(
@@ -401,19 +516,15 @@ def _name_the_broken(
         for other in range(len(wanted))
         if other != n and wanted[other][0] is wanted[n][0] and judged[other].holds and needed(wanted[other][1])
     ]
-    requests = []
-    for n, other, own in pairs:
-        paper, claim = wanted[other]
-        requests += [Request(paper, e, r, True) for e in needed(claim) for r in (own, accepted[n])]
-    found.run(requests)
+    pairs = [(n, other, own) for n, other, own in pairs if own != accepted[n]]
+    found.run([Request(wanted[o][0], e, own, True) for _, o, own in pairs for e in needed(wanted[o][1])])
+    # What does not hold on these points and seeds by itself tells nothing of the reading.
+    pairs = [(n, o, own) for n, o, own in pairs if judge_under(*wanted[o], found, own, True).verdict == REPRODUCED]
+    found.run([Request(wanted[o][0], e, accepted[n], True) for n, o, _ in pairs for e in needed(wanted[o][1])])
     breaks: dict[int, list[str]] = {}
-    for n, other, own in pairs:
-        paper, claim = wanted[other]
-        if own == accepted[n]:
-            continue
-        alone, here = (judge_under(paper, claim, found, reading, True) for reading in (own, accepted[n]))
-        if alone.verdict == REPRODUCED and here.verdict == DIFFERS:
-            breaks.setdefault(n, []).append(claim.id)
+    for n, other, _ in pairs:
+        if judge_under(*wanted[other], found, accepted[n], True).verdict == DIFFERS:
+            breaks.setdefault(n, []).append(wanted[other][1].id)
     return [replace(one, breaks=tuple(breaks.get(n, ()))) for n, one in enumerate(judged)]
 
 

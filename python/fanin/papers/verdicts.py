@@ -248,6 +248,8 @@ class Judged:
     breaks: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
     """Conditions that do not hold."""
+    most: int = 0
+    """How many seeds there are, where the first half of them settled the verdict; otherwise 0."""
 
     @property
     def holds(self) -> bool:
@@ -257,6 +259,8 @@ class Judged:
     def to_dict(self) -> dict[str, Any]:
         """As it stands in JSON."""
         found = {n: getattr(self, n) for n in ("id", "published", "ours", "verdict", "reason", "seeds")}
+        if self.most:
+            found["most_seeds"] = self.most
         if self.reading:
             found["reading"] = {
                 "name": self.reading,

@@ -49,7 +49,7 @@ def test_a_claim_has_a_page_with_its_data_and_an_archive_is_verified_and_its_dam
     ):
         assert part in text
     # What was run is the claim's own command, and as much as was asked for: three variants of four algorithms, two seeds.
-    assert "fig4 (24 simulations, about " in text
+    assert "fig4 (24 simulations over 2 seeds, about " in text
     assert "--set stack.initial_window=10" in text
     written = pl.read_parquet(tmp_path / "data/gss.fig4.one-round/fig4.outcome.parquet")
     assert written.equals(result.evidence[one.id]["fig4"]["outcome"])

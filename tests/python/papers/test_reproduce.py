@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from fanin.papers.gallery import Section
 from fanin.papers.linux import PUBLISHED, OnLinux
 from fanin.papers.linux import reading as on_linux
 from fanin.papers.readings import search
-from fanin.papers.reproduce import ReproduceResult, Results, _under_readings, select
+from fanin.papers.reproduce import ReproduceResult, Request, Results, _Course, _follow, select
 from fanin.papers.verdicts import DIFFERS, EVALUATIONS, REPRODUCED, UNDER, Data, Judged
 from fanin.progress import silent
 from fanin.runs.job import Job
@@ -194,6 +195,9 @@ def test_results_are_objects_of_the_promised_form() -> None:
     assert [c["id"] for c in told["claims"]] == ["trim.eq26.k-guideline", "trim.fig7.queue"]
     assert told["claims"][1]["seeds"] > 1
     json.dumps(told, allow_nan=False)
+    told["claims"].append(Judged("trim.fig8.queue-traces", "", "", REPRODUCED, "", 5, most=10).to_dict())
+    assert told["claims"][2]["most_seeds"] == 10
+    jsonschema.validate(told, json.loads(schema.read_text()))
 
 
 def test_what_does_not_exist_is_refused_with_what_does() -> None:
@@ -264,9 +268,9 @@ def test_readings_are_tried_until_one_holds_with_as_many_seeds_as_each_asks_for(
 ) -> None:
     tried: list[tuple[str, int]] = []
 
-    def judged(
-        paper: Paper, claim: Claim, found: Results, reading: Reading, quick: bool, seeds: int | None = None
-    ) -> Judged:
+    def judged(paper: Paper, claim: Claim, found: Results, requests: Sequence[Request]) -> Judged:
+        ((reading, quick),) = {(one.reading, one.quick) for one in requests}
+        assert quick
         tried.append((reading.name, reading.times))
         verdict = REPRODUCED if reading.name == "q: second" else DIFFERS
         return Judged(claim.id, "", "", verdict, "", 1)
@@ -275,14 +279,14 @@ def test_readings_are_tried_until_one_holds_with_as_many_seeds_as_each_asks_for(
         Reading((Answer("q", name, "", {}, {}),), times=n) for n, name in enumerate(("first", "second", "third"), 1)
     )
     paper, claim = select(["gss.fig4"], None)[1][0]
-    claim = replace(claim, readings=(first, second, third))
-    monkeypatch.setitem(_under_readings.__globals__, "judge_under", judged)
+    monkeypatch.setitem(_follow.__globals__, "judge_from", judged)
     monkeypatch.setattr(Results, "run", lambda *_: None)
-    told: dict[str, list[tuple[str, Judged]]] = {claim.id: []}
-    plain = [Judged(claim.id, "", "", DIFFERS, "", 1)]
-    (got,) = _under_readings([(paper, claim)], plain, Results(silent, False), True, told)
-    assert tried == [("q: first", 1), ("q: second", 2)]
-    assert [(name, one.verdict) for name, one in told[claim.id]] == [("q: first", DIFFERS), ("q: second", REPRODUCED)]
+    course = _Course(paper, claim, (DEFAULT, first, second, third), True, None)
+    _follow([course], Results(silent, False))
+    assert tried == [("", 1), ("q: first", 1), ("q: second", 2)]
+    verdicts = [("", DIFFERS), ("q: first", DIFFERS), ("q: second", REPRODUCED)]
+    assert [(reading.name, one.verdict) for reading, one, _ in course.tried.values()] == verdicts
+    got = course.verdict()
     assert (got.verdict, got.reading) == (UNDER, "q: second")
 
 
@@ -296,11 +300,18 @@ def test_a_reading_of_a_paper_may_need_more_seeds_than_the_default_one() -> None
     assert runs[1] == 4 * runs[0]
 
 
+def test_an_experiment_may_have_no_more_seeds_whatever_a_reading_asks_for() -> None:
+    tcprand = next(paper for paper in load() if paper.name == "tcprand")
+    twice = Reading(times=2)
+    # Means over 270 s: the interval of a claim needs 40 seeds of the windows, and none more of these.
+    assert [tcprand.experiments[name].seeds_under(twice) for name in ("convergence", "windows")] == [2, 40]
+
+
 def test_an_interruption_loses_one_run_of_a_kernel() -> None:
     paper = next(one for one in load() if one.name == "dctcp")
     there = batches(paper, paper.experiments["queue"], quick=False, reading=on_linux("dctcp", PUBLISHED, "kernel"))
     assert {len(batch.seeds) for batch in there} == {1}
-    assert {len(batch.seeds) for batch in batches(paper, paper.experiments["queue"], quick=False)} == {6}
+    assert {len(batch.seeds) for batch in batches(paper, paper.experiments["queue"], quick=False)} == {3}
 
 
 def test_points_of_tcprand_that_no_kernel_runs_bear_on_no_check() -> None:
