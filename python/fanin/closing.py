@@ -72,8 +72,8 @@ def closings(replay: Replay) -> list[dict[str, Any]]:
     ``interrupted`` (requests in which nothing was missing for longer than before most requests, while another one began), ``unbound``
     (messages that leave together, or so long after others each time, and are in no request), ``beside`` (messages that leave together with those of
     other groups, where they are more than chance gives), ``lacking`` (requests that lack a server that the group's others, or those of a group like it,
-    ask), ``faults`` (counts by name, see :data:`FAULTS`), and ``messages_per_request``, ``first_messages``, ``first_connections`` (those that the first
-    messages are on), ``servers_per_request``, ``answer_bytes``: ``min``, ``median``, ``p90``, ``max``, ``usual`` and ``usual_share``.
+    ask), ``faults`` (counts by name, see :data:`FAULTS`), and ``messages_per_request``, ``first_messages``, ``connections_per_request``,
+    ``servers_per_request``, ``answer_bytes``: ``min``, ``median``, ``p90``, ``max``, ``usual`` and ``usual_share``.
 
     Examples
     --------
@@ -245,7 +245,7 @@ def unsure(found: Sequence[dict[str, Any]]) -> str | None:
     Examples
     --------
     >>> sizes = {"min": 2, "median": 2, "p90": 8, "max": 62, "usual": 2, "usual_share": 0.4}
-    >>> told = {"requests": 150, "partial": 0, "trailing": 0, "trailing_share": 0.0, "first_connections": sizes, "servers_per_request": sizes}
+    >>> told = {"requests": 150, "partial": 0, "trailing": 0, "trailing_share": 0.0, "connections_per_request": sizes, "servers_per_request": sizes}
     >>> unsure([{**told, "messages_per_request": sizes}])  # doctest: +ELLIPSIS
     'requests have 2 to 62 messages, and only 40% of them the usual 2: ...'
     >>> alike = {**told, "messages_per_request": {**sizes, "usual_share": 1.0}}
@@ -255,9 +255,9 @@ def unsure(found: Sequence[dict[str, Any]]) -> str | None:
     "150 of 150 requests end with a call that brings hardly anything, when all else has been answered: ... requests are 21% shorter; ..."
     >>> unsure([{**alike, "trailing": 150, "trailing_share": 0.05}]) is unsure([alike]) is None
     True
-    >>> four = {"first_connections": {**sizes, "usual": 32, "usual_share": 1.0}, "servers_per_request": {**sizes, "usual": 8, "usual_share": 1.0}}
+    >>> four = {"connections_per_request": {**sizes, "usual": 32, "usual_share": 1.0}, "servers_per_request": {**sizes, "usual": 8, "usual_share": 1.0}}
     >>> unsure([{**alike, **four, "messages_per_request": {**sizes, "usual": 32, "usual_share": 1.0}}])  # doctest: +ELLIPSIS
-    "requests ask each of 8 servers 4 times at once, on as many connections: ..."
+    "requests ask each of 8 servers 4 times, each time on another connection: ..."
     """
     for each in found:
         sizes, requests, partial = each["messages_per_request"], each["requests"], each["partial"]
@@ -272,9 +272,9 @@ def unsure(found: Sequence[dict[str, Any]]) -> str | None:
                 f"user waits for it the capture does not tell; if not, requests are {each['trailing_share']:.0%} shorter; the application's traces tell "
                 "(--spans)"
             )
-        if (times := _at_once(each)) > 1:
+        if (times := _times_each(each)) > 1:
             return (
-                f"requests ask each of {each['servers_per_request']['usual']} servers {times} times at once, on as many connections: {times} users may "
+                f"requests ask each of {each['servers_per_request']['usual']} servers {times} times, each time on another connection: {times} users may "
                 "have begun at the same moments, so that there are more requests than were read, and shorter ones; the application's traces tell (--spans)"
             )
         if partial > MOSTLY * requests:
@@ -285,10 +285,10 @@ def unsure(found: Sequence[dict[str, Any]]) -> str | None:
     return None
 
 
-def _at_once(closing: dict[str, Any]) -> int:
-    """How often requests begin with a message to each of their servers, each on a connection of its own; 0 where most are not alike in that."""
+def _times_each(closing: dict[str, Any]) -> int:
+    """How often requests ask each of their servers, each time on another connection; 0 where most are not alike in that."""
     messages, connections, servers = (
-        closing[name] for name in ("messages_per_request", "first_connections", "servers_per_request")
+        closing[name] for name in ("messages_per_request", "connections_per_request", "servers_per_request")
     )
     alike = (
         closing["requests"] >= FEWEST

@@ -52,8 +52,8 @@ pub struct Closing {
     pub messages_per_request: Spread,
     /// Messages with which a request begins: those that wait for none of it.
     pub first_messages: Spread,
-    /// Connections that these are on.
-    pub first_connections: Spread,
+    /// Connections that the messages of a request are on.
+    pub connections_per_request: Spread,
     /// Servers per request.
     pub servers_per_request: Spread,
     /// Bytes per answer.
@@ -166,9 +166,8 @@ impl Workload {
                 closing.faults.overlapping += u64::from(state.overlapping);
                 closing.faults.lost += u64::from(state.lost);
                 sizes.push(messages);
-                let first_messages = &self.rounds[request.round as usize].requests;
-                first.push(first_messages.len() as u64);
-                used.push(first_messages.iter().map(|&(c, _)| c).collect::<BTreeSet<u32>>().len() as u64);
+                first.push(self.rounds[request.round as usize].requests.len() as u64);
+                used.push(request.messages().map(|(c, _)| c).collect::<BTreeSet<u32>>().len() as u64);
                 servers.push(asked[number].len() as u64);
                 bytes.extend(request.messages().filter_map(|place| Some(self.message(place)?.response_bytes)));
             }
@@ -178,7 +177,7 @@ impl Workload {
             (closing.beside, closing.lacking) = (beside[n as usize], lacking[n as usize]);
             closing.messages_per_request = Spread::of(sizes);
             closing.first_messages = Spread::of(first);
-            closing.first_connections = Spread::of(used);
+            closing.connections_per_request = Spread::of(used);
             closing.servers_per_request = Spread::of(servers);
             closing.answer_bytes = Spread::of(bytes);
             all.push(closing);

@@ -527,8 +527,8 @@ mod tests {
         const MS: u64 = 1_000_000;
         let mut talks = Vec::new();
         for n in 0..connections {
-            for user in 0..2 {
-                let begin = n * 100 * MS + user * MS;
+            for _ in 0..2 {
+                let begin = n * 100 * MS;
                 let times = (0..5).map(|k| begin + k * 10 * MS);
                 let times = times.map(|at| Times { asked: Some(at), answered: Some(at + 5 * MS), ..Times::default() });
                 // The one before had its last answer 55 ms before.
@@ -545,7 +545,7 @@ mod tests {
     #[test]
     fn connections_that_replace_each_other_are_one_lane() {
         assert_eq!(closed_after_five(6, 50_000_000), [6, 6], "one for each user");
-        assert_eq!(closed_after_five(6, -1), [1; 12], "it was opened beside the other");
+        assert_eq!(closed_after_five(6, -1), [1; 12], "two take turns: each row has three");
         assert_eq!(closed_after_five(3, 50_000_000), [1; 6], "two restarts");
     }
 
