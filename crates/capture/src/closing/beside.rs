@@ -2,8 +2,7 @@
 //!
 //! Services of their own meet by chance. Where they meet more often, one loop of the application asks the servers of both.
 
-use crate::release::{BEYOND_CHANCE, Excess, FOLLOWS, IN_STEP, TOGETHER, by_chance};
-use crate::stages::Place;
+use crate::release::{BEYOND_CHANCE, Excess, IN_STEP, TOGETHER, by_chance};
 use crate::waiting::Company;
 use crate::workload::Workload;
 
@@ -27,24 +26,7 @@ impl Workload {
             of_each.flat_map(|(n, starts)| starts.iter().map(move |&at| (at, n))).collect();
         all.sort_unstable();
         let met = |n: usize| self.companies[n].rounds > 0;
-        let of = |n: usize, starts: &[u64]| match in_step(n, starts, &all) {
-            0 => begin_in_step(n, &self.begun(n), &all),
-            messages => messages,
-        };
-        mine.iter().enumerate().map(|(n, starts)| if met(n) { of(n, starts) } else { 0 }).collect()
-    }
-
-    /// When the first and the last of the messages leave with which each request of a company begins, in order of time, and how many they are.
-    fn begun(&self, company: usize) -> Vec<(u64, u64, u64)> {
-        let start = |&(c, m): &Place| Some(self.connections.get(c as usize)?.messages.get(m as usize)?.start_ns);
-        let rounds = self.rounds.iter().filter(|round| round.company as usize == company);
-        let spans = rounds.filter_map(|round| {
-            let starts = || round.requests.iter().filter_map(start);
-            Some((starts().min()?, starts().max()?, round.requests.len() as u64))
-        });
-        let mut all: Vec<(u64, u64, u64)> = spans.collect();
-        all.sort_unstable();
-        all
+        mine.iter().enumerate().map(|(n, starts)| if met(n) { in_step(n, starts, &all) } else { 0 }).collect()
     }
 }
 
@@ -62,24 +44,6 @@ fn in_step(company: usize, mine: &[u64], all: &[(u64, usize)]) -> u64 {
     let by_chance = moments.filter(|&at| near(at)).count();
     let excess = Excess::of(together, mine.len(), by_chance, mine.len() - 1);
     if excess.share >= IN_STEP && excess.deviations >= BEYOND_CHANCE { together as u64 } else { 0 }
-}
-
-/// The same of whole requests: where one loop asks the servers of both groups, only the last that it asks of the one and the first of the other are neighbours.
-fn begin_in_step(company: usize, mine: &[(u64, u64, u64)], all: &[(u64, usize)]) -> u64 {
-    if mine.len() < FEWEST {
-        return 0;
-    }
-    let near = |from: u64, to: u64| {
-        let first = all.partition_point(|&(other, _)| other + TOGETHER < from);
-        all[first..].iter().take_while(|&&(other, _)| other <= to + TOGETHER).any(|&(_, of)| of != company)
-    };
-    let together: Vec<&(u64, u64, u64)> = mine.iter().filter(|&&(from, to, _)| near(from, to)).collect();
-    let moments =
-        mine.windows(2).enumerate().map(|(n, pair)| (by_chance(n, pair[0].0, pair[1].0), pair[0].1 - pair[0].0));
-    let by_chance = moments.filter(|&(at, length)| near(at, at + length)).count();
-    let excess = Excess::of(together.len(), mine.len(), by_chance, mine.len() - 1);
-    let in_step = excess.share >= FOLLOWS && excess.deviations >= BEYOND_CHANCE;
-    if in_step { together.iter().map(|each| each.2).sum() } else { 0 }
 }
 
 #[cfg(test)]
@@ -115,23 +79,5 @@ mod tests {
     #[test]
     fn twenty_messages_show_a_step() {
         assert_eq!((beside(19, 19, 100_000), beside(20, 20, 100_000)), (0, 20));
-    }
-
-    /// Of so many requests, to ten servers in 0.4 ms, those that begin 0.4 ms after the first message of another group's ten.
-    fn one_loop(count: u64, together: u64) -> u64 {
-        let begun: Vec<u64> = (0..count).map(|n| n * 10_000_000).collect();
-        let mine: Vec<(u64, u64, u64)> = begun.iter().map(|&at| (at + 400_000, at + 760_000, 10)).collect();
-        let burst = |at: u64, company: usize| (0..10).map(move |k| (at + k * 40_000, company));
-        let alone = |n: u64| 1_500_000 + n * 37_000 % 7_400_000;
-        let others = begun.iter().zip(0..).flat_map(|(&at, n)| burst(at + if n < together { 0 } else { alone(n) }, 1));
-        let mut all: Vec<(u64, usize)> = mine.iter().flat_map(|&(at, ..)| burst(at, 0)).chain(others).collect();
-        all.sort_unstable();
-        begin_in_step(0, &mine, &all)
-    }
-
-    #[test]
-    fn requests_that_begin_where_those_of_another_group_end_to_begin_are_in_step() {
-        assert_eq!([0, 20, 100, 200].map(|together| one_loop(200, together)), [0, 0, 1_000, 2_000]);
-        assert_eq!(one_loop(19, 19), 0);
     }
 }
