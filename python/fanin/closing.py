@@ -70,9 +70,9 @@ def closings(replay: Replay) -> list[dict[str, Any]]:
     ``messages``, ``closed_messages``, ``unanswered``, ``partial`` (requests whose user is taken to go on with some of their answers), ``trailing`` and
     ``trailing_share`` (requests that end with calls after all other answers, which bring hardly anything, and the share of their time that these take),
     ``interrupted`` (requests in which nothing was missing for longer than before most requests, while another one began), ``unbound``
-    (messages that leave together and are in no request), ``beside`` (messages that leave together with those of other groups, where they are more
-    than chance gives), ``lacking`` (requests that lack a server that the group's others, or those of a group like it, ask), ``faults`` (counts by
-    name, see :data:`FAULTS`), and ``messages_per_request``, ``first_messages``,
+    (messages that leave together, or so long after others each time, and are in no request), ``beside`` (messages that leave together with those of
+    other groups, where they are more than chance gives), ``lacking`` (requests that lack a server that the group's others, or those of a group like it,
+    ask), ``faults`` (counts by name, see :data:`FAULTS`), and ``messages_per_request``, ``first_messages``, ``connections_per_request``,
     ``servers_per_request``, ``answer_bytes``: ``min``, ``median``, ``p90``, ``max``, ``usual`` and ``usual_share``.
 
     Examples
@@ -220,12 +220,12 @@ def interrupted(found: Sequence[dict[str, Any]]) -> str | None:
 
 
 def unbound(found: Sequence[dict[str, Any]]) -> str | None:
-    """One sentence about messages that leave together and are in no request; None where there are hardly any.
+    """One sentence about messages that leave together, or so long after others each time, and are in no request; None where there are hardly any.
 
     Examples
     --------
     >>> unbound([{"messages": 2700, "unbound": 2700}])  # doctest: +ELLIPSIS
-    "2,700 of 2,700 messages leave together with others and belong to no request that was found: ..."
+    "2,700 of 2,700 messages leave together with others, or so long after them each time, and belong to no request that was found: ..."
     >>> unbound([{"messages": 2700, "unbound": 20}]) is None
     True
     """
@@ -234,8 +234,8 @@ def unbound(found: Sequence[dict[str, Any]]) -> str | None:
     if loose <= LOOSE * messages:
         return None
     return (
-        f"{loose:,} of {messages:,} messages leave together with others and belong to no request that was found: requests are missing, and the replay does "
-        "not know what these messages wait for; the application's traces tell (--spans)"
+        f"{loose:,} of {messages:,} messages leave together with others, or so long after them each time, and belong to no request that was found: "
+        "requests are missing, and the replay does not know what these messages wait for; the application's traces tell (--spans)"
     )
 
 
@@ -245,7 +245,7 @@ def unsure(found: Sequence[dict[str, Any]]) -> str | None:
     Examples
     --------
     >>> sizes = {"min": 2, "median": 2, "p90": 8, "max": 62, "usual": 2, "usual_share": 0.4}
-    >>> told = {"requests": 150, "partial": 0, "trailing": 0, "trailing_share": 0.0}
+    >>> told = {"requests": 150, "partial": 0, "trailing": 0, "trailing_share": 0.0, "connections_per_request": sizes, "servers_per_request": sizes}
     >>> unsure([{**told, "messages_per_request": sizes}])  # doctest: +ELLIPSIS
     'requests have 2 to 62 messages, and only 40% of them the usual 2: ...'
     >>> alike = {**told, "messages_per_request": {**sizes, "usual_share": 1.0}}
@@ -255,6 +255,9 @@ def unsure(found: Sequence[dict[str, Any]]) -> str | None:
     "150 of 150 requests end with a call that brings hardly anything, when all else has been answered: ... requests are 21% shorter; ..."
     >>> unsure([{**alike, "trailing": 150, "trailing_share": 0.05}]) is unsure([alike]) is None
     True
+    >>> four = {"connections_per_request": {**sizes, "usual": 32, "usual_share": 1.0}, "servers_per_request": {**sizes, "usual": 8, "usual_share": 1.0}}
+    >>> unsure([{**alike, **four, "messages_per_request": {**sizes, "usual": 32, "usual_share": 1.0}}])  # doctest: +ELLIPSIS
+    "requests ask each of 8 servers 4 times, each time on another connection: ..."
     """
     for each in found:
         sizes, requests, partial = each["messages_per_request"], each["requests"], each["partial"]
@@ -269,12 +272,37 @@ def unsure(found: Sequence[dict[str, Any]]) -> str | None:
                 f"user waits for it the capture does not tell; if not, requests are {each['trailing_share']:.0%} shorter; the application's traces tell "
                 "(--spans)"
             )
+        if (times := _times_each(each)) > 1:
+            return (
+                f"requests ask each of {each['servers_per_request']['usual']} servers {times} times, each time on another connection: {times} users may "
+                "have begun at the same moments, so that there are more requests than were read, and shorter ones; the application's traces tell (--spans)"
+            )
         if partial > MOSTLY * requests:
             return (
                 f"{partial:,} of {requests:,} requests are read as going on with some of their answers (a quorum): pauses are steadier after these than "
                 "after all, but how many are waited for, and so how long requests last, is told by the application's traces alone (--spans)"
             )
     return None
+
+
+def _times_each(closing: dict[str, Any]) -> int:
+    """How often requests ask each of their servers, each time on another connection; 0 where most are not alike in that."""
+    messages, connections, servers = (
+        closing[name] for name in ("messages_per_request", "connections_per_request", "servers_per_request")
+    )
+    alike = (
+        closing["requests"] >= FEWEST
+        and min(each["usual_share"] for each in (messages, connections, servers)) >= STEADY
+    )
+    # Who asks one server alone shares out his work.
+    if (
+        not alike
+        or servers["usual"] < 2
+        or messages["usual"] != connections["usual"]
+        or messages["usual"] % servers["usual"]
+    ):
+        return 0
+    return int(messages["usual"] // servers["usual"])
 
 
 def doubts(replay: Replay) -> dict[str, str]:

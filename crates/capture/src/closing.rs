@@ -8,6 +8,7 @@ use crate::stages::{Place, Request};
 use crate::waiting::{Release, Round};
 use crate::workload::Workload;
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// When an answer had come is known to this only: see `release::SEEN`, and twice that where two such times are compared.
 const SEEN: u64 = 100_000;
@@ -51,6 +52,8 @@ pub struct Closing {
     pub messages_per_request: Spread,
     /// Messages with which a request begins: those that wait for none of it.
     pub first_messages: Spread,
+    /// Connections that the messages of a request are on.
+    pub connections_per_request: Spread,
     /// Servers per request.
     pub servers_per_request: Spread,
     /// Bytes per answer.
@@ -138,6 +141,7 @@ impl Workload {
             // What no request was found for is explained by none.
             let mut closing = Closing { company: n, unbound, messages: unbound, ..Closing::default() };
             let (mut sizes, mut first, mut servers, mut bytes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+            let mut used = Vec::new();
             let mut trailing: Vec<f64> = Vec::new();
             let (begun, pause) = places.begun(n);
             for (number, request) in requests.iter().enumerate().filter(|(_, request)| request.company == n) {
@@ -163,6 +167,7 @@ impl Workload {
                 closing.faults.lost += u64::from(state.lost);
                 sizes.push(messages);
                 first.push(self.rounds[request.round as usize].requests.len() as u64);
+                used.push(request.messages().map(|(c, _)| c).collect::<BTreeSet<u32>>().len() as u64);
                 servers.push(asked[number].len() as u64);
                 bytes.extend(request.messages().filter_map(|place| Some(self.message(place)?.response_bytes)));
             }
@@ -172,6 +177,7 @@ impl Workload {
             (closing.beside, closing.lacking) = (beside[n as usize], lacking[n as usize]);
             closing.messages_per_request = Spread::of(sizes);
             closing.first_messages = Spread::of(first);
+            closing.connections_per_request = Spread::of(used);
             closing.servers_per_request = Spread::of(servers);
             closing.answer_bytes = Spread::of(bytes);
             all.push(closing);

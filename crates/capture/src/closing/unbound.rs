@@ -24,7 +24,7 @@ struct Loose {
 }
 
 impl Workload {
-    /// Of each company, how many messages of it are in no request and yet leave together with others like them.
+    /// Of each company, how many messages of it are in no request and yet leave together with others like them, or so long after others each time.
     ///
     /// None of those that are few beside the requests, as health checks are, and none of those that keep time after their own answers: these keep step where
     /// their periods are the same.
@@ -35,22 +35,9 @@ impl Workload {
         if mine.len() < FEWEST || !matter {
             return counts;
         }
-        let near = |at: u64, conn: u32| {
-            let from = loose.partition_point(|other| other.at + TOGETHER < at);
-            loose[from..].iter().take_while(|other| other.at <= at + TOGETHER).any(|other| other.conn != conn)
-        };
-        let together: Vec<&&Loose> = mine.iter().filter(|message| near(message.at, message.conn)).collect();
-        let moments = mine.iter().enumerate().filter_map(|(n, message)| {
-            message.next.map(|next| (by_chance(n, message.at, next.max(message.at)), message.conn))
-        });
-        let (mut tried, mut met) = (0_usize, 0_usize);
-        for (at, conn) in moments {
-            tried += 1;
-            met += usize::from(near(at, conn));
-        }
-        let excess = Excess::of(together.len(), mine.len(), met, tried);
-        if excess.share >= FOLLOWS && excess.deviations >= BEYOND_CHANCE {
-            together.iter().for_each(|message| counts[message.company] += 1);
+        together(&loose, &mine, &mut counts);
+        if counts.iter().all(|&count| count == 0) {
+            after_the_same_time(&loose, &mine, &mut counts);
         }
         counts
     }
@@ -90,6 +77,60 @@ impl Workload {
     }
 }
 
+/// Counts those that leave together with others.
+fn together(loose: &[Loose], mine: &[&Loose], counts: &mut [u64]) {
+    let near = |at: u64, conn: u32| {
+        let from = loose.partition_point(|other| other.at + TOGETHER < at);
+        loose[from..].iter().take_while(|other| other.at <= at + TOGETHER).any(|other| other.conn != conn)
+    };
+    let together: Vec<&&Loose> = mine.iter().filter(|message| near(message.at, message.conn)).collect();
+    let moments = mine.iter().enumerate().filter_map(|(n, message)| {
+        message.next.map(|next| (by_chance(n, message.at, next.max(message.at)), message.conn))
+    });
+    let (mut tried, mut met) = (0_usize, 0_usize);
+    for (at, conn) in moments {
+        tried += 1;
+        met += usize::from(near(at, conn));
+    }
+    let excess = Excess::of(together.len(), mine.len(), met, tried);
+    if excess.share >= FOLLOWS && excess.deviations >= BEYOND_CHANCE {
+        together.iter().for_each(|message| counts[message.company] += 1);
+    }
+}
+
+/// Counts those that leave so long after a message of another connection, where that time is the same for more of them than chance gives: by a timer of the
+/// application, as in a request that asks the next server while the first has not answered.
+fn after_the_same_time(loose: &[Loose], mine: &[&Loose], counts: &mut [u64]) {
+    let since = |at: u64, conn: u32| {
+        let to = loose.partition_point(|other| other.at < at);
+        let before = loose[..to].iter().rev().take(FEWEST).find(|other| other.conn != conn);
+        before.map(|other| at - other.at)
+    };
+    let known: Vec<(u64, usize)> =
+        mine.iter().filter_map(|message| Some((since(message.at, message.conn)?, message.company))).collect();
+    let moments = mine.iter().enumerate().filter_map(|(n, message)| {
+        let next = message.next?;
+        since(by_chance(n, message.at, next.max(message.at)), message.conn)
+    });
+    let chance: Vec<u64> = moments.collect();
+    let times: Vec<u64> = known.iter().map(|&(time, _)| time).collect();
+    let (from, alike) = most_alike(&times);
+    let (_, alike_by_chance) = most_alike(&chance);
+    let excess = Excess::of(alike, mine.len(), alike_by_chance, chance.len());
+    if excess.share >= FOLLOWS && excess.deviations >= BEYOND_CHANCE {
+        let of_these = known.iter().filter(|&&(time, _)| time >= from && time - from <= TOGETHER);
+        of_these.for_each(|&(_, company)| counts[company] += 1);
+    }
+}
+
+/// The times that most are like, to what one loop takes: the least of these, and how many there are.
+fn most_alike(times: &[u64]) -> (u64, usize) {
+    let mut sorted = times.to_vec();
+    sorted.sort_unstable();
+    let alike = |(n, &from): (usize, &u64)| (from, sorted.partition_point(|&time| time <= from + TOGETHER) - n);
+    sorted.iter().enumerate().map(alike).max_by_key(|&(_, count)| count).unwrap_or_default()
+}
+
 /// Each message follows the answer before on its connection after about the same time, as a check does whose application sleeps in between: what it waits
 /// for is known.
 fn keeps_time(company: &Company) -> bool {
@@ -102,4 +143,43 @@ fn keeps_time(company: &Company) -> bool {
     };
     let edge = company.released_by.iter().find(own);
     company.rounds == 0 && others <= company.connections.len() as u64 && edge.is_some_and(steady)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two hundred messages at times of no order, each followed by one to another server after `after(n)` microseconds; how many are told.
+    fn followed(after: impl Fn(u64) -> u64) -> u64 {
+        const US: u64 = 1_000;
+        let first = |n: u64| n * 40_000 + n * n * 7_919 % 23_000;
+        let mut loose: Vec<Loose> = Vec::new();
+        for n in 0..200 {
+            let on = |at: u64, next: u64, conn: u32| Loose {
+                at: at * US,
+                conn,
+                company: 0,
+                next: Some(next * US),
+                goes_on: false,
+            };
+            loose.push(on(first(n), first(n + 1), (n % 3) as u32));
+            loose.push(on(first(n) + after(n), first(n + 1) + after(n + 1), 3 + (n % 3) as u32));
+        }
+        loose.sort_unstable_by_key(|message| message.at);
+        let mine: Vec<&Loose> = loose.iter().collect();
+        let mut counts = vec![0];
+        after_the_same_time(&loose, &mine, &mut counts);
+        counts[0]
+    }
+
+    #[test]
+    fn what_is_asked_so_long_after_another_server_each_time_is_of_its_request() {
+        assert_eq!(followed(|n| 3_000 + n * 37 % 500), 200, "by a timer of 3 ms");
+        assert_eq!(followed(|n| 1_000 + n * 7_919 % 16_000), 0, "at times of no order");
+    }
+
+    #[test]
+    fn times_are_alike_to_half_a_millisecond() {
+        assert_eq!(most_alike(&[3_000_000, 9_000_000, 3_500_000, 3_100_000, 3_600_001]), (3_000_000, 3));
+    }
 }

@@ -10,8 +10,11 @@ pub(super) struct Half {
     most: Option<u64>,
     fresh: Option<u64>,
     smoothed: Option<u64>,
-    /// From the packet that an acknowledgement answers to the acknowledgement, smoothed: without the wait for the second segment.
+    /// From the packet that an acknowledgement answers to the acknowledgement, smoothed: without the wait for the second segment. One of each run: the queue
+    /// that its first packets met. What is behind these waits in its own.
     echo: Option<u64>,
+    /// This run has given its own.
+    echoed: bool,
     samples: u64,
     /// One packet at a time is timed, as RFC 6298 senders without time stamps do: constant state, about one sample per round trip.
     timed: Option<Timed>,
@@ -65,6 +68,7 @@ impl Half {
     /// A run begins: what was answered before says nothing of its queue.
     pub fn begins(&mut self) {
         self.answer = None;
+        self.echoed = false;
     }
 
     /// When the packet passed that ends at this place, if it is one of the latest.
@@ -95,7 +99,9 @@ impl Half {
             _ => t.at,
         };
         let echo = at - answered;
-        self.echo = Some(self.echo.map_or(echo, |s| s - s / 4 + echo / 4));
+        if !std::mem::replace(&mut self.echoed, true) {
+            self.echo = Some(self.echo.map_or(echo, |s| s - s / 4 + echo / 4));
+        }
         // TRIM section 9.1: smooth_RTT = (1 - a) smooth_RTT + a RTT with a = 0.25.
         self.smoothed = Some(self.smoothed.map_or(sample, |s| s - s / 4 + sample / 4));
         let excess = sample - self.least.unwrap_or(sample);
@@ -205,6 +211,24 @@ mod tests {
         // Another run, another queue.
         h.begins();
         assert_eq!(h.echo(), Some(1_000));
+    }
+
+    #[test]
+    fn a_short_answer_meets_the_queue_of_others_and_not_that_of_a_long_one_before() {
+        let mut h = Half::default();
+        // A transfer that fills the queue: 0.1 ms, then 3 ms.
+        for (n, took) in [100_000, 3_000_000, 3_000_000, 3_000_000].into_iter().enumerate() {
+            let at = n as u64 * 10_000_000;
+            h.sent(at + 1, at);
+            h.sent(at + 2, at);
+            h.acknowledged(at + 2, at + took, false);
+        }
+        h.begins();
+        assert_eq!((h.smoothed().map(|ns| ns / 100_000), h.echo()), (Some(17), Some(100_000)));
+        h.sent(50_000_001, 50_000_000);
+        h.sent(50_000_002, 50_000_000);
+        h.acknowledged(50_000_002, 50_500_000, false);
+        assert_eq!(h.echo(), Some(200_000), "one quarter of the next run's");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::http2::SAYS;
 use super::in_flight::{BY_THE_WAY, InFlight, Span};
+use super::streams::Streams;
 use super::{CLIENT, Part, SERVER};
 use crate::again::Again;
 use crate::way::Way;
@@ -9,7 +10,7 @@ use crate::{Call, Protocol, ReadCounts, Stretch};
 use serde::{Deserialize, Serialize};
 
 /// Of a connection that is never idle, what is complete is said after so many requests.
-const MOST: usize = 1_024;
+pub(super) const MOST: usize = 1_024;
 /// So many requests at most are thought to be in bytes that were not seen.
 const SKIPPED: u32 = 64;
 /// Streams are numbered one after the other: what is further ahead of the last than this is none.
@@ -41,8 +42,8 @@ pub(super) struct Calls {
     packets: [Option<(u64, u64)>; 2],
     /// When the server last sent a part of a message.
     spoke: Option<u64>,
-    /// What comes on streams up to this one, if it is not under way, was over before.
-    over: u32,
+    /// Those that were said before.
+    streams: Streams,
     /// The smallest request so far.
     least: u64,
     /// Some were said before their turns were over.
@@ -79,7 +80,7 @@ impl Calls {
             acknowledged: 0,
             packets: [None; 2],
             spoke: None,
-            over: 0,
+            streams: Streams::default(),
             least: u64::MAX,
             shortened: false,
             odd: false,
@@ -114,10 +115,10 @@ impl Calls {
     /// A message, or a frame of this stream, may begin behind bytes that were not seen.
     pub fn may_begin(&self, side: usize, stream: u32) -> bool {
         if self.is_multiplexed() {
-            let last = self.all.iter().map(|call| call.stream).fold(self.over, u32::max);
+            let last = self.all.iter().map(|call| call.stream).fold(self.streams.last, u32::max);
             let unseen = side == CLIENT || !self.unseen[CLIENT].is_empty();
             let new = !stream.is_multiple_of(2) && stream > last && stream - last <= AHEAD;
-            return stream <= self.over
+            return stream <= self.streams.last
                 || self.all.iter().any(|call| call.stream == stream)
                 || unseen && (new || stream < last);
         }
@@ -179,7 +180,7 @@ impl Calls {
                 self.all[before].opened(at);
             }
             if known.is_none() {
-                if part.aborts || part.stream.is_multiple_of(2) || part.stream <= self.over {
+                if part.aborts || part.stream.is_multiple_of(2) || !self.streams.begins(part) {
                     return None;
                 }
                 self.skipped(part.stream);
@@ -210,7 +211,7 @@ impl Calls {
         } else {
             self.open[SERVER].or_else(|| (self.answered < self.all.len()).then_some(self.answered))
         };
-        if known.is_none() && self.is_multiplexed() && stream <= self.over {
+        if known.is_none() && self.is_multiplexed() && stream <= self.streams.last {
             return None;
         }
         let call = match known.or_else(|| self.unseen_request(stream)) {
@@ -231,7 +232,7 @@ impl Calls {
 
     /// Clients number their streams one after the other: those that are missing before this one were opened in bytes that were not seen.
     fn skipped(&mut self, stream: u32) {
-        let last = self.all.iter().map(|call| call.stream).fold(self.over, u32::max);
+        let last = self.all.iter().map(|call| call.stream).fold(self.streams.last, u32::max);
         if last > 0 && stream > last && stream - last <= 2 * SKIPPED {
             for missing in (last + 2..stream).step_by(2) {
                 let _ = self.unseen_request(missing);
@@ -451,7 +452,7 @@ impl Calls {
             return None;
         }
         let said: Vec<InFlight> = self.all.drain(..complete).collect();
-        self.over = said.iter().map(|call| call.stream).fold(self.over, u32::max);
+        said.iter().for_each(|call| self.streams.said(call.stream, call.is_the_last()));
         let less = |place: &mut Option<usize>| *place = place.and_then(|place| place.checked_sub(complete));
         self.open.iter_mut().for_each(less);
         self.last.iter_mut().for_each(less);
@@ -469,7 +470,7 @@ impl Calls {
             return None;
         }
         let all = std::mem::take(&mut self.all);
-        self.over = all.iter().map(|call| call.stream).fold(self.over, u32::max);
+        all.iter().for_each(|call| self.streams.said(call.stream, call.is_the_last()));
         self.least = all.iter().map(InFlight::request_bytes).fold(self.least, u64::min);
         // What is no message has begun the turn that a request goes on with.
         let begun = all.is_empty() && (turn == self.turn || self.is_multiplexed());
@@ -479,8 +480,8 @@ impl Calls {
         }
         let stretch = if trivial { None } else { self.stretch(all, turn) };
         let packets = if begun { self.packets } else { [None; 2] };
-        let (counts, over, least) = (self.counts, self.over, self.least);
-        *self = Calls { counts, over, least, packets, ..Calls::new(self.protocol, turn) };
+        let (counts, streams, least) = (self.counts, std::mem::take(&mut self.streams), self.least);
+        *self = Calls { counts, streams, least, packets, ..Calls::new(self.protocol, turn) };
         stretch
     }
 

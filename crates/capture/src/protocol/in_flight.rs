@@ -78,6 +78,12 @@ impl InFlight {
         }
     }
 
+    /// A side has ended the stream, as far as was seen: its response, or its client's last request whose answer is done.
+    pub fn is_the_last(&self) -> bool {
+        let ended = |span: &Option<Span>| span.as_ref().is_some_and(|span| span.ended);
+        self.aborted || ended(&self.request) || ended(&self.response)
+    }
+
     pub fn request_bytes(&self) -> u64 {
         self.request.as_ref().map_or(u64::MAX, |request| request.bytes)
     }

@@ -18,6 +18,7 @@ mod memcached;
 mod mysql;
 mod postgres;
 mod resp;
+mod streams;
 #[cfg(test)]
 mod tests;
 mod tls;

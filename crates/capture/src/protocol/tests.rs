@@ -516,6 +516,24 @@ fn a_protocol_is_looked_for_in_the_first_eight_packets_of_the_client() {
 }
 
 /// Two requests, of which what answers the first is no message, so many times, and one more.
+/// On a stream that both sides keep open: a message of the client and one of the server, whose second frame begins within a packet.
+fn on_an_open_stream(messages: usize, kept: usize) -> (u32, u32) {
+    let mut writes: Vec<Write> = Vec::new();
+    for n in 0..messages {
+        let head = if n == 0 { frame(1, 4, 1, 30) } else { Vec::new() };
+        writes.push((CLIENT, concat([head.clone(), frame(0, 0, 1, 60)])));
+        writes.push((SERVER, concat([head, frame(0, 0, 1, 16_384), frame(0, 0, 1, 2_000)])));
+    }
+    let (_, counts) = read(&writes, 1_448, kept);
+    (counts.read, counts.unread)
+}
+
+#[test]
+fn messages_of_a_stream_that_stays_open_are_read_where_packets_are_cut() {
+    assert_eq!(on_an_open_stream(20, 1_448), (20, 0));
+    assert_eq!(on_an_open_stream(20, 62), (20, 0));
+}
+
 #[test]
 fn three_places_that_are_no_message_show_another_protocol() {
     let read = |times: usize| {

@@ -8,7 +8,7 @@ use super::bursts::{Ask, Company, TOGETHER, find};
 use super::drawn;
 use super::steady::{Excess, by_chance};
 use super::{LEAST_ROUNDS, SEEN, Talk};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// A connection of fewer requests is no lane of its own: there is nothing to learn from it.
@@ -321,7 +321,7 @@ fn accompanied(talks: &[Talk], asks: &[Ask], root: &mut [u32]) {
 }
 
 /// The lane of each connection, as the number of its first connection.
-fn lanes(talks: &[Talk], lasts: impl Fn(u32) -> bool) -> Vec<u32> {
+fn lanes(talks: &[Talk], lasts: impl Fn(u32) -> bool + Copy) -> Vec<u32> {
     let mut short: Vec<(u32, u32)> = (0..talks.len() as u32)
         .filter(|&c| !lasts(c) && !talks[c as usize].upstream)
         .map(|c| (talks[c as usize].server, c))
@@ -331,7 +331,41 @@ fn lanes(talks: &[Talk], lasts: impl Fn(u32) -> bool) -> Vec<u32> {
     for of_server in short.chunk_by(|a, b| a.0 == b.0) {
         of_server.iter().for_each(|&(_, c)| lane[c as usize] = of_server[0].1);
     }
+    for row in one_after_another(talks, lasts).iter().filter(|row| row.len() >= LEAST_ROUNDS) {
+        let first = row.iter().copied().min().unwrap_or(0);
+        row.iter().for_each(|&c| lane[c as usize] = first);
+    }
     lane
+}
+
+/// Rows of connections to one server, each opened after the last answer on the one before: a server closes a connection after so many requests, and a pool
+/// opens the next. Of several that were idle by then, it stands in for the last to become so.
+fn one_after_another(talks: &[Talk], lasts: impl Fn(u32) -> bool) -> Vec<Vec<u32>> {
+    let mine = (0..talks.len() as u32).filter(|&c| lasts(c) && !talks[c as usize].upstream);
+    let mut order: Vec<(u32, Option<u64>, u32)> =
+        mine.map(|c| (talks[c as usize].server, talks[c as usize].opened, c)).collect();
+    order.sort_unstable();
+    let mut rows: Vec<Vec<u32>> = Vec::new();
+    for of_server in order.chunk_by(|a, b| a.0 == b.0) {
+        // When each row's last connection had its last answer.
+        let mut idle: BTreeSet<(u64, usize)> = BTreeSet::new();
+        for &(_, opened, conn) in of_server {
+            let before = opened.and_then(|opened| idle.range(..(opened, 0)).next_back().copied());
+            let row = match before {
+                Some((_, row)) => row,
+                None => {
+                    rows.push(Vec::new());
+                    rows.len() - 1
+                }
+            };
+            before.map(|before| idle.remove(&before));
+            rows[row].push(conn);
+            let times = talks[conn as usize].times.iter();
+            let last = times.filter_map(|t| t.answered.max(t.asked)).max();
+            idle.insert((last.unwrap_or(u64::MAX), row));
+        }
+    }
+    rows
 }
 
 pub(super) fn join(root: &mut [u32], a: u32, b: u32) -> bool {
@@ -486,6 +520,33 @@ mod tests {
     #[test]
     fn who_asks_a_server_that_is_nearly_always_busy_is_of_no_pool_with_it() {
         assert_eq!(beside_a_long_poll(96), [vec![0, 1], vec![2]]);
+    }
+
+    /// Connections to one server, of five messages each, and two of them beside each other; each opened so long after the last answer on the one before.
+    fn closed_after_five(connections: u64, opened: i64) -> Vec<usize> {
+        const MS: u64 = 1_000_000;
+        let mut talks = Vec::new();
+        for n in 0..connections {
+            for _ in 0..2 {
+                let begin = n * 100 * MS;
+                let times = (0..5).map(|k| begin + k * 10 * MS);
+                let times = times.map(|at| Times { asked: Some(at), answered: Some(at + 5 * MS), ..Times::default() });
+                // The one before had its last answer 55 ms before.
+                let opened = (n > 0).then(|| (begin - 55 * MS).saturating_add_signed(opened));
+                talks.push(Talk { opened, times: times.collect(), ..Talk::default() });
+            }
+        }
+        let lane = lanes(&talks, |_| true);
+        let mut sizes: BTreeMap<u32, usize> = BTreeMap::new();
+        lane.iter().for_each(|&lane| *sizes.entry(lane).or_default() += 1);
+        sizes.into_values().collect()
+    }
+
+    #[test]
+    fn connections_that_replace_each_other_are_one_lane() {
+        assert_eq!(closed_after_five(6, 50_000_000), [6, 6], "one for each user");
+        assert_eq!(closed_after_five(6, -1), [1; 12], "two take turns: each row has three");
+        assert_eq!(closed_after_five(3, 50_000_000), [1; 6], "two restarts");
     }
 
     #[test]

@@ -5,7 +5,7 @@ mod edges;
 
 use super::SEEN;
 use super::bursts::{Ask, TOGETHER};
-use super::requests::{RARELY, Request, steadiness, usual};
+use super::requests::{RARELY, Request, VALLEY, steadiness, usual};
 use super::steady::median;
 use std::collections::BTreeMap;
 
@@ -116,28 +116,52 @@ impl Periods {
             let times = begun.get(&server(period.asks[0])).copied().unwrap_or(0);
             times as f64 <= RARELY * requests.len() as f64
         };
+        let rest = self.rest(begins);
         let mut all: Vec<Request> = Vec::with_capacity(requests.len());
         let mut servers: Vec<u32> = Vec::new();
-        for period in &self.0 {
+        let mut longest_inside = 0;
+        for (period, &(more, pause_of_more)) in self.0.iter().zip(&rest) {
             let mine = || period.asks.iter().map(|&n| asks[n as usize].server);
             let again = mine().any(|server| servers.contains(&server));
+            // Two whole requests, and the longest pause by far is the one between them: who draws his servers need not ask one again.
+            let inside = longest_inside.max(pause_of_more);
+            let parts = more == usual && period.pause > inside && period.pause as f64 >= VALLEY * shortest as f64;
             let goes_on = all.last().is_some_and(|request| {
                 let completed = request.len() + period.asks.len() <= usual;
                 match begins(period) {
                     true => !again && completed && (period.pause < longest || never_first(period)),
-                    false => !(again && request.len() == usual && period.pause > shortest),
+                    false => !((again && period.pause > shortest || parts) && request.len() == usual),
                 }
             });
             match all.last_mut() {
-                Some(request) if goes_on => request.extend(&period.asks),
+                Some(request) if goes_on => {
+                    request.extend(&period.asks);
+                    longest_inside = longest_inside.max(period.pause);
+                }
                 _ => {
                     all.push(period.asks.clone());
                     servers.clear();
+                    longest_inside = 0;
                 }
             }
             servers.extend(mine());
         }
         all
+    }
+
+    /// Of each period, how many messages its request has from there on, and the longest pause between these.
+    fn rest(&self, begins: impl Fn(&Period) -> bool) -> Vec<(usize, u64)> {
+        let mut rest = vec![(0, 0); self.0.len()];
+        let mut next: Option<(usize, u64, &Period)> = None;
+        for (period, mine) in self.0.iter().zip(&mut rest).rev() {
+            let (more, longest) = match next {
+                Some((more, longest, after)) if !begins(after) => (more, longest.max(after.pause)),
+                _ => (0, 0),
+            };
+            *mine = (period.asks.len() + more, longest);
+            next = Some((mine.0, mine.1, period));
+        }
+        rest
     }
 }
 
@@ -173,5 +197,33 @@ mod tests {
     fn an_answer_that_the_next_request_acknowledges_may_have_come_before_others_were_asked_again() {
         assert_eq!(acknowledged_by_the_next_request(3), [2, 2]);
         assert_eq!(acknowledged_by_the_next_request(0), [4], "it came after them");
+    }
+
+    /// Chains of three calls, 0.1 ms after the answer before each, to servers of twelve in turn, with a user's pause of 20 ms between them; before the fourth
+    /// chain he pauses so long only, and 0.3 ms before its second call. The messages of each request.
+    fn chains(pause: u64) -> Vec<usize> {
+        let (mut asks, mut at) = (Vec::new(), 0);
+        for n in 0..30_u32 {
+            at += match n {
+                9 => pause,
+                10 => 300,
+                n if n % 3 == 0 => 20_000,
+                _ => 100,
+            };
+            let (sent, server) = (at * 1_000, n % 12);
+            at += 2_000;
+            asks.push(Ask { at: sent, sent, conn: server, server, answered: Some(at * 1_000), ..Ask::default() });
+        }
+        let all: Vec<u32> = (0..30).collect();
+        let periods = Periods::of(&all, &asks);
+        let begun = periods.cut(|period| period.pause <= 1_000_000);
+        periods.mended(&begun, &asks).iter().map(Vec::len).collect()
+    }
+
+    #[test]
+    fn two_whole_requests_are_parted_at_a_pause_that_is_the_longest_in_them_by_far() {
+        assert_eq!(chains(900), [3; 10]);
+        assert_eq!(chains(301), [3; 10], "three times as long as most");
+        assert_eq!(chains(299), [3, 3, 6, 3, 3, 3, 3, 3, 3], "another one is as long");
     }
 }
