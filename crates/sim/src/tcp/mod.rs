@@ -10,6 +10,7 @@
 //! | `timers.rs` | what a sender does without an ACK: its entry in the calendar, timeouts |
 //! | `transmit.rs` | what may leave now |
 //! | `bursts.rs` | the same where the network card cuts |
+//! | `writes.rs` | what the application has written there so far |
 //! | `window.rs` | the window in force, and what the algorithm is told |
 //! | `recovery.rs` | the state machine Open, Disorder, CWR, Recovery, Loss; finding and repairing losses: Reno, NewReno, SACK |
 //! | `prr.rs` | proportional rate reduction |
@@ -54,5 +55,6 @@ mod undo;
 mod uplink;
 mod validation;
 mod window;
+mod writes;
 
 pub use endpoint::{Tcp, resolved_stack};
