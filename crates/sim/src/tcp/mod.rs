@@ -25,6 +25,7 @@
 //! | `validation.rs` | idle and application-limited periods |
 //! | `receiver.rs` | reassembly, ACKs, ECN echo, advertised window |
 //! | `full_segment.rs` | what the receiver takes for a full segment, and when an ACK is due by it |
+//! | `reading.rs` | when the application reads, and which ACKs wait for that |
 //! | `tuning.rs` | the receive buffer, and the window that follows from it |
 //! | `uplink.rs` | what a sender touches when it acts |
 
@@ -40,6 +41,7 @@ mod plain;
 mod prr;
 mod rack;
 mod rates;
+mod reading;
 mod reassembly;
 mod receiver;
 mod recovery;

@@ -101,6 +101,14 @@ fn a_burst_that_the_window_cuts_ends_with_no_second_short_segment() {
     assert_eq!(found[..16], [5, 5, 4, 6, 6, 6, 10, 14, 16, 4, 17, 20, 7, 8, 24, 26]);
 }
 
+/// Polls bring several segments, each of which is acknowledged before the application reads: the tenth burst ends where the window that was told
+/// meanwhile does (after 42,000 bytes). As Linux 6.12 sends it in virtual time.
+#[test]
+fn acks_of_a_poll_tell_the_window_before_the_application_reads() {
+    let found = long_flow("reno", Rate::gbps(10), Duration::us(25), 3000);
+    assert_eq!(found[..16], [5, 5, 7, 10, 3, 13, 15, 12, 26, 30, 14, 10, 14, 28, 42, 30]);
+}
+
 /// BBR paces single segments through a shallow buffer; a burst of 45 it cannot hold.
 #[test]
 fn bursts_that_bbr_paces_overflow_a_shallow_buffer() {
