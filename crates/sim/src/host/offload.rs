@@ -1,10 +1,13 @@
 //! Segmentation offload at the sender: TCP hands many segments to the network card at once, which cuts them and sends them back to back.
 //!
-//! *Source*: Linux 6.12 `tcp_output.c` (`tcp_tso_autosize`, `tcp_cwnd_test`, `tcp_tso_should_defer`, `tcp_mss_split_point`, `tcp_grow_skb`),
-//! `tcp.c` (`tcp_xmit_size_goal`).
+//! *Source*: Linux 6.12 `tcp_output.c` (`tcp_tso_autosize`, `tcp_cwnd_test`, `tcp_tso_should_defer`, `tcp_mss_split_point`, `tcp_grow_skb`,
+//! `tso_fragment`), `tcp.c` (`tcp_sendmsg_locked`, `tcp_xmit_size_goal`), `tcp_input.c` (`tcp_sndbuf_expand`, `tcp_check_space`), `stream.c`.
 //!
-//! *Departures*: what a buffer takes from the one behind it leaves that one as long as it was; corking of small writes while the host holds earlier
-//! data (`tcp_should_autocork`) changes no order on one link and is left out.
+//! *Departures*: what an application writes last is pushed at once, though the host holds earlier data (`tcp_should_autocork`), which changes no
+//! order on one link; buffers that SACKs or retransmissions join or cut take the memory that they took when they were sent.
+
+use super::small_queue::BUFFER;
+use std::collections::VecDeque;
 
 const US_PS: u64 = 1_000_000;
 const MS_PS: u64 = 1_000_000_000;
@@ -22,6 +25,16 @@ const BBR_SINGLE: f64 = 1.2e6 / 8.0;
 const WINDOW_DIVISOR: u64 = 3;
 /// `TCP_MSS_DEFAULT`: windows below it are not halved.
 const SMALL_WINDOW: u64 = 536;
+/// `tcp_wmem`: what a socket's send buffer begins with, and the most it becomes.
+const LEAST_LIMIT: u64 = 16_384;
+const MOST_LIMIT: u64 = 4 << 20;
+/// `TCP_INIT_CWND`
+const LEAST_WINDOW: u64 = 10;
+/// What the send buffer counts beside a segment's payload: the time stamp option (`mss_clamp` is without it), `MAX_TCP_HEADER` and
+/// `struct skb_shared_info`, and, beyond the power of two that these take, `struct sk_buff`.
+const OPTIONS: u64 = 12;
+const HEADERS: u64 = 320 + 320;
+const STRUCT: u64 = 256;
 
 /// Segments that a burst should have (`tcp_tso_segs`): what the pacing rate (payload bytes per second, infinite before the first sample) sends in a
 /// millisecond, and more the shorter the least round trip is, ps. `single`: an algorithm that asks for single segments at low rates.
@@ -41,13 +54,13 @@ pub fn quota(window: f64, in_flight: f64) -> u32 {
     window.saturating_sub(in_flight).min((window / 2).max(1))
 }
 
-/// What waits in a connection's write queue, as far as bursts ask.
+/// The first buffer of a connection's write queue, as far as bursts ask.
 #[derive(Clone, Copy, Debug)]
 pub struct Waiting {
-    /// Bytes of its first buffer.
+    /// Its bytes.
     pub first: u64,
-    /// Bytes of all.
-    pub all: u64,
+    /// No other is behind it: it may grow yet.
+    pub is_last: bool,
 }
 
 /// What the wait for a larger burst depends on; bytes and ps.
@@ -86,14 +99,13 @@ impl Chance {
     /// Whether it is worth to wait for the next ACK, which will let a larger burst out (`tcp_tso_should_defer`).
     pub fn judge(&self) -> Verdict {
         let limit = self.free.min(self.open);
-        let is_last = self.waiting.first == self.waiting.all;
         let chunk = self.told.min(self.window) / WINDOW_DIVISOR;
         let Some(front_sent) = self.front_sent else { return Verdict::Send };
         let ack_in = (front_sent + self.srtt).saturating_sub(self.now);
         if self.recovers
             || self.now > self.last_send + MS_PS
             || limit >= self.wanted
-            || !is_last && limit >= self.waiting.first
+            || !self.waiting.is_last && limit >= self.waiting.first
             || limit >= chunk
             || ack_in > (self.srtt / 2).min(MS_PS)
         {
@@ -103,19 +115,37 @@ impl Chance {
     }
 }
 
-/// The cutting of one connection's stream into buffers and bursts.
+/// The write queue of one connection's socket: buffers (Linux's skbs), which are cut when the application writes, and end where they end.
 #[derive(Debug)]
 pub struct Offload {
-    /// Where the first unsent buffer ends in the stream.
-    buffer_end: u64,
+    /// Where each buffer that is not sent ends in the stream; the first begins with the next byte to send.
+    ends: VecDeque<u64>,
+    /// Where each buffer that is sent and not acknowledged ends.
+    sent: VecDeque<u64>,
+    /// Where the last buffer ends: what the application has written into the socket (`write_seq`).
+    frontier: u64,
+    /// Up to where it was told to push (`pushed_seq`).
+    pushed: u64,
     /// The largest window that was told.
     most_told: u64,
+    /// Memory that the socket may take, bytes (`sk_sndbuf`).
+    limit: u64,
+    /// The application found no room, and sleeps (`SOCK_NOSPACE`).
+    waits: bool,
 }
 
 impl Offload {
     /// Of a connection whose receiver told this window first.
     pub fn new(window: u64) -> Offload {
-        Offload { buffer_end: 0, most_told: window }
+        Offload {
+            ends: VecDeque::new(),
+            sent: VecDeque::new(),
+            frontier: 0,
+            pushed: 0,
+            most_told: window,
+            limit: LEAST_LIMIT,
+            waits: false,
+        }
     }
 
     /// The receiver told a window.
@@ -131,40 +161,128 @@ impl Offload {
     }
 
     /// Half of the largest window seen.
-    pub fn half_window(&self) -> u64 {
+    fn half_window(&self) -> u64 {
         self.most_told / 2
     }
 
-    /// The first buffer, of which all up to `nxt` is sent, is the last one, and takes what it has room for of what is written up to `written`;
-    /// where it ends then.
-    pub fn fill(&mut self, nxt: u64, written: u64, mss: u32) -> u64 {
-        self.buffer_end = written.min(nxt.saturating_add(self.buffer(mss))).max(self.buffer_end);
-        self.buffer_end
+    /// One past the last byte that the application has written into the socket.
+    pub fn frontier(&self) -> u64 {
+        self.frontier
     }
 
-    /// Bytes that the first buffer holds, where the stream is sent up to `nxt` and written up to `written`.
-    pub fn first(&mut self, nxt: u64, written: u64, mss: u32) -> u64 {
-        if self.buffer_end <= nxt {
-            self.buffer_end = written.min(nxt.saturating_add(self.buffer(mss)));
-        }
-        self.buffer_end - nxt
+    /// The application sleeps until there is room.
+    pub fn waits(&self) -> bool {
+        self.waits
     }
 
-    /// Bytes were written behind `before`: the last buffer takes what it has room for.
-    pub fn append(&mut self, nxt: u64, before: u64, written: u64, mss: u32) {
-        if self.buffer_end == before && before > nxt {
-            self.buffer_end = written.min(nxt.saturating_add(self.buffer(mss))).max(before);
+    // ---- what the application writes (`tcp_sendmsg_locked`) ---------------------------------------------------------
+
+    /// Bytes of the last buffer, where the stream is sent up to `nxt`.
+    pub fn last(&self, nxt: u64) -> u64 {
+        let before = self.ends.len().checked_sub(2).map_or(nxt, |i| self.ends[i]);
+        if self.ends.is_empty() { 0 } else { self.frontier - before }
+    }
+
+    /// The last buffer, or one of its own if that holds `goal` bytes, takes what it has room for of what is written up to `end`; false if the
+    /// socket has no memory for one more. `apart`: it joins no buffer that is there.
+    pub fn fill(&mut self, acked: u64, nxt: u64, end: u64, goal: u64, apart: bool) -> bool {
+        let mut held = self.last(nxt);
+        if self.ends.is_empty() || held >= goal || apart {
+            if self.memory(acked) >= self.limit {
+                self.waits = true;
+                return false;
+            }
+            self.ends.push_back(self.frontier);
+            held = 0;
+        }
+        self.frontier = end.min(self.frontier + (goal - held));
+        if let Some(last) = self.ends.back_mut() {
+            *last = self.frontier;
+        }
+        true
+    }
+
+    /// So much is written since it was pushed last that it is pushed again (`forced_push`).
+    pub fn must_push(&self) -> bool {
+        self.frontier > self.pushed + self.half_window()
+    }
+
+    /// What is written is to leave (`tcp_mark_push`).
+    pub fn mark_push(&mut self) {
+        self.pushed = self.frontier;
+    }
+
+    // ---- what leaves (`tcp_write_xmit`) -----------------------------------------------------------------------------
+
+    /// The first buffer takes from the one behind it, which ends where it did, until it holds `wanted` bytes (`tcp_grow_skb`); how many it holds
+    /// then. It takes nothing from beyond `border`.
+    pub fn grow(&mut self, nxt: u64, wanted: u64, border: u64) -> u64 {
+        let Some(&first) = self.ends.front() else { return 0 };
+        let missing = wanted.saturating_sub(first - nxt);
+        if missing > 0
+            && first < border
+            && let Some(&second) = self.ends.get(1)
+        {
+            let grown = second.min(first + missing);
+            self.ends[0] = grown;
+            if grown == second {
+                self.ends.remove(1);
+            }
+            return grown - nxt;
+        }
+        first - nxt
+    }
+
+    /// The first buffer is the last one.
+    pub fn is_last(&self) -> bool {
+        self.ends.len() <= 1
+    }
+
+    /// The first buffer is cut at `end` (`tso_fragment`), whether it leaves or not.
+    pub fn cut(&mut self, end: u64) {
+        if self.ends.front().is_some_and(|&first| end < first) {
+            self.ends.push_front(end);
         }
     }
 
-    /// The first buffer takes from the one behind it until it holds so many bytes (`tcp_grow_skb`); how many it holds then.
-    pub fn grow(&mut self, nxt: u64, written: u64, bytes: u64, mss: u32) -> u64 {
-        let first = self.first(nxt, written, mss);
-        if first < bytes {
-            let behind = (written - self.buffer_end).min(self.buffer(mss));
-            self.buffer_end += (bytes - first).min(behind);
+    /// All up to `nxt` has left.
+    pub fn note_sent(&mut self, nxt: u64) {
+        while self.ends.front().is_some_and(|&first| first <= nxt) {
+            self.ends.pop_front();
         }
-        self.buffer_end - nxt
+        self.sent.push_back(nxt);
+    }
+
+    /// Nothing new is sent.
+    pub fn stop(&mut self, nxt: u64) {
+        self.ends.clear();
+        self.frontier = nxt;
+        self.waits = false;
+    }
+
+    // ---- memory -----------------------------------------------------------------------------------------------------
+
+    /// Memory of the socket (`sk_wmem_queued`), all below `acked` being acknowledged.
+    fn memory(&mut self, acked: u64) -> u64 {
+        while self.sent.front().is_some_and(|&end| end <= acked) {
+            self.sent.pop_front();
+        }
+        self.frontier - acked + BUFFER * (self.ends.len() + self.sent.len()) as u64
+    }
+
+    /// The socket may take as much as so many windows of `window` segments need (`tcp_sndbuf_expand`).
+    pub fn expand(&mut self, windows: u64, window: f64, mss: u32) {
+        let per_segment = (u64::from(mss) + OPTIONS + HEADERS).next_power_of_two() + STRUCT;
+        let segments = (window.max(0.0) as u64).max(LEAST_WINDOW);
+        self.limit = self.limit.max((windows * segments * per_segment).min(MOST_LIMIT));
+    }
+
+    /// Whether the application that sleeps is woken: a third of the memory is free (`sk_stream_write_space`).
+    pub fn wakes(&mut self, acked: u64) -> bool {
+        let memory = self.memory(acked);
+        let wakes = self.waits && memory < self.limit && self.limit - memory >= memory / 2;
+        self.waits &= !wakes;
+        wakes
     }
 }
 
@@ -208,7 +326,7 @@ mod tests {
             told: 60_000,
             open: 50_000,
             wanted: 65_160,
-            waiting: Waiting { first: 40_000, all: 80_000 },
+            waiting: Waiting { first: 40_000, is_last: false },
             last_send: 90 * US_PS,
             front_sent: Some(10 * US_PS),
             srtt: 100 * US_PS,
@@ -222,9 +340,9 @@ mod tests {
         assert_eq!(chance().judge(), waits);
         // A third of the window is worth sending, and what a buffer ends with.
         assert_eq!(Chance { free: 10_000, ..chance() }.judge(), Verdict::Send);
-        assert_eq!(Chance { waiting: Waiting { first: 4_000, all: 80_000 }, ..chance() }.judge(), Verdict::Send);
+        assert_eq!(Chance { waiting: Waiting { first: 4_000, is_last: false }, ..chance() }.judge(), Verdict::Send);
         // The last buffer may grow yet.
-        let last = Waiting { first: 4_000, all: 4_000 };
+        let last = Waiting { first: 4_000, is_last: true };
         assert_eq!(Chance { waiting: last, ..chance() }.judge(), Verdict::Wait { cwnd_limited: false });
         // The ACK is 60 us away, more than half of the round trip.
         assert_eq!(Chance { front_sent: Some(60 * US_PS), ..chance() }.judge(), Verdict::Send);
@@ -233,38 +351,145 @@ mod tests {
         assert_eq!(Chance { front_sent: None, ..chance() }.judge(), Verdict::Send);
     }
 
-    /// Half of a window of 65,160 bytes are 22 whole segments.
+    /// So many whole segments, bytes.
+    fn segments(n: u64) -> u64 {
+        n * u64::from(MSS)
+    }
+
+    /// A socket whose application writes up to `end` with one call, as far as it has room, while nothing leaves.
+    fn write(offload: &mut Offload, nxt: u64, end: u64) {
+        let goal = offload.buffer(MSS);
+        while offload.frontier() < end && offload.fill(0, nxt, end, goal, false) {}
+    }
+
+    /// Of an open connection with an initial window of ten: 2 * 10 * 4,352 = 87,040 bytes of memory.
+    fn open(window: u64) -> Offload {
+        let mut offload = Offload::new(window);
+        offload.expand(2, 10.0, MSS);
+        assert_eq!(offload.limit, 87_040);
+        offload
+    }
+
+    /// Half of a window of 65,160 bytes are 22 whole segments; half of a larger one is more than 64 KB hold.
     #[test]
     fn buffers_are_whole_segments_of_at_most_half_of_the_largest_window() {
-        let mut offload = Offload::new(65_160);
-        assert_eq!(offload.buffer(MSS), 22 * 1448);
-        assert_eq!(offload.first(0, 100_000, MSS), 22 * 1448);
+        let mut offload = open(65_160);
+        write(&mut offload, 0, 65_536);
+        assert_eq!(offload.ends, [segments(22), segments(44), 65_536]);
+        let mut offload = open(1 << 20);
+        write(&mut offload, 0, 65_536);
+        assert_eq!(offload.ends, [segments(45), 65_536]);
+    }
+
+    /// The window grows when three buffers of 22 are written: these stay as long as they are, but the last, which has no more than 376 bytes.
+    #[test]
+    fn a_buffer_ends_where_it_was_written_to_though_the_window_grows() {
+        let mut offload = open(65_160);
+        write(&mut offload, 0, segments(44) + 376);
         offload.note_window(1 << 20);
-        assert_eq!(offload.first(1448, 100_000, MSS), 21 * 1448);
-        assert_eq!(offload.first(22 * 1448, 100_000, MSS), 45 * 1448);
+        write(&mut offload, 0, segments(89));
+        assert_eq!(offload.ends, [segments(22), segments(44), segments(89)]);
     }
 
     /// 22 segments, of which five leave, and five after that: what an application still writes has room behind them.
     #[test]
     fn what_leaves_of_a_buffer_while_it_is_written_makes_room_in_it() {
-        let mut offload = Offload::new(65_160);
-        let segments = |n: u64| n * 1448;
-        assert_eq!(offload.fill(0, 1 << 20, MSS), segments(22));
-        assert_eq!(offload.fill(segments(5), 1 << 20, MSS), segments(27));
-        assert_eq!(offload.fill(segments(10), 1 << 20, MSS), segments(32));
-        assert_eq!(offload.first(segments(10), 1 << 20, MSS), segments(22));
-        assert_eq!(offload.fill(segments(20), segments(40), MSS), segments(40));
+        let mut offload = open(65_160);
+        let (goal, end) = (offload.buffer(MSS), 65_536);
+        for sent in [0, 5, 10] {
+            offload.cut(segments(sent));
+            offload.note_sent(segments(sent));
+            assert!(offload.fill(0, segments(sent), end, goal, false));
+            assert_eq!(offload.ends, [segments(22 + sent)]);
+        }
+        assert_eq!(offload.last(segments(10)), segments(22));
     }
 
+    /// Buffers of 22, 22 and 1: the first takes eight of the second, which ends where it did; and all of it, but nothing of the third.
     #[test]
-    fn a_buffer_grows_by_what_is_behind_it_and_the_last_by_what_is_written() {
-        let mut offload = Offload::new(1 << 20);
-        assert_eq!(offload.first(0, 1000, MSS), 1000);
-        offload.append(0, 1000, 3000, MSS);
-        assert_eq!(offload.first(0, 3000, MSS), 3000);
-        assert_eq!(offload.grow(0, 3000, 1 << 30, MSS), 3000);
-        let mut offload = Offload::new(1 << 20);
-        assert_eq!(offload.first(0, 200_000, MSS), 65_160);
-        assert_eq!(offload.grow(60_000, 200_000, 14_480, MSS), 14_480);
+    fn a_buffer_grows_by_what_the_next_holds_which_ends_where_it_did() {
+        let mut offload = open(65_160);
+        write(&mut offload, 0, segments(45));
+        assert_eq!(offload.grow(0, segments(20), u64::MAX), segments(22));
+        assert_eq!(offload.grow(0, segments(30), u64::MAX), segments(30));
+        assert_eq!(offload.ends, [segments(30), segments(44), segments(45)]);
+        assert_eq!(offload.grow(0, segments(45), u64::MAX), segments(44));
+        assert!(!offload.is_last());
+        // A message of its own begins there.
+        assert_eq!(offload.grow(0, segments(45), segments(44)), segments(44));
+        assert_eq!(offload.grow(0, segments(45), u64::MAX), segments(45));
+        assert!(offload.is_last());
+    }
+
+    /// A burst that the host holds back is a buffer of its own from then on (`tso_fragment` stands before `tcp_small_queue_check`).
+    #[test]
+    fn a_buffer_that_is_cut_and_does_not_leave_stays_cut() {
+        let mut offload = open(65_160);
+        write(&mut offload, 0, segments(22));
+        offload.cut(segments(10));
+        assert_eq!(offload.ends, [segments(10), segments(22)]);
+        offload.note_sent(segments(10));
+        assert_eq!(offload.ends, [segments(22)]);
+    }
+
+    /// Twice five segments have left of 32; with 22 more, 78,192 + 4 * 960 = 82,032 bytes are less than 87,040, so that another 22 begin; then no more.
+    #[test]
+    fn a_socket_begins_a_buffer_while_its_memory_is_below_its_limit() {
+        let mut offload = open(65_160);
+        for end in [5, 10, 32] {
+            write(&mut offload, 0, segments(end));
+            if end < 32 {
+                offload.note_sent(segments(end));
+            }
+        }
+        write(&mut offload, segments(10), 1 << 20);
+        assert_eq!(offload.ends, [segments(32), segments(54), segments(76)]);
+        assert_eq!(offload.memory(0), segments(76) + 5 * 960);
+        assert!(offload.waits());
+    }
+
+    /// 76 segments are written, eight acknowledged, and seven buffers are left: 105,184 bytes. A window of 17 gives 147,968, of which less than half as
+    /// much is free. When the ninth is acknowledged, 103,736 bytes are left of 165,376, as a window of 19 gives. As on Linux in virtual time.
+    #[test]
+    fn an_application_is_woken_when_a_third_of_the_memory_is_free() {
+        let mut offload = open(65_160);
+        for end in [5, 10, 32] {
+            write(&mut offload, 0, segments(end));
+            if end < 32 {
+                offload.note_sent(segments(end));
+            }
+        }
+        write(&mut offload, segments(10), 1 << 20);
+        [14, 20, 26].iter().for_each(|&n| offload.note_sent(segments(n)));
+        offload.expand(2, 17.0, MSS);
+        assert_eq!((offload.limit, offload.memory(segments(8))), (147_968, 105_184));
+        assert!(!offload.wakes(segments(8)));
+        offload.expand(2, 19.0, MSS);
+        assert_eq!((offload.limit, offload.memory(segments(9))), (165_376, 103_736));
+        assert!(offload.wakes(segments(9)));
+        assert!(!offload.waits());
+    }
+
+    /// Half of 65,160 bytes are written since the last push.
+    #[test]
+    fn half_a_window_that_was_not_pushed_is_pushed() {
+        let mut offload = open(65_160);
+        write(&mut offload, 0, 32_580);
+        assert!(!offload.must_push());
+        write(&mut offload, 0, 32_581);
+        assert!(offload.must_push());
+        offload.mark_push();
+        assert!(!offload.must_push());
+    }
+
+    /// 2 * 1000 * 4,352 are more than `tcp_wmem` allows; jumbo frames take 16 KB each and 256 bytes.
+    #[test]
+    fn a_socket_takes_two_windows_of_memory_and_four_mebibytes_at_most() {
+        let mut offload = open(65_160);
+        offload.expand(2, 1000.0, MSS);
+        assert_eq!(offload.limit, 4 << 20);
+        let mut offload = Offload::new(65_160);
+        offload.expand(2, 1.0, 8948);
+        assert_eq!(offload.limit, 2 * 10 * (16_384 + 256));
     }
 }

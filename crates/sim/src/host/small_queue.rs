@@ -9,6 +9,11 @@ use std::collections::VecDeque;
 /// Memory of a segment beside its payload, bytes: `struct sk_buff`, `struct skb_shared_info` and the room for headers (x86-64).
 const OVERHEAD: u64 = 896;
 
+/// The same of a buffer, and of what it is cut into (segmentation offload). Linux 6.12 takes the room for headers from a cache of its own, whose
+/// parts also hold what GRO pulls (`SKB_SMALL_HEAD_SIZE`): `struct sk_buff` 256, room 384, `struct skb_shared_info` 320. In virtual time 28 segments
+/// wait for 35 in the host, and leave when it has 34.
+pub const BUFFER: u64 = 256 + 384 + 320;
+
 /// `tcp_limit_output_bytes`.
 const MOST_UNPACED: f64 = 16.0 * 65_536.0;
 
@@ -41,17 +46,27 @@ impl SmallQueue {
     /// Whether another one waits, where the host holds [`LEAST`] and more: `segment` is the payload of one, `share` what the connection's pacing
     /// rate sends in the limit's time, bytes.
     pub fn is_full(&self, segment: u32, share: f64) -> bool {
-        let memory = self.departures.len() as u64 * (u64::from(segment) + OVERHEAD);
+        self.holds(u64::from(segment) + OVERHEAD, share)
+    }
+
+    /// It holds as much as the limit, with so many bytes of memory each.
+    fn holds(&self, each: u64, limit: f64) -> bool {
         // The socket's counter is never 0, so what equals the limit is above it.
-        memory as f64 >= share
+        (self.departures.len() as u64 * each) as f64 >= limit
     }
 
     /// Whether a burst of `bytes` waits (segmentation offload): the limit is twice its memory, or `share` if that is more, which has a limit of its
     /// own where the connection is not paced; twice all that for retransmissions.
     pub fn is_full_for(&self, segment: u32, bytes: u64, share: f64, paced: bool, resends: bool) -> bool {
         let share = if paced { share } else { share.min(MOST_UNPACED) };
-        let limit = share.max(2.0 * (bytes + OVERHEAD) as f64);
-        self.is_full(segment, if resends { 2.0 * limit } else { limit })
+        let limit = share.max(2.0 * (bytes + BUFFER) as f64);
+        self.holds(u64::from(segment) + BUFFER, if resends { 2.0 * limit } else { limit })
+    }
+
+    /// Whether it holds more memory at `now` than a buffer of `bytes` takes.
+    pub fn holds_more_than(&mut self, segment: u32, bytes: u64, now: u64) -> bool {
+        self.held(now);
+        self.holds(u64::from(segment) + BUFFER, (bytes + BUFFER) as f64)
     }
 
     /// When the host will have sent the next one, ps.
@@ -81,5 +96,27 @@ mod tests {
         (1..=10).for_each(|at| queue.push(at));
         let memory = 10.0 * (1448.0 + OVERHEAD as f64);
         assert!(queue.is_full(1448, memory) && !queue.is_full(1448, memory + 1.0));
+    }
+
+    /// 2 * (28 * 1448 + 960) = 83,008 bytes: 35 * 2408 = 84,280 are more, 34 * 2408 = 81,872 less. As Linux 6.12 has it in virtual time.
+    #[test]
+    fn a_burst_waits_while_the_host_holds_twice_its_memory() {
+        let mut queue = SmallQueue::default();
+        (1..=34).for_each(|at| queue.push(at));
+        let is_full = |queue: &SmallQueue, resends| queue.is_full_for(1448, 28 * 1448, 0.0, false, resends);
+        assert!(!is_full(&queue, false));
+        queue.push(35);
+        assert!(is_full(&queue, false) && !is_full(&queue, true));
+    }
+
+    /// 376 bytes at the end of a call take 1,336: one segment of 2408 is more.
+    #[test]
+    fn a_short_buffer_is_less_than_a_segment_in_the_host() {
+        let mut queue = SmallQueue::default();
+        assert!(!queue.holds_more_than(1448, 376, 0));
+        queue.push(10);
+        assert!(queue.holds_more_than(1448, 376, 0));
+        assert!(!queue.holds_more_than(1448, 376, 10));
+        assert!(!queue.holds_more_than(1448, 2000, 0));
     }
 }

@@ -10,19 +10,28 @@ use fanin_cc::State;
 
 /// Who asks for bursts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Asks {
+pub(super) enum Asks {
     /// All that may leave.
     ForAll,
+    /// The same, though Nagle's rule would hold the last (`TCP_NAGLE_PUSH`): an application that has written much, or has no room for more.
+    ForAllNow,
     /// An application that has filled its first buffer and goes on writing: for one, which waits for nothing (`tcp_push_one`).
     ForOne,
     /// A tail-loss probe: for one, though the window be full.
     ToProbe,
 }
 
+impl Asks {
+    fn for_all(self) -> bool {
+        matches!(self, Asks::ForAll | Asks::ForAllNow)
+    }
+}
+
 impl Sender {
     /// Sends whatever may leave now.
     pub(super) fn send_bursts(&mut self, net: &mut Uplink<'_>) {
         self.send_as_asked(Asks::ForAll, net);
+        self.check_space(net);
         self.schedule_tail_probe(net);
         self.arm(net);
     }
@@ -34,35 +43,7 @@ impl Sender {
         self.nxt > before
     }
 
-    /// An application writes from `before` up to `written` (`tcp_sendmsg_locked`): into one buffer while that has room; as often as it is full
-    /// some of it may leave, and it has room again. What is written after that begins a buffer of its own.
-    pub(super) fn fill_first_buffer(&mut self, before: u64, net: &mut Uplink<'_>) {
-        let mss = self.config.stack.mss;
-        if self.phase != Phase::Established || before > self.nxt {
-            return;
-        }
-        let (all, mut pushed) = (self.written, before);
-        while let Some(offload) = &mut self.offload {
-            let full = offload.fill(self.nxt, all, mss);
-            if full >= all {
-                break;
-            }
-            // `forced_push`
-            let asks = if full > pushed + offload.half_window() { Asks::ForAll } else { Asks::ForOne };
-            if asks == Asks::ForAll {
-                pushed = full;
-            }
-            let nxt = self.nxt;
-            self.written = full;
-            self.send_as_asked(asks, net);
-            if self.nxt == nxt {
-                break;
-            }
-        }
-        self.written = all;
-    }
-
-    fn send_as_asked(&mut self, asks: Asks, net: &mut Uplink<'_>) {
+    pub(super) fn send_as_asked(&mut self, asks: Asks, net: &mut Uplink<'_>) {
         if self.phase != Phase::Established {
             return;
         }
@@ -75,12 +56,12 @@ impl Sender {
                 break;
             }
             let most = most.min(left);
-            let resends = asks == Asks::ForAll && self.board.pending() > 0 && self.recovery.resends(self.state);
+            let resends = asks.for_all() && self.board.pending() > 0 && self.recovery.resends(self.state);
             let segments = if resends {
                 self.resend_burst(most, net)
             } else {
                 match self.send_new_burst(most, asks, &mut waits, net) {
-                    0 => u32::from(asks == Asks::ForAll && self.resend_in_doubt(net)),
+                    0 => u32::from(asks.for_all() && self.resend_in_doubt(net)),
                     segments => segments,
                 }
             };
@@ -89,7 +70,7 @@ impl Sender {
             }
             sent = true;
             left -= segments;
-            if asks != Asks::ForAll {
+            if !asks.for_all() {
                 break;
             }
         }
@@ -129,44 +110,53 @@ impl Sender {
 
     /// How many segments of new data left as one burst of at most `most`.
     fn send_new_burst(&mut self, most: u32, asks: Asks, waits: &mut bool, net: &mut Uplink<'_>) -> u32 {
-        if self.nxt >= self.written
-            || asks == Asks::ForAll && self.board.pending() > 0 && self.recovery.resends(self.state)
-        {
+        if self.unsent() == 0 || asks.for_all() && self.board.pending() > 0 && self.recovery.resends(self.state) {
             return 0;
         }
         self.restart_after_idle(net.now);
         let least = u32::from(asks == Asks::ToProbe);
         let room = self.burst_quota().max(least).min(most);
         let Some(len) = self.burst_of(room, most, asks, waits, net.now) else { return 0 };
+        self.cut_buffer(len);
         if self.host_holds_enough(len, false, net.now) || !self.gate_opens(net) {
             return 0;
         }
         // The algorithm may have lowered its window at the gate.
         let room = if self.config.needs.send_hook { self.burst_quota().max(least) } else { room };
         let len = len.min(u64::from(room) * u64::from(self.config.stack.mss));
+        self.cut_buffer(len);
         self.send_burst(len, net)
+    }
+
+    /// The first buffer is as long as the burst that it is to leave as.
+    fn cut_buffer(&mut self, len: u64) {
+        let end = self.nxt + len;
+        if let Some(offload) = &mut self.offload {
+            offload.cut(end);
+        }
     }
 
     /// Bytes of the next burst, of at most `room` segments where `most` are wanted; `None` if none may leave.
     fn burst_of(&mut self, room: u32, most: u32, asks: Asks, waits: &mut bool, now: u64) -> Option<u64> {
-        let (mss, merges) = (self.config.stack.mss, self.config.stack.merge_writes);
-        let message = if merges { None } else { self.messages.front() };
-        let written = message.map_or(self.written, |m| m.end.min(self.written));
+        let mss = self.config.stack.mss;
+        let message = if self.config.stack.merge_writes { None } else { self.messages.front() };
+        let border = message.map_or(u64::MAX, |m| m.end);
         let whole = u64::from(mss);
         let max = u64::from(room) * whole;
-        let first = self.offload.as_mut()?.grow(self.nxt, written, max, mss);
+        let offload = self.offload.as_mut()?;
+        let first = offload.grow(self.nxt, max, border);
+        let is_last = offload.is_last() || self.nxt + first == border;
         // `tcp_snd_wnd_test`: the first segment of a burst must fit into the receiver's window.
         let open = self.edge.saturating_sub(self.nxt);
         if room == 0 || first == 0 || open < first.min(whole) {
             return None;
         }
-        let is_last = self.nxt + first >= written;
-        let holds = |sender: &Sender, len: u64| asks == Asks::ForAll && is_last && sender.nagle_holds(len as u32, mss);
         if first <= whole {
-            return (!holds(self, first)).then_some(first);
+            let held = asks == Asks::ForAll && is_last && self.nagle_holds(first as u32, mss);
+            return (!held).then_some(first);
         }
-        if asks == Asks::ForAll {
-            let waiting = Waiting { first, all: written - self.nxt };
+        if asks.for_all() {
+            let waiting = Waiting { first, is_last };
             // `tcp_tso_should_defer`: a burst that would soon be longer waits.
             if let Verdict::Wait { cwnd_limited } = self.chance(waiting, open, most, now).judge() {
                 *waits |= cwnd_limited;
@@ -180,9 +170,10 @@ impl Sender {
         if max <= needed {
             return Some(max);
         }
-        // `tcp_mss_split_point`: whole segments, and the last short one unless Nagle holds it.
+        // `tcp_mss_split_point`: whole segments, and the last short one unless Nagle holds it, though more be behind it.
         let partial = needed % whole;
-        Some(if partial > 0 && holds(self, partial) { needed - partial } else { needed })
+        let held = partial > 0 && asks == Asks::ForAll && self.nagle_holds(partial as u32, mss);
+        Some(if held { needed - partial } else { needed })
     }
 
     fn chance(&self, waiting: Waiting, open: u64, most: u32, now: u64) -> Chance {
@@ -222,7 +213,11 @@ impl Sender {
             wire += self.config.stack.wire(size).get();
             segments += 1;
         }
+        if let Some(offload) = &mut self.offload {
+            offload.note_sent(self.nxt);
+        }
         self.after_burst(wire, net.now);
+        self.check_space(net);
         segments
     }
 
@@ -262,6 +257,8 @@ impl Sender {
 
     /// TCP small queues, in bursts: one of so many bytes waits until the host has sent more of this connection (`tcp_small_queue_check`).
     fn host_holds_enough(&mut self, bytes: u64, resends: bool, now: u64) -> bool {
+        // Each burst is judged anew: an ACK may have made it long enough to leave now (the limit is twice its memory).
+        self.held_until = 0;
         let time = self.config.stack.tsq_limit;
         if time.is_zero() || self.in_host.held(now) == 0 {
             return false;

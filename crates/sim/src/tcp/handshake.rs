@@ -144,16 +144,9 @@ impl Sender {
             self.timer_at = net.now;
             return net.calendar.schedule_timer(self.timer_at, Timer::Source(self.flow));
         }
-        self.write_what_waited(net);
+        self.write_on(net);
         self.try_send(net);
         self.trace(net);
-    }
-
-    /// The application that waited for the connection writes what it has to say.
-    pub(super) fn write_what_waited(&mut self, net: &mut Uplink<'_>) {
-        if self.offload.is_some() && self.nxt == 0 && self.written > 0 {
-            self.fill_first_buffer(0, net);
-        }
     }
 
     /// The last packet of a handshake, when nothing else carries it.
@@ -187,7 +180,7 @@ impl Sender {
             self.rtt.sample(rtt, self.una, self.nxt, &self.config.stack);
         }
         if waiting {
-            self.write_what_waited(net);
+            self.write_on(net);
             self.try_send(net);
             self.trace(net);
         }

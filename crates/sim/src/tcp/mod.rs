@@ -10,6 +10,7 @@
 //! | `timers.rs` | what a sender does without an ACK: its entry in the calendar, timeouts |
 //! | `transmit.rs` | what may leave now |
 //! | `bursts.rs` | the same where the network card cuts |
+//! | `writes.rs` | what the application has written there so far |
 //! | `window.rs` | the window in force, and what the algorithm is told |
 //! | `recovery.rs` | the state machine Open, Disorder, CWR, Recovery, Loss; finding and repairing losses: Reno, NewReno, SACK |
 //! | `prr.rs` | proportional rate reduction |
@@ -24,6 +25,7 @@
 //! | `validation.rs` | idle and application-limited periods |
 //! | `receiver.rs` | reassembly, ACKs, ECN echo, advertised window |
 //! | `full_segment.rs` | what the receiver takes for a full segment, and when an ACK is due by it |
+//! | `reading.rs` | when the application reads, and which ACKs wait for that |
 //! | `tuning.rs` | the receive buffer, and the window that follows from it |
 //! | `uplink.rs` | what a sender touches when it acts |
 
@@ -39,6 +41,7 @@ mod plain;
 mod prr;
 mod rack;
 mod rates;
+mod reading;
 mod reassembly;
 mod receiver;
 mod recovery;
@@ -54,5 +57,6 @@ mod undo;
 mod uplink;
 mod validation;
 mod window;
+mod writes;
 
 pub use endpoint::{Tcp, resolved_stack};

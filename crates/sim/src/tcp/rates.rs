@@ -79,7 +79,7 @@ impl Sender {
             return;
         }
         let before = Before {
-            unsent: self.written - self.nxt,
+            unsent: self.unsent(),
             lost: self.board.pending() > 0,
             in_host: self.in_host.held(now) > 0,
             has_room: self.in_flight() < self.control.cwnd,

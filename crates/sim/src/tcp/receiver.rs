@@ -4,7 +4,7 @@ use super::full_segment::{Ends, FullSegment};
 use super::handshake::Opening;
 use super::reassembly::Reassembly;
 use super::sender::Config;
-use super::tuning::{ReceiveBuffer, Segment, first_window};
+use super::tuning::{ReceiveBuffer, first_window};
 use crate::host::clock::Clock;
 use crate::host::work;
 use crate::net::Net;
@@ -53,18 +53,18 @@ pub struct Receiver {
     timer_at: u64,
     pub(super) config: Arc<Config>,
     clock: Clock,
-    arrived: Reassembly,
+    pub(super) arrived: Reassembly,
     /// One past the last byte of each message that is under way, with its number.
     messages: VecDeque<(u64, u32)>,
     /// Where the first of `messages` ends; `u64::MAX` if there is none.
-    first_end: u64,
+    pub(super) first_end: u64,
     /// Bytes the application expects in all.
     expected: u64,
     /// Segments not acknowledged yet.
     pending: u32,
     ack_at: u64,
     merged: Merged,
-    quick_left: u32,
+    pub(super) quick_left: u32,
     /// What has arrived is to be acknowledged at once, with a D-SACK, or held back for receiver control.
     now: bool,
     dsack: bool,
@@ -76,20 +76,24 @@ pub struct Receiver {
     /// Since the last ACK the end of what an application wrote has come (`ICSK_ACK_PUSHED`), and behind it a short segment (`ICSK_ACK_PUSHED2`).
     pushed: bool,
     pushed_again: bool,
+    /// What that asks for has been read, or is about to be.
+    ends_read: bool,
+    /// The application reads what has come when the host is done with it, and acknowledges it then.
+    pub(super) reads: bool,
     pub(super) opening: Opening,
     /// The round trip that the handshake showed this side, which is all that the host of a flow without an opposite direction ever measures
     /// as a sender; zero if it is not known.
     opened_in: Duration,
     /// Echoed in the next ACK: the timestamp of the segment that will advance it (RFC 7323 section 4.3).
     ts_recent: u64,
-    last_ack_sent: u64,
+    pub(super) last_ack_sent: u64,
     /// DCTCP: CE of the last segment. RFC 3168: ECE until CWR.
     ce: bool,
     /// Right edge advertised so far.
-    edge: u64,
+    pub(super) edge: u64,
     pub(super) window: u64,
     /// Where the buffer is tuned: what decides about the window.
-    buffer: Option<Box<ReceiveBuffer>>,
+    pub(super) buffer: Option<Box<ReceiveBuffer>>,
     /// For receivers under control. Boxed: few are.
     metering: Option<Box<Metering>>,
     /// When data last arrived, in order or not.
@@ -133,6 +137,8 @@ impl Receiver {
             full,
             pushed: false,
             pushed_again: false,
+            ends_read: false,
+            reads: false,
             opening: Opening::Closed,
             opened_in: Duration::ZERO,
             ts_recent: 0,
@@ -267,7 +273,10 @@ impl Receiver {
         }
         // What an application wrote is acknowledged when the one here has read all of it, which waits for enough to read (`__tcp_cleanup_rbuf`).
         let ends = self.pushed_again || (self.pushed && !self.interactive);
-        self.now |= ends && self.buffer.as_ref().is_none_or(|b| b.is_read());
+        match &self.buffer {
+            None => self.now |= ends,
+            Some(buffer) => self.ends_read = ends && buffer.is_read(),
+        }
     }
 
     /// Tells the host's policy for this connection, and does as it says.
@@ -310,27 +319,6 @@ impl Receiver {
         } else {
             most
         }
-    }
-
-    /// The receive buffer follows what arrives; while the window grows each segment is acknowledged at once (`tcp_grow_window`).
-    fn tune(&mut self, packet: &Packet, before: u64, now: u64) {
-        let ahead = self.arrived.bytes_ahead();
-        let window = self.edge.saturating_sub(self.last_ack_sent);
-        let Some(buffer) = &mut self.buffer else { return };
-        let segment = Segment {
-            len: u64::from(packet.len),
-            in_order: packet.seq == before,
-            echo: packet.tick,
-            nxt: self.arrived.nxt,
-            ahead,
-            complete: self.first_end <= self.arrived.nxt,
-            window,
-            now,
-        };
-        if buffer.on_segment(&segment) {
-            self.quick_left |= 1;
-        }
-        self.window = buffer.window(ahead);
     }
 
     /// A packet of a flow without an opposite direction arrived: the first after the SYN ends the handshake.
@@ -381,8 +369,10 @@ impl Receiver {
             self.acknowledge(net);
         } else if !self.arrived.is_whole() && self.merges() {
             self.merge(round_trip, net);
-        } else if self.is_due() {
+        } else if self.is_due() && !self.waits_for_reader() {
             self.acknowledge(net);
+        } else if self.is_due() || self.ends_read {
+            self.acknowledge_when_read(net);
         } else if self.ack_at == u64::MAX {
             // RFC 1122 section 4.2.3.2: a delayed ACK leaves in time all the same.
             self.ack_at = self.clock.after(net.now, self.config.stack.longest_delack());
@@ -453,6 +443,9 @@ impl Receiver {
             return;
         }
         self.timer_at = u64::MAX;
+        if std::mem::take(&mut self.reads) && self.pending > 0 {
+            self.acknowledge_read(net);
+        }
         while let Some(metering) = &mut self.metering
             && let Some(&(due, ack)) = metering.held.front()
             && due <= net.now
@@ -473,9 +466,9 @@ impl Receiver {
         self.arm(net);
     }
 
-    fn arm(&mut self, net: &mut Net) {
+    pub(super) fn arm(&mut self, net: &mut Net) {
         let held = self.metering.as_ref().and_then(|m| m.held.front()).map_or(u64::MAX, |h| h.0);
-        let due = held.min(self.ack_at).min(self.merged.due);
+        let due = if self.reads { net.now } else { held.min(self.ack_at).min(self.merged.due) };
         if due < self.timer_at {
             self.timer_at = due.max(net.now);
             net.calendar.schedule_timer(self.timer_at, Timer::Sink(self.flow));
@@ -507,7 +500,7 @@ impl Receiver {
     }
 
     /// Sends an ACK by itself.
-    fn acknowledge(&mut self, net: &mut Net) {
+    pub(super) fn acknowledge(&mut self, net: &mut Net) {
         if self.metering.is_some() {
             return self.acknowledge_metered(net);
         }
@@ -556,6 +549,8 @@ impl Receiver {
         self.now = false;
         self.pushed = false;
         self.pushed_again = false;
+        self.ends_read = false;
+        self.catch_up(now);
         // The right edge of the window never moves back (RFC 9293 section 3.8.6).
         self.edge = self.edge.max(self.arrived.nxt.saturating_add(self.window));
         self.last_ack_sent = self.arrived.nxt;

@@ -288,12 +288,7 @@ impl Sender {
             }
             Phase::Closed => self.phase = Phase::Established,
         }
-        if let Some(offload) = &mut self.offload {
-            if self.config.stack.merge_writes {
-                offload.append(self.nxt, start, self.written, self.config.stack.mss);
-            }
-            self.fill_first_buffer(start, net);
-        }
+        self.write_on(net);
         self.try_send(net);
         self.trace(net);
     }
@@ -303,6 +298,9 @@ impl Sender {
         // What has left is still acknowledged, and sent again where it is lost.
         self.stopped = true;
         self.written = self.nxt;
+        if let Some(offload) = &mut self.offload {
+            offload.stop(self.nxt);
+        }
     }
 
     /// The connection is open, or this side is opening it.

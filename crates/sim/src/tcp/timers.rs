@@ -44,7 +44,10 @@ impl Sender {
         if self.rto_at <= net.now {
             self.on_timeout(net);
         }
-        self.write_what_waited(net);
+        // An application that waited for the connection, or for room.
+        if !self.offload.as_ref().is_some_and(|offload| offload.waits()) {
+            self.write_on(net);
+        }
         self.try_send(net);
         self.arm(net);
         self.trace(net);

@@ -457,7 +457,11 @@ impl Sender {
     /// `sk_pacing_rate`, which Linux keeps of connections that are not paced, too: bytes per second.
     pub(super) fn payload_rate(&self) -> f64 {
         match self.control.pacing {
-            Some(rate) => rate.bps() as f64 / 8.0,
+            // An algorithm's is of bytes on the wire.
+            Some(rate) => {
+                let (mss, stack) = (self.config.stack.mss, &self.config.stack);
+                rate.bps() as f64 / 8.0 * f64::from(mss) / stack.wire(mss).get() as f64
+            }
             None if self.rtt.srtt().is_zero() => f64::INFINITY,
             None => self.packets_per_second() * f64::from(self.config.stack.mss),
         }

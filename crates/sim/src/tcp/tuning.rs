@@ -71,6 +71,8 @@ pub(super) struct ReceiveBuffer {
     read_size: u64,
     read_to: u64,
     unread: u64,
+    /// Since when it has something to read, ps: it does when the host is done with what came then.
+    due: Option<u64>,
     queue: Queue,
     /// Bytes that the application read in the last round trip, and where and when the present one began.
     space: u64,
@@ -103,6 +105,7 @@ impl ReceiveBuffer {
             read_size: stack.read_size.get(),
             read_to: 0,
             unread: 0,
+            due: None,
             queue: Queue::of(stack, ack_time),
             space: threshold.min(10 * mss),
             space_from: 0,
@@ -112,6 +115,7 @@ impl ReceiveBuffer {
 
     /// A segment arrived; whether the window grew.
     pub fn on_segment(&mut self, s: &Segment) -> bool {
+        self.read_before(s.now);
         if s.echo != self.last_echo {
             self.last_echo = s.echo;
             // `tcp_rcv_rtt_measure_ts`: only of segments as long as the longest seen.
@@ -132,12 +136,28 @@ impl ReceiveBuffer {
         self.unread = s.nxt - self.read_to;
         let grew = s.len >= LEAST_TO_GROW && self.grow(s);
         if self.unread > 0 && (s.complete || self.unread >= self.read_size) {
-            // The first buffer that is copied decides, with the others still in the queue.
-            let first = self.queue.read();
-            (self.read_to, self.unread) = (s.nxt, 0);
-            self.adjust(first, s);
+            self.due = self.due.or(Some(s.now));
         }
         grew
+    }
+
+    /// The application has read by `now` what came before; whether it has. It runs when the softirq that brought the data is over, all segments of
+    /// one poll are with TCP, and ACKs of them have left.
+    pub fn read_before(&mut self, now: u64) -> bool {
+        let Some(at) = self.due.filter(|&at| at < now) else { return false };
+        self.read(at);
+        true
+    }
+
+    /// It reads at `now`, all there is, if it has something to read.
+    pub fn read(&mut self, now: u64) {
+        if self.due.take().is_none() {
+            return;
+        }
+        // The first buffer that is copied decides, with the others still in the queue.
+        let first = self.queue.read();
+        (self.read_to, self.unread) = (self.read_to + self.unread, 0);
+        self.adjust(first, now);
     }
 
     /// `tcp_measure_rcv_mss`: how much of a segment's memory is data, of all that GRO has merged with it, too.
@@ -187,13 +207,13 @@ impl ReceiveBuffer {
     }
 
     /// Once per round trip: room for twice what the application read in it, up to `read`, less what waits then, and more where that grew.
-    fn adjust(&mut self, read: u64, s: &Segment) {
-        let us = (s.now - self.space_since) / 1_000_000;
+    fn adjust(&mut self, read: u64, now: u64) {
+        let us = (now - self.space_since) / 1_000_000;
         if self.rtt == 0 || us < self.rtt >> 3 {
             return;
         }
         // `tcp_rcv_space_adjust`: rcvwin = 2 copied + 16 advmss, and twice its part by which copied has grown.
-        let copied = (read - self.space_from).saturating_sub(s.nxt - read);
+        let copied = (read - self.space_from).saturating_sub(self.read_to - read);
         if copied > self.space {
             let base = (copied << 1) + 16 * self.mss;
             let grown = base * (copied - self.space) / self.space.max(1);
@@ -205,12 +225,17 @@ impl ReceiveBuffer {
             self.space = copied;
         }
         self.space_from = read;
-        self.space_since = s.now;
+        self.space_since = now;
     }
 
-    /// The application has read all that came in order.
+    /// The application has something to read that it has not read.
+    pub fn reads_soon(&self) -> bool {
+        self.due.is_some()
+    }
+
+    /// The application has read all that came in order, or is about to.
     pub fn is_read(&self) -> bool {
-        self.unread == 0
+        self.unread == 0 || self.due.is_some()
     }
 
     /// The window to tell, with so many bytes ahead of a hole.
@@ -377,7 +402,9 @@ mod tests {
     fn a_round_trip_in_which_more_was_read_enlarges_the_buffer() {
         let mut b = buffer();
         for n in 1..=46 {
-            b.on_segment(&segment(n, 100 + 10 * n, 65_160));
+            let s = segment(n, 100 + 10 * n, 65_160);
+            b.on_segment(&s);
+            b.read(s.now);
         }
         // The first window of 65160 bytes took 450 us: twice what was read, 16 segments, and twice the growth on top.
         let copied = 46 * 1448;
@@ -403,6 +430,7 @@ mod tests {
             let s = segment(n, 100 + 10 * n, 65_160);
             b.on_segment(&s);
             b.note_ack(s.nxt, s.now);
+            b.read(s.now);
         }
         b
     }
@@ -474,9 +502,13 @@ mod tests {
             })
             .collect();
         assert!(told[10] < told[3], "{told:?}");
-        assert!(told[11] > told[10] && b.read_to == 12 * 1448, "{told:?}");
+        // What an ACK of the twelfth tells is from before the reading.
+        assert!(told[11] < told[10] && b.read_to == 0, "{told:?}");
+        assert!(!b.read_before(1440 * 1_000_000) && b.read_before(1441 * 1_000_000));
+        assert!(b.window(0) > told[11] && b.read_to == 12 * 1448, "{told:?}");
         let last = Segment { complete: true, ..segment(13, 1600, 65_535) };
         b.on_segment(&last);
+        b.read(last.now);
         assert_eq!((b.read_to, b.unread), (13 * 1448, 0));
     }
 }

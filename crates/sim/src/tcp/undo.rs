@@ -166,7 +166,7 @@ impl Sender {
     /// RFC 5682 as `tcp_process_loss` has it; true if something was delivered that was sent before the timeout and not again.
     fn frto_finds_original(&mut self, summary: &AckSummary) -> bool {
         let (una, nxt, high) = (self.una, self.nxt, self.recovery.high);
-        let has_new = self.nxt < self.written && self.nxt < self.edge;
+        let has_new = self.unsent() > 0 && self.nxt < self.edge;
         let Some(linux) = &mut self.recovery.linux else { return false };
         if !linux.undo.frto.active {
             return false;

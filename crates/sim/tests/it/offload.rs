@@ -1,6 +1,7 @@
 //! Segmentation offload at the sender (`stack.tso`), seen where packets leave the host.
 
 use crate::common::*;
+use fanin_sim::hosts::HostModel;
 use fanin_sim::packet::flags;
 use fanin_sim::results::Results;
 use fanin_sim::spec::*;
@@ -64,6 +65,48 @@ fn bursts_grow_with_the_window() {
     assert!(found.iter().all(|&n| n <= 45), "{found:?}");
     assert!(found.iter().max() > Some(&10), "{found:?}");
     assert!(found.len() < 100, "{found:?}");
+}
+
+/// Bursts of a long flow over two links of this rate and delay, from a host whose card moderates interrupts.
+fn long_flow(cc: &str, rate: Rate, delay: Duration, segments: u64) -> Vec<u64> {
+    let mut spec = star(1, rate, delay, Some(QueueLimit::Packets(1000)), None);
+    spec.hosts = HostModel {
+        tso: true,
+        gro: true,
+        interrupt_delay: Duration::us(8),
+        interrupt_frames: 128,
+        ..HostModel::ideal()
+    };
+    let stack = Stack { tso: true, send_jitter: Duration::ZERO, clock_error_ppm: 0.0, ..Stack::linux() };
+    let t = transport(&mut spec, cc, stack);
+    let f = flow(&mut spec, 0, t);
+    message(&mut spec, f, segments * MSS, Duration::ZERO);
+    spec.trace.packets = vec![LinkId(2)];
+    bursts(&run(&spec))
+}
+
+/// A burst is as long as the window and the host's queue let it be, and as the buffers are that the application wrote. As Linux 6.12 sends it in
+/// virtual time.
+#[test]
+fn a_long_flow_leaves_in_the_bursts_of_linux() {
+    let found = long_flow("reno", Rate::mbps(100), Duration::us(25), 1000);
+    assert_eq!(found[..16], [5, 5, 4, 6, 6, 6, 10, 14, 14, 22, 28, 36, 45, 45, 45, 45]);
+}
+
+/// The twelfth burst would end 840 bytes into its 21st segment, where the receiver's window ends. A short segment is on its way, the end of the
+/// eleventh: it ends after 20 (`tcp_nagle_check` in `tcp_mss_split_point`). As Linux 6.12 sends it in virtual time.
+#[test]
+fn a_burst_that_the_window_cuts_ends_with_no_second_short_segment() {
+    let found = long_flow("bbr", Rate::gbps(1), Duration::us(25), 1000);
+    assert_eq!(found[..16], [5, 5, 4, 6, 6, 6, 10, 14, 16, 4, 17, 20, 7, 8, 24, 26]);
+}
+
+/// Polls bring several segments, each of which is acknowledged before the application reads: the tenth burst ends where the window that was told
+/// meanwhile does (after 42,000 bytes). As Linux 6.12 sends it in virtual time.
+#[test]
+fn acks_of_a_poll_tell_the_window_before_the_application_reads() {
+    let found = long_flow("reno", Rate::gbps(10), Duration::us(25), 3000);
+    assert_eq!(found[..16], [5, 5, 7, 10, 3, 13, 15, 12, 26, 30, 14, 10, 14, 28, 42, 30]);
 }
 
 /// BBR paces single segments through a shallow buffer; a burst of 45 it cannot hold.

@@ -1,0 +1,65 @@
+//! When the application of a receiver with a tuned buffer reads, and what is acknowledged before or after that (`__tcp_ack_snd_check`,
+//! `__tcp_cleanup_rbuf`). It runs when the softirq is over that brought the data: all segments of one poll are with TCP by then, and ACKs that they
+//! asked for have left, with the window that was free before the reading.
+
+use super::receiver::Receiver;
+use super::tuning::Segment;
+use crate::net::Net;
+use crate::packet::Packet;
+
+impl Receiver {
+    /// The receive buffer follows what arrives; while the window grows each segment is acknowledged at once (`tcp_grow_window`).
+    pub(super) fn tune(&mut self, packet: &Packet, before: u64, now: u64) {
+        let ahead = self.arrived.bytes_ahead();
+        let window = self.edge.saturating_sub(self.last_ack_sent);
+        let Some(buffer) = &mut self.buffer else { return };
+        let segment = Segment {
+            len: u64::from(packet.len),
+            in_order: packet.seq == before,
+            echo: packet.tick,
+            nxt: self.arrived.nxt,
+            ahead,
+            complete: self.first_end <= self.arrived.nxt,
+            window,
+            now,
+        };
+        if buffer.on_segment(&segment) {
+            self.quick_left |= 1;
+        }
+        self.window = buffer.window(ahead);
+    }
+
+    /// An ACK is due whose window is smaller than the one told last, because the application has not read what it now can: it leaves when that is
+    /// read ("right edge of window advances far enough").
+    pub(super) fn waits_for_reader(&self) -> bool {
+        let Some(buffer) = self.buffer.as_ref().filter(|buffer| buffer.reads_soon()) else { return false };
+        buffer.told(buffer.window(self.arrived.bytes_ahead())) < self.edge.saturating_sub(self.last_ack_sent)
+    }
+
+    /// The application reads and acknowledges what has come: at once, or when a host that polls is done with the poll.
+    pub(super) fn acknowledge_when_read(&mut self, net: &mut Net) {
+        if net.hosts.is_none() {
+            return self.acknowledge_read(net);
+        }
+        self.reads = true;
+        self.arm(net);
+    }
+
+    pub(super) fn acknowledge_read(&mut self, net: &mut Net) {
+        if let Some(buffer) = &mut self.buffer {
+            buffer.read(net.now);
+            self.window = buffer.window(self.arrived.bytes_ahead());
+        }
+        self.acknowledge(net);
+    }
+
+    /// Before an ACK leaves: what was there to read before `now` is read.
+    #[inline]
+    pub(super) fn catch_up(&mut self, now: u64) {
+        if let Some(buffer) = &mut self.buffer
+            && buffer.read_before(now)
+        {
+            self.window = buffer.window(self.arrived.bytes_ahead());
+        }
+    }
+}

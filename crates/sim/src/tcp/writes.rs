@@ -1,0 +1,111 @@
+//! How an application writes where the network card cuts: in calls, into a socket that has so much memory, and on as ACKs give it back
+//! (`tcp_sendmsg_locked`). What is written decides where the buffers end that `bursts.rs` sends.
+
+use super::bursts::Asks;
+use super::sender::{Phase, Sender};
+use super::uplink::Uplink;
+use crate::timer::Timer;
+
+/// Bytes of one call, as fanin's player on the virtual kernel and many programs have it.
+const CALL: u64 = 65_536;
+/// The send buffer holds so many windows (`tcp_sndbuf_expand`), under BBR one more (`bbr_sndbuf_expand`).
+const WINDOWS: u64 = 2;
+
+impl Sender {
+    /// The application writes what it has handed over, as far as the socket has room; then it sleeps.
+    pub(super) fn write_on(&mut self, net: &mut Uplink<'_>) {
+        let Some(offload) = &self.offload else { return };
+        if self.phase != Phase::Established {
+            return;
+        }
+        // `tcp_init_buffer_space`
+        if offload.frontier() == 0 {
+            self.expand_buffer();
+        }
+        while let Some((start, end)) = self.next_call() {
+            if !self.call(start, end, net) {
+                return;
+            }
+        }
+    }
+
+    /// What the application writes next with one call, which holds bytes of one message: from where, and where the call ends.
+    fn next_call(&self) -> Option<(u64, u64)> {
+        let from = self.offload.as_ref()?.frontier();
+        let message = self.messages.get(self.messages.partition_point(|m| m.end <= from))?;
+        let end = message.end.min(from.saturating_add(CALL)).min(self.written);
+        (from < end).then_some((from, end))
+    }
+
+    /// One call; false if the socket has no room for all of it.
+    fn call(&mut self, start: u64, end: u64, net: &mut Uplink<'_>) -> bool {
+        self.note_app_limited(net.now);
+        let (mss, una) = (self.config.stack.mss, self.una);
+        // NS-2's one-way agents join no two writes in a packet.
+        let mut apart = !self.config.stack.merge_writes && self.messages.iter().any(|m| m.start == start);
+        let Some(goal) = self.offload.as_ref().map(|offload| offload.buffer(mss)) else { return false };
+        loop {
+            let Some(offload) = &mut self.offload else { return false };
+            if !offload.fill(una, self.nxt, end, goal, apart) {
+                if offload.frontier() > start {
+                    offload.mark_push();
+                    self.send_as_asked(Asks::ForAllNow, net);
+                }
+                return false;
+            }
+            apart = false;
+            if offload.frontier() == end {
+                break;
+            }
+            if offload.must_push() {
+                offload.mark_push();
+                self.send_as_asked(Asks::ForAllNow, net);
+            } else if offload.is_last() {
+                self.send_as_asked(Asks::ForOne, net);
+            }
+        }
+        if let Some(offload) = &mut self.offload {
+            offload.mark_push();
+        }
+        // What the next call writes may join the last buffer.
+        if end < self.written && !self.corks(goal, net.now) {
+            self.send_as_asked(Asks::ForAll, net);
+        }
+        true
+    }
+
+    /// The last buffer waits for what is written next while the host holds more of this connection than it (`tcp_should_autocork`).
+    fn corks(&mut self, goal: u64, now: u64) -> bool {
+        let last = self.offload.as_ref().map_or(0, |offload| offload.last(self.nxt));
+        last < goal && !self.board.is_empty() && self.in_host.holds_more_than(self.config.stack.mss, last, now)
+    }
+
+    /// Looks whether ACKs, or what has left, have made room (`tcp_check_space`). The application runs, and writes, when what is done now is over.
+    pub(super) fn check_space(&mut self, net: &mut Uplink<'_>) {
+        if !self.offload.as_ref().is_some_and(|offload| offload.waits()) {
+            return;
+        }
+        // `tcp_should_expand_sndbuf`
+        if self.in_flight() < self.window_in_force() {
+            self.expand_buffer();
+        }
+        let una = self.una;
+        if self.offload.as_mut().is_some_and(|offload| offload.wakes(una)) && net.now < self.timer_at {
+            self.timer_at = net.now;
+            net.calendar.schedule_timer(self.timer_at, Timer::Source(self.flow));
+        }
+    }
+
+    fn expand_buffer(&mut self) {
+        let (window, mss) = (self.window_in_force(), self.config.stack.mss);
+        let windows = WINDOWS + u64::from(self.control.pacing.is_some());
+        if let Some(offload) = &mut self.offload {
+            offload.expand(windows, window, mss);
+        }
+    }
+
+    /// Bytes that TCP has and has not sent yet.
+    pub(super) fn unsent(&self) -> u64 {
+        self.offload.as_ref().map_or(self.written, |offload| offload.frontier()) - self.nxt
+    }
+}
